@@ -1,0 +1,46 @@
+/**
+ * What went wrong, as far as recovery and the exit code care:
+ * - `config`: the user's input is wrong; nothing was changed (exit 2)
+ * - `credentials`: the service refuses the token or key (exit 3)
+ * - `quota`: the request budget or the service's quota is used up; resumable (exit 4)
+ * - `locked`: another run holds the pipeline (exit 5)
+ * - `interrupted`: a signal stopped the run; resumable (exit 130/143)
+ * - `transient`: network trouble, timeouts, 408, 429, 5xx, broken answers; retried, then fails the partition
+ * - `refused`: the service answers 4xx to this request; fails the partition at once
+ * - `cursor`: the service refuses a cursor, or repeats one
+ * - `data`: the answer breaks the contract (ignored filter, invalid item under `on_invalid: fail`)
+ * - `storage`: the disk refuses (full, read-only, gone); stops the run, resumable
+ * - `damaged`: files on disk are not what the checkpoint says
+ */
+export type ErrorKind =
+  | 'config'
+  | 'credentials'
+  | 'quota'
+  | 'locked'
+  | 'interrupted'
+  | 'transient'
+  | 'refused'
+  | 'cursor'
+  | 'data'
+  | 'storage'
+  | 'damaged'
+
+/** An error that says what happened, where, and what to do next. Never carries values of records. */
+export class ExportError extends Error {
+  override readonly name = 'ExportError'
+
+  constructor(
+    readonly kind: ErrorKind,
+    readonly what: string,
+    readonly where: string,
+    readonly next: string,
+    options?: ErrorOptions,
+  ) {
+    super(where === '' ? `${what}. ${next}` : `${what} (${where}). ${next}`, options)
+  }
+}
+
+/** Narrows an unknown thrown value to an {@link ExportError} of one of the kinds given (any, when none is). */
+export function isExportError(error: unknown, ...kinds: ErrorKind[]): error is ExportError {
+  return error instanceof ExportError && (kinds.length === 0 || kinds.includes(error.kind))
+}

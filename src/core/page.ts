@@ -1,0 +1,69 @@
+import type { Partition } from './partition.ts'
+import type { IdentityPolicy, Resource, SecretPolicy } from './pipeline.ts'
+import type { ColumnSpec } from './schema.ts'
+import type { Micros } from './time.ts'
+
+/** What every page of a run is decoded with. Plain data and bytes only: it is sent to a worker thread once. */
+export type DecodePlan = {
+  readonly resource: Resource
+  readonly columns: readonly ColumnSpec[]
+  readonly order: 'asc' | 'desc'
+  readonly secret: SecretPolicy
+  readonly identity: IdentityPolicy
+  /** Key of the `hmac` policies; null where no policy needs one. */
+  readonly maskKey: Uint8Array | null
+  readonly onInvalid: 'quarantine' | 'fail'
+}
+
+/** What the decoding of one page depends on besides its bytes. */
+export type PageContext = {
+  readonly partition: Partition
+  /** Pages of this partition answered before this one. */
+  readonly page: number
+  /** The `query_value` column: masked already where the query is a secret. */
+  readonly queryValue: string
+  /** Set when a refused cursor made the chain start again: rows at or before this position are exported already. */
+  readonly since: Position | null
+}
+
+/** How far a sorted chain has come: the last `imported_at`, and the ids that were seen exactly there. */
+export type Position = { readonly at: Micros; readonly ids: readonly number[] }
+
+/** One answered page, flattened and masked. */
+export type DecodedPage = {
+  readonly next: string | null
+  /** The rows in columnar form ({@link encodeFrame}); null when there are none. */
+  readonly frame: Uint8Array<ArrayBuffer> | null
+  /** Rows in the frame. */
+  readonly rows: number
+  /** Items in the answer. */
+  readonly items: number
+  /** Least and greatest `imported_at` of the rows; null when there are none (or no such column: reports). */
+  readonly importedAt: { readonly min: Micros; readonly max: Micros } | null
+  /** Where a restarted chain would go on; null when the page is not sorted by `imported_at`, or has no item. */
+  readonly span: PageSpan | null
+  readonly quarantined: readonly QuarantinedItem[]
+  /** Occurrences of fields that nobody knows; at most 50 names. */
+  readonly unknownFields: Readonly<Record<string, number>>
+}
+
+export type PageSpan = {
+  readonly first: Micros
+  readonly last: Micros
+  /** Ids of the items at `last`; null when there are more than 1,000. */
+  readonly lastIds: readonly number[] | null
+}
+
+/** One line of `_quarantine/*.jsonl`; the item's secrets are masked. */
+export type QuarantinedItem = {
+  readonly partition: string
+  readonly page: number
+  /** Position in the answer's `items`. */
+  readonly index: number
+  readonly id: number | null
+  readonly issues: readonly { readonly path: string; readonly message: string }[]
+  readonly item: unknown
+}
+
+/** Turns one answer's bytes into a page. @throws ExportError `transient` when they are no such answer at all */
+export type DecodePage = (body: Uint8Array<ArrayBuffer>, context: PageContext) => Promise<DecodedPage>

@@ -1,0 +1,124 @@
+import type { Micros } from './time.ts'
+
+/** A pipeline file with every default resolved, every path made and every duration in milliseconds. */
+export type Pipeline = {
+  readonly name: string
+  /** The file it was read from, for messages. */
+  readonly file: string
+  readonly service: ServiceSettings
+  readonly extract: ExtractSettings
+  readonly transform: TransformSettings
+  readonly load: LoadSettings
+}
+
+export type ServiceSettings = {
+  /** Host plus the fixed prefix segment; never ends in a slash. */
+  readonly baseUrl: string
+  readonly auth: Auth
+  readonly searchPath: string
+  readonly reportPath: string
+  /** Where `check` may test the token for free; null: not configured. */
+  readonly tokenTestUrl: string | null
+  readonly requestsPerSecond: number
+  /** The tier of everything that is no search: tokens, reports. */
+  readonly basicRequestsPerSecond: number
+  readonly timeoutMs: number
+  readonly retries: number
+  readonly maxResponseBytes: number
+}
+
+/** Secrets are read by name when they are needed, so that a Pipeline can be printed and compared. */
+export type Auth =
+  | { readonly kind: 'token'; readonly tokenEnv: string }
+  | {
+      readonly kind: 'api-key'
+      readonly apiKeyEnv: string
+      readonly tokenUrl: string
+      readonly tenantId: number | null
+      /** How long an exchanged token lives. */
+      readonly tokenLifetimeMs: number
+    }
+
+export type ExtractSettings = {
+  readonly resource: Resource
+  readonly queries: readonly Query[]
+  readonly windows: WindowSettings | null
+  readonly order: 'asc' | 'desc'
+  readonly pageSize: number
+  readonly include: readonly string[]
+  /** Partitions in flight. */
+  readonly concurrency: number
+  /** Requests that one run may send; null: no budget. */
+  readonly maxRequests: number | null
+  /** The run stops when the service says that fewer searches are left; null: never. */
+  readonly minSearchesRemaining: number | null
+}
+
+export type Resource = 'credentials' | 'reports'
+
+/**
+ * The five query kinds of the credential search, and the two ways to ask for reports.
+ * A secret query carries the name of its environment variable, never the value.
+ */
+export type Query =
+  | { readonly type: 'domain'; readonly fqdn: string }
+  | { readonly type: 'auth_domain'; readonly fqdn: string }
+  | { readonly type: 'email'; readonly email: string }
+  | { readonly type: 'keyword'; readonly keyword: string }
+  | { readonly type: 'secret'; readonly secretEnv: string }
+  | { readonly type: 'report'; readonly id: number }
+  | { readonly type: 'reports' }
+
+export type WindowSettings = {
+  readonly from: Micros
+  readonly until: Micros | 'now'
+  /** null: one window over the whole range. */
+  readonly every: WindowLength | null
+  /** With `until: now`, windows that ended less than this ago wait. */
+  readonly lagMs: number
+}
+
+export type WindowLength =
+  | { readonly unit: 'hour' | 'day'; readonly count: number }
+  | { readonly unit: 'week' | 'month' | 'year' }
+
+export type SecretPolicy = 'redact' | 'drop' | 'partial' | 'hmac' | 'plaintext'
+export type IdentityPolicy = 'keep' | 'hmac' | 'drop'
+
+export type TransformSettings = {
+  readonly secret: SecretPolicy
+  readonly identity: IdentityPolicy
+  /** Environment variable that holds the HMAC key. */
+  readonly maskKeyEnv: string
+  /** Names in output order, after masking policies have taken columns away. */
+  readonly columns: readonly string[]
+  readonly onInvalid: 'quarantine' | 'fail'
+}
+
+export type Compression = 'none' | 'snappy' | 'gzip' | 'zstd'
+export type PartitionBy = 'query' | 'window'
+
+export type LoadSettings = {
+  /** Absolute path of the data set. */
+  readonly path: string
+  readonly format: Format
+  readonly partitionBy: readonly PartitionBy[]
+  readonly shardRows: number
+  readonly fileMode: number
+  readonly dirMode: number
+}
+
+export type Format =
+  | {
+      readonly kind: 'parquet'
+      readonly engine: 'columnar' | 'parquetjs-lite'
+      readonly compression: Compression
+      /** Columns that get a bloom filter. */
+      readonly bloomFilters: readonly string[]
+    }
+  | {
+      readonly kind: 'csv'
+      readonly engine: 'columnar' | 'csv-stringify'
+      readonly compression: 'none' | 'gzip'
+      readonly escapeFormulas: boolean
+    }

@@ -1,0 +1,104 @@
+import type { IdentityPolicy, Resource, SecretPolicy } from './pipeline.ts'
+
+/** What a column holds; the manifest and the Parquet schema name the same types. */
+export type ColumnType = 'int64' | 'text' | 'boolean' | 'timestamp' | 'list'
+
+export type ColumnSpec = {
+  readonly name: string
+  readonly type: ColumnType
+  readonly nullable: boolean
+  /** One line for people who meet the column in a warehouse. */
+  readonly meaning: string
+}
+
+/** The type's name in `_manifest.json`. */
+export const TYPE_NAMES: Record<ColumnType, string> = {
+  int64: 'INT64',
+  text: 'STRING',
+  boolean: 'BOOLEAN',
+  timestamp: 'TIMESTAMP(MICROS, UTC)',
+  list: 'LIST<STRING>',
+}
+
+/**
+ * Every column a resource can have, in output order. `included` are the values of `extract.include`:
+ * optional fields are columns only when the service is asked for them.
+ * Source: service spec 2.1–2.3, and the public API's nullability where the spec is silent.
+ */
+export function allColumns(resource: Resource, included: readonly string[]): readonly ColumnSpec[] {
+  if (resource === 'reports') return REPORT_COLUMNS
+  return CREDENTIAL_COLUMNS.filter(
+    (column) => !OPTIONAL_FIELDS.has(column.name) || included.includes(column.name),
+  )
+}
+
+/** Column specs for the names given, in output order. */
+export function columnsNamed(
+  resource: Resource,
+  included: readonly string[],
+  names: readonly string[],
+): readonly ColumnSpec[] {
+  return allColumns(resource, included).filter((column) => names.includes(column.name))
+}
+
+/** The columns that the masking policies take away. */
+export function droppedColumns(secret: SecretPolicy, identity: IdentityPolicy): readonly string[] {
+  return [...(secret === 'drop' ? ['hash'] : []), ...(identity === 'drop' ? ['identity_name'] : [])]
+}
+
+/** Fields that the service sends only when `include` names them. */
+export const OPTIONAL_FIELDS: ReadonlySet<string> = new Set(['known_password_id', 'auth_domains', 'urls'])
+
+const CREDENTIAL_COLUMNS: readonly ColumnSpec[] = [
+  column('id', 'int64', false, 'identifier of the credential'),
+  column('domain', 'text', true, 'domain of the identity'),
+  column(
+    'identity_name',
+    'text',
+    false,
+    'the identity, an e-mail address as a rule; masked by transform.identity',
+  ),
+  column(
+    'hash',
+    'text',
+    true,
+    'the leaked secret, plain or hashed at the source; masked by transform.secret',
+  ),
+  column('hash_type', 'text', true, 'how the source had hashed the secret'),
+  column('imported_at', 'timestamp', false, 'when the service imported the credential'),
+  column('known_password_id', 'text', true, 'identifier of a known password'),
+  column('source_id', 'text', false, 'identifier of the leak'),
+  column('source_name', 'text', true, 'name of the leak'),
+  column('source_description_en', 'text', true, 'description of the leak, English'),
+  column('source_description_fr', 'text', true, 'description of the leak, French'),
+  column('source_is_alert_enabled', 'boolean', true, 'whether the leak raises alerts'),
+  column('source_breached_at', 'timestamp', true, 'when the source was breached'),
+  column('source_leaked_at', 'timestamp', true, 'when the data was leaked'),
+  column('query_type', 'text', false, 'kind of the query that found the row'),
+  column('query_value', 'text', false, 'what the query asked for; a secret is masked'),
+  column('auth_domains', 'list', true, 'host names that the credential logs in to'),
+  column('urls', 'list', true, 'addresses that the credential logs in to'),
+]
+
+const REPORT_COLUMNS: readonly ColumnSpec[] = [
+  column('id', 'int64', false, 'identifier of the report'),
+  column('format_type', 'text', false, 'format of the content'),
+  column('title', 'text', false, 'title'),
+  column('subtitle', 'text', true, 'subtitle'),
+  column('summary', 'text', true, 'summary'),
+  column('content', 'text', true, 'the report itself'),
+  column('tags', 'list', true, 'tags'),
+  column('highlights', 'list', true, 'highlights'),
+  column('related_activity_uids', 'list', true, 'identifiers of related activities'),
+  column('prompt_preset_uid', 'text', true, 'identifier of the prompt preset'),
+  column('created_at', 'timestamp', true, 'when it was created'),
+  column('published_at', 'timestamp', true, 'when it was published'),
+  column('updated_at', 'timestamp', true, 'when it was last changed'),
+  column('reading_time', 'int64', true, 'reading time; the service does not say in which unit'),
+  column('tenant_id', 'int64', true, 'tenant'),
+  column('organization_id', 'int64', true, 'organization'),
+]
+
+function column(name: string, type: ColumnType, nullable: boolean, meaning: string): ColumnSpec {
+  return { name, type, nullable, meaning }
+}

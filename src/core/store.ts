@@ -1,0 +1,39 @@
+/**
+ * Where shards and state live. The pipeline needs no more than this of a disk, so that another kind of
+ * storage can take its place. Paths are relative to the data set's root, with `/`; every method rejects
+ * with an ExportError `storage` that names the path.
+ */
+export type Store = {
+  /** Opens for appending, made if absent, cut to `size` bytes (0: empty). @throws `damaged` when it is shorter. */
+  openLog(path: string, size: number): Promise<Log>
+  /** The whole file, or null when there is none. */
+  read(path: string): Promise<Uint8Array<ArrayBuffer> | null>
+  /** The file in chunks; for what may be too large to hold. */
+  stream(path: string): AsyncIterable<Uint8Array>
+  /** Size in bytes, or null when there is no such file. */
+  size(path: string): Promise<number | null>
+  /** Writes a whole file under its name in one step: temporary file, flush, rename, flush of the folder. */
+  writeWhole(path: string, chunks: Iterable<string | Uint8Array>): Promise<void>
+  /** Gives a whole, flushed file its final name, and flushes the folder. Doing it again does nothing. */
+  publish(from: string, to: string): Promise<void>
+  remove(path: string): Promise<void>
+  /** Names in a folder, sorted; none when there is no such folder. */
+  list(folder: string): Promise<readonly string[]>
+  /** Removes a folder or file and all that is in it. */
+  removeFolder(folder: string): Promise<void>
+  /** Removes a folder if nothing is in it. */
+  removeEmptyFolder(folder: string): Promise<void>
+}
+
+/** A file that only grows. */
+export type Log = {
+  readonly path: string
+  /** Bytes written so far. */
+  readonly size: number
+  append(chunks: readonly Uint8Array[]): Promise<void>
+  /** Cuts it to nothing; what follows starts at 0 again. */
+  reset(): Promise<void>
+  /** Returns when everything appended is on stable storage. */
+  flush(): Promise<void>
+  close(): Promise<void>
+}

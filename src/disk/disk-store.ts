@@ -1,0 +1,267 @@
+import { randomBytes } from 'node:crypto'
+import { constants, createReadStream } from 'node:fs'
+import {
+  type FileHandle,
+  mkdir,
+  open,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  unlink,
+} from 'node:fs/promises'
+import { dirname, resolve, sep } from 'node:path'
+import { ExportError, type Log, type Store } from '../core/index.ts'
+import { storageError } from './storage-error.ts'
+
+export type DiskOptions = {
+  /** Absolute path of the data set. */
+  readonly root: string
+  readonly fileMode: number
+  readonly dirMode: number
+}
+
+/**
+ * A {@link Store} in a folder of a local disk. Files are made private (the modes given, whatever the
+ * umask allows), and what is said to be written is flushed, its folder entry too.
+ */
+export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
+  const madeFolders = new Set<string>()
+
+  const place = (path: string): string => {
+    const full = resolve(root, path)
+    // Names are encoded before they get here; this is the second lock on the same door.
+    if (full !== root && !full.startsWith(root + sep)) throw new Error(`a path that leaves the data set`)
+    return full
+  }
+
+  const makeFolder = async (folder: string): Promise<void> => {
+    if (madeFolders.has(folder)) return
+    const first = await mkdir(folder, { recursive: true, mode: dirMode })
+    // Each folder that was made is an entry in its parent, which must reach the disk as well.
+    if (first !== undefined) {
+      for (let made = folder; made.length >= first.length; made = dirname(made))
+        await flushFolder(dirname(made))
+    }
+    if (madeFolders.size > 100_000) madeFolders.clear()
+    madeFolders.add(folder)
+  }
+
+  const create = async (full: string, flags: number): Promise<FileHandle> => {
+    await makeFolder(dirname(full))
+    try {
+      return await open(full, flags | constants.O_CREAT, fileMode)
+    } catch (error) {
+      if (!hasCode(error, 'ENOENT')) throw error
+      // The folder was there a moment ago: somebody removed it. Make it anew.
+      madeFolders.clear()
+      await makeFolder(dirname(full))
+      return await open(full, flags | constants.O_CREAT, fileMode)
+    }
+  }
+
+  return {
+    openLog: (path, size) =>
+      naming(path, async () => {
+        const full = place(path)
+        const handle = await create(full, constants.O_RDWR)
+        try {
+          const found = (await handle.stat()).size
+          if (found < size) throw shorter(path, found, size)
+          if (found > size) await handle.truncate(size)
+          if (size === 0) await flushFolder(dirname(full))
+        } catch (error) {
+          await handle.close()
+          throw error
+        }
+        return log(path, handle, size)
+      }),
+
+    read: (path) =>
+      naming(path, async () => {
+        try {
+          return new Uint8Array(await readFile(place(path)))
+        } catch (error) {
+          if (isAbsent(error)) return null
+          throw error
+        }
+      }),
+
+    async *stream(path) {
+      try {
+        yield* createReadStream(place(path), { highWaterMark: 1 << 20 }) as AsyncIterable<Uint8Array>
+      } catch (error) {
+        throw storageError(error, path)
+      }
+    },
+
+    size: (path) =>
+      naming(path, async () => {
+        try {
+          return (await stat(place(path))).size
+        } catch (error) {
+          if (isAbsent(error)) return null
+          throw error
+        }
+      }),
+
+    writeWhole: (path, chunks) =>
+      naming(path, async () => {
+        const full = place(path)
+        const temporary = `${full}.${randomBytes(4).toString('hex')}.tmp`
+        const handle = await create(temporary, constants.O_WRONLY | constants.O_EXCL)
+        try {
+          try {
+            await writeChunks(handle, chunks)
+            await handle.sync()
+          } finally {
+            await handle.close()
+          }
+          await rename(temporary, full)
+        } catch (error) {
+          await rm(temporary, { force: true })
+          throw error
+        }
+        await flushFolder(dirname(full))
+      }),
+
+    publish: (from, to) =>
+      naming(to, async () => {
+        const [source, target] = [place(from), place(to)]
+        await makeFolder(dirname(target))
+        try {
+          await rename(source, target)
+        } catch (error) {
+          if (!isAbsent(error)) throw error
+          if ((await stat(target).catch(() => null)) === null) {
+            if ((await stat(source).catch(() => null)) === null) throw error
+            madeFolders.clear()
+            await makeFolder(dirname(target))
+            await rename(source, target)
+          }
+        }
+        await flushFolder(dirname(target))
+      }),
+
+    remove: (path) =>
+      naming(path, async () => {
+        await unlink(place(path)).catch((error: unknown) => {
+          if (!isAbsent(error)) throw error
+        })
+      }),
+
+    list: (folder) =>
+      naming(folder, async () => {
+        try {
+          return (await readdir(place(folder))).sort()
+        } catch (error) {
+          if (isAbsent(error)) return []
+          throw error
+        }
+      }),
+
+    removeFolder: (folder) =>
+      naming(folder, async () => {
+        madeFolders.clear()
+        await rm(place(folder), { recursive: true, force: true })
+      }),
+
+    removeEmptyFolder: (folder) =>
+      naming(folder, async () => {
+        madeFolders.clear()
+        await rmdir(place(folder)).catch((error: unknown) => {
+          if (!isAbsent(error) && !hasCode(error, 'ENOTEMPTY') && !hasCode(error, 'EEXIST')) throw error
+        })
+      }),
+  }
+}
+
+function log(path: string, handle: FileHandle, start: number): Log {
+  let size = start
+  return {
+    path,
+    get size() {
+      return size
+    },
+    append: (chunks) =>
+      naming(path, async () => {
+        // A write that fails half-way leaves bytes behind `size`; the next one goes over them.
+        size = await writeAt(handle, chunks, size)
+      }),
+    reset: () =>
+      naming(path, async () => {
+        await handle.truncate(0)
+        size = 0
+      }),
+    flush: () => naming(path, () => handle.datasync()),
+    close: () => naming(path, () => handle.close()),
+  }
+}
+
+async function writeAt(handle: FileHandle, chunks: readonly Uint8Array[], position: number): Promise<number> {
+  let at = position
+  for (const chunk of chunks) {
+    for (let done = 0; done < chunk.byteLength; ) {
+      const { bytesWritten } = await handle.write(chunk, done, chunk.byteLength - done, at)
+      done += bytesWritten
+      at += bytesWritten
+    }
+  }
+  return at
+}
+
+/** Gathers small chunks, so that a manifest of a million lines is not a million writes. */
+async function writeChunks(handle: FileHandle, chunks: Iterable<string | Uint8Array>): Promise<void> {
+  let waiting: Uint8Array[] = []
+  let bytes = 0
+  let at = 0
+  for (const chunk of chunks) {
+    const buffer = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+    waiting.push(buffer)
+    bytes += buffer.byteLength
+    if (bytes >= 1 << 20) {
+      at = await writeAt(handle, [Buffer.concat(waiting)], at)
+      waiting = []
+      bytes = 0
+    }
+  }
+  await writeAt(handle, [Buffer.concat(waiting)], at)
+}
+
+async function flushFolder(folder: string): Promise<void> {
+  // Windows can't open a folder; its file system keeps the order of such changes by itself.
+  if (process.platform === 'win32') return
+  const handle = await open(folder, constants.O_RDONLY)
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+async function naming<T>(path: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw storageError(error, path)
+  }
+}
+
+function shorter(path: string, found: number, size: number): ExportError {
+  return new ExportError(
+    'damaged',
+    `The file holds ${found} bytes, but the checkpoint counts on ${size}`,
+    path,
+    'Put the file back as it was, or start over with --fresh.',
+  )
+}
+
+function isAbsent(error: unknown): boolean {
+  return hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR')
+}
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && 'code' in error && error.code === code
+}

@@ -1,0 +1,2 @@
+export { type DiskOptions, diskStore } from './disk-store.ts'
+export { storageError } from './storage-error.ts'
