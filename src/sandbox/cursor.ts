@@ -1,0 +1,42 @@
+import { createHmac, timingSafeEqual } from 'node:crypto'
+import { serviceError } from './service-error.ts'
+
+/** Where a chain of pages goes on: a place (-1 = before the first), and how many pages came before. */
+export type CursorPoint = { readonly place: number; readonly page: number }
+
+/**
+ * Writes a cursor: the point and a signature over the point and everything else that was asked. So a
+ * cursor holds no query (a secret query is as sensitive as its answer), lives as long as the key, and
+ * works with the same request only.
+ * @param asked every parameter other than `from`, in one fixed spelling
+ */
+export function writeCursor(key: string, asked: string, point: CursorPoint): string {
+  const text = `${(point.place + 1).toString(36)}.${point.page.toString(36)}`
+  return Buffer.concat([sign(key, asked, text), Buffer.from(text)]).toString('base64url')
+}
+
+/**
+ * Reads a cursor back.
+ * @throws ServiceError 400 `INVALID_CURSOR` when it is damaged, signed by another key or belongs to
+ * another request
+ */
+export function readCursor(key: string, asked: string, cursor: string): CursorPoint {
+  const bytes = Buffer.from(cursor, 'base64url')
+  const signature = bytes.subarray(0, SIGNATURE_BYTES)
+  const text = bytes.subarray(SIGNATURE_BYTES).toString('latin1')
+  const match = /^([0-9a-z]+)\.([0-9a-z]+)$/.exec(text)
+  if (match && timingSafeEqual(signature, sign(key, asked, text))) {
+    return { place: Number.parseInt(match[1]!, 36) - 1, page: Number.parseInt(match[2]!, 36) }
+  }
+  throw serviceError(
+    400,
+    'INVALID_CURSOR',
+    'from is not a cursor of this search: every other parameter must stay the same from page to page',
+  )
+}
+
+const SIGNATURE_BYTES = 18
+
+function sign(key: string, asked: string, text: string): Buffer {
+  return createHmac('sha256', key).update(`${text}\n${asked}`).digest().subarray(0, SIGNATURE_BYTES)
+}

@@ -1,0 +1,161 @@
+import { randomBytes } from 'node:crypto'
+import { z } from 'zod'
+import type { CredentialSettings } from './credentials.ts'
+import type { Fault } from './faults.ts'
+import { seedBits } from './hash.ts'
+import { parseTimestamp } from './timestamp.ts'
+import { DEMO_DOMAINS } from './words.ts'
+
+/** Everything has a default; rates are shares between 0 and 1, times are milliseconds. */
+export type SandboxOptions = {
+  /** Default 0: a free port. Always bound to 127.0.0.1. */
+  port?: number
+  /** Credentials per domain. Default 1000. */
+  records?: number
+  /** The same seed and data options give the same data and the same cursors. */
+  seed?: number | string
+  /** A ready bearer token. Default: random. */
+  token?: string
+  /** The key that `POST /tokens/generate` exchanges. Default: random. */
+  apiKey?: string
+  /** Search tier. Default 1; 0 = unlimited. */
+  requestsPerSecond?: number
+  /** Basic tier: everything but global searches. Default 4; 0 = unlimited. */
+  basicRequestsPerSecond?: number
+  /** How much too early a request may come. Default 2. */
+  rateToleranceMs?: number
+  /** `Retry-After` of the sandbox's own 429 answers. Default: no such header. */
+  rateLimitRetryAfter?: string
+  /** Searches left this month. Default 1,000,000. At 0: status 403, code `QUOTA_EXCEEDED`. */
+  quota?: number
+  /** Pages that one charged search covers. Default 1: every request is charged. */
+  batchPages?: number
+  /** How long a token lives. Default: exchanged ones 1 hour, the ready one for ever. */
+  tokenLifetimeMs?: number
+  /** `refresh_token_exp` names the token's own expiry (default) or a moment 30 days later. */
+  refreshTokenExp?: 'token' | 'later'
+  domains?: readonly string[]
+  /** `imported_at` lies in [from, until). Default 2024-01-01 to 2025-01-01. */
+  from?: string
+  until?: string
+  /** Distinct sources. Default 200. */
+  sources?: number
+  /** Share of records with awkward text. Default 0.002. */
+  nastyRate?: number
+  /** Share of records whose `hash` is null; `domain` and `source` are null more rarely. Default 0.02. */
+  nullRate?: number
+  /** Share of records that break the schema. Default 0. */
+  invalidRate?: number
+  /** Adds fields that nobody knows. */
+  unknownFields?: boolean
+  /** Adds the optional fields of the public documentation (`event_uid`, `pii_tags`, …). */
+  publicFields?: boolean
+  /** Share of pages that come empty although `next` goes on. Default 0, at most 0.9. */
+  emptyPageRate?: number
+  /** Share of pages that hold fewer items than asked. Default 0. */
+  shortPageRate?: number
+  /** How the last page says that it is the last. Default 'null'. */
+  lastNext?: 'null' | 'missing'
+  /** A broken service: `filters` are checked, then ignored. */
+  ignoreFilters?: boolean
+  /** Wait before every answer, or a range to draw from. Default 0. */
+  latencyMs?: number | readonly [number, number]
+  faults?: readonly Fault[]
+  /** Compresses answers for clients that accept gzip. Default false. */
+  gzip?: boolean
+  /** Signs cursors. Another key refuses the cursors saved under this one. Default: from seed and data. */
+  cursorKey?: string
+  /** The prefix segment of the base URL. Default 'firework'. */
+  prefix?: string
+  /** Milliseconds since 1970. Default: the machine's clock. */
+  now?: () => number
+}
+
+export type Settings = Required<
+  Omit<SandboxOptions, 'seed' | 'tokenLifetimeMs' | 'from' | 'until' | 'rateLimitRetryAfter'>
+> &
+  CredentialSettings & {
+    readonly from: number
+    readonly until: number
+    readonly tokenLifetimeMs: number | null
+    readonly rateLimitRetryAfter: string | null
+  }
+
+const share = z.number().min(0).max(1)
+const count = z.number().int().min(0)
+const schema = z.strictObject({
+  port: count.max(65_535).default(0),
+  records: count.max(500_000_000).default(1000),
+  seed: z.union([z.number(), z.string()]).default('spillway'),
+  token: z.string().min(1).optional(),
+  apiKey: z.string().min(1).optional(),
+  requestsPerSecond: z.number().min(0).default(1),
+  basicRequestsPerSecond: z.number().min(0).default(4),
+  rateToleranceMs: z.number().min(0).default(2),
+  rateLimitRetryAfter: z.string().nullable().default(null),
+  quota: count.default(1_000_000),
+  batchPages: count.min(1).default(1),
+  tokenLifetimeMs: z.number().positive().nullable().default(null),
+  refreshTokenExp: z.enum(['token', 'later']).default('token'),
+  domains: z
+    .array(z.string().regex(/^[a-z0-9-]+(\.[a-z0-9-]+)+$/))
+    .min(1)
+    .default([...DEMO_DOMAINS]),
+  from: z.string().default('2024-01-01'),
+  until: z.string().default('2025-01-01'),
+  sources: count.min(1).default(200),
+  nastyRate: share.default(0.002),
+  nullRate: share.default(0.02),
+  invalidRate: share.default(0),
+  unknownFields: z.boolean().default(false),
+  publicFields: z.boolean().default(false),
+  emptyPageRate: share.max(0.9).default(0),
+  shortPageRate: share.default(0),
+  lastNext: z.enum(['null', 'missing']).default('null'),
+  ignoreFilters: z.boolean().default(false),
+  latencyMs: z.union([z.number().min(0), z.tuple([z.number().min(0), z.number().min(0)])]).default(0),
+  faults: z.array(z.custom<Fault>((fault) => typeof fault === 'object' && fault !== null)).default([]),
+  gzip: z.boolean().default(false),
+  cursorKey: z.string().optional(),
+  prefix: z
+    .string()
+    .regex(/^[a-z0-9-]+$/)
+    .default('firework'),
+  now: z.custom<() => number>((now) => typeof now === 'function').default(() => machineNow),
+})
+
+/**
+ * Fills in the defaults.
+ * @throws Error that names the options which are out of range
+ */
+export function resolveOptions(options: SandboxOptions): Settings {
+  const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
+  const parsed = schema.safeParse(given)
+  if (!parsed.success) throw new Error(`Sandbox options: ${z.prettifyError(parsed.error)}`)
+  const values = parsed.data
+  const from = parseTimestamp(values.from)
+  const until = parseTimestamp(values.until)
+  if (from === null || until === null || from >= until) {
+    throw new Error('Sandbox options: from and until must be ISO 8601 date-times, from before until.')
+  }
+  const domains = [...new Set(values.domains)]
+  // Positions are hashed as 32-bit integers; beyond that, records would repeat.
+  if (domains.length * values.records > 2 ** 31) {
+    throw new Error('Sandbox options: records times domains must not pass 2,147,483,648.')
+  }
+  const data = [values.seed, domains, values.records, from, until]
+  return {
+    ...values,
+    domains,
+    from,
+    until,
+    seed: seedBits(values.seed),
+    token: values.token ?? `sandbox-token-${randomBytes(16).toString('hex')}`,
+    apiKey: values.apiKey ?? `sandbox-key-${randomBytes(16).toString('hex')}`,
+    cursorKey: values.cursorKey ?? JSON.stringify(data),
+  }
+}
+
+function machineNow(): number {
+  return performance.timeOrigin + performance.now()
+}

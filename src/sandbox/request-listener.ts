@@ -1,0 +1,198 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import { type Fault, faultPicker } from './faults.ts'
+import { fraction } from './hash.ts'
+import type { Settings } from './options.ts'
+import { rateLimit } from './rate-limit.ts'
+import type { LoggedRequest, RequestLog } from './request-log.ts'
+import { findRoute, jsonBody, quotaHeaders, type Reply, type Route, routes, type Service } from './routes.ts'
+import { type Answer, send, sendBroken } from './send.ts'
+import { ServiceError, serviceError, validationError } from './service-error.ts'
+import { parseJson } from './validate.ts'
+
+const compress = promisify(gzip)
+const MAX_BODY_BYTES = 1_000_000
+
+/**
+ * What happens to a request: it is timed on arrival, read, logged, struck by a fault or not, held to its
+ * tier's pace, answered. A fault comes before the pace, so that request numbers in a list of faults do
+ * not depend on timing; it uses up the tier's permission all the same.
+ * @param closed aborts the waits of answers still being sent
+ */
+export function requestListener(
+  settings: Settings,
+  service: Service,
+  log: RequestLog,
+  closed: AbortSignal,
+): (request: IncomingMessage, response: ServerResponse) => void {
+  const table = routes(settings.prefix)
+  const pickFault = faultPicker(settings.faults, settings.seed)
+  const limits = {
+    search: rateLimit(settings.requestsPerSecond, settings.rateToleranceMs),
+    basic: rateLimit(settings.basicRequestsPerSecond, settings.rateToleranceMs),
+  }
+
+  const handle = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const at = settings.now()
+    const path = request.url ?? '/'
+    const method = request.method ?? 'GET'
+    const url = new URL(path, 'http://sandbox')
+    const found = attempt(() => findRoute(table, method, url.pathname))
+    const route = found instanceof ServiceError ? null : found[0]
+    const inPace = limits[route?.tier ?? 'basic'].take(at)
+    const raw = await readBody(request)
+    const body = raw instanceof ServiceError ? raw : attempt(() => parseBody(raw, request, route))
+    const parsed = body instanceof ServiceError ? undefined : body
+    const logged = log.add({ kind: route?.kind ?? 'other', method, path, body: parsed, at })
+    logged.tooFast = !inPace
+
+    const fault = pickFault(logged)
+    logged.fault = fault?.kind ?? null
+    const reply = attempt(() => {
+      if (fault) strike(fault, service)
+      else if (!inPace) throw tooFast(settings.rateLimitRetryAfter)
+      if (found instanceof ServiceError) throw found
+      if (body instanceof ServiceError) throw orUnauthorized(body, found[0], service, request)
+      return found[0].handle(
+        service,
+        { authorization: request.headers.authorization, url, body, logged },
+        found[1],
+      )
+    })
+    const plain = toAnswer(reply, route, service)
+    const answer = await encode(fault ? spoil(fault, plain) : plain, request, settings.gzip)
+    await wait(settings, logged, closed)
+    if (closed.aborted || response.destroyed) return
+    logged.status = fault?.kind === 'reset' || fault?.kind === 'hang' ? 0 : answer.status
+    if (fault) await sendBroken(response, answer, fault, closed)
+    else send(response, answer)
+  }
+  return (request, response) => {
+    handle(request, response).catch(() => response.socket?.destroy())
+  }
+}
+
+function attempt<T>(action: () => T): T | ServiceError {
+  try {
+    return action()
+  } catch (error) {
+    if (error instanceof ServiceError) return error
+    throw error
+  }
+}
+
+async function readBody(request: IncomingMessage): Promise<string | ServiceError> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    bytes += chunk.length
+    if (bytes <= MAX_BODY_BYTES) chunks.push(chunk)
+  }
+  if (bytes > MAX_BODY_BYTES) return serviceError(413, 'PAYLOAD_TOO_LARGE', 'the body is too large')
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+function parseBody(raw: string, request: IncomingMessage, route: Route | null): unknown {
+  if (raw === '') return undefined
+  if (route?.method === 'POST' && !/^application\/json\b/i.test(request.headers['content-type'] ?? '')) {
+    const loc = ['header', 'content-type']
+    throw validationError([{ loc, msg: 'Content-Type should be application/json', type: 'content_type' }])
+  }
+  return parseJson(raw)
+}
+
+/** Who is not let in learns nothing about the body. */
+function orUnauthorized(
+  error: ServiceError,
+  route: Route,
+  service: Service,
+  request: IncomingMessage,
+): ServiceError {
+  if (route.kind === 'tokens') return error
+  const refused = attempt(() => service.tokens.requireBearer(request.headers.authorization))
+  return refused instanceof ServiceError ? refused : error
+}
+
+/** Faults that keep the request from being carried out. @throws ServiceError the answer instead */
+function strike(fault: Fault, service: Service): void {
+  if (fault.kind === 'status') {
+    const retryAfter = typeof fault.retryAfter === 'function' ? fault.retryAfter() : fault.retryAfter
+    const headers = { ...(retryAfter === undefined ? {} : { 'retry-after': retryAfter }), ...fault.headers }
+    if (fault.status === 429 && fault.code === undefined) throw tooFast(null, headers)
+    throw serviceError(
+      fault.status,
+      fault.code ?? 'SANDBOX_FAULT',
+      'a fault that the sandbox was asked for',
+      headers,
+    )
+  }
+  if (fault.kind === 'revoke-tokens') {
+    service.tokens.revokeAll()
+    throw serviceError(401, 'UNAUTHORIZED', 'the access token is missing, unknown or expired')
+  }
+  if (fault.kind === 'reset' || fault.kind === 'hang' || fault.kind === 'html') {
+    throw serviceError(502, 'SANDBOX_FAULT', 'a fault that the sandbox was asked for')
+  }
+}
+
+/** Source: the public documentation, word for word. */
+function tooFast(retryAfter: string | null, headers: Readonly<Record<string, string>> = {}): ServiceError {
+  return serviceError(429, 'RATELIMIT_REACHED', 'ratelimit reached', {
+    ...(retryAfter === null ? {} : { 'retry-after': retryAfter }),
+    ...headers,
+  })
+}
+
+function toAnswer(reply: Reply | ServiceError, route: Route | null, service: Service): Answer {
+  const type = { 'content-type': 'application/json' }
+  if (!(reply instanceof ServiceError)) {
+    return { status: 200, headers: { ...type, ...reply.headers }, body: reply.body }
+  }
+  const quota =
+    route?.tier === 'search' && reply.status !== 401 ? quotaHeaders(service.search.remaining(), false) : {}
+  return {
+    status: reply.status,
+    headers: { ...type, ...quota, ...reply.headers },
+    body: jsonBody(reply.body),
+  }
+}
+
+/** Faults that replace what is said, not how it is sent. */
+function spoil(fault: Fault, answer: Answer): Answer {
+  switch (fault.kind) {
+    case 'html':
+      return {
+        status: fault.status ?? 502,
+        headers: { 'content-type': 'text/html' },
+        body: Buffer.from(
+          '<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body></body>\r\n</html>\r\n',
+        ),
+      }
+    case 'invalid-json':
+      return { ...answer, body: answer.body.subarray(0, Math.floor(answer.body.length / 2)) }
+    case 'wrong-shape':
+      return {
+        ...answer,
+        body: jsonBody(fault.body === undefined ? { results: [], cursor: null } : fault.body),
+      }
+    case 'rewrite':
+      return { ...answer, body: Buffer.from(fault.rewrite(answer.body.toString('utf8'))) }
+    default:
+      return answer
+  }
+}
+
+async function encode(answer: Answer, request: IncomingMessage, mayCompress: boolean): Promise<Answer> {
+  if (!mayCompress || !/\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''))) return answer
+  const body = await compress(answer.body, { level: 1 })
+  return { ...answer, headers: { ...answer.headers, 'content-encoding': 'gzip' }, body }
+}
+
+async function wait(settings: Settings, logged: LoggedRequest, closed: AbortSignal): Promise<void> {
+  const { latencyMs, seed } = settings
+  const [low, high] = typeof latencyMs === 'number' ? [latencyMs, latencyMs] : latencyMs
+  const ms = low + (high - low) * fraction(seed, logged.number, 701)
+  if (ms > 0) await sleep(ms, undefined, { signal: closed }).catch(() => {})
+}

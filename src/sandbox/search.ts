@@ -1,0 +1,76 @@
+import type { CredentialSettings, Credentials } from './credentials.ts'
+import { readCursor, writeCursor } from './cursor.ts'
+import { fraction } from './hash.ts'
+import { collectPage, placeRange } from './page.ts'
+import { renderPage } from './render-page.ts'
+import { searchRequest } from './search-request.ts'
+import { select } from './selection.ts'
+import { serviceError } from './service-error.ts'
+
+export type SearchSettings = CredentialSettings & {
+  readonly quota: number
+  readonly batchPages: number
+  readonly cursorKey: string
+  readonly ignoreFilters: boolean
+  readonly emptyPageRate: number
+  readonly shortPageRate: number
+  readonly lastNext: 'null' | 'missing'
+}
+
+export type SearchAnswer = { readonly body: Buffer; readonly items: number; readonly batchReached: boolean }
+
+export type Search = {
+  /** Searches left this month. */
+  remaining(): number
+  /** @throws ServiceError 400 for a foreign cursor, 403 without quota, 422 for a bad body */
+  answer(body: unknown, endpoint: 'global' | 'second'): SearchAnswer
+}
+
+const EMPTY = 501
+const SHORT = 502
+const TRAILING = 504
+
+/**
+ * Credential search. Source: spec 4.2; paging, quota and the second endpoint from the public
+ * documentation: bounds inclusive, an empty page is not the end, only `next` decides.
+ */
+export function search(settings: SearchSettings, data: Credentials): Search {
+  let remaining = settings.quota
+  const { seed, cursorKey } = settings
+
+  const answer = (body: unknown, endpoint: 'global' | 'second'): SearchAnswer => {
+    const { from, ...request } = searchRequest(body, endpoint)
+    const asked = JSON.stringify([endpoint, request])
+    const selection = select(data, request.query)
+    const bounds = settings.ignoreFilters ? { gte: null, lte: null } : request
+    const range = placeRange(data, selection, bounds)
+    const start = request.order === 'asc' ? range.low : range.high - 1
+    const point = from === null ? { place: start, page: 0 } : readCursor(cursorKey, asked, from)
+    // Refused requests are not charged, so this comes last.
+    if (endpoint === 'global' && point.page % settings.batchPages === 0) {
+      if (remaining === 0) throw serviceError(403, 'QUOTA_EXCEEDED', 'no global searches left this month')
+      remaining -= 1
+    }
+
+    const draw = (field: number) => fraction(seed, point.place * 31 + point.page, field)
+    const empty = draw(EMPTY) < settings.emptyPageRate
+    const short = settings.shortPageRate > 0 && draw(SHORT) < settings.shortPageRate
+    const size = short ? Math.max(1, Math.floor(request.size * draw(SHORT + 1))) : request.size
+    const page = empty
+      ? { positions: [], next: point.place }
+      : collectPage(selection, range, point.place, request.order, size)
+    // The last items may be followed by an empty page as well.
+    const beyond = request.order === 'asc' ? range.high : range.low - 1
+    const trailing = page.positions.length > 0 && draw(TRAILING) < settings.emptyPageRate
+    const place = page.next ?? (trailing ? beyond : null)
+    const next = place === null ? null : writeCursor(cursorKey, asked, { place, page: point.page + 1 })
+
+    const tail = next === null && settings.lastNext === 'missing' ? '' : `,"next":${JSON.stringify(next)}`
+    return {
+      body: renderPage(data, page.positions, new Set(request.include), tail),
+      items: page.positions.length,
+      batchReached: next !== null && (point.page + 1) % settings.batchPages === 0,
+    }
+  }
+  return { remaining: () => remaining, answer }
+}

@@ -1,0 +1,90 @@
+import type { ServerResponse } from 'node:http'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { FaultEffect } from './faults.ts'
+
+/** A finished answer; `body` is what goes over the wire, compressed already where it is. */
+export type Answer = {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer
+}
+
+/** Sends an answer as it should be. */
+export function send(response: ServerResponse, answer: Answer): void {
+  response.writeHead(answer.status, { ...answer.headers, 'content-length': answer.body.length })
+  response.end(answer.body)
+}
+
+/**
+ * Sends an answer in one of the ways in which networks and proxies break it. The connection is never
+ * used again. Resolves when nothing more will be sent.
+ */
+export async function sendBroken(
+  response: ServerResponse,
+  answer: Answer,
+  fault: FaultEffect,
+  closed: AbortSignal,
+): Promise<void> {
+  const socket = response.socket
+  if (!socket) return
+  const half = answer.body.subarray(0, Math.floor(answer.body.length / 2))
+  switch (fault.kind) {
+    case 'reset':
+      socket.resetAndDestroy()
+      return
+    case 'hang':
+      return
+    case 'reset-mid-body':
+      await writeHalf(response, answer, half)
+      // Some time on the wire: a reset throws away what the other side has not read.
+      await sleep(20, undefined, { signal: closed }).catch(() => {})
+      socket.resetAndDestroy()
+      return
+    case 'truncate':
+      await writeHalf(response, answer, half)
+      socket.end()
+      return
+    case 'stall':
+      await writeHalf(response, answer, half)
+      return
+    case 'wrong-content-length':
+      // Written by hand, because Node's server refuses to send what contradicts its own header.
+      socket.write(head(answer, Math.max(0, answer.body.length + (fault.by ?? -1))))
+      socket.end(answer.body)
+      return
+    case 'drip':
+      await drip(response, answer, fault.bytes ?? 64, fault.everyMs ?? 20, closed)
+      return
+    default:
+      send(response, answer)
+  }
+}
+
+async function writeHalf(response: ServerResponse, answer: Answer, half: Buffer): Promise<void> {
+  response.writeHead(answer.status, { ...answer.headers, 'content-length': answer.body.length })
+  await new Promise<void>((resolve) => {
+    response.once('close', resolve)
+    response.write(half, () => resolve())
+  })
+}
+
+async function drip(
+  response: ServerResponse,
+  answer: Answer,
+  bytes: number,
+  everyMs: number,
+  closed: AbortSignal,
+): Promise<void> {
+  response.writeHead(answer.status, { ...answer.headers, 'content-length': answer.body.length })
+  for (let at = 0; at < answer.body.length && !response.destroyed && !closed.aborted; at += bytes) {
+    response.write(answer.body.subarray(at, at + bytes))
+    await sleep(everyMs, undefined, { signal: closed }).catch(() => {})
+  }
+  response.end()
+}
+
+function head(answer: Answer, contentLength: number): string {
+  const headers = { ...answer.headers, 'content-length': String(contentLength), connection: 'close' }
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
+  return `HTTP/1.1 ${answer.status} OK\r\n${lines.join('')}\r\n`
+}

@@ -1,0 +1,83 @@
+import { createServer } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { credentials } from './credentials.ts'
+import { type CredentialJson, type ExpectedSearch, expectedCredentials } from './expected.ts'
+import { resolveOptions, type SandboxOptions } from './options.ts'
+import { reports } from './reports.ts'
+import { requestListener } from './request-listener.ts'
+import { type LoggedRequest, requestLog } from './request-log.ts'
+import { search } from './search.ts'
+import { sources } from './sources.ts'
+import { timeline } from './timeline.ts'
+import { tokens } from './tokens.ts'
+
+export type Sandbox = {
+  /** `http://127.0.0.1:<port>` */
+  readonly origin: string
+  /** The origin and the prefix segment. */
+  readonly baseUrl: string
+  readonly token: string
+  readonly apiKey: string
+  /** Every request so far, oldest first. */
+  readonly requests: readonly LoggedRequest[]
+  /**
+   * The credentials that a complete and correct export of a search holds, oldest first, straight from
+   * the generator. Broken ones (`invalidRate`) come as broken as on the wire.
+   */
+  expected(search: ExpectedSearch): Iterable<CredentialJson>
+  /** Stops at once: open connections are destroyed. */
+  close(): Promise<void>
+}
+
+/**
+ * Serves an emulation of the service with made-up data on 127.0.0.1.
+ * @throws Error when an option is out of range or the port is taken
+ */
+export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  const settings = resolveOptions(options)
+  const { seed, domains, records, from, until } = settings
+  const data = credentials(
+    settings,
+    timeline(seed, domains.length, records, from, until),
+    sources(seed, settings.sources, from, settings.nastyRate > 0, settings.publicFields),
+  )
+  const service = {
+    search: search(settings, data),
+    reports: reports(settings.cursorKey),
+    tokens: tokens(settings),
+  }
+  const log = requestLog()
+  const closing = new AbortController()
+  const server = createServer(requestListener(settings, service, log, closing.signal))
+  // Longer than the pause between two requests at any sensible pace: Node's five seconds would cut
+  // connections just as a slow client uses them again.
+  server.keepAliveTimeout = 120_000
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket))
+  })
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject)
+    server.listen(settings.port, '127.0.0.1', resolve)
+  })
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+
+  let closed: Promise<void> | null = null
+  return {
+    origin,
+    baseUrl: `${origin}/${settings.prefix}`,
+    token: settings.token,
+    apiKey: settings.apiKey,
+    requests: log.entries,
+    expected: (wanted) => expectedCredentials(data, wanted),
+    close() {
+      closed ??= new Promise<void>((resolve) => {
+        closing.abort()
+        server.close(() => resolve())
+        for (const socket of sockets) socket.destroy()
+      })
+      return closed
+    },
+  }
+}

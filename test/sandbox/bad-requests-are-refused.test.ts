@@ -1,0 +1,92 @@
+import { expect, test } from 'vitest'
+import { get, post, SEARCH, sandboxWith } from './client.ts'
+
+const query = { type: 'domain', fqdn: 'quillmere.net' }
+
+test.each<[string, unknown, (string | number)[], string]>([
+  ['no query', {}, ['body', 'query'], 'missing'],
+  ['unknown key', { query, pages: 3 }, ['body', 'pages'], 'extra_forbidden'],
+  ['unknown key in the query', { query: { ...query, x: 1 } }, ['body', 'query', 'x'], 'extra_forbidden'],
+  ['unknown kind', { query: { type: 'phone' } }, ['body', 'query', 'type'], 'value_error'],
+  ['wrong shape of a kind', { query: { type: 'email', fqdn: 'a.b' } }, ['body', 'query', 'email'], 'missing'],
+  ['no host name', { query: { type: 'domain', fqdn: 'a b' } }, ['body', 'query', 'fqdn'], 'value_error'],
+  ['size 0', { query, size: 0 }, ['body', 'size'], 'greater_than_equal'],
+  ['size 10001', { query, size: 10_001 }, ['body', 'size'], 'less_than_equal'],
+  ['size as text', { query, size: '10' }, ['body', 'size'], 'number_type'],
+  ['unknown order', { query, order: 'up' }, ['body', 'order'], 'enum'],
+  ['unknown include', { query, include: ['urls'] }, ['body', 'include', 0], 'enum'],
+  [
+    'impossible date',
+    { query, filters: { imported_at: { gte: '2024-02-30' } } },
+    ['body', 'filters', 'imported_at', 'gte'],
+    'value_error',
+  ],
+  ['unknown filter', { query, filters: { id: 1 } }, ['body', 'filters', 'id'], 'extra_forbidden'],
+  ['no JSON', '{"query":', ['body'], 'json_invalid'],
+])('422: %s', async (_name, body, loc, type) => {
+  const sandbox = await sandboxWith({ records: 1 })
+  const response = await post(sandbox, body)
+  expect(response.status).toBe(422)
+  const { detail } = (await response.json()) as { detail: { loc: unknown; type: string; msg: string }[] }
+  expect(detail[0]).toMatchObject({ loc, type })
+  expect(detail[0]!.msg).not.toBe('')
+  expect(response.headers.get('x-flare-global-searches-remaining')).toBe('1000000')
+})
+
+test('422 answers never repeat a secret', async () => {
+  const sandbox = await sandboxWith({ records: 1 })
+  const secret = 'do-not-repeat-me'
+  const bodies = [
+    { query: { type: 'secret', secret, extra: 1 } },
+    { query: { type: 'secret', secret: { secret } } },
+    { query: { type: 'secret', secret: [secret] } },
+    { query: { type: secret, secret } },
+    { query: { type: 'secret', secret }, size: secret, order: secret, include: [secret], from: 5 },
+    { query: { type: 'secret', secret }, filters: { imported_at: { gte: secret } } },
+    `{"query":{"type":"secret","secret":"${secret}"`,
+  ]
+  for (const body of bodies) {
+    const response = await post(sandbox, body)
+    expect(response.status).toBe(422)
+    expect(await response.text()).not.toContain(secret)
+  }
+})
+
+test('401 comes before anything is said about the body', async () => {
+  const sandbox = await sandboxWith({ records: 1 })
+  for (const authorization of ['Bearer wrong', `Basic ${sandbox.token}`, sandbox.token]) {
+    for (const body of [{ query }, {}, 'no json']) {
+      const response = await post(sandbox, body, SEARCH, { authorization })
+      expect(response.status).toBe(401)
+      expect(await response.json()).toMatchObject({ error: { code: 'UNAUTHORIZED' } })
+    }
+  }
+})
+
+test('unknown paths, wrong methods and other content types', async () => {
+  const sandbox = await sandboxWith({ records: 1 })
+  expect((await get(sandbox, '/v4/credentials/global/_search')).status).toBe(404)
+  expect((await get(sandbox, SEARCH)).status).toBe(405)
+  expect((await post(sandbox, { query }, SEARCH, { 'content-type': 'text/plain' })).status).toBe(422)
+  expect((await post(sandbox, 'x'.repeat(1_100_000))).status).toBe(413)
+})
+
+test('the log holds bodies and statuses, and no credentials', async () => {
+  const sandbox = await sandboxWith({ records: 5 })
+  await post(sandbox, { query })
+  await get(sandbox, '/tokens/test')
+  expect(sandbox.requests).toMatchObject([
+    {
+      number: 1,
+      kind: 'search',
+      ordinal: 1,
+      method: 'POST',
+      path: SEARCH,
+      body: { query },
+      status: 200,
+      items: 5,
+    },
+    { number: 2, kind: 'tokens', ordinal: 1, method: 'GET', path: '/tokens/test', status: 200 },
+  ])
+  expect(JSON.stringify(sandbox.requests)).not.toContain(sandbox.token)
+})

@@ -1,0 +1,71 @@
+import { afterEach } from 'vitest'
+import {
+  type CredentialJson,
+  type Sandbox,
+  type SandboxOptions,
+  startSandbox,
+} from '../../src/sandbox/index.ts'
+
+const open: Sandbox[] = []
+
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((sandbox) => sandbox.close()))
+})
+
+/** A sandbox without a pace, closed when the test ends. */
+export async function sandboxWith(options: SandboxOptions = {}): Promise<Sandbox> {
+  const sandbox = await startSandbox({ requestsPerSecond: 0, basicRequestsPerSecond: 0, ...options })
+  open.push(sandbox)
+  return sandbox
+}
+
+export const SEARCH = '/firework/v4/credentials/global/_search'
+export const SECOND_SEARCH = '/astp/v2/credentials/_search'
+
+export function post(
+  sandbox: Sandbox,
+  body: unknown,
+  path = SEARCH,
+  headers: Record<string, string> = {},
+): Promise<Response> {
+  return fetch(sandbox.origin + path, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${sandbox.token}`, 'content-type': 'application/json', ...headers },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  })
+}
+
+export function get(sandbox: Sandbox, path: string): Promise<Response> {
+  return fetch(sandbox.origin + path, { headers: { authorization: `Bearer ${sandbox.token}` } })
+}
+
+export type SearchPage = { items: CredentialJson[]; next: string | null }
+
+export async function page(sandbox: Sandbox, body: unknown, path = SEARCH): Promise<SearchPage> {
+  const response = await post(sandbox, body, path)
+  if (response.status !== 200) throw new Error(`status ${response.status}: ${await response.text()}`)
+  return (await response.json()) as SearchPage
+}
+
+/** Follows `next` to the end. */
+export async function pages(sandbox: Sandbox, body: object, path = SEARCH): Promise<SearchPage[]> {
+  const all: SearchPage[] = []
+  let from: string | null = null
+  do {
+    const answer: SearchPage = await page(sandbox, { ...body, from }, path)
+    all.push(answer)
+    from = answer.next
+  } while (from)
+  return all
+}
+
+export async function searchAll(sandbox: Sandbox, body: object, path = SEARCH): Promise<CredentialJson[]> {
+  return (await pages(sandbox, body, path)).flatMap((answer) => answer.items)
+}
+
+/** Microseconds since 1970, computed apart from the sandbox's own reader. */
+export function micros(text: string): bigint {
+  const fraction = /\.(\d+)/.exec(text)?.[1] ?? ''
+  const seconds = Date.parse(text.replace(/\.\d+/, '')) / 1000
+  return BigInt(seconds) * 1_000_000n + BigInt(fraction.padEnd(6, '0'))
+}

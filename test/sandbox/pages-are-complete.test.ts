@@ -1,0 +1,98 @@
+import { describe, expect, test } from 'vitest'
+import type { SearchQuery } from '../../src/sandbox/index.ts'
+import { COMMON_PASSWORDS, DEMO_DOMAINS } from '../../src/sandbox/index.ts'
+import { micros, page, pages, SECOND_SEARCH, sandboxWith, searchAll } from './client.ts'
+
+const options = { records: 1500, nastyRate: 0.05 }
+
+/** Every credential of every domain, and what a query should find in it, decided on the JSON alone. */
+async function everything() {
+  const sandbox = await sandboxWith(options)
+  const all = DEMO_DOMAINS.flatMap((fqdn) => [
+    ...sandbox.expected({ query: { type: 'domain', fqdn }, include: ['auth_domains'] }),
+  ])
+  const local = (name: string) => name.slice(0, name.lastIndexOf('@'))
+  const host = (name: string) => name.slice(name.lastIndexOf('@') + 1)
+  const common = all.find((item) => local(item.identity_name).match(/^[a-z]+\.[a-z]+$/))!.identity_name
+  const nasty = all.find((item) => item.identity_name.startsWith('say "hello"'))!.identity_name
+  const sub = all.find((item) => host(item.identity_name) === 'mail.quillmere.net')!.identity_name
+  const queries: Array<[SearchQuery, (item: (typeof all)[number]) => boolean]> = [
+    [{ type: 'domain', fqdn: 'quillmere.net' }, (i) => host(i.identity_name).endsWith('quillmere.net')],
+    [{ type: 'domain', fqdn: 'Mail.Quillmere.Net' }, (i) => host(i.identity_name) === 'mail.quillmere.net'],
+    [{ type: 'domain', fqdn: 'nowhere.example' }, () => false],
+    [{ type: 'email', email: common }, (i) => i.identity_name === common],
+    [{ type: 'email', email: sub }, (i) => i.identity_name === sub],
+    [{ type: 'email', email: nasty }, (i) => i.identity_name === nasty],
+    [{ type: 'keyword', keyword: local(common) }, (i) => local(i.identity_name) === local(common)],
+    [{ type: 'keyword', keyword: local(nasty) }, (i) => local(i.identity_name) === local(nasty)],
+    [{ type: 'secret', secret: COMMON_PASSWORDS[0]! }, (i) => i.hash === COMMON_PASSWORDS[0]],
+    [{ type: 'secret', secret: 'lone high \ud83d end' }, (i) => i.hash === 'lone high \ud83d end'],
+    [{ type: 'auth_domain', fqdn: 'id.plumwire.net' }, (i) => i.auth_domains!.includes('id.plumwire.net')],
+  ]
+  return { sandbox, all, queries }
+}
+
+describe('following next to the end finds every match once', () => {
+  test.each(['asc', 'desc'] as const)('for each kind of query, %s', async (order) => {
+    const { sandbox, all, queries } = await everything()
+    expect(all).toHaveLength(6000)
+    expect(new Set(all.map((item) => item.id)).size).toBe(6000)
+    for (const [query, matches] of queries) {
+      const wanted = all.filter(matches).map((item) => item.id)
+      const found = await searchAll(sandbox, { query, order, size: 97 })
+      const ids = found.map((item) => item.id)
+      expect([...ids].sort(), JSON.stringify(query)).toEqual([...wanted].sort())
+      const own = [...sandbox.expected({ query })].map((item) => item.id)
+      expect(order === 'asc' ? ids : ids.reverse()).toEqual(own)
+      const times = found.map((item) => micros(item.imported_at))
+      if (order === 'desc') times.reverse()
+      expect(times.every((time, i) => i === 0 || times[i - 1]! <= time)).toBe(true)
+      // Every query but the one for nobody should find something, or it tests nothing.
+      if (query.type !== 'domain') expect(ids.length).toBeGreaterThan(0)
+    }
+  })
+
+  test('on the second endpoint too, which knows urls', async () => {
+    const sandbox = await sandboxWith({ records: 300, quota: 0 })
+    const query = { type: 'domain', fqdn: 'quillmere.net' } as const
+    const include = ['urls', 'auth_domains', 'known_password_id']
+    const found = await searchAll(sandbox, { query, include, order: 'asc', size: 100 }, SECOND_SEARCH)
+    expect(found).toEqual([...sandbox.expected({ query, include })])
+    expect(found.some((item) => item.urls!.length > 0)).toBe(true)
+  })
+})
+
+test('the defaults are ten items, newest first', async () => {
+  const sandbox = await sandboxWith()
+  const answer = await page(sandbox, { query: { type: 'domain', fqdn: 'quillmere.net' } })
+  const own = [...sandbox.expected({ query: { type: 'domain', fqdn: 'quillmere.net' } })]
+  expect(answer.items).toEqual(own.slice(-10).reverse())
+  expect(answer.items[0]).not.toHaveProperty('known_password_id')
+})
+
+test('next is null when the last page is exactly full', async () => {
+  const sandbox = await sandboxWith({ records: 200 })
+  const found = await pages(sandbox, { query: { type: 'domain', fqdn: 'quillmere.net' }, size: 100 })
+  expect(found.map((answer) => answer.items.length)).toEqual([100, 100])
+})
+
+test.each(['asc', 'desc'] as const)('empty and short pages hide nothing, %s', async (order) => {
+  const sandbox = await sandboxWith({ records: 1000, emptyPageRate: 0.4, shortPageRate: 0.5 })
+  const query = { type: 'domain', fqdn: 'quillmere.net' } as const
+  const found = await pages(sandbox, { query, order, size: 20 })
+  const ids = found.flatMap((answer) => answer.items.map((item) => item.id))
+  const own = [...sandbox.expected({ query })].map((item) => item.id)
+  expect(order === 'asc' ? ids : ids.reverse()).toEqual(own)
+  const sizes = found.map((answer) => answer.items.length)
+  expect(sizes).toContain(0)
+  expect(sizes.some((size) => size > 0 && size < 20)).toBe(true)
+  const filters = { imported_at: { gte: '2030-01-01' } }
+  expect(await searchAll(sandbox, { query, order, filters })).toEqual([])
+})
+
+test('the last page may leave next out', async () => {
+  const sandbox = await sandboxWith({ lastNext: 'missing' })
+  const answer = await page(sandbox, { query: { type: 'domain', fqdn: 'quillmere.net' }, size: 10_000 })
+  expect(answer.items).toHaveLength(1000)
+  expect(answer).not.toHaveProperty('next')
+})

@@ -1,0 +1,65 @@
+import { expect, test } from 'vitest'
+import { get, sandboxWith } from './client.ts'
+
+const REPORTS = '/firework/v4/threat_flow/reports'
+
+type Listed = { items: { id: number }[]; next: string | null }
+
+test('one report, wrapped, with all fields of the spec', async () => {
+  const sandbox = await sandboxWith()
+  const answer = (await (await get(sandbox, `${REPORTS}/7`)).json()) as { report: Record<string, unknown> }
+  expect(Object.keys(answer)).toEqual(['report'])
+  expect(Object.keys(answer.report)).toEqual([
+    'id',
+    'format_type',
+    'title',
+    'subtitle',
+    'summary',
+    'content',
+    'tags',
+    'highlights',
+    'related_activity_uids',
+    'prompt_preset_uid',
+    'created_at',
+    'published_at',
+    'updated_at',
+    'reading_time',
+    'tenant_id',
+    'organization_id',
+  ])
+  expect(answer.report).toMatchObject({ id: 7, format_type: 'simple_summary' })
+})
+
+test('unknown ids are 404, impossible ones 422', async () => {
+  const sandbox = await sandboxWith()
+  const missing = await get(sandbox, `${REPORTS}/26`)
+  expect(missing.status).toBe(404)
+  expect(await missing.json()).toMatchObject({ error: { code: 'NOT_FOUND' } })
+  expect((await get(sandbox, `${REPORTS}/seven`)).status).toBe(422)
+})
+
+test.each(['asc', 'desc'])('the list pages through all 25, %s', async (order) => {
+  const sandbox = await sandboxWith()
+  const sizes: number[] = []
+  const ids: number[] = []
+  let from = ''
+  do {
+    const response = await get(sandbox, `${REPORTS}/?order=${order}${from}`)
+    const answer = (await response.json()) as Listed
+    sizes.push(answer.items.length)
+    ids.push(...answer.items.map((item) => item.id))
+    from = answer.next ? `&from=${answer.next}` : ''
+  } while (from)
+  expect(sizes).toEqual([10, 10, 5])
+  const wanted = Array.from({ length: 25 }, (_, i) => i + 1)
+  expect(ids).toEqual(order === 'asc' ? wanted : wanted.reverse())
+})
+
+test('the list refuses unknown parameters and foreign cursors', async () => {
+  const sandbox = await sandboxWith()
+  const { next } = (await (await get(sandbox, `${REPORTS}/?size=5`)).json()) as Listed
+  expect((await get(sandbox, `${REPORTS}/?size=5&from=${next}`)).status).toBe(200)
+  expect((await get(sandbox, `${REPORTS}/?size=6&from=${next}`)).status).toBe(400)
+  expect((await get(sandbox, `${REPORTS}/?page=2`)).status).toBe(422)
+  expect((await get(sandbox, `${REPORTS}/?size=0`)).status).toBe(422)
+})
