@@ -1,0 +1,163 @@
+import { ExportError, type Store } from '../core/index.ts'
+import { type CheckpointState, type Folding, foldLines, recordOf } from './checkpoint-state.ts'
+import { openJournal, readJournal, sealLine } from './journal.ts'
+import { type HeaderLine, type Line, parseLine } from './lines.ts'
+
+export const CHECKPOINT_PATH = '_state/checkpoint.jsonl'
+
+/** The checkpoint of a run: what is durable, and the way to make more so. */
+export type Checkpoint = {
+  readonly state: CheckpointState
+  /** Appends lines in one write; once it resolves they are on stable storage and in `state`. */
+  append(lines: readonly Line[]): Promise<void>
+  close(): Promise<void>
+}
+
+/**
+ * Opens a data set's checkpoint for a run, or begins one with the header given; compacts it when it has
+ * grown far beyond what it says.
+ * @param accept may refuse by throwing what was found (null: no checkpoint), before anything is changed
+ * @throws ExportError `damaged` when lines can't be read, `config` when another version wrote it
+ */
+export async function openCheckpoint(
+  store: Store,
+  header: HeaderLine,
+  accept: (found: CheckpointState | null) => void,
+): Promise<Checkpoint> {
+  let found = await fold(store)
+  accept(found?.folding.state ?? null)
+  if (found !== null && isOvergrown(found.folding.state)) {
+    await compact(store, found.folding.state)
+    found = await fold(store)
+  }
+  const folding = found?.folding ?? foldLines(header)
+  const journal = await openJournal(store, CHECKPOINT_PATH, found?.size ?? 0)
+  if (found === null) await journal.append([header])
+  return {
+    state: folding.state,
+    async append(lines) {
+      await journal.append(lines)
+      for (const line of lines) folding.apply(line)
+    },
+    close: () => journal.close(),
+  }
+}
+
+/** Reads a checkpoint without touching it, also while a run is at work; null when there is none. */
+export async function readCheckpoint(store: Store): Promise<CheckpointState | null> {
+  return (await fold(store))?.folding.state ?? null
+}
+
+/** Rewrites the journal in one step: the lines that `keep` returns, then those of `extra`. */
+export async function rewriteCheckpoint(
+  store: Store,
+  keep: (line: Line) => Line | null,
+  extra: () => Iterable<Line> = () => [],
+): Promise<void> {
+  const kept: Uint8Array[] = []
+  await eachLine(store, (line) => {
+    const result = keep(line)
+    if (result !== null) kept.push(sealLine(result))
+  })
+  for (const line of extra()) kept.push(sealLine(line))
+  await store.writeWhole(CHECKPOINT_PATH, kept)
+}
+
+async function fold(store: Store): Promise<{ folding: Folding; size: number } | null> {
+  let folding: Folding | null = null
+  const size = await eachLine(store, (line, number) => {
+    if (folding !== null) folding.apply(line)
+    else if (line.kind === 'header') folding = foldLines(line)
+    else throw unreadable(number)
+  })
+  // Killed before its first line was whole: nothing had begun.
+  return size === null || folding === null ? null : { folding, size }
+}
+
+/** @returns the bytes up to the end of the last good line */
+async function eachLine(store: Store, visit: (line: Line, number: number) => void): Promise<number | null> {
+  return readJournal(store, CHECKPOINT_PATH, (raw, number) => {
+    const line = parseLine(raw)
+    if (line === null) throw number === 1 ? otherVersion() : unreadable(number)
+    visit(line, number)
+  })
+}
+
+// A rewrite reads and writes the whole file, so it waits until most of a large file is history.
+const COMPACT_FROM_LINES = 20_000
+
+function isOvergrown(state: CheckpointState): boolean {
+  if (state.lines < COMPACT_FROM_LINES) return false
+  let alive = state.shards.length + 2 * state.runs.length
+  for (const windows of state.partitions.values()) alive += windows.size
+  for (const shard of state.openShards.values()) alive += shard.pages.length + shard.chunks.length
+  return state.lines > 3 * alive
+}
+
+/**
+ * Puts one line in place of all the lines of each finished partition. Partitions that are half-way, or
+ * that have rows in an open shard, keep their lines: recovery may have to go back on them.
+ */
+async function compact(store: Store, state: CheckpointState): Promise<void> {
+  const open = new Set<string>()
+  for (const shard of state.openShards.values()) for (const page of shard.pages) open.add(page.partition)
+  const settled = (key: string) => recordOf(state, key)?.state === 'done' && !open.has(key)
+  const unknown: Record<string, number> = {}
+  const forget = (fields: Readonly<Record<string, number>> = {}): void => {
+    for (const [name, times] of Object.entries(fields)) unknown[name] = (unknown[name] ?? 0) + times
+  }
+  await rewriteCheckpoint(
+    store,
+    (line) => {
+      switch (line.kind) {
+        case 'page':
+          if (!settled(line.partition)) return line
+          forget(line.unknown_fields)
+          return null
+        case 'seal': {
+          if (line.page === undefined || !settled(line.page.partition)) return line
+          forget(line.page.unknown_fields)
+          const { page: _, ...shard } = line
+          return shard
+        }
+        case 'open':
+        case 'chunk':
+          return state.openShards.has(line.shard) ? line : null
+        case 'failed':
+        case 'restart':
+          return settled(line.partition) ? null : line
+        default:
+          return line
+      }
+    },
+    function* () {
+      for (const [query, windows] of state.partitions) {
+        for (const [window, record] of windows) {
+          const partition = `${query}/${window}`
+          if (!settled(partition)) continue
+          const { rows, pages, requests, quarantined } = record
+          yield { kind: 'done', partition, rows, pages, requests, quarantined }
+        }
+      }
+      yield { kind: 'unknown', fields: unknown }
+    },
+  )
+}
+
+function otherVersion(): ExportError {
+  return new ExportError(
+    'config',
+    'The checkpoint was written by another version of spillway',
+    CHECKPOINT_PATH,
+    'Run it with the version that wrote it, choose another load.path, or start over with --fresh.',
+  )
+}
+
+function unreadable(line: number): ExportError {
+  return new ExportError(
+    'damaged',
+    `Line ${line} of the checkpoint makes no sense`,
+    CHECKPOINT_PATH,
+    'Restore the file from a backup, or start over with --fresh; nothing was changed.',
+  )
+}

@@ -1,0 +1,28 @@
+export {
+  CHECKPOINT_PATH,
+  type Checkpoint,
+  openCheckpoint,
+  readCheckpoint,
+  rewriteCheckpoint,
+} from './checkpoint.ts'
+export {
+  type CheckpointState,
+  type OpenShard,
+  type PartitionRecord,
+  type RunRecord,
+  recordOf,
+  type ShardPage,
+  splitKey,
+} from './checkpoint-state.ts'
+export type { ChunkLine, HeaderLine, Line, PageFacts, PageLine, RunStatus, SealLine } from './lines.ts'
+export { type Lock, takeLock } from './lock.ts'
+export {
+  MANIFEST_PATH,
+  type Manifest,
+  type ManifestShard,
+  manifestShards,
+  readManifest,
+  SUCCESS_PATH,
+  writeManifest,
+} from './manifest.ts'
+export { checkSettings, frozenSettings, type Settings, settingsDigest } from './settings.ts'

@@ -1,0 +1,145 @@
+import { z } from 'zod'
+import {
+  columnsNamed,
+  ExportError,
+  formatTimestamp,
+  type Pipeline,
+  type Store,
+  TYPE_NAMES,
+} from '../core/index.ts'
+import type { CheckpointState } from './checkpoint-state.ts'
+import { settingsDigest } from './settings.ts'
+
+export const MANIFEST_PATH = '_manifest.json'
+export const SUCCESS_PATH = '_SUCCESS'
+
+const count = z.number().int().nonnegative()
+
+const shardSchema = z.object({
+  path: z.string(),
+  rows: count,
+  bytes: count,
+  sha256: z.string(),
+  partitions: z.array(z.string()),
+  imported_at: z.object({ min: z.string(), max: z.string() }).nullable(),
+})
+
+const manifestSchema = z.object({
+  version: z.literal(1),
+  pipeline: z.string(),
+  resource: z.enum(['credentials', 'reports']),
+  format: z.enum(['parquet', 'csv']),
+  columns: z.array(z.object({ name: z.string(), type: z.string(), nullable: z.boolean() })),
+  masking: z.object({ secret: z.string(), identity: z.string() }),
+  config_digest: z.string(),
+  shards: z.array(shardSchema),
+  totals: z.object({ rows: count, bytes: count, shards: count, quarantined: count }),
+  unknown_fields: z.record(z.string(), count),
+  runs: z.array(
+    z.object({
+      started_at: z.string(),
+      finished_at: z.string().nullable(),
+      status: z.string(),
+      requests: count,
+      retries: count,
+      version: z.string(),
+    }),
+  ),
+})
+
+/** `_manifest.json`: what the data set consists of. Field names are as scripts read them. */
+export type Manifest = z.infer<typeof manifestSchema>
+export type ManifestShard = z.infer<typeof shardSchema>
+
+/** Writes the manifest in one step; a shard a line, so that a million of them are never one string. */
+export async function writeManifest(store: Store, pipeline: Pipeline, state: CheckpointState): Promise<void> {
+  await store.writeWhole(MANIFEST_PATH, manifestText(pipeline, state))
+}
+
+/**
+ * Reads a manifest back; null when there is none.
+ * @throws ExportError `damaged` when it is no manifest
+ */
+export async function readManifest(store: Store): Promise<Manifest | null> {
+  const bytes = await store.read(MANIFEST_PATH)
+  if (bytes === null) return null
+  try {
+    return manifestSchema.parse(JSON.parse(Buffer.from(bytes).toString()))
+  } catch (error) {
+    throw new ExportError(
+      'damaged',
+      'The manifest can not be read',
+      MANIFEST_PATH,
+      'Run the pipeline again: the manifest is written anew at the end of every run.',
+      { cause: error },
+    )
+  }
+}
+
+/** The shards that the checkpoint vouches for, in the manifest's form and order. */
+export function* manifestShards(state: CheckpointState): Generator<ManifestShard> {
+  const byPath = [...state.shards].sort((a, b) => (a.path < b.path ? -1 : 1))
+  for (const { path, rows, bytes, sha256, partitions, imported_at } of byPath) {
+    yield {
+      path,
+      rows,
+      bytes,
+      sha256,
+      partitions: [...partitions].sort(),
+      imported_at:
+        imported_at === null
+          ? null
+          : { min: formatTimestamp(imported_at.min), max: formatTimestamp(imported_at.max) },
+    }
+  }
+}
+
+function* manifestText(pipeline: Pipeline, state: CheckpointState): Generator<string> {
+  const { extract, transform, load } = pipeline
+  const head = {
+    version: 1,
+    pipeline: pipeline.name,
+    resource: extract.resource,
+    format: load.format.kind,
+    columns: columnsNamed(extract.resource, extract.include, transform.columns).map(
+      ({ name, type, nullable }) => ({
+        name,
+        type: TYPE_NAMES[type],
+        nullable,
+      }),
+    ),
+    masking: { secret: transform.secret, identity: transform.identity },
+    config_digest: settingsDigest(state.header.settings),
+  }
+  yield `${JSON.stringify(head, null, 2).slice(0, -2)},\n  "shards": [`
+  const totals = { rows: 0, bytes: 0, shards: 0, quarantined: quarantinedItems(state) }
+  for (const shard of manifestShards(state)) {
+    yield `${totals.shards === 0 ? '' : ','}\n    ${JSON.stringify(shard)}`
+    totals.shards++
+    totals.rows += shard.rows
+    totals.bytes += shard.bytes
+  }
+  const tail = {
+    totals,
+    unknown_fields: Object.fromEntries(
+      Object.entries(state.unknownFields).sort(([a], [b]) => (a < b ? -1 : 1)),
+    ),
+    runs: state.runs.map(({ started_at, finished_at, status, requests, retries, version }) => ({
+      started_at,
+      finished_at,
+      // A run that left no closing line was killed.
+      status: status ?? 'interrupted',
+      requests,
+      retries,
+      version,
+    })),
+  }
+  yield `${totals.shards === 0 ? '' : '\n  '}],${JSON.stringify(tail, null, 2).slice(1)}\n`
+}
+
+function quarantinedItems(state: CheckpointState): number {
+  let items = 0
+  for (const windows of state.partitions.values())
+    for (const record of windows.values()) items += record.quarantined
+  return items
+}

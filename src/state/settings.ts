@@ -1,0 +1,69 @@
+import { createHash, createHmac } from 'node:crypto'
+import { ExportError, type Pipeline } from '../core/index.ts'
+
+export type Settings = Readonly<Record<string, unknown>>
+
+/**
+ * The settings that every run on one data set has to share, by their names in the pipeline file: what the
+ * service is asked for (a cursor is good only for the same parameters) and what a row looks like. Pace,
+ * retries, budgets, windows and shard sizes may change from run to run.
+ */
+export function frozenSettings(pipeline: Pipeline, maskKey: Uint8Array | null): Settings {
+  const { service, extract, transform, load } = pipeline
+  const { format } = load
+  return {
+    'extract.resource': extract.resource,
+    ...(extract.resource === 'credentials' ? { 'service.search_path': service.searchPath } : {}),
+    'extract.order': extract.order,
+    'extract.page_size': extract.pageSize,
+    'extract.include': [...extract.include].sort(),
+    'transform.secret': transform.secret,
+    'transform.identity': transform.identity,
+    'transform.columns': transform.columns,
+    'load.format': format.kind,
+    'load.engine': format.engine,
+    'load.compression': format.compression,
+    'load.partition_by': [...load.partitionBy].sort(),
+    ...(format.kind === 'csv'
+      ? { 'load.csv.escape_formulas': format.escapeFormulas }
+      : { 'load.parquet.bloom_filters': [...format.bloomFilters].sort() }),
+    ...(maskKey === null ? {} : { [MASK_KEY]: maskKeyCheck(maskKey) }),
+  }
+}
+
+/** SHA-256 in hex over the settings; the same for the same settings, whatever their order. */
+export function settingsDigest(settings: Settings): string {
+  return createHash('sha256')
+    .update(JSON.stringify(Object.entries(settings).sort(byName)))
+    .digest('hex')
+}
+
+/** @throws ExportError `config` naming every setting that differs from the data set's */
+export function checkSettings(before: Settings, now: Settings, file: string): void {
+  const changes: string[] = []
+  for (const name of new Set([...Object.keys(before), ...Object.keys(now)])) {
+    const [was, is] = [JSON.stringify(before[name]), JSON.stringify(now[name])]
+    if (was === is) continue
+    if (name === MASK_KEY) {
+      if (was !== undefined && is !== undefined) changes.push('the mask key is not the one used so far')
+    } else changes.push(`${name} was ${was ?? 'not set'} and is now ${is ?? 'not set'}`)
+  }
+  if (changes.length === 0) return
+  throw new ExportError(
+    'config',
+    `The data set was begun with other settings: ${changes.join('; ')}`,
+    file,
+    'Restore them, write to another load.path, or start over with --fresh.',
+  )
+}
+
+const MASK_KEY = 'mask key check'
+
+/** Tells one key from another. Keyed by the key itself, so it gives away no more than the masked column does. */
+function maskKeyCheck(key: Uint8Array): string {
+  return createHmac('sha256', key).update('spillway mask key check').digest('hex').slice(0, 32)
+}
+
+function byName([a]: [string, unknown], [b]: [string, unknown]): number {
+  return a < b ? -1 : a > b ? 1 : 0
+}
