@@ -1,0 +1,87 @@
+import type { z } from 'zod'
+import { describe } from './describe.ts'
+import { type PipelineFile, pipelineFile } from './file-schema.ts'
+import { didYouMean, nearest } from './nearest.ts'
+import type { Problems } from './problems.ts'
+import { shown } from './shown.ts'
+import { isMapping, type Mapping, type Path, placeAt, type Tree, valueAt } from './tree.ts'
+
+type Issue = z.core.$ZodIssue
+
+/**
+ * Checks every key for itself and reports what is wrong. What is wrong is then left out (or replaced, where
+ * it cannot be left out), so that the checks across keys can still run on the rest.
+ */
+export function checkShape(tree: Tree, problems: Problems): PipelineFile {
+  let result = pipelineFile.safeParse(tree.root)
+  if (!result.success && retypeReferences(tree, result.error.issues))
+    result = pipelineFile.safeParse(tree.root)
+  if (result.success) return result.data
+  // Unknown keys first: one that was mistyped explains why another is missing.
+  const isUnknown = (issue: Issue) => (issue.code === 'unrecognized_keys' ? 0 : 1)
+  for (const issue of result.error.issues.toSorted((a, b) => isUnknown(a) - isUnknown(b))) {
+    report(issue, tree, problems)
+  }
+  if (!isMapping(tree.root)) throw problems.error()
+  const rest = pipelineFile.safeParse(withoutFaults(tree.root, result.error.issues))
+  if (rest.success) return rest.data
+  throw problems.error()
+}
+
+/** `retries: ${RETRIES}` is text to begin with; where text is wrong, what YAML reads there may be right. */
+function retypeReferences(tree: Tree, issues: readonly Issue[]): boolean {
+  let changed = false
+  for (const { path } of issues) {
+    const { place, exact } = placeAt(tree, path as Path)
+    const key = path.at(-1)
+    if (!exact || key === undefined || place?.from !== 'file' || place.retyped === undefined) continue
+    Reflect.set(valueAt(tree, path.slice(0, -1) as Path) as object, key, place.retyped)
+    changed = true
+  }
+  return changed
+}
+
+function report(issue: Issue, tree: Tree, problems: Problems): void {
+  const path = issue.path as Path
+  if (issue.code !== 'unrecognized_keys') {
+    const found = describe(tree, path)
+    problems.add(
+      path,
+      found === null ? `missing; expected ${issue.message}` : `expected ${issue.message}, found ${found}`,
+    )
+    return
+  }
+  const known = issue.message.split(', ')
+  for (const key of issue.keys) {
+    const name = shown(key)
+    const meant = known.includes(`${key}_env`) ? `${key}_env` : nearest(key, known)
+    const advice = known.includes(`${key}_env`)
+      ? `; a secret never stands in the file: \`${meant}\` names the environment variable that holds it`
+      : didYouMean(key, known)
+    problems.addKey(path, key, `unknown key \`${name}\`${advice}; allowed: ${issue.message}`)
+    if (meant !== null && valueAt(tree, [...path, meant]) === undefined) problems.excuse([...path, meant])
+  }
+}
+
+/** Stand for what is required and wrong. No pipeline is made of them: the problem is reported already. */
+const STAND_INS = { name: 'unnamed', service: { base_url: 'https://service.invalid' }, extract: {} } as const
+
+/** A copy without the keys that have issues, two levels deep: that is how deep optional keys lie. */
+function withoutFaults(root: unknown, issues: readonly Issue[]): Mapping {
+  const copy: Mapping = isMapping(root) ? { ...root } : {}
+  for (const [key, value] of Object.entries(copy)) if (isMapping(value)) copy[key] = { ...value }
+  for (const issue of issues) {
+    const faults =
+      issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : [issue.path]
+    for (const [section, key] of faults) remove(copy, section, key)
+  }
+  const service = isMapping(copy.service) ? copy.service : {}
+  return { ...STAND_INS, ...copy, service: { ...STAND_INS.service, ...service } }
+}
+
+function remove(root: Mapping, section: PropertyKey | undefined, key: PropertyKey | undefined): void {
+  if (section === undefined) return
+  const inner = root[String(section)]
+  if (key !== undefined && isMapping(inner)) delete inner[String(key)]
+  else delete root[String(section)]
+}

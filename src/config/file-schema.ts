@@ -1,0 +1,278 @@
+import { z } from 'zod'
+import { parseTimestamp, type WindowLength } from '../core/index.ts'
+import { DOMAIN_EXPECTED, parseDomain } from './domain.ts'
+import {
+  byteSize,
+  choice,
+  duration,
+  flag,
+  integer,
+  limit,
+  list,
+  parsed,
+  rate,
+  section,
+  text,
+  variableName,
+} from './leaves.ts'
+import {
+  ADDRESS_EXPECTED,
+  ADDRESS_PATTERN,
+  parseAddress,
+  parseUrl,
+  URL_EXPECTED,
+  URL_PATTERN,
+} from './urls.ts'
+
+/**
+ * A pipeline file, key by key. Checks that need two keys stand in the `resolve-*` files.
+ * Descriptions and defaults are what editors show.
+ */
+
+const address = () => parsed(ADDRESS_PATTERN, ADDRESS_EXPECTED, parseAddress)
+
+const service = section({
+  base_url: parsed(URL_PATTERN, URL_EXPECTED, parseUrl).meta({
+    description: 'Host and fixed prefix segment of the service; https unless the host is this machine.',
+  }),
+  allow_http: flag().prefault(false).meta({
+    description: 'Allow plain http to other machines: tokens and leaked secrets then travel unencrypted.',
+  }),
+  token_env: variableName().optional().meta({
+    description:
+      'Environment variable with the access token; <name>_FILE may name a file instead. Default SPILLWAY_TOKEN.',
+  }),
+  api_key_env: variableName().optional().meta({
+    description: 'Environment variable with an API key that is exchanged for tokens; instead of token_env.',
+  }),
+  token_url: address().optional().meta({
+    description:
+      'Where the API key is exchanged: a path on the host of base_url, or a URL. Default /tokens/generate.',
+  }),
+  tenant_id: integer(0).optional().meta({ description: 'Tenant that exchanged tokens are for.' }),
+  token_lifetime: duration('1s', '365d').optional().meta({
+    description: 'How long an exchanged token lives; it is renewed before. Default 1h.',
+  }),
+  token_test_url: address().optional().meta({
+    description: 'Where `check` tests the token for free: a path on the host of base_url, or a URL.',
+  }),
+  search_path: address().prefault('/v4/credentials/global/_search').meta({
+    description: 'Credential search: a path under base_url, or a URL.',
+  }),
+  report_path: address().prefault('/v4/threat_flow/reports').meta({
+    description: 'Threat-flow reports: a path under base_url, or a URL.',
+  }),
+  requests_per_second: rate(10_000).prefault(1).meta({
+    description: 'Searches a second, all partitions together; may be a fraction.',
+  }),
+  basic_requests_per_second: rate(10_000).prefault(4).meta({
+    description: 'Requests a second for everything that is no search.',
+  }),
+  timeout: duration('1ms', '1d').prefault('60s').meta({
+    description: 'Longest duration of one request, from the headers sent to the last byte.',
+  }),
+  retries: integer(0, 100).prefault(8).meta({
+    description: 'How often a failed request is sent again: 2 means three requests at most.',
+  }),
+  max_response_bytes: byteSize(1024, 2 ** 31)
+    .prefault('256MB')
+    .meta({
+      description: 'Largest answer that is accepted.',
+    }),
+}).meta({ description: 'The service, and how to reach it.' })
+
+// A looser pattern than the parser's: regular expressions for Unicode differ between editors.
+const domain = () => parsed(/^\s*\S+\s*$/, DOMAIN_EXPECTED, parseDomain)
+const fqdn = domain().meta({ description: 'Domain name.' })
+const query = z
+  .discriminatedUnion(
+    'type',
+    [
+      section({ type: z.literal('domain'), fqdn }),
+      section({ type: z.literal('auth_domain'), fqdn }),
+      section({
+        type: z.literal('email'),
+        email: parsed(/\S@\S/, 'an e-mail address', cleanEmail).meta({ description: 'Exact address.' }),
+      }),
+      section({
+        type: z.literal('keyword'),
+        keyword: parsed(/\S/, 'a text of 1 to 256 characters, without control characters', cleanKeyword).meta(
+          {
+            description: 'The part of the identity before the @.',
+          },
+        ),
+      }),
+      section({
+        type: z.literal('secret'),
+        secret_env: variableName().meta({
+          description: 'Environment variable that holds the secret; a secret never stands in the file.',
+        }),
+      }),
+    ],
+    {
+      error: (issue) =>
+        issue.code === 'invalid_union'
+          ? 'domain | auth_domain | email | keyword | secret'
+          : 'a query such as { type: domain, fqdn: example.com }',
+    },
+  )
+  .meta({ description: "One query, in the service's own shape." })
+
+const INSTANT_PATTERN = /^\d{4}-\d{2}-\d{2}/
+const INSTANT = 'a date or date-time that exists, such as 2024-01-31 or 2024-01-31T06:00:00Z'
+
+const windows = section({
+  from: parsed(INSTANT_PATTERN, INSTANT, parseTimestamp).meta({
+    description: 'Begin, inclusive: a date or date-time, UTC unless it has an offset.',
+  }),
+  until: parsed(/^(?:now$|\d{4}-\d{2}-\d{2})/, `${INSTANT}, or now`, (value) =>
+    value === 'now' ? ('now' as const) : parseTimestamp(value),
+  )
+    .prefault('now')
+    .meta({ description: 'End, exclusive: a date or date-time, or now.' }),
+  every: parsed(
+    /^(?:[1-9]\d{0,5}[hd]|week|month|year)$/,
+    '<n>h, <n>d, week, month or year',
+    parseWindowLength,
+  )
+    .optional()
+    .meta({ description: 'Length of a window: <n>h, <n>d, week, month or year; left out: one window.' }),
+}).meta({ description: 'Range of import times, cut into windows; left out: everything, in one piece.' })
+
+const extract = section({
+  resource: choice('credentials', 'reports').prefault('credentials').meta({ description: 'What to export.' }),
+  domains: list(domain(), 'a list of domain names').optional().meta({
+    description: 'Short for domain queries.',
+  }),
+  domains_file: text(/./, 'the path of a file').optional().meta({
+    description: 'File with one domain a line and # comments, relative to the pipeline file.',
+  }),
+  queries: list(query, 'a list of queries').optional().meta({ description: 'Queries of any kind.' }),
+  ids: list(integer(0), 'a list of report ids').optional().meta({ description: 'Reports to fetch, by id.' }),
+  all: flag().optional().meta({ description: 'Fetch every report.' }),
+  windows: windows.optional(),
+  lag: duration('0s', '365d').optional().meta({
+    description: 'With until: now, windows that ended less than this ago wait. Default 15m.',
+  }),
+  order: choice('asc', 'desc').prefault('asc').meta({
+    description: 'Order by import time; asc lets a resumed run see what was imported in between.',
+  }),
+  page_size: integer(1, 10_000).optional().meta({
+    description:
+      'Items of one answer; every request counts against the quota. Default 10000, for reports 10.',
+  }),
+  include: list(text(/^[a-z0-9_]+$/, 'a field name (a-z, 0-9 and _)'), 'a list of field names')
+    .optional()
+    .meta({
+      description: 'Optional fields to ask for, such as known_password_id, auth_domains or urls.',
+    }),
+  concurrency: integer(1, 64).prefault(4).meta({
+    description: 'Partitions in flight; they share the rate.',
+  }),
+  max_requests: limit(1).prefault(500).meta({
+    description: 'Budget of one run in searches, retries among them; none: no budget.',
+  }),
+  min_searches_remaining: limit(0).prefault(100).meta({
+    description: 'Stop when the service says that fewer searches are left this month; none: never.',
+  }),
+}).meta({ description: 'What to ask for.' })
+
+const columnName = z.string('a column name')
+
+const transform = section({
+  secret: choice('redact', 'drop', 'partial', 'hmac', 'plaintext').prefault('redact').meta({
+    description: 'What becomes of leaked secrets; plaintext needs --allow-plaintext at each run as well.',
+  }),
+  identity: choice('keep', 'hmac', 'drop')
+    .prefault('keep')
+    .meta({ description: 'What becomes of identities.' }),
+  mask_key_env: variableName().prefault('SPILLWAY_MASK_KEY').meta({
+    description: 'Environment variable with the key of the hmac policies, 32 bytes or more.',
+  }),
+  columns: list(columnName, 'a list of column names').optional().meta({
+    description: 'Columns to export; left out: all.',
+  }),
+  on_invalid: choice('quarantine', 'fail').prefault('quarantine').meta({
+    description: 'What becomes of items that break the schema.',
+  }),
+}).meta({ description: 'Masking and columns.' })
+
+const partitionBy = choice('query', 'window')
+
+const load = section({
+  format: choice('parquet', 'csv').prefault('parquet').meta({ description: 'File format.' }),
+  engine: choice('columnar', 'parquetjs-lite', 'csv-stringify').prefault('columnar').meta({
+    description: 'Encoder: columnar, or for parquet parquetjs-lite, for csv csv-stringify.',
+  }),
+  path: text(/^[^\0]+$/, 'the path of a folder')
+    .optional()
+    .meta({
+      description: 'Folder of the data set, relative to the working directory. Default output/<name>.',
+    }),
+  partition_by: z
+    .union(
+      [
+        choice('query', 'window', 'none').transform((value) => (value === 'none' ? [] : [value])),
+        z.array(partitionBy),
+      ],
+      'query, window, none or a list such as [query, window]',
+    )
+    .prefault(['query', 'window'])
+    .meta({ description: 'What gets folders of its own.' }),
+  shard_rows: integer(1).prefault(1_000_000).meta({
+    description: 'Rows of one file; a file may pass it by less than a page.',
+  }),
+  compression: choice('none', 'snappy', 'gzip', 'zstd').optional().meta({
+    description:
+      'parquet: none, snappy (default), gzip or zstd (Node 22.15 or newer); csv: none (default) or gzip.',
+  }),
+  file_mode: text(
+    /^(?:0o?)?[67][0-7]{2}$/,
+    "an octal file mode such as '0600' or 0o640, which lets the owner read and write",
+  )
+    .prefault('0600')
+    .meta({ description: 'Permissions of files; folders get x wherever there is r.' }),
+  csv: section({
+    escape_formulas: flag().prefault(false).meta({
+      description: "Put ' before what a spreadsheet would read as a formula.",
+    }),
+  })
+    .optional()
+    .meta({ description: 'Settings for csv alone.' }),
+  parquet: section({
+    bloom_filters: list(columnName, 'a list of column names').prefault([]).meta({
+      description: 'Columns that get a bloom filter, such as identity_name and id.',
+    }),
+  })
+    .optional()
+    .meta({ description: 'Settings for parquet alone.' }),
+}).meta({ description: 'Where the rows go.' })
+
+export const pipelineFile = section({
+  name: text(/^[a-z0-9-]{1,100}$/, 'up to 100 of a-z, 0-9 and -').meta({
+    description: 'Names the pipeline and its checkpoint.',
+  }),
+  service,
+  extract,
+  transform: transform.prefault({}),
+  load: load.prefault({}),
+})
+
+/** What a pipeline file says, with simple defaults filled in. */
+export type PipelineFile = z.output<typeof pipelineFile>
+
+function cleanEmail(value: string): string | null {
+  const email = value.trim()
+  return email.length <= 320 && /^[^\s\p{Cc}]+@[^\s\p{Cc}@]+$/u.test(email) ? email : null
+}
+
+function cleanKeyword(value: string): string | null {
+  const keyword = value.trim()
+  return keyword.length <= 256 && !/\p{Cc}/u.test(keyword) ? keyword : null
+}
+
+function parseWindowLength(value: string): WindowLength | null {
+  const match = /^(\d+)([hd])$/.exec(value)
+  if (match !== null) return { unit: match[2] === 'h' ? 'hour' : 'day', count: Number(match[1]) }
+  return value === 'week' || value === 'month' || value === 'year' ? { unit: value } : null
+}

@@ -1,0 +1,98 @@
+import { z } from 'zod'
+
+/**
+ * The scalars of a pipeline file. The message of each is what is allowed there, to be read after "expected";
+ * what was found is added by the reporter, which knows what may be shown.
+ */
+
+const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+const UNIT_BYTES = { B: 1, KB: 1e3, MB: 1e6, GB: 1e9, KIB: 2 ** 10, MIB: 2 ** 20, GIB: 2 ** 30 } as const
+
+/** A mapping that allows these keys and no others. The message of an unknown key is the list of the known. */
+export function section<const Shape extends z.core.$ZodLooseShape>(shape: Shape) {
+  const known = Object.keys(shape).join(', ')
+  return z.strictObject(shape, {
+    error: (issue) => (issue.code === 'unrecognized_keys' ? known : 'a mapping of keys to values'),
+  })
+}
+
+export function choice<const Values extends readonly [string, ...string[]]>(...values: Values) {
+  return z.enum(values, values.join(' | '))
+}
+
+export function integer(min: number, max: number = Number.MAX_SAFE_INTEGER) {
+  const expected =
+    max === Number.MAX_SAFE_INTEGER ? `a whole number from ${min} on` : `a whole number from ${min} to ${max}`
+  return z.int(expected).gte(min, expected).lte(max, expected)
+}
+
+export function rate(max: number) {
+  const expected = `a number above 0, at most ${max}`
+  return z.number(expected).gt(0, expected).lte(max, expected)
+}
+
+/** An integer, or `none` (or nothing) to switch a limit off: null. */
+export function limit(min: number) {
+  const expected = `a whole number from ${min} on, or none`
+  return z
+    .union([z.int(expected).gte(min, expected), z.literal('none'), z.null()], expected)
+    .transform((value) => (value === 'none' ? null : value))
+}
+
+export function flag() {
+  return z.boolean('true or false')
+}
+
+export function list<Item extends z.ZodType>(item: Item, expected: string) {
+  return z.array(item, expected)
+}
+
+export function text(pattern: RegExp, expected: string) {
+  return z.string(expected).regex(pattern, expected)
+}
+
+/** A text with a meaning: `parse` gives it, or null where there is none. */
+export function parsed<Value>(pattern: RegExp, expected: string, parse: (text: string) => Value | null) {
+  return text(pattern, expected).transform((value, context): Value => {
+    const result = parse(value)
+    if (result !== null) return result
+    context.issues.push({ code: 'custom', message: expected, input: value })
+    return z.NEVER
+  })
+}
+
+/** `500ms`, `60s`, `15m`, `2h`, `1d`: milliseconds. */
+export function duration(min: string, max: string) {
+  const [least, most] = [durationMs(min) ?? 0, durationMs(max) ?? 0]
+  const expected = `a duration from ${min} to ${max}, such as 500ms, 60s, 15m, 2h or 1d`
+  return parsed(/^\d{1,9}(?:ms|s|m|h|d)$/, expected, (value) => {
+    const ms = durationMs(value)
+    return ms !== null && ms >= least && ms <= most ? ms : null
+  })
+}
+
+/** `64MB`, `256MiB` or a plain number: bytes. */
+export function byteSize(min: number, max: number) {
+  const expected = `a number of bytes from ${min} to ${max}, or a size such as 64MB or 256MiB`
+  const within = (bytes: number | null) => (bytes !== null && bytes >= min && bytes <= max ? bytes : null)
+  const sized = parsed(/^\d{1,15} ?(?:[KMGkmg]i?)?B$/, expected, (value) => within(sizeBytes(value)))
+  return z.union([z.int(expected).gte(min, expected).lte(max, expected), sized], expected)
+}
+
+export function variableName() {
+  return text(
+    /^[A-Za-z_][A-Za-z0-9_]*$/,
+    'the name of an environment variable (letters, digits and _), never the secret itself',
+  )
+}
+
+function durationMs(value: string): number | null {
+  const match = /^(\d+)(ms|s|m|h|d)$/.exec(value)
+  return match === null ? null : Number(match[1]) * UNIT_MS[match[2] as keyof typeof UNIT_MS]
+}
+
+function sizeBytes(value: string): number | null {
+  const match = /^(\d+) ?([A-Za-z]+)$/.exec(value)
+  if (match === null) return null
+  return Number(match[1]) * UNIT_BYTES[match[2]?.toUpperCase() as keyof typeof UNIT_BYTES]
+}

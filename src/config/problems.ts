@@ -1,0 +1,111 @@
+import { ExportError } from '../core/index.ts'
+import { describe } from './describe.ts'
+import { dotted, type Path, placeAt, type Tree } from './tree.ts'
+
+/** More lines than that help nobody. */
+const MAX_SHOWN = 100
+
+type Problem = {
+  readonly where: string
+  readonly order: readonly [number, number, number]
+  readonly text: string
+}
+
+/**
+ * Collects everything that is wrong with a pipeline, so that it is told at once. Only the first problem of
+ * a path counts: what follows from it is noise.
+ */
+export class Problems {
+  readonly #found: Problem[] = []
+  readonly #touched = new Set<string>()
+  /** Paths that have a touched path inside. */
+  readonly #around = new Set<string>()
+  readonly #tree: Tree
+
+  constructor(tree: Tree) {
+    this.#tree = tree
+  }
+
+  /** A problem with the value at a path, or with its key. `text` carries no value that may be a secret. */
+  add(path: Path, text: string, part: 'key' | 'value' = 'value'): void {
+    const key = keyOf(path)
+    if (this.#touched.has(key)) return
+    this.excuse(path)
+    const { place, exact } = placeAt(this.#tree, path)
+    if (place?.from === 'flag') {
+      this.#found.push({
+        where: exact ? place.flag : `${place.flag}: ${dotted(path)}`,
+        order: [0, 0, 0],
+        text,
+      })
+      return
+    }
+    // What is missing is reported at the key that should hold it.
+    const offset = place === null ? 0 : exact ? place[part] : place.key
+    const named = path.length === 0 ? text : `${dotted(path)}: ${text}`
+    this.addAt(offset, named)
+  }
+
+  /** A problem with a key that the mapping at `path` does not have. */
+  addKey(path: Path, key: string, text: string): void {
+    const { place } = placeAt(this.#tree, [...path, key])
+    this.excuse([...path, key])
+    const named = path.length === 0 ? text : `${dotted(path)}: ${text}`
+    this.addAt(place?.from === 'file' ? place.key : 0, named)
+  }
+
+  /** What stands at a path, in words that may be shown. */
+  found(path: Path): string {
+    return describe(this.#tree, path) ?? 'nothing'
+  }
+
+  /** A problem at an offset of the pipeline file. */
+  addAt(offset: number, text: string): void {
+    const { line, col } = this.#tree.lineAt(offset)
+    this.#found.push({ where: `${this.#tree.file}:${line}:${col}`, order: [1, line, col], text })
+  }
+
+  /** A problem in another file that the pipeline names. */
+  addLine(file: string, line: number, text: string): void {
+    this.#found.push({ where: `${file}:${line}:1`, order: [2, line, 1], text })
+  }
+
+  /** Marks a path as dealt with although no problem stands there: a mistyped key that means it, for example. */
+  excuse(path: Path): void {
+    this.#touched.add(keyOf(path))
+    for (let length = path.length - 1; length > 0; length--) this.#around.add(keyOf(path.slice(0, length)))
+  }
+
+  /** Whether there is a problem at one of these paths, inside it or around it. */
+  touched(...paths: readonly Path[]): boolean {
+    return paths.some(
+      (path) =>
+        this.#around.has(keyOf(path)) || path.some((_, i) => this.#touched.has(keyOf(path.slice(0, i + 1)))),
+    )
+  }
+
+  get none(): boolean {
+    return this.#found.length === 0
+  }
+
+  /** Every problem as one error, one line each, in the order of the file. */
+  error(): ExportError {
+    const count = this.#found.length
+    const lines = this.#found
+      .toSorted((a, b) => a.order[0] - b.order[0] || a.order[1] - b.order[1] || a.order[2] - b.order[2])
+      .slice(0, MAX_SHOWN)
+      .map(({ where, text }) => `${where}: ${text}`)
+    if (count > MAX_SHOWN) lines.push(`… and ${count - MAX_SHOWN} more`)
+    const what = `The pipeline cannot be read: ${count === 1 ? '1 problem' : `${count} problems`}`
+    return new ExportError(
+      'config',
+      what,
+      this.#tree.file,
+      `Correct the following and try again:\n${lines.join('\n')}`,
+    )
+  }
+}
+
+function keyOf(path: Path): string {
+  return JSON.stringify(path)
+}

@@ -1,0 +1,54 @@
+import { type FileHandle, open } from 'node:fs/promises'
+
+/** Large enough for hundreds of thousands of domains, small enough to hold in memory. */
+const MAX_BYTES = 16 * 1024 * 1024
+
+export type ReadText =
+  | { readonly ok: true; readonly text: string }
+  | { readonly ok: false; readonly reason: string }
+
+/**
+ * Reads a text file of at most 16 MB, without a byte order mark. A pipe will do as well.
+ * Never rejects: what is wrong is told as the end of a sentence, "cannot be read: …" for example.
+ */
+export async function readText(path: string): Promise<ReadText> {
+  let handle: FileHandle | null = null
+  try {
+    handle = await open(path, 'r')
+    if ((await handle.stat()).isDirectory()) return { ok: false, reason: 'is a directory, not a file' }
+    const bytes = await readAtMost(handle, MAX_BYTES)
+    if (bytes === null) return { ok: false, reason: 'is larger than 16 MB' }
+    return { ok: true, text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) }
+  } catch (error) {
+    return { ok: false, reason: reasonOf(error) }
+  } finally {
+    await handle?.close()
+  }
+}
+
+async function readAtMost(handle: FileHandle, limit: number): Promise<Uint8Array | null> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  for await (const chunk of handle.createReadStream({ autoClose: false })) {
+    chunks.push(chunk as Buffer)
+    bytes += (chunk as Buffer).byteLength
+    if (bytes > limit) return null
+  }
+  return Buffer.concat(chunks)
+}
+
+function reasonOf(error: unknown): string {
+  const code = error instanceof Error && 'code' in error ? error.code : null
+  switch (code) {
+    case 'ENOENT':
+    case 'ENOTDIR':
+      return 'does not exist'
+    case 'EACCES':
+    case 'EPERM':
+      return 'cannot be read: permission denied'
+    case 'ERR_ENCODING_INVALID_ENCODED_DATA':
+      return 'is not UTF-8 text'
+    default:
+      return `cannot be read${typeof code === 'string' ? ` (${code})` : ''}`
+  }
+}

@@ -1,0 +1,156 @@
+import { dirname, isAbsolute, join, resolve } from 'node:path'
+import { type ExtractSettings, type Query, queryName, type WindowSettings } from '../core/index.ts'
+import { DOMAIN_EXPECTED, domainFault, parseDomain } from './domain.ts'
+import type { PipelineFile } from './file-schema.ts'
+import type { Problems } from './problems.ts'
+import { readText } from './read-text.ts'
+import type { Path } from './tree.ts'
+
+type ExtractFile = PipelineFile['extract']
+type Report = (text: string) => void
+
+/** The pipeline file: its name for messages, and its absolute path. */
+export type PipelinePath = { readonly file: string; readonly path: string }
+
+const DEFAULT_LAG_MS = 15 * 60_000
+/** Longest name of a file or folder on the file systems in use (NAME_MAX). */
+const MAX_FOLDER_BYTES = 255
+
+const CREDENTIAL_KEYS = ['domains', 'domains_file', 'queries', 'windows', 'lag', 'include'] as const
+const REPORT_KEYS = ['ids', 'all'] as const
+
+/** Queries gathered and made unique, windows checked, defaults of the resource filled in. */
+export async function resolveExtract(
+  settings: PipelineFile,
+  pipeline: PipelinePath,
+  problems: Problems,
+): Promise<ExtractSettings> {
+  const { extract, load } = settings
+  const reports = extract.resource === 'reports'
+  for (const key of reports ? CREDENTIAL_KEYS : REPORT_KEYS) {
+    if (extract[key] === undefined || problems.touched(['extract', 'resource'])) continue
+    problems.add(['extract', key], `does not go with resource: ${extract.resource}`, 'key')
+  }
+  const queries = new Queries(load.partition_by.includes('query'))
+  if (reports) addReports(extract, queries, problems)
+  else await addCredentials(extract, pipeline, queries, problems)
+  return {
+    resource: extract.resource,
+    queries: queries.all,
+    windows: extract.windows === undefined ? null : resolveWindows(extract, extract.windows, problems),
+    order: extract.order,
+    pageSize: extract.page_size ?? (reports ? 10 : 10_000),
+    include: [...new Set(extract.include)],
+    concurrency: extract.concurrency,
+    maxRequests: extract.max_requests,
+    minSearchesRemaining: extract.min_searches_remaining,
+  }
+}
+
+/** Each query once: what has the same name has the same folder and the same checkpoint. */
+class Queries {
+  readonly #byName = new Map<string, Query>()
+  readonly #inFolders: boolean
+
+  constructor(inFolders: boolean) {
+    this.#inFolders = inFolders
+  }
+
+  get all(): readonly Query[] {
+    return [...this.#byName.values()]
+  }
+
+  add(query: Query, report: Report): void {
+    const name = queryName(query)
+    const bytes = Buffer.byteLength(`query=${name}`)
+    if (this.#inFolders && bytes > MAX_FOLDER_BYTES) {
+      report(
+        `its folder name, percent-encoded, would have ${bytes} bytes of ${MAX_FOLDER_BYTES}; leave query out of load.partition_by`,
+      )
+    } else this.#byName.set(name, query)
+  }
+}
+
+function addReports({ ids, all }: ExtractFile, queries: Queries, problems: Problems): void {
+  if (ids !== undefined && all === true) {
+    problems.add(['extract', 'all'], 'expected ids or all: true, found both', 'key')
+  } else if (all === true) {
+    queries.add({ type: 'reports' }, () => {})
+  } else if (ids !== undefined && ids.length > 0) {
+    for (const id of ids) queries.add({ type: 'report', id }, () => {})
+  } else if (!problems.touched(['extract', 'ids'], ['extract', 'all'])) {
+    problems.add(['extract'], 'no report asked for; name some in ids, or set all: true', 'key')
+  }
+}
+
+async function addCredentials(
+  extract: ExtractFile,
+  pipeline: PipelinePath,
+  queries: Queries,
+  problems: Problems,
+): Promise<void> {
+  const reportAt =
+    (...path: Path): Report =>
+    (text) =>
+      problems.add(path, text)
+  for (const [i, fqdn] of (extract.domains ?? []).entries()) {
+    queries.add({ type: 'domain', fqdn }, reportAt('extract', 'domains', i))
+  }
+  if (extract.domains_file !== undefined) {
+    await addDomainsFile(extract.domains_file, pipeline, queries, problems)
+  }
+  for (const [i, query] of (extract.queries ?? []).entries()) {
+    queries.add(
+      query.type === 'secret' ? { type: 'secret', secretEnv: query.secret_env } : query,
+      reportAt('extract', 'queries', i),
+    )
+  }
+  // Somebody who wrote one of these meant to ask for something; the problem with it says enough.
+  const sources = ['domains', 'domains_file', 'queries', 'resource', ...REPORT_KEYS].map((key) => [
+    'extract',
+    key,
+  ])
+  if (queries.all.length === 0 && !problems.touched(...sources)) {
+    problems.add(['extract'], 'nothing to search for; name some domains, a domains_file or queries', 'key')
+  }
+}
+
+async function addDomainsFile(
+  name: string,
+  { file, path }: PipelinePath,
+  queries: Queries,
+  problems: Problems,
+): Promise<void> {
+  const read = await readText(resolve(dirname(path), name))
+  if (!read.ok) {
+    problems.add(
+      ['extract', 'domains_file'],
+      `expected a file of domains, found ${problems.found(['extract', 'domains_file'])}, which ${read.reason}`,
+    )
+    return
+  }
+  const label = isAbsolute(name) ? name : join(dirname(file), name)
+  for (const [i, line] of read.text.split('\n').entries()) {
+    const text = line.replace(/#.*/, '').trim()
+    if (text === '') continue
+    const report: Report = (problem) => problems.addLine(label, i + 1, problem)
+    const fqdn = parseDomain(text)
+    // The line itself is not shown: somebody may have named another file than they meant.
+    if (fqdn === null) report(`expected ${DOMAIN_EXPECTED}, found ${domainFault(text)}`)
+    else queries.add({ type: 'domain', fqdn }, report)
+  }
+}
+
+function resolveWindows(
+  extract: ExtractFile,
+  { from, until, every }: NonNullable<ExtractFile['windows']>,
+  problems: Problems,
+): WindowSettings {
+  if (until !== 'now' && until <= from) {
+    problems.add(
+      ['extract', 'windows', 'until'],
+      'expected a time after the beginning, found one at or before it',
+    )
+  }
+  return { from, until, every: every ?? null, lagMs: extract.lag ?? DEFAULT_LAG_MS }
+}

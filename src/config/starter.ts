@@ -1,0 +1,52 @@
+/** The commented pipeline file that `init` writes: valid as it stands once SPILLWAY_BASE_URL is set. */
+export function starterPipeline(): string {
+  return STARTER
+}
+
+// `$` before `{` is escaped for TypeScript alone.
+const STARTER = `# A pipeline: what to export, how to mask it, where to write it.
+#   spillway check pipeline.yaml   validates this file, the environment and the service
+#   spillway plan pipeline.yaml    shows what a run would do and cost; sends nothing
+#   spillway run pipeline.yaml     exports; run again to go on where it stopped
+# Commented lines show the defaults or an alternative.
+
+name: my-export                      # a-z, 0-9 and -; names the checkpoint
+
+service:
+  base_url: \${SPILLWAY_BASE_URL}     # host and prefix of the service; \${VAR} and \${VAR:-default} are expanded
+  token_env: SPILLWAY_TOKEN          # the variable that holds the token; SPILLWAY_TOKEN_FILE may name a file
+  # api_key_env: SPILLWAY_API_KEY    # instead of token_env: a key that is exchanged for tokens and renewed
+  # tenant_id: 1                     # with api_key_env: the tenant that the tokens are for
+  # requests_per_second: 1           # what the service allows; a fraction will do
+  # timeout: 60s                     # per request, headers to last byte
+  # retries: 8
+
+extract:
+  domains: [example.com]
+  # domains_file: domains.txt        # one a line, # comments; relative to this file
+  # queries:                         # any of the five kinds
+  #   - { type: auth_domain, fqdn: login.example.com }
+  #   - { type: email, email: someone@example.com }
+  #   - { type: keyword, keyword: someone }
+  #   - { type: secret, secret_env: LEAKED_PASSWORD }   # the variable that holds it, never the secret
+  windows: { from: 2024-01-01, until: now, every: month }   # UTC; every: <n>h, <n>d, week, month or year
+  # lag: 15m                         # with until: now, windows that ended less than this ago wait
+  # include: [known_password_id]     # optional fields to ask for
+  # concurrency: 4                   # partitions in flight; the rate limit is shared by all
+  max_requests: 500                  # budget of one run; none: no budget
+  min_searches_remaining: 100        # stop when the service says that fewer are left; none: never
+
+transform:
+  secret: redact                     # redact | drop | partial | hmac | plaintext (needs --allow-plaintext)
+  identity: keep                     # keep | hmac | drop
+  # mask_key_env: SPILLWAY_MASK_KEY  # with hmac: the variable that holds a key of 32 bytes or more
+  # columns: [id, domain, imported_at, source_name]   # left out: all
+  # on_invalid: quarantine           # quarantine | fail
+
+load:
+  format: parquet                    # parquet | csv
+  # path: output/my-export           # relative to the working directory
+  # partition_by: [query, window]    # either, both, or none
+  # shard_rows: 1000000
+  # compression: snappy              # parquet: none | snappy | gzip | zstd; csv: none | gzip
+`

@@ -1,0 +1,67 @@
+export type Path = readonly (string | number)[]
+export type Mapping = { [key: string]: unknown }
+export type Container = Mapping | unknown[]
+
+/** Where a value comes from. Messages point at it; values that come from variables are never shown. */
+export type Place =
+  | {
+      readonly from: 'file'
+      /** Offsets of the key (of the value itself in a list) and of the value. */
+      readonly key: number
+      readonly value: number
+      /** An unquoted text, which YAML might have read as something else. */
+      readonly plain: boolean
+      /** Environment variables that the value was made from. */
+      readonly variables: readonly string[]
+      /** Set where the text was one unquoted reference that YAML would read as something else than text. */
+      readonly retyped?: number | boolean | null
+    }
+  | { readonly from: 'flag'; readonly flag: string }
+
+/** What a pipeline file says, as plain values, and the place of each. */
+export type Tree = {
+  /** The file's name for messages. */
+  readonly file: string
+  root: unknown
+  /** Places of the members of every mapping and list. */
+  readonly places: Map<Container, Map<string | number, Place>>
+  readonly lineAt: (offset: number) => { readonly line: number; readonly col: number }
+}
+
+export function isContainer(value: unknown): value is Container {
+  return typeof value === 'object' && value !== null
+}
+
+export function isMapping(value: unknown): value is Mapping {
+  return isContainer(value) && !Array.isArray(value)
+}
+
+/** The value at a path, or undefined. */
+export function valueAt(tree: Tree, path: Path): unknown {
+  let value = tree.root
+  for (const key of path) value = member(value, key)
+  return value
+}
+
+/** The place of a path, or of the nearest thing around it that has one; null at the top of the file. */
+export function placeAt(tree: Tree, path: Path): { readonly place: Place | null; readonly exact: boolean } {
+  let value = tree.root
+  let place: Place | null = null
+  for (const key of path) {
+    const inner = isContainer(value) ? tree.places.get(value)?.get(key) : undefined
+    if (inner === undefined) return { place, exact: false }
+    place = inner
+    value = member(value, key)
+  }
+  return { place, exact: true }
+}
+
+function member(value: unknown, key: string | number): unknown {
+  if (Array.isArray(value)) return typeof key === 'number' ? value[key] : undefined
+  return isMapping(value) && Object.hasOwn(value, key) ? value[key] : undefined
+}
+
+/** `extract.queries[3].fqdn` */
+export function dotted(path: Path): string {
+  return path.map((key, i) => (typeof key === 'number' ? `[${key}]` : i === 0 ? key : `.${key}`)).join('')
+}

@@ -1,0 +1,93 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pipeline files refer to variables that way
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { isExportError } from '../../src/core/index.ts'
+import { problems, read, SMALLEST, temporaryFolder, withLine } from './pipeline-file.ts'
+
+const keyword = (text: string) =>
+  `${SMALLEST.replace('  domains: [acme.com]\n', '')}  queries:\n    - { type: keyword, keyword: '${text}' }\n`
+
+test.each([
+  ['${A}', 'one'],
+  ['<${A}-${B}>', '<one-two>'],
+  ['${C:-three}', 'three'],
+  ['${EMPTY:-four}', 'four'],
+  ['${A:-five}', 'one'],
+  ['x${C:-}', 'x'],
+  ['${C:-a:-b}', 'a:-b'],
+  ['$${A}', '${A}'],
+  ['$$${A}', '$${A}'],
+  ['${NESTED}', '${A}'],
+  ['$A {A} $', '$A {A} $'],
+])('%s is %s', async (text, expected) => {
+  const env = { A: 'one', B: 'two', EMPTY: '', NESTED: '${A}' }
+  const { extract } = await read(keyword(text), { env })
+  expect(extract.queries).toEqual([{ type: 'keyword', keyword: expected }])
+})
+
+test.each(['${', '${A', '${}', '${1A}', '${A-b}', '${A:-${B}}', '${A B}'])(
+  '%s is malformed',
+  async (text) => {
+    expect(await problems(keyword(text), { env: { A: 'a', B: 'b' } })).toEqual([
+      'p.yaml:6:33: extract.queries[0].keyword: malformed reference; write ${NAME} or ${NAME:-default}, and $${ for ${ itself',
+    ])
+  },
+)
+
+test('an unset variable is named with its place and with what to do', async () => {
+  expect(
+    await problems(SMALLEST.replace('https://api.example.com/firework', '${SPILLWAY_BASE_URL}')),
+  ).toEqual([
+    'p.yaml:3:13: service.base_url: the environment variable SPILLWAY_BASE_URL is not set; set it, or give a default: ${SPILLWAY_BASE_URL:-default}',
+  ])
+  expect(await problems(keyword('${toString}'))).toHaveLength(1)
+})
+
+test('a value that is one unquoted reference may be a number, a boolean or nothing', async () => {
+  const env = { RATE: '2.5', RETRIES: '3', YES: 'true', NONE: '~', BYTES: '4096', NAME: '2024' }
+  const { name, service, extract } = await read(
+    `name: \${NAME}
+service:
+  base_url: http://api.example.com
+  requests_per_second: \${RATE}
+  retries: \${RETRIES}
+  allow_http: \${YES}
+  max_response_bytes: \${BYTES}
+extract:
+  domains: [acme.com]
+  max_requests: \${NONE}
+`,
+    { env },
+  )
+  expect(name).toBe('2024')
+  expect([service.requestsPerSecond, service.retries, service.maxResponseBytes]).toEqual([2.5, 3, 4096])
+  expect(extract.maxRequests).toBeNull()
+  expect(await problems(withLine('service', 'retries: "${RETRIES}"'), { env })).toEqual([
+    'p.yaml:3:12: service.retries: expected a whole number from 0 to 100, found what ${RETRIES} expands to (not shown)',
+  ])
+})
+
+test('the value of a variable is one text whatever it holds, and never a part of the file', async () => {
+  const cwd = temporaryFolder()
+  await fc.assert(
+    fc.asyncProperty(
+      fc.oneof(
+        fc.string({ unit: 'binary' }),
+        fc.string(),
+        fc.constantFrom('a\nname: b', '[1, 2]', '*a', '"', '${B}'),
+      ),
+      async (value) => {
+        try {
+          const { name, extract } = await read(keyword('x${V}'), { cwd, env: { V: value } })
+          expect(name).toBe('acme')
+          expect(extract.queries).toEqual([{ type: 'keyword', keyword: `x${value}`.trim() }])
+        } catch (error) {
+          if (!isExportError(error, 'config')) throw error
+          // Control characters and overlong texts are refused for what they are.
+          expect(/\p{Cc}/u.test(value) || value.length > 60).toBe(true)
+        }
+      },
+    ),
+    { numRuns: 200 },
+  )
+})

@@ -1,0 +1,72 @@
+import { expect, test } from 'vitest'
+import { problems, read, SMALLEST } from './pipeline-file.ts'
+
+const asking = (lines: string) => SMALLEST.replace('  domains: [acme.com]', lines)
+
+test('all five kinds, and the same query once', async () => {
+  const { extract } = await read(
+    asking(`  domains: [acme.com, ACME.com., Bücher.example, a_b.example]
+  queries:
+    - { type: domain, fqdn: Acme.Com }
+    - { type: auth_domain, fqdn: login.acme.com. }
+    - { type: email, email: " A@acme.com " }
+    - { type: email, email: A@acme.com }
+    - { type: email, email: a@acme.com }
+    - { type: keyword, keyword: jane doe }
+    - { type: secret, secret_env: LEAKED_PASSWORD }`),
+  )
+  expect(extract.queries).toEqual([
+    { type: 'domain', fqdn: 'acme.com' },
+    { type: 'domain', fqdn: 'bücher.example' },
+    { type: 'domain', fqdn: 'a_b.example' },
+    { type: 'auth_domain', fqdn: 'login.acme.com' },
+    { type: 'email', email: 'A@acme.com' },
+    { type: 'email', email: 'a@acme.com' },
+    { type: 'keyword', keyword: 'jane doe' },
+    { type: 'secret', secretEnv: 'LEAKED_PASSWORD' },
+  ])
+})
+
+test('ten thousand domains from a file, with comments, blank lines and Windows line ends', async () => {
+  const domains = Array.from({ length: 10_000 }, (_, i) => `host-${i}.example`)
+  const content = `\uFEFF# ours\r\n\r\n${domains.join('  # comment\r\n')}\r\nHOST-1.example.\r\n`
+  const { extract } = await read(asking('  domains_file: list.txt'), { files: { 'list.txt': content } })
+  expect(extract.queries).toEqual(domains.map((fqdn) => ({ type: 'domain', fqdn })))
+})
+
+test('every bad line of a domains file is named, in order, and never shown', async () => {
+  const lines = Array.from({ length: 10_000 }, (_, i) => `host-${i}.example`)
+  lines[16] = 'hunter2 hunter2'
+  lines[4_999] = 'https://hunter2.example/'
+  lines[9_998] = '.hunter2'
+  lines[9_999] = `${'a'.repeat(250)}.com`
+  const found = await problems(asking('  domains_file: list.txt'), {
+    files: { 'list.txt': lines.join('\n') },
+  })
+  const expected = 'expected a domain name (letters, digits, -, _ and dots, at most 253 characters), found'
+  expect(found).toEqual([
+    `list.txt:17:1: ${expected} the character " "`,
+    `list.txt:5000:1: ${expected} the character ":"`,
+    `list.txt:9999:1: ${expected} an empty label`,
+    `list.txt:10000:1: ${expected} 254 characters`,
+  ])
+})
+
+test.each([
+  ['none.txt', 'does not exist'],
+  ['.', 'is a directory, not a file'],
+  ['latin1.txt', 'is not UTF-8 text'],
+])('domains_file: %s %s', async (name, reason) => {
+  const files = { 'latin1.txt': Uint8Array.of(0x62, 0xfc, 0x2e, 0x64, 0x65) }
+  expect(await problems(asking(`  domains_file: ${name}`), { files })).toEqual([
+    `p.yaml:5:17: extract.domains_file: expected a file of domains, found "${name}", which ${reason}`,
+  ])
+})
+
+test('a name too long for a folder is refused, unless queries get no folders', async () => {
+  const text = asking(`  queries:\n    - { type: keyword, keyword: ${'ü'.repeat(50)} }`)
+  expect(await problems(text)).toEqual([
+    'p.yaml:6:7: extract.queries[0]: its folder name, percent-encoded, would have 314 bytes of 255; leave query out of load.partition_by',
+  ])
+  expect((await read(`${text}load: { partition_by: window }\n`)).extract.queries).toHaveLength(1)
+})

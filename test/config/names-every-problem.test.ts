@@ -1,0 +1,383 @@
+import { expect, test } from 'vitest'
+import { problems, read, SMALLEST, withLine } from './pipeline-file.ts'
+
+const DOMAIN = 'a domain name (letters, digits, -, _ and dots, at most 253 characters)'
+const INSTANT = 'a date or date-time that exists, such as 2024-01-31 or 2024-01-31T06:00:00Z'
+const URL_EXPECTED =
+  'an http or https URL such as https://api.example.com/firework, without user name, password, query or fragment'
+const VARIABLE = 'the name of an environment variable (letters, digits and _), never the secret itself'
+
+/** Section, line, column of the value, path, and what is said. */
+const WRONG: readonly (readonly [
+  'service' | 'extract' | 'transform' | 'load',
+  string,
+  number,
+  string,
+  string,
+])[] = [
+  [
+    'service',
+    'requests_per_second: fast',
+    24,
+    'requests_per_second',
+    'expected a number above 0, at most 10000, found "fast"',
+  ],
+  [
+    'service',
+    'requests_per_second: 0',
+    24,
+    'requests_per_second',
+    'expected a number above 0, at most 10000, found 0',
+  ],
+  [
+    'service',
+    'requests_per_second: .inf',
+    24,
+    'requests_per_second',
+    'expected a number above 0, at most 10000, found Infinity',
+  ],
+  ['service', 'retries: 2.5', 12, 'retries', 'expected a whole number from 0 to 100, found 2.5'],
+  ['service', 'retries:', 3, 'retries', 'expected a whole number from 0 to 100, found nothing'],
+  [
+    'service',
+    'timeout: 60',
+    12,
+    'timeout',
+    'expected a duration from 1ms to 1d, such as 500ms, 60s, 15m, 2h or 1d, found 60',
+  ],
+  [
+    'service',
+    'timeout: 2d',
+    12,
+    'timeout',
+    'expected a duration from 1ms to 1d, such as 500ms, 60s, 15m, 2h or 1d, found "2d"',
+  ],
+  [
+    'service',
+    'max_response_bytes: 1B',
+    23,
+    'max_response_bytes',
+    'expected a number of bytes from 1024 to 2147483648, or a size such as 64MB or 256MiB, found "1B"',
+  ],
+  ['service', 'allow_http: yes', 15, 'allow_http', 'expected true or false, found "yes"'],
+  ['service', 'token_env: my-token', 14, 'token_env', `expected ${VARIABLE}, found a string (not shown)`],
+  ['service', 'tenant_id: 1', 3, 'tenant_id', 'goes with api_key_env, which is not there'],
+  [
+    'service',
+    'search_path: //evil.example',
+    16,
+    'search_path',
+    'expected a path that begins with / or an http or https URL, without user name, password, query or fragment, found a string (not shown)',
+  ],
+  [
+    'service',
+    'search_path: http://api.example.com/x',
+    16,
+    'search_path',
+    'expected https, found http to another machine; tokens and leaked secrets would travel unencrypted (allow_http: true permits it)',
+  ],
+  ['extract', 'resource: people', 13, 'resource', 'expected credentials | reports, found "people"'],
+  ['extract', 'page_size: 10001', 14, 'page_size', 'expected a whole number from 1 to 10000, found 10001'],
+  ['extract', 'page_size: 010', 14, 'page_size', 'expected a whole number from 1 to 10000, found "010"'],
+  ['extract', 'max_requests: 0', 17, 'max_requests', 'expected a whole number from 1 on, or none, found 0'],
+  [
+    'extract',
+    'max_requests: many',
+    17,
+    'max_requests',
+    'expected a whole number from 1 on, or none, found "many"',
+  ],
+  ['extract', 'concurrency: [4]', 16, 'concurrency', 'expected a whole number from 1 to 64, found a list'],
+  ['extract', 'include: [Known]', 13, 'include[0]', 'expected a field name (a-z, 0-9 and _), found "Known"'],
+  ['extract', 'windows: { from: 2023-02-29 }', 20, 'windows.from', `expected ${INSTANT}, found "2023-02-29"`],
+  ['extract', 'windows: { from: 2024 }', 20, 'windows.from', `expected ${INSTANT}, found 2024`],
+  [
+    'extract',
+    'windows: { from: 2024-01-01, until: tomorrow }',
+    39,
+    'windows.until',
+    `expected ${INSTANT}, or now, found "tomorrow"`,
+  ],
+  [
+    'extract',
+    'windows: { from: 2024-01-01, until: 2024-01-01 }',
+    39,
+    'windows.until',
+    'expected a time after the beginning, found one at or before it',
+  ],
+  ['extract', 'windows: { until: now }', 3, 'windows.from', `missing; expected ${INSTANT}`],
+  [
+    'extract',
+    'windows: { from: 2024-01-01, every: 0d }',
+    39,
+    'windows.every',
+    'expected <n>h, <n>d, week, month or year, found "0d"',
+  ],
+  ['extract', 'ids: [1]', 3, 'ids', 'does not go with resource: credentials'],
+  [
+    'extract',
+    'queries: [{ type: password }]',
+    21,
+    'queries[0].type',
+    'expected domain | auth_domain | email | keyword | secret, found "password"',
+  ],
+  [
+    'extract',
+    'queries: [{ fqdn: a.com }]',
+    13,
+    'queries[0].type',
+    'missing; expected domain | auth_domain | email | keyword | secret',
+  ],
+  [
+    'extract',
+    'queries: [acme.com]',
+    13,
+    'queries[0]',
+    'expected a query such as { type: domain, fqdn: example.com }, found a string (not shown)',
+  ],
+  [
+    'extract',
+    'queries: [{ type: domain, fqdn: a/b }]',
+    35,
+    'queries[0].fqdn',
+    `expected ${DOMAIN}, found "a/b"`,
+  ],
+  [
+    'extract',
+    'queries: [{ type: email, email: nobody }]',
+    35,
+    'queries[0].email',
+    'expected an e-mail address, found a string (not shown)',
+  ],
+  [
+    'extract',
+    'queries: [{ type: secret, secret_env: 1x }]',
+    41,
+    'queries[0].secret_env',
+    `expected ${VARIABLE}, found a string (not shown)`,
+  ],
+  [
+    'transform',
+    'secret: hash',
+    11,
+    'secret',
+    'expected redact | drop | partial | hmac | plaintext, found "hash"',
+  ],
+  ['transform', 'columns: []', 12, 'columns', 'expected at least one column, found none'],
+  [
+    'transform',
+    'columns: [id, urls]',
+    17,
+    'columns[1]',
+    'the column `urls` is there only when extract.include names it',
+  ],
+  [
+    'transform',
+    '{ secret: drop, columns: [hash] }',
+    29,
+    'columns[0]',
+    'the column `hash` is taken away by transform.secret: drop',
+  ],
+  [
+    'transform',
+    '{ identity: drop, columns: [identity_name] }',
+    31,
+    'columns[0]',
+    'the column `identity_name` is taken away by transform.identity: drop',
+  ],
+  ['load', 'format: json', 11, 'format', 'expected parquet | csv, found "json"'],
+  ['load', 'shard_rows: 1e9999', 15, 'shard_rows', 'expected a whole number from 1 on, found Infinity'],
+  [
+    'load',
+    'file_mode: 600',
+    14,
+    'file_mode',
+    "expected an octal file mode such as '0600' or 0o640, which lets the owner read and write, found 600",
+  ],
+  [
+    'load',
+    'partition_by: [none]',
+    17,
+    'partition_by',
+    'expected query, window, none or a list such as [query, window], found a list',
+  ],
+  [
+    'load',
+    'engine: csv-stringify',
+    11,
+    'engine',
+    'expected columnar | parquetjs-lite with format parquet, found "csv-stringify"',
+  ],
+  [
+    'load',
+    '{ format: csv, engine: parquetjs-lite }',
+    26,
+    'engine',
+    'expected columnar | csv-stringify with format csv, found "parquetjs-lite"',
+  ],
+  [
+    'load',
+    '{ format: csv, compression: zstd }',
+    31,
+    'compression',
+    'expected none | gzip with format csv, found "zstd"',
+  ],
+  ['load', 'csv: { escape_formulas: true }', 3, 'csv', 'does not go with format: parquet'],
+  ['load', '{ format: csv, parquet: {} }', 18, 'parquet', 'does not go with format: csv'],
+  [
+    'load',
+    'parquet: { bloom_filters: [hsh] }',
+    30,
+    'parquet.bloom_filters[0]',
+    'no such column is exported; allowed: id, domain, identity_name, hash, hash_type, imported_at, source_id, source_name, source_description_en, source_description_fr, source_is_alert_enabled, source_breached_at, source_leaked_at, query_type, query_value',
+  ],
+  [
+    'load',
+    '{ engine: parquetjs-lite, parquet: { bloom_filters: [id] } }',
+    55,
+    'parquet.bloom_filters',
+    'engine parquetjs-lite writes no bloom filters',
+  ],
+]
+
+test.each(WRONG)('%s: %s', async (section, line, column, path, text) => {
+  const at = section === 'service' ? 3 : section === 'extract' ? 5 : 7
+  expect(await problems(withLine(section, line))).toEqual([
+    `p.yaml:${at}:${column}: ${section}.${path}: ${text}`,
+  ])
+})
+
+test.each([
+  ['ftp://api.example.com/x', URL_EXPECTED],
+  ['api.example.com', URL_EXPECTED],
+  ['https://user:hunter2@api.example.com', URL_EXPECTED],
+  ['https://@api.example.com', URL_EXPECTED],
+  ['https://api.example.com/x?token=hunter2', URL_EXPECTED],
+  ['https://api.example.com/x#', URL_EXPECTED],
+  ['https://', URL_EXPECTED],
+  ['"https://api.exa\\tmple.com"', URL_EXPECTED],
+])('base_url: %s is refused and not shown', async (url, expected) => {
+  expect(await problems(SMALLEST.replace('https://api.example.com/firework', url))).toEqual([
+    `p.yaml:3:13: service.base_url: expected ${expected}, found a string (not shown)`,
+  ])
+})
+
+test('a text of megabytes is refused like any other', async () => {
+  const url = `https://h${'/'.repeat(3_000_000)}x`
+  expect(await problems(SMALLEST.replace('https://api.example.com/firework', url))).toEqual([
+    `p.yaml:3:13: service.base_url: expected ${URL_EXPECTED}, found a string (not shown)`,
+  ])
+})
+
+test('http to another machine needs allow_http', async () => {
+  const text = SMALLEST.replace('https:', 'http:')
+  expect(await problems(text)).toEqual([
+    'p.yaml:3:13: service.base_url: expected https, found http to another machine; tokens and leaked secrets would travel unencrypted (allow_http: true permits it)',
+  ])
+  const allowed = await read(text.replace('service:\n', 'service:\n  allow_http: true\n'))
+  expect(allowed.service.baseUrl).toBe('http://api.example.com/firework')
+})
+
+test('an unknown key gets the nearest known one and the list', async () => {
+  expect(await problems(SMALLEST.replace('service:', 'servce:'))).toEqual([
+    'p.yaml:2:1: unknown key `servce`; did you mean `service`?; allowed: name, service, extract, transform, load',
+  ])
+  expect(await problems(withLine('load', 'csv: { escape: true }'))).toContain(
+    'p.yaml:7:10: load.csv: unknown key `escape`; allowed: escape_formulas',
+  )
+  expect(await problems(`${SMALLEST}__proto__: { name: x }\nconstructor: 1\n`)).toEqual([
+    'p.yaml:6:1: unknown key `__proto__`; allowed: name, service, extract, transform, load',
+    'p.yaml:7:1: unknown key `constructor`; allowed: name, service, extract, transform, load',
+  ])
+})
+
+test('an unknown column gets the nearest known one and the list', async () => {
+  const [line = ''] = await problems(withLine('transform', 'columns: [id, domian]'))
+  expect(line).toMatch(
+    /^p\.yaml:7:17: transform\.columns\[1\]: expected one of id, domain, .* found "domian"; did you mean `domain`\?$/,
+  )
+})
+
+test('both ways to authenticate are one too many', async () => {
+  expect(await problems(withLine('service', 'api_key_env: A\n  token_env: B'))).toEqual([
+    'p.yaml:3:3: service.api_key_env: expected token_env or api_key_env, found both',
+  ])
+})
+
+test('credentials need something to search for', async () => {
+  expect(await problems(SMALLEST.replace('[acme.com]', '[]'))).toEqual([
+    'p.yaml:4:1: extract: nothing to search for; name some domains, a domains_file or queries',
+  ])
+})
+
+test.each([
+  ['resource: reports', ['p.yaml:4:1: extract: no report asked for; name some in ids, or set all: true']],
+  [
+    'resource: reports\n  ids: []',
+    ['p.yaml:4:1: extract: no report asked for; name some in ids, or set all: true'],
+  ],
+  [
+    'resource: reports\n  ids: [1]\n  all: true',
+    ['p.yaml:7:3: extract.all: expected ids or all: true, found both'],
+  ],
+  [
+    'resource: reports\n  ids: [x]',
+    ['p.yaml:6:9: extract.ids[0]: expected a whole number from 0 on, found "x"'],
+  ],
+  [
+    'resource: reports\n  all: true\n  domains: [a.com]\n  windows: { from: 2024-01-01 }\n  include: [urls]',
+    [
+      'p.yaml:7:3: extract.domains: does not go with resource: reports',
+      'p.yaml:8:3: extract.windows: does not go with resource: reports',
+      'p.yaml:9:3: extract.include: does not go with resource: reports',
+    ],
+  ],
+])('reports: %s', async (lines, expected) => {
+  expect(await problems(SMALLEST.replace('domains: [acme.com]', lines))).toEqual(expected)
+})
+
+test('what is required and missing is named at the key that should hold it', async () => {
+  expect(await problems('name: acme\n')).toEqual([
+    'p.yaml:1:1: service: missing; expected a mapping of keys to values',
+    'p.yaml:1:1: extract: missing; expected a mapping of keys to values',
+  ])
+  expect(
+    await problems(SMALLEST.replace('  base_url: https://api.example.com/firework', '  retries: 1')),
+  ).toEqual([`p.yaml:2:1: service.base_url: missing; expected ${URL_EXPECTED}`])
+})
+
+test('everything wrong is told at once, in the order of the file', async () => {
+  const found = await problems(`nmae: acme
+service:
+  base_url: http://api.example.com
+  retries: lots
+extract:
+  domains: [acme.com, a b]
+  windows: { from: 2024-13-01 }
+  windows: { from: 2024-01-01 }
+  max_request: 5
+transform: { columns: [idd], secret: drop }
+load:
+  format: csv
+  compression: zstd
+  compresion: gzip
+`)
+  expect(found.map((line) => line.split(' ').slice(0, 2).join(' '))).toEqual([
+    'p.yaml:1:1: unknown',
+    'p.yaml:3:13: service.base_url:',
+    'p.yaml:4:12: service.retries:',
+    'p.yaml:6:23: extract.domains[1]:',
+    'p.yaml:7:20: extract.windows.from:',
+    'p.yaml:8:3: extract.windows:',
+    'p.yaml:9:3: extract:',
+    'p.yaml:10:24: transform.columns[0]:',
+    'p.yaml:13:16: load.compression:',
+    'p.yaml:14:3: load:',
+  ])
+})
+
+test('a hundred problems are enough', async () => {
+  const found = await problems(SMALLEST.replace('[acme.com]', `[${'a/b, '.repeat(250)}]`))
+  expect(found).toHaveLength(101)
+  expect(found.at(-1)).toBe('… and 150 more')
+})

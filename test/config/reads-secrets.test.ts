@@ -1,0 +1,54 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { readMaskKey, readSecret } from '../../src/config/index.ts'
+import { failure, read, SMALLEST, temporaryFolder, withLine } from './pipeline-file.ts'
+
+function secretFile(content: string | Uint8Array): string {
+  const path = join(temporaryFolder(), 'secret')
+  writeFileSync(path, content)
+  return path
+}
+
+test('from the variable, or else from the file that NAME_FILE names', async () => {
+  expect(await readSecret('T', { T: ' tøken ' })).toBe(' tøken ')
+  expect(await readSecret('T', { T_FILE: secretFile('token\n') })).toBe('token')
+  expect(await readSecret('T', { T_FILE: secretFile('token\r\n') })).toBe('token')
+  expect(await readSecret('T', { T_FILE: secretFile(' to\nken\n\n') })).toBe(' to\nken\n')
+  expect(await readSecret('T', { T: 'variable', T_FILE: secretFile('file') })).toBe('variable')
+})
+
+test('null when neither is there, or both are empty', async () => {
+  expect(await readSecret('T', {})).toBeNull()
+  expect(await readSecret('T', { T: '', T_FILE: '' })).toBeNull()
+  expect(await readSecret('T', { T_FILE: secretFile('\n') })).toBeNull()
+})
+
+test('a file that cannot be read is an error that names the variable', async () => {
+  const missing = join(temporaryFolder(), 'none')
+  expect((await failure(readSecret('T', { T_FILE: missing }))).message).toBe(
+    `The file that T_FILE names does not exist (${missing}). Correct T_FILE, or set T itself.`,
+  )
+  const binary = secretFile(Uint8Array.of(0xff, 0xfe))
+  expect((await failure(readSecret('T', { T_FILE: binary }))).message).toContain('is not UTF-8 text')
+})
+
+test('the masking key is asked for only where a policy needs it', async () => {
+  expect(await readMaskKey(await read(SMALLEST), {})).toBeNull()
+  const reports = withLine('transform', 'secret: hmac').replace(
+    'domains: [acme.com]',
+    'resource: reports\n  all: true',
+  )
+  expect(await readMaskKey(await read(reports), {})).toBeNull()
+})
+
+test.each(['secret: hmac', 'identity: hmac'])('%s needs a key of 32 bytes', async (line) => {
+  const pipeline = await read(withLine('transform', `${line}\n  mask_key_env: MY_KEY`))
+  const key = 'ü'.repeat(16)
+  expect(await readMaskKey(pipeline, { MY_KEY: key })).toEqual(new TextEncoder().encode(key))
+  const short = await failure(readMaskKey(pipeline, { MY_KEY: 'hunter2-'.repeat(4).slice(1) }))
+  expect(short.message).toMatch(/^The masking key in MY_KEY has 31 bytes \(p\.yaml\)\. Set MY_KEY/)
+  expect(short.message).not.toContain('hunter')
+  const none = await failure(readMaskKey(pipeline, {}))
+  expect(none.message).toMatch(/^The masking policy hmac needs a key, and MY_KEY is not set \(p\.yaml\)\. /)
+})

@@ -1,0 +1,214 @@
+import { expect, test } from 'vitest'
+import { failure, read, SMALLEST, withLine } from './pipeline-file.ts'
+
+test('the smallest file gets every default', async () => {
+  const pipeline = await read(SMALLEST)
+  expect(pipeline).toEqual({
+    name: 'acme',
+    file: 'p.yaml',
+    service: {
+      baseUrl: 'https://api.example.com/firework',
+      auth: { kind: 'token', tokenEnv: 'SPILLWAY_TOKEN' },
+      searchPath: '/v4/credentials/global/_search',
+      reportPath: '/v4/threat_flow/reports',
+      tokenTestUrl: null,
+      requestsPerSecond: 1,
+      basicRequestsPerSecond: 4,
+      timeoutMs: 60_000,
+      retries: 8,
+      maxResponseBytes: 256_000_000,
+    },
+    extract: {
+      resource: 'credentials',
+      queries: [{ type: 'domain', fqdn: 'acme.com' }],
+      windows: null,
+      order: 'asc',
+      pageSize: 10_000,
+      include: [],
+      concurrency: 4,
+      maxRequests: 500,
+      minSearchesRemaining: 100,
+    },
+    transform: {
+      secret: 'redact',
+      identity: 'keep',
+      maskKeyEnv: 'SPILLWAY_MASK_KEY',
+      columns: [
+        'id',
+        'domain',
+        'identity_name',
+        'hash',
+        'hash_type',
+        'imported_at',
+        'source_id',
+        'source_name',
+        'source_description_en',
+        'source_description_fr',
+        'source_is_alert_enabled',
+        'source_breached_at',
+        'source_leaked_at',
+        'query_type',
+        'query_value',
+      ],
+      onInvalid: 'quarantine',
+    },
+    load: {
+      path: expect.stringMatching(/\/output\/acme$/),
+      format: { kind: 'parquet', engine: 'columnar', compression: 'snappy', bloomFilters: [] },
+      partitionBy: ['query', 'window'],
+      shardRows: 1_000_000,
+      fileMode: 0o600,
+      dirMode: 0o700,
+    },
+  })
+})
+
+test('windows alone begin somewhere, last until now and wait for 15 minutes', async () => {
+  const { extract } = await read(withLine('extract', 'windows: { from: 2024-01-01T02:00:00+02:00 }'))
+  expect(extract.windows).toEqual({
+    from: Date.UTC(2024, 0, 1) * 1000,
+    until: 'now',
+    every: null,
+    lagMs: 900_000,
+  })
+})
+
+test.each([
+  ['6h', { unit: 'hour', count: 6 }],
+  ['30d', { unit: 'day', count: 30 }],
+  ['week', { unit: 'week' }],
+  ['month', { unit: 'month' }],
+  ['year', { unit: 'year' }],
+])('windows.every: %s', async (every, expected) => {
+  const { extract } = await read(withLine('extract', `windows: { from: 2024-01-01, every: ${every} }`))
+  expect(extract.windows?.every).toEqual(expected)
+})
+
+test('reports come ten to a page and are asked for by id, each once', async () => {
+  const { extract, transform } = await read(
+    SMALLEST.replace('domains: [acme.com]', 'resource: reports\n  ids: [7, 8, 7]'),
+  )
+  expect(extract.pageSize).toBe(10)
+  expect(extract.queries).toEqual([
+    { type: 'report', id: 7 },
+    { type: 'report', id: 8 },
+  ])
+  expect(transform.columns).toContain('title')
+  const all = await read(SMALLEST.replace('domains: [acme.com]', 'resource: reports\n  all: true'))
+  expect(all.extract.queries).toEqual([{ type: 'reports' }])
+})
+
+test('an API key is exchanged on the host of the base URL for an hour', async () => {
+  const { service } = await read(withLine('service', 'api_key_env: KEY'))
+  expect(service.auth).toEqual({
+    kind: 'api-key',
+    apiKeyEnv: 'KEY',
+    tokenUrl: 'https://api.example.com/tokens/generate',
+    tenantId: null,
+    tokenLifetimeMs: 3_600_000,
+  })
+})
+
+test.each([
+  ['https://API.example.com/firework///', 'https://api.example.com/firework'],
+  ['https://api.example.com', 'https://api.example.com'],
+  ['http://localhost:8080/x/', 'http://localhost:8080/x'],
+  ['http://127.3.2.1/x', 'http://127.3.2.1/x'],
+  ['"http://[::1]:80/x"', 'http://[::1]/x'],
+])('base_url %s is %s', async (given, expected) => {
+  const { service } = await read(SMALLEST.replace('https://api.example.com/firework', given))
+  expect(service.baseUrl).toBe(expected)
+})
+
+test('addresses are kept as paths, or as the URLs they are', async () => {
+  const { service } = await read(
+    withLine(
+      'service',
+      [
+        'search_path: https://other.example.com/astp/v2/credentials/_search',
+        'report_path: /v5/reports',
+        'token_test_url: /tokens/test',
+      ].join('\n  '),
+    ),
+  )
+  expect(service.searchPath).toBe('https://other.example.com/astp/v2/credentials/_search')
+  expect(service.reportPath).toBe('/v5/reports')
+  expect(service.tokenTestUrl).toBe('https://api.example.com/tokens/test')
+})
+
+test.each([
+  ['timeout: 500ms', 'timeoutMs', 500],
+  ['timeout: 15m', 'timeoutMs', 900_000],
+  ['timeout: 2h', 'timeoutMs', 7_200_000],
+  ['timeout: 1d', 'timeoutMs', 86_400_000],
+  ['requests_per_second: 0.25', 'requestsPerSecond', 0.25],
+  ['max_response_bytes: 64MB', 'maxResponseBytes', 64_000_000],
+  ['max_response_bytes: 64MiB', 'maxResponseBytes', 64 * 1024 * 1024],
+  ['max_response_bytes: 4096', 'maxResponseBytes', 4096],
+] as const)('service: %s', async (line, key, expected) => {
+  expect((await read(withLine('service', line))).service[key]).toBe(expected)
+})
+
+test.each([
+  ['query', ['query']],
+  ['window', ['window']],
+  ['none', []],
+  ['[]', []],
+  ['[window, query, window]', ['query', 'window']],
+])('partition_by: %s', async (given, expected) => {
+  expect((await read(withLine('load', `partition_by: ${given}`))).load.partitionBy).toEqual(expected)
+})
+
+test.each([
+  ["'0640'", 0o640, 0o750],
+  ['0640', 0o640, 0o750],
+  ['0o644', 0o644, 0o755],
+  ["'664'", 0o664, 0o775],
+])('file_mode: %s is octal however it is written', async (given, file, folder) => {
+  const { load } = await read(withLine('load', `file_mode: ${given}`))
+  expect([load.fileMode, load.dirMode]).toEqual([file, folder])
+})
+
+test('a budget can be switched off', async () => {
+  const { extract } = await read(withLine('extract', 'max_requests: none\n  min_searches_remaining: null'))
+  expect([extract.maxRequests, extract.minSearchesRemaining]).toEqual([null, null])
+})
+
+test('csv has settings of its own', async () => {
+  const { load } = await read(
+    withLine(
+      'load',
+      '{ format: csv, engine: csv-stringify, compression: gzip, csv: { escape_formulas: true } }',
+    ),
+  )
+  expect(load.format).toEqual({
+    kind: 'csv',
+    engine: 'csv-stringify',
+    compression: 'gzip',
+    escapeFormulas: true,
+  })
+})
+
+test('columns come in output order, without those that a policy drops', async () => {
+  const named = await read(withLine('transform', 'columns: [query_value, id, domain, id]'))
+  expect(named.transform.columns).toEqual(['id', 'domain', 'query_value'])
+  const dropped = await read(withLine('transform', 'secret: drop\n  identity: drop'))
+  expect(dropped.transform.columns).not.toContain('hash')
+  expect(dropped.transform.columns).not.toContain('identity_name')
+  const included = await read(withLine('extract', 'include: [urls, known_password_id]'))
+  expect(included.transform.columns.slice(6, 7)).toEqual(['known_password_id'])
+  expect(included.transform.columns.at(-1)).toBe('urls')
+})
+
+test.each([
+  ['v20.19.0', false],
+  ['v22.14.0', false],
+  ['v22.15.0', true],
+  ['v23.7.0', false],
+  ['v23.8.0', true],
+  ['v24.0.0', true],
+])('zstd on Node %s: %s', async (nodeVersion, works) => {
+  const reading = read(withLine('load', 'compression: zstd'), { nodeVersion })
+  if (works) expect((await reading).load.format.compression).toBe('zstd')
+  else expect((await failure(reading)).message).toContain('zstd needs Node 22.15 or newer')
+})

@@ -1,0 +1,118 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pipeline files refer to variables that way
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { starterPipeline } from '../../src/config/index.ts'
+import { isExportError } from '../../src/core/index.ts'
+import { read, SMALLEST, temporaryFolder } from './pipeline-file.ts'
+
+const FOLDER = join(import.meta.dirname, '../../pipelines')
+const VALID = [
+  SMALLEST,
+  starterPipeline(),
+  ...['demo', 'compliance', 'backfill'].map((name) => readFileSync(join(FOLDER, `${name}.yaml`), 'utf8')),
+]
+
+const TOKENS = [
+  ...['name', 'service', 'extract', 'transform', 'load', 'base_url', 'domains', 'queries', 'windows', 'from'],
+  ...[
+    'type',
+    'secret',
+    'columns',
+    'csv',
+    'format',
+    'acme',
+    'https://a.example',
+    '2024-01-01',
+    'now',
+    '1',
+    '-1',
+  ],
+  ...['0x1f', '1e400', '.nan', 'true', 'null', '~', '${A}', '${', '$${', '${A:-1}', '__proto__', 'toString'],
+  ...[
+    ': ',
+    ':',
+    '- ',
+    '? ',
+    ', ',
+    '[',
+    ']',
+    '{',
+    '}',
+    '&a ',
+    '*a',
+    '!t ',
+    '!!str ',
+    '!!binary ',
+    '!!set ',
+    '| ',
+    '> ',
+    '"',
+    "'",
+    '#',
+  ],
+  ...[
+    '\n',
+    '\n  ',
+    '\n    ',
+    '\t',
+    '---\n',
+    '...\n',
+    '%YAML 1.1\n',
+    '\0',
+    '\u2028',
+    '\uFEFF',
+    '😀',
+    '\\x4',
+    '<<: ',
+  ],
+]
+
+const scrap = fc.array(fc.constantFrom(...TOKENS), { maxLength: 40 }).map((tokens) => tokens.join(''))
+
+const mutated = fc
+  .tuple(
+    fc.constantFrom(...VALID),
+    fc.array(
+      fc.record({
+        at: fc.double({ min: 0, max: 1, noNaN: true }),
+        remove: fc.nat({ max: 12 }),
+        insert: fc.oneof(fc.constantFrom(...TOKENS, ''), fc.string({ unit: 'binary', maxLength: 3 })),
+      }),
+      { minLength: 1, maxLength: 4 },
+    ),
+  )
+  .map(([text, edits]) =>
+    edits.reduce((now, { at, remove, insert }) => {
+      const start = Math.floor(at * now.length)
+      return now.slice(0, start) + insert + now.slice(start + remove)
+    }, text),
+  )
+
+/** A pipeline that can be printed, or one error of the kind `config`. */
+async function answers(text: string | Uint8Array, cwd: string): Promise<void> {
+  try {
+    const pipeline = await read(text, {
+      cwd,
+      env: { SPILLWAY_BASE_URL: 'https://api.example.com', A: 'x: [1' },
+      files: { 'backfill-domains.txt': 'acme.com\n' },
+    })
+    expect(JSON.parse(JSON.stringify(pipeline))).toEqual(pipeline)
+  } catch (error) {
+    if (!isExportError(error, 'config')) throw error
+    expect(error.message).toMatch(/\n(?:p\.yaml:\d+:\d+|[^:]+:\d+:1): .|^The pipeline file is not UTF-8/)
+  }
+}
+
+test.each([
+  ['scraps of YAML', scrap, 500],
+  ['mutated pipelines', mutated, 600],
+  ['arbitrary bytes', fc.uint8Array({ maxLength: 200 }), 100],
+])('%s are a pipeline or a config error', async (_, texts: fc.Arbitrary<string | Uint8Array>, numRuns) => {
+  const cwd = temporaryFolder()
+  await fc.assert(
+    fc.asyncProperty(texts, (text) => answers(text, cwd)),
+    { numRuns },
+  )
+})
