@@ -1,0 +1,34 @@
+/** Collects a body into one ArrayBuffer of its own, so that it can be transferred to another thread. */
+export type BodyBuffer = {
+  /** @returns false when the body has passed the limit; what lies below it is kept */
+  add(chunk: Uint8Array): boolean
+  take(): Uint8Array<ArrayBuffer>
+}
+
+const FIRST_BYTES = 64 * 1024
+
+/**
+ * @param expectedBytes the announced length, allocated exactly; null: grows as needed
+ * @param limitBytes never holds more than this
+ */
+export function bodyBuffer(expectedBytes: number | null, limitBytes: number): BodyBuffer {
+  let bytes = new Uint8Array(Math.min(expectedBytes ?? FIRST_BYTES, limitBytes))
+  let length = 0
+
+  function grow(needed: number): void {
+    const grown = new Uint8Array(Math.min(limitBytes, Math.max(needed, bytes.length * 2)))
+    grown.set(bytes.subarray(0, length))
+    bytes = grown
+  }
+
+  return {
+    add(chunk) {
+      const fitting = chunk.subarray(0, limitBytes - length)
+      if (length + fitting.length > bytes.length) grow(length + fitting.length)
+      bytes.set(fitting, length)
+      length += fitting.length
+      return fitting.length === chunk.length
+    },
+    take: () => (length === bytes.length ? bytes : bytes.slice(0, length)),
+  }
+}

@@ -1,0 +1,217 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Dispatcher } from 'undici'
+import { ExportError } from '../core/index.ts'
+import { type BodyBuffer, bodyBuffer } from './body-buffer.ts'
+import { type Connections, openConnections } from './connections.ts'
+import {
+  type ContentCoding,
+  contentCoding,
+  decodeContent,
+  tooLarge,
+  unknownCoding,
+} from './content-coding.ts'
+import { networkError } from './network-error.ts'
+
+export type HttpRequest = {
+  readonly method: 'GET' | 'POST'
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | null
+  /** Names the request in messages. */
+  readonly where: string
+}
+
+export type HttpAnswer = {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  /** Decoded. Of an answer other than 2xx: its first 64 kB, empty when it cannot be read. */
+  readonly body: Uint8Array<ArrayBuffer>
+}
+
+export type HttpClient = {
+  /**
+   * Sends one request and receives the whole answer, whatever its status. Nothing is followed or repeated.
+   * @param onWrite called when a connection stands, just before the request is written; what it throws
+   *   is thrown here, and nothing is sent
+   * @throws ExportError `transient` (network, timeout, broken answer), `refused` (certificate), `data`
+   *   (too large, unknown coding), `interrupted`
+   */
+  send(request: HttpRequest, onWrite: () => void): Promise<HttpAnswer>
+  close(): Promise<void>
+}
+
+export type HttpOptions = {
+  readonly connections: number
+  /** From the moment the request is written to the last byte of the answer. */
+  readonly timeoutMs: number
+  /** Limit for the bytes on the wire and for the decoded ones. */
+  readonly maxResponseBytes: number
+  /** Gives up what is not written yet. */
+  readonly stop: AbortSignal
+  /** Gives up everything. */
+  readonly abort: AbortSignal
+}
+
+const CONNECT_TIMEOUT_MS = 10_000
+const MAX_ERROR_BYTES = 64 * 1024
+// What an error says is worth a short wait only: a 429 has to reach everybody at once.
+const ERROR_BODY_TIMEOUT_MS = 2_000
+
+export function httpClient(options: HttpOptions): HttpClient {
+  const connections = openConnections({
+    connections: options.connections,
+    connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, options.timeoutMs),
+  })
+  return {
+    async send(request, onWrite) {
+      const { status, headers, coding, body } = await exchange(connections, request, options, onWrite)
+      if (coding === 'identity') return { status, headers, body }
+      if (isSuccess(status)) {
+        const decoded = await decodeContent(body, coding, options.maxResponseBytes, request.where)
+        return { status, headers, body: decoded }
+      }
+      // What an error says is welcome, not needed.
+      const decoded = decodeContent(body, coding, MAX_ERROR_BYTES, request.where)
+      return { status, headers, body: await decoded.catch(() => new Uint8Array(0)) }
+    },
+    close: () => connections.destroy(),
+  }
+}
+
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300
+}
+
+export function interrupted(where: string): ExportError {
+  return new ExportError('interrupted', 'The run was stopped', where, 'Run again to go on from here.')
+}
+
+type RawAnswer = Omit<HttpAnswer, 'body'> & {
+  readonly coding: ContentCoding
+  readonly body: Uint8Array<ArrayBuffer>
+}
+
+/**
+ * One request and its answer, as the dispatcher's own events: the body goes from the socket's reads
+ * straight into its buffer, and the moment of writing is known exactly.
+ */
+function exchange(
+  connections: Connections,
+  request: HttpRequest,
+  { timeoutMs, maxResponseBytes, stop, abort }: HttpOptions,
+  onWrite: () => void,
+): Promise<RawAnswer> {
+  return new Promise((resolve, reject) => {
+    let written: Dispatcher.DispatchController | null = null
+    let head: Omit<RawAnswer, 'body'> | null = null
+    let body: BodyBuffer | null = null
+    let settled = false
+
+    // Until it is written a request may wait for a connection, as long as those before it may take.
+    let timer = setTimeout(onTimeout, CONNECT_TIMEOUT_MS + timeoutMs)
+    stop.addEventListener('abort', onStop)
+    abort.addEventListener('abort', onStop)
+    if (stop.aborted || abort.aborted) return onStop()
+
+    const { method, url, headers } = request
+    connections.dispatch(
+      {
+        origin: url.origin,
+        path: url.pathname + url.search,
+        method,
+        headers,
+        body: request.body,
+        // The timer above covers silence as well.
+        headersTimeout: 0,
+        bodyTimeout: 0,
+      },
+      {
+        onRequestStart(controller) {
+          // To throw here means: not written, and the connection stays open.
+          if (settled) throw new Error('given up before it was written')
+          // The dispatcher may write again when a connection breaks; pace and budget are not its to spend.
+          if (written !== null) throw new Error('the connection broke')
+          try {
+            onWrite()
+          } catch (error) {
+            fail(error instanceof Error ? error : new Error(String(error)))
+            throw error
+          }
+          written = controller
+          restartTimer(timeoutMs)
+          stop.removeEventListener('abort', onStop)
+        },
+        onResponseStart(_controller, status, answerHeaders) {
+          if (status < 200) return
+          const coding = contentCoding(String(answerHeaders['content-encoding'] ?? ''))
+          head = { status, headers: answerHeaders, coding }
+          const announced = announcedBytes(answerHeaders)
+          if (!isSuccess(status)) {
+            body = bodyBuffer(announced, MAX_ERROR_BYTES)
+            restartTimer(Math.min(timeoutMs, ERROR_BODY_TIMEOUT_MS))
+          } else if (coding === 'unknown') {
+            fail(unknownCoding(request.where))
+          } else if (announced !== null && announced > maxResponseBytes) {
+            fail(tooLarge(maxResponseBytes, request.where))
+          } else {
+            body = bodyBuffer(announced, maxResponseBytes)
+          }
+        },
+        onResponseData(_controller, chunk) {
+          if (body?.add(chunk) === false) breakOff(tooLarge(maxResponseBytes, request.where))
+        },
+        onResponseEnd() {
+          if (head !== null && body !== null) answer(head, body)
+        },
+        onResponseError(_controller, error) {
+          breakOff(networkError(error, request.where))
+        },
+      },
+    )
+
+    function answer(answerHead: Omit<RawAnswer, 'body'>, answerBody: BodyBuffer): void {
+      if (settle()) resolve({ ...answerHead, body: answerBody.take() })
+    }
+
+    function fail(error: Error): void {
+      if (settle()) reject(error)
+      written?.abort(error)
+    }
+
+    /** The rest of the body will not come. The status of an error says enough without it. */
+    function breakOff(error: Error): void {
+      if (head !== null && body !== null && !isSuccess(head.status)) answer(head, body)
+      fail(error)
+    }
+
+    /** @returns false when there is an outcome already */
+    function settle(): boolean {
+      if (settled) return false
+      settled = true
+      clearTimeout(timer)
+      stop.removeEventListener('abort', onStop)
+      abort.removeEventListener('abort', onStop)
+      return true
+    }
+
+    function restartTimer(ms: number): void {
+      clearTimeout(timer)
+      timer = setTimeout(onTimeout, ms)
+    }
+
+    function onTimeout(): void {
+      const what = `No whole answer came within ${timeoutMs / 1000} s`
+      const next = 'Run again later, or raise service.timeout.'
+      breakOff(new ExportError('transient', what, request.where, next))
+    }
+
+    function onStop(): void {
+      fail(interrupted(request.where))
+    }
+  })
+}
+
+function announcedBytes(headers: IncomingHttpHeaders): number | null {
+  const length = headers['content-length']
+  return length !== undefined && /^\d+$/.test(length) ? Number(length) : null
+}

@@ -1,0 +1,43 @@
+import { ExportError } from '../core/index.ts'
+
+/**
+ * Says what a failed exchange means. The original is not kept as `cause`: a parser's error carries the
+ * bytes it stumbled over, and those may be records.
+ */
+export function networkError(error: Error, where: string): ExportError {
+  const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name
+  if (CERTIFICATE_CODE.test(code)) {
+    return new ExportError(
+      'refused',
+      `The service's certificate is not accepted: ${code}`,
+      where,
+      'Check service.base_url; a private certificate authority is made known with NODE_EXTRA_CA_CERTS.',
+    )
+  }
+  return new ExportError(
+    'transient',
+    `${MEANINGS[code] ?? 'The request failed'} (${code})`,
+    where,
+    'Run again later: the export goes on from where it stopped.',
+  )
+}
+
+// OpenSSL's verdicts on certificates; repeating the request would not change them.
+const CERTIFICATE_CODE =
+  /^(CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_CA|PATH_LENGTH_EXCEEDED)/
+
+const BROKEN = 'The connection broke before the whole answer was there'
+const MEANINGS: Readonly<Record<string, string>> = {
+  ENOTFOUND: "The host's name is unknown",
+  EAI_AGAIN: "The host's name cannot be looked up now",
+  ECONNREFUSED: 'Nothing accepts connections there',
+  EHOSTUNREACH: 'The host cannot be reached',
+  ENETUNREACH: 'The network cannot be reached',
+  ETIMEDOUT: 'The connection timed out',
+  UND_ERR_CONNECT_TIMEOUT: 'No connection was made in time',
+  ECONNRESET: BROKEN,
+  EPIPE: BROKEN,
+  UND_ERR_SOCKET: BROKEN,
+  UND_ERR_RES_CONTENT_LENGTH_MISMATCH: 'The answer is shorter or longer than announced',
+  UND_ERR_HEADERS_OVERFLOW: "The answer's headers are too large",
+}

@@ -1,0 +1,44 @@
+import { z } from 'zod'
+import { ExportError } from '../core/index.ts'
+import { jsonBody } from './json-body.ts'
+import { isHeaderText } from './token-source.ts'
+
+/** What the service tells about a token; null: it did not say. */
+export type TokenInfo = {
+  readonly tenantId: number | null
+  readonly organizationId: number | null
+  readonly scopes: readonly string[]
+}
+
+const Exchanged = z.object({ token: z.string().refine(isHeaderText) })
+
+const Tested = z.object({
+  tenant_id: z.number().nullish(),
+  organization_id: z.number().nullish(),
+  scopes: z.array(z.string()).nullish(),
+})
+
+/**
+ * The token in the answer to an exchange. Source: public API, `POST /tokens/generate`.
+ * @throws ExportError `transient` when it is no JSON, `data` when there is no token in it
+ */
+export function exchangedToken(body: Uint8Array, where: string): string {
+  const answer = Exchanged.safeParse(jsonBody(body, where))
+  if (answer.success) return answer.data.token
+  throw new ExportError(
+    'data',
+    'The answer holds no field "token" that can be sent as a header',
+    where,
+    'Check service.token_url.',
+  )
+}
+
+/** What the answer to a test tells. Source: public API, `GET /tokens/test`; another answer tells nothing. */
+export function testedToken(body: Uint8Array, where: string): TokenInfo {
+  const answer = Tested.safeParse(jsonBody(body, where))
+  return {
+    tenantId: answer.data?.tenant_id ?? null,
+    organizationId: answer.data?.organization_id ?? null,
+    scopes: answer.data?.scopes ?? [],
+  }
+}

@@ -1,0 +1,169 @@
+import type { Socket } from 'node:net'
+import { gzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import {
+  collect,
+  domainChain,
+  emptyPage,
+  failure,
+  fakeClock,
+  open,
+  sendPage,
+  serve,
+  serveRaw,
+} from './support.ts'
+
+const PAGE = '{"items":[1],"next":null}'
+const WHOLE = `HTTP/1.1 200 OK\r\ncontent-length: ${PAGE.length}\r\n\r\n${PAGE}`
+
+/** A fault once, then a good answer: both the fault and the recovery show. */
+async function recovers(fault: (socket: Socket) => void, timeoutMs = 10_000): Promise<void> {
+  const server = await serveRaw((socket, index) => (index === 0 ? fault(socket) : socket.write(WHOLE)))
+  const service = open(server.url, { clock: fakeClock(), settings: { timeoutMs } })
+  const [page] = await collect(service, domainChain())
+  expect(page?.requests).toBe(2)
+  expect(service.counters).toMatchObject({ requests: 2, retries: 1 })
+}
+
+describe('a request is sent again', () => {
+  it('when the connection is reset before the headers', () => recovers((socket) => socket.resetAndDestroy()))
+
+  it('when the connection is closed before the headers', () => recovers((socket) => socket.end()))
+
+  it('when the connection is reset after the headers', () =>
+    recovers((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{', () => socket.resetAndDestroy())
+    }))
+
+  it('when the body is shorter than announced', () =>
+    recovers((socket) => socket.end(`HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n${PAGE}`)))
+
+  it('when a chunked body ends too early', () =>
+    recovers((socket) =>
+      socket.end(`HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n19\r\n${PAGE}\r\n`),
+    ))
+
+  it('when a compressed body is cut short', () =>
+    recovers((socket) => {
+      const body = gzipSync(PAGE).subarray(0, -10)
+      socket.write(`HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: ${body.length}\r\n\r\n`)
+      socket.write(body)
+    }))
+
+  it('when the answer is no HTTP', () => recovers((socket) => socket.write('SSH-2.0-OpenSSH_9.6\r\n\r\n')))
+
+  it('when the answer has no end of headers', () =>
+    recovers((socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}`)))
+
+  it('when no answer begins in time', () => recovers(() => {}, 100))
+
+  it('when the answer stalls', () =>
+    recovers((socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{'), 100))
+
+  it('when the answer drips: every byte in time, the whole too late', () =>
+    recovers((socket) => {
+      socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n')
+      const drip = setInterval(() => socket.write(' '), 10)
+      socket.on('close', () => clearInterval(drip))
+    }, 300))
+})
+
+it('an answer that the connection’s end completes is whole', async () => {
+  const server = await serveRaw((socket) => socket.end(`HTTP/1.1 200 OK\r\n\r\n${PAGE}`))
+  expect(await collect(open(server.url), domainChain())).toHaveLength(1)
+})
+
+it('interim answers are passed over', async () => {
+  const server = await serveRaw((socket) => {
+    socket.write(`HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n${WHOLE}`)
+  })
+  expect(await collect(open(server.url), domainChain())).toHaveLength(1)
+})
+
+it.each([
+  ['nothing listens', 'http://127.0.0.1:1', /ECONNREFUSED/],
+  ['the name is unknown', 'http://no-such-host.invalid', /ENOTFOUND|EAI_AGAIN/],
+])('the cause is named when %s', async (_name, url, code) => {
+  const error = await failure(collect(open(url, { settings: { retries: 0 } }), domainChain()))
+  expect(error.kind).toBe('transient')
+  expect(error.message).toMatch(code)
+})
+
+it('a parser’s error keeps no bytes of the answer', async () => {
+  const server = await serveRaw((socket) =>
+    socket.write('HTTP/1.1 200 OK\r\ncontent-length: hunter2\r\n\r\n'),
+  )
+  const error = await failure(collect(open(server.url, { settings: { retries: 0 } }), domainChain()))
+  const { inspect } = await import('node:util')
+  expect(inspect(error, { depth: 20 })).not.toContain('hunter2')
+})
+
+describe('a body', () => {
+  it('may be compressed', async () => {
+    const server = await serve((_request, response) =>
+      response.writeHead(200, { 'content-encoding': 'gzip' }).end(gzipSync(PAGE)),
+    )
+    await collect(open(server.url), domainChain(), async (body) => {
+      expect(Buffer.from(body).toString()).toBe(PAGE)
+      expect(body.buffer.byteLength).toBe(PAGE.length)
+      return emptyPage({})
+    })
+  })
+
+  it.each([
+    ['plain, announced', {}, Buffer.alloc(100_001), true],
+    ['plain, unannounced', {}, Buffer.alloc(100_001), false],
+    ['compressed', { 'content-encoding': 'gzip' }, gzipSync(Buffer.alloc(100_001)), true],
+    ['compressed a thousandfold', { 'content-encoding': 'gzip' }, gzipSync(Buffer.alloc(100_000_000)), true],
+  ])('larger than allowed is not taken, nor asked for again: %s', async (_name, headers, body, announced) => {
+    const server = await serve((_request, response) => {
+      response.writeHead(200, { ...headers, ...(announced ? { 'content-length': body.length } : {}) })
+      if (!announced) response.write(body.subarray(0, 10))
+      response.end(announced ? body : body.subarray(10))
+    })
+    const service = open(server.url, { settings: { maxResponseBytes: 100_000 } })
+    const error = await failure(collect(service, domainChain()))
+    expect(error.kind).toBe('data')
+    expect(error.message).toContain('100000 bytes')
+    expect(server.received).toHaveLength(1)
+  })
+
+  it.each([
+    ['plain', {}, (body: Buffer) => body],
+    ['compressed', { 'content-encoding': 'gzip' }, gzipSync],
+  ])('as large as allowed is taken whole: %s', async (_name, headers, encode) => {
+    const text = `${' '.repeat(100_000 - PAGE.length)}${PAGE}`
+    for (const chunked of [true, false]) {
+      const server = await serve((_request, response) => {
+        const body = encode(Buffer.from(text))
+        response.writeHead(200, { ...headers, ...(chunked ? {} : { 'content-length': body.length }) })
+        for (let at = 0; at < body.length; at += 7_001) response.write(body.subarray(at, at + 7_001))
+        response.end()
+      })
+      const service = open(server.url, { settings: { maxResponseBytes: 100_000 } })
+      await collect(service, domainChain(), async (body) => {
+        expect(Buffer.from(body).toString()).toBe(text)
+        return emptyPage({})
+      })
+    }
+  })
+
+  it.each(['br', 'deflate', 'gzip, gzip'])('compressed in another way is refused: %s', async (coding) => {
+    const server = await serve((_request, response) =>
+      response.writeHead(200, { 'content-encoding': coding }).end(PAGE),
+    )
+    expect((await failure(collect(open(server.url), domainChain()))).kind).toBe('data')
+    expect(server.received).toHaveLength(1)
+  })
+})
+
+it('connections are used again, and no more are opened than allowed', async () => {
+  const connections = new Set<Socket>()
+  const server = await serve((_request, response, index) => {
+    if (response.socket !== null) connections.add(response.socket)
+    sendPage(response, index < 30 ? `c${index}` : null)
+  })
+  const service = open(server.url, { limits: { connections: 2 } })
+  await Promise.all([1, 2, 3, 4].map(() => collect(service, domainChain())))
+  expect(connections.size).toBe(2)
+})

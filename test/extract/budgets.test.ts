@@ -1,0 +1,106 @@
+import { describe, expect, it } from 'vitest'
+import { collect, decode, domainChain, failure, fakeClock, open, sendPage, serve } from './support.ts'
+
+describe('the request budget', () => {
+  it('is never passed, however many partitions spend it', async () => {
+    const server = await serve((_request, response, index) => sendPage(response, `c${index}`))
+    const service = open(server.url, { limits: { maxRequests: 7 } })
+    const errors = await Promise.all(
+      Array.from({ length: 12 }, () => failure(collect(service, domainChain()))),
+    )
+    expect(new Set(errors.map(({ kind }) => kind))).toEqual(new Set(['quota']))
+    expect(server.received).toHaveLength(7)
+    expect(service.counters.requests).toBe(7)
+  })
+
+  it('is spent by retries too', async () => {
+    const server = await serve((_request, response) => response.writeHead(500).end())
+    const service = open(server.url, { clock: fakeClock(), limits: { maxRequests: 2 } })
+    expect((await failure(collect(service, domainChain()))).kind).toBe('quota')
+    expect(server.received).toHaveLength(2)
+  })
+
+  it('is spent by a request repeated with a new token', async () => {
+    const secrets = { TOKEN: 'old' }
+    const server = await serve((_request, response) => {
+      secrets.TOKEN = 'new'
+      response.writeHead(401).end()
+    })
+    const service = open(server.url, { secrets, limits: { maxRequests: 1 } })
+    expect((await failure(collect(service, domainChain()))).kind).toBe('quota')
+    expect(service.counters.requests).toBe(1)
+  })
+
+  it('is known to be used up before any wait', async () => {
+    const server = await serve((_request, response) => sendPage(response, null))
+    const clock = fakeClock({ auto: false })
+    const service = open(server.url, {
+      clock,
+      limits: { maxRequests: 1 },
+      settings: { requestsPerSecond: 0.01 },
+    })
+    await collect(service, domainChain())
+    expect((await failure(collect(service, domainChain()))).kind).toBe('quota')
+    expect(clock.waits).toEqual([])
+  })
+
+  it('of nothing sends nothing', async () => {
+    const service = open('http://127.0.0.1:9', { limits: { maxRequests: 0 } })
+    expect((await failure(collect(service, domainChain()))).message).toContain('extract.max_requests')
+  })
+
+  it('is not touched by requests that could not be written', async () => {
+    // Nothing listens on the discard port's neighbour.
+    const service = open('http://127.0.0.1:1', { clock: fakeClock(), limits: { maxRequests: 3 } })
+    expect((await failure(collect(service, domainChain()))).kind).toBe('transient')
+    expect(service.counters).toMatchObject({ requests: 0, retries: 0 })
+  })
+})
+
+describe('the searches left', () => {
+  it('are kept as the service says last, and stop the run when too few', async () => {
+    const left = [300, 100, 99]
+    const server = await serve((_request, response, index) => {
+      response.setHeader('x-flare-global-searches-remaining', String(left[index]))
+      sendPage(response, `c${index}`)
+    })
+    const service = open(server.url, { limits: { minSearchesRemaining: 100 } })
+    expect(service.counters.searchesRemaining).toBeNull()
+    const pages: unknown[] = []
+    const error = await failure(
+      collect(service, domainChain(), (body, context) => {
+        pages.push(context.page)
+        return decode(body, context)
+      }),
+    )
+    expect(error.kind).toBe('quota')
+    expect(error.message).toContain('99 searches are left')
+    expect(pages).toHaveLength(3)
+    expect(service.counters.searchesRemaining).toBe(99)
+  })
+
+  it('stop those, too, who were waiting for their turn when the service said so', async () => {
+    const server = await serve((_request, response) => {
+      response.setHeader('x-flare-global-searches-remaining', '5')
+      sendPage(response, null)
+    })
+    const service = open(server.url, {
+      clock: fakeClock(),
+      settings: { requestsPerSecond: 1 },
+      limits: { minSearchesRemaining: 10, connections: 1 },
+    })
+    const outcomes = await Promise.allSettled([1, 2, 3].map(() => collect(service, domainChain())))
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected'])
+    expect(server.received).toHaveLength(1)
+  })
+
+  it.each(['many', '-1', ''])('stay unknown when the header says %j', async (value) => {
+    const server = await serve((_request, response) => {
+      response.setHeader('x-flare-global-searches-remaining', value)
+      sendPage(response, null)
+    })
+    const service = open(server.url)
+    await collect(service, domainChain())
+    expect(service.counters.searchesRemaining).toBeNull()
+  })
+})

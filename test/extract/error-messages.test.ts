@@ -1,0 +1,153 @@
+import { inspect } from 'node:util'
+import { gzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import { chainOf, collect, domainChain, failure, open, sendJson, serve } from './support.ts'
+
+async function messageFor(answer: unknown, status = 400): Promise<string> {
+  const server = await serve((_request, response) => sendJson(response, answer, { status }))
+  return (await failure(collect(open(server.url), domainChain()))).message
+}
+
+describe('an error says what the service said', () => {
+  it('as code and message', async () => {
+    const message = await messageFor({
+      error: { code: 'BAD_QUERY', message: 'fqdn is no domain', data: { a: 1 } },
+    })
+    expect(message).toContain('answered 400: BAD_QUERY: fqdn is no domain (POST http://127.0.0.1:')
+    expect(message).toContain(
+      '/v4/credentials/global/_search, domain.acme.example/2024-07-01..2024-08-01, page 1)',
+    )
+  })
+
+  it('as a list of fields', async () => {
+    const detail = [
+      { loc: ['body', 'query', 'fqdn'], msg: 'field required', type: 'missing', input: 'private' },
+      { loc: ['body', 'include', 0], msg: 'unknown value', type: 'enum' },
+    ]
+    expect(await messageFor({ detail }, 422)).toContain(
+      'answered 422: body.query.fqdn: field required; body.include.0: unknown value (',
+    )
+  })
+
+  it('as one sentence', async () => {
+    expect(await messageFor({ detail: 'Not Found' }, 404)).toContain('answered 404: Not Found (')
+  })
+
+  it.each([
+    [{ error: { code: 7 } }],
+    [{ error: 'text' }],
+    [{ detail: [{ loc: 'body' }] }],
+    [[]],
+    [null],
+    ['text'],
+  ])('or only the status when it has another shape: %j', async (answer) => {
+    expect(await messageFor(answer)).toContain('answered 400 (')
+  })
+
+  it.each([
+    ['text/html', 'oops'],
+    ['application/octet-stream', '<!doctype html>oops'],
+  ])('not as a page: %s', async (contentType, body) => {
+    const server = await serve((_request, response) =>
+      response.writeHead(400, { 'content-type': contentType }).end(body),
+    )
+    const { message } = await failure(collect(open(server.url), domainChain()))
+    expect(message).toContain('answered 400 with an HTML page (')
+    expect(message).not.toContain('oops')
+  })
+
+  it('decompressed, where it is compressed', async () => {
+    const server = await serve((_request, response) =>
+      response.writeHead(400, { 'content-encoding': 'gzip' }).end(gzipSync('{"detail":"Not this"}')),
+    )
+    expect((await failure(collect(open(server.url), domainChain()))).message).toContain('400: Not this (')
+  })
+
+  it.each([
+    ['broken', 'gzip', '{"detail":"Not this"}'],
+    ['unknown', 'br', '{"detail":"Not this"}'],
+  ])('or only the status when its compression is %s', async (_name, coding, body) => {
+    const server = await serve((_request, response) =>
+      response.writeHead(400, { 'content-encoding': coding }).end(body),
+    )
+    expect((await failure(collect(open(server.url), domainChain()))).message).toContain('answered 400 (')
+  })
+
+  it('on one line, without control characters, cut short', async () => {
+    const nasty = `a\u001b[31m\r\nb\u0000\u202ec\u2028${'d'.repeat(5000)}`
+    const message = await messageFor({ error: { code: 'X', message: nasty } })
+    expect(message).toContain('X: a [31m b c d')
+    expect(message).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}]/u)
+    expect(message.length).toBeLessThan(700)
+  })
+
+  it('of an endless body: no more than its beginning is received', async () => {
+    const server = await serve((_request, response) => {
+      response.writeHead(400)
+      const chunk = Buffer.alloc(65_536, 'x')
+      const more = (): void => {
+        while (!response.destroyed && response.write(chunk));
+      }
+      response.on('drain', more)
+      more()
+    })
+    expect((await failure(collect(open(server.url), domainChain()))).message).toContain('answered 400 (')
+  })
+})
+
+describe('what the service echoes of a secret stays out', () => {
+  const SECRET = 'correct "horse"\tbattery staple'
+  const TOKEN = 'eyJhbGciOiJIUzI1NiJ9.eyJ0ZW5hbnQiOjF9.c2lnbmF0dXJl'
+
+  it.each([
+    ['the secret', `no match for ${SECRET}`],
+    ['the secret in capitals', `NO MATCH FOR ${SECRET.toUpperCase()}`],
+    ['the secret as JSON', `body was {"secret":${JSON.stringify(SECRET)}}`],
+    ['the secret as part of an address', `/?q=${encodeURIComponent(SECRET)}`],
+    ['a piece of the secret', `near "${SECRET.slice(3, 20)}"`],
+    ['the token', `invalid token ${TOKEN}`],
+    ['the beginning of the token', `invalid token ${TOKEN.slice(0, 16)}...`],
+  ])('%s', async (_name, echo) => {
+    const server = await serve((_request, response) =>
+      sendJson(
+        response,
+        { error: { code: 'BAD_SECRET', message: echo } },
+        { status: 400, headers: { 'x-echo': SECRET.replace('\t', '') } },
+      ),
+    )
+    const logged: unknown[] = []
+    const service = open(server.url, {
+      secrets: { TOKEN, LEAKED: SECRET },
+      log: (...line) => logged.push(line),
+    })
+    const error = await failure(collect(service, chainOf({ type: 'secret', secretEnv: 'LEAKED' })))
+    const shown = inspect([error, logged], { depth: 20 }).toLowerCase()
+    expect(shown).toContain('bad_secret: [left out: it repeats a secret]')
+    expect(shown).toContain('secret.leaked')
+    for (const part of ['horse', 'battery', 'eyjhbgci']) expect(shown).not.toContain(part)
+  })
+
+  it('an API key that the exchange refuses', async () => {
+    const server = await serve((_request, response) =>
+      sendJson(
+        response,
+        { error: { code: 'NO', message: 'unknown key fk_1234567890abcdef' } },
+        { status: 401 },
+      ),
+    )
+    const service = open(server.url, {
+      secrets: { API_KEY: 'fk_1234567890abcdef' },
+      settings: {
+        auth: {
+          kind: 'api-key',
+          apiKeyEnv: 'API_KEY',
+          tokenUrl: '/tokens/generate',
+          tenantId: null,
+          tokenLifetimeMs: 3_600_000,
+        },
+      },
+    })
+    const error = await failure(collect(service, domainChain()))
+    expect(inspect(error, { depth: 20 })).not.toContain('fk_1234')
+  })
+})

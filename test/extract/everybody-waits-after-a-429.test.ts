@@ -1,0 +1,104 @@
+import type { ServerResponse } from 'node:http'
+import { describe, expect, it, vi } from 'vitest'
+import { extractPages } from '../../src/extract/index.ts'
+import { collect, decode, domainChain, fakeClock, open, sendJson, sendPage, serve } from './support.ts'
+
+const RATE_LIMITED = { error: { code: 'RATELIMIT_REACHED', message: 'ratelimit reached' } }
+
+describe('after a 429', () => {
+  it.each([
+    [{}, 10_000],
+    [{ 'retry-after': '4' }, 4_000],
+    [{ 'retry-after': '0' }, 1_000],
+    [{ 'retry-after': 'Mon, 01 Jan 2024 00:00:30 GMT', date: 'Mon, 01 Jan 2024 00:00:00 GMT' }, 30_000],
+  ])('with %j nothing is sent for %i ms', async (headers, pauseMs) => {
+    const clock = fakeClock()
+    const times: number[] = []
+    const server = await serve((_request, response, index) => {
+      times.push(clock.monotonicMs())
+      if (index === 0) sendJson(response, RATE_LIMITED, { status: 429, headers })
+      else sendPage(response, null)
+    })
+    await collect(open(server.url, { clock }), domainChain())
+    expect(times).toEqual([0, pauseMs])
+  })
+
+  it('other partitions and token tests wait as well, and the pause can be seen', async () => {
+    const clock = fakeClock({ auto: false })
+    const held: ServerResponse[] = []
+    const server = await serve((_request, response, index) => {
+      if (index === 0) held.push(response)
+      else sendPage(response, null)
+    })
+    const service = open(server.url, { clock, settings: { requestsPerSecond: 1 } })
+    expect(service.counters.pausedUntilMs).toBeNull()
+    const first = collect(service, domainChain())
+    await vi.waitFor(() => expect(held).toHaveLength(1))
+    // Asleep until its turn, a second later, when the pause begins.
+    const second = collect(service, domainChain())
+    await vi.waitFor(() => expect(clock.pending()).toEqual([1113]))
+    sendJson(held[0]!, RATE_LIMITED, { status: 429 })
+    await vi.waitFor(() => expect(service.counters.pausedUntilMs).toBe(clock.now() + 10_000))
+    const test = service.testToken('/tokens/test')
+    await vi.waitFor(() => expect(clock.pending()).toEqual([1113, 10_000]))
+    clock.advance(1113)
+    await vi.waitFor(() => expect(clock.pending()).toEqual([10_000, 10_000]))
+    expect(server.received).toHaveLength(1)
+    clock.advance(10_000 - 1113)
+    await test
+    await vi.waitFor(() => expect(server.received).toHaveLength(3))
+    expect(service.counters.pausedUntilMs).toBeNull()
+    clock.advance(1_100)
+    await Promise.all([first, second])
+    expect(server.received).toHaveLength(4)
+  })
+
+  it('who has a turn but no connection yet sends nothing before the pause is over', async () => {
+    const clock = fakeClock()
+    const times: [string, number][] = []
+    const server = await serve((request, response, index) => {
+      times.push([String(request.json.from), clock.monotonicMs()])
+      if (index === 0) setImmediate(() => sendJson(response, RATE_LIMITED, { status: 429 }))
+      else sendPage(response, null)
+    })
+    // Every partition has to connect first; at this pace turns come faster than connections.
+    const service = open(server.url, {
+      clock,
+      limits: { connections: 1 },
+      settings: { requestsPerSecond: 1e6 },
+    })
+    await Promise.all(['a', 'b', 'c'].map((cursor) => collect(service, domainChain({ cursor }))))
+    expect(times.map(([, at]) => at >= 10_000)).toEqual([false, true, true, true])
+    expect(service.counters).toMatchObject({ requests: 4, retries: 1 })
+  })
+
+  it('the answer counts even when its body never comes', async () => {
+    const clock = fakeClock()
+    const server = await serve((_request, response, index) => {
+      if (index > 0) return sendPage(response, null)
+      response.writeHead(429, { 'content-length': '100', 'retry-after': '60' })
+      response.write('{', () => response.destroy())
+    })
+    await collect(open(server.url, { clock }), domainChain())
+    expect(clock.monotonicMs()).toBeGreaterThanOrEqual(60_000)
+  })
+
+  it('a page in flight is still taken', async () => {
+    const clock = fakeClock()
+    const held: ServerResponse[] = []
+    const server = await serve((_request, response) => {
+      held.push(response)
+    })
+    const service = open(server.url, { clock })
+    const slow = extractPages(service, domainChain(), decode).next()
+    await vi.waitFor(() => expect(held).toHaveLength(1))
+    const limited = collect(service, domainChain())
+    await vi.waitFor(() => expect(held).toHaveLength(2))
+    sendJson(held[1]!, RATE_LIMITED, { status: 429, headers: { 'retry-after': '600' } })
+    await vi.waitFor(() => expect(held).toHaveLength(3))
+    sendPage(held[0]!, null)
+    sendPage(held[2]!, null)
+    expect((await slow).done).toBe(false)
+    await limited
+  })
+})

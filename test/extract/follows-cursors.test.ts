@@ -1,0 +1,138 @@
+import { describe, expect, it } from 'vitest'
+import { extractPages, seenCursors } from '../../src/extract/index.ts'
+import {
+  collect,
+  decode,
+  domainChain,
+  emptyPage,
+  failure,
+  open,
+  sendJson,
+  sendPage,
+  serve,
+} from './support.ts'
+
+describe('a chain of cursors', () => {
+  it('sends next back as from, the rest unchanged, until next is null', async () => {
+    const server = await serve((_request, response, index) =>
+      sendPage(response, ['a', 'b', null][index] ?? null),
+    )
+    const pages = await collect(open(server.url), domainChain())
+    expect(pages.map(({ page }) => page.next)).toEqual(['a', 'b', null])
+    expect(pages.map(({ requests }) => requests)).toEqual([1, 1, 1])
+    expect(server.received.map(({ json }) => json.from)).toEqual([undefined, 'a', 'b'])
+    const withoutCursor = server.received.map(({ json }) => ({ ...json, from: undefined }))
+    expect(withoutCursor[1]).toEqual(withoutCursor[0])
+    expect(withoutCursor[2]).toEqual(withoutCursor[0])
+  })
+
+  it('goes on from a saved cursor and counts pages from there', async () => {
+    const server = await serve((_request, response) => sendPage(response, null))
+    const contexts: number[] = []
+    await collect(open(server.url), domainChain({ cursor: 'saved', page: 41 }), async (body, context) => {
+      contexts.push(context.page)
+      return decode(body, context)
+    })
+    expect(server.received.map(({ json }) => json.from)).toEqual(['saved'])
+    expect(contexts).toEqual([41])
+  })
+
+  it('takes neither an empty nor a short page for the end', async () => {
+    const server = await serve((_request, response, index) =>
+      sendPage(response, index < 99 ? `c${index}` : null, index === 50 ? [1] : []),
+    )
+    expect(await collect(open(server.url), domainChain())).toHaveLength(100)
+  })
+
+  it('gives up after a hundred empty pages in a row, with the last of them handed out', async () => {
+    const server = await serve((_request, response, index) => sendPage(response, `c${index}`, []))
+    const pages: (string | null)[] = []
+    const service = open(server.url)
+    const error = await failure(
+      (async () => {
+        for await (const { page } of extractPages(service, domainChain(), decode)) pages.push(page.next)
+      })(),
+    )
+    expect(error.kind).toBe('data')
+    expect(error.message).toContain('Run again to go on from there')
+    expect(pages.at(-1)).toBe('c99')
+    expect(server.received).toHaveLength(100)
+  })
+
+  it('asks for the next page only when the consumer comes back', async () => {
+    const server = await serve((_request, response, index) => sendPage(response, `c${index}`))
+    const pages = extractPages(open(server.url), domainChain(), decode)
+    await pages.next()
+    expect(server.received).toHaveLength(1)
+    await pages.next()
+    expect(server.received).toHaveLength(2)
+    await pages.return()
+    expect(server.received).toHaveLength(2)
+  })
+
+  it.each([
+    ['the one just sent', ['a', 'a']],
+    ['an older one', ['a', 'b', 'c', 'a']],
+  ])('fails before a page that brings back a cursor: %s', async (_name, nexts) => {
+    const server = await serve((_request, response, index) => sendPage(response, nexts[index] ?? null))
+    const seen: (string | null)[] = []
+    const error = await failure(
+      collect(open(server.url), domainChain(), async (body, context) => {
+        const page = await decode(body, context)
+        seen.push(page.next)
+        return page
+      }),
+    )
+    expect(error.kind).toBe('data')
+    expect(seen).toEqual(nexts)
+    expect(server.received).toHaveLength(nexts.length)
+  })
+
+  it('knows cursors met in an earlier run', async () => {
+    const earlier = seenCursors()
+    earlier.add('a')
+    const server = await serve((_request, response) => sendPage(response, 'a'))
+    const chain = domainChain({ cursor: 'b', seen: seenCursors(earlier.toJSON()) })
+    expect((await failure(collect(open(server.url), chain))).kind).toBe('data')
+  })
+
+  it('has the cursor of a page among those met by the time the page is handed out', async () => {
+    const server = await serve((_request, response) => sendPage(response, 'a'))
+    const chain = domainChain()
+    const pages = extractPages(open(server.url), chain, decode)
+    await pages.next()
+    expect(chain.seen.has('a')).toBe(true)
+    await pages.return()
+  })
+
+  it('asks again when the decoder finds an answer broken', async () => {
+    const server = await serve((_request, response, index) => {
+      if (index === 0) response.end('{"items":[1],"ne')
+      else sendPage(response, null)
+    })
+    const service = open(server.url)
+    const [page] = await collect(service, domainChain())
+    expect(page?.requests).toBe(2)
+    expect(service.counters).toMatchObject({ requests: 2, retries: 1 })
+  })
+
+  it('hands the decoder a buffer of its own that can be transferred', async () => {
+    const server = await serve((_request, response) => sendJson(response, { items: [], next: null }))
+    await collect(open(server.url), domainChain(), async (body) => {
+      expect(body.byteOffset).toBe(0)
+      expect(body.buffer.byteLength).toBe(body.byteLength)
+      structuredClone(body.buffer, { transfer: [body.buffer] })
+      return emptyPage({})
+    })
+  })
+
+  it('fails at once with whatever else the decoder throws', async () => {
+    const server = await serve((_request, response) => sendPage(response, null))
+    const fault = new TypeError('a defect')
+    const pages = collect(open(server.url), domainChain(), async () => {
+      throw fault
+    })
+    await expect(pages).rejects.toBe(fault)
+    expect(server.received).toHaveLength(1)
+  })
+})

@@ -1,0 +1,208 @@
+import { setMaxListeners } from 'node:events'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Clock } from '../../src/core/index.ts'
+import { rateLimit } from '../../src/extract/index.ts'
+import { fakeClock } from './support.ts'
+
+const never = new AbortController().signal
+setMaxListeners(0, never)
+
+/** Takes `count` turns one after the other asked for at once; answers when each was taken. */
+async function takeAll(limit: ReturnType<typeof rateLimit>, clock: Clock, count: number): Promise<number[]> {
+  const times: number[] = []
+  await Promise.all(
+    Array.from({ length: count }, async () => {
+      const turn = await limit.turn(never)
+      expect(turn.take()).toBe(true)
+      times.push(clock.monotonicMs())
+    }),
+  )
+  return times
+}
+
+function gaps(times: readonly number[]): number[] {
+  return times.slice(1).map((time, index) => time - times[index]!)
+}
+
+/** A clock whose timers are late, as real ones are. */
+function lateClock(lateMs: () => number): ReturnType<typeof fakeClock> {
+  const clock = fakeClock()
+  return { ...clock, sleep: (ms, signal) => clock.sleep(ms + lateMs(), signal) }
+}
+
+describe('the pace', () => {
+  it('keeps 300 searches at 1/s within 2 % of 300 s, and never less than a second apart', async () => {
+    const clock = lateClock(() => 1.5)
+    const times = await takeAll(rateLimit({ requestsPerSecond: 1, clock }), clock, 300)
+    expect(Math.min(...gaps(times))).toBeGreaterThanOrEqual(1000)
+    expect(times.at(-1)).toBeLessThanOrEqual(1.02 * 300_000)
+  })
+
+  it('never sends closer together than the tier allows, however late the timers and slow the senders', async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.double({ min: 0.1, max: 50, noNaN: true }),
+        fc.array(fc.record({ late: fc.nat(400), connecting: fc.nat(3000), idle: fc.nat(3000) }), {
+          minLength: 2,
+          maxLength: 12,
+        }),
+        async (requestsPerSecond, steps) => {
+          let step = 0
+          const clock = lateClock(() => steps[step % steps.length]!.late)
+          const limit = rateLimit({ requestsPerSecond, clock })
+          const times: number[] = []
+          for (const { connecting, idle } of steps) {
+            step++
+            await clock.sleep(idle, never)
+            const turn = await limit.turn(never)
+            await clock.sleep(connecting, never)
+            turn.take()
+            times.push(clock.monotonicMs())
+          }
+          expect(Math.min(...gaps(times))).toBeGreaterThanOrEqual(1000 / requestsPerSecond)
+        },
+      ),
+      { numRuns: 50 },
+    )
+  })
+
+  it('reaches 1000/s with timers of a millisecond grain, and no second holds more', async () => {
+    const clock = lateClock(() => 0.9)
+    const times = await takeAll(rateLimit({ requestsPerSecond: 1000, clock }), clock, 3000)
+    expect(times.at(-1)).toBeLessThan(3200)
+    for (const [index, time] of times.entries()) {
+      const second = times.slice(index).findIndex((later) => later >= time + 1000)
+      expect(second).toBeLessThanOrEqual(1000)
+    }
+  })
+
+  it('saves nothing up while nobody asks', async () => {
+    const clock = fakeClock()
+    const limit = rateLimit({ requestsPerSecond: 1000, clock })
+    await takeAll(limit, clock, 1)
+    await clock.sleep(60_000, never)
+    const times = await takeAll(limit, clock, 50)
+    expect(Math.min(...gaps(times))).toBeGreaterThanOrEqual(1)
+  })
+
+  it('gives turns in the order of asking', async () => {
+    const clock = fakeClock()
+    const limit = rateLimit({ requestsPerSecond: 2, clock })
+    const order: number[] = []
+    await Promise.all(
+      [0, 1, 2, 3, 4].map(async (who) => {
+        const turn = await limit.turn(never)
+        order.push(who)
+        turn.take()
+      }),
+    )
+    expect(order).toEqual([0, 1, 2, 3, 4])
+  })
+
+  it('gives the next turn only when the one before is taken or ended', async () => {
+    const clock = fakeClock()
+    const limit = rateLimit({ requestsPerSecond: 1000, clock })
+    const first = await limit.turn(never)
+    let given = false
+    const second = limit.turn(never).then((turn) => {
+      given = true
+      return turn
+    })
+    await clock.sleep(10_000, never)
+    expect(given).toBe(false)
+    first.end()
+    expect((await second).take()).toBe(true)
+    expect(clock.monotonicMs()).toBe(10_000)
+  })
+
+  it('counts nothing for a turn that was ended without being taken', async () => {
+    const clock = fakeClock()
+    const limit = rateLimit({ requestsPerSecond: 1, clock })
+    const unused = await limit.turn(never)
+    unused.end()
+    expect((await limit.turn(never)).take()).toBe(true)
+    expect(clock.monotonicMs()).toBe(0)
+  })
+})
+
+describe('a pause', () => {
+  it('holds everybody, also who got a turn before it began', async () => {
+    const clock = fakeClock()
+    const limit = rateLimit({ requestsPerSecond: 1000, clock })
+    const holder = await limit.turn(never)
+    limit.pauseUntil(10_000)
+    expect(limit.pausedForMs()).toBe(10_000)
+    expect(holder.take()).toBe(false)
+    holder.end()
+    const times = await takeAll(limit, clock, 3)
+    expect(Math.min(...times)).toBeGreaterThanOrEqual(10_000)
+    expect(limit.pausedForMs()).toBe(0)
+  })
+
+  it('holds who is asleep already, and is never cut short by another', async () => {
+    const clock = fakeClock()
+    const limit = rateLimit({ requestsPerSecond: 1, clock })
+    await takeAll(limit, clock, 1)
+    const times = takeAll(limit, clock, 1)
+    limit.pauseUntil(5_000)
+    limit.pauseUntil(3_000)
+    expect(await times).toEqual([5_000])
+  })
+})
+
+describe('the pace after a pause', () => {
+  it('is a little slower each time, by a tenth at most', async () => {
+    const clock = fakeClock()
+    const limit = rateLimit({ requestsPerSecond: 1, clock })
+    const paces: number[] = []
+    for (let pause = 0; pause < 10; pause++) {
+      const [, second, third] = await takeAll(limit, clock, 3)
+      paces.push(Math.round(third! - second!))
+      limit.pauseUntil(clock.monotonicMs() + 10_000)
+    }
+    expect(paces.slice(0, 3)).toEqual([1013, 1033, 1054])
+    expect(paces.at(-1)).toBe(1100)
+  })
+})
+
+describe('a wait for a turn', () => {
+  it('ends with the signal’s reason, and those behind still get theirs in order', async () => {
+    const clock = fakeClock()
+    const limit = rateLimit({ requestsPerSecond: 1, clock })
+    const holder = await limit.turn(never)
+    const controller = new AbortController()
+    const leaver = limit.turn(controller.signal)
+    const order: string[] = []
+    const behind = limit.turn(never).then((turn) => {
+      order.push('behind')
+      turn.take()
+    })
+    controller.abort(new Error('enough'))
+    await expect(leaver).rejects.toThrow('enough')
+    order.push('left')
+    await clock.sleep(1, never)
+    order.push('taken')
+    holder.take()
+    await behind
+    expect(order).toEqual(['left', 'taken', 'behind'])
+  })
+
+  it('ends during the pace', async () => {
+    const clock = fakeClock({ auto: false })
+    const limit = rateLimit({ requestsPerSecond: 1, clock })
+    ;(await limit.turn(never)).take()
+    const controller = new AbortController()
+    const waiting = limit.turn(controller.signal)
+    controller.abort(new Error('enough'))
+    await expect(waiting).rejects.toThrow('enough')
+  })
+
+  it('is refused when the signal has aborted before', async () => {
+    const limit = rateLimit({ requestsPerSecond: 1, clock: fakeClock() })
+    const holder = await limit.turn(never)
+    await expect(limit.turn(AbortSignal.abort(new Error('enough')))).rejects.toThrow('enough')
+    holder.end()
+    expect((await limit.turn(never)).take()).toBe(true)
+  })
+})

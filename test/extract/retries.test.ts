@@ -1,0 +1,114 @@
+import { describe, expect, it } from 'vitest'
+import { collect, domainChain, failure, fakeClock, open, sendJson, sendPage, serve } from './support.ts'
+
+describe('a failed request', () => {
+  it.each([408, 500, 502, 503, 504])('is sent again after status %i', async (status) => {
+    const server = await serve((_request, response, index) =>
+      index === 0 ? response.writeHead(status).end('<html>oops</html>') : sendPage(response, null),
+    )
+    const service = open(server.url, { clock: fakeClock() })
+    const pages = await collect(service, domainChain())
+    expect(pages[0]?.requests).toBe(2)
+    expect(service.counters).toMatchObject({ requests: 2, retries: 1 })
+    expect(server.received[1]?.body).toBe(server.received[0]?.body)
+  })
+
+  it.each([0, 1, 2, 5])('is given up after the first request and %i retries', async (retries) => {
+    const server = await serve((_request, response) => response.writeHead(500).end())
+    const service = open(server.url, { clock: fakeClock(), settings: { retries } })
+    const error = await failure(collect(service, domainChain()))
+    expect(error.kind).toBe('transient')
+    expect(error.message).toContain(`given up after ${retries + 1} attempt`)
+    expect(server.received).toHaveLength(retries + 1)
+    expect(service.counters).toMatchObject({ requests: retries + 1, retries })
+  })
+
+  it('waits twice as long from retry to retry, from a quarter of a second up to a minute', async () => {
+    const server = await serve((_request, response) => response.writeHead(500).end())
+    const clock = fakeClock()
+    await failure(collect(open(server.url, { clock, settings: { retries: 10 } }), domainChain()))
+    const waits = clock.waits.filter((ms) => ms >= 200)
+    expect(waits).toHaveLength(10)
+    for (const [index, ms] of waits.entries()) {
+      const ceilingMs = Math.min(60_000, 500 * 2 ** index)
+      expect(ms).toBeGreaterThanOrEqual(ceilingMs / 2)
+      expect(ms).toBeLessThanOrEqual(ceilingMs)
+    }
+  })
+
+  it.each([
+    ['seconds', '7', 7_000],
+    ['an HTTP date and the service’s own clock', 'Mon, 01 Jan 2024 00:00:20 GMT', 20_000],
+  ])('waits no less than Retry-After says, in %s', async (_name, retryAfter, leastMs) => {
+    const server = await serve((_request, response, index) => {
+      if (index > 0) return sendPage(response, null)
+      response.writeHead(503, { 'retry-after': retryAfter, date: 'Mon, 01 Jan 2024 00:00:00 GMT' }).end()
+    })
+    const clock = fakeClock()
+    await collect(open(server.url, { clock }), domainChain())
+    expect(clock.monotonicMs()).toBeGreaterThanOrEqual(leastMs)
+    expect(clock.monotonicMs()).toBeLessThan(leastMs + 1_000)
+  })
+
+  it('compares a date with its own clock where the answer has none', async () => {
+    const clock = fakeClock({ startMs: Date.parse('2024-07-01T00:00:00Z') })
+    const server = await serve((_request, response, index) => {
+      if (index > 0) return sendPage(response, null)
+      response.sendDate = false
+      response.writeHead(503, { 'retry-after': 'Mon, 01 Jul 2024 00:00:20 GMT' }).end()
+    })
+    await collect(open(server.url, { clock }), domainChain())
+    expect(clock.monotonicMs()).toBeGreaterThanOrEqual(20_000)
+    expect(clock.monotonicMs()).toBeLessThan(21_000)
+  })
+
+  it.each(['soon', '-5', '', '12,5', '2030-01-01'])(
+    'waits as ever when Retry-After is %j',
+    async (retryAfter) => {
+      const server = await serve((_request, response, index) => {
+        if (index > 0) return sendPage(response, null)
+        response.writeHead(503, { 'retry-after': retryAfter }).end()
+      })
+      const clock = fakeClock()
+      await collect(open(server.url, { clock }), domainChain())
+      expect(clock.monotonicMs()).toBeLessThan(1_000)
+    },
+  )
+
+  it.each(['901', '99999999999999999999', 'Mon, 01 Jan 2024 01:00:00 GMT'])(
+    'is left for another run when Retry-After is beyond 15 minutes: %s',
+    async (retryAfter) => {
+      const server = await serve((_request, response) => {
+        response.writeHead(429, { 'retry-after': retryAfter, date: 'Mon, 01 Jan 2024 00:00:00 GMT' }).end()
+      })
+      const service = open(server.url, { clock: fakeClock() })
+      expect((await failure(collect(service, domainChain()))).kind).toBe('quota')
+      // Nobody else asks either.
+      expect((await failure(collect(service, domainChain()))).kind).toBe('quota')
+      expect((await failure(service.testToken('/tokens/test'))).kind).toBe('quota')
+      expect(server.received).toHaveLength(1)
+    },
+  )
+
+  it.each([
+    [400, false, 'refused'],
+    [404, false, 'refused'],
+    [422, false, 'refused'],
+    [402, false, 'refused'],
+    [403, false, 'credentials'],
+    [403, true, 'credentials'],
+    [400, true, 'cursor'],
+    [404, true, 'cursor'],
+    [409, true, 'cursor'],
+    [410, true, 'cursor'],
+    [422, true, 'cursor'],
+    [413, true, 'refused'],
+  ])('is not sent again after status %i (with a cursor: %s): %s', async (status, withCursor, kind) => {
+    const server = await serve((_request, response) => sendJson(response, {}, { status }))
+    const chain = domainChain(withCursor ? { cursor: 'saved' } : {})
+    const error = await failure(collect(open(server.url), chain))
+    expect(error.kind).toBe(kind)
+    expect(error.message).toContain(String(status))
+    expect(server.received).toHaveLength(1)
+  })
+})

@@ -1,0 +1,142 @@
+import { describe, expect, it } from 'vitest'
+import type { Query } from '../../src/core/index.ts'
+import { type Chain, fetchReport } from '../../src/extract/index.ts'
+import { chainOf, collect, domainChain, failure, JULY, open, sendJson, sendPage, serve } from './support.ts'
+
+const AT = JULY.from + 86_400_000_000 + 123_456
+
+async function bodySent(chain: Chain, secrets: Record<string, string> = {}): Promise<string> {
+  const server = await serve((_request, response) => sendPage(response, null))
+  await collect(open(server.url, { secrets }), chain)
+  return server.received[0]!.body
+}
+
+describe('a search request', () => {
+  it('is exactly the body that the service documents', async () => {
+    expect(await bodySent(domainChain({ include: ['known_password_id'], cursor: 'opaque==' }))).toBe(
+      '{"query":{"type":"domain","fqdn":"acme.example"},' +
+        '"filters":{"imported_at":{"gte":"2024-07-01T00:00:00Z","lte":"2024-08-01T00:00:00Z"}},' +
+        '"from":"opaque==","size":10000,"include":["known_password_id"],"order":"asc"}',
+    )
+  })
+
+  it('leaves out what is not asked for', async () => {
+    expect(await bodySent(domainChain({ window: null, pageSize: 5, order: 'desc' }))).toBe(
+      '{"query":{"type":"domain","fqdn":"acme.example"},"size":5,"order":"desc"}',
+    )
+  })
+
+  it.each<[Query, unknown]>([
+    [
+      { type: 'auth_domain', fqdn: 'acme.example' },
+      { type: 'auth_domain', fqdn: 'acme.example' },
+    ],
+    [
+      { type: 'email', email: 'a@acme.example' },
+      { type: 'email', email: 'a@acme.example' },
+    ],
+    [
+      { type: 'keyword', keyword: 'admin' },
+      { type: 'keyword', keyword: 'admin' },
+    ],
+    [
+      { type: 'secret', secretEnv: 'LEAKED' },
+      { type: 'secret', secret: 'hunter"2\n' },
+    ],
+  ])('holds the query in the service’s own shape: $type', async (query, shape) => {
+    expect(JSON.parse(await bodySent(chainOf(query), { LEAKED: 'hunter"2\n' })).query).toEqual(shape)
+  })
+
+  it.each([
+    ['asc', JULY, { gte: '2024-07-02T00:00:00.123456Z', lte: '2024-08-01T00:00:00Z' }],
+    ['desc', JULY, { gte: '2024-07-01T00:00:00Z', lte: '2024-07-02T00:00:00.123456Z' }],
+    ['asc', null, { gte: '2024-07-02T00:00:00.123456Z' }],
+    ['desc', null, { lte: '2024-07-02T00:00:00.123456Z' }],
+  ] as const)('of a restarted chain begins at the rows exported last: %s', async (order, window, filter) => {
+    const body = await bodySent(domainChain({ order, window, since: { at: AT, ids: [1] } }))
+    expect(JSON.parse(body).filters).toEqual({ imported_at: filter })
+  })
+
+  it('goes to the search path below the base, with these headers', async () => {
+    const server = await serve((_request, response) => sendPage(response, null))
+    await collect(open(`${server.url}/firework`), domainChain())
+    expect(server.received[0]).toMatchObject({
+      method: 'POST',
+      url: '/firework/v4/credentials/global/_search',
+      headers: {
+        authorization: 'Bearer the-token',
+        'content-type': 'application/json',
+        accept: 'application/json',
+        'accept-encoding': 'gzip',
+        'user-agent': 'spillway',
+      },
+    })
+  })
+
+  it('goes to another address altogether when the search path is one', async () => {
+    const server = await serve((_request, response) => sendPage(response, null))
+    const searchPath = `${server.url}/astp/v2/credentials/_search`
+    await collect(open('http://127.0.0.1:9/unused', { settings: { searchPath } }), domainChain())
+    expect(server.received[0]?.url).toBe('/astp/v2/credentials/_search')
+  })
+
+  it('is not sent when the variable of a secret query is not set', async () => {
+    const server = await serve((_request, response) => sendPage(response, null))
+    const error = await failure(collect(open(server.url), chainOf({ type: 'secret', secretEnv: 'LEAKED' })))
+    expect(error.kind).toBe('config')
+    expect(error.message).toContain('LEAKED')
+    expect(server.received).toHaveLength(0)
+  })
+
+  it('needs an http address', () => {
+    expect(() => open('ftp://files.example')).toThrow('no http or https URL')
+  })
+})
+
+describe('reports', () => {
+  const report = { id: 7, format_type: 'simple_summary', title: 'T', tags: ['a'], subtitle: null, extra: 1 }
+
+  it('are fetched one by one', async () => {
+    const server = await serve((_request, response) => sendJson(response, { report }))
+    expect(await fetchReport(open(`${server.url}/firework`), 7)).toEqual(report)
+    expect(server.received[0]).toMatchObject({
+      method: 'GET',
+      url: '/firework/v4/threat_flow/reports/7',
+      body: '',
+    })
+    expect(server.received[0]?.headers['content-type']).toBeUndefined()
+  })
+
+  it('fail with the names of the fields that are wrong, not their values', async () => {
+    const server = await serve((_request, response) =>
+      sendJson(response, { report: { ...report, title: { text: 'private' }, id: 'seven' } }),
+    )
+    const error = await failure(fetchReport(open(server.url), 7))
+    expect(error.kind).toBe('data')
+    expect(error.message).toContain('report.title')
+    expect(error.message).toContain('report.id')
+    expect(error.message).not.toMatch(/private|seven/)
+  })
+
+  it('come as one page in an export of chosen ones', async () => {
+    const server = await serve((_request, response) => sendJson(response, { report }))
+    expect(
+      await collect(open(server.url), chainOf({ type: 'report', id: 7 }, { window: null })),
+    ).toHaveLength(1)
+    expect(server.received.map(({ url }) => url)).toEqual(['/v4/threat_flow/reports/7'])
+  })
+
+  it('are listed page by page in an export of all', async () => {
+    const server = await serve((_request, response, index) =>
+      sendPage(response, index === 0 ? 'a/b=&c' : null),
+    )
+    const chain = chainOf({ type: 'reports' }, { window: null, pageSize: 100 })
+    const service = open(server.url)
+    expect(await collect(service, chain)).toHaveLength(2)
+    expect(server.received.map(({ url }) => url)).toEqual([
+      '/v4/threat_flow/reports/?size=100&order=asc',
+      '/v4/threat_flow/reports/?from=a%2Fb%3D%26c&size=100&order=asc',
+    ])
+    expect(service.counters.requests).toBe(2)
+  })
+})

@@ -1,0 +1,145 @@
+import type { ServerResponse } from 'node:http'
+import { createServer, type Socket } from 'node:net'
+import { describe, expect, it, vi } from 'vitest'
+import { systemClock } from '../../src/core/index.ts'
+import { extractPages } from '../../src/extract/index.ts'
+import { collect, decode, domainChain, failure, fakeClock, listen, open, sendPage, serve } from './support.ts'
+
+describe('stopping', () => {
+  it('ends the wait for a turn', async () => {
+    const server = await serve((_request, response) => sendPage(response, 'a'))
+    const stop = new AbortController()
+    const clock = fakeClock({ auto: false })
+    const service = open(server.url, { clock, stop: stop.signal, settings: { requestsPerSecond: 0.001 } })
+    const run = failure(collect(service, domainChain()))
+    await vi.waitFor(() => expect(clock.pending()).toHaveLength(1))
+    stop.abort()
+    expect((await run).kind).toBe('interrupted')
+    expect(server.received).toHaveLength(1)
+  })
+
+  it('ends the wait before a retry', async () => {
+    const server = await serve((_request, response) =>
+      response.writeHead(503, { 'retry-after': '600' }).end(),
+    )
+    const stop = new AbortController()
+    const clock = fakeClock({ auto: false })
+    const run = failure(collect(open(server.url, { clock, stop: stop.signal }), domainChain()))
+    await vi.waitFor(() => expect(clock.pending()).toHaveLength(1))
+    stop.abort()
+    expect((await run).kind).toBe('interrupted')
+  })
+
+  it('ends the wait after a 429', async () => {
+    const server = await serve((_request, response) => response.writeHead(429).end())
+    const stop = new AbortController()
+    const clock = fakeClock({ auto: false })
+    const run = failure(collect(open(server.url, { clock, stop: stop.signal }), domainChain()))
+    await vi.waitFor(() => expect(clock.pending()).toHaveLength(1))
+    stop.abort()
+    expect((await run).kind).toBe('interrupted')
+  })
+
+  it('ends the machine’s own long waits, whatever its reason', async () => {
+    const server = await serve((_request, response) => response.writeHead(429).end())
+    const stop = new AbortController()
+    const service = open(server.url, { clock: systemClock, stop: stop.signal })
+    const run = failure(collect(service, domainChain()))
+    await vi.waitFor(() => expect(service.counters.pausedUntilMs).not.toBeNull())
+    stop.abort('a text')
+    expect((await run).kind).toBe('interrupted')
+  })
+
+  it('ends the wait for a connection', async () => {
+    // Accepts the connection, but never says a word of TLS.
+    const sockets: Socket[] = []
+    const server = createServer((socket) => {
+      socket.on('error', () => {})
+      sockets.push(socket)
+    })
+    const port = await listen(server)
+    const stop = new AbortController()
+    const run = failure(collect(open(`https://127.0.0.1:${port}`, { stop: stop.signal }), domainChain()))
+    await vi.waitFor(() => expect(sockets).toHaveLength(1))
+    stop.abort()
+    expect((await run).kind).toBe('interrupted')
+    for (const socket of sockets) socket.destroy()
+  })
+
+  it('lets a request in flight come to its end, and asks for nothing after it', async () => {
+    const held: ServerResponse[] = []
+    const server = await serve((_request, response) => held.push(response))
+    const stop = new AbortController()
+    const pages = extractPages(open(server.url, { stop: stop.signal }), domainChain(), decode)
+    const first = pages.next()
+    await vi.waitFor(() => expect(held).toHaveLength(1))
+    stop.abort()
+    sendPage(held[0]!, 'a')
+    expect((await first).value?.page.next).toBe('a')
+    expect((await failure(pages.next())).kind).toBe('interrupted')
+    expect(server.received).toHaveLength(1)
+  })
+
+  it('sends a failed request no second time', async () => {
+    const held: ServerResponse[] = []
+    const server = await serve((_request, response) => held.push(response))
+    const stop = new AbortController()
+    const run = failure(collect(open(server.url, { stop: stop.signal }), domainChain()))
+    await vi.waitFor(() => expect(held).toHaveLength(1))
+    stop.abort()
+    held[0]!.writeHead(500).end()
+    expect((await run).kind).toBe('interrupted')
+    expect(server.received).toHaveLength(1)
+  })
+
+  it('before the start sends nothing', async () => {
+    const server = await serve((_request, response) => sendPage(response, null))
+    const run = collect(open(server.url, { stop: AbortSignal.abort() }), domainChain())
+    expect((await failure(run)).kind).toBe('interrupted')
+    expect(server.received).toHaveLength(0)
+  })
+})
+
+describe('aborting', () => {
+  it.each([
+    ['before the headers', (_response: ServerResponse) => {}],
+    [
+      'in the body',
+      (response: ServerResponse) => void response.writeHead(200, { 'content-length': 9 }).write('{'),
+    ],
+  ])('gives up a request in flight, %s, and closes its connection', async (_name, answer) => {
+    const closed = vi.fn()
+    const server = await serve((_request, response) => {
+      response.on('close', closed)
+      answer(response)
+    })
+    const abort = new AbortController()
+    const run = failure(collect(open(server.url, { abort: abort.signal }), domainChain()))
+    await vi.waitFor(() => expect(server.received).toHaveLength(1))
+    abort.abort()
+    expect((await run).kind).toBe('interrupted')
+    await vi.waitFor(() => expect(closed).toHaveBeenCalled())
+    expect(server.received).toHaveLength(1)
+  })
+
+  it('ends waits as stopping does', async () => {
+    const server = await serve((_request, response) => response.writeHead(429).end())
+    const abort = new AbortController()
+    const clock = fakeClock({ auto: false })
+    const run = failure(collect(open(server.url, { clock, abort: abort.signal }), domainChain()))
+    await vi.waitFor(() => expect(clock.pending()).toHaveLength(1))
+    abort.abort()
+    expect((await run).kind).toBe('interrupted')
+  })
+})
+
+it('with many partitions in flight no warning about listeners is printed', async () => {
+  const warnings: string[] = []
+  const listener = (warning: Error): void => void warnings.push(warning.name)
+  process.on('warning', listener)
+  const server = await serve((_request, response) => sendPage(response, null))
+  const service = open(server.url, { limits: { connections: 40 } })
+  await Promise.all(Array.from({ length: 40 }, () => collect(service, domainChain())))
+  process.off('warning', listener)
+  expect(warnings).toEqual([])
+})

@@ -1,0 +1,277 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import { type AddressInfo, createServer as createSocketServer, type Socket } from 'node:net'
+import { onTestFinished } from 'vitest'
+import {
+  type Clock,
+  type DecodedPage,
+  type DecodePage,
+  ExportError,
+  partition,
+  type Query,
+  type ServiceSettings,
+  systemClock,
+  type Window,
+} from '../../src/core/index.ts'
+import {
+  type Chain,
+  type ExtractedPage,
+  extractPages,
+  openService,
+  type Service,
+  type ServiceDeps,
+  type ServiceLimits,
+  seenCursors,
+} from '../../src/extract/index.ts'
+
+export type Received = {
+  readonly method: string
+  readonly url: string
+  readonly headers: IncomingMessage['headers']
+  readonly body: string
+  readonly json: Record<string, unknown>
+}
+
+export type TestServer = { readonly url: string; readonly received: Received[] }
+
+/** An HTTP server on 127.0.0.1 that keeps what it receives; `answer` gets the position of the request too. */
+export async function serve(
+  answer: (request: Received, response: ServerResponse, index: number) => void,
+): Promise<TestServer> {
+  const received: Received[] = []
+  const server = createServer(async (request, response) => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk)
+    const body = Buffer.concat(chunks).toString()
+    const entry: Received = {
+      method: request.method ?? '',
+      url: request.url ?? '',
+      headers: request.headers,
+      body,
+      json: body === '' ? {} : JSON.parse(body),
+    }
+    const index = received.push(entry) - 1
+    answer(entry, response, index)
+  })
+  const port = await listen(server)
+  return { url: `http://127.0.0.1:${port}`, received }
+}
+
+/** A bare socket server: `answer` gets the socket once a whole request has come in. */
+export async function serveRaw(answer: (socket: Socket, index: number) => void): Promise<{ url: string }> {
+  let count = 0
+  const sockets = new Set<Socket>()
+  const server = createSocketServer((socket) => {
+    sockets.add(socket)
+    socket.on('error', () => {})
+    socket.on('close', () => sockets.delete(socket))
+    let text = ''
+    socket.on('data', (chunk) => {
+      text += chunk
+      const end = text.indexOf('\r\n\r\n')
+      const length = Number(/content-length: (\d+)/.exec(text)?.[1] ?? 0)
+      if (end < 0 || text.length < end + 4 + length) return
+      text = ''
+      answer(socket, count++)
+    })
+  })
+  const port = await listen(server)
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+  })
+  return { url: `http://127.0.0.1:${port}` }
+}
+
+export async function listen(server: Server | ReturnType<typeof createSocketServer>): Promise<number> {
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => {
+    if ('closeAllConnections' in server) server.closeAllConnections()
+    server.close()
+  })
+  return (server.address() as AddressInfo).port
+}
+
+export function sendJson(
+  response: ServerResponse,
+  value: unknown,
+  { status = 200, headers = {} }: { status?: number; headers?: Record<string, string> } = {},
+): void {
+  response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(value))
+}
+
+export function sendPage(response: ServerResponse, next: string | null, items: unknown[] = [1]): void {
+  sendJson(response, { items, next })
+}
+
+export type FakeClock = Clock & {
+  /** Lengths of the waits so far, in milliseconds. */
+  readonly waits: number[]
+  /** Moments at which somebody is to wake up, soonest first. */
+  readonly pending: () => number[]
+  advance(ms: number): void
+}
+
+/**
+ * Virtual time that starts at `startMs`. `auto`: as soon as nothing else is left to do it jumps to the next
+ * waker; otherwise only `advance` moves it.
+ */
+export function fakeClock({ auto = true, startMs = Date.parse('2024-07-01T00:00:00Z') } = {}): FakeClock {
+  let elapsedMs = 0
+  const waits: number[] = []
+  const sleepers: { at: number; wake: () => void }[] = []
+  let pumping = false
+
+  function pump(): void {
+    pumping = false
+    sleepers.sort((a, b) => a.at - b.at)
+    const first = sleepers.shift()
+    if (first === undefined) return
+    elapsedMs = Math.max(elapsedMs, first.at)
+    first.wake()
+    schedule()
+  }
+  function schedule(): void {
+    if (!auto || pumping || sleepers.length === 0) return
+    pumping = true
+    setImmediate(pump)
+  }
+
+  return {
+    waits,
+    pending: () => sleepers.map(({ at }) => at).sort((a, b) => a - b),
+    now: () => startMs + elapsedMs,
+    monotonicMs: () => elapsedMs,
+    sleep: (ms, signal) =>
+      new Promise((resolve, reject) => {
+        if (signal.aborted) return reject(signal.reason)
+        waits.push(ms)
+        const sleeper = { at: elapsedMs + ms, wake: done }
+        function done(): void {
+          signal.removeEventListener('abort', stop)
+          resolve()
+        }
+        function stop(): void {
+          sleepers.splice(sleepers.indexOf(sleeper), 1)
+          reject(signal.reason)
+        }
+        signal.addEventListener('abort', stop, { once: true })
+        sleepers.push(sleeper)
+        schedule()
+      }),
+    advance(ms) {
+      elapsedMs += ms
+      for (const due of sleepers.filter(({ at }) => at <= elapsedMs)) {
+        sleepers.splice(sleepers.indexOf(due), 1)
+        due.wake()
+      }
+    },
+  }
+}
+
+export type OpenOptions = {
+  settings?: Partial<ServiceSettings>
+  limits?: Partial<ServiceLimits>
+  clock?: Clock
+  secrets?: Record<string, string>
+  stop?: AbortSignal
+  abort?: AbortSignal
+  log?: ServiceDeps['log']
+}
+
+/** A service at `url` that goes as fast as it can, unless told otherwise. */
+export function open(url: string, options: OpenOptions = {}): Service {
+  const service = openService(
+    {
+      baseUrl: url,
+      auth: { kind: 'token', tokenEnv: 'TOKEN' },
+      searchPath: '/v4/credentials/global/_search',
+      reportPath: '/v4/threat_flow/reports',
+      tokenTestUrl: null,
+      requestsPerSecond: 10_000,
+      basicRequestsPerSecond: 10_000,
+      timeoutMs: 10_000,
+      retries: 3,
+      maxResponseBytes: 1_000_000,
+      ...options.settings,
+    },
+    { maxRequests: null, minSearchesRemaining: null, connections: 8, ...options.limits },
+    {
+      clock: options.clock ?? systemClock,
+      readSecret: async (name) => ({ TOKEN: 'the-token', ...options.secrets })[name] ?? null,
+      stop: options.stop ?? new AbortController().signal,
+      abort: options.abort ?? new AbortController().signal,
+      log: options.log ?? (() => {}),
+    },
+  )
+  onTestFinished(() => service.close())
+  return service
+}
+
+export const JULY: Window = {
+  from: Date.parse('2024-07-01T00:00:00Z') * 1000,
+  until: Date.parse('2024-08-01T00:00:00Z') * 1000,
+}
+
+export function chainOf(query: Query, overrides: Partial<Chain> & { window?: Window | null } = {}): Chain {
+  const { window = JULY, ...rest } = overrides
+  return {
+    partition: partition(query, window),
+    include: [],
+    order: 'asc',
+    pageSize: 10_000,
+    cursor: null,
+    since: null,
+    page: 0,
+    queryValue: 'acme.example',
+    seen: seenCursors(),
+    ...rest,
+  }
+}
+
+export function domainChain(overrides: Partial<Chain> & { window?: Window | null } = {}): Chain {
+  return chainOf({ type: 'domain', fqdn: 'acme.example' }, overrides)
+}
+
+/** The least that a decoder has to do: read `items` and `next`. */
+export const decode: DecodePage = async (body) => {
+  const answer = parse(body)
+  return emptyPage({ next: answer.next ?? null, items: answer.items?.length ?? 0 })
+}
+
+function parse(body: Uint8Array): { items?: unknown[]; next?: string | null } {
+  try {
+    return JSON.parse(Buffer.from(body).toString())
+  } catch {
+    throw new ExportError('transient', 'The answer is no JSON', '', 'Run again.')
+  }
+}
+
+export function emptyPage(page: Partial<DecodedPage>): DecodedPage {
+  return {
+    next: null,
+    frame: null,
+    rows: 0,
+    items: 0,
+    importedAt: null,
+    span: null,
+    quarantined: [],
+    unknownFields: {},
+    ...page,
+  }
+}
+
+export async function collect(service: Service, chain: Chain, how = decode): Promise<ExtractedPage[]> {
+  const pages: ExtractedPage[] = []
+  for await (const page of extractPages(service, chain, how)) pages.push(page)
+  return pages
+}
+
+/** The ExportError that a promise rejects with. */
+export async function failure(promise: Promise<unknown>): Promise<ExportError> {
+  try {
+    await promise
+  } catch (error) {
+    if (error instanceof ExportError) return error
+    throw error
+  }
+  throw new Error('nothing was thrown')
+}

@@ -1,0 +1,258 @@
+import type { ServerResponse } from 'node:http'
+import { describe, expect, it } from 'vitest'
+import type { Auth } from '../../src/core/index.ts'
+import {
+  collect,
+  domainChain,
+  failure,
+  fakeClock,
+  open,
+  type Received,
+  sendJson,
+  sendPage,
+  serve,
+} from './support.ts'
+
+const never = new AbortController().signal
+const API_KEY = { API_KEY: 'key-of-acme' }
+
+function apiKeyAuth(overrides: Partial<Auth & { kind: 'api-key' }> = {}): Auth {
+  return {
+    kind: 'api-key',
+    apiKeyEnv: 'API_KEY',
+    tokenUrl: '/tokens/generate',
+    tenantId: null,
+    tokenLifetimeMs: 3_600_000,
+    ...overrides,
+  }
+}
+
+/** Hands out token-1, token-2, …; `search` answers the rest. */
+function serveTokens(search: (request: Received, response: ServerResponse, exchanges: number) => void) {
+  let exchanges = 0
+  return serve((request, response) => {
+    if (request.url === '/tokens/generate') sendJson(response, { token: `token-${++exchanges}` })
+    else search(request, response, exchanges)
+  })
+}
+
+const searches = (received: readonly Received[]): Received[] =>
+  received.filter(({ url }) => url !== '/tokens/generate')
+const exchanges = (received: readonly Received[]): Received[] =>
+  received.filter(({ url }) => url === '/tokens/generate')
+
+describe('an API key', () => {
+  it.each([
+    [null, '', undefined],
+    [42, '{"tenant_id":42}', 'application/json'],
+  ])('is exchanged for a token (tenant %s)', async (tenantId, body, contentType) => {
+    const server = await serveTokens((_request, response) => sendPage(response, null))
+    const service = open(server.url, { secrets: API_KEY, settings: { auth: apiKeyAuth({ tenantId }) } })
+    await collect(service, domainChain())
+    const [exchange, search] = server.received
+    expect(exchange).toMatchObject({ method: 'POST', body, headers: { authorization: 'key-of-acme' } })
+    expect(exchange?.headers['content-type']).toBe(contentType)
+    expect(search?.headers.authorization).toBe('Bearer token-1')
+    expect(service.counters.requests).toBe(1)
+  })
+
+  it('is exchanged once for everybody who starts together', async () => {
+    const server = await serveTokens((_request, response) => sendPage(response, null))
+    const service = open(server.url, { secrets: API_KEY, settings: { auth: apiKeyAuth() } })
+    await Promise.all(Array.from({ length: 20 }, () => collect(service, domainChain())))
+    expect(exchanges(server.received)).toHaveLength(1)
+    expect(searches(server.received)).toHaveLength(20)
+  })
+
+  it.each([
+    ['a minute, or a tenth', 3_600_000, 3_240_000],
+    ['a minute', 300_000, 240_000],
+    ['half of a short life', 20_000, 10_000],
+  ])('is exchanged again before the token expires: earlier by %s', async (_name, lifetimeMs, usableMs) => {
+    const clock = fakeClock()
+    const server = await serveTokens((_request, response) => sendPage(response, null))
+    const auth = apiKeyAuth({ tokenLifetimeMs: lifetimeMs })
+    const service = open(server.url, { clock, secrets: API_KEY, settings: { auth } })
+    await collect(service, domainChain())
+    await clock.sleep(usableMs - 1, never)
+    await collect(service, domainChain())
+    expect(exchanges(server.received)).toHaveLength(1)
+    await clock.sleep(1, never)
+    await Promise.all([1, 2, 3].map(() => collect(service, domainChain())))
+    expect(exchanges(server.received)).toHaveLength(2)
+    expect(searches(server.received).at(-1)?.headers.authorization).toBe('Bearer token-2')
+  })
+
+  it('is exchanged once for everybody whose token was refused, in the middle of their chains', async () => {
+    const server = await serveTokens((request, response, generation) => {
+      const valid = searches(server.received).length <= 12 ? generation === 1 : generation === 2
+      if (!valid || request.headers.authorization !== `Bearer token-${generation}`)
+        response.writeHead(401).end()
+      else
+        sendPage(
+          response,
+          typeof request.json.from === 'string' && request.json.from >= 'c9' ? null : nextOf(request),
+        )
+    })
+    const service = open(server.url, { secrets: API_KEY, settings: { auth: apiKeyAuth() } })
+    const chains = await Promise.all([1, 2, 3].map(() => collect(service, domainChain())))
+    expect(chains.map((pages) => pages.length)).toEqual([11, 11, 11])
+    expect(exchanges(server.received)).toHaveLength(2)
+    const refused = searches(server.received).length - 33
+    expect(refused).toBeGreaterThan(0)
+    expect(service.counters).toMatchObject({ requests: 33 + refused, retries: refused })
+  })
+
+  it('is exchanged between two retries when the token dies there', async () => {
+    const answers = [503, 401, 503, 200]
+    const server = await serveTokens((_request, response) => {
+      const status = answers[searches(server.received).length - 1]!
+      if (status === 200) sendPage(response, null)
+      else response.writeHead(status).end()
+    })
+    const service = open(server.url, {
+      clock: fakeClock(),
+      secrets: API_KEY,
+      settings: { auth: apiKeyAuth() },
+    })
+    const [page] = await collect(service, domainChain())
+    expect(page?.requests).toBe(4)
+    expect(searches(server.received).map(({ headers }) => headers.authorization)).toEqual([
+      'Bearer token-1',
+      'Bearer token-1',
+      'Bearer token-2',
+      'Bearer token-2',
+    ])
+  })
+
+  it('is of no use when a fresh token is refused as well', async () => {
+    const server = await serveTokens((_request, response) => response.writeHead(401).end())
+    const service = open(server.url, { secrets: API_KEY, settings: { auth: apiKeyAuth() } })
+    const error = await failure(collect(service, domainChain()))
+    expect(error.kind).toBe('credentials')
+    expect(error.message).toContain('API_KEY')
+    expect(searches(server.received)).toHaveLength(2)
+    expect(exchanges(server.received)).toHaveLength(2)
+  })
+
+  it.each([401, 403])('that the exchange refuses with %i is a matter of credentials', async (status) => {
+    const server = await serve((_request, response) => sendJson(response, {}, { status }))
+    const service = open(server.url, { secrets: API_KEY, settings: { auth: apiKeyAuth() } })
+    expect((await failure(collect(service, domainChain()))).kind).toBe('credentials')
+    expect(server.received).toHaveLength(1)
+  })
+
+  it.each([429, 500])('is sent again when the exchange answers %i', async (status) => {
+    let failures = 2
+    const server = await serve((request, response) => {
+      if (request.url !== '/tokens/generate') sendPage(response, null)
+      else if (failures-- > 0) response.writeHead(status).end()
+      else sendJson(response, { token: 'token' })
+    })
+    const settings = { auth: apiKeyAuth(), retries: 2 }
+    const service = open(server.url, { clock: fakeClock(), secrets: API_KEY, settings })
+    await collect(service, domainChain())
+    expect(exchanges(server.received)).toHaveLength(3)
+    expect(service.counters).toMatchObject({ requests: 1, retries: 0 })
+  })
+
+  it('is not sent for ever when the exchange stays down', async () => {
+    const server = await serve((_request, response) => response.writeHead(500).end())
+    const settings = { auth: apiKeyAuth(), retries: 2 }
+    const service = open(server.url, { clock: fakeClock(), secrets: API_KEY, settings })
+    expect((await failure(collect(service, domainChain()))).kind).toBe('transient')
+    expect(server.received).toHaveLength(3)
+  })
+
+  it.each([{}, { token: '' }, { token: 7 }, { token: 'two\r\nx-injected: 1' }])(
+    'is not followed by a search when the exchange answers %j',
+    async (answer) => {
+      const server = await serve((_request, response) => sendJson(response, answer))
+      const service = open(server.url, { secrets: API_KEY, settings: { auth: apiKeyAuth() } })
+      const error = await failure(collect(service, domainChain()))
+      expect(error.kind).toBe('data')
+      expect(error.message).not.toContain('injected')
+      expect(server.received).toHaveLength(1)
+    },
+  )
+
+  it('serves even when tokens live no longer than the wait for a turn', async () => {
+    const server = await serveTokens((_request, response) => sendPage(response, null))
+    const settings = { auth: apiKeyAuth({ tokenLifetimeMs: 100 }), requestsPerSecond: 1 }
+    const service = open(server.url, { clock: fakeClock(), secrets: API_KEY, settings })
+    await Promise.all([1, 2, 3].map(() => collect(service, domainChain())))
+    expect(searches(server.received)).toHaveLength(3)
+  })
+})
+
+describe('a token of its own', () => {
+  it('that is refused and has not changed fails at once', async () => {
+    const server = await serve((_request, response) => response.writeHead(401).end())
+    const error = await failure(collect(open(server.url), domainChain()))
+    expect(error.kind).toBe('credentials')
+    expect(error.message).toContain('TOKEN')
+    expect(server.received).toHaveLength(1)
+  })
+
+  it('is read again when it is refused, once for everybody', async () => {
+    const secrets = { TOKEN: 'old' }
+    const server = await serve((request, response) => {
+      secrets.TOKEN = 'new'
+      if (request.headers.authorization === 'Bearer new') sendPage(response, null)
+      else response.writeHead(401).end()
+    })
+    const service = open(server.url, { secrets })
+    await Promise.all([1, 2, 3].map(() => collect(service, domainChain())))
+    expect(server.received.at(-1)?.headers.authorization).toBe('Bearer new')
+  })
+
+  it.each([undefined, ''])('that is not set (%j) is named', async (value) => {
+    const service = open('http://127.0.0.1:9', {
+      settings: { auth: { kind: 'token', tokenEnv: 'MY_TOKEN' } },
+      secrets: value === undefined ? {} : { MY_TOKEN: value },
+    })
+    const error = await failure(collect(service, domainChain()))
+    expect(error.kind).toBe('config')
+    expect(error.message).toContain('MY_TOKEN')
+  })
+
+  it.each(['abc\r\nx-injected: 1', 'abc\n', 'a\u0000b', 'tök'])(
+    'that is no header text is refused: %j',
+    async (token) => {
+      const server = await serve((_request, response) => sendPage(response, null))
+      const error = await failure(collect(open(server.url, { secrets: { TOKEN: token } }), domainChain()))
+      expect(error.kind).toBe('config')
+      expect(error.message).toContain('TOKEN')
+      expect(error.message).not.toContain(token.trim())
+      expect(server.received).toHaveLength(0)
+    },
+  )
+})
+
+describe('a token test', () => {
+  it('tells what the token is good for and costs no search', async () => {
+    const server = await serve((_request, response) =>
+      sendJson(response, {
+        tenant_id: 7,
+        organization_id: null,
+        scopes: ['search'],
+        user_email: 'a@b.example',
+      }),
+    )
+    const service = open(server.url, { limits: { maxRequests: 0 } })
+    const info = await service.testToken(`${server.url}/tokens/test`)
+    expect(info).toEqual({ tenantId: 7, organizationId: null, scopes: ['search'] })
+    expect(server.received[0]).toMatchObject({ method: 'GET', url: '/tokens/test' })
+    expect(service.counters.requests).toBe(0)
+  })
+
+  it('finds out that it is refused', async () => {
+    const server = await serve((_request, response) => response.writeHead(401).end())
+    expect((await failure(open(server.url).testToken('/tokens/test'))).kind).toBe('credentials')
+  })
+})
+
+function nextOf(request: Received): string {
+  const from = request.json.from
+  return typeof from === 'string' ? `c${Number(from.slice(1)) + 1}` : 'c0'
+}
