@@ -42,15 +42,15 @@ export function windowName(window: Window | null): string {
 }
 
 export function partition(query: Query, window: Window | null): Partition {
-  return { key: partitionKey(queryName(query), window), query, window }
+  return { key: `${queryName(query)}/${windowRange(window)}`, query, window }
 }
 
-export function partitionKey(name: string, window: Window | null): string {
-  if (window === null) return `${name}/all`
-  return `${name}/${instantName(window.from)}..${instantName(window.until)}`
+/** `2024-01-01..2024-02-01`, or `all` where there are no windows: the last part of a partition's key. */
+export function windowRange(window: Window | null): string {
+  return window === null ? 'all' : `${instantName(window.from)}..${instantName(window.until)}`
 }
 
-/** The window that the last part of a partition's key stands for. */
+/** Reads {@link windowRange} back. */
 export function parseWindow(name: string): Window | null {
   if (name === 'all') return null
   const [from, until] = name.split('..').map(parseInstantName)

@@ -8,6 +8,8 @@ export type Store = {
   openLog(path: string, size: number): Promise<Log>
   /** The whole file, or null when there is none. */
   read(path: string): Promise<Uint8Array<ArrayBuffer> | null>
+  /** Bytes `[start, end)` of a file. */
+  readRange(path: string, start: number, end: number): Promise<Uint8Array<ArrayBuffer>>
   /** The file in chunks; for what may be too large to hold. */
   stream(path: string): AsyncIterable<Uint8Array>
   /** Size in bytes, or null when there is no such file. */

@@ -89,6 +89,18 @@ export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
         }
       }),
 
+    readRange: (path, start, end) =>
+      naming(path, async () => {
+        const handle = await open(place(path), constants.O_RDONLY)
+        try {
+          const bytes = new Uint8Array(end - start)
+          const { bytesRead } = await handle.read(bytes, 0, bytes.byteLength, start)
+          return bytesRead === bytes.byteLength ? bytes : bytes.slice(0, bytesRead)
+        } finally {
+          await handle.close()
+        }
+      }),
+
     async *stream(path) {
       try {
         yield* createReadStream(place(path), { highWaterMark: 1 << 20 }) as AsyncIterable<Uint8Array>
@@ -147,9 +159,13 @@ export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
 
     remove: (path) =>
       naming(path, async () => {
-        await unlink(place(path)).catch((error: unknown) => {
-          if (!isAbsent(error)) throw error
-        })
+        try {
+          await unlink(place(path))
+        } catch (error) {
+          if (isAbsent(error)) return
+          throw error
+        }
+        await flushFolder(dirname(place(path)))
       }),
 
     list: (folder) =>

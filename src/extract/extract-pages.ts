@@ -28,6 +28,8 @@ export type Chain = {
   readonly queryValue: string
   /** Every cursor met in this chain; grows before the page that brings one is yielded. */
   readonly seen: SeenCursors
+  /** Called each time a request of this chain is sent. */
+  readonly onRequest: () => void
 }
 
 export type ExtractedPage = {
@@ -60,7 +62,8 @@ export async function* extractPages(
       queryValue: chain.queryValue,
       since: chain.since,
     }
-    const answer = await service.request(requestFor(cursor, about), (body) => decode(body, context))
+    const read = (body: Uint8Array<ArrayBuffer>) => decode(body, context)
+    const answer = await service.request(requestFor(cursor, about), read, chain.onRequest)
     const { next, items } = answer.value
     if (next !== null) {
       if (chain.seen.has(next)) throw repeatedCursor(about)

@@ -45,9 +45,10 @@ export type Service = {
   /**
    * Sends a request in its turn, with the token, until `read` accepts the answer's body or no retry is left.
    * `read` asks for another attempt by throwing ExportError `transient`.
+   * @param onSent called each time the request is written to a connection
    * @throws ExportError `transient`, `refused`, `cursor`, `credentials`, `quota`, `config`, `data`, `interrupted`
    */
-  request<T>(request: ServiceRequest, read: ReadAnswer<T>): Promise<ServiceAnswer<T>>
+  request<T>(request: ServiceRequest, read: ReadAnswer<T>, onSent?: () => void): Promise<ServiceAnswer<T>>
   /** Asks what the token is good for: free of charge, outside the budget. @throws ExportError as `request` does */
   testToken(url: string): Promise<TokenInfo>
   /** Closes every connection. */
@@ -122,13 +123,18 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
   }
 
   /** With the token, renewed once when it is refused. */
-  async function ask<T>(outgoing: Outgoing, read: ReadAnswer<T>): Promise<ServiceAnswer<T>> {
+  async function ask<T>(
+    outgoing: Outgoing,
+    read: ReadAnswer<T>,
+    onSent: () => void = () => {},
+  ): Promise<ServiceAnswer<T>> {
     let requests = 0
     let refusedBefore = false
     const value = await repeat(outgoing.where, async (attempt) => {
       const sent = await send(outgoing, tokens, () => {
         requests++
         if (attempt > 1 && outgoing.metered) retries++
+        onSent()
       })
       if (sent.kind === 'answered') return accepted(() => read(sent.body, outgoing.where))
       if (refusedBefore) throw sent.error
@@ -157,8 +163,8 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
     },
     endpoints,
     readSecret,
-    request: ({ about, ...request }, read) =>
-      ask({ ...request, where: whereOf(request.method, request.url, about), metered: true }, read),
+    request: ({ about, ...request }, read, onSent) =>
+      ask({ ...request, where: whereOf(request.method, request.url, about), metered: true }, read, onSent),
     async testToken(url) {
       const outgoing = freeRequest(endpoint(settings.baseUrl, url), 'token test', {
         method: 'GET',

@@ -1,2 +1,2 @@
-export { type Begun, type BegunPartitions, type Plan, planPartitions } from './plan.ts'
+export { type BegunPartitions, type Plan, planPartitions } from './plan.ts'
 export { splitWindows } from './windows.ts'

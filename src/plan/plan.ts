@@ -4,24 +4,28 @@ import {
   type Partition,
   type PartitionBy,
   type Pipeline,
-  partitionKey,
+  parseWindow,
   type Query,
   queryName,
   type Window,
+  windowRange,
 } from '../core/index.ts'
 import { splitWindows } from './windows.ts'
 
-/** What the checkpoint knows about a partition that has begun. */
-export type Begun = { readonly window: Window | null; readonly done: boolean }
-
-/** Looks up the partitions of one query that have begun, by their names ({@link queryName}). */
-export type BegunPartitions = (query: string) => readonly Begun[]
+/**
+ * Looks up the partitions of one query that have begun, by the query's name: whether they are done, by the
+ * name of their window ({@link windowRange}). Null when there are none.
+ */
+export type BegunPartitions = (query: string) => ReadonlyMap<string, { readonly done: boolean }> | null
 
 export type Plan = {
   readonly total: number
   /** Every partition, in the order of work; made as it is asked for, so that a million cost little. */
   partitions(): Iterable<Partition>
 }
+
+/** A window and its name; names are made once, as a plan may use each of them ten thousand times. */
+type Named = { readonly name: string; readonly window: Window | null }
 
 /**
  * Queries × windows, less what earlier runs have covered: a window that cuts across exported ones is
@@ -31,93 +35,96 @@ export type Plan = {
  */
 export function planPartitions(pipeline: Pipeline, now: Micros, begunOf: BegunPartitions): Plan {
   const { queries, windows: settings } = pipeline.extract
-  const wanted = settings === null ? [null] : splitWindows(settings, now)
+  const wanted = (settings === null ? [null] : splitWindows(settings, now)).map(named)
+  const wantedNames = new Set(wanted.map(({ name }) => name))
   const names = queries.map(queryName)
-  const reshaped = new Map<number, readonly (Window | null)[]>()
+  const reshaped = new Map<number, readonly Named[]>()
   let total = 0
-  const wantedKeys = new Set(wanted.map((window) => partitionKey('', window)))
   for (const [index, name] of names.entries()) {
     const begun = begunOf(name)
-    if (!begun.every(({ window }) => wantedKeys.has(partitionKey('', window)))) {
+    if (begun !== null && !isSubset(begun, wantedNames)) {
       reshaped.set(index, reshape(wanted, begun, name, pipeline.file))
     }
     total += (reshaped.get(index) ?? wanted).length
   }
+  const order = { queries, names, wanted, reshaped }
   return {
     total,
-    partitions: () =>
-      windowMajor(pipeline.load.partitionBy)
-        ? byWindow(queries, names, wanted, reshaped)
-        : byQuery(queries, names, wanted, reshaped),
+    partitions: () => (isByWindow(pipeline.load.partitionBy) ? byWindow(order) : byQuery(order)),
   }
 }
 
-function windowMajor(partitionBy: readonly PartitionBy[]): boolean {
+type Order = {
+  readonly queries: readonly Query[]
+  readonly names: readonly string[]
+  readonly wanted: readonly Named[]
+  /** Windows of the queries, by index, for which earlier runs changed them. */
+  readonly reshaped: ReadonlyMap<number, readonly Named[]>
+}
+
+function named(window: Window | null): Named {
+  return { name: windowRange(window), window }
+}
+
+function isSubset(begun: ReadonlyMap<string, unknown>, wanted: ReadonlySet<string>): boolean {
+  for (const name of begun.keys()) if (!wanted.has(name)) return false
+  return true
+}
+
+function isByWindow(partitionBy: readonly PartitionBy[]): boolean {
   return partitionBy.length === 1 && partitionBy[0] === 'window'
 }
 
-type Reshaped = ReadonlyMap<number, readonly (Window | null)[]>
-
-function* byQuery(
-  queries: readonly Query[],
-  names: readonly string[],
-  wanted: readonly (Window | null)[],
-  reshaped: Reshaped,
-): Generator<Partition> {
+function* byQuery({ queries, names, wanted, reshaped }: Order): Generator<Partition> {
   for (const [index, query] of queries.entries()) {
-    for (const window of reshaped.get(index) ?? wanted) {
-      yield { key: partitionKey(names[index]!, window), query, window }
+    for (const { name, window } of reshaped.get(index) ?? wanted) {
+      yield { key: `${names[index]}/${name}`, query, window }
     }
   }
 }
 
-function* byWindow(
-  queries: readonly Query[],
-  names: readonly string[],
-  wanted: readonly (Window | null)[],
-  reshaped: Reshaped,
-): Generator<Partition> {
+function* byWindow({ queries, names, wanted, reshaped }: Order): Generator<Partition> {
   // Windows that only some queries have take their place among the others by where they begin.
   const all = new Map<string, Window | null>()
-  for (const windows of [wanted, ...reshaped.values()]) {
-    for (const window of windows) all.set(partitionKey('', window), window)
-  }
+  for (const windows of [wanted, ...reshaped.values()])
+    for (const { name, window } of windows) all.set(name, window)
   const ordered = [...all].sort(([, a], [, b]) => (a?.from ?? 0) - (b?.from ?? 0))
+  const common = new Set(wanted.map(({ name }) => name))
   const own = new Map(
-    [...reshaped].map(([index, windows]) => [index, new Set(windows.map((w) => partitionKey('', w)))]),
+    [...reshaped].map(([index, windows]) => [index, new Set(windows.map(({ name }) => name))]),
   )
-  const common = new Set(wanted.map((window) => partitionKey('', window)))
-  for (const [key, window] of ordered) {
+  for (const [name, window] of ordered) {
     for (const [index, query] of queries.entries()) {
-      if ((own.get(index) ?? common).has(key)) yield { key: names[index] + key, query, window }
+      if ((own.get(index) ?? common).has(name)) yield { key: `${names[index]}/${name}`, query, window }
     }
   }
 }
 
 /** The windows that have begun within the wanted range, as they are, and what of the wanted ones they leave. */
 function reshape(
-  wanted: readonly (Window | null)[],
-  begun: readonly Begun[],
-  name: string,
+  wanted: readonly Named[],
+  begun: ReadonlyMap<string, { readonly done: boolean }>,
+  query: string,
   file: string,
-): readonly (Window | null)[] {
-  const windows = wanted.filter((window) => window !== null)
-  if (windows.length < wanted.length || begun.some(({ window }) => window === null)) {
+): readonly Named[] {
+  const windows = wanted.map(({ window }) => window).filter((window) => window !== null)
+  if (windows.length < wanted.length || begun.has(windowRange(null))) {
     throw new ExportError(
       'config',
-      `${name} was exported ${windows.length < wanted.length ? 'in windows' : 'without windows'} before, and extract.windows now says otherwise`,
+      `${query} was exported ${windows.length < wanted.length ? 'in windows' : 'without windows'} before, and extract.windows now says otherwise`,
       file,
       'Restore extract.windows, choose another load.path, or start over with --fresh.',
     )
   }
   const [from, until] = [windows[0]?.from ?? 0, windows.at(-1)?.until ?? 0]
   const kept: Window[] = []
-  for (const { window, done } of begun) {
+  for (const [name, { done }] of begun) {
+    const window = parseWindow(name)
     if (window === null || window.until <= from || window.from >= until) continue
     if (!done && !isWanted(window, windows) && (window.from < from || window.until > until)) {
       throw new ExportError(
         'config',
-        `${partitionKey(name, window)} is half exported, and the windows now asked for would cut it`,
+        `${query}/${name} is half exported, and the windows now asked for would cut it`,
         file,
         'Finish it first with the earlier extract.windows, choose another load.path, or start over with --fresh.',
       )
@@ -125,7 +132,8 @@ function reshape(
     kept.push(window)
   }
   kept.sort((a, b) => a.from - b.from)
-  return [...kept, ...windows.flatMap((window) => subtract(window, kept))].sort((a, b) => a.from - b.from)
+  const missing = windows.flatMap((window) => subtract(window, kept))
+  return [...kept, ...missing].sort((a, b) => a.from - b.from).map(named)
 }
 
 function isWanted(window: Window, wanted: readonly Window[]): boolean {

@@ -1,4 +1,10 @@
-import type { Micros, Window, WindowLength, WindowSettings } from '../core/index.ts'
+import {
+  ExportError,
+  type Micros,
+  type Window,
+  type WindowLength,
+  type WindowSettings,
+} from '../core/index.ts'
 
 const HOUR = 3_600_000_000
 const DAY = 24 * HOUR
@@ -24,10 +30,23 @@ export function splitWindows(settings: WindowSettings, now: Micros): readonly Wi
   for (let from = settings.from; from < until; ) {
     const next = settings.every === null ? until : windowEnd(from, settings.every, settings.from)
     if (next > until && wholeOnly) break
+    if (windows.length === MAX_WINDOWS) throw tooManyWindows()
     windows.push({ from, until: Math.min(next, until) })
     from = next
   }
   return windows
+}
+
+// Each window is at least one search; at one a second a million take eleven days, for each query.
+const MAX_WINDOWS = 1_000_000
+
+function tooManyWindows(): ExportError {
+  return new ExportError(
+    'config',
+    `The range splits into more than ${MAX_WINDOWS} windows, and each costs at least one search for each query`,
+    'extract.windows',
+    'Choose a later from or a longer every.',
+  )
 }
 
 function windowEnd(from: Micros, every: WindowLength, origin: Micros): Micros {

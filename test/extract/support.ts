@@ -223,6 +223,7 @@ export function chainOf(query: Query, overrides: Partial<Chain> & { window?: Win
     page: 0,
     queryValue: 'acme.example',
     seen: seenCursors(),
+    onRequest: () => {},
     ...rest,
   }
 }

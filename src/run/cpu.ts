@@ -1,0 +1,79 @@
+import { availableParallelism } from 'node:os'
+import { Worker } from 'node:worker_threads'
+import { type DecodedPage, type DecodePage, type DecodePlan, ExportError } from '../core/index.ts'
+import type { EncodedChunk, EncodePlan, PlacedChunk, ShardCoder } from '../load/index.ts'
+import { inlineCpu } from './cpu-inline.ts'
+import type { CpuAnswer, CpuCall, CpuPlans } from './cpu-worker.ts'
+
+/** The work that costs processor time: answers to rows, rows to shard bytes. */
+export type Cpu = {
+  readonly decode: DecodePage
+  readonly coder: ShardCoder
+  close(): Promise<void>
+}
+
+/**
+ * Does the work in one worker thread, so that the thread that receives, writes and flushes is free for it;
+ * with one processor, or run straight from TypeScript, in the calling thread. Buffers change hands, they
+ * are not copied. The thread is started by the first call.
+ */
+export function openCpu(decodePlan: DecodePlan, encodePlan: EncodePlan): Cpu {
+  if (availableParallelism() === 1 || import.meta.url.endsWith('.ts'))
+    return inlineCpu(decodePlan, encodePlan)
+  return workerCpu({ decodePlan, encodePlan })
+}
+
+type Waiting = { resolve(value: never): void; reject(error: unknown): void }
+
+function workerCpu(plans: CpuPlans): Cpu {
+  const waiting = new Map<number, Waiting>()
+  let worker: Worker | null = null
+  let calls = 0
+
+  const failAll = (error: unknown): void => {
+    for (const { reject } of waiting.values()) reject(error)
+    waiting.clear()
+  }
+  const start = (): Worker => {
+    const started = new Worker(new URL('./cpu-worker.js', import.meta.url), { workerData: plans })
+    started.on('message', (answer: CpuAnswer) => {
+      const call = waiting.get(answer.id)
+      waiting.delete(answer.id)
+      if (answer.ok) call?.resolve(answer.value as never)
+      else call?.reject(thrown(answer.error))
+    })
+    started.on('error', failAll)
+    started.on('exit', () => failAll(new Error('the worker thread ended while it was needed')))
+    return started
+  }
+  const ask = <T>(work: CpuCall['work'], transfer: ArrayBuffer[] = []): Promise<T> => {
+    worker ??= start()
+    const id = calls++
+    return new Promise<T>((resolve, reject) => {
+      waiting.set(id, { resolve, reject })
+      worker?.postMessage({ id, work } satisfies CpuCall, transfer)
+    })
+  }
+
+  return {
+    decode: (body, context) => ask<DecodedPage>({ kind: 'decode', body, context }, [body.buffer]),
+    coder: {
+      header: () => ask<Uint8Array>({ kind: 'header' }),
+      encode: (frames) =>
+        ask<EncodedChunk>(
+          { kind: 'encode', frames },
+          frames.map(({ buffer }) => buffer),
+        ),
+      footer: (chunks: readonly PlacedChunk[]) => ask<Uint8Array>({ kind: 'footer', chunks }),
+    },
+    async close() {
+      await worker?.terminate()
+    },
+  }
+}
+
+/** An error loses its class on the way between threads. */
+function thrown(error: Extract<CpuAnswer, { ok: false }>['error']): Error {
+  if (error.kind === null) return new Error(error.message)
+  return new ExportError(error.kind, error.what, error.where, error.next)
+}

@@ -1,0 +1,231 @@
+import {
+  type ErrorKind,
+  ExportError,
+  isExportError,
+  type Partition,
+  type Pipeline,
+  type Store,
+} from '../core/index.ts'
+import { openService, type Service } from '../extract/index.ts'
+import { folderOf, ownsFolder } from '../load/index.ts'
+import type { Plan } from '../plan/index.ts'
+import { type RunStatus, recordOf } from '../state/index.ts'
+import { maskedQueryValue } from '../transform/index.ts'
+import { exportPartition } from './export-partition.ts'
+import { Halt } from './halt.ts'
+import type { Progress } from './observer.ts'
+import type { RunOptions } from './options.ts'
+import type { Session } from './session.ts'
+import type { Survey } from './survey.ts'
+import type { Tally } from './tally.ts'
+
+export type Ending = {
+  readonly status: RunStatus
+  /** What stopped the run before its time; null when nothing did. */
+  readonly error: ExportError | null
+  readonly requests: number
+  readonly retries: number
+  readonly searchesRemaining: number | null
+}
+
+export type ExportContext = {
+  readonly pipeline: Pipeline
+  readonly store: Store
+  readonly session: Session
+  readonly plan: Plan
+  readonly work: Survey
+  readonly tally: Tally
+  readonly options: RunOptions
+}
+
+// So many partitions that fail one after the other, with nothing usable in between, are one trouble, not
+// many; going on would only spend requests on it.
+const MAX_FAILURES_IN_ROW = 20
+
+/**
+ * Exports every partition of the plan that is not done, `concurrency` at a time, which all share one pace.
+ * A partition that fails does not stop the others; what concerns all of them (credentials, quota, disk,
+ * a signal) does, once the answers in hand are committed.
+ */
+export async function exportAll(context: ExportContext): Promise<Ending> {
+  const { pipeline, plan, session, work, tally, options } = context
+  const halt = new Halt(options.stop)
+  const service = openService(
+    pipeline.service,
+    { ...pipeline.extract, connections: pipeline.extract.concurrency },
+    {
+      clock: options.clock,
+      readSecret: options.readSecret,
+      stop: halt.signal,
+      abort: options.abort,
+      log: options.observer.log,
+    },
+  )
+  const report = (): void => options.observer.progress(progressOf(context, service))
+  const pending = unfinished(plan, session)
+  const lane = async (): Promise<void> => {
+    for (const partition of pending) {
+      if (halt.halted) return
+      try {
+        await exportOne(partition, context, service, halt, report)
+      } catch (error) {
+        halt.abort()
+        throw error
+      }
+      report()
+    }
+  }
+  try {
+    report()
+    // A crash may have come between the last page of a folder and the sealing of its shard.
+    await sealShared(context, (folder) => !work.unfinished.has(folder))
+    await allSettled(Array.from({ length: pipeline.extract.concurrency }, () => lane))
+    // What the other partitions gave is to be read, whatever became of the failed ones.
+    if (halt.error === null && tally.failed > 0) await sealShared(context, () => true)
+  } catch (error) {
+    if (!isExportError(error)) throw error
+    halt.because(error)
+  } finally {
+    await service.close()
+  }
+  const { requests, retries, searchesRemaining } = service.counters
+  const error = halt.error ?? interruption(options.stop, tally, work)
+  return { status: statusOf(error, tally), error, requests, retries, searchesRemaining }
+}
+
+/** How a run ends that this error stopped. */
+export function statusFor(error: ExportError): RunStatus {
+  if (error.kind === 'quota') return 'budget'
+  return error.kind === 'interrupted' ? 'interrupted' : 'failed'
+}
+
+function statusOf(error: ExportError | null, tally: Tally): RunStatus {
+  if (error !== null) return statusFor(error)
+  return tally.failed > 0 ? 'failed' : 'complete'
+}
+
+/** A signal may come between two partitions, where nobody is there to throw. */
+function interruption(stop: AbortSignal, tally: Tally, work: Survey): ExportError | null {
+  if (!stop.aborted || tally.done + tally.failed === work.total) return null
+  return new ExportError('interrupted', 'The run was told to stop', '', 'Run it again to go on.')
+}
+
+function* unfinished(plan: Plan, { checkpoint }: Session): Generator<Partition> {
+  for (const partition of plan.partitions()) {
+    if (recordOf(checkpoint.state, partition.key)?.state !== 'done') yield partition
+  }
+}
+
+async function exportOne(
+  partition: Partition,
+  context: ExportContext,
+  service: Service,
+  halt: Halt,
+  report: () => void,
+): Promise<void> {
+  const { pipeline, store, session, tally, options } = context
+  // Requests sent for the page that is not answered yet.
+  let requests = 0
+  try {
+    await exportPartition(partition, await queryValueOf(partition, context), {
+      pipeline,
+      service,
+      store,
+      shards: session.shards,
+      checkpoint: session.checkpoint,
+      decode: session.cpu.decode,
+      onRequest: () => {
+        requests++
+        report()
+      },
+      onPage: (page) => {
+        requests = 0
+        tally.page(page)
+        for (const field of tally.newFields(page)) {
+          options.observer.log('warn', 'the service sends a field that is not known and not exported', {
+            field,
+          })
+        }
+        report()
+      },
+      warn: (message, fields) => options.observer.log('warn', message, fields),
+    })
+    tally.done++
+    await leaveFolder(partition, context)
+  } catch (error) {
+    if (!isExportError(error)) throw error
+    if (!OWN_TROUBLE.has(error.kind)) return halt.because(error)
+    tally.partitionFailed(partition.key, error.message)
+    options.observer.log('error', error.message, { partition: partition.key })
+    await session.checkpoint.append([
+      {
+        kind: 'failed',
+        partition: partition.key,
+        requests,
+        error: { kind: error.kind, message: error.message },
+      },
+    ])
+    if (options.failFast) halt.because(error)
+    else if (tally.failuresInRow >= MAX_FAILURES_IN_ROW) halt.because(tooManyFailures(pipeline, error))
+  }
+}
+
+/** Errors that concern one partition only. */
+const OWN_TROUBLE: ReadonlySet<ErrorKind> = new Set(['transient', 'refused', 'cursor', 'data'])
+
+async function queryValueOf(partition: Partition, { pipeline, options }: ExportContext): Promise<string> {
+  const { query } = partition
+  const secret = query.type === 'secret' ? await options.readSecret(query.secretEnv) : null
+  return maskedQueryValue(query, secret, { ...pipeline.transform, maskKey: options.maskKey })
+}
+
+/** Seals a shared folder's shard once nothing more is to come into it. */
+async function leaveFolder(partition: Partition, { pipeline, session, work }: ExportContext): Promise<void> {
+  const { extract, load } = pipeline
+  const folder = folderOf(extract.resource, partition, load.partitionBy)
+  const left = work.unfinished.get(folder)
+  if (left === undefined) return
+  if (left > 1) work.unfinished.set(folder, left - 1)
+  else {
+    work.unfinished.delete(folder)
+    await session.shards.seal(folder)
+  }
+}
+
+async function sealShared(
+  { pipeline, session }: ExportContext,
+  which: (folder: string) => boolean,
+): Promise<void> {
+  if (ownsFolder(pipeline.extract.resource, pipeline.load.partitionBy)) return
+  for (const folder of session.shards.openFolders) if (which(folder)) await session.shards.seal(folder)
+}
+
+/** Waits for all, also when one fails: they hold the same files. */
+async function allSettled(work: readonly (() => Promise<void>)[]): Promise<void> {
+  const results = await Promise.allSettled(work.map((each) => each()))
+  for (const result of results) if (result.status === 'rejected') throw result.reason
+}
+
+function tooManyFailures(pipeline: Pipeline, last: ExportError): ExportError {
+  return new ExportError(
+    last.kind,
+    `${MAX_FAILURES_IN_ROW} partitions failed one after the other; the last: ${last.what}`,
+    pipeline.service.baseUrl,
+    'Run again when the service is well; what is committed stays.',
+    { cause: last },
+  )
+}
+
+function progressOf({ tally, work }: ExportContext, { counters }: Service): Progress {
+  return {
+    partitionsTotal: work.total,
+    partitionsDone: tally.done,
+    partitionsFailed: tally.failed,
+    rows: tally.rows,
+    requests: counters.requests,
+    retries: counters.retries,
+    quarantined: tally.quarantined,
+    searchesRemaining: counters.searchesRemaining,
+    pausedUntilMs: counters.pausedUntilMs,
+  }
+}

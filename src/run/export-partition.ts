@@ -1,0 +1,161 @@
+import { pipeline as streamPipeline } from 'node:stream/promises'
+import {
+  type DecodedPage,
+  type DecodePage,
+  ExportError,
+  isExportError,
+  type Partition,
+  type Pipeline,
+  type Position,
+  type Store,
+} from '../core/index.ts'
+import { type ExtractedPage, extractPages, type Service, seenCursors } from '../extract/index.ts'
+import { appendQuarantine, folderOf, ownsFolder, type ShardSet } from '../load/index.ts'
+import { type Checkpoint, type PageFacts, type PartitionRecord, recordOf } from '../state/index.ts'
+
+/** What a page's line says besides where its rows stand. */
+export type CommittedPage = Omit<PageFacts, 'shard' | 'log'>
+
+export type PartitionDeps = {
+  readonly pipeline: Pipeline
+  readonly service: Service
+  readonly decode: DecodePage
+  readonly store: Store
+  readonly shards: ShardSet<CommittedPage>
+  readonly checkpoint: Checkpoint
+  /** Called after each commit. */
+  readonly onPage: (page: DecodedPage) => void
+  /** Called before each request. */
+  readonly onRequest: () => void
+  readonly warn: (message: string, fields: Readonly<Record<string, string | number>>) => void
+}
+
+/**
+ * Exports one partition from wherever the checkpoint says it stands. When the service refuses the saved
+ * cursor, the chain starts again after the last committed row, where that can be done without repeating any.
+ * @throws ExportError of the kinds that end a partition or the run
+ */
+export async function exportPartition(
+  partition: Partition,
+  queryValue: string,
+  deps: PartitionDeps,
+): Promise<void> {
+  try {
+    await exportChain(partition, queryValue, deps)
+  } catch (error) {
+    if (!isExportError(error, 'cursor')) throw error
+    const position = restartPosition(partition, recordOf(deps.checkpoint.state, partition.key), error)
+    const since = position === null ? null : { at: position.at, ids: [...position.ids] }
+    deps.warn('the service refuses the saved cursor; going on after the last committed row', {
+      partition: partition.key,
+    })
+    await deps.checkpoint.append([{ kind: 'restart', partition: partition.key, since }])
+    await exportChain(partition, queryValue, deps)
+  }
+}
+
+async function exportChain(partition: Partition, queryValue: string, deps: PartitionDeps): Promise<void> {
+  const { extract } = deps.pipeline
+  const record = recordOf(deps.checkpoint.state, partition.key)
+  const chain = {
+    partition,
+    queryValue,
+    include: extract.include,
+    order: extract.order,
+    pageSize: extract.pageSize,
+    cursor: record?.next ?? null,
+    since: record?.since ?? null,
+    page: record?.pages ?? 0,
+    seen: seenCursors(record?.cursors),
+    onRequest: deps.onRequest,
+  }
+  await streamPipeline(extractPages(deps.service, chain, deps.decode), (pages) =>
+    commitPages(pages, partition, deps),
+  )
+}
+
+/** Makes each page durable before the next is asked for: quarantine, then rows, then the line that counts. */
+async function commitPages(
+  pages: AsyncIterable<ExtractedPage>,
+  partition: Partition,
+  deps: PartitionDeps,
+): Promise<void> {
+  const { extract, load } = deps.pipeline
+  const folder = folderOf(extract.resource, partition, load.partitionBy)
+  const owned = ownsFolder(extract.resource, load.partitionBy)
+  for await (const { page, requests } of pages) {
+    const record = recordOf(deps.checkpoint.state, partition.key)
+    const facts: CommittedPage = {
+      partition: partition.key,
+      next: page.next,
+      rows: page.rows,
+      requests,
+      ...(page.importedAt === null ? {} : { imported_at: page.importedAt }),
+      ...positionAfter(record, page, extract.order),
+      ...(await quarantine(partition, page, record, deps)),
+      ...(Object.keys(page.unknownFields).length === 0 ? {} : { unknown_fields: page.unknownFields }),
+    }
+    const rows =
+      page.frame === null
+        ? null
+        : { partition: partition.key, frame: page.frame, rows: page.rows, importedAt: page.importedAt }
+    await deps.shards.commit(folder, rows, facts, owned && page.next === null)
+    deps.onPage(page)
+  }
+}
+
+async function quarantine(
+  partition: Partition,
+  page: DecodedPage,
+  record: PartitionRecord | undefined,
+  deps: PartitionDeps,
+): Promise<Pick<PageFacts, 'quarantine'>> {
+  if (page.quarantined.length === 0) return {}
+  const end = await appendQuarantine(deps.store, partition.key, record?.quarantineEnd ?? 0, page.quarantined)
+  return { quarantine: { end, items: page.quarantined.length } }
+}
+
+// Beyond this many rows with one and the same time the place to go on is not kept.
+const MAX_POSITION_IDS = 1000
+
+/**
+ * Where the chain could start again after this page. It can only while everything so far came in order of
+ * `imported_at`; once it did not, never again.
+ */
+function positionAfter(
+  record: PartitionRecord | undefined,
+  page: DecodedPage,
+  order: 'asc' | 'desc',
+): Pick<PageFacts, 'position'> {
+  if (page.items === 0 || page.next === null) return {}
+  const before = record?.position ?? null
+  const begun = record !== undefined && !isEmpty(record)
+  if (page.span === null || page.span.lastIds === null || (begun && before === null))
+    return { position: null }
+  const { first, last, lastIds } = page.span
+  if (before === null) return { position: { at: last, ids: [...lastIds] } }
+  if (order === 'asc' ? first < before.at : first > before.at) return { position: null }
+  const ids = last === before.at ? [...new Set([...before.ids, ...lastIds])] : [...lastIds]
+  return { position: ids.length > MAX_POSITION_IDS ? null : { at: last, ids } }
+}
+
+function isEmpty(record: PartitionRecord): boolean {
+  return record.rows === 0 && record.quarantined === 0
+}
+
+/** @returns null: from the beginning, as nothing was exported yet */
+function restartPosition(
+  partition: Partition,
+  record: PartitionRecord | undefined,
+  cause: ExportError,
+): Position | null {
+  if (record === undefined || isEmpty(record)) return null
+  if (record.position !== null) return record.position
+  throw new ExportError(
+    'refused',
+    'The service refuses the saved cursor, and its rows did not come in order of imported_at, so there is no safe place to go on',
+    partition.key,
+    'Export this query to another load.path, or start over with --fresh.',
+    { cause },
+  )
+}

@@ -1,0 +1,6 @@
+export type { LogFields, LogLevel, Progress, RunObserver } from './observer.ts'
+export type { RunOptions } from './options.ts'
+export { fetchReports, type ServiceCallOptions, testToken } from './reports.ts'
+export { type RunSummary, runPipeline } from './run.ts'
+export { type PartitionStatus, type PlanReport, readPlan, readStatus, type StatusReport } from './status.ts'
+export { type Problem, type Verification, verifyDataSet } from './verify.ts'

@@ -1,0 +1,48 @@
+import type { DecodedPage } from '../core/index.ts'
+import type { Line } from '../state/index.ts'
+
+/** What this run has done so far, and what is left; counted as it happens. */
+export class Tally {
+  done = 0
+  failed = 0
+  rows = 0
+  shards = 0
+  bytes = 0
+  quarantined = 0
+  /** Partitions that failed in a row, with no answer that could be used in between. */
+  failuresInRow = 0
+  readonly failures: { readonly partition: string; readonly message: string }[] = []
+  readonly #unknownFields = new Set<string>()
+
+  constructor({ done }: { readonly done: number }) {
+    this.done = done
+  }
+
+  page(page: DecodedPage): void {
+    this.rows += page.rows
+    this.quarantined += page.quarantined.length
+    this.failuresInRow = 0
+  }
+
+  /** Those of a page's unknown fields that no page of this run had before. */
+  newFields(page: DecodedPage): readonly string[] {
+    const fresh = Object.keys(page.unknownFields).filter((name) => !this.#unknownFields.has(name))
+    for (const name of fresh) this.#unknownFields.add(name)
+    return fresh
+  }
+
+  recorded(lines: readonly Line[]): void {
+    for (const line of lines) {
+      if (line.kind !== 'seal') continue
+      this.shards++
+      this.bytes += line.bytes
+    }
+  }
+
+  partitionFailed(partition: string, message: string): void {
+    this.failed++
+    this.failuresInRow++
+    // A summary of ten thousand failures helps nobody; the rest is in `status`.
+    if (this.failures.length < 100) this.failures.push({ partition, message })
+  }
+}

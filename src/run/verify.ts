@@ -1,0 +1,176 @@
+import { createHash } from 'node:crypto'
+import {
+  columnsNamed,
+  isExportError,
+  type Pipeline,
+  type SecretPolicy,
+  type Store,
+  TYPE_NAMES,
+} from '../core/index.ts'
+import { type InspectedShard, inspectShard, partOf, type ShardReader } from '../load/index.ts'
+import {
+  CHECKPOINT_PATH,
+  type CheckpointState,
+  MANIFEST_PATH,
+  type ManifestShard,
+  manifestShards,
+  readCheckpoint,
+  readManifest,
+} from '../state/index.ts'
+import { looksMasked } from '../transform/index.ts'
+import { openDataSet } from './data-set.ts'
+
+export type Verification = {
+  readonly ok: boolean
+  readonly shards: number
+  readonly rows: number
+  readonly problems: readonly Problem[]
+}
+
+export type Problem = { readonly path: string; readonly problem: string }
+
+/**
+ * Reads every shard again and holds it against what is on record: there, as long as it should be, the same
+ * SHA-256, rows and columns, and nothing unmasked. Changes nothing and asks the service nothing.
+ * @param onShard called before each shard
+ */
+export async function verifyDataSet(
+  pipeline: Pipeline,
+  onShard: (path: string) => void,
+): Promise<Verification> {
+  const store = openDataSet(pipeline)
+  const problems: Problem[] = []
+  const expected = await shardsOnRecord(store, problems)
+  let rows = 0
+  for (const shard of expected) {
+    onShard(shard.path)
+    const problem = await verifyShard(store, pipeline, shard)
+    if (problem === null) rows += shard.rows
+    else problems.push({ path: shard.path, problem })
+  }
+  const known = new Set(expected.map(({ path }) => path))
+  for await (const path of shardFiles(store, pipeline.extract.resource)) {
+    if (!known.has(path))
+      problems.push({ path, problem: 'is not on record: a reader would take its rows for data' })
+  }
+  return { ok: problems.length === 0, shards: expected.length, rows, problems }
+}
+
+/** What the checkpoint vouches for; where the data set was moved without it, what the manifest lists. */
+async function shardsOnRecord(store: Store, problems: Problem[]): Promise<readonly ManifestShard[]> {
+  const state = await reading(() => readCheckpoint(store), CHECKPOINT_PATH, problems)
+  const manifest = await reading(() => readManifest(store), MANIFEST_PATH, problems)
+  if (state === null) {
+    if (manifest === null && problems.length === 0) {
+      problems.push({ path: MANIFEST_PATH, problem: 'is not there: nothing was exported yet' })
+    }
+    return manifest?.shards ?? []
+  }
+  const shards = [...manifestShards(state)]
+  if (manifest !== null) compareManifest(manifest.shards, shards, problems)
+  else if (hasEnded(state)) problems.push({ path: MANIFEST_PATH, problem: 'is missing' })
+  return shards
+}
+
+function hasEnded(state: CheckpointState): boolean {
+  return state.runs.some(({ finished_at }) => finished_at !== null)
+}
+
+/** A manifest may be older than the checkpoint (a run was killed), but must not say anything else. */
+function compareManifest(
+  listed: readonly ManifestShard[],
+  onRecord: readonly ManifestShard[],
+  problems: Problem[],
+): void {
+  const byPath = new Map(onRecord.map((shard) => [shard.path, shard]))
+  for (const { path, sha256, rows, bytes } of listed) {
+    const shard = byPath.get(path)
+    if (shard === undefined) problems.push({ path, problem: 'is in the manifest but not in the checkpoint' })
+    else if (shard.sha256 !== sha256 || shard.rows !== rows || shard.bytes !== bytes) {
+      problems.push({ path, problem: 'manifest and checkpoint say different things about it' })
+    }
+  }
+}
+
+async function reading<T>(read: () => Promise<T>, path: string, problems: Problem[]): Promise<T | null> {
+  try {
+    return await read()
+  } catch (error) {
+    if (!isExportError(error)) throw error
+    problems.push({ path, problem: error.what })
+    return null
+  }
+}
+
+async function verifyShard(store: Store, pipeline: Pipeline, shard: ManifestShard): Promise<string | null> {
+  const size = await store.size(shard.path)
+  if (size === null) return 'is missing'
+  if (size !== shard.bytes) return `holds ${size} bytes instead of ${shard.bytes}`
+  const hash = createHash('sha256')
+  for await (const chunk of store.stream(shard.path)) hash.update(chunk)
+  if (hash.digest('hex') !== shard.sha256) return 'its SHA-256 is not the one on record'
+  try {
+    return await verifyContent(store, pipeline, shard)
+  } catch (error) {
+    if (!isExportError(error)) throw error
+    return error.what
+  }
+}
+
+async function verifyContent(store: Store, pipeline: Pipeline, shard: ManifestShard): Promise<string | null> {
+  const { extract, transform, load } = pipeline
+  const columns = columnsNamed(extract.resource, extract.include, transform.columns)
+  const policies = maskedColumns(pipeline)
+  const unmasked = new Map<string, number>()
+  const found = await inspectShard(readerOf(store, shard), load.format, {
+    columns,
+    watch: [...policies.keys()],
+    onText: (column, value) => {
+      if (!looksMasked(policies.get(column) ?? 'plaintext', value)) {
+        unmasked.set(column, (unmasked.get(column) ?? 0) + 1)
+      }
+    },
+  })
+  if (found.rows !== shard.rows) return `holds ${found.rows} rows instead of ${shard.rows}`
+  const namesOnly = load.format.kind === 'csv'
+  const expected = columns.map((column) => ({ ...column, type: TYPE_NAMES[column.type] }))
+  const [is, wanted] = [columnList(found.columns, namesOnly), columnList(expected, namesOnly)]
+  if (is !== wanted) return `its columns are (${is}) instead of (${wanted})`
+  for (const [column, times] of unmasked) return `${times} values of ${column} are not masked`
+  return null
+}
+
+/** As a list for messages; CSV has names only. */
+function columnList(columns: InspectedShard['columns'], names: boolean): string {
+  return columns
+    .map(({ name, type, nullable }) => (names ? name : `${name} ${type}${nullable ? '' : ' not null'}`))
+    .join(', ')
+}
+
+/** Columns that a policy masks, with the rule that their values must keep; reports hold no secrets. */
+function maskedColumns({ extract, transform }: Pipeline): ReadonlyMap<string, SecretPolicy> {
+  const policies = new Map<string, SecretPolicy>()
+  if (extract.resource === 'reports') return policies
+  if (transform.columns.includes('hash')) policies.set('hash', transform.secret)
+  if (transform.columns.includes('identity_name') && transform.identity === 'hmac') {
+    policies.set('identity_name', 'hmac')
+  }
+  return policies
+}
+
+function readerOf(store: Store, { path, bytes }: ManifestShard): ShardReader {
+  return {
+    size: bytes,
+    slice: (start, end) => store.readRange(path, start, end),
+    stream: () => store.stream(path),
+  }
+}
+
+/** Every file below a folder that is named like a shard. */
+async function* shardFiles(store: Store, folder: string): AsyncGenerator<string> {
+  for (const name of await store.list(folder)) {
+    const path = `${folder}/${name}`
+    if (partOf(name) !== null) yield path
+    else if (/^(?:query|window)=/.test(name)) yield* shardFiles(store, path)
+  }
+}
