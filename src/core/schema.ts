@@ -1,4 +1,4 @@
-import type { IdentityPolicy, Resource, SecretPolicy } from './pipeline.ts'
+import type { Format, IdentityPolicy, Resource, SecretPolicy } from './pipeline.ts'
 
 /** What a column holds; the manifest and the Parquet schema name the same types. */
 export type ColumnType = 'int64' | 'text' | 'boolean' | 'timestamp' | 'list'
@@ -11,13 +11,18 @@ export type ColumnSpec = {
   readonly meaning: string
 }
 
-/** The type's name in `_manifest.json`. */
+/** The types' names in `_manifest.json`. */
 export const TYPE_NAMES: Record<ColumnType, string> = {
   int64: 'INT64',
   text: 'STRING',
   boolean: 'BOOLEAN',
   timestamp: 'TIMESTAMP(MICROS, UTC)',
   list: 'LIST<STRING>',
+}
+
+/** The name of the type that a column has in files of a format: one engine knows milliseconds only. */
+export function typeName(type: ColumnType, { engine }: Format): string {
+  return type === 'timestamp' && engine === 'parquetjs-lite' ? 'TIMESTAMP(MILLIS, UTC)' : TYPE_NAMES[type]
 }
 
 /**

@@ -37,7 +37,15 @@ export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
     return full
   }
 
+  // One at a time: who finds a folder that another has just made must not go on before its entry is flushed.
+  let making: Promise<void> = Promise.resolve()
   const makeFolder = async (folder: string): Promise<void> => {
+    const made = making.then(() => makeFlushed(folder))
+    making = made.catch(() => {})
+    await made
+  }
+
+  const makeFlushed = async (folder: string): Promise<void> => {
     if (madeFolders.has(folder)) return
     const first = await mkdir(folder, { recursive: true, mode: dirMode })
     // Each folder that was made is an entry in its parent, which must reach the disk as well.
@@ -66,7 +74,8 @@ export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
     openLog: (path, size) =>
       naming(path, async () => {
         const full = place(path)
-        const handle = await create(full, constants.O_RDWR)
+        const handle =
+          size === 0 ? await create(full, constants.O_RDWR) : await openExisting(full, path, size)
         try {
           const found = (await handle.stat()).size
           if (found < size) throw shorter(path, found, size)
@@ -262,6 +271,15 @@ async function naming<T>(path: string, work: () => Promise<T>): Promise<T> {
     return await work()
   } catch (error) {
     throw storageError(error, path)
+  }
+}
+
+/** What holds bytes already is never made anew. */
+async function openExisting(full: string, path: string, size: number): Promise<FileHandle> {
+  try {
+    return await open(full, constants.O_RDWR)
+  } catch (error) {
+    throw isAbsent(error) ? shorter(path, 0, size) : error
   }
 }
 

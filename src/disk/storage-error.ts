@@ -23,6 +23,7 @@ const CAUSES: Record<string, readonly [what: string, next: string]> = {
   ],
   ENOENT: ['The file or its folder is gone', 'Check that nothing else clears load.path, then run again.'],
   EIO: ['The disk reports an input/output error', 'Check the disk, then run again.'],
+  EEXIST: ['A part of the path is a file, not a folder', 'Choose another load.path.'],
   ENOTDIR: ['A part of the path is a file, not a folder', 'Choose another load.path.'],
   EISDIR: ['A folder stands where a file is needed', 'Move it away, then run again.'],
   ENAMETOOLONG: [
@@ -31,12 +32,12 @@ const CAUSES: Record<string, readonly [what: string, next: string]> = {
   ],
 }
 
-/** Gives a file system error its path and an advice; an ExportError passes as it is. */
-export function storageError(error: unknown, path: string): ExportError {
-  if (error instanceof ExportError) return error
-  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : null
-  const [what, next] = (code !== null && CAUSES[code]) || [
-    `The file system refuses${code === null ? '' : ` (${code})`}`,
+/** Gives a file system error its path and an advice; whatever else was thrown passes as it is. */
+export function storageError(error: unknown, path: string): unknown {
+  if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) return error
+  const { code } = error
+  const [what, next] = CAUSES[code] ?? [
+    `The file system refuses (${code})`,
     'Check the disk and load.path, then run again.',
   ]
   return new ExportError('storage', what, path, next, { cause: error })

@@ -20,6 +20,9 @@ export function answerError({ status, headers, body }: HttpAnswer, auth: Auth, a
   const said = serviceWords(body, headers['content-type'], asked.secrets)
   const what = `The service answered ${status}${said}`
   const fail = (kind: ErrorKind, next: string): ExportError => new ExportError(kind, what, asked.where, next)
+  if (OUT_OF_SEARCHES.has(status) && headers['x-flare-global-searches-remaining'] === '0') {
+    return fail('quota', 'Wait for the next quota period, then run again: the export goes on from there.')
+  }
   if (status === 401 || status === 403) {
     const [variable, what] = auth.kind === 'token' ? [auth.tokenEnv, 'token'] : [auth.apiKeyEnv, 'API key']
     return fail(
@@ -44,6 +47,9 @@ export function answerError({ status, headers, body }: HttpAnswer, auth: Auth, a
   }
   return fail('refused', 'It would be refused again: correct what the answer names, then run again.')
 }
+
+// How a service that has no searches left may refuse one; the public documentation does not say.
+const OUT_OF_SEARCHES = new Set([402, 403, 429])
 
 // Statuses by which a service may say that it does not know a cursor, or no longer.
 const CURSOR_STATUSES = new Set([400, 404, 409, 410, 422])

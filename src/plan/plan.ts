@@ -121,7 +121,7 @@ function reshape(
   for (const [name, { done }] of begun) {
     const window = parseWindow(name)
     if (window === null || window.until <= from || window.from >= until) continue
-    if (!done && !isWanted(window, windows) && (window.from < from || window.until > until)) {
+    if (!done && (window.from < from || window.until > until)) {
       throw new ExportError(
         'config',
         `${query}/${name} is half exported, and the windows now asked for would cut it`,
@@ -132,23 +132,22 @@ function reshape(
     kept.push(window)
   }
   kept.sort((a, b) => a.from - b.from)
-  const missing = windows.flatMap((window) => subtract(window, kept))
-  return [...kept, ...missing].sort((a, b) => a.from - b.from).map(named)
+  return [...kept, ...subtract(windows, kept)].sort((a, b) => a.from - b.from).map(named)
 }
 
-function isWanted(window: Window, wanted: readonly Window[]): boolean {
-  return wanted.some(({ from, until }) => from === window.from && until === window.until)
-}
-
-/** What is left of a window without the ranges given, which are in order. */
-function subtract(window: Window, ranges: readonly Window[]): Window[] {
+/** What is left of some windows without the ranges given; both are in order. */
+function subtract(windows: readonly Window[], ranges: readonly Window[]): Window[] {
   const left: Window[] = []
-  let { from } = window
-  for (const range of ranges) {
-    if (range.until <= from || range.from >= window.until) continue
-    if (range.from > from) left.push({ from, until: range.from })
-    from = Math.max(from, range.until)
+  let first = 0
+  for (const window of windows) {
+    let { from } = window
+    while (first < ranges.length && ranges[first]!.until <= from) first++
+    for (let at = first; at < ranges.length && ranges[at]!.from < window.until; at++) {
+      const range = ranges[at]!
+      if (range.from > from) left.push({ from, until: range.from })
+      from = Math.max(from, range.until)
+    }
+    if (from < window.until) left.push({ from, until: window.until })
   }
-  if (from < window.until) left.push({ from, until: window.until })
   return left
 }

@@ -1,8 +1,8 @@
-import type { Pipeline, Store } from '../core/index.ts'
+import type { Pipeline, Resource, Store } from '../core/index.ts'
 import { diskStore } from '../disk/index.ts'
-import { partOf } from '../load/index.ts'
+import { OPEN_FOLDER, partOf } from '../load/index.ts'
 import { type Plan, planPartitions } from '../plan/index.ts'
-import { type CheckpointState, MANIFEST_PATH, SUCCESS_PATH } from '../state/index.ts'
+import { CHECKPOINT_PATH, type CheckpointState, MANIFEST_PATH, SUCCESS_PATH } from '../state/index.ts'
 
 /** The folder that a pipeline writes to. */
 export function openDataSet({ load }: Pipeline): Store {
@@ -29,14 +29,26 @@ function begunOf(
  * Removes what earlier runs left, whatever state it is in, but nothing that is not Spillway's own: in the
  * data folders only shards. The lock, which this run holds, stays.
  */
-export async function clearDataSet(store: Store, pipeline: Pipeline): Promise<void> {
+export async function clearDataSet(store: Store): Promise<void> {
   await store.remove(SUCCESS_PATH)
-  await store.remove(MANIFEST_PATH)
-  for (const name of await store.list('_state')) {
-    if (!name.startsWith('lock.')) await store.removeFolder(`_state/${name}`)
-  }
+  for (const resource of RESOURCES) await removeShards(store, resource)
   await store.removeFolder('_quarantine')
-  await removeShards(store, pipeline.extract.resource)
+  await store.removeFolder('_state/orphans')
+  await store.removeFolder(OPEN_FOLDER)
+  await store.removeFolder(MANIFEST_PATH)
+  // The last to go: until then a run that was not told to start over sees that something is missing.
+  await store.removeFolder(CHECKPOINT_PATH)
+}
+
+const RESOURCES: readonly Resource[] = ['credentials', 'reports']
+
+/** Removes the temporary files that a crash left of files written in one step. */
+export async function sweepTemporaryFiles(store: Store): Promise<void> {
+  for (const folder of ['.', '_state']) {
+    for (const name of await store.list(folder)) {
+      if (/\.[0-9a-f]{8}\.tmp$/.test(name)) await store.remove(`${folder}/${name}`)
+    }
+  }
 }
 
 async function removeShards(store: Store, folder: string): Promise<void> {

@@ -155,6 +155,10 @@ async function exportOne(
   } catch (error) {
     if (!isExportError(error)) throw error
     if (!OWN_TROUBLE.has(error.kind)) return halt.because(error)
+    const { extract, load } = pipeline
+    if (ownsFolder(extract.resource, load.partitionBy)) {
+      await session.shards.release(folderOf(extract.resource, partition, load.partitionBy))
+    }
     tally.partitionFailed(partition.key, error.message)
     options.observer.log('error', error.message, { partition: partition.key })
     await session.checkpoint.append([

@@ -1,4 +1,4 @@
-export type { LogFields, LogLevel, Progress, RunObserver } from './observer.ts'
+export { type LogFields, type LogLevel, type Progress, type RunObserver, silentObserver } from './observer.ts'
 export type { RunOptions } from './options.ts'
 export { fetchReports, type ServiceCallOptions, testToken } from './reports.ts'
 export { type RunSummary, runPipeline } from './run.ts'

@@ -55,7 +55,10 @@ function checkContinues(
 /** Rows of a query that is no longer asked for would stay in a data set that says otherwise. */
 function checkQueries(pipeline: Pipeline, found: CheckpointState): void {
   const asked = new Set(pipeline.extract.queries.map(queryName))
-  const gone = [...found.partitions.keys()].filter((query) => !asked.has(query))
+  const gone: string[] = []
+  for (const [query, windows] of found.partitions) {
+    if (!asked.has(query) && [...windows.values()].some(({ pages }) => pages > 0)) gone.push(query)
+  }
   if (gone.length === 0) return
   const more = gone.length > 5 ? ` and ${gone.length - 5} more` : ''
   throw new ExportError(

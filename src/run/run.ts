@@ -10,7 +10,7 @@ import {
   takeLock,
   writeManifest,
 } from '../state/index.ts'
-import { clearDataSet, openDataSet, planFor } from './data-set.ts'
+import { clearDataSet, openDataSet, planFor, sweepTemporaryFiles } from './data-set.ts'
 import { type Ending, exportAll, statusFor } from './export-all.ts'
 import type { RunOptions } from './options.ts'
 import { openSession, type Session } from './session.ts'
@@ -53,9 +53,10 @@ export type RunSummary = {
 export async function runPipeline(pipeline: Pipeline, options: RunOptions): Promise<RunSummary> {
   requireConsent(pipeline, options)
   const store = openDataSet(pipeline)
-  const lock = await takeLock(store, options.clock, options.stop)
+  const lock = await takeLock(store, options)
   try {
-    if (options.fresh) await clearDataSet(store, pipeline)
+    if (options.fresh) await clearDataSet(store)
+    await sweepTemporaryFiles(store)
     const session = await openSession(pipeline, store, options)
     try {
       const plan = planFor(pipeline, options.clock.now(), session.checkpoint.state)

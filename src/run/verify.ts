@@ -5,7 +5,7 @@ import {
   type Pipeline,
   type SecretPolicy,
   type Store,
-  TYPE_NAMES,
+  typeName,
 } from '../core/index.ts'
 import { type InspectedShard, inspectShard, partOf, type ShardReader } from '../load/index.ts'
 import {
@@ -133,7 +133,7 @@ async function verifyContent(store: Store, pipeline: Pipeline, shard: ManifestSh
   })
   if (found.rows !== shard.rows) return `holds ${found.rows} rows instead of ${shard.rows}`
   const namesOnly = load.format.kind === 'csv'
-  const expected = columns.map((column) => ({ ...column, type: TYPE_NAMES[column.type] }))
+  const expected = columns.map((column) => ({ ...column, type: typeName(column.type, load.format) }))
   const [is, wanted] = [columnList(found.columns, namesOnly), columnList(expected, namesOnly)]
   if (is !== wanted) return `its columns are (${is}) instead of (${wanted})`
   for (const [column, times] of unmasked) return `${times} values of ${column} are not masked`

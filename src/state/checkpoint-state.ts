@@ -12,7 +12,7 @@ export type CheckpointState = {
   readonly partsOf: ReadonlyMap<string, number>
   /** The number that the next shard gets. */
   readonly nextShard: number
-  readonly unknownFields: Readonly<Record<string, number>>
+  readonly unknownFields: ReadonlyMap<string, number>
   readonly runs: readonly RunRecord[]
   /** Lines read or appended; compaction looks at it. */
   readonly lines: number
@@ -92,7 +92,7 @@ export function foldLines(header: HeaderLine): Folding {
   const partsOf = new Map<string, number>()
   const shards: SealLine[] = []
   const runs: Mutable<RunRecord>[] = []
-  const unknownFields: Record<string, number> = {}
+  const unknownFields = new Map<string, number>()
   // Window names repeat in every query: keep one string of each.
   const windowNames = new Map<string, string>()
   const state = {
@@ -125,13 +125,9 @@ export function foldLines(header: HeaderLine): Folding {
     const [windows, name] = slot(key)
     windows.set(name, change(windows.get(name) ?? BEGINNING))
   }
-  const countUnknown = (fields: Readonly<Record<string, number>>): void => {
-    for (const [name, times] of Object.entries(fields))
-      unknownFields[name] = (unknownFields[name] ?? 0) + times
-  }
   const takePage = (page: PageFacts): void => {
     update(page.partition, (record) => afterPage(record, page))
-    if (page.unknown_fields !== undefined) countUnknown(page.unknown_fields)
+    if (page.unknown_fields !== undefined) addCounts(unknownFields, page.unknown_fields)
     if (page.shard !== undefined && page.log !== undefined) {
       openShards.get(page.shard)?.pages.push({
         partition: page.partition,
@@ -194,7 +190,8 @@ export function foldLines(header: HeaderLine): Folding {
         case 'failed':
           update(line.partition, (record) => ({
             ...record,
-            state: 'failed',
+            // What went wrong after its last page is for the next run to mend, not to ask for again.
+            state: record.state === 'done' ? 'done' : 'failed',
             requests: record.requests + line.requests,
             error: line.error,
           }))
@@ -209,10 +206,21 @@ export function foldLines(header: HeaderLine): Folding {
           break
         }
         case 'unknown':
-          countUnknown(line.fields)
+          addCounts(unknownFields, line.fields)
           break
       }
     },
+  }
+}
+
+// Whoever makes up new field names without end is not to fill the checkpoint with them.
+const MAX_FIELD_NAMES = 1000
+
+/** Adds occurrences by field name; beyond a thousand names the rest goes under `…`. */
+export function addCounts(counts: Map<string, number>, more: Readonly<Record<string, number>>): void {
+  for (const [name, times] of Object.entries(more)) {
+    const under = counts.has(name) || counts.size < MAX_FIELD_NAMES ? name : '…'
+    counts.set(under, (counts.get(under) ?? 0) + times)
   }
 }
 

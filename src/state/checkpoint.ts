@@ -1,6 +1,6 @@
 import { ExportError, type Store } from '../core/index.ts'
-import { type CheckpointState, type Folding, foldLines, recordOf } from './checkpoint-state.ts'
-import { openJournal, readJournal, sealLine } from './journal.ts'
+import { addCounts, type CheckpointState, type Folding, foldLines, recordOf } from './checkpoint-state.ts'
+import { JOURNAL_START, type JournalEnd, lineSealer, openJournal, readJournal } from './journal.ts'
 import { type HeaderLine, type Line, parseLine } from './lines.ts'
 
 export const CHECKPOINT_PATH = '_state/checkpoint.jsonl'
@@ -31,7 +31,7 @@ export async function openCheckpoint(
     found = await fold(store)
   }
   const folding = found?.folding ?? foldLines(header)
-  const journal = await openJournal(store, CHECKPOINT_PATH, found?.size ?? 0)
+  const journal = await openJournal(store, CHECKPOINT_PATH, found?.end ?? JOURNAL_START)
   if (found === null) await journal.append([header])
   return {
     state: folding.state,
@@ -55,27 +55,30 @@ export async function rewriteCheckpoint(
   extra: () => Iterable<Line> = () => [],
 ): Promise<void> {
   const kept: Uint8Array[] = []
+  const seal = lineSealer(JOURNAL_START.checksum)
   await eachLine(store, (line) => {
     const result = keep(line)
-    if (result !== null) kept.push(sealLine(result))
+    if (result !== null) kept.push(seal(result))
   })
-  for (const line of extra()) kept.push(sealLine(line))
+  for (const line of extra()) kept.push(seal(line))
   await store.writeWhole(CHECKPOINT_PATH, kept)
 }
 
-async function fold(store: Store): Promise<{ folding: Folding; size: number } | null> {
+async function fold(store: Store): Promise<{ folding: Folding; end: JournalEnd } | null> {
   let folding: Folding | null = null
-  const size = await eachLine(store, (line, number) => {
+  const end = await eachLine(store, (line, number) => {
     if (folding !== null) folding.apply(line)
     else if (line.kind === 'header') folding = foldLines(line)
     else throw unreadable(number)
   })
   // Killed before its first line was whole: nothing had begun.
-  return size === null || folding === null ? null : { folding, size }
+  return end === null || folding === null ? null : { folding, end }
 }
 
-/** @returns the bytes up to the end of the last good line */
-async function eachLine(store: Store, visit: (line: Line, number: number) => void): Promise<number | null> {
+async function eachLine(
+  store: Store,
+  visit: (line: Line, number: number) => void,
+): Promise<JournalEnd | null> {
   return readJournal(store, CHECKPOINT_PATH, (raw, number) => {
     const line = parseLine(raw)
     if (line === null) throw number === 1 ? otherVersion() : unreadable(number)
@@ -89,7 +92,9 @@ const COMPACT_FROM_LINES = 20_000
 function isOvergrown(state: CheckpointState): boolean {
   if (state.lines < COMPACT_FROM_LINES) return false
   let alive = state.shards.length + 2 * state.runs.length
-  for (const windows of state.partitions.values()) alive += windows.size
+  for (const windows of state.partitions.values()) {
+    for (const record of windows.values()) alive += record.state === 'done' ? 1 : record.pages
+  }
   for (const shard of state.openShards.values()) alive += shard.pages.length + shard.chunks.length
   return state.lines > 3 * alive
 }
@@ -102,10 +107,8 @@ async function compact(store: Store, state: CheckpointState): Promise<void> {
   const open = new Set<string>()
   for (const shard of state.openShards.values()) for (const page of shard.pages) open.add(page.partition)
   const settled = (key: string) => recordOf(state, key)?.state === 'done' && !open.has(key)
-  const unknown: Record<string, number> = {}
-  const forget = (fields: Readonly<Record<string, number>> = {}): void => {
-    for (const [name, times] of Object.entries(fields)) unknown[name] = (unknown[name] ?? 0) + times
-  }
+  const unknown = new Map<string, number>()
+  const forget = (fields: Readonly<Record<string, number>> = {}): void => addCounts(unknown, fields)
   await rewriteCheckpoint(
     store,
     (line) => {
@@ -125,8 +128,14 @@ async function compact(store: Store, state: CheckpointState): Promise<void> {
           return state.openShards.has(line.shard) ? line : null
         case 'failed':
         case 'restart':
+        case 'done':
           return settled(line.partition) ? null : line
-        default:
+        case 'unknown':
+          forget(line.fields)
+          return null
+        case 'header':
+        case 'run':
+        case 'end':
           return line
       }
     },
@@ -139,7 +148,7 @@ async function compact(store: Store, state: CheckpointState): Promise<void> {
           yield { kind: 'done', partition, rows, pages, requests, quarantined }
         }
       }
-      yield { kind: 'unknown', fields: unknown }
+      if (unknown.size > 0) yield { kind: 'unknown', fields: Object.fromEntries(unknown) }
     },
   )
 }

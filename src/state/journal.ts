@@ -8,12 +8,18 @@ export type Journal = {
   close(): Promise<void>
 }
 
+/** How far a journal is good, and the checksum of its last good line, which the next one builds on. */
+export type JournalEnd = { readonly size: number; readonly checksum: number }
+
+export const JOURNAL_START: JournalEnd = { size: 0, checksum: 0 }
+
 /**
- * Opens the journal for appending after `size` good bytes. Appends that arrive while one is being flushed
- * go out together, so that partitions in flight share the cost of a flush.
+ * Opens the journal for appending after its good lines. Appends that arrive while one is being flushed go
+ * out together, so that partitions in flight share the cost of a flush.
  */
-export async function openJournal(store: Store, path: string, size: number): Promise<Journal> {
-  const log = await store.openLog(path, size)
+export async function openJournal(store: Store, path: string, end: JournalEnd): Promise<Journal> {
+  const log = await store.openLog(path, end.size)
+  const seal = lineSealer(end.checksum)
   let waiting: { bytes: Uint8Array[]; written: PromiseWithResolvers } | null = null
   let writing: Promise<void> = Promise.resolve()
 
@@ -39,7 +45,7 @@ export async function openJournal(store: Store, path: string, size: number): Pro
         writing = turn
         turn.catch(() => {})
       }
-      for (const line of lines) waiting.bytes.push(sealLine(line))
+      for (const line of lines) waiting.bytes.push(seal(line))
       return waiting.written.promise
     },
     async close() {
@@ -52,17 +58,17 @@ export async function openJournal(store: Store, path: string, size: number): Pro
 /**
  * Reads a journal line by line. What a crash left of its last write is passed over; `visit` gets every
  * other line, parsed.
- * @returns the bytes up to the end of the last good line; null when there is no journal
- * @throws ExportError `damaged` when a good line follows one that does not fit its checksum
+ * @returns where the last good line ends; null when there is no journal
+ * @throws ExportError `damaged` when a good line follows one that is not
  */
 export async function readJournal(
   store: Store,
   path: string,
   visit: (line: unknown, number: number) => void,
-): Promise<number | null> {
+): Promise<JournalEnd | null> {
   if ((await store.size(path)) === null) return null
   let rest: Buffer = Buffer.alloc(0)
-  let good = 0
+  let end = JOURNAL_START
   let number = 0
   let bad: number | null = null
   for await (const chunk of store.stream(path)) {
@@ -71,46 +77,58 @@ export async function readJournal(
         ? Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length)
         : Buffer.concat([rest, chunk])
     let start = 0
-    for (let end = bytes.indexOf(10, start); end >= 0; end = bytes.indexOf(10, start)) {
+    for (let stop = bytes.indexOf(10, start); stop >= 0; stop = bytes.indexOf(10, start)) {
       number++
-      const line = openLine(bytes.subarray(start, end))
-      if (line === undefined) bad ??= number
+      const line = openLine(bytes.subarray(start, stop))
+      if (line === null) bad ??= number
       else {
         // A bad line is a torn one only while no good one follows it.
-        if (bad !== null) throw damaged(path, bad)
-        visit(line, number)
-        good += end + 1 - start
+        if (bad !== null) throw damaged(path, bad, 'does not fit its checksum')
+        const checksum = crc32(line.body, end.checksum)
+        if (line.chained !== checksum) throw damaged(path, number, 'does not follow from the one before it')
+        visit(JSON.parse(`${line.body.toString()}}`), number)
+        end = { size: end.size + stop + 1 - start, checksum }
       }
-      start = end + 1
+      start = stop + 1
     }
     rest = Buffer.from(bytes.subarray(start))
   }
-  return good
+  return end
 }
 
-/** The line's JSON with a checksum as its last member: still one JSON object that people and tools can read. */
-export function sealLine(line: object): Uint8Array {
-  const body = JSON.stringify(line).slice(0, -1)
-  return Buffer.from(`${body},"crc":"${checksum(Buffer.from(body))}"}\n`)
+/**
+ * Seals lines one after the other: each gets a last member `crc`, and stays one JSON object that people and
+ * tools can read. Its first half is the CRC-32 of the text before it, which tells a torn or flipped line; the
+ * second goes on from the line before, which tells a line that is missing, doubled or moved.
+ */
+export function lineSealer(previous: number): (line: object) => Uint8Array {
+  let chained = previous
+  return (line) => {
+    const body = JSON.stringify(line).slice(0, -1)
+    chained = crc32(body, chained)
+    return Buffer.from(`${body},"crc":"${hex(crc32(body))}${hex(chained)}"}\n`)
+  }
 }
 
-const SEAL_LENGTH = ',"crc":"00000000"}'.length
+const SEAL = /^,"crc":"([0-9a-f]{8})([0-9a-f]{8})"\}$/
+const SEAL_LENGTH = ',"crc":"0000000000000000"}'.length
 
-function openLine(bytes: Buffer): unknown {
+/** @returns null when the line does not fit its own checksum */
+function openLine(bytes: Buffer): { body: Buffer; chained: number } | null {
   const body = bytes.subarray(0, Math.max(0, bytes.length - SEAL_LENGTH))
-  const seal = bytes.subarray(body.length).toString('latin1')
-  if (seal !== `,"crc":"${checksum(body)}"}`) return undefined
-  return JSON.parse(`${body.toString()}}`)
+  const match = SEAL.exec(bytes.subarray(body.length).toString('latin1'))
+  if (match === null || Number.parseInt(match[1]!, 16) !== crc32(body)) return null
+  return { body, chained: Number.parseInt(match[2]!, 16) }
 }
 
-function checksum(bytes: Uint8Array): string {
-  return crc32(bytes).toString(16).padStart(8, '0')
+function hex(checksum: number): string {
+  return checksum.toString(16).padStart(8, '0')
 }
 
-function damaged(path: string, line: number): ExportError {
+function damaged(path: string, line: number, how: string): ExportError {
   return new ExportError(
     'damaged',
-    `Line ${line} of the checkpoint does not fit its checksum`,
+    `Line ${line} of the checkpoint ${how}`,
     path,
     'Restore the file from a backup, or start over with --fresh; nothing was changed.',
   )

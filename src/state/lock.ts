@@ -6,6 +6,14 @@ import { type Clock, ExportError, type Store } from '../core/index.ts'
 
 export type Lock = { release(): Promise<void> }
 
+export type LockOptions = {
+  readonly clock: Clock
+  /** Ends the wait for a rival that came in the same instant. */
+  readonly stop: AbortSignal
+  /** Everything is started over, so a claim that can't be read stands in nobody's way. */
+  readonly fresh: boolean
+}
+
 /**
  * Takes the data set for one process. Every process lays down a claim file of its own and then looks at
  * the others': whoever sees another living claim withdraws. Of two that start together at least one sees
@@ -15,19 +23,19 @@ export type Lock = { release(): Promise<void> }
  * from here and counts as alive.
  * @throws ExportError `locked` naming process, host and start
  */
-export async function takeLock(store: Store, clock: Clock, signal: AbortSignal): Promise<Lock> {
+export async function takeLock(store: Store, { clock, stop, fresh }: LockOptions): Promise<Lock> {
   for (let attempt = 1; ; attempt++) {
     try {
-      return await claim(store, new Date(clock.now()))
+      return await claim(store, new Date(clock.now()), fresh)
     } catch (error) {
       // Two that start in the same instant both withdraw; let chance decide which of them comes first.
       if (!(error instanceof Held) || error.ageMs > 2000 || attempt === 4) throw error
-      await clock.sleep(50 + Math.random() * 250, signal)
+      await clock.sleep(50 + Math.random() * 250, stop)
     }
   }
 }
 
-async function claim(store: Store, now: Date): Promise<Lock> {
+async function claim(store: Store, now: Date, fresh: boolean): Promise<Lock> {
   const self = describeSelf(now)
   const name = `lock.${randomBytes(6).toString('hex')}`
   const path = `_state/${name}`
@@ -36,9 +44,8 @@ async function claim(store: Store, now: Date): Promise<Lock> {
   try {
     for (const other of await store.list('_state')) {
       if (other === name || !/^lock\.[0-9a-f]{12}$/.test(other)) continue
-      const theirs = await readClaim(store, `_state/${other}`)
-      if (theirs === null) continue
-      if (isAlive(theirs)) throw new Held(theirs, `_state/${other}`, now)
+      const theirs = await readClaim(store, `_state/${other}`, fresh)
+      if (theirs !== null && isAlive(theirs)) throw new Held(theirs, `_state/${other}`, now)
       await store.remove(`_state/${other}`)
     }
   } catch (error) {
@@ -71,12 +78,14 @@ function describeSelf(now: Date): Claim {
   }
 }
 
-async function readClaim(store: Store, path: string): Promise<Claim | null> {
+/** @returns null when it is gone, or makes no sense and everything is to be started over */
+async function readClaim(store: Store, path: string, fresh: boolean): Promise<Claim | null> {
   const bytes = await store.read(path)
   if (bytes === null) return null
   try {
     return claimSchema.parse(JSON.parse(Buffer.from(bytes).toString()))
   } catch (error) {
+    if (fresh) return null
     throw new ExportError(
       'damaged',
       'The lock file can not be read',

@@ -5,7 +5,7 @@ import {
   formatTimestamp,
   type Pipeline,
   type Store,
-  TYPE_NAMES,
+  typeName,
 } from '../core/index.ts'
 import type { CheckpointState } from './checkpoint-state.ts'
 import { settingsDigest } from './settings.ts'
@@ -104,7 +104,7 @@ function* manifestText(pipeline: Pipeline, state: CheckpointState): Generator<st
     columns: columnsNamed(extract.resource, extract.include, transform.columns).map(
       ({ name, type, nullable }) => ({
         name,
-        type: TYPE_NAMES[type],
+        type: typeName(type, load.format),
         nullable,
       }),
     ),
@@ -121,9 +121,7 @@ function* manifestText(pipeline: Pipeline, state: CheckpointState): Generator<st
   }
   const tail = {
     totals,
-    unknown_fields: Object.fromEntries(
-      Object.entries(state.unknownFields).sort(([a], [b]) => (a < b ? -1 : 1)),
-    ),
+    unknown_fields: Object.fromEntries([...state.unknownFields].sort(([a], [b]) => (a < b ? -1 : 1))),
     runs: state.runs.map(({ started_at, finished_at, status, requests, retries, version }) => ({
       started_at,
       finished_at,

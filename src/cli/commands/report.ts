@@ -1,0 +1,96 @@
+import { resolve } from 'node:path'
+import { readSecret, serviceFromEnvironment } from '../../config/index.ts'
+import { isExportError, type ServiceSettings, systemClock } from '../../core/index.ts'
+import { fetchReports } from '../../run/index.ts'
+import { command } from '../command.ts'
+import { DONE, exitCode, FAILED } from '../exit-code.ts'
+import type { Io } from '../io.ts'
+import { plainJson } from '../plain-text.ts'
+import { reportId } from '../report-id.ts'
+import { type ReportFields, reportMarkdown } from '../report-markdown.ts'
+import { saveReport } from '../save-report.ts'
+import { announceStop } from '../signals.ts'
+
+export const report = command({
+  usage: 'report <id..>',
+  describe: 'Fetch threat-flow reports by id and print them',
+  options: (yargs) =>
+    yargs
+      .positional('id', { type: 'string', array: true, demandOption: true, describe: 'Ids of the reports' })
+      .options({
+        format: { choices: ['markdown', 'json'] as const, default: 'markdown' as const, describe: 'How' },
+        output: {
+          type: 'string',
+          requiresArg: true,
+          describe: 'Folder: one file a report instead of printing them',
+        },
+      })
+      .example('$0 report 12 14', 'To read')
+      .example('$0 report 12 14 --format json', 'One object a line')
+      .example('$0 report 12 --output reports', 'Writes reports/report-12.md')
+      .epilogue('SPILLWAY_BASE_URL and SPILLWAY_TOKEN name the service.'),
+  async run(args, io) {
+    const ids = [...new Set(args.id.map(reportId))]
+    const settings = serviceFromEnvironment(io.env)
+    const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
+    try {
+      return await eachReport(settings, ids, signals.stop, io, deliver(args, io))
+    } finally {
+      signals.release()
+    }
+  },
+})
+
+type Deliver = (id: number, found: ReportFields) => Promise<void>
+
+/** Prints reports, or writes each to a file and prints its name. */
+function deliver(
+  { format, output }: { readonly format: 'markdown' | 'json'; readonly output: string | undefined },
+  { stdout, cwd }: Io,
+): Deliver {
+  let first = true
+  return async (id, found) => {
+    const text = format === 'json' ? `${plainJson(found)}\n` : reportMarkdown(found)
+    if (output !== undefined) {
+      await stdout.line(await saveReport(resolve(cwd, output), `report-${id}.${EXTENSIONS[format]}`, text))
+      return
+    }
+    if (!first && format === 'markdown') await stdout.write('\n---\n\n')
+    first = false
+    await stdout.write(text)
+  }
+}
+
+const EXTENSIONS = { markdown: 'md', json: 'json' } as const
+
+/** One after the other; a report that can not be had does not keep the others back. */
+async function eachReport(
+  settings: ServiceSettings,
+  ids: readonly number[],
+  stop: AbortSignal,
+  io: Io,
+  onReport: Deliver,
+): Promise<number> {
+  const { env, log } = io
+  const options = { clock: systemClock, readSecret: (name: string) => readSecret(name, env), stop, log }
+  let code = DONE
+  let at = 0
+  while (at < ids.length) {
+    try {
+      for await (const found of fetchReports(settings, ids.slice(at), options)) {
+        await onReport(ids[at]!, found)
+        at++
+      }
+    } catch (error) {
+      if (!isExportError(error)) throw error
+      io.reportError(error)
+      code = exitCode(error.kind, io.signals.received)
+      // Anything but a failure of this one report concerns the others as well.
+      if (code !== FAILED) return code
+      at++
+      // Fetching begins anew and does not know when the last request was.
+      await systemClock.sleep(1000 / settings.basicRequestsPerSecond, stop)
+    }
+  }
+  return code
+}

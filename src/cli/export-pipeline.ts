@@ -1,0 +1,51 @@
+import type { Pipeline } from '../core/index.ts'
+import { type RunOptions, type RunSummary, runPipeline } from '../run/index.ts'
+import { runOptions } from '../run-options.ts'
+import { DONE, exitCode, FAILED } from './exit-code.ts'
+import type { Io } from './io.ts'
+import { plainJson } from './plain-text.ts'
+import { progressView } from './progress-view.ts'
+import type { StopSignals } from './signals.ts'
+import { styleFor, wantsColour } from './style.ts'
+import { summaryJson, summaryText } from './summary.ts'
+
+export type ExportSettings = Pick<RunOptions, 'allowPlaintext' | 'failFast' | 'fresh' | 'subset'> & {
+  readonly noProgress: boolean
+  /** Prints the summary as JSON. */
+  readonly json: boolean
+  /** The command that goes on with the run; null: `run` with the same flags. */
+  readonly again: string | null
+}
+
+/**
+ * Runs one pipeline, shows how far it is, prints the summary.
+ * @returns the exit code
+ * @throws ExportError when the run could not begin
+ */
+export async function exportPipeline(
+  pipeline: Pipeline,
+  settings: ExportSettings,
+  { stop, abort }: StopSignals,
+  io: Io,
+): Promise<number> {
+  const { env, cwd, program, stdout } = io
+  const { allowPlaintext, failFast, fresh, subset, noProgress, json, again } = settings
+  const view = progressView(pipeline.name, io, noProgress)
+  let summary: RunSummary
+  try {
+    const options = { env, stop, abort, observer: view, allowPlaintext, failFast, fresh, subset }
+    summary = await runPipeline(pipeline, await runOptions(pipeline, options))
+  } finally {
+    view.close()
+  }
+  const { error, failures } = summary
+  // What has been told already, by the log or at the signal, is not told twice.
+  const told = error?.kind === 'interrupted' || failures.some(({ message }) => message === error?.message)
+  if (error !== null && !told) io.reportError(error)
+  const style = styleFor(wantsColour(stdout.terminal, env))
+  await stdout.line(
+    json ? plainJson(summaryJson(summary)) : summaryText(summary, pipeline, { cwd, program, again, style }),
+  )
+  if (summary.status === 'complete') return DONE
+  return error === null ? FAILED : exitCode(error.kind, io.signals.received)
+}

@@ -1,0 +1,42 @@
+/** `1,234,567` */
+export function count(value: number): string {
+  return Math.round(value).toLocaleString('en-US')
+}
+
+/** `1 shard`, `24 shards` */
+export function counted(value: number, one: string, many = `${one}s`): string {
+  return `${count(value)} ${value === 1 ? one : many}`
+}
+
+/** `812 B`, `8.1 MB`: decimal units. */
+export function bytes(value: number): string {
+  const units = ['B', 'kB', 'MB', 'GB', 'TB', 'PB']
+  let unit = 0
+  let rest = value
+  while (rest >= 999.95 && unit < units.length - 1) {
+    rest /= 1000
+    unit++
+  }
+  return `${unit === 0 ? rest : rest.toFixed(1)} ${units[unit]}`
+}
+
+/** `0.4 s`, `12 s`, `3 min 20 s`, `2 h 5 min`, `4 d 3 h` */
+export function duration(ms: number): string {
+  if (ms < 9_950) return `${(ms / 1000).toFixed(1)} s`
+  const seconds = Math.round(ms / 1000)
+  if (seconds < 60) return `${seconds} s`
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} min ${seconds % 60} s`
+  const minutes = Math.round(seconds / 60)
+  if (minutes < 24 * 60) return `${Math.floor(minutes / 60)} h ${minutes % 60} min`
+  const hours = Math.round(minutes / 60)
+  return `${Math.floor(hours / 24)} d ${hours % 24} h`
+}
+
+/** `0:07`, `12:40`, `3:02:11` */
+export function stopwatch(ms: number): string {
+  const seconds = Math.max(0, Math.round(ms / 1000))
+  const two = (value: number): string => String(value).padStart(2, '0')
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60) return `${minutes}:${two(seconds % 60)}`
+  return `${Math.floor(minutes / 60)}:${two(minutes % 60)}:${two(seconds % 60)}`
+}

@@ -1,0 +1,52 @@
+import type { Environment } from '../config/index.ts'
+import { DONE, exitCodeOf } from './exit-code.ts'
+import type { Io } from './io.ts'
+import { type LogSettings, openLog } from './log.ts'
+import type { Output } from './output.ts'
+import { parseCommandLine } from './parse.ts'
+import { reportError } from './report-error.ts'
+import type { Screen } from './screen.ts'
+import type { Signals } from './signals.ts'
+import { styleFor, wantsColour } from './style.ts'
+
+/** What a process has to do with the world outside. */
+export type World = {
+  readonly env: Environment
+  readonly cwd: string
+  /** How spillway was called. */
+  readonly program: string
+  readonly stdout: Output
+  readonly screen: Screen
+  readonly signals: Signals
+}
+
+/** Carries a command line out, telling what goes wrong. @returns the exit code */
+export async function runCommandLine(words: readonly string[], world: World): Promise<number> {
+  let io = openIo(world, { format: 'pretty', level: 'info' })
+  let code = DONE
+  try {
+    await parseCommandLine(words, world.screen.columns, async ({ logFormat, logLevel }, work) => {
+      io = openIo(world, { format: logFormat, level: logLevel })
+      code = await work(io)
+    })
+    return code
+  } catch (error) {
+    io.reportError(error)
+    return exitCodeOf(error, world.signals.received)
+  }
+}
+
+function openIo(world: World, logging: LogSettings): Io {
+  const { screen, env } = world
+  const log = openLog(screen, env, logging)
+  const style = styleFor(wantsColour(screen.stream, env))
+  return {
+    ...world,
+    logging,
+    log,
+    reportError(error) {
+      screen.clear()
+      reportError(error, { screen, style, logging, log })
+    },
+  }
+}

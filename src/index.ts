@@ -1,0 +1,37 @@
+export {
+  type Environment,
+  type Overrides,
+  pipelineJsonSchema,
+  type ReadOptions,
+  readPipeline,
+  starterPipeline,
+} from './config/index.ts'
+export {
+  type Clock,
+  type ErrorKind,
+  ExportError,
+  isExportError,
+  type Pipeline,
+  systemClock,
+} from './core/index.ts'
+export {
+  type LogFields,
+  type LogLevel,
+  type PartitionStatus,
+  type PlanReport,
+  type Problem,
+  type Progress,
+  type RunObserver,
+  type RunOptions,
+  type RunSummary,
+  readPlan,
+  readStatus,
+  runPipeline,
+  type StatusReport,
+  type Verification,
+  verifyDataSet,
+} from './run/index.ts'
+export { type RunSettings, runOptions } from './run-options.ts'
+export { type Sandbox, type SandboxOptions, startSandbox } from './sandbox/index.ts'
+export type { Manifest, ManifestShard } from './state/index.ts'
+export { version } from './version.ts'

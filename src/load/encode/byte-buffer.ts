@@ -1,0 +1,72 @@
+import { ExportError } from '../../core/index.ts'
+
+/** Lengths in Parquet are signed 32-bit numbers; nothing ordinary comes near. */
+const MAX_BYTES = 2 ** 31 - 1
+
+/**
+ * Bytes that grow at their end. Hot loops reserve once, write into `bytes` at `length` themselves and
+ * then set `length`; `reserve` may replace `bytes`, so it comes before taking a reference.
+ */
+export class ByteBuffer {
+  bytes: Buffer<ArrayBuffer>
+  length = 0
+
+  constructor(capacity = 1 << 16) {
+    this.bytes = Buffer.from(new ArrayBuffer(capacity))
+  }
+
+  /** Makes room for `extra` more bytes. */
+  reserve(extra: number): void {
+    const needed = this.length + extra
+    if (needed <= this.bytes.length) return
+    checkSize(needed)
+    const grown = Buffer.from(new ArrayBuffer(Math.max(needed, Math.min(this.bytes.length * 2, MAX_BYTES))))
+    grown.set(this.bytes.subarray(0, this.length))
+    this.bytes = grown
+  }
+
+  append(source: Uint8Array): void {
+    const { length } = source
+    this.reserve(length)
+    // A few bytes are copied faster by a loop than by a call.
+    if (length > 24) this.bytes.set(source, this.length)
+    else for (let i = 0, at = this.length; i < length; i++) this.bytes[at++] = source[i]!
+    this.length += length
+  }
+
+  /** Unsigned LEB128 of a whole number below 2^53. */
+  appendVarint(value: number): void {
+    this.reserve(10)
+    while (value >= 0x80) {
+      this.bytes[this.length++] = (value % 0x80) | 0x80
+      value = Math.floor(value / 0x80)
+    }
+    this.bytes[this.length++] = value
+  }
+
+  appendUint32(value: number): void {
+    this.reserve(4)
+    this.length = this.bytes.writeUInt32LE(value, this.length)
+  }
+
+  /** What was written, as a view that the next write may overwrite. */
+  view(): Uint8Array<ArrayBuffer> {
+    return this.bytes.subarray(0, this.length)
+  }
+
+  /** What was written, in a buffer of its own. */
+  copy(): Uint8Array<ArrayBuffer> {
+    return new Uint8Array(this.view())
+  }
+}
+
+/** @throws ExportError `data` when so many bytes are too many to be encoded in one go */
+export function checkSize(bytes: number): void {
+  if (bytes <= MAX_BYTES) return
+  throw new ExportError(
+    'data',
+    'A chunk of rows takes more than 2 GB',
+    '',
+    'Ask for smaller pages (extract.page_size), or leave long columns out (transform.columns).',
+  )
+}

@@ -1,0 +1,132 @@
+import type { ColumnSpec, Format, Frame, Group } from '../../../core/index.ts'
+import { ByteBuffer } from '../byte-buffer.ts'
+import type { EncodePlan, ShardEncoder } from '../encoder.ts'
+import { type FrameColumn, frameColumn } from '../frame-column.ts'
+import { csvShard } from './csv-shard.ts'
+import { writeTextField } from './field.ts'
+import { writeListField } from './list-field.ts'
+import { TimestampField, writeInteger } from './number-field.ts'
+
+const COMMA = 0x2c
+const LINE_FEED = 0x0a
+const TRUE = Buffer.from('true')
+const FALSE = Buffer.from('false')
+
+type CsvFormat = Extract<Format, { kind: 'csv' }>
+
+/** CSV straight from columns, the same to the byte as the csv-stringify engine's. */
+export function csvColumnar(plan: EncodePlan, format: CsvFormat): ShardEncoder {
+  const out = new ByteBuffer(1 << 20)
+  return csvShard(plan, format, (frames) => {
+    out.length = 0
+    for (const frame of frames) writeFrame(out, frame, plan.columns, format.escapeFormulas)
+    return out.copy()
+  })
+}
+
+function writeFrame(
+  out: ByteBuffer,
+  frame: Frame,
+  columns: readonly ColumnSpec[],
+  escapeFormulas: boolean,
+): void {
+  const writers = segments(frame, columns, escapeFormulas).map(rowWriter)
+  for (let row = 0; row < frame.rows; row++) {
+    for (const write of writers) write(out, row)
+    // In the place of the last comma.
+    out.bytes[out.length - 1] = LINE_FEED
+  }
+}
+
+/** Writes the field of one row, or of one entry of a group, and a comma behind it. */
+type FieldWriter = (out: ByteBuffer, index: number) => void
+
+/** Neighbouring columns that repeat together, so that their text can be made once and copied. */
+type Segment = { group: Group | null; readonly writers: FieldWriter[] }
+
+function segments(frame: Frame, columns: readonly ColumnSpec[], escapeFormulas: boolean): Segment[] {
+  const result: Segment[] = []
+  for (const column of columns) {
+    const { group, write } = field(frame, column, escapeFormulas)
+    const constant = group !== null && group.indices === null
+    const writer: FieldWriter = constant ? (out) => write(out, 0) : write
+    const last = result.at(-1)
+    if (last === undefined || last.group === null || group === null) result.push({ group, writers: [writer] })
+    else if (group === last.group || constant) last.writers.push(writer)
+    else if (last.group.indices === null) {
+      last.group = group
+      last.writers.push(writer)
+    } else result.push({ group, writers: [writer] })
+  }
+  return result
+}
+
+function rowWriter({ group, writers }: Segment): FieldWriter {
+  if (group === null) return writers[0]!
+  const texts = new ByteBuffer()
+  const ends = [0]
+  for (let entry = 0; entry < group.size; entry++) {
+    for (const write of writers) write(texts, entry)
+    ends.push(texts.length)
+  }
+  const bytes = texts.view()
+  const entries = Array.from({ length: group.size }, (_, entry) =>
+    bytes.subarray(ends[entry], ends[entry + 1]),
+  )
+  const { indices } = group
+  return (out, row) => out.append(entries[indices === null ? 0 : indices[row]!]!)
+}
+
+function field(
+  frame: Frame,
+  { name, type }: ColumnSpec,
+  escapeFormulas: boolean,
+): { group: Group | null; write: FieldWriter } {
+  switch (type) {
+    case 'int64': {
+      const column = frameColumn(frame, name, 'number')
+      const { values } = column.values
+      return nullable(column, (out, index) => writeInteger(out, values[index]!))
+    }
+    case 'timestamp': {
+      const column = frameColumn(frame, name, 'number')
+      const { values } = column.values
+      const timestamp = new TimestampField()
+      return nullable(column, (out, index) => timestamp.write(out, values[index]!))
+    }
+    case 'boolean': {
+      const column = frameColumn(frame, name, 'boolean')
+      const { values } = column.values
+      return nullable(column, (out, index) => out.append(values[index] === 1 ? TRUE : FALSE))
+    }
+    case 'text': {
+      const column = frameColumn(frame, name, 'text')
+      const { bytes, offsets } = column.values
+      return nullable(column, (out, index) =>
+        writeTextField(out, bytes, offsets[index]!, offsets[index + 1]!, escapeFormulas),
+      )
+    }
+    case 'list': {
+      const column = frameColumn(frame, name, 'list')
+      const { items, offsets } = column.values
+      return nullable(column, (out, index) =>
+        writeListField(out, items, offsets[index]!, offsets[index + 1]!),
+      )
+    }
+  }
+}
+
+/** A null is nothing at all. */
+function nullable(
+  { group, values: { valid } }: FrameColumn,
+  write: FieldWriter,
+): { group: Group | null; write: FieldWriter } {
+  return {
+    group,
+    write: (out, index) => {
+      if (valid === null || valid[index] === 1) write(out, index)
+      out.reserve(1)
+      out.bytes[out.length++] = COMMA
+    },
+  }
+}

@@ -1,0 +1,39 @@
+import { gzipSync } from 'node:zlib'
+import type { Format, Frame } from '../../../core/index.ts'
+import { ByteBuffer } from '../byte-buffer.ts'
+import type { EncodePlan, ShardEncoder } from '../encoder.ts'
+import { writeTextField } from './field.ts'
+
+/**
+ * A CSV shard around a way to write rows: a header row, then lines; nothing at the end. In gzip the
+ * header and every chunk are members of their own, which readers join.
+ */
+export function csvShard(
+  { columns }: EncodePlan,
+  { compression }: Extract<Format, { kind: 'csv' }>,
+  lines: (frames: readonly Frame[]) => Uint8Array<ArrayBuffer>,
+): ShardEncoder {
+  const stored = (bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> => {
+    // gzipSync may answer with a slice of a shared pool; a copy can be transferred.
+    return compression === 'none' ? bytes : new Uint8Array(gzipSync(bytes, { level: 1 }))
+  }
+  return {
+    header: () => stored(headerRow(columns.map(({ name }) => name))),
+    encode: async (frames) => {
+      const rows = frames.reduce((sum, frame) => sum + frame.rows, 0)
+      return { bytes: rows === 0 ? new Uint8Array() : stored(lines(frames)), rows, meta: null }
+    },
+    footer: async () => new Uint8Array(),
+  }
+}
+
+function headerRow(names: readonly string[]): Uint8Array<ArrayBuffer> {
+  const out = new ByteBuffer()
+  for (const name of names) {
+    const text = Buffer.from(name)
+    if (out.length > 0) out.append(Buffer.from(','))
+    writeTextField(out, text, 0, text.length, false)
+  }
+  out.append(Buffer.from('\n'))
+  return out.copy()
+}

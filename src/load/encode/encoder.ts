@@ -1,0 +1,53 @@
+import type { ColumnSpec, Format, Frame } from '../../core/index.ts'
+
+/**
+ * Turns frames into the bytes of one shard. Pure: no I/O and no clock, so it runs in any thread.
+ * A shard is the header, then chunks, then the footer; everything before the footer can be appended to
+ * a file as it comes, and the footer is made from what the chunks left in the journal.
+ */
+export type ShardEncoder = {
+  /** What a shard starts with. */
+  header(): Uint8Array<ArrayBuffer>
+  /**
+   * Encodes the rows of some frames, in order, as one chunk: a row group, or a run of CSV lines.
+   * @throws ExportError `data` when Parquet is to hold a null in a column that may not be null, or the
+   * chunk would pass 2 GB; never names a value
+   */
+  encode(frames: readonly Frame[]): Promise<EncodedChunk>
+  /**
+   * What a shard ends with, given its chunks in order.
+   * @throws ExportError `damaged` when `meta` is not what {@link ShardEncoder.encode} gave out
+   */
+  footer(chunks: readonly PlacedChunk[]): Promise<Uint8Array<ArrayBuffer>>
+}
+
+export type EncodedChunk = {
+  /** In a buffer of their own, so that they can be transferred. */
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly rows: number
+  /** What the footer must know of the chunk; a few kB at most. */
+  readonly meta: JsonValue
+}
+
+export type PlacedChunk = {
+  /** Where the chunk starts in the shard, in bytes. */
+  readonly offset: number
+  readonly rows: number
+  readonly meta: JsonValue
+}
+
+/** What a shard is encoded by. Plain data: it is sent to a worker thread. */
+export type EncodePlan = {
+  readonly format: Format
+  readonly columns: readonly ColumnSpec[]
+  /** Key-value pairs of the Parquet footer; CSV has no place for them. */
+  readonly fileMetadata: Readonly<Record<string, string>>
+}
+
+export type JsonValue =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly JsonValue[]
+  | { readonly [key: string]: JsonValue }

@@ -1,0 +1,3 @@
+export { createEncoder, shardExtension } from './create-encoder.ts'
+export type { EncodedChunk, EncodePlan, JsonValue, PlacedChunk, ShardEncoder } from './encoder.ts'
+export { storedTypeName } from './stored-type-name.ts'

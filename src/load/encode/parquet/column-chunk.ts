@@ -1,0 +1,122 @@
+import type { PageHeader } from 'hyparquet'
+import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js'
+import { writePageHeader } from 'hyparquet-writer/src/datapage.js'
+import { ByteBuffer } from '../byte-buffer.ts'
+import type { Codec } from './codec.ts'
+import { writeHybrid, writeRun } from './hybrid.ts'
+import type { Leaf, Levels } from './leaf.ts'
+import type { ColumnChunkMeta } from './row-group-meta.ts'
+
+/** A page ends at so many rows, or where its values reach about so many bytes. */
+const PAGE_ROWS = 20_000
+const PAGE_BYTES = 1 << 20
+
+/** Scratch space of one page, used again for every page. */
+const page = new ByteBuffer(PAGE_BYTES)
+
+/**
+ * Appends a column chunk: its dictionary page where it has one, then its data pages. Pages are of
+ * version 1, which every reader knows, also with the newer encodings in them.
+ */
+export function writeColumnChunk(out: ByteBuffer, leaf: Leaf, codec: Codec): ColumnChunkMeta {
+  const { levels, values } = leaf
+  const start = out.length
+  let raw = 0
+  const { dictionary } = values
+  if (dictionary !== null) {
+    page.length = 0
+    dictionary.write(page)
+    raw += writePage(out, codec, {
+      type: 'DICTIONARY_PAGE',
+      dictionary_page_header: { num_values: dictionary.count, encoding: 'PLAIN' },
+    })
+  }
+  const data = out.length
+  const position: Position = { row: 0, entry: 0, value: 0 }
+  while (position.row < levels.rows) {
+    const end = pageEnd(leaf, position)
+    page.length = 0
+    writeLevels(levels, position.entry, end.entry)
+    values.write(page, position.value, end.value)
+    raw += writePage(out, codec, {
+      type: 'DATA_PAGE',
+      data_page_header: {
+        num_values: end.entry - position.entry,
+        encoding: values.encoding,
+        definition_level_encoding: 'RLE',
+        repetition_level_encoding: 'RLE',
+      },
+    })
+    Object.assign(position, end)
+  }
+  return {
+    entries: position.entry,
+    nulls: position.entry - position.value,
+    encoding: values.encoding,
+    dictionary: dictionary === null ? null : start,
+    data,
+    raw,
+    stored: out.length - start,
+    extremes: values.extremes,
+    bloom: null,
+  }
+}
+
+type Position = { row: number; entry: number; value: number }
+
+function pageEnd({ levels, values }: Leaf, from: Position): Position {
+  let rows = Math.min(PAGE_ROWS, levels.rows - from.row)
+  while (true) {
+    const end = skipRows(levels, from, rows)
+    const size = values.size(from.value, end.value)
+    if (size <= PAGE_BYTES || rows === 1) return end
+    rows = Math.max(1, Math.min(rows >> 1, Math.floor((rows * PAGE_BYTES) / size)))
+  }
+}
+
+function skipRows({ repetition, definition, maxDefinition }: Levels, from: Position, rows: number): Position {
+  const row = from.row + rows
+  let entry = from.entry + rows
+  if (repetition !== null) {
+    let left = rows
+    entry = from.entry + 1
+    while (entry < repetition.length && (repetition[entry]! > 0 || --left > 0)) entry++
+  }
+  if (definition === null) return { row, entry, value: from.value + entry - from.entry }
+  let value = from.value
+  for (let i = from.entry; i < entry; i++) if (definition[i] === maxDefinition) value++
+  return { row, entry, value }
+}
+
+function writeLevels(levels: Levels, from: number, to: number): void {
+  const { repetition, definition, maxRepetition, maxDefinition } = levels
+  if (maxRepetition > 0) writeLevel(repetition, maxRepetition, from, to)
+  if (maxDefinition > 0) writeLevel(definition, maxDefinition, from, to)
+}
+
+function writeLevel(values: Uint8Array | null, max: number, from: number, to: number): void {
+  const bitWidth = 32 - Math.clz32(max)
+  page.appendUint32(0)
+  const start = page.length
+  if (values === null) writeRun(page, max, to - from, bitWidth)
+  else writeHybrid(page, values, from, to, bitWidth)
+  page.bytes.writeUInt32LE(page.length - start, start - 4)
+}
+
+/** Appends what lies in `page` behind its header; returns its uncompressed size. */
+function writePage(
+  out: ByteBuffer,
+  codec: Codec,
+  header: Omit<PageHeader, 'uncompressed_page_size' | 'compressed_page_size'>,
+): number {
+  const compressed = codec.compress(page.view())
+  const head = new ByteWriter(64)
+  writePageHeader(head, {
+    ...header,
+    uncompressed_page_size: page.length,
+    compressed_page_size: compressed.length,
+  })
+  out.append(head.getBytes())
+  out.append(compressed)
+  return head.offset + page.length
+}

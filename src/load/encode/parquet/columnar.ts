@@ -1,0 +1,51 @@
+import type { Format, Frame } from '../../../core/index.ts'
+import { ByteBuffer } from '../byte-buffer.ts'
+import type { EncodePlan, ShardEncoder } from '../encoder.ts'
+import { bloomFilter } from './bloom-filter.ts'
+import { codec as codecOf } from './codec.ts'
+import { writeColumnChunk } from './column-chunk.ts'
+import { MAGIC, parquetFooter } from './footer.ts'
+import { type Leaf, leafOf } from './leaf.ts'
+import type { ColumnChunkMeta } from './row-group-meta.ts'
+
+/**
+ * Parquet straight from columns: no object per value. A chunk is one row group.
+ * Numbers are deltas, repeated texts a dictionary, other texts lengths and one run of bytes.
+ */
+export function parquetColumnar(
+  plan: EncodePlan,
+  format: Extract<Format, { kind: 'parquet' }>,
+): ShardEncoder {
+  const codec = codecOf(format.compression)
+  const { columns, fileMetadata } = plan
+  const out = new ByteBuffer()
+
+  const rowGroup = (frames: readonly Frame[]): ColumnChunkMeta[] => {
+    const filters: { column: number; leaf: Leaf }[] = []
+    const metas = columns.map((column, i) => {
+      const leaf = leafOf(column, frames)
+      if (format.bloomFilters.includes(column.name)) filters.push({ column: i, leaf })
+      return writeColumnChunk(out, leaf, codec)
+    })
+    // Behind all columns, where a reader that wants none of them need not step over them.
+    for (const { column, leaf } of filters) {
+      if (leaf.values.distinct === null) continue
+      const offset = out.length
+      out.append(bloomFilter(leaf.values.distinct))
+      metas[column]!.bloom = { offset, length: out.length - offset }
+    }
+    return metas
+  }
+
+  return {
+    header: () => new Uint8Array(Buffer.from(MAGIC)),
+    encode: async (frames) => {
+      const rows = frames.reduce((sum, frame) => sum + frame.rows, 0)
+      out.length = 0
+      const meta = rows === 0 ? [] : rowGroup(frames)
+      return { bytes: out.copy(), rows, meta }
+    },
+    footer: async (chunks) =>
+      parquetFooter({ columns, codec: codec.name, timestampUnit: 'MICROS', fileMetadata }, chunks),
+  }
+}

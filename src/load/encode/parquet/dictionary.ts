@@ -1,0 +1,107 @@
+import type { TextVector } from '../../../core/index.ts'
+import type { FrameColumn, VectorOf } from '../frame-column.ts'
+import { totalRows } from '../rows.ts'
+import { TextDictionary } from './text-dictionary.ts'
+
+/** After so many rows a column of mostly distinct texts is given up. */
+const TRIAL_ROWS = 1 << 14
+
+/**
+ * The texts of a row group as numbers of distinct ones, nulls left out; null where that takes more room
+ * than the texts themselves. There is no other limit: the 1 MB where many writers stop would be passed by
+ * some thousands of long descriptions, which then were written again and again.
+ */
+export function codeTexts(
+  columns: readonly FrameColumn<TextVector>[],
+): { dictionary: TextVector; codes: Uint32Array } | null {
+  const dictionary = new TextDictionary()
+  const codes = new Uint32Array(totalRows(columns))
+  let count = 0
+  for (const column of columns) {
+    const { offsets, bytes, valid } = column.values
+    if (column.group === null) {
+      for (let row = 0; row < column.rows; row++) {
+        if (valid !== null && valid[row] === 0) continue
+        const code = dictionary.intern(bytes, offsets[row]!, offsets[row + 1]!)
+        if (code < 0) return null
+        codes[count++] = code
+        if (count === TRIAL_ROWS && dictionary.count > TRIAL_ROWS * 0.75) return null
+      }
+    } else {
+      const codeOf = new Int32Array(column.group.size)
+      for (let entry = 0; entry < column.group.size; entry++) {
+        codeOf[entry] = -1
+        if (valid !== null && valid[entry] === 0) continue
+        const code = dictionary.intern(bytes, offsets[entry]!, offsets[entry + 1]!)
+        if (code < 0) return null
+        codeOf[entry] = code
+      }
+      count = codeRows(column, codeOf, codes, count)
+    }
+  }
+  const coded = { dictionary: dictionary.texts(), codes: codes.subarray(0, count) }
+  return pays(coded) ? coded : null
+}
+
+/** Whether the dictionary and the numbers are smaller than the texts with a byte of length each. */
+function pays({ dictionary: { offsets }, codes }: { dictionary: TextVector; codes: Uint32Array }): boolean {
+  const count = offsets.length - 1
+  let plain = codes.length
+  for (let i = 0; i < codes.length; i++) plain += offsets[codes[i]! + 1]! - offsets[codes[i]!]!
+  return offsets[count]! + count * 4 + (codes.length * bitWidthOf(count)) / 8 < plain
+}
+
+/** Bits for the number of one of `count` values; a width of 0 would do for one, but not every reader knows that. */
+export function bitWidthOf(count: number): number {
+  return Math.max(1, 32 - Math.clz32(count - 1))
+}
+
+/**
+ * The numbers of a row group as numbers of distinct ones, nulls left out, where every frame has them in
+ * a group and few enough; else null. Numbers that stand in every row change slowly: deltas serve them.
+ */
+export function codeNumbers(
+  columns: readonly FrameColumn<VectorOf<'number'>>[],
+): { dictionary: Float64Array; codes: Uint32Array } | null {
+  const rows = totalRows(columns)
+  const numbers = new Map<number, number>()
+  const codes = new Uint32Array(rows)
+  let count = 0
+  for (const column of columns) {
+    const { values, valid } = column.values
+    if (column.group === null) return null
+    const codeOf = new Int32Array(column.group.size)
+    for (let entry = 0; entry < column.group.size; entry++) {
+      codeOf[entry] = -1
+      if (valid !== null && valid[entry] === 0) continue
+      const value = values[entry]!
+      let code = numbers.get(value)
+      if (code === undefined) {
+        code = numbers.size
+        numbers.set(value, code)
+      }
+      codeOf[entry] = code
+    }
+    if (numbers.size > rows / 2) return null
+    count = codeRows(column, codeOf, codes, count)
+  }
+  if (count === 0) return null
+  return { dictionary: Float64Array.from(numbers.keys()), codes: codes.subarray(0, count) }
+}
+
+/** Appends the code of every row's entry, nulls (-1) left out; returns the new count. */
+function codeRows(column: FrameColumn, codeOf: Int32Array, codes: Uint32Array, count: number): number {
+  const indices = column.group?.indices ?? null
+  if (indices === null) {
+    const code = codeOf[0]!
+    if (code < 0) return count
+    codes.fill(code, count, count + column.rows)
+    return count + column.rows
+  }
+  let at = count
+  for (let row = 0; row < column.rows; row++) {
+    const code = codeOf[indices[row]!]!
+    if (code >= 0) codes[at++] = code
+  }
+  return at
+}

@@ -1,0 +1,123 @@
+import type { TextVector } from '../../../core/index.ts'
+import type { ByteBuffer } from '../byte-buffer.ts'
+import type { FrameColumn, VectorOf } from '../frame-column.ts'
+import { booleanRows, numberRows, textRows } from '../rows.ts'
+import { fitsDelta, writeDeltaBinaryPacked } from './delta.ts'
+import { bitWidthOf, codeNumbers, codeTexts } from './dictionary.ts'
+import { numberExtremes } from './extremes.ts'
+import { writeHybrid } from './hybrid.ts'
+import { writePlainBoolean, writePlainInt64 } from './plain.ts'
+
+/** The values that are not null, in order. */
+export type LeafValues = {
+  readonly encoding: 'PLAIN' | 'DELTA_BINARY_PACKED' | 'DELTA_LENGTH_BYTE_ARRAY' | 'RLE_DICTIONARY'
+  /** Values that the encoded ones are numbers of. */
+  readonly dictionary: { readonly count: number; write(out: ByteBuffer): void } | null
+  /** Least and greatest value; null where there is none, or it is not to be told. */
+  readonly extremes: { readonly min: number | string; readonly max: number | string } | null
+  /** Every value at least once, for the bloom filter. */
+  readonly distinct: Float64Array | TextVector | null
+  /** Encoded size of `[from, to)`, roughly. */
+  size(from: number, to: number): number
+  write(out: ByteBuffer, from: number, to: number): void
+}
+
+/** Repeated numbers as a dictionary, others as deltas, or plain where deltas would be rounded. */
+export function numberValues(columns: readonly FrameColumn<VectorOf<'number'>>[]): LeafValues {
+  const coded = codeNumbers(columns)
+  if (coded === null) return plainNumbers(numberRows(columns))
+  const { dictionary, codes } = coded
+  const write = (out: ByteBuffer): void => writePlainInt64(out, dictionary, 0, dictionary.length)
+  return {
+    ...codedValues(codes, { count: dictionary.length, write }),
+    extremes: numberExtremes(dictionary),
+    distinct: dictionary,
+  }
+}
+
+function plainNumbers({ values, valid }: VectorOf<'number'>): LeafValues {
+  const present = valid === null ? values : values.filter((_, row) => valid[row] === 1)
+  const extremes = numberExtremes(present)
+  const delta = extremes === null || fitsDelta(extremes.min, extremes.max)
+  const write = delta ? writeDeltaBinaryPacked : writePlainInt64
+  return {
+    encoding: delta ? 'DELTA_BINARY_PACKED' : 'PLAIN',
+    dictionary: null,
+    extremes,
+    distinct: present,
+    size: (from, to) => (to - from) * 8,
+    write: (out, from, to) => write(out, present, from, to),
+  }
+}
+
+/** One bit each. */
+export function booleanValues(columns: readonly FrameColumn<VectorOf<'boolean'>>[]): LeafValues {
+  const { values, valid } = booleanRows(columns)
+  const present = valid === null ? values : values.filter((_, row) => valid[row] === 1)
+  return {
+    encoding: 'PLAIN',
+    dictionary: null,
+    extremes: null,
+    distinct: null,
+    size: (from, to) => (to - from) / 8,
+    write: (out, from, to) => writePlainBoolean(out, present, from, to),
+  }
+}
+
+export type TextValues = LeafValues & { readonly distinct: TextVector }
+
+/** Repeated texts as a dictionary, others one by one. */
+export function textValues(columns: readonly FrameColumn<TextVector>[]): TextValues {
+  const coded = codeTexts(columns)
+  if (coded === null) return plainTexts(textRows(columns))
+  const { dictionary, codes } = coded
+  const write = (out: ByteBuffer): void => writePlainTexts(out, dictionary)
+  return {
+    ...codedValues(codes, { count: dictionary.offsets.length - 1, write }),
+    extremes: null,
+    distinct: dictionary,
+  }
+}
+
+/** Texts one by one: all lengths, then all bytes, which is one copy. */
+function plainTexts({ offsets, bytes, valid }: TextVector): TextValues {
+  // A null is empty, so leaving out its offset is all it takes to leave it out.
+  const ends = valid === null ? offsets : offsets.filter((_, i) => i === 0 || valid[i - 1] === 1)
+  return {
+    encoding: 'DELTA_LENGTH_BYTE_ARRAY',
+    dictionary: null,
+    extremes: null,
+    distinct: { kind: 'text', offsets: ends, bytes, valid: null },
+    size: (from, to) => ends[to]! - ends[from]! + to - from,
+    write: (out, from, to) => {
+      const lengths = new Float64Array(to - from)
+      for (let i = from; i < to; i++) lengths[i - from] = ends[i + 1]! - ends[i]!
+      writeDeltaBinaryPacked(out, lengths, 0, to - from)
+      out.append(bytes.subarray(ends[from], ends[to]))
+    },
+  }
+}
+
+function codedValues(
+  codes: Uint32Array,
+  dictionary: NonNullable<LeafValues['dictionary']>,
+): Pick<LeafValues, 'encoding' | 'dictionary' | 'size' | 'write'> {
+  const bitWidth = bitWidthOf(dictionary.count)
+  return {
+    encoding: 'RLE_DICTIONARY',
+    dictionary,
+    size: (from, to) => ((to - from) * bitWidth) / 8,
+    write: (out, from, to) => {
+      out.reserve(1)
+      out.bytes[out.length++] = bitWidth
+      writeHybrid(out, codes, from, to, bitWidth)
+    },
+  }
+}
+
+function writePlainTexts(out: ByteBuffer, { offsets, bytes }: TextVector): void {
+  for (let i = 0; i + 1 < offsets.length; i++) {
+    out.appendUint32(offsets[i + 1]! - offsets[i]!)
+    out.append(bytes.subarray(offsets[i], offsets[i + 1]))
+  }
+}

@@ -1,0 +1,109 @@
+import { type ColumnSpec, ExportError, type Frame, type TextVector } from '../../../core/index.ts'
+import { type FrameColumn, frameColumns, type VectorOf } from '../frame-column.ts'
+import { listItems, listOffsets, totalRows, validRows } from '../rows.ts'
+import { textExtremes } from './extremes.ts'
+import { booleanValues, type LeafValues, numberValues, textValues } from './leaf-values.ts'
+
+/** A column of a row group, ready to be cut into pages. */
+export type Leaf = {
+  readonly levels: Levels
+  readonly values: LeafValues
+}
+
+/** Where values are, nulls and lists considered. An entry is a value, a null or an empty list. */
+export type Levels = {
+  readonly rows: number
+  readonly maxRepetition: number
+  readonly maxDefinition: number
+  /** One level per entry; null: all 0, and so every row is one entry. */
+  readonly repetition: Uint8Array | null
+  /** One level per entry; null: all at the maximum. */
+  readonly definition: Uint8Array | null
+}
+
+/**
+ * Text columns that get a least and greatest value in the footer. Engines skip row groups by them; for
+ * the other columns they would only copy identities and secrets into the footer and the journal.
+ */
+const TEXT_EXTREMES: ReadonlySet<string> = new Set(['domain'])
+
+/** @throws ExportError `damaged` when a frame lacks the column */
+export function leafOf(spec: ColumnSpec, frames: readonly Frame[]): Leaf {
+  switch (spec.type) {
+    case 'int64':
+    case 'timestamp': {
+      const columns = frameColumns(frames, spec.name, 'number')
+      return { levels: flatLevels(spec, columns), values: numberValues(columns) }
+    }
+    case 'boolean': {
+      const columns = frameColumns(frames, spec.name, 'boolean')
+      return { levels: flatLevels(spec, columns), values: booleanValues(columns) }
+    }
+    case 'text':
+      return textLeaf(spec, frameColumns(frames, spec.name, 'text'))
+    case 'list':
+      return listLeaf(spec, frameColumns(frames, spec.name, 'list'))
+  }
+}
+
+function textLeaf(spec: ColumnSpec, columns: readonly FrameColumn<TextVector>[]): Leaf {
+  const values = textValues(columns)
+  const extremes = TEXT_EXTREMES.has(spec.name) ? textExtremes(values.distinct) : null
+  return { levels: flatLevels(spec, columns), values: { ...values, extremes } }
+}
+
+function flatLevels(spec: ColumnSpec, columns: readonly FrameColumn[]): Levels {
+  const valid = validityOf(spec, columns)
+  return {
+    rows: totalRows(columns),
+    maxRepetition: 0,
+    maxDefinition: spec.nullable ? 1 : 0,
+    repetition: null,
+    definition: valid,
+  }
+}
+
+function validityOf(spec: ColumnSpec, columns: readonly FrameColumn[]): Uint8Array | null {
+  const valid = validRows(columns)
+  if (spec.nullable || valid === null) return valid
+  const nulls = valid.reduce((sum, bit) => sum + 1 - bit, 0)
+  if (nulls === 0) return null
+  throw new ExportError(
+    'data',
+    `Column ${spec.name} may not be null, and is in ${nulls} of ${valid.length} rows`,
+    '',
+    'Please report this as a defect of Spillway.',
+  )
+}
+
+/** The standard list of three levels: a list that may be null, of elements that may be null. */
+function listLeaf(spec: ColumnSpec, columns: readonly FrameColumn<VectorOf<'list'>>[]): Leaf {
+  const items = columns.map(listItems)
+  const offsets = listOffsets(columns)
+  const valid = validityOf(spec, columns)
+  const validItems = validRows(items)
+  const rows = offsets.length - 1
+  const base = spec.nullable ? 1 : 0
+  const repetition = new Uint8Array(rows + offsets[rows]!)
+  const definition = new Uint8Array(rows + offsets[rows]!)
+  let entry = 0
+  for (let row = 0; row < rows; row++) {
+    const from = offsets[row]!
+    const to = offsets[row + 1]!
+    if (from === to) definition[entry++] = valid === null || valid[row] === 1 ? base : 0
+    for (let item = from; item < to; item++) {
+      repetition[entry] = item === from ? 0 : 1
+      definition[entry++] = validItems === null || validItems[item] === 1 ? base + 2 : base + 1
+    }
+  }
+  return {
+    levels: {
+      rows,
+      maxRepetition: 1,
+      maxDefinition: base + 2,
+      repetition: repetition.subarray(0, entry),
+      definition: definition.subarray(0, entry),
+    },
+    values: textValues(items),
+  }
+}

@@ -1,0 +1,146 @@
+import { parquetMetadata } from 'hyparquet'
+import parquetjs, { type Field } from 'parquetjs-lite'
+import {
+  type ColumnSpec,
+  type Compression,
+  ExportError,
+  type Format,
+  type Frame,
+  isExportError,
+} from '../../../core/index.ts'
+import type { EncodedChunk, EncodePlan, ShardEncoder } from '../encoder.ts'
+import { type Value, valueReader } from '../values.ts'
+import { MAGIC, parquetFooter } from './footer.ts'
+import type { RowGroupMeta } from './row-group-meta.ts'
+
+const CODECS = { none: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const
+
+/**
+ * Parquet by parquetjs-lite: an independent second writer, some forty times slower. Timestamps are
+ * milliseconds, as that is all it knows. Every chunk is written as a file of its own in memory, of
+ * which the row group is kept; the footer is made as for the other engine.
+ */
+export function parquetjsLite(plan: EncodePlan, format: Extract<Format, { kind: 'parquet' }>): ShardEncoder {
+  const { columns, fileMetadata } = plan
+  const codec = codecOf(format.compression)
+  if (format.bloomFilters.length > 0) throw refused('bloom filters', 'load.bloom_filters')
+  const fields = Object.fromEntries(columns.map((column) => [column.name, fieldOf(column, codec)]))
+  return {
+    header: () => new Uint8Array(Buffer.from(MAGIC)),
+    encode: async (frames) => {
+      const rows = frames.reduce((sum, frame) => sum + frame.rows, 0)
+      if (rows === 0) return { bytes: new Uint8Array(), rows, meta: [] }
+      try {
+        return await encodeRows(columns, fields, frames, rows)
+      } catch (error) {
+        if (isExportError(error)) throw error
+        // What it throws quotes the row, and is not always an Error: nothing of it may get out.
+        throw new ExportError(
+          'data',
+          `parquetjs-lite could not encode ${rows} rows`,
+          'load.engine',
+          'Use the engine columnar, and start again with --fresh.',
+        )
+      }
+    },
+    footer: async (chunks) =>
+      parquetFooter({ columns, codec, timestampUnit: 'MILLIS', fileMetadata }, chunks),
+  }
+}
+
+function codecOf(compression: Compression): (typeof CODECS)[keyof typeof CODECS] {
+  if (compression === 'zstd') throw refused('zstd', 'load.compression')
+  return CODECS[compression]
+}
+
+function refused(what: string, where: string): ExportError {
+  return new ExportError(
+    'config',
+    `The engine parquetjs-lite cannot write ${what}`,
+    where,
+    'Leave it out, or use the engine columnar.',
+  )
+}
+
+function fieldOf({ type, nullable }: ColumnSpec, compression: NonNullable<Field['compression']>): Field {
+  const common = { optional: nullable, compression, statistics: false } as const
+  switch (type) {
+    case 'int64':
+      return { type: 'INT64', ...common }
+    case 'timestamp':
+      return { type: 'TIMESTAMP_MILLIS', ...common }
+    case 'boolean':
+      return { type: 'BOOLEAN', ...common }
+    case 'text':
+      return { type: 'UTF8', ...common }
+    case 'list': {
+      const element: Field = { ...common, type: 'UTF8', optional: true }
+      return { type: 'LIST', optional: nullable, fields: { list: { repeated: true, fields: { element } } } }
+    }
+  }
+}
+
+async function encodeRows(
+  columns: readonly ColumnSpec[],
+  fields: Record<string, Field>,
+  frames: readonly Frame[],
+  rows: number,
+): Promise<EncodedChunk> {
+  const schema = new parquetjs.ParquetSchema(fields)
+  const parts: Buffer[] = []
+  const options = { useDataPageV2: false, pageIndex: false }
+  const envelope = new parquetjs.ParquetEnvelopeWriter(
+    schema,
+    (bytes) => parts.push(bytes),
+    () => {},
+    0,
+    options,
+  )
+  const writer = new parquetjs.ParquetWriter(schema, envelope, { rowGroupSize: Number.POSITIVE_INFINITY })
+  /** Values that are not null, by column. */
+  const present = columns.map(() => 0)
+  for (const frame of frames) {
+    const readers = columns.map((column) => valueReader(frame, column))
+    for (let row = 0; row < frame.rows; row++) {
+      const record: Record<string, unknown> = {}
+      columns.forEach((column, i) => {
+        const value = readers[i]!(row)
+        record[column.name] = written(value, column)
+        present[i]! += valuesIn(value)
+      })
+      await writer.appendRow(record)
+    }
+  }
+  await writer.close()
+  const file = new Uint8Array(Buffer.concat(parts))
+  const { row_groups, metadata_length } = parquetMetadata(file.buffer)
+  // Behind the row group: the metadata, its length and the magic.
+  const bytes = file.slice(MAGIC.length, file.length - metadata_length - 4 - MAGIC.length)
+  const meta: RowGroupMeta = row_groups[0]!.columns.map(({ meta_data }, i) => {
+    const entries = Number(meta_data!.num_values)
+    return {
+      entries,
+      nulls: entries - present[i]!,
+      encoding: 'PLAIN',
+      dictionary: null,
+      data: Number(meta_data!.data_page_offset) - MAGIC.length,
+      raw: Number(meta_data!.total_uncompressed_size),
+      stored: Number(meta_data!.total_compressed_size),
+      extremes: null,
+      bloom: null,
+    }
+  })
+  return { bytes, rows, meta }
+}
+
+/** The value in the form that parquetjs-lite takes. */
+function written(value: Value, { type }: ColumnSpec): unknown {
+  if (type === 'timestamp' && typeof value === 'number') return new Date(Math.floor(value / 1000))
+  if (Array.isArray(value)) return { list: value.map((element) => ({ element })) }
+  return value
+}
+
+function valuesIn(value: Value): number {
+  if (value === null) return 0
+  return Array.isArray(value) ? value.filter((item) => item !== null).length : 1
+}

@@ -1,0 +1,35 @@
+import type { ByteBuffer } from '../byte-buffer.ts'
+
+const TWO_32 = 2 ** 32
+
+/** Whole numbers as little-endian INT64; any that a double holds exactly. */
+export function writePlainInt64(
+  out: ByteBuffer,
+  values: Float64Array | readonly number[],
+  from: number,
+  to: number,
+): void {
+  out.reserve((to - from) * 8)
+  const { bytes } = out
+  let at = out.length
+  for (let i = from; i < to; i++) {
+    const value = values[i]!
+    const high = Math.floor(value / TWO_32)
+    at = bytes.writeUInt32LE(value - high * TWO_32, at)
+    at = bytes.writeInt32LE(high, at)
+  }
+  out.length = at
+}
+
+/** Booleans as single bits, the first in the lowest; the values are 0 or 1. */
+export function writePlainBoolean(out: ByteBuffer, values: Uint8Array, from: number, to: number): void {
+  const length = Math.ceil((to - from) / 8)
+  out.reserve(length)
+  const { bytes } = out
+  bytes.fill(0, out.length, out.length + length)
+  for (let i = from; i < to; i++) {
+    const byte = out.length + ((i - from) >>> 3)
+    bytes[byte] = bytes[byte]! | (values[i]! << ((i - from) & 7))
+  }
+  out.length += length
+}

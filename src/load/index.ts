@@ -1,0 +1,15 @@
+export {
+  createEncoder,
+  type EncodedChunk,
+  type EncodePlan,
+  type JsonValue,
+  type PlacedChunk,
+  type ShardEncoder,
+  shardExtension,
+} from './encode/index.ts'
+export { type InspectedShard, type InspectOptions, inspectShard, type ShardReader } from './inspect/index.ts'
+export { folderOf, OPEN_FOLDER, openShardPath, ownsFolder, partOf } from './layout.ts'
+export type { PageRows, ShardCoder } from './open-shard.ts'
+export { appendQuarantine, quarantinePath } from './quarantine.ts'
+export type { RestoredShard, ShardLine } from './shard-lines.ts'
+export { ShardSet, type ShardSetOptions } from './shard-set.ts'

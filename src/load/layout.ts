@@ -1,0 +1,45 @@
+import { type Partition, type PartitionBy, queryName, type Resource, windowName } from '../core/index.ts'
+
+/**
+ * The folder of a partition's shards: `credentials/query=domain.acme.com/window=2024-01-01`, less what
+ * `partition_by` leaves out. Reports are one table and have one folder.
+ */
+export function folderOf(
+  resource: Resource,
+  partition: Partition,
+  partitionBy: readonly PartitionBy[],
+): string {
+  if (resource === 'reports') return resource
+  const parts: string[] = [resource]
+  if (partitionBy.includes('query')) parts.push(`query=${queryName(partition.query)}`)
+  if (partitionBy.includes('window')) parts.push(`window=${windowName(partition.window)}`)
+  return parts.join('/')
+}
+
+/** Whether a folder can only ever hold rows of one partition. */
+export function ownsFolder(resource: Resource, partitionBy: readonly PartitionBy[]): boolean {
+  return resource === 'credentials' && partitionBy.includes('query') && partitionBy.includes('window')
+}
+
+/** `<folder>/part-00000.parquet` */
+export function shardPath(folder: string, part: number, extension: string): string {
+  return `${folder}/part-${String(part).padStart(5, '0')}${extension}`
+}
+
+/** The number in a shard's file name, or null when the name is not a shard's. */
+export function partOf(name: string): number | null {
+  const match = /^part-(\d{5,})\.(?:parquet|csv|csv\.gz)$/.exec(name)
+  return match === null ? null : Number(match[1])
+}
+
+export const OPEN_FOLDER = '_state/open'
+
+/** The bytes of a shard while it is being written. */
+export function openShardPath(shard: number): string {
+  return `${OPEN_FOLDER}/${shard}.part`
+}
+
+/** The rows of an open shard that are not encoded into it yet. */
+export function openLogPath(shard: number): string {
+  return `${OPEN_FOLDER}/${shard}.log`
+}

@@ -1,0 +1,211 @@
+import { createHash, type Hash } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import type { Log, Store } from '../core/index.ts'
+import type { EncodedChunk, PlacedChunk } from './encode/index.ts'
+import { openLogPath, openShardPath, shardPath } from './layout.ts'
+import { appendRecord, readRecords } from './row-log.ts'
+import type { ChunkLine, Place, RestoredShard, ShardLine, Span } from './shard-lines.ts'
+
+/** Turns rows into the bytes of a shard, wherever the work is done. See ShardEncoder. */
+export type ShardCoder = {
+  header(): Promise<Uint8Array>
+  /** Takes the frames' buffers over: they may be gone afterwards. */
+  encode(frames: readonly Uint8Array<ArrayBuffer>[]): Promise<EncodedChunk>
+  footer(chunks: readonly PlacedChunk[]): Promise<Uint8Array>
+}
+
+export type PageRows = {
+  readonly partition: string
+  readonly frame: Uint8Array<ArrayBuffer>
+  readonly rows: number
+  readonly importedAt: Span | null
+}
+
+type Identity = { readonly shard: number; readonly folder: string; readonly part: number }
+type SealLine = Extract<ShardLine<never>, { kind: 'seal' }>
+
+/**
+ * One shard while it is being written: encoded chunks in `_state/open/<n>.part`, and the rows of younger
+ * pages in `_state/open/<n>.log`. Everything is flushed before the method that wrote it resolves; nothing
+ * counts until the caller has put it on record.
+ */
+export class OpenShard {
+  readonly shard: number
+  readonly folder: string
+  readonly part: number
+  rows = 0
+  /** Rows and bytes in the log that are not encoded yet. */
+  pendingRows = 0
+  pendingBytes = 0
+
+  readonly #store: Store
+  readonly #coder: ShardCoder
+  readonly #partitions = new Set<string>()
+  readonly #chunks: PlacedChunk[] = []
+  #span: Span | null = null
+  #generation = 0
+  #frames: Uint8Array<ArrayBuffer>[] = []
+  #log: Log | null = null
+  #file: Log | null = null
+  #hash: Hash = createHash('sha256')
+
+  constructor(store: Store, coder: ShardCoder, { shard, folder, part }: Identity) {
+    this.#store = store
+    this.#coder = coder
+    this.shard = shard
+    this.folder = folder
+    this.part = part
+  }
+
+  /** Makes a page's rows durable in the log. */
+  async log(page: PageRows): Promise<Place> {
+    this.#log ??= await this.#store.openLog(openLogPath(this.shard), 0)
+    await appendRecord(this.#log, this.#generation, page.frame)
+    this.#take(page)
+    this.#frames.push(page.frame)
+    this.pendingRows += page.rows
+    this.pendingBytes += page.frame.byteLength
+    return { shard: this.shard, log: { generation: this.#generation, end: this.#log.size } }
+  }
+
+  /** Encodes the rows of the log as one chunk of the shard. Put the line on record, then call `nextGeneration`. */
+  async encodePending(): Promise<ChunkLine> {
+    const { bytes, rows, meta } = await this.#coder.encode(this.#frames)
+    const file = await this.#openFile()
+    const offset = file.size
+    await file.append([bytes])
+    await file.flush()
+    this.#hash.update(bytes)
+    this.#chunks.push({ offset, rows, meta })
+    return {
+      kind: 'chunk',
+      shard: this.shard,
+      generation: this.#generation,
+      offset,
+      bytes: bytes.byteLength,
+      crc: crc32(bytes),
+      rows,
+      meta,
+    }
+  }
+
+  async nextGeneration(): Promise<void> {
+    this.#generation++
+    this.#frames = []
+    this.pendingRows = 0
+    this.pendingBytes = 0
+    await this.#log?.reset()
+  }
+
+  /**
+   * Makes the shard whole: the rows of the log and of a last page as its last chunk, then its closing bytes.
+   * Put the line on record, then call `publish`.
+   */
+  async seal(extension: string, lastPage: PageRows | null): Promise<SealLine> {
+    if (lastPage !== null) {
+      this.#take(lastPage)
+      this.#frames.push(lastPage.frame)
+    }
+    const file = await this.#openFile()
+    const bytes: Uint8Array[] = []
+    if (this.#frames.length > 0) {
+      const chunk = await this.#coder.encode(this.#frames)
+      this.#chunks.push({ offset: file.size, rows: chunk.rows, meta: chunk.meta })
+      bytes.push(chunk.bytes)
+    }
+    bytes.push(await this.#coder.footer(this.#chunks))
+    await file.append(bytes)
+    await file.flush()
+    for (const part of bytes) this.#hash.update(part)
+    return {
+      kind: 'seal',
+      shard: this.shard,
+      path: shardPath(this.folder, this.part, extension),
+      rows: this.rows,
+      bytes: file.size,
+      sha256: this.#hash.digest('hex'),
+      partitions: [...this.#partitions],
+      imported_at: this.#span,
+    }
+  }
+
+  async publish(path: string): Promise<void> {
+    const logged = this.#log !== null
+    await this.close()
+    await this.#store.publish(openShardPath(this.shard), path)
+    if (logged) await this.#store.remove(openLogPath(this.shard))
+  }
+
+  async close(): Promise<void> {
+    await this.#file?.close()
+    await this.#log?.close()
+    this.#file = null
+    this.#log = null
+  }
+
+  /**
+   * Takes up what an earlier run left, checking every byte that the checkpoint vouches for.
+   * @returns how many of the shard's pages are intact; fewer than all means: roll back, then restore again
+   */
+  async restore(left: RestoredShard): Promise<number> {
+    const encoded = await this.#restoreChunks(left.chunks)
+    if (encoded < left.chunks.length) {
+      const lost = left.chunks[encoded]!.generation
+      const firstLost = left.pages.findIndex(({ generation }) => generation >= lost)
+      return firstLost < 0 ? left.pages.length : firstLost
+    }
+    const last = left.chunks.at(-1)
+    this.#generation = last === undefined ? 0 : last.generation + 1
+    const flushed = left.pages.filter(({ generation }) => generation < this.#generation).length
+    const pending = left.pages.slice(flushed)
+    const ends = pending.map(({ end }) => end)
+    const bytes = (await this.#store.read(openLogPath(this.shard))) ?? new Uint8Array()
+    this.#frames = readRecords(bytes, this.#generation, ends)
+    if (this.#frames.length < pending.length) return flushed + this.#frames.length
+    this.#log = await this.#store.openLog(openLogPath(this.shard), ends.at(-1) ?? 0)
+    for (const page of left.pages) this.#take(page)
+    for (const page of pending) this.pendingRows += page.rows
+    for (const frame of this.#frames) this.pendingBytes += frame.byteLength
+    return left.pages.length
+  }
+
+  /** @returns how many of the chunks are intact */
+  async #restoreChunks(chunks: readonly ChunkLine[]): Promise<number> {
+    if (chunks.length === 0) return 0
+    const path = openShardPath(this.shard)
+    if ((await this.#store.size(path)) === null) return 0
+    const header = await this.#coder.header()
+    if (Buffer.compare(await this.#store.readRange(path, 0, header.byteLength), header) !== 0) return 0
+    this.#hash.update(header)
+    let end = header.byteLength
+    for (const [index, { offset, bytes, crc, rows, meta }] of chunks.entries()) {
+      const encoded = await this.#store.readRange(path, offset, offset + bytes)
+      if (encoded.byteLength < bytes || crc32(encoded) !== crc) return index
+      this.#hash.update(encoded)
+      this.#chunks.push({ offset, rows, meta })
+      end = offset + bytes
+    }
+    this.#file = await this.#store.openLog(path, end)
+    return chunks.length
+  }
+
+  async #openFile(): Promise<Log> {
+    if (this.#file === null) {
+      this.#file = await this.#store.openLog(openShardPath(this.shard), 0)
+      const header = await this.#coder.header()
+      await this.#file.append([header])
+      this.#hash.update(header)
+    }
+    return this.#file
+  }
+
+  #take({ partition, rows, importedAt }: Pick<PageRows, 'partition' | 'rows' | 'importedAt'>): void {
+    this.#partitions.add(partition)
+    this.rows += rows
+    if (importedAt === null) return
+    this.#span =
+      this.#span === null
+        ? importedAt
+        : { min: Math.min(this.#span.min, importedAt.min), max: Math.max(this.#span.max, importedAt.max) }
+  }
+}

@@ -1,0 +1,36 @@
+import { createHash } from 'node:crypto'
+import type { QuarantinedItem, Store } from '../core/index.ts'
+
+/**
+ * Adds a page's refused items to the partition's quarantine file after its first `end` bytes, which are
+ * those that the checkpoint vouches for: what a crash left behind them is cut off.
+ * @returns the new end
+ */
+export async function appendQuarantine(
+  store: Store,
+  partition: string,
+  end: number,
+  items: readonly QuarantinedItem[],
+): Promise<number> {
+  const path = quarantinePath(partition)
+  // Somebody may have looked at what was refused and cleared it away.
+  const log = await store.openLog(path, (await store.size(path)) === null ? 0 : end)
+  try {
+    await log.append([Buffer.from(items.map((item) => `${JSON.stringify(item)}\n`).join(''))])
+    await log.flush()
+    return log.size
+  } finally {
+    await log.close()
+  }
+}
+
+// File systems allow 255 bytes a name; longer keys keep their beginning and a digest of the whole.
+const MAX_NAME = 200
+
+/** `_quarantine/domain.acme.com~2024-01-01..2024-02-01.jsonl` */
+export function quarantinePath(partition: string): string {
+  const name = partition.replaceAll('/', '~')
+  if (name.length <= MAX_NAME) return `_quarantine/${name}.jsonl`
+  const digest = createHash('sha256').update(partition).digest('hex').slice(0, 16)
+  return `_quarantine/${name.slice(0, MAX_NAME - 17)}~${digest}.jsonl`
+}

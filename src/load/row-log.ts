@@ -1,0 +1,39 @@
+import { crc32 } from 'node:zlib'
+import type { Log } from '../core/index.ts'
+
+/**
+ * The log of an open shard: the masked rows of the pages that have been committed but not yet encoded into
+ * the shard. Pages are durable one by one, and the shard still gets row groups of a useful size.
+ *
+ * A record is a header of four u32 (length of the frame, CRC-32 of the frame, generation, 0) and a frame.
+ * A generation is the rows that go into one chunk of the shard; a new one starts at the file's beginning.
+ */
+export async function appendRecord(log: Log, generation: number, frame: Uint8Array): Promise<void> {
+  const header = new Uint32Array([frame.byteLength, crc32(frame), generation, 0])
+  await log.append([new Uint8Array(header.buffer), frame])
+  await log.flush()
+}
+
+const HEADER_BYTES = 16
+
+/**
+ * The frames whose records end at the given offsets; stops before the first that is not whole.
+ * @param ends ends of the records that the checkpoint vouches for, in order
+ */
+export function readRecords(
+  bytes: Uint8Array<ArrayBuffer>,
+  generation: number,
+  ends: readonly number[],
+): Uint8Array<ArrayBuffer>[] {
+  const frames: Uint8Array<ArrayBuffer>[] = []
+  let start = 0
+  for (const end of ends) {
+    if (end > bytes.byteLength || end - start < HEADER_BYTES) break
+    const [length, crc, found] = new Uint32Array(bytes.slice(start, start + HEADER_BYTES).buffer)
+    const frame = bytes.slice(start + HEADER_BYTES, end)
+    if (length !== frame.byteLength || found !== generation || crc !== crc32(frame)) break
+    frames.push(frame)
+    start = end
+  }
+  return frames
+}

@@ -1,0 +1,193 @@
+import type { Store } from '../core/index.ts'
+import { OPEN_FOLDER, openLogPath, openShardPath, partOf } from './layout.ts'
+import { OpenShard, type PageRows, type ShardCoder } from './open-shard.ts'
+import type { Place, RestoredShard, ShardLine } from './shard-lines.ts'
+
+export type ShardSetOptions<Page> = {
+  readonly store: Store
+  readonly coder: ShardCoder
+  readonly extension: string
+  /** Rows after which a shard is closed, at the next page boundary. */
+  readonly shardRows: number
+  /** Puts lines on record, all in one step; what they say counts once it resolves. */
+  readonly record: (lines: readonly ShardLine<Page>[]) => Promise<void>
+  /** The number that the next shard gets. */
+  readonly nextShard: number
+  /** Shards begun so far in a folder. */
+  readonly partsOf: (folder: string) => number
+  readonly warn: (message: string) => void
+}
+
+// DuckDB, Spark and Trino work well with row groups of about a hundred thousand rows; the limit in bytes
+// keeps memory bounded when values are long.
+const CHUNK_ROWS = 100_000
+const CHUNK_BYTES = 16 << 20
+
+/**
+ * The shards that are open at one time, one a folder. Pages of many cursor chains may go into one folder;
+ * they take turns. A page is committed with the data first and the record second.
+ */
+export class ShardSet<Page extends object> {
+  readonly #options: ShardSetOptions<Page>
+  readonly #open = new Map<string, OpenShard>()
+  /** Open shards of earlier runs that nobody has asked for yet, by folder. */
+  readonly #left = new Map<string, RestoredShard>()
+  readonly #turns = new Map<string, Promise<void>>()
+  #nextShard: number
+
+  constructor(options: ShardSetOptions<Page>) {
+    this.#options = options
+    this.#nextShard = options.nextShard
+  }
+
+  /**
+   * Looks through the open shards of earlier runs; each is taken up when its folder is written to.
+   * @returns shards that lost pages: number of intact pages by shard. When there are any, the checkpoint is to
+   *   be rolled back to them first, and this set is of no use any more
+   */
+  async restore(left: Iterable<RestoredShard>): Promise<ReadonlyMap<number, number>> {
+    const lost = new Map<number, number>()
+    const kept = new Set<string>()
+    for (const restored of left) {
+      kept.add(openShardPath(restored.shard)).add(openLogPath(restored.shard))
+      const shard = this.#newShard(restored)
+      try {
+        const intact = await shard.restore(restored)
+        if (intact < restored.pages.length) lost.set(restored.shard, intact)
+      } finally {
+        await shard.close()
+      }
+      this.#left.set(restored.folder, restored)
+    }
+    if (lost.size === 0) await this.#removeLeftovers(kept)
+    return lost
+  }
+
+  /** Folders that have an open shard. */
+  get openFolders(): readonly string[] {
+    return [...this.#open.keys(), ...this.#left.keys()]
+  }
+
+  /**
+   * Commits a page: its rows, and with them its line. `close` says that the folder gets no more pages for
+   * now, so the shard can be made whole in the same step.
+   */
+  commit(folder: string, rows: PageRows | null, page: Page, close: boolean): Promise<void> {
+    return this.#inTurn(folder, async () => {
+      const open = await this.#openIn(folder)
+      if (rows === null && (open === undefined || open.rows === 0 || !close)) {
+        await this.#options.record([{ kind: 'page', ...page }])
+        return
+      }
+      const shard = open ?? (await this.#begin(folder))
+      this.#open.set(folder, shard)
+      if (close || shard.rows + (rows?.rows ?? 0) >= this.#options.shardRows) {
+        await this.#seal(shard, rows, page)
+        return
+      }
+      const place: Place = await shard.log(rows!)
+      const line: ShardLine<Page> = { kind: 'page', ...page, ...place }
+      await this.#options.record(open === undefined ? [opening(shard), line] : [line])
+      if (shard.pendingRows >= CHUNK_ROWS || shard.pendingBytes >= CHUNK_BYTES) {
+        await this.#options.record([await shard.encodePending()])
+        await shard.nextGeneration()
+      }
+    })
+  }
+
+  /** Makes the folder's open shard whole, if there is one. */
+  seal(folder: string): Promise<void> {
+    return this.#inTurn(folder, async () => {
+      const shard = await this.#openIn(folder)
+      if (shard !== undefined && shard.rows > 0) await this.#seal(shard, null, null)
+    })
+  }
+
+  /** Lets go of a folder's open shard as it is; a later run takes it up. */
+  release(folder: string): Promise<void> {
+    return this.#inTurn(folder, async () => {
+      await this.#open.get(folder)?.close()
+      this.#open.delete(folder)
+    })
+  }
+
+  /** Lets go of all open shards. */
+  async close(): Promise<void> {
+    await Promise.allSettled(this.#turns.values())
+    for (const shard of this.#open.values()) await shard.close()
+    this.#open.clear()
+  }
+
+  /** The folder's open shard, taken up from an earlier run where it left one. */
+  async #openIn(folder: string): Promise<OpenShard | undefined> {
+    const restored = this.#left.get(folder)
+    if (restored === undefined) return this.#open.get(folder)
+    const shard = this.#newShard(restored)
+    this.#open.set(folder, shard)
+    await this.#moveAside(folder, restored.part)
+    await shard.restore(restored)
+    this.#left.delete(folder)
+    return shard
+  }
+
+  async #seal(shard: OpenShard, rows: PageRows | null, page: Page | null): Promise<void> {
+    const line = await shard.seal(this.#options.extension, rows)
+    await this.#options.record([page === null ? line : { ...line, page }])
+    this.#open.delete(shard.folder)
+    await shard.publish(line.path)
+  }
+
+  async #begin(folder: string): Promise<OpenShard> {
+    const part = this.#options.partsOf(folder)
+    await this.#moveAside(folder, part)
+    return this.#newShard({ shard: this.#nextShard++, folder, part })
+  }
+
+  #newShard(identity: { shard: number; folder: string; part: number }): OpenShard {
+    return new OpenShard(this.#options.store, this.#options.coder, identity)
+  }
+
+  /**
+   * Shards that the checkpoint does not know (it was restored from a backup, say) would be read as data
+   * beside the same rows exported again. They are kept, but out of the data set.
+   */
+  async #moveAside(folder: string, known: number): Promise<void> {
+    const { store, warn } = this.#options
+    for (const name of await store.list(folder)) {
+      const part = partOf(name)
+      if (part === null || part < known) continue
+      const aside = await this.#unusedName(`_state/orphans/${folder}/${name}`)
+      await store.publish(`${folder}/${name}`, aside)
+      warn(`${folder}/${name} is not in the checkpoint; moved to ${aside}`)
+    }
+  }
+
+  async #unusedName(path: string): Promise<string> {
+    for (let copy = 0; ; copy++) {
+      const name = copy === 0 ? path : `${path}.${copy}`
+      if ((await this.#options.store.size(name)) === null) return name
+    }
+  }
+
+  async #removeLeftovers(kept: ReadonlySet<string>): Promise<void> {
+    for (const name of await this.#options.store.list(OPEN_FOLDER)) {
+      const path = `${OPEN_FOLDER}/${name}`
+      if (!kept.has(path)) await this.#options.store.remove(path)
+    }
+  }
+
+  /** Runs the pieces of work of one folder one after the other. */
+  #inTurn(folder: string, work: () => Promise<void>): Promise<void> {
+    const turn = (this.#turns.get(folder) ?? Promise.resolve()).then(work)
+    this.#turns.set(folder, turn)
+    const done = (): void => {
+      if (this.#turns.get(folder) === turn) this.#turns.delete(folder)
+    }
+    turn.then(done, () => {})
+    return turn
+  }
+}
+
+function opening({ shard, folder, part }: OpenShard): ShardLine<never> {
+  return { kind: 'open', shard, folder, part }
+}

@@ -1,0 +1,59 @@
+import type { DecodedPage, DecodePlan, PageContext } from '../core/index.ts'
+import { parseAnswer } from './answer.ts'
+import { CredentialColumns } from './credential-columns.ts'
+import { CredentialPage } from './credential-page.ts'
+import { FastPath } from './fast-path.ts'
+import { pagePlace } from './item-errors.ts'
+import { masksOf } from './mask.ts'
+import { credentialQuarantine } from './quarantine.ts'
+
+/** Pages that go the plain path at once after a good page that the fast path gave up. */
+const PAGES_TO_SIT_OUT = 15
+
+/**
+ * Decodes pages of credentials: on the fast path where it understands the page, on the plain path
+ * otherwise. The result is the same either way. When the service's pages turn out to be of a kind that the
+ * fast path gives up, trying each of them would only cost time, so most are not tried.
+ */
+export function credentialDecoder(plan: DecodePlan): (body: Buffer, context: PageContext) => DecodedPage {
+  const { fast, plain } = credentialPaths(plan)
+  let toSitOut = 0
+
+  return (body, context) => {
+    if (toSitOut > 0) {
+      toSitOut--
+      return plain(body, context)
+    }
+    const page = fast(body, context)
+    if (page !== null) return page
+    const plainPage = plain(body, context)
+    toSitOut = PAGES_TO_SIT_OUT
+    return plainPage
+  }
+}
+
+export type CredentialPaths = {
+  /** Null when it does not understand the page. */
+  readonly fast: (body: Buffer, context: PageContext) => DecodedPage | null
+  /** JSON.parse and the schema for every item: what a page means is what this makes of it. */
+  readonly plain: (body: Buffer, context: PageContext) => DecodedPage
+}
+
+/** Both paths, over the same memory. */
+export function credentialPaths(plan: DecodePlan): CredentialPaths {
+  const masks = masksOf(plan)
+  const columns = new CredentialColumns(plan, masks)
+  const quarantine = credentialQuarantine(masks)
+  const fastPath = new FastPath()
+  const newPage = (context: PageContext) => new CredentialPage(plan, columns, quarantine, context)
+
+  return {
+    fast: (body, context) => fastPath.decode(body, newPage(context)),
+    plain: (body, context) => {
+      const { items, next } = parseAnswer(body, context.partition.query, pagePlace(context))
+      const page = newPage(context)
+      for (const [index, item] of items.entries()) page.add(item, index)
+      return page.finish(items.length, next)
+    },
+  }
+}

@@ -1,0 +1,73 @@
+import {
+  type DecodedPage,
+  type DecodePlan,
+  encodeFrame,
+  type PageContext,
+  type QuarantinedItem,
+} from '../core/index.ts'
+import { CREDENTIAL_FIELDS, credentialSchema, SOURCE_FIELDS } from './credential.ts'
+import type { CredentialColumns } from './credential-columns.ts'
+import { ignoredFilter, invalidItem } from './item-errors.ts'
+import { PageRange } from './page-range.ts'
+import { issuePath, type Quarantine } from './quarantine.ts'
+import { fieldName, UnknownFields, unknownNames } from './unknown-fields.ts'
+
+/** One page of credentials under construction: what both decode paths share. */
+export class CredentialPage {
+  readonly range: PageRange
+  readonly unknown = new UnknownFields()
+  private readonly quarantined: QuarantinedItem[] = []
+
+  /** @param columns emptied first; they may serve one page at a time */
+  constructor(
+    private readonly plan: DecodePlan,
+    readonly columns: CredentialColumns,
+    private readonly quarantine: Quarantine,
+    private readonly context: PageContext,
+  ) {
+    columns.reset()
+    this.range = new PageRange(plan.order, context)
+  }
+
+  /**
+   * Takes one parsed item: a row, a quarantine entry, or nothing where it belongs elsewhere.
+   * @throws ExportError 'data' when it was not asked for, or is invalid under `on_invalid: fail`
+   */
+  add(item: unknown, index: number): void {
+    const result = credentialSchema.safeParse(item)
+    if (!result.success) {
+      const { issues } = result.error
+      if (this.plan.onInvalid === 'fail') throw invalidItem(index, issues.map(issuePath), this.context)
+      this.quarantined.push(this.quarantine(item, issues, index, this.context))
+      return
+    }
+    const credential = result.data
+    const verdict = this.range.admit(credential.id, credential.imported_at)
+    if (verdict === 'outside') throw ignoredFilter(index, this.context)
+    if (verdict === 'drop') return
+    this.columns.add(credential)
+    this.countUnknown(item as object)
+  }
+
+  finish(items: number, next: string | null): DecodedPage {
+    const { rows } = this.columns
+    const { partition, queryValue } = this.context
+    return {
+      next,
+      frame: rows === 0 ? null : encodeFrame(this.columns.frame(partition.query.type, queryValue)),
+      rows,
+      items,
+      importedAt: this.range.importedAt,
+      span: this.range.span,
+      quarantined: this.quarantined,
+      unknownFields: this.unknown.record(),
+    }
+  }
+
+  private countUnknown(item: { source?: object | null }): void {
+    for (const name of unknownNames(item, CREDENTIAL_FIELDS)) this.unknown.count(fieldName('', name))
+    if (!item.source) return
+    for (const name of unknownNames(item.source, SOURCE_FIELDS))
+      this.unknown.count(fieldName('source.', name))
+  }
+}

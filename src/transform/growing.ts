@@ -1,0 +1,72 @@
+/*
+ * Lists that grow while a page is read. A decoder keeps them from page to page, so that their memory is
+ * taken once; what one large page made grow beyond the limit is given back. Views are good until the next
+ * change.
+ */
+export const FIRST_ELEMENTS = 1024
+export const MAX_KEPT_ELEMENTS = 1 << 20
+
+/** Plain unsigned integers: indices and offsets. */
+export class IndexList {
+  private values = new Uint32Array(FIRST_ELEMENTS)
+  length = 0
+
+  add(value: number): void {
+    if (this.length === this.values.length) {
+      this.values = copied(this.values, new Uint32Array(2 * this.length))
+    }
+    this.values[this.length++] = value
+  }
+
+  at(position: number): number {
+    return this.values[position]!
+  }
+
+  view(): Uint32Array {
+    return this.values.subarray(0, this.length)
+  }
+
+  reset(): void {
+    this.length = 0
+    if (this.values.length > MAX_KEPT_ELEMENTS) this.values = new Uint32Array(FIRST_ELEMENTS)
+  }
+}
+
+/** Which values are there; costs nothing to hand on where none is null. */
+export class Validity {
+  private flags = new Uint8Array(FIRST_ELEMENTS)
+  private nulls = 0
+  length = 0
+
+  add(isThere: boolean): void {
+    if (this.length === this.flags.length) {
+      this.flags = copied(this.flags, new Uint8Array(2 * this.length))
+    }
+    this.flags[this.length++] = isThere ? 1 : 0
+    if (!isThere) this.nulls++
+  }
+
+  removeLast(): void {
+    if (!this.isThere(--this.length)) this.nulls--
+  }
+
+  isThere(position: number): boolean {
+    return this.flags[position] === 1
+  }
+
+  view(): Uint8Array | null {
+    return this.nulls === 0 ? null : this.flags.subarray(0, this.length)
+  }
+
+  reset(): void {
+    this.length = 0
+    this.nulls = 0
+    if (this.flags.length > MAX_KEPT_ELEMENTS) this.flags = new Uint8Array(FIRST_ELEMENTS)
+  }
+}
+
+/** The contents of an array in a larger one. */
+export function copied<T extends Uint8Array | Uint32Array | Float64Array>(from: T, to: T): T {
+  to.set(from)
+  return to
+}

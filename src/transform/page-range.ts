@@ -1,0 +1,78 @@
+import type { DecodePlan, Micros, PageContext, PageSpan } from '../core/index.ts'
+
+/**
+ * - `keep`: the row belongs to this window
+ * - `drop`: it belongs to the next window, or was exported before
+ * - `outside`: nobody asked for it, so the service ignored the filter
+ */
+export type Verdict = 'keep' | 'drop' | 'outside'
+
+/** Positions with more ids than this are not worth remembering. */
+const MAX_LAST_IDS = 1000
+
+/** Follows `imported_at` through the items of one page: what belongs, what the page spans. */
+export class PageRange {
+  private readonly direction: 1 | -1
+  private readonly from: Micros
+  private readonly until: Micros
+  private readonly since: Micros | null
+  private readonly sinceIds: ReadonlySet<number>
+  private min = Number.POSITIVE_INFINITY
+  private max = Number.NEGATIVE_INFINITY
+  private first: Micros | null = null
+  private last: Micros = 0
+  /** Ids at `last`: an array that never grows, because almost every item begins a new list. */
+  private readonly lastIds = new Float64Array(MAX_LAST_IDS)
+  private lastCount = 0
+  private isSorted = true
+
+  constructor(order: DecodePlan['order'], context: PageContext) {
+    this.direction = order === 'asc' ? 1 : -1
+    this.from = context.partition.window?.from ?? Number.NEGATIVE_INFINITY
+    this.until = context.partition.window?.until ?? Number.POSITIVE_INFINITY
+    this.since = context.since?.at ?? null
+    this.sinceIds = new Set(context.since?.ids)
+  }
+
+  /** To be asked once for every valid item, in the order of the answer. */
+  admit(id: number, at: Micros): Verdict {
+    this.follow(id, at)
+    // The service's filter is inclusive at both ends; a window is not.
+    if (at === this.until) return 'drop'
+    if (at < this.from || at > this.until) return 'outside'
+    if (this.since !== null) {
+      if (at === this.since && this.sinceIds.has(id)) return 'drop'
+      if ((at - this.since) * this.direction < 0) return 'outside'
+    }
+    if (at < this.min) this.min = at
+    if (at > this.max) this.max = at
+    return 'keep'
+  }
+
+  /** Of the rows kept; null when there are none. */
+  get importedAt(): { readonly min: Micros; readonly max: Micros } | null {
+    return this.min > this.max ? null : { min: this.min, max: this.max }
+  }
+
+  /** Of all items; null when there are none, or they are not in order. */
+  get span(): PageSpan | null {
+    if (this.first === null || !this.isSorted) return null
+    const lastIds = this.lastCount > MAX_LAST_IDS ? null : [...this.lastIds.subarray(0, this.lastCount)]
+    return { first: this.first, last: this.last, lastIds }
+  }
+
+  private follow(id: number, at: Micros): void {
+    if (this.first === null) {
+      this.first = at
+    } else if (at === this.last) {
+      // Beyond the end of a typed array nothing is written.
+      this.lastIds[this.lastCount++] = id
+      return
+    } else if ((at - this.last) * this.direction < 0) {
+      this.isSorted = false
+    }
+    this.last = at
+    this.lastIds[0] = id
+    this.lastCount = 1
+  }
+}

@@ -1,0 +1,82 @@
+import {
+  type Column,
+  type ColumnSpec,
+  type DecodedPage,
+  type DecodePlan,
+  encodeFrame,
+  type PageContext,
+  type QuarantinedItem,
+} from '../core/index.ts'
+import { parseAnswer } from './answer.ts'
+import { invalidItem, pagePlace } from './item-errors.ts'
+import { issuePath, reportQuarantine } from './quarantine.ts'
+import { REPORT_FIELDS, type Report, reportSchema } from './report.ts'
+import { TextList } from './text-list.ts'
+import { fieldName, UnknownFields, unknownNames } from './unknown-fields.ts'
+import { BooleanList, ListList, NumberList } from './vector-lists.ts'
+
+/** Decodes pages of reports. Reports are few, so this takes the plainest way. */
+export function reportDecoder(plan: DecodePlan): (body: Buffer, context: PageContext) => DecodedPage {
+  const quarantine = reportQuarantine()
+
+  return (body, context) => {
+    const { items, next } = parseAnswer(body, context.partition.query, pagePlace(context))
+    const reports: Report[] = []
+    const quarantined: QuarantinedItem[] = []
+    const unknown = new UnknownFields()
+    for (const [index, item] of items.entries()) {
+      const result = reportSchema.safeParse(item)
+      if (result.success) {
+        reports.push(result.data)
+        for (const name of unknownNames(item as object, REPORT_FIELDS)) unknown.count(fieldName('', name))
+      } else if (plan.onInvalid === 'fail') {
+        throw invalidItem(index, result.error.issues.map(issuePath), context)
+      } else {
+        quarantined.push(quarantine(item, result.error.issues, index, context))
+      }
+    }
+    const columns = plan.columns.map((spec) => reportColumn(spec, reports))
+    return {
+      next,
+      frame: reports.length === 0 ? null : encodeFrame({ rows: reports.length, groups: [], columns }),
+      rows: reports.length,
+      items: items.length,
+      importedAt: null,
+      span: null,
+      quarantined,
+      unknownFields: unknown.record(),
+    }
+  }
+}
+
+function reportColumn({ name, type }: ColumnSpec, reports: readonly Report[]): Column {
+  const field = name as keyof Report
+  const values = reports.map((report) => report[field] ?? null)
+  switch (type) {
+    case 'text': {
+      const list = new TextList()
+      for (const value of values) {
+        if (typeof value === 'string') list.addText(value)
+        else list.addNull()
+      }
+      return { name, group: null, values: list.vector() }
+    }
+    case 'list': {
+      const list = new ListList()
+      for (const value of values) list.add(Array.isArray(value) ? value : null)
+      return { name, group: null, values: list.vector() }
+    }
+    case 'boolean': {
+      const list = new BooleanList()
+      for (const value of values) list.add(typeof value === 'boolean' ? value : null)
+      return { name, group: null, values: list.vector() }
+    }
+    case 'int64':
+    case 'timestamp': {
+      const list = new NumberList()
+      // JSON knows a negative zero; a column of integers does not.
+      for (const value of values) list.add(typeof value === 'number' ? value + 0 : null)
+      return { name, group: null, values: list.vector() }
+    }
+  }
+}

@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest'
+import { exitCodeOf } from '../../src/cli/exit-code.ts'
+import { reportError } from '../../src/cli/report-error.ts'
+import { Screen } from '../../src/cli/screen.ts'
+import { styleFor } from '../../src/cli/style.ts'
+import { Collector } from './spillway.ts'
+
+function told(error: unknown, level: 'info' | 'debug'): string {
+  const stderr = new Collector()
+  const screen = new Screen(stderr as unknown as NodeJS.WriteStream, {})
+  reportError(error, { screen, style: styleFor(false), logging: { format: 'pretty', level }, log: () => {} })
+  return stderr.text
+}
+
+function defect(): unknown {
+  try {
+    return JSON.parse('{"hash": made-up-secret')
+  } catch (error) {
+    return error
+  }
+}
+
+it('an error that nobody foresaw is exit 1 and shows its kind alone', () => {
+  expect(exitCodeOf(defect(), null)).toBe(1)
+  expect(told(defect(), 'info')).toBe(
+    'spillway: An error that was not foreseen: SyntaxError. Add --log-level debug to see where it comes from.\n',
+  )
+})
+
+it('--log-level debug shows where it comes from, still without the data', () => {
+  expect((defect() as Error).message).toContain('made-up')
+  expect(told(defect(), 'debug')).toMatch(/SyntaxError\. \n\s+at /)
+  expect(told(defect(), 'debug')).not.toContain('made-up')
+})
+
+it('an error of the system says which', () => {
+  const error = Object.assign(new Error('ENOSPC: no space left on device, write'), { syscall: 'write' })
+  expect(told(error, 'info')).toContain('no space left on device')
+})

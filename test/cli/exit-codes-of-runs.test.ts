@@ -1,0 +1,108 @@
+import { expect, it } from 'vitest'
+import { accessTo, sandboxWith, spillway, start, workFolder, writePipeline } from './spillway.ts'
+
+it('a token that the service refuses is exit 3, and is not shown', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const file = await writePipeline(folder)
+  const env = { ...accessTo(sandbox), SPILLWAY_TOKEN: 'wrong-token-wrong-token' }
+  const { code, stdout, stderr } = await spillway(['run', file, '--json'], folder, env)
+  expect(code).toBe(3)
+  expect(JSON.parse(stdout)).toMatchObject({ status: 'failed', error: expect.any(String) })
+  expect(stderr).toContain('401')
+  expect(stdout + stderr).not.toContain('wrong-token')
+})
+
+it('the request budget is exit 4, and the next run goes on', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const file = await writePipeline(folder)
+  const first = await spillway(['run', file, '--json', '--max-requests', '1'], folder, accessTo(sandbox))
+  expect(first.code).toBe(4)
+  expect(JSON.parse(first.stdout)).toMatchObject({ status: 'budget', requests: 1, partitions: { done: 1 } })
+  const second = await spillway(['run', file, '--json'], folder, accessTo(sandbox))
+  expect(second.code).toBe(0)
+  expect(JSON.parse(second.stdout)).toMatchObject({ status: 'complete', requests: 2 })
+})
+
+it('a pipeline that another run holds is exit 5, with nothing on stdout', async () => {
+  // Asked for, and never answered: the first run holds the lock all the while.
+  const sandbox = await sandboxWith({ faults: [{ kind: 'hang' }] })
+  const folder = workFolder()
+  const file = await writePipeline(folder)
+  const first = start(['run', file, '--log-level', 'debug'], folder, accessTo(sandbox))
+  await first.until(() => sandbox.requests.length > 0)
+  const second = await spillway(['run', file, '--json'], folder, accessTo(sandbox))
+  expect({ code: second.code, stdout: second.stdout }).toEqual({ code: 5, stdout: '' })
+  expect(second.stderr).toContain(`process ${first.child.pid}`)
+})
+
+it('a partition that fails is exit 1; the others are exported, and all is said on stderr and stdout', async () => {
+  const refuse = { kind: 'status', status: 400, code: 'NO_WAY', requests: [2] } as const
+  const sandbox = await sandboxWith({ faults: [refuse] })
+  const folder = workFolder()
+  const file = await writePipeline(folder, { extract: '  concurrency: 1' })
+  const { code, stdout, stderr } = await spillway(['run', file], folder, accessTo(sandbox))
+  expect(code).toBe(1)
+  expect(stdout).toMatch(/^trial: 1 partition failed/)
+  expect(stdout).toContain('2 of 3 done, 1 failed')
+  expect(stdout).toContain('domain.scatterholt.com/2024-02-01..2024-03-01')
+  expect(stdout).toContain('NO_WAY')
+  expect(stderr).toContain('NO_WAY')
+})
+
+it('of several pipelines, one that fails does not keep the next from running', async () => {
+  const sandbox = await sandboxWith({ faults: [{ kind: 'status', status: 400, requests: [1] }] })
+  const folder = workFolder()
+  const files = [
+    await writePipeline(folder, { name: 'one', extract: '  concurrency: 1' }),
+    await writePipeline(folder, { name: 'two' }),
+  ]
+  const { code, stdout } = await spillway(['run', ...files, '--json'], folder, accessTo(sandbox))
+  expect(code).toBe(1)
+  expect(
+    stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line).status),
+  ).toEqual(['failed', 'complete'])
+})
+
+it('of several pipelines, none runs when a file is wrong', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const file = await writePipeline(folder, { name: 'one' })
+  const { code, stderr } = await spillway(['run', file, 'missing.yaml'], folder, accessTo(sandbox))
+  expect(code).toBe(2)
+  expect(stderr).toContain('missing.yaml')
+  expect(sandbox.requests).toHaveLength(0)
+})
+
+it('--fresh without a terminal needs --yes', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const file = await writePipeline(folder)
+  expect((await spillway(['run', file], folder, accessTo(sandbox))).code).toBe(0)
+  const refused = await spillway(['run', file, '--fresh', '--json'], folder, accessTo(sandbox))
+  expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' })
+  expect(refused.stderr).toContain('--yes')
+  const allowed = await spillway(['run', file, '--fresh', '--yes', '--json'], folder, accessTo(sandbox))
+  expect(JSON.parse(allowed.stdout)).toMatchObject({ status: 'complete', requests: 3 })
+})
+
+it('the log is JSON where that is asked for, errors among it', async () => {
+  const sandbox = await sandboxWith({ faults: [{ kind: 'status', status: 400, requests: [1] }] })
+  const folder = workFolder()
+  const file = await writePipeline(folder)
+  const log = async (...args: string[]) => {
+    const { stderr } = await spillway(['run', ...args, '--log-format', 'json'], folder, accessTo(sandbox))
+    return stderr
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+  }
+  expect(await log(file)).toContainEqual(
+    expect.objectContaining({ level: 'error', partition: expect.stringContaining('scatterholt') }),
+  )
+  expect(await log('missing.yaml')).toMatchObject([{ level: 'error', kind: 'config' }])
+})

@@ -1,0 +1,40 @@
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { readPipeline } from '../../src/config/index.ts'
+import { spillway, workFolder } from './spillway.ts'
+
+it('init writes a pipeline file that is valid once the service is named', async () => {
+  const folder = workFolder()
+  const { code, stdout, stderr } = await spillway(['init'], folder)
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout).toContain('spillway check spillway.yaml')
+  const env = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
+  await expect(readPipeline('spillway.yaml', { env, cwd: folder })).resolves.toMatchObject({
+    file: 'spillway.yaml',
+  })
+})
+
+it('init never overwrites', async () => {
+  const folder = workFolder()
+  writeFileSync(join(folder, 'mine.yaml'), 'precious')
+  const { code, stdout, stderr } = await spillway(['init', 'mine.yaml'], folder)
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  expect(stderr).toContain('There is such a file already (mine.yaml)')
+  expect(readFileSync(join(folder, 'mine.yaml'), 'utf8')).toBe('precious')
+})
+
+it('init into a folder that is not there is exit 2', async () => {
+  const { code, stderr } = await spillway(['init', 'no/such/folder.yaml'], workFolder())
+  expect(code).toBe(2)
+  expect(stderr).toContain('ENOENT')
+})
+
+it('schema prints a JSON Schema and nothing else', async () => {
+  const { code, stdout, stderr } = await spillway(['schema'], workFolder())
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(JSON.parse(stdout)).toMatchObject({
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    properties: { service: {}, extract: {}, transform: {}, load: {} },
+  })
+})

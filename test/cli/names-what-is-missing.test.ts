@@ -1,0 +1,97 @@
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { checkRequirements, readPipeline, serviceFromEnvironment } from '../../src/config/index.ts'
+import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
+
+const BASE = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
+
+describe('what a run needs besides its file', () => {
+  it('is told all at once, each with file and line', async () => {
+    const folder = workFolder()
+    const file = await writePipeline(folder, {
+      service: '  token_env: MY_TOKEN',
+      extract: '  queries:\n    - { type: secret, secret_env: LEAKED }',
+      rest: 'transform: { secret: hmac, mask_key_env: MY_KEY }',
+    })
+    const { code, stdout, stderr } = await spillway(['run', file], folder, BASE)
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr.split('\n').slice(1)).toEqual([
+      expect.stringContaining(
+        'trial.yaml:4:3: service.token_env: the environment variable MY_TOKEN is not set',
+      ),
+      expect.stringContaining(
+        'trial.yaml:9:23: extract.queries[0].secret_env: the environment variable LEAKED is not set',
+      ),
+      expect.stringContaining(
+        'trial.yaml:10:28: transform.mask_key_env: The masking policy hmac needs a key',
+      ),
+      '',
+    ])
+  })
+
+  it('a token that the file does not mention is asked for at service:', async () => {
+    const folder = workFolder()
+    const file = await writePipeline(folder)
+    const { code, stderr } = await spillway(['run', file, '--json'], folder, BASE)
+    expect(code).toBe(2)
+    expect(stderr).toContain('trial.yaml:2:1: service: the environment variable SPILLWAY_TOKEN is not set')
+  })
+
+  it('secrets may come from files', async () => {
+    const folder = workFolder()
+    const file = await writePipeline(folder, { rest: 'transform: { secret: hmac }' })
+    writeFileSync(join(folder, 'token'), 'made-up\n')
+    writeFileSync(join(folder, 'key'), `${'k'.repeat(32)}\n`)
+    const env = {
+      ...BASE,
+      SPILLWAY_TOKEN_FILE: join(folder, 'token'),
+      SPILLWAY_MASK_KEY_FILE: join(folder, 'key'),
+    }
+    const pipeline = await readPipeline(file, { env, cwd: folder })
+    await expect(checkRequirements(pipeline, { env, cwd: folder, allowPlaintext: false })).resolves.toEqual([
+      'SPILLWAY_TOKEN',
+      'SPILLWAY_MASK_KEY',
+    ])
+  })
+
+  it('plaintext needs consent at each run', async () => {
+    const sandbox = await sandboxWith()
+    const folder = workFolder()
+    const file = await writePipeline(folder, { rest: 'transform:\n  secret: plaintext' })
+    const refused = await spillway(['run', file], folder, accessTo(sandbox))
+    expect(refused.code).toBe(2)
+    expect(refused.stderr).toContain('trial.yaml:9:3: transform.secret: plaintext needs consent')
+    expect(sandbox.requests).toHaveLength(0)
+    const allowed = await spillway(['run', file, '--allow-plaintext'], folder, accessTo(sandbox))
+    expect(allowed.code).toBe(0)
+  })
+
+  it('an unset variable in the file is exit 2 with its line', async () => {
+    const folder = workFolder()
+    const file = await writePipeline(folder)
+    const { code, stderr } = await spillway(['plan', file], folder)
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/trial\.yaml:3:\d+: .*SPILLWAY_BASE_URL is not set/)
+  })
+})
+
+describe('the service of the environment', () => {
+  it.each([
+    [{}, 'SPILLWAY_BASE_URL is not set'],
+    [BASE, 'SPILLWAY_TOKEN is not set'],
+    [{ SPILLWAY_BASE_URL: 'somewhere', SPILLWAY_TOKEN: 'x' }, 'SPILLWAY_BASE_URL is no base URL'],
+    [{ SPILLWAY_BASE_URL: 'http://api.example.com/x', SPILLWAY_TOKEN: 'x' }, 'unencrypted'],
+  ])('%o: %s', (env, message) => {
+    expect(() => serviceFromEnvironment(env)).toThrow(message)
+  })
+
+  it('has the defaults of a pipeline file', () => {
+    expect(serviceFromEnvironment({ ...BASE, SPILLWAY_TOKEN: 'x' })).toMatchObject({
+      baseUrl: BASE.SPILLWAY_BASE_URL,
+      auth: { kind: 'token', tokenEnv: 'SPILLWAY_TOKEN' },
+      basicRequestsPerSecond: 4,
+      retries: 8,
+    })
+  })
+})

@@ -1,0 +1,145 @@
+import { appendFileSync, existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { accessTo, sandboxWith, spillway, start, workFolder, writePipeline } from './spillway.ts'
+
+// biome-ignore lint/suspicious/noControlCharactersInRegex: terminal escapes are what is looked for
+const ESCAPE = /\x1b/
+
+it('--json prints the summary, and a second run sends nothing', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const file = await writePipeline(folder)
+  const first = await start(['run', file, '--json'], folder, accessTo(sandbox)).result
+  expect(first).toMatchObject({ code: 0, stderr: '' })
+  const rows = JSON.parse(first.stdout).rows as number
+  expect(rows).toBeGreaterThan(0)
+  expect(JSON.parse(first.stdout)).toEqual({
+    pipeline: 'trial',
+    status: 'complete',
+    partitions: { total: 3, done: 3, failed: 0, pending: 0 },
+    rows,
+    shards: 3,
+    bytes: expect.any(Number),
+    requests: 3,
+    retries: 0,
+    quarantined: 0,
+    searches_remaining: expect.any(Number),
+    duration_ms: expect.any(Number),
+    manifest: join(folder, 'output/trial/_manifest.json'),
+    error: null,
+    failures: [],
+  })
+  expect(existsSync(join(folder, 'output/trial/_SUCCESS'))).toBe(true)
+
+  const second = await spillway(['run', file, '--json'], folder, accessTo(sandbox))
+  expect(second.code).toBe(0)
+  expect(JSON.parse(second.stdout)).toMatchObject({ status: 'complete', rows: 0, shards: 0, requests: 0 })
+  expect(sandbox.requests).toHaveLength(3)
+})
+
+it('people get a summary without colours where there is no terminal, and what to do next', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const file = await writePipeline(folder)
+  const { code, stdout, stderr } = await start(['run', file], folder, accessTo(sandbox)).result
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect(stdout).not.toMatch(ESCAPE)
+  expect(stdout).toMatch(/^trial: complete in /)
+  expect(stdout).toContain('3 of 3 done')
+  expect(stdout).toContain('output/trial/_manifest.json')
+  expect(stdout).toContain('verify trial.yaml')
+  expect(stdout).toContain("read_parquet('output/trial/credentials/**/*.parquet'")
+})
+
+it('several pipelines print one object a line; flags beat the files', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const files = [
+    await writePipeline(folder, { name: 'one' }),
+    await writePipeline(folder, { name: 'two', rest: 'load: { format: csv }' }),
+  ]
+  const { code, stdout } = await spillway(
+    ['run', ...files, '--json', '--until', '2024-02-01', '--domain', 'quillmere.net'],
+    folder,
+    accessTo(sandbox),
+  )
+  expect(code).toBe(0)
+  const lines = stdout.trimEnd().split('\n')
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { pipeline: 'one', partitions: { total: 1, done: 1 } },
+    { pipeline: 'two', partitions: { total: 1, done: 1 } },
+  ])
+  const shard = 'credentials/query=domain.quillmere.net/window=2024-01-01/part-00000'
+  expect(existsSync(join(folder, `output/one/${shard}.parquet`))).toBe(true)
+  expect(existsSync(join(folder, `output/two/${shard}.csv`))).toBe(true)
+})
+
+it('plan, status, verify and check tell the same story', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const file = await writePipeline(folder, { extract: '  max_requests: 2' })
+  const env = accessTo(sandbox)
+  const json = async (command: string) => {
+    const { stdout } = await spillway([command, file, '--json'], folder, env)
+    return JSON.parse(stdout)
+  }
+  expect(await json('plan')).toEqual({
+    partitions: { total: 3, done: 0, partial: 0, pending: 3 },
+    min_requests: 3,
+    min_seconds: 0.03,
+  })
+  expect(sandbox.requests).toHaveLength(0)
+  expect((await spillway(['run', file], folder, env)).code).toBe(4)
+  expect(await json('plan')).toMatchObject({ partitions: { done: 2, pending: 1 }, min_requests: 1 })
+
+  const status = await json('status')
+  expect(status).toMatchObject({
+    pipeline: 'trial',
+    totals: { partitions: 3, done: 2, requests: 2, shards: 2 },
+  })
+  expect(status.partitions).toHaveLength(3)
+  expect(status.partitions[0]).toEqual({
+    key: 'domain.scatterholt.com/2024-01-01..2024-02-01',
+    query: 'domain.scatterholt.com',
+    window: { from: '2024-01-01T00:00:00Z', until: '2024-02-01T00:00:00Z' },
+    state: 'done',
+    rows: expect.any(Number),
+    requests: 1,
+    next: null,
+    error: null,
+  })
+  const verified = await spillway(['verify', file, '--json'], folder, env)
+  expect({ code: verified.code, ...JSON.parse(verified.stdout) }).toMatchObject({
+    code: 0,
+    ok: true,
+    shards: 2,
+    problems: [],
+  })
+  const checked = await spillway(['check', file], folder, env)
+  expect(checked).toMatchObject({ code: 0, stderr: '' })
+  expect(checked.stdout).toContain('2 done')
+  expect(sandbox.requests).toHaveLength(2)
+})
+
+it('verify exits 1 and names a shard that was changed', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const file = await writePipeline(folder)
+  await spillway(['run', file], folder, accessTo(sandbox))
+  const shard = 'credentials/query=domain.scatterholt.com/window=2024-02-01/part-00000.parquet'
+  appendFileSync(join(folder, 'output/trial', shard), 'x')
+  const { code, stdout } = await spillway(['verify', file, '--json'], folder, accessTo(sandbox))
+  expect(code).toBe(1)
+  expect(JSON.parse(stdout)).toMatchObject({ ok: false, problems: [{ path: shard }] })
+})
+
+it('a reader that goes away ends a long listing quietly', async () => {
+  const folder = workFolder()
+  const file = await writePipeline(folder)
+  const env = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
+  const running = start(['status', file, '--json', '--from', '1800-01-01'], folder, env)
+  // Two hundred years of months are more than a pipe holds.
+  running.child.stdout.destroy()
+  expect(await running.result).toMatchObject({ stderr: '', code: 0 })
+})

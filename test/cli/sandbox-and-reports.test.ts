@@ -1,0 +1,91 @@
+import { once } from 'node:events'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { reportId } from '../../src/cli/report-id.ts'
+import { accessTo, sandboxWith, spillway, start, workFolder } from './spillway.ts'
+
+it('the sandbox prints an address and a token that work, and a signal ends it well', async () => {
+  const folder = workFolder()
+  const running = start(['sandbox', '--port', '0', '--token', 'made-up', '--records', '5'], folder)
+  const [banner] = (await once(running.child.stdout, 'data')) as [string]
+  const env = Object.fromEntries(
+    banner
+      .split('\n')
+      .filter((line) => line.startsWith('SPILLWAY_'))
+      .map((line) => line.split('=') as [string, string]),
+  )
+  expect(banner).toMatch(/^SPILLWAY_BASE_URL=http:\/\/127\.0\.0\.1:\d+\/firework\nSPILLWAY_TOKEN=made-up\n/)
+
+  const { code, stdout, stderr } = await spillway(['report', '1', '99', '2', '2'], folder, env)
+  expect(code).toBe(1)
+  expect(stdout.match(/^# /gm)?.length).toBeGreaterThanOrEqual(2)
+  expect(stdout).toContain('Report 1 ·')
+  expect(stdout.match(/Report 2 ·/g)).toHaveLength(1)
+  expect(stderr).toContain('report 99')
+
+  running.child.kill('SIGTERM')
+  expect(await running.result).toMatchObject({ code: 0, stderr: '' })
+})
+
+it('a port that is taken, and options out of range, are exit 2', async () => {
+  const sandbox = await sandboxWith()
+  const port = new URL(sandbox.origin).port
+  const taken = await spillway(['sandbox', '--port', port], workFolder())
+  expect(taken.code).toBe(2)
+  expect(taken.stderr).toContain(`Port ${port} is taken`)
+  expect((await spillway(['sandbox', '--port', '0', '--error-rate', '2'], workFolder())).code).toBe(2)
+  expect((await spillway(['sandbox', '--port', '99999'], workFolder())).code).toBe(2)
+})
+
+it('reports come as one JSON object a line', async () => {
+  const sandbox = await sandboxWith()
+  const { code, stdout } = await spillway(
+    ['report', '3', '1', '--format', 'json'],
+    workFolder(),
+    accessTo(sandbox),
+  )
+  expect(code).toBe(0)
+  expect(
+    stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line).id),
+  ).toEqual([3, 1])
+})
+
+it('reports go to files of their own, for their owner alone', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const args = ['report', '7', '8', '--output', 'kept']
+  const { code, stdout } = await spillway(args, folder, accessTo(sandbox))
+  expect(code).toBe(0)
+  expect(stdout).toBe(`${join(folder, 'kept/report-7.md')}\n${join(folder, 'kept/report-8.md')}\n`)
+  expect(readdirSync(join(folder, 'kept')).sort()).toEqual(['report-7.md', 'report-8.md'])
+  expect(statSync(join(folder, 'kept/report-7.md')).mode & 0o777).toBe(0o600)
+  expect(readFileSync(join(folder, 'kept/report-7.md'), 'utf8')).toContain('Report 7 ·')
+})
+
+it.each(['0', '-1', '1.5', '../1', '1e3', '', '12345678901234567890'])('"%s" is no report id', (text) => {
+  expect(() => reportId(text)).toThrow('whole numbers from 1 on')
+})
+
+it('what is no report id is exit 2 before anything is asked', async () => {
+  const sandbox = await sandboxWith()
+  const { code, stdout } = await spillway(['report', '1', '../1'], workFolder(), accessTo(sandbox))
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  expect(sandbox.requests).toHaveLength(0)
+})
+
+it('what the service writes can not steer a terminal', async () => {
+  const hostile = '\\u001b[31mred\\u001b]0;title\\u0007\\u202e\\u009b2J'
+  const rewrite = (text: string) => text.replace('An invented summary', hostile)
+  const sandbox = await sandboxWith({ faults: [{ on: 'reports', kind: 'rewrite', rewrite }] })
+  for (const format of ['markdown', 'json']) {
+    const args = ['report', '1', '--format', format]
+    const { code, stdout } = await spillway(args, workFolder(), accessTo(sandbox))
+    expect(code).toBe(0)
+    expect(stdout).toContain('red')
+    expect(stdout).not.toMatch(/(?!\n)[\p{Cc}\p{Cf}]/u)
+  }
+})

@@ -1,0 +1,143 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import { setTimeout } from 'node:timers/promises'
+import { fileURLToPath } from 'node:url'
+import { afterEach } from 'vitest'
+import { Output } from '../../src/cli/output.ts'
+import { runCommandLine } from '../../src/cli/run-command-line.ts'
+import { Screen } from '../../src/cli/screen.ts'
+import { Signals } from '../../src/cli/signals.ts'
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts'
+
+/** The command as it is built. */
+export const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
+export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
+
+export type Result = { readonly code: number | null; readonly stdout: string; readonly stderr: string }
+
+export type Running = {
+  readonly child: ChildProcessWithoutNullStreams
+  /** Resolves once something is so; rejects when the process has ended before. */
+  until(isSo: (stderr: string) => boolean): Promise<void>
+  readonly result: Promise<Result>
+}
+
+export type Environment = Readonly<Record<string, string>>
+
+const folders: string[] = []
+const sandboxes: Sandbox[] = []
+const children: ChildProcessWithoutNullStreams[] = []
+
+afterEach(async () => {
+  for (const child of children.splice(0)) child.kill('SIGKILL')
+  for (const folder of folders.splice(0)) rmSync(folder, { recursive: true, force: true })
+  await Promise.all(sandboxes.splice(0).map((sandbox) => sandbox.close()))
+})
+
+/** A folder of its own, gone when the test ends. */
+export function workFolder(): string {
+  const folder = mkdtempSync(join(tmpdir(), 'spillway-cli-'))
+  folders.push(folder)
+  return folder
+}
+
+/** A sandbox without limits but those given, closed when the test ends. */
+export async function sandboxWith(options: SandboxOptions = {}): Promise<Sandbox> {
+  const sandbox = await startSandbox({
+    records: 40,
+    requestsPerSecond: 0,
+    basicRequestsPerSecond: 0,
+    ...options,
+  })
+  sandboxes.push(sandbox)
+  return sandbox
+}
+
+export function accessTo(sandbox: Sandbox): Environment {
+  return { SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token }
+}
+
+/** Carries a command line out in this process, which is quicker than starting one. */
+export async function spillway(args: readonly string[], cwd: string, env: Environment = {}): Promise<Result> {
+  const stdout = new Collector()
+  const stderr = new Collector()
+  const code = await runCommandLine(args, {
+    env,
+    cwd,
+    program: 'spillway',
+    stdout: new Output(stdout as unknown as NodeJS.WriteStream),
+    screen: new Screen(stderr as unknown as NodeJS.WriteStream, env),
+    signals: new Signals(),
+  })
+  return { code, stdout: stdout.text, stderr: stderr.text }
+}
+
+export class Collector extends Writable {
+  text = ''
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.text += chunk.toString()
+    done()
+  }
+}
+
+/** Starts the built command with nothing in its environment but what is given, and with a stdin that has ended. */
+export function start(args: readonly string[], cwd: string, env: Environment = {}): Running {
+  const child = spawn(process.execPath, [MAIN, ...args], { cwd, env: { PATH: process.env.PATH, ...env } })
+  children.push(child)
+  child.stdin.end()
+  let stdout = ''
+  let stderr = ''
+  let ended = false
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+  })
+  return {
+    child,
+    async until(isSo) {
+      while (!isSo(stderr)) {
+        if (ended) throw new Error(`the command has ended: ${stderr}`)
+        await setTimeout(10)
+      }
+    },
+    result: once(child, 'close').then(([code]: (number | null)[]) => {
+      ended = true
+      return { code: code ?? null, stdout, stderr }
+    }),
+  }
+}
+
+export type PipelineParts = {
+  readonly name?: string
+  readonly service?: string
+  readonly extract?: string
+  readonly rest?: string
+}
+
+/** Writes a pipeline file of one domain and three months; the parts are YAML lines that are put in. */
+export async function writePipeline(folder: string, parts: PipelineParts = {}): Promise<string> {
+  const { name = 'trial', service = '', extract = '', rest = '' } = parts
+  const file = `${name}.yaml`
+  const lines = [
+    `name: ${name}`,
+    'service:',
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the file's own
+    '  base_url: ${SPILLWAY_BASE_URL}',
+    service || '  requests_per_second: 100',
+    'extract:',
+    '  domains: [scatterholt.com]',
+    '  windows: { from: 2024-01-01, until: 2024-04-01, every: month }',
+    extract,
+    rest,
+  ]
+  await writeFile(join(folder, file), `${lines.filter((line) => line !== '').join('\n')}\n`)
+  return file
+}

@@ -1,0 +1,73 @@
+import { describe, expect, it } from 'vitest'
+import { exitCodeOf } from '../../src/cli/exit-code.ts'
+import { parseCommandLine } from '../../src/cli/parse.ts'
+import { isExportError } from '../../src/core/index.ts'
+import { start, workFolder } from './spillway.ts'
+
+const WRONG: readonly (readonly [line: string, message: string])[] = [
+  ['', 'No command is given. See `spillway --help`.'],
+  ['frobnicate', 'Unknown argument: frobnicate. See `spillway --help`.'],
+  ['statu', 'Unknown command: statu. Did you mean status? See `spillway --help`.'],
+  ['run', 'run: an argument is missing. See `spillway run --help`.'],
+  ['run a.yaml --frobnicate', 'Unknown argument: frobnicate. See `spillway run --help`.'],
+  ['run a.yaml --no-json', 'Unknown argument: no-json. See `spillway run --help`.'],
+  ['run a.yaml --max-requests many', '--max-requests: expected a number. See `spillway run --help`.'],
+  ['run a.yaml --from 2024 --from 2025', '--from is given more than once. See `spillway run --help`.'],
+  ['run a.yaml --output', 'Not enough arguments following: output. See `spillway run --help`.'],
+  ['plan a.yaml b.yaml', 'Unknown argument: b.yaml. See `spillway plan --help`.'],
+  [
+    'run a.yaml -- -b.yaml',
+    'Unknown argument: -b.yaml; a file may be written ./-b.yaml. See `spillway run --help`.',
+  ],
+  ['report', 'report: an argument is missing. See `spillway report --help`.'],
+  ['init a.yaml b.yaml', 'Unknown argument: b.yaml. See `spillway init --help`.'],
+]
+
+describe('a wrong command line', () => {
+  it.each(WRONG)('"%s" is refused before anything is done', async (line, message) => {
+    const words = line === '' ? [] : line.split(' ')
+    const error = await parseCommandLine(words, 80, () => {
+      throw new Error('a command was performed')
+    }).then(
+      () => null,
+      (thrown: unknown) => thrown,
+    )
+    expect(isExportError(error, 'config') && error.message).toBe(message)
+    expect(exitCodeOf(error, null)).toBe(2)
+  })
+
+  it.each(['run a.yaml --log-level loud', 'report 1 --format html', 'run a.yaml --log-format xml'])(
+    '"%s" is told what is allowed',
+    async (line) => {
+      await expect(parseCommandLine(line.split(' '), 80, async () => {})).rejects.toThrow(/Choices: /)
+    },
+  )
+
+  it('ends with exit 2, an empty stdout and the message on stderr', async () => {
+    const { code, stdout, stderr } = await start(['frobnicate'], workFolder()).result
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toBe('spillway: Unknown argument: frobnicate. See `spillway --help`.\n')
+  })
+})
+
+describe('arguments', () => {
+  it('a repeated flag for domains does not swallow the files that follow', async () => {
+    const seen: Record<string, unknown>[] = []
+    await parseCommandLine(
+      ['run', '--domain', 'a.com', 'one.yaml', '--domain', 'b.com', 'two.yaml'],
+      80,
+      async (args) => {
+        seen.push({ ...args })
+      },
+    )
+    expect(seen).toMatchObject([{ domain: ['a.com', 'b.com'], pipeline: ['one.yaml', 'two.yaml'] }])
+  })
+
+  it('a file may be called like a number', async () => {
+    const seen: unknown[] = []
+    await parseCommandLine(['run', '007', '1e3'], 80, async (args) => {
+      seen.push(Reflect.get(args, 'pipeline'))
+    })
+    expect(seen).toEqual([['007', '1e3']])
+  })
+})

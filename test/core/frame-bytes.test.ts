@@ -1,0 +1,103 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { decodeFrame, encodeFrame, type Frame } from '../../src/core/index.ts'
+import { anyFrame } from './frames.ts'
+
+describe('frames', () => {
+  it('come back from their bytes as they were', () => {
+    fc.assert(
+      fc.property(anyFrame, (frame) => {
+        const bytes = encodeFrame(frame)
+        expect(bytes.byteLength % 8).toBe(0)
+        expect(bytes.byteOffset).toBe(0)
+        expect(bytes.buffer.byteLength).toBe(bytes.byteLength)
+        expect(decodeFrame(bytes)).toEqual(frame)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('are read at any multiple of eight within a buffer, and encode to the same bytes again', () => {
+    fc.assert(
+      fc.property(anyFrame, fc.nat({ max: 9 }), (frame, words) => {
+        const bytes = encodeFrame(frame)
+        const around = new Uint8Array(words * 8 + bytes.byteLength + 5).fill(0xff)
+        around.set(bytes, words * 8)
+        const decoded = decodeFrame(around.subarray(words * 8, words * 8 + bytes.byteLength))
+        expect(decoded).toEqual(frame)
+        expect(encodeFrame(decoded)).toEqual(bytes)
+      }),
+    )
+  })
+
+  it('are views on their bytes, not copies', () => {
+    const bytes = encodeFrame(numbers(new Float64Array([1, 2, 3])))
+    for (const column of decodeFrame(bytes).columns) {
+      const { values } = column.values as { values: Float64Array }
+      expect(values.buffer).toBe(bytes.buffer)
+      expect(values.byteOffset % 8).toBe(0)
+    }
+  })
+
+  it('take vectors that are views at odd places of larger buffers', () => {
+    const odd = new Uint8Array(12)
+    odd.set([9, 9, 9, 1, 0, 1])
+    const frame: Frame = {
+      rows: 3,
+      groups: [],
+      columns: [
+        { name: 'b', group: null, values: { kind: 'boolean', values: odd.subarray(3, 6), valid: null } },
+        {
+          name: 'n',
+          group: null,
+          values: {
+            kind: 'number',
+            values: new Float64Array([0, 1, 2, 3]).subarray(1),
+            valid: odd.subarray(3, 6),
+          },
+        },
+      ],
+    }
+    expect(decodeFrame(encodeFrame(frame))).toEqual({
+      rows: 3,
+      groups: [],
+      columns: [
+        {
+          name: 'b',
+          group: null,
+          values: { kind: 'boolean', values: new Uint8Array([1, 0, 1]), valid: null },
+        },
+        {
+          name: 'n',
+          group: null,
+          values: {
+            kind: 'number',
+            values: new Float64Array([1, 2, 3]),
+            valid: new Uint8Array([1, 0, 1]),
+          },
+        },
+      ],
+    })
+  })
+
+  it('keep every bit of a number: NaN, both zeros, the infinities', () => {
+    const values = new Float64Array([Number.NaN, -0, 0, Number.POSITIVE_INFINITY, Number.MAX_SAFE_INTEGER])
+    expect(decodeFrame(encodeFrame(numbers(values)))).toEqual(numbers(values))
+  })
+
+  it.each([
+    ['nothing', new Uint8Array()],
+    ['too little', new Uint8Array(7)],
+    ['something else', new Uint8Array(64).fill(1)],
+  ])('are not made of %s', (_, bytes) => {
+    expect(() => decodeFrame(bytes)).toThrow('not a frame')
+  })
+})
+
+function numbers(values: Float64Array): Frame {
+  return {
+    rows: values.length,
+    groups: [],
+    columns: [{ name: 'n', group: null, values: { kind: 'number', values, valid: null } }],
+  }
+}

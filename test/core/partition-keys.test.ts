@@ -1,0 +1,89 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  parseTimestamp,
+  parseWindow,
+  partition,
+  type Query,
+  queryName,
+  type Window,
+  windowName,
+  windowRange,
+} from '../../src/core/index.ts'
+
+const at = (text: string): number => parseTimestamp(text) ?? Number.NaN
+
+const text = fc.string({ unit: 'binary', minLength: 1 }).map((value) => value.toWellFormed())
+const query: fc.Arbitrary<Query> = fc.oneof(
+  text.map((fqdn): Query => ({ type: 'domain', fqdn })),
+  text.map((fqdn): Query => ({ type: 'auth_domain', fqdn })),
+  text.map((email): Query => ({ type: 'email', email })),
+  text.map((keyword): Query => ({ type: 'keyword', keyword })),
+  text.map((secretEnv): Query => ({ type: 'secret', secretEnv })),
+  fc.nat().map((id): Query => ({ type: 'report', id })),
+)
+const instant = fc.oneof(
+  fc.integer({ min: -10_000_000_000_000_000, max: Number.MAX_SAFE_INTEGER }),
+  fc.integer({ min: -5000, max: 80_000 }).map((days) => days * 86_400_000_000),
+  fc.integer({ min: 0, max: 500_000 }).map((hours) => hours * 3_600_000_000),
+)
+
+describe('names of partitions', () => {
+  it.each<[Query, string]>([
+    [{ type: 'domain', fqdn: 'acme.com' }, 'domain.acme.com'],
+    [{ type: 'auth_domain', fqdn: 'login.acme.com' }, 'auth_domain.login.acme.com'],
+    [{ type: 'email', email: "o'neil+x@acme.com" }, 'email.o%27neil%2Bx@acme.com'],
+    [{ type: 'keyword', keyword: '../../etc' }, 'keyword...%2F..%2Fetc'],
+    [{ type: 'keyword', keyword: 'é/ü ~!()*%' }, 'keyword.%C3%A9%2F%C3%BC%20%7E%21%28%29%2A%25'],
+    [{ type: 'secret', secretEnv: 'LEAKED_PASSWORD' }, 'secret.LEAKED_PASSWORD'],
+    [{ type: 'report', id: 12 }, 'report.12'],
+    [{ type: 'reports' }, 'reports.all'],
+  ])('name %j %s', (value, expected) => {
+    expect(queryName(value)).toBe(expected)
+  })
+
+  it('hold nothing but letters, digits and . _ @ - and percent codes, and lose nothing', () => {
+    fc.assert(
+      fc.property(query, query, (one, other) => {
+        const name = queryName(one)
+        expect(name).toMatch(/^[a-z_]+\.(?:[A-Za-z0-9._@-]|%[0-9A-F]{2})+$/)
+        if (queryName(other) === name) expect(other).toEqual(one)
+      }),
+    )
+  })
+
+  it('take a lone surrogate as U+FFFD', () => {
+    expect(queryName({ type: 'keyword', keyword: 'a\ud800' })).toBe('keyword.a%EF%BF%BD')
+  })
+
+  it.each<[Window | null, string]>([
+    [null, 'all'],
+    [{ from: at('2024-01-01'), until: at('2024-02-01') }, '2024-01-01'],
+    [{ from: at('2024-01-01T06:00:00Z'), until: at('2024-01-01T12:00:00Z') }, '2024-01-01T060000Z'],
+    [{ from: 1, until: 2 }, '1970-01-01T000000.000001Z'],
+  ])('name the window %j %s', (window, expected) => {
+    expect(windowName(window)).toBe(expected)
+  })
+
+  it('are told back from the key, whatever the window', () => {
+    fc.assert(
+      fc.property(query, fc.option(fc.tuple(instant, instant)), (value, bounds) => {
+        const window = bounds === null ? null : { from: Math.min(...bounds), until: Math.max(...bounds) }
+        const { key } = partition(value, window)
+        const slash = key.lastIndexOf('/')
+        expect(key.slice(0, slash)).toBe(queryName(value))
+        expect(parseWindow(key.slice(slash + 1))).toEqual(window)
+        expect(key.indexOf('/')).toBe(slash)
+        expect(key.slice(slash + 1)).toBe(windowRange(window))
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  it.each(['', 'none', '2024-01-01', '2024-01-01..', '..2024-01-01', '2024-13-01..2024-02-01'])(
+    'refuse %j as a window',
+    (name) => {
+      expect(() => parseWindow(name)).toThrow()
+    },
+  )
+})

@@ -1,0 +1,136 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { formatInstant, formatTimestamp, parseTimestamp } from '../../src/core/index.ts'
+
+const FIRST = -62_135_596_800_000_000
+const LAST = Number.MAX_SAFE_INTEGER
+const micros = fc.oneof(
+  fc.integer({ min: FIRST, max: LAST }),
+  fc.integer({ min: -2_000_000, max: 2_000_000 }),
+  fc.integer({ min: 1_500_000_000_000_000, max: 1_900_000_000_000_000 }),
+)
+
+describe('timestamps', () => {
+  it('survive formatting and parsing to the microsecond, before 1970 too', () => {
+    fc.assert(
+      fc.property(micros, (at) => {
+        expect(parseTimestamp(formatTimestamp(at))).toBe(at)
+        expect(parseTimestamp(formatInstant(at))).toBe(at)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it('agree with Date in the milliseconds and keep the rest', () => {
+    fc.assert(
+      fc.property(micros, (at) => {
+        const big = BigInt(at)
+        const rest = ((big % 1000n) + 1000n) % 1000n
+        const date = new Date(Number((big - rest) / 1000n))
+        expect(formatTimestamp(at)).toBe(
+          `${date.toISOString().slice(0, -1)}${String(rest).padStart(3, '0')}Z`,
+        )
+      }),
+    )
+  })
+
+  it('are the same instant whatever the offset they are written with', () => {
+    const offset = fc.tuple(fc.constantFrom(1, -1), fc.integer({ min: 0, max: 23 * 60 + 59 }))
+    fc.assert(
+      fc.property(
+        fc.integer({ min: -10_000_000_000_000_000, max: 8_000_000_000_000_000 }),
+        offset,
+        fc.constantFrom(':', ''),
+        (at, [sign, minutes], colon) => {
+          const local = formatTimestamp(at + sign * minutes * 60_000_000).slice(0, -1)
+          const hh = String(Math.floor(minutes / 60)).padStart(2, '0')
+          const mm = String(minutes % 60).padStart(2, '0')
+          expect(parseTimestamp(`${local}${sign < 0 ? '-' : '+'}${hh}${colon}${mm}`)).toBe(at)
+        },
+      ),
+    )
+  })
+
+  it.each([
+    ['2024-07-22T19:25:52.893439+00:00', '2024-07-22T19:25:52.893439Z'],
+    ['2024-07-22T19:25:52.893439Z', '2024-07-22T19:25:52.893439Z'],
+    ['2024-07-22t19:25:52,893439z', '2024-07-22T19:25:52.893439Z'],
+    ['2024-07-22 19:25:52', '2024-07-22T19:25:52.000000Z'],
+    ['2024-07-22T19:25', '2024-07-22T19:25:00.000000Z'],
+    ['2024-07-22', '2024-07-22T00:00:00.000000Z'],
+    ['2024-07-22T19:25:52.1Z', '2024-07-22T19:25:52.100000Z'],
+    ['2024-07-22T19:25:52.000001Z', '2024-07-22T19:25:52.000001Z'],
+    ['2024-07-22T19:25:52.123456789Z', '2024-07-22T19:25:52.123456Z'],
+    ['2024-07-22T01:00:00+02', '2024-07-21T23:00:00.000000Z'],
+    ['2024-03-01T00:30:00+01:00', '2024-02-29T23:30:00.000000Z'],
+    ['1969-12-31T23:59:59.999999Z', '1969-12-31T23:59:59.999999Z'],
+    ['0001-01-01', '0001-01-01T00:00:00.000000Z'],
+    ['2000-02-29', '2000-02-29T00:00:00.000000Z'],
+    ['2255-06-05T23:47:34.740991Z', '2255-06-05T23:47:34.740991Z'],
+  ])('read %s as %s', (text, expected) => {
+    const at = parseTimestamp(text)
+    expect(at === null ? null : formatTimestamp(at)).toBe(expected)
+  })
+
+  it.each([
+    ['a day that does not exist', '2023-02-29'],
+    ['the leap day of a common century', '1900-02-29'],
+    ['a thirty-first of April', '2024-04-31'],
+    ['month 0', '2024-00-01'],
+    ['month 13', '2024-13-01'],
+    ['day 0', '2024-01-00'],
+    ['hour 24', '2024-01-01T24:00:00Z'],
+    ['minute 60', '2024-01-01T00:60:00Z'],
+    ['a leap second', '2016-12-31T23:59:60Z'],
+    ['an offset of 24 hours', '2024-01-01T00:00:00+24:00'],
+    ['an offset of 60 minutes', '2024-01-01T00:00:00+00:60'],
+    ['ten digits of fraction', '2024-01-01T00:00:00.1234567890Z'],
+    ['a fraction without digits', '2024-01-01T00:00:00.Z'],
+    ['an offset on a date', '2024-01-01Z'],
+    ['the year 0', '0000-01-01'],
+    ['an instant before the year 1', '0001-01-01T00:00:00+00:01'],
+    ['an instant that a double can not hold', '2255-06-05T23:47:34.740992Z'],
+    ['the year 9999', '9999-12-31'],
+    ['a year of five digits', '12024-01-01'],
+    ['space around it', ' 2024-01-01'],
+    ['a newline behind it', '2024-01-01\n'],
+    ['digits of another script', '٢٠٢٤-01-01'],
+    ['a number', '1704067200'],
+    ['nothing', ''],
+  ])('refuse %s', (_, text) => {
+    expect(parseTimestamp(text)).toBeNull()
+  })
+
+  it('never give anything but null or a whole microsecond in range for arbitrary text', () => {
+    const shaped = fc.stringMatching(/^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(\.\d{1,9})?(Z|[+-]\d{2}:\d{2})$/)
+    fc.assert(
+      fc.property(fc.oneof(fc.string(), shaped), (text) => {
+        const at = parseTimestamp(text)
+        if (at === null) return
+        expect(Number.isSafeInteger(at) && at >= FIRST && at <= LAST).toBe(true)
+        expect(parseTimestamp(formatTimestamp(at))).toBe(at)
+      }),
+    )
+  })
+
+  it('agree with Date on which days exist', () => {
+    const part = (max: number) => fc.integer({ min: 0, max })
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 2254 }), part(13), part(32), (year, month, day) => {
+        const text = `${String(year).padStart(4, '0')}-${String(month).padStart(2, '0')}-${String(day).padStart(2, '0')}`
+        const date = new Date(0)
+        date.setUTCFullYear(year, month - 1, day)
+        const exists = date.getUTCMonth() === month - 1 && date.getUTCDate() === day
+        expect(parseTimestamp(text)).toBe(exists ? date.getTime() * 1000 : null)
+      }),
+      { numRuns: 2000 },
+    )
+  })
+
+  it('show a fraction in instants only where there is one', () => {
+    expect(formatInstant(0)).toBe('1970-01-01T00:00:00Z')
+    expect(formatInstant(1)).toBe('1970-01-01T00:00:00.000001Z')
+    expect(formatInstant(-1)).toBe('1969-12-31T23:59:59.999999Z')
+    expect(formatInstant(100_000)).toBe('1970-01-01T00:00:00.100000Z')
+  })
+})

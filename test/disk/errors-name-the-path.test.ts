@@ -1,0 +1,175 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import type { Store } from '../../src/core/index.ts'
+import { storageError } from '../../src/disk/index.ts'
+import { anError } from './errors.ts'
+import { temporaryFolder, temporaryStore } from './temporary-store.ts'
+
+const writes: [string, (store: Store, path: string) => Promise<unknown>][] = [
+  ['openLog', (store, path) => store.openLog(path, 0)],
+  ['writeWhole', (store, path) => store.writeWhole(path, ['x'])],
+  ['publish', (store, path) => store.publish('whole', path)],
+]
+const reads: [string, (store: Store, path: string) => Promise<unknown>][] = [
+  ['readRange', (store, path) => store.readRange(path, 0, 1)],
+  ['stream', (store, path) => readAll(store.stream(path))],
+]
+
+describe('a file where a folder is needed', () => {
+  it.each(writes)('fails %s, naming the path', async (_, write) => {
+    const { store } = temporaryStore()
+    await store.writeWhole('whole', ['x'])
+    await store.writeWhole('state', ['a file'])
+    await expect(write(store, 'state/deep/file')).rejects.toEqual(anError('storage', 'state/deep/file'))
+    await expect(write(store, 'state/file')).rejects.toEqual(anError('storage', 'state/file'))
+  })
+
+  it('is said in words where it is the data set itself', async () => {
+    const { store, root } = temporaryStore()
+    writeFileSync(root, 'a file')
+    await expect(store.writeWhole('_state/lock', ['x'])).rejects.toThrow('is a file, not a folder')
+    await expect(store.writeWhole('_manifest.json', ['x'])).rejects.toThrow('is a file, not a folder')
+  })
+
+  it.each(reads)('fails %s, naming the path', async (_, read) => {
+    const { store } = temporaryStore()
+    await store.writeWhole('state', ['a file'])
+    await expect(read(store, 'state/file')).rejects.toEqual(anError('storage', 'state/file'))
+  })
+})
+
+describe('a folder where a file is needed', () => {
+  it.each([...writes, ...reads, ['read', (store: Store, path: string) => store.read(path)] as const])(
+    'fails %s, naming the path',
+    async (_, work) => {
+      const { store, root } = temporaryStore()
+      await store.writeWhole('whole', ['x'])
+      mkdirSync(join(root, 'file/inner'), { recursive: true })
+      await expect(work(store, 'file')).rejects.toEqual(anError('storage', 'file'))
+    },
+  )
+})
+
+describe('what is not there', () => {
+  it('reads as nothing', async () => {
+    const { store } = temporaryStore()
+    expect(await store.read('no/file')).toBeNull()
+    expect(await store.size('no/file')).toBeNull()
+    expect(await store.list('no')).toEqual([])
+    await store.remove('no/file')
+    await store.removeFolder('no')
+    await store.removeEmptyFolder('no')
+  })
+
+  it.each(reads)('fails %s, naming the path', async (_, read) => {
+    const { store } = temporaryStore()
+    await expect(read(store, 'no/file')).rejects.toEqual(anError('storage', 'no/file'))
+  })
+
+  it('is made anew when the whole data set vanishes between two writes', async () => {
+    const { store, root } = temporaryStore()
+    await store.writeWhole('state/one', ['1'])
+    rmSync(root, { recursive: true })
+    await store.writeWhole('state/two', ['2'])
+    expect(readFileSync(join(root, 'state/two'), 'utf8')).toBe('2')
+  })
+})
+
+describe('paths', () => {
+  it.each(['../outside', 'a/../../outside', '/etc/hostname', '..'])(
+    'never lead out of the data set: %s',
+    async (path) => {
+      const { store, root } = temporaryStore()
+      await store.writeWhole('inside', ['x'])
+      for (const work of [
+        () => store.openLog(path, 0),
+        () => store.read(path),
+        () => store.readRange(path, 0, 1),
+        () => store.size(path),
+        () => store.writeWhole(path, ['x']),
+        () => store.publish(path, 'here'),
+        () => store.publish('inside', path),
+        () => store.remove(path),
+        () => store.list(path),
+        () => store.removeFolder(path),
+        () => store.removeEmptyFolder(path),
+        () => readAll(store.stream(path)),
+      ]) {
+        await expect(work()).rejects.toThrow()
+      }
+      expect(readdirSync(join(root, '..'))).toEqual(['data'])
+      expect(readFileSync(join(root, 'inside'), 'utf8')).toBe('x')
+    },
+  )
+
+  it('are listed in order and removed with all that is in them, or only when nothing is', async () => {
+    const { store } = temporaryStore()
+    for (const name of ['b', 'a', 'C']) await store.writeWhole(`folder/${name}`, ['x'])
+    expect(await store.list('folder')).toEqual(['C', 'a', 'b'])
+    await store.removeEmptyFolder('folder')
+    expect(await store.list('folder')).toHaveLength(3)
+    for (const name of ['a', 'b', 'C']) await store.remove(`folder/${name}`)
+    await store.removeEmptyFolder('folder')
+    expect(await store.list('')).toEqual([])
+    await store.writeWhole('deep/er/file', ['x'])
+    await store.removeFolder('deep')
+    expect(await store.list('')).toEqual([])
+    await store.writeWhole('deep/er/file', ['y'])
+    expect(await store.list('deep')).toEqual(['er'])
+  })
+
+  it('that are too long are said to be so', async () => {
+    const { store } = temporaryStore()
+    const path = `credentials/query=keyword.${'x'.repeat(300)}/part-00000.csv`
+    await store.writeWhole('whole', ['x'])
+    await expect(store.publish('whole', path)).rejects.toThrow('too long')
+  })
+})
+
+// A shell's limit on the size of files, in blocks of 512 bytes, stands in for a full disk.
+describe.skipIf(process.platform === 'win32')('a disk that takes no more', () => {
+  it('fails the write half-way, naming the path; what was there before is still good', () => {
+    const folder = temporaryFolder()
+    const script = join(import.meta.dirname, 'fill-a-limited-disk.mjs')
+    const child = spawnSync(
+      'sh',
+      ['-c', 'ulimit -f 16; exec "$0" "$1" "$2"', process.execPath, script, folder],
+      { encoding: 'utf8' },
+    )
+    expect(child.stderr).toBe('')
+    expect(JSON.parse(child.stdout)).toEqual({
+      whole: { kind: 'storage', where: 'manifest', what: 'The file grew beyond the allowed size' },
+      log: { kind: 'storage', where: 'log', what: 'The file grew beyond the allowed size' },
+      size: 5,
+    })
+    expect(readdirSync(folder)).toEqual(['log', 'manifest'])
+    expect(readFileSync(join(folder, 'manifest'), 'utf8')).toBe('old')
+    expect(readFileSync(join(folder, 'log'), 'utf8').slice(0, 10)).toBe('firstafter')
+  })
+})
+
+describe('errors of the file system', () => {
+  it('keep their code as cause, and say it where no words are known', () => {
+    const cause = Object.assign(new Error('EWEIRD: something'), { code: 'EWEIRD' })
+    const error = storageError(cause, 'some/file')
+    expect(error).toMatchObject({ message: expect.stringContaining('EWEIRD') })
+    expect(error).toMatchObject({ kind: 'storage', where: 'some/file', cause })
+    expect(storageError(error, 'elsewhere')).toBe(error)
+  })
+
+  it.each(['ENOSPC', 'EDQUOT', 'EFBIG', 'EROFS', 'EACCES', 'EPERM', 'EMFILE', 'ENOENT', 'EIO'])(
+    '%s are put into words',
+    (code) => {
+      const error = storageError(Object.assign(new Error(code), { code }), 'some/file')
+      expect(error).toMatchObject({ what: expect.not.stringContaining(code) })
+    },
+  )
+})
+
+async function readAll(chunks: AsyncIterable<Uint8Array>): Promise<number> {
+  let bytes = 0
+  for await (const chunk of chunks) bytes += chunk.byteLength
+  return bytes
+}

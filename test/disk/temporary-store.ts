@@ -1,0 +1,30 @@
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll } from 'vitest'
+import type { Store } from '../../src/core/index.ts'
+import { diskStore } from '../../src/disk/index.ts'
+
+export type TemporaryStore = { readonly store: Store; readonly root: string }
+
+const base = mkdtempSync(join(tmpdir(), 'spillway-test-'))
+let made = 0
+
+afterAll(() => rmSync(base, { recursive: true, force: true }))
+
+/** An empty folder of its own that is there. */
+export function temporaryFolder(): string {
+  const folder = join(base, String(made++))
+  mkdirSync(folder)
+  return folder
+}
+
+/** A store in a folder that is not there yet. */
+export function temporaryStore(): TemporaryStore {
+  const root = join(temporaryFolder(), 'data')
+  return { root, store: storeAt(root) }
+}
+
+export function storeAt(root: string): Store {
+  return diskStore({ root, fileMode: 0o600, dirMode: 0o700 })
+}

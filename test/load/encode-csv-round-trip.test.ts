@@ -1,0 +1,145 @@
+import { gunzipSync } from 'node:zlib'
+import { parse } from 'csv-parse/sync'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { formatTimestamp } from '../../src/core/index.ts'
+import { type CellValue, frameOf, type Row, specs } from './frame-builder.ts'
+import {
+  anyChunks,
+  cells,
+  csvFormats,
+  duckdb,
+  encodeShard,
+  everyColumn,
+  type Page,
+  plainCsv,
+  rowsOf,
+  shardFolder,
+} from './shard-fixture.ts'
+
+const write = shardFolder()
+const sql = await duckdb()
+
+const framesOf = (chunks: Page[][]) => chunks.map((pages) => pages.map(({ frame }) => frame))
+
+/** The texts that a CSV reader should find, null for null. */
+function texts(rows: readonly Row[]): (string | null)[][] {
+  const text = (value: CellValue, i: number): string | null => {
+    if (value === null) return null
+    if (everyColumn[i]!.type === 'timestamp') return formatTimestamp(Number(value))
+    return Array.isArray(value) ? JSON.stringify(value) : String(value)
+  }
+  return cells(rows).map((row) => row.map(text))
+}
+
+function parsed(csv: Uint8Array): (string | null)[][] {
+  return parse(Buffer.from(csv), {
+    bom: false,
+    from: 2,
+    cast: (value, { quoting }) => (value === '' && !quoting ? null : value),
+  })
+}
+
+async function readByDuckdb(bytes: Uint8Array, extension: string): Promise<(string | null)[][]> {
+  const path = write(`shard${extension}`, bytes)
+  const columns = everyColumn.map(({ name }) => `'${name}': 'VARCHAR'`).join()
+  const table = `read_csv('${path}', header = true, auto_detect = false, columns = {${columns}}, delim = ',',
+    quote = '"', escape = '"', new_line = '\\n', nullstr = '', allow_quoted_nulls = false)`
+  const rows = await sql(`select ${everyColumn.map(({ name }) => `hex(${name})`)} from ${table}`)
+  return rows.map((row) =>
+    row.map((value) => (value === null ? null : Buffer.from(String(value), 'hex').toString())),
+  )
+}
+
+describe.each(csvFormats)('csv by $engine, $compression', (format) => {
+  it('comes back from DuckDB and csv-parse as it was', async () => {
+    await fc.assert(
+      fc.asyncProperty(anyChunks, async (chunks) => {
+        const bytes = await encodeShard(format, everyColumn, framesOf(chunks))
+        const expected = texts(rowsOf(chunks))
+        const gzip = format.compression === 'gzip'
+        expect(parsed(gzip ? gunzipSync(bytes) : bytes)).toEqual(expected)
+        expect(await readByDuckdb(bytes, gzip ? '.csv.gz' : '.csv')).toEqual(expected)
+      }),
+      { numRuns: 15 },
+    )
+  })
+})
+
+describe('csv', () => {
+  it('is the same to the byte from either engine', async () => {
+    await fc.assert(
+      fc.asyncProperty(anyChunks, fc.boolean(), async (chunks, escapeFormulas) => {
+        const encode = (engine: 'columnar' | 'csv-stringify') =>
+          encodeShard({ ...plainCsv, engine, escapeFormulas }, everyColumn, framesOf(chunks))
+        const [fast, reference] = await Promise.all([encode('columnar'), encode('csv-stringify')])
+        expect(fast.toString()).toBe(reference.toString())
+      }),
+    )
+  })
+
+  it.each(['columnar', 'csv-stringify'] as const)('looks as promised (%s)', async (engine) => {
+    const columns = specs({ id: 'int64', note: 'text?', at: 'timestamp?', flag: 'boolean?', tags: 'list?' })
+    const rows: Row[] = [
+      { id: 33_880_703_907, note: 'plain', at: 1_721_676_352_893_439, flag: true, tags: ['a', 'b "c"'] },
+      { id: -7, note: '', at: -1, flag: false, tags: [] },
+      { id: 0, note: null, at: null, flag: null, tags: null },
+      { id: 1, note: 'a "b", c\r\nd', at: 0, flag: null, tags: [null, ''] },
+    ]
+    const bytes = await encodeShard({ ...plainCsv, engine }, columns, [[frameOf(columns, rows)]])
+    expect(bytes.toString()).toBe(
+      [
+        'id,note,at,flag,tags',
+        '33880703907,plain,2024-07-22T19:25:52.893439Z,true,"[""a"",""b \\""c\\""""]"',
+        '-7,"",1969-12-31T23:59:59.999999Z,false,[]',
+        '0,,,,',
+        '1,"a ""b"", c\r\nd",1970-01-01T00:00:00.000000Z,,"[null,""""]"',
+        '',
+      ].join('\n'),
+    )
+  })
+
+  it.each(['columnar', 'csv-stringify'] as const)(
+    'guards formulas in texts, and nothing else (%s)',
+    async (engine) => {
+      const columns = specs({ id: 'int64', note: 'text?' })
+      const notes = ['=1', '+1', '-1', '@a', '\tx', '\rx', 'x=1', "'=1", '', null, '＝1', '=']
+      const rows = notes.map((note): Row => ({ id: -1, note }))
+      const format = { ...plainCsv, engine, escapeFormulas: true }
+      const guarded = ["'=1", "'+1", "'-1", "'@a", "'\tx", "'\rx", 'x=1', "'=1", '', null, '＝1', "'="]
+      for (const groups of [[], [['note']]]) {
+        const bytes = await encodeShard(format, columns, [[frameOf(columns, rows, groups)]])
+        expect(parsed(bytes)).toEqual(guarded.map((note) => ['-1', note]))
+      }
+    },
+  )
+
+  it('has a header row even without rows, with quotes where names need them', async () => {
+    const columns = specs({ id: 'int64', 'a,"b"': 'text?' })
+    for (const chunks of [[], [[]], [[frameOf(columns, [])]]]) {
+      expect((await encodeShard(plainCsv, columns, chunks)).toString()).toBe('id,"a,""b"""\n')
+    }
+  })
+
+  it('writes every day, also the first and last there are, as core does', async () => {
+    const columns = specs({ at: 'timestamp' })
+    const first = -62_135_596_800_000_000
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(
+          fc.oneof(
+            fc.maxSafeInteger(),
+            fc.integer({ min: 0, max: 1_000_000 }).map((day) => first + day * 86_400_000_000),
+            // Where doubles are eight apart, the last instant of a day is this.
+            fc.integer({ min: 1, max: 600_000 }).map((day) => first + day * 86_400_000_000 - 8),
+          ),
+        ),
+        async (moments) => {
+          const rows = moments.map((at): Row => ({ at }))
+          const bytes = await encodeShard(plainCsv, columns, [[frameOf(columns, rows)]])
+          expect(bytes.toString()).toBe(['at', ...moments.map(formatTimestamp), ''].join('\n'))
+        },
+      ),
+    )
+  })
+})

@@ -1,0 +1,267 @@
+import { type FileMetaData, parquetMetadata } from 'hyparquet'
+import { describe, expect, it } from 'vitest'
+import { createEncoder } from '../../src/load/encode/index.ts'
+import { frameOf, type Row, specs } from './frame-builder.ts'
+import {
+  cells,
+  cellsInDuckdb,
+  duckdb,
+  encodeShard,
+  parquetFormats,
+  shardFolder,
+  snappyParquet,
+} from './shard-fixture.ts'
+
+const write = shardFolder()
+const sql = await duckdb()
+
+function metadataOf(bytes: Uint8Array): FileMetaData {
+  return parquetMetadata(bytes, {
+    geoparquet: false,
+    parsers: { timestampFromMicroseconds: (value) => value },
+  })
+}
+
+/** The metadata of one column of every row group. */
+function chunksOf(bytes: Uint8Array, name: string) {
+  return metadataOf(bytes).row_groups.map(
+    ({ columns }) => columns.find(({ meta_data }) => meta_data!.path_in_schema[0] === name)!.meta_data!,
+  )
+}
+
+/** A number below 2^32 for every number, as good as random. */
+function scramble(i: number): number {
+  return Math.imul(i ^ (i >>> 7), 0x9e3779b1) >>> 0
+}
+
+describe('a large row group', () => {
+  const columns = specs({
+    id: 'int64',
+    far: 'int64?',
+    at: 'timestamp',
+    leaked: 'timestamp?',
+    flag: 'boolean?',
+    email: 'text',
+    note: 'text?',
+    kind: 'text?',
+    unique: 'text?',
+    body: 'text?',
+    tags: 'list?',
+  })
+  const rows = Array.from({ length: 45_001 }, (_, i): Row => {
+    const random = scramble(i)
+    return {
+      id: 33_880_703_907 + i * 3 + (random % 3),
+      // Too far apart for deltas that a double holds.
+      far: i % 7 === 0 ? null : (i % 2 === 0 ? 1 : -1) * (Number.MAX_SAFE_INTEGER - random),
+      at: 1_700_000_000_000_000 + i * 1_000_003 + (random % 5_000_000),
+      leaked: random % 5 === 0 ? null : 1_500_000_000_000_000 + (random % 100) * 86_400_000_000,
+      flag: random % 3 === 0 ? null : random % 2 === 0,
+      email: `person${random}@scatterholt.com`,
+      note: random % 4 === 0 ? null : `note ${random % 20_000}`,
+      kind: i < 20_000 ? 'unknown' : ['md5', null, 'sha1', ''][random % 4]!,
+      unique: i % 10 === 0 ? null : `source ${i}`,
+      // Three values alone are longer than a page.
+      body: i % 20_000 === 5 ? 'long '.repeat(300_000) : i % 3 === 0 ? 'short' : null,
+      tags:
+        i % 4 === 0
+          ? null
+          : Array.from({ length: random % 4 }, (_, j) => (j === 2 ? null : `tag ${random % 50}`)),
+    }
+  })
+  const groups = [['leaked', 'kind'], ['unique']]
+  const frames = [0, 1, 2, 3, 4].map((i) =>
+    frameOf(columns, rows.slice(i * 10_000, (i + 1) * 10_000), groups),
+  )
+
+  it('comes back from DuckDB as it was', async () => {
+    const bytes = await encodeShard(snappyParquet, columns, [frames])
+    expect(await cellsInDuckdb(sql, `'${write('snappy.parquet', bytes)}'`, columns)).toEqual(
+      cells(rows, columns),
+    )
+    for (const format of parquetFormats.filter(({ engine }) => engine === 'columnar')) {
+      const name = `${format.compression}.parquet`
+      const other = write(name, await encodeShard(format, columns, [frames]))
+      const snappy = other.replace(name, 'snappy.parquet')
+      expect(await sql(`from '${other}' except all from '${snappy}'`)).toEqual([])
+      expect(await sql(`select count(*)::int from '${other}'`)).toEqual([[rows.length]])
+    }
+  })
+
+  it('chooses the encoding that suits each column', async () => {
+    const bytes = await encodeShard(snappyParquet, columns, [frames])
+    const encodings = Object.fromEntries(
+      columns.map(({ name }) => [
+        name,
+        chunksOf(bytes, name)[0]!
+          .encodings.filter((e) => e !== 'RLE')
+          .join(),
+      ]),
+    )
+    expect(encodings).toEqual({
+      id: 'DELTA_BINARY_PACKED',
+      far: 'PLAIN',
+      at: 'DELTA_BINARY_PACKED',
+      leaked: 'RLE_DICTIONARY,PLAIN',
+      flag: 'PLAIN',
+      email: 'DELTA_LENGTH_BYTE_ARRAY',
+      note: 'RLE_DICTIONARY,PLAIN',
+      kind: 'RLE_DICTIONARY,PLAIN',
+      unique: 'DELTA_LENGTH_BYTE_ARRAY',
+      body: 'RLE_DICTIONARY,PLAIN',
+      tags: 'RLE_DICTIONARY,PLAIN',
+    })
+  })
+
+  it('leaves little for the journal to keep', async () => {
+    const { meta, rows: count } = await createEncoder({
+      format: { ...snappyParquet, bloomFilters: ['id', 'email'] },
+      columns,
+      fileMetadata: {},
+    }).encode(frames)
+    expect(count).toBe(45_001)
+    expect(JSON.stringify(meta).length).toBeLessThan(200 * columns.length)
+    expect(JSON.parse(JSON.stringify(meta))).toEqual(meta)
+  })
+})
+
+describe('the footer', () => {
+  const columns = specs({ id: 'int64', at: 'timestamp', domain: 'text?', secret: 'text?', tags: 'list?' })
+  const first: Row[] = [
+    { id: -5, at: -1_000_001, domain: 'b.example', secret: 's', tags: ['x', null] },
+    { id: 9, at: 1_721_676_352_893_439, domain: null, secret: null, tags: [] },
+    { id: 7, at: 0, domain: 'a.example', secret: 't', tags: null },
+  ]
+  const second: Row[] = [{ id: 2, at: 3, domain: null, secret: null, tags: null }]
+  const chunks = [[frameOf(columns, first)], [frameOf(columns, [])], [frameOf(columns, second)]]
+
+  it('tells readers what they may rely on', async () => {
+    const bytes = await encodeShard(snappyParquet, columns, chunks, { 'spillway.masking': 'redact' })
+    const { version, created_by, num_rows, key_value_metadata, row_groups } = metadataOf(bytes)
+    expect({ version, created_by, num_rows }).toEqual({ version: 1, created_by: 'spillway', num_rows: 4n })
+    expect(key_value_metadata).toEqual([{ key: 'spillway.masking', value: 'redact' }])
+    expect(row_groups.map((group) => group.num_rows)).toEqual([3n, 1n])
+    expect(row_groups.every((group) => group.sorting_columns === undefined)).toBe(true)
+  })
+
+  it('has the least and greatest number and domain, and all counts of nulls', async () => {
+    const bytes = await encodeShard(snappyParquet, columns, chunks)
+    const statistics = (name: string) =>
+      chunksOf(bytes, name).map(({ statistics }) => [
+        statistics!.min_value,
+        statistics!.max_value,
+        statistics!.null_count,
+      ])
+    expect(statistics('id')).toEqual([
+      [-5n, 9n, 0n],
+      [2n, 2n, 0n],
+    ])
+    expect(statistics('at')).toEqual([
+      [-1_000_001n, 1_721_676_352_893_439n, 0n],
+      [3n, 3n, 0n],
+    ])
+    expect(statistics('domain')).toEqual([
+      ['a.example', 'b.example', 1n],
+      [undefined, undefined, 1n],
+    ])
+    expect(statistics('secret')).toEqual([
+      [undefined, undefined, 1n],
+      [undefined, undefined, 1n],
+    ])
+    expect(statistics('tags')).toEqual([
+      [undefined, undefined, 3n],
+      [undefined, undefined, 1n],
+    ])
+  })
+
+  it('bounds long domains from both sides, in the order of their bytes', async () => {
+    const domains = ['é'.repeat(50), '\u{10ffff}'.repeat(30), 'z'.repeat(100), `a${'ÿ'.repeat(60)}`]
+    for (const grouped of [[], [['domain']]]) {
+      const rows = domains.map((domain, id): Row => ({ ...first[0]!, id, domain }))
+      const bytes = await encodeShard(snappyParquet, columns, [[frameOf(columns, rows, grouped)]])
+      const { min_value, max_value } = chunksOf(bytes, 'domain')[0]!.statistics!
+      const sorted = domains.map((domain) => Buffer.from(domain)).sort(Buffer.compare)
+      expect(Buffer.compare(Buffer.from(String(min_value)), sorted[0]!)).toBeLessThanOrEqual(0)
+      // Nothing is greater than the greatest code point, so its bound may be missing, but never too low.
+      if (max_value !== undefined) {
+        expect(Buffer.compare(Buffer.from(String(max_value)), sorted.at(-1)!)).toBeGreaterThanOrEqual(0)
+      }
+      const path = write('domains.parquet', bytes)
+      for (const { 0: domain, length } of domains.map((domain) => [domain])) {
+        const found = await sql(`select count(*)::int from '${path}' where domain = '${domain}'`)
+        expect(found).toEqual([[length]])
+      }
+    }
+    const endless: Row = { ...first[0]!, domain: 'x'.repeat(100_000) }
+    const bytes = await encodeShard(snappyParquet, columns, [[frameOf(columns, [endless])]])
+    expect(chunksOf(bytes, 'domain')[0]!.statistics!.max_value).toBeUndefined()
+  })
+
+  it.each(parquetFormats)('names the types exactly ($engine, $compression)', async (format) => {
+    const path = write('types.parquet', await encodeShard(format, columns, chunks))
+    const unit = format.engine === 'columnar' ? 'MICROS' : 'MILLIS'
+    const list = await sql(
+      `select name, type, repetition_type, converted_type, logical_type from parquet_schema('${path}') offset 1`,
+    )
+    expect(list).toEqual([
+      ['id', 'INT64', 'REQUIRED', null, null],
+      ['at', 'INT64', 'REQUIRED', `TIMESTAMP_${unit}`, expect.stringContaining('isAdjustedToUTC=1')],
+      ['domain', 'BYTE_ARRAY', 'OPTIONAL', 'UTF8', 'StringType()'],
+      ['secret', 'BYTE_ARRAY', 'OPTIONAL', 'UTF8', 'StringType()'],
+      ['tags', null, 'OPTIONAL', 'LIST', 'ListType()'],
+      ['list', null, 'REPEATED', null, null],
+      ['element', 'BYTE_ARRAY', 'OPTIONAL', 'UTF8', 'StringType()'],
+    ])
+  })
+
+  it('is refused when the journal holds something else', async () => {
+    const encoder = createEncoder({ format: snappyParquet, columns, fileMetadata: {} })
+    const { meta } = await encoder.encode(chunks[0]!)
+    for (const other of [null, [], {}, [{ entries: 'many' }], Array.isArray(meta) ? meta.slice(1) : meta]) {
+      await expect(encoder.footer([{ offset: 4, rows: 3, meta: other }])).rejects.toMatchObject({
+        kind: 'damaged',
+      })
+    }
+  })
+})
+
+describe('bloom filters', () => {
+  const columns = specs({ id: 'int64', identity_name: 'text?', note: 'text?', tags: 'list' })
+  const rowsFrom = (start: number): Row[] =>
+    Array.from({ length: 3000 }, (_, i) => ({
+      id: (start + i) * 1_000_003,
+      identity_name: i % 5 === 0 ? null : `person-${start + i}-${'x'.repeat(i % 40)}@scatterholt.com`,
+      note: `note ${start + (i % 20)}`,
+      tags: [`tag ${start + i}`],
+    }))
+  const groups = [rowsFrom(0), rowsFrom(10_000), rowsFrom(20_000)]
+
+  it('let DuckDB pass over row groups, and never over the right one', async () => {
+    const format = { ...snappyParquet, bloomFilters: ['id', 'identity_name', 'note', 'no_such_column'] }
+    const bytes = await encodeShard(
+      format,
+      columns,
+      groups.map((rows) => [frameOf(columns, rows)]),
+    )
+    const path = write('bloom.parquet', bytes)
+    const excluded = async (column: string, value: string): Promise<unknown[]> => {
+      const probes = await sql(
+        `select bloom_filter_excludes from parquet_bloom_probe('${path}', '${column}', ${value})`,
+      )
+      return probes.map(([excludes]) => excludes)
+    }
+    for (const [i, rows] of groups.entries()) {
+      for (const row of [rows[1]!, rows[777]!, rows[2999]!]) {
+        expect((await excluded('id', String(row.id)))[i]).toBe(false)
+        expect((await excluded('identity_name', `'${row.identity_name}'`))[i]).toBe(false)
+        expect((await excluded('note', `'${row.note}'`))[i]).toBe(false)
+      }
+    }
+    const misses = await Promise.all(
+      Array.from({ length: 40 }, (_, i) => excluded('identity_name', `'nobody-${i}@scatterholt.com'`)),
+    )
+    // One in a hundred may be taken for a hit.
+    expect(misses.flat().filter((excludes) => excludes === true).length).toBeGreaterThan(110)
+    expect((await sql(`select count(*)::int from '${path}' where id = ${groups[1]![5]!.id}`))[0]).toEqual([1])
+  })
+})

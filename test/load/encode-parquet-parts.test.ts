@@ -1,0 +1,125 @@
+import fc from 'fast-check'
+import { snappyUncompress } from 'hyparquet'
+import { deltaBinaryUnpack } from 'hyparquet/src/delta.js'
+import { xxhash64 as referenceHash } from 'hyparquet/src/xxhash.js'
+import { describe, expect, it } from 'vitest'
+import { ByteBuffer } from '../../src/load/encode/byte-buffer.ts'
+import { fitsDelta, writeDeltaBinaryPacked } from '../../src/load/encode/parquet/delta.ts'
+import { snappyCompress } from '../../src/load/encode/parquet/snappy.ts'
+import { TextDictionary } from '../../src/load/encode/parquet/text-dictionary.ts'
+import { xxhash64 } from '../../src/load/encode/parquet/xxhash64.ts'
+
+/** Bytes with runs and repeats in them, near and far. */
+const anyBytes = fc
+  .array(
+    fc.oneof(
+      fc.uint8Array({ maxLength: 200 }),
+      fc
+        .tuple(fc.uint8Array({ minLength: 1, maxLength: 12 }), fc.integer({ min: 1, max: 9000 }))
+        .map(([part, times]) => new Uint8Array(Buffer.alloc(part.length * times, part))),
+    ),
+    { maxLength: 8 },
+  )
+  .map((parts) => new Uint8Array(Buffer.concat(parts)))
+
+describe('snappy', () => {
+  const uncompressed = (bytes: Uint8Array, length: number): Uint8Array => {
+    const output = new Uint8Array(length)
+    snappyUncompress(bytes, output)
+    return output
+  }
+
+  it('is undone by another decompressor', () => {
+    fc.assert(
+      fc.property(anyBytes, (bytes) => {
+        expect(Buffer.compare(uncompressed(snappyCompress(bytes), bytes.length), bytes)).toBe(0)
+      }),
+    )
+  })
+
+  it('makes repeats small and noise hardly larger', () => {
+    const repeats = new Uint8Array(Buffer.alloc(100_000, 'ada.marsh@scatterholt.com,'))
+    expect(snappyCompress(repeats).length).toBeLessThan(6000)
+    const noise = Uint8Array.from({ length: 100_000 }, (_, i) => Math.imul(i, 0x9e3779b1) >>> 24)
+    expect(snappyCompress(noise).length).toBeLessThan(100_100)
+  })
+})
+
+describe('delta binary packing', () => {
+  it('gives back every number', () => {
+    const near = fc.integer({ min: -(2 ** 51), max: 2 ** 51 })
+    const values = fc.oneof(
+      fc.array(near, { maxLength: 300 }),
+      fc.tuple(near, fc.array(fc.integer({ min: 0, max: 5 }), { maxLength: 300 })).map(([start, steps]) => {
+        let value = start
+        return steps.map((step) => {
+          value += step
+          return value
+        })
+      }),
+      fc.array(fc.constantFrom(-(2 ** 51), 2 ** 51, 0), { maxLength: 300 }),
+    )
+    fc.assert(
+      fc.property(values, (values) => {
+        const out = new ByteBuffer(8)
+        writeDeltaBinaryPacked(out, Float64Array.from(values), 0, values.length)
+        const decoded = new BigInt64Array(values.length)
+        const bytes = out.copy()
+        const reader = { view: new DataView(bytes.buffer), offset: 0 }
+        deltaBinaryUnpack(reader, values.length, decoded)
+        expect([...decoded].map(Number)).toEqual(values.map((value) => value + 0))
+        expect(reader.offset).toBe(bytes.length)
+      }),
+    )
+  })
+
+  it('is not offered where deltas would be rounded', () => {
+    expect(fitsDelta(-(2 ** 51), 2 ** 51)).toBe(true)
+    expect(fitsDelta(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER)).toBe(false)
+  })
+})
+
+it('hashes as xxHash64 does', () => {
+  fc.assert(
+    fc.property(fc.uint8Array({ maxLength: 120 }), fc.nat(7), (bytes, skip) => {
+      const from = Math.min(skip, bytes.length)
+      const { high, low } = xxhash64(
+        new DataView(bytes.buffer, bytes.byteOffset, bytes.length),
+        from,
+        bytes.length,
+      )
+      expect((BigInt(high) << 32n) | BigInt(low)).toBe(referenceHash(bytes.slice(from)))
+    }),
+  )
+})
+
+describe('the text dictionary', () => {
+  const intern = (dictionary: TextDictionary, text: string): number => {
+    const bytes = Buffer.from(text)
+    return dictionary.intern(bytes, 0, bytes.length)
+  }
+
+  it('numbers texts in the order in which they come', () => {
+    fc.assert(
+      fc.property(fc.array(fc.string({ unit: 'binary', maxLength: 3 }), { maxLength: 300 }), (texts) => {
+        const dictionary = new TextDictionary()
+        const distinct = [...new Set(texts)]
+        const numbers = new Map(distinct.map((text, number) => [text, number]))
+        expect(texts.map((text) => intern(dictionary, text))).toEqual(texts.map((text) => numbers.get(text)))
+        const { offsets, bytes } = dictionary.texts()
+        const kept = distinct.map((_, i) =>
+          Buffer.from(bytes.subarray(offsets[i], offsets[i + 1])).toString(),
+        )
+        expect(kept).toEqual(distinct)
+      }),
+    )
+  })
+
+  it('gives up rather than grow slow over texts that were made to collide', () => {
+    const bytes = Uint8Array.from({ length: 4 * COLLIDING.length }, (_, i) => COLLIDING[i >> 2]! >>> ((i & 3) * 8))
+    const dictionary = new TextDictionary()
+    const numbers = COLLIDING.map((_, i) => dictionary.intern(bytes, i * 4, i * 4 + 4))
+    expect(numbers).toContain(-1)
+    expect(numbers.filter((number) => number >= 0)).toEqual(Array.from({ length: dictionary.count }, (_, i) => i))
+  })
+})

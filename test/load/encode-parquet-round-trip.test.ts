@@ -1,0 +1,93 @@
+import fc from 'fast-check'
+import { parquetReadObjects } from 'hyparquet'
+import { describe, expect, it } from 'vitest'
+import type { ColumnSpec, Format } from '../../src/core/index.ts'
+import { decompressors } from '../../src/load/inspect/decompressors.ts'
+import { type CellValue, frameOf, type Row, specs } from './frame-builder.ts'
+import {
+  anyChunks,
+  cells,
+  cellsInDuckdb,
+  duckdb,
+  encodeShard,
+  everyColumn,
+  parquetFormats,
+  rowsOf,
+  shardFolder,
+} from './shard-fixture.ts'
+
+const write = shardFolder()
+const sql = await duckdb()
+
+/** What DuckDB finds in the shard. */
+async function read(bytes: Uint8Array, columns: readonly ColumnSpec[]): Promise<CellValue[][]> {
+  return cellsInDuckdb(sql, `'${write('shard.parquet', bytes)}'`, columns)
+}
+
+/** What hyparquet finds in the shard, timestamps as microseconds. */
+async function readByHyparquet(bytes: Uint8Array, columns: readonly ColumnSpec[]): Promise<unknown[][]> {
+  const { buffer: file } = new Uint8Array(bytes)
+
+  const rows = await parquetReadObjects({
+    file,
+    compressors: decompressors,
+    parsers: {
+      timestampFromMicroseconds: (value) => value,
+      timestampFromMilliseconds: (value) => value * 1000n,
+      stringFromBytes: (text) => Buffer.from(text).toString(),
+    },
+  })
+  return rows.map((row) =>
+    columns.map(({ name }) => (typeof row[name] === 'bigint' ? Number(row[name]) : (row[name] ?? null))),
+  )
+}
+
+/** The cells as they are stored: one engine knows milliseconds only. */
+function stored(
+  rows: readonly Row[],
+  { engine }: Extract<Format, { kind: 'parquet' }>,
+  columns = everyColumn,
+) {
+  return cells(rows, columns).map((row) =>
+    row.map((value, i): CellValue => {
+      const cut = engine === 'parquetjs-lite' && columns[i]!.type === 'timestamp' && typeof value === 'number'
+      return cut ? Math.floor(value / 1000) * 1000 : value
+    }),
+  )
+}
+
+describe.each(parquetFormats)('parquet by $engine, $compression', (format) => {
+  it('comes back from DuckDB and hyparquet as it was', async () => {
+    await fc.assert(
+      fc.asyncProperty(anyChunks, async (chunks) => {
+        const bytes = await encodeShard(
+          format,
+          everyColumn,
+          chunks.map((pages) => pages.map(({ frame }) => frame)),
+        )
+        const expected = stored(rowsOf(chunks), format)
+        expect(await read(bytes, everyColumn)).toEqual(expected)
+        expect(await readByHyparquet(bytes, everyColumn)).toEqual(expected)
+      }),
+      { numRuns: 15 },
+    )
+  })
+
+  it('holds no row at all, one row, and a column of nulls', async () => {
+    const columns = specs({
+      id: 'int64',
+      moment: 'timestamp?',
+      flag: 'boolean?',
+      note: 'text?',
+      tags: 'list?',
+    })
+    const row: Row = { id: 1, moment: null, flag: null, note: null, tags: null }
+    for (const rows of [[], [row], Array.from({ length: 100 }, () => row)]) {
+      for (const groups of [[], [columns.map(({ name }) => name)]]) {
+        const bytes = await encodeShard(format, columns, [[frameOf(columns, rows, groups)]])
+        expect(await read(bytes, columns)).toEqual(cells(rows, columns))
+        expect(await readByHyparquet(bytes, columns)).toEqual(cells(rows, columns))
+      }
+    }
+  })
+})

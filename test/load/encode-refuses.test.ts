@@ -1,0 +1,90 @@
+import { describe, expect, it } from 'vitest'
+import { ExportError, type Format, type Frame } from '../../src/core/index.ts'
+import { createEncoder, shardExtension } from '../../src/load/encode/index.ts'
+import { frameOf, type Row, specs } from './frame-builder.ts'
+import { csvFormats, hasZstd, parquetFormats, plainCsv, snappyParquet } from './shard-fixture.ts'
+
+const SECRET = 'Tr0ub4dor-and-3'
+const columns = specs({ id: 'int64', hash: 'text', tags: 'list?' })
+
+async function failure(format: Format, frame: Frame): Promise<ExportError> {
+  const encoder = createEncoder({ format, columns, fileMetadata: {} })
+  const error = await encoder.encode([frame]).then(
+    () => null,
+    (reason: unknown) => reason,
+  )
+  if (!(error instanceof ExportError)) throw new Error('expected an ExportError')
+  return error
+}
+
+describe.each(parquetFormats)('parquet by $engine, $compression', (format) => {
+  it('refuses a null where none may be, without a word about values', async () => {
+    const rows: Row[] = [
+      { id: 1, hash: SECRET, tags: [SECRET] },
+      { id: 2, hash: null, tags: [SECRET] },
+    ]
+    const error = await failure(format, frameOf(columns, rows))
+    expect(error.kind).toBe('data')
+    expect(error.cause).toBeUndefined()
+    expect(`${error.message} ${error.stack}`).not.toContain(SECRET)
+  })
+
+  it('goes on after a failure as if nothing had been', async () => {
+    const encoder = createEncoder({ format, columns, fileMetadata: {} })
+    const good = frameOf(columns, [{ id: 1, hash: 'x', tags: null }])
+    const before = await encoder.encode([good])
+    await expect(encoder.encode([frameOf(columns, [{ id: 1, hash: null, tags: null }])])).rejects.toThrow()
+    expect(await encoder.encode([good])).toEqual(before)
+  })
+})
+
+it.each([snappyParquet, plainCsv])('refuses rows that lack a column ($kind)', async (format) => {
+  const error = await failure(
+    format,
+    frameOf(specs({ id: 'int64', hash: 'text' }), [{ id: 1, hash: SECRET }]),
+  )
+  expect(error).toMatchObject({ kind: 'damaged', what: 'Rows have no list column tags' })
+})
+
+it('refuses what parquetjs-lite cannot write', () => {
+  const engine = 'parquetjs-lite'
+  for (const format of [
+    { ...snappyParquet, engine, compression: 'zstd' } as const,
+    { ...snappyParquet, engine, bloomFilters: ['id'] } as const,
+  ]) {
+    expect(() => createEncoder({ format, columns, fileMetadata: {} })).toThrow(
+      expect.objectContaining({ kind: 'config' }),
+    )
+  }
+})
+
+it.skipIf(hasZstd)('refuses zstd where Node.js lacks it', () => {
+  const format = { ...snappyParquet, compression: 'zstd' } as const
+  expect(() => createEncoder({ format, columns, fileMetadata: {} })).toThrow(
+    expect.objectContaining({ kind: 'config' }),
+  )
+})
+
+it.each([...parquetFormats, ...csvFormats])(
+  'hands out buffers of their own ($kind, $engine, $compression)',
+  async (format) => {
+    const encoder = createEncoder({ format, columns, fileMetadata: {} })
+    const frame = frameOf(columns, [{ id: 1, hash: 'x', tags: null }])
+    const [first, second] = [await encoder.encode([frame]), await encoder.encode([frame])]
+    expect(first).toEqual(second)
+    expect(first.bytes.byteLength).toBe(first.bytes.buffer.byteLength)
+    structuredClone(first.bytes, { transfer: [first.bytes.buffer] })
+    expect(second.bytes.byteLength).toBeGreaterThan(0)
+  },
+)
+
+it('names shards by their format', () => {
+  expect([...parquetFormats, plainCsv, ...csvFormats].map(shardExtension)).toEqual([
+    ...parquetFormats.map(() => '.parquet'),
+    '.csv',
+    '.csv',
+    '.csv.gz',
+    '.csv',
+    '.csv.gz',
+  ])
+})

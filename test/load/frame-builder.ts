@@ -1,0 +1,90 @@
+import type {
+  Column,
+  ColumnSpec,
+  ColumnType,
+  Frame,
+  Group,
+  TextVector,
+  Vector,
+} from '../../src/core/index.ts'
+
+export type CellValue = null | number | boolean | string | readonly (string | null)[]
+export type Row = Readonly<Record<string, CellValue>>
+
+/** Specs from `name: type`, where a `?` behind the type means that the column may be null. */
+export function specs(columns: Readonly<Record<string, ColumnType | `${ColumnType}?`>>): ColumnSpec[] {
+  return Object.entries(columns).map(([name, type]) => ({
+    name,
+    type: type.replace('?', '') as ColumnType,
+    nullable: type.endsWith('?'),
+    meaning: '',
+  }))
+}
+
+/** A frame of the rows; the columns named together in `groups` share a table of their distinct values. */
+export function frameOf(
+  columns: readonly ColumnSpec[],
+  rows: readonly Row[],
+  groups: readonly (readonly string[])[] = [],
+): Frame {
+  const tables = groups.map((names) => tableOf(names, rows))
+  return {
+    rows: rows.length,
+    groups: tables.map(({ group }) => group),
+    columns: columns.map(({ name, type }): Column => {
+      const group = groups.findIndex((names) => names.includes(name))
+      const entries = group < 0 ? rows : tables[group]!.entries
+      const values = entries.map((row) => row[name] ?? null)
+      return { name, group: group < 0 ? null : group, values: vectorOf(type, values) }
+    }),
+  }
+}
+
+function tableOf(names: readonly string[], rows: readonly Row[]): { group: Group; entries: Row[] } {
+  const numbers = new Map<string, number>()
+  const entries: Row[] = []
+  const indices = Uint32Array.from(rows, (row) => {
+    const key = JSON.stringify(names.map((name) => row[name] ?? null))
+    if (!numbers.has(key)) {
+      numbers.set(key, entries.length)
+      entries.push(row)
+    }
+    return numbers.get(key)!
+  })
+  return { group: { size: entries.length, indices: entries.length === 1 ? null : indices }, entries }
+}
+
+function vectorOf(type: ColumnType, values: readonly CellValue[]): Vector {
+  const valid = validity(values)
+  switch (type) {
+    case 'int64':
+    case 'timestamp':
+      return { kind: 'number', values: Float64Array.from(values, (value) => Number(value ?? 0)), valid }
+    case 'boolean':
+      return { kind: 'boolean', values: Uint8Array.from(values, (value) => (value === true ? 1 : 0)), valid }
+    case 'text':
+      return textVector(values.map((value) => (value === null ? null : String(value))))
+    case 'list': {
+      const lists = values.map((value) => (Array.isArray(value) ? (value as (string | null)[]) : []))
+      return { kind: 'list', offsets: offsetsOf(lists), items: textVector(lists.flat()), valid }
+    }
+  }
+}
+
+function textVector(texts: readonly (string | null)[]): TextVector {
+  const encoded = texts.map((text) => Buffer.from(text ?? ''))
+  const bytes = new Uint8Array(Buffer.concat(encoded))
+  return { kind: 'text', offsets: offsetsOf(encoded), bytes, valid: validity(texts) }
+}
+
+function offsetsOf(parts: readonly { readonly length: number }[]): Uint32Array {
+  const offsets = new Uint32Array(parts.length + 1)
+  parts.forEach((part, i) => {
+    offsets[i + 1] = offsets[i]! + part.length
+  })
+  return offsets
+}
+
+function validity(values: readonly unknown[]): Uint8Array | null {
+  return values.includes(null) ? Uint8Array.from(values, (value) => (value === null ? 0 : 1)) : null
+}

@@ -1,0 +1,87 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { storedTypeName } from '../../src/load/encode/index.ts'
+import { type InspectedShard, inspectShard, type ShardReader } from '../../src/load/inspect/index.ts'
+import { frameOf, type Row, specs } from './frame-builder.ts'
+import {
+  anyChunks,
+  csvFormats,
+  encodeShard,
+  everyColumn,
+  parquetFormats,
+  plainCsv,
+  rowsOf,
+  snappyParquet,
+} from './shard-fixture.ts'
+
+/** A shard in memory that is streamed in pieces of the size given. */
+function readerOf(bytes: Uint8Array, piece = 1000): ShardReader {
+  return {
+    size: bytes.length,
+    slice: async (start, end) => bytes.subarray(start, end),
+    async *stream() {
+      for (let at = 0; at < bytes.length; at += piece) yield bytes.subarray(at, at + piece)
+    },
+  }
+}
+
+describe.each([...parquetFormats, ...csvFormats])('$kind by $engine, $compression', (format) => {
+  const columns: InspectedShard['columns'] = everyColumn.map(({ name, type, nullable }) => ({
+    name,
+    type: storedTypeName(type, format),
+    nullable,
+  }))
+
+  it('gives back the number of rows, the columns and the watched texts in order', async () => {
+    await fc.assert(
+      fc.asyncProperty(anyChunks, fc.integer({ min: 1, max: 300 }), async (chunks, piece) => {
+        const frames = chunks.map((pages) => pages.map(({ frame }) => frame))
+        const bytes = await encodeShard(format, everyColumn, frames)
+        const rows = rowsOf(chunks)
+        const seen: Record<string, (string | null)[]> = { name: [], note: [] }
+        const found = await inspectShard(readerOf(bytes, piece), format, {
+          columns: everyColumn,
+          watch: ['name', 'note', 'no_such_column'],
+          onText: (column, value) => seen[column]!.push(value),
+        })
+        expect(found).toEqual({ rows: rows.length, columns })
+        expect(seen).toEqual({ name: rows.map((row) => row.name), note: rows.map((row) => row.note) })
+      }),
+      { numRuns: 10 },
+    )
+  })
+})
+
+it('shows texts as they were before formulas were guarded', async () => {
+  const columns = specs({ note: 'text?' })
+  const notes = ['=1', '+****1', '-x', '@****b', '\tx', '\rx', "'x", 'x', null, '']
+  const format = { ...plainCsv, escapeFormulas: true }
+  const frame = frameOf(
+    columns,
+    notes.map((note): Row => ({ note })),
+  )
+  const seen: (string | null)[] = []
+  await inspectShard(readerOf(await encodeShard(format, columns, [[frame]])), format, {
+    columns,
+    watch: ['note'],
+    onText: (_, value) => seen.push(value),
+  })
+  expect(seen).toEqual(notes)
+})
+
+it('shows what a file holds, not what was asked for', async () => {
+  const held = specs({ id: 'int64?', extra: 'text' })
+  const frame = frameOf(held, [{ id: 1, extra: 'x' }])
+  const options = { columns: specs({ id: 'int64', hash: 'text?' }), watch: [], onText: () => {} }
+  const parquet = await inspectShard(
+    readerOf(await encodeShard(snappyParquet, held, [[frame]])),
+    snappyParquet,
+    options,
+  )
+  expect(parquet.columns).toEqual([
+    { name: 'id', type: 'INT64', nullable: true },
+    { name: 'extra', type: 'STRING', nullable: false },
+  ])
+  const csv = await inspectShard(readerOf(await encodeShard(plainCsv, held, [[frame]])), plainCsv, options)
+  expect(csv.columns.map(({ name }) => name)).toEqual(['id', 'extra'])
+})

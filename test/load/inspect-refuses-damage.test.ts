@@ -1,0 +1,151 @@
+import { gzipSync } from 'node:zlib'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { ExportError, type Format, isExportError } from '../../src/core/index.ts'
+import { type InspectedShard, inspectShard, type ShardReader } from '../../src/load/inspect/index.ts'
+import { frameOf, type Row, specs } from './frame-builder.ts'
+import { csvFormats, encodeShard, parquetFormats, plainCsv, snappyParquet } from './shard-fixture.ts'
+
+const SECRET = 'Tr0ub4dor-and-3'
+const columns = specs({
+  id: 'int64',
+  at: 'timestamp',
+  flag: 'boolean?',
+  name: 'text',
+  hash: 'text?',
+  tags: 'list?',
+})
+const rows = Array.from(
+  { length: 60 },
+  (_, i): Row => ({
+    id: i,
+    at: i * 1_000_000,
+    flag: i % 2 === 0,
+    name: `person ${i}`,
+    hash: `${SECRET}${i % 7}`,
+    tags: [SECRET],
+  }),
+)
+const chunks = [[frameOf(columns, rows.slice(0, 40))], [frameOf(columns, rows.slice(40))]]
+
+function inspect(
+  bytes: Uint8Array,
+  format: Format,
+  reader: Partial<ShardReader> = {},
+): Promise<InspectedShard> {
+  return inspectShard(
+    {
+      size: bytes.length,
+      slice: async (start, end) => bytes.slice(start, end),
+      async *stream() {
+        yield bytes.slice()
+      },
+      ...reader,
+    },
+    format,
+    { columns, watch: ['hash'], onText: () => {} },
+  )
+}
+
+/** What inspecting throws, after a look at whether it says too much. */
+async function failure(bytes: Uint8Array, format: Format): Promise<ExportError | null> {
+  try {
+    await inspect(bytes, format)
+    return null
+  } catch (error) {
+    if (!isExportError(error)) throw error
+    expect(error.cause).toBeUndefined()
+    expect(`${error.message} ${error.stack}`).not.toContain(SECRET)
+    return error
+  }
+}
+
+describe.each(parquetFormats)('parquet by $engine, $compression', (format) => {
+  it('is refused when it ends early', async () => {
+    const whole = await encodeShard(format, columns, chunks)
+    await fc.assert(
+      fc.asyncProperty(fc.nat(whole.length - 1), async (length) => {
+        expect((await failure(whole.subarray(0, length), format))?.kind).toBe('damaged')
+      }),
+      { numRuns: 20 },
+    )
+  })
+
+  it('never fails otherwise than with an error of ours', async () => {
+    const whole = await encodeShard(format, columns, chunks)
+    await fc.assert(
+      fc.asyncProperty(fc.nat(whole.length - 1), fc.integer({ min: 1, max: 255 }), async (at, bits) => {
+        const bytes = Buffer.from(whole)
+        bytes[at] = bytes[at]! ^ bits
+        await failure(bytes, format)
+      }),
+      { numRuns: 50 },
+    )
+  })
+})
+
+describe.each(csvFormats)('csv by $engine, $compression', (format) => {
+  it('is refused when it ends early, save at the end of a line', async () => {
+    const whole = await encodeShard(format, columns, chunks)
+    const gzip = format.compression === 'gzip'
+    await fc.assert(
+      fc.asyncProperty(fc.integer({ min: 1, max: whole.length - 1 }), async (length) => {
+        const lineEnds = !gzip && whole[length - 1] === 0x0a
+        const memberEnds = gzip && whole[length] === 0x1f && whole[length + 1] === 0x8b
+        fc.pre(!lineEnds && !memberEnds)
+        expect((await failure(whole.subarray(0, length), format))?.kind).toBe('damaged')
+      }),
+      { numRuns: 40 },
+    )
+  })
+})
+
+describe('csv', () => {
+  const header = 'id,at,flag,name,hash,tags\n'
+  const line = '1,2024-07-22T19:25:52.893439Z,true,x,y,[]'
+  it.each([
+    ['nothing', ''],
+    ['a field too few', `${header}1,2024-07-22T19:25:52.893439Z,true,x,y\n`],
+    ['a field too many', `${header}${line},z\n`],
+    ['an empty line', `${header}\n`],
+    ['a quote inside a field', `${header}${line.replace('x', 'x"y"')}\n`],
+    ['text behind a closing quote', `${header}${line.replace('x', '"x"y')}\n`],
+    ['a bare carriage return', `${header}${line}\r\n`],
+    ['a quote that does not close', `${header}${line.replace('x', '"x')}\n`],
+    ['no line feed at the end', `${header}${line}`],
+    ['a null where none may be', `${header}${line.replace('x', '')}\n`],
+    ['no number', `${header}${line.replace('1,', 'one,')}\n`],
+    ['no timestamp', `${header}${line.replace('2024-07-22T', '22.7.2024 ')}\n`],
+    ['no boolean', `${header}${line.replace('true', 'yes')}\n`],
+    ['no list', `${header}${line.replace('[]', 'none')}\n`],
+  ])('is refused with %s', async (_, text) => {
+    expect(await inspect(Buffer.from(`${header}${line}\n`), plainCsv)).toMatchObject({ rows: 1 })
+    expect((await failure(Buffer.from(text), plainCsv))?.kind).toBe('damaged')
+  })
+
+  it('is refused with bytes that are no UTF-8', async () => {
+    const bytes = Buffer.from(`${header}${line.replace('x', '\xff')}\n`, 'latin1')
+    expect((await failure(bytes, plainCsv))?.kind).toBe('damaged')
+  })
+
+  it('is refused when it is no gzip file', async () => {
+    const format = { ...plainCsv, compression: 'gzip' } as const
+    expect((await failure(Buffer.from(header), format))?.kind).toBe('damaged')
+    expect(await inspect(gzipSync(header), format)).toMatchObject({ rows: 0 })
+  })
+})
+
+it.each([snappyParquet, plainCsv, csvFormats[1]!])(
+  "lets the storage's own errors pass ($kind, $compression)",
+  async (format) => {
+    const gone = new ExportError('storage', 'The disk is gone', 'shard', 'Put it back.')
+    const reader: Partial<ShardReader> = {
+      slice: () => Promise.reject(gone),
+      // biome-ignore lint/correctness/useYield: it fails before there is anything to give
+      async *stream() {
+        throw gone
+      },
+    }
+    await expect(inspect(await encodeShard(format, columns, chunks), format, reader)).rejects.toBe(gone)
+  },
+)

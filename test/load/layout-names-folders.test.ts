@@ -1,0 +1,72 @@
+import { describe, expect, it } from 'vitest'
+import { type PartitionBy, parseTimestamp, partition, type Query } from '../../src/core/index.ts'
+import { folderOf, openShardPath, ownsFolder, partOf } from '../../src/load/index.ts'
+import { openLogPath, shardPath } from '../../src/load/layout.ts'
+
+const at = (text: string): number => parseTimestamp(text) ?? Number.NaN
+const january = { from: at('2024-01-01'), until: at('2024-02-01') }
+const acme: Query = { type: 'domain', fqdn: 'acme.com' }
+
+describe('the folder of a partition', () => {
+  it.each<[PartitionBy[], string]>([
+    [['query', 'window'], 'credentials/query=domain.acme.com/window=2024-01-01'],
+    [['window', 'query'], 'credentials/query=domain.acme.com/window=2024-01-01'],
+    [['query'], 'credentials/query=domain.acme.com'],
+    [['window'], 'credentials/window=2024-01-01'],
+    [[], 'credentials'],
+  ])('by %j is %s', (by, folder) => {
+    expect(folderOf('credentials', partition(acme, january), by)).toBe(folder)
+    expect(ownsFolder('credentials', by)).toBe(by.length === 2)
+  })
+
+  it.each<[Query, string]>([
+    [{ type: 'email', email: 'a/b@acme.com' }, 'credentials/query=email.a%2Fb@acme.com/window=all'],
+    [{ type: 'keyword', keyword: '..' }, 'credentials/query=keyword.../window=all'],
+    [{ type: 'secret', secretEnv: 'LEAKED_PASSWORD' }, 'credentials/query=secret.LEAKED_PASSWORD/window=all'],
+  ])('of %j is %s', (query, folder) => {
+    expect(folderOf('credentials', partition(query, null), ['query', 'window'])).toBe(folder)
+  })
+
+  it('names the time where a window does not begin at midnight', () => {
+    const window = { from: at('2024-01-01T06:00:00Z'), until: at('2024-01-01T12:00:00Z') }
+    expect(folderOf('credentials', partition(acme, window), ['window'])).toBe(
+      'credentials/window=2024-01-01T060000Z',
+    )
+  })
+
+  it('of reports is one for all of them', () => {
+    const report = partition({ type: 'report', id: 7 }, null)
+    expect(folderOf('reports', report, ['query', 'window'])).toBe('reports')
+    expect(ownsFolder('reports', ['query', 'window'])).toBe(false)
+  })
+})
+
+describe('the names of shards', () => {
+  it('hold their number in the folder, and tell it back', () => {
+    for (const part of [0, 12, 99_999, 100_000, 1_234_567]) {
+      for (const extension of ['.parquet', '.csv', '.csv.gz']) {
+        const path = shardPath('credentials', part, extension)
+        expect(path).toMatch(/^credentials\/part-\d{5,}\./)
+        expect(partOf(path.slice('credentials/'.length))).toBe(part)
+      }
+    }
+    expect(shardPath('credentials', 7, '.parquet')).toBe('credentials/part-00007.parquet')
+  })
+
+  it.each([
+    'part-1.csv',
+    'part-00001.txt',
+    'xpart-00001.csv',
+    'part-00001.csv.tmp',
+    '_part-00001.csv',
+    'part-0000a.csv',
+    '',
+  ])('are not %j', (name) => {
+    expect(partOf(name)).toBeNull()
+  })
+
+  it('while they are open are out of sight of readers of the data set', () => {
+    expect(openShardPath(3)).toBe('_state/open/3.part')
+    expect(openLogPath(3)).toBe('_state/open/3.log')
+  })
+})

@@ -1,0 +1,99 @@
+import { describe, expect, it } from 'vitest'
+import { type Micros, type PartitionBy, parseTimestamp, windowRange } from '../../src/core/index.ts'
+import { planPartitions } from '../../src/plan/index.ts'
+import { domain, pipelineOf } from './pipeline.ts'
+
+const at = (text: string): Micros => parseTimestamp(text) ?? Number.NaN
+const NOW = at('2030-01-01')
+const windows = {
+  from: at('2024-01-01'),
+  until: at('2024-03-01'),
+  every: { unit: 'month' as const },
+  lagMs: 0,
+}
+const queries = [domain('b.com'), domain('a.com')]
+const none = () => null
+
+const JAN = '2024-01-01..2024-02-01'
+const FEB = '2024-02-01..2024-03-01'
+
+describe('the order of work', () => {
+  it.each<[PartitionBy[]]>([[[]], [['query']], [['query', 'window']], [['window', 'query']]])(
+    'is query by query, as they are given, for partition_by %j',
+    (partitionBy) => {
+      const plan = planPartitions(pipelineOf({ queries, windows, partitionBy }), NOW, none)
+      expect([...plan.partitions()].map(({ key }) => key)).toEqual([
+        `domain.b.com/${JAN}`,
+        `domain.b.com/${FEB}`,
+        `domain.a.com/${JAN}`,
+        `domain.a.com/${FEB}`,
+      ])
+    },
+  )
+
+  it('is window by window where only the window is a folder', () => {
+    const plan = planPartitions(pipelineOf({ queries, windows, partitionBy: ['window'] }), NOW, none)
+    expect([...plan.partitions()].map(({ key }) => key)).toEqual([
+      `domain.b.com/${JAN}`,
+      `domain.a.com/${JAN}`,
+      `domain.b.com/${FEB}`,
+      `domain.a.com/${FEB}`,
+    ])
+  })
+
+  it('stays folder by folder where one query has windows of its own', () => {
+    const plan = planPartitions(pipelineOf({ queries, windows, partitionBy: ['window'] }), NOW, (name) =>
+      name === 'domain.a.com'
+        ? new Map([
+            [windowRange({ from: at('2024-01-01'), until: at('2024-01-10') }), { done: true }],
+            [windowRange({ from: at('2024-01-20'), until: at('2024-02-10') }), { done: false }],
+          ])
+        : null,
+    )
+    expect(plan.total).toBe(6)
+    expect([...plan.partitions()].map(({ key }) => key)).toEqual([
+      `domain.b.com/${JAN}`,
+      'domain.a.com/2024-01-01..2024-01-10',
+      'domain.a.com/2024-01-10..2024-01-20',
+      'domain.a.com/2024-01-20..2024-02-10',
+      `domain.b.com/${FEB}`,
+      'domain.a.com/2024-02-10..2024-03-01',
+    ])
+  })
+
+  it.each<[PartitionBy[]]>([[['query', 'window']], [['window']]])(
+    'is one partition a query where there are no windows, for partition_by %j',
+    (partitionBy) => {
+      const plan = planPartitions(
+        pipelineOf({ queries, partitionBy }),
+        NOW,
+        () => new Map([['all', { done: true }]]),
+      )
+      expect(plan.total).toBe(2)
+      expect([...plan.partitions()]).toEqual([
+        { key: 'domain.b.com/all', query: domain('b.com'), window: null },
+        { key: 'domain.a.com/all', query: domain('a.com'), window: null },
+      ])
+    },
+  )
+
+  it('can be asked for again and again, and is made only as far as it is read', () => {
+    const many = Array.from({ length: 20_000 }, (_, index) => domain(`d${index}.com`))
+    const hourly = { ...windows, every: { unit: 'hour' as const, count: 1 } }
+    const plan = planPartitions(pipelineOf({ queries: many, windows: hourly }), NOW, none)
+    expect(plan.total).toBe(20_000 * 60 * 24)
+    const first = () => plan.partitions()[Symbol.iterator]().next().value
+    expect(first()).toEqual(first())
+  })
+
+  it('is empty while no window is ripe, whatever has begun', () => {
+    const ahead = { ...windows, from: at('2031-01-01'), until: 'now' as const }
+    const plan = planPartitions(
+      pipelineOf({ queries, windows: ahead }),
+      NOW,
+      () => new Map([[JAN, { done: false }]]),
+    )
+    expect(plan.total).toBe(0)
+    expect([...plan.partitions()]).toEqual([])
+  })
+})

@@ -1,0 +1,229 @@
+import { appendFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import fc from 'fast-check'
+import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import type { Store } from '../../src/core/index.ts'
+import { JOURNAL_START, openJournal, readJournal } from '../../src/state/journal.ts'
+import { anError } from '../disk/errors.ts'
+import { storeAt, temporaryStore } from '../disk/temporary-store.ts'
+import { writeJournal } from './lines.ts'
+
+const PATH = '_state/checkpoint.jsonl'
+const LINES = [
+  { kind: 'header', version: 1, text: 'ü "quoted" \\ \n and a \u2028' },
+  { kind: 'page', partition: 'domain.acme.com/all', next: 'bmV4dA==', rows: 10_000 },
+  { kind: 'page', partition: 'domain.acme.com/all', next: null, rows: 7 },
+  { kind: 'end', status: 'complete' },
+]
+let WHOLE: Buffer
+let ENDS: readonly number[]
+
+beforeAll(async () => {
+  const { store, root } = temporaryStore()
+  ENDS = await writeJournal(store, PATH, LINES)
+  WHOLE = readFileSync(join(root, PATH))
+})
+
+let store: Store
+let file: string
+
+beforeEach(() => {
+  const temporary = temporaryStore()
+  store = temporary.store
+  file = join(temporary.root, PATH)
+  mkdirSync(dirname(file), { recursive: true })
+})
+
+async function appendAll(lines: readonly object[]): Promise<void> {
+  const journal = await openJournal(store, PATH, JOURNAL_START)
+  await journal.append(lines)
+  await journal.close()
+}
+
+async function read(): Promise<{ lines: unknown[]; numbers: number[]; good: number | null }> {
+  const lines: unknown[] = []
+  const numbers: number[] = []
+  const end = await readJournal(store, PATH, (line, number) => {
+    lines.push(line)
+    numbers.push(number)
+  })
+  return { lines, numbers, good: end === null ? null : end.size }
+}
+
+describe('a journal', () => {
+  it('gives back its lines, each still one JSON object that any tool reads', async () => {
+    writeFileSync(file, WHOLE)
+    expect(await read()).toEqual({ lines: LINES, numbers: [1, 2, 3, 4], good: WHOLE.length })
+    const texts = WHOLE.toString().trimEnd().split('\n')
+    expect(texts.map((text) => JSON.parse(text))).toEqual(
+      LINES.map((line) => ({ ...line, crc: expect.stringMatching(/^[0-9a-f]{16}$/) })),
+    )
+  })
+
+  it('that is not there is none, and an empty one has no lines', async () => {
+    expect((await read()).good).toBeNull()
+    writeFileSync(file, '')
+    expect(await read()).toEqual({ lines: [], numbers: [], good: 0 })
+  })
+
+  it('gives back any lines, whatever they hold and however many', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(fc.record({ kind: fc.string(), value: fc.json() })), async (lines) => {
+        await appendAll(lines)
+        expect((await read()).lines).toEqual(JSON.parse(JSON.stringify(lines)))
+      }),
+      { numRuns: 50 },
+    )
+  })
+
+  it('is read across the chunks of a large file', async () => {
+    const lines = Array.from({ length: 9000 }, (_, index) => ({ index, text: 'é'.repeat(index % 300) }))
+    await appendAll(lines)
+    expect(statSync(file).size).toBeGreaterThan(2 << 20)
+    expect((await read()).lines).toEqual(lines)
+  })
+
+  it('passes over a last line that was torn at any byte, and changes nothing by reading', async () => {
+    for (let cut = 0; cut <= WHOLE.length; cut++) {
+      writeFileSync(file, WHOLE.subarray(0, cut))
+      const whole = ENDS.filter((end) => end <= cut).length
+      expect(await read()).toMatchObject({ lines: LINES.slice(0, whole), good: ENDS[whole - 1] ?? 0 })
+      expect(readFileSync(file)).toEqual(WHOLE.subarray(0, cut))
+    }
+  })
+
+  it('passes over several torn lines at its end, as one write of many lines may leave them', async () => {
+    const page = fc.oneof(
+      fc.constant('\n'),
+      fc.string({ maxLength: 30 }).map((text) => `{"kind":"page","x":${JSON.stringify(text)}\n`),
+      fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)),
+      fc.constant(Buffer.alloc(5000)),
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.array(page, { maxLength: 5 }), async (torn) => {
+        writeFileSync(file, WHOLE)
+        for (const piece of torn) appendFileSync(file, piece)
+        expect(await read()).toMatchObject({ lines: LINES, good: WHOLE.length })
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it('is refused when any bit of an earlier line has changed, and stays as it is', async () => {
+    // A line break before the last line belongs to that one: without it both are one torn line.
+    const end = (ENDS.at(-2) ?? 0) - 1
+    await fc.assert(
+      fc.asyncProperty(fc.nat({ max: end - 1 }), fc.nat({ max: 7 }), async (index, bit) => {
+        const bytes = Buffer.from(WHOLE)
+        bytes[index] = (bytes[index] ?? 0) ^ (1 << bit)
+        writeFileSync(file, bytes)
+        await expect(read()).rejects.toEqual(anError('damaged', PATH))
+        expect(readFileSync(file)).toEqual(bytes)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('never shows a line that was not written, whatever bytes are changed, cut or put in', async () => {
+    const change = fc.record({
+      start: fc.nat({ max: ENDS.at(-1) ?? 0 }),
+      cut: fc.nat({ max: 80 }),
+      put: fc.uint8Array({ maxLength: 20 }),
+    })
+    await fc.assert(
+      fc.asyncProperty(change, async ({ start, cut, put }) => {
+        const changed = [WHOLE.subarray(0, start), put, WHOLE.subarray(start + cut)]
+        writeFileSync(file, Buffer.concat(changed))
+        const seen: unknown[] = []
+        await readJournal(store, PATH, (line) => seen.push(line)).catch((error: unknown) => {
+          expect(error).toEqual(anError('damaged', PATH))
+        })
+        for (const line of seen) expect(LINES).toContainEqual(line)
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it.each([
+    ['is missing', [0, 1, 3]],
+    ['stands twice', [0, 1, 1, 2, 3]],
+    ['has changed places with another', [0, 2, 1, 3]],
+  ])('is refused when a line in the middle %s', async (_, order) => {
+    const journal = await openJournal(store, PATH, JOURNAL_START)
+    for (const line of LINES) await journal.append([line])
+    await journal.close()
+    const lines = readFileSync(file, 'utf8').split('\n')
+    writeFileSync(file, order.map((index) => `${lines[index]}\n`).join(''))
+    await expect(read()).rejects.toEqual(anError('damaged', PATH))
+  })
+})
+
+describe('appending', () => {
+  it('goes over what a crash left behind the good lines', async () => {
+    writeFileSync(
+      file,
+      Buffer.concat([WHOLE, Buffer.from('{"kind":"page","partition":"torn and rather lon')]),
+    )
+    const end = await readJournal(store, PATH, () => {})
+    const journal = await openJournal(store, PATH, end ?? JOURNAL_START)
+    await journal.append([{ kind: 'x' }])
+    await journal.close()
+    expect((await read()).lines).toEqual([...LINES, { kind: 'x' }])
+  })
+
+  it('from many at once puts every line on the disk, whole appends in the order of the calls', async () => {
+    const journal = await openJournal(store, PATH, JOURNAL_START)
+    const calls = Array.from({ length: 300 }, (_, call) =>
+      Array.from({ length: 1 + (call % 3) }, (__, part) => ({ call, part })),
+    )
+    let settled = 0
+    await Promise.all(
+      calls.map(async (lines, index) => {
+        await journal.append(lines)
+        // Callers go on in the order of their calls too: what they do next relies on it.
+        expect(settled++).toBe(index)
+        expect(readFileSync(file, 'utf8')).toContain(`{"call":${index},"part":${lines.length - 1},`)
+      }),
+    )
+    await journal.close()
+    expect((await read()).lines).toEqual(calls.flat())
+    expect(journal.size).toBe(statSync(file).size)
+  })
+
+  it('shares the cost of a flush among those that wait', async () => {
+    let flushes = 0
+    const counting: Store = {
+      ...store,
+      openLog: async (path, size) => {
+        const log = await store.openLog(path, size)
+        return {
+          ...log,
+          get size() {
+            return log.size
+          },
+          flush: () => {
+            flushes++
+            return log.flush()
+          },
+        }
+      },
+    }
+    const journal = await openJournal(counting, PATH, JOURNAL_START)
+    await Promise.all(Array.from({ length: 200 }, (_, index) => journal.append([{ index }])))
+    await journal.close()
+    expect(flushes).toBeLessThan(10)
+    expect((await read()).lines).toHaveLength(200)
+  })
+
+  it('fails for everybody behind a failed write, and what was durable before stays', async () => {
+    const journal = await openJournal(store, PATH, JOURNAL_START)
+    await journal.append([{ index: 0 }])
+    await journal.close()
+    // Writing to a closed file fails as a disk does.
+    const behind = await Promise.allSettled([1, 2, 3].map((index) => journal.append([{ index }])))
+    expect(behind.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+    await expect(journal.append([{ index: 4 }])).rejects.toEqual(anError('storage', PATH))
+    store = storeAt(join(dirname(file), '..'))
+    expect((await read()).lines).toEqual([{ index: 0 }])
+  })
+})

@@ -1,0 +1,286 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type ExportError, isExportError, type Pipeline } from '../../src/core/index.ts'
+import {
+  type CheckpointState,
+  checkSettings,
+  frozenSettings,
+  type Line,
+  MANIFEST_PATH,
+  manifestShards,
+  readCheckpoint,
+  readManifest,
+  type SealLine,
+  settingsDigest,
+  writeManifest,
+} from '../../src/state/index.ts'
+import { anError } from '../disk/errors.ts'
+import { temporaryStore } from '../disk/temporary-store.ts'
+import { pipelineOf } from '../plan/pipeline.ts'
+import { HEADER, seal, writeCheckpoint } from './lines.ts'
+
+const KEY = Buffer.from('0123456789abcdef0123456789abcdef')
+const base = pipelineOf({})
+
+function changed(change: (pipeline: Pipeline) => Pipeline): Pipeline {
+  return change(base)
+}
+
+function refusal(
+  before: Pipeline,
+  now: Pipeline,
+  keys: readonly (Uint8Array | null)[] = [null, null],
+): string {
+  try {
+    checkSettings(
+      // As they come back from the checkpoint.
+      JSON.parse(JSON.stringify(frozenSettings(before, keys[0] ?? null))),
+      frozenSettings(now, keys[1] ?? null),
+      now.file,
+    )
+    return ''
+  } catch (error) {
+    if (!isExportError(error, 'config')) throw error
+    expect(error.where).toBe(now.file)
+    return error.what
+  }
+}
+
+const frozen: [string, (pipeline: Pipeline) => Pipeline][] = [
+  ['extract.resource', (p) => ({ ...p, extract: { ...p.extract, resource: 'reports' } })],
+  ['service.search_path', (p) => ({ ...p, service: { ...p.service, searchPath: '/other' } })],
+  ['extract.order', (p) => ({ ...p, extract: { ...p.extract, order: 'desc' } })],
+  ['extract.page_size', (p) => ({ ...p, extract: { ...p.extract, pageSize: 500 } })],
+  ['extract.include', (p) => ({ ...p, extract: { ...p.extract, include: ['urls'] } })],
+  ['transform.secret', (p) => ({ ...p, transform: { ...p.transform, secret: 'hmac' } })],
+  ['transform.identity', (p) => ({ ...p, transform: { ...p.transform, identity: 'drop' } })],
+  ['transform.columns', (p) => ({ ...p, transform: { ...p.transform, columns: ['id'] } })],
+  [
+    'load.format',
+    (p) => ({
+      ...p,
+      load: {
+        ...p.load,
+        format: { kind: 'csv', engine: 'columnar', compression: 'gzip', escapeFormulas: true },
+      },
+    }),
+  ],
+  ['load.partition_by', (p) => ({ ...p, load: { ...p.load, partitionBy: ['query'] } })],
+]
+
+const free: [string, (pipeline: Pipeline) => Pipeline][] = [
+  [
+    'pace and patience',
+    (p) => ({ ...p, service: { ...p.service, requestsPerSecond: 9, retries: 0, timeoutMs: 1 } }),
+  ],
+  [
+    'budgets',
+    (p) => ({ ...p, extract: { ...p.extract, maxRequests: 1, minSearchesRemaining: 9, concurrency: 1 } }),
+  ],
+  [
+    'windows',
+    (p) => ({ ...p, extract: { ...p.extract, windows: { from: 0, until: 'now', every: null, lagMs: 1 } } }),
+  ],
+  ['size and modes of shards', (p) => ({ ...p, load: { ...p.load, shardRows: 5, fileMode: 0o640 } })],
+  ['the order of partition_by', (p) => ({ ...p, load: { ...p.load, partitionBy: ['window', 'query'] } })],
+]
+
+describe('settings that a data set was begun with', () => {
+  it('may be given again as they were', () => {
+    expect(refusal(base, base)).toBe('')
+    expect(refusal(base, base, [KEY, Buffer.from(KEY)])).toBe('')
+  })
+
+  it.each(free)('do not hold for %s', (_, change) => {
+    expect(refusal(base, changed(change))).toBe('')
+  })
+
+  it.each(frozen)('may not change: %s', (name, change) => {
+    expect(refusal(base, changed(change))).toContain(name)
+    expect(refusal(changed(change), base)).toContain(name)
+  })
+
+  it('are told apart all at once, each with what it was and what it is', () => {
+    fc.assert(
+      fc.property(fc.shuffledSubarray(frozen.slice(2), { minLength: 1 }), (some) => {
+        const now = some.reduce((pipeline, [, change]) => change(pipeline), base)
+        const message = refusal(base, now)
+        for (const [name] of frozen.slice(2)) {
+          expect(message.includes(`${name} was`)).toBe(some.some(([changedName]) => changedName === name))
+        }
+      }),
+    )
+    const [message] = [refusal(base, changed(frozen[3]![1]))]
+    expect(message).toContain('extract.page_size was 10000 and is now 500')
+  })
+
+  it('tell another mask key without giving anything of it away', () => {
+    const message = refusal(base, base, [KEY, Buffer.from('another key that is long enough too')])
+    expect(message).toContain('mask key')
+    expect(message).not.toMatch(/[0-9a-f]{16}/)
+    const settings = JSON.stringify(frozenSettings(base, KEY))
+    expect(settings).not.toContain(KEY.toString())
+    expect(settings).not.toContain(KEY.toString('hex'))
+  })
+
+  it('have one digest, whatever their order', () => {
+    const settings = frozenSettings(base, KEY)
+    const entries = Object.entries(settings)
+    fc.assert(
+      fc.property(fc.shuffledSubarray(entries, { minLength: entries.length }), (shuffled) => {
+        expect(settingsDigest(Object.fromEntries(shuffled))).toBe(settingsDigest(settings))
+      }),
+    )
+    expect(settingsDigest(frozenSettings(base, null))).not.toBe(settingsDigest(settings))
+    expect(settingsDigest(settings)).toMatch(/^[0-9a-f]{64}$/)
+  })
+})
+
+const shard = fc.record({
+  part: fc.nat({ max: 99_999 }),
+  rows: fc.nat(),
+  bytes: fc.nat(),
+  imported_at: fc.option(
+    fc.record({ min: fc.constant(1_704_067_200_123_456), max: fc.constant(1_704_067_200_123_457) }),
+  ),
+  partitions: fc.uniqueArray(
+    fc.string({ unit: 'grapheme' }).map((text) => `domain.${text}/all`),
+    { minLength: 1, maxLength: 3 },
+  ),
+})
+
+async function stateOf(lines: readonly Line[]): Promise<CheckpointState> {
+  const { store } = temporaryStore()
+  await writeCheckpoint(store, [HEADER, ...lines])
+  const state = await readCheckpoint(store)
+  if (state === null) throw new Error('no checkpoint')
+  return state
+}
+
+describe('the manifest', () => {
+  it('reads back, adds up, and is the same whatever order shards were finished in', async () => {
+    const shards = fc.uniqueArray(shard, { selector: ({ part }) => part, maxLength: 6 })
+    const shuffled = shards.chain((made) =>
+      fc.tuple(fc.constant(made), fc.shuffledSubarray(made, { minLength: made.length })),
+    )
+    await fc.assert(
+      fc.asyncProperty(shuffled, async ([made, other]) => {
+        const { store, root } = temporaryStore()
+        const texts: string[] = []
+        for (const order of [made, other]) {
+          const seals = order.map(
+            ({ part, ...facts }, index): SealLine =>
+              seal(index, `credentials/part-${String(part).padStart(5, '0')}.csv`, {
+                ...facts,
+                partitions: index % 2 === 0 ? facts.partitions : facts.partitions.toReversed(),
+              }),
+          )
+          await writeManifest(store, base, await stateOf(seals))
+          texts.push(readFileSync(join(root, MANIFEST_PATH), 'utf8'))
+        }
+        expect(texts[1]).toBe(texts[0])
+        const manifest = await readManifest(store)
+        expect(manifest).toEqual(JSON.parse(texts[0] ?? ''))
+        const sum = (of: 'rows' | 'bytes') => made.reduce((total, one) => total + one[of], 0)
+        expect(manifest?.totals).toEqual({
+          rows: sum('rows'),
+          bytes: sum('bytes'),
+          shards: made.length,
+          quarantined: 0,
+        })
+        expect(manifest?.shards.map(({ path }) => path)).toEqual(
+          made.map(({ part }) => `credentials/part-${String(part).padStart(5, '0')}.csv`).sort(),
+        )
+      }),
+      { numRuns: 30 },
+    )
+  })
+
+  it('has the fields that scripts read', async () => {
+    const { store } = temporaryStore()
+    const state = await stateOf([
+      { kind: 'run', run: 'a', started_at: '2024-07-01T00:00:00.000Z', version: '1.2.3' },
+      {
+        kind: 'page',
+        partition: 'domain.acme.com/all',
+        next: null,
+        rows: 0,
+        requests: 3,
+        quarantine: { end: 100, items: 4 },
+        unknown_fields: { zeta: 1, alpha: 2 },
+      },
+      seal(0, 'credentials/part-00000.parquet', {
+        imported_at: { min: 1_704_067_200_123_456, max: 1_704_067_200_123_457 },
+      }),
+      {
+        kind: 'end',
+        run: 'a',
+        finished_at: '2024-07-01T00:01:00.000Z',
+        status: 'complete',
+        requests: 3,
+        retries: 1,
+      },
+      { kind: 'run', run: 'b', started_at: '2024-07-02T00:00:00.000Z', version: '1.2.3' },
+    ])
+    await writeManifest(store, base, state)
+    expect(await readManifest(store)).toEqual({
+      version: 1,
+      pipeline: 'acme',
+      resource: 'credentials',
+      format: 'parquet',
+      columns: [
+        { name: 'id', type: 'INT64', nullable: false },
+        { name: 'hash', type: 'STRING', nullable: true },
+        { name: 'imported_at', type: 'TIMESTAMP(MICROS, UTC)', nullable: false },
+      ],
+      masking: { secret: 'redact', identity: 'keep' },
+      config_digest: settingsDigest(HEADER.settings),
+      shards: [
+        {
+          path: 'credentials/part-00000.parquet',
+          rows: 1,
+          bytes: 10,
+          sha256: 'ab'.repeat(32),
+          partitions: ['domain.acme.com/all'],
+          imported_at: { min: '2024-01-01T00:00:00.123456Z', max: '2024-01-01T00:00:00.123457Z' },
+        },
+      ],
+      totals: { rows: 1, bytes: 10, shards: 1, quarantined: 4 },
+      unknown_fields: { alpha: 2, zeta: 1 },
+      runs: [
+        {
+          started_at: '2024-07-01T00:00:00.000Z',
+          finished_at: '2024-07-01T00:01:00.000Z',
+          status: 'complete',
+          requests: 3,
+          retries: 1,
+          version: '1.2.3',
+        },
+        {
+          started_at: '2024-07-02T00:00:00.000Z',
+          finished_at: null,
+          status: 'interrupted',
+          requests: 0,
+          retries: 0,
+          version: '1.2.3',
+        },
+      ],
+    })
+    expect([...manifestShards(state)]).toHaveLength(1)
+  })
+
+  it('is none where there is none, and damaged where it can not be read', async () => {
+    const { store } = temporaryStore()
+    expect(await readManifest(store)).toBeNull()
+    for (const text of ['', '{', '{}', '{"version":2}']) {
+      await store.writeWhole(MANIFEST_PATH, [text])
+      const error: ExportError = await readManifest(store).then(
+        () => expect.unreachable(),
+        (found: ExportError) => found,
+      )
+      expect(error).toEqual(anError('damaged', MANIFEST_PATH))
+    }
+  })
+})
