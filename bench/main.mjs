@@ -1,0 +1,194 @@
+/**
+ * `npm run bench`: whole processes against pages rendered beforehand, HTTP loopback to files on disk, every
+ * promise switched on. Each round runs every contender once, so that a machine that changes its pace changes
+ * it for all; figures are medians, ratios are taken round by round.
+ *
+ *   --rounds N     rounds (3)
+ *   --rows N       rows (500000)
+ *   --only TEXT    contenders whose name holds the text
+ *   --compare      hold the ratios against bench/ratios.json and fail when one got worse by more than a quarter
+ *   --write        write bench/results.md and bench/ratios.json
+ */
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { cpus, tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import zlib from 'node:zlib'
+import { measure, median, pageServer } from './measure.mjs'
+import { renderItems } from './pages.mjs'
+
+const { values: options } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '3' },
+    rows: { type: 'string', default: '500000' },
+    only: { type: 'string', default: '' },
+    compare: { type: 'boolean', default: false },
+    write: { type: 'boolean', default: false },
+  },
+})
+
+const ROWS = Number(options.rows)
+const PARTITIONS = 5
+const PAGE_ROWS = 10_000
+const PAGES = Math.ceil(ROWS / PAGE_ROWS / PARTITIONS)
+const CLI = join(import.meta.dirname, '../dist/cli/main.js')
+const PEERS = join(import.meta.dirname, 'peers')
+
+const HEAD = '| contender | rows/s | CPU s per 1M rows | peak MB | MB per 1M rows | speed to DuckDB zstd |'
+const RULE = '|---|---|---|---|---|---|'
+
+const folder = mkdtempSync(join(tmpdir(), 'spillway-bench-'))
+const server = await pageServer('typical', PAGES)
+try {
+  await bench()
+} finally {
+  server.stop()
+  rmSync(folder, { recursive: true, force: true })
+}
+
+async function bench() {
+  const contenders = allContenders().filter(({ name }) => name.includes(options.only))
+  const runs = new Map(contenders.map(({ name }) => [name, []]))
+  for (let round = 1; round <= Number(options.rounds); round++) {
+    for (const { name, run, rows } of contenders) {
+      process.stderr.write(`round ${round}: ${name}\n`)
+      const figures = await run()
+      runs.get(name).push({
+        ...figures,
+        rowsPerSecond: rows / figures.wallSeconds,
+        cpuPerMillion: (figures.cpuSeconds / rows) * 1e6,
+      })
+    }
+  }
+  const baseline = runs.get('DuckDB read_json, 2 threads, zstd')
+  const lines = contenders.map(({ name, rows }) => row(name, rows, runs.get(name), baseline))
+  const table = [HEAD, RULE, ...lines.map(({ text }) => text)].join('\n')
+  console.log(`${machine()}\n\n${table}`)
+  const ratios = Object.fromEntries(
+    lines.filter(({ ratio }) => ratio !== null).map(({ name, ratio }) => [name, Number(ratio.toFixed(2))]),
+  )
+  if (options.write) writeResults(table, ratios)
+  if (options.compare) compare(ratios)
+}
+
+function allContenders() {
+  const zstd = typeof zlib.zstdCompressSync === 'function'
+  return [
+    spillway('spillway parquet (snappy)', {}),
+    spillway('spillway parquet (gzip)', { compression: 'gzip' }),
+    ...(zstd ? [spillway('spillway parquet (zstd)', { compression: 'zstd' })] : []),
+    spillway('spillway parquet, hmac', { secret: 'hmac' }),
+    spillway('spillway csv', { format: 'csv' }),
+    duckdb('DuckDB read_json, 2 threads, zstd', 'zstd'),
+    duckdb('DuckDB read_json, 2 threads, snappy', 'snappy'),
+    handWritten('fetch + zod + hyparquet-writer', 'hyparquet-writer', PAGES),
+    handWritten('fetch + zod + csv-stringify', 'csv-stringify', PAGES),
+    // A tenth of the rows: it would take longer than all the others together.
+    handWritten('fetch + zod + parquetjs-lite', 'parquetjs-lite', Math.max(1, PAGES / 10)),
+  ]
+}
+
+function spillway(name, { format = 'parquet', compression = null, secret = 'redact' }) {
+  const file = join(folder, `${name.replace(/[^a-z]+/g, '-')}.yaml`)
+  const domains = Array.from({ length: PARTITIONS }, (_, n) => `d${n}.example.com`)
+  writeFileSync(
+    file,
+    `name: bench
+service: { base_url: "${server.url}", requests_per_second: 10000 }
+extract: { domains: [${domains}], concurrency: 4, max_requests: none }
+transform: { secret: ${secret} }
+load: { path: "\${BENCH_OUTPUT}", format: ${format}${compression === null ? '' : `, compression: ${compression}`} }
+`,
+  )
+  const env = { SPILLWAY_TOKEN: 'bench', SPILLWAY_MASK_KEY: 'a key for the benchmark, 32 bytes and more' }
+  return { name, rows: PAGES * PARTITIONS * PAGE_ROWS, run: () => measure(CLI, ['run', file], env) }
+}
+
+function duckdb(name, codec) {
+  const files = join(folder, 'pages')
+  renderFiles(files)
+  return {
+    name,
+    rows: PAGES * PARTITIONS * PAGE_ROWS,
+    run: () => measure(join(PEERS, 'native-duckdb.mjs'), [`${files}*.json`, codec]),
+  }
+}
+
+function renderFiles(prefix) {
+  if (existsSync(`${prefix}0000.json`)) return
+  const texts = Array.from(
+    { length: Math.min(8, PAGES) },
+    (_, number) => `{"items":${renderItems(number)},"next":null}`,
+  )
+  for (let page = 0; page < PAGES * PARTITIONS; page++) {
+    writeFileSync(`${prefix}${String(page).padStart(4, '0')}.json`, texts[(page % PAGES) % texts.length])
+  }
+}
+
+function handWritten(name, writer, pages) {
+  return {
+    name,
+    rows: pages * PARTITIONS * PAGE_ROWS,
+    run: () =>
+      measure(join(PEERS, 'hand-written.mjs'), [server.url, String((PARTITIONS * pages) / PAGES), writer]),
+  }
+}
+
+function row(name, rows, figures, baseline) {
+  const of = (pick) => figures.map(pick)
+  const range = (values, digits) =>
+    `${median(values).toFixed(digits)} (${Math.min(...values).toFixed(digits)}–${Math.max(...values).toFixed(digits)})`
+  const ratio =
+    baseline === undefined
+      ? null
+      : median(figures.map(({ rowsPerSecond }, round) => rowsPerSecond / baseline[round].rowsPerSecond))
+  const cells = [
+    name,
+    range(
+      of((f) => f.rowsPerSecond / 1000),
+      0,
+    ).replace(/(\d+)/g, '$1k'),
+    range(
+      of((f) => f.cpuPerMillion),
+      2,
+    ),
+    range(
+      of((f) => f.peakMegabytes),
+      0,
+    ),
+    ((median(of((f) => f.megabytes)) / rows) * 1e6).toFixed(1),
+    ratio === null ? '' : ratio.toFixed(2),
+  ]
+  return { name, ratio, text: `| ${cells.join(' | ')} |` }
+}
+
+function machine() {
+  return `${cpus().length} × ${cpus()[0].model}, Node ${process.version}, ${ROWS} rows, ${options.rounds} rounds: medians (least–greatest)`
+}
+
+function writeResults(table, ratios) {
+  const text = `# Benchmark results
+
+\`npm run bench -- --rounds ${options.rounds} --rows ${ROWS} --write\`
+
+${machine()}
+
+${table}
+
+Whole processes, start-up included. Spillway and the hand-written scripts receive pages over loopback HTTP from a
+server in another process; DuckDB reads the same pages as files. Spillway runs with its defaults: validation,
+masking, a flush for every page. See [docs/performance.md](../docs/performance.md).
+`
+  writeFileSync(join(import.meta.dirname, 'results.md'), text)
+  writeFileSync(join(import.meta.dirname, 'ratios.json'), `${JSON.stringify(ratios, null, 2)}\n`)
+}
+
+function compare(ratios) {
+  const committed = JSON.parse(readFileSync(join(import.meta.dirname, 'ratios.json'), 'utf8'))
+  for (const [name, before] of Object.entries(committed)) {
+    const now = ratios[name]
+    if (now === undefined || now >= before * 0.75) continue
+    console.error(`${name}: ${now} times DuckDB, was ${before}`)
+    process.exitCode = 1
+  }
+}

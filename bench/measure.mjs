@@ -1,0 +1,73 @@
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const USAGE = join(import.meta.dirname, 'usage.mjs')
+
+/** Runs a Node script as a whole process. @returns wall seconds, CPU seconds, peak MB, and MB it left in `output` */
+export async function measure(script, args, env = {}) {
+  const folder = mkdtempSync(join(tmpdir(), 'spillway-bench-'))
+  const usageFile = join(folder, 'usage')
+  const output = join(folder, 'out')
+  try {
+    const started = performance.now()
+    await nodeProcess(['--import', USAGE, script, ...args], {
+      ...env,
+      BENCH_USAGE: usageFile,
+      BENCH_OUTPUT: output,
+    })
+    const wallSeconds = (performance.now() - started) / 1000
+    const usage = JSON.parse(readFileSync(usageFile, 'utf8'))
+    return { wallSeconds, ...usage, megabytes: dataBytes(output) / 1e6 }
+  } finally {
+    rmSync(folder, { recursive: true, force: true })
+  }
+}
+
+/** Starts the page server; resolves with its address and a way to stop it. */
+export async function pageServer(shape, pages) {
+  const child = spawn(process.execPath, [join(import.meta.dirname, 'server.mjs'), shape, String(pages)], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const port = await new Promise((resolve, reject) => {
+    child.stdout.once('data', (line) => resolve(Number(line)))
+    child.once('exit', (code) => reject(new Error(`page server ended with ${code}`)))
+  })
+  return { url: `http://127.0.0.1:${port}/firework`, stop: () => child.kill() }
+}
+
+function nodeProcess(args, env) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, args, {
+      env: { ...process.env, ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let said = ''
+    child.stdout.on('data', (chunk) => {
+      said += chunk
+    })
+    child.stderr.on('data', (chunk) => {
+      said += chunk
+    })
+    child.on('error', reject)
+    child.on('close', (code) => {
+      if (code === 0) resolve()
+      else reject(new Error(`${args.slice(2).join(' ')} ended with ${code}:\n${said.slice(-2000)}`))
+    })
+  })
+}
+
+function dataBytes(folder) {
+  let bytes = 0
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name)
+    if (entry.isFile() && !path.slice(folder.length).includes('/_')) bytes += statSync(path).size
+  }
+  return bytes
+}
+
+export function median(values) {
+  const sorted = [...values].sort((a, b) => a - b)
+  return sorted[Math.floor(sorted.length / 2)]
+}

@@ -1,0 +1,11 @@
+/** For `node --import`: writes what the process used, as JSON, to the file that BENCH_USAGE names. */
+import { writeFileSync } from 'node:fs'
+import { isMainThread } from 'node:worker_threads'
+
+if (isMainThread) {
+  process.on('exit', () => {
+    const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage()
+    const usage = { cpuSeconds: (userCPUTime + systemCPUTime) / 1e6, peakMegabytes: maxRSS / 1000 }
+    writeFileSync(process.env.BENCH_USAGE, JSON.stringify(usage))
+  })
+}
