@@ -43,7 +43,7 @@ export type DecodedPage = {
   /** Where a restarted chain would go on; null when the page is not sorted by `imported_at`, or has no item. */
   readonly span: PageSpan | null
   readonly quarantined: readonly QuarantinedItem[]
-  /** Occurrences of fields that nobody knows; at most 50 names. */
+  /** Occurrences of fields that nobody knows; at most 50 names, the rest under `…`. */
   readonly unknownFields: Readonly<Record<string, number>>
 }
 

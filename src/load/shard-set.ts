@@ -88,10 +88,7 @@ export class ShardSet<Page extends object> {
       const place: Place = await shard.log(rows!)
       const line: ShardLine<Page> = { kind: 'page', ...page, ...place }
       await this.#options.record(open === undefined ? [opening(shard), line] : [line])
-      if (shard.pendingRows >= CHUNK_ROWS || shard.pendingBytes >= CHUNK_BYTES) {
-        await this.#options.record([await shard.encodePending()])
-        await shard.nextGeneration()
-      }
+      await this.#encodeWhenDue(shard)
     })
   }
 
@@ -127,7 +124,15 @@ export class ShardSet<Page extends object> {
     await this.#moveAside(folder, restored.part)
     await shard.restore(restored)
     this.#left.delete(folder)
+    // A crash may have come in between; chunks that begin elsewhere would be other bytes.
+    await this.#encodeWhenDue(shard)
     return shard
+  }
+
+  async #encodeWhenDue(shard: OpenShard): Promise<void> {
+    if (shard.pendingRows < CHUNK_ROWS && shard.pendingBytes < CHUNK_BYTES) return
+    await this.#options.record([await shard.encodePending()])
+    await shard.nextGeneration()
   }
 
   async #seal(shard: OpenShard, rows: PageRows | null, page: Page | null): Promise<void> {

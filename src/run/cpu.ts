@@ -29,9 +29,12 @@ function workerCpu(plans: CpuPlans): Cpu {
   const waiting = new Map<number, Waiting>()
   let worker: Worker | null = null
   let calls = 0
+  // Once the thread is gone nobody answers any more, and what it was given is gone with it.
+  let gone: unknown = null
 
   const failAll = (error: unknown): void => {
-    for (const { reject } of waiting.values()) reject(error)
+    gone ??= outOfMemory(error) ?? error
+    for (const { reject } of waiting.values()) reject(gone)
     waiting.clear()
   }
   const start = (): Worker => {
@@ -47,6 +50,7 @@ function workerCpu(plans: CpuPlans): Cpu {
     return started
   }
   const ask = <T>(work: CpuCall['work'], transfer: ArrayBuffer[] = []): Promise<T> => {
+    if (gone !== null) return Promise.reject(gone)
     worker ??= start()
     const id = calls++
     return new Promise<T>((resolve, reject) => {
@@ -70,6 +74,17 @@ function workerCpu(plans: CpuPlans): Cpu {
       await worker?.terminate()
     },
   }
+}
+
+/** Stops the run: what other partitions had under way is lost with the thread, and is asked for again. */
+function outOfMemory(error: unknown): ExportError | null {
+  if (!(error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY')) return null
+  return new ExportError(
+    'storage',
+    'The memory is used up',
+    'worker thread',
+    'Lower extract.page_size, extract.concurrency or service.max_response_bytes, or give Node more with NODE_OPTIONS=--max-old-space-size=…; the export goes on from where it stopped.',
+  )
 }
 
 /** An error loses its class on the way between threads. */

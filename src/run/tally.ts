@@ -1,6 +1,9 @@
 import type { DecodedPage } from '../core/index.ts'
 import type { Line } from '../state/index.ts'
 
+// A service that makes up new names with every page is not to fill the log.
+const MAX_FIELDS_NAMED = 1000
+
 /** What this run has done so far, and what is left; counted as it happens. */
 export class Tally {
   done = 0
@@ -26,6 +29,7 @@ export class Tally {
 
   /** Those of a page's unknown fields that no page of this run had before. */
   newFields(page: DecodedPage): readonly string[] {
+    if (this.#unknownFields.size >= MAX_FIELDS_NAMED) return []
     const fresh = Object.keys(page.unknownFields).filter((name) => !this.#unknownFields.has(name))
     for (const name of fresh) this.#unknownFields.add(name)
     return fresh

@@ -4,6 +4,9 @@ import { ExportError } from '../core/index.ts'
 /** An answer of the right shape, its items not yet looked at. */
 export type Answer = { readonly items: readonly unknown[]; readonly next: string | null }
 
+/** Ten times the most that can be asked for; each could become an entry in quarantine. */
+export const MAX_ITEMS = 100_000
+
 /**
  * Parses an answer: `{items, next}`, or `{report}` for a report asked for by its id. Invalid UTF-8 becomes
  * U+FFFD and a byte order mark is ignored; a missing `next` means the same as null.
@@ -19,6 +22,7 @@ export function parseAnswer(body: Buffer, query: Query, where: string): Answer {
   }
   const items = 'items' in answer ? answer.items : undefined
   if (!Array.isArray(items)) throw brokenAnswer('has no array `items`', where)
+  if (items.length > MAX_ITEMS) throw brokenAnswer('has more `items` than a page can have', where)
   const next = ('next' in answer ? answer.next : null) ?? null
   if (next !== null && typeof next !== 'string') {
     throw brokenAnswer('has a `next` that is neither a string nor null', where)

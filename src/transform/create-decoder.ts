@@ -1,6 +1,8 @@
-import type { DecodedPage, DecodePlan, PageContext } from '../core/index.ts'
+import { type DecodedPage, type DecodePlan, ExportError, type PageContext } from '../core/index.ts'
 import { credentialDecoder } from './credential-decoder.ts'
+import { pagePlace } from './item-errors.ts'
 import { reportDecoder } from './reports.ts'
+import { hasTooManyValues } from './value-count.ts'
 
 /** Turns one answer's bytes into a page. The bytes are only read, and nothing returned points into them. */
 export type Decoder = (body: Uint8Array, context: PageContext) => DecodedPage
@@ -13,5 +15,17 @@ export type Decoder = (body: Uint8Array, context: PageContext) => DecodedPage
  */
 export function createDecoder(plan: DecodePlan): Decoder {
   const decode = plan.resource === 'reports' ? reportDecoder(plan) : credentialDecoder(plan)
-  return (body, context) => decode(Buffer.from(body.buffer, body.byteOffset, body.byteLength), context)
+  return (body, context) => {
+    if (hasTooManyValues(body)) throw tooManyValues(context)
+    return decode(Buffer.from(body.buffer, body.byteOffset, body.byteLength), context)
+  }
+}
+
+function tooManyValues(context: PageContext): ExportError {
+  return new ExportError(
+    'data',
+    'The answer holds more values than a page can have',
+    pagePlace(context),
+    'Lower extract.page_size; if it stays so, report it to the service.',
+  )
 }

@@ -10,6 +10,7 @@ import type { CredentialColumns } from './credential-columns.ts'
 import { ignoredFilter, invalidItem } from './item-errors.ts'
 import { PageRange } from './page-range.ts'
 import { issuePath, type Quarantine } from './quarantine.ts'
+import { timestamp } from './schema-parts.ts'
 import { fieldName, UnknownFields, unknownNames } from './unknown-fields.ts'
 
 /** One page of credentials under construction: what both decode paths share. */
@@ -36,6 +37,7 @@ export class CredentialPage {
   add(item: unknown, index: number): void {
     const result = credentialSchema.safeParse(item)
     if (!result.success) {
+      if (this.isLeftToTheNextWindow(item)) return
       const { issues } = result.error
       if (this.plan.onInvalid === 'fail') throw invalidItem(index, issues.map(issuePath), this.context)
       this.quarantined.push(this.quarantine(item, issues, index, this.context))
@@ -62,6 +64,13 @@ export class CredentialPage {
       quarantined: this.quarantined,
       unknownFields: this.unknown.record(),
     }
+  }
+
+  /** The service's filter is inclusive at both ends; an invalid item at the very end is the next window's to refuse. */
+  private isLeftToTheNextWindow(item: unknown): boolean {
+    if (typeof item !== 'object' || item === null || !('imported_at' in item)) return false
+    const { data: at } = timestamp.safeParse(item.imported_at)
+    return at !== undefined && this.range.isEnd(at)
   }
 
   private countUnknown(item: { source?: object | null }): void {

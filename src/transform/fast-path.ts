@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { DecodedPage } from '../core/index.ts'
 import { isExportError } from '../core/index.ts'
+import { MAX_ITEMS } from './answer.ts'
 import type { CredentialPage } from './credential-page.ts'
 import {
   AUTH_DOMAINS,
@@ -114,7 +115,7 @@ export class FastPath {
       let end = this.item.scan(at + 1)
       if (end < 0 || !this.addRow(page)) end = this.strangeItem(at, page)
       if (end < 0) return -1
-      this.items++
+      if (++this.items > MAX_ITEMS) return -1
       at = json.space(end)
       if (body[at] === CLOSE_BRACKET) return at + 1
       if (body[at] !== COMMA) return -1

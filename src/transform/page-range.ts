@@ -34,11 +34,16 @@ export class PageRange {
     this.sinceIds = new Set(context.since?.ids)
   }
 
+  /** Whether this is the very end of the window, which is not part of it. */
+  isEnd(at: Micros): boolean {
+    return at === this.until
+  }
+
   /** To be asked once for every valid item, in the order of the answer. */
   admit(id: number, at: Micros): Verdict {
     this.follow(id, at)
     // The service's filter is inclusive at both ends; a window is not.
-    if (at === this.until) return 'drop'
+    if (this.isEnd(at)) return 'drop'
     if (at < this.from || at > this.until) return 'outside'
     if (this.since !== null) {
       if (at === this.since && this.sinceIds.has(id)) return 'drop'

@@ -23,7 +23,7 @@ const CODECS = { none: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const
 export function parquetjsLite(plan: EncodePlan, format: Extract<Format, { kind: 'parquet' }>): ShardEncoder {
   const { columns, fileMetadata } = plan
   const codec = codecOf(format.compression)
-  if (format.bloomFilters.length > 0) throw refused('bloom filters', 'load.bloom_filters')
+  if (format.bloomFilters.length > 0) throw refused('bloom filters', 'load.parquet.bloom_filters')
   const fields = Object.fromEntries(columns.map((column) => [column.name, fieldOf(column, codec)]))
   return {
     header: () => new Uint8Array(Buffer.from(MAGIC)),

@@ -1,0 +1,67 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { credentialPaths } from '../../src/transform/credential-decoder.ts'
+import { agreement, isFastAndEqual } from './agreement.ts'
+import { decodePlan, pageContext } from './plans.ts'
+
+test('ordinary pages take the fast path and mean the same on both', () => {
+  const { check } = agreement()
+  let fast = 0
+  fc.assert(
+    fc.property(fc.integer(), (seed) => {
+      if (check(seed, 0)) fast++
+    }),
+    { numRuns: 700 },
+  )
+  expect(fast).toBe(700)
+})
+
+test('pages with oddities and damage mean the same on both paths', () => {
+  const { check } = agreement()
+  let fast = 0
+  fc.assert(
+    fc.property(fc.integer(), fc.double({ min: 0, max: 0.5, noNaN: true }), (seed, wildness) => {
+      if (check(seed, wildness)) fast++
+    }),
+    { numRuns: 1500 },
+  )
+  expect(fast).toBeGreaterThan(150)
+})
+
+test('a page cut off or changed at any byte means the same on both paths', () => {
+  const paths = credentialPaths(decodePlan({ secret: 'plaintext' }))
+  const body = smallPage()
+  for (let at = 0; at < body.length; at++) {
+    isFastAndEqual(paths, body.subarray(0, at), pageContext())
+    for (const byte of [0x22, 0x5c, 0x20]) {
+      const changed = Buffer.from(body)
+      changed[at] = byte
+      isFastAndEqual(paths, changed, pageContext())
+    }
+  }
+})
+
+function smallPage(): Buffer {
+  const source = {
+    id: 'leak_1',
+    name: 'Lantern Market 2019',
+    description_en: 'Credentials collected from Lantern Market. Invented for tests.',
+    description_fr: null,
+    is_alert_enabled: true,
+    breached_at: '2019-03-04T00:00:00+00:00',
+    leaked_at: null,
+  }
+  const item = {
+    id: 33880703907,
+    domain: 'scatterholt.com',
+    identity_name: 'ada.loam@scatterholt.com',
+    hash: 'tea"pot\u00e9',
+    hash_type: null,
+    imported_at: '2024-07-22T19:25:52.893439+00:00',
+    known_password_id: 12,
+    source_id: 'leak_1',
+    source,
+    urls: ['https://a.example'],
+  }
+  return Buffer.from(JSON.stringify({ items: [item, { ...item, id: 33880703908 }], next: 'WzE3' }))
+}

@@ -1,0 +1,57 @@
+import type { DecodedPage, DecodePlan, PageContext } from '../../src/core/index.ts'
+import { createDecoder } from '../../src/transform/index.ts'
+import { decodePlan, pageContext, type Row, rowsOf } from './plans.ts'
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** A source as the service sends it. */
+export function source(changes: Fields = {}): Fields {
+  return {
+    id: 'leak_1',
+    name: 'Lantern Market 2019',
+    description_en: 'Credentials collected from Lantern Market. Invented for tests.',
+    description_fr: 'Identifiants relevés sur Lantern Market. Données inventées.',
+    is_alert_enabled: true,
+    breached_at: '2019-03-04T00:00:00+00:00',
+    leaked_at: null,
+    ...changes,
+  }
+}
+
+/** A credential as the service sends it. */
+export function credential(changes: Fields = {}): Fields {
+  return {
+    id: 33880703907,
+    domain: 'scatterholt.com',
+    identity_name: 'ada.loam@scatterholt.com',
+    hash: 'sunflower-42',
+    hash_type: 'unknown',
+    imported_at: '2024-07-22T19:25:52.893439+00:00',
+    known_password_id: null,
+    source_id: 'leak_1',
+    source: source(),
+    ...changes,
+  }
+}
+
+/** Credentials at the instants given, with ids from 1. */
+export function credentialsAt(...instants: readonly string[]): readonly Fields[] {
+  return instants.map((imported_at, i) => credential({ id: i + 1, imported_at }))
+}
+
+export function answer(items: readonly unknown[], next: unknown = null): Buffer {
+  return Buffer.from(JSON.stringify({ items, next }))
+}
+
+export function decode(
+  items: readonly unknown[],
+  plan: Partial<DecodePlan> = {},
+  context: Partial<PageContext> = {},
+): DecodedPage {
+  return createDecoder(decodePlan(plan))(answer(items), pageContext(context))
+}
+
+/** The rows that items become. */
+export function decodedRows(items: readonly unknown[], plan: Partial<DecodePlan> = {}): readonly Row[] {
+  return rowsOf(decode(items, plan))
+}

@@ -1,0 +1,186 @@
+import { expect, test } from 'vitest'
+import { decodeFrame } from '../../src/core/index.ts'
+import { credentialPaths } from '../../src/transform/credential-decoder.ts'
+import { createDecoder } from '../../src/transform/index.ts'
+import { answer, credential, decode, decodedRows, source } from './credentials.ts'
+import { decodePlan, pageContext, rowsOf } from './plans.ts'
+
+test('a credential becomes one row, its source beside it', () => {
+  expect(decodedRows([credential({ auth_domains: ['a.example', 'b.example'], urls: [] })])).toEqual([
+    {
+      id: 33880703907,
+      domain: 'scatterholt.com',
+      identity_name: 'ada.loam@scatterholt.com',
+      hash: '[REDACTED]',
+      hash_type: 'unknown',
+      imported_at: 1_721_676_352_893_439,
+      known_password_id: null,
+      source_id: 'leak_1',
+      source_name: 'Lantern Market 2019',
+      source_description_en: 'Credentials collected from Lantern Market. Invented for tests.',
+      source_description_fr: 'Identifiants relevés sur Lantern Market. Données inventées.',
+      source_is_alert_enabled: true,
+      source_breached_at: 1_551_657_600_000_000,
+      source_leaked_at: null,
+      query_type: 'domain',
+      query_value: 'scatterholt.com',
+      auth_domains: ['a.example', 'b.example'],
+      urls: [],
+    },
+  ])
+})
+
+test('columns come in the order of the plan, and only those', () => {
+  const all = decodePlan().columns
+  for (const columns of [all, all.slice(0, 3), all.slice(7, 9), all.slice(-4), [...all].reverse()]) {
+    const [row] = decodedRows([credential()], { columns })
+    expect(Object.keys(row!)).toEqual(columns.map(({ name }) => name))
+  }
+})
+
+test('what may be null may be left out as well', () => {
+  const required = {
+    id: 1,
+    identity_name: 'ada',
+    imported_at: '2024-07-22T19:25:52Z',
+    source_id: 'leak_9',
+    source: { id: 'leak_9' },
+  }
+  const [full, bare, noSource] = decodedRows([
+    credential(),
+    required,
+    { ...required, source: null, domain: null, hash: null },
+  ])
+  const nulls = Object.entries(bare!).filter(([, value]) => value === null)
+  expect(nulls.length).toBe(Object.keys(full!).length - 6)
+  expect(noSource).toEqual(bare)
+  expect(noSource).toMatchObject({ source_id: 'leak_9', source_name: null, source_is_alert_enabled: null })
+})
+
+test('the identifier of a known password is text, whatever it was', () => {
+  const ids = decodedRows(
+    [17, '17', '', -3, 9007199254740991, null].map((known_password_id) => credential({ known_password_id })),
+  )
+  expect(ids.map((row) => row.known_password_id)).toEqual(['17', '17', '', '-3', '9007199254740991', null])
+})
+
+test('timestamps keep their microseconds and lose their offset', () => {
+  const times = [
+    '2024-07-22T21:25:52.893439+02:00',
+    '2024-07-22T19:25:52.8934399Z',
+    '2024-07-22 14:25:52.893439-0500',
+  ]
+  const rows = decodedRows(times.map((imported_at) => credential({ imported_at })))
+  expect(rows.map((row) => row.imported_at)).toEqual(times.map(() => 1_721_676_352_893_439))
+})
+
+test('the columns of a source share one small table, and so do those of the query', () => {
+  const items = Array.from({ length: 100 }, (_, i) =>
+    credential({
+      source_id: `leak_${i % 4}`,
+      source: source({ id: `leak_${i % 4}`, name: `Leak ${i % 3}` }),
+    }),
+  )
+  const { groups, columns } = decodeFrame(decode(items).frame!)
+  const group = (name: string) => columns.find((column) => column.name === name)!.group
+  const ofSources = columns.filter(({ name }) => name.startsWith('source_')).map((column) => column.group)
+  expect(new Set(ofSources).size).toBe(1)
+  expect(groups[group('source_id')!]!.size).toBe(12)
+  expect(group('query_type')).toBe(group('query_value'))
+  expect(groups[group('query_type')!]).toEqual({ size: 1, indices: null })
+  expect(groups[group('hash')!]).toEqual({ size: 1, indices: null })
+  expect(groups[group('domain')!]!.size).toBe(1)
+})
+
+test('sources that differ in one character are told apart', () => {
+  const { description_fr, ...rest } = source()
+  const text = String(description_fr)
+  const texts = Array.from(text, (_, i) => `${text.slice(0, i)}_${text.slice(i + 1)}`)
+  const items = [...texts, ...texts].map((changed) =>
+    credential({ source: { ...rest, name: null, description_fr: changed } }),
+  )
+  const { fast } = credentialPaths(decodePlan())
+  for (let page = 0; page < 2; page++) {
+    const rows = rowsOf(fast(answer(items), pageContext())!)
+    expect(rows.map((row) => row.source_description_fr)).toEqual([...texts, ...texts])
+  }
+})
+
+test('more sources than are remembered', () => {
+  const { fast } = credentialPaths(decodePlan())
+  const name = (i: number) => `Leak ${i} ${'x'.repeat(100)}`
+  for (let page = 0; page < 9; page++) {
+    const first = page === 8 ? 0 : page * 5000
+    const numbers = Array.from({ length: 5000 }, (_, i) => first + i)
+    const items = numbers.map((i) => credential({ source: source({ id: `leak_${i}`, name: name(i) }) }))
+    const rows = rowsOf(fast(answer(items), pageContext())!)
+    expect(rows.map((row) => row.source_name)).toEqual(numbers.map(name))
+  }
+})
+
+test('a column with many values needs no table', () => {
+  const items = Array.from({ length: 5000 }, (_, i) =>
+    credential({ domain: i % 100 === 7 ? null : `host-${i % 3000}.example`, hash_type: `type-${i % 900}` }),
+  )
+  const page = decode(items)
+  const rows = rowsOf(page)
+  expect(rows.map((row) => row.domain)).toEqual(items.map((item) => item.domain))
+  expect(rows.map((row) => row.hash_type)).toEqual(items.map((item) => item.hash_type))
+  const { columns } = decodeFrame(page.frame!)
+  expect(columns.find(({ name }) => name === 'domain')!.group).toBeNull()
+  expect(columns.find(({ name }) => name === 'hash_type')!.group).not.toBeNull()
+})
+
+test('a page keeps its values when the decoder goes on to the next', () => {
+  const decoder = createDecoder(decodePlan({ secret: 'plaintext' }))
+  const body = (letter: string) =>
+    answer(
+      Array.from({ length: 3000 }, (_, id) =>
+        credential({ id, hash: letter.repeat(1 + (id % 50)), domain: letter }),
+      ),
+    )
+  const first = decoder(body('a'), pageContext())
+  const before = rowsOf(first)
+  const second = decoder(body('b'), pageContext())
+  expect(rowsOf(first)).toEqual(before)
+  expect(rowsOf(second)[49]).toMatchObject({ domain: 'b', hash: 'b'.repeat(50) })
+  expect(first.frame!.buffer).not.toBe(second.frame!.buffer)
+  expect(first.frame!.byteLength).toBe(first.frame!.buffer.byteLength)
+})
+
+test('the answer is only read, wherever in its buffer it stands', () => {
+  const body = answer([credential()])
+  const padded = Buffer.concat([Buffer.from('garbage'), body, Buffer.from('garbage')])
+  const page = createDecoder(decodePlan())(padded.subarray(7, 7 + body.length), pageContext())
+  expect(rowsOf(page)).toEqual(decodedRows([credential()]))
+})
+
+test('pages that only the plain path takes leave nothing behind for the next', () => {
+  const decoder = createDecoder(decodePlan())
+  // Nested too deep for the fast path.
+  const deep = `${'['.repeat(100)}${']'.repeat(100)}`
+  const odd = Buffer.from(answer([credential()]).toString().replace('"id"', `"event_uid":${deep},"id"`))
+  for (let i = 0; i < 40; i++) {
+    const id = i + 1
+    expect(rowsOf(decoder(i % 3 === 0 ? odd : answer([credential({ id })]), pageContext()))).toHaveLength(1)
+  }
+})
+
+test('counts, cursor and limits of a page', () => {
+  const items = [
+    credential({ id: 1, imported_at: '2024-07-22T19:25:53Z' }),
+    { id: 2 },
+    credential({ id: 3, imported_at: '2024-07-22T19:25:52Z' }),
+  ]
+  const page = createDecoder(decodePlan())(answer(items, 'cursor-2'), pageContext())
+  expect(page).toMatchObject({ next: 'cursor-2', rows: 2, items: 3 })
+  expect(page.importedAt).toEqual({ min: 1_721_676_352_000_000, max: 1_721_676_353_000_000 })
+  expect(decode([])).toMatchObject({
+    next: null,
+    frame: null,
+    rows: 0,
+    items: 0,
+    importedAt: null,
+    span: null,
+  })
+})

@@ -1,0 +1,126 @@
+import { expect, test } from 'vitest'
+import type { DecodePlan, QuarantinedItem } from '../../src/core/index.ts'
+import { createDecoder } from '../../src/transform/index.ts'
+import { credential, decode, source } from './credentials.ts'
+import { decodePlan, pageContext } from './plans.ts'
+
+/** A value that no entry, message or row may show. */
+const SECRET = 'sunflower-42'
+
+function quarantined(item: unknown, plan: Partial<DecodePlan> = {}): QuarantinedItem {
+  const page = decode([credential(), item], plan)
+  expect(page).toMatchObject({ rows: 1, items: 2 })
+  expect(page.quarantined).toHaveLength(1)
+  return page.quarantined[0]!
+}
+
+test('an entry says where the item was and what is wrong with it', () => {
+  const item = credential({
+    id: 5,
+    imported_at: 'yesterday',
+    source: source({ name: 7, leaked_at: '2024-02-30' }),
+  })
+  const entry = quarantined(item)
+  expect(entry).toMatchObject({ partition: 'domain.scatterholt.com/all', page: 3, index: 1, id: 5 })
+  expect(entry.issues.map(({ path }) => path)).toEqual(['imported_at', 'source.name', 'source.leaked_at'])
+  expect(JSON.stringify(entry.issues)).not.toMatch(/yesterday|2024-02-30/)
+})
+
+test('fields that are no secret keep their values, the others do not', () => {
+  const item = credential({
+    id: 'x',
+    credential_hash: SECRET,
+    event_uid: 'uid-1',
+    notes: { hash: SECRET },
+    source: source({ url: 'https://a.example', owner: SECRET }),
+    known_password_id: 17,
+    urls: ['https://b.example', { password: SECRET }],
+    domain: { hash: SECRET },
+  })
+  const entry = quarantined(item)
+  expect(entry.id).toBeNull()
+  expect(entry.item).toEqual({
+    ...item,
+    credential_hash: '[REDACTED]',
+    notes: '[REDACTED]',
+    hash: '[REDACTED]',
+    domain: '[REDACTED]',
+    urls: ['https://b.example', '[REDACTED]'],
+    source: { ...source({ url: 'https://a.example' }), owner: '[REDACTED]' },
+  })
+  expect(JSON.stringify(entry)).not.toContain(SECRET)
+})
+
+test('the secret is masked by the policy, or not shown at all', () => {
+  const hash = (plan: Partial<DecodePlan>, value: unknown = SECRET) =>
+    (quarantined(credential({ id: null, hash: value }), plan).item as { hash: unknown }).hash
+  expect(hash({ secret: 'partial' })).toBe('s****2')
+  expect(hash({ secret: 'hmac' })).toMatch(/^[0-9a-f]{64}$/)
+  expect(hash({ secret: 'plaintext' })).toBe(SECRET)
+  expect(hash({ secret: 'drop' })).toBe('[REDACTED]')
+  for (const secret of ['redact', 'plaintext'] as const) {
+    expect(hash({ secret }, null)).toBeNull()
+    expect(hash({ secret }, [SECRET])).toBe('[REDACTED]')
+    expect(hash({ secret }, 42)).toBe('[REDACTED]')
+  }
+})
+
+test('the identity is shown by its own policy', () => {
+  const identity = (plan: Partial<DecodePlan>, value: unknown = 'ada') =>
+    (quarantined(credential({ id: null, identity_name: value }), plan).item as { identity_name: unknown })
+      .identity_name
+  expect(identity({ identity: 'keep' })).toBe('ada')
+  expect(identity({ identity: 'drop' })).toBe('[REDACTED]')
+  expect(identity({ identity: 'hmac' })).toMatch(/^[0-9a-f]{64}$/)
+  expect(identity({ identity: 'keep' }, { a: SECRET })).toBe('[REDACTED]')
+})
+
+test('an item that is no object shows nothing', () => {
+  for (const item of [SECRET, 42, true, null, [SECRET]]) {
+    expect(quarantined(item)).toMatchObject({ id: null, item: '[REDACTED]' })
+  }
+})
+
+test('identifiers above 2^53 are refused, never rounded', () => {
+  const body = (id: string) =>
+    Buffer.from(JSON.stringify({ items: [credential({ id: 0 })] }).replace('"id":0', `"id":${id}`))
+  const page = createDecoder(decodePlan())(body('9007199254740993'), pageContext())
+  expect(page.quarantined[0]).toMatchObject({ id: null, item: { id: null }, issues: [{ path: 'id' }] })
+  expect(createDecoder(decodePlan())(body('9007199254740991'), pageContext()).rows).toBe(1)
+})
+
+test('what is hostile in size is cut', () => {
+  const unknown = Object.fromEntries(
+    Array.from({ length: 5000 }, (_, i) => [`field-${i}-${'x'.repeat(500)}`, SECRET]),
+  )
+  const item = credential({
+    ...unknown,
+    id: null,
+    domain: `${'é'.repeat(1_000_000)}`,
+    urls: Array.from({ length: 100_000 }, (_, i) => i),
+  })
+  const entry = quarantined(item)
+  expect(entry.issues).toHaveLength(20)
+  expect(JSON.stringify(entry).length).toBeLessThan(40_000)
+})
+
+test('control characters and hostile names do no harm', () => {
+  const item = JSON.parse(
+    JSON.stringify(credential({ id: null })).replace(
+      '"id"',
+      '"__proto__":{"x":1},"constructor":1,"\\u001b[31m":2,"id"',
+    ),
+  )
+  const shown = quarantined(item).item as object
+  expect(Object.keys(shown)).toEqual(expect.arrayContaining(['__proto__', 'constructor', '[31m']))
+  expect(Object.getPrototypeOf(shown)).toBe(Object.prototype)
+})
+
+test('under `fail` an invalid item is an error that names fields and no values', () => {
+  const item = credential({ id: SECRET, source: { id: 3, name: SECRET } })
+  const run = () => decode([credential(), item], { onInvalid: 'fail' })
+  expect(run).toThrow(
+    expect.objectContaining({ kind: 'data', message: expect.stringMatching(/Item 1 .*id, source\.id/) }),
+  )
+  expect(run).not.toThrow(SECRET)
+})

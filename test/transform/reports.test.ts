@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest'
+import { createDecoder } from '../../src/transform/index.ts'
+import { decodePlan, pageContext, rowsOf } from './plans.ts'
+
+const PLAN = decodePlan({ resource: 'reports' })
+const ONE = pageContext({ query: { type: 'report', id: 12 } })
+const ALL = pageContext({ query: { type: 'reports' } })
+
+const REPORT = {
+  id: 12,
+  format_type: 'simple_summary',
+  title: 'Infostealers in July',
+  subtitle: '',
+  summary: 'Short.',
+  content: '# Long\n',
+  tags: ['stealer', 'été'],
+  highlights: [],
+  related_activity_uids: null,
+  prompt_preset_uid: 'preset-1',
+  created_at: '2024-07-22T19:25:52.893439+00:00',
+  published_at: '2024-07-23',
+  updated_at: null,
+  reading_time: 4,
+  tenant_id: -0,
+  organization_id: 7,
+}
+
+function decode(body: unknown, context = ALL, plan = PLAN) {
+  return createDecoder(plan)(Buffer.from(JSON.stringify(body)), context)
+}
+
+test('one report by its id', () => {
+  const page = decode({ report: REPORT }, ONE)
+  expect(page).toMatchObject({ rows: 1, items: 1, next: null, importedAt: null, span: null, quarantined: [] })
+  expect(rowsOf(page)).toEqual([
+    { ...REPORT, created_at: 1_721_676_352_893_439, published_at: 1_721_692_800_000_000, tenant_id: 0 },
+  ])
+})
+
+test('pages of reports, with what is missing null', () => {
+  const page = decode({
+    items: [REPORT, { id: 13, title: 'Bare', format_type: 'other', score: 1 }],
+    next: 'c',
+  })
+  expect(page).toMatchObject({ rows: 2, items: 2, next: 'c', unknownFields: { score: 1 } })
+  const [, bare] = rowsOf(page)
+  expect(bare).toMatchObject({
+    id: 13,
+    title: 'Bare',
+    tags: null,
+    content: null,
+    created_at: null,
+    tenant_id: null,
+  })
+})
+
+test('an empty page has no frame', () => {
+  expect(decode({ items: [], next: 'c' })).toMatchObject({ frame: null, rows: 0, next: 'c' })
+})
+
+test('a report that breaks the schema is quarantined or fatal', () => {
+  const broken = {
+    ...REPORT,
+    id: '12',
+    created_at: 'soon',
+    secret_notes: 'sunflower-42',
+    title: { a: 'sunflower-42' },
+  }
+  const page = decode({ items: [broken, REPORT] })
+  expect(page).toMatchObject({ rows: 1, items: 2 })
+  expect(page.quarantined).toMatchObject([
+    { index: 0, id: null, item: { title: '[REDACTED]', secret_notes: '[REDACTED]', summary: 'Short.' } },
+  ])
+  expect(page.quarantined[0]!.issues.map(({ path }) => path)).toEqual(['id', 'title', 'created_at'])
+  const fail = { ...PLAN, onInvalid: 'fail' } as const
+  expect(() => decode({ items: [broken] }, ALL, fail)).toThrow(expect.objectContaining({ kind: 'data' }))
+})
+
+test('an answer of another shape is none', () => {
+  for (const body of [{ items: [] }, { report: null }, { report: 'x' }, []]) {
+    expect(() => decode(body, ONE)).toThrow(expect.objectContaining({ kind: 'transient' }))
+  }
+  expect(() => decode({ report: REPORT }, ALL)).toThrow(expect.objectContaining({ kind: 'transient' }))
+})

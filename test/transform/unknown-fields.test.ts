@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest'
+import { credentialPaths } from '../../src/transform/credential-decoder.ts'
+import { credential, decode, source } from './credentials.ts'
+import { decodePlan, pageContext } from './plans.ts'
+
+test('fields that nobody knows are counted by name and not exported', () => {
+  const page = decode([
+    credential({ score: 1, source: source({ owner: 'x' }) }),
+    credential({ score: null, tags: [{ a: 1 }], source: source({ owner: 'x' }) }),
+    credential({ event_uid: 'e', credential_hash: 'h', source: source({ url: 'u', pii_tags: [] }) }),
+  ])
+  expect(page.unknownFields).toEqual({ score: 2, tags: 1, 'source.owner': 2 })
+})
+
+test('only exported rows count', () => {
+  const context = pageContext({ window: { from: 0, until: 1_721_676_352_893_439 } })
+  expect(decode([credential({ score: 1 }), { score: 1 }], {}, context).unknownFields).toEqual({})
+})
+
+test('names are made fit to be shown', () => {
+  const item = {
+    ...credential(),
+    'a\u001b[31m\u0000b': 1,
+    ['x'.repeat(5000)]: 1,
+    __proto__: null,
+    '\ud800': 1,
+  }
+  const names = Object.keys(decode([item]).unknownFields)
+  expect(names).toEqual(['a[31mb', 'x'.repeat(100), '\ufffd'])
+})
+
+test('beyond fifty names the rest is counted together', () => {
+  const items = Array.from({ length: 70 }, (_, i) => credential({ [`field_${i}`]: 1, score: 1 }))
+  const counts = decode(items).unknownFields
+  expect(Object.keys(counts)).toHaveLength(51)
+  expect(counts).toMatchObject({ score: 70, field_0: 1, field_48: 1, '…': 21 })
+})
+
+test('which names are counted together does not depend on the path, whatever the names', () => {
+  // Keys that look like an array's indices come first in an object, wherever they stood in the answer.
+  const items = Array.from({ length: 30 }, (_, i) => `"field_${i}":1,"${i}":2`)
+  const one = JSON.stringify(credential())
+  const body = Buffer.from(
+    `{"items":[${[`"first":0`, ...items].map((fields) => `{${fields},${one.slice(1)}`).join(',')}]}`,
+  )
+  const { fast, plain } = credentialPaths(decodePlan())
+  const counts = plain(body, pageContext()).unknownFields
+  expect(counts).toMatchObject({ first: 1, '24': 1, '…': 11 })
+  expect(fast(body, pageContext())!.unknownFields).toEqual(counts)
+})

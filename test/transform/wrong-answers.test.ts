@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import { ExportError } from '../../src/core/index.ts'
+import { createDecoder } from '../../src/transform/index.ts'
+import { answer, credential } from './credentials.ts'
+import { decodePlan, pageContext, rowsOf } from './plans.ts'
+
+const decode = (body: string | Buffer) => createDecoder(decodePlan())(Buffer.from(body), pageContext())
+
+test('an answer that is none may be asked for again, and is not quoted', () => {
+  const wrong = [
+    '',
+    ' ',
+    '<html>sunflower-42</html>',
+    'null',
+    '"sunflower-42"',
+    '[{"hash":"sunflower-42"}]',
+    '{"items":{"hash":"sunflower-42"},"next":null}',
+    '{"items":null}',
+    '{"next":null}',
+    '{"items":[],"next":7}',
+    '{"items":[],"next":["sunflower-42"]}',
+    '{"items":[],"next":null} sunflower-42',
+    `${answer([credential()]).toString().slice(0, -1)}`,
+    `{"items":[${JSON.stringify(credential())},sunflower-42]}`,
+  ]
+  for (const body of wrong) {
+    const error = errorOf(() => decode(body))
+    expect(error).toMatchObject({ kind: 'transient', where: 'domain.scatterholt.com/all, page 3' })
+    expect(String(error.stack) + String(error.cause)).not.toContain('sunflower-42')
+  }
+})
+
+test('a missing next is the end, and a byte order mark is ignored', () => {
+  expect(decode('{"items":[]}')).toMatchObject({ next: null, rows: 0 })
+  expect(decode('\ufeff{"items":[],"next":"a\\u0062"}')).toMatchObject({ next: 'ab' })
+})
+
+test('bytes that are no UTF-8 become replacement characters', () => {
+  const body = answer([credential({ domain: 'a?b' })])
+  body[body.indexOf('a?b') + 1] = 0xff
+  expect(rowsOf(decode(body))[0]).toMatchObject({ domain: 'a\ufffdb' })
+})
+
+function errorOf(run: () => unknown): ExportError {
+  try {
+    run()
+  } catch (error) {
+    if (error instanceof ExportError) return error
+  }
+  throw new Error('no ExportError was thrown')
+}
