@@ -1,10 +1,18 @@
 import { ExportError } from '../core/index.ts'
 
+// Tokens, reports and errors; what JSON.parse makes of a larger text could fill the memory.
+const MAX_BYTES = 16 << 20
+
 /**
  * Parses a whole answer. The parser's error is not kept: it quotes the text.
- * @throws ExportError `transient` when it is no JSON: answers cut short or replaced by a proxy look like that
+ * @throws ExportError `transient` when it is no JSON: answers cut short or replaced by a proxy look like that;
+ *   `data` when it is larger than any answer of this kind
  */
 export function jsonBody(body: Uint8Array, where: string): unknown {
+  if (body.byteLength > MAX_BYTES) {
+    const next = 'Check the address; if it stays so, report it to the service.'
+    throw new ExportError('data', `The answer is larger than ${MAX_BYTES} bytes`, where, next)
+  }
   try {
     return JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString())
   } catch {

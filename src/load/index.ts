@@ -1,4 +1,5 @@
 export {
+  chunkRows,
   createEncoder,
   type EncodedChunk,
   type EncodePlan,
@@ -7,7 +8,7 @@ export {
   type ShardEncoder,
   shardExtension,
 } from './encode/index.ts'
-export { type InspectedShard, type InspectOptions, inspectShard, type ShardReader } from './inspect/index.ts'
+export type { InspectedShard, InspectOptions, ShardReader } from './inspect/index.ts'
 export { folderOf, OPEN_FOLDER, openShardPath, ownsFolder, partOf } from './layout.ts'
 export type { PageRows, ShardCoder } from './open-shard.ts'
 export { appendQuarantine, quarantinePath } from './quarantine.ts'

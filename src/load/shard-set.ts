@@ -7,6 +7,8 @@ export type ShardSetOptions<Page> = {
   readonly store: Store
   readonly coder: ShardCoder
   readonly extension: string
+  /** Rows that are encoded together, up to the next page boundary. */
+  readonly chunkRows: number
   /** Rows after which a shard is closed, at the next page boundary. */
   readonly shardRows: number
   /** Puts lines on record, all in one step; what they say counts once it resolves. */
@@ -18,9 +20,7 @@ export type ShardSetOptions<Page> = {
   readonly warn: (message: string) => void
 }
 
-// DuckDB, Spark and Trino work well with row groups of about a hundred thousand rows; the limit in bytes
-// keeps memory bounded when values are long.
-const CHUNK_ROWS = 100_000
+// Keeps memory bounded when values are long.
 const CHUNK_BYTES = 16 << 20
 
 /**
@@ -130,7 +130,7 @@ export class ShardSet<Page extends object> {
   }
 
   async #encodeWhenDue(shard: OpenShard): Promise<void> {
-    if (shard.pendingRows < CHUNK_ROWS && shard.pendingBytes < CHUNK_BYTES) return
+    if (shard.pendingRows < this.#options.chunkRows && shard.pendingBytes < CHUNK_BYTES) return
     await this.#options.record([await shard.encodePending()])
     await shard.nextGeneration()
   }

@@ -1,5 +1,5 @@
 import type { Pipeline, Store } from '../core/index.ts'
-import { ShardSet, shardExtension } from '../load/index.ts'
+import { chunkRows, ShardSet, shardExtension } from '../load/index.ts'
 import type { Checkpoint, Line } from '../state/index.ts'
 import { type Cpu, openCpu } from './cpu.ts'
 import type { CommittedPage } from './export-partition.ts'
@@ -55,6 +55,7 @@ async function openOnce(
         store,
         coder: cpu.coder,
         extension: shardExtension(pipeline.load.format),
+        chunkRows: chunkRows(pipeline.load.format),
         shardRows: pipeline.load.shardRows,
         nextShard: state.nextShard,
         partsOf: (folder) => state.partsOf.get(folder) ?? 0,

@@ -7,7 +7,7 @@ import {
   type Store,
   typeName,
 } from '../core/index.ts'
-import { type InspectedShard, inspectShard, partOf, type ShardReader } from '../load/index.ts'
+import { type InspectedShard, partOf, type ShardReader } from '../load/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,
@@ -68,7 +68,8 @@ async function shardsOnRecord(store: Store, problems: Problem[]): Promise<readon
   }
   const shards = [...manifestShards(state)]
   if (manifest !== null) compareManifest(manifest.shards, shards, problems)
-  else if (hasEnded(state)) problems.push({ path: MANIFEST_PATH, problem: 'is missing' })
+  else if (problems.length === 0 && hasEnded(state))
+    problems.push({ path: MANIFEST_PATH, problem: 'is missing' })
   return shards
 }
 
@@ -122,6 +123,8 @@ async function verifyContent(store: Store, pipeline: Pipeline, shard: ManifestSh
   const columns = columnsNamed(extract.resource, extract.include, transform.columns)
   const policies = maskedColumns(pipeline)
   const unmasked = new Map<string, number>()
+  // Loaded here, as it would only lengthen the start of every other command.
+  const { inspectShard } = await import('../load/inspect/index.ts')
   const found = await inspectShard(readerOf(store, shard), load.format, {
     columns,
     watch: [...policies.keys()],

@@ -48,7 +48,7 @@ describe('a large row group', () => {
     body: 'text?',
     tags: 'list?',
   })
-  const rows = Array.from({ length: 45_001 }, (_, i): Row => {
+  const rows = Array.from({ length: 25_001 }, (_, i): Row => {
     const random = scramble(i)
     return {
       id: 33_880_703_907 + i * 3 + (random % 3),
@@ -58,8 +58,8 @@ describe('a large row group', () => {
       leaked: random % 5 === 0 ? null : 1_500_000_000_000_000 + (random % 100) * 86_400_000_000,
       flag: random % 3 === 0 ? null : random % 2 === 0,
       email: `person${random}@scatterholt.com`,
-      note: random % 4 === 0 ? null : `note ${random % 20_000}`,
-      kind: i < 20_000 ? 'unknown' : ['md5', null, 'sha1', ''][random % 4]!,
+      note: random % 4 === 0 ? null : `note ${random % 9_000}`,
+      kind: i < 12_000 ? 'unknown' : ['md5', null, 'sha1', ''][random % 4]!,
       unique: i % 10 === 0 ? null : `source ${i}`,
       // Three values alone are longer than a page.
       body: i % 20_000 === 5 ? 'long '.repeat(300_000) : i % 3 === 0 ? 'short' : null,
@@ -70,9 +70,7 @@ describe('a large row group', () => {
     }
   })
   const groups = [['leaked', 'kind'], ['unique']]
-  const frames = [0, 1, 2, 3, 4].map((i) =>
-    frameOf(columns, rows.slice(i * 10_000, (i + 1) * 10_000), groups),
-  )
+  const frames = [0, 1, 2].map((i) => frameOf(columns, rows.slice(i * 10_000, (i + 1) * 10_000), groups))
 
   it('comes back from DuckDB as it was', async () => {
     const bytes = await encodeShard(snappyParquet, columns, [frames])
@@ -119,7 +117,7 @@ describe('a large row group', () => {
       columns,
       fileMetadata: {},
     }).encode(frames)
-    expect(count).toBe(45_001)
+    expect(count).toBe(25_001)
     expect(JSON.stringify(meta).length).toBeLessThan(200 * columns.length)
     expect(JSON.parse(JSON.stringify(meta))).toEqual(meta)
   })

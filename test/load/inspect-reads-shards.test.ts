@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { storedTypeName } from '../../src/load/encode/index.ts'
+import { typeName } from '../../src/core/index.ts'
 import { type InspectedShard, inspectShard, type ShardReader } from '../../src/load/inspect/index.ts'
 import { frameOf, type Row, specs } from './frame-builder.ts'
 import {
@@ -28,7 +28,7 @@ function readerOf(bytes: Uint8Array, piece = 1000): ShardReader {
 describe.each([...parquetFormats, ...csvFormats])('$kind by $engine, $compression', (format) => {
   const columns: InspectedShard['columns'] = everyColumn.map(({ name, type, nullable }) => ({
     name,
-    type: storedTypeName(type, format),
+    type: typeName(type, format),
     nullable,
   }))
 

@@ -15,6 +15,7 @@ function shardSet(store: Store, over: Partial<ShardSetOptions<Page>>): ShardSet<
     store,
     coder: textCoder,
     extension: '.csv',
+    chunkRows: 100_000,
     shardRows: 1_000_000,
     record: async () => {},
     nextShard: 0,

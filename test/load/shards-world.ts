@@ -100,6 +100,7 @@ export class World {
         store,
         coder: textCoder,
         extension: '.csv',
+        chunkRows: 100_000,
         shardRows: this.options.shardRows,
         nextShard: state.nextShard,
         partsOf: (folder) => state.partsOf.get(folder) ?? 0,

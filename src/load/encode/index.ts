@@ -1,3 +1,2 @@
-export { createEncoder, shardExtension } from './create-encoder.ts'
+export { chunkRows, createEncoder, shardExtension } from './create-encoder.ts'
 export type { EncodedChunk, EncodePlan, JsonValue, PlacedChunk, ShardEncoder } from './encoder.ts'
-export { storedTypeName } from './stored-type-name.ts'

@@ -1,5 +1,6 @@
+import { createRequire } from 'node:module'
 import { parquetMetadata } from 'hyparquet'
-import parquetjs, { type Field } from 'parquetjs-lite'
+import type { Field } from 'parquetjs-lite'
 import {
   type ColumnSpec,
   type Compression,
@@ -12,6 +13,11 @@ import type { EncodedChunk, EncodePlan, ShardEncoder } from '../encoder.ts'
 import { type Value, valueReader } from '../values.ts'
 import { MAGIC, parquetFooter } from './footer.ts'
 import type { RowGroupMeta } from './row-group-meta.ts'
+
+type Library = typeof import('parquetjs-lite').default
+
+// Loaded when it is used: it brings a good deal of code that nearly no run needs.
+const library = (): Library => createRequire(import.meta.url)('parquetjs-lite')
 
 const CODECS = { none: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const
 
@@ -86,6 +92,7 @@ async function encodeRows(
   frames: readonly Frame[],
   rows: number,
 ): Promise<EncodedChunk> {
+  const parquetjs = library()
   const schema = new parquetjs.ParquetSchema(fields)
   const parts: Buffer[] = []
   const options = { useDataPageV2: false, pageIndex: false }
