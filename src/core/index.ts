@@ -1,3 +1,4 @@
+export * from './buffer-pool.ts'
 export * from './clock.ts'
 export * from './errors.ts'
 export * from './frame.ts'

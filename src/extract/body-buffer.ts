@@ -1,4 +1,6 @@
-/** Collects a body into one ArrayBuffer of its own, so that it can be transferred to another thread. */
+import type { BufferPool } from '../core/index.ts'
+
+/** Collects a body at the beginning of one ArrayBuffer, which can be transferred to another thread. */
 export type BodyBuffer = {
   /** @returns false when the body has passed the limit; what lies below it is kept */
   add(chunk: Uint8Array): boolean
@@ -8,16 +10,21 @@ export type BodyBuffer = {
 const FIRST_BYTES = 64 * 1024
 
 /**
- * @param expectedBytes the announced length, allocated exactly; null: grows as needed
+ * @param expectedBytes the announced length; null: grows as needed
  * @param limitBytes never holds more than this
  */
-export function bodyBuffer(expectedBytes: number | null, limitBytes: number): BodyBuffer {
-  let bytes = new Uint8Array(Math.min(expectedBytes ?? FIRST_BYTES, limitBytes))
+export function bodyBuffer(
+  expectedBytes: number | null,
+  limitBytes: number,
+  buffers: BufferPool,
+): BodyBuffer {
+  let bytes = new Uint8Array(buffers.take(Math.min(expectedBytes ?? FIRST_BYTES, limitBytes)))
   let length = 0
 
   function grow(needed: number): void {
-    const grown = new Uint8Array(Math.min(limitBytes, Math.max(needed, bytes.length * 2)))
+    const grown = new Uint8Array(buffers.take(Math.min(limitBytes, Math.max(needed, bytes.length * 2))))
     grown.set(bytes.subarray(0, length))
+    buffers.give(bytes.buffer)
     bytes = grown
   }
 
@@ -29,6 +36,6 @@ export function bodyBuffer(expectedBytes: number | null, limitBytes: number): Bo
       length += fitting.length
       return fitting.length === chunk.length
     },
-    take: () => (length === bytes.length ? bytes : bytes.slice(0, length)),
+    take: () => bytes.subarray(0, length),
   }
 }

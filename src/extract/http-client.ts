@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
-import { ExportError } from '../core/index.ts'
+import { type BufferPool, ExportError } from '../core/index.ts'
 import { type BodyBuffer, bodyBuffer } from './body-buffer.ts'
 import { type Connections, openConnections } from './connections.ts'
 import {
@@ -46,6 +46,7 @@ export type HttpOptions = {
   readonly timeoutMs: number
   /** Limit for the bytes on the wire and for the decoded ones. */
   readonly maxResponseBytes: number
+  readonly buffers: BufferPool
   /** Gives up what is not written yet. */
   readonly stop: AbortSignal
   /** Gives up everything. */
@@ -98,7 +99,7 @@ type RawAnswer = Omit<HttpAnswer, 'body'> & {
 function exchange(
   connections: Connections,
   request: HttpRequest,
-  { timeoutMs, maxResponseBytes, stop, abort }: HttpOptions,
+  { timeoutMs, maxResponseBytes, buffers, stop, abort }: HttpOptions,
   onWrite: () => void,
 ): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {
@@ -147,14 +148,14 @@ function exchange(
           head = { status, headers: answerHeaders, coding }
           const announced = announcedBytes(answerHeaders)
           if (!isSuccess(status)) {
-            body = bodyBuffer(announced, MAX_ERROR_BYTES)
+            body = bodyBuffer(announced, MAX_ERROR_BYTES, buffers)
             restartTimer(Math.min(timeoutMs, ERROR_BODY_TIMEOUT_MS))
           } else if (coding === 'unknown') {
             fail(unknownCoding(request.where))
           } else if (announced !== null && announced > maxResponseBytes) {
             fail(tooLarge(maxResponseBytes, request.where))
           } else {
-            body = bodyBuffer(announced, maxResponseBytes)
+            body = bodyBuffer(announced, maxResponseBytes, buffers)
           }
         },
         onResponseData(_controller, chunk) {

@@ -1,5 +1,5 @@
 import { setMaxListeners } from 'node:events'
-import { type Auth, type Clock, ExportError, type ServiceSettings } from '../core/index.ts'
+import { type Auth, type BufferPool, type Clock, ExportError, type ServiceSettings } from '../core/index.ts'
 import { budget } from './budget.ts'
 import { httpClient, interrupted } from './http-client.ts'
 import { rateLimit } from './rate-limit.ts'
@@ -16,6 +16,8 @@ export type ServiceDeps = {
   readonly stop: AbortSignal
   /** Give up requests in flight too. */
   readonly abort: AbortSignal
+  /** Where the buffers of answers come from. */
+  readonly buffers: BufferPool
   readonly log: Log
 }
 
@@ -74,7 +76,14 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
   const signal = AbortSignal.any([stop, abort])
   // One listener per wait: with many partitions in flight that is no leak.
   setMaxListeners(0, stop, abort, signal)
-  const http = httpClient({ connections: limits.connections, timeoutMs, maxResponseBytes, stop, abort })
+  const http = httpClient({
+    connections: limits.connections,
+    timeoutMs,
+    maxResponseBytes,
+    buffers: deps.buffers,
+    stop,
+    abort,
+  })
   const spending = budget(limits, clock)
   const pace = {
     search: rateLimit({ requestsPerSecond: settings.requestsPerSecond, clock }),

@@ -16,10 +16,11 @@ export type CpuCall = {
 }
 
 export type CpuAnswer =
-  | { readonly id: number; readonly ok: true; readonly value: unknown }
+  | { readonly id: number; readonly ok: true; readonly value: unknown; readonly body?: ArrayBuffer }
   | {
       readonly id: number
       readonly ok: false
+      readonly body?: never
       readonly error:
         | { readonly kind: ErrorKind; readonly what: string; readonly where: string; readonly next: string }
         | { readonly kind: null; readonly message: string }
@@ -31,15 +32,15 @@ function serve(port: NonNullable<typeof parentPort>, { decodePlan, encodePlan }:
   const cpu = inlineCpu(decodePlan, encodePlan)
 
   const answer = async ({ id, work }: CpuCall): Promise<void> => {
-    const reply = (value: unknown, transfer: (ArrayBuffer | undefined)[] = []): void =>
-      port.postMessage(
-        { id, ok: true, value } satisfies CpuAnswer,
-        transfer.filter((buffer) => buffer !== undefined),
-      )
+    const reply = (value: unknown, transfer: ArrayBuffer[] = []): void =>
+      port.postMessage({ id, ok: true, value } satisfies CpuAnswer, transfer)
     switch (work.kind) {
       case 'decode': {
         const page = await cpu.decode(work.body, work.context)
-        return reply(page, [page.frame?.buffer])
+        // The buffer of the answer goes back as well: it is good for another.
+        const body = work.body.buffer
+        const transfer = page.frame === null ? [body] : [body, page.frame.buffer]
+        return port.postMessage({ id, ok: true, value: page, body } satisfies CpuAnswer, transfer)
       }
       case 'header':
         return reply(await cpu.coder.header())

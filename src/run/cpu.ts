@@ -1,6 +1,12 @@
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
-import { type DecodedPage, type DecodePage, type DecodePlan, ExportError } from '../core/index.ts'
+import {
+  type BufferPool,
+  type DecodedPage,
+  type DecodePage,
+  type DecodePlan,
+  ExportError,
+} from '../core/index.ts'
 import type { EncodedChunk, EncodePlan, PlacedChunk, ShardCoder } from '../load/index.ts'
 import { inlineCpu } from './cpu-inline.ts'
 import type { CpuAnswer, CpuCall, CpuPlans } from './cpu-worker.ts'
@@ -16,16 +22,22 @@ export type Cpu = {
  * Does the work in one worker thread, so that the thread that receives, writes and flushes is free for it;
  * with one processor, or run straight from TypeScript, in the calling thread. Buffers change hands, they
  * are not copied. The thread is started by the first call.
+ * @param buffers gets the buffers of answers back once they are decoded
  */
-export function openCpu(decodePlan: DecodePlan, encodePlan: EncodePlan): Cpu {
-  if (availableParallelism() === 1 || import.meta.url.endsWith('.ts'))
-    return inlineCpu(decodePlan, encodePlan)
-  return workerCpu({ decodePlan, encodePlan })
+export function openCpu(decodePlan: DecodePlan, encodePlan: EncodePlan, buffers: BufferPool): Cpu {
+  if (availableParallelism() > 1 && !import.meta.url.endsWith('.ts')) {
+    return workerCpu({ decodePlan, encodePlan }, buffers)
+  }
+  const cpu = inlineCpu(decodePlan, encodePlan)
+  return {
+    ...cpu,
+    decode: (body, context) => cpu.decode(body, context).finally(() => buffers.give(body.buffer)),
+  }
 }
 
 type Waiting = { resolve(value: never): void; reject(error: unknown): void }
 
-function workerCpu(plans: CpuPlans): Cpu {
+function workerCpu(plans: CpuPlans, buffers: BufferPool): Cpu {
   const waiting = new Map<number, Waiting>()
   let worker: Worker | null = null
   let calls = 0
@@ -42,6 +54,7 @@ function workerCpu(plans: CpuPlans): Cpu {
     started.on('message', (answer: CpuAnswer) => {
       const call = waiting.get(answer.id)
       waiting.delete(answer.id)
+      if (answer.body !== undefined) buffers.give(answer.body)
       if (answer.ok) call?.resolve(answer.value as never)
       else call?.reject(thrown(answer.error))
     })

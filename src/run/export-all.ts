@@ -58,6 +58,7 @@ export async function exportAll(context: ExportContext): Promise<Ending> {
       readSecret: options.readSecret,
       stop: halt.signal,
       abort: options.abort,
+      buffers: session.buffers,
       log: options.observer.log,
     },
   )

@@ -1,4 +1,4 @@
-import type { Clock, ServiceSettings } from '../core/index.ts'
+import { bufferPool, type Clock, type ServiceSettings } from '../core/index.ts'
 import { fetchReport, openService, type Report, type TokenInfo } from '../extract/index.ts'
 import type { RunObserver } from './observer.ts'
 
@@ -45,6 +45,6 @@ function openCalls(settings: ServiceSettings, { clock, readSecret, stop, log }: 
   return openService(
     settings,
     { maxRequests: null, minSearchesRemaining: null, connections: 1 },
-    { clock, readSecret, stop, abort: stop, log },
+    { clock, readSecret, stop, abort: stop, log, buffers: bufferPool(1) },
   )
 }

@@ -1,4 +1,4 @@
-import type { Pipeline, Store } from '../core/index.ts'
+import { type BufferPool, bufferPool, type Pipeline, type Store } from '../core/index.ts'
 import { chunkRows, ShardSet, shardExtension } from '../load/index.ts'
 import type { Checkpoint, Line } from '../state/index.ts'
 import { type Cpu, openCpu } from './cpu.ts'
@@ -13,6 +13,8 @@ export type Session = {
   readonly checkpoint: Checkpoint
   readonly shards: ShardSet<CommittedPage>
   readonly cpu: Cpu
+  /** For the bodies of answers. */
+  readonly buffers: BufferPool
   /** Called with the lines of every commit, once they are durable. */
   onRecorded: (lines: readonly Line[]) => void
   close(): Promise<void>
@@ -24,10 +26,12 @@ export type Session = {
  * @throws ExportError `config` or `damaged` when the run may not go on from what is there
  */
 export async function openSession(pipeline: Pipeline, store: Store, options: RunOptions): Promise<Session> {
-  const cpu = openCpu(decodePlan(pipeline, options.maskKey), encodePlan(pipeline))
+  // One for each answer on its way, and one that is being decoded.
+  const buffers = bufferPool(pipeline.extract.concurrency + 1)
+  const cpu = openCpu(decodePlan(pipeline, options.maskKey), encodePlan(pipeline), buffers)
   try {
     for (;;) {
-      const session = await openOnce(pipeline, store, cpu, options)
+      const session = await openOnce(pipeline, store, { cpu, buffers }, options)
       if (session !== null) return session
     }
   } catch (error) {
@@ -40,7 +44,7 @@ export async function openSession(pipeline: Pipeline, store: Store, options: Run
 async function openOnce(
   pipeline: Pipeline,
   store: Store,
-  cpu: Cpu,
+  { cpu, buffers }: Pick<Session, 'cpu' | 'buffers'>,
   options: RunOptions,
 ): Promise<Session | null> {
   const checkpoint = await openOwnCheckpoint(pipeline, store, options)
@@ -51,6 +55,7 @@ async function openOnce(
     const session: Session = {
       checkpoint,
       cpu,
+      buffers,
       shards: new ShardSet<CommittedPage>({
         store,
         coder: cpu.coder,

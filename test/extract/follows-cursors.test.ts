@@ -118,7 +118,7 @@ describe('a chain of cursors', () => {
     const server = await serve((_request, response) => sendJson(response, { items: [], next: null }))
     await collect(open(server.url), domainChain(), async (body) => {
       expect(body.byteOffset).toBe(0)
-      expect(body.buffer.byteLength).toBe(body.byteLength)
+      expect(Buffer.from(body).toString()).toBe('{"items":[],"next":null}')
       structuredClone(body.buffer, { transfer: [body.buffer] })
       return emptyPage({})
     })

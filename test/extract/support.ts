@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type AddressInfo, createServer as createSocketServer, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import {
+  bufferPool,
   type Clock,
   type DecodedPage,
   type DecodePage,
@@ -199,6 +200,7 @@ export function open(url: string, options: OpenOptions = {}): Service {
       readSecret: async (name) => ({ TOKEN: 'the-token', ...options.secrets })[name] ?? null,
       stop: options.stop ?? new AbortController().signal,
       abort: options.abort ?? new AbortController().signal,
+      buffers: bufferPool(2),
       log: options.log ?? (() => {}),
     },
   )
