@@ -14,7 +14,7 @@ import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import zlib from 'node:zlib'
-import { measure, median, pageServer } from './measure.mjs'
+import { measure, median, pageServer, writePipeline } from './measure.mjs'
 import { renderItems } from './pages.mjs'
 
 const { values: options } = parseArgs({
@@ -88,19 +88,8 @@ function allContenders() {
   ]
 }
 
-function spillway(name, { format = 'parquet', compression = null, secret = 'redact' }) {
-  const file = join(folder, `${name.replace(/[^a-z]+/g, '-')}.yaml`)
-  const domains = Array.from({ length: PARTITIONS }, (_, n) => `d${n}.example.com`)
-  writeFileSync(
-    file,
-    `name: bench
-service: { base_url: "${server.url}", requests_per_second: 10000 }
-extract: { domains: [${domains}], concurrency: 4, max_requests: none }
-transform: { secret: ${secret} }
-load: { path: "\${BENCH_OUTPUT}", format: ${format}${compression === null ? '' : `, compression: ${compression}`} }
-`,
-  )
-  const env = { SPILLWAY_TOKEN: 'bench', SPILLWAY_MASK_KEY: 'a key for the benchmark, 32 bytes and more' }
+function spillway(name, settings) {
+  const { file, env } = writePipeline(folder, server.url, PARTITIONS, settings)
   return { name, rows: PAGES * PARTITIONS * PAGE_ROWS, run: () => measure(CLI, ['run', file], env) }
 }
 

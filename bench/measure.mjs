@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -37,6 +37,28 @@ export async function pageServer(shape, pages) {
   return { url: `http://127.0.0.1:${port}/firework`, stop: () => child.kill() }
 }
 
+/** A pipeline over some domains of a page server, writing to where BENCH_OUTPUT says, and what it needs around it. */
+export function writePipeline(folder, baseUrl, partitions, settings) {
+  const { format = 'parquet', compression = null, secret = 'redact', bloom = false } = settings
+  const file = join(folder, `${[format, compression, secret, bloom].join('-')}.yaml`)
+  const domains = Array.from({ length: partitions }, (_, n) => `d${n}.example.com`)
+  const options = [
+    compression === null ? '' : `, compression: ${compression}`,
+    bloom ? ', parquet: { bloom_filters: [identity_name] }' : '',
+  ]
+  writeFileSync(
+    file,
+    `name: bench
+service: { base_url: "${baseUrl}", requests_per_second: 10000 }
+extract: { domains: [${domains}], concurrency: 4, max_requests: none }
+transform: { secret: ${secret} }
+load: { path: "\${BENCH_OUTPUT}", format: ${format}${options.join('')} }
+`,
+  )
+  const key = 'a key for the benchmark, 32 bytes and more'
+  return { file, env: { SPILLWAY_TOKEN: 'bench', SPILLWAY_MASK_KEY: key } }
+}
+
 function nodeProcess(args, env) {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, args, {
@@ -60,6 +82,7 @@ function nodeProcess(args, env) {
 
 function dataBytes(folder) {
   let bytes = 0
+  if (!existsSync(folder)) return bytes
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name)
     if (entry.isFile() && !path.slice(folder.length).includes('/_')) bytes += statSync(path).size
