@@ -1,6 +1,20 @@
+import type { Environment } from '../config/index.ts'
 import type { RunObserver } from '../run/index.ts'
 import type { LogSettings } from './log.ts'
-import type { World } from './run-command-line.ts'
+import type { Output } from './output.ts'
+import type { Screen } from './screen.ts'
+import type { Signals } from './signals.ts'
+
+/** What a process has to do with the world outside. */
+export type World = {
+  readonly env: Environment
+  readonly cwd: string
+  /** How spillway was called. */
+  readonly program: string
+  readonly stdout: Output
+  readonly screen: Screen
+  readonly signals: Signals
+}
 
 /** Everything that a command has to do with the world outside, besides its arguments. */
 export type Io = World & {

@@ -1,24 +1,9 @@
-import type { Environment } from '../config/index.ts'
 import { DONE, exitCodeOf } from './exit-code.ts'
-import type { Io } from './io.ts'
+import type { Io, World } from './io.ts'
 import { type LogSettings, openLog } from './log.ts'
-import type { Output } from './output.ts'
 import { parseCommandLine } from './parse.ts'
 import { reportError } from './report-error.ts'
-import type { Screen } from './screen.ts'
-import type { Signals } from './signals.ts'
 import { styleFor, wantsColour } from './style.ts'
-
-/** What a process has to do with the world outside. */
-export type World = {
-  readonly env: Environment
-  readonly cwd: string
-  /** How spillway was called. */
-  readonly program: string
-  readonly stdout: Output
-  readonly screen: Screen
-  readonly signals: Signals
-}
 
 /** Carries a command line out, telling what goes wrong. @returns the exit code */
 export async function runCommandLine(words: readonly string[], world: World): Promise<number> {

@@ -1,7 +1,7 @@
 import { type DecodePlan, decodeFrame } from '../core/index.ts'
 import { createEncoder, type EncodePlan } from '../load/index.ts'
 import { createDecoder } from '../transform/index.ts'
-import type { Cpu } from './cpu.ts'
+import type { Cpu } from './cpu-calls.ts'
 
 /** Does the work in the calling thread. */
 export function inlineCpu(decodePlan: DecodePlan, encodePlan: EncodePlan): Cpu {

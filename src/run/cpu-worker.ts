@@ -1,30 +1,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
-import { type DecodePlan, type ErrorKind, isExportError, type PageContext } from '../core/index.ts'
-import type { EncodePlan, PlacedChunk } from '../load/index.ts'
+import { isExportError } from '../core/index.ts'
+import type { CpuAnswer, CpuCall, CpuPlans } from './cpu-calls.ts'
 import { inlineCpu } from './cpu-inline.ts'
-
-/** The other end of the worker thread: what it is started with, asked, and answers. */
-export type CpuPlans = { readonly decodePlan: DecodePlan; readonly encodePlan: EncodePlan }
-
-export type CpuCall = {
-  readonly id: number
-  readonly work:
-    | { readonly kind: 'decode'; readonly body: Uint8Array<ArrayBuffer>; readonly context: PageContext }
-    | { readonly kind: 'header' }
-    | { readonly kind: 'encode'; readonly frames: readonly Uint8Array<ArrayBuffer>[] }
-    | { readonly kind: 'footer'; readonly chunks: readonly PlacedChunk[] }
-}
-
-export type CpuAnswer =
-  | { readonly id: number; readonly ok: true; readonly value: unknown; readonly body?: ArrayBuffer }
-  | {
-      readonly id: number
-      readonly ok: false
-      readonly body?: never
-      readonly error:
-        | { readonly kind: ErrorKind; readonly what: string; readonly where: string; readonly next: string }
-        | { readonly kind: null; readonly message: string }
-    }
 
 if (parentPort !== null) serve(parentPort, workerData as CpuPlans)
 

@@ -1,22 +1,9 @@
 import { availableParallelism } from 'node:os'
 import { Worker } from 'node:worker_threads'
-import {
-  type BufferPool,
-  type DecodedPage,
-  type DecodePage,
-  type DecodePlan,
-  ExportError,
-} from '../core/index.ts'
-import type { EncodedChunk, EncodePlan, PlacedChunk, ShardCoder } from '../load/index.ts'
+import { type BufferPool, type DecodedPage, type DecodePlan, ExportError } from '../core/index.ts'
+import type { EncodedChunk, EncodePlan, PlacedChunk } from '../load/index.ts'
+import type { Cpu, CpuAnswer, CpuCall, CpuPlans } from './cpu-calls.ts'
 import { inlineCpu } from './cpu-inline.ts'
-import type { CpuAnswer, CpuCall, CpuPlans } from './cpu-worker.ts'
-
-/** The work that costs processor time: answers to rows, rows to shard bytes. */
-export type Cpu = {
-  readonly decode: DecodePage
-  readonly coder: ShardCoder
-  close(): Promise<void>
-}
 
 /**
  * Does the work in one worker thread, so that the thread that receives, writes and flushes is free for it;
