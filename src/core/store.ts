@@ -35,7 +35,7 @@ export type Log = {
   append(chunks: readonly Uint8Array[]): Promise<void>
   /** Cuts it to nothing; what follows starts at 0 again. */
   reset(): Promise<void>
-  /** Returns when everything appended is on stable storage. */
+  /** Returns when everything appended is on stable storage, under the file's own name. */
   flush(): Promise<void>
   close(): Promise<void>
 }

@@ -85,7 +85,7 @@ export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
           await handle.close()
           throw error
         }
-        return log(path, handle, size)
+        return log({ path, full, handle }, size)
       }),
 
     read: (path) =>
@@ -203,7 +203,9 @@ export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
   }
 }
 
-function log(path: string, handle: FileHandle, start: number): Log {
+type OpenFile = { readonly path: string; readonly full: string; readonly handle: FileHandle }
+
+function log({ path, full, handle }: OpenFile, start: number): Log {
   let size = start
   return {
     path,
@@ -220,8 +222,20 @@ function log(path: string, handle: FileHandle, start: number): Log {
         await handle.truncate(0)
         size = 0
       }),
-    flush: () => naming(path, () => handle.datasync()),
+    flush: () =>
+      naming(path, async () => {
+        await handle.datasync()
+        await requireInPlace(full, handle)
+      }),
     close: () => naming(path, () => handle.close()),
+  }
+}
+
+/** A file that was removed or moved can still be written to, but nobody will find it again. */
+async function requireInPlace(full: string, handle: FileHandle): Promise<void> {
+  const [there, open] = await Promise.all([stat(full), handle.stat()])
+  if (there.ino !== open.ino || there.dev !== open.dev) {
+    throw Object.assign(new Error('another file took its place'), { code: 'ENOENT' })
   }
 }
 

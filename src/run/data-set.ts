@@ -46,7 +46,8 @@ const RESOURCES: readonly Resource[] = ['credentials', 'reports']
 export async function sweepTemporaryFiles(store: Store): Promise<void> {
   for (const folder of ['.', '_state']) {
     for (const name of await store.list(folder)) {
-      if (/\.[0-9a-f]{8}\.tmp$/.test(name)) await store.remove(`${folder}/${name}`)
+      // A claim on the lock may be another process's, which is just laying it down.
+      if (/^(?!lock\.).*\.[0-9a-f]{8}\.tmp$/.test(name)) await store.remove(`${folder}/${name}`)
     }
   }
 }

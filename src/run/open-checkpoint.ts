@@ -10,15 +10,16 @@ import {
   openCheckpoint,
 } from '../state/index.ts'
 import type { RunOptions } from './options.ts'
+import { settleShards } from './recover.ts'
 
 /**
- * Opens the checkpoint that this pipeline may go on from, or begins a new one.
+ * Opens the checkpoint that this pipeline may go on from, with the shards in line with it, or begins a new one.
  * @throws ExportError `config` or `damaged` when it may not; nothing is changed then
  */
 export async function openOwnCheckpoint(
   pipeline: Pipeline,
   store: Store,
-  options: Pick<RunOptions, 'clock' | 'maskKey' | 'subset'>,
+  options: Pick<RunOptions, 'clock' | 'maskKey' | 'subset' | 'observer'>,
 ): Promise<Checkpoint> {
   const header: HeaderLine = {
     kind: 'header',
@@ -28,9 +29,11 @@ export async function openOwnCheckpoint(
     settings: frozenSettings(pipeline, options.maskKey) as HeaderLine['settings'],
   }
   const hasManifest = (await store.size(MANIFEST_PATH)) !== null
-  return openCheckpoint(store, header, (found) => {
-    if (found !== null) checkContinues(pipeline, found, header, options.subset)
-    else if (hasManifest) throw lostCheckpoint()
+  return openCheckpoint(store, header, async (found) => {
+    if (found !== null) {
+      checkContinues(pipeline, found, header, options.subset)
+      await settleShards(store, found, (message) => options.observer.log('warn', message))
+    } else if (hasManifest) throw lostCheckpoint()
   })
 }
 

@@ -1,28 +1,53 @@
 import { ExportError, type Store } from '../core/index.ts'
-import { openShardPath } from '../load/index.ts'
-import { type CheckpointState, rewriteCheckpoint } from '../state/index.ts'
+import { openShardPath, partOf } from '../load/index.ts'
+import { type CheckpointState, rewriteCheckpoint, type SealLine } from '../state/index.ts'
 
 /**
- * Brings the data set in line with its checkpoint: gives shards that are whole their final names, where a
- * crash came in between, and makes sure that every one is there at its full length.
- * @throws ExportError `damaged` when one is missing or short
+ * Brings the data set in line with its checkpoint: makes sure that every finished shard is there at its full
+ * length, gives those their final names that a crash kept from it, and takes away what is not on record.
+ * @throws ExportError `damaged` when one is missing or short; nothing is changed then
  */
-export async function settleShards(store: Store, state: CheckpointState): Promise<void> {
-  for (const { shard, path, bytes } of state.shards) {
+export async function settleShards(
+  store: Store,
+  state: CheckpointState,
+  warn: (message: string) => void,
+): Promise<void> {
+  const unpublished: SealLine[] = []
+  for (const sealed of state.shards) {
+    const { shard, path, bytes } = sealed
     const size = await store.size(path)
     if (size === bytes) continue
-    if (size === null && (await store.size(openShardPath(shard))) === bytes) {
-      await store.publish(openShardPath(shard), path)
-      continue
-    }
-    throw new ExportError(
-      'damaged',
-      size === null
-        ? 'A finished shard is missing'
-        : `A finished shard holds ${size} bytes instead of ${bytes}`,
-      path,
-      'Put it back as it was (rows already paid for are in it), or start over with --fresh; nothing was changed.',
-    )
+    if (size !== null || (await store.size(openShardPath(shard))) !== bytes) throw damaged(sealed, size)
+    unpublished.push(sealed)
+  }
+  for (const { shard, path } of unpublished) await store.publish(openShardPath(shard), path)
+  const known = new Set(state.shards.map(({ path }) => path))
+  for (const folder of state.partsOf.keys()) await moveStrangers(store, folder, known, warn)
+}
+
+function damaged({ path, bytes }: SealLine, size: number | null): ExportError {
+  return new ExportError(
+    'damaged',
+    size === null
+      ? 'A finished shard is missing'
+      : `A finished shard holds ${size} bytes instead of ${bytes}`,
+    path,
+    'Put it back as it was (rows already paid for are in it), or start over with --fresh; nothing was changed.',
+  )
+}
+
+/** Shards that are not on record would be read as data beside the same rows in others. */
+async function moveStrangers(
+  store: Store,
+  folder: string,
+  known: ReadonlySet<string>,
+  warn: (message: string) => void,
+): Promise<void> {
+  for (const name of await store.list(folder)) {
+    const path = `${folder}/${name}`
+    if (partOf(name) === null || known.has(path)) continue
+    await store.publish(path, `_state/orphans/${path}`)
+    warn(`${path} is not in the checkpoint; moved to _state/orphans`)
   }
 }
 

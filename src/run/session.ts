@@ -7,7 +7,7 @@ import type { CommittedPage } from './export-partition.ts'
 import { openOwnCheckpoint } from './open-checkpoint.ts'
 import type { RunOptions } from './options.ts'
 import { decodePlan, encodePlan } from './plans.ts'
-import { rollBack, settleShards } from './recover.ts'
+import { rollBack } from './recover.ts'
 
 /** What a run holds open on its data set. */
 export type Session = {
@@ -52,7 +52,6 @@ async function openOnce(
   const { state } = checkpoint
   let shards: ShardSet<CommittedPage> | null = null
   try {
-    await settleShards(store, state)
     const session: Session = {
       checkpoint,
       cpu,

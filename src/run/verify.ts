@@ -40,6 +40,9 @@ export async function verifyDataSet(
 ): Promise<Verification> {
   const store = openDataSet(pipeline)
   const problems: Problem[] = []
+  // Looked for first: what a run that is at work publishes is on record before it has its name.
+  const files: string[] = []
+  for await (const path of shardFiles(store, pipeline.extract.resource)) files.push(path)
   const expected = await shardsOnRecord(store, problems)
   let rows = 0
   for (const shard of expected) {
@@ -49,7 +52,7 @@ export async function verifyDataSet(
     else problems.push({ path: shard.path, problem })
   }
   const known = new Set(expected.map(({ path }) => path))
-  for await (const path of shardFiles(store, pipeline.extract.resource)) {
+  for (const path of files) {
     if (!known.has(path))
       problems.push({ path, problem: 'is not on record: a reader would take its rows for data' })
   }

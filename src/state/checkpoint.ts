@@ -16,16 +16,16 @@ export type Checkpoint = {
 /**
  * Opens a data set's checkpoint for a run, or begins one with the header given; compacts it when it has
  * grown far beyond what it says.
- * @param accept may refuse by throwing what was found (null: no checkpoint), before anything is changed
+ * @param accept gets what was found (null: no checkpoint) before the journal is touched; refuses it by throwing
  * @throws ExportError `damaged` when lines can't be read, `config` when another version wrote it
  */
 export async function openCheckpoint(
   store: Store,
   header: HeaderLine,
-  accept: (found: CheckpointState | null) => void,
+  accept: (found: CheckpointState | null) => void | Promise<void>,
 ): Promise<Checkpoint> {
   let found = await fold(store)
-  accept(found?.folding.state ?? null)
+  await accept(found?.folding.state ?? null)
   if (found !== null && isOvergrown(found.folding.state)) {
     await compact(store, found.folding.state)
     found = await fold(store)

@@ -95,7 +95,7 @@ export class World {
       const checkpoint = await openCheckpoint(store, HEADER, () => {})
       this.checkpoint = checkpoint
       const { state } = checkpoint
-      await settleShards(store, state)
+      await settleShards(store, state, (message) => this.warnings.push(message))
       const shards = new ShardSet<Page>({
         store,
         coder: textCoder,

@@ -122,12 +122,12 @@ describe('a checkpoint', () => {
     const { store, root } = temporaryStore()
     expect(await readCheckpoint(store)).toBeNull()
     const found: unknown[] = []
-    await (await openCheckpoint(store, HEADER, (state) => found.push(state))).close()
+    await (await openCheckpoint(store, HEADER, (state) => void found.push(state))).close()
     const whole = readFileSync(join(root, CHECKPOINT_PATH))
     for (const cut of [0, 1, whole.length - 1]) {
       await store.writeWhole(CHECKPOINT_PATH, [whole.subarray(0, cut)])
       expect(await readCheckpoint(store)).toBeNull()
-      await (await openCheckpoint(store, HEADER, (state) => found.push(state))).close()
+      await (await openCheckpoint(store, HEADER, (state) => void found.push(state))).close()
       expect(readFileSync(join(root, CHECKPOINT_PATH))).toEqual(whole)
     }
     expect(found).toEqual([null, null, null, null])

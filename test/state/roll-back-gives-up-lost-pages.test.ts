@@ -146,7 +146,7 @@ describe('finished shards', () => {
     const { store, state } = await withSeal()
     await store.writeWhole('_state/open/3.part', ['0123456789'])
     for (let time = 0; time < 2; time++) {
-      await settleShards(store, state)
+      await settleShards(store, state, () => {})
       expect(await store.size(PATH)).toBe(10)
       expect(await store.size('_state/open/3.part')).toBeNull()
     }
@@ -162,7 +162,7 @@ describe('finished shards', () => {
     const { store, state } = await withSeal()
     if (final !== null) await store.writeWhole(PATH, [final])
     if (open !== null) await store.writeWhole('_state/open/3.part', [open])
-    await expect(settleShards(store, state)).rejects.toEqual(anError('damaged', PATH))
+    await expect(settleShards(store, state, () => {})).rejects.toEqual(anError('damaged', PATH))
     expect(await store.size(PATH)).toBe(final?.length ?? null)
     expect(await store.size('_state/open/3.part')).toBe(open?.length ?? null)
   })

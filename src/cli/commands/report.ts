@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { readSecret, serviceFromEnvironment } from '../../config/index.ts'
-import { isExportError, type ServiceSettings, systemClock } from '../../core/index.ts'
+import { ExportError, isExportError, type ServiceSettings, systemClock } from '../../core/index.ts'
 import { fetchReports } from '../../run/index.ts'
 import { command } from '../command.ts'
 import { DONE, exitCode, FAILED } from '../exit-code.ts'
@@ -50,7 +50,7 @@ function deliver(
 ): Deliver {
   let first = true
   return async (id, found) => {
-    const text = format === 'json' ? `${plainJson(found)}\n` : reportMarkdown(found)
+    const text = format === 'json' ? `${reportJson(id, found)}\n` : reportMarkdown(found)
     if (output !== undefined) {
       await stdout.line(await saveReport(resolve(cwd, output), `report-${id}.${EXTENSIONS[format]}`, text))
       return
@@ -58,6 +58,17 @@ function deliver(
     if (!first && format === 'markdown') await stdout.write('\n---\n\n')
     first = false
     await stdout.write(text)
+  }
+}
+
+/** @throws ExportError `data` when it is nested deeper than JSON can be written: reading has no such limit */
+function reportJson(id: number, found: ReportFields): string {
+  try {
+    return plainJson(found)
+  } catch (error) {
+    if (!(error instanceof RangeError)) throw error
+    const next = 'Print it with --format markdown.'
+    throw new ExportError('data', 'The report is nested too deep to be written as JSON', `report ${id}`, next)
   }
 }
 

@@ -1,0 +1,100 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { type Place, place } from './support/place.ts'
+import { readParquet } from './support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+
+const DOMAINS = ['scatterholt.com', 'quillmere.net']
+const RANGE = { from: '2024-01-01', until: '2024-04-01' }
+const asked = (settings: object = {}) => ({
+  extract: { domains: DOMAINS, windows: { ...RANGE, every: 'month' }, page_size: 5, ...settings },
+})
+
+/** Pages that there are. The service's filter is inclusive, so a window's answer holds its very end as well. */
+function leastSearches({ sandbox }: Place): number {
+  const months = ['2024-01-01', '2024-02-01', '2024-03-01', '2024-04-01']
+  const pages = DOMAINS.flatMap((fqdn) =>
+    months.slice(1).map((end, i) => {
+      const range = { from: months[i]!, until: `${end}T00:00:00.000001Z` }
+      const items = [...sandbox.expected({ query: { type: 'domain', fqdn }, ...range })].length
+      return Math.max(1, Math.ceil(items / 5))
+    }),
+  )
+  return pages.reduce((sum, each) => sum + each, 0)
+}
+
+/** Runs again and again, as cron would. */
+async function runUntilDone(here: Place, ...flags: string[]): Promise<number> {
+  for (let runs = 1; ; runs++) {
+    const { code, stderr, summary } = await here.run(...flags)
+    expect([0, 4], stderr).toContain(code)
+    expect(summary.status).toBe(code === 0 ? 'complete' : 'budget')
+    expect(existsSync(join(here.output, '_SUCCESS'))).toBe(code === 0)
+    if (code === 0) return runs
+    expect(summary.requests).toBeGreaterThan(0)
+    expect(summary.partitions.pending).toBeGreaterThan(0)
+  }
+}
+
+describe.each([
+  { concurrency: 1, partition_by: 'none' },
+  { concurrency: 4, partition_by: ['query', 'window'] },
+])('with concurrency $concurrency, by $partition_by', ({ concurrency, partition_by }) => {
+  it('runs of five requests each come to the end without one request too many', async () => {
+    const here = await place({ ...asked({ max_requests: 5, concurrency }), load: { partition_by } })
+    const least = leastSearches(here)
+    const runs = await runUntilDone(here)
+    expect(here.searches()).toHaveLength(least)
+    expect(runs).toBe(Math.ceil(least / 5))
+    expect(
+      difference(await readParquet(here.output), expectedOfDomains(here.sandbox, DOMAINS, RANGE)),
+    ).toEqual(SAME)
+    const { runs: told } = await here.manifest()
+    expect(told.reduce((sum, { requests }) => sum + requests, 0)).toBe(least)
+  })
+})
+
+it('a budget of one request gets on, however many partitions want it', async () => {
+  const here = await place(asked({ concurrency: 8 }))
+  for (let sent = 1; sent <= 3; sent++) {
+    const { code, summary } = await here.run('--max-requests', '1')
+    expect({ code, requests: summary.requests }).toEqual({ code: 4, requests: 1 })
+    expect(here.searches()).toHaveLength(sent)
+  }
+})
+
+it('retries count against the budget', async () => {
+  const here = await place(asked({ max_requests: 4, concurrency: 1 }), {
+    faults: [{ kind: 'status', status: 503, requests: [2] }],
+  })
+  const { code, summary } = await here.run()
+  expect({ code, requests: summary.requests, retries: summary.retries }).toEqual({
+    code: 4,
+    requests: 4,
+    retries: 1,
+  })
+  expect(here.searches()).toHaveLength(4)
+})
+
+it('the run stops when the service says that too few searches are left', async () => {
+  const here = await place(asked({ min_searches_remaining: 15, concurrency: 1 }), { quota: 20 })
+  const { code, stderr, summary } = await here.run()
+  expect(code).toBe(4)
+  expect(stderr).toContain('searches')
+  // The sixth answer says that fourteen are left.
+  expect(summary).toMatchObject({ status: 'budget', requests: 6, searches_remaining: 14 })
+  expect(here.searches()).toHaveLength(6)
+})
+
+it('a quota that is used up stops the run, resumable', async () => {
+  const here = await place(asked({ min_searches_remaining: 'none', concurrency: 1 }), { quota: 3 })
+  const { code, stderr, summary } = await here.run()
+  expect(code, stderr).toBe(4)
+  expect(summary.status).toBe('budget')
+  expect(here.searches()).toHaveLength(4)
+  // January was three pages: what is done is there to be read.
+  const january = { from: RANGE.from, until: '2024-02-01' }
+  const wanted = expectedOfDomains(here.sandbox, ['scatterholt.com'], january)
+  expect(difference(await readParquet(here.output), wanted)).toEqual(SAME)
+})

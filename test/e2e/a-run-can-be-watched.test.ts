@@ -1,0 +1,154 @@
+import { join } from 'node:path'
+import { expect, it, vi } from 'vitest'
+import { runCli } from '../support/run-cli.ts'
+import { planShape, statusShape } from './support/json-shapes.ts'
+import { type Place, place } from './support/place.ts'
+import { readParquet } from './support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+
+const RANGE = { from: '2024-01-01', until: '2024-04-01' }
+const PARTS = {
+  service: { requests_per_second: 40 },
+  extract: {
+    domains: ['scatterholt.com'],
+    windows: { ...RANGE, every: 'month' },
+    page_size: 10,
+    concurrency: 1,
+  },
+}
+
+/** Both outputs, with what must hold at any moment. */
+async function watch(here: Place) {
+  const status = statusShape.parse((await here.json('status')).value)
+  const plan = planShape.parse((await here.json('plan')).value)
+  const count = (state: string) => status.partitions.filter((partition) => partition.state === state).length
+  const sum = (of: 'rows' | 'requests') => status.partitions.reduce((total, each) => total + each[of], 0)
+  expect(status.totals).toMatchObject({
+    partitions: status.partitions.length,
+    done: count('done'),
+    partial: count('partial'),
+    failed: count('failed'),
+    pending: count('pending'),
+    rows: sum('rows'),
+    requests: sum('requests'),
+  })
+  const { total, done, partial, pending } = plan.partitions
+  expect([total, done, done + partial + pending]).toEqual([status.partitions.length, count('done'), total])
+  expect(plan.min_requests).toBe(total - done)
+  expect(plan.min_seconds).toBeCloseTo((total - done) / 40)
+  return { status, plan }
+}
+
+it('status and plan tell of a pipeline before, during and after a run', async () => {
+  const here = await place(PARTS, { faults: [{ kind: 'hang', requests: [5] }] })
+  const before = await watch(here)
+  expect(before.plan.partitions).toEqual({ total: 3, done: 0, partial: 0, pending: 3 })
+  expect(here.sandbox.requests).toHaveLength(0)
+
+  let stop: (signal: NodeJS.Signals) => void = () => {}
+  const run = runCli({
+    args: ['run', 'pipeline.yaml', '--json'],
+    cwd: here.folder,
+    env: here.env,
+    onStart: (kill) => {
+      stop = kill
+    },
+  })
+  // January and February are two pages each; the fifth request is never answered.
+  await vi.waitUntil(() => here.searches().length === 5, { timeout: 30_000, interval: 20 })
+  const during = await watch(here)
+  const [january, february, march] = during.status.partitions
+  expect(january).toMatchObject({
+    key: 'domain.scatterholt.com/2024-01-01..2024-02-01',
+    query: 'domain.scatterholt.com',
+    window: { from: '2024-01-01T00:00:00Z', until: '2024-02-01T00:00:00Z' },
+    state: 'done',
+    requests: 2,
+    next: null,
+    error: null,
+  })
+  expect([february!.state, march!.state]).toEqual(['done', 'pending'])
+  expect(during.status.totals.rows).toBe(
+    here
+      .searches()
+      .slice(0, 4)
+      .reduce((sum, { items }) => sum + items, 0),
+  )
+
+  stop('SIGINT')
+  const ended = await run
+  expect(ended.code, ended.stderr).toBe(130)
+  expect(JSON.parse(ended.stdout)).toMatchObject({ status: 'interrupted', partitions: { total: 3, done: 2 } })
+  expect((await here.manifest()).runs).toMatchObject([{ status: 'interrupted' }])
+
+  const stopped = await here.run('--max-requests', '1')
+  expect(stopped.code).toBe(4)
+  const half = await watch(here)
+  const last = half.status.partitions[2]!
+  expect(last).toMatchObject({ state: 'partial', rows: 10, next: expect.any(String) })
+  expect(half.plan.partitions).toEqual({ total: 3, done: 2, partial: 1, pending: 0 })
+
+  expect((await here.run()).code).toBe(0)
+  const after = await watch(here)
+  expect(after.plan).toEqual({
+    partitions: { total: 3, done: 3, partial: 0, pending: 0 },
+    min_requests: 0,
+    min_seconds: 0,
+  })
+  // The saved cursor is the one that was gone on with.
+  expect(here.searches().map(({ body }) => (body as { from?: string }).from)).toContain(last.next)
+  const wanted = expectedOfDomains(here.sandbox, ['scatterholt.com'], RANGE)
+  expect(difference(await readParquet(here.output), wanted)).toEqual(SAME)
+  expect(after.status.totals).toMatchObject({ rows: wanted.length, shards: 3 })
+  expect(join(here.output, '_manifest.json')).toBe((await here.run()).summary.manifest)
+})
+
+it('a partition that failed says why, until it is done', async () => {
+  const here = await place(PARTS, {
+    faults: [{ kind: 'status', status: 400, code: 'NO_WAY', requests: [3] }],
+  })
+  expect((await here.run()).code).toBe(1)
+  const { status } = await watch(here)
+  expect(status.partitions.map(({ state }) => state)).toEqual(['done', 'failed', 'done'])
+  expect(status.partitions[1]!.error).toContain('NO_WAY')
+  expect((await here.run()).code).toBe(0)
+  const { partitions } = statusShape.parse((await here.json('status')).value)
+  expect(partitions.map(({ state, error }) => [state, error])).toEqual([
+    ['done', null],
+    ['done', null],
+    ['done', null],
+  ])
+})
+
+it('several pipelines in one command print one object a line, in order', async () => {
+  const here = await place({ ...PARTS, name: 'first' })
+  const other = await place({ ...PARTS, name: 'second', extract: { ...PARTS.extract, queries: undefined } })
+  const { code, stdout, stderr } = await here.cli(
+    'run',
+    'pipeline.yaml',
+    join(other.folder, 'pipeline.yaml'),
+    '--json',
+  )
+  // Both say `path: out` of one working directory: the second one is refused, the first one is done.
+  expect(code).toBe(2)
+  expect(stderr).toContain('belongs to the pipeline "first"')
+  expect(
+    stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line).pipeline),
+  ).toEqual(['first'])
+
+  await other.write({ ...PARTS, name: 'second', load: { path: 'second' } })
+  const both = await here.cli('run', 'pipeline.yaml', join(other.folder, 'pipeline.yaml'), '--json')
+  expect(both.code, both.stderr).toBe(0)
+  expect(
+    both.stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  ).toMatchObject([
+    { pipeline: 'first', status: 'complete', requests: 0 },
+    { pipeline: 'second', status: 'complete', requests: 6 },
+  ])
+})

@@ -1,0 +1,152 @@
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import type { Clock, RunSummary } from '../../src/index.ts'
+import { type Fault, type Sandbox, startSandbox } from '../../src/sandbox/index.ts'
+import { type PipelineParts, pipelineText, SMALL } from './support/place.ts'
+import { readCsv, readParquet } from './support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+
+const BUILT: string = '../../dist/index.js'
+const { readPipeline, runOptions, runPipeline } = (await import(BUILT)) as typeof import('../../src/index.ts')
+
+const DOMAINS = ['scatterholt.com', 'quillmere.net']
+const RANGE = { from: '2024-01-17', until: '2024-06-05T12:00:00Z' }
+
+const extract = fc.record({
+  every: fc.constantFrom('month', 'week', '40d', 'year', undefined),
+  order: fc.constantFrom('asc', 'desc'),
+  page_size: fc.integer({ min: 1, max: 40 }),
+  concurrency: fc.integer({ min: 1, max: 6 }),
+})
+const load = fc.record({
+  format: fc.constantFrom('parquet', 'csv'),
+  partition_by: fc.constantFrom('none', 'query', 'window', ['query', 'window']),
+  shard_rows: fc.constantFrom(1, 7, 50, 1_000_000),
+})
+const trouble = fc.constantFrom<Fault['kind'][]>(
+  [],
+  ['reset'],
+  ['truncate', 'html'],
+  ['invalid-json', 'wrong-content-length'],
+  ['wrong-shape', 'reset-mid-body'],
+)
+const service = fc.record({
+  seed: fc.nat(),
+  records: fc.integer({ min: 0, max: 90 }),
+  emptyPageRate: fc.constantFrom(0, 0.4),
+  shortPageRate: fc.constantFrom(0, 0.5),
+  lastNext: fc.constantFrom<('null' | 'missing')[]>('null', 'missing'),
+  gzip: fc.boolean(),
+  trouble,
+})
+const anyPipeline = fc.record({ extract, load, service })
+type Drawn = typeof anyPipeline extends fc.Arbitrary<infer T> ? T : never
+
+it('random pipelines, on a service that stumbles, give exactly the rows that are there', async () => {
+  await fc.assert(
+    fc.asyncProperty(anyPipeline, async (drawn) => {
+      await withPipeline(drawn, async ({ run, difference, sandbox }) => {
+        const { status, requests, partitions } = await run(null)
+        expect({ status, failed: partitions.failed }).toEqual({ status: 'complete', failed: 0 })
+        expect(requests).toBe(sandbox.requests.length)
+        expect(await difference()).toEqual(SAME)
+        expect((await run(null)).requests).toBe(0)
+      })
+    }),
+    { numRuns: 25 },
+  )
+}, 120_000)
+
+it('stopped after any number of requests, again and again, they give the same rows for the same requests', async () => {
+  const stops = fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 5 })
+  await fc.assert(
+    fc.asyncProperty(anyPipeline, stops, async (drawn, budgets) => {
+      // Without trouble no request is sent twice, so the number of them is known.
+      const calm = { ...drawn, service: { ...drawn.service, trouble: [] } }
+      const least = await withPipeline(calm, async ({ run }) => (await run(null)).requests)
+      await withPipeline(calm, async ({ run, difference, sandbox, output }) => {
+        for (const budget of budgets) {
+          const { status, requests } = await run(budget)
+          expect(status).toBe(sandbox.requests.length < least ? 'budget' : 'complete')
+          expect(requests).toBeLessThanOrEqual(budget)
+          expect(existsSync(join(output, '_SUCCESS'))).toBe(status === 'complete')
+        }
+        expect((await run(null)).status).toBe('complete')
+        expect(sandbox.requests).toHaveLength(least)
+        expect(await difference()).toEqual(SAME)
+      })
+    }),
+    { numRuns: 12 },
+  )
+}, 120_000)
+
+type Workbench = {
+  readonly sandbox: Sandbox
+  readonly output: string
+  /** Runs with a budget of requests; null: without. */
+  run(maxRequests: number | null): Promise<RunSummary>
+  difference(): Promise<unknown>
+}
+
+/** The built library and not the command: hundreds of runs, each of which would start a process. */
+async function withPipeline<T>(
+  { extract, load, service }: Drawn,
+  work: (bench: Workbench) => Promise<T>,
+): Promise<T> {
+  const { trouble, ...data } = service
+  const sandbox = await startSandbox({
+    ...SMALL,
+    ...data,
+    faults: trouble.map((kind, i) => ({ kind, rate: 0.2, times: 6 + i }) as Fault),
+  })
+  const folder = await mkdtemp(join(tmpdir(), 'spillway-e2e-'))
+  const output = join(folder, 'out')
+  const env = { SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token }
+  const { every, ...rest } = extract
+  try {
+    return await work({
+      sandbox,
+      output,
+      async run(maxRequests) {
+        const parts: PipelineParts = {
+          service: { retries: 20, requests_per_second: 10_000 },
+          extract: {
+            domains: DOMAINS,
+            windows: { ...RANGE, every },
+            ...rest,
+            max_requests: maxRequests ?? 'none',
+          },
+          load,
+        }
+        await writeFile(join(folder, 'pipeline.yaml'), pipelineText(parts))
+        const pipeline = await readPipeline('pipeline.yaml', { env, cwd: folder })
+        return runPipeline(pipeline, await runOptions(pipeline, { env, clock: impatientClock() }))
+      },
+      async difference() {
+        const found = load.format === 'csv' ? await readCsv(output) : await readParquet(output)
+        return difference(found, expectedOfDomains(sandbox, DOMAINS, RANGE))
+      },
+    })
+  } finally {
+    await sandbox.close()
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+/** Waits take no time, and are over when they end. */
+function impatientClock(): Clock {
+  let skippedMs = 0
+  return {
+    now: () => Date.now() + skippedMs,
+    monotonicMs: () => performance.now() + skippedMs,
+    async sleep(ms, signal) {
+      signal.throwIfAborted()
+      skippedMs += ms
+      await new Promise((resolve) => setImmediate(resolve))
+    },
+  }
+}

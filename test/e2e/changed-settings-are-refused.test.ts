@@ -1,0 +1,133 @@
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { type PipelineParts, place } from './support/place.ts'
+import { readParquet } from './support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+
+const DOMAINS = ['scatterholt.com', 'quillmere.net']
+const RANGE = { from: '2024-01-01', until: '2024-03-01' }
+const BEGUN = {
+  extract: { domains: DOMAINS, windows: { ...RANGE, every: 'month' }, page_size: 5, max_requests: 6 },
+  transform: { secret: 'hmac' },
+} as const
+const { domains: _, ...QUERIES_LEFT_OUT } = BEGUN.extract
+const KEYS = { SPILLWAY_MASK_KEY: 'k'.repeat(32) }
+
+const changes: Readonly<Record<string, PipelineParts>> = {
+  'another name': { ...BEGUN, name: 'other' },
+  'another order': { ...BEGUN, extract: { ...BEGUN.extract, order: 'desc' } },
+  'another page size': { ...BEGUN, extract: { ...BEGUN.extract, page_size: 6 } },
+  'another include': { ...BEGUN, extract: { ...BEGUN.extract, include: ['known_password_id'] } },
+  'another search path': { ...BEGUN, service: { search_path: '/v5/_search' } },
+  'another masking of secrets': { ...BEGUN, transform: { secret: 'redact' } },
+  'another masking of identities': { ...BEGUN, transform: { secret: 'hmac', identity: 'hmac' } },
+  'other columns': { ...BEGUN, transform: { secret: 'hmac', columns: ['id', 'hash'] } },
+  'another format': { ...BEGUN, load: { format: 'csv' } },
+  'another engine': { ...BEGUN, load: { engine: 'parquetjs-lite' } },
+  'another compression': { ...BEGUN, load: { compression: 'gzip' } },
+  'another partitioning': { ...BEGUN, load: { partition_by: 'window' } },
+  'a query less': { ...BEGUN, extract: { ...BEGUN.extract, domains: ['scatterholt.com'] } },
+  'other queries': {
+    ...BEGUN,
+    extract: { ...QUERIES_LEFT_OUT, queries: [{ type: 'keyword', keyword: 'ada' }] },
+  },
+  'no windows': { ...BEGUN, extract: { ...BEGUN.extract, windows: undefined } },
+}
+
+it('half-way, a change that would mix two data sets is refused with exit 2, and nothing is touched', async () => {
+  const here = await place(BEGUN, {}, KEYS)
+  expect((await here.run()).code).toBe(4)
+  const before = await digests(here.output)
+  const sent = here.sandbox.requests.length
+
+  const verdicts: Record<string, unknown> = {}
+  for (const [change, parts] of Object.entries(changes)) {
+    await here.write(parts)
+    const { code, stderr, stdout } = await here.run()
+    verdicts[change] = { code, stdout, advises: /--fresh/.test(stderr) }
+    expect(await digests(here.output), change).toEqual(before)
+  }
+  const refused = { code: 2, stdout: '', advises: true }
+  expect(verdicts).toEqual(Object.fromEntries(Object.keys(changes).map((change) => [change, refused])))
+
+  await here.write(BEGUN)
+  const env = { ...here.env, SPILLWAY_MASK_KEY: 'l'.repeat(32) }
+  const otherKey = await place(BEGUN, {}, env)
+  await otherKey.write({ ...BEGUN, load: { path: here.output } })
+  const { code, stderr } = await otherKey.run()
+  expect(code).toBe(2)
+  expect(stderr).toContain('mask key')
+  expect(stderr).not.toContain('llll')
+  expect(await digests(here.output)).toEqual(before)
+  expect(here.sandbox.requests).toHaveLength(sent)
+
+  // What belongs to a run and not to its rows may change; so may what is asked for besides.
+  await here.write({
+    ...BEGUN,
+    service: { retries: 2, timeout: '10s' },
+    extract: {
+      ...BEGUN.extract,
+      domains: [...DOMAINS, 'mail.quillmere.net'],
+      max_requests: 'none',
+      concurrency: 2,
+    },
+    load: { shard_rows: 10 },
+  })
+  expect((await here.run()).code).toBe(0)
+  const masking = { secret: 'hmac', key: KEYS.SPILLWAY_MASK_KEY } as const
+  const wanted = expectedOfDomains(here.sandbox, [...DOMAINS, 'mail.quillmere.net'], { ...RANGE, masking })
+  expect(difference(await readParquet(here.output), wanted)).toEqual(SAME)
+})
+
+it('--fresh starts over, whatever was there, and leaves alone what is not its own', async () => {
+  const here = await place(BEGUN, {}, KEYS)
+  await here.run()
+  const strangers = ['notes.txt', 'credentials/notes.txt'].map((name) => join(here.output, name))
+  for (const stranger of strangers) await writeFile(stranger, 'mine').catch(() => {})
+  const kept = strangers.filter((path) => existsSync(path))
+  await here.write({
+    ...BEGUN,
+    transform: { secret: 'redact' },
+    extract: { ...BEGUN.extract, max_requests: 'none' },
+  })
+  const before = await digests(here.output)
+  const refused = await here.run('--fresh')
+  expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' })
+  expect(refused.stderr).toContain('--yes')
+  expect(await digests(here.output)).toEqual(before)
+
+  for (const damage of ['none', 'torn'] as const) {
+    if (damage === 'torn') {
+      await writeFile(join(here.output, '_state/checkpoint.jsonl'), 'not a checkpoint\nat all\n')
+      await writeFile(join(here.output, '_manifest.json'), '{')
+      expect([1, 2]).toContain((await here.run()).code)
+    }
+    const { code, stderr } = await here.run('--fresh', '--yes')
+    expect(code, stderr).toBe(0)
+    const found = (await readParquet(join(here.output, 'credentials', `query=domain.${DOMAINS[0]}`))).concat(
+      await readParquet(join(here.output, 'credentials', `query=domain.${DOMAINS[1]}`)),
+    )
+    expect(difference(found, expectedOfDomains(here.sandbox, DOMAINS, RANGE))).toEqual(SAME)
+    expect((await here.manifest()).runs).toHaveLength(1)
+    for (const path of kept) expect(existsSync(path)).toBe(true)
+  }
+})
+
+/** SHA-256 of every file by its path. */
+async function digests(folder: string): Promise<Readonly<Record<string, string>>> {
+  const found: [string, string][] = []
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue
+    const path = join(entry.parentPath, entry.name)
+    found.push([
+      path,
+      createHash('sha256')
+        .update(await readFile(path))
+        .digest('hex'),
+    ])
+  }
+  return Object.fromEntries(found.sort())
+}

@@ -1,0 +1,85 @@
+import { expect, it } from 'vitest'
+import { place } from './support/place.ts'
+import { readCsv, readParquet } from './support/read-shards.ts'
+import { difference, expectedRows, SAME } from './support/rows.ts'
+
+const query = { type: 'domain', fqdn: 'scatterholt.com' } as const
+
+it.each(['parquet', 'csv'] as const)(
+  '%s: lists and URLs come from the second endpoint, named by an absolute search_path',
+  async (format) => {
+    const include = ['urls', 'known_password_id', 'auth_domains']
+    const here = await place({}, { publicFields: true })
+    await here.write({
+      service: { search_path: `${here.sandbox.origin}/astp/v2/credentials/_search` },
+      extract: { domains: [query.fqdn], include, page_size: 60 },
+      load: { format },
+    })
+    const { code, stderr } = await here.run()
+    expect(code, stderr).toBe(0)
+    const found = format === 'csv' ? await readCsv(here.output) : await readParquet(here.output)
+    expect(difference(found, expectedRows(here.sandbox, { query, include }))).toEqual(SAME)
+    expect(found.some(({ urls }) => Array.isArray(urls) && urls.length === 0)).toBe(true)
+    expect(found.some(({ urls }) => Array.isArray(urls) && urls.length > 1)).toBe(true)
+    expect((await here.manifest()).unknown_fields).toEqual({})
+  },
+)
+
+it.each(['parquet', 'csv'] as const)(
+  '%s: only the columns asked for are there, in the usual order',
+  async (format) => {
+    const columns = ['query_value', 'source_leaked_at', 'known_password_id', 'id']
+    const include = ['known_password_id']
+    const here = await place({
+      extract: { domains: [query.fqdn], include },
+      transform: { columns },
+      load: { format },
+    })
+    const { code, stderr } = await here.run()
+    expect(code, stderr).toBe(0)
+    const found = format === 'csv' ? await readCsv(here.output) : await readParquet(here.output)
+    expect(difference(found, expectedRows(here.sandbox, { query, include, columns }))).toEqual(SAME)
+    expect(Object.keys(found[0]!)).toEqual(['id', 'known_password_id', 'source_leaked_at', 'query_value'])
+    expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(0)
+  },
+)
+
+it('a field that nobody asked for is no column, and one that nobody knows is counted and named once', async () => {
+  const here = await place(
+    { extract: { domains: [query.fqdn], page_size: 20 } },
+    { unknownFields: true, publicFields: true },
+  )
+  const { code, stderr } = await here.run('--log-format', 'json')
+  expect(code, stderr).toBe(0)
+  const found = await readParquet(here.output)
+  expect(difference(found, expectedRows(here.sandbox, { query }))).toEqual(SAME)
+  expect((await here.manifest()).unknown_fields).toEqual({ confidence: 150, x_ingest: 150 })
+  const told = stderr
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  expect(told.filter(({ field }) => field !== undefined).map(({ field, level }) => [field, level])).toEqual([
+    ['confidence', 'warn'],
+    ['x_ingest', 'warn'],
+  ])
+})
+
+it('formulas are guarded where that is asked for', async () => {
+  const here = await place({
+    extract: { domains: [query.fqdn] },
+    transform: { secret: 'plaintext' },
+    load: { format: 'csv', csv: { escape_formulas: true } },
+  })
+  const { code, stderr } = await here.run('--allow-plaintext')
+  expect(code, stderr).toBe(0)
+  const guarded = expectedRows(here.sandbox, { query, masking: { secret: 'plaintext' } }).map((row) =>
+    Object.fromEntries(
+      Object.entries(row).map(([name, value]) => [
+        name,
+        typeof value === 'string' && /^[=+\-@\t\r]/.test(value) ? `'${value}` : value,
+      ]),
+    ),
+  )
+  expect(guarded.some(({ hash }) => String(hash).startsWith("'="))).toBe(true)
+  expect(difference(await readCsv(here.output), guarded)).toEqual(SAME)
+})

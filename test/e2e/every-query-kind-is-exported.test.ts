@@ -1,0 +1,80 @@
+import { beforeAll, describe, expect, it } from 'vitest'
+import { COMMON_PASSWORDS, type Sandbox, type SearchQuery, startSandbox } from '../../src/sandbox/index.ts'
+import { placeAt, SMALL } from './support/place.ts'
+import { readCsv, readParquet } from './support/read-shards.ts'
+import { difference, expectedRows, SAME } from './support/rows.ts'
+
+const RANGE = { from: '2024-02-01', until: '2024-09-01' }
+const WINDOWS = { ...RANGE, every: 'month' }
+const LEAKED = COMMON_PASSWORDS[0]!
+
+let sandbox: Sandbox
+let queries: readonly SearchQuery[]
+
+beforeAll(async () => {
+  sandbox = await startSandbox({ ...SMALL, records: 600 })
+  const someone = [...sandbox.expected({ query: { type: 'domain', fqdn: 'quillmere.net' }, ...RANGE })].find(
+    ({ identity_name }) => /^[a-z._]+@quillmere\.net$/.test(identity_name),
+  )!.identity_name
+  queries = [
+    { type: 'domain', fqdn: 'scatterholt.com' },
+    { type: 'auth_domain', fqdn: 'vpn.tunnelmere.io' },
+    { type: 'email', email: someone },
+    { type: 'keyword', keyword: someone.split('@')[0]! },
+    { type: 'secret', secret: LEAKED },
+  ]
+  return () => sandbox.close()
+})
+
+const orders = ['asc', 'desc'] as const
+const partitionings = [['query', 'window'], ['query'], ['window'], []] as const
+const formats = ['parquet', 'csv'] as const
+const everyWay = partitionings.flatMap((partitionBy, i) =>
+  formats.map((format, j) => ({ format, partitionBy, order: orders[(i + j) % 2]! })),
+)
+
+describe.each(everyWay)(
+  'as $format, $order, in folders by $partitionBy',
+  ({ format, partitionBy, order }) => {
+    it('holds exactly the rows of all five kinds of query', async () => {
+      const here = await placeAt(
+        sandbox,
+        {
+          extract: {
+            queries: queries.map((query) =>
+              query.type === 'secret' ? { type: 'secret', secret_env: 'LEAKED_PASSWORD' } : query,
+            ),
+            windows: WINDOWS,
+            order,
+            page_size: 40,
+          },
+          load: { format, partition_by: partitionBy.length === 0 ? 'none' : partitionBy },
+        },
+        { LEAKED_PASSWORD: LEAKED },
+      )
+      const { code, stderr, stdout, summary } = await here.run()
+      expect(code, stderr).toBe(0)
+
+      const wanted = queries.map((query) => expectedRows(sandbox, { query, ...RANGE }))
+      for (const rows of wanted) expect(rows).not.toHaveLength(0)
+      const found = format === 'parquet' ? await readParquet(here.output) : await readCsv(here.output)
+      expect(difference(found, wanted.flat())).toEqual(SAME)
+      expect(summary.rows).toBe(found.length)
+
+      const folders = new Set(
+        (await here.manifest()).shards.map(({ path }) => path.split('/').slice(0, -1).join('/')),
+      )
+      for (const folder of folders) expect(folder).toMatch(FOLDERS[partitionBy.join()]!)
+      expect(`${stdout}${stderr}${[...folders]}`).not.toContain(LEAKED)
+    })
+  },
+)
+
+const QUERY = 'query=(?:domain|auth_domain|email|keyword|secret)\\.[A-Za-z0-9._@-]+'
+const WINDOW = 'window=2024-0[2-8]-01'
+const FOLDERS: Readonly<Record<string, RegExp>> = {
+  'query,window': new RegExp(`^credentials/${QUERY}/${WINDOW}$`),
+  query: new RegExp(`^credentials/${QUERY}$`),
+  window: new RegExp(`^credentials/${WINDOW}$`),
+  '': /^credentials$/,
+}

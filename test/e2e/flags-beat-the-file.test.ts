@@ -1,0 +1,80 @@
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { planShape } from './support/json-shapes.ts'
+import { place } from './support/place.ts'
+import { readCsv, readParquet } from './support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+
+const FILE = {
+  extract: {
+    queries: [{ type: 'keyword', keyword: 'nobody' }],
+    windows: { from: '2024-06-01', until: '2024-07-01', every: 'month' },
+    page_size: 50,
+  },
+}
+
+it('domains, range, folder and format of the command line are exported in place of the file’s', async () => {
+  const here = await place(FILE)
+  const domains = ['scatterholt.com', 'quillmere.net']
+  const range = { from: '2024-02-10', until: '2024-05-01T06:00:00Z' }
+  const flags = [
+    ...domains.flatMap((domain) => ['--domain', domain]),
+    ...['--from', range.from, '--until', range.until, '--output', 'elsewhere/data', '--format', 'csv'],
+    ...['--concurrency', '2', '--max-requests', '50'],
+  ]
+  const plan = await here.json('plan', ...flags)
+  expect(planShape.parse(plan.value)).toMatchObject({
+    partitions: { total: 8, done: 0, partial: 0, pending: 8 },
+    min_requests: 8,
+  })
+  const { code, stderr, summary } = await here.run(...flags)
+  expect(code, stderr).toBe(0)
+  const output = join(here.folder, 'elsewhere/data')
+  expect(summary.manifest).toBe(join(output, '_manifest.json'))
+  expect(difference(await readCsv(output), expectedOfDomains(here.sandbox, domains, range))).toEqual(SAME)
+})
+
+it('a part of what the file asks for is no reason to refuse the rest later', async () => {
+  const here = await place({
+    extract: { ...FILE.extract, queries: undefined, domains: ['scatterholt.com', 'quillmere.net'] },
+  })
+  expect((await here.run('--domain', 'quillmere.net')).summary).toMatchObject({ requests: 1 })
+  expect((await here.run()).summary).toMatchObject({ requests: 1, partitions: { total: 2, done: 2 } })
+  const wanted = expectedOfDomains(here.sandbox, ['scatterholt.com', 'quillmere.net'], {
+    from: '2024-06-01',
+    until: '2024-07-01',
+  })
+  expect(difference(await readParquet(here.output), wanted)).toEqual(SAME)
+})
+
+it.each([
+  { flags: ['--concurrency', '1'], most: 1 },
+  { flags: ['--concurrency', '3'], most: 3 },
+])('never more than the partitions allowed are in flight: $flags', async ({ flags, most }) => {
+  const here = await place(
+    {
+      extract: {
+        domains: ['scatterholt.com'],
+        windows: { from: '2024-01-01', until: '2024-07-01', every: 'month' },
+        page_size: 10,
+      },
+    },
+    { latencyMs: 15 },
+  )
+  expect((await here.run(...flags)).code).toBe(0)
+  // A chain asks for its next page when it has the one before, so a window is at work from its first to its last.
+  const windows = new Map<string, { first: number; last: number }>()
+  for (const { body, number } of here.searches()) {
+    const { gte } = (body as { filters: { imported_at: { gte: string } } }).filters.imported_at
+    const seen = windows.get(gte)
+    windows.set(gte, { first: seen?.first ?? number, last: number })
+  }
+  expect(windows.size).toBe(6)
+  const atOnce = here
+    .searches()
+    .map(
+      ({ number }) =>
+        [...windows.values()].filter(({ first, last }) => first <= number && number <= last).length,
+    )
+  expect(Math.max(...atOnce)).toBe(most)
+})

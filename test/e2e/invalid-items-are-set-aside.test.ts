@@ -1,0 +1,135 @@
+import { readdir, readFile, stat } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { quarantineShape, statusShape } from './support/json-shapes.ts'
+import { type Place, place } from './support/place.ts'
+import { readParquet } from './support/read-shards.ts'
+import {
+  difference,
+  expectedRows,
+  isValid,
+  type Masking,
+  maskSecret,
+  microsOf,
+  SAME,
+} from './support/rows.ts'
+
+const query = { type: 'domain', fqdn: 'scatterholt.com' } as const
+const BROKEN = { records: 600, invalidRate: 0.5 }
+const MONTHS = ['2024-01-01', '2024-02-01', '2024-03-01', '2024-04-01']
+const WINDOWS = { from: MONTHS[0]!, until: MONTHS.at(-1)!, every: 'month' }
+const KEY = 'k'.repeat(40)
+
+it.each([
+  { secret: 'redact', identity: 'keep' },
+  { secret: 'partial', identity: 'drop' },
+  { secret: 'hmac', identity: 'hmac' },
+] as const)('rows and quarantine together are everything, masked: $secret, $identity', async (policies) => {
+  const here = await place(
+    { extract: { domains: [query.fqdn], windows: WINDOWS, page_size: 17 }, transform: policies },
+    BROKEN,
+    { SPILLWAY_MASK_KEY: KEY },
+  )
+  const { code, stderr, summary } = await here.run()
+  expect(code, stderr).toBe(0)
+
+  const range = { from: WINDOWS.from, until: WINDOWS.until }
+  const masking: Masking = { ...policies, key: KEY }
+  expect(
+    difference(await readParquet(here.output), expectedRows(here.sandbox, { query, ...range, masking })),
+  ).toEqual(SAME)
+
+  const lines = await quarantined(here)
+  const wanted = MONTHS.slice(0, -1).flatMap((from, i) => refused(here, from, MONTHS[i + 1]!))
+  expect(lines.map(({ id }) => id).sort()).toEqual(wanted.map(idOf).sort())
+  expect(summary.quarantined).toBe(wanted.length)
+  expect((await here.manifest()).totals.quarantined).toBe(wanted.length)
+  expect(statusShape.parse((await here.json('status')).value).totals.quarantined).toBe(wanted.length)
+
+  for (const { item, partition } of lines) {
+    expect(partition).toMatch(/^domain\.scatterholt\.com\/2024-0[123]-01\.\.2024-0[234]-01$/)
+    if (!isObject(item)) expect(item).toBe('[REDACTED]')
+  }
+  const secrets = new Map(wanted.flatMap((item) => (isObject(item) ? [[idOf(item), item.hash]] : [])))
+  for (const { id, item } of lines) {
+    if (id === null || !isObject(item)) continue
+    const secret = secrets.get(id)
+    if (typeof secret === 'string') expect(item.hash).toBe(maskSecret(secret, policies.secret, KEY))
+    else expect(item.hash).toBe(secret === null ? null : '[REDACTED]')
+  }
+  for (const name of await readdir(join(here.output, '_quarantine'))) {
+    expect((await stat(join(here.output, '_quarantine', name))).mode & 0o777).toBe(0o600)
+  }
+})
+
+it('a line says where its item was and what is wrong with it', async () => {
+  const here = await place({ extract: { domains: [query.fqdn], page_size: 40 } }, BROKEN)
+  expect((await here.run()).code).toBe(0)
+  const all = [...here.sandbox.expected({ query })]
+  for (const { page, index, id, issues, partition } of await quarantined(here)) {
+    const item = all[page * 40 + index]
+    expect(partition).toBe('domain.scatterholt.com/all')
+    expect(isValid(item)).toBe(false)
+    expect(id).toBe(idOf(item))
+    for (const { path } of issues) expect(path).toMatch(PLACES)
+  }
+})
+
+const PLACES =
+  /^(?:|id|imported_at|identity_name|hash|hash_type|source_id|source|source\.(?:id|is_alert_enabled))$/
+
+it('on_invalid: fail stops the partition, names fields, and shows no value', async () => {
+  const here = await place(
+    { extract: { domains: [query.fqdn], page_size: 40 }, transform: { on_invalid: 'fail' } },
+    BROKEN,
+  )
+  const { code, stderr, stdout, summary } = await here.run()
+  expect(code).toBe(1)
+  expect(summary).toMatchObject({ status: 'failed', quarantined: 0, partitions: { failed: 1 } })
+  expect(stderr).toMatch(/breaks the schema at (?:the item itself|[a-z_.]+)/)
+  for (const item of [...here.sandbox.expected({ query })].filter(isValid)) {
+    const { hash, identity_name } = item
+    if (typeof hash === 'string' && hash.length > 8) expect(stdout + stderr).not.toContain(hash)
+    expect(stdout + stderr).not.toContain(identity_name)
+  }
+  expect(await quarantined(here)).toEqual([])
+})
+
+async function quarantined(here: Place) {
+  const folder = join(here.output, '_quarantine')
+  const texts = await Promise.all(
+    (await readdir(folder).catch(() => [])).map((name) => readFile(join(folder, name), 'utf8')),
+  )
+  return texts
+    .flatMap((text) => text.split('\n').slice(0, -1))
+    .map((line) => quarantineShape.parse(JSON.parse(line)))
+}
+
+/**
+ * What a window has to set aside. The service's filter is inclusive, so items at the very end come as well:
+ * those whose time can be read are left to the next window, of the others nobody can know.
+ */
+function refused(here: Place, from: string, until: string): unknown[] {
+  const end = String(new Date(Date.parse(until)).toISOString()).replace('.000Z', '.000001Z')
+  const atEnd = [...here.sandbox.expected({ query, from: until, until: end })].filter(
+    (item) => !hasTime(item),
+  )
+  return [...here.sandbox.expected({ query, from, until }), ...atEnd].filter((item) => !isValid(item))
+}
+
+function hasTime(item: unknown): boolean {
+  if (!isObject(item) || typeof item.imported_at !== 'string') return false
+  try {
+    return microsOf(item.imported_at) > 0n
+  } catch {
+    return false
+  }
+}
+
+function idOf(item: unknown): number | null {
+  return isObject(item) && Number.isSafeInteger(item.id) ? Number(item.id) : null
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}

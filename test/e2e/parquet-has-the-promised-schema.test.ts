@@ -1,0 +1,127 @@
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { place } from './support/place.ts'
+import { shardPaths, sql } from './support/read-shards.ts'
+
+const SECOND_ENDPOINT = {
+  include: ['known_password_id', 'auth_domains', 'urls'],
+  domains: ['scatterholt.com'],
+}
+
+type Promised = readonly [name: string, type: string, nullable: boolean]
+const promised = (timestamp: string): readonly Promised[] => [
+  ['id', 'INT64', false],
+  ['domain', 'STRING', true],
+  ['identity_name', 'STRING', false],
+  ['hash', 'STRING', true],
+  ['hash_type', 'STRING', true],
+  ['imported_at', timestamp, false],
+  ['known_password_id', 'STRING', true],
+  ['source_id', 'STRING', false],
+  ['source_name', 'STRING', true],
+  ['source_description_en', 'STRING', true],
+  ['source_description_fr', 'STRING', true],
+  ['source_is_alert_enabled', 'BOOLEAN', true],
+  ['source_breached_at', timestamp, true],
+  ['source_leaked_at', timestamp, true],
+  ['query_type', 'STRING', false],
+  ['query_value', 'STRING', false],
+  ['auth_domains', 'LIST<STRING>', true],
+  ['urls', 'LIST<STRING>', true],
+]
+
+it.each([
+  { engine: 'columnar', unit: 'MICROS' },
+  { engine: 'parquetjs-lite', unit: 'MILLIS' },
+])(
+  '$engine: types, nullability and order of all columns, in the file and in the manifest',
+  async ({ engine, unit }) => {
+    const here = await place({ extract: SECOND_ENDPOINT, load: { engine } }, { records: 40 })
+    await here.write({
+      service: { search_path: `${here.sandbox.origin}/astp/v2/credentials/_search` },
+      extract: SECOND_ENDPOINT,
+      load: { engine },
+    })
+    const { code, stderr } = await here.run()
+    expect(code, stderr).toBe(0)
+    const columns = promised(`TIMESTAMP(${unit}, UTC)`)
+    const [path] = await shardPaths(here.output)
+    expect(await columnsOf(join(here.output, path!))).toEqual(columns)
+    expect((await here.manifest()).columns).toEqual(
+      columns.map(([name, type, nullable]) => ({ name, type, nullable })),
+    )
+  },
+)
+
+/** The columns in the footer's own words, a list as one. */
+async function columnsOf(file: string): Promise<Promised[]> {
+  const elements = await sql(`select name, type, repetition_type, num_children, converted_type, logical_type
+    from parquet_schema('${file}')`)
+  const columns: Promised[] = []
+  const [root, ...rest] = elements
+  let at = 0
+  for (let column = 0; column < Number(root!.num_children); column++) {
+    const { name, repetition_type, converted_type, type, logical_type } = rest[at]!
+    columns.push([
+      String(name),
+      typeOf({ type, converted_type, logical_type }),
+      repetition_type === 'OPTIONAL',
+    ])
+    at += converted_type === 'LIST' ? 3 : 1
+  }
+  expect(at).toBe(rest.length)
+  return columns
+}
+
+function typeOf(element: Readonly<Record<string, unknown>>): string {
+  const { type, converted_type, logical_type } = element
+  if (converted_type === 'UTF8' && type === 'BYTE_ARRAY') return 'STRING'
+  if (converted_type === 'LIST') return 'LIST<STRING>'
+  const stamp = /^TIMESTAMP_(MICROS|MILLIS)$/.exec(String(converted_type))
+  if (stamp === null) return String(type)
+  expect(type).toBe('INT64')
+  // Absent where the engine knows only the older annotation, which means UTC.
+  if (logical_type !== null) expect(String(logical_type)).toMatch(/isAdjustedToUTC=(?:1|true)/)
+  return `TIMESTAMP(${stamp[1]}, UTC)`
+}
+
+it('the folders make columns of their own for engines that read Hive-style data sets', async () => {
+  const here = await place(
+    {
+      extract: {
+        queries: [
+          { type: 'keyword', keyword: 'a b/c=d' },
+          { type: 'domain', fqdn: 'scatterholt.com' },
+        ],
+        windows: { from: '2024-01-01', until: '2024-01-01T12:00:00Z', every: '6h' },
+      },
+    },
+    { records: 20_000 },
+  )
+  const { code, stderr } = await here.run()
+  expect(code, stderr).toBe(0)
+  const found = await sql(`select query, "window", count(*)::int as n, max(imported_at) as last
+    from read_parquet('${here.output}/credentials/**/*.parquet', hive_partitioning = true, hive_types_autocast = false)
+    group by all order by all`)
+  expect(found.map(({ query, window }) => [query, window])).toEqual([
+    ['domain.scatterholt.com', '2024-01-01'],
+    ['domain.scatterholt.com', '2024-01-01T060000Z'],
+  ])
+  expect(found.map(({ n }) => n)).toEqual(
+    [
+      ['00:00', '06:00'],
+      ['06:00', '12:00'],
+    ].map(
+      ([from, until]) =>
+        [
+          ...here.sandbox.expected({
+            query: { type: 'domain', fqdn: 'scatterholt.com' },
+            from: `2024-01-01T${from}:00Z`,
+            until: `2024-01-01T${until}:00Z`,
+          }),
+        ].length,
+    ),
+  )
+  const keys = (await here.json('status')).value as { partitions: { key: string }[] }
+  expect(keys.partitions[0]!.key).toBe('keyword.a%20b%2Fc%3Dd/2024-01-01..2024-01-01T060000Z')
+})

@@ -1,0 +1,79 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import type { Sandbox } from '../../src/sandbox/index.ts'
+import { place } from './support/place.ts'
+import { readCsv, readParquet } from './support/read-shards.ts'
+import { difference, microsOf, type Row, SAME } from './support/rows.ts'
+
+const TEXTS = ['format_type', 'title', 'subtitle', 'summary', 'content', 'prompt_preset_uid']
+const LISTS = ['tags', 'highlights', 'related_activity_uids']
+const TIMES = ['created_at', 'published_at', 'updated_at']
+const WHOLE = ['id', 'reading_time', 'tenant_id', 'organization_id']
+
+/** Rows of reports, straight from the service. */
+async function expectedReports(sandbox: Sandbox, ids: readonly number[]): Promise<Row[]> {
+  const rows: Row[] = []
+  for (const id of ids) {
+    const answer = await fetch(`${sandbox.baseUrl}/v4/threat_flow/reports/${id}`, {
+      headers: { authorization: `Bearer ${sandbox.token}` },
+    })
+    const { report } = (await answer.json()) as { report: Record<string, string | number | string[]> }
+    rows.push(
+      Object.fromEntries([
+        ...[...TEXTS, ...LISTS].map((name) => [name, report[name] as string | string[]]),
+        ...TIMES.map((name) => [name, String(microsOf(String(report[name])))]),
+        ...WHOLE.map((name) => [name, String(report[name])]),
+      ]),
+    )
+  }
+  return rows
+}
+
+describe.each(['parquet', 'csv'] as const)('as %s', (format) => {
+  it.each([
+    { asked: { ids: [3, 25, 7, 3] }, ids: [3, 7, 25], requests: 3 },
+    { asked: { all: true, page_size: 10 }, ids: Array.from({ length: 25 }, (_, i) => i + 1), requests: 3 },
+  ])('$asked.ids$asked.all: a row for each report, once', async ({ asked, ids, requests }) => {
+    const here = await place({ extract: { resource: 'reports', ...asked }, load: { format } })
+    const { code, stderr, summary } = await here.run()
+    expect(code, stderr).toBe(0)
+    expect(summary).toMatchObject({ rows: ids.length, requests, shards: 1 })
+    const found = format === 'csv' ? await readCsv(here.output) : await readParquet(here.output)
+    expect(difference(found, await expectedReports(here.sandbox, ids))).toEqual(SAME)
+    expect(await here.manifest()).toMatchObject({ resource: 'reports', totals: { rows: ids.length } })
+    expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(0)
+    expect((await here.run()).summary).toMatchObject({ rows: 0, requests: 0 })
+  })
+})
+
+it('a report that does not exist fails alone', async () => {
+  const here = await place({ extract: { resource: 'reports', ids: [1, 99, 2] } })
+  const { code, stderr, summary } = await here.run()
+  expect(code).toBe(1)
+  expect(stderr).toContain('report.99/all')
+  expect(summary).toMatchObject({ rows: 2, partitions: { total: 3, done: 2, failed: 1 } })
+  expect(difference(await readParquet(here.output), await expectedReports(here.sandbox, [1, 2]))).toEqual(
+    SAME,
+  )
+})
+
+it('`report` prints them as JSON lines or Markdown, or writes files', async () => {
+  const here = await place({})
+  const json = await here.cli('report', '4', '2', '--format', 'json')
+  expect(json.code, json.stderr).toBe(0)
+  const lines = json.stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  expect(lines.map(({ id, format_type }) => [id, format_type])).toEqual([
+    [4, 'simple_summary'],
+    [2, 'simple_summary'],
+  ])
+  const markdown = await here.cli('report', '4')
+  expect(markdown.stdout).toContain(`# ${lines[0].title}`)
+  const saved = await here.cli('report', '4', '--output', 'reports')
+  expect(saved.stdout).toContain('report-4.md')
+  expect(await readFile(join(here.folder, 'reports/report-4.md'), 'utf8')).toBe(markdown.stdout)
+  expect((await here.cli('report', '4', '77')).code).toBe(1)
+})

@@ -1,0 +1,99 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { COMMON_PASSWORDS, type Sandbox, type SearchQuery, startSandbox } from '../../src/sandbox/index.ts'
+import { placeAt, SMALL } from './support/place.ts'
+import { readCsv, readParquet } from './support/read-shards.ts'
+import { difference, expectedRows, type Masking, SAME } from './support/rows.ts'
+
+const KEY = 'a key of more than thirty-two bytes, ümläuts included'
+const LEAKED = COMMON_PASSWORDS[5]!
+const QUERIES: readonly SearchQuery[] = [
+  { type: 'domain', fqdn: 'scatterholt.com' },
+  { type: 'secret', secret: LEAKED },
+]
+
+let sandbox: Sandbox
+beforeAll(async () => {
+  sandbox = await startSandbox({ ...SMALL, records: 200, nastyRate: 0.2, invalidRate: 0.1 })
+  return () => sandbox.close()
+})
+
+const policies: readonly (Masking & { format: 'parquet' | 'csv' })[] = [
+  { secret: 'redact', identity: 'keep', format: 'parquet' },
+  { secret: 'drop', identity: 'hmac', format: 'csv' },
+  { secret: 'partial', identity: 'drop', format: 'parquet' },
+  { secret: 'hmac', identity: 'keep', format: 'csv' },
+  { secret: 'hmac', identity: 'hmac', format: 'parquet' },
+  { secret: 'plaintext', identity: 'drop', format: 'csv' },
+]
+
+describe.each(policies)(
+  'secret: $secret, identity: $identity, as $format',
+  ({ secret, identity, format }) => {
+    it('every value is what the policy makes of it, and nothing else is anywhere', async () => {
+      const here = await placeAt(
+        sandbox,
+        {
+          extract: {
+            domains: ['scatterholt.com'],
+            queries: [{ type: 'secret', secret_env: 'LEAKED_PASSWORD' }],
+            page_size: 100,
+          },
+          transform: { secret, identity },
+          load: { format },
+        },
+        { LEAKED_PASSWORD: LEAKED, SPILLWAY_MASK_KEY: KEY },
+      )
+      const consent = secret === 'plaintext' ? ['--allow-plaintext'] : []
+      const ended = await here.run(...consent, '--log-level', 'trace')
+      expect(ended.code, ended.stderr).toBe(0)
+
+      const masking = { secret: secret!, identity: identity!, key: KEY }
+      const wanted = QUERIES.flatMap((query) => expectedRows(sandbox, { query, masking }))
+      const found = format === 'csv' ? await readCsv(here.output) : await readParquet(here.output)
+      expect(difference(found, wanted)).toEqual(SAME)
+
+      const { masking: told, columns } = await here.manifest()
+      expect(told).toEqual({ secret, identity })
+      const names = columns.map(({ name }) => name)
+      expect(names.includes('hash')).toBe(secret !== 'drop')
+      expect(names.includes('identity_name')).toBe(identity !== 'drop')
+
+      const verified = await here.cli('verify', 'pipeline.yaml')
+      expect(verified.code, verified.stdout + verified.stderr).toBe(0)
+      if (secret === 'plaintext') return
+      const outside = `${ended.stdout}${ended.stderr}${verified.stdout}${verified.stderr}`
+      for (const text of [outside, ...(await everyFile(here.output))]) {
+        expect(text.includes(LEAKED)).toBe(false)
+        expect(text.includes(KEY)).toBe(false)
+      }
+    })
+  },
+)
+
+/** Contents and names; compression is off the way of a search where values repeat little. */
+async function everyFile(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const files = entries
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => join(parentPath, name))
+  return [files.join('\n'), ...(await Promise.all(files.map((file) => readFile(file, 'latin1'))))]
+}
+
+it('plaintext is written only when each run is given leave', async () => {
+  const here = await placeAt(sandbox, {
+    extract: { domains: ['scatterholt.com'], page_size: 100, max_requests: 1 },
+    transform: { secret: 'plaintext' },
+  })
+  const before = sandbox.requests.length
+  const refused = await here.run()
+  expect(refused.code).toBe(2)
+  expect(refused.stderr).toContain('--allow-plaintext')
+  expect(refused.stderr).toMatch(/pipeline\.yaml:\d+/)
+  expect(sandbox.requests.length).toBe(before)
+  expect((await here.run('--allow-plaintext')).code).toBe(4)
+  expect((await here.run()).code).toBe(2)
+  expect((await here.run('--allow-plaintext', '--max-requests', '100')).code).toBe(0)
+  expect((await here.run()).code).toBe(2)
+})

@@ -1,0 +1,88 @@
+import { existsSync } from 'node:fs'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { place } from './support/place.ts'
+import { readCsv, readParquet, shardPaths } from './support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+
+const DOMAINS = ['scatterholt.com', 'quillmere.net']
+
+it.each([
+  { format: 'parquet', partition_by: 'none', concurrency: 8 },
+  { format: 'csv', partition_by: 'query', concurrency: 3 },
+] as const)(
+  '$format by $partition_by: many chains fill one shard, which passes shard_rows by less than a page',
+  async (load) => {
+    const { concurrency, ...rest } = load
+    const here = await place({
+      extract: {
+        domains: DOMAINS,
+        windows: { from: '2024-01-01', until: '2025-01-01', every: 'month' },
+        page_size: 4,
+        concurrency,
+      },
+      load: { ...rest, shard_rows: 37 },
+    })
+    const { code, stderr, summary } = await here.run()
+    expect(code, stderr).toBe(0)
+    const found = load.format === 'csv' ? await readCsv(here.output) : await readParquet(here.output)
+    expect(difference(found, expectedOfDomains(here.sandbox, DOMAINS))).toEqual(SAME)
+
+    const { shards } = await here.manifest()
+    expect(summary.shards).toBe(shards.length)
+    expect(summary.bytes).toBe(shards.reduce((sum, { bytes }) => sum + bytes, 0))
+    const folders = byFolder(shards)
+    expect(folders.size).toBe(load.partition_by === 'none' ? 1 : 2)
+    for (const inFolder of folders.values()) {
+      expect(inFolder.map(({ path }) => path.slice(path.lastIndexOf('/') + 1))).toEqual(
+        inFolder.map((_, i) => `part-${String(i).padStart(5, '0')}.${load.format}`),
+      )
+      for (const { rows, partitions } of inFolder.slice(0, -1)) {
+        expect(rows).toBeGreaterThanOrEqual(37)
+        expect(rows).toBeLessThan(37 + 4)
+        expect(partitions.length).toBeGreaterThan(1)
+      }
+    }
+    expect(await readdir(join(here.output, '_state/open')).catch(() => [])).toEqual([])
+  },
+)
+
+function byFolder<T extends { readonly path: string }>(shards: readonly T[]): Map<string, T[]> {
+  const folders = new Map<string, T[]>()
+  for (const shard of shards) {
+    const folder = shard.path.slice(0, shard.path.lastIndexOf('/'))
+    folders.set(folder, [...(folders.get(folder) ?? []), shard])
+  }
+  return folders
+}
+
+it.each(['parquet', 'csv'])('%s: a partition without rows makes no shard and no folder', async (format) => {
+  const here = await place({
+    extract: {
+      domains: ['scatterholt.com', 'nowhere.example'],
+      windows: { from: '2023-11-01', until: '2024-03-01', every: 'month' },
+    },
+    load: { format },
+  })
+  const { code, stderr, summary } = await here.run()
+  expect(code, stderr).toBe(0)
+  expect(summary).toMatchObject({ partitions: { total: 8, done: 8 }, shards: 2 })
+  expect(await readdir(join(here.output, 'credentials'))).toEqual(['query=domain.scatterholt.com'])
+  expect((await shardPaths(here.output)).map((path) => path.split('/')[2])).toEqual([
+    'window=2024-01-01',
+    'window=2024-02-01',
+  ])
+})
+
+it('no rows at all is a finished export', async () => {
+  const here = await place({ extract: { domains: ['nowhere.example'] } }, { emptyPageRate: 0.5 })
+  const { code, summary } = await here.run()
+  expect(code).toBe(0)
+  expect(summary).toMatchObject({ status: 'complete', rows: 0, shards: 0, bytes: 0 })
+  expect(await here.manifest()).toMatchObject({ shards: [], totals: { rows: 0, bytes: 0, shards: 0 } })
+  expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
+  expect(await readdir(here.output)).not.toContain('credentials')
+  expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(0)
+  expect((await here.run()).summary.requests).toBe(0)
+})

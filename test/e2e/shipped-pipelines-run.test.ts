@@ -1,0 +1,143 @@
+import { readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import type { SearchQuery } from '../../src/sandbox/index.ts'
+import { type Ended, runCli } from '../support/run-cli.ts'
+import { statusShape, summaryShape } from './support/json-shapes.ts'
+import { type Place, place } from './support/place.ts'
+import { readParquet } from './support/read-shards.ts'
+import { difference, expectedOfDomains, expectedRows, SAME } from './support/rows.ts'
+
+/** The files as they are; the flags below only keep them to a few requests, at one a second. */
+const SHIPPED = join(import.meta.dirname, '../../pipelines')
+const DOMAINS = ['scatterholt.com', 'brambleworth.org', 'quillmere.net', 'tarnhollow.io']
+const DAY_MS = 86_400_000
+
+/** With a working directory of its own, as the output lies below it. */
+function spillway(here: Place, ...words: string[]): Promise<Ended> {
+  return runCli({ args: words, cwd: here.folder, env: here.env })
+}
+
+async function exported(here: Place, file: string, ...flags: string[]) {
+  const checked = await spillway(here, 'check', file)
+  expect(checked.code, checked.stdout + checked.stderr).toBe(0)
+  const { code, stdout, stderr } = await spillway(here, 'run', file, '--json', ...flags)
+  expect(code, stderr).toBe(0)
+  const summary = summaryShape.parse(JSON.parse(stdout))
+  expect(summary.status).toBe('complete')
+  const verified = await spillway(here, 'verify', file, ...flags)
+  expect(verified.code, verified.stdout).toBe(0)
+  return summary
+}
+
+describe('against a sandbox', () => {
+  it('demo.yaml', async () => {
+    const here = await place({}, { domains: DOMAINS }, { SPILLWAY_REQUESTS_PER_SECOND: '1000' })
+    const summary = await exported(here, join(SHIPPED, 'demo.yaml'))
+    expect(summary.partitions.total).toBe(24)
+    const wanted = expectedOfDomains(here.sandbox, DOMAINS, {
+      from: '2024-01-01',
+      until: '2024-07-01',
+      include: ['known_password_id'],
+      masking: { secret: 'partial' },
+    })
+    expect(difference(await readParquet(join(here.folder, 'output/demo')), wanted)).toEqual(SAME)
+  })
+
+  it('backfill.yaml', async () => {
+    const here = await place({}, { domains: DOMAINS })
+    await exported(here, join(SHIPPED, 'backfill.yaml'), '--from', '2024-12-01')
+    const wanted = expectedOfDomains(here.sandbox, DOMAINS, {
+      from: '2024-12-01',
+      until: '2025-01-01',
+      columns: [
+        'id',
+        'domain',
+        'identity_name',
+        'hash_type',
+        'imported_at',
+        'source_id',
+        'source_name',
+        'source_breached_at',
+        'query_value',
+      ],
+    })
+    expect(difference(await readParquet(join(here.folder, 'output/backfill')), wanted)).toEqual(SAME)
+  })
+
+  it('compliance.yaml', async () => {
+    const key = 'a masking key of thirty-two bytes or more'
+    const apiKey = 'compliance-api-key'
+    // Now and then is a moment of the test: weeks that are over, with what was imported lately.
+    const monday = mondayBefore(Date.now() - 6 * 3_600_000)
+    const from = new Date(monday - 7 * DAY_MS).toISOString()
+    const here = await place(
+      {},
+      {
+        domains: DOMAINS,
+        apiKey,
+        from: new Date(monday - 60 * DAY_MS).toISOString(),
+        until: new Date(monday + 7 * DAY_MS).toISOString(),
+      },
+      { SPILLWAY_API_KEY: apiKey, SPILLWAY_MASK_KEY: key },
+    )
+    const summary = await exported(here, join(SHIPPED, 'compliance.yaml'), '--from', from)
+    expect(summary.partitions.total).toBe(3)
+    const until = new Date(monday).toISOString()
+    const queries: SearchQuery[] = [
+      { type: 'domain', fqdn: 'scatterholt.com' },
+      { type: 'domain', fqdn: 'brambleworth.org' },
+      { type: 'auth_domain', fqdn: 'login.scatterholt.com' },
+    ]
+    const wanted = queries.flatMap((query) =>
+      expectedRows(here.sandbox, {
+        query,
+        from,
+        until,
+        include: ['known_password_id'],
+        masking: { secret: 'hmac', key },
+      }),
+    )
+    expect(wanted.length).toBeGreaterThan(0)
+    expect(difference(await readParquet(join(here.folder, 'output/compliance')), wanted)).toEqual(SAME)
+  })
+
+  it('the starter that `init` writes', async () => {
+    const here = await place({}, { domains: ['example.com'] })
+    expect((await spillway(here, 'init', 'starter.yaml')).code).toBe(0)
+    const text = await readFile(join(here.folder, 'starter.yaml'), 'utf8')
+    expect((await spillway(here, 'init', 'starter.yaml')).code).toBe(2)
+    expect(await readFile(join(here.folder, 'starter.yaml'), 'utf8')).toBe(text)
+
+    await exported(here, 'starter.yaml', '--from', '2024-11-01', '--until', '2025-01-01')
+    const range = { from: '2024-11-01', until: '2025-01-01' }
+    const output = join(here.folder, 'output/my-export')
+    expect(
+      difference(await readParquet(output), expectedOfDomains(here.sandbox, ['example.com'], range)),
+    ).toEqual(SAME)
+    const { stdout } = await spillway(here, 'status', 'starter.yaml', '--json')
+    const { partitions } = statusShape.parse(JSON.parse(stdout))
+    expect(partitions.filter(({ state }) => state === 'done')).toHaveLength(2)
+  })
+
+  it('every commented line of the starter is a setting that is known', async () => {
+    const here = await place({})
+    await spillway(here, 'init', 'starter.yaml')
+    const text = await readFile(join(here.folder, 'starter.yaml'), 'utf8')
+    const enabled = text
+      .replace(/^( +)# (?=[a-z_]+:|- | {2}- )/gm, '$1')
+      .replace(/^ +token_env:.*$/m, '')
+      .replace(/^ +domains_file:.*$/m, '')
+    expect(enabled).not.toBe(text)
+    await writeFile(join(here.folder, 'enabled.yaml'), enabled)
+    const { code, stderr } = await spillway(here, 'plan', 'enabled.yaml')
+    expect(code, stderr).toBe(0)
+  })
+})
+
+/** The last Monday, midnight UTC, at or before a moment. */
+function mondayBefore(ms: number): number {
+  const days = Math.floor(ms / DAY_MS)
+  // Day 4 was a Monday, 1970-01-05.
+  return (days - ((((days - 4) % 7) + 7) % 7)) * DAY_MS
+}

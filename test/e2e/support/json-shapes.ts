@@ -1,0 +1,102 @@
+import { z } from 'zod'
+
+/**
+ * The JSON that scripts read. Fields may be added to it, but none may be renamed, taken away or change its
+ * type, so these are written down once more, apart from the product.
+ */
+
+const count = z.int().nonnegative()
+const instant = z.iso.datetime()
+const moment = z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
+
+/** `run --json` */
+export const summaryShape = z.object({
+  pipeline: z.string(),
+  status: z.enum(['complete', 'failed', 'budget', 'interrupted']),
+  partitions: z.object({ total: count, done: count, failed: count, pending: count }),
+  rows: count,
+  shards: count,
+  bytes: count,
+  requests: count,
+  retries: count,
+  quarantined: count,
+  searches_remaining: count.nullable(),
+  duration_ms: z.number().nonnegative(),
+  manifest: z.string(),
+})
+
+/** `plan --json` */
+export const planShape = z.object({
+  partitions: z.object({ total: count, done: count, partial: count, pending: count }),
+  min_requests: count,
+  min_seconds: z.number().nonnegative(),
+})
+
+/** `status --json` */
+export const statusShape = z.object({
+  pipeline: z.string(),
+  partitions: z.array(
+    z.object({
+      key: z.string(),
+      query: z.string(),
+      window: z.object({ from: instant, until: instant }).nullable(),
+      state: z.enum(['pending', 'partial', 'done', 'failed']),
+      rows: count,
+      requests: count,
+      next: z.string().nullable(),
+      error: z.string().nullable(),
+    }),
+  ),
+  totals: z.looseObject({}),
+})
+
+/** `verify --json` */
+export const verificationShape = z.object({
+  ok: z.boolean(),
+  shards: count,
+  rows: count,
+  problems: z.array(z.object({ path: z.string(), problem: z.string() })),
+})
+
+/** `_manifest.json` */
+export const manifestShape = z.object({
+  version: z.literal(1),
+  pipeline: z.string(),
+  resource: z.enum(['credentials', 'reports']),
+  format: z.enum(['parquet', 'csv']),
+  columns: z.array(z.object({ name: z.string(), type: z.string(), nullable: z.boolean() })),
+  masking: z.object({ secret: z.string(), identity: z.string() }),
+  config_digest: z.string().min(1),
+  shards: z.array(
+    z.object({
+      path: z.string(),
+      rows: count.positive(),
+      bytes: count.positive(),
+      sha256: z.string().regex(/^[0-9a-f]{64}$/),
+      partitions: z.array(z.string()).min(1),
+      imported_at: z.object({ min: moment, max: moment }).nullable(),
+    }),
+  ),
+  totals: z.object({ rows: count, bytes: count, shards: count, quarantined: count }),
+  unknown_fields: z.record(z.string(), count),
+  runs: z.array(
+    z.object({
+      started_at: instant,
+      finished_at: instant.nullable(),
+      status: z.enum(['complete', 'failed', 'budget', 'interrupted']),
+      requests: count,
+      retries: count,
+      version: z.string(),
+    }),
+  ),
+})
+
+/** A line of `_quarantine/*.jsonl` */
+export const quarantineShape = z.object({
+  partition: z.string(),
+  page: count,
+  index: count,
+  id: z.int().nullable(),
+  issues: z.array(z.object({ path: z.string(), message: z.string() })).min(1),
+  item: z.unknown(),
+})

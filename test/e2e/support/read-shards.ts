@@ -1,0 +1,105 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { DuckDBInstance, type JS } from '@duckdb/node-api'
+import { parse } from 'csv-parse/sync'
+import { microsOf, type Row, type Value } from './rows.ts'
+
+let connection: ReturnType<DuckDBInstance['connect']> | null = null
+
+/** Asks DuckDB; rows by column name. */
+export async function sql(query: string): Promise<Record<string, JS>[]> {
+  connection ??= DuckDBInstance.create(':memory:', { threads: '1' }).then((duckdb) => duckdb.connect())
+  return (await (await connection).runAndReadAll(query)).getRowObjectsJS()
+}
+
+/** Paths of all shards below a data set, relative to it: everything that engines do not skip. */
+export async function shardPaths(output: string): Promise<string[]> {
+  const entries = await readdir(output, { recursive: true, withFileTypes: true })
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(output, join(entry.parentPath, entry.name)))
+    .filter((path) => !path.split('/').some((name) => name.startsWith('_')))
+    .sort()
+}
+
+/** Every row of a Parquet data set, as DuckDB reads it. */
+export async function readParquet(output: string): Promise<Row[]> {
+  const paths = await shardPaths(output)
+  if (paths.length === 0) return []
+  const files = `[${paths.map((path) => `'${join(output, path).replaceAll("'", "''")}'`)}]`
+  const table = `read_parquet(${files}, hive_partitioning = false)`
+  const terms = (await sql(`describe select * from ${table}`)).map(({ column_name, column_type }) => {
+    const name = `"${column_name}"`
+    if (String(column_type).startsWith('TIMESTAMP')) return `epoch_us(${name})::varchar as ${name}`
+    return column_type === 'BIGINT' ? `${name}::varchar as ${name}` : name
+  })
+  return (await sql(`select ${terms} from ${table}`)) as Row[]
+}
+
+/** Every row of a CSV data set, as csv-parse reads it. */
+export async function readCsv(output: string): Promise<Row[]> {
+  const rows: Row[] = []
+  for (const path of await shardPaths(output)) {
+    for (const record of csvRecords(await readText(join(output, path)))) rows.push(typed(record))
+  }
+  return rows
+}
+
+/** Every row of a CSV data set, as DuckDB reads it. */
+export async function readCsvByDuckdb(output: string): Promise<Row[]> {
+  const rows: Row[] = []
+  for (const path of await shardPaths(output)) {
+    const file = join(output, path)
+    const header = (await readText(file)).split('\n', 1)[0]!.split(',')
+    const columns = header.map((name) => `'${name}': 'VARCHAR'`)
+    const records = await sql(`select * from read_csv('${file}', header = true, auto_detect = false,
+      columns = {${columns}}, delim = ',', quote = '"', escape = '"', new_line = '\\n', nullstr = '',
+      allow_quoted_nulls = false, hive_partitioning = false)`)
+    for (const record of records) rows.push(typed(record as Record<string, string | null>))
+  }
+  return rows
+}
+
+async function readText(file: string): Promise<string> {
+  const bytes = await readFile(file)
+  return (file.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString()
+}
+
+/** Null is an empty field; the empty text is a quoted one. */
+function csvRecords(text: string): Record<string, string | null>[] {
+  return parse(text, {
+    columns: true,
+    record_delimiter: '\n',
+    cast: (value, { quoting }) => (value === '' && !quoting ? null : value),
+  })
+}
+
+const TIMESTAMPS: ReadonlySet<string> = new Set([
+  'imported_at',
+  'source_breached_at',
+  'source_leaked_at',
+  'created_at',
+  'published_at',
+  'updated_at',
+])
+const LISTS: ReadonlySet<string> = new Set([
+  'auth_domains',
+  'urls',
+  'tags',
+  'highlights',
+  'related_activity_uids',
+])
+
+function typed(record: Readonly<Record<string, string | null>>): Row {
+  return Object.fromEntries(Object.entries(record).map(([name, text]) => [name, cell(name, text)]))
+}
+
+function cell(name: string, text: string | null): Value {
+  if (text === null) return null
+  if (LISTS.has(name)) return JSON.parse(text) as string[]
+  if (name === 'source_is_alert_enabled') return text === 'true' ? true : text === 'false' ? false : text
+  if (!TIMESTAMPS.has(name)) return text
+  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/.test(text)) throw new Error(`${name}: no such timestamp`)
+  return String(microsOf(text))
+}

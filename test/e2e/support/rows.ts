@@ -1,0 +1,182 @@
+import { createHmac } from 'node:crypto'
+import type { CredentialJson, ExpectedSearch, Sandbox, SearchQuery } from '../../../src/sandbox/index.ts'
+
+/**
+ * Rows as the documentation promises them, made here once more from what the sandbox holds, with nothing of
+ * the product. Integers and timestamps (microseconds since 1970) are decimal text.
+ */
+export type Row = Readonly<Record<string, Value>>
+export type Value = string | boolean | null | readonly string[]
+
+export type Masking = {
+  readonly secret?: 'redact' | 'drop' | 'partial' | 'hmac' | 'plaintext'
+  readonly identity?: 'keep' | 'hmac' | 'drop'
+  readonly key?: string
+}
+
+export type Wanted = ExpectedSearch & {
+  readonly masking?: Masking
+  /** Left out: all. */
+  readonly columns?: readonly string[]
+  /** The engine that knows milliseconds only. */
+  readonly milliseconds?: boolean
+}
+
+/** The rows of one query over one range. Items that break the schema are none. */
+export function expectedRows(sandbox: Sandbox, wanted: Wanted): Row[] {
+  return [...sandbox.expected(wanted)].filter(isValid).map((item) => rowOf(item, wanted))
+}
+
+/** Every domain of several, in one list. */
+export function expectedOfDomains(
+  sandbox: Sandbox,
+  domains: readonly string[],
+  wanted: Omit<Wanted, 'query'> = {},
+): Row[] {
+  return domains.flatMap((fqdn) => expectedRows(sandbox, { ...wanted, query: { type: 'domain', fqdn } }))
+}
+
+/** What two sets of rows differ in; compare it with {@link SAME}. Rows count as often as they are there. */
+export function difference(found: readonly Row[], wanted: readonly Row[]): Difference {
+  const [is, shouldBe] = [texts(found), texts(wanted)]
+  const extra = is.filter(unmatched(shouldBe))
+  const missing = shouldBe.filter(unmatched(is))
+  // A few say what is wrong; thousands bury it.
+  return {
+    extra: extra.length,
+    missing: missing.length,
+    examples: [...extra.slice(0, 2), ...missing.slice(0, 2)],
+  }
+}
+
+type Difference = { readonly extra: number; readonly missing: number; readonly examples: readonly string[] }
+
+export const SAME: Difference = { extra: 0, missing: 0, examples: [] }
+
+function texts(rows: readonly Row[]): string[] {
+  return rows.map((row) => JSON.stringify(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1))))
+}
+
+/** Takes one away for each that is met. */
+function unmatched(others: readonly string[]): (text: string) => boolean {
+  const left = new Map<string, number>()
+  for (const text of others) left.set(text, (left.get(text) ?? 0) + 1)
+  return (text) => {
+    const count = left.get(text) ?? 0
+    left.set(text, count - 1)
+    return count < 1
+  }
+}
+
+function rowOf(item: CredentialJson, wanted: Wanted): Row {
+  const { query, include = [], masking = {}, columns, milliseconds } = wanted
+  const { secret = 'redact', identity = 'keep', key = '' } = masking
+  const { source } = item
+  const at = (text: string | null | undefined): string | null => {
+    if (text === null || text === undefined) return null
+    const micros = microsOf(text)
+    return String(milliseconds ? (micros / 1000n) * 1000n : micros)
+  }
+  const known = item.known_password_id
+  const row: Record<string, Value> = {
+    id: String(item.id),
+    domain: item.domain,
+    ...(identity === 'drop'
+      ? {}
+      : { identity_name: identity === 'hmac' ? hmac(item.identity_name, key) : well(item.identity_name) }),
+    ...(secret === 'drop' ? {} : { hash: item.hash === null ? null : maskSecret(item.hash, secret, key) }),
+    hash_type: item.hash_type,
+    imported_at: at(item.imported_at),
+    ...(include.includes('known_password_id')
+      ? { known_password_id: known === null || known === undefined ? null : String(known) }
+      : {}),
+    source_id: item.source_id,
+    source_name: well(source?.name ?? null),
+    source_description_en: well(source?.description_en ?? null),
+    source_description_fr: well(source?.description_fr ?? null),
+    source_is_alert_enabled: source?.is_alert_enabled ?? null,
+    source_breached_at: at(source?.breached_at),
+    source_leaked_at: at(source?.leaked_at),
+    query_type: query.type,
+    query_value: queryValue(query, secret, key),
+    ...(include.includes('auth_domains') ? { auth_domains: item.auth_domains ?? null } : {}),
+    ...(include.includes('urls') ? { urls: item.urls ?? null } : {}),
+  }
+  if (columns === undefined) return row
+  return Object.fromEntries(Object.entries(row).filter(([name]) => columns.includes(name)))
+}
+
+function queryValue(query: SearchQuery, policy: NonNullable<Masking['secret']>, key: string): string {
+  switch (query.type) {
+    case 'domain':
+    case 'auth_domain':
+      return query.fqdn
+    case 'email':
+      return query.email
+    case 'keyword':
+      return query.keyword
+    case 'secret':
+      return maskSecret(query.secret, policy, key)
+  }
+}
+
+export function maskSecret(text: string, policy: NonNullable<Masking['secret']>, key: string): string {
+  switch (policy) {
+    case 'redact':
+    case 'drop':
+      return '[REDACTED]'
+    case 'partial': {
+      const points = [...well(text)]
+      return points.length < 6 ? '[REDACTED]' : `${points[0]}****${points.at(-1)}`
+    }
+    case 'hmac':
+      return hmac(text, key)
+    case 'plaintext':
+      return well(text)
+  }
+}
+
+function hmac(text: string, key: string): string {
+  return createHmac('sha256', Buffer.from(key)).update(well(text)).digest('hex')
+}
+
+/** Lone surrogates are no text; they become U+FFFD. */
+function well(text: string): string
+function well(text: string | null): string | null
+function well(text: string | null): string | null {
+  return text === null ? null : text.toWellFormed()
+}
+
+const TIMESTAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(Z|[+-]\d\d:\d\d)$/
+
+/** Microseconds since 1970. */
+export function microsOf(text: string): bigint {
+  const [, clock, fraction = '', offset] = TIMESTAMP.exec(text) ?? []
+  if (clock === undefined || offset === undefined) throw new Error(`no timestamp: ${text}`)
+  return BigInt(Date.parse(clock + offset)) * 1000n + BigInt(fraction.padEnd(6, '0'))
+}
+
+/** Whether an item keeps the service's schema. */
+export function isValid(item: unknown): item is CredentialJson {
+  if (!isObject(item)) return false
+  const { id, domain, identity_name, hash, hash_type, imported_at, source_id, source } = item
+  return (
+    Number.isSafeInteger(id) &&
+    isTextOrNull(domain) &&
+    typeof identity_name === 'string' &&
+    isTextOrNull(hash) &&
+    isTextOrNull(hash_type) &&
+    typeof imported_at === 'string' &&
+    TIMESTAMP.test(imported_at) &&
+    typeof source_id === 'string' &&
+    (source === null || (isObject(source) && typeof source.is_alert_enabled === 'boolean'))
+  )
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function isTextOrNull(value: unknown): boolean {
+  return value === null || typeof value === 'string'
+}

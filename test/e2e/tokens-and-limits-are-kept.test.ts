@@ -1,0 +1,106 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { place, temporaryFolder } from './support/place.ts'
+import { readParquet } from './support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+
+const EXTRACT = { domains: ['scatterholt.com'], page_size: 10, concurrency: 2 }
+const KEY = 'an-api-key-that-nobody-may-see'
+const BY_KEY = { api_key_env: 'SPILLWAY_API_KEY', token_url: '/tokens/generate', tenant_id: 7 }
+
+it('an API key is exchanged for tokens, which are renewed when they end in the middle of the run', async () => {
+  const here = await place(
+    { service: { ...BY_KEY, token_lifetime: '1s' }, extract: EXTRACT },
+    { apiKey: KEY, tokenLifetimeMs: 1000, latencyMs: 120 },
+    { SPILLWAY_API_KEY: KEY },
+  )
+  const { code, stderr, stdout, summary } = await here.run('--log-level', 'trace')
+  expect(code, stderr).toBe(0)
+  expect(
+    difference(await readParquet(here.output), expectedOfDomains(here.sandbox, EXTRACT.domains)),
+  ).toEqual(SAME)
+  const exchanges = here.sandbox.requests.filter(({ kind }) => kind === 'tokens')
+  expect(exchanges.length).toBeGreaterThan(1)
+  expect(new Set(exchanges.map(({ body }) => JSON.stringify(body)))).toEqual(new Set(['{"tenant_id":7}']))
+  // Exchanges cost no search, and are none of the requests that are counted.
+  expect(summary.requests).toBe(here.searches().length)
+  expect(stdout + stderr).not.toContain(KEY)
+})
+
+it('tokens that die before their time are renewed, from a key in a file', async () => {
+  const folder = temporaryFolder()
+  await writeFile(join(folder, 'key'), `${KEY}\n`)
+  const here = await place(
+    { service: BY_KEY, extract: { ...EXTRACT, concurrency: 1 } },
+    { apiKey: KEY, faults: [{ kind: 'revoke-tokens', requests: [3, 9] }] },
+    { SPILLWAY_API_KEY_FILE: join(folder, 'key') },
+  )
+  const { code, stderr, summary } = await here.run()
+  expect(code, stderr).toBe(0)
+  expect(
+    difference(await readParquet(here.output), expectedOfDomains(here.sandbox, EXTRACT.domains)),
+  ).toEqual(SAME)
+  expect(here.sandbox.requests.filter(({ kind }) => kind === 'tokens')).toHaveLength(3)
+  expect(summary).toMatchObject({ requests: 17, retries: 2 })
+})
+
+it('a key that is refused is exit 3, at once', async () => {
+  const here = await place(
+    { service: BY_KEY, extract: EXTRACT },
+    { apiKey: KEY },
+    { SPILLWAY_API_KEY: 'another-key-of-no-use' },
+  )
+  const { code, stderr, stdout } = await here.run()
+  expect(code).toBe(3)
+  expect(stdout + stderr).not.toContain('another-key')
+  expect(here.searches()).toHaveLength(0)
+})
+
+it('after a 429 nobody sends until the wait that the service asks for is over', async () => {
+  const here = await place(
+    {
+      extract: {
+        ...EXTRACT,
+        windows: { from: '2024-01-01', until: '2024-09-01', every: 'month' },
+        concurrency: 4,
+      },
+    },
+    {
+      latencyMs: 5,
+      faults: [{ kind: 'status', status: 429, code: 'RATELIMIT_REACHED', retryAfter: '2', requests: [6] }],
+    },
+  )
+  const { code, stderr, summary } = await here.run()
+  expect(code, stderr).toBe(0)
+  expect(summary.retries).toBe(1)
+  const refused = here.searches()[5]!
+  // Those under way when the answer came are the three other chains' at most.
+  const during = here.searches().filter(({ at }) => at > refused.at && at < refused.at + 1900)
+  expect(during.length).toBeLessThanOrEqual(3)
+  const wanted = expectedOfDomains(here.sandbox, EXTRACT.domains, { from: '2024-01-01', until: '2024-09-01' })
+  expect(difference(await readParquet(here.output), wanted)).toEqual(SAME)
+})
+
+it('retries are bounded: `retries: 1` is two requests, and then the partition has failed', async () => {
+  const here = await place({ service: { retries: 1 }, extract: EXTRACT }, { faults: [{ kind: 'html' }] })
+  const { code, summary } = await here.run()
+  expect(code).toBe(1)
+  expect(summary).toMatchObject({ status: 'failed', requests: 2, retries: 1, partitions: { failed: 1 } })
+  expect(here.searches()).toHaveLength(2)
+})
+
+it('`check` asks the service for free', async () => {
+  const here = await place({ service: { token_test_url: '/tokens/test' }, extract: EXTRACT })
+  const good = await here.cli('check', 'pipeline.yaml')
+  expect(good.code, good.stderr).toBe(0)
+  expect(here.sandbox.requests.map(({ method, path }) => `${method} ${path}`)).toEqual(['GET /tokens/test'])
+  const bad = await place(
+    { service: { token_test_url: '/tokens/test' }, extract: EXTRACT },
+    {},
+    { SPILLWAY_TOKEN: 'no-token-at-all' },
+  )
+  const refused = await bad.cli('check', 'pipeline.yaml')
+  expect(refused.code).toBe(3)
+  expect(refused.stdout + refused.stderr).not.toContain('no-token-at-all')
+})

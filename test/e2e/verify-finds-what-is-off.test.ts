@@ -1,0 +1,119 @@
+import { copyFile, readFile, rename, rm, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { verificationShape } from './support/json-shapes.ts'
+import { type Place, place } from './support/place.ts'
+import { shardPaths } from './support/read-shards.ts'
+
+const parts = (format: string) => ({
+  extract: {
+    domains: ['scatterholt.com'],
+    windows: { from: '2024-01-01', until: '2024-04-01', every: 'month' },
+  },
+  load: { format },
+})
+
+async function verified(here: Place) {
+  const { code, value } = await here.json('verify')
+  return { code, ...verificationShape.parse(value) }
+}
+
+/** Does damage to the files named, looks what is said of it, and puts the files back. */
+async function afterDamage(here: Place, files: readonly string[], damage: () => Promise<unknown>) {
+  for (const file of files) await copyFile(file, join(here.folder, `kept-${files.indexOf(file)}`))
+  await damage()
+  const found = await verified(here)
+  for (const file of files) await rename(join(here.folder, `kept-${files.indexOf(file)}`), file)
+  return found
+}
+
+describe.each(['parquet', 'csv'])('%s', (format) => {
+  it('nothing is off in good data; a shard that is missing, short, changed or strange is named', async () => {
+    const here = await place(parts(format))
+    expect((await here.run()).code).toBe(0)
+    const { totals } = await here.manifest()
+    expect(await verified(here)).toEqual({ code: 0, ok: true, shards: 3, rows: totals.rows, problems: [] })
+
+    const paths = await shardPaths(here.output)
+    const [first, second] = paths as [string, string]
+    const [one, two] = [join(here.output, first), join(here.output, second)]
+    const bytes = await readFile(one)
+    const stranger = join(here.output, first.replace('part-00000', 'part-00007'))
+
+    const damages: Readonly<Record<string, readonly [file: string, damage: () => Promise<unknown>]>> = {
+      missing: [first, () => rm(one)],
+      short: [first, () => truncate(one, bytes.length - 1)],
+      'a bit flipped': [first, () => writeFile(one, flipped(bytes))],
+      'replaced by another one': [first, () => copyFile(two, one)],
+      'one too many': [first.replace('part-00000', 'part-00007'), () => copyFile(one, stranger)],
+    }
+    for (const [what, [path, damage]] of Object.entries(damages)) {
+      const found = await afterDamage(here, [one], damage)
+      await rm(stranger, { force: true })
+      expect(found, what).toMatchObject({ code: 1, ok: false })
+      expect(
+        found.problems.map((problem) => problem.path),
+        what,
+      ).toEqual([path])
+    }
+  })
+})
+
+function flipped(bytes: Buffer): Buffer {
+  const copy = Buffer.from(bytes)
+  const middle = copy.length >> 1
+  copy[middle] = copy[middle]! ^ 1
+  return copy
+}
+
+it('a manifest that says something else than the checkpoint is named', async () => {
+  const here = await place(parts('parquet'))
+  expect((await here.run()).code).toBe(0)
+  const file = join(here.output, '_manifest.json')
+  const text = await readFile(file, 'utf8')
+  const manifest = JSON.parse(text)
+  manifest.shards[0].rows += 1
+  const wrong = await afterDamage(here, [file], () => writeFile(file, JSON.stringify(manifest)))
+  expect(wrong).toMatchObject({ code: 1, problems: [{ path: manifest.shards[0].path }] })
+  for (const damage of [() => rm(file), () => writeFile(file, '{"version":1')]) {
+    const found = await afterDamage(here, [file], damage)
+    expect(found).toMatchObject({ code: 1, problems: [{ path: '_manifest.json' }] })
+  }
+})
+
+it.each([
+  { written: { secret: 'plaintext' }, promised: { secret: 'redact' }, column: 'hash' },
+  { written: { secret: 'partial' }, promised: { secret: 'hmac' }, column: 'hash' },
+  { written: { identity: 'keep' }, promised: { identity: 'hmac' }, column: 'identity_name' },
+])(
+  'values that $promised can not have made are a problem, and are not shown',
+  async ({ written, promised, column }) => {
+    const here = await place(
+      { ...parts('parquet'), transform: written },
+      {},
+      { SPILLWAY_MASK_KEY: 'k'.repeat(32) },
+    )
+    expect((await here.run('--allow-plaintext')).code).toBe(0)
+    await here.write({ ...parts('parquet'), transform: promised })
+    const found = await verified(here)
+    expect(found.code).toBe(1)
+    const paths = await shardPaths(here.output)
+    expect(found.problems.map(({ path }) => path).filter((path) => paths.includes(path))).toEqual(paths)
+    for (const { path, problem } of found.problems) {
+      if (paths.includes(path))
+        expect(problem).toMatch(new RegExp(`${column}.*not masked|not masked.*${column}`))
+    }
+    const said = JSON.stringify(found)
+    for (const { hash, identity_name } of here.sandbox.expected({
+      query: { type: 'domain', fqdn: 'scatterholt.com' },
+    })) {
+      if (hash !== null && hash.length > 8) expect(said).not.toContain(hash)
+      expect(said).not.toContain(identity_name)
+    }
+  },
+)
+
+it('without an export there is nothing to vouch for', async () => {
+  const here = await place(parts('parquet'))
+  expect(await verified(here)).toMatchObject({ code: 1, ok: false, shards: 0, rows: 0 })
+})

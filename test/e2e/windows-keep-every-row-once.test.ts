@@ -1,0 +1,87 @@
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { statusShape } from './support/json-shapes.ts'
+import { place } from './support/place.ts'
+import { readParquet } from './support/read-shards.ts'
+import { difference, expectedRows, SAME } from './support/rows.ts'
+
+const query = { type: 'domain', fqdn: 'scatterholt.com' } as const
+// Enough records that every month, and some midnights, begin with several at the very first microsecond.
+const RECORDS = { records: 600 }
+
+it('a row exactly on the edge of two windows is in the later one, and in no other', async () => {
+  const here = await place(
+    {
+      extract: {
+        domains: [query.fqdn],
+        windows: { from: '2024-03-01', until: '2024-08-01', every: 'month' },
+        page_size: 7,
+      },
+    },
+    RECORDS,
+  )
+  const { code, stderr } = await here.run()
+  expect(code, stderr).toBe(0)
+  const months = ['03', '04', '05', '06', '07', '08'].map((month) => `2024-${month}-01`)
+  for (const [i, from] of months.slice(0, -1).entries()) {
+    const wanted = expectedRows(here.sandbox, { query, from, until: months[i + 1]! })
+    const first = String(BigInt(Date.parse(from)) * 1000n)
+    expect(wanted.filter(({ imported_at }) => imported_at === first)).toHaveLength(4)
+    const folder = join(here.output, `credentials/query=domain.${query.fqdn}/window=${from}`)
+    expect(difference(await readParquet(folder), wanted)).toEqual(SAME)
+  }
+})
+
+it.each([
+  { every: 'week', windows: 20 },
+  { every: '10d', windows: 13 },
+  { every: '500h', windows: 7 },
+  { every: 'year', windows: 2 },
+  { every: undefined, windows: 1 },
+])('windows of $every tile the range', async ({ every, windows }) => {
+  const range = { from: '2023-12-31T22:30:00Z', until: '2024-05-09T06:00:00Z' }
+  const here = await place({ extract: { domains: [query.fqdn], windows: { ...range, every } } }, RECORDS)
+  const { code, stderr } = await here.run()
+  expect(code, stderr).toBe(0)
+  const wanted = expectedRows(here.sandbox, { query, ...range })
+  expect(difference(await readParquet(here.output), wanted)).toEqual(SAME)
+  const { partitions } = statusShape.parse((await here.json('status')).value)
+  expect(partitions).toHaveLength(windows)
+  expect(partitions[0]!.window!.from).toBe(range.from)
+  expect(partitions.at(-1)!.window!.until).toBe(range.until)
+  for (const [i, { window }] of partitions.slice(1).entries()) {
+    expect(window!.from).toBe(partitions[i]!.window!.until)
+  }
+})
+
+it.each(['asc', 'desc'])(
+  'a service that ignores the filter fails the partition, %s, and nothing outside comes in',
+  async (order) => {
+    const here = await place(
+      {
+        extract: {
+          domains: [query.fqdn],
+          windows: { from: '2024-01-01', until: '2024-03-01', every: 'month' },
+          page_size: 20,
+          concurrency: 1,
+          order,
+        },
+      },
+      { ...RECORDS, ignoreFilters: true },
+    )
+    const { code, stderr, summary } = await here.run()
+    expect(code).toBe(1)
+    expect(stderr).toContain('ignored the filter')
+    expect(summary).toMatchObject({ status: 'failed', partitions: { total: 2, done: 0, failed: 2 } })
+    const { partitions } = statusShape.parse((await here.json('status')).value)
+    for (const { state, error } of partitions) {
+      expect(state).toBe('failed')
+      expect(error).toContain('imported_at')
+    }
+    // Pages that lay wholly inside were good when they came: January's first ones, in ascending order.
+    for (const row of await readParquet(here.output)) {
+      expect(Number(row.imported_at) / 1000).toBeLessThan(Date.parse('2024-02-01'))
+    }
+    await expect(here.manifest()).resolves.toMatchObject({ runs: [{ status: 'failed' }] })
+  },
+)

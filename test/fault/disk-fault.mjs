@@ -1,0 +1,162 @@
+/**
+ * A fault from outside, for `node --import`: counts the calls with which a process changes files below one
+ * folder, and strikes at the n-th. Nothing in the product knows of it.
+ *
+ *   DISK_FAULT_ROOT   the folder
+ *   DISK_FAULT        `count`     only list the calls: at exit, the file DISK_FAULT_COUNT gets a line for each
+ *                     `kill:n`    SIGKILL instead of call n
+ *                     `torn:n`    when call n is a write, do half of it, then SIGKILL
+ *                     `power:n`   the power fails instead of call n: what was not flushed by then is lost
+ *                     `full:n`    from call n on, the disk is full: whatever needs space fails with ENOSPC
+ *                     `eio:n`     call n fails with EIO
+ */
+import { existsSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import fs from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
+import { dirname, relative, resolve, sep } from 'node:path'
+import { isMainThread } from 'node:worker_threads'
+
+const root = resolve(process.env.DISK_FAULT_ROOT ?? '/nowhere')
+const [mode, at] = (process.env.DISK_FAULT ?? 'count').split(':')
+const target = Number(at)
+const lines = []
+let calls = 0
+
+/** Paths of the handles that are open below the root. */
+const paths = new WeakMap()
+/** Bytes of each file that are on stable storage. */
+const flushed = new Map()
+/** Changes of folders that are not flushed yet, oldest first, and how to take them back. */
+let unflushed = []
+
+if (isMainThread) await install()
+
+async function install() {
+  const { open, rename, unlink, mkdir, rm, rmdir } = fs
+
+  fs.open = (path, flags, ...rest) => {
+    const creates = (flags & 0o100) !== 0 && covers(path)
+    const isNew = creates && !existsSync(path)
+    return strike(creates, isNew ? 'create' : 'open', path, async () => {
+      const handle = await open(path, flags, ...rest)
+      if (covers(path)) paths.set(handle, path)
+      if (creates && !flushed.has(path)) flushed.set(path, statSync(path).size)
+      if (isNew) changed(path, () => rmSync(path, { force: true }))
+      return handle
+    })
+  }
+  fs.rename = (from, to) =>
+    strike(covers(from), 'rename', to, async () => {
+      const before = contentOf(to)
+      await rename(from, to)
+      flushed.set(to, flushed.get(from) ?? statSync(to).size)
+      flushed.delete(from)
+      changed(to, () => {
+        renameSync(to, from)
+        if (before !== null) writeFileSync(to, before)
+      })
+    })
+  fs.unlink = (path) =>
+    strike(covers(path), 'unlink', path, async () => {
+      const before = contentOf(path)
+      await unlink(path)
+      if (before !== null) changed(path, () => writeFileSync(path, before))
+    })
+  fs.mkdir = (path, options) =>
+    strike(covers(path), 'mkdir', path, async () => {
+      const first = await mkdir(path, options)
+      for (let made = path; first !== undefined && made.length >= first.length; made = dirname(made)) {
+        const folder = made
+        changed(folder, () => rmSync(folder, { recursive: true, force: true }))
+      }
+      return first
+    })
+  fs.rm = (path, options) => strike(covers(path), 'rm', path, () => rm(path, options))
+  fs.rmdir = (path) => strike(covers(path), 'rmdir', path, () => rmdir(path))
+
+  const handle = await open(process.execPath, 'r')
+  const prototype = Object.getPrototypeOf(handle)
+  await handle.close()
+  const { datasync, sync, truncate, write } = prototype
+  const flushing = (name, original) =>
+    function () {
+      const path = paths.get(this)
+      if (path === undefined) return original.call(this)
+      return strike(true, name, path, async () => {
+        await original.call(this)
+        if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
+          unflushed = unflushed.filter(({ folder }) => folder !== path)
+        } else flushed.set(path, (await this.stat()).size)
+      })
+    }
+  prototype.datasync = flushing('datasync', datasync)
+  prototype.sync = flushing('sync', sync)
+  prototype.truncate = function (size) {
+    const path = paths.get(this)
+    if (path === undefined) return truncate.call(this, size)
+    return strike(true, 'truncate', path, async () => {
+      await truncate.call(this, size)
+      flushed.set(path, Math.min(flushed.get(path) ?? 0, size))
+    })
+  }
+  prototype.write = function (buffer, offset, length, position) {
+    const path = paths.get(this)
+    const all = () => write.call(this, buffer, offset, length, position)
+    const half = () => write.call(this, buffer, offset, Math.floor(length / 2), position)
+    return strike(path !== undefined, 'write', path, all, half)
+  }
+  syncBuiltinESMExports()
+
+  if (mode === 'count') {
+    process.on('exit', () => writeFileSync(process.env.DISK_FAULT_COUNT ?? '/dev/null', lines.join('\n')))
+  }
+}
+
+const NEEDS_SPACE = new Set(['create', 'mkdir', 'write', 'rename'])
+
+async function strike(counts, name, path, work, half = null) {
+  if (!counts) return work()
+  calls++
+  if (mode === 'count') lines.push(`${name} ${relative(root, path)}`)
+  if (mode === 'full' && calls >= target && NEEDS_SPACE.has(name)) {
+    throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+  }
+  if (calls !== target) return work()
+  if (mode === 'eio') throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
+  if (mode === 'kill') return die()
+  if (mode === 'power') return loseUnflushed()
+  if (mode === 'torn' && half !== null) {
+    await half()
+    return die()
+  }
+  return work()
+}
+
+/** Files end where they were last flushed; changes of a folder that was not flushed did not happen. */
+function loseUnflushed() {
+  for (const [path, size] of flushed) {
+    const found = statSync(path, { throwIfNoEntry: false })
+    if (found !== undefined && found.size > size) truncateSync(path, size)
+  }
+  for (const { undo } of unflushed.toReversed()) undo()
+  return die()
+}
+
+function changed(path, undo) {
+  // The flush of the folder that holds the root is not seen from here.
+  if (path === root) return
+  unflushed.push({ folder: dirname(path), undo })
+}
+
+function contentOf(path) {
+  return existsSync(path) ? readFileSync(path) : null
+}
+
+function covers(path) {
+  return typeof path === 'string' && (path === root || path.startsWith(root + sep))
+}
+
+function die() {
+  process.kill(process.pid, 'SIGKILL')
+  return new Promise(() => {})
+}

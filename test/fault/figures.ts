@@ -1,0 +1,32 @@
+import { appendFileSync } from 'node:fs'
+import { afterAll } from 'vitest'
+
+/** What a file of fault tests comes to; counted over all its exports. */
+export type Figures = {
+  exports: number
+  kills: number
+  /** Everything else that was done to an export: full disks, damaged files, signals. */
+  faults: number
+  lost: number
+  duplicated: number
+  repeated: number
+}
+
+/**
+ * Counts the faults of a test file and prints the sum when its tests are through; with FAULT_REPORT set, the
+ * file of that name gets a row of a Markdown table as well, for docs/guarantees.md.
+ */
+export function faultFigures(title: string): Figures {
+  const figures = { exports: 0, kills: 0, faults: 0, lost: 0, duplicated: 0, repeated: 0 }
+  afterAll(() => {
+    const { exports, kills, faults, lost, duplicated, repeated } = figures
+    process.stderr.write(
+      `${title}: ${exports} exports, ${kills} kills, ${faults} other faults; ` +
+        `${lost} rows lost, ${duplicated} duplicated, ${repeated} requests repeated\n`,
+    )
+    const file = process.env.FAULT_REPORT
+    if (file === undefined) return
+    appendFileSync(file, `| ${[title, exports, kills, faults, lost, duplicated, repeated].join(' | ')} |\n`)
+  })
+  return figures
+}

@@ -1,0 +1,139 @@
+import fc from 'fast-check'
+import { describe, expect, test } from 'vitest'
+import {
+  columnsNamed,
+  type DecodePlan,
+  isExportError,
+  type PageContext,
+  partition,
+} from '../../src/core/index.ts'
+import { createDecoder } from '../../src/transform/index.ts'
+import { edited, edits } from './fuzz-edits.ts'
+import { attack } from './hostile-run.ts'
+import { type Asked, credential, type Item } from './hostile-service.ts'
+
+const SEED = 20260302
+const SECRET = 'the-secret-of-this-answer'
+
+const PLAN: DecodePlan = {
+  resource: 'credentials',
+  columns: columnsNamed(
+    'credentials',
+    [],
+    ['id', 'identity_name', 'hash', 'imported_at', 'source_id', 'source_name'],
+  ),
+  order: 'asc',
+  secret: 'redact',
+  identity: 'keep',
+  maskKey: null,
+  onInvalid: 'quarantine',
+}
+
+const CONTEXT: PageContext = {
+  partition: partition({ type: 'domain', fqdn: 'acme.example' }, null),
+  page: 0,
+  queryValue: 'acme.example',
+  since: null,
+}
+
+const VALID = JSON.stringify({
+  items: [credential(1, { hash: SECRET }), credential(2, { hash: null }), credential(3, { source: null })],
+  next: 'cursor',
+})
+
+const WORDS = [
+  ...'{ } [ ] , : " \\ null true 0 -1 1e400 0.5 9007199254740993'.split(' '),
+  ...[
+    '"items":[],',
+    '"next":5,',
+    '"id":"x",',
+    '"hash":{},',
+    '\\ud800',
+    '\\u0000',
+    '"__proto__":{},',
+    '\ufeff',
+  ],
+]
+
+/** Any JSON value in the place of a field's. */
+const item: fc.Arbitrary<Item> = fc
+  .tuple(
+    fc.constantFrom(...Object.keys(credential(1)), 'source.name', 'source.id', 'unknown'),
+    fc.oneof(
+      fc.jsonValue({ maxDepth: 3 }),
+      fc.constantFrom(undefined, null, '', 0, 1.5, 2 ** 60, [SECRET], { a: SECRET }),
+    ),
+    fc.integer({ min: 1, max: 2 ** 53 - 1 }),
+  )
+  .map(([field, value, id]) => {
+    const found = credential(id % 1e6, { id, hash: SECRET })
+    const [name = '', inner] = field.split('.')
+    return inner === undefined
+      ? { ...found, [name]: value }
+      : { ...found, [name]: { ...(found[name] as Item), [inner]: value } }
+  })
+
+describe('whatever the service answers, it is taken, quarantined or refused', () => {
+  const decode = createDecoder(PLAN)
+
+  test('answers near the schema lose no item', () => {
+    fc.assert(
+      fc.property(fc.array(fc.oneof(item, fc.jsonValue()), { maxLength: 12 }), (items) => {
+        const page = decode(bytesOf(JSON.stringify({ items, next: null })), CONTEXT)
+        expect(page.items).toBe(items.length)
+        expect(page.rows + page.quarantined.length).toBe(items.length)
+        expect(Buffer.from(page.frame ?? []).includes(SECRET)).toBe(false)
+      }),
+      { seed: SEED, numRuns: 2000 },
+    )
+  })
+
+  test('broken texts are refused, and the refusal does not quote them', () => {
+    fc.assert(
+      fc.property(edits(WORDS), (list) => {
+        try {
+          const page = decode(bytesOf(edited(Buffer.from(VALID), list)), CONTEXT)
+          expect(page.rows + page.quarantined.length).toBe(page.items)
+        } catch (error) {
+          if (!isExportError(error, 'transient', 'data')) throw error
+          expect(error.message).not.toContain(SECRET)
+          expect(error.cause).toBeUndefined()
+        }
+      }),
+      { seed: SEED, numRuns: 4000 },
+    )
+  })
+})
+
+test.concurrent.each([1, 2, 3, 4, 5, 6])(
+  'a run against a service gone mad ends as documented (%i)',
+  async (n) => {
+    const answers = fc.sample(
+      fc.tuple(
+        fc.constantFrom(200, 200, 200, 200, 200, 204, 304, 400, 403, 404, 409, 413, 422, 429, 500, 599, 999),
+        fc.oneof(
+          edits(WORDS).map((list) => edited(Buffer.from(VALID), list)),
+          fc.jsonValue().map((value) => Buffer.from(JSON.stringify(value))),
+          fc.array(item, { maxLength: 5 }).map((items) => Buffer.from(JSON.stringify({ items, next: 'n' }))),
+        ),
+      ),
+      { seed: SEED + n, numRuns: 40 },
+    )
+    const { code, stdout, stderr, requests } = await attack(
+      ({ number, response }: Asked) => {
+        const [status, body] = answers[(number - 1) % answers.length]!
+        response.writeHead(status, { 'retry-after': '1' }).end(body)
+      },
+      { service: 'retries: 1', extract: 'domains: [a.example, b.example, c.example], max_requests: 30' },
+    )
+    expect([1, 3, 4], stderr).toContain(code)
+    expect(requests).toBeLessThanOrEqual(30)
+    expect(stdout + stderr).not.toMatch(/\n\s+at |not foreseen/)
+    expect(stdout + stderr).not.toContain(SECRET)
+    expect(JSON.parse(stdout)).toMatchObject({ pipeline: 'hostile' })
+  },
+)
+
+function bytesOf(text: string | Buffer): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(Buffer.from(text))
+}

@@ -1,0 +1,166 @@
+import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join, relative } from 'node:path'
+import fc from 'fast-check'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import {
+  isExportError,
+  type Pipeline,
+  readPipeline,
+  readStatus,
+  runOptions,
+  runPipeline,
+  verifyDataSet,
+} from '../../src/index.ts'
+import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts'
+import { type Edit, edited, edits } from './fuzz-edits.ts'
+import { DOMAINS, exportedRows, SMALL } from './network-world.ts'
+import { runCli } from './support.ts'
+
+const SEED = 20260303
+const WORDS = ['{}\n', '"rows":', '"crc":"00000000"', '9', '-1', 'null', '\u0000']
+
+type Files = ReadonlyMap<string, Buffer>
+
+let sandbox: Sandbox
+let folder = ''
+let env: Record<string, string> = {}
+
+beforeAll(async () => {
+  sandbox = await startSandbox({ ...SMALL, records: 90, invalidRate: 0.03 })
+  folder = await mkdtemp(join(tmpdir(), 'spillway-fuzz-state-'))
+  env = { SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token }
+})
+afterAll(async () => {
+  await sandbox.close()
+  await rm(folder, { recursive: true, force: true })
+})
+
+describe.each([
+  { partitionBy: 'none', compression: 'none', pageSize: 10, maxRequests: 7 },
+  { partitionBy: '[query, window]', compression: 'gzip', pageSize: 4, maxRequests: 7 },
+])(
+  'damage to the state of an export by $partitionBy',
+  ({ partitionBy, compression, pageSize, maxRequests }) => {
+    let files: Files
+    let rows: readonly string[]
+    let pipeline: Pipeline
+    const output = (): string => join(folder, 'out')
+
+    beforeAll(async () => {
+      const yaml = `
+name: fuzz
+service: { base_url: "\${SPILLWAY_BASE_URL}", requests_per_second: 1000 }
+extract: { domains: [${DOMAINS.join(', ')}], windows: { from: 2024-01-01, until: 2024-07-01, every: month }, page_size: ${pageSize}, concurrency: 2 }
+load: { format: csv, compression: ${compression}, path: out, partition_by: ${partitionBy}, shard_rows: 30 }
+`
+      await writeFile(join(folder, 'pipeline.yaml'), yaml)
+      pipeline = await readPipeline('pipeline.yaml', { env, cwd: folder })
+      await rm(output(), { recursive: true, force: true })
+      const whole = await exportAll(pipeline)
+      expect(whole.status).toBe('complete')
+      rows = await exportedRows(output())
+      expect(rows.length).toBeGreaterThan(50)
+      await rm(output(), { recursive: true, force: true })
+      const half = await exportAll({ ...pipeline, extract: { ...pipeline.extract, maxRequests } })
+      expect(half.status).toBe('budget')
+      files = await contentOf(output())
+      expect([...files.keys()].join()).toMatch(/_state\/open\/\d+\.log/)
+    })
+
+    test('is healed without a row lost or doubled, or refused with every file as it was', async () => {
+      const counts = { healed: 0, refused: 0 }
+      const paths = [...files.keys()].filter((path) => path.startsWith('_') && path !== '_SUCCESS')
+      const damage = fc.record({
+        // The checkpoint is what matters most.
+        path: fc.oneof(fc.constant('_state/checkpoint.jsonl'), fc.constantFrom(...paths)),
+        list: fc.option(edits(WORDS), { nil: 'gone' as const, freq: 8 }),
+      })
+      await fc.assert(
+        fc.asyncProperty(damage, async ({ path, list }) => {
+          const before = damaged(files, path, list)
+          await restore(output(), before)
+          try {
+            const { status } = await exportAll(pipeline)
+            expect(status).toBe('complete')
+            expect(await exportedRows(output())).toEqual(rows)
+            counts.healed++
+          } catch (error) {
+            if (!isExportError(error, 'damaged', 'config')) throw error
+            expect(error.next).not.toBe('')
+            expect(await contentOf(output())).toEqual(before)
+            counts.refused++
+          }
+        }),
+        { seed: SEED, numRuns: 100 },
+      )
+      // Neither outcome is the only one.
+      expect(Math.min(counts.healed, counts.refused)).toBeGreaterThan(0)
+    })
+
+    test('never makes status or verify fail in a way that is not foreseen', async () => {
+      const paths = [...files.keys()]
+      await fc.assert(
+        fc.asyncProperty(fc.constantFrom(...paths), edits(WORDS), async (path, list) => {
+          const before = damaged(files, path, list)
+          await restore(output(), before)
+          await readStatus(pipeline, Date.now()).catch(onlyForeseen)
+          const found = await verifyDataSet(pipeline, () => {})
+          const isShard = !path.startsWith('_')
+          if (isShard && !before.get(path)?.equals(files.get(path)!)) expect(found.ok).toBe(false)
+          expect(await contentOf(output())).toEqual(before)
+        }),
+        { seed: SEED, numRuns: 80 },
+      )
+    })
+
+    test('ends the command with a documented exit code and no stack trace', async () => {
+      for (const list of fc.sample(edits(WORDS), { seed: SEED, numRuns: 3 })) {
+        await restore(output(), damaged(files, '_state/checkpoint.jsonl', list))
+        for (const command of ['status', 'verify', 'run']) {
+          const { code, stdout, stderr } = await runCli({
+            args: [command, 'pipeline.yaml', '--log-level', 'trace'],
+            cwd: folder,
+            env,
+          })
+          expect([0, 1, 2], stderr).toContain(code)
+          expect(stdout + stderr).not.toMatch(/\n\s+at |not foreseen/)
+        }
+      }
+    })
+  },
+)
+
+async function exportAll(pipeline: Pipeline) {
+  return runPipeline(pipeline, await runOptions(pipeline, { env }))
+}
+
+function onlyForeseen(error: unknown): void {
+  if (!isExportError(error, 'damaged', 'config')) throw error
+}
+
+function damaged(files: Files, path: string, list: readonly Edit[] | 'gone'): Files {
+  const changed = new Map(files)
+  if (list === 'gone') changed.delete(path)
+  else changed.set(path, edited(files.get(path)!, list))
+  return changed
+}
+
+/** Every file but the claims of processes, which come and go with them. */
+async function contentOf(root: string): Promise<Files> {
+  const files = new Map<string, Buffer>()
+  for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile() || entry.name.startsWith('lock')) continue
+    const path = join(entry.parentPath, entry.name)
+    files.set(relative(root, path), await readFile(path))
+  }
+  return new Map([...files].sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+async function restore(root: string, files: Files): Promise<void> {
+  await rm(root, { recursive: true, force: true })
+  for (const [path, bytes] of files) {
+    await mkdir(dirname(join(root, path)), { recursive: true })
+    await writeFile(join(root, path), bytes)
+  }
+}

@@ -1,0 +1,233 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { gzipSync } from 'node:zlib'
+import { describe, expect, test } from 'vitest'
+import { attack, startAttack } from './hostile-run.ts'
+import { type Asked, credential, type Item } from './hostile-service.ts'
+
+// A run of nothing needs some 130 MB of resident memory.
+const MODEST_MB = 400
+
+describe.concurrent('a service that sends too much is cut off, with flat memory:', () => {
+  const floods: readonly (readonly [string, string, (asked: Asked) => void])[] = [
+    ['a body without end', 'max_response_bytes: 8MB', ({ response }) => pour(response.writeHead(200))],
+    ['an error without end', 'max_response_bytes: 8MB', ({ response }) => pour(response.writeHead(500))],
+    [
+      'an announced exabyte',
+      'timeout: 5s',
+      ({ response }) => void response.writeHead(200, { 'content-length': '1000000000000000000' }).write('{'),
+    ],
+    [
+      'a gzip bomb',
+      'max_response_bytes: 32MB',
+      ({ response }) => void response.writeHead(200, { 'content-encoding': 'gzip' }).end(BOMB),
+    ],
+    [
+      'a gzip bomb in an error',
+      'max_response_bytes: 32MB',
+      ({ response }) => void response.writeHead(503, { 'content-encoding': 'gzip' }).end(BOMB),
+    ],
+    [
+      'headers without end',
+      'timeout: 5s',
+      ({ response }) => every(response.socket!, 'HTTP/1.1 200 OK\r\n', `x: ${'y'.repeat(1000)}\r\n`),
+    ],
+    [
+      'preliminary answers without end',
+      'timeout: 2s',
+      ({ response }) => every(response.socket!, '', 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'),
+    ],
+    [
+      'more small values than memory can hold',
+      '',
+      ({ response }) => void response.writeHead(200).end(`{"items":[${'[],'.repeat(2e7)}0],"next":null}`),
+    ],
+    [
+      'more items than anybody can have asked for',
+      '',
+      ({ response }) => void response.writeHead(200).end(`{"items":[${'0,'.repeat(2e5)}0],"next":null}`),
+    ],
+  ]
+  test.each(floods)('%s', async (_name, service, answer) => {
+    const { code, stderr, peakMb, requests } = await attack(answer, { service })
+    expect(code, stderr).toBe(1)
+    expect(stderr).toMatch(/acme\.example/)
+    expect(stderr).not.toMatch(NOT_FORESEEN)
+    expect(peakMb).toBeLessThan(MODEST_MB)
+    expect(requests).toBe(1)
+  })
+})
+
+const BOMB = gzipSync(Buffer.alloc(400_000_000, 0x20))
+const NOT_FORESEEN = /not foreseen|\n\s+at /
+
+type Sink = NodeJS.WritableStream & { readonly destroyed: boolean }
+
+function pour(sink: Sink): void {
+  const chunk = Buffer.alloc(1 << 16, 0x20)
+  while (!sink.destroyed && sink.write(chunk));
+  if (!sink.destroyed) sink.once('drain', () => pour(sink))
+}
+
+/** The text again and again, as long as the other side listens. */
+function every(socket: Sink, first: string, text: string): void {
+  socket.on('error', () => {})
+  socket.write(first)
+  const timer = setInterval(() => {
+    if (socket.destroyed) clearInterval(timer)
+    else socket.write(text.repeat(10))
+  }, 5)
+}
+
+describe.concurrent('what JSON allows and nobody expects', () => {
+  test.each([
+    ['items nested 100,000 deep', () => `{"items":${nested(1e5)},"next":null}`, { rows: 0, quarantined: 1 }],
+    [
+      'an unknown field nested 100,000 deep',
+      () => answer([withText(1, `"x":${nested(1e5)}`)]),
+      { rows: 1, quarantined: 0 },
+    ],
+    [
+      'a secret nested 100,000 deep',
+      () => answer([withText(1, `"hash":${nested(1e5)}`)]),
+      { rows: 0, quarantined: 1 },
+    ],
+    [
+      'a million unknown fields',
+      () => answer([withText(1, Array.from({ length: 1e6 }, (_, i) => `"f${i}":0`).join())]),
+      { rows: 1, quarantined: 0 },
+    ],
+    [
+      '30 MB of text',
+      () => answer([JSON.stringify(credential(1, { domain: '\u00e9"'.repeat(1e7) }))]),
+      { rows: 1, quarantined: 0 },
+    ],
+    [
+      'numbers beyond all bounds',
+      () => answer(['1e400', '-1e400', '9007199254740993', '9007199254740992', '1e-7'].map(withId)),
+      { rows: 0, quarantined: 5 },
+    ],
+    [
+      'integers written in other ways',
+      () => answer(['9007199254740991', '2e0', '3.0'].map(withId)),
+      { rows: 3, quarantined: 0 },
+    ],
+  ])('%s: each item is exported or quarantined', async (_name, text, counts) => {
+    const body = text()
+    const { code, stderr, stdout } = await attack(({ json }) => json(body))
+    expect(code, stderr).toBe(0)
+    expect(stderr).not.toMatch(NOT_FORESEEN)
+    expect(JSON.parse(stdout)).toMatchObject(counts)
+  })
+
+  test('an id beyond 2^53 is refused and never rounded', async () => {
+    const hunt = await startAttack(({ json }) => json(answer([withId('9007199254740993')])))
+    try {
+      expect((await hunt.call(['run', hunt.pipeline])).code).toBe(0)
+      const path = join(hunt.output, '_quarantine/domain.acme.example~all.jsonl')
+      const entry = JSON.parse(await readFile(path, 'utf8')) as Item
+      expect(entry).toMatchObject({ id: null, issues: [{ path: 'id' }] })
+      expect(JSON.stringify(entry)).not.toContain('9007199254740992')
+    } finally {
+      await hunt.end()
+    }
+  })
+
+  test('names that mean something to JavaScript are names like others', async () => {
+    const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'then', 'toJSON']
+    const extra = names.map((name) => `"${name}":{"items":5}`).join()
+    const hunt = await startAttack(({ json, number }) =>
+      json(answer([withText(number, extra)], number === 1 ? 'c' : null).replace('{', `{${extra},`)),
+    )
+    try {
+      const ended = await hunt.call(['run', hunt.pipeline])
+      expect(ended.code, ended.stderr).toBe(0)
+      const manifest = await readFile(join(hunt.output, '_manifest.json'), 'utf8')
+      for (const name of names) expect(manifest).toContain(`"${name}": 2`)
+      for (const command of ['verify', 'status', 'run']) {
+        const { code, stderr } = await hunt.call([command, hunt.pipeline])
+        expect(code, stderr).toBe(0)
+      }
+    } finally {
+      await hunt.end()
+    }
+  })
+
+  test('field names that are ever new do not pile up', async () => {
+    const pages = 60
+    const { code, stderr, stdout } = await attack(({ json, number }) => {
+      const extra = Array.from({ length: 50 }, (_, i) => `"f${number}_${i}":0`).join()
+      json(answer([withText(number, extra)], number < pages ? `c${number}` : null))
+    })
+    expect(code, stderr).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({ rows: pages })
+    expect(stderr.split('\n').length).toBeLessThan(1100)
+  })
+})
+
+function nested(depth: number): string {
+  return '['.repeat(depth) + ']'.repeat(depth)
+}
+
+function answer(items: readonly string[], next: string | null = null): string {
+  return `{"items":[${items.join()}],"next":${JSON.stringify(next)}}`
+}
+
+function withId(id: string): string {
+  return JSON.stringify(credential(1)).replace('"id":1,', `"id":${id},`)
+}
+
+/** A credential with some more fields, or the same once more. */
+function withText(id: number, fields: string): string {
+  return `${JSON.stringify(credential(id)).slice(0, -1)},${fields}}`
+}
+
+describe.concurrent('a chain that never ends is given up:', () => {
+  const empty = (next: string) => ({ items: [], next })
+  test.each<readonly [string, (asked: Asked) => unknown, number]>([
+    ['the same cursor again and again', () => ({ items: [credential(1)], next: 'c' }), 2],
+    ['cursors that go round', ({ number }) => ({ items: [credential(number)], next: `c${number % 7}` }), 8],
+    ['ever new cursors and nothing in between', ({ number }) => empty(`c${number}`), 100],
+  ])('%s', async (_name, page, most) => {
+    const { code, stderr, requests } = await attack(({ json, ...asked }) => json(page({ json, ...asked })))
+    expect(code, stderr).toBe(1)
+    expect(requests).toBeLessThanOrEqual(most)
+    expect(stderr).toMatch(/cursor|empty pages/)
+  })
+
+  test('cursors that go round over several runs', async () => {
+    const hunt = await startAttack(({ json, body, number }) => {
+      const place = Number(body.from?.slice(1) ?? 0)
+      json({ items: [credential(number)], next: `c${(place % 9) + 1}` })
+    })
+    try {
+      const codes: (number | null)[] = []
+      for (let run = 0; run < 3; run++) {
+        codes.push((await hunt.call(['run', hunt.pipeline, '--max-requests', '4'])).code)
+      }
+      expect(codes).toEqual([4, 4, 1])
+      expect(hunt.service.asked).toHaveLength(10)
+    } finally {
+      await hunt.end()
+    }
+  })
+
+  test.each([
+    ['99999999999', 4],
+    ['Fri, 31 Dec 9999 23:59:59 GMT', 4],
+  ])('a wait without end: Retry-After: %s', async (retryAfter, exit) => {
+    const { code, stderr, requests } = await attack(({ json }) =>
+      json('{}', 429, { 'retry-after': retryAfter }),
+    )
+    expect(code, stderr).toBe(exit)
+    expect(requests).toBe(1)
+  })
+
+  test('429 for ever', async () => {
+    const { code, stderr, requests } = await attack(({ json }) => json('{}', 429, { 'retry-after': '0' }), {
+      service: 'retries: 2',
+    })
+    expect(code, stderr).toBe(1)
+    expect(requests).toBe(3)
+  })
+})

@@ -1,0 +1,89 @@
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+
+export type Asked = {
+  /** From 1 on. */
+  readonly number: number
+  readonly method: string
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+  readonly text: string
+  // biome-ignore lint/suspicious/noExplicitAny: whatever JSON the client sends
+  readonly body: any
+  readonly response: ServerResponse
+  /** Answers with JSON; a string goes out as it is. */
+  json(value: unknown, status?: number, headers?: Readonly<Record<string, string>>): void
+}
+
+export type HostileService = {
+  readonly origin: string
+  readonly baseUrl: string
+  readonly asked: readonly Asked[]
+  close(): Promise<void>
+}
+
+/** A service on 127.0.0.1 that answers as its author likes. */
+export async function startService(answer: (asked: Asked) => void): Promise<HostileService> {
+  const log: Asked[] = []
+  const server = createServer((request, response) => {
+    const chunks: Buffer[] = []
+    request.on('data', (chunk: Buffer) => chunks.push(chunk))
+    request.on('error', () => {})
+    response.on('error', () => {})
+    request.on('end', () => {
+      const text = Buffer.concat(chunks).toString()
+      const asked: Asked = {
+        number: log.length + 1,
+        method: request.method ?? '',
+        path: request.url ?? '',
+        headers: request.headers,
+        text,
+        body: text === '' ? null : JSON.parse(text),
+        response,
+        json: (value, status = 200, headers = {}) =>
+          void response
+            .writeHead(status, { 'content-type': 'application/json', ...headers })
+            .end(typeof value === 'string' ? value : JSON.stringify(value)),
+      }
+      log.push(asked)
+      answer(asked)
+    })
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  return {
+    origin,
+    baseUrl: `${origin}/firework`,
+    asked: log,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}
+
+export type Item = Record<string, unknown>
+
+/** A credential as it should be; what differs is given. */
+export function credential(id: number, differences: Item = {}): Item {
+  return {
+    id,
+    domain: 'acme.example',
+    identity_name: `person-${id}@acme.example`,
+    hash: `secret-${id}`,
+    hash_type: null,
+    imported_at: new Date(Date.UTC(2024, 0, 1) + id * 1000).toISOString(),
+    source_id: 'leak-1',
+    source: {
+      id: 'leak-1',
+      name: 'A leak',
+      description_en: 'made up',
+      description_fr: 'inventé',
+      is_alert_enabled: true,
+      breached_at: null,
+      leaked_at: null,
+    },
+    ...differences,
+  }
+}

@@ -1,0 +1,227 @@
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { parse } from 'csv-parse/sync'
+import { describe, expect, test } from 'vitest'
+import { startAttack } from './hostile-run.ts'
+import { type Asked, credential } from './hostile-service.ts'
+import { shardPaths } from './network-world.ts'
+
+/** What a terminal would obey: colours, titles, links, the clipboard, 8-bit controls, direction, line ends. */
+const CONTROLS = [
+  '\u001b[31mred\u001b[0m',
+  '\u001b]0;title\u0007',
+  '\u001b]8;;http://evil.example\u001b\\link',
+  '\u001b]52;c;ZXZpbA==\u0007',
+  '\u009b2J\u009d0;t\u009c\u0090q\u009c',
+  '\b\b\b\f\v\r\u0000\u007f\u0085',
+  '\u202egnirts\u2066\u2028line\u2029\u200f\ufeff\u{e0041}',
+].join('|')
+
+/** Everything of that kind that must not come out; line ends and tabs are ours to use. */
+const OBEYED = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
+
+describe.concurrent.each(['pretty', 'json'])('with log format %s', (format) => {
+  const logging = ['--log-level', 'trace', '--log-format', format]
+
+  test('nothing that a terminal obeys comes out of what the service says', async () => {
+    const hunt = await startAttack(answerInColour, {
+      service: 'token_test_url: /tokens/test, retries: 1',
+      extract: 'domains: [a.example, b.example, c.example, d.example]',
+    })
+    try {
+      const outcomes = [
+        await hunt.call(['check', hunt.pipeline, ...logging]),
+        await hunt.call(['run', hunt.pipeline, ...logging]),
+        await hunt.call(['run', hunt.pipeline, '--json', ...logging]),
+        await hunt.call(['status', hunt.pipeline]),
+        await hunt.call(['status', hunt.pipeline, '--json']),
+        await hunt.call(['report', '1', ...logging]),
+        await hunt.call(['report', '1', '2', '--format', 'json', ...logging]),
+      ]
+      expect(outcomes.map(({ code }) => code)).toEqual([0, 1, 1, 0, 0, 0, 1])
+      for (const { stdout, stderr } of outcomes) {
+        expect(OBEYED.exec(stdout)?.[0]).toBeUndefined()
+        expect(OBEYED.exec(stderr)?.[0]).toBeUndefined()
+      }
+      // It did say something: the letters around the controls are there.
+      expect(outcomes.map(({ stdout, stderr }) => stdout + stderr).join()).toMatch(/red.*title.*gnirts/s)
+    } finally {
+      await hunt.end()
+    }
+  })
+
+  test('nor out of a pipeline file', async () => {
+    const hunt = await startAttack(({ json }) => json({ items: [], next: null }))
+    try {
+      const text = JSON.stringify(CONTROLS)
+      const broken = [
+        `name: ${text}\n`,
+        `${text}: 1\n`,
+        `name: a\nservice: { base_url: ${text} }\n`,
+        `name: a\n${CONTROLS.replaceAll('\r', '')}: {\n`,
+        `name: a\nextract: { domains: [${text}], queries: [{ type: ${text} }] }\n`,
+      ]
+      for (const yaml of broken) {
+        const file = join(hunt.folder, 'broken.yaml')
+        await writeFile(file, yaml)
+        const { code, stdout, stderr } = await hunt.call(['check', file, ...logging])
+        expect(code, stderr).toBe(2)
+        expect(OBEYED.exec(stdout + stderr)?.[0]).toBeUndefined()
+      }
+    } finally {
+      await hunt.end()
+    }
+  })
+})
+
+function answerInColour({ path, body, json, number }: Asked) {
+  if (path === '/tokens/test') return json({ tenant_id: 1, scopes: [CONTROLS] })
+  if (path.endsWith('/reports/1')) {
+    return json({
+      report: {
+        id: 1,
+        title: CONTROLS,
+        subtitle: CONTROLS,
+        content: CONTROLS,
+        tags: [CONTROLS],
+        [CONTROLS]: CONTROLS,
+      },
+    })
+  }
+  if (path.includes('/reports/')) return json({ error: { code: CONTROLS, message: CONTROLS } }, 404)
+  switch (body.query.fqdn) {
+    case 'a.example':
+      return json({ error: { code: CONTROLS, message: CONTROLS } }, 422)
+    case 'b.example':
+      return json({ detail: [{ loc: [CONTROLS], msg: CONTROLS, type: CONTROLS }] }, 500)
+    case 'c.example':
+      return json({ items: [credential(number, { [CONTROLS]: 1 })], next: body.from ? null : `c${CONTROLS}` })
+    default:
+      return json({ items: [credential(number, { [CONTROLS]: 1 }), CONTROLS, { [CONTROLS]: 1 }], next: null })
+  }
+}
+
+describe.concurrent('names that look like paths', () => {
+  test('stay names below the data set', async () => {
+    const names = [
+      '../../up',
+      '/etc/passwd',
+      '..',
+      '.',
+      '~',
+      '%2e%2e%2f',
+      '..\\..\\up',
+      'a\u202eb',
+      'CON',
+      '漢字/..',
+    ]
+    const queries = names.flatMap((name) => [
+      `{ type: keyword, keyword: ${JSON.stringify(name)} }`,
+      `{ type: email, email: ${JSON.stringify(`${name}@x/../y`)} }`,
+    ])
+    // A broken item each, so that there is a quarantine file for every query as well.
+    const hunt = await startAttack(
+      ({ json, number }) => json({ items: [credential(number), { id: '../../x' }], next: null }),
+      { extract: `queries: [${queries.join()}]` },
+    )
+    try {
+      const { code, stderr } = await hunt.call(['run', hunt.pipeline])
+      expect(code, stderr).toBe(0)
+      expect(await readdir(hunt.folder)).toEqual(['out', 'pipeline.yaml'])
+      expect(await readdir(dirname(hunt.folder))).not.toContain('up')
+      expect(await shardPaths(hunt.output)).toHaveLength(queries.length)
+      for (const path of await shardPaths(hunt.output)) {
+        expect(path).toMatch(
+          /^credentials\/query=(?:keyword|email)\.[A-Za-z0-9._@%-]+\/window=all\/part-00000\.csv$/,
+        )
+      }
+      expect((await hunt.call(['verify', hunt.pipeline])).code).toBe(0)
+      const fresh = await hunt.call(['run', hunt.pipeline, '--fresh', '--yes'])
+      expect(fresh.code, fresh.stderr).toBe(0)
+    } finally {
+      await hunt.end()
+    }
+  })
+
+  test.each([
+    ['a NUL', JSON.stringify('a\u0000b')],
+    ['one that no file system takes', JSON.stringify('漢'.repeat(250))],
+  ])('%s is refused before anything is asked or written', async (_name, keyword) => {
+    const hunt = await startAttack(({ json }) => json({ items: [], next: null }), {
+      extract: `queries: [{ type: keyword, keyword: ${keyword} }]`,
+    })
+    try {
+      const { code, stderr } = await hunt.call(['run', hunt.pipeline])
+      expect(code, stderr).toBe(2)
+      expect(hunt.service.asked).toEqual([])
+      expect(await readdir(hunt.folder)).toEqual(['pipeline.yaml'])
+    } finally {
+      await hunt.end()
+    }
+  })
+
+  test('--fresh removes what is ours and nothing else', async () => {
+    const hunt = await startAttack(({ json, number }) => json({ items: [credential(number)], next: null }))
+    try {
+      expect((await hunt.call(['run', hunt.pipeline])).code).toBe(0)
+      const folder = dirname((await shardPaths(hunt.output))[0]!)
+      const others = ['notes.txt', 'credentials/README', `${folder}/part-1.csv.bak`, 'reports/mine/a.csv']
+      for (const path of others) {
+        await mkdir(dirname(join(hunt.output, path)), { recursive: true })
+        await writeFile(join(hunt.output, path), 'mine')
+      }
+      expect((await hunt.call(['run', hunt.pipeline, '--fresh', '--yes'])).code).toBe(0)
+      for (const path of others) expect(await readFile(join(hunt.output, path), 'utf8')).toBe('mine')
+    } finally {
+      await hunt.end()
+    }
+  })
+})
+
+describe.concurrent('with escape_formulas no cell of a CSV file begins a formula', () => {
+  const starts = ['=1+1', '+1', '-1', '@SUM(A1)', '\t=1', '\r=1', '=cmd|"/c calc"!A0', "'=1"]
+  test.each(['columnar', 'csv-stringify'])('engine %s', async (engine) => {
+    const items = starts.map((text, id) =>
+      credential(id, {
+        identity_name: text,
+        domain: text,
+        hash_type: text,
+        source_id: text,
+        source: { id: text, name: text, description_en: text, description_fr: text, is_alert_enabled: true },
+      }),
+    )
+    const hunt = await startAttack(({ json }) => json({ items, next: null }), {
+      extract: 'queries: [{ type: keyword, keyword: "=1+1" }]',
+      load: `engine: ${engine}, csv: { escape_formulas: true }`,
+    })
+    try {
+      const { code, stderr } = await hunt.call(['run', hunt.pipeline])
+      expect(code, stderr).toBe(0)
+      const [path] = await shardPaths(hunt.output)
+      const rows = parse(await readFile(join(hunt.output, path!), 'utf8'), { columns: true }) as Record<
+        string,
+        string
+      >[]
+      expect(rows).toHaveLength(starts.length)
+      for (const cell of rows.flatMap((row) => Object.values(row))) expect(cell).not.toMatch(/^[=+\-@\t\r]/)
+      expect(rows.map(({ identity_name }) => identity_name?.replace(/^'/, ''))).toEqual(
+        starts.map((text) => text.replace(/^'/, '')),
+      )
+    } finally {
+      await hunt.end()
+    }
+  })
+})
+
+test.each(['markdown', 'json'])('a report nested 100,000 deep does no harm as %s', async (format) => {
+  const deep = '['.repeat(1e5) + ']'.repeat(1e5)
+  const hunt = await startAttack(({ json }) => json(`{"report":{"id":1,"title":"A title","x":${deep}}}`))
+  try {
+    const { code, stdout, stderr } = await hunt.call(['report', '1', '--format', format])
+    if (format === 'markdown') expect(stdout).toContain('A title')
+    else expect(stderr).toContain('nested too deep')
+    expect(code).toBe(format === 'markdown' ? 0 : 1)
+  } finally {
+    await hunt.end()
+  }
+})

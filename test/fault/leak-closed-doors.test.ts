@@ -1,0 +1,120 @@
+import { spawn } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { readdir, stat } from 'node:fs/promises'
+import { createServer } from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { join, relative } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import { startService } from './hostile-service.ts'
+import { pipelineYaml, SMALL, world } from './network-world.ts'
+import { CLI, runCli } from './support.ts'
+
+describe.concurrent('files and folders are made', () => {
+  test.each([
+    {
+      umask: '000',
+      mode: '',
+      files: 0o600,
+      folders: 0o700,
+      name: 'for the owner alone under a permissive umask',
+    },
+    {
+      umask: '077',
+      mode: '',
+      files: 0o600,
+      folders: 0o700,
+      name: 'for the owner alone under a strict umask',
+    },
+    { umask: '022', mode: "file_mode: '0640'", files: 0o640, folders: 0o750, name: 'as load.file_mode says' },
+  ])('$name', async ({ umask, mode, files, folders }) => {
+    const { sandbox, place, close } = await world(
+      { ...SMALL, records: 40, invalidRate: 0.2 },
+      pipelineYaml({ load: mode }),
+    )
+    try {
+      const line = `umask ${umask}; exec "$0" "$@"`
+      const child = spawn('/bin/sh', ['-c', line, process.execPath, CLI, 'run', place.pipeline], {
+        cwd: place.folder,
+        env: { PATH: process.env.PATH, ...place.env },
+      })
+      const code = await new Promise((resolve) => child.on('close', resolve))
+      expect(code).toBe(0)
+      expect(sandbox.requests.length).toBeGreaterThan(0)
+      const modes = await modesBelow(place.output)
+      // Shards, manifest, quarantine and state are all among them.
+      expect([...modes.keys()].join('\n')).toMatch(/_manifest.json.*_quarantine.*_state.*part-00000/s)
+      for (const [path, { mode, isFolder }] of modes) {
+        expect(mode.toString(8), path).toBe((isFolder ? folders : files).toString(8))
+      }
+    } finally {
+      await close()
+    }
+  })
+})
+
+async function modesBelow(folder: string) {
+  const modes = new Map<string, { mode: number; isFolder: boolean }>()
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name)
+    const found = await stat(path)
+    modes.set(relative(folder, path), { mode: found.mode & 0o777, isFolder: found.isDirectory() })
+  }
+  return new Map([...modes].sort(([a], [b]) => (a < b ? -1 : 1)))
+}
+
+describe.concurrent('a redirect is not followed', () => {
+  test.each([302, 307])('status %s: the other origin hears nothing', async (status) => {
+    const other = await startService((asked) => asked.json({ items: [], next: null, token: 'x' }))
+    const service = await startService(({ json, path }) =>
+      json('', status, { location: `${other.origin}${path}` }),
+    )
+    const { place, run, close } = await world(SMALL, pipelineYaml({ service: 'retries: 0' }))
+    const env = { SPILLWAY_BASE_URL: service.baseUrl }
+    try {
+      const ended = await run(env)
+      expect(ended.code, ended.stderr).toBe(1)
+      expect(ended.stderr).toContain('Redirects are not followed')
+      const report = await runCli({ args: ['report', '7'], cwd: place.folder, env: { ...place.env, ...env } })
+      expect(report.code, report.stderr).toBe(1)
+      expect(other.asked).toEqual([])
+    } finally {
+      await service.close()
+      await other.close()
+      await close()
+    }
+  })
+})
+
+test('a certificate that nobody vouches for is refused, whatever NODE_TLS_REJECT_UNAUTHORIZED says', async () => {
+  const pem = readFileSync(join(import.meta.dirname, '../extract/self-signed.pem'))
+  let requests = 0
+  const server = createServer({ key: pem, cert: pem }, (_request, response) => {
+    requests++
+    response.end('{"items":[],"next":null}')
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { run, close } = await world(SMALL, pipelineYaml())
+  try {
+    const ended = await run({
+      SPILLWAY_BASE_URL: `https://localhost:${(server.address() as AddressInfo).port}/firework`,
+      NODE_TLS_REJECT_UNAUTHORIZED: '0',
+    })
+    expect(ended.code, ended.stderr).toBe(1)
+    expect(ended.stderr).toContain('certificate')
+    expect(requests).toBe(0)
+  } finally {
+    await new Promise((resolve) => server.close(resolve))
+    await close()
+  }
+})
+
+test('a token does not travel unencrypted to another machine unless the file says so', async () => {
+  const { run, close } = await world(SMALL, pipelineYaml())
+  try {
+    const ended = await run({ SPILLWAY_BASE_URL: 'http://api.example.com/firework' })
+    expect(ended.code, ended.stderr).toBe(2)
+    expect(ended.stderr).toContain('allow_http')
+  } finally {
+    await close()
+  }
+})

@@ -1,0 +1,227 @@
+import { spawn } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { type Canary, findLeaks, type Haystack, haystacksOf } from './leak-search.ts'
+import { CANARIES, IDENTITY, SECRETS, startTellTale } from './leak-service.ts'
+import { CLI } from './support.ts'
+
+const COLUMNAR = 'format: parquet, compression: none'
+const SETUPS: readonly Setup[] = [
+  { secret: 'redact', load: COLUMNAR, every: true },
+  { secret: 'drop', load: 'format: parquet, compression: gzip' },
+  { secret: 'partial', load: 'format: parquet' },
+  { secret: 'hmac', load: 'format: parquet', identity: 'hmac', logs: 'json', every: true, auth: 'api-key' },
+  { secret: 'hmac', load: 'format: parquet, engine: parquetjs-lite' },
+  { secret: 'partial', load: 'format: parquet, engine: parquetjs-lite', identity: 'hmac', logs: 'json' },
+  { secret: 'redact', load: 'format: csv', identity: 'drop', auth: 'file' },
+  { secret: 'drop', load: 'format: csv, engine: csv-stringify', logs: 'json' },
+  { secret: 'partial', load: 'format: csv, compression: gzip', identity: 'drop', auth: 'api-key' },
+  { secret: 'hmac', load: 'format: csv, engine: csv-stringify, compression: gzip', auth: 'file' },
+]
+
+type Setup = {
+  readonly secret: 'redact' | 'drop' | 'partial' | 'hmac' | 'plaintext'
+  readonly load: string
+  readonly identity?: 'keep' | 'hmac' | 'drop'
+  readonly logs?: 'pretty' | 'json'
+  readonly auth?: 'token' | 'file' | 'api-key'
+  /** Goes through every command. */
+  readonly every?: boolean
+}
+
+test.concurrent.each(SETUPS)(
+  'no planted secret is to be found: secret $secret, identity $identity, $load, $auth',
+  async (setup) => {
+    const { identity = 'keep', logs = 'pretty' } = setup
+    const hunt = await startHunt(setup)
+    try {
+      const run = ['run', hunt.pipeline, '--log-level', 'trace', '--log-format', logs]
+      const killed = await hunt.call(run, { killAtSearch: 7 })
+      expect(killed.signal).toBe('SIGKILL')
+      await hunt.expectNoLeaks('after the kill')
+      const ended = await hunt.call([...run, '--json'])
+      expect(ended.code, ended.stderr).toBe(1)
+      expect(JSON.parse(ended.stdout)).toMatchObject({ partitions: { done: 2, failed: 1 } })
+      expect(ended.stderr).toContain('left out: it repeats a secret')
+      const again = await hunt.call(['verify', hunt.pipeline])
+      expect(again.code, again.stdout + again.stderr).toBe(0)
+      if (setup.every) await everyCommand(hunt)
+      await hunt.expectNoLeaks('in the end')
+      if (identity !== 'keep') await hunt.expectNoLeaks('identities', [{ name: 'identity', text: IDENTITY }])
+      await expectPrivate(hunt.folder)
+    } finally {
+      await hunt.end()
+    }
+  },
+  300_000,
+)
+
+test('a secret is found where it does stand, in every form', async () => {
+  const [canary] = CANARIES
+  const secret = Buffer.from(canary!.text)
+  const haystacks = [
+    ['plain', secret],
+    ['base64', Buffer.from(Buffer.from(`user:${canary!.text}!`).toString('base64'))],
+    ['percent', Buffer.from(encodeURIComponent(canary!.text))],
+    ['UTF-16', Buffer.from(canary!.text, 'utf16le')],
+    ['digest', createHash('sha256').update(secret).digest()],
+    ['digest in hex', Buffer.from(createHash('md5').update(secret).digest('hex'))],
+  ] as const
+  for (const [name, bytes] of haystacks) {
+    expect(
+      findLeaks([{ name, bytes: Buffer.concat([Buffer.from('x'), bytes]) }], [canary!]),
+      name,
+    ).not.toEqual([])
+  }
+})
+
+test.each(['parquet', 'csv, compression: gzip'])(
+  'and is found in a data set in plain text: %s',
+  async (format) => {
+    const hunt = await startHunt({ secret: 'plaintext', load: `format: ${format}` })
+    try {
+      const ended = await hunt.call(['run', hunt.pipeline, '--allow-plaintext'])
+      expect(ended.code, ended.stderr).toBe(1)
+      const leaks = findLeaks(await haystacksOf(hunt.folder), CANARIES).join('\n')
+      expect(leaks).toMatch(/^hash \(.*\.(?:parquet|csv\.gz), /m)
+      // Consent is about the secrets that are exported, not about those that open the door.
+      expect(leaks).not.toMatch(/^(?:token|maskKey|apiKey|exchanged)/m)
+    } finally {
+      await hunt.end()
+    }
+  },
+  60_000,
+)
+
+async function everyCommand({ call, pipeline, folder }: Hunt): Promise<void> {
+  const results = [
+    await call(['check', pipeline, '--log-level', 'trace']),
+    await call(['plan', pipeline]),
+    await call(['plan', pipeline, '--json']),
+    await call(['status', pipeline]),
+    await call(['status', pipeline, '--json']),
+    await call(['verify', pipeline, '--json']),
+    await call(['report', '1', '2', '--log-level', 'trace']),
+    await call(['report', '1', '--format', 'json', '--output', join(folder, 'reports')]),
+    await call(['run', pipeline, '--fresh', '--yes', '--log-level', 'trace', '--fail-fast']),
+    await call(['run', pipeline, '--max-requests', '1', '--log-level', 'debug']),
+    // What is wrong with a command line is told without repeating secrets that strayed into the environment.
+    await call(['run', pipeline, '--format', 'xml']),
+  ]
+  expect(results.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0, 0, 1, 0, 1, expect.any(Number), 2])
+}
+
+type Result = {
+  readonly code: number | null
+  readonly signal: string | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+type Hunt = {
+  /** Everything that the commands can write to lies below it. */
+  readonly folder: string
+  readonly pipeline: string
+  call(args: readonly string[], options?: { readonly killAtSearch?: number }): Promise<Result>
+  expectNoLeaks(when: string, canaries?: readonly Canary[]): Promise<void>
+  end(): Promise<void>
+}
+
+async function startHunt({ secret, load, identity = 'keep', auth = 'token' }: Setup): Promise<Hunt> {
+  const folder = await mkdtemp(join(tmpdir(), 'spillway-leak-'))
+  // Beside it: what the user keeps secrets in is no leak.
+  const keys = await mkdtemp(join(tmpdir(), 'spillway-keys-'))
+  await mkdir(join(folder, 'tmp'), { mode: 0o700 })
+  const told: Haystack[] = []
+  let onSearch = (): void => {}
+  const service = await startTellTale(() => onSearch())
+  const pipeline = join(folder, 'pipeline.yaml')
+  const apiKey = auth === 'api-key' ? 'api_key_env: SPILLWAY_API_KEY, token_url: /tokens/generate,' : ''
+  await writeFile(
+    pipeline,
+    `
+name: leak
+service: { base_url: "\${SPILLWAY_BASE_URL}", ${apiKey} token_test_url: /tokens/test, requests_per_second: 1000, basic_requests_per_second: 1000, retries: 2 }
+extract:
+  domains: [refused.example, acme.example]
+  queries: [{ type: secret, secret_env: LEAKED_PASSWORD }]
+  concurrency: 1
+transform: { secret: ${secret}, identity: ${identity} }
+load: { ${load}, path: out, shard_rows: 7 }
+`,
+    { mode: 0o600 },
+  )
+  const env = {
+    PATH: process.env.PATH ?? '',
+    HOME: folder,
+    TMPDIR: join(folder, 'tmp'),
+    SPILLWAY_BASE_URL: service.baseUrl,
+    SPILLWAY_MASK_KEY: SECRETS.maskKey,
+    LEAKED_PASSWORD: SECRETS.query,
+    ...(await authEnv(auth, keys)),
+  }
+
+  return {
+    folder,
+    pipeline,
+    call(args, { killAtSearch } = {}) {
+      return new Promise((resolve, reject) => {
+        const child = spawn(process.execPath, [CLI, ...args], { cwd: folder, env })
+        const output: Buffer[] = []
+        const errors: Buffer[] = []
+        child.stdout.on('data', (chunk: Buffer) => output.push(chunk))
+        child.stderr.on('data', (chunk: Buffer) => errors.push(chunk))
+        let searches = 0
+        onSearch = () => {
+          searches++
+          void argumentsOf(child.pid).then((bytes) => told.push({ name: 'process arguments', bytes }))
+          if (searches === killAtSearch) child.kill('SIGKILL')
+        }
+        child.on('error', reject)
+        child.on('close', (code, signal) => {
+          const [stdout, stderr] = [Buffer.concat(output), Buffer.concat(errors)]
+          told.push({ name: `stdout of ${args[0]}`, bytes: stdout })
+          told.push({ name: `stderr of ${args[0]}`, bytes: stderr })
+          resolve({ code, signal, stdout: stdout.toString(), stderr: stderr.toString() })
+        })
+      })
+    },
+    async expectNoLeaks(when, canaries = CANARIES) {
+      expect(findLeaks([...told, ...(await haystacksOf(folder))], canaries), when).toEqual([])
+    },
+    async end() {
+      await service.close()
+      await rm(folder, { recursive: true, force: true })
+      await rm(keys, { recursive: true, force: true })
+    },
+  }
+}
+
+async function authEnv(auth: 'token' | 'file' | 'api-key', keys: string): Promise<Record<string, string>> {
+  switch (auth) {
+    case 'token':
+      return { SPILLWAY_TOKEN: SECRETS.token }
+    case 'file':
+      await writeFile(join(keys, 'token'), `${SECRETS.token}\n`, { mode: 0o600 })
+      return { SPILLWAY_TOKEN_FILE: join(keys, 'token') }
+    case 'api-key':
+      return { SPILLWAY_API_KEY: SECRETS.apiKey, SPILLWAY_TOKEN: SECRETS.token }
+  }
+}
+
+/** Empty where there is no such thing to read. */
+async function argumentsOf(pid: number | undefined): Promise<Buffer> {
+  return readFile(`/proc/${pid}/cmdline`).catch(() => Buffer.alloc(0))
+}
+
+/** Nobody but the owner may look into what was written. */
+async function expectPrivate(folder: string): Promise<void> {
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name)
+    const mode = (await stat(path)).mode & 0o777
+    expect(mode & 0o077, `${path} ${mode.toString(8)}`).toBe(0)
+  }
+}

@@ -1,0 +1,99 @@
+import { createHash } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { DuckDBInstance } from '@duckdb/node-api'
+
+/** A secret that was planted, by the name under which a find is reported. */
+export type Canary = { readonly name: string; readonly text: string }
+
+export type Haystack = { readonly name: string; readonly bytes: Buffer }
+
+/**
+ * Every place where a canary stands, in any of the forms in which a secret can be given away: as it is, in
+ * another encoding, or as a digest without a key, which anybody with a dictionary can undo.
+ */
+export function findLeaks(haystacks: readonly Haystack[], canaries: readonly Canary[]): readonly string[] {
+  const needles = canaries.flatMap(({ name, text }) =>
+    [...formsOf(text)].map(([form, bytes]) => ({ found: `${name} (${form})`, bytes })),
+  )
+  return haystacks.flatMap((haystack) =>
+    needles
+      .filter(({ bytes }) => haystack.bytes.includes(bytes))
+      .map(({ found }) => `${found} in ${haystack.name}`),
+  )
+}
+
+const DIGESTS = ['md5', 'sha1', 'sha256', 'sha512']
+
+function formsOf(text: string): ReadonlyMap<string, Buffer> {
+  const bytes = Buffer.from(text)
+  const forms = new Map<string, Buffer>()
+  const add = (name: string, form: string | Buffer): void => {
+    forms.set(name, typeof form === 'string' ? Buffer.from(form) : form)
+  }
+  add('plain', bytes)
+  add('JSON', JSON.stringify(text).slice(1, -1))
+  add('JSON in JSON', JSON.stringify(JSON.stringify(text).slice(1, -1)).slice(1, -1))
+  add('percent', encodeURIComponent(text))
+  add('form', encodeURIComponent(text).replaceAll('%20', '+'))
+  add('CSV', text.replaceAll('"', '""'))
+  add('hex', bytes.toString('hex'))
+  add('HEX', bytes.toString('hex').toUpperCase())
+  add('UTF-16LE', Buffer.from(text, 'utf16le'))
+  add('UTF-16BE', Buffer.from(text, 'utf16le').swap16())
+  // Base64 of a text that the canary is a part of looks different by where in it the canary begins.
+  for (const shift of [0, 1, 2]) {
+    const shifted = Buffer.concat([Buffer.alloc(shift), bytes])
+      .toString('base64')
+      .replace(/=+$/, '')
+    const sure = shifted.slice(shift === 0 ? 0 : 4, -2)
+    add(`base64 +${shift}`, sure)
+    add(`base64url +${shift}`, sure.replaceAll('+', '-').replaceAll('/', '_'))
+  }
+  for (const algorithm of DIGESTS) {
+    const digest = createHash(algorithm).update(bytes).digest()
+    add(`${algorithm} raw`, digest)
+    add(`${algorithm} hex`, digest.toString('hex'))
+    add(`${algorithm} HEX`, digest.toString('hex').toUpperCase())
+    add(`${algorithm} base64`, digest.toString('base64').replace(/=+$/, ''))
+    add(`${algorithm} base64url`, digest.toString('base64url'))
+  }
+  return forms
+}
+
+/** Every file below a folder as it is, and decompressed: gzip whole, Parquet as the values of its columns. */
+export async function haystacksOf(folder: string): Promise<readonly Haystack[]> {
+  const found: Haystack[] = []
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name)
+    const name = relative(folder, path)
+    found.push({ name: `the name ${name}`, bytes: Buffer.from(name) })
+    if (!entry.isFile()) continue
+    const bytes = await readFile(path)
+    found.push({ name, bytes })
+    if (name.endsWith('.gz')) found.push({ name: `${name}, decompressed`, bytes: gunzipSync(bytes) })
+    if (name.endsWith('.parquet')) found.push({ name: `${name}, read`, bytes: await parquetText(path) })
+  }
+  return found
+}
+
+/** Everything that a reader gets to see: values, statistics, key-value metadata. */
+async function parquetText(path: string): Promise<Buffer> {
+  const instance = await DuckDBInstance.create(':memory:', { threads: '1' })
+  const connection = await instance.connect()
+  try {
+    const texts: string[] = []
+    for (const from of ['read_parquet', 'parquet_metadata', 'parquet_kv_metadata']) {
+      const rows = await connection.runAndReadAll(`SELECT * FROM ${from}('${path}')`)
+      for (const row of rows.getRows()) {
+        for (const value of row)
+          texts.push(value instanceof Object && 'bytes' in value ? String(value.bytes) : String(value))
+      }
+    }
+    return Buffer.from(texts.join('\n'))
+  } finally {
+    connection.closeSync()
+    instance.closeSync()
+  }
+}

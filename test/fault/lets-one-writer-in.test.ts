@@ -1,0 +1,149 @@
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { hostname } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { beforeAll, describe, expect, test } from 'vitest'
+import type { Fault } from '../../src/sandbox/index.ts'
+import { faultFigures } from './figures.ts'
+import { type Ended, repeatedSearches } from './support.ts'
+import { expectSameResult, scenario, type Trial, trial, type Undisturbed, undisturbed } from './trial.ts'
+
+const figures = faultFigures('two runs on one pipeline')
+
+const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
+
+let clean: Undisturbed
+
+beforeAll(async () => {
+  clean = await undisturbed(EXPORT)
+})
+
+describe('while a run is at work', () => {
+  test('a second one exits 5 at once, and what only reads works', async () => {
+    await whileHeld(async ({ run, command, sandbox }) => {
+      const before = sandbox.requests.length
+      for (const args of [[], ['--fresh', '--yes']]) {
+        const second = await run({ args })
+        expect(second.code, second.stderr).toBe(5)
+        expect(second.stderr).toMatch(
+          new RegExp(`process \\d+ on host ${hostname()} since ${new Date().getUTCFullYear()}-`),
+        )
+      }
+      expect(sandbox.requests.length).toBe(before)
+      for (const name of ['status', 'plan', 'verify']) {
+        const reader = await command(name, { args: ['--json'] })
+        expect(reader.code, `${name}\n${reader.stderr}`).toBe(0)
+      }
+    })
+  })
+
+  test('a stopped process keeps its lock; a killed one loses it at once, and nothing is lost', async () => {
+    await whileHeld(async (attempt, holder, ended) => {
+      holder('SIGSTOP')
+      expect((await attempt.run()).code).toBe(5)
+      holder('SIGCONT')
+      expect((await attempt.run()).code).toBe(5)
+      holder('SIGSTOP')
+      holder('SIGKILL')
+      expect((await ended).signal).toBe('SIGKILL')
+      figures.kills++
+      const next = await attempt.run()
+      expect(next.code, next.stderr).toBe(0)
+      await expectSameResult(attempt, {
+        scenario: EXPORT,
+        clean,
+        figures,
+        about: 'taken over',
+        interruptions: 1,
+      })
+    })
+  })
+})
+
+// What tells one process from another is read from /proc.
+describe.skipIf(process.platform !== 'linux')('a claim that was left behind', () => {
+  test.each([
+    ['by another process with the same id', { pid: process.pid, process_start: '1' }],
+    [
+      'before the machine was started anew',
+      { pid: process.pid, boot: '00000000-0000-0000-0000-000000000000' },
+    ],
+    ['by a process that is no more', { pid: 2 ** 22 + 1 }],
+  ])('%s is taken over at once', async (_, change) => {
+    await withClaim(change, async (attempt) => {
+      const ended = await attempt.run()
+      expect(ended.code, ended.stderr).toBe(0)
+      await expectSameResult(attempt, { scenario: EXPORT, clean, figures, about: 'claim', interruptions: 1 })
+      expect(await claims(attempt)).toEqual([])
+    })
+  })
+
+  test('on another host is respected, with the file to delete', async () => {
+    await withClaim({ host: 'etl-2', since: '2024-01-01T02:00:00.000Z' }, async (attempt) => {
+      const refused = await attempt.run()
+      expect(refused.code).toBe(5)
+      expect(refused.stderr).toMatch(/on host etl-2 since 2024-01-01T02:00:00.000Z .*lock\.0123456789ab/)
+      expect(await claims(attempt)).toEqual(['lock.0123456789ab'])
+    })
+  })
+})
+
+test('of several that start together never two are at work', async () => {
+  const slow = { ...EXPORT, sandbox: { ...EXPORT.sandbox, latencyMs: 30 } }
+  await trial(slow, async (attempt) => {
+    const codes = (await Promise.all(Array.from({ length: 4 }, () => attempt.run()))).map(({ code }) => code)
+    figures.faults += codes.length
+    for (const code of codes) expect([0, 5]).toContain(code)
+    // Whoever came after another had ended found everything done; at one time only one has asked.
+    expect(repeatedSearches(attempt.sandbox.requests)).toBe(0)
+    const last = await attempt.run()
+    expect(last.code, last.stderr).toBe(0)
+    await expectSameResult(attempt, { scenario: slow, clean, figures, about: 'several', interruptions: 0 })
+    expect(await claims(attempt)).toEqual([])
+  })
+})
+
+type Holder = (signal: NodeJS.Signals) => void
+
+/** Does the work while a run holds the pipeline and waits for an answer that never comes. */
+async function whileHeld(
+  work: (attempt: Trial, holder: Holder, ended: Promise<Ended>) => Promise<void>,
+): Promise<void> {
+  const faults: Fault[] = [{ kind: 'hang', requests: [4, 5] }]
+  await trial({ ...EXPORT, sandbox: { ...EXPORT.sandbox, faults } }, async (attempt) => {
+    let holder: Holder = () => {}
+    const ended = attempt.run({ onStart: (kill) => (holder = kill) })
+    while (attempt.sandbox.requests.length < 5) await delay(5)
+    figures.faults++
+    try {
+      await work(attempt, holder, ended)
+    } finally {
+      holder('SIGKILL')
+      await ended
+    }
+  })
+}
+
+/** Kills a run at its first search, changes the claim that it leaves, and does the work. */
+async function withClaim(change: object, work: (attempt: Trial) => Promise<void>): Promise<void> {
+  const faults: Fault[] = [{ kind: 'hang', times: 2 }]
+  await trial({ ...EXPORT, sandbox: { ...EXPORT.sandbox, faults } }, async (attempt) => {
+    await attempt.run({
+      onStart: async (kill) => {
+        while (attempt.sandbox.requests.length < 2) await delay(5)
+        kill('SIGKILL')
+      },
+    })
+    figures.kills++
+    const [name = ''] = await claims(attempt)
+    const folder = join(attempt.place.output, '_state')
+    const claim = JSON.parse(await readFile(join(folder, name), 'utf8'))
+    await writeFile(join(folder, 'lock.0123456789ab'), JSON.stringify({ ...claim, ...change }))
+    await rm(join(folder, name))
+    await work(attempt)
+  })
+}
+
+async function claims({ place }: Trial): Promise<string[]> {
+  return (await readdir(join(place.output, '_state'))).filter((name) => name.startsWith('lock.'))
+}

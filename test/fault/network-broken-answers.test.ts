@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'vitest'
+import type { Fault, FaultEffect, SandboxOptions } from '../../src/sandbox/index.ts'
+import { expectedRows, exportedRows, pipelineYaml, SMALL, summaryOf, world } from './network-world.ts'
+
+type Trouble = {
+  readonly name: string
+  readonly fault: FaultEffect
+  /** Requests that it strikes. Default: the first, one in the middle, and a retry. */
+  readonly strikes?: readonly number[]
+  readonly options?: SandboxOptions
+  readonly service?: string
+}
+
+const ONCE = [3]
+const GZIP = { gzip: true }
+
+const TROUBLES: readonly Trouble[] = [
+  { name: 'resets before the headers', fault: { kind: 'reset' } },
+  { name: 'resets in the middle of the body', fault: { kind: 'reset-mid-body' } },
+  { name: 'resets in the middle of a gzip body', fault: { kind: 'reset-mid-body' }, options: GZIP },
+  { name: 'bodies that end early', fault: { kind: 'truncate' } },
+  { name: 'bodies that stop and stay open', fault: { kind: 'stall' }, strikes: ONCE, service: 'timeout: 2s' },
+  { name: 'answers that never begin', fault: { kind: 'hang' }, strikes: ONCE, service: 'timeout: 2s' },
+  {
+    name: 'bodies that drip slower than the timeout',
+    fault: { kind: 'drip' },
+    strikes: ONCE,
+    service: 'timeout: 2s',
+  },
+  { name: 'a content-length that is too small', fault: { kind: 'wrong-content-length', by: -1 } },
+  { name: 'a content-length that is too large', fault: { kind: 'wrong-content-length', by: 100 } },
+  { name: "a proxy's error pages", fault: { kind: 'html' } },
+  { name: 'HTML under status 200', fault: { kind: 'html', status: 200 } },
+  { name: 'half of the JSON', fault: { kind: 'invalid-json' } },
+  { name: 'half of the JSON in gzip', fault: { kind: 'invalid-json' }, options: GZIP },
+  { name: 'another shape', fault: { kind: 'wrong-shape' } },
+  { name: 'an answer that is null', fault: { kind: 'wrong-shape', body: null } },
+  { name: 'an answer that is a list', fault: { kind: 'wrong-shape', body: [] } },
+  { name: 'items that are no list', fault: { kind: 'wrong-shape', body: { items: {}, next: null } } },
+  { name: 'a cursor that is a number', fault: { kind: 'wrong-shape', body: { items: [], next: 5 } } },
+  { name: 'an empty body', fault: { kind: 'rewrite', rewrite: () => '' } },
+  ...[408, 500, 502, 503, 504].map((status) => ({
+    name: `status ${status}`,
+    fault: { kind: 'status' as const, status },
+  })),
+  { name: 'a 503 that says when', fault: { kind: 'status', status: 503, retryAfter: '1' }, strikes: ONCE },
+]
+
+describe.concurrent('an export of several pages gives the same rows, each once, in spite of', () => {
+  test.each(TROUBLES)('$name', async ({ fault, strikes = [1, 4, 5], options = {}, service = '' }) => {
+    const faults: Fault[] = [{ ...fault, requests: strikes }]
+    const { sandbox, place, run, close } = await world(
+      { ...SMALL, ...options, faults },
+      pipelineYaml({ service }),
+    )
+    try {
+      const ended = await run()
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+      const { requests, retries } = summaryOf(ended)
+      expect(requests).toBe(sandbox.requests.length)
+      // A loaded machine may be slow enough for a short timeout to strike once more.
+      if (service === '') expect(retries).toBe(strikes.length)
+      else expect(retries).toBeGreaterThanOrEqual(strikes.length)
+    } finally {
+      await close()
+    }
+  })
+
+  test('latency and a body that comes in drops, as long as it comes', async () => {
+    const { sandbox, place, run, close } = await world(
+      { ...SMALL, latencyMs: [0, 80], gzip: true, faults: [{ kind: 'drip', bytes: 4000, everyMs: 5 }] },
+      pipelineYaml(),
+    )
+    try {
+      const ended = await run()
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+      expect(summaryOf(ended).retries).toBe(0)
+    } finally {
+      await close()
+    }
+  })
+})

@@ -1,0 +1,72 @@
+import { type AddressInfo, createServer } from 'node:net'
+import { describe, expect, test } from 'vitest'
+import { type Strike, startProxy } from './network-proxy.ts'
+import {
+  DOMAINS,
+  expectedRows,
+  exportedRows,
+  pipelineYaml,
+  SMALL,
+  summaryOf,
+  world,
+} from './network-world.ts'
+
+const TROUBLES: readonly (readonly [string, Strike])[] = [
+  ['connections that are refused', { kind: 'refuse' }],
+  ['resets in the middle of the headers', { kind: 'reset-after', bytes: 60 }],
+  ['resets after the headers', { kind: 'reset-after-headers' }],
+  ['compressed answers that break off', { kind: 'reset-after', bytes: 1500 }],
+  ['compressed answers with a wrong byte', { kind: 'flip-body' }],
+  ['answers in single bytes', { kind: 'pieces', bytes: 1 }],
+]
+
+describe.concurrent('an export through a bad line gives the same rows, each once, in spite of', () => {
+  test.each(TROUBLES)('%s', async (_name, strike) => {
+    const { sandbox, place, run, close } = await world({ ...SMALL, gzip: true }, pipelineYaml())
+    const proxy = await startProxy(Number(new URL(sandbox.origin).port), (number) =>
+      number <= 3 ? strike : null,
+    )
+    try {
+      const baseUrl = sandbox.baseUrl.replace(/:\d+/, `:${proxy.port}`)
+      const ended = await run({ SPILLWAY_BASE_URL: baseUrl })
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+      if (strike.kind !== 'pieces') expect(summaryOf(ended).retries).toBeGreaterThan(0)
+    } finally {
+      await proxy.close()
+      await close()
+    }
+  })
+})
+
+describe.concurrent('a service that can not be reached', () => {
+  test.each([
+    ['an unknown host', async () => 'http://no-such-host.invalid/firework', /host.s name/],
+    ['a closed port', async () => `http://127.0.0.1:${await closedPort()}/firework`, /Nothing accepts/],
+  ])('%s fails the partitions, says why, and a later run exports everything', async (_name, address, why) => {
+    const { sandbox, place, run, close } = await world(
+      SMALL,
+      pipelineYaml({ service: 'allow_http: true, retries: 1' }),
+    )
+    try {
+      const failed = await run({ SPILLWAY_BASE_URL: await address() })
+      expect(failed.code, failed.stderr).toBe(1)
+      expect(failed.stderr).toMatch(why)
+      expect(summaryOf(failed)).toMatchObject({ status: 'failed', rows: 0, partitions: { failed: 2 } })
+      const ended = await run()
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox, DOMAINS))
+    } finally {
+      await close()
+    }
+  })
+})
+
+/** A port that was free a moment ago. */
+async function closedPort(): Promise<number> {
+  const server = createServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}

@@ -1,0 +1,97 @@
+import { describe, expect, test } from 'vitest'
+import { type LoggedRequest, startSandbox } from '../../src/sandbox/index.ts'
+import { expectedRows, exportedRows, pipelineYaml, SMALL, summaryOf, world } from './network-world.ts'
+import { runCli } from './support.ts'
+
+const SICK = 'scatterholt.com'
+const isSick = ({ body }: LoggedRequest): boolean => JSON.stringify(body ?? '').includes(SICK)
+
+describe.concurrent('a partition for which the service has nothing but', () => {
+  test.each([
+    { status: 500, code: 'INTERNAL', sent: 2 },
+    { status: 404, code: 'NO_SUCH_THING', sent: 1 },
+    { status: 422, code: 'UNPROCESSABLE', sent: 1 },
+  ])(
+    '$status fails, the others are exported, and a later run makes it whole',
+    async ({ status, code, sent }) => {
+      const { sandbox, place, run, close } = await world(
+        { ...SMALL, faults: [{ kind: 'status', status, code, when: isSick }] },
+        pipelineYaml({ service: 'retries: 1' }),
+      )
+      const healed = await startSandbox({ ...SMALL, token: sandbox.token })
+      try {
+        const failed = await run()
+        expect(failed.code, failed.stderr).toBe(1)
+        expect(summaryOf(failed)).toMatchObject({
+          status: 'failed',
+          partitions: { total: 2, done: 1, failed: 1, pending: 0 },
+        })
+        expect(sandbox.requests.filter(isSick)).toHaveLength(sent)
+        expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox, ['quillmere.net']))
+        await expectStatusSays(place, new RegExp(`${status}.*${code}`))
+        await expectSummaryNames(place, `domain.${SICK}/all`)
+
+        const ended = await run({ SPILLWAY_BASE_URL: healed.baseUrl })
+        expect(ended.code, ended.stderr).toBe(0)
+        expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+        expect(healed.requests.every(isSick)).toBe(true)
+      } finally {
+        await healed.close()
+        await close()
+      }
+    },
+  )
+
+  test('trouble in the middle of its chain keeps the pages that it has', async () => {
+    const sick = (request: LoggedRequest): boolean => isSick(request) && request.ordinal > 3
+    const { sandbox, place, run, close } = await world(
+      { ...SMALL, faults: [{ kind: 'reset', when: sick }] },
+      pipelineYaml({ service: 'retries: 0', concurrency: 1 }),
+    )
+    const healed = await startSandbox({ ...SMALL, token: sandbox.token })
+    try {
+      const failed = await run()
+      expect(failed.code, failed.stderr).toBe(1)
+      expect(summaryOf(failed).rows).toBeGreaterThan(expectedRows(sandbox, ['quillmere.net']).length)
+      const ended = await run({ SPILLWAY_BASE_URL: healed.baseUrl })
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+      // Four pages of 40 in 150 rows, of which three are there.
+      expect(healed.requests).toHaveLength(1)
+    } finally {
+      await healed.close()
+      await close()
+    }
+  })
+})
+
+type Place = {
+  readonly pipeline: string
+  readonly folder: string
+  readonly env: Readonly<Record<string, string>>
+}
+
+async function expectStatusSays(place: Place, why: RegExp): Promise<void> {
+  const { stdout } = await runCli({
+    args: ['status', place.pipeline, '--json'],
+    cwd: place.folder,
+    env: place.env,
+  })
+  const { partitions } = JSON.parse(stdout) as {
+    partitions: { query: string; state: string; error: string | null }[]
+  }
+  const states = Object.fromEntries(partitions.map(({ query, state }) => [query, state]))
+  expect(states).toEqual({ [`domain.${SICK}`]: 'failed', 'domain.quillmere.net': 'done' })
+  expect(partitions.find(({ state }) => state === 'failed')?.error).toMatch(why)
+}
+
+/** In words as well. */
+async function expectSummaryNames(place: Place, partition: string): Promise<void> {
+  const { stdout, code } = await runCli({
+    args: ['run', place.pipeline],
+    cwd: place.folder,
+    env: place.env,
+  })
+  expect(code).toBe(1)
+  expect(stdout).toContain(partition)
+}

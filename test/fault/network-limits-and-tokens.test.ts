@@ -1,0 +1,210 @@
+import { writeFile } from 'node:fs/promises'
+import { createServer, type IncomingMessage } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { describe, expect, test } from 'vitest'
+import type { Fault, LoggedRequest, Sandbox } from '../../src/sandbox/index.ts'
+import { expectedRows, exportedRows, pipelineYaml, SMALL, summaryOf, world } from './network-world.ts'
+
+describe.concurrent('when the service answers 429', () => {
+  const storms: readonly { name: string; leastMs: number; retryAfter?: string | (() => string) }[] = [
+    { name: 'with Retry-After in seconds', leastMs: 2000, retryAfter: '2' },
+    // A date has whole seconds, so up to one of the two may be gone already.
+    {
+      name: 'with Retry-After as a date',
+      leastMs: 1000,
+      retryAfter: () => new Date(Date.now() + 2000).toUTCString(),
+    },
+    { name: 'and does not say how long', leastMs: 10_000 },
+    { name: 'with a Retry-After that makes no sense', leastMs: 10_000, retryAfter: 'soon' },
+  ]
+  test.each(storms)('$name, nobody sends before the wait is over', async ({ leastMs, retryAfter }) => {
+    const fault: Fault = {
+      kind: 'status',
+      status: 429,
+      requests: [3],
+      ...(retryAfter === undefined ? {} : { retryAfter }),
+    }
+    const { sandbox, place, run, close } = await world({ ...SMALL, faults: [fault] }, pipelineYaml())
+    try {
+      const ended = await run()
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+      expect(sentWithin(sandbox.requests, leastMs - 20)).toEqual([])
+    } finally {
+      await close()
+    }
+  })
+
+  test('again and again, the export still ends with every row', async () => {
+    const storm: Fault = { kind: 'status', status: 429, rate: 0.4, times: 6, retryAfter: '1' }
+    const { sandbox, place, run, close } = await world({ ...SMALL, faults: [storm] }, pipelineYaml())
+    try {
+      const ended = await run()
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+      expect(sandbox.requests.filter(({ status }) => status === 429).length).toBeGreaterThan(1)
+    } finally {
+      await close()
+    }
+  })
+
+  test('and asks to wait for an hour, the run stops with exit 4 and goes on later', async () => {
+    const fault: Fault = { kind: 'status', status: 429, requests: [4], retryAfter: '3600' }
+    const { sandbox, place, run, close } = await world({ ...SMALL, faults: [fault] }, pipelineYaml())
+    try {
+      const stopped = await run()
+      expect(stopped.code, stopped.stderr).toBe(4)
+      expect(summaryOf(stopped).status).toBe('budget')
+      expect((await run()).code).toBe(0)
+      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+    } finally {
+      await close()
+    }
+  })
+})
+
+/** Requests that came less than so long after an answer 429. */
+function sentWithin(requests: readonly LoggedRequest[], leastMs: number): readonly number[] {
+  return requests
+    .filter(({ status }) => status === 429)
+    .flatMap(({ at, number }) =>
+      // What was on its way already when the answer came is no breach.
+      requests.filter((other) => other.number > number + 1 && other.at < at + leastMs).map((o) => o.at - at),
+    )
+}
+
+const BY_API_KEY = 'api_key_env: SPILLWAY_API_KEY, token_url: /tokens/generate'
+
+describe.concurrent('tokens that end', () => {
+  const deaths: readonly (readonly [string, readonly Fault[]])[] = [
+    ['with the very first request', [{ kind: 'revoke-tokens', requests: [1] }]],
+    ['in the middle of a chain', [{ kind: 'revoke-tokens', requests: [4] }]],
+    [
+      'between a failure and its retry',
+      [
+        { kind: 'status', status: 503, requests: [3] },
+        { kind: 'revoke-tokens', requests: [4] },
+        { kind: 'status', status: 503, requests: [5] },
+      ],
+    ],
+  ]
+  test.each(deaths)('%s are renewed with the API key', async (_name, faults) => {
+    const { sandbox, place, run, close } = await world(
+      { ...SMALL, basicRequestsPerSecond: 0, faults },
+      pipelineYaml({ service: BY_API_KEY }),
+    )
+    try {
+      const ended = await run({ SPILLWAY_TOKEN: '' })
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+      expect(sandbox.requests.filter(({ kind }) => kind === 'tokens')).toHaveLength(2)
+    } finally {
+      await close()
+    }
+  })
+
+  test('by themselves while a run is on its way are renewed before', async () => {
+    const { sandbox, place, run, close } = await world(
+      { ...SMALL, basicRequestsPerSecond: 0, tokenLifetimeMs: 4000, latencyMs: 400 },
+      pipelineYaml({ service: `${BY_API_KEY}, token_lifetime: 4s` }),
+    )
+    try {
+      const ended = await run({ SPILLWAY_TOKEN: '' })
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+    } finally {
+      await close()
+    }
+  })
+
+  test('are read again from the file that holds them', async () => {
+    const { sandbox, place, run, close } = await world(SMALL, pipelineYaml())
+    const file = join(place.folder, 'token')
+    await writeFile(file, 'first-token\n', { mode: 0o600 })
+    const gate = await startGate(sandbox, ['first-token', 'second-token'], async (next) =>
+      writeFile(file, `${next}\n`),
+    )
+    try {
+      const ended = await run({
+        SPILLWAY_BASE_URL: gate.baseUrl,
+        SPILLWAY_TOKEN: '',
+        SPILLWAY_TOKEN_FILE: file,
+      })
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(gate.refused).toBe(1)
+      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+    } finally {
+      await gate.close()
+      await close()
+    }
+  })
+
+  test('and have no successor end the run with exit 3, and a later run goes on from there', async () => {
+    const { sandbox, place, run, close } = await world(
+      { ...SMALL, faults: [{ kind: 'revoke-tokens', requests: [4] }] },
+      pipelineYaml(),
+    )
+    try {
+      const refused = await run()
+      expect(refused.code, refused.stderr).toBe(3)
+      expect(refused.stderr).toContain('SPILLWAY_TOKEN')
+      const fresh = await fetch(`${sandbox.origin}/tokens/generate`, {
+        method: 'POST',
+        headers: { authorization: sandbox.apiKey },
+      })
+      const { token } = (await fresh.json()) as { token: string }
+      const ended = await run({ SPILLWAY_TOKEN: token })
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(summaryOf(ended).rows).toBeLessThan(expectedRows(sandbox).length)
+      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+    } finally {
+      await close()
+    }
+  })
+})
+
+type Gate = { readonly baseUrl: string; readonly refused: number; close(): Promise<void> }
+
+/**
+ * Stands before a sandbox and takes one token for three requests, then only the next one.
+ * @param onTurn called with the next token before the old one is refused
+ */
+async function startGate(
+  sandbox: Sandbox,
+  [first, second]: readonly [string, string],
+  onTurn: (next: string) => Promise<void>,
+): Promise<Gate> {
+  let requests = 0
+  let refused = 0
+  const pass = async (request: IncomingMessage): Promise<[number, string]> => {
+    const chunks: Buffer[] = []
+    for await (const chunk of request) chunks.push(chunk as Buffer)
+    const valid = ++requests <= 3 ? first : second
+    if (request.headers.authorization !== `Bearer ${valid}`) {
+      if (refused++ === 0) await onTurn(second)
+      return [401, '{"error":{"code":"UNAUTHORIZED","message":"the access token is expired"}}']
+    }
+    const answer = await fetch(`${sandbox.origin}${request.url}`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${sandbox.token}`, 'content-type': 'application/json' },
+      body: Buffer.concat(chunks),
+    })
+    return [answer.status, await answer.text()]
+  }
+  const server = createServer((request, response) => {
+    void pass(request).then(([status, text]) => response.writeHead(status).end(text))
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    baseUrl: sandbox.baseUrl.replace(/:\d+/, `:${(server.address() as AddressInfo).port}`),
+    get refused() {
+      return refused
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        server.closeAllConnections()
+      }),
+  }
+}

@@ -1,0 +1,99 @@
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+
+/** What is done to the answers on one connection. */
+export type Strike =
+  /** Reset as soon as the client has connected. */
+  | { readonly kind: 'refuse' }
+  /** So many bytes of the answer go through, then a reset. */
+  | { readonly kind: 'reset-after'; readonly bytes: number }
+  /** The head of the answer goes through and nothing else, then a reset. */
+  | { readonly kind: 'reset-after-headers' }
+  /** One byte of the body is another one. */
+  | { readonly kind: 'flip-body' }
+  /** The answer comes in pieces of so many bytes. */
+  | { readonly kind: 'pieces'; readonly bytes: number }
+
+export type Proxy = {
+  readonly port: number
+  /** Connections so far. */
+  readonly connections: number
+  close(): Promise<void>
+}
+
+/**
+ * A proxy that knows nothing of HTTP but where a head ends: what goes wrong between two machines.
+ * @param strikeFor by the number of the connection, from 1 on
+ */
+export async function startProxy(
+  targetPort: number,
+  strikeFor: (connection: number) => Strike | null,
+): Promise<Proxy> {
+  const sockets = new Set<Socket>()
+  let connections = 0
+  const server = createServer((client) => {
+    const strike = strikeFor(++connections)
+    keep(sockets, client)
+    if (strike?.kind === 'refuse') {
+      client.resetAndDestroy()
+      return
+    }
+    const service = keep(sockets, connect(targetPort, '127.0.0.1'))
+    client.pipe(service)
+    let sent = 0
+    let head = Buffer.alloc(0)
+    let flipped = false
+    service.on('data', (chunk: Buffer) => {
+      switch (strike?.kind) {
+        case 'reset-after':
+          client.write(chunk.subarray(0, strike.bytes - sent), () => {
+            if (sent >= strike.bytes) client.resetAndDestroy()
+          })
+          sent += chunk.length
+          return
+        case 'reset-after-headers': {
+          head = Buffer.concat([head, chunk])
+          const end = head.indexOf('\r\n\r\n')
+          if (end >= 0) client.write(head.subarray(0, end + 4), () => client.resetAndDestroy())
+          return
+        }
+        case 'flip-body': {
+          const start = flipped ? -1 : chunk.indexOf('\r\n\r\n')
+          if (start >= 0 && chunk.length > start + 40) {
+            chunk[start + 30]! ^= 0xff
+            flipped = true
+          }
+          client.write(chunk)
+          return
+        }
+        case 'pieces':
+          client.setNoDelay()
+          for (let at = 0; at < chunk.length; at += strike.bytes)
+            client.write(chunk.subarray(at, at + strike.bytes))
+          return
+        default:
+          client.write(chunk)
+      }
+    })
+    service.on('end', () => client.end())
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  return {
+    port: (server.address() as AddressInfo).port,
+    get connections() {
+      return connections
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve())
+        for (const socket of sockets) socket.destroy()
+      }),
+  }
+}
+
+function keep(sockets: Set<Socket>, socket: Socket): Socket {
+  sockets.add(socket)
+  socket.on('close', () => sockets.delete(socket))
+  // Broken connections are what this is for.
+  socket.on('error', () => socket.destroy())
+  return socket
+}

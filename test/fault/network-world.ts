@@ -1,0 +1,119 @@
+import { readdir, readFile } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { gunzipSync } from 'node:zlib'
+import { parse } from 'csv-parse/sync'
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts'
+import { type Ended, runCli, type Workplace, workplace } from './support.ts'
+
+export const DOMAINS = ['scatterholt.com', 'quillmere.net']
+
+/** Small pages, so that a chain is several requests long; no pace, so that only faults make anybody wait. */
+export const SMALL: SandboxOptions = { records: 150, seed: 'network', requestsPerSecond: 0 }
+
+export type PipelineText = {
+  /** Lines below `service:`, in YAML's flow style. */
+  readonly service?: string
+  readonly extract?: string
+  readonly load?: string
+  readonly transform?: string
+  readonly domains?: readonly string[]
+  readonly pageSize?: number
+  readonly concurrency?: number
+}
+
+/** A pipeline into CSV files, whose rows are easy to compare. */
+export function pipelineYaml({
+  service = '',
+  extract = '',
+  load = '',
+  transform = '',
+  domains = DOMAINS,
+  pageSize = 40,
+  concurrency = 2,
+}: PipelineText = {}): string {
+  return `
+name: network
+service: { base_url: "\${SPILLWAY_BASE_URL}", requests_per_second: 1000, basic_requests_per_second: 1000, ${service} }
+extract: { domains: [${domains.join(', ')}], page_size: ${pageSize}, concurrency: ${concurrency}, ${extract} }
+transform: { ${transform} }
+load: { format: csv, path: out, ${load} }
+`
+}
+
+export type World = {
+  readonly sandbox: Sandbox
+  readonly place: Workplace
+  run(env?: Readonly<Record<string, string>>, args?: readonly string[]): Promise<Ended>
+  close(): Promise<void>
+}
+
+export async function world(options: SandboxOptions, yaml: string): Promise<World> {
+  const sandbox = await startSandbox(options)
+  const place = await workplace(sandbox, yaml)
+  return {
+    sandbox,
+    place,
+    run: (env = {}, args = []) =>
+      runCli({
+        args: ['run', place.pipeline, '--json', ...args],
+        cwd: place.folder,
+        env: { ...place.env, SPILLWAY_API_KEY: sandbox.apiKey, ...env },
+      }),
+    async close() {
+      await place.remove()
+      await sandbox.close()
+    },
+  }
+}
+
+export type Summary = {
+  readonly status: string
+  readonly partitions: { total: number; done: number; failed: number; pending: number }
+  readonly rows: number
+  readonly requests: number
+  readonly retries: number
+  readonly quarantined: number
+}
+
+export function summaryOf({ stdout }: Ended): Summary {
+  return JSON.parse(stdout) as Summary
+}
+
+/** What makes a row the row it is: of all rows of a data set, sorted, so that a doubled one shows. */
+export async function exportedRows(output: string): Promise<readonly string[]> {
+  const rows: string[] = []
+  for (const path of await shardPaths(output)) {
+    const bytes = await readFile(join(output, path))
+    const text = (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString()
+    for (const record of parse(text, { columns: true }) as Record<string, string>[]) {
+      rows.push([record.query_value, record.id, record.imported_at, record.identity_name].join(' '))
+    }
+  }
+  return rows.sort()
+}
+
+/** The same from the sandbox's own generator. */
+export function expectedRows(sandbox: Sandbox, domains = DOMAINS): readonly string[] {
+  return domains
+    .flatMap((fqdn) =>
+      [...sandbox.expected({ query: { type: 'domain', fqdn } })].map((item) =>
+        [fqdn, item.id, utc(item.imported_at), item.identity_name.toWellFormed()].join(' '),
+      ),
+    )
+    .sort()
+}
+
+export async function shardPaths(output: string): Promise<readonly string[]> {
+  const entries = await readdir(output, { recursive: true, withFileTypes: true }).catch(() => [])
+  return entries
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(output, join(entry.parentPath, entry.name)))
+    .filter((path) => !path.startsWith('_'))
+    .sort()
+}
+
+/** `2024-07-22T21:25:52.893439+02:00` → `2024-07-22T19:25:52.893439Z` */
+function utc(text: string): string {
+  const fraction = (/\.(\d+)/.exec(text)?.[1] ?? '').padEnd(6, '0')
+  return `${new Date(text).toISOString().slice(0, 19)}.${fraction}Z`
+}

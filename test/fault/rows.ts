@@ -1,0 +1,34 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { parse } from 'csv-parse/sync'
+import { parquetReadObjects } from 'hyparquet'
+import { shardHashes } from './support.ts'
+
+/** How often each row, as text, is in a data set: a multiset, as shards hold rows in no order that counts. */
+export async function rowsOf(output: string): Promise<Map<string, number>> {
+  const rows = new Map<string, number>()
+  for (const path of (await shardHashes(output)).keys()) {
+    const bytes = await readFile(join(output, path))
+    for (const record of path.endsWith('.csv') ? csvRows(bytes) : await parquetRows(bytes)) {
+      const row = JSON.stringify(record, (_, value) => (typeof value === 'bigint' ? String(value) : value))
+      rows.set(row, (rows.get(row) ?? 0) + 1)
+    }
+  }
+  return rows
+}
+
+function csvRows(bytes: Uint8Array): readonly unknown[] {
+  return parse(Buffer.from(bytes), { from: 2 })
+}
+
+function parquetRows(bytes: Uint8Array): Promise<readonly unknown[]> {
+  const { buffer, byteOffset, byteLength } = bytes
+  return parquetReadObjects({ file: buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer })
+}
+
+/** Rows that one multiset holds and the other does not, each counted as often as that. */
+export function missingRows(of: ReadonlyMap<string, number>, from: ReadonlyMap<string, number>): number {
+  let missing = 0
+  for (const [row, times] of of) missing += Math.max(0, times - (from.get(row) ?? 0))
+  return missing
+}

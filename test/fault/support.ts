@@ -1,0 +1,121 @@
+import { createHash } from 'node:crypto'
+import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join, relative } from 'node:path'
+import { afterAll } from 'vitest'
+import type { LoggedRequest, Sandbox } from '../../src/sandbox/index.ts'
+import { type Ended, type RunArgs, runCli as startCli } from '../support/run-cli.ts'
+
+export { CLI, type Ended, type RunArgs } from '../support/run-cli.ts'
+
+const running = new Set<(signal: NodeJS.Signals) => void>()
+
+/** Runs the built command as a child process that does not outlive the test. */
+export async function runCli({ onStart, ...args }: RunArgs): Promise<Ended> {
+  let own: ((signal: NodeJS.Signals) => void) | null = null
+  try {
+    return await startCli({
+      ...args,
+      onStart(kill) {
+        own = kill
+        running.add(kill)
+        onStart?.(kill)
+      },
+    })
+  } finally {
+    if (own !== null) running.delete(own)
+  }
+}
+
+afterAll(() => {
+  for (const kill of running) kill('SIGKILL')
+})
+
+const DISK_FAULT = join(import.meta.dirname, 'disk-fault.mjs')
+
+/** Environment that has a child's file-system calls counted or disturbed; see disk-fault.mjs. */
+export function diskFault(root: string, fault: string, countFile = ''): Record<string, string> {
+  return {
+    NODE_OPTIONS: `--import ${DISK_FAULT}`,
+    DISK_FAULT_ROOT: root,
+    DISK_FAULT: fault,
+    DISK_FAULT_COUNT: countFile,
+  }
+}
+
+export type Workplace = {
+  readonly folder: string
+  readonly pipeline: string
+  /** The data set. */
+  readonly output: string
+  readonly env: Readonly<Record<string, string>>
+  remove(): Promise<void>
+}
+
+/** A folder with a pipeline file that points at a sandbox. */
+export async function workplace(sandbox: Sandbox, yaml: string): Promise<Workplace> {
+  const folder = await mkdtemp(join(tmpdir(), 'spillway-fault-'))
+  const pipeline = join(folder, 'pipeline.yaml')
+  await writeFile(pipeline, yaml)
+  return {
+    folder,
+    pipeline,
+    output: join(folder, 'out'),
+    env: { SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token },
+    remove: () => rm(folder, { recursive: true, force: true }),
+  }
+}
+
+/** SHA-256 of every file below a folder by its path there, folders too (as ''). */
+export async function treeHashes(folder: string): Promise<Map<string, string>> {
+  const hashes = new Map<string, string>()
+  for (const entry of await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => [])) {
+    const path = join(entry.parentPath, entry.name)
+    const hash = entry.isFile()
+      ? createHash('sha256')
+          .update(await readFile(path))
+          .digest('hex')
+      : ''
+    hashes.set(relative(folder, path), hash)
+  }
+  return new Map([...hashes].sort())
+}
+
+/** SHA-256 of every shard by its path in the data set. */
+export async function shardHashes(output: string): Promise<Map<string, string>> {
+  const all = await treeHashes(output)
+  return new Map([...all].filter(([path, hash]) => hash !== '' && !path.startsWith('_')))
+}
+
+/** The manifest without what belongs to the runs and not to the data. */
+export async function dataManifest(output: string): Promise<unknown> {
+  const { runs: _, ...data } = JSON.parse(await readFile(join(output, '_manifest.json'), 'utf8'))
+  return data
+}
+
+/** How many searches asked for a page that an earlier one had asked for. */
+export function repeatedSearches(requests: readonly LoggedRequest[]): number {
+  const seen = new Set<string>()
+  let repeated = 0
+  for (const { kind, body } of requests) {
+    if (kind !== 'search') continue
+    const search = JSON.stringify(body)
+    if (seen.has(search)) repeated++
+    seen.add(search)
+  }
+  return repeated
+}
+
+/** Does the work for every item, two at a time: the machine that tests has two processors. */
+export async function inLanes<T>(
+  items: readonly T[],
+  work: (item: T) => Promise<void>,
+  lanes = 2,
+): Promise<void> {
+  const queue = items.values()
+  await Promise.all(
+    Array.from({ length: lanes }, async () => {
+      for (const item of queue) await work(item)
+    }),
+  )
+}

@@ -1,0 +1,43 @@
+import { describe, expect, test } from 'vitest'
+import { faultFigures } from './figures.ts'
+import { diskFault, inLanes } from './support.ts'
+import { expectSameResult, expectWholeShards, scenario, trial, undisturbed } from './trial.ts'
+
+const figures = faultFigures('killed, torn or without power at every disk call')
+
+describe.each([
+  { format: 'parquet', partitionBy: '[query, window]', where: /./ },
+  // What does not depend on the format or the folders is tried above.
+  {
+    format: 'csv',
+    partitionBy: 'none',
+    where: /^(?:write _state\/open\/\d+\.part|rename credentials)/,
+  },
+] as const)('a $format export by $partitionBy', ({ where, ...settings }) => {
+  test('ends as if nothing had happened when it is run again', async () => {
+    const export_ = scenario(settings)
+    const clean = await undisturbed(export_)
+    const faults = clean.calls.flatMap((call, index) => (where.test(call) ? faultsAt(call, index + 1) : []))
+    await inLanes(faults, (fault) =>
+      trial(export_, async (attempt) => {
+        const expected = { scenario: export_, clean, figures, about: fault, interruptions: 1 }
+        const struck = await attempt.run({ env: diskFault(attempt.place.output, fault) })
+        // Calls of the two partitions interleave, so a call's number may stand for another one, or for none.
+        if (struck.signal === 'SIGKILL') figures.kills++
+        else expect(struck.code, `${fault}\n${struck.stderr}`).toBe(0)
+        await expectWholeShards(attempt, expected)
+        expect(await attempt.runHere(), fault).toMatchObject({ status: 'complete', error: null })
+        await expectSameResult(attempt, expected)
+      }),
+    )
+  }, 600_000)
+})
+
+/**
+ * A kill changes nothing that is written, so it is tried before every call that changes a file; whether
+ * flushes come where they must only shows when the power fails before they are done.
+ */
+function faultsAt(call: string, number: number): string[] {
+  if (/^(?:sync|datasync) /.test(call)) return [`power:${number}`]
+  return call.startsWith('write ') ? [`kill:${number}`, `torn:${number}`] : [`kill:${number}`]
+}

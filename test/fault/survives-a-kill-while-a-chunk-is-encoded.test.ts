@@ -1,0 +1,83 @@
+import { rm, truncate } from 'node:fs/promises'
+import { beforeAll, expect, test } from 'vitest'
+import { flip, openFile } from './damage.ts'
+import { faultFigures } from './figures.ts'
+import { diskFault, inLanes } from './support.ts'
+import {
+  expectSameResult,
+  expectWholeShards,
+  type Scenario,
+  trial,
+  type Undisturbed,
+  undisturbed,
+} from './trial.ts'
+
+const figures = faultFigures('killed or damaged around the encoding of 100,000 rows')
+
+// Twelve pages: after the tenth the row log is encoded into the shard, the eleventh is in the log again, and
+// the last closes the shard.
+const LARGE: Scenario = {
+  yaml: `
+name: chunks
+service: { base_url: "\${SPILLWAY_BASE_URL}", requests_per_second: 1000 }
+extract: { domains: [scatterholt.com], page_size: 10000 }
+load: { format: parquet, path: out }
+`,
+  sandbox: { requestsPerSecond: 0, records: 115_000, seed: 'chunks', sources: 20 },
+  concurrency: 1,
+  sameBytes: true,
+}
+
+let clean: Undisturbed
+
+beforeAll(async () => {
+  clean = await undisturbed(LARGE)
+})
+
+test('an export killed around the encoding of its row log ends as if nothing had happened', async () => {
+  const reset = clean.calls.indexOf('truncate _state/open/0.log')
+  const firstChunk = clean.calls.indexOf('write _state/open/0.part')
+  expect(firstChunk).toBeGreaterThan(0)
+  expect(reset).toBeGreaterThan(firstChunk)
+  const [header, chunk] = [firstChunk + 1, firstChunk + 2]
+  // Torn chunk; whole chunk without its line, flushed and not; line without the log's reset; reset without a page.
+  const faults = [
+    `torn:${header}`,
+    `torn:${chunk}`,
+    `power:${chunk + 1}`,
+    `kill:${chunk + 2}`,
+    `power:${chunk + 3}`,
+    `kill:${reset + 1}`,
+    `power:${reset + 3}`,
+    `torn:${reset + 3}`,
+  ]
+  await inLanes(faults, (fault) =>
+    trial(LARGE, async (attempt) => {
+      const expected = { scenario: LARGE, clean, figures, about: fault, interruptions: 1 }
+      const struck = await attempt.run({ env: diskFault(attempt.place.output, fault) })
+      expect(struck.signal, fault).toBe('SIGKILL')
+      figures.kills++
+      await expectWholeShards(attempt, expected)
+      expect(await attempt.runHere(), fault).toMatchObject({ status: 'complete', error: null })
+      await expectSameResult(attempt, expected)
+    }),
+  )
+}, 600_000)
+
+test.each<[string, (path: string) => Promise<void>]>([
+  ['a flipped bit at its beginning', (path) => flip(path, () => 0)],
+  ['a flipped bit in its chunk', (path) => flip(path, (size) => size >> 1)],
+  ['its end missing', async (path) => truncate(path, 100_000)],
+  ['nothing left of it', (path) => rm(path)],
+])('an open shard of 100,000 rows with %s is healed without loss', async (about, damage) => {
+  await trial(LARGE, async (attempt) => {
+    const stopped = await attempt.run({ args: ['--max-requests', '11'] })
+    expect(stopped.code, stopped.stderr).toBe(4)
+    await openFile('.part', damage)(attempt.place.output)
+    figures.faults++
+    expect(await attempt.runHere(), about).toMatchObject({ status: 'complete', error: null })
+    // Its rows are asked for again.
+    const interruptions = Number.POSITIVE_INFINITY
+    await expectSameResult(attempt, { scenario: LARGE, clean, figures, about, interruptions })
+  })
+})

@@ -1,0 +1,73 @@
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect, test } from 'vitest'
+import type { Sandbox } from '../../src/sandbox/index.ts'
+import { faultFigures } from './figures.ts'
+import { type Random, randomFrom } from './random.ts'
+import { inLanes } from './support.ts'
+import {
+  expectSameResult,
+  expectWholeShards,
+  type Scenario,
+  type ScenarioSettings,
+  scenario,
+  trial,
+  type Undisturbed,
+  undisturbed,
+} from './trial.ts'
+
+// More of them: FAULT_KILLS=1000 npm run test:fault. Other instants: FAULT_SEED=<number>.
+const KILLS = Number(process.env.FAULT_KILLS ?? 60)
+const SEED = Number(process.env.FAULT_SEED ?? 20_240_722)
+// The last run of each export is left alone.
+const KILLS_PER_EXPORT = 6
+
+const SETTINGS: readonly ScenarioSettings[] = [
+  { format: 'parquet', partitionBy: '[query, window]' },
+  { format: 'csv', partitionBy: '[query, window]' },
+  { format: 'parquet', partitionBy: '[window]' },
+  { format: 'csv', partitionBy: 'none' },
+]
+
+const figures = faultFigures(`killed at random instants, seed ${SEED}`)
+
+test(`exports killed ${KILLS} times at random instants end as if nothing had happened`, async () => {
+  const scenarios = SETTINGS.map((settings) => scenario({ ...settings, sandbox: { latencyMs: [0, 20] } }))
+  const all: { scenario: Scenario; clean: Undisturbed }[] = []
+  for (const each of scenarios) all.push({ scenario: each, clean: await undisturbed(each) })
+  const numbers = Array.from({ length: Math.ceil(KILLS / KILLS_PER_EXPORT) }, (_, number) => number)
+  await inLanes(numbers, async (number) => {
+    const chosen = all[number % all.length]!
+    const random = randomFrom(SEED + number)
+    await trial(chosen.scenario, async (attempt) => {
+      const about = `seed ${SEED}, export ${number}`
+      let kills = 0
+      for (let run = 0; run < KILLS_PER_EXPORT; run++) {
+        const struck = await attempt.run({ onStart: killSometime(random, attempt.sandbox) })
+        if (struck.signal === 'SIGKILL') kills++
+        else expect(struck.code, `${about}\n${struck.stderr}`).toBe(0)
+        await expectWholeShards(attempt, { ...chosen, figures, about, interruptions: kills })
+      }
+      figures.kills += kills
+      const last = await attempt.run()
+      expect(last.code, `${about}\n${last.stderr}`).toBe(0)
+      await expectSameResult(attempt, { ...chosen, figures, about, interruptions: kills })
+    })
+  })
+  expect(figures.kills).toBeGreaterThan(0)
+}, 3_600_000)
+
+/** Some milliseconds after one of the next searches arrives; one time in six, while the process still starts. */
+function killSometime(random: Random, sandbox: Sandbox) {
+  const waitMs = random.below(6) === 0 ? random.below(1000) : null
+  const search = sandbox.requests.length + 1 + random.below(3)
+  const afterMs = random.below(40)
+  return (kill: (signal: NodeJS.Signals) => void): void => {
+    void (async () => {
+      if (waitMs !== null) await delay(waitMs)
+      // The run may end before; ten seconds are far longer than any of them takes.
+      else for (let ms = 0; sandbox.requests.length < search && ms < 10_000; ms++) await delay(1)
+      await delay(afterMs)
+      kill('SIGKILL')
+    })()
+  }
+}

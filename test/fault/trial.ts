@@ -1,0 +1,179 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect } from 'vitest'
+import { type RunSettings, type RunSummary, readPipeline, runOptions, runPipeline } from '../../src/index.ts'
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts'
+import type { Figures } from './figures.ts'
+import { missingRows, rowsOf } from './rows.ts'
+import {
+  dataManifest,
+  diskFault,
+  type Ended,
+  type RunArgs,
+  repeatedSearches,
+  runCli,
+  shardHashes,
+  treeHashes,
+  type Workplace,
+  workplace,
+} from './support.ts'
+
+/** An export that can be repeated: what is asked, and of what service. */
+export type Scenario = {
+  readonly yaml: string
+  readonly sandbox: SandboxOptions
+  readonly concurrency: number
+  /** Whether shards hold the same bytes however often the export is interrupted; else only the same rows. */
+  readonly sameBytes: boolean
+}
+
+export type ScenarioSettings = {
+  readonly format: 'parquet' | 'csv'
+  readonly partitionBy: '[query, window]' | '[window]' | 'none'
+  readonly sandbox?: SandboxOptions
+}
+
+const CONCURRENCY = 2
+
+/** Two domains over a month: some fifty rows in eight pages, broken items and empty pages among them. */
+export function scenario({ format, partitionBy, sandbox = {} }: ScenarioSettings): Scenario {
+  return {
+    yaml: `
+name: crash
+service:
+  base_url: \${SPILLWAY_BASE_URL}
+  requests_per_second: \${RATE:-1000}
+extract:
+  domains: [scatterholt.com, quillmere.net]
+  windows: { from: 2024-01-01, until: 2024-02-01, every: month }
+  page_size: 7
+  concurrency: ${CONCURRENCY}
+load: { format: ${format}, partition_by: ${partitionBy}, path: out, shard_rows: 15 }
+`,
+    sandbox: {
+      requestsPerSecond: 0,
+      records: 300,
+      seed: 'crash',
+      invalidRate: 0.04,
+      emptyPageRate: 0.1,
+      ...sandbox,
+    },
+    concurrency: CONCURRENCY,
+    sameBytes: partitionBy === '[query, window]',
+  }
+}
+
+export type Trial = {
+  readonly sandbox: Sandbox
+  readonly place: Workplace
+  /** Runs the pipeline once. */
+  run(settings?: Partial<RunArgs>): Promise<Ended>
+  command(name: string, settings?: Partial<RunArgs>): Promise<Ended>
+  /** Runs it once in this process: the same, but for the second that a process takes to start. */
+  runHere(settings?: RunSettings): Promise<RunSummary>
+}
+
+/** Gives the work an export of its own: a sandbox and an empty folder, gone afterwards. */
+export async function trial<T>(
+  { yaml, sandbox: options }: Scenario,
+  work: (trial: Trial) => Promise<T>,
+): Promise<T> {
+  const sandbox = await startSandbox(options)
+  const place = await workplace(sandbox, yaml)
+  const command = (name: string, { args = [], env = {}, ...settings }: Partial<RunArgs> = {}) =>
+    runCli({
+      ...settings,
+      args: [name, place.pipeline, ...args],
+      env: { ...place.env, ...env },
+      cwd: place.folder,
+    })
+  const runHere = async (settings: RunSettings = {}) => {
+    const pipeline = await readPipeline(place.pipeline, { env: place.env, cwd: place.folder })
+    return runPipeline(pipeline, await runOptions(pipeline, { env: place.env, ...settings }))
+  }
+  try {
+    return await work({ sandbox, place, command, runHere, run: (settings) => command('run', settings) })
+  } finally {
+    await place.remove()
+    await sandbox.close()
+  }
+}
+
+/** What an export comes to that nothing disturbs. */
+export type Undisturbed = {
+  /** The calls that change its files, as disk-fault.mjs counts them: `write _state/checkpoint.jsonl`. */
+  readonly calls: readonly string[]
+  readonly shards: ReadonlyMap<string, string>
+  readonly quarantine: ReadonlyMap<string, string>
+  readonly manifest: unknown
+  readonly rows: ReadonlyMap<string, number>
+  readonly searches: number
+}
+
+export function undisturbed(scenario: Scenario): Promise<Undisturbed> {
+  return trial(scenario, async ({ run, place, sandbox }) => {
+    const countFile = join(place.folder, 'calls')
+    const ended = await run({ env: diskFault(place.output, 'count', countFile) })
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(repeatedSearches(sandbox.requests)).toBe(0)
+    return {
+      calls: (await readFile(countFile, 'utf8')).split('\n'),
+      shards: await shardHashes(place.output),
+      quarantine: await quarantineHashes(place.output),
+      manifest: await dataManifest(place.output),
+      rows: await rowsOf(place.output),
+      searches: sandbox.requests.length,
+    }
+  })
+}
+
+export type Expectations = {
+  readonly scenario: Scenario
+  readonly clean: Undisturbed
+  readonly figures: Figures
+  /** Names the fault in messages. */
+  readonly about: string
+  /** How often pages in flight may have been lost. */
+  readonly interruptions: number
+}
+
+/** Holds a finished export against the undisturbed one: rows, bytes, quarantine, manifest and requests. */
+export async function expectSameResult(
+  { place, sandbox }: Trial,
+  { scenario, clean, figures, about, interruptions }: Expectations,
+): Promise<void> {
+  const shards = await shardHashes(place.output)
+  const rows = sameMap(shards, clean.shards) ? clean.rows : await rowsOf(place.output)
+  const lost = missingRows(clean.rows, rows)
+  const duplicated = missingRows(rows, clean.rows)
+  const repeated = repeatedSearches(sandbox.requests)
+  figures.exports++
+  figures.lost += lost
+  figures.duplicated += duplicated
+  figures.repeated += repeated
+  expect({ lost, duplicated }, about).toEqual({ lost: 0, duplicated: 0 })
+  expect(repeated, `${about}: requests repeated`).toBeLessThanOrEqual(interruptions * scenario.concurrency)
+  expect(await quarantineHashes(place.output), about).toEqual(clean.quarantine)
+  if (!scenario.sameBytes) return
+  expect(shards, about).toEqual(clean.shards)
+  expect(await dataManifest(place.output), about).toEqual(clean.manifest)
+}
+
+/** A shard under its final name is whole, at any time. */
+export async function expectWholeShards(
+  { place }: Trial,
+  { scenario, clean, about }: Expectations,
+): Promise<void> {
+  if (!scenario.sameBytes) return
+  for (const [path, hash] of await shardHashes(place.output)) {
+    expect(hash, `${about}: ${path}`).toBe(clean.shards.get(path))
+  }
+}
+
+async function quarantineHashes(output: string): Promise<Map<string, string>> {
+  return treeHashes(join(output, '_quarantine'))
+}
+
+function sameMap(a: ReadonlyMap<string, string>, b: ReadonlyMap<string, string>): boolean {
+  return a.size === b.size && [...a].every(([key, value]) => b.get(key) === value)
+}

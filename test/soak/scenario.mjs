@@ -1,0 +1,120 @@
+/** Random numbers that a seed gives again. */
+export function random(seed) {
+  let state = seed >>> 0
+  const next = () => {
+    // mulberry32
+    state = (state + 0x6d2b79f5) >>> 0
+    let t = state
+    t = Math.imul(t ^ (t >>> 15), t | 1)
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61)
+    return ((t ^ (t >>> 14)) >>> 0) / 2 ** 32
+  }
+  return {
+    next,
+    whole: (from, to) => from + Math.floor(next() * (to - from + 1)),
+    chance: (share) => next() < share,
+    pick: (list) => list[Math.floor(next() * list.length)],
+  }
+}
+
+const DOMAINS = ['scatterholt.com', 'quillmere.net', 'acme.example']
+const OUTPUTS = [
+  'format: parquet',
+  'format: parquet, compression: gzip',
+  'format: parquet, engine: parquetjs-lite',
+  'format: csv',
+  'format: csv, compression: gzip',
+  'format: csv, engine: csv-stringify',
+]
+
+/** A data set at the service, and a pipeline that exports it. */
+export function scenario(dice) {
+  const domains = DOMAINS.slice(0, dice.whole(1, 3))
+  const windows = dice.pick([null, 'month', '45d', 'week'])
+  const settings = {
+    output: dice.pick(OUTPUTS),
+    partitionBy: dice.pick(['[query, window]', 'query', 'window', 'none']),
+    secret: dice.pick(['redact', 'drop', 'partial', 'hmac']),
+    order: dice.pick(['asc', 'desc']),
+    auth: dice.pick(['token', 'api-key']),
+    concurrency: dice.whole(1, 4),
+  }
+  const range = windows === null ? null : { from: '2024-03-01', until: '2024-06-20' }
+  const yaml = `
+name: soak
+service:
+  base_url: \${SPILLWAY_BASE_URL}
+  requests_per_second: 1000
+  basic_requests_per_second: 1000
+  timeout: 4s
+  retries: 3
+${settings.auth === 'api-key' ? '  api_key_env: SPILLWAY_API_KEY\n  token_url: /tokens/generate\n' : ''}
+extract:
+  domains: [${domains.join(', ')}]
+${range === null ? '' : `  windows: { from: ${range.from}, until: ${range.until}, every: ${windows} }`}
+  order: ${settings.order}
+  page_size: ${dice.whole(5, 60)}
+  concurrency: ${settings.concurrency}
+  max_requests: none
+  min_searches_remaining: 1
+transform: { secret: ${settings.secret} }
+load: { path: out, ${settings.output}, partition_by: ${settings.partitionBy}, shard_rows: ${dice.whole(20, 300)} }
+`
+  const data = {
+    records: dice.whole(40, 300),
+    seed: dice.whole(1, 1e9),
+    domains: DOMAINS,
+    requestsPerSecond: 0,
+    basicRequestsPerSecond: 0,
+    invalidRate: dice.pick([0, 0, 0.02]),
+    emptyPageRate: dice.pick([0, 0.1]),
+    shortPageRate: dice.pick([0, 0.1]),
+    lastNext: dice.pick(['null', 'missing']),
+    gzip: dice.chance(0.5),
+    unknownFields: dice.chance(0.3),
+    latencyMs: [0, dice.whole(0, 15)],
+  }
+  return { domains, range, settings, yaml, data }
+}
+
+const EFFECTS = [
+  { kind: 'reset' },
+  { kind: 'reset-mid-body' },
+  { kind: 'truncate' },
+  { kind: 'wrong-content-length' },
+  { kind: 'html' },
+  { kind: 'invalid-json' },
+  { kind: 'wrong-shape' },
+  { kind: 'status', status: 500 },
+  { kind: 'status', status: 503 },
+  { kind: 'status', status: 429, retryAfter: '1' },
+]
+
+/** What the network and the service do during one run. */
+export function networkFaults(dice, { auth }) {
+  const faults = []
+  for (let i = dice.whole(0, 3); i > 0; i--) {
+    faults.push({ ...dice.pick(EFFECTS), rate: 0.03 + dice.next() * 0.2, times: dice.whole(1, 4) })
+  }
+  if (dice.chance(0.1)) faults.push({ kind: dice.pick(['stall', 'hang']), rate: 0.1, times: 1 })
+  if (auth === 'api-key' && dice.chance(0.4)) faults.push({ kind: 'revoke-tokens', rate: 0.2, times: 1 })
+  return faults
+}
+
+/** How one run is brought to its end; null: it may go on to its own. */
+export function disturbance(dice) {
+  const at = dice.whole(1, 25)
+  return dice.pick([
+    null,
+    { kind: 'SIGKILL', at },
+    { kind: 'SIGKILL', at },
+    { kind: 'SIGINT', at },
+    { kind: 'SIGTERM', at },
+    { kind: 'SIGINT twice', at },
+    { kind: 'disk', fault: `${dice.pick(['kill', 'after', 'torn', 'full'])}:${dice.whole(1, 200)}` },
+    { kind: 'disk', fault: `full:${dice.whole(1, 200)}` },
+    { kind: 'budget', requests: at },
+    { kind: 'quota', requests: at },
+    { kind: 'other cursors' },
+  ])
+}

@@ -1,0 +1,42 @@
+import { spawn } from 'node:child_process'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+export const CLI = join(import.meta.dirname, '../../dist/cli/main.js')
+
+export type Ended = {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+export type RunArgs = {
+  readonly args: readonly string[]
+  readonly env?: Readonly<Record<string, string>>
+  readonly cwd?: string
+  /** Called once the process is there. */
+  readonly onStart?: (kill: (signal: NodeJS.Signals) => void) => void
+}
+
+/** Runs the built command as a child process, with nothing of this process's environment but the path. */
+export function runCli({ args, env = {}, cwd, onStart }: RunArgs): Promise<Ended> {
+  return new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [CLI, ...args], {
+      cwd,
+      env: { PATH: process.env.PATH ?? '', HOME: tmpdir(), ...env },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    })
+    let stdout = ''
+    let stderr = ''
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text
+    })
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text
+    })
+    child.on('error', reject)
+    child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr }))
+    onStart?.((signal) => child.kill(signal))
+  })
+}
