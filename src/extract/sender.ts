@@ -97,7 +97,7 @@ export function sender({ http, pace, budget, auth, clock, signal, log }: SenderP
     const remaining = headers['x-flare-global-searches-remaining']
     if (typeof remaining === 'string' && /^\d+$/.test(remaining)) budget.learn(Number(remaining))
     const batchReached = headers['x-flare-global-searches-batch-reached']
-    if (batchReached !== undefined) {
+    if (batchReached !== undefined && batchReached !== 'false') {
       log('debug', 'the next request of this search may be charged as another search', { request: where })
     }
   }

@@ -12,5 +12,6 @@ export type { InspectedShard, InspectOptions, ShardReader } from './inspect/inde
 export { folderOf, OPEN_FOLDER, openShardPath, ownsFolder, partOf } from './layout.ts'
 export type { PageRows, ShardCoder } from './open-shard.ts'
 export { appendQuarantine, quarantinePath } from './quarantine.ts'
+export { setAsideStrangers } from './set-aside.ts'
 export type { RestoredShard, ShardLine } from './shard-lines.ts'
 export { ShardSet, type ShardSetOptions } from './shard-set.ts'

@@ -1,6 +1,7 @@
 import type { Store } from '../core/index.ts'
-import { OPEN_FOLDER, openLogPath, openShardPath, partOf } from './layout.ts'
+import { OPEN_FOLDER, openLogPath, openShardPath } from './layout.ts'
 import { OpenShard, type PageRows, type ShardCoder } from './open-shard.ts'
+import { setAsideStrangers } from './set-aside.ts'
 import type { Place, RestoredShard, ShardLine } from './shard-lines.ts'
 
 export type ShardSetOptions<Page> = {
@@ -152,26 +153,9 @@ export class ShardSet<Page extends object> {
     return new OpenShard(this.#options.store, this.#options.coder, identity)
   }
 
-  /**
-   * Shards that the checkpoint does not know (it was restored from a backup, say) would be read as data
-   * beside the same rows exported again. They are kept, but out of the data set.
-   */
-  async #moveAside(folder: string, known: number): Promise<void> {
+  #moveAside(folder: string, known: number): Promise<void> {
     const { store, warn } = this.#options
-    for (const name of await store.list(folder)) {
-      const part = partOf(name)
-      if (part === null || part < known) continue
-      const aside = await this.#unusedName(`_state/orphans/${folder}/${name}`)
-      await store.publish(`${folder}/${name}`, aside)
-      warn(`${folder}/${name} is not in the checkpoint; moved to ${aside}`)
-    }
-  }
-
-  async #unusedName(path: string): Promise<string> {
-    for (let copy = 0; ; copy++) {
-      const name = copy === 0 ? path : `${path}.${copy}`
-      if ((await this.#options.store.size(name)) === null) return name
-    }
+    return setAsideStrangers(store, folder, (_path, part) => part < known, warn)
   }
 
   async #removeLeftovers(kept: ReadonlySet<string>): Promise<void> {

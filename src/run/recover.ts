@@ -1,5 +1,5 @@
 import { ExportError, type Store } from '../core/index.ts'
-import { openShardPath, partOf } from '../load/index.ts'
+import { openShardPath, setAsideStrangers } from '../load/index.ts'
 import { type CheckpointState, rewriteCheckpoint, type SealLine } from '../state/index.ts'
 
 /**
@@ -13,16 +13,30 @@ export async function settleShards(
   warn: (message: string) => void,
 ): Promise<void> {
   const unpublished: SealLine[] = []
-  for (const sealed of state.shards) {
+  await forEach(state.shards, async (sealed) => {
     const { shard, path, bytes } = sealed
     const size = await store.size(path)
-    if (size === bytes) continue
+    if (size === bytes) return
     if (size !== null || (await store.size(openShardPath(shard))) !== bytes) throw damaged(sealed, size)
     unpublished.push(sealed)
-  }
+  })
   for (const { shard, path } of unpublished) await store.publish(openShardPath(shard), path)
   const known = new Set(state.shards.map(({ path }) => path))
-  for (const folder of state.partsOf.keys()) await moveStrangers(store, folder, known, warn)
+  await forEach(state.partsOf.keys(), (folder) =>
+    setAsideStrangers(store, folder, (path) => known.has(path), warn),
+  )
+}
+
+// Enough to keep the threads busy that look at files for Node.js.
+const LOOKS_AT_ONCE = 32
+
+/** A data set may have half a million shards: looks at many of them at a time. */
+async function forEach<T>(items: Iterable<T>, look: (item: T) => Promise<void>): Promise<void> {
+  const queue = items[Symbol.iterator]()
+  const lane = async (): Promise<void> => {
+    for (let next = queue.next(); !next.done; next = queue.next()) await look(next.value)
+  }
+  await Promise.all(Array.from({ length: LOOKS_AT_ONCE }, lane))
 }
 
 function damaged({ path, bytes }: SealLine, size: number | null): ExportError {
@@ -34,21 +48,6 @@ function damaged({ path, bytes }: SealLine, size: number | null): ExportError {
     path,
     'Put it back as it was (rows already paid for are in it), or start over with --fresh; nothing was changed.',
   )
-}
-
-/** Shards that are not on record would be read as data beside the same rows in others. */
-async function moveStrangers(
-  store: Store,
-  folder: string,
-  known: ReadonlySet<string>,
-  warn: (message: string) => void,
-): Promise<void> {
-  for (const name of await store.list(folder)) {
-    const path = `${folder}/${name}`
-    if (partOf(name) === null || known.has(path)) continue
-    await store.publish(path, `_state/orphans/${path}`)
-    warn(`${path} is not in the checkpoint; moved to _state/orphans`)
-  }
 }
 
 /**

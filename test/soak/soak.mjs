@@ -104,7 +104,7 @@ async function round(number) {
       const again = repeated(requests, answered)
       tally.repeated += again
       if (again > 0 && tally.repeated > tally.allowed) {
-        wrong.push(`round ${number}, run ${tally.runs} asked for ${again} pages again, after: ${before}`)
+        wrong.push(`round ${number}, run ${tally.runs} repeated ${again} pages, after: ${before}`)
       }
       if (end !== 'exit 0') tally.stops++
       before = `${describe(trouble)}, ${end}`
@@ -188,16 +188,16 @@ function interrupt(child, kind) {
   if (kind === 'SIGINT twice') setTimeout(() => child.kill('SIGINT'), 30)
 }
 
-/** Pages that a run asks for although they had been answered in full; how often it tries does not matter. */
+/** Pages that were answered in full although they had been before. */
 function repeated(requests, answered) {
-  const again = new Set()
+  let times = 0
   for (const { kind, body, status, fault } of requests) {
-    if (kind !== 'search') continue
+    if (kind !== 'search' || status !== 200 || fault !== null) continue
     const key = JSON.stringify(body)
-    if (answered.has(key)) again.add(key)
-    if (status === 200 && fault === null) answered.add(key)
+    if (answered.has(key)) times++
+    answered.add(key)
   }
-  return again.size
+  return times
 }
 
 /** Answers that were on their way, or not on disk yet, at such an end are asked for again; at no other. */
@@ -213,6 +213,8 @@ function isDocumented(end, trouble) {
       return true
     case 'exit 4':
       return trouble?.kind === 'budget' || trouble?.kind === 'quota'
+    // The second signal may come when the first has done its work and nobody listens any more.
+    case 'SIGINT':
     case 'exit 130':
       return trouble?.kind.startsWith('SIGINT') ?? false
     case 'exit 143':
