@@ -1,0 +1,57 @@
+/**
+ * `npm run bench:lookup`: one identity looked up by DuckDB in an export of five million rows, with and without a bloom
+ * filter on `identity_name`. Medians of nine look-ups in one process; `--rows N` for another size.
+ */
+import { spawnSync } from 'node:child_process'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { DuckDBInstance } from '@duckdb/node-api'
+import { median, pageServer, writePipeline } from './measure.mjs'
+
+const { values: options } = parseArgs({ options: { rows: { type: 'string', default: '5000000' } } })
+const PARTITIONS = 5
+const CLI = join(import.meta.dirname, '../dist/cli/main.js')
+const folder = mkdtempSync(join(tmpdir(), 'spillway-lookup-'))
+const server = await pageServer('typical', Math.ceil(Number(options.rows) / 10_000 / PARTITIONS))
+try {
+  console.log('| bloom filter | look-up of one, ms | of none, ms |')
+  console.log('|---|---|---|')
+  for (const bloom of [false, true]) {
+    const output = join(folder, String(bloom))
+    const { file, env } = writePipeline(folder, server.url, PARTITIONS, { bloom })
+    const run = spawnSync(process.execPath, [CLI, 'run', file], {
+      env: { ...process.env, ...env, BENCH_OUTPUT: output },
+      encoding: 'utf8',
+    })
+    if (run.status !== 0) throw new Error(run.stderr)
+    const [one, none] = await lookUps(`${output}/credentials/*/*/*.parquet`)
+    console.log(`| ${bloom ? 'yes' : 'no'} | ${one.toFixed(0)} | ${none.toFixed(0)} |`)
+  }
+} finally {
+  server.stop()
+  rmSync(folder, { recursive: true, force: true })
+}
+
+async function lookUps(files) {
+  const instance = await DuckDBInstance.create(':memory:', { threads: '2' })
+  const connection = await instance.connect()
+  const find = (name) => `SELECT count(*) FROM read_parquet('${files}') WHERE identity_name = '${name}'`
+  const some = await connection.runAndReadAll(
+    `SELECT identity_name FROM read_parquet('${files}') LIMIT 1 OFFSET 12345`,
+  )
+  const medians = []
+  for (const name of [some.getRows()[0][0], 'nobody@example.com']) {
+    const times = []
+    for (let time = 0; time < 9; time++) {
+      const started = performance.now()
+      await connection.runAndReadAll(find(name))
+      times.push(performance.now() - started)
+    }
+    medians.push(median(times))
+  }
+  connection.closeSync()
+  instance.closeSync()
+  return medians
+}
