@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import {
   columnsNamed,
   type DecodePlan,
@@ -11,6 +11,9 @@ import { createDecoder } from '../../src/transform/index.ts'
 import { edited, edits } from './fuzz-edits.ts'
 import { attack } from './hostile-run.ts'
 import { type Asked, credential, type Item } from './hostile-service.ts'
+
+// Each test is many processes, on machines that may be busy.
+vi.setConfig({ testTimeout: 300_000 })
 
 const SEED = 20260302
 const SECRET = 'the-secret-of-this-answer'

@@ -2,11 +2,14 @@ import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { readPipeline } from '../../src/config/index.ts'
 import { isExportError } from '../../src/core/index.ts'
 import { edited, edits } from './fuzz-edits.ts'
 import { runCli } from './support.ts'
+
+// Each test is many processes, on machines that may be busy.
+vi.setConfig({ testTimeout: 300_000 })
 
 const SEED = 20260301
 const TOKEN = 'a-token-that-no-message-may-show'

@@ -1,9 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { attack, startAttack } from './hostile-run.ts'
 import { type Asked, credential, type Item } from './hostile-service.ts'
+
+// Each test is many processes, on machines that may be busy.
+vi.setConfig({ testTimeout: 300_000 })
 
 // A run of nothing needs some 130 MB of resident memory.
 const MODEST_MB = 400

@@ -1,10 +1,13 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { parse } from 'csv-parse/sync'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import { startAttack } from './hostile-run.ts'
 import { type Asked, credential } from './hostile-service.ts'
 import { shardPaths } from './network-world.ts'
+
+// Each test is many processes, on machines that may be busy.
+vi.setConfig({ testTimeout: 300_000 })
 
 /** What a terminal would obey: colours, titles, links, the clipboard, 8-bit controls, direction, line ends. */
 const CONTROLS = [
@@ -31,14 +34,12 @@ describe.concurrent.each(['pretty', 'json'])('with log format %s', (format) => {
     try {
       const outcomes = [
         await hunt.call(['check', hunt.pipeline, ...logging]),
-        await hunt.call(['run', hunt.pipeline, ...logging]),
-        await hunt.call(['run', hunt.pipeline, '--json', ...logging]),
-        await hunt.call(['status', hunt.pipeline]),
-        await hunt.call(['status', hunt.pipeline, '--json']),
+        await hunt.call(['run', hunt.pipeline, ...(format === 'json' ? ['--json'] : []), ...logging]),
+        await hunt.call(['status', hunt.pipeline, ...(format === 'json' ? ['--json'] : [])]),
         await hunt.call(['report', '1', ...logging]),
         await hunt.call(['report', '1', '2', '--format', 'json', ...logging]),
       ]
-      expect(outcomes.map(({ code }) => code)).toEqual([0, 1, 1, 0, 0, 0, 1])
+      expect(outcomes.map(({ code }) => code)).toEqual([0, 1, 0, 0, 1])
       for (const { stdout, stderr } of outcomes) {
         expect(OBEYED.exec(stdout)?.[0]).toBeUndefined()
         expect(OBEYED.exec(stderr)?.[0]).toBeUndefined()

@@ -3,10 +3,13 @@ import { createHash } from 'node:crypto'
 import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { type Canary, findLeaks, type Haystack, haystacksOf } from './leak-search.ts'
 import { CANARIES, IDENTITY, SECRETS, startTellTale } from './leak-service.ts'
 import { CLI } from './support.ts'
+
+// Each test is many processes, on machines that may be busy.
+vi.setConfig({ testTimeout: 300_000 })
 
 const COLUMNAR = 'format: parquet, compression: none'
 const SETUPS: readonly Setup[] = [
@@ -56,7 +59,6 @@ test.concurrent.each(SETUPS)(
       await hunt.end()
     }
   },
-  300_000,
 )
 
 test('a secret is found where it does stand, in every form', async () => {

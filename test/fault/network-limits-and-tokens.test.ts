@@ -2,9 +2,12 @@ import { writeFile } from 'node:fs/promises'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { Fault, LoggedRequest, Sandbox } from '../../src/sandbox/index.ts'
 import { expectedRows, exportedRows, pipelineYaml, SMALL, summaryOf, world } from './network-world.ts'
+
+// Each test is many processes, on machines that may be busy.
+vi.setConfig({ testTimeout: 300_000 })
 
 describe.concurrent('when the service answers 429', () => {
   const storms: readonly { name: string; leastMs: number; retryAfter?: string | (() => string) }[] = [

