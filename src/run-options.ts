@@ -1,6 +1,6 @@
 import { type Environment, readMaskKey, readSecret } from './config/index.ts'
 import { type Pipeline, systemClock } from './core/index.ts'
-import type { RunOptions } from './run/index.ts'
+import { type RunOptions, silentObserver } from './run/index.ts'
 import { version } from './version.ts'
 
 /** Any of the options of a run, and where secrets come from (`process.env` when left out). */
@@ -19,7 +19,7 @@ export async function runOptions(pipeline: Pipeline, settings: RunSettings = {})
     stop: given.stop ?? new AbortController().signal,
     abort: given.abort ?? new AbortController().signal,
     clock: systemClock,
-    observer: { log: () => {}, progress: () => {} },
+    observer: silentObserver,
     allowPlaintext: false,
     failFast: false,
     fresh: false,

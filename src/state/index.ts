@@ -9,12 +9,9 @@ export {
   type CheckpointState,
   type OpenShard,
   type PartitionRecord,
-  type RunRecord,
   recordOf,
-  type ShardPage,
-  splitKey,
 } from './checkpoint-state.ts'
-export type { ChunkLine, HeaderLine, Line, PageFacts, PageLine, RunStatus, SealLine } from './lines.ts'
+export type { ChunkLine, HeaderLine, Line, PageFacts, RunStatus, SealLine } from './lines.ts'
 export { type Lock, takeLock } from './lock.ts'
 export {
   MANIFEST_PATH,

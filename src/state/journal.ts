@@ -20,7 +20,7 @@ export const JOURNAL_START: JournalEnd = { size: 0, checksum: 0 }
 export async function openJournal(store: Store, path: string, end: JournalEnd): Promise<Journal> {
   const log = await store.openLog(path, end.size)
   const seal = lineSealer(end.checksum)
-  let waiting: { bytes: Uint8Array[]; written: PromiseWithResolvers } | null = null
+  let waiting: { readonly bytes: Uint8Array[]; readonly written: Promise<void> } | null = null
   let writing: Promise<void> = Promise.resolve()
 
   const writeOut = async (log: Log, bytes: Uint8Array[]): Promise<void> => {
@@ -34,19 +34,18 @@ export async function openJournal(store: Store, path: string, end: JournalEnd): 
     },
     append(lines) {
       if (waiting === null) {
-        const batch = { bytes: [] as Uint8Array[], written: withResolvers() }
-        waiting = batch
-        const turn = writing.then(() => {
+        const bytes: Uint8Array[] = []
+        const written = writing.then(() => {
           waiting = null
-          return writeOut(log, batch.bytes)
+          return writeOut(log, bytes)
         })
-        turn.then(batch.written.resolve, batch.written.reject)
+        waiting = { bytes, written }
         // After a failed write the end of the file is in doubt: everything behind it must fail as well.
-        writing = turn
-        turn.catch(() => {})
+        writing = written
+        written.catch(() => {})
       }
       for (const line of lines) waiting.bytes.push(seal(line))
-      return waiting.written.promise
+      return waiting.written
     },
     async close() {
       await writing.catch(() => {})
@@ -132,17 +131,4 @@ function damaged(path: string, line: number, how: string): ExportError {
     path,
     'Restore the file from a backup, or start over with --fresh; nothing was changed.',
   )
-}
-
-type PromiseWithResolvers = { promise: Promise<void>; resolve: () => void; reject: (error: unknown) => void }
-
-/** `Promise.withResolvers`, which Node has only from version 22 on. */
-function withResolvers(): PromiseWithResolvers {
-  let resolve: () => void = () => {}
-  let reject: (error: unknown) => void = () => {}
-  const promise = new Promise<void>((ok, fail) => {
-    resolve = ok
-    reject = fail
-  })
-  return { promise, resolve, reject }
 }

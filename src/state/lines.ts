@@ -94,7 +94,6 @@ const lineSchema = z.discriminatedUnion('kind', [
 ])
 
 export type Line = z.infer<typeof lineSchema>
-export type PageLine = Extract<Line, { kind: 'page' }>
 export type PageFacts = z.infer<typeof page>
 export type SealLine = z.infer<typeof seal>
 export type ChunkLine = Extract<Line, { kind: 'chunk' }>
