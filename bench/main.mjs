@@ -5,7 +5,7 @@
  *
  *   --rounds N     rounds (3)
  *   --rows N       rows (500000)
- *   --only TEXT    contenders whose name holds the text
+ *   --only TEXTS   contenders whose name holds one of the texts, which are separated by commas
  *   --compare      hold the ratios against bench/ratios.json and fail when one got worse by more than a quarter
  *   --write        write bench/results.md and bench/ratios.json
  */
@@ -47,7 +47,9 @@ try {
 }
 
 async function bench() {
-  const contenders = allContenders().filter(({ name }) => name.includes(options.only))
+  const contenders = allContenders().filter(({ name }) =>
+    options.only.split(',').some((text) => name.includes(text)),
+  )
   const runs = new Map(contenders.map(({ name }) => [name, []]))
   for (let round = 1; round <= Number(options.rounds); round++) {
     for (const { name, run, rows } of contenders) {

@@ -5,18 +5,18 @@ import { join } from 'node:path'
 
 const USAGE = join(import.meta.dirname, 'usage.mjs')
 
-/** Runs a Node script as a whole process. @returns wall seconds, CPU seconds, peak MB, and MB it left in `output` */
-export async function measure(script, args, env = {}) {
+/**
+ * Runs a Node script as a whole process, which is to end with the exit code given.
+ * @returns wall seconds, CPU seconds, peak MB, and MB it left in `output`
+ */
+export async function measure(script, args, env = {}, exitCode = 0) {
   const folder = mkdtempSync(join(tmpdir(), 'spillway-bench-'))
   const usageFile = join(folder, 'usage')
   const output = join(folder, 'out')
   try {
     const started = performance.now()
-    await nodeProcess(['--import', USAGE, script, ...args], {
-      ...env,
-      BENCH_USAGE: usageFile,
-      BENCH_OUTPUT: output,
-    })
+    const outside = { ...env, BENCH_USAGE: usageFile, BENCH_OUTPUT: output }
+    await nodeProcess(['--import', USAGE, script, ...args], outside, exitCode)
     const wallSeconds = (performance.now() - started) / 1000
     const usage = JSON.parse(readFileSync(usageFile, 'utf8'))
     return { wallSeconds, ...usage, megabytes: dataBytes(output) / 1e6 }
@@ -59,7 +59,7 @@ load: { path: "\${BENCH_OUTPUT}", format: ${format}${options.join('')} }
   return { file, env: { SPILLWAY_TOKEN: 'bench', SPILLWAY_MASK_KEY: key } }
 }
 
-function nodeProcess(args, env) {
+function nodeProcess(args, env, exitCode) {
   return new Promise((resolve, reject) => {
     const child = spawn(process.execPath, args, {
       env: { ...process.env, ...env },
@@ -74,7 +74,7 @@ function nodeProcess(args, env) {
     })
     child.on('error', reject)
     child.on('close', (code) => {
-      if (code === 0) resolve()
+      if (code === exitCode) resolve()
       else reject(new Error(`${args.slice(2).join(' ')} ended with ${code}:\n${said.slice(-2000)}`))
     })
   })

@@ -1,8 +1,10 @@
 /**
- * `npm run bench:scale`: a million partitions (10,000 domains × 100 days): planning them, and taking up a run that
- * has done half of them, each as a process of its own. Prints seconds and peak memory, start-up included.
+ * `npm run bench:scale`: a million partitions (10,000 domains × 100 days): planning them, and going on with a run
+ * that has done half of them, each with a shard of its own. Every figure is a process of its own, start-up
+ * included; for `run`, up to its first request, with the looks at half a million shards before it.
  */
-import { mkdirSync, mkdtempSync, openSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
+import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { lineSealer } from '../dist/state/journal.js'
@@ -10,8 +12,16 @@ import { measure } from './measure.mjs'
 
 const CLI = join(import.meta.dirname, '../dist/cli/main.js')
 const folder = mkdtempSync(join(tmpdir(), 'spillway-scale-'))
+const output = join(folder, 'out')
 const DOMAINS = 10_000
 const DAYS = 100
+
+let firstRequestAt = null
+const server = createServer((_request, response) => {
+  firstRequestAt ??= performance.now()
+  response.end('{"items":[],"next":null}')
+})
+await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
 try {
   const domains = Array.from({ length: DOMAINS }, (_, n) => `d${n}.example.com`)
   writeFileSync(join(folder, 'domains.txt'), domains.join('\n'))
@@ -19,19 +29,30 @@ try {
   writeFileSync(
     file,
     `name: scale
-service: { base_url: "http://127.0.0.1:9/firework" }
-extract: { domains_file: domains.txt, windows: { from: 2024-01-01, until: 2024-04-10, every: 1d } }
-load: { path: "${join(folder, 'out')}" }
+service: { base_url: "http://127.0.0.1:${server.address().port}/firework" }
+extract: { domains_file: domains.txt, windows: { from: 2024-01-01, until: 2024-04-10, every: 1d }, max_requests: 1 }
+load: { path: "${output}" }
 `,
   )
   console.log('| what | s | peak MB |')
   console.log('|---|---|---|')
   report('plan, nothing done', await measure(CLI, ['plan', file]))
-  writeCheckpoint(domains)
+  report('run to its first request, nothing done', await firstRequest(file))
+  halfDone(domains)
   report('plan, half done', await measure(CLI, ['plan', file]))
+  report('run to its first request, half done', await firstRequest(file))
   report('status --json, half done', await measure(CLI, ['status', file, '--json']))
 } finally {
+  server.close()
   rmSync(folder, { recursive: true, force: true })
+}
+
+async function firstRequest(file) {
+  firstRequestAt = null
+  const startedAt = performance.now()
+  // The budget of one request ends it: exit code 4.
+  const usage = await measure(CLI, ['run', file], { SPILLWAY_TOKEN: 'bench' }, 4)
+  return { ...usage, wallSeconds: (firstRequestAt - startedAt) / 1000 }
 }
 
 function report(what, { wallSeconds, peakMegabytes }) {
@@ -39,12 +60,13 @@ function report(what, { wallSeconds, peakMegabytes }) {
 }
 
 /** As a run leaves it: every partition one page, and a shard of its own. */
-function writeCheckpoint(domains) {
-  mkdirSync(join(folder, 'out/_state'), { recursive: true })
-  const fd = openSync(join(folder, 'out/_state/checkpoint.jsonl'), 'w')
+function halfDone(domains) {
+  const checkpoint = join(output, '_state/checkpoint.jsonl')
+  const [header] = readFileSync(checkpoint, 'utf8').split('\n')
+  const { crc: _, ...facts } = JSON.parse(header)
+  const fd = openSync(checkpoint, 'w')
   const seal = lineSealer(0)
-  const header = { kind: 'header', version: 1, pipeline: 'scale', created_at: '', settings: {} }
-  writeSync(fd, seal(header))
+  writeSync(fd, seal(facts))
   let shard = 0
   for (const domain of domains.slice(0, DOMAINS / 2)) {
     const lines = Array.from({ length: DAYS }, (_, day) => {
@@ -52,13 +74,16 @@ function writeCheckpoint(domains) {
         new Date(Date.UTC(2024, 0, 1 + n)).toISOString().slice(0, 10),
       )
       const partition = `domain.${domain}/${from}..${until}`
+      const place = `credentials/query=domain.${domain}/window=${from}`
+      mkdirSync(join(output, place), { recursive: true })
+      writeFileSync(join(output, place, 'part-00000.parquet'), 'x')
       const importedAt = { min: 1_704_067_200_000_000, max: 1_704_067_300_000_000 }
       return seal({
         kind: 'seal',
         shard: shard++,
-        path: `credentials/query=domain.${domain}/window=${from}/part-00000.parquet`,
+        path: `${place}/part-00000.parquet`,
         rows: 3,
-        bytes: 5000,
+        bytes: 1,
         sha256: 'a'.repeat(64),
         partitions: [partition],
         imported_at: importedAt,

@@ -14,6 +14,7 @@ export {
   type Pipeline,
   systemClock,
 } from './core/index.ts'
+export { version } from './package/index.ts'
 export {
   type LogFields,
   type LogLevel,
@@ -34,4 +35,3 @@ export {
 export { type RunSettings, runOptions } from './run-options.ts'
 export { type Sandbox, type SandboxOptions, startSandbox } from './sandbox/index.ts'
 export type { Manifest, ManifestShard } from './state/index.ts'
-export { version } from './version.ts'

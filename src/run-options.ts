@@ -1,7 +1,7 @@
 import { type Environment, readMaskKey, readSecret } from './config/index.ts'
 import { type Pipeline, systemClock } from './core/index.ts'
+import { version } from './package/index.ts'
 import { type RunOptions, silentObserver } from './run/index.ts'
-import { version } from './version.ts'
 
 /** Any of the options of a run, and where secrets come from (`process.env` when left out). */
 export type RunSettings = Partial<RunOptions> & { readonly env?: Environment }

@@ -8,6 +8,18 @@ export type CommonArgs = {
   readonly 'log-level': (typeof LOG_LEVELS)[number]
 }
 
+/** What a command takes, and what it does. */
+export type Command<Args> = {
+  readonly options: (yargs: Argv<CommonArgs>) => Argv<Args>
+  /** @returns the exit code */
+  readonly run: (args: ArgumentsCamelCase<Args>, io: Io) => Promise<number>
+}
+
+/** Types a command's arguments by its options. */
+export function command<Args extends CommonArgs>(definition: Command<Args>): Command<Args> {
+  return definition
+}
+
 /** Carries a command out, whose exit code is what `work` resolves to. */
 export type Perform = (
   args: ArgumentsCamelCase<CommonArgs>,
@@ -15,24 +27,25 @@ export type Perform = (
 ) => Promise<void>
 
 /** Adds one command to the command line. */
-export type Command = (yargs: Argv<CommonArgs>, perform: Perform) => void
+export type AddCommand = (yargs: Argv<CommonArgs>, perform: Perform) => void
 
-export type CommandDefinition<Args> = {
-  /** With placeholders, as yargs writes them: `report <id..>`. */
-  readonly usage: string
-  /** null: not in the list of commands. */
-  readonly describe: string | null
-  readonly options: (yargs: Argv<CommonArgs>) => Argv<Args>
-  /** @returns the exit code */
-  readonly run: (args: ArgumentsCamelCase<Args>, io: Io) => Promise<number>
-}
-
-/** A command from its definition. */
-export function command<Args extends CommonArgs>(definition: CommandDefinition<Args>): Command {
-  const { usage, describe, options, run } = definition
+/**
+ * A command that is loaded once it is called: what the others need costs it no time.
+ * @param usage with placeholders, as yargs writes them: `report <id..>`
+ * @param describe null: not in the list of commands
+ */
+export function lazyCommand<Args extends CommonArgs>(
+  usage: string,
+  describe: string | null,
+  load: () => Promise<Command<Args>>,
+): AddCommand {
   return (yargs, perform) => {
-    const handler = (args: ArgumentsCamelCase<Args>) => perform(args, (io) => run(args, io))
-    if (describe === null) yargs.command(usage, false, options, handler)
-    else yargs.command(usage, describe, options, handler)
+    const builder = async (options: Argv<CommonArgs>) => (await load()).options(options)
+    const handler = async (args: ArgumentsCamelCase<Args>) => {
+      const { run } = await load()
+      await perform(args, (io) => run(args, io))
+    }
+    if (describe === null) yargs.command(usage, false, builder, handler)
+    else yargs.command(usage, describe, builder, handler)
   }
 }

@@ -1,31 +1,9 @@
 import yargs, { type Argv } from 'yargs'
 import { ExportError } from '../core/index.ts'
-import { version } from '../version.ts'
-import type { Command, CommonArgs, Perform } from './command.ts'
-import { check } from './commands/check.ts'
-import { demo } from './commands/demo.ts'
-import { init } from './commands/init.ts'
-import { plan } from './commands/plan.ts'
-import { report } from './commands/report.ts'
-import { run } from './commands/run.ts'
-import { sandbox } from './commands/sandbox.ts'
-import { schema } from './commands/schema.ts'
-import { status } from './commands/status.ts'
-import { verify } from './commands/verify.ts'
+import { version } from '../package/index.ts'
+import type { CommonArgs, Perform } from './command.ts'
+import { COMMANDS } from './commands/index.ts'
 import { LOG_FORMATS, LOG_LEVELS } from './log.ts'
-
-const COMMANDS: Readonly<Record<string, Command>> = {
-  run,
-  plan,
-  status,
-  verify,
-  check,
-  report,
-  sandbox,
-  init,
-  schema,
-  demo,
-}
 
 const EXIT_CODES = `Exit codes:
   0 all done                        4 stopped at the budget or quota (resumable)
@@ -73,7 +51,12 @@ export async function parseCommandLine(
       throw message ? usageError(message, words) : error
     })
   for (const add of Object.values(COMMANDS)) add(parser, perform)
-  await parser.parseAsync()
+  try {
+    await parser.parseAsync()
+  } catch (error) {
+    // Some of its complaints yargs throws past `fail` when options are loaded late.
+    throw error instanceof Error && error.name === 'YError' ? usageError(error.message, words) : error
+  }
 }
 
 /**

@@ -1,30 +1,37 @@
 /**
  * Large buffers that go round: from the receiver of an answer to its decoder and back. Without it every
  * answer would be a fresh allocation of megabytes, which costs page faults and garbage collections.
+ *
+ * They are shared memory, which both threads see, because a buffer that changes hands is news to the garbage
+ * collectors of both, and megabytes of news each time make these run for nothing. Nothing synchronizes them:
+ * whoever has been told of a buffer has it alone until it hands it on.
  */
 export type BufferPool = {
   /** A buffer of at least so many bytes, with anything in it. */
-  take(bytes: number): ArrayBuffer
+  take(bytes: number): ArrayBufferLike
   /** Gives a buffer back; whoever does must not look at it again. */
-  give(buffer: ArrayBuffer): void
+  give(buffer: ArrayBufferLike): void
 }
 
 // Room for answers that are a little longer than the last one.
 const HEADROOM = 1.125
-// An answer far beyond the usual is not worth keeping memory for.
+// An answer far beyond the usual is not worth keeping memory for; and shared memory that is dropped goes late,
+// since no garbage collector counts it.
 const MAX_KEPT_BYTES = 32 << 20
 
 /** @param kept buffers that are kept at most */
 export function bufferPool(kept: number): BufferPool {
-  const free: ArrayBuffer[] = []
+  const free: ArrayBufferLike[] = []
   return {
     take(bytes) {
       const fitting = free.findIndex(({ byteLength }) => byteLength >= bytes)
       const [buffer] = fitting < 0 ? [] : free.splice(fitting, 1)
-      return buffer ?? new ArrayBuffer(Math.ceil(bytes * HEADROOM))
+      if (buffer !== undefined) return buffer
+      const size = Math.ceil(bytes * HEADROOM)
+      return size > MAX_KEPT_BYTES ? new ArrayBuffer(size) : new SharedArrayBuffer(size)
     },
     give(buffer) {
-      if (buffer.byteLength === 0 || buffer.byteLength > MAX_KEPT_BYTES) return
+      if (buffer instanceof ArrayBuffer || buffer.byteLength > MAX_KEPT_BYTES) return
       free.push(buffer)
       free.sort((a, b) => a.byteLength - b.byteLength)
       // The smallest is the one that is most likely to be outgrown.

@@ -66,4 +66,4 @@ export type QuarantinedItem = {
 }
 
 /** Turns one answer's bytes into a page. @throws ExportError `transient` when they are no such answer at all */
-export type DecodePage = (body: Uint8Array<ArrayBuffer>, context: PageContext) => Promise<DecodedPage>
+export type DecodePage = (body: Uint8Array, context: PageContext) => Promise<DecodedPage>

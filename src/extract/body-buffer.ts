@@ -4,7 +4,7 @@ import type { BufferPool } from '../core/index.ts'
 export type BodyBuffer = {
   /** @returns false when the body has passed the limit; what lies below it is kept */
   add(chunk: Uint8Array): boolean
-  take(): Uint8Array<ArrayBuffer>
+  take(): Uint8Array
 }
 
 const FIRST_BYTES = 64 * 1024

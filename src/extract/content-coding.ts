@@ -23,11 +23,11 @@ export function contentCoding(header: string): ContentCoding {
  * @throws ExportError `data` beyond the limit or for an unknown coding, `transient` when the bytes are broken
  */
 export async function decodeContent(
-  body: Uint8Array<ArrayBuffer>,
+  body: Uint8Array,
   coding: ContentCoding,
   limitBytes: number,
   where: string,
-): Promise<Uint8Array<ArrayBuffer>> {
+): Promise<Uint8Array> {
   switch (coding) {
     case 'identity':
       return body
@@ -60,11 +60,7 @@ export function unknownCoding(where: string): ExportError {
 const CHUNK_BYTES = 1024 * 1024
 const gunzipAll = promisify(gunzip)
 
-async function gunzipped(
-  body: Uint8Array<ArrayBuffer>,
-  limitBytes: number,
-  where: string,
-): Promise<Uint8Array<ArrayBuffer>> {
+async function gunzipped(body: Uint8Array, limitBytes: number, where: string): Promise<Uint8Array> {
   try {
     const decoded = await gunzipAll(body, { maxOutputLength: limitBytes, chunkSize: CHUNK_BYTES })
     const { buffer, byteLength } = decoded

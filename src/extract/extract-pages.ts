@@ -62,7 +62,7 @@ export async function* extractPages(
       queryValue: chain.queryValue,
       since: chain.since,
     }
-    const read = (body: Uint8Array<ArrayBuffer>) => decode(body, context)
+    const read = (body: Uint8Array) => decode(body, context)
     const answer = await service.request(requestFor(cursor, about), read, chain.onRequest)
     const { next, items } = answer.value
     if (next !== null) {

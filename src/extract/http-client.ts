@@ -25,7 +25,7 @@ export type HttpAnswer = {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   /** Decoded. Of an answer other than 2xx: its first 64 kB, empty when it cannot be read. */
-  readonly body: Uint8Array<ArrayBuffer>
+  readonly body: Uint8Array
 }
 
 export type HttpClient = {
@@ -89,7 +89,7 @@ export function interrupted(where: string): ExportError {
 
 type RawAnswer = Omit<HttpAnswer, 'body'> & {
   readonly coding: ContentCoding
-  readonly body: Uint8Array<ArrayBuffer>
+  readonly body: Uint8Array
 }
 
 /**

@@ -45,7 +45,7 @@ export type SenderParts = {
 }
 
 export type Sent =
-  | { readonly kind: 'answered'; readonly body: Uint8Array<ArrayBuffer> }
+  | { readonly kind: 'answered'; readonly body: Uint8Array }
   /** Status 401: `token` is not, or no longer, accepted. */
   | { readonly kind: 'unauthorised'; readonly token: Token; readonly error: ExportError }
 

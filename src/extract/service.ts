@@ -61,7 +61,7 @@ export type ServiceRequest = Pick<Outgoing, 'method' | 'url' | 'tier' | 'body' |
   /** What it is about, for messages: `domain.acme.com/all, page 3`. */
   readonly about: string
 }
-export type ReadAnswer<T> = (body: Uint8Array<ArrayBuffer>, where: string) => Promise<T>
+export type ReadAnswer<T> = (body: Uint8Array, where: string) => Promise<T>
 /** `requests`: written for this answer, retries among them. */
 export type ServiceAnswer<T> = { readonly value: T; readonly requests: number }
 

@@ -93,7 +93,10 @@ async function carryOut(
   const work = survey(pipeline, plan, checkpoint.state)
   const tally = new Tally(work)
   session.onRecorded = (lines) => tally.recorded(lines)
-  if (work.done < work.total) await store.remove(SUCCESS_PATH)
+  if (work.done < work.total) {
+    session.cpu.start()
+    await store.remove(SUCCESS_PATH)
+  }
   await checkpoint.append([{ kind: 'run', run, started_at: isoTime(clock.now()), version: options.version }])
 
   const ending = await exportAll({ pipeline, store, session, plan, work, tally, options })

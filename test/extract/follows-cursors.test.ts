@@ -114,12 +114,11 @@ describe('a chain of cursors', () => {
     expect(service.counters).toMatchObject({ requests: 2, retries: 1 })
   })
 
-  it('hands the decoder a buffer of its own that can be transferred', async () => {
+  it('hands the decoder a buffer that nothing else lies in', async () => {
     const server = await serve((_request, response) => sendJson(response, { items: [], next: null }))
     await collect(open(server.url), domainChain(), async (body) => {
       expect(body.byteOffset).toBe(0)
       expect(Buffer.from(body).toString()).toBe('{"items":[],"next":null}')
-      structuredClone(body.buffer, { transfer: [body.buffer] })
       return emptyPage({})
     })
   })

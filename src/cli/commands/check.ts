@@ -14,8 +14,6 @@ import { announceStop } from '../signals.ts'
 import { styleFor, wantsColour } from '../style.ts'
 
 export const check = command({
-  usage: 'check <pipeline>',
-  describe: 'Validate the file, the environment and, where a token test is configured, the service',
   options: (yargs) =>
     runPipelineOptions(yargs).example('$0 check pipeline.yaml', 'Before the first run; costs no search'),
   async run(args, io) {

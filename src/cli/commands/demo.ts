@@ -1,17 +1,14 @@
-import { fileURLToPath } from 'node:url'
 import { readPipeline } from '../../config/index.ts'
+import { packageFile } from '../../package/index.ts'
 import { startSandbox } from '../../sandbox/index.ts'
 import { command } from '../command.ts'
 import { exportPipeline } from '../export-pipeline.ts'
 import { announceStop } from '../signals.ts'
 
-/** From the built files as from the sources, the pipelines lie three folders up. */
-const DEMO_PIPELINE = fileURLToPath(new URL('../../../pipelines/demo.yaml', import.meta.url))
+const DEMO_PIPELINE = packageFile('pipelines/demo.yaml')
 
 /** `npm run demo`: the demo pipeline against a sandbox in the same process. No token, no network. */
 export const demo = command({
-  usage: 'demo',
-  describe: null,
   options: (yargs) =>
     yargs.options({ 'no-progress': { type: 'boolean', default: false, describe: 'No progress line' } }),
   async run({ noProgress }, io) {

@@ -7,8 +7,6 @@ import { DONE } from '../exit-code.ts'
 import { shellWord } from '../shell.ts'
 
 export const init = command({
-  usage: 'init [file]',
-  describe: 'Write a commented pipeline file to begin with',
   options: (yargs) =>
     yargs
       .positional('file', {

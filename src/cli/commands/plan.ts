@@ -7,8 +7,6 @@ import { plainJson } from '../plain-text.ts'
 import { count, counted, duration } from '../quantities.ts'
 
 export const plan = command({
-  usage: 'plan <pipeline>',
-  describe: 'Show what a run would do and at least cost; sends nothing',
   options: (yargs) =>
     runPipelineOptions(yargs)
       .options({ json: { type: 'boolean', default: false, describe: 'Print it as JSON' } })

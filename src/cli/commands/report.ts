@@ -12,8 +12,6 @@ import { saveReport } from '../save-report.ts'
 import { announceStop } from '../signals.ts'
 
 export const report = command({
-  usage: 'report <id..>',
-  describe: 'Fetch threat-flow reports by id and print them',
   options: (yargs) =>
     yargs
       .positional('id', { type: 'string', array: true, demandOption: true, describe: 'Ids of the reports' })

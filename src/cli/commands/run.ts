@@ -10,8 +10,6 @@ import { type OverrideFlags, pipelineFrom, runPipelineOptions } from '../pipelin
 import { announceStop, type StopSignals } from '../signals.ts'
 
 export const run = command({
-  usage: 'run <pipeline..>',
-  describe: 'Export; goes on by itself where an earlier run stopped',
   options: (yargs) =>
     runPipelineOptions(yargs)
       .positional('pipeline', {

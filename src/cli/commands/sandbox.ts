@@ -11,8 +11,6 @@ import { command } from '../command.ts'
 import { DONE } from '../exit-code.ts'
 
 export const sandbox = command({
-  usage: 'sandbox',
-  describe: 'Serve an emulation of the service with made-up data, until a signal comes',
   options: (yargs) =>
     yargs
       .options({

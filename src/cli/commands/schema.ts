@@ -3,8 +3,6 @@ import { command } from '../command.ts'
 import { DONE } from '../exit-code.ts'
 
 export const schema = command({
-  usage: 'schema',
-  describe: 'Print the JSON Schema of pipeline files, for editors',
   options: (yargs) => yargs.example('$0 schema > pipeline.schema.json', 'Once; then point the editor to it'),
   async run(_args, { stdout }) {
     await stdout.line(JSON.stringify(pipelineJsonSchema(), null, 2))

@@ -15,8 +15,6 @@ const CHUNK_LENGTH = 64 * 1024
 const MAX_ERROR = 160
 
 export const status = command({
-  usage: 'status <pipeline>',
-  describe: 'Show the checkpoint: what is done, where each partition stands',
   options: (yargs) =>
     pipelineOptions(yargs)
       .options({ json: { type: 'boolean', default: false, describe: 'Print every partition as JSON' } })

@@ -10,8 +10,6 @@ import { type Style, styleFor, wantsColour } from '../style.ts'
 const REDRAW_MS = 100
 
 export const verify = command({
-  usage: 'verify <pipeline>',
-  describe: 'Read every file again and hold it against the record; exit 1 when something is off',
   options: (yargs) =>
     pipelineOptions(yargs)
       .options({ json: { type: 'boolean', default: false, describe: 'Print the result as JSON' } })

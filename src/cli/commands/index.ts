@@ -1,0 +1,51 @@
+import { type AddCommand, lazyCommand } from '../command.ts'
+
+/** Every command, in the order in which help lists them. A new one is a file here and an entry. */
+export const COMMANDS: Readonly<Record<string, AddCommand>> = {
+  run: lazyCommand(
+    'run <pipeline..>',
+    'Export; goes on by itself where an earlier run stopped',
+    async () => (await import('./run.ts')).run,
+  ),
+  plan: lazyCommand(
+    'plan <pipeline>',
+    'Show what a run would do and at least cost; sends nothing',
+    async () => (await import('./plan.ts')).plan,
+  ),
+  status: lazyCommand(
+    'status <pipeline>',
+    'Show the checkpoint: what is done, where each partition stands',
+    async () => (await import('./status.ts')).status,
+  ),
+  verify: lazyCommand(
+    'verify <pipeline>',
+    'Read every file again and hold it against the record; exit 1 when something is off',
+    async () => (await import('./verify.ts')).verify,
+  ),
+  check: lazyCommand(
+    'check <pipeline>',
+    'Validate the file, the environment and, where a token test is configured, the service',
+    async () => (await import('./check.ts')).check,
+  ),
+  report: lazyCommand(
+    'report <id..>',
+    'Fetch threat-flow reports by id and print them',
+    async () => (await import('./report.ts')).report,
+  ),
+  sandbox: lazyCommand(
+    'sandbox',
+    'Serve an emulation of the service with made-up data, until a signal comes',
+    async () => (await import('./sandbox.ts')).sandbox,
+  ),
+  init: lazyCommand(
+    'init [file]',
+    'Write a commented pipeline file to begin with',
+    async () => (await import('./init.ts')).init,
+  ),
+  schema: lazyCommand(
+    'schema',
+    'Print the JSON Schema of pipeline files, for editors',
+    async () => (await import('./schema.ts')).schema,
+  ),
+  demo: lazyCommand('demo', null, async () => (await import('./demo.ts')).demo),
+}

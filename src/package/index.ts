@@ -1,0 +1,12 @@
+import { createRequire } from 'node:module'
+import { fileURLToPath } from 'node:url'
+
+/** Where a file of the package lies. Two folders up, from the sources and from the built files alike. */
+export function packageFile(path: string): string {
+  return fileURLToPath(new URL(`../../${path}`, import.meta.url))
+}
+
+/** Spillway's own version. */
+export const version = (
+  createRequire(import.meta.url)(packageFile('package.json')) as { readonly version: string }
+).version

@@ -1,0 +1,15 @@
+import { workerData } from 'node:worker_threads'
+import { decodeFrame } from '../../core/index.ts'
+import { createEncoder, type EncodePlan, type PlacedChunk } from '../../load/index.ts'
+import { serve } from './serve.ts'
+
+const encoder = createEncoder(workerData as EncodePlan)
+
+serve({
+  header: async () => ({ value: encoder.header() }),
+  async encode(frames: readonly Uint8Array<ArrayBuffer>[]) {
+    const value = await encoder.encode(frames.map(decodeFrame))
+    return { value, transfer: [value.bytes.buffer] }
+  },
+  footer: async (chunks: readonly PlacedChunk[]) => ({ value: await encoder.footer(chunks) }),
+})

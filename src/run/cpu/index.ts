@@ -1,0 +1,1 @@
+export { type Cpu, openCpu } from './cpu.ts'
