@@ -39,11 +39,18 @@ export async function pageServer(shape, pages) {
 
 /** A pipeline over some domains of a page server, writing to where BENCH_OUTPUT says, and what it needs around it. */
 export function writePipeline(folder, baseUrl, partitions, settings) {
-  const { format = 'parquet', compression = null, secret = 'redact', bloom = false } = settings
+  const {
+    format = 'parquet',
+    compression = null,
+    secret = 'redact',
+    bloom = false,
+    partitionBy = null,
+  } = settings
   const file = join(folder, `${[format, compression, secret, bloom].join('-')}.yaml`)
   const domains = Array.from({ length: partitions }, (_, n) => `d${n}.example.com`)
   const options = [
     compression === null ? '' : `, compression: ${compression}`,
+    partitionBy === null ? '' : `, partition_by: ${partitionBy}`,
     bloom ? ', parquet: { bloom_filters: [identity_name] }' : '',
   ]
   writeFileSync(

@@ -12,6 +12,7 @@ export const SHAPES = {
   'non-Latin text': { nonLatin: true },
   '64 kB secrets': { secretBytes: 65_536, items: 100 },
   '50-row pages': { items: 50 },
+  '3-row pages': { items: 3 },
   '100,000-row pages': { items: 100_000 },
 }
 

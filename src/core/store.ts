@@ -10,6 +10,8 @@ export type Store = {
   read(path: string): Promise<Uint8Array<ArrayBuffer> | null>
   /** Bytes `[start, end)` of a file. */
   readRange(path: string, start: number, end: number): Promise<Uint8Array<ArrayBuffer>>
+  /** The file from its beginning, as much as `bytes` has room for. @returns how many bytes that were */
+  readInto(path: string, bytes: Uint8Array): Promise<number>
   /** The file in chunks; for what may be too large to hold. */
   stream(path: string): AsyncIterable<Uint8Array>
   /** Size in bytes, or null when there is no such file. */

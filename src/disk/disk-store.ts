@@ -110,6 +110,22 @@ export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
         }
       }),
 
+    readInto: (path, bytes) =>
+      naming(path, async () => {
+        const handle = await open(place(path), constants.O_RDONLY)
+        try {
+          let read = 0
+          while (read < bytes.byteLength) {
+            const { bytesRead } = await handle.read(bytes, read, bytes.byteLength - read, read)
+            if (bytesRead === 0) break
+            read += bytesRead
+          }
+          return read
+        } finally {
+          await handle.close()
+        }
+      }),
+
     async *stream(path) {
       try {
         yield* createReadStream(place(path), { highWaterMark: 1 << 20 }) as AsyncIterable<Uint8Array>

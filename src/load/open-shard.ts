@@ -1,16 +1,17 @@
 import { createHash, type Hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import type { Log, Store } from '../core/index.ts'
+import { ExportError, type Log, type Store } from '../core/index.ts'
 import type { EncodedChunk, PlacedChunk } from './encode/index.ts'
 import { openLogPath, openShardPath, shardPath } from './layout.ts'
 import { appendRecord, readRecords } from './row-log.ts'
 import type { ChunkLine, Place, RestoredShard, ShardLine, Span } from './shard-lines.ts'
+import type { Workplace } from './workplace.ts'
 
 /** Turns rows into the bytes of a shard, wherever the work is done. See ShardEncoder. */
 export type ShardCoder = {
   header(): Promise<Uint8Array>
-  /** Takes the frames' buffers over: they may be gone afterwards. */
-  encode(frames: readonly Uint8Array<ArrayBuffer>[]): Promise<EncodedChunk>
+  /** Takes the frames' buffers over, but for shared memory: they may be gone afterwards. */
+  encode(frames: readonly Uint8Array[]): Promise<EncodedChunk>
   footer(chunks: readonly PlacedChunk[]): Promise<Uint8Array>
 }
 
@@ -34,27 +35,35 @@ export class OpenShard {
   readonly folder: string
   readonly part: number
   rows = 0
-  /** Rows and bytes in the log that are not encoded yet. */
+  /** Rows in the log, which are not encoded yet. */
   pendingRows = 0
-  pendingBytes = 0
 
   readonly #store: Store
   readonly #coder: ShardCoder
+  readonly #workplace: Workplace
   readonly #partitions = new Set<string>()
   readonly #chunks: PlacedChunk[] = []
   #span: Span | null = null
   #generation = 0
-  #frames: Uint8Array<ArrayBuffer>[] = []
+  /** Ends of the log's records. */
+  #ends: number[] = []
   #log: Log | null = null
   #file: Log | null = null
   #hash: Hash = createHash('sha256')
 
-  constructor(store: Store, coder: ShardCoder, { shard, folder, part }: Identity) {
+  /** @param workplace shared with the other shards that are open */
+  constructor(store: Store, coder: ShardCoder, workplace: Workplace, { shard, folder, part }: Identity) {
     this.#store = store
     this.#coder = coder
+    this.#workplace = workplace
     this.shard = shard
     this.folder = folder
     this.part = part
+  }
+
+  /** Bytes of the log. */
+  get pendingBytes(): number {
+    return this.#log?.size ?? 0
   }
 
   /** Makes a page's rows durable in the log. */
@@ -62,15 +71,14 @@ export class OpenShard {
     this.#log ??= await this.#store.openLog(openLogPath(this.shard), 0)
     await appendRecord(this.#log, this.#generation, page.frame)
     this.#take(page)
-    this.#frames.push(page.frame)
+    this.#ends.push(this.#log.size)
     this.pendingRows += page.rows
-    this.pendingBytes += page.frame.byteLength
     return { shard: this.shard, log: { generation: this.#generation, end: this.#log.size } }
   }
 
   /** Encodes the rows of the log as one chunk of the shard. Put the line on record, then call `nextGeneration`. */
   async encodePending(): Promise<ChunkLine> {
-    const { bytes, rows, meta } = await this.#coder.encode(this.#frames)
+    const { bytes, rows, meta } = await this.#encode(null)
     const file = await this.#openFile()
     const offset = file.size
     await file.append([bytes])
@@ -91,9 +99,8 @@ export class OpenShard {
 
   async nextGeneration(): Promise<void> {
     this.#generation++
-    this.#frames = []
+    this.#ends = []
     this.pendingRows = 0
-    this.pendingBytes = 0
     await this.#log?.reset()
   }
 
@@ -102,14 +109,11 @@ export class OpenShard {
    * Put the line on record, then call `publish`.
    */
   async seal(extension: string, lastPage: PageRows | null): Promise<SealLine> {
-    if (lastPage !== null) {
-      this.#take(lastPage)
-      this.#frames.push(lastPage.frame)
-    }
+    if (lastPage !== null) this.#take(lastPage)
     const file = await this.#openFile()
     const bytes: Uint8Array[] = []
-    if (this.#frames.length > 0) {
-      const chunk = await this.#coder.encode(this.#frames)
+    if (lastPage !== null || this.#ends.length > 0) {
+      const chunk = await this.#encode(lastPage)
       this.#chunks.push({ offset: file.size, rows: chunk.rows, meta: chunk.meta })
       bytes.push(chunk.bytes)
     }
@@ -159,14 +163,35 @@ export class OpenShard {
     const flushed = left.pages.filter(({ generation }) => generation < this.#generation).length
     const pending = left.pages.slice(flushed)
     const ends = pending.map(({ end }) => end)
-    const bytes = (await this.#store.read(openLogPath(this.shard))) ?? new Uint8Array()
-    this.#frames = readRecords(bytes, this.#generation, ends)
-    if (this.#frames.length < pending.length) return flushed + this.#frames.length
+    const intact = await this.#workplace.inTurn(async () => (await this.#records(ends)).length)
+    if (intact < pending.length) return flushed + intact
+    this.#ends = ends
     this.#log = await this.#store.openLog(openLogPath(this.shard), ends.at(-1) ?? 0)
     for (const page of left.pages) this.#take(page)
     for (const page of pending) this.pendingRows += page.rows
-    for (const frame of this.#frames) this.pendingBytes += frame.byteLength
     return left.pages.length
+  }
+
+  /** The log's frames, up to the first that is not whole; good for as long as the workplace is ours. */
+  async #records(ends: readonly number[]): Promise<Uint8Array[]> {
+    const path = openLogPath(this.shard)
+    if (ends.length === 0 || (await this.#store.size(path)) === null) return []
+    const room = this.#workplace.room(ends.at(-1)!)
+    const bytes = room.subarray(0, await this.#store.readInto(path, room))
+    return readRecords(bytes, this.#generation, ends)
+  }
+
+  /**
+   * Encodes the rows of the log, and behind them those of a last page. They are read back from the log, so that
+   * the rows of open shards need no memory, however many shards there are.
+   */
+  #encode(lastPage: PageRows | null): Promise<EncodedChunk> {
+    return this.#workplace.inTurn(async () => {
+      const frames = await this.#records(this.#ends)
+      if (frames.length < this.#ends.length) throw notWhatWasWritten(openLogPath(this.shard))
+      if (lastPage !== null) frames.push(lastPage.frame)
+      return this.#coder.encode(frames)
+    })
   }
 
   /** @returns how many of the chunks are intact */
@@ -208,4 +233,14 @@ export class OpenShard {
         ? importedAt
         : { min: Math.min(this.#span.min, importedAt.min), max: Math.max(this.#span.max, importedAt.max) }
   }
+}
+
+/** What was flushed a moment ago is read back otherwise: the disk is not to be trusted. */
+function notWhatWasWritten(path: string): ExportError {
+  return new ExportError(
+    'storage',
+    'The rows read back are not those that were written',
+    path,
+    'Look at the disk; the next run goes back to the last good page.',
+  )
 }

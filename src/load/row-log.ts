@@ -17,21 +17,21 @@ export async function appendRecord(log: Log, generation: number, frame: Uint8Arr
 const HEADER_BYTES = 16
 
 /**
- * The frames whose records end at the given offsets; stops before the first that is not whole.
+ * The frames of the records that end there, as views of the log's bytes; stops before the first that is not whole.
  * @param ends ends of the records that the checkpoint vouches for, in order
  */
-export function readRecords(
-  bytes: Uint8Array<ArrayBuffer>,
-  generation: number,
-  ends: readonly number[],
-): Uint8Array<ArrayBuffer>[] {
-  const frames: Uint8Array<ArrayBuffer>[] = []
+export function readRecords(bytes: Uint8Array, generation: number, ends: readonly number[]): Uint8Array[] {
+  const frames: Uint8Array[] = []
   let start = 0
   for (const end of ends) {
     if (end > bytes.byteLength || end - start < HEADER_BYTES) break
-    const [length, crc, found] = new Uint32Array(bytes.slice(start, start + HEADER_BYTES).buffer)
-    const frame = bytes.slice(start + HEADER_BYTES, end)
-    if (length !== frame.byteLength || found !== generation || crc !== crc32(frame)) break
+    const header = new DataView(bytes.buffer, bytes.byteOffset + start, HEADER_BYTES)
+    const frame = bytes.subarray(start + HEADER_BYTES, end)
+    const isWhole =
+      header.getUint32(0, true) === frame.byteLength &&
+      header.getUint32(4, true) === crc32(frame) &&
+      header.getUint32(8, true) === generation
+    if (!isWhole) break
     frames.push(frame)
     start = end
   }

@@ -3,6 +3,7 @@ import { OPEN_FOLDER, openLogPath, openShardPath } from './layout.ts'
 import { OpenShard, type PageRows, type ShardCoder } from './open-shard.ts'
 import { setAsideStrangers } from './set-aside.ts'
 import type { Place, RestoredShard, ShardLine } from './shard-lines.ts'
+import { workplace } from './workplace.ts'
 
 export type ShardSetOptions<Page> = {
   readonly store: Store
@@ -35,6 +36,7 @@ export class ShardSet<Page extends object> {
   readonly #left = new Map<string, RestoredShard>()
   readonly #turns = new Map<string, Promise<void>>()
   #nextShard: number
+  readonly #workplace = workplace()
 
   constructor(options: ShardSetOptions<Page>) {
     this.#options = options
@@ -150,7 +152,7 @@ export class ShardSet<Page extends object> {
   }
 
   #newShard(identity: { shard: number; folder: string; part: number }): OpenShard {
-    return new OpenShard(this.#options.store, this.#options.coder, identity)
+    return new OpenShard(this.#options.store, this.#options.coder, this.#workplace, identity)
   }
 
   #moveAside(folder: string, known: number): Promise<void> {

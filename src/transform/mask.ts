@@ -27,7 +27,6 @@ export type Masks = { readonly secret: Mask | null; readonly identity: Mask | nu
 
 /** @throws ExportError 'config' when a policy needs a key and there is none */
 export function masksOf({ secret, identity, maskKey }: MaskPolicies): Masks {
-  // One digest function for both, so that they share one cache.
   const digest = secret === 'hmac' || identity === 'hmac' ? digestMask(maskKey) : redact
   return { secret: secretMask(secret, digest), identity: identityMask(identity, digest) }
 }
@@ -105,6 +104,5 @@ function digestMask(maskKey: Uint8Array | null): Mask {
       'Set the variable that transform.mask_key_env names to at least 32 bytes.',
     )
   }
-  const digest = keyedDigest(maskKey)
-  return (bytes, start, end) => start + bytes.write(digest(bytes, start, end), start, 'latin1')
+  return keyedDigest(maskKey)
 }

@@ -27,9 +27,10 @@ export const textCoder: ShardCoder = {
   header: async () => Buffer.from('a shard\n'),
   encode: async (frames) => {
     // What a worker thread does with them: the buffers are gone afterwards.
-    const texts = frames.map((frame) =>
-      Buffer.from(structuredClone(frame.buffer, { transfer: [frame.buffer] })),
-    )
+    const texts = frames.map((frame) => {
+      const transfer = frame.buffer instanceof ArrayBuffer ? [frame.buffer] : []
+      return Buffer.from(structuredClone(frame, { transfer }))
+    })
     const rows = texts.map((text) => Number(text.toString().split(' ')[2]))
     return {
       bytes: new Uint8Array(Buffer.concat(texts)),

@@ -69,7 +69,7 @@ function threadedCpu(decodePlan: DecodePlan, encodePlan: EncodePlan, buffers: Bu
         encoder.ask<EncodedChunk>(
           'encode',
           [frames],
-          frames.map(({ buffer }) => buffer),
+          frames.flatMap(({ buffer }) => owned(buffer)),
         ),
       footer: (chunks) => encoder.ask<Uint8Array>('footer', [chunks]),
     },

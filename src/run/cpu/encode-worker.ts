@@ -7,7 +7,7 @@ const encoder = createEncoder(workerData as EncodePlan)
 
 serve({
   header: async () => ({ value: encoder.header() }),
-  async encode(frames: readonly Uint8Array<ArrayBuffer>[]) {
+  async encode(frames: readonly Uint8Array[]) {
     const value = await encoder.encode(frames.map(decodeFrame))
     return { value, transfer: [value.bytes.buffer] }
   },

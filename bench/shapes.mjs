@@ -1,0 +1,69 @@
+/**
+ * `npm run bench:shapes`: whole exports of pages of every shape, the awkward ones above all, beside a script with
+ * fetch, JSON.parse, zod and hyparquet-writer that keeps no promise. Wall and CPU seconds, start-up included, and
+ * what the script's are divided by Spillway's: above 1, Spillway is the quicker.
+ *
+ *   --rounds N     rounds; the median counts (3)
+ *   --only TEXT    shapes whose name holds the text
+ */
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { measure, median, pageServer, writePipeline } from './measure.mjs'
+import { SHAPES } from './pages.mjs'
+
+const { values: options } = parseArgs({
+  options: { rounds: { type: 'string', default: '3' }, only: { type: 'string', default: '' } },
+})
+const CLI = join(import.meta.dirname, '../dist/cli/main.js')
+const SCRIPT = join(import.meta.dirname, 'peers/hand-written.mjs')
+
+/** Partitions, pages of each, and settings of the pipeline. */
+const CASES = {
+  ...Object.fromEntries(Object.keys(SHAPES).map((shape) => [shape, { shape, partitions: 4, pages: 8 }])),
+  '64 kB secrets': { shape: '64 kB secrets', partitions: 4, pages: 10 },
+  '50-row pages': { shape: '50-row pages', partitions: 4, pages: 400 },
+  '100,000-row pages of 70 MB': { shape: '100,000-row pages', partitions: 2, pages: 3 },
+  '2,000 domains with 3 rows each, a folder each': { shape: '3-row pages', partitions: 2000, pages: 1 },
+  '20,000 domains with 3 rows each, in one folder': {
+    shape: '3-row pages',
+    partitions: 20_000,
+    pages: 1,
+    settings: { partitionBy: '[]' },
+  },
+}
+delete CASES['3-row pages']
+delete CASES['100,000-row pages']
+
+console.log(
+  '| pages | rows | Spillway s | CPU s | peak MB | script s | CPU s | peak MB | script/Spillway, s | CPU |',
+)
+console.log('|---|---|---|---|---|---|---|---|---|---|')
+for (const [name, { shape, partitions, pages, settings = {} }] of Object.entries(CASES)) {
+  if (!name.includes(options.only)) continue
+  const folder = mkdtempSync(join(tmpdir(), 'spillway-bench-'))
+  const server = await pageServer(shape, pages)
+  try {
+    const { file, env } = writePipeline(folder, server.url, partitions, settings)
+    const [own, peer] = [[], []]
+    for (let round = 0; round < Number(options.rounds); round++) {
+      own.push(await measure(CLI, ['run', file, '--no-progress'], env))
+      peer.push(await measure(SCRIPT, [server.url, String(partitions), 'hyparquet-writer']))
+    }
+    const rows = partitions * pages * (SHAPES[shape].items ?? 10_000)
+    const [mine, its] = [own, peer].map((runs) =>
+      ['wallSeconds', 'cpuSeconds', 'peakMegabytes'].map((figure) => median(runs.map((run) => run[figure]))),
+    )
+    const cells = [mine, its].flatMap(([wall, cpu, peak]) => [
+      wall.toFixed(2),
+      cpu.toFixed(2),
+      peak.toFixed(0),
+    ])
+    const ratios = [its[0] / mine[0], its[1] / mine[1]].map((ratio) => ratio.toFixed(2))
+    console.log(`| ${[name, rows.toLocaleString('en'), ...cells, ...ratios].join(' | ')} |`)
+  } finally {
+    server.stop()
+    rmSync(folder, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,23 @@
+/** What the shards of a set share for encoding: one of them has it at a time. */
+export type Workplace = {
+  /** Carries out one piece of work at a time. */
+  inTurn<T>(work: () => Promise<T>): Promise<T>
+  /** So many bytes, with anything in them; the same memory each time, which other threads can read as well. */
+  room(bytes: number): Uint8Array
+}
+
+export function workplace(): Workplace {
+  let last: Promise<unknown> = Promise.resolve()
+  let memory = new SharedArrayBuffer(0)
+  return {
+    inTurn(work) {
+      const done = last.then(work)
+      last = done.catch(() => {})
+      return done
+    },
+    room(bytes) {
+      if (memory.byteLength < bytes) memory = new SharedArrayBuffer(bytes)
+      return new Uint8Array(memory, 0, bytes)
+    },
+  }
+}
