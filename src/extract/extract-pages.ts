@@ -7,6 +7,8 @@ import {
   type Position,
   type Query,
 } from '../core/index.ts'
+import type { Ahead } from './ahead.ts'
+import { foretoldNext } from './foretold-next.ts'
 import { listUrl, reportRequest, reportUrl } from './report-request.ts'
 import { type SearchQuery, searchBody } from './search-body.ts'
 import type { SeenCursors } from './seen-cursors.ts'
@@ -30,6 +32,8 @@ export type Chain = {
   readonly seen: SeenCursors
   /** Called each time a request of this chain is sent. */
   readonly onRequest: () => void
+  /** Whether a page may be asked for before the one before it is committed. */
+  readonly ahead: Ahead
 }
 
 export type ExtractedPage = {
@@ -41,9 +45,25 @@ export type ExtractedPage = {
 // An empty page is no end, yet a service that sends nothing else would cost searches for ever.
 const MAX_EMPTY_PAGES = 100
 
+/** A page that has been asked for. */
+type Asked = {
+  readonly cursor: string | null
+  readonly about: string
+  readonly answer: Promise<DecodedPage>
+  /** Requests sent for it so far. */
+  requests: number
+  /** The cursor of the page after it, as soon as it can be read off. */
+  next: string | null
+  /** Called when `next` has become known. */
+  onNext: () => void
+  /** Gives it up: nothing more is sent for it, and what is on its way is broken off. */
+  giveUp(): void
+}
+
 /**
- * Follows a chain of cursors to its end. The next page is asked for only when the consumer comes back,
- * so at most one page is on its way to the disk. `next` alone decides: short and empty pages go on.
+ * Follows a chain of cursors to its end. `next` alone decides: short and empty pages go on. Where `chain.ahead` has
+ * a place, the next page is asked for as soon as the cursor to it has arrived; otherwise when the consumer comes
+ * back. A chain is never more than one page ahead of its consumer.
  * @throws ExportError `data` when a cursor comes twice or nothing but empty pages come; else as `Service.request`
  */
 export async function* extractPages(
@@ -52,28 +72,86 @@ export async function* extractPages(
   decode: DecodePage,
 ): AsyncGenerator<ExtractedPage, void, undefined> {
   const requestFor = await requests(service, chain)
-  let { cursor, page } = chain
-  if (cursor !== null) chain.seen.add(cursor)
-  for (let emptyPages = 0; ; page++) {
+  if (chain.cursor !== null) chain.seen.add(chain.cursor)
+
+  const ask = (cursor: string | null, page: number): Asked => {
     const about = `${chain.partition.key}, page ${page + 1}`
-    const context: PageContext = {
-      partition: chain.partition,
-      page,
-      queryValue: chain.queryValue,
-      since: chain.since,
+    const { partition, queryValue, since } = chain
+    const context: PageContext = { partition, page, queryValue, since }
+    const giveUp = new AbortController()
+    const read = (body: Uint8Array): Promise<DecodedPage> => {
+      asked.next = foretoldNext(body)
+      asked.onNext()
+      return decode(body, context)
     }
-    const read = (body: Uint8Array) => decode(body, context)
-    const answer = await service.request(requestFor(cursor, about), read, chain.onRequest)
-    const { next, items } = answer.value
-    if (next !== null) {
-      if (chain.seen.has(next)) throw repeatedCursor(about)
-      chain.seen.add(next)
+    const onSent = (): void => {
+      asked.requests++
+      chain.onRequest()
     }
-    yield { page: answer.value, requests: answer.requests }
-    if (next === null) return
-    emptyPages = items === 0 ? emptyPages + 1 : 0
-    if (emptyPages >= MAX_EMPTY_PAGES) throw nothingButEmptyPages(about)
-    cursor = next
+    const answered = service.request({ ...requestFor(cursor, about), giveUp: giveUp.signal }, read, onSent)
+    const answer = answered.then(({ value }) => value)
+    // Whoever waits for it learns of it; a page that is given up has nobody who does.
+    answer.catch(() => {})
+    const asked: Asked = {
+      cursor,
+      about,
+      answer,
+      requests: 0,
+      next: null,
+      onNext: () => {},
+      giveUp: () => giveUp.abort(),
+    }
+    return asked
+  }
+
+  let page = chain.page
+  let current = ask(chain.cursor, page)
+  let following: Asked | null = null
+  let emptyPages = 0
+  const askAhead = (): void => {
+    const { next } = current
+    if (following !== null || next === null || chain.seen.has(next)) return
+    // After an empty page the next may be one too many.
+    if (emptyPages > 0 || !chain.ahead.take()) return
+    following = ask(next, page + 1)
+  }
+  /** @returns the requests that were sent for it */
+  const dropFollowing = (): number => {
+    if (following === null) return 0
+    const { requests } = following
+    following.giveUp()
+    following = null
+    chain.ahead.give()
+    return requests
+  }
+
+  try {
+    for (let wasted = 0; ; page++) {
+      current.onNext = askAhead
+      askAhead()
+      const answer = await current.answer
+      const { next, items } = answer
+      // A first answer may have been broken, and another one come on trying again.
+      if ((following as Asked | null)?.cursor !== next) wasted += dropFollowing()
+      if (next !== null && chain.seen.has(next)) throw repeatedCursor(current.about)
+      current.next = next
+      askAhead()
+      if (next !== null) chain.seen.add(next)
+      yield { page: answer, requests: current.requests + wasted }
+      if (next === null) return
+      wasted = 0
+      emptyPages = items === 0 ? emptyPages + 1 : 0
+      if (emptyPages >= MAX_EMPTY_PAGES) throw nothingButEmptyPages(current.about)
+      if (following === null) current = ask(next, page + 1)
+      else {
+        current = following
+        following = null
+        chain.ahead.give()
+      }
+    }
+  } finally {
+    current.giveUp()
+    dropFollowing()
   }
 }
 

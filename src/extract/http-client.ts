@@ -19,6 +19,8 @@ export type HttpRequest = {
   readonly body: string | null
   /** Names the request in messages. */
   readonly where: string
+  /** Gives up this one; null: nothing does but the signals of the client. */
+  readonly giveUp: AbortSignal | null
 }
 
 export type HttpAnswer = {
@@ -112,7 +114,8 @@ function exchange(
     let timer = setTimeout(onTimeout, CONNECT_TIMEOUT_MS + timeoutMs)
     stop.addEventListener('abort', onStop)
     abort.addEventListener('abort', onStop)
-    if (stop.aborted || abort.aborted) return onStop()
+    request.giveUp?.addEventListener('abort', onStop)
+    if (stop.aborted || abort.aborted || request.giveUp?.aborted) return onStop()
 
     const { method, url, headers } = request
     connections.dispatch(
@@ -192,6 +195,7 @@ function exchange(
       clearTimeout(timer)
       stop.removeEventListener('abort', onStop)
       abort.removeEventListener('abort', onStop)
+      request.giveUp?.removeEventListener('abort', onStop)
       return true
     }
 

@@ -1,3 +1,4 @@
+export { type Ahead, placesAhead } from './ahead.ts'
 export { type Chain, type ExtractedPage, extractPages } from './extract-pages.ts'
 export { fetchReport, type Report } from './fetch-report.ts'
 export { rateLimit } from './rate-limit.ts'

@@ -31,6 +31,10 @@ export type Outgoing = {
   readonly secrets: readonly string[]
   /** Whether it is paid for from the budget. */
   readonly metered: boolean
+  /** Ends every wait before it is written. */
+  readonly signal: AbortSignal
+  /** Breaks it off, written or not; null: nothing does but the run's own signals. */
+  readonly giveUp: AbortSignal | null
 }
 
 export type SenderParts = {
@@ -39,8 +43,6 @@ export type SenderParts = {
   readonly budget: Budget
   readonly auth: Auth
   readonly clock: Clock
-  /** Ends every wait. */
-  readonly signal: AbortSignal
   readonly log: Log
 }
 
@@ -67,7 +69,7 @@ const MAX_STALE_TOKENS = 3
 /** Everybody was paused between getting a turn and writing. */
 class TurnLost extends Error {}
 
-export function sender({ http, pace, budget, auth, clock, signal, log }: SenderParts): Send {
+export function sender({ http, pace, budget, auth, clock, log }: SenderParts): Send {
   async function sendInTurn(
     outgoing: Outgoing,
     tokens: Tokens,
@@ -75,7 +77,7 @@ export function sender({ http, pace, budget, auth, clock, signal, log }: SenderP
   ): Promise<{ answer: HttpAnswer; token: Token }> {
     for (let tries = 1; ; tries++) {
       const token = await tokens.current()
-      const turn = await pace[outgoing.tier].turn(signal)
+      const turn = await pace[outgoing.tier].turn(outgoing.signal)
       try {
         // Turns can be long in coming; still, a token that never outlives the wait must not hold us for ever.
         if (!tokens.isCurrent(token) && tries <= MAX_STALE_TOKENS) continue

@@ -60,6 +60,8 @@ export type Service = {
 export type ServiceRequest = Pick<Outgoing, 'method' | 'url' | 'tier' | 'body' | 'hasCursor' | 'secrets'> & {
   /** What it is about, for messages: `domain.acme.com/all, page 3`. */
   readonly about: string
+  /** Nobody wants the answer any more: nothing is sent from then on, and what is on its way is broken off. */
+  readonly giveUp?: AbortSignal
 }
 export type ReadAnswer<T> = (body: Uint8Array, where: string) => Promise<T>
 /** `requests`: written for this answer, retries among them. */
@@ -89,7 +91,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
     search: rateLimit({ requestsPerSecond: settings.requestsPerSecond, clock }),
     basic: rateLimit({ requestsPerSecond: settings.basicRequestsPerSecond, clock }),
   }
-  const send = sender({ http, pace, budget: spending, auth, clock, signal, log })
+  const send = sender({ http, pace, budget: spending, auth, clock, log })
   const tokens = tokenSource({ auth, clock, readSecret, exchange })
   let retries = 0
 
@@ -100,7 +102,10 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
   }
 
   /** Repeats an attempt as the settings say; every way of being stopped becomes one error. */
-  async function repeat<T>(where: string, attempt: (number: number) => Promise<T>): Promise<T> {
+  async function repeat<T>(
+    { where, signal }: Pick<Outgoing, 'where' | 'signal'>,
+    attempt: (number: number) => Promise<T>,
+  ): Promise<T> {
     try {
       return await retry(attempt, {
         retries: settings.retries,
@@ -121,10 +126,11 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
     apiKey: Token,
   ): Promise<string> {
     const outgoing = freeRequest(endpoint(settings.baseUrl, tokenUrl), 'token exchange', {
+      signal,
       method: 'POST',
       body: tenantId === null ? null : JSON.stringify({ tenant_id: tenantId }),
     })
-    return repeat(outgoing.where, async () => {
+    return repeat(outgoing, async () => {
       const sent = await send(outgoing, always(apiKey), () => {})
       if (sent.kind === 'unauthorised') throw sent.error
       return accepted(async () => exchangedToken(sent.body, outgoing.where))
@@ -139,7 +145,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
   ): Promise<ServiceAnswer<T>> {
     let requests = 0
     let refusedBefore = false
-    const value = await repeat(outgoing.where, async (attempt) => {
+    const value = await repeat(outgoing, async (attempt) => {
       const sent = await send(outgoing, tokens, () => {
         requests++
         if (attempt > 1 && outgoing.metered) retries++
@@ -172,10 +178,17 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
     },
     endpoints,
     readSecret,
-    request: ({ about, ...request }, read, onSent) =>
-      ask({ ...request, where: whereOf(request.method, request.url, about), metered: true }, read, onSent),
+    request: ({ about, giveUp, ...request }, read, onSent) => {
+      const where = whereOf(request.method, request.url, about)
+      const ends =
+        giveUp === undefined
+          ? { signal, giveUp: null }
+          : { signal: AbortSignal.any([signal, giveUp]), giveUp }
+      return ask({ ...request, ...ends, where, metered: true }, read, onSent)
+    },
     async testToken(url) {
       const outgoing = freeRequest(endpoint(settings.baseUrl, url), 'token test', {
+        signal,
         method: 'GET',
         body: null,
       })
@@ -202,9 +215,9 @@ function endpoint(baseUrl: string, pathOrUrl: string): URL {
 }
 
 /** A request of the basic tier that the budget has nothing to do with. */
-function freeRequest(url: URL, about: string, { method, body }: Pick<Outgoing, 'method' | 'body'>): Outgoing {
-  const where = whereOf(method, url, about)
-  return { method, url, tier: 'basic', body, where, hasCursor: false, secrets: [], metered: false }
+function freeRequest(url: URL, about: string, parts: Pick<Outgoing, 'method' | 'body' | 'signal'>): Outgoing {
+  const where = whereOf(parts.method, url, about)
+  return { ...parts, url, tier: 'basic', where, hasCursor: false, secrets: [], metered: false, giveUp: null }
 }
 
 /** Without the query string: cursors are long, and nobody can read them. */

@@ -6,7 +6,7 @@ import {
   type Pipeline,
   type Store,
 } from '../core/index.ts'
-import { openService, type Service } from '../extract/index.ts'
+import { type Ahead, openService, placesAhead, type Service } from '../extract/index.ts'
 import { folderOf, ownsFolder } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
 import { type RunStatus, recordOf } from '../state/index.ts'
@@ -64,23 +64,28 @@ export async function exportAll(context: ExportContext): Promise<Ending> {
   )
   const report = (): void => options.observer.progress(progressOf(context, service))
   const pending = unfinished(plan, session)
+  const { concurrency } = pipeline.extract
+  let lanes = concurrency
+  // As long as there is a partition for every lane, no chain reads ahead.
+  const ahead = placesAhead(() => concurrency - lanes)
   const lane = async (): Promise<void> => {
     for (const partition of pending) {
-      if (halt.halted) return
+      if (halt.halted) break
       try {
-        await exportOne(partition, context, service, halt, report)
+        await exportOne(partition, context, { service, ahead, halt, report })
       } catch (error) {
         halt.abort()
         throw error
       }
       report()
     }
+    lanes--
   }
   try {
     report()
     // A crash may have come between the last page of a folder and the sealing of its shard.
     await sealShared(context, (folder) => !work.unfinished.has(folder))
-    await allSettled(Array.from({ length: pipeline.extract.concurrency }, () => lane))
+    await allSettled(Array.from({ length: concurrency }, () => lane))
     // What the other partitions gave is to be read, whatever became of the failed ones.
     if (halt.error === null && tally.failed > 0) await sealShared(context, () => true)
   } catch (error) {
@@ -117,15 +122,20 @@ function* unfinished(plan: Plan, { checkpoint }: Session): Generator<Partition> 
   }
 }
 
+type Surroundings = {
+  readonly service: Service
+  readonly ahead: Ahead
+  readonly halt: Halt
+  readonly report: () => void
+}
+
 async function exportOne(
   partition: Partition,
   context: ExportContext,
-  service: Service,
-  halt: Halt,
-  report: () => void,
+  { service, ahead, halt, report }: Surroundings,
 ): Promise<void> {
   const { pipeline, store, session, tally, options } = context
-  // Requests sent for the page that is not answered yet.
+  // Requests sent for pages that are not committed yet.
   let requests = 0
   try {
     await exportPartition(partition, await queryValueOf(partition, context), {
@@ -139,8 +149,9 @@ async function exportOne(
         requests++
         report()
       },
-      onPage: (page) => {
-        requests = 0
+      ahead,
+      onPage: (page, itsRequests) => {
+        requests -= itsRequests
         tally.page(page)
         for (const field of tally.newFields(page)) {
           options.observer.log('warn', 'the service sends a field that is not known and not exported', {

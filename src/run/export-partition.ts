@@ -9,7 +9,7 @@ import {
   type Position,
   type Store,
 } from '../core/index.ts'
-import { type ExtractedPage, extractPages, type Service, seenCursors } from '../extract/index.ts'
+import { type Ahead, type ExtractedPage, extractPages, type Service, seenCursors } from '../extract/index.ts'
 import { appendQuarantine, folderOf, ownsFolder, type ShardSet } from '../load/index.ts'
 import { type Checkpoint, type PageFacts, type PartitionRecord, recordOf } from '../state/index.ts'
 
@@ -23,10 +23,12 @@ export type PartitionDeps = {
   readonly store: Store
   readonly shards: ShardSet<CommittedPage>
   readonly checkpoint: Checkpoint
-  /** Called after each commit. */
-  readonly onPage: (page: DecodedPage) => void
+  /** Called after each commit, with the requests that the page took. */
+  readonly onPage: (page: DecodedPage, requests: number) => void
   /** Called before each request. */
   readonly onRequest: () => void
+  /** For pages that are asked for before the one before them is committed. */
+  readonly ahead: Ahead
   readonly warn: (message: string, fields: Readonly<Record<string, string | number>>) => void
 }
 
@@ -68,13 +70,14 @@ async function exportChain(partition: Partition, queryValue: string, deps: Parti
     page: record?.pages ?? 0,
     seen: seenCursors(record?.cursors),
     onRequest: deps.onRequest,
+    ahead: deps.ahead,
   }
   await streamPipeline(extractPages(deps.service, chain, deps.decode), (pages) =>
     commitPages(pages, partition, deps),
   )
 }
 
-/** Makes each page durable before the next is asked for: quarantine, then rows, then the line that counts. */
+/** Makes one page durable after the other: quarantine, then rows, then the line that counts. */
 async function commitPages(
   pages: AsyncIterable<ExtractedPage>,
   partition: Partition,
@@ -100,7 +103,7 @@ async function commitPages(
         ? null
         : { partition: partition.key, frame: page.frame, rows: page.rows, importedAt: page.importedAt }
     await deps.shards.commit(folder, rows, facts, owned && page.next === null)
-    deps.onPage(page)
+    deps.onPage(page, requests)
   }
 }
 

@@ -226,6 +226,7 @@ export function chainOf(query: Query, overrides: Partial<Chain> & { window?: Win
     queryValue: 'acme.example',
     seen: seenCursors(),
     onRequest: () => {},
+    ahead: { take: () => false, give: () => {} },
     ...rest,
   }
 }

@@ -1,0 +1,192 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { foretoldNext } from '../../src/extract/foretold-next.ts'
+import { type Ahead, extractPages, placesAhead } from '../../src/extract/index.ts'
+import { collect, decode, domainChain, failure, open, sendPage, serve } from './support.ts'
+
+/** So many places, and how many of them are taken. */
+function places(count: number): Ahead & { taken: number } {
+  return {
+    taken: 0,
+    take() {
+      if (this.taken === count) return false
+      this.taken++
+      return true
+    },
+    give() {
+      this.taken--
+    },
+  }
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await sleep(2)
+}
+
+describe('where a place is free', () => {
+  it('the next page is asked for while the one before it is being decoded, and no other', async () => {
+    const server = await serve((_request, response, index) =>
+      sendPage(response, index < 3 ? `c${index}` : null),
+    )
+    const ahead = places(3)
+    let release = (): void => {}
+    const gate = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const pages = extractPages(open(server.url), domainChain({ ahead }), async (body, context) => {
+      if (context.page === 0) await gate
+      return decode(body, context)
+    })
+    const first = pages.next()
+    await until(() => server.received.length === 2)
+    await sleep(50)
+    expect(server.received.map(({ json }) => json.from)).toEqual([undefined, 'c0'])
+    expect(ahead.taken).toBe(1)
+    release()
+    expect((await first).value?.page.next).toBe('c0')
+    // The consumer still has the first page: nothing more is asked for.
+    await sleep(50)
+    expect(server.received).toHaveLength(2)
+    expect((await pages.next()).value?.page.next).toBe('c1')
+    await until(() => server.received.length === 3)
+    await pages.return()
+    expect(ahead.taken).toBe(0)
+  })
+
+  it('the pages, their requests and the cursors are the same as without', async () => {
+    const answer = (index: number) => (index < 20 ? `c${index}` : null)
+    const apart = await serve((_request, response, index) => sendPage(response, answer(index)))
+    const server = await serve((_request, response, index) => sendPage(response, answer(index)))
+    const ahead = places(1)
+    const without = await collect(open(apart.url), domainChain())
+    expect(await collect(open(server.url), domainChain({ ahead }))).toEqual(without)
+    expect(server.received.map(({ json }) => json.from)).toEqual(apart.received.map(({ json }) => json.from))
+    expect(ahead.taken).toBe(0)
+  })
+
+  it('a cursor that an answer brought before it broke is dropped for that of the next attempt', async () => {
+    const server = await serve((request, response, index) => {
+      if (index === 0) response.end('{"items":[1,],"next":"wrong"}')
+      else sendPage(response, request.json.from === 'right' ? null : 'right')
+    })
+    const ahead = places(1)
+    const service = open(server.url)
+    const pages = await collect(service, domainChain({ ahead }))
+    expect(pages.map(({ page }) => page.next)).toEqual(['right', null])
+    expect(server.received.map(({ json }) => json.from)).toEqual([undefined, 'wrong', undefined, 'right'])
+    // Whatever was sent is accounted for.
+    expect(pages.reduce((sum, { requests }) => sum + requests, 0)).toBe(4)
+    expect(service.counters.requests).toBe(4)
+    expect(ahead.taken).toBe(0)
+  })
+
+  it('a page that nobody wants any more is broken off, and not tried again', async () => {
+    let closed = false
+    const server = await serve((_request, response, index) => {
+      if (index === 0) return sendPage(response, 'a')
+      response.on('close', () => {
+        closed = true
+      })
+    })
+    const ahead = places(1)
+    const service = open(server.url)
+    const fault = new TypeError('a defect')
+    const pages = collect(service, domainChain({ ahead }), async () => {
+      await until(() => server.received.length === 2)
+      throw fault
+    })
+    await expect(pages).rejects.toBe(fault)
+    await until(() => closed)
+    await sleep(30)
+    expect(server.received).toHaveLength(2)
+    expect(ahead.taken).toBe(0)
+  })
+
+  it('a cursor that the chain had before is not asked for', async () => {
+    const server = await serve((_request, response, index) =>
+      sendPage(response, ['a', 'b', 'a'][index] ?? null),
+    )
+    const error = await failure(collect(open(server.url), domainChain({ ahead: places(1) })))
+    expect(error.kind).toBe('data')
+    expect(server.received).toHaveLength(3)
+  })
+
+  it('a hundred empty pages cost a hundred requests', async () => {
+    const server = await serve((_request, response, index) => sendPage(response, `c${index}`, []))
+    await failure(collect(open(server.url), domainChain({ ahead: places(1) })))
+    expect(server.received).toHaveLength(100)
+  })
+
+  it('a budget that is used up ends the chain after the pages it paid for', async () => {
+    const server = await serve((_request, response, index) => sendPage(response, `c${index}`))
+    const service = open(server.url, { limits: { maxRequests: 3, minSearchesRemaining: null } })
+    const pages: (string | null)[] = []
+    const error = await failure(
+      (async () => {
+        for await (const { page } of extractPages(service, domainChain({ ahead: places(1) }), decode)) {
+          pages.push(page.next)
+        }
+      })(),
+    )
+    expect(error.kind).toBe('quota')
+    expect(pages).toEqual(['c0', 'c1', 'c2'])
+    expect(server.received).toHaveLength(3)
+  })
+})
+
+describe('places', () => {
+  it('are as many as are free at the moment', () => {
+    let free = 0
+    const ahead = placesAhead(() => free)
+    expect(ahead.take()).toBe(false)
+    free = 1
+    expect([ahead.take(), ahead.take()]).toEqual([true, false])
+    ahead.give()
+    expect(ahead.take()).toBe(true)
+  })
+})
+
+describe('the cursor at the end of an answer', () => {
+  const bytes = (text: string) => Buffer.from(text)
+
+  it('is read off where it stands last, however it is spaced', () => {
+    expect(foretoldNext(bytes('{"items":[],"next":"WyJhIl0="}'))).toBe('WyJhIl0=')
+    expect(foretoldNext(bytes('{ "items": [],\n  "next" : "a b"\n}\n'))).toBe('a b')
+    for (const other of [
+      '{"items":[],"next":null}',
+      '{"next":"a","items":[]}',
+      '{"items":[],"next":"a\\u0041"}',
+      '{"items":[],"next":"é"}',
+      '{"items":[],"next":""}',
+      '',
+    ]) {
+      expect(foretoldNext(bytes(other))).toBeNull()
+    }
+  })
+
+  it('is that of the parsed answer, whatever the answer holds', () => {
+    const strings = fc.oneof(fc.string(), fc.constantFrom('"next":"x"}', '{"next":"x"}', 'next', '\\', '"'))
+    const values = fc.letrec((tie) => ({
+      value: fc.oneof(
+        { maxDepth: 4 },
+        strings,
+        fc.integer(),
+        fc.constant(null),
+        fc.array(tie('value'), { maxLength: 3 }),
+        fc.dictionary(fc.constantFrom('next', 'a', 'b'), tie('value'), { maxKeys: 3 }),
+      ),
+    })).value
+    const answers = fc.tuple(
+      fc.dictionary(fc.constantFrom('items', 'next', 'z'), values),
+      fc.constantFrom(0, 1, 2),
+    )
+    fc.assert(
+      fc.property(answers, ([answer, spaces]) => {
+        const foretold = foretoldNext(bytes(JSON.stringify(answer, null, spaces)))
+        if (foretold !== null) expect(foretold).toBe((answer as { next?: unknown }).next)
+      }),
+      { numRuns: 5000 },
+    )
+  })
+})
