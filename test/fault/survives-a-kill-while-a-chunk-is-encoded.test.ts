@@ -15,16 +15,16 @@ import {
 const figures = faultFigures('killed or damaged around the encoding of 100,000 rows')
 
 // Twelve pages: after the tenth the row log is encoded into the shard, the eleventh is in the log again, and
-// the last closes the shard.
+// the last closes the shard. The one chain reads ahead, which makes two pages in flight.
 const LARGE: Scenario = {
   yaml: `
 name: chunks
 service: { base_url: "\${SPILLWAY_BASE_URL}", requests_per_second: 1000 }
-extract: { domains: [scatterholt.com], page_size: 10000 }
+extract: { domains: [scatterholt.com], page_size: 10000, concurrency: 2 }
 load: { format: parquet, path: out }
 `,
   sandbox: { requestsPerSecond: 0, records: 115_000, seed: 'chunks', sources: 20 },
-  concurrency: 1,
+  concurrency: 2,
   sameBytes: true,
 }
 
