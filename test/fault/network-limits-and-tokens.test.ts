@@ -122,7 +122,7 @@ describe.concurrent('tokens that end', () => {
   })
 
   test('are read again from the file that holds them', async () => {
-    const { sandbox, place, run, close } = await world(SMALL, pipelineYaml())
+    const { sandbox, place, run, close } = await world(SMALL, pipelineYaml({ concurrency: 1 }))
     const file = join(place.folder, 'token')
     await writeFile(file, 'first-token\n', { mode: 0o600 })
     const gate = await startGate(sandbox, ['first-token', 'second-token'], async (next) =>
