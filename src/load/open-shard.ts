@@ -163,7 +163,8 @@ export class OpenShard {
     const flushed = left.pages.filter(({ generation }) => generation < this.#generation).length
     const pending = left.pages.slice(flushed)
     const ends = pending.map(({ end }) => end)
-    const intact = await this.#workplace.inTurn(async () => (await this.#records(ends)).length)
+    const isThere = (await this.#store.size(openLogPath(this.shard))) !== null
+    const intact = isThere ? await this.#workplace.inTurn(async () => (await this.#records(ends)).length) : 0
     if (intact < pending.length) return flushed + intact
     this.#ends = ends
     this.#log = await this.#store.openLog(openLogPath(this.shard), ends.at(-1) ?? 0)
@@ -175,7 +176,7 @@ export class OpenShard {
   /** The log's frames, up to the first that is not whole; good for as long as the workplace is ours. */
   async #records(ends: readonly number[]): Promise<Uint8Array[]> {
     const path = openLogPath(this.shard)
-    if (ends.length === 0 || (await this.#store.size(path)) === null) return []
+    if (ends.length === 0) return []
     const room = this.#workplace.room(ends.at(-1)!)
     const bytes = room.subarray(0, await this.#store.readInto(path, room))
     return readRecords(bytes, this.#generation, ends)
