@@ -100,31 +100,12 @@ export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
 
     readRange: (path, start, end) =>
       naming(path, async () => {
-        const handle = await open(place(path), constants.O_RDONLY)
-        try {
-          const bytes = new Uint8Array(end - start)
-          const { bytesRead } = await handle.read(bytes, 0, bytes.byteLength, start)
-          return bytesRead === bytes.byteLength ? bytes : bytes.slice(0, bytesRead)
-        } finally {
-          await handle.close()
-        }
+        const bytes = new Uint8Array(end - start)
+        const read = await readAt(place(path), bytes, start)
+        return read === bytes.byteLength ? bytes : bytes.slice(0, read)
       }),
 
-    readInto: (path, bytes) =>
-      naming(path, async () => {
-        const handle = await open(place(path), constants.O_RDONLY)
-        try {
-          let read = 0
-          while (read < bytes.byteLength) {
-            const { bytesRead } = await handle.read(bytes, read, bytes.byteLength - read, read)
-            if (bytesRead === 0) break
-            read += bytesRead
-          }
-          return read
-        } finally {
-          await handle.close()
-        }
-      }),
+    readInto: (path, bytes) => naming(path, () => readAt(place(path), bytes, 0)),
 
     async *stream(path) {
       try {
@@ -252,6 +233,22 @@ async function requireInPlace(full: string, handle: FileHandle): Promise<void> {
   const [there, open] = await Promise.all([stat(full), handle.stat()])
   if (there.ino !== open.ino || there.dev !== open.dev) {
     throw Object.assign(new Error('another file took its place'), { code: 'ENOENT' })
+  }
+}
+
+/** @returns how many bytes there were from `position` on, as far as there is room for them */
+async function readAt(full: string, bytes: Uint8Array, position: number): Promise<number> {
+  const handle = await open(full, constants.O_RDONLY)
+  try {
+    let read = 0
+    while (read < bytes.byteLength) {
+      const { bytesRead } = await handle.read(bytes, read, bytes.byteLength - read, position + read)
+      if (bytesRead === 0) break
+      read += bytesRead
+    }
+    return read
+  } finally {
+    await handle.close()
   }
 }
 

@@ -88,8 +88,7 @@ export async function* extractPages(
       asked.requests++
       chain.onRequest()
     }
-    const answered = service.request({ ...requestFor(cursor, about), giveUp: giveUp.signal }, read, onSent)
-    const answer = answered.then(({ value }) => value)
+    const answer = service.request({ ...requestFor(cursor, about), giveUp: giveUp.signal }, read, onSent)
     // Whoever waits for it learns of it; a page that is given up has nobody who does.
     answer.catch(() => {})
     const asked: Asked = {

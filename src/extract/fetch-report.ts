@@ -37,8 +37,7 @@ const Answer = z.object({ report: Report })
  */
 export async function fetchReport(service: Service, id: number): Promise<Report> {
   const request = reportRequest(reportUrl(service, id), `report ${id}`, false)
-  const { value } = await service.request(request, async (body, where) => parseReport(body, where))
-  return value
+  return service.request(request, async (body, where) => parseReport(body, where))
 }
 
 function parseReport(body: Uint8Array, where: string): Report {

@@ -50,7 +50,7 @@ export type Service = {
    * @param onSent called each time the request is written to a connection
    * @throws ExportError `transient`, `refused`, `cursor`, `credentials`, `quota`, `config`, `data`, `interrupted`
    */
-  request<T>(request: ServiceRequest, read: ReadAnswer<T>, onSent?: () => void): Promise<ServiceAnswer<T>>
+  request<T>(request: ServiceRequest, read: ReadAnswer<T>, onSent?: () => void): Promise<T>
   /** Asks what the token is good for: free of charge, outside the budget. @throws ExportError as `request` does */
   testToken(url: string): Promise<TokenInfo>
   /** Closes every connection. */
@@ -64,8 +64,6 @@ export type ServiceRequest = Pick<Outgoing, 'method' | 'url' | 'tier' | 'body' |
   readonly giveUp?: AbortSignal
 }
 export type ReadAnswer<T> = (body: Uint8Array, where: string) => Promise<T>
-/** `requests`: written for this answer, retries among them. */
-export type ServiceAnswer<T> = { readonly value: T; readonly requests: number }
 
 /** @throws ExportError `config` when an address is no URL */
 export function openService(settings: ServiceSettings, limits: ServiceLimits, deps: ServiceDeps): Service {
@@ -138,16 +136,10 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
   }
 
   /** With the token, renewed once when it is refused. */
-  async function ask<T>(
-    outgoing: Outgoing,
-    read: ReadAnswer<T>,
-    onSent: () => void = () => {},
-  ): Promise<ServiceAnswer<T>> {
-    let requests = 0
+  async function ask<T>(outgoing: Outgoing, read: ReadAnswer<T>, onSent: () => void = () => {}): Promise<T> {
     let refusedBefore = false
-    const value = await repeat(outgoing, async (attempt) => {
+    return repeat(outgoing, async (attempt) => {
       const sent = await send(outgoing, tokens, () => {
-        requests++
         if (attempt > 1 && outgoing.metered) retries++
         onSent()
       })
@@ -157,7 +149,6 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
       await tokens.replace(sent.token, sent.error)
       throw new TryAgain(tokenExpired(outgoing.where), 'pace')
     })
-    return { value, requests }
   }
 
   return {
@@ -192,8 +183,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
         method: 'GET',
         body: null,
       })
-      const { value } = await ask(outgoing, async (body, where) => testedToken(body, where))
-      return value
+      return ask(outgoing, async (body, where) => testedToken(body, where))
     },
     close: () => http.close(),
   }

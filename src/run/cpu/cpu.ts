@@ -22,7 +22,7 @@ export type Cpu = {
 /**
  * Decodes in one thread and encodes in another, so that the calling thread is free to receive, write and
  * flush; with one processor, or run straight from TypeScript, everything is done in the calling thread.
- * Buffers change hands, they are not copied.
+ * Buffers are shared or change hands, they are not copied.
  * @param buffers gets the buffers of answers back once they are decoded
  */
 export function openCpu(decodePlan: DecodePlan, encodePlan: EncodePlan, buffers: BufferPool): Cpu {

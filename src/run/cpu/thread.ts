@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import { type ErrorKind, ExportError } from '../../core/index.ts'
+import { ExportError } from '../../core/index.ts'
 
 /** What a thread is asked. */
 export type Question = { readonly id: number; readonly name: string; readonly args: readonly unknown[] }
@@ -9,12 +9,7 @@ export type Answer =
   | { readonly id: number; readonly ok: true; readonly value: unknown }
   | { readonly id: number; readonly ok: false; readonly error: KnownError | { readonly unforeseen: string } }
 
-export type KnownError = {
-  readonly kind: ErrorKind
-  readonly what: string
-  readonly where: string
-  readonly next: string
-}
+type KnownError = Pick<ExportError, 'kind' | 'what' | 'where' | 'next'>
 
 export type Thread = {
   /** @param transfer buffers that change hands */
