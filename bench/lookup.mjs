@@ -8,11 +8,10 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { DuckDBInstance } from '@duckdb/node-api'
-import { median, pageServer, writePipeline } from './measure.mjs'
+import { CLI, median, pageServer, writePipeline } from './measure.mjs'
 
 const { values: options } = parseArgs({ options: { rows: { type: 'string', default: '5000000' } } })
 const PARTITIONS = 5
-const CLI = join(import.meta.dirname, '../dist/cli/main.js')
 const folder = mkdtempSync(join(tmpdir(), 'spillway-lookup-'))
 const server = await pageServer('typical', Math.ceil(Number(options.rows) / 10_000 / PARTITIONS))
 try {

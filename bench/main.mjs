@@ -14,7 +14,7 @@ import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import zlib from 'node:zlib'
-import { measure, median, pageServer, writePipeline } from './measure.mjs'
+import { CLI, measure, median, pageServer, writePipeline } from './measure.mjs'
 import { renderItems } from './pages.mjs'
 
 const { values: options } = parseArgs({
@@ -31,7 +31,6 @@ const ROWS = Number(options.rows)
 const PARTITIONS = 5
 const PAGE_ROWS = 10_000
 const PAGES = Math.ceil(ROWS / PAGE_ROWS / PARTITIONS)
-const CLI = join(import.meta.dirname, '../dist/cli/main.js')
 const PEERS = join(import.meta.dirname, 'peers')
 
 const HEAD = '| contender | rows/s | CPU s per 1M rows | peak MB | MB per 1M rows | speed to DuckDB zstd |'

@@ -3,6 +3,8 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, w
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
+/** The built command. */
+export const CLI = join(import.meta.dirname, '../dist/cli/main.js')
 const USAGE = join(import.meta.dirname, 'usage.mjs')
 
 /**

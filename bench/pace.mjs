@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { startSandbox } from '../dist/sandbox/index.js'
+import { CLI } from './measure.mjs'
 
 const { values: options } = parseArgs({
   options: { pages: { type: 'string', default: '60' }, latency: { type: 'string', default: '0' } },
@@ -32,9 +33,8 @@ extract: { domains: [${domains}], page_size: 10, concurrency: ${Math.min(partiti
 load: { path: "${join(folder, 'out')}" }
 `,
   )
-  const cli = join(import.meta.dirname, '../dist/cli/main.js')
   await new Promise((resolve) => {
-    const child = spawn(process.execPath, [cli, 'run', file], {
+    const child = spawn(process.execPath, [CLI, 'run', file], {
       env: { ...process.env, SPILLWAY_TOKEN: sandbox.token },
       stdio: ['ignore', 'inherit', 'inherit'],
     })

@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pageServer, writePipeline } from './measure.mjs'
+import { CLI, pageServer, writePipeline } from './measure.mjs'
 
 const [, , secret = 'redact', format = 'parquet', rows = '1000000'] = process.argv
 const PARTITIONS = 5
@@ -14,8 +14,7 @@ const folder = mkdtempSync(join(tmpdir(), 'spillway-profile-'))
 const server = await pageServer('typical', Math.ceil(Number(rows) / 10_000 / PARTITIONS))
 try {
   const { file, env } = writePipeline(folder, server.url, PARTITIONS, { secret, format })
-  const cli = join(import.meta.dirname, '../dist/cli/main.js')
-  const args = ['--cpu-prof', '--cpu-prof-dir', join(folder, 'profiles'), cli, 'run', file]
+  const args = ['--cpu-prof', '--cpu-prof-dir', join(folder, 'profiles'), CLI, 'run', file]
   await new Promise((resolve) => {
     const child = spawn(process.execPath, args, {
       env: { ...process.env, ...env, BENCH_OUTPUT: join(folder, 'out') },

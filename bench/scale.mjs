@@ -8,9 +8,8 @@ import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { lineSealer } from '../dist/state/journal.js'
-import { measure } from './measure.mjs'
+import { CLI, measure } from './measure.mjs'
 
-const CLI = join(import.meta.dirname, '../dist/cli/main.js')
 const folder = mkdtempSync(join(tmpdir(), 'spillway-scale-'))
 const output = join(folder, 'out')
 const DOMAINS = 10_000

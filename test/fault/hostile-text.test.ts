@@ -4,7 +4,7 @@ import { parse } from 'csv-parse/sync'
 import { describe, expect, test, vi } from 'vitest'
 import { startAttack } from './hostile-run.ts'
 import { type Asked, credential } from './hostile-service.ts'
-import { shardPaths } from './network-world.ts'
+import { shardPaths } from './support.ts'
 
 // Each test is many processes, on machines that may be busy.
 vi.setConfig({ testTimeout: 300_000 })

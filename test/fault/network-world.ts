@@ -1,9 +1,9 @@
-import { readdir, readFile } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { parse } from 'csv-parse/sync'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts'
-import { type Ended, runCli, type Workplace, workplace } from './support.ts'
+import { type Ended, runCli, shardPaths, type Workplace, workplace } from './support.ts'
 
 export const DOMAINS = ['scatterholt.com', 'quillmere.net']
 
@@ -100,15 +100,6 @@ export function expectedRows(sandbox: Sandbox, domains = DOMAINS): readonly stri
         [fqdn, item.id, utc(item.imported_at), item.identity_name.toWellFormed()].join(' '),
       ),
     )
-    .sort()
-}
-
-export async function shardPaths(output: string): Promise<readonly string[]> {
-  const entries = await readdir(output, { recursive: true, withFileTypes: true }).catch(() => [])
-  return entries
-    .filter((entry) => entry.isFile())
-    .map((entry) => relative(output, join(entry.parentPath, entry.name)))
-    .filter((path) => !path.startsWith('_'))
     .sort()
 }
 

@@ -87,6 +87,11 @@ export async function shardHashes(output: string): Promise<Map<string, string>> 
   return new Map([...all].filter(([path, hash]) => hash !== '' && !path.startsWith('_')))
 }
 
+/** Paths of all shards of a data set, sorted. */
+export async function shardPaths(output: string): Promise<readonly string[]> {
+  return [...(await shardHashes(output)).keys()]
+}
+
 /** The manifest without what belongs to the runs and not to the data. */
 export async function dataManifest(output: string): Promise<unknown> {
   const { runs: _, ...data } = JSON.parse(await readFile(join(output, '_manifest.json'), 'utf8'))

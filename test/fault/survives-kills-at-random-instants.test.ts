@@ -1,8 +1,8 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { Sandbox } from '../../src/sandbox/index.ts'
+import { type Random, random as randomFrom } from '../support/random.ts'
 import { faultFigures } from './figures.ts'
-import { type Random, randomFrom } from './random.ts'
 import { inLanes } from './support.ts'
 import {
   expectSameResult,
@@ -58,9 +58,10 @@ test(`exports killed ${KILLS} times at random instants end as if nothing had hap
 
 /** Some milliseconds after one of the next searches arrives; one time in six, while the process still starts. */
 function killSometime(random: Random, sandbox: Sandbox) {
-  const waitMs = random.below(6) === 0 ? random.below(1000) : null
-  const search = sandbox.requests.length + 1 + random.below(3)
-  const afterMs = random.below(40)
+  const below = (limit: number): number => Math.floor(random() * limit)
+  const waitMs = below(6) === 0 ? below(1000) : null
+  const search = sandbox.requests.length + 1 + below(3)
+  const afterMs = below(40)
   return (kill: (signal: NodeJS.Signals) => void): void => {
     void (async () => {
       if (waitMs !== null) await delay(waitMs)

@@ -2,8 +2,9 @@ import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'vitest'
 import type { DecodePlan, PageContext } from '../../src/core/index.ts'
 import { type CredentialPaths, credentialPaths } from '../../src/transform/credential-decoder.ts'
+import { type Random, random } from '../support/random.ts'
 import { decodePlan, pageContext, rowsOf } from './plans.ts'
-import { EPOCH, pick, type Random, random, randomPage } from './random-page.ts'
+import { EPOCH, pick, randomPage } from './random-page.ts'
 
 const PLANS: readonly DecodePlan[] = [
   decodePlan(),
