@@ -16,6 +16,8 @@ export type Store = {
   stream(path: string): AsyncIterable<Uint8Array>
   /** Size in bytes, or null when there is no such file. */
   size(path: string): Promise<number | null>
+  /** Begins to look at files and folders, a million of them if need be. */
+  looks(): Looks
   /** Writes a whole file under its name in one step: temporary file, flush, rename, flush of the folder. */
   writeWhole(path: string, chunks: Iterable<string | Uint8Array>): Promise<void>
   /** Gives a whole, flushed file its final name, and flushes the folder. Doing it again does nothing. */
@@ -27,6 +29,18 @@ export type Store = {
   removeFolder(folder: string): Promise<void>
   /** Removes a folder if nothing is in it. */
   removeEmptyFolder(folder: string): Promise<void>
+}
+
+/** What a file or a folder is to hold: so many bytes, or so many names. */
+export type Look = { readonly path: string } & ({ readonly bytes: number } | { readonly names: number })
+
+/** Looks that are taken while more of them are added. */
+export type Looks = {
+  add(look: Look): void
+  /** Once everything was added. @returns what holds something else, is not there or can't be looked at */
+  different(): Promise<readonly Look[]>
+  /** Ends it, also before its time. */
+  close(): Promise<void>
 }
 
 /** A file that only grows. */

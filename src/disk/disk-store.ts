@@ -14,6 +14,7 @@ import {
 } from 'node:fs/promises'
 import { dirname, resolve, sep } from 'node:path'
 import { ExportError, type Log, type Store } from '../core/index.ts'
+import { looks } from './looks.ts'
 import { storageError } from './storage-error.ts'
 
 export type DiskOptions = {
@@ -124,6 +125,8 @@ export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
           throw error
         }
       }),
+
+    looks: () => looks(root),
 
     writeWhole: (path, chunks) =>
       naming(path, async () => {

@@ -18,7 +18,7 @@ function begunOf(
   state: CheckpointState | null,
   query: string,
 ): ReadonlyMap<string, { done: boolean }> | null {
-  const windows = state?.partitions.get(query)
+  const windows = state?.partitions.branches.get(query)
   if (windows === undefined) return null
   const begun = new Map<string, { done: boolean }>()
   for (const [name, { pages, state }] of windows) if (pages > 0) begun.set(name, { done: state === 'done' })

@@ -9,7 +9,7 @@ import {
 import { type Ahead, openService, placesAhead, type Service } from '../extract/index.ts'
 import { folderOf, ownsFolder } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
-import { type RunStatus, recordOf } from '../state/index.ts'
+import type { RunStatus } from '../state/index.ts'
 import { maskedQueryValue } from '../transform/index.ts'
 import { exportPartition } from './export-partition.ts'
 import { Halt } from './halt.ts'
@@ -118,7 +118,7 @@ function interruption(stop: AbortSignal, tally: Tally, work: Survey): ExportErro
 
 function* unfinished(plan: Plan, { checkpoint }: Session): Generator<Partition> {
   for (const partition of plan.partitions()) {
-    if (recordOf(checkpoint.state, partition.key)?.state !== 'done') yield partition
+    if (checkpoint.state.partitions.get(partition.key)?.state !== 'done') yield partition
   }
 }
 

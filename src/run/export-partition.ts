@@ -11,7 +11,7 @@ import {
 } from '../core/index.ts'
 import { type Ahead, type ExtractedPage, extractPages, type Service, seenCursors } from '../extract/index.ts'
 import { appendQuarantine, folderOf, ownsFolder, type ShardSet } from '../load/index.ts'
-import { type Checkpoint, type PageFacts, type PartitionRecord, recordOf } from '../state/index.ts'
+import type { Checkpoint, PageFacts, PartitionRecord } from '../state/index.ts'
 
 /** What a page's line says besides where its rows stand. */
 export type CommittedPage = Omit<PageFacts, 'shard' | 'log'>
@@ -46,7 +46,7 @@ export async function exportPartition(
     await exportChain(partition, queryValue, deps)
   } catch (error) {
     if (!isExportError(error, 'cursor')) throw error
-    const position = restartPosition(partition, recordOf(deps.checkpoint.state, partition.key), error)
+    const position = restartPosition(partition, deps.checkpoint.state.partitions.get(partition.key), error)
     const since = position === null ? null : { at: position.at, ids: [...position.ids] }
     deps.warn('the service refuses the saved cursor; going on after the last committed row', {
       partition: partition.key,
@@ -58,7 +58,7 @@ export async function exportPartition(
 
 async function exportChain(partition: Partition, queryValue: string, deps: PartitionDeps): Promise<void> {
   const { extract } = deps.pipeline
-  const record = recordOf(deps.checkpoint.state, partition.key)
+  const record = deps.checkpoint.state.partitions.get(partition.key)
   const chain = {
     partition,
     queryValue,
@@ -87,7 +87,7 @@ async function commitPages(
   const folder = folderOf(extract.resource, partition, load.partitionBy)
   const owned = ownsFolder(extract.resource, load.partitionBy)
   for await (const { page, requests } of pages) {
-    const record = recordOf(deps.checkpoint.state, partition.key)
+    const record = deps.checkpoint.state.partitions.get(partition.key)
     const facts: CommittedPage = {
       partition: partition.key,
       next: page.next,

@@ -7,10 +7,9 @@ import {
   frozenSettings,
   type HeaderLine,
   MANIFEST_PATH,
-  openCheckpoint,
 } from '../state/index.ts'
 import type { RunOptions } from './options.ts'
-import { settleShards } from './recover.ts'
+import { openSettledCheckpoint } from './recover.ts'
 
 /**
  * Opens the checkpoint that this pipeline may go on from, with the shards in line with it, or begins a new one.
@@ -29,12 +28,11 @@ export async function openOwnCheckpoint(
     settings: frozenSettings(pipeline, options.maskKey) as HeaderLine['settings'],
   }
   const hasManifest = (await store.size(MANIFEST_PATH)) !== null
-  return openCheckpoint(store, header, async (found) => {
-    if (found !== null) {
-      checkContinues(pipeline, found, header, options.subset)
-      await settleShards(store, found, (message) => options.observer.log('warn', message))
-    } else if (hasManifest) throw lostCheckpoint()
-  })
+  const accept = (found: CheckpointState | null): void => {
+    if (found !== null) checkContinues(pipeline, found, header, options.subset)
+    else if (hasManifest) throw lostCheckpoint()
+  }
+  return openSettledCheckpoint(store, header, accept, (message) => options.observer.log('warn', message))
 }
 
 function checkContinues(
@@ -59,7 +57,7 @@ function checkContinues(
 function checkQueries(pipeline: Pipeline, found: CheckpointState): void {
   const asked = new Set(pipeline.extract.queries.map(queryName))
   const gone: string[] = []
-  for (const [query, windows] of found.partitions) {
+  for (const [query, windows] of found.partitions.branches) {
     if (!asked.has(query) && [...windows.values()].some(({ pages }) => pages > 0)) gone.push(query)
   }
   if (gone.length === 0) return

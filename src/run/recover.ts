@@ -1,19 +1,66 @@
-import { ExportError, type Store } from '../core/index.ts'
-import { openShardPath, setAsideStrangers } from '../load/index.ts'
-import { type CheckpointState, rewriteCheckpoint, type SealLine } from '../state/index.ts'
+import { ExportError, type Looks, type Store } from '../core/index.ts'
+import { openShardPath, partOf, setAsideStrangers } from '../load/index.ts'
+import {
+  type Checkpoint,
+  type CheckpointState,
+  type HeaderLine,
+  openCheckpoint,
+  rewriteCheckpoint,
+  type SealedShard,
+} from '../state/index.ts'
 
 /**
- * Brings the data set in line with its checkpoint: makes sure that every finished shard is there at its full
- * length, gives those their final names that a crash kept from it, and takes away what is not on record.
- * @throws ExportError `damaged` when one is missing or short; nothing is changed then
+ * Opens a checkpoint, or begins one, and brings the data set in line with it: makes sure that every finished shard
+ * is there at its full length, gives those their final names that a crash kept from it, and takes away what is not
+ * on record.
+ * @param accept gets what was found (null: no checkpoint) before anything is touched; refuses it by throwing
+ * @throws ExportError `damaged` when a shard is missing or short; nothing is changed then
  */
-export async function settleShards(
+export async function openSettledCheckpoint(
+  store: Store,
+  header: HeaderLine,
+  accept: (found: CheckpointState | null) => void,
+  warn: (message: string) => void,
+): Promise<Checkpoint> {
+  const looks = store.looks()
+  const look = ({ path, bytes }: SealedShard): void => {
+    looks.add({ path, bytes })
+    // Most folders of many hold one shard: that they do need not wait until the checkpoint is read.
+    const slash = path.lastIndexOf('/')
+    if (partOf(path.slice(slash + 1)) === 0) looks.add({ path: path.slice(0, slash), names: 1 })
+  }
+  const settle = async (found: CheckpointState | null): Promise<void> => {
+    accept(found)
+    if (found !== null) await settleShards(store, found, looks, warn)
+  }
+  try {
+    return await openCheckpoint(store, header, settle, look)
+  } finally {
+    await looks.close()
+  }
+}
+
+/** @param looks has been given every finished shard, and every folder as if it had one */
+async function settleShards(
   store: Store,
   state: CheckpointState,
+  looks: Looks,
   warn: (message: string) => void,
 ): Promise<void> {
-  const unpublished: SealLine[] = []
-  await forEach(state.shards, async (sealed) => {
+  const open = new Map<string, number>()
+  for (const { folder } of state.openShards.values()) open.set(folder, (open.get(folder) ?? 0) + 1)
+  const finished = (folder: string): number => (state.partsOf.get(folder) ?? 0) - (open.get(folder) ?? 0)
+  for (const [folder] of state.partsOf) {
+    if (finished(folder) !== 1) looks.add({ path: folder, names: finished(folder) })
+  }
+  const odd = new Set<string>()
+  for (const look of await looks.different()) {
+    if ('bytes' in look || look.names === finished(look.path)) odd.add(look.path)
+  }
+  if (odd.size === 0) return
+  const shards = [...state.shards].filter(({ path }) => odd.has(path))
+  const unpublished: SealedShard[] = []
+  await forEach(shards, async (sealed) => {
     const { shard, path, bytes } = sealed
     const size = await store.size(path)
     if (size === bytes) return
@@ -21,16 +68,15 @@ export async function settleShards(
     unpublished.push(sealed)
   })
   for (const { shard, path } of unpublished) await store.publish(openShardPath(shard), path)
-  const known = new Set(state.shards.map(({ path }) => path))
-  await forEach(state.partsOf.keys(), (folder) =>
-    setAsideStrangers(store, folder, (path) => known.has(path), warn),
-  )
+  const known = new Set([...state.shards].map(({ path }) => path))
+  const folders = [...state.partsOf].map(([folder]) => folder).filter((folder) => odd.has(folder))
+  await forEach(folders, (folder) => setAsideStrangers(store, folder, (path) => known.has(path), warn))
 }
 
-// Enough to keep the threads busy that look at files for Node.js.
+// Enough to keep the threads busy that Node.js has for asynchronous calls.
 const LOOKS_AT_ONCE = 32
 
-/** A data set may have half a million shards: looks at many of them at a time. */
+/** Does many at a time. */
 async function forEach<T>(items: Iterable<T>, look: (item: T) => Promise<void>): Promise<void> {
   const queue = items[Symbol.iterator]()
   const lane = async (): Promise<void> => {
@@ -39,7 +85,7 @@ async function forEach<T>(items: Iterable<T>, look: (item: T) => Promise<void>):
   await Promise.all(Array.from({ length: LOOKS_AT_ONCE }, lane))
 }
 
-function damaged({ path, bytes }: SealLine, size: number | null): ExportError {
+function damaged({ path, bytes }: SealedShard, size: number | null): ExportError {
   return new ExportError(
     'damaged',
     size === null

@@ -132,9 +132,7 @@ async function carryOut(
 
 /** A run over a part of the plan may leave partitions half-way that it was not asked for. */
 function isWhole(state: CheckpointState): boolean {
-  for (const windows of state.partitions.values()) {
-    for (const record of windows.values()) if (record.state !== 'done' && record.pages > 0) return false
-  }
+  for (const [, record] of state.partitions) if (record.state !== 'done' && record.pages > 0) return false
   return true
 }
 

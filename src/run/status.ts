@@ -1,5 +1,5 @@
 import { formatInstant, type Partition, type Pipeline, queryName } from '../core/index.ts'
-import { type CheckpointState, type PartitionRecord, readCheckpoint, recordOf } from '../state/index.ts'
+import { type CheckpointState, type PartitionRecord, readCheckpoint } from '../state/index.ts'
 import { openDataSet, planFor } from './data-set.ts'
 import { survey } from './survey.ts'
 
@@ -46,7 +46,7 @@ export async function readStatus(pipeline: Pipeline, nowMs: number): Promise<Sta
   return {
     *partitions() {
       for (const partition of plan.partitions()) {
-        yield statusOf(partition, state === null ? undefined : recordOf(state, partition.key))
+        yield statusOf(partition, state?.partitions.get(partition.key))
       }
     },
     totals: { partitions: total, done, partial, failed, pending, ...sums(state) },
@@ -69,12 +69,10 @@ function statusOf({ key, query, window }: Partition, record: PartitionRecord | u
 function sums(state: CheckpointState | null) {
   const sum = { rows: 0, requests: 0, quarantined: 0, shards: 0, bytes: 0, openShards: 0 }
   if (state === null) return sum
-  for (const windows of state.partitions.values()) {
-    for (const record of windows.values()) {
-      sum.rows += record.rows
-      sum.requests += record.requests
-      sum.quarantined += record.quarantined
-    }
+  for (const [, record] of state.partitions) {
+    sum.rows += record.rows
+    sum.requests += record.requests
+    sum.quarantined += record.quarantined
   }
   for (const shard of state.shards) sum.bytes += shard.bytes
   sum.shards = state.shards.length

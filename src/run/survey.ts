@@ -1,7 +1,7 @@
 import type { Pipeline } from '../core/index.ts'
 import { folderOf, ownsFolder } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
-import { type CheckpointState, recordOf } from '../state/index.ts'
+import type { CheckpointState } from '../state/index.ts'
 
 export type Survey = {
   readonly total: number
@@ -22,7 +22,7 @@ export function survey(pipeline: Pipeline, plan: Plan, state: CheckpointState | 
   const unfinished = new Map<string, number>()
   const counts = { done: 0, partial: 0, failed: 0, pending: 0, begun: 0 }
   for (const partition of plan.partitions()) {
-    const record = state === null ? undefined : recordOf(state, partition.key)
+    const record = state?.partitions.get(partition.key)
     const where = record?.state ?? 'pending'
     counts[where]++
     if (where !== 'done' && record !== undefined && record.pages > 0) counts.begun++

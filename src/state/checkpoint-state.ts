@@ -1,15 +1,17 @@
 import type { Position } from '../core/index.ts'
-import type { ChunkLine, HeaderLine, Line, PageFacts, RunStatus, SealLine } from './lines.ts'
+import type { ChunkLine, HeaderLine, Line, PageFacts, RunStatus } from './lines.ts'
+import { PathMap, type ReadonlyPathMap } from './path-map.ts'
+import { PackedShardList, type ShardList } from './shard-list.ts'
 
 /** Everything the checkpoint says, folded from its lines. */
 export type CheckpointState = {
   readonly header: HeaderLine
-  /** By query name, then by the rest of the partition's key: see {@link recordOf}. */
-  readonly partitions: ReadonlyMap<string, ReadonlyMap<string, PartitionRecord>>
-  readonly shards: readonly SealLine[]
+  /** Those that have begun, by key: query and window. */
+  readonly partitions: ReadonlyPathMap<PartitionRecord>
+  readonly shards: ShardList
   readonly openShards: ReadonlyMap<number, OpenShard>
   /** Shards begun so far in each folder. */
-  readonly partsOf: ReadonlyMap<string, number>
+  readonly partsOf: ReadonlyPathMap<number>
   /** The number that the next shard gets. */
   readonly nextShard: number
   readonly unknownFields: ReadonlyMap<string, number>
@@ -25,7 +27,7 @@ export type PartitionRecord = {
   readonly pages: number
   readonly requests: number
   readonly quarantined: number
-  /** Good bytes of the partition's quarantine file. */
+  /** Good bytes of the partition's quarantine file, as long as more may come; 0 once it is done. */
   readonly quarantineEnd: number
   /** Where the chain could start again should its cursor be refused; null: not known or not safe. */
   readonly position: Position | null
@@ -65,18 +67,6 @@ export type RunRecord = {
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
-/** The record of a partition, or undefined when it has not begun. */
-export function recordOf(state: CheckpointState, key: string): PartitionRecord | undefined {
-  const [query, rest] = splitKey(key)
-  return state.partitions.get(query)?.get(rest)
-}
-
-/** Cuts a partition's key into the query's name and the window: neither holds a slash. */
-export function splitKey(key: string): readonly [query: string, window: string] {
-  const slash = key.lastIndexOf('/')
-  return [key.slice(0, slash), key.slice(slash + 1)]
-}
-
 export type Folding = {
   readonly state: CheckpointState
   apply(line: Line): void
@@ -84,17 +74,15 @@ export type Folding = {
 
 /** Folds lines into a state, one after the other; the cost of a line does not depend on what came before. */
 export function foldLines(header: HeaderLine): Folding {
-  const partitions = new Map<string, Map<string, PartitionRecord>>()
+  const partitions = new PathMap<PartitionRecord>()
   const openShards = new Map<
     number,
     { pages: ShardPage[]; chunks: ChunkLine[] } & Omit<OpenShard, 'pages' | 'chunks'>
   >()
-  const partsOf = new Map<string, number>()
-  const shards: SealLine[] = []
+  const partsOf = new PathMap<number>()
+  const shards = new PackedShardList()
   const runs: Mutable<RunRecord>[] = []
   const unknownFields = new Map<string, number>()
-  // Window names repeat in every query: keep one string of each.
-  const windowNames = new Map<string, string>()
   const state = {
     header,
     partitions,
@@ -107,23 +95,10 @@ export function foldLines(header: HeaderLine): Folding {
     lines: 1,
   }
 
-  const slot = (key: string): [Map<string, PartitionRecord>, string] => {
-    const [query, window] = splitKey(key)
-    let windows = partitions.get(query)
-    if (windows === undefined) {
-      windows = new Map()
-      partitions.set(query, windows)
-    }
-    let name = windowNames.get(window)
-    if (name === undefined) {
-      name = window
-      windowNames.set(window, name)
-    }
-    return [windows, name]
-  }
+  const oneOf = sharedRecords()
+
   const update = (key: string, change: (record: PartitionRecord) => PartitionRecord): void => {
-    const [windows, name] = slot(key)
-    windows.set(name, change(windows.get(name) ?? BEGINNING))
+    partitions.update(key, (record) => oneOf(change(record ?? BEGINNING)))
   }
   const takePage = (page: PageFacts): void => {
     update(page.partition, (record) => afterPage(record, page))
@@ -140,7 +115,7 @@ export function foldLines(header: HeaderLine): Folding {
   }
   const takeShard = (shard: number, folder: string, part: number): void => {
     state.nextShard = Math.max(state.nextShard, shard + 1)
-    partsOf.set(folder, Math.max(partsOf.get(folder) ?? 0, part + 1))
+    partsOf.update(folder, (parts = 0) => Math.max(parts, part + 1))
   }
 
   return {
@@ -179,12 +154,11 @@ export function foldLines(header: HeaderLine): Folding {
           openShards.get(line.shard)?.chunks.push(line)
           break
         case 'seal': {
-          const { page, ...shard } = line
-          if (page !== undefined) takePage(page)
+          if (line.page !== undefined) takePage(line.page)
           const folder = line.path.slice(0, line.path.lastIndexOf('/'))
           takeShard(line.shard, folder, partNumber(line.path))
           openShards.delete(line.shard)
-          shards.push(shard)
+          shards.push(line)
           break
         }
         case 'failed':
@@ -200,9 +174,9 @@ export function foldLines(header: HeaderLine): Folding {
           update(line.partition, (record) => ({ ...record, next: null, cursors: [], since: line.since }))
           break
         case 'done': {
-          const [windows, name] = slot(line.partition)
           const { rows, pages, requests, quarantined } = line
-          windows.set(name, { ...BEGINNING, state: 'done', rows, pages, requests, quarantined })
+          const record: PartitionRecord = { ...BEGINNING, state: 'done', rows, pages, requests, quarantined }
+          partitions.update(line.partition, () => oneOf(record))
           break
         }
         case 'unknown':
@@ -221,6 +195,23 @@ export function addCounts(counts: Map<string, number>, more: Readonly<Record<str
   for (const [name, times] of Object.entries(more)) {
     const under = counts.has(name) || counts.size < MAX_FIELD_NAMES ? name : '…'
     counts.set(under, (counts.get(under) ?? 0) + times)
+  }
+}
+
+// Of many small partitions most come to the same few figures; of large ones there are not many.
+const MAX_SHARED_RECORDS = 10_000
+
+/** Keeps one record where finished partitions came to the same: half a million of them are mostly alike. */
+function sharedRecords(): (record: PartitionRecord) => PartitionRecord {
+  const shared = new Map<string, PartitionRecord>()
+  return (record) => {
+    if (record.state !== 'done' || record.error !== null) return record
+    const { rows, pages, requests, quarantined } = record
+    const figures = `${rows} ${pages} ${requests} ${quarantined}`
+    const known = shared.get(figures)
+    if (known !== undefined) return known
+    if (shared.size < MAX_SHARED_RECORDS) shared.set(figures, record)
+    return record
   }
 }
 
@@ -248,7 +239,7 @@ function afterPage(record: PartitionRecord, page: PageFacts): PartitionRecord {
     pages: record.pages + 1,
     requests: record.requests + page.requests,
     quarantined: record.quarantined + (page.quarantine?.items ?? 0),
-    quarantineEnd: page.quarantine?.end ?? record.quarantineEnd,
+    quarantineEnd: done ? 0 : (page.quarantine?.end ?? record.quarantineEnd),
     position: done ? null : page.position === undefined ? record.position : page.position,
     since: done ? null : record.since,
     cursors: done ? [] : withCursor(record.cursors, next),

@@ -1,7 +1,8 @@
 import { ExportError, type Store } from '../core/index.ts'
-import { addCounts, type CheckpointState, type Folding, foldLines, recordOf } from './checkpoint-state.ts'
+import { addCounts, type CheckpointState, type Folding, foldLines } from './checkpoint-state.ts'
 import { JOURNAL_START, type JournalEnd, lineSealer, openJournal, readJournal } from './journal.ts'
 import { type HeaderLine, type Line, parseLine } from './lines.ts'
+import type { SealedShard } from './shard-list.ts'
 
 export const CHECKPOINT_PATH = '_state/checkpoint.jsonl'
 
@@ -17,14 +18,16 @@ export type Checkpoint = {
  * Opens a data set's checkpoint for a run, or begins one with the header given; compacts it when it has
  * grown far beyond what it says.
  * @param accept gets what was found (null: no checkpoint) before the journal is touched; refuses it by throwing
+ * @param onShard gets every finished shard while the checkpoint is still being read
  * @throws ExportError `damaged` when lines can't be read, `config` when another version wrote it
  */
 export async function openCheckpoint(
   store: Store,
   header: HeaderLine,
   accept: (found: CheckpointState | null) => void | Promise<void>,
+  onShard?: (shard: SealedShard) => void,
 ): Promise<Checkpoint> {
-  let found = await fold(store)
+  let found = await fold(store, onShard)
   await accept(found?.folding.state ?? null)
   if (found !== null && isOvergrown(found.folding.state)) {
     await compact(store, found.folding.state)
@@ -64,9 +67,13 @@ export async function rewriteCheckpoint(
   await store.writeWhole(CHECKPOINT_PATH, kept)
 }
 
-async function fold(store: Store): Promise<{ folding: Folding; end: JournalEnd } | null> {
+async function fold(
+  store: Store,
+  onShard?: (shard: SealedShard) => void,
+): Promise<{ folding: Folding; end: JournalEnd } | null> {
   let folding: Folding | null = null
   const end = await eachLine(store, (line, number) => {
+    if (line.kind === 'seal') onShard?.(line)
     if (folding !== null) folding.apply(line)
     else if (line.kind === 'header') folding = foldLines(line)
     else throw unreadable(number)
@@ -92,9 +99,7 @@ const COMPACT_FROM_LINES = 20_000
 function isOvergrown(state: CheckpointState): boolean {
   if (state.lines < COMPACT_FROM_LINES) return false
   let alive = state.shards.length + 2 * state.runs.length
-  for (const windows of state.partitions.values()) {
-    for (const record of windows.values()) alive += record.state === 'done' ? 1 : record.pages
-  }
+  for (const [, record] of state.partitions) alive += record.state === 'done' ? 1 : record.pages
   for (const shard of state.openShards.values()) alive += shard.pages.length + shard.chunks.length
   return state.lines > 3 * alive
 }
@@ -106,7 +111,7 @@ function isOvergrown(state: CheckpointState): boolean {
 async function compact(store: Store, state: CheckpointState): Promise<void> {
   const open = new Set<string>()
   for (const shard of state.openShards.values()) for (const page of shard.pages) open.add(page.partition)
-  const settled = (key: string) => recordOf(state, key)?.state === 'done' && !open.has(key)
+  const settled = (key: string) => state.partitions.get(key)?.state === 'done' && !open.has(key)
   const unknown = new Map<string, number>()
   const forget = (fields: Readonly<Record<string, number>> = {}): void => addCounts(unknown, fields)
   await rewriteCheckpoint(
@@ -140,13 +145,8 @@ async function compact(store: Store, state: CheckpointState): Promise<void> {
       }
     },
     function* () {
-      for (const [query, windows] of state.partitions) {
-        for (const [window, record] of windows) {
-          const partition = `${query}/${window}`
-          if (!settled(partition)) continue
-          const { rows, pages, requests, quarantined } = record
-          yield { kind: 'done', partition, rows, pages, requests, quarantined }
-        }
+      for (const [partition, { rows, pages, requests, quarantined }] of state.partitions) {
+        if (settled(partition)) yield { kind: 'done', partition, rows, pages, requests, quarantined }
       }
       if (unknown.size > 0) yield { kind: 'unknown', fields: Object.fromEntries(unknown) }
     },

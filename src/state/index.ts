@@ -5,12 +5,7 @@ export {
   readCheckpoint,
   rewriteCheckpoint,
 } from './checkpoint.ts'
-export {
-  type CheckpointState,
-  type OpenShard,
-  type PartitionRecord,
-  recordOf,
-} from './checkpoint-state.ts'
+export type { CheckpointState, OpenShard, PartitionRecord } from './checkpoint-state.ts'
 export type { ChunkLine, HeaderLine, Line, PageFacts, RunStatus, SealLine } from './lines.ts'
 export { type Lock, takeLock } from './lock.ts'
 export {
@@ -23,3 +18,4 @@ export {
   writeManifest,
 } from './manifest.ts'
 export { checkSettings, frozenSettings, type Settings, settingsDigest } from './settings.ts'
+export type { SealedShard, ShardList } from './shard-list.ts'

@@ -66,34 +66,39 @@ export async function readJournal(
   visit: (line: unknown, number: number) => void,
 ): Promise<JournalEnd | null> {
   if ((await store.size(path)) === null) return null
-  let rest: Buffer = Buffer.alloc(0)
   let end = JOURNAL_START
   let number = 0
   let bad: number | null = null
+  const take = (bytes: Buffer): void => {
+    number++
+    const line = openLine(bytes)
+    if (line === null) {
+      bad ??= number
+      return
+    }
+    // A bad line is a torn one only while no good one follows it.
+    if (bad !== null) throw damaged(path, bad, 'does not fit its checksum')
+    const checksum = crc32(line.body, end.checksum)
+    if (line.chained !== checksum) throw damaged(path, number, 'does not follow from the one before it')
+    visit(JSON.parse(`${line.body.toString()}}`), number)
+    end = { size: end.size + bytes.length + 1, checksum }
+  }
+  let begun: Buffer[] = []
   for await (const chunk of store.stream(path)) {
-    const bytes =
-      rest.length === 0
-        ? Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length)
-        : Buffer.concat([rest, chunk])
+    const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length)
     let start = 0
-    for (let stop = bytes.indexOf(10, start); stop >= 0; stop = bytes.indexOf(10, start)) {
-      number++
-      const line = openLine(bytes.subarray(start, stop))
-      if (line === null) bad ??= number
-      else {
-        // A bad line is a torn one only while no good one follows it.
-        if (bad !== null) throw damaged(path, bad, 'does not fit its checksum')
-        const checksum = crc32(line.body, end.checksum)
-        if (line.chained !== checksum) throw damaged(path, number, 'does not follow from the one before it')
-        visit(JSON.parse(`${line.body.toString()}}`), number)
-        end = { size: end.size + stop + 1 - start, checksum }
-      }
+    for (let stop = bytes.indexOf(NEWLINE); stop >= 0; stop = bytes.indexOf(NEWLINE, start)) {
+      const line = bytes.subarray(start, stop)
+      take(begun.length === 0 ? line : Buffer.concat([...begun, line]))
+      begun = []
       start = stop + 1
     }
-    rest = Buffer.from(bytes.subarray(start))
+    if (start < bytes.length) begun.push(Buffer.from(bytes.subarray(start)))
   }
   return end
 }
+
+const NEWLINE = 10
 
 /**
  * Seals lines one after the other: each gets a last member `crc`, and stays one JSON object that people and

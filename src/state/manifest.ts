@@ -137,7 +137,6 @@ function* manifestText(pipeline: Pipeline, state: CheckpointState): Generator<st
 
 function quarantinedItems(state: CheckpointState): number {
   let items = 0
-  for (const windows of state.partitions.values())
-    for (const record of windows.values()) items += record.quarantined
+  for (const [, record] of state.partitions) items += record.quarantined
   return items
 }

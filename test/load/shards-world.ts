@@ -4,15 +4,13 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { Log, Store } from '../../src/core/index.ts'
 import { type PageRows, type ShardCoder, ShardSet } from '../../src/load/index.ts'
-import { rollBack, settleShards } from '../../src/run/recover.ts'
+import { openSettledCheckpoint, rollBack } from '../../src/run/recover.ts'
 import {
   type Checkpoint,
-  type CheckpointState,
   type Line,
-  openCheckpoint,
   type PageFacts,
   readCheckpoint,
-  recordOf,
+  type SealedShard,
 } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { HEADER } from '../state/lines.ts'
@@ -93,10 +91,10 @@ export class World {
   /** Opens what is there and brings it in order, through another store if need be. */
   async open(store: Store = this.store): Promise<void> {
     for (;;) {
-      const checkpoint = await openCheckpoint(store, HEADER, () => {})
+      const warn = (message: string): void => void this.warnings.push(message)
+      const checkpoint = await openSettledCheckpoint(store, HEADER, () => {}, warn)
       this.checkpoint = checkpoint
       const { state } = checkpoint
-      await settleShards(store, state, (message) => this.warnings.push(message))
       const shards = new ShardSet<Page>({
         store,
         coder: textCoder,
@@ -106,7 +104,7 @@ export class World {
         nextShard: state.nextShard,
         partsOf: (folder) => state.partsOf.get(folder) ?? 0,
         record: (lines) => checkpoint.append(lines as readonly Line[]),
-        warn: (message) => this.warnings.push(message),
+        warn,
       })
       const lost = await shards.restore(state.openShards.values())
       this.shards = shards
@@ -126,7 +124,7 @@ export class World {
   }
 
   pagesOf(chain: number): number {
-    const record = this.checkpoint === null ? undefined : recordOf(this.checkpoint.state, keyOf(chain))
+    const record = this.checkpoint?.state.partitions.get(keyOf(chain))
     return record?.pages ?? 0
   }
 
@@ -167,7 +165,7 @@ export class World {
     const state = await readCheckpoint(this.store)
     if (state === null) throw new Error('no checkpoint')
     const files = this.files()
-    expect([...files.keys()].toSorted()).toEqual(state.shards.map(({ path }) => path).toSorted())
+    expect([...files.keys()].toSorted()).toEqual([...state.shards].map(({ path }) => path).toSorted())
     expect(await this.store.list('_state/open')).toEqual([])
     for (const [chain, { folder, rows }] of this.chains.entries()) {
       const found = [...files]
@@ -176,7 +174,7 @@ export class World {
         .filter((frame) => frame.chain === chain)
         .map(({ number }) => number)
       expect(found).toEqual([...rows.keys()].filter((number) => rows[number] !== 0))
-      expect(recordOf(state, keyOf(chain))).toMatchObject({
+      expect(state.partitions.get(keyOf(chain))).toMatchObject({
         state: 'done',
         pages: rows.length,
         rows: rows.reduce((sum, more) => sum + more, 0),
@@ -185,7 +183,7 @@ export class World {
     for (const shard of state.shards) this.#expectShard(shard, files.get(shard.path) ?? '')
   }
 
-  #expectShard(shard: CheckpointState['shards'][number], text: string): void {
+  #expectShard(shard: SealedShard, text: string): void {
     const frames = framesOf(text)
     const sum = frames.reduce((rows, frame) => rows + frame.rows, 0)
     expect(shard).toMatchObject({

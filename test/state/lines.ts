@@ -51,18 +51,11 @@ export async function writeCheckpoint(store: Store, lines: readonly Line[]): Pro
 
 /** A state as plain values, less what a compaction may change: how many lines it took, and in which order. */
 export function plain(state: CheckpointState) {
-  const partitions = [...state.partitions].flatMap(([query, windows]) =>
-    [...windows].map(([window, { quarantineEnd, ...record }]) => ({
-      key: `${query}/${window}`,
-      ...record,
-      // Of no use once the partition is done.
-      ...(record.state === 'done' ? {} : { quarantineEnd }),
-    })),
-  )
+  const partitions = [...state.partitions].map(([key, record]) => ({ key, ...record }))
   return structuredClone({
     header: state.header,
     partitions: partitions.sort((a, b) => (a.key < b.key ? -1 : 1)),
-    shards: state.shards.map(({ page: _, ...shard }) => shard),
+    shards: [...state.shards],
     openShards: [...state.openShards].sort(([a], [b]) => a - b),
     partsOf: [...state.partsOf].sort(([a], [b]) => (a < b ? -1 : 1)),
     nextShard: state.nextShard,

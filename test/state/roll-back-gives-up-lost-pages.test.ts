@@ -1,12 +1,12 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { rollBack, settleShards } from '../../src/run/recover.ts'
+import type { Store } from '../../src/core/index.ts'
+import { openSettledCheckpoint, rollBack } from '../../src/run/recover.ts'
 import {
   type CheckpointState,
   type Line,
   openCheckpoint,
   readCheckpoint,
-  recordOf,
   rewriteCheckpoint,
 } from '../../src/state/index.ts'
 import { anError } from '../disk/errors.ts'
@@ -75,7 +75,7 @@ describe('rolling back', () => {
           const [was, is] = [lines, left].map((all) => all.filter((line) => partitionOf(line) === key))
           if (broken.has(key)) expect(is).toEqual(was?.slice(0, is?.length))
           else expect(is).toEqual(was)
-          if (broken.has(key)) expect(recordOf(after, key)?.state ?? 'partial').not.toBe('done')
+          if (broken.has(key)) expect(after.partitions.get(key)?.state ?? 'partial').not.toBe('done')
         }
         const pages = (all: readonly Line[]) => all.filter((line) => line.kind === 'page').length
         expect(given).toBe(pages(lines) - pages(left))
@@ -119,13 +119,13 @@ describe('rolling back', () => {
     expect(await rollBack(temporary.store, await stateOf(temporary), new Map([[0, 2]]))).toBe(3)
     expect(await linesOf(temporary)).toEqual([...kept, ...others])
     const state = await stateOf(temporary)
-    expect(recordOf(state, 'domain.a.com/all')).toMatchObject({
+    expect(state.partitions.get('domain.a.com/all')).toMatchObject({
       state: 'partial',
       next: null,
       pages: 1,
       since: { at: 5, ids: [1] },
     })
-    expect(recordOf(state, 'domain.b.com/all')).toMatchObject({ state: 'done', rows: 1 })
+    expect(state.partitions.get('domain.b.com/all')).toMatchObject({ state: 'done', rows: 1 })
     const checkpoint = await openCheckpoint(temporary.store, HEADER, () => {})
     await checkpoint.append([page('domain.a.com/all', null, 24)])
     await checkpoint.close()
@@ -136,17 +136,27 @@ describe('rolling back', () => {
 describe('finished shards', () => {
   const PATH = 'credentials/part-00000.csv'
 
-  async function withSeal(): Promise<TemporaryStore & { state: CheckpointState }> {
-    const temporary = temporaryStore()
-    await writeCheckpoint(temporary.store, [HEADER, seal(3, PATH, { bytes: 10 })])
-    return { ...temporary, state: await stateOf(temporary) }
+  async function withSeal(): Promise<Store> {
+    const { store } = temporaryStore()
+    await writeCheckpoint(store, [HEADER, seal(3, PATH, { bytes: 10 })])
+    return store
+  }
+
+  async function settle(store: Store): Promise<void> {
+    const checkpoint = await openSettledCheckpoint(
+      store,
+      HEADER,
+      () => {},
+      () => {},
+    )
+    await checkpoint.close()
   }
 
   it('get their names where a crash came before', async () => {
-    const { store, state } = await withSeal()
+    const store = await withSeal()
     await store.writeWhole('_state/open/3.part', ['0123456789'])
     for (let time = 0; time < 2; time++) {
-      await settleShards(store, state, () => {})
+      await settle(store)
       expect(await store.size(PATH)).toBe(10)
       expect(await store.size('_state/open/3.part')).toBeNull()
     }
@@ -159,10 +169,10 @@ describe('finished shards', () => {
     ['is missing, and was never whole', null, '012345678'],
     ['is short, whatever stands among the open ones', '012345678', '0123456789'],
   ])('are refused when one %s, and stay as they are', async (_, final, open) => {
-    const { store, state } = await withSeal()
+    const store = await withSeal()
     if (final !== null) await store.writeWhole(PATH, [final])
     if (open !== null) await store.writeWhole('_state/open/3.part', [open])
-    await expect(settleShards(store, state, () => {})).rejects.toEqual(anError('damaged', PATH))
+    await expect(settle(store)).rejects.toEqual(anError('damaged', PATH))
     expect(await store.size(PATH)).toBe(final?.length ?? null)
     expect(await store.size('_state/open/3.part')).toBe(open?.length ?? null)
   })

@@ -7,8 +7,8 @@ import {
   decodeFrame,
 } from '../../core/index.ts'
 import { createEncoder, type EncodedChunk, type EncodePlan, type ShardCoder } from '../../load/index.ts'
+import { canStartThreads, openThread } from '../../threads/index.ts'
 import { createDecoder } from '../../transform/index.ts'
-import { openThread } from './thread.ts'
 
 /** The work that costs processor time: answers to rows, rows to shard bytes. */
 export type Cpu = {
@@ -26,7 +26,7 @@ export type Cpu = {
  * @param buffers gets the buffers of answers back once they are decoded
  */
 export function openCpu(decodePlan: DecodePlan, encodePlan: EncodePlan, buffers: BufferPool): Cpu {
-  return availableParallelism() > 1 && !import.meta.url.endsWith('.ts')
+  return availableParallelism() > 1 && canStartThreads
     ? threadedCpu(decodePlan, encodePlan, buffers)
     : inlineCpu(decodePlan, encodePlan, buffers)
 }

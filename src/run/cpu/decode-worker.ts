@@ -1,7 +1,7 @@
 import { workerData } from 'node:worker_threads'
 import type { DecodePlan, PageContext } from '../../core/index.ts'
+import { serve } from '../../threads/index.ts'
 import { createDecoder } from '../../transform/index.ts'
-import { serve } from './serve.ts'
 
 const decode = createDecoder(workerData as DecodePlan)
 

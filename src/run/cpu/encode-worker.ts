@@ -1,7 +1,7 @@
 import { workerData } from 'node:worker_threads'
 import { decodeFrame } from '../../core/index.ts'
 import { createEncoder, type EncodePlan, type PlacedChunk } from '../../load/index.ts'
-import { serve } from './serve.ts'
+import { serve } from '../../threads/index.ts'
 
 const encoder = createEncoder(workerData as EncodePlan)
 

@@ -1,5 +1,5 @@
 import { Worker } from 'node:worker_threads'
-import { ExportError } from '../../core/index.ts'
+import { ExportError } from '../core/index.ts'
 
 /** What a thread is asked. */
 export type Question = { readonly id: number; readonly name: string; readonly args: readonly unknown[] }
@@ -18,6 +18,9 @@ export type Thread = {
   start(): void
   close(): Promise<void>
 }
+
+/** A thread runs a built script: there is none when the source is run as it stands. */
+export const canStartThreads = !import.meta.url.endsWith('.ts')
 
 /** A worker thread that answers questions, one after the other. @param script calls `serve` */
 export function openThread(script: URL, workerData: unknown): Thread {

@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads'
-import { isExportError } from '../../core/index.ts'
+import { isExportError } from '../core/index.ts'
 import type { Answer, Question } from './thread.ts'
 
 /** What a question is answered with. */

@@ -1,0 +1,54 @@
+import type { SealLine } from './lines.ts'
+
+/** What is on record about a finished shard. */
+export type SealedShard = Omit<SealLine, 'kind' | 'page'>
+
+/** Finished shards in the order in which they were finished; each is made anew whenever it is asked for. */
+export type ShardList = Iterable<SealedShard> & { readonly length: number }
+
+/** Shards to a piece. */
+const PIECE = 100
+
+type Packed = readonly [
+  shard: number,
+  path: string,
+  rows: number,
+  bytes: number,
+  sha256: string,
+  partitions: string[],
+  importedAt: readonly [min: number, max: number] | null,
+]
+
+/**
+ * Keeps shards as text, outside the heap: half a million objects that live as long as the run gave the garbage
+ * collector nearly as much to do as all else that is done to read a checkpoint.
+ */
+export class PackedShardList implements ShardList {
+  readonly #pieces: Buffer[] = []
+  #last: Packed[] = []
+
+  get length(): number {
+    return this.#pieces.length * PIECE + this.#last.length
+  }
+
+  push({ shard, path, rows, bytes, sha256, partitions, imported_at }: SealedShard): void {
+    const importedAt = imported_at === null ? null : ([imported_at.min, imported_at.max] as const)
+    this.#last.push([shard, path, rows, bytes, sha256, partitions, importedAt])
+    if (this.#last.length < PIECE) return
+    this.#pieces.push(Buffer.from(JSON.stringify(this.#last)))
+    this.#last = []
+  }
+
+  *[Symbol.iterator](): Generator<SealedShard> {
+    for (const piece of this.#pieces) {
+      for (const packed of JSON.parse(piece.toString()) as Packed[]) yield unpacked(packed)
+    }
+    // Whoever goes through it meanwhile gets those that were there when it came to the last piece.
+    for (const packed of [...this.#last]) yield unpacked(packed)
+  }
+}
+
+function unpacked([shard, path, rows, bytes, sha256, partitions, importedAt]: Packed): SealedShard {
+  const imported_at = importedAt === null ? null : { min: importedAt[0], max: importedAt[1] }
+  return { shard, path, rows, bytes, sha256, partitions, imported_at }
+}

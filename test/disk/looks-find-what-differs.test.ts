@@ -1,0 +1,48 @@
+import { expect, it } from 'vitest'
+import type { Look } from '../../src/core/index.ts'
+import { temporaryStore } from './temporary-store.ts'
+
+async function different(looks: readonly Look[]): Promise<readonly Look[]> {
+  const { store } = temporaryStore()
+  await store.writeWhole('a/one', ['12345'])
+  await store.writeWhole('a/two', [''])
+  const begun = store.looks()
+  try {
+    for (const look of looks) begun.add(look)
+    return await begun.different()
+  } finally {
+    await begun.close()
+  }
+}
+
+const AS_EXPECTED: readonly Look[] = [
+  { path: 'a/one', bytes: 5 },
+  { path: 'a/two', bytes: 0 },
+  { path: 'a', names: 2 },
+]
+const OTHERWISE: readonly Look[] = [
+  { path: 'a/one', bytes: 4 },
+  { path: 'a/one', bytes: 6 },
+  { path: 'a/three', bytes: 0 },
+  { path: 'a/one/two', bytes: 0 },
+  { path: 'a', names: 1 },
+  { path: 'a', names: 3 },
+  { path: 'b', names: 0 },
+  { path: 'a/one', names: 0 },
+]
+
+it('finds nothing where everything is as expected', async () => {
+  expect(await different([])).toEqual([])
+  expect(await different(AS_EXPECTED)).toEqual([])
+})
+
+it('finds files of another size, folders with another number of names, and what is not there', async () => {
+  expect(await different([...AS_EXPECTED, ...OTHERWISE])).toEqual(OTHERWISE)
+})
+
+it.each([999, 1000, 1001, 2000, 5432])('finds each of them once among %d looks', async (count) => {
+  const looks = Array.from({ length: count }, (_, index) => AS_EXPECTED[index % AS_EXPECTED.length]!)
+  const places = [0, Math.floor(count / 2), count - 1]
+  for (const [index, place] of places.entries()) looks[place] = OTHERWISE[index]!
+  expect(await different(looks)).toEqual(OTHERWISE.slice(0, places.length))
+})

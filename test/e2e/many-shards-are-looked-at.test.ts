@@ -1,0 +1,51 @@
+import { appendFile, copyFile, rename, truncate } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { place } from './support/place.ts'
+
+// A shard a day and domain: so many that a second run looks at them in threads of their own.
+const asked = (until: string) => ({
+  extract: {
+    domains: ['scatterholt.com', 'quillmere.net'],
+    windows: { from: '2024-01-01', until, every: '1d' },
+    concurrency: 8,
+    max_requests: 1000,
+  },
+})
+
+it('a second run finds what became of one shard among many', async () => {
+  const here = await place(asked('2024-12-31'), { records: 4000 })
+  expect((await here.run()).code).toBe(0)
+  const before = await here.manifest()
+  expect(before.shards.length).toBeGreaterThan(700)
+  const sent = here.sandbox.requests.length
+  for (const index of [0, 357, before.shards.length - 1]) {
+    const { path, bytes } = before.shards[index]!
+    const shard = join(here.output, path)
+
+    await rename(shard, `${shard}.away`)
+    const missing = await here.cli('run', 'pipeline.yaml')
+    expect(missing).toMatchObject({ code: 1 })
+    expect(missing.stderr).toContain(`A finished shard is missing (${path})`)
+    await rename(`${shard}.away`, shard)
+
+    await appendFile(shard, 'x')
+    const longer = await here.cli('run', 'pipeline.yaml')
+    expect(longer).toMatchObject({ code: 1 })
+    expect(longer.stderr).toContain(`A finished shard holds ${bytes + 1} bytes instead of ${bytes} (${path})`)
+    await truncate(shard, bytes)
+
+    const stranger = path.replace('part-00000', 'part-00001')
+    await copyFile(shard, join(here.output, stranger))
+    const aside = await here.cli('run', 'pipeline.yaml')
+    expect(aside).toMatchObject({ code: 0 })
+    expect(aside.stderr).toContain(
+      `${stranger} is not in the checkpoint; moved to _state/orphans/${stranger}`,
+    )
+  }
+  expect(here.sandbox.requests).toHaveLength(sent)
+  expect((await here.manifest()).shards).toEqual(before.shards)
+
+  await here.write(asked('2025-01-01'))
+  expect((await here.run()).summary).toMatchObject({ status: 'complete', requests: 2 })
+})
