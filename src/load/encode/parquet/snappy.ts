@@ -4,6 +4,14 @@ const table = new Int32Array(1 << 14)
 /** A copy reaches back no further than two bytes can say. */
 const MAX_DISTANCE = 0xffff
 
+/** A copy from nearer than this takes two bytes, others take three. */
+const NEAR = 2048
+/**
+ * Four or five bytes from afar are left alone: the copy takes three, and what follows it a tag of its own. Digests in
+ * hex are full of such words: with them they take ten times as long, and come out hardly smaller.
+ */
+const LEAST_FAR_COPY = 6
+
 /**
  * Compresses with Snappy (the raw format, as Parquet has it). About twice as fast as the implementations
  * on npm: words are compared as words, and the output needs no checks as it is made large enough at once.
@@ -35,6 +43,10 @@ export function snappyCompress(input: Uint8Array): Uint8Array<ArrayBuffer> {
     let end = position + 4
     const distance = position - candidate
     while (end < length && input[end] === input[end - distance]) end++
+    if (end - position < LEAST_FAR_COPY && distance >= NEAR) {
+      position += patience++ >>> 5
+      continue
+    }
     at = writeLiteral(out, at, input, done, position)
     at = writeCopy(out, at, distance, end - position)
     done = end
@@ -69,7 +81,7 @@ function writeLiteral(out: Uint8Array, at: number, input: Uint8Array, from: numb
 
 function writeCopy(out: Uint8Array, at: number, distance: number, length: number): number {
   while (length > 0) {
-    if (length < 12 && length >= 4 && distance < 2048) {
+    if (length < 12 && length >= 4 && distance < NEAR) {
       out[at++] = 1 | ((length - 4) << 2) | ((distance >>> 8) << 5)
       out[at++] = distance
       return at
