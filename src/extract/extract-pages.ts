@@ -89,8 +89,12 @@ export async function* extractPages(
       chain.onRequest()
     }
     const answer = service.request({ ...requestFor(cursor, about), giveUp: giveUp.signal }, read, onSent)
-    // Whoever waits for it learns of it; a page that is given up has nobody who does.
-    answer.catch(() => {})
+    let isSettled = false
+    const settle = (): void => {
+      isSettled = true
+    }
+    // Whoever waits for it learns of a failure; a page that is given up has nobody who does.
+    answer.then(settle, settle)
     const asked: Asked = {
       cursor,
       about,
@@ -98,7 +102,9 @@ export async function* extractPages(
       requests: 0,
       next: null,
       onNext: () => {},
-      giveUp: () => giveUp.abort(),
+      giveUp() {
+        if (!isSettled) giveUp.abort()
+      },
     }
     return asked
   }

@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib'
 import { ExportError, type Log, type Store } from '../core/index.ts'
 import type { EncodedChunk, PlacedChunk } from './encode/index.ts'
 import { openLogPath, openShardPath, shardPath } from './layout.ts'
-import { appendRecord, readRecords } from './row-log.ts'
+import { appendRecords, readRecords, recordBytes } from './row-log.ts'
 import type { ChunkLine, Place, RestoredShard, ShardLine, Span } from './shard-lines.ts'
 import type { Workplace } from './workplace.ts'
 
@@ -66,14 +66,23 @@ export class OpenShard {
     return this.#log?.size ?? 0
   }
 
-  /** Makes a page's rows durable in the log. */
-  async log(page: PageRows): Promise<Place> {
+  /** Makes the rows of some pages durable in the log, in one step. @returns where those of each page stand */
+  async log(pages: readonly PageRows[]): Promise<Place[]> {
     this.#log ??= await this.#store.openLog(openLogPath(this.shard), 0)
-    await appendRecord(this.#log, this.#generation, page.frame)
-    this.#take(page)
-    this.#ends.push(this.#log.size)
-    this.pendingRows += page.rows
-    return { shard: this.shard, log: { generation: this.#generation, end: this.#log.size } }
+    let end = this.#log.size
+    const log = this.#log
+    await appendRecords(
+      log,
+      this.#generation,
+      pages.map(({ frame }) => frame),
+    )
+    return pages.map((page) => {
+      this.#take(page)
+      end += recordBytes(page.frame)
+      this.#ends.push(end)
+      this.pendingRows += page.rows
+      return { shard: this.shard, log: { generation: this.#generation, end } }
+    })
   }
 
   /** Encodes the rows of the log as one chunk of the shard. Put the line on record, then call `nextGeneration`. */

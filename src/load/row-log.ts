@@ -8,10 +8,22 @@ import type { Log } from '../core/index.ts'
  * A record is a header of four u32 (length of the frame, CRC-32 of the frame, generation, 0) and a frame.
  * A generation is the rows that go into one chunk of the shard; a new one starts at the file's beginning.
  */
-export async function appendRecord(log: Log, generation: number, frame: Uint8Array): Promise<void> {
-  const header = new Uint32Array([frame.byteLength, crc32(frame), generation, 0])
-  await log.append([new Uint8Array(header.buffer), frame])
+export async function appendRecords(
+  log: Log,
+  generation: number,
+  frames: readonly Uint8Array[],
+): Promise<void> {
+  await log.append(frames.flatMap((frame) => [headerOf(frame, generation), frame]))
   await log.flush()
+}
+
+function headerOf(frame: Uint8Array, generation: number): Uint8Array {
+  return new Uint8Array(new Uint32Array([frame.byteLength, crc32(frame), generation, 0]).buffer)
+}
+
+/** Bytes of a frame's record. */
+export function recordBytes(frame: Uint8Array): number {
+  return HEADER_BYTES + frame.byteLength
 }
 
 const HEADER_BYTES = 16

@@ -1,6 +1,7 @@
 import type { Store } from '../core/index.ts'
 import { OPEN_FOLDER, openLogPath, openShardPath } from './layout.ts'
 import { OpenShard, type PageRows, type ShardCoder } from './open-shard.ts'
+import { recordBytes } from './row-log.ts'
 import { setAsideStrangers } from './set-aside.ts'
 import type { Place, RestoredShard, ShardLine } from './shard-lines.ts'
 import { workplace } from './workplace.ts'
@@ -22,6 +23,14 @@ export type ShardSetOptions<Page> = {
   readonly warn: (message: string) => void
 }
 
+type Commit<Page> = {
+  readonly rows: PageRows | null
+  readonly page: Page
+  readonly close: boolean
+  resolve(): void
+  reject(error: unknown): void
+}
+
 // Keeps memory bounded when values are long.
 const CHUNK_BYTES = 16 << 20
 
@@ -35,6 +44,8 @@ export class ShardSet<Page extends object> {
   /** Open shards of earlier runs that nobody has asked for yet, by folder. */
   readonly #left = new Map<string, RestoredShard>()
   readonly #turns = new Map<string, Promise<void>>()
+  /** Pages that wait for their folder's next turn. */
+  readonly #waiting = new Map<string, Commit<Page>[]>()
   #nextShard: number
   readonly #workplace = workplace()
 
@@ -73,26 +84,76 @@ export class ShardSet<Page extends object> {
 
   /**
    * Commits a page: its rows, and with them its line. `close` says that the folder gets no more pages for
-   * now, so the shard can be made whole in the same step.
+   * now, so the shard can be made whole in the same step. Pages that come while others of their folder are being
+   * committed are committed together.
    */
   commit(folder: string, rows: PageRows | null, page: Page, close: boolean): Promise<void> {
-    return this.#inTurn(folder, async () => {
-      const open = await this.#openIn(folder)
-      if (rows === null && (open === undefined || open.rows === 0 || !close)) {
-        await this.#options.record([{ kind: 'page', ...page }])
-        return
-      }
-      const shard = open ?? (await this.#begin(folder))
-      this.#open.set(folder, shard)
-      if (close || shard.rows + (rows?.rows ?? 0) >= this.#options.shardRows) {
-        await this.#seal(shard, rows, page)
-        return
-      }
-      const place: Place = await shard.log(rows!)
-      const line: ShardLine<Page> = { kind: 'page', ...page, ...place }
-      await this.#options.record(open === undefined ? [opening(shard), line] : [line])
-      await this.#encodeWhenDue(shard)
+    return new Promise((resolve, reject) => {
+      const commit = { rows, page, close, resolve, reject }
+      const waiting = this.#waiting.get(folder)
+      if (waiting === undefined) this.#commitInTurn(folder, [commit])
+      else waiting.push(commit)
     })
+  }
+
+  #commitInTurn(folder: string, commits: Commit<Page>[]): void {
+    this.#waiting.set(folder, commits)
+    const turn = this.#inTurn(folder, async () => {
+      this.#waiting.delete(folder)
+      while (commits.length > 0) {
+        const count = await this.#commitSome(folder, commits)
+        for (const { resolve } of commits.splice(0, count)) resolve()
+      }
+    })
+    turn.catch((error: unknown) => {
+      this.#waiting.delete(folder)
+      for (const { reject } of commits) reject(error)
+    })
+  }
+
+  /**
+   * Commits as many pages as can share their flushes; what comes of it is the same as one by one.
+   * @returns how many of them, at least one
+   */
+  async #commitSome(folder: string, commits: readonly Commit<Page>[]): Promise<number> {
+    const open = await this.#openIn(folder)
+    const together = this.#together(commits, open)
+    if (together.length === 0) {
+      const { rows, page } = commits[0]!
+      await this.#seal(open ?? (await this.#begin(folder)), rows, page)
+      return 1
+    }
+    const pages = together.flatMap(({ rows }) => rows ?? [])
+    const shard = pages.length === 0 ? undefined : (open ?? (await this.#begin(folder)))
+    const places = (await shard?.log(pages)) ?? []
+    let placed = 0
+    const lines = together.map(({ rows, page }): ShardLine<Page> => {
+      const place: Place = rows === null ? {} : places[placed++]!
+      return { kind: 'page', ...page, ...place }
+    })
+    await this.#options.record(open === undefined && shard !== undefined ? [opening(shard), ...lines] : lines)
+    if (shard !== undefined) await this.#encodeWhenDue(shard)
+    return together.length
+  }
+
+  /** The first of these pages up to one that makes a chunk full, or before one that makes the shard whole. */
+  #together(commits: readonly Commit<Page>[], open: OpenShard | undefined): readonly Commit<Page>[] {
+    const { chunkRows, shardRows } = this.#options
+    let allRows = open?.rows ?? 0
+    let pendingRows = open?.pendingRows ?? 0
+    let pendingBytes = open?.pendingBytes ?? 0
+    let count = 0
+    for (const { rows, close } of commits) {
+      const isLast = rows === null ? close && allRows > 0 : close || allRows + rows.rows >= shardRows
+      if (isLast) break
+      count++
+      if (rows === null) continue
+      allRows += rows.rows
+      pendingRows += rows.rows
+      pendingBytes += recordBytes(rows.frame)
+      if (pendingRows >= chunkRows || pendingBytes >= CHUNK_BYTES) break
+    }
+    return commits.slice(0, count)
   }
 
   /** Makes the folder's open shard whole, if there is one. */
@@ -148,7 +209,9 @@ export class ShardSet<Page extends object> {
   async #begin(folder: string): Promise<OpenShard> {
     const part = this.#options.partsOf(folder)
     await this.#moveAside(folder, part)
-    return this.#newShard({ shard: this.#nextShard++, folder, part })
+    const shard = this.#newShard({ shard: this.#nextShard++, folder, part })
+    this.#open.set(folder, shard)
+    return shard
   }
 
   #newShard(identity: { shard: number; folder: string; part: number }): OpenShard {

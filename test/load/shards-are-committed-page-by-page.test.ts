@@ -150,6 +150,36 @@ describe('what goes on record', () => {
     expect(await store.list('_state/open')).toEqual([])
   })
 
+  it('shares its flushes: pages of one folder that wait for another go together', async () => {
+    const { store } = temporaryStore()
+    let flushes = 0
+    const records: number[] = []
+    const counting: Store = {
+      ...store,
+      async openLog(path, size) {
+        const log = await store.openLog(path, size)
+        const flush = (): Promise<void> => {
+          flushes++
+          return log.flush()
+        }
+        return Object.assign(Object.create(log), { flush })
+      },
+    }
+    const record = async (lines: readonly ShardLine<Page>[]): Promise<void> => {
+      records.push(lines.filter(({ kind }) => kind === 'page').length)
+    }
+    const shards = shardSet(counting, { record })
+    const commits = Array.from({ length: 5 }, (_, chain) => {
+      const { rows, page } = pageOf(chain, 0, { folder: FOLDER, rows: [3, 3] })
+      return shards.commit(FOLDER, rows, page, false)
+    })
+    await Promise.all(commits)
+    await shards.close()
+    expect(records.reduce((sum, pages) => sum + pages)).toBe(5)
+    expect(records.length).toBeLessThanOrEqual(2)
+    expect(flushes).toBe(records.length)
+  })
+
   it('that fails stops the folder, and a later run goes on from what is on record', async () => {
     for (let failing = 1; failing <= 8; failing++) {
       const world = new World(oneChain(60_000, 70_000, 10, 80_000, 100_000), {

@@ -67,29 +67,52 @@ describe('shards', () => {
     )
   })
 
-  it('are complete and hold nothing twice after a crash at any change of the disk', async () => {
-    const counted = new World(BUSY, BUSY_OPTIONS)
-    const counting = crashingStore(counted.store, Number.POSITIVE_INFINITY)
-    await counted.open(counting.store)
-    await counted.finish()
-    await counted.expectComplete()
-    expect(counting.used()).toBeGreaterThan(50)
-    for (let at = 1; at <= counting.used(); at++) {
-      const crashed = new World(BUSY, BUSY_OPTIONS)
-      await runUntilCrash(crashed, at)
-      await crashed.open()
-      expect(crashed.givenUp).toBe(0)
-      await crashed.finish()
-      await crashed.expectComplete()
-    }
+  it('come out the same to the byte when pages of several chains are committed at once', async () => {
+    await fc.assert(
+      fc.asyncProperty(world, async ([chains, options]) => {
+        const [oneByOne, atOnce] = [new World(chains, options), new World(chains, options)]
+        await oneByOne.open()
+        await oneByOne.finish()
+        await atOnce.open()
+        while (await atOnce.commitRound());
+        await atOnce.finish()
+        await atOnce.expectComplete()
+        expect(atOnce.files()).toEqual(oneByOne.files())
+      }),
+      { numRuns: 25 },
+    )
   })
+
+  it.each([
+    ['one by one', commitInTurns],
+    ['at once', commitRounds],
+  ])(
+    'committed %s are complete and hold nothing twice after a crash at any change of the disk',
+    async (_, commitAll) => {
+      const counted = new World(BUSY, BUSY_OPTIONS)
+      const counting = crashingStore(counted.store, Number.POSITIVE_INFINITY)
+      await counted.open(counting.store)
+      await commitAll(counted, () => {})
+      await counted.finish()
+      await counted.expectComplete()
+      expect(counting.used()).toBeGreaterThan(50)
+      for (let at = 1; at <= counting.used(); at++) {
+        const crashed = new World(BUSY, BUSY_OPTIONS)
+        await runUntilCrash(crashed, at, commitAll)
+        await crashed.open()
+        expect(crashed.givenUp).toBe(0)
+        await crashed.finish()
+        await crashed.expectComplete()
+      }
+    },
+  )
 
   it('are complete after crash upon crash, also while a crash is being dealt with', async () => {
     const crashes = fc.array(fc.integer({ min: 1, max: 60 }), { minLength: 1, maxLength: 5 })
     await fc.assert(
       fc.asyncProperty(world, crashes, async ([chains, options], ats) => {
         const crashed = new World(chains, options)
-        for (const at of ats) await runUntilCrash(crashed, at)
+        for (const at of ats) await runUntilCrash(crashed, at, at % 2 === 0 ? commitInTurns : commitRounds)
         await crashed.open()
         await crashed.finish()
         await crashed.expectComplete()
@@ -100,18 +123,22 @@ describe('shards', () => {
 
   it('lose at most what was in flight: what a commit has confirmed is there after a crash', async () => {
     await fc.assert(
-      fc.asyncProperty(fc.integer({ min: 1, max: 110 }), async (at) => {
-        const crashed = new World(BUSY, BUSY_OPTIONS)
-        const confirmed = await runUntilCrash(crashed, at)
-        const state = await readCheckpoint(crashed.store)
-        await crashed.open()
-        for (const [chain, count] of confirmed.entries()) {
-          expect(crashed.pagesOf(chain)).toBeGreaterThanOrEqual(count)
-          expect(crashed.pagesOf(chain)).toBeLessThanOrEqual(count + 1)
-        }
-        expect(state === null && confirmed.some((count) => count > 0)).toBe(false)
-        await crashed.close()
-      }),
+      fc.asyncProperty(
+        fc.integer({ min: 1, max: 110 }),
+        fc.constantFrom(commitInTurns, commitRounds),
+        async (at, commitAll) => {
+          const crashed = new World(BUSY, BUSY_OPTIONS)
+          const confirmed = await runUntilCrash(crashed, at, commitAll)
+          const state = await readCheckpoint(crashed.store)
+          await crashed.open()
+          for (const [chain, count] of confirmed.entries()) {
+            expect(crashed.pagesOf(chain)).toBeGreaterThanOrEqual(count)
+            expect(crashed.pagesOf(chain)).toBeLessThanOrEqual(count + 1)
+          }
+          expect(state === null && confirmed.some((count) => count > 0)).toBe(false)
+          await crashed.close()
+        },
+      ),
       { numRuns: 15 },
     )
   })
@@ -184,21 +211,33 @@ describe('open shards whose bytes did not survive', () => {
   })
 })
 
+/** Commits all pages. @param onCommit called after each confirmed commit */
+type CommitAll = (made: World, onCommit: () => void) => Promise<void>
+
+async function commitInTurns(made: World, onCommit: () => void): Promise<void> {
+  for (let more = true; more; ) {
+    more = false
+    for (const chain of made.chains.keys()) {
+      if (!(await made.commitNext(chain))) continue
+      more = true
+      onCommit()
+    }
+  }
+}
+
+async function commitRounds(made: World, onCommit: () => void): Promise<void> {
+  while (await made.commitRound()) onCommit()
+}
+
 /** Commits until the n-th change of the disk, then leaves everything as it is. @returns confirmed pages by chain */
-async function runUntilCrash(crashed: World, at: number): Promise<number[]> {
+async function runUntilCrash(crashed: World, at: number, commitAll: CommitAll): Promise<number[]> {
   const crashing = crashingStore(crashed.store, at)
-  const confirmed = crashed.chains.map(() => 0)
+  let confirmed = crashed.chains.map(() => 0)
   try {
     await crashed.open(crashing.store)
-    for (let more = true; more; ) {
-      more = false
-      for (const chain of crashed.chains.keys()) {
-        if (await crashed.commitNext(chain)) {
-          more = true
-          confirmed[chain] = crashed.pagesOf(chain)
-        }
-      }
-    }
+    await commitAll(crashed, () => {
+      confirmed = [...crashed.chains.keys()].map((chain) => crashed.pagesOf(chain))
+    })
     for (const folder of crashed.shards?.openFolders ?? []) await crashed.shards?.seal(folder)
   } catch (error) {
     if (!(error instanceof Crash)) throw error

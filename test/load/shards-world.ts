@@ -138,6 +138,14 @@ export class World {
     return true
   }
 
+  /** Commits the next page of every chain at once. @returns false when no chain has one left */
+  async commitRound(): Promise<boolean> {
+    const commits = await Promise.allSettled([...this.chains.keys()].map((chain) => this.commitNext(chain)))
+    const failed = commits.find((commit) => commit.status === 'rejected')
+    if (failed !== undefined) throw failed.reason
+    return commits.some((commit) => commit.status === 'fulfilled' && commit.value)
+  }
+
   /** Commits every page that is left, in the order of the chains given and then in turns, and seals. */
   async finish(order: readonly number[] = []): Promise<void> {
     for (const chain of order) await this.commitNext(chain)
