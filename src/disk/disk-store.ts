@@ -12,9 +12,10 @@ import {
   stat,
   unlink,
 } from 'node:fs/promises'
-import { dirname, resolve, sep } from 'node:path'
+import { dirname } from 'node:path'
 import { ExportError, type Log, type Store } from '../core/index.ts'
 import { looks } from './looks.ts'
+import { placeIn } from './place.ts'
 import { storageError } from './storage-error.ts'
 
 export type DiskOptions = {
@@ -31,12 +32,7 @@ export type DiskOptions = {
 export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
   const madeFolders = new Set<string>()
 
-  const place = (path: string): string => {
-    const full = resolve(root, path)
-    // Names are encoded before they get here; this is the second lock on the same door.
-    if (full !== root && !full.startsWith(root + sep)) throw new Error(`a path that leaves the data set`)
-    return full
-  }
+  const place = (path: string): string => placeIn(root, path)
 
   // One at a time: who finds a folder that another has just made must not go on before its entry is flushed.
   let making: Promise<void> = Promise.resolve()

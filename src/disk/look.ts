@@ -1,5 +1,6 @@
 import { readdirSync, statSync } from 'node:fs'
 import type { Look } from '../core/index.ts'
+import { placeIn } from './place.ts'
 
 /**
  * Those of the files and folders that hold something else, or can't be looked at. One after the other and without
@@ -7,8 +8,8 @@ import type { Look } from '../core/index.ts'
  */
 export function look(root: string, looks: readonly Look[]): readonly Look[] {
   return looks.filter((expected) => {
-    const full = `${root}/${expected.path}`
     try {
+      const full = placeIn(root, expected.path)
       return 'bytes' in expected
         ? statSync(full).size !== expected.bytes
         : readdirSync(full).length !== expected.names

@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib'
 import { ExportError, type Log, type Store } from '../core/index.ts'
 import type { EncodedChunk, PlacedChunk } from './encode/index.ts'
 import { openLogPath, openShardPath, shardPath } from './layout.ts'
-import { appendRecords, readRecords, recordBytes } from './row-log.ts'
+import { appendRecords, readRecords } from './row-log.ts'
 import type { ChunkLine, Place, RestoredShard, ShardLine, Span } from './shard-lines.ts'
 import type { Workplace } from './workplace.ts'
 
@@ -69,20 +69,14 @@ export class OpenShard {
   /** Makes the rows of some pages durable in the log, in one step. @returns where those of each page stand */
   async log(pages: readonly PageRows[]): Promise<Place[]> {
     this.#log ??= await this.#store.openLog(openLogPath(this.shard), 0)
-    let end = this.#log.size
-    const log = this.#log
-    await appendRecords(
-      log,
-      this.#generation,
-      pages.map(({ frame }) => frame),
-    )
-    return pages.map((page) => {
+    const frames = pages.map(({ frame }) => frame)
+    const ends = await appendRecords(this.#log, this.#generation, frames)
+    for (const page of pages) {
       this.#take(page)
-      end += recordBytes(page.frame)
-      this.#ends.push(end)
       this.pendingRows += page.rows
-      return { shard: this.shard, log: { generation: this.#generation, end } }
-    })
+    }
+    this.#ends.push(...ends)
+    return ends.map((end) => ({ shard: this.shard, log: { generation: this.#generation, end } }))
   }
 
   /** Encodes the rows of the log as one chunk of the shard. Put the line on record, then call `nextGeneration`. */

@@ -7,14 +7,20 @@ import type { Log } from '../core/index.ts'
  *
  * A record is a header of four u32 (length of the frame, CRC-32 of the frame, generation, 0) and a frame.
  * A generation is the rows that go into one chunk of the shard; a new one starts at the file's beginning.
+ * @returns where each record ends
  */
 export async function appendRecords(
   log: Log,
   generation: number,
   frames: readonly Uint8Array[],
-): Promise<void> {
+): Promise<number[]> {
+  let end = log.size
   await log.append(frames.flatMap((frame) => [headerOf(frame, generation), frame]))
   await log.flush()
+  return frames.map((frame) => {
+    end += recordBytes(frame)
+    return end
+  })
 }
 
 function headerOf(frame: Uint8Array, generation: number): Uint8Array {

@@ -7,6 +7,7 @@ import {
   openCheckpoint,
   rewriteCheckpoint,
   type SealedShard,
+  splitPath,
 } from '../state/index.ts'
 
 /**
@@ -26,8 +27,8 @@ export async function openSettledCheckpoint(
   const look = ({ path, bytes }: SealedShard): void => {
     looks.add({ path, bytes })
     // Most folders of many hold one shard: that they do need not wait until the checkpoint is read.
-    const slash = path.lastIndexOf('/')
-    if (partOf(path.slice(slash + 1)) === 0) looks.add({ path: path.slice(0, slash), names: 1 })
+    const [folder, name] = splitPath(path)
+    if (partOf(name) === 0) looks.add({ path: folder, names: 1 })
   }
   const settle = async (found: CheckpointState | null): Promise<void> => {
     accept(found)
@@ -58,7 +59,14 @@ async function settleShards(
     if ('bytes' in look || look.names === finished(look.path)) odd.add(look.path)
   }
   if (odd.size === 0) return
-  const shards = [...state.shards].filter(({ path }) => odd.has(path))
+  const shards: SealedShard[] = []
+  /** Paths of the shards that belong into an odd folder. */
+  const known = new Set<string>()
+  for (const sealed of state.shards) {
+    const [folder] = splitPath(sealed.path)
+    if (odd.has(sealed.path)) shards.push(sealed)
+    if (odd.has(folder)) known.add(sealed.path)
+  }
   const unpublished: SealedShard[] = []
   await forEach(shards, async (sealed) => {
     const { shard, path, bytes } = sealed
@@ -68,7 +76,6 @@ async function settleShards(
     unpublished.push(sealed)
   })
   for (const { shard, path } of unpublished) await store.publish(openShardPath(shard), path)
-  const known = new Set([...state.shards].map(({ path }) => path))
   const folders = [...state.partsOf].map(([folder]) => folder).filter((folder) => odd.has(folder))
   await forEach(folders, (folder) => setAsideStrangers(store, folder, (path) => known.has(path), warn))
 }

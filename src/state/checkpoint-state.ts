@@ -1,6 +1,6 @@
 import type { Position } from '../core/index.ts'
 import type { ChunkLine, HeaderLine, Line, PageFacts, RunStatus } from './lines.ts'
-import { PathMap, type ReadonlyPathMap } from './path-map.ts'
+import { PathMap, type ReadonlyPathMap, splitPath } from './path-map.ts'
 import { PackedShardList, type ShardList } from './shard-list.ts'
 
 /** Everything the checkpoint says, folded from its lines. */
@@ -155,8 +155,8 @@ export function foldLines(header: HeaderLine): Folding {
           break
         case 'seal': {
           if (line.page !== undefined) takePage(line.page)
-          const folder = line.path.slice(0, line.path.lastIndexOf('/'))
-          takeShard(line.shard, folder, partNumber(line.path))
+          const [folder, name] = splitPath(line.path)
+          takeShard(line.shard, folder, partNumber(name))
           openShards.delete(line.shard)
           shards.push(line)
           break
@@ -254,7 +254,7 @@ function withCursor(cursors: readonly string[], next: string): readonly string[]
   return cursors
 }
 
-/** `…/part-00012.parquet` → 12 */
-function partNumber(path: string): number {
-  return Number(/part-(\d+)\.[^/]*$/.exec(path)?.[1] ?? 0)
+/** `part-00012.parquet` → 12 */
+function partNumber(name: string): number {
+  return Number(/part-(\d+)\.[^/]*$/.exec(name)?.[1] ?? 0)
 }

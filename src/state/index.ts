@@ -17,5 +17,6 @@ export {
   SUCCESS_PATH,
   writeManifest,
 } from './manifest.ts'
+export { splitPath } from './path-map.ts'
 export { checkSettings, frozenSettings, type Settings, settingsDigest } from './settings.ts'
 export type { SealedShard, ShardList } from './shard-list.ts'

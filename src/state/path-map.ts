@@ -38,7 +38,8 @@ export class PathMap<V> implements ReadonlyPathMap<V> {
   }
 }
 
-function splitPath(path: string): readonly [branch: string, ending: string] {
+/** Cuts a path at its last slash. */
+export function splitPath(path: string): readonly [branch: string, ending: string] {
   const slash = path.lastIndexOf('/')
   return slash < 0 ? ['', path] : [path.slice(0, slash), path.slice(slash + 1)]
 }

@@ -1,2 +1,2 @@
-export { type Reply, serve } from './serve.ts'
+export { serve } from './serve.ts'
 export { canStartThreads, openThread, type Thread } from './thread.ts'

@@ -3,7 +3,7 @@ import { isExportError } from '../core/index.ts'
 import type { Answer, Question } from './thread.ts'
 
 /** What a question is answered with. */
-export type Reply = { readonly value: unknown; readonly transfer?: readonly ArrayBuffer[] }
+type Reply = { readonly value: unknown; readonly transfer?: readonly ArrayBuffer[] }
 
 /** The far end of `openThread`: answers questions by name, with what these make of their arguments. */
 export function serve(replies: Readonly<Record<string, (...args: never[]) => Promise<Reply>>>): void {

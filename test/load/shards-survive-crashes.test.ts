@@ -214,15 +214,8 @@ describe('open shards whose bytes did not survive', () => {
 /** Commits all pages. @param onCommit called after each confirmed commit */
 type CommitAll = (made: World, onCommit: () => void) => Promise<void>
 
-async function commitInTurns(made: World, onCommit: () => void): Promise<void> {
-  for (let more = true; more; ) {
-    more = false
-    for (const chain of made.chains.keys()) {
-      if (!(await made.commitNext(chain))) continue
-      more = true
-      onCommit()
-    }
-  }
+function commitInTurns(made: World, onCommit: () => void): Promise<void> {
+  return made.commitInTurns(onCommit)
 }
 
 async function commitRounds(made: World, onCommit: () => void): Promise<void> {

@@ -138,6 +138,18 @@ export class World {
     return true
   }
 
+  /** Commits every page that is left, of one chain after the other in turns. @param onCommit called after each */
+  async commitInTurns(onCommit: () => void = () => {}): Promise<void> {
+    for (let more = true; more; ) {
+      more = false
+      for (const chain of this.chains.keys()) {
+        if (!(await this.commitNext(chain))) continue
+        more = true
+        onCommit()
+      }
+    }
+  }
+
   /** Commits the next page of every chain at once. @returns false when no chain has one left */
   async commitRound(): Promise<boolean> {
     const commits = await Promise.allSettled([...this.chains.keys()].map((chain) => this.commitNext(chain)))
@@ -149,10 +161,7 @@ export class World {
   /** Commits every page that is left, in the order of the chains given and then in turns, and seals. */
   async finish(order: readonly number[] = []): Promise<void> {
     for (const chain of order) await this.commitNext(chain)
-    for (let more = true; more; ) {
-      more = false
-      for (const chain of this.chains.keys()) more = (await this.commitNext(chain)) || more
-    }
+    await this.commitInTurns()
     for (const folder of this.shards?.openFolders ?? []) await this.shards?.seal(folder)
     await this.close()
   }
