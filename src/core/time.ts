@@ -1,10 +1,11 @@
 /**
- * Timestamps are whole microseconds since the Unix epoch, UTC, held in a plain number: exact up to the
- * year 2255 (2^53 µs). JavaScript's Date keeps milliseconds only, and the service sends microseconds.
+ * Timestamps are whole microseconds since the Unix epoch, UTC, held in a plain number: exact from the year 1684 to
+ * 2255 (2^53 µs either way), before that to within four microseconds, and always for whole seconds. JavaScript's Date
+ * keeps milliseconds only, and the service sends microseconds.
  */
 export type Micros = number
 
-// Years 1..2255; anything later would not be exact in a double.
+// Years 1..2255; after that not even the service's own times would be exact.
 const MIN_MICROS = -62_135_596_800_000_000
 const MAX_MICROS = Number.MAX_SAFE_INTEGER
 

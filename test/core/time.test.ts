@@ -67,6 +67,8 @@ describe('timestamps', () => {
     ['0001-01-01', '0001-01-01T00:00:00.000000Z'],
     ['2000-02-29', '2000-02-29T00:00:00.000000Z'],
     ['2255-06-05T23:47:34.740991Z', '2255-06-05T23:47:34.740991Z'],
+    ['0001-01-01T00:00:07Z', '0001-01-01T00:00:07.000000Z'],
+    ['1684-07-28T00:12:25.259009Z', '1684-07-28T00:12:25.259009Z'],
   ])('read %s as %s', (text, expected) => {
     const at = parseTimestamp(text)
     expect(at === null ? null : formatTimestamp(at)).toBe(expected)
@@ -107,7 +109,7 @@ describe('timestamps', () => {
       fc.property(fc.oneof(fc.string(), shaped), (text) => {
         const at = parseTimestamp(text)
         if (at === null) return
-        expect(Number.isSafeInteger(at) && at >= FIRST && at <= LAST).toBe(true)
+        expect(Number.isInteger(at) && at >= FIRST && at <= LAST).toBe(true)
         expect(parseTimestamp(formatTimestamp(at))).toBe(at)
       }),
     )
