@@ -62,8 +62,11 @@ type Header = {
 /** Numbers are buffer indices; -1 stands for "none". */
 type HeaderColumn = { name: string; group: number; kind: Vector['kind']; parts: number[] }
 
-/** Writes a frame into one fresh, transferable buffer; its length is a multiple of 8. */
-export function encodeFrame(frame: Frame): Uint8Array<ArrayBuffer> {
+/** Gives so many bytes for a frame, with anything in them. */
+export type FrameRoom = (bytes: number) => Uint8Array
+
+/** Writes a frame into one run of bytes, whose length is a multiple of 8; none of what was there before stays. */
+export function encodeFrame(frame: Frame, room: FrameRoom = freshBytes): Uint8Array {
   const buffers: Uint8Array[] = []
   const add = (view: Uint8Array | Uint32Array | Float64Array | null): number => {
     if (view === null) return -1
@@ -88,7 +91,7 @@ export function encodeFrame(frame: Frame): Uint8Array<ArrayBuffer> {
     parts: addVector(values),
   }))
   const header: Header = { rows: frame.rows, groups, columns, buffers: buffers.map((b) => b.byteLength) }
-  return assemble(Buffer.from(JSON.stringify(header)), buffers)
+  return assemble(Buffer.from(JSON.stringify(header)), buffers, room)
 }
 
 /**
@@ -143,12 +146,16 @@ export function decodeFrame(bytes: Uint8Array): Frame {
   }
 }
 
-function assemble(header: Uint8Array, buffers: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
+function freshBytes(length: number): Uint8Array {
+  return new Uint8Array(length)
+}
+
+function assemble(header: Uint8Array, buffers: readonly Uint8Array[], room: FrameRoom): Uint8Array {
   const headerLength = padded(header.byteLength)
   let length = 8 + headerLength
   for (const buffer of buffers) length += padded(buffer.byteLength)
-  const bytes = new Uint8Array(length)
-  const view = new DataView(bytes.buffer)
+  const bytes = room(length)
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   view.setUint32(0, MAGIC, true)
   view.setUint32(4, headerLength, true)
   bytes.fill(0x20, 8, 8 + headerLength)
@@ -156,7 +163,10 @@ function assemble(header: Uint8Array, buffers: readonly Uint8Array[]): Uint8Arra
   let at = 8 + headerLength
   for (const buffer of buffers) {
     bytes.set(buffer, at)
-    at += padded(buffer.byteLength)
+    const end = at + padded(buffer.byteLength)
+    // What lay there may be a secret.
+    bytes.fill(0, at + buffer.byteLength, end)
+    at = end
   }
   return bytes
 }

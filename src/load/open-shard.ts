@@ -17,7 +17,7 @@ export type ShardCoder = {
 
 export type PageRows = {
   readonly partition: string
-  readonly frame: Uint8Array<ArrayBuffer>
+  readonly frame: Uint8Array
   readonly rows: number
   readonly importedAt: Span | null
 }

@@ -145,6 +145,7 @@ async function exportOne(
       shards: session.shards,
       checkpoint: session.checkpoint,
       decode: session.cpu.decode,
+      release: session.cpu.release,
       onRequest: () => {
         requests++
         report()

@@ -20,6 +20,8 @@ export type PartitionDeps = {
   readonly pipeline: Pipeline
   readonly service: Service
   readonly decode: DecodePage
+  /** Called with each page once it is committed: its rows are not needed any more. */
+  readonly release: (page: DecodedPage) => void
   readonly store: Store
   readonly shards: ShardSet<CommittedPage>
   readonly checkpoint: Checkpoint
@@ -103,6 +105,7 @@ async function commitPages(
         ? null
         : { partition: partition.key, frame: page.frame, rows: page.rows, importedAt: page.importedAt }
     await deps.shards.commit(folder, rows, facts, owned && page.next === null)
+    deps.release(page)
     deps.onPage(page, requests)
   }
 }

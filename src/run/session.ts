@@ -26,7 +26,7 @@ export type Session = {
  * @throws ExportError `config` or `damaged` when the run may not go on from what is there
  */
 export async function openSession(pipeline: Pipeline, store: Store, options: RunOptions): Promise<Session> {
-  // One for each answer on its way, and one that is being decoded.
+  // One for each answer that is on its way or not committed yet, and one more for answers that grow.
   const buffers = bufferPool(pipeline.extract.concurrency + 1)
   const cpu = openCpu(decodePlan(pipeline, options.maskKey), encodePlan(pipeline), buffers)
   try {

@@ -1,20 +1,30 @@
-import { type DecodedPage, type DecodePlan, ExportError, type PageContext } from '../core/index.ts'
+import {
+  type DecodedPage,
+  type DecodePlan,
+  ExportError,
+  type FrameRoom,
+  type PageContext,
+} from '../core/index.ts'
 import { credentialDecoder } from './credential-decoder.ts'
 import { pagePlace } from './item-errors.ts'
 import { reportDecoder } from './reports.ts'
 import { hasTooManyValues } from './value-count.ts'
 
-/** Turns one answer's bytes into a page. The bytes are only read, and nothing returned points into them. */
+/**
+ * Turns one answer's bytes into a page. The bytes are only read, and nothing returned points into them. They are no
+ * longer needed when the frame gets its room, which may be where they lie.
+ */
 export type Decoder = (body: Uint8Array, context: PageContext) => DecodedPage
 
 /**
  * Makes the decoder of a run: flatten and mask, bytes in, columns out. It keeps its working memory from
  * page to page, so one decoder serves one page at a time. Decoding throws ExportError: 'transient' when
  * the bytes are no such answer at all, 'data' when the answer breaks the contract.
+ * @param room for the frame of the page being decoded; by default fresh memory
  * @throws ExportError 'config' when a policy needs a mask key and there is none
  */
-export function createDecoder(plan: DecodePlan): Decoder {
-  const decode = plan.resource === 'reports' ? reportDecoder(plan) : credentialDecoder(plan)
+export function createDecoder(plan: DecodePlan, room?: FrameRoom): Decoder {
+  const decode = plan.resource === 'reports' ? reportDecoder(plan, room) : credentialDecoder(plan, room)
   return (body, context) => {
     if (hasTooManyValues(body)) throw tooManyValues(context)
     return decode(Buffer.from(body.buffer, body.byteOffset, body.byteLength), context)

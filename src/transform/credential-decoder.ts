@@ -1,4 +1,4 @@
-import type { DecodedPage, DecodePlan, PageContext } from '../core/index.ts'
+import type { DecodedPage, DecodePlan, FrameRoom, PageContext } from '../core/index.ts'
 import { parseAnswer } from './answer.ts'
 import { CredentialColumns } from './credential-columns.ts'
 import { CredentialPage } from './credential-page.ts'
@@ -15,8 +15,11 @@ const PAGES_TO_SIT_OUT = 15
  * otherwise. The result is the same either way. When the service's pages turn out to be of a kind that the
  * fast path gives up, trying each of them would only cost time, so most are not tried.
  */
-export function credentialDecoder(plan: DecodePlan): (body: Buffer, context: PageContext) => DecodedPage {
-  const { fast, plain } = credentialPaths(plan)
+export function credentialDecoder(
+  plan: DecodePlan,
+  room?: FrameRoom,
+): (body: Buffer, context: PageContext) => DecodedPage {
+  const { fast, plain } = credentialPaths(plan, room)
   let toSitOut = 0
 
   return (body, context) => {
@@ -40,12 +43,12 @@ export type CredentialPaths = {
 }
 
 /** Both paths, over the same memory. */
-export function credentialPaths(plan: DecodePlan): CredentialPaths {
+export function credentialPaths(plan: DecodePlan, room?: FrameRoom): CredentialPaths {
   const masks = masksOf(plan)
   const columns = new CredentialColumns(plan, masks)
   const quarantine = credentialQuarantine(masks)
   const fastPath = new FastPath()
-  const newPage = (context: PageContext) => new CredentialPage(plan, columns, quarantine, context)
+  const newPage = (context: PageContext) => new CredentialPage(plan, columns, quarantine, context, room)
 
   return {
     fast: (body, context) => fastPath.decode(body, newPage(context)),

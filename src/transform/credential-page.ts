@@ -2,6 +2,7 @@ import {
   type DecodedPage,
   type DecodePlan,
   encodeFrame,
+  type FrameRoom,
   type PageContext,
   type QuarantinedItem,
 } from '../core/index.ts'
@@ -25,6 +26,7 @@ export class CredentialPage {
     readonly columns: CredentialColumns,
     private readonly quarantine: Quarantine,
     private readonly context: PageContext,
+    private readonly room?: FrameRoom,
   ) {
     columns.reset()
     this.range = new PageRange(plan.order, context)
@@ -56,7 +58,7 @@ export class CredentialPage {
     const { partition, queryValue } = this.context
     return {
       next,
-      frame: rows === 0 ? null : encodeFrame(this.columns.frame(partition.query.type, queryValue)),
+      frame: rows === 0 ? null : encodeFrame(this.columns.frame(partition.query.type, queryValue), this.room),
       rows,
       items,
       importedAt: this.range.importedAt,

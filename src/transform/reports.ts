@@ -4,6 +4,7 @@ import {
   type DecodedPage,
   type DecodePlan,
   encodeFrame,
+  type FrameRoom,
   type PageContext,
   type QuarantinedItem,
 } from '../core/index.ts'
@@ -16,7 +17,10 @@ import { fieldName, UnknownFields, unknownNames } from './unknown-fields.ts'
 import { BooleanList, ListList, NumberList } from './vector-lists.ts'
 
 /** Decodes pages of reports. Reports are few, so this takes the plainest way. */
-export function reportDecoder(plan: DecodePlan): (body: Buffer, context: PageContext) => DecodedPage {
+export function reportDecoder(
+  plan: DecodePlan,
+  room?: FrameRoom,
+): (body: Buffer, context: PageContext) => DecodedPage {
   const quarantine = reportQuarantine()
 
   return (body, context) => {
@@ -38,7 +42,7 @@ export function reportDecoder(plan: DecodePlan): (body: Buffer, context: PageCon
     const columns = plan.columns.map((spec) => reportColumn(spec, reports))
     return {
       next,
-      frame: reports.length === 0 ? null : encodeFrame({ rows: reports.length, groups: [], columns }),
+      frame: reports.length === 0 ? null : encodeFrame({ rows: reports.length, groups: [], columns }, room),
       rows: reports.length,
       items: items.length,
       importedAt: null,

@@ -30,6 +30,16 @@ describe('frames', () => {
     )
   })
 
+  it('leave nothing of what was in the room that they get', () => {
+    fc.assert(
+      fc.property(anyFrame, (frame) => {
+        const used = (length: number) => new Uint8Array(length).fill(0xee)
+        expect(encodeFrame(frame, used)).toEqual(encodeFrame(frame))
+      }),
+      { numRuns: 500 },
+    )
+  })
+
   it('are views on their bytes, not copies', () => {
     const bytes = encodeFrame(numbers(new Float64Array([1, 2, 3])))
     for (const column of decodeFrame(bytes).columns) {

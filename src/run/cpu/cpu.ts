@@ -8,11 +8,14 @@ import {
 } from '../../core/index.ts'
 import { createEncoder, type EncodedChunk, type EncodePlan, type ShardCoder } from '../../load/index.ts'
 import { canStartThreads, openThread } from '../../threads/index.ts'
-import { createDecoder } from '../../transform/index.ts'
+import { decoderInPlace } from './decoder-in-place.ts'
+import { owned } from './owned.ts'
 
 /** The work that costs processor time: answers to rows, rows to shard bytes. */
 export type Cpu = {
   readonly decode: DecodePage
+  /** Takes back the memory of a page's rows; nobody may look at them again. */
+  release(page: DecodedPage): void
   readonly coder: ShardCoder
   /** Gets ready ahead of the first call. */
   start(): void
@@ -23,7 +26,7 @@ export type Cpu = {
  * Decodes in one thread and encodes in another, so that the calling thread is free to receive, write and
  * flush; with one processor, or run straight from TypeScript, everything is done in the calling thread.
  * Buffers are shared or change hands, they are not copied.
- * @param buffers gets the buffers of answers back once they are decoded
+ * @param buffers gets the buffers of answers back: once they are decoded, or with the rows that were put into them
  */
 export function openCpu(decodePlan: DecodePlan, encodePlan: EncodePlan, buffers: BufferPool): Cpu {
   return availableParallelism() > 1 && canStartThreads
@@ -32,16 +35,10 @@ export function openCpu(decodePlan: DecodePlan, encodePlan: EncodePlan, buffers:
 }
 
 function inlineCpu(decodePlan: DecodePlan, encodePlan: EncodePlan, buffers: BufferPool): Cpu {
-  const decode = createDecoder(decodePlan)
+  const decode = decoderInPlace(decodePlan)
   const encoder = createEncoder(encodePlan)
   return {
-    async decode(body, context) {
-      try {
-        return decode(body, context)
-      } finally {
-        buffers.give(body.buffer)
-      }
-    },
+    ...answerMemory(async (body, context) => decode(body, context), buffers),
     coder: {
       header: async () => encoder.header(),
       encode: (frames) => encoder.encode(frames.map(decodeFrame)),
@@ -56,13 +53,10 @@ function threadedCpu(decodePlan: DecodePlan, encodePlan: EncodePlan, buffers: Bu
   const decoder = openThread(new URL('./decode-worker.js', import.meta.url), decodePlan)
   const encoder = openThread(new URL('./encode-worker.js', import.meta.url), encodePlan)
   return {
-    async decode(body, context) {
-      try {
-        return await decoder.ask<DecodedPage>('decode', [body, context], owned(body.buffer))
-      } finally {
-        buffers.give(body.buffer)
-      }
-    },
+    ...answerMemory(
+      (body, context) => decoder.ask<DecodedPage>('decode', [body, context], owned(body.buffer)),
+      buffers,
+    ),
     coder: {
       header: () => encoder.ask<Uint8Array>('header'),
       encode: (frames) =>
@@ -83,7 +77,21 @@ function threadedCpu(decodePlan: DecodePlan, encodePlan: EncodePlan, buffers: Bu
   }
 }
 
-/** Shared memory stays with both threads; anything else changes hands. */
-function owned(buffer: ArrayBufferLike): ArrayBuffer[] {
-  return buffer instanceof ArrayBuffer ? [buffer] : []
+/** Sees to it that the memory of every answer goes back where it came from. */
+function answerMemory(decode: DecodePage, buffers: BufferPool): Pick<Cpu, 'decode' | 'release'> {
+  return {
+    async decode(body, context) {
+      let page: DecodedPage | null = null
+      try {
+        page = await decode(body, context)
+        return page
+      } finally {
+        // Rows in shared memory lie where the answer lay.
+        if (!(page?.frame?.buffer instanceof SharedArrayBuffer)) buffers.give(body.buffer)
+      }
+    },
+    release({ frame }) {
+      if (frame !== null) buffers.give(frame.buffer)
+    },
+  }
 }

@@ -1,13 +1,14 @@
 import { workerData } from 'node:worker_threads'
 import type { DecodePlan, PageContext } from '../../core/index.ts'
 import { serve } from '../../threads/index.ts'
-import { createDecoder } from '../../transform/index.ts'
+import { decoderInPlace } from './decoder-in-place.ts'
+import { owned } from './owned.ts'
 
-const decode = createDecoder(workerData as DecodePlan)
+const decode = decoderInPlace(workerData as DecodePlan)
 
 serve({
   async decode(body: Uint8Array, context: PageContext) {
     const page = decode(body, context)
-    return { value: page, transfer: page.frame === null ? [] : [page.frame.buffer] }
+    return { value: page, transfer: page.frame === null ? [] : owned(page.frame.buffer) }
   },
 })

@@ -1,0 +1,91 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { bufferPool, type DecodedPage } from '../../src/core/index.ts'
+import type { EncodePlan } from '../../src/load/index.ts'
+import { openCpu } from '../../src/run/cpu/index.ts'
+import { createDecoder } from '../../src/transform/index.ts'
+import { random } from '../support/random.ts'
+import { answer, credential } from '../transform/credentials.ts'
+import { decodePlan, pageContext, rowsOf } from '../transform/plans.ts'
+import { randomPage } from '../transform/random-page.ts'
+
+const PLAN = decodePlan({ secret: 'plaintext' })
+const ENCODE_PLAN: EncodePlan = {
+  format: { kind: 'csv', engine: 'columnar', compression: 'none', escapeFormulas: false },
+  columns: PLAN.columns,
+  fileMetadata: {},
+}
+
+describe('the rows of a page', () => {
+  it('are the same where the answer lay as in memory of their own', async () => {
+    const decode = createDecoder(PLAN)
+    const { cpu, body } = world()
+    let inPlace = 0
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer(),
+        fc.double({ min: 0, max: 0.3, noNaN: true }),
+        fc.constantFrom(0, 20_000),
+        async (seed, wildness, extraRoom) => {
+          const page = randomPage(random(seed), wildness)
+          const expected = await outcome(async () => decode(page, pageContext()))
+          const found = await outcome(async () => {
+            const decoded = await cpu.decode(body(page, extraRoom), pageContext())
+            if (decoded.frame?.buffer instanceof SharedArrayBuffer) inPlace++
+            return decoded
+          })
+          expect(found).toEqual(expected)
+        },
+      ),
+      { numRuns: 500 },
+    )
+    expect(inPlace).toBeGreaterThan(100)
+  })
+
+  it('keep the memory of their answer until they are given back', async () => {
+    const { pool, cpu, body } = world()
+    const bytes = body(answer([credential()]), 20_000)
+    const page = await cpu.decode(bytes, pageContext())
+    expect(page.frame?.buffer).toBe(bytes.buffer)
+    const other = pool.take(100)
+    expect(other).not.toBe(bytes.buffer)
+    cpu.release(page)
+    expect(pool.take(100)).toBe(bytes.buffer)
+  })
+
+  it.each([
+    ['has no room for them', answer([credential()]), 0],
+    ['holds none', answer([]), 0],
+    ['is wrong', Buffer.from('{"items": 1}'), 0],
+  ])('leave the memory of an answer that %s at once', async (_, bytes, extraRoom) => {
+    const { pool, cpu, body } = world()
+    const lent = body(bytes, extraRoom)
+    const page = await cpu.decode(lent, pageContext()).catch(() => null)
+    expect(pool.take(1)).toBe(lent.buffer)
+    if (page !== null) cpu.release(page)
+    expect(pool.take(1)).not.toBe(lent.buffer)
+  })
+})
+
+function world() {
+  const pool = bufferPool(1)
+  return {
+    pool,
+    cpu: openCpu(PLAN, ENCODE_PLAN, pool),
+    /** An answer as it is received: at the beginning of a buffer of the pool. */
+    body(bytes: Uint8Array, extraRoom: number): Uint8Array {
+      const room = new Uint8Array(pool.take(bytes.length + extraRoom), 0, bytes.length)
+      room.set(bytes)
+      return room
+    },
+  }
+}
+
+async function outcome(decode: () => Promise<DecodedPage>): Promise<unknown> {
+  try {
+    const page = await decode()
+    return { ...page, frame: rowsOf(page) }
+  } catch (error) {
+    return String(error)
+  }
+}
