@@ -6,6 +6,9 @@ export type Workplace = {
   room(bytes: number): Uint8Array
 }
 
+/** Room for work that is a little larger than the last: shared memory that was outgrown is collected late. */
+const HEADROOM = 1.25
+
 export function workplace(): Workplace {
   let last: Promise<unknown> = Promise.resolve()
   let memory = new SharedArrayBuffer(0)
@@ -16,7 +19,7 @@ export function workplace(): Workplace {
       return done
     },
     room(bytes) {
-      if (memory.byteLength < bytes) memory = new SharedArrayBuffer(bytes)
+      if (memory.byteLength < bytes) memory = new SharedArrayBuffer(Math.ceil(bytes * HEADROOM))
       return new Uint8Array(memory, 0, bytes)
     },
   }

@@ -5,8 +5,9 @@ import { bloomFilter } from './bloom-filter.ts'
 import { codec as codecOf } from './codec.ts'
 import { writeColumnChunk } from './column-chunk.ts'
 import { MAGIC, parquetFooter } from './footer.ts'
-import { type Leaf, leafOf } from './leaf.ts'
+import { leafOf } from './leaf.ts'
 import type { ColumnChunkMeta } from './row-group-meta.ts'
+import { freeScratch } from './scratch.ts'
 
 /**
  * Parquet straight from columns: no object per value. A chunk is one row group.
@@ -21,18 +22,20 @@ export function parquetColumnar(
   const out = new ByteBuffer()
 
   const rowGroup = (frames: readonly Frame[]): ColumnChunkMeta[] => {
-    const filters: { column: number; leaf: Leaf }[] = []
+    const filters = new Map<number, Uint8Array>()
     const metas = columns.map((column, i) => {
+      freeScratch()
       const leaf = leafOf(column, frames)
-      if (format.bloomFilters.includes(column.name)) filters.push({ column: i, leaf })
+      const { distinct } = leaf.values
+      if (distinct !== null && format.bloomFilters.includes(column.name))
+        filters.set(i, bloomFilter(distinct))
       return writeColumnChunk(out, leaf, codec)
     })
     // Behind all columns, where a reader that wants none of them need not step over them.
-    for (const { column, leaf } of filters) {
-      if (leaf.values.distinct === null) continue
+    for (const [column, filter] of filters) {
       const offset = out.length
-      out.append(bloomFilter(leaf.values.distinct))
-      metas[column]!.bloom = { offset, length: out.length - offset }
+      out.append(filter)
+      metas[column]!.bloom = { offset, length: filter.length }
     }
     return metas
   }

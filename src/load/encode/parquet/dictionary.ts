@@ -1,21 +1,26 @@
 import type { TextVector } from '../../../core/index.ts'
 import type { FrameColumn, VectorOf } from '../frame-column.ts'
-import { totalRows } from '../rows.ts'
+import { totalRows } from './rows.ts'
+import { scratchUint32 } from './scratch.ts'
 import { TextDictionary } from './text-dictionary.ts'
 
 /** After so many rows a column of mostly distinct texts is given up. */
 const TRIAL_ROWS = 1 << 14
 
+/** Used again for every column. */
+const dictionary = new TextDictionary()
+
 /**
  * The texts of a row group as numbers of distinct ones, nulls left out; null where that takes more room
  * than the texts themselves. There is no other limit: the 1 MB where many writers stop would be passed by
  * some thousands of long descriptions, which then were written again and again.
+ * @returns what is good until the next call
  */
 export function codeTexts(
   columns: readonly FrameColumn<TextVector>[],
 ): { dictionary: TextVector; codes: Uint32Array } | null {
-  const dictionary = new TextDictionary()
-  const codes = new Uint32Array(totalRows(columns))
+  dictionary.clear()
+  const codes = scratchUint32(totalRows(columns))
   let count = 0
   for (const column of columns) {
     const { offsets, bytes, valid } = column.values
@@ -65,7 +70,7 @@ export function codeNumbers(
 ): { dictionary: Float64Array; codes: Uint32Array } | null {
   const rows = totalRows(columns)
   const numbers = new Map<number, number>()
-  const codes = new Uint32Array(rows)
+  const codes = scratchUint32(rows)
   let count = 0
   for (const column of columns) {
     const { values, valid } = column.values

@@ -1,14 +1,15 @@
 import type { TextVector } from '../../../core/index.ts'
 import type { ByteBuffer } from '../byte-buffer.ts'
 import type { FrameColumn, VectorOf } from '../frame-column.ts'
-import { booleanRows, numberRows, textRows } from '../rows.ts'
 import { fitsDelta, writeDeltaBinaryPacked } from './delta.ts'
 import { bitWidthOf, codeNumbers, codeTexts } from './dictionary.ts'
 import { numberExtremes } from './extremes.ts'
 import { writeHybrid } from './hybrid.ts'
 import { writePlainBoolean, writePlainInt64 } from './plain.ts'
+import { booleanRows, numberRows, textRows } from './rows.ts'
+import { scratchBytes, scratchFloat64, scratchUint32 } from './scratch.ts'
 
-/** The values that are not null, in order. */
+/** The values that are not null, in order: good until `freeScratch`. */
 export type LeafValues = {
   readonly encoding: 'PLAIN' | 'DELTA_BINARY_PACKED' | 'DELTA_LENGTH_BYTE_ARRAY' | 'RLE_DICTIONARY'
   /** Values that the encoded ones are numbers of. */
@@ -36,7 +37,7 @@ export function numberValues(columns: readonly FrameColumn<VectorOf<'number'>>[]
 }
 
 function plainNumbers({ values, valid }: VectorOf<'number'>): LeafValues {
-  const present = valid === null ? values : values.filter((_, row) => valid[row] === 1)
+  const present = valid === null ? values : only(values, valid, scratchFloat64(values.length))
   const extremes = numberExtremes(present)
   const delta = extremes === null || fitsDelta(extremes.min, extremes.max)
   const write = delta ? writeDeltaBinaryPacked : writePlainInt64
@@ -53,7 +54,7 @@ function plainNumbers({ values, valid }: VectorOf<'number'>): LeafValues {
 /** One bit each. */
 export function booleanValues(columns: readonly FrameColumn<VectorOf<'boolean'>>[]): LeafValues {
   const { values, valid } = booleanRows(columns)
-  const present = valid === null ? values : values.filter((_, row) => valid[row] === 1)
+  const present = valid === null ? values : only(values, valid, scratchBytes(values.length))
   return {
     encoding: 'PLAIN',
     dictionary: null,
@@ -82,7 +83,7 @@ export function textValues(columns: readonly FrameColumn<TextVector>[]): TextVal
 /** Texts one by one: all lengths, then all bytes, which is one copy. */
 function plainTexts({ offsets, bytes, valid }: TextVector): TextValues {
   // A null is empty, so leaving out its offset is all it takes to leave it out.
-  const ends = valid === null ? offsets : offsets.filter((_, i) => i === 0 || valid[i - 1] === 1)
+  const ends = valid === null ? offsets : onlyOffsets(offsets, valid)
   return {
     encoding: 'DELTA_LENGTH_BYTE_ARRAY',
     dictionary: null,
@@ -90,12 +91,27 @@ function plainTexts({ offsets, bytes, valid }: TextVector): TextValues {
     distinct: { kind: 'text', offsets: ends, bytes, valid: null },
     size: (from, to) => ends[to]! - ends[from]! + to - from,
     write: (out, from, to) => {
-      const lengths = new Float64Array(to - from)
+      const lengths = scratchFloat64(to - from)
       for (let i = from; i < to; i++) lengths[i - from] = ends[i + 1]! - ends[i]!
       writeDeltaBinaryPacked(out, lengths, 0, to - from)
       out.append(bytes.subarray(ends[from], ends[to]))
     },
   }
+}
+
+/** The values that are there, in `to`. */
+function only<T extends Uint8Array | Float64Array>(values: T, valid: Uint8Array, to: T): T {
+  let count = 0
+  for (let row = 0; row < values.length; row++) if (valid[row] === 1) to[count++] = values[row]!
+  return to.subarray(0, count) as T
+}
+
+function onlyOffsets(offsets: Uint32Array, valid: Uint8Array): Uint32Array {
+  const kept = scratchUint32(offsets.length)
+  kept[0] = offsets[0]!
+  let count = 1
+  for (let row = 0; row < valid.length; row++) if (valid[row] === 1) kept[count++] = offsets[row + 1]!
+  return kept.subarray(0, count)
 }
 
 function codedValues(

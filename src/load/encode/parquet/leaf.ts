@@ -1,10 +1,11 @@
 import { type ColumnSpec, ExportError, type Frame, type TextVector } from '../../../core/index.ts'
 import { type FrameColumn, frameColumns, type VectorOf } from '../frame-column.ts'
-import { listItems, listOffsets, totalRows, validRows } from '../rows.ts'
 import { textExtremes } from './extremes.ts'
 import { booleanValues, type LeafValues, numberValues, textValues } from './leaf-values.ts'
+import { listItems, listOffsets, totalRows, validRows } from './rows.ts'
+import { scratchBytes } from './scratch.ts'
 
-/** A column of a row group, ready to be cut into pages. */
+/** A column of a row group, ready to be cut into pages: good until `freeScratch`. */
 export type Leaf = {
   readonly levels: Levels
   readonly values: LeafValues
@@ -84,13 +85,16 @@ function listLeaf(spec: ColumnSpec, columns: readonly FrameColumn<VectorOf<'list
   const validItems = validRows(items)
   const rows = offsets.length - 1
   const base = spec.nullable ? 1 : 0
-  const repetition = new Uint8Array(rows + offsets[rows]!)
-  const definition = new Uint8Array(rows + offsets[rows]!)
+  const repetition = scratchBytes(rows + offsets[rows]!)
+  const definition = scratchBytes(rows + offsets[rows]!)
   let entry = 0
   for (let row = 0; row < rows; row++) {
     const from = offsets[row]!
     const to = offsets[row + 1]!
-    if (from === to) definition[entry++] = valid === null || valid[row] === 1 ? base : 0
+    if (from === to) {
+      repetition[entry] = 0
+      definition[entry++] = valid === null || valid[row] === 1 ? base : 0
+    }
     for (let item = from; item < to; item++) {
       repetition[entry] = item === from ? 0 : 1
       definition[entry++] = validItems === null || validItems[item] === 1 ? base + 2 : base + 1

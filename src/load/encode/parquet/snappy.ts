@@ -1,6 +1,9 @@
 /** Positions of words seen before, by their hash. Scratch space, cleared for every input. */
 const table = new Int32Array(1 << 14)
 
+/** Where the output goes; kept, since it would be a megabyte of garbage for every page of a column. */
+let room = new Uint8Array(0)
+
 /** A copy reaches back no further than two bytes can say. */
 const MAX_DISTANCE = 0xffff
 
@@ -16,11 +19,14 @@ const LEAST_FAR_COPY = 6
  * Compresses with Snappy (the raw format, as Parquet has it). About twice as fast as the implementations
  * on npm: words are compared as words, and the output needs no checks as it is made large enough at once.
  * Source: google/snappy, format_description.txt.
+ * @returns a view that the next call writes over
  */
 export function snappyCompress(input: Uint8Array): Uint8Array<ArrayBuffer> {
   const length = input.length
   // The worst case adds a tag to every 60 bytes of literal; the format's own bound is this.
-  const out = new Uint8Array(32 + length + Math.ceil(length / 6))
+  const most = 32 + length + Math.ceil(length / 6)
+  if (room.length < most) room = new Uint8Array(most)
+  const out = room
   const view = new DataView(input.buffer, input.byteOffset, length)
   const tableBits = Math.min(14, Math.max(8, 32 - Math.clz32(length)))
   const shift = 32 - tableBits

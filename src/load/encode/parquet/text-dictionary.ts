@@ -9,16 +9,34 @@ const MAX_PROBES = 256
 /** Numbers are packed into 24 bits at most. */
 const MAX_COUNT = 1 << 24
 
+const FIRST_SLOTS = 1 << 7
+const FIRST_BYTES = 1 << 12
+/** Beyond these its memory is not kept for the next texts. */
+const MAX_KEPT_SLOTS = 1 << 18
+const MAX_KEPT_BYTES = 1 << 23
+
 /** Distinct texts, numbered in the order in which they came. */
 export class TextDictionary {
   count = 0
   /** Bytes of all texts. */
   byteLength = 0
-  #bytes = new Uint8Array(1 << 12)
-  #offsets = new Uint32Array(64)
-  #hashes = new Int32Array(63)
+  #bytes = new Uint8Array(FIRST_BYTES)
+  #offsets = new Uint32Array(FIRST_SLOTS / 2)
+  #hashes = new Int32Array(FIRST_SLOTS / 2 - 1)
   /** Open addressing: number + 1, or 0 where there is none. */
-  #table = new Uint32Array(128)
+  #table = new Uint32Array(FIRST_SLOTS)
+
+  /** Forgets all texts, also those that it gave out. */
+  clear(): void {
+    this.count = 0
+    this.byteLength = 0
+    if (this.#bytes.length > MAX_KEPT_BYTES) this.#bytes = new Uint8Array(FIRST_BYTES)
+    if (this.#table.length > MAX_KEPT_SLOTS) {
+      this.#offsets = new Uint32Array(FIRST_SLOTS / 2)
+      this.#hashes = new Int32Array(FIRST_SLOTS / 2 - 1)
+      this.#table = new Uint32Array(FIRST_SLOTS)
+    } else this.#table.fill(0)
+  }
 
   /** The number of the text `source[from..to)`, or -1 when it is new and there is no room for it. */
   intern(source: Uint8Array, from: number, to: number): number {
@@ -34,7 +52,7 @@ export class TextDictionary {
     return -1
   }
 
-  /** All texts, by their numbers. */
+  /** All texts, by their numbers; good until they are cleared. */
   texts(): TextVector {
     return {
       kind: 'text',
