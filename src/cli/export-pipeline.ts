@@ -1,7 +1,8 @@
 import type { Pipeline } from '../core/index.ts'
-import { type RunOptions, type RunSummary, runPipeline } from '../run/index.ts'
+import { type RunObserver, type RunOptions, type RunSummary, runPipeline } from '../run/index.ts'
 import { runOptions } from '../run-options.ts'
 import { DONE, exitCode, FAILED } from './exit-code.ts'
+import { chunkCollector } from './heap.ts'
 import type { Io } from './io.ts'
 import { plainJson } from './plain-text.ts'
 import { progressView } from './progress-view.ts'
@@ -31,9 +32,17 @@ export async function exportPipeline(
   const { env, cwd, program, stdout } = io
   const { allowPlaintext, failFast, fresh, subset, noProgress, json, again } = settings
   const view = progressView(pipeline.name, io, noProgress)
+  const collectChunks = chunkCollector()
+  const observer: RunObserver = {
+    log: view.log,
+    progress(progress) {
+      view.progress(progress)
+      collectChunks()
+    },
+  }
   let summary: RunSummary
   try {
-    const options = { env, stop, abort, observer: view, allowPlaintext, failFast, fresh, subset }
+    const options = { env, stop, abort, observer, allowPlaintext, failFast, fresh, subset }
     summary = await runPipeline(pipeline, await runOptions(pipeline, options))
   } finally {
     view.close()

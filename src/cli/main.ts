@@ -1,16 +1,14 @@
 #!/usr/bin/env node
 import { basename, relative } from 'node:path'
-import { setFlagsFromString } from 'node:v8'
 import { FAILED } from './exit-code.ts'
+import { keepYoungGenerationSmall } from './heap.ts'
 import { Output } from './output.ts'
 import { runCommandLine } from './run-command-line.ts'
 import { Screen } from './screen.ts'
 import { shellWord } from './shell.ts'
 import { Signals } from './signals.ts'
 
-// The young generation stays as small as it is at first. It would grow for the chunks of answers, which are copied
-// and dead at once, and the longer those wait to be collected, the more memory they hold.
-setFlagsFromString('--semi-space-growth-factor=1')
+keepYoungGenerationSmall()
 
 const screen = new Screen(process.stderr, process.env)
 

@@ -22,6 +22,9 @@ export type Thread = {
 /** A thread runs a built script: there is none when the source is run as it stands. */
 export const canStartThreads = !import.meta.url.endsWith('.ts')
 
+/** Threads work in buffers; what they leave in the young generation is small, and not worth letting it grow for. */
+const MAX_YOUNG_MB = 12
+
 /** A worker thread that answers questions, one after the other. @param script calls `serve` */
 export function openThread(script: URL, workerData: unknown): Thread {
   const waiting = new Map<number, { resolve(value: never): void; reject(error: unknown): void }>()
@@ -37,7 +40,7 @@ export function openThread(script: URL, workerData: unknown): Thread {
   }
   const running = (): Worker => {
     if (worker !== null) return worker
-    worker = new Worker(script, { workerData })
+    worker = new Worker(script, { workerData, resourceLimits: { maxYoungGenerationSizeMb: MAX_YOUNG_MB } })
     worker.on('message', (answer: Answer) => {
       const asker = waiting.get(answer.id)
       waiting.delete(answer.id)
