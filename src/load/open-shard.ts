@@ -10,7 +10,10 @@ import type { Workplace } from './workplace.ts'
 /** Turns rows into the bytes of a shard, wherever the work is done. See ShardEncoder. */
 export type ShardCoder = {
   header(): Promise<Uint8Array>
-  /** Takes the frames' buffers over, but for shared memory: they may be gone afterwards. */
+  /**
+   * Takes the frames' buffers over, but for shared memory: they may be gone afterwards. What it gives is good until
+   * the next call.
+   */
   encode(frames: readonly Uint8Array[]): Promise<EncodedChunk>
   footer(chunks: readonly PlacedChunk[]): Promise<Uint8Array>
 }
@@ -81,23 +84,10 @@ export class OpenShard {
 
   /** Encodes the rows of the log as one chunk of the shard. Put the line on record, then call `nextGeneration`. */
   async encodePending(): Promise<ChunkLine> {
-    const { bytes, rows, meta } = await this.#encode(null)
     const file = await this.#openFile()
-    const offset = file.size
-    await file.append([bytes])
+    const chunk = await this.#appendChunk(file, null)
     await file.flush()
-    this.#hash.update(bytes)
-    this.#chunks.push({ offset, rows, meta })
-    return {
-      kind: 'chunk',
-      shard: this.shard,
-      generation: this.#generation,
-      offset,
-      bytes: bytes.byteLength,
-      crc: crc32(bytes),
-      rows,
-      meta,
-    }
+    return { kind: 'chunk', shard: this.shard, generation: this.#generation, ...chunk }
   }
 
   async nextGeneration(): Promise<void> {
@@ -114,16 +104,9 @@ export class OpenShard {
   async seal(extension: string, lastPage: PageRows | null): Promise<SealLine> {
     if (lastPage !== null) this.#take(lastPage)
     const file = await this.#openFile()
-    const bytes: Uint8Array[] = []
-    if (lastPage !== null || this.#ends.length > 0) {
-      const chunk = await this.#encode(lastPage)
-      this.#chunks.push({ offset: file.size, rows: chunk.rows, meta: chunk.meta })
-      bytes.push(chunk.bytes)
-    }
-    bytes.push(await this.#coder.footer(this.#chunks))
-    await file.append(bytes)
+    if (lastPage !== null || this.#ends.length > 0) await this.#appendChunk(file, lastPage)
+    await this.#append(file, await this.#coder.footer(this.#chunks))
     await file.flush()
-    for (const part of bytes) this.#hash.update(part)
     return {
       kind: 'seal',
       shard: this.shard,
@@ -186,16 +169,28 @@ export class OpenShard {
   }
 
   /**
-   * Encodes the rows of the log, and behind them those of a last page. They are read back from the log, so that
-   * the rows of open shards need no memory, however many shards there are.
+   * Encodes the rows of the log, and behind them those of a last page, as one chunk of the shard. They are read back
+   * from the log, so that the rows of open shards need no memory, however many shards there are.
    */
-  #encode(lastPage: PageRows | null): Promise<EncodedChunk> {
+  #appendChunk(
+    file: Log,
+    lastPage: PageRows | null,
+  ): Promise<Omit<ChunkLine, 'kind' | 'shard' | 'generation'>> {
     return this.#workplace.inTurn(async () => {
       const frames = await this.#records(this.#ends)
       if (frames.length < this.#ends.length) throw notWhatWasWritten(openLogPath(this.shard))
       if (lastPage !== null) frames.push(lastPage.frame)
-      return this.#coder.encode(frames)
+      const { bytes, rows, meta } = await this.#coder.encode(frames)
+      const offset = file.size
+      await this.#append(file, bytes)
+      this.#chunks.push({ offset, rows, meta })
+      return { offset, bytes: bytes.byteLength, crc: crc32(bytes), rows, meta }
     })
+  }
+
+  async #append(file: Log, bytes: Uint8Array): Promise<void> {
+    await file.append([bytes])
+    this.#hash.update(bytes)
   }
 
   /** @returns how many of the chunks are intact */
@@ -221,9 +216,7 @@ export class OpenShard {
   async #openFile(): Promise<Log> {
     if (this.#file === null) {
       this.#file = await this.#store.openLog(openShardPath(this.shard), 0)
-      const header = await this.#coder.header()
-      await this.#file.append([header])
-      this.#hash.update(header)
+      await this.#append(this.#file, await this.#coder.header())
     }
     return this.#file
   }

@@ -64,7 +64,7 @@ describe('delta binary packing', () => {
         const out = new ByteBuffer(8)
         writeDeltaBinaryPacked(out, Float64Array.from(values), 0, values.length)
         const decoded = new BigInt64Array(values.length)
-        const bytes = out.copy()
+        const bytes = new Uint8Array(out.view())
         const reader = { view: new DataView(bytes.buffer), offset: 0 }
         deltaBinaryUnpack(reader, values.length, decoded)
         expect([...decoded].map(Number)).toEqual(values.map((value) => value + 0))

@@ -51,7 +51,7 @@ export async function encodeShard(
   for (const frames of chunks) {
     const { bytes, rows, meta } = await encoder.encode(frames)
     placed.push(JSON.parse(JSON.stringify({ offset, rows, meta })))
-    parts.push(bytes)
+    parts.push(Uint8Array.from(bytes))
     offset += bytes.length
   }
   parts.push(await encoder.footer(placed))

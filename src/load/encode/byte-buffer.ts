@@ -8,11 +8,14 @@ const MAX_BYTES = 2 ** 31 - 1
  * then set `length`; `reserve` may replace `bytes`, so it comes before taking a reference.
  */
 export class ByteBuffer {
-  bytes: Buffer<ArrayBuffer>
+  bytes: Buffer
   length = 0
+  readonly #isShared: boolean
 
-  constructor(capacity = 1 << 16) {
-    this.bytes = Buffer.from(new ArrayBuffer(capacity))
+  /** @param isShared in memory that other threads can read where it is */
+  constructor(capacity = 1 << 16, isShared = false) {
+    this.#isShared = isShared
+    this.bytes = this.#room(capacity)
   }
 
   /** Makes room for `extra` more bytes. */
@@ -20,7 +23,7 @@ export class ByteBuffer {
     const needed = this.length + extra
     if (needed <= this.bytes.length) return
     checkSize(needed)
-    const grown = Buffer.from(new ArrayBuffer(Math.max(needed, Math.min(this.bytes.length * 2, MAX_BYTES))))
+    const grown = this.#room(Math.max(needed, Math.min(this.bytes.length * 2, MAX_BYTES)))
     grown.set(this.bytes.subarray(0, this.length))
     this.bytes = grown
   }
@@ -50,13 +53,12 @@ export class ByteBuffer {
   }
 
   /** What was written, as a view that the next write may overwrite. */
-  view(): Uint8Array<ArrayBuffer> {
+  view(): Uint8Array {
     return this.bytes.subarray(0, this.length)
   }
 
-  /** What was written, in a buffer of its own. */
-  copy(): Uint8Array<ArrayBuffer> {
-    return new Uint8Array(this.view())
+  #room(bytes: number): Buffer {
+    return Buffer.from(this.#isShared ? new SharedArrayBuffer(bytes) : new ArrayBuffer(bytes))
   }
 }
 

@@ -7,9 +7,10 @@ import type { ColumnSpec, Format, Frame } from '../../core/index.ts'
  */
 export type ShardEncoder = {
   /** What a shard starts with. */
-  header(): Uint8Array<ArrayBuffer>
+  header(): Uint8Array
   /**
-   * Encodes the rows of some frames, in order, as one chunk: a row group, or a run of CSV lines.
+   * Encodes the rows of some frames, in order, as one chunk: a row group, or a run of CSV lines. What it gives is
+   * good until the next call.
    * @throws ExportError `data` when Parquet is to hold a null in a column that may not be null, or the
    * chunk would pass 2 GB; never names a value
    */
@@ -18,12 +19,12 @@ export type ShardEncoder = {
    * What a shard ends with, given its chunks in order.
    * @throws ExportError `damaged` when `meta` is not what {@link ShardEncoder.encode} gave out
    */
-  footer(chunks: readonly PlacedChunk[]): Promise<Uint8Array<ArrayBuffer>>
+  footer(chunks: readonly PlacedChunk[]): Promise<Uint8Array>
 }
 
 export type EncodedChunk = {
-  /** In a buffer of their own, so that they can be transferred. */
-  readonly bytes: Uint8Array<ArrayBuffer>
+  /** In shared memory, or in a buffer of their own. */
+  readonly bytes: Uint8Array
   readonly rows: number
   /** What the footer must know of the chunk; a few kB at most. */
   readonly meta: JsonValue

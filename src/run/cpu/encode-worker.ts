@@ -2,6 +2,7 @@ import { workerData } from 'node:worker_threads'
 import { decodeFrame } from '../../core/index.ts'
 import { createEncoder, type EncodePlan, type PlacedChunk } from '../../load/index.ts'
 import { serve } from '../../threads/index.ts'
+import { owned } from './owned.ts'
 
 const encoder = createEncoder(workerData as EncodePlan)
 
@@ -9,7 +10,7 @@ serve({
   header: async () => ({ value: encoder.header() }),
   async encode(frames: readonly Uint8Array[]) {
     const value = await encoder.encode(frames.map(decodeFrame))
-    return { value, transfer: [value.bytes.buffer] }
+    return { value, transfer: owned(value.bytes.buffer) }
   },
   footer: async (chunks: readonly PlacedChunk[]) => ({ value: await encoder.footer(chunks) }),
 })

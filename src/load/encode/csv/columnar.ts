@@ -16,11 +16,11 @@ type CsvFormat = Extract<Format, { kind: 'csv' }>
 
 /** CSV straight from columns, the same to the byte as the csv-stringify engine's. */
 export function csvColumnar(plan: EncodePlan, format: CsvFormat): ShardEncoder {
-  const out = new ByteBuffer(1 << 20)
+  const out = new ByteBuffer(1 << 20, true)
   return csvShard(plan, format, (frames) => {
     out.length = 0
     for (const frame of frames) writeFrame(out, frame, plan.columns, format.escapeFormulas)
-    return out.copy()
+    return out.view()
   })
 }
 

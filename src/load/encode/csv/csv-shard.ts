@@ -11,9 +11,9 @@ import { writeTextField } from './field.ts'
 export function csvShard(
   { columns }: EncodePlan,
   { compression }: Extract<Format, { kind: 'csv' }>,
-  lines: (frames: readonly Frame[]) => Uint8Array<ArrayBuffer>,
+  lines: (frames: readonly Frame[]) => Uint8Array,
 ): ShardEncoder {
-  const stored = (bytes: Uint8Array<ArrayBuffer>): Uint8Array<ArrayBuffer> => {
+  const stored = (bytes: Uint8Array): Uint8Array => {
     // gzipSync may answer with a slice of a shared pool; a copy can be transferred.
     return compression === 'none' ? bytes : new Uint8Array(gzipSync(bytes, { level: 1 }))
   }
@@ -27,7 +27,7 @@ export function csvShard(
   }
 }
 
-function headerRow(names: readonly string[]): Uint8Array<ArrayBuffer> {
+function headerRow(names: readonly string[]): Uint8Array {
   const out = new ByteBuffer()
   for (const name of names) {
     const text = Buffer.from(name)
@@ -35,5 +35,5 @@ function headerRow(names: readonly string[]): Uint8Array<ArrayBuffer> {
     writeTextField(out, text, 0, text.length, false)
   }
   out.append(Buffer.from('\n'))
-  return out.copy()
+  return new Uint8Array(out.view())
 }

@@ -6,7 +6,7 @@ import { snappyCompress } from './snappy.ts'
 export type Codec = {
   readonly name: CompressionCodec
   /** Good until the next call. */
-  readonly compress: (page: Uint8Array<ArrayBuffer>) => Uint8Array
+  readonly compress: (page: Uint8Array) => Uint8Array
 }
 
 /**
