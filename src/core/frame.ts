@@ -1,3 +1,5 @@
+import { copyBytes } from './copy-bytes.ts'
+
 /**
  * A frame: the rows of one page in columnar form. It is what stages hand to each other, what travels
  * between threads, and what is appended to an open shard's log, so it can be written as one run of bytes
@@ -162,7 +164,7 @@ function assemble(header: Uint8Array, buffers: readonly Uint8Array[], room: Fram
   bytes.set(header, 8)
   let at = 8 + headerLength
   for (const buffer of buffers) {
-    bytes.set(buffer, at)
+    copyBytes(buffer, bytes, at)
     const end = at + padded(buffer.byteLength)
     // What lay there may be a secret.
     bytes.fill(0, at + buffer.byteLength, end)

@@ -1,5 +1,6 @@
 export * from './buffer-pool.ts'
 export * from './clock.ts'
+export * from './copy-bytes.ts'
 export * from './errors.ts'
 export * from './frame.ts'
 export * from './page.ts'

@@ -1,4 +1,4 @@
-import type { BufferPool } from '../core/index.ts'
+import { type BufferPool, copyBytes } from '../core/index.ts'
 
 /** Collects a body at the beginning of one ArrayBuffer, which can be transferred to another thread. */
 export type BodyBuffer = {
@@ -23,7 +23,7 @@ export function bodyBuffer(
 
   function grow(needed: number): void {
     const grown = new Uint8Array(buffers.take(Math.min(limitBytes, Math.max(needed, bytes.length * 2))))
-    grown.set(bytes.subarray(0, length))
+    copyBytes(bytes.subarray(0, length), grown, 0)
     buffers.give(bytes.buffer)
     bytes = grown
   }
@@ -32,7 +32,7 @@ export function bodyBuffer(
     add(chunk) {
       const fitting = chunk.subarray(0, limitBytes - length)
       if (length + fitting.length > bytes.length) grow(length + fitting.length)
-      bytes.set(fitting, length)
+      copyBytes(fitting, bytes, length)
       length += fitting.length
       return fitting.length === chunk.length
     },

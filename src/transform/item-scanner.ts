@@ -113,7 +113,7 @@ export class ItemScanner {
   private isKey(at: number, field: number): boolean {
     const { view } = this
     const last = at + KEY_LENGTHS[field]! - 4
-    if (last + 4 > view.byteLength) return false
+    if (last + 4 > this.bytes.length) return false
     for (let i = at, word = field * KEY_WORDS; i < last; i += 4, word++) {
       if (view.getInt32(i, true) !== KEYS[word]) return false
     }

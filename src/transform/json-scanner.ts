@@ -69,7 +69,8 @@ export class JsonScanner {
    */
   private special(start: number): number {
     const { view } = this
-    const last = view.byteLength - 4
+    // The view's own length costs a call.
+    const last = this.bytes.length - 4
     let at = start
     for (; at <= last; at += 4) {
       const word = view.getInt32(at, true)

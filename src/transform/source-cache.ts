@@ -56,7 +56,7 @@ export class SourceCache {
 
   /** The known source whose bytes stand at `at`, or null. */
   find(at: number): KnownSource | null {
-    if (at + PREFIX > this.body.byteLength) return null
+    if (at + PREFIX > this.bytes.length) return null
     let cached = this.byPrefix.get(this.hash(at)) ?? null
     for (; cached !== null; cached = cached.older) {
       if (this.isAt(at, cached)) {
@@ -126,7 +126,7 @@ export class SourceCache {
   /** Eight bytes at a time: a call of Buffer.compare costs more than comparing a usual source does. */
   private isAt(at: number, { start, length }: Cached): boolean {
     const { body, arena } = this
-    if (at + length > body.byteLength) return false
+    if (at + length > this.bytes.length) return false
     let i = 0
     for (; i + 8 <= length; i += 8) {
       // As numbers, unequal can still mean equal bits (NaN), but for text equal means equal bits: only the

@@ -1,4 +1,4 @@
-import type { TextVector } from '../core/index.ts'
+import { copyBytes, type TextVector } from '../core/index.ts'
 import { IndexList, Validity } from './growing.ts'
 import { MASK_ROOM, type Mask } from './mask.ts'
 import { unescapeJson } from './unescape-json.ts'
@@ -83,7 +83,7 @@ export class TextList {
     let at = this.end
     if (end - start < SHORT_COPY) for (let i = start; i < end; i++) to[at++] = from[i]!
     else {
-      to.set(from.subarray(start, end), at)
+      copyBytes(from.subarray(start, end), to, at)
       at += end - start
     }
     this.close(at)

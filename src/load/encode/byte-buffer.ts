@@ -1,7 +1,10 @@
-import { ExportError } from '../../core/index.ts'
+import { copyBytes, ExportError } from '../../core/index.ts'
 
 /** Lengths in Parquet are signed 32-bit numbers; nothing ordinary comes near. */
 const MAX_BYTES = 2 ** 31 - 1
+
+/** Shared memory that was outgrown is collected late. */
+const HEADROOM = 1.25
 
 /**
  * Bytes that grow at their end. Hot loops reserve once, write into `bytes` at `length` themselves and
@@ -10,12 +13,10 @@ const MAX_BYTES = 2 ** 31 - 1
 export class ByteBuffer {
   bytes: Buffer
   length = 0
-  readonly #isShared: boolean
+  #shared = new Uint8Array(new SharedArrayBuffer(0))
 
-  /** @param isShared in memory that other threads can read where it is */
-  constructor(capacity = 1 << 16, isShared = false) {
-    this.#isShared = isShared
-    this.bytes = this.#room(capacity)
+  constructor(capacity = 1 << 16) {
+    this.bytes = Buffer.from(new ArrayBuffer(capacity))
   }
 
   /** Makes room for `extra` more bytes. */
@@ -23,7 +24,7 @@ export class ByteBuffer {
     const needed = this.length + extra
     if (needed <= this.bytes.length) return
     checkSize(needed)
-    const grown = this.#room(Math.max(needed, Math.min(this.bytes.length * 2, MAX_BYTES)))
+    const grown = Buffer.from(new ArrayBuffer(Math.max(needed, Math.min(this.bytes.length * 2, MAX_BYTES))))
     grown.set(this.bytes.subarray(0, this.length))
     this.bytes = grown
   }
@@ -57,8 +58,13 @@ export class ByteBuffer {
     return this.bytes.subarray(0, this.length)
   }
 
-  #room(bytes: number): Buffer {
-    return Buffer.from(this.#isShared ? new SharedArrayBuffer(bytes) : new ArrayBuffer(bytes))
+  /** What was written, in shared memory that the next call writes over. */
+  share(): Uint8Array {
+    if (this.#shared.length < this.length) {
+      this.#shared = new Uint8Array(new SharedArrayBuffer(Math.ceil(this.length * HEADROOM)))
+    }
+    copyBytes(this.view(), this.#shared, 0)
+    return this.#shared.subarray(0, this.length)
   }
 }
 

@@ -16,11 +16,11 @@ type CsvFormat = Extract<Format, { kind: 'csv' }>
 
 /** CSV straight from columns, the same to the byte as the csv-stringify engine's. */
 export function csvColumnar(plan: EncodePlan, format: CsvFormat): ShardEncoder {
-  const out = new ByteBuffer(1 << 20, true)
+  const out = new ByteBuffer(1 << 20)
   return csvShard(plan, format, (frames) => {
     out.length = 0
     for (const frame of frames) writeFrame(out, frame, plan.columns, format.escapeFormulas)
-    return out.view()
+    return format.compression === 'none' ? out.share() : out.view()
   })
 }
 

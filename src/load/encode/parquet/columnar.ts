@@ -19,7 +19,7 @@ export function parquetColumnar(
 ): ShardEncoder {
   const codec = codecOf(format.compression)
   const { columns, fileMetadata } = plan
-  const out = new ByteBuffer(1 << 20, true)
+  const out = new ByteBuffer()
 
   const rowGroup = (frames: readonly Frame[]): ColumnChunkMeta[] => {
     const filters = new Map<number, Uint8Array>()
@@ -46,7 +46,7 @@ export function parquetColumnar(
       const rows = frames.reduce((sum, frame) => sum + frame.rows, 0)
       out.length = 0
       const meta = rows === 0 ? [] : rowGroup(frames)
-      return { bytes: out.view(), rows, meta }
+      return { bytes: out.share(), rows, meta }
     },
     footer: async (chunks) =>
       parquetFooter({ columns, codec: codec.name, timestampUnit: 'MICROS', fileMetadata }, chunks),

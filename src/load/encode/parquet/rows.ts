@@ -1,4 +1,4 @@
-import type { TextVector } from '../../../core/index.ts'
+import { copyBytes, type TextVector } from '../../../core/index.ts'
 import { checkSize } from '../byte-buffer.ts'
 import type { FrameColumn, VectorOf } from '../frame-column.ts'
 import { scratchBytes, scratchFloat64, scratchUint32 } from './scratch.ts'
@@ -67,7 +67,7 @@ export function textRows(columns: readonly FrameColumn<TextVector>[]): TextVecto
     const source = column.values
     if (column.group === null) {
       const run = source.bytes.subarray(source.offsets[0], source.offsets[column.rows])
-      bytes.set(run, at)
+      copyBytes(run, bytes, at)
       at += run.length
     } else {
       eachEntry(column, (entry) => {
