@@ -4,7 +4,7 @@ import { runInNewContext } from 'node:vm'
 /** More than half of an answer of the usual size. */
 const DEAD_BYTES = 4 << 20
 
-/** Keeps the young generation as small as it is at first; to be called before much has been loaded. */
+/** Keeps the young generation from growing much. */
 export function keepYoungGenerationSmall(): void {
   setFlagsFromString('--semi-space-growth-factor=1')
 }

@@ -1,6 +1,7 @@
 /**
- * Large buffers that go round: from the receiver of an answer to its decoder and back. Without it every
- * answer would be a fresh allocation of megabytes, which costs page faults and garbage collections.
+ * Large buffers that go round: from the receiver of an answer to its decoder, with the rows that are put into them to
+ * whoever commits these, and back. Without it every answer would be a fresh allocation of megabytes, which costs page
+ * faults and garbage collections.
  *
  * They are shared memory, which both threads see, because a buffer that changes hands is news to the garbage
  * collectors of both, and megabytes of news each time make these run for nothing. Nothing synchronizes them:
@@ -11,6 +12,12 @@ export type BufferPool = {
   take(bytes: number): ArrayBufferLike
   /** Gives a buffer back; whoever does must not look at it again. */
   give(buffer: ArrayBufferLike): void
+}
+
+/** No pool at all: for what is small, or kept by somebody who does not know of pools. */
+export const freshBuffers: BufferPool = {
+  take: (bytes) => new ArrayBuffer(bytes),
+  give() {},
 }
 
 // Room for answers that are a little longer than the last one.

@@ -1,6 +1,6 @@
 import { type BufferPool, copyBytes } from '../core/index.ts'
 
-/** Collects a body at the beginning of one ArrayBuffer, which can be transferred to another thread. */
+/** Collects a body at the beginning of one buffer. */
 export type BodyBuffer = {
   /** @returns false when the body has passed the limit; what lies below it is kept */
   add(chunk: Uint8Array): boolean

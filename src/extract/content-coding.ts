@@ -1,6 +1,6 @@
-import { promisify } from 'node:util'
-import { gunzip } from 'node:zlib'
-import { ExportError } from '../core/index.ts'
+import { createGunzip } from 'node:zlib'
+import { type BufferPool, ExportError } from '../core/index.ts'
+import { bodyBuffer } from './body-buffer.ts'
 
 export type ContentCoding = 'identity' | 'gzip' | 'unknown'
 
@@ -18,23 +18,30 @@ export function contentCoding(header: string): ContentCoding {
   }
 }
 
+export type DecodeLimits = {
+  /** Never holds more output than this. */
+  readonly limitBytes: number
+  /** Where the output's memory comes from. */
+  readonly buffers: BufferPool
+  readonly where: string
+}
+
 /**
- * Decodes a whole body; never holds more than `limitBytes` of output.
+ * Decodes a whole body.
  * @throws ExportError `data` beyond the limit or for an unknown coding, `transient` when the bytes are broken
  */
 export async function decodeContent(
   body: Uint8Array,
   coding: ContentCoding,
-  limitBytes: number,
-  where: string,
+  limits: DecodeLimits,
 ): Promise<Uint8Array> {
   switch (coding) {
     case 'identity':
       return body
     case 'unknown':
-      throw unknownCoding(where)
+      throw unknownCoding(limits.where)
     case 'gzip':
-      return gunzipped(body, limitBytes, where)
+      return gunzipped(body, limits)
   }
 }
 
@@ -57,19 +64,23 @@ export function unknownCoding(where: string): ExportError {
 }
 
 // One hop to the thread pool per chunk: the default of 16 kB would make hundreds of a page.
-const CHUNK_BYTES = 1024 * 1024
-const gunzipAll = promisify(gunzip)
+const CHUNK_BYTES = 256 * 1024
 
-async function gunzipped(body: Uint8Array, limitBytes: number, where: string): Promise<Uint8Array> {
+async function gunzipped(
+  body: Uint8Array,
+  { limitBytes, buffers, where }: DecodeLimits,
+): Promise<Uint8Array> {
+  const output = bodyBuffer(foretoldBytes(body), limitBytes, buffers)
+  const gunzip = createGunzip({ chunkSize: CHUNK_BYTES })
+  let isTooLarge = false
   try {
-    const decoded = await gunzipAll(body, { maxOutputLength: limitBytes, chunkSize: CHUNK_BYTES })
-    const { buffer, byteLength } = decoded
-    // A small result may lie in a buffer that it shares with others; who gets it may transfer it.
-    return buffer instanceof ArrayBuffer && buffer.byteLength === byteLength
-      ? new Uint8Array(buffer)
-      : new Uint8Array(decoded)
-  } catch (error) {
-    if (errorCode(error) === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(limitBytes, where)
+    gunzip.end(body)
+    for await (const chunk of gunzip) {
+      isTooLarge = !output.add(chunk as Uint8Array)
+      if (isTooLarge) break
+    }
+  } catch {
+    buffers.give(output.take().buffer)
     throw new ExportError(
       'transient',
       'The compressed answer is broken or cut short',
@@ -77,8 +88,20 @@ async function gunzipped(body: Uint8Array, limitBytes: number, where: string): P
       'Run again later: the export goes on from where it stopped.',
     )
   }
+  if (!isTooLarge) return output.take()
+  buffers.give(output.take().buffer)
+  throw tooLarge(limitBytes, where)
 }
 
-function errorCode(error: unknown): unknown {
-  return error instanceof Error && 'code' in error ? error.code : undefined
+// What gzip can make of a byte at the most.
+const MAX_RATIO = 1032
+
+/** What the last four bytes say of the length; null where that can't be. It need not be so: there may be several parts. */
+function foretoldBytes(body: Uint8Array): number | null {
+  if (body.byteLength < 18) return null
+  const length = new DataView(body.buffer, body.byteOffset, body.byteLength).getUint32(
+    body.byteLength - 4,
+    true,
+  )
+  return length > 0 && length <= body.byteLength * MAX_RATIO ? length : null
 }

@@ -56,6 +56,8 @@ type Asked = {
   next: string | null
   /** Called when `next` has become known. */
   onNext: () => void
+  /** Whether the consumer has its page. */
+  isHandedOut: boolean
   /** Gives it up: nothing more is sent for it, and what is on its way is broken off. */
   giveUp(): void
 }
@@ -64,12 +66,14 @@ type Asked = {
  * Follows a chain of cursors to its end. `next` alone decides: short and empty pages go on. Where `chain.ahead` has
  * a place, the next page is asked for as soon as the cursor to it has arrived; otherwise when the consumer comes
  * back. A chain is never more than one page ahead of its consumer.
+ * @param release called with pages that were decoded and that the consumer does not get
  * @throws ExportError `data` when a cursor comes twice or nothing but empty pages come; else as `Service.request`
  */
 export async function* extractPages(
   service: Service,
   chain: Chain,
   decode: DecodePage,
+  release: (page: DecodedPage) => void = () => {},
 ): AsyncGenerator<ExtractedPage, void, undefined> {
   const requestFor = await requests(service, chain)
   if (chain.cursor !== null) chain.seen.add(chain.cursor)
@@ -102,8 +106,10 @@ export async function* extractPages(
       requests: 0,
       next: null,
       onNext: () => {},
+      isHandedOut: false,
       giveUp() {
         if (!isSettled) giveUp.abort()
+        if (!asked.isHandedOut) answer.then(release, () => {})
       },
     }
     return asked
@@ -142,6 +148,7 @@ export async function* extractPages(
       current.next = next
       askAhead()
       if (next !== null) chain.seen.add(next)
+      current.isHandedOut = true
       yield { page: answer, requests: current.requests + wasted }
       if (next === null) return
       wasted = 0

@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
-import { type BufferPool, ExportError } from '../core/index.ts'
+import { type BufferPool, ExportError, freshBuffers } from '../core/index.ts'
 import { type BodyBuffer, bodyBuffer } from './body-buffer.ts'
 import { type Connections, openConnections } from './connections.ts'
 import {
@@ -69,12 +69,18 @@ export function httpClient(options: HttpOptions): HttpClient {
     async send(request, onWrite) {
       const { status, headers, coding, body } = await exchange(connections, request, options, onWrite)
       if (coding === 'identity') return { status, headers, body }
+      const { where } = request
       if (isSuccess(status)) {
-        const decoded = await decodeContent(body, coding, options.maxResponseBytes, request.where)
-        return { status, headers, body: decoded }
+        const limits = { limitBytes: options.maxResponseBytes, buffers: options.buffers, where }
+        try {
+          return { status, headers, body: await decodeContent(body, coding, limits) }
+        } finally {
+          options.buffers.give(body.buffer)
+        }
       }
       // What an error says is welcome, not needed.
-      const decoded = decodeContent(body, coding, MAX_ERROR_BYTES, request.where)
+      const limits = { limitBytes: MAX_ERROR_BYTES, buffers: freshBuffers, where }
+      const decoded = decodeContent(body, coding, limits)
       return { status, headers, body: await decoded.catch(() => new Uint8Array(0)) }
     },
     close: () => connections.destroy(),
@@ -151,7 +157,7 @@ function exchange(
           head = { status, headers: answerHeaders, coding }
           const announced = announcedBytes(answerHeaders)
           if (!isSuccess(status)) {
-            body = bodyBuffer(announced, MAX_ERROR_BYTES, buffers)
+            body = bodyBuffer(announced, MAX_ERROR_BYTES, freshBuffers)
             restartTimer(Math.min(timeoutMs, ERROR_BODY_TIMEOUT_MS))
           } else if (coding === 'unknown') {
             fail(unknownCoding(request.where))
@@ -178,7 +184,12 @@ function exchange(
     }
 
     function fail(error: Error): void {
-      if (settle()) reject(error)
+      if (settle()) {
+        // What still comes is not kept.
+        if (body !== null) buffers.give(body.take().buffer)
+        body = null
+        reject(error)
+      }
       written?.abort(error)
     }
 

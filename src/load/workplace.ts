@@ -2,12 +2,13 @@
 export type Workplace = {
   /** Carries out one piece of work at a time. */
   inTurn<T>(work: () => Promise<T>): Promise<T>
-  /** So many bytes, with anything in them; the same memory each time, which other threads can read as well. */
+  /** So many bytes, with anything in them; the same memory each time unless they are many, and one that threads share. */
   room(bytes: number): Uint8Array
 }
 
 /** Room for work that is a little larger than the last: shared memory that was outgrown is collected late. */
 const HEADROOM = 1.25
+const MAX_KEPT_BYTES = 64 << 20
 
 export function workplace(): Workplace {
   let last: Promise<unknown> = Promise.resolve()
@@ -19,6 +20,7 @@ export function workplace(): Workplace {
       return done
     },
     room(bytes) {
+      if (bytes > MAX_KEPT_BYTES) return new Uint8Array(new SharedArrayBuffer(bytes))
       if (memory.byteLength < bytes) memory = new SharedArrayBuffer(Math.ceil(bytes * HEADROOM))
       return new Uint8Array(memory, 0, bytes)
     },

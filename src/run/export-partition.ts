@@ -20,7 +20,7 @@ export type PartitionDeps = {
   readonly pipeline: Pipeline
   readonly service: Service
   readonly decode: DecodePage
-  /** Called with each page once it is committed: its rows are not needed any more. */
+  /** Called with each page whose rows are not needed any more. */
   readonly release: (page: DecodedPage) => void
   readonly store: Store
   readonly shards: ShardSet<CommittedPage>
@@ -74,7 +74,7 @@ async function exportChain(partition: Partition, queryValue: string, deps: Parti
     onRequest: deps.onRequest,
     ahead: deps.ahead,
   }
-  await streamPipeline(extractPages(deps.service, chain, deps.decode), (pages) =>
+  await streamPipeline(extractPages(deps.service, chain, deps.decode, deps.release), (pages) =>
     commitPages(pages, partition, deps),
   )
 }

@@ -11,8 +11,8 @@ import { reportDecoder } from './reports.ts'
 import { hasTooManyValues } from './value-count.ts'
 
 /**
- * Turns one answer's bytes into a page. The bytes are only read, and nothing returned points into them. They are no
- * longer needed when the frame gets its room, which may be where they lie.
+ * Turns one answer's bytes into a page. Nothing returned points into them but the frame, if that gets its room where
+ * they lie; once it has its room they are not looked at any more.
  */
 export type Decoder = (body: Uint8Array, context: PageContext) => DecodedPage
 

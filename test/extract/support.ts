@@ -2,6 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { type AddressInfo, createServer as createSocketServer, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import {
+  type BufferPool,
   bufferPool,
   type Clock,
   type DecodedPage,
@@ -176,6 +177,7 @@ export type OpenOptions = {
   stop?: AbortSignal
   abort?: AbortSignal
   log?: ServiceDeps['log']
+  buffers?: BufferPool
 }
 
 /** A service at `url` that goes as fast as it can, unless told otherwise. */
@@ -200,7 +202,7 @@ export function open(url: string, options: OpenOptions = {}): Service {
       readSecret: async (name) => ({ TOKEN: 'the-token', ...options.secrets })[name] ?? null,
       stop: options.stop ?? new AbortController().signal,
       abort: options.abort ?? new AbortController().signal,
-      buffers: bufferPool(2),
+      buffers: options.buffers ?? bufferPool(2),
       log: options.log ?? (() => {}),
     },
   )

@@ -5,6 +5,8 @@ const MAX_BYTES = 2 ** 31 - 1
 
 /** Shared memory that was outgrown is collected late. */
 const HEADROOM = 1.25
+/** More than this is not worth keeping for the next. */
+const MAX_KEPT_BYTES = 32 << 20
 
 /**
  * Bytes that grow at their end. Hot loops reserve once, write into `bytes` at `length` themselves and
@@ -58,8 +60,9 @@ export class ByteBuffer {
     return this.bytes.subarray(0, this.length)
   }
 
-  /** What was written, in shared memory that the next call writes over. */
+  /** What was written, in shared memory that the next call writes over; or, when it is much, in a buffer of its own. */
   share(): Uint8Array {
+    if (this.length > MAX_KEPT_BYTES) return new Uint8Array(this.view())
     if (this.#shared.length < this.length) {
       this.#shared = new Uint8Array(new SharedArrayBuffer(Math.ceil(this.length * HEADROOM)))
     }

@@ -6,7 +6,7 @@ import { createDecoder, type Decoder } from '../../transform/index.ts'
  * need no memory of their own, and none has to be collected.
  */
 export function decoderInPlace(plan: DecodePlan): Decoder {
-  let answer: ArrayBufferLike = new ArrayBuffer(0)
+  let answer: ArrayBufferLike | null = null
   const decode = createDecoder(plan, (bytes) =>
     answer instanceof SharedArrayBuffer && bytes <= answer.byteLength
       ? new Uint8Array(answer, 0, bytes)
@@ -14,6 +14,10 @@ export function decoderInPlace(plan: DecodePlan): Decoder {
   )
   return (body, context) => {
     answer = body.buffer
-    return decode(body, context)
+    try {
+      return decode(body, context)
+    } finally {
+      answer = null
+    }
   }
 }

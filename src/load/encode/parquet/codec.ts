@@ -5,7 +5,7 @@ import { snappyCompress } from './snappy.ts'
 
 export type Codec = {
   readonly name: CompressionCodec
-  /** Good until the next call. */
+  /** Good until the next call, or for as long as the page. */
   readonly compress: (page: Uint8Array) => Uint8Array
 }
 

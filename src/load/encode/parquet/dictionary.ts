@@ -68,15 +68,16 @@ export function bitWidthOf(count: number): number {
 export function codeNumbers(
   columns: readonly FrameColumn<VectorOf<'number'>>[],
 ): { dictionary: Float64Array; codes: Uint32Array } | null {
+  if (columns.some(({ group }) => group === null)) return null
   const rows = totalRows(columns)
   const numbers = new Map<number, number>()
   const codes = scratchUint32(rows)
   let count = 0
   for (const column of columns) {
     const { values, valid } = column.values
-    if (column.group === null) return null
-    const codeOf = new Int32Array(column.group.size)
-    for (let entry = 0; entry < column.group.size; entry++) {
+    const size = column.group?.size ?? 0
+    const codeOf = new Int32Array(size)
+    for (let entry = 0; entry < size; entry++) {
       codeOf[entry] = -1
       if (valid !== null && valid[entry] === 0) continue
       const value = values[entry]!

@@ -5,17 +5,18 @@
  */
 
 /** What a row group of usual rows needs for its largest column. */
-const FIRST_BYTES = 4 << 20
+const LEAST_BYTES = 4 << 20
 /** A column chunk beyond the usual takes fresh memory for the rest. */
 const MAX_KEPT_BYTES = 32 << 20
 
-let memory = new ArrayBuffer(FIRST_BYTES)
+let memory = new ArrayBuffer(0)
 let taken = 0
 
 /** Begins anew; makes room for what did not fit the last time. */
 export function freeScratch(): void {
   if (taken > memory.byteLength && memory.byteLength < MAX_KEPT_BYTES) {
-    memory = new ArrayBuffer(Math.min(MAX_KEPT_BYTES, 2 ** Math.ceil(Math.log2(taken))))
+    const wanted = Math.max(LEAST_BYTES, 2 ** Math.ceil(Math.log2(taken)))
+    memory = new ArrayBuffer(Math.min(MAX_KEPT_BYTES, wanted))
   }
   taken = 0
 }

@@ -3,6 +3,7 @@ const table = new Int32Array(1 << 14)
 
 /** Where the output goes; kept, since it would be a megabyte of garbage for every page of a column. */
 let room = new Uint8Array(0)
+const MAX_KEPT_BYTES = 1 << 23
 
 /** A copy reaches back no further than two bytes can say. */
 const MAX_DISTANCE = 0xffff
@@ -25,8 +26,8 @@ export function snappyCompress(input: Uint8Array): Uint8Array<ArrayBuffer> {
   const length = input.length
   // The worst case adds a tag to every 60 bytes of literal; the format's own bound is this.
   const most = 32 + length + Math.ceil(length / 6)
-  if (room.length < most) room = new Uint8Array(most)
-  const out = room
+  const out = most <= room.length ? room : new Uint8Array(most)
+  if (most <= MAX_KEPT_BYTES) room = out
   const view = new DataView(input.buffer, input.byteOffset, length)
   const tableBits = Math.min(14, Math.max(8, 32 - Math.clz32(length)))
   const shift = 32 - tableBits

@@ -1,0 +1,127 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { gzipSync } from 'node:zlib'
+import { describe, expect, it } from 'vitest'
+import { type BufferPool, bufferPool, type DecodedPage, type DecodePage } from '../../src/core/index.ts'
+import { extractPages } from '../../src/extract/index.ts'
+import { collect, decode, domainChain, emptyPage, fakeClock, open, sendPage, serve } from './support.ts'
+
+/** A pool that counts what it had to allocate, and what was given back. */
+function countingPool(): BufferPool & { readonly allocated: number; readonly given: number } {
+  const pool = bufferPool(2)
+  const known = new WeakSet<ArrayBufferLike>()
+  let allocated = 0
+  let given = 0
+  return {
+    take(bytes) {
+      const buffer = pool.take(bytes)
+      if (!known.has(buffer)) allocated++
+      known.add(buffer)
+      return buffer
+    },
+    give(buffer) {
+      given++
+      pool.give(buffer)
+    },
+    get allocated() {
+      return allocated
+    },
+    get given() {
+      return given
+    },
+  }
+}
+
+const PAGES = 30
+
+/** Gives the answer's memory back once it is decoded, as a run does. */
+function givingBack(buffers: BufferPool): DecodePage {
+  return async (body, context) => {
+    try {
+      return await decode(body, context)
+    } finally {
+      buffers.give(body.buffer)
+    }
+  }
+}
+
+describe('the memory of answers', () => {
+  it.each<[string, (index: number, body: Buffer) => { body: Buffer; headers: Record<string, string> }]>([
+    ['announced', (_, body) => ({ body, headers: { 'content-length': String(body.length) } })],
+    ['unannounced', (_, body) => ({ body, headers: {} })],
+    ['compressed', (_, body) => ({ body: gzipSync(body), headers: { 'content-encoding': 'gzip' } })],
+    [
+      'compressed in parts',
+      (_, body) => ({
+        body: Buffer.concat([gzipSync(body.subarray(0, 90_000)), gzipSync(body.subarray(90_000))]),
+        headers: { 'content-encoding': 'gzip' },
+      }),
+    ],
+  ])('is used again: %s', async (_, send) => {
+    const server = await serve((_request, response, index) => {
+      const next = index + 1 < PAGES ? `c${index}` : null
+      const { body, headers } = send(index, page(next))
+      response.writeHead(200, headers).end(body)
+    })
+    const buffers = countingPool()
+    const pages = await collect(open(server.url, { buffers }), domainChain(), givingBack(buffers))
+    expect(pages).toHaveLength(PAGES)
+    // The first answer grows; from then on there is enough.
+    expect(buffers.allocated).toBeLessThanOrEqual(6)
+  })
+
+  it.each<[string, (response: Parameters<Parameters<typeof serve>[0]>[1]) => void]>([
+    [
+      'breaks off',
+      (response) => {
+        response.writeHead(200, { 'content-length': 200_000 })
+        response.write(Buffer.alloc(150_000, ' '), () => response.destroy())
+      },
+    ],
+    [
+      'is compressed and broken',
+      (response) => {
+        const body = gzipSync(page(null)).subarray(0, -20)
+        response.writeHead(200, { 'content-encoding': 'gzip' }).end(body)
+      },
+    ],
+    ['is an error', (response) => response.writeHead(500).end(Buffer.alloc(60_000, 'x'))],
+  ])('is used again when every other answer %s', async (_, fail) => {
+    let searches = 0
+    const server = await serve((_request, response) => {
+      const search = searches++
+      if (search % 2 === 0) return fail(response)
+      const next = search < 2 * PAGES - 1 ? `c${search}` : null
+      response.writeHead(200, { 'content-length': page(next).length }).end(page(next))
+    })
+    const buffers = countingPool()
+    const service = open(server.url, { buffers, clock: fakeClock() })
+    expect(await collect(service, domainChain(), givingBack(buffers))).toHaveLength(PAGES)
+    expect(buffers.allocated).toBeLessThanOrEqual(6)
+  })
+
+  it('is given back with a page that was asked for ahead and that nobody gets', async () => {
+    const server = await serve((_request, response, index) => sendPage(response, `c${index}`))
+    const pages: DecodedPage[] = []
+    const released: DecodedPage[] = []
+    const read: DecodePage = async (body, context) => {
+      const { next } = await decode(body, context)
+      const decoded = emptyPage({ next, items: 1 })
+      pages.push(decoded)
+      return decoded
+    }
+    const ahead = { take: () => true, give: () => {} }
+    const chain = extractPages(open(server.url), domainChain({ ahead }), read, (dropped) =>
+      released.push(dropped),
+    )
+    const first = await chain.next()
+    while (pages.length < 2) await sleep(2)
+    await chain.return()
+    await sleep(10)
+    expect(first.value?.page).toBe(pages[0])
+    expect(released).toEqual([pages[1]])
+  })
+})
+
+function page(next: string | null): Buffer {
+  return Buffer.from(JSON.stringify({ items: [1], padding: ' '.repeat(100_000), next }))
+}
