@@ -5,7 +5,7 @@ import { isMainThread } from 'node:worker_threads'
 if (isMainThread) {
   process.on('exit', () => {
     const { userCPUTime, systemCPUTime, maxRSS } = process.resourceUsage()
-    const usage = { cpuSeconds: (userCPUTime + systemCPUTime) / 1e6, peakMegabytes: maxRSS / 1000 }
+    const usage = { cpuSeconds: (userCPUTime + systemCPUTime) / 1e6, peakMegabytes: (maxRSS * 1024) / 1e6 }
     writeFileSync(process.env.BENCH_USAGE, JSON.stringify(usage))
   })
 }
