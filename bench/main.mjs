@@ -38,10 +38,12 @@ const RULE = '|---|---|---|---|---|---|'
 
 const folder = mkdtempSync(join(tmpdir(), 'spillway-bench-'))
 const server = await pageServer('typical', PAGES)
+const gzipServer = await pageServer('typical', PAGES, 'gzip')
 try {
   await bench()
 } finally {
   server.stop()
+  gzipServer.stop()
   rmSync(folder, { recursive: true, force: true })
 }
 
@@ -80,6 +82,7 @@ function allContenders() {
     ...(zstd ? [spillway('spillway parquet (zstd)', { compression: 'zstd' })] : []),
     spillway('spillway parquet, hmac', { secret: 'hmac' }),
     spillway('spillway csv', { format: 'csv' }),
+    spillway('spillway parquet (snappy), answers in gzip', {}, gzipServer),
     duckdb('DuckDB read_json, 2 threads, zstd', 'zstd'),
     duckdb('DuckDB read_json, 2 threads, snappy', 'snappy'),
     handWritten('fetch + zod + hyparquet-writer', 'hyparquet-writer', PAGES),
@@ -89,8 +92,8 @@ function allContenders() {
   ]
 }
 
-function spillway(name, settings) {
-  const { file, env } = writePipeline(folder, server.url, PARTITIONS, settings)
+function spillway(name, settings, { url } = server) {
+  const { file, env } = writePipeline(folder, url, PARTITIONS, settings)
   return { name, rows: PAGES * PARTITIONS * PAGE_ROWS, run: () => measure(CLI, ['run', file], env) }
 }
 

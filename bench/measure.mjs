@@ -27,11 +27,10 @@ export async function measure(script, args, env = {}, exitCode = 0) {
   }
 }
 
-/** Starts the page server; resolves with its address and a way to stop it. */
-export async function pageServer(shape, pages) {
-  const child = spawn(process.execPath, [join(import.meta.dirname, 'server.mjs'), shape, String(pages)], {
-    stdio: ['ignore', 'pipe', 'inherit'],
-  })
+/** Starts the page server; resolves with its address and a way to stop it. @param coding of its answers */
+export async function pageServer(shape, pages, coding = 'identity') {
+  const args = [join(import.meta.dirname, 'server.mjs'), shape, String(pages), coding]
+  const child = spawn(process.execPath, args, { stdio: ['ignore', 'pipe', 'inherit'] })
   const port = await new Promise((resolve, reject) => {
     child.stdout.once('data', (line) => resolve(Number(line)))
     child.once('exit', (code) => reject(new Error(`page server ended with ${code}`)))
@@ -48,7 +47,8 @@ export function writePipeline(folder, baseUrl, partitions, settings) {
     bloom = false,
     partitionBy = null,
   } = settings
-  const file = join(folder, `${[format, compression, secret, bloom].join('-')}.yaml`)
+  const name = [format, compression, secret, bloom, new URL(baseUrl).port].join('-')
+  const file = join(folder, `${name}.yaml`)
   const domains = Array.from({ length: partitions }, (_, n) => `d${n}.example.com`)
   const options = [
     compression === null ? '' : `, compression: ${compression}`,

@@ -1,20 +1,23 @@
 /**
  * Serves pages that are rendered before the clock starts, in a process of its own:
- * `node bench/server.mjs <shape> <pages per partition>` prints its port once it is ready.
+ * `node bench/server.mjs <shape> <pages per partition> [gzip]` prints its port once it is ready.
  */
 import { createServer } from 'node:http'
+import { gzipSync } from 'node:zlib'
 import { renderItems, SHAPES } from './pages.mjs'
 
-const [, , shapeName = 'typical', pagesPerPartition = '10'] = process.argv
+const [, , shapeName = 'typical', pagesPerPartition = '10', coding = 'identity'] = process.argv
 const shape = SHAPES[shapeName]
 const pages = Number(pagesPerPartition)
+// The parts of a page are compressed one by one, so that the large one need not be each time.
+const coded = (part) => (coding === 'gzip' ? gzipSync(part, { level: 1 }) : part)
 // Eight different pages are enough to defeat any cache, and fit into memory. The first identity of each is one that
 // no other page has.
 const IDENTITY = /(?<="identity_name":\s*")[^"]*/
 const rendered = Array.from({ length: Math.min(pages, 8) }, (_, number) => {
   const items = renderItems(number, shape)
   const { index, 0: found } = IDENTITY.exec(items)
-  return { head: items.slice(0, index), tail: Buffer.from(`${items.slice(index + found.length)},`) }
+  return { head: items.slice(0, index), tail: coded(Buffer.from(`${items.slice(index + found.length)},`)) }
 })
 
 const server = createServer(async (request, response) => {
@@ -25,12 +28,16 @@ const server = createServer(async (request, response) => {
   const next = page + 1 < pages ? `"${page + 1}"` : 'null'
   const { head, tail } = rendered[page % rendered.length]
   const parts = [
-    Buffer.from(`{"items":${head}page-${page}@${query.fqdn}`),
+    coded(Buffer.from(`{"items":${head}page-${page}@${query.fqdn}`)),
     tail,
-    Buffer.from(`"next":${next}}`),
+    coded(Buffer.from(`"next":${next}}`)),
   ]
   const length = parts.reduce((sum, part) => sum + part.length, 0)
-  response.writeHead(200, { 'content-type': 'application/json', 'content-length': length })
+  response.writeHead(200, {
+    'content-type': 'application/json',
+    ...(coding === 'gzip' ? { 'content-encoding': coding } : {}),
+    'content-length': length,
+  })
   for (const part of parts) response.write(part)
   response.end()
 })
