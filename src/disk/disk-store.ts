@@ -74,15 +74,15 @@ export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
         const handle =
           size === 0 ? await create(full, constants.O_RDWR) : await openExisting(full, path, size)
         try {
-          const found = (await handle.stat()).size
+          const { size: found, ino, dev } = await handle.stat()
           if (found < size) throw shorter(path, found, size)
           if (found > size) await handle.truncate(size)
           if (size === 0) await flushFolder(dirname(full))
+          return log({ path, full, handle, ino, dev }, size)
         } catch (error) {
           await handle.close()
           throw error
         }
-        return log({ path, full, handle }, size)
       }),
 
     read: (path) =>
@@ -199,9 +199,16 @@ export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
   }
 }
 
-type OpenFile = { readonly path: string; readonly full: string; readonly handle: FileHandle }
+type OpenFile = {
+  readonly path: string
+  readonly full: string
+  readonly handle: FileHandle
+  readonly ino: number
+  readonly dev: number
+}
 
-function log({ path, full, handle }: OpenFile, start: number): Log {
+function log(file: OpenFile, start: number): Log {
+  const { path, handle } = file
   let size = start
   return {
     path,
@@ -220,17 +227,16 @@ function log({ path, full, handle }: OpenFile, start: number): Log {
       }),
     flush: () =>
       naming(path, async () => {
-        await handle.datasync()
-        await requireInPlace(full, handle)
+        await Promise.all([handle.datasync(), requireInPlace(file)])
       }),
     close: () => naming(path, () => handle.close()),
   }
 }
 
 /** A file that was removed or moved can still be written to, but nobody will find it again. */
-async function requireInPlace(full: string, handle: FileHandle): Promise<void> {
-  const [there, open] = await Promise.all([stat(full), handle.stat()])
-  if (there.ino !== open.ino || there.dev !== open.dev) {
+async function requireInPlace({ full, ino, dev }: OpenFile): Promise<void> {
+  const there = await stat(full)
+  if (there.ino !== ino || there.dev !== dev) {
     throw Object.assign(new Error('another file took its place'), { code: 'ENOENT' })
   }
 }
