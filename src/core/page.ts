@@ -32,7 +32,10 @@ export type Position = { readonly at: Micros; readonly ids: readonly number[] }
 /** One answered page, flattened and masked. */
 export type DecodedPage = {
   readonly next: string | null
-  /** The rows in columnar form ({@link encodeFrame}); null when there are none. Whoever is done with them says so: the memory may be used again. */
+  /**
+   * The rows in columnar form ({@link encodeFrame}); null when there are none. Whoever is done with them says so: the
+   * memory may be used again.
+   */
   readonly frame: Uint8Array | null
   /** Rows in the frame. */
   readonly rows: number

@@ -13,21 +13,21 @@ import { hasTooManyValues } from './value-count.ts'
 /**
  * Turns one answer's bytes into a page. Nothing returned points into them but the frame, if that gets its room where
  * they lie; once it has its room they are not looked at any more.
+ * @param room for the frame; by default fresh memory
  */
-export type Decoder = (body: Uint8Array, context: PageContext) => DecodedPage
+export type Decoder = (body: Uint8Array, context: PageContext, room?: FrameRoom) => DecodedPage
 
 /**
  * Makes the decoder of a run: flatten and mask, bytes in, columns out. It keeps its working memory from
  * page to page, so one decoder serves one page at a time. Decoding throws ExportError: 'transient' when
  * the bytes are no such answer at all, 'data' when the answer breaks the contract.
- * @param room for the frame of the page being decoded; by default fresh memory
  * @throws ExportError 'config' when a policy needs a mask key and there is none
  */
-export function createDecoder(plan: DecodePlan, room?: FrameRoom): Decoder {
-  const decode = plan.resource === 'reports' ? reportDecoder(plan, room) : credentialDecoder(plan, room)
-  return (body, context) => {
+export function createDecoder(plan: DecodePlan): Decoder {
+  const decode = plan.resource === 'reports' ? reportDecoder(plan) : credentialDecoder(plan)
+  return (body, context, room) => {
     if (hasTooManyValues(body)) throw tooManyValues(context)
-    return decode(Buffer.from(body.buffer, body.byteOffset, body.byteLength), context)
+    return decode(Buffer.from(body.buffer, body.byteOffset, body.byteLength), context, room)
   }
 }
 

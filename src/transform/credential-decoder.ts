@@ -17,19 +17,18 @@ const PAGES_TO_SIT_OUT = 15
  */
 export function credentialDecoder(
   plan: DecodePlan,
-  room?: FrameRoom,
-): (body: Buffer, context: PageContext) => DecodedPage {
-  const { fast, plain } = credentialPaths(plan, room)
+): (body: Buffer, context: PageContext, room?: FrameRoom) => DecodedPage {
+  const { fast, plain } = credentialPaths(plan)
   let toSitOut = 0
 
-  return (body, context) => {
+  return (body, context, room) => {
     if (toSitOut > 0) {
       toSitOut--
-      return plain(body, context)
+      return plain(body, context, room)
     }
-    const page = fast(body, context)
+    const page = fast(body, context, room)
     if (page !== null) return page
-    const plainPage = plain(body, context)
+    const plainPage = plain(body, context, room)
     toSitOut = PAGES_TO_SIT_OUT
     return plainPage
   }
@@ -37,24 +36,25 @@ export function credentialDecoder(
 
 export type CredentialPaths = {
   /** Null when it does not understand the page. */
-  readonly fast: (body: Buffer, context: PageContext) => DecodedPage | null
+  readonly fast: (body: Buffer, context: PageContext, room?: FrameRoom) => DecodedPage | null
   /** JSON.parse and the schema for every item: what a page means is what this makes of it. */
-  readonly plain: (body: Buffer, context: PageContext) => DecodedPage
+  readonly plain: (body: Buffer, context: PageContext, room?: FrameRoom) => DecodedPage
 }
 
 /** Both paths, over the same memory. */
-export function credentialPaths(plan: DecodePlan, room?: FrameRoom): CredentialPaths {
+export function credentialPaths(plan: DecodePlan): CredentialPaths {
   const masks = masksOf(plan)
   const columns = new CredentialColumns(plan, masks)
   const quarantine = credentialQuarantine(masks)
   const fastPath = new FastPath()
-  const newPage = (context: PageContext) => new CredentialPage(plan, columns, quarantine, context, room)
+  const newPage = (context: PageContext, room?: FrameRoom) =>
+    new CredentialPage(plan, columns, quarantine, context, room)
 
   return {
-    fast: (body, context) => fastPath.decode(body, newPage(context)),
-    plain: (body, context) => {
+    fast: (body, context, room) => fastPath.decode(body, newPage(context, room)),
+    plain: (body, context, room) => {
       const { items, next } = parseAnswer(body, context.partition.query, pagePlace(context))
-      const page = newPage(context)
+      const page = newPage(context, room)
       for (const [index, item] of items.entries()) page.add(item, index)
       return page.finish(items.length, next)
     },

@@ -19,11 +19,10 @@ import { BooleanList, ListList, NumberList } from './vector-lists.ts'
 /** Decodes pages of reports. Reports are few, so this takes the plainest way. */
 export function reportDecoder(
   plan: DecodePlan,
-  room?: FrameRoom,
-): (body: Buffer, context: PageContext) => DecodedPage {
+): (body: Buffer, context: PageContext, room?: FrameRoom) => DecodedPage {
   const quarantine = reportQuarantine()
 
-  return (body, context) => {
+  return (body, context, room) => {
     const { items, next } = parseAnswer(body, context.partition.query, pagePlace(context))
     const reports: Report[] = []
     const quarantined: QuarantinedItem[] = []

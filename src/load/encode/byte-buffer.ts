@@ -1,12 +1,7 @@
-import { copyBytes, ExportError } from '../../core/index.ts'
+import { bufferPool, copyBytes, ExportError } from '../../core/index.ts'
 
 /** Lengths in Parquet are signed 32-bit numbers; nothing ordinary comes near. */
 const MAX_BYTES = 2 ** 31 - 1
-
-/** Shared memory that was outgrown is collected late. */
-const HEADROOM = 1.25
-/** More than this is not worth keeping for the next. */
-const MAX_KEPT_BYTES = 32 << 20
 
 /**
  * Bytes that grow at their end. Hot loops reserve once, write into `bytes` at `length` themselves and
@@ -15,7 +10,8 @@ const MAX_KEPT_BYTES = 32 << 20
 export class ByteBuffer {
   bytes: Buffer
   length = 0
-  #shared = new Uint8Array(new SharedArrayBuffer(0))
+  readonly #buffers = bufferPool(1)
+  #shared: ArrayBufferLike = new SharedArrayBuffer(0)
 
   constructor(capacity = 1 << 16) {
     this.bytes = Buffer.from(new ArrayBuffer(capacity))
@@ -62,12 +58,11 @@ export class ByteBuffer {
 
   /** What was written, in shared memory that the next call writes over; or, when it is much, in a buffer of its own. */
   share(): Uint8Array {
-    if (this.length > MAX_KEPT_BYTES) return new Uint8Array(this.view())
-    if (this.#shared.length < this.length) {
-      this.#shared = new Uint8Array(new SharedArrayBuffer(Math.ceil(this.length * HEADROOM)))
-    }
-    copyBytes(this.view(), this.#shared, 0)
-    return this.#shared.subarray(0, this.length)
+    this.#buffers.give(this.#shared)
+    this.#shared = this.#buffers.take(this.length)
+    const bytes = new Uint8Array(this.#shared, 0, this.length)
+    copyBytes(this.view(), bytes, 0)
+    return bytes
   }
 }
 

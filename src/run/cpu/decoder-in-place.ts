@@ -1,4 +1,4 @@
-import type { DecodePlan } from '../../core/index.ts'
+import type { DecodePlan, FrameRoom } from '../../core/index.ts'
 import { createDecoder, type Decoder } from '../../transform/index.ts'
 
 /**
@@ -6,18 +6,13 @@ import { createDecoder, type Decoder } from '../../transform/index.ts'
  * need no memory of their own, and none has to be collected.
  */
 export function decoderInPlace(plan: DecodePlan): Decoder {
-  let answer: ArrayBufferLike | null = null
-  const decode = createDecoder(plan, (bytes) =>
+  const decode = createDecoder(plan)
+  return (body, context) => decode(body, context, placeOf(body.buffer))
+}
+
+function placeOf(answer: ArrayBufferLike): FrameRoom {
+  return (bytes) =>
     answer instanceof SharedArrayBuffer && bytes <= answer.byteLength
       ? new Uint8Array(answer, 0, bytes)
-      : new Uint8Array(bytes),
-  )
-  return (body, context) => {
-    answer = body.buffer
-    try {
-      return decode(body, context)
-    } finally {
-      answer = null
-    }
-  }
+      : new Uint8Array(bytes)
 }

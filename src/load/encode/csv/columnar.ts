@@ -20,7 +20,7 @@ export function csvColumnar(plan: EncodePlan, format: CsvFormat): ShardEncoder {
   return csvShard(plan, format, (frames) => {
     out.length = 0
     for (const frame of frames) writeFrame(out, frame, plan.columns, format.escapeFormulas)
-    return format.compression === 'none' ? out.share() : out.view()
+    return out.share()
   })
 }
 
