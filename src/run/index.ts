@@ -1,5 +1,6 @@
 export { type LogFields, type LogLevel, type Progress, type RunObserver, silentObserver } from './observer.ts'
 export type { RunOptions } from './options.ts'
+export { planRepair, type Repair } from './repair.ts'
 export { fetchReports, type ServiceCallOptions, testToken } from './reports.ts'
 export { type RunSummary, runPipeline } from './run.ts'
 export { type PartitionStatus, type PlanReport, readPlan, readStatus, type StatusReport } from './status.ts'

@@ -32,7 +32,9 @@ export async function openSettledCheckpoint(
   }
   const settle = async (found: CheckpointState | null): Promise<void> => {
     accept(found)
-    if (found !== null) await settleShards(store, found, looks, warn)
+    if (found === null) return
+    for (const path of found.givenUp) await store.remove(path)
+    await settleShards(store, found, looks, warn)
   }
   try {
     return await openCheckpoint(store, header, settle, look)
@@ -92,14 +94,14 @@ async function forEach<T>(items: Iterable<T>, look: (item: T) => Promise<void>):
   await Promise.all(Array.from({ length: LOOKS_AT_ONCE }, lane))
 }
 
-function damaged({ path, bytes }: SealedShard, size: number | null): ExportError {
+function damaged({ path, bytes, partitions }: SealedShard, size: number | null): ExportError {
   return new ExportError(
     'damaged',
     size === null
       ? 'A finished shard is missing'
       : `A finished shard holds ${size} bytes instead of ${bytes}`,
     path,
-    'Put it back as it was (rows already paid for are in it), or start over with --fresh; nothing was changed.',
+    `Put it back as it was (rows already paid for are in it), or have it exported anew: \`run --redo ${partitions[0]}\`, or \`verify --fix\` for all that is damaged; nothing was changed.`,
   )
 }
 

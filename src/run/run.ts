@@ -2,20 +2,15 @@ import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { ExportError, isExportError, type Pipeline, type Store } from '../core/index.ts'
 import type { Plan } from '../plan/index.ts'
-import {
-  type CheckpointState,
-  MANIFEST_PATH,
-  type RunStatus,
-  SUCCESS_PATH,
-  takeLock,
-  writeManifest,
-} from '../state/index.ts'
+import { MANIFEST_PATH, type RunStatus, SUCCESS_PATH, takeLock, writeManifest } from '../state/index.ts'
 import { clearDataSet, openDataSet, planFor, sweepTemporaryFiles } from './data-set.ts'
 import { type Ending, exportAll, statusFor } from './export-all.ts'
+import { redoPartitions } from './open-checkpoint.ts'
 import type { RunOptions } from './options.ts'
 import { openSession, type Session } from './session.ts'
 import { survey } from './survey.ts'
 import { Tally } from './tally.ts'
+import { isWholeExported, retiredQueries } from './whole.ts'
 
 export type RunSummary = {
   readonly pipeline: string
@@ -57,6 +52,7 @@ export async function runPipeline(pipeline: Pipeline, options: RunOptions): Prom
   try {
     if (options.fresh) await clearDataSet(store)
     await sweepTemporaryFiles(store)
+    if (options.redo.length > 0) await redoPartitions(pipeline, store, options)
     const session = await openSession(pipeline, store, options)
     try {
       const plan = planFor(pipeline, options.clock.now(), session.checkpoint.state)
@@ -93,10 +89,9 @@ async function carryOut(
   const work = survey(pipeline, plan, checkpoint.state)
   const tally = new Tally(work)
   session.onRecorded = (lines) => tally.recorded(lines)
-  if (work.done < work.total) {
-    session.cpu.start()
-    await store.remove(SUCCESS_PATH)
-  }
+  const isWhole = (): boolean => isWholeExported(pipeline, plan, clock.now(), checkpoint.state)
+  if (work.done < work.total) session.cpu.start()
+  if (work.done < work.total || !isWhole()) await store.remove(SUCCESS_PATH)
   await checkpoint.append([{ kind: 'run', run, started_at: isoTime(clock.now()), version: options.version }])
 
   const ending = await exportAll({ pipeline, store, session, plan, work, tally, options })
@@ -104,8 +99,8 @@ async function carryOut(
     const { requests, retries } = ending
     const finished_at = isoTime(clock.now())
     await checkpoint.append([{ kind: 'end', run, finished_at, status: ending.status, requests, retries }])
-    await writeManifest(store, pipeline, checkpoint.state)
-    if (ending.status === 'complete' && isWhole(checkpoint.state)) await store.writeWhole(SUCCESS_PATH, [])
+    await writeManifest(store, pipeline, checkpoint.state, retiredQueries(pipeline, checkpoint.state))
+    if (isWhole()) await store.writeWhole(SUCCESS_PATH, [])
   })
   return {
     pipeline: pipeline.name,
@@ -128,12 +123,6 @@ async function carryOut(
     error,
     failures: tally.failures,
   }
-}
-
-/** A run over a part of the plan may leave partitions half-way that it was not asked for. */
-function isWhole(state: CheckpointState): boolean {
-  for (const [, record] of state.partitions) if (record.state !== 'done' && record.pages > 0) return false
-  return true
 }
 
 /** A disk that is full does not take a manifest either; what stopped the run first is what counts. */

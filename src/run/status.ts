@@ -1,7 +1,13 @@
 import { formatInstant, type Partition, type Pipeline, queryName } from '../core/index.ts'
-import { type CheckpointState, type PartitionRecord, readCheckpoint } from '../state/index.ts'
+import {
+  type CheckpointState,
+  type PartitionRecord,
+  type RetiredQuery,
+  readCheckpoint,
+} from '../state/index.ts'
 import { openDataSet, planFor } from './data-set.ts'
 import { survey } from './survey.ts'
+import { retiredQueries } from './whole.ts'
 
 /** Where one partition stands; the names are those of `status --json`. */
 export type PartitionStatus = {
@@ -20,6 +26,8 @@ export type PartitionStatus = {
 export type StatusReport = {
   /** In the order of work; made as they are asked for. */
   partitions(): Iterable<PartitionStatus>
+  /** Queries that the pipeline file no longer asks for; what is exported of them stays. */
+  readonly retired: readonly RetiredQuery[]
   readonly totals: {
     readonly partitions: number
     readonly done: number
@@ -49,6 +57,7 @@ export async function readStatus(pipeline: Pipeline, nowMs: number): Promise<Sta
         yield statusOf(partition, state?.partitions.get(partition.key))
       }
     },
+    retired: state === null ? [] : retiredQueries(pipeline, state),
     totals: { partitions: total, done, partial, failed, pending, ...sums(state) },
   }
 }

@@ -14,6 +14,8 @@ export type CheckpointState = {
   readonly partsOf: ReadonlyPathMap<number>
   /** The number that the next shard gets. */
   readonly nextShard: number
+  /** Paths of shards that were given up and whose files may still be there. */
+  readonly givenUp: ReadonlySet<string>
   readonly unknownFields: ReadonlyMap<string, number>
   readonly runs: readonly RunRecord[]
   /** Lines read or appended; compaction looks at it. */
@@ -82,6 +84,7 @@ export function foldLines(header: HeaderLine): Folding {
   const partsOf = new PathMap<number>()
   const shards = new PackedShardList()
   const runs: Mutable<RunRecord>[] = []
+  const givenUp = new Set<string>()
   const unknownFields = new Map<string, number>()
   const state = {
     header,
@@ -90,6 +93,7 @@ export function foldLines(header: HeaderLine): Folding {
     openShards,
     partsOf,
     nextShard: 0,
+    givenUp,
     unknownFields,
     runs,
     lines: 1,
@@ -158,6 +162,7 @@ export function foldLines(header: HeaderLine): Folding {
           const [folder, name] = splitPath(line.path)
           takeShard(line.shard, folder, partNumber(name))
           openShards.delete(line.shard)
+          givenUp.delete(line.path)
           shards.push(line)
           break
         }
@@ -179,6 +184,9 @@ export function foldLines(header: HeaderLine): Folding {
           partitions.update(line.partition, () => oneOf(record))
           break
         }
+        case 'given-up':
+          for (const path of line.shards) givenUp.add(path)
+          break
         case 'unknown':
           addCounts(unknownFields, line.fields)
           break

@@ -90,6 +90,8 @@ const lineSchema = z.discriminatedUnion('kind', [
     requests: count,
     quarantined: count,
   }),
+  /** Finished shards whose partitions are exported anew: their files are to go. */
+  z.object({ kind: z.literal('given-up'), shards: z.array(z.string()) }),
   z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),
 ])
 

@@ -35,6 +35,7 @@ const manifestSchema = z.object({
   shards: z.array(shardSchema),
   totals: z.object({ rows: count, bytes: count, shards: count, quarantined: count }),
   unknown_fields: z.record(z.string(), count),
+  retired: z.array(z.object({ query: z.string(), partitions: count, rows: count })),
   runs: z.array(
     z.object({
       started_at: z.string(),
@@ -49,11 +50,18 @@ const manifestSchema = z.object({
 
 /** `_manifest.json`: what the data set consists of. Field names are as scripts read them. */
 export type Manifest = z.infer<typeof manifestSchema>
+/** A query that is no longer asked for, and what the data set holds of it. */
+export type RetiredQuery = Manifest['retired'][number]
 export type ManifestShard = z.infer<typeof shardSchema>
 
 /** Writes the manifest in one step; a shard a line, so that a million of them are never one string. */
-export async function writeManifest(store: Store, pipeline: Pipeline, state: CheckpointState): Promise<void> {
-  await store.writeWhole(MANIFEST_PATH, manifestText(pipeline, state))
+export async function writeManifest(
+  store: Store,
+  pipeline: Pipeline,
+  state: CheckpointState,
+  retired: readonly RetiredQuery[],
+): Promise<void> {
+  await store.writeWhole(MANIFEST_PATH, manifestText(pipeline, state, retired))
 }
 
 /**
@@ -94,7 +102,11 @@ export function* manifestShards(state: CheckpointState): Generator<ManifestShard
   }
 }
 
-function* manifestText(pipeline: Pipeline, state: CheckpointState): Generator<string> {
+function* manifestText(
+  pipeline: Pipeline,
+  state: CheckpointState,
+  retired: readonly RetiredQuery[],
+): Generator<string> {
   const { extract, transform, load } = pipeline
   const head = {
     version: 1,
@@ -122,6 +134,7 @@ function* manifestText(pipeline: Pipeline, state: CheckpointState): Generator<st
   const tail = {
     totals,
     unknown_fields: Object.fromEntries([...state.unknownFields].sort(([a], [b]) => (a < b ? -1 : 1))),
+    retired,
     runs: state.runs.map(({ started_at, finished_at, status, requests, retries, version }) => ({
       started_at,
       finished_at,

@@ -177,7 +177,7 @@ describe('the manifest', () => {
                 partitions: index % 2 === 0 ? facts.partitions : facts.partitions.toReversed(),
               }),
           )
-          await writeManifest(store, base, await stateOf(seals))
+          await writeManifest(store, base, await stateOf(seals), [])
           texts.push(readFileSync(join(root, MANIFEST_PATH), 'utf8'))
         }
         expect(texts[1]).toBe(texts[0])
@@ -224,7 +224,7 @@ describe('the manifest', () => {
       },
       { kind: 'run', run: 'b', started_at: '2024-07-02T00:00:00.000Z', version: '1.2.3' },
     ])
-    await writeManifest(store, base, state)
+    await writeManifest(store, base, state, [])
     expect(await readManifest(store)).toEqual({
       version: 1,
       pipeline: 'acme',
@@ -248,6 +248,7 @@ describe('the manifest', () => {
         },
       ],
       totals: { rows: 1, bytes: 10, shards: 1, quarantined: 4 },
+      retired: [],
       unknown_fields: { alpha: 2, zeta: 1 },
       runs: [
         {

@@ -25,6 +25,12 @@ export const run = command({
           default: false,
           describe: 'Delete what was exported before and start over; asks first',
         },
+        redo: {
+          type: 'string',
+          array: true,
+          requiresArg: true,
+          describe: 'Export this partition anew, or those that a glob matches; repeatable',
+        },
         yes: { type: 'boolean', default: false, describe: 'Do not ask' },
         'allow-plaintext': {
           type: 'boolean',
@@ -34,26 +40,32 @@ export const run = command({
         json: { type: 'boolean', default: false, describe: 'Print the summary as JSON, one object a line' },
         'no-progress': { type: 'boolean', default: false, describe: 'No progress line' },
       })
-      .group(['fail-fast', 'fresh', 'yes', 'allow-plaintext', 'json', 'no-progress'], 'How it runs:')
+      .group(['fail-fast', 'redo', 'fresh', 'yes', 'allow-plaintext', 'json', 'no-progress'], 'How it runs:')
       .example('$0 run pipeline.yaml', 'Export, or go on')
       .example('$0 run pipeline.yaml --domain example.com --from 2024-01-01', 'A part of it')
+      .example("$0 run pipeline.yaml --redo 'domain.example.com/*'", 'All windows of one query anew')
       .example('$0 run a.yaml b.yaml --json 2>run.log', 'For scripts'),
   async run(args, io) {
+    if (args.fresh && args.redo !== undefined) throw redoAndFresh()
     const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
     try {
       const pipelines = await readAll(args, io)
       if (args.fresh && !args.yes) await askToStartOver(pipelines, io)
-      return await runEach(
-        pipelines,
-        { ...args, subset: args.domain !== undefined, again: null },
-        signals,
-        io,
-      )
+      return await runEach(pipelines, { ...args, redo: args.redo ?? [], again: null }, signals, io)
     } finally {
       signals.release()
     }
   },
 })
+
+function redoAndFresh(): ExportError {
+  return new ExportError(
+    'config',
+    '--fresh and --redo do not go together: the one gives up everything, the other a part',
+    '',
+    'Choose one of them.',
+  )
+}
 
 type ReadArgs = OverrideFlags & {
   readonly pipeline: readonly string[]

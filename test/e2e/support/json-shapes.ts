@@ -9,6 +9,8 @@ const count = z.int().nonnegative()
 const instant = z.iso.datetime()
 const moment = z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
 
+const retired = z.object({ query: z.string(), partitions: count, rows: count })
+
 /** `run --json` */
 export const summaryShape = z.object({
   pipeline: z.string(),
@@ -47,6 +49,7 @@ export const statusShape = z.object({
       error: z.string().nullable(),
     }),
   ),
+  retired: z.array(retired),
   totals: z.looseObject({}),
 })
 
@@ -79,6 +82,7 @@ export const manifestShape = z.object({
   ),
   totals: z.object({ rows: count, bytes: count, shards: count, quarantined: count }),
   unknown_fields: z.record(z.string(), count),
+  retired: z.array(retired),
   runs: z.array(
     z.object({
       started_at: instant,
