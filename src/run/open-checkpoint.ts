@@ -9,7 +9,7 @@ import {
   MANIFEST_PATH,
 } from '../state/index.ts'
 import type { RunOptions } from './options.ts'
-import { openSettledCheckpoint } from './recover.ts'
+import { openSettledCheckpoint, readSettledCheckpoint } from './recover.ts'
 
 /**
  * Opens the checkpoint that this pipeline may go on from, with the shards in line with it, or begins a new one.
@@ -18,8 +18,36 @@ import { openSettledCheckpoint } from './recover.ts'
 export async function openOwnCheckpoint(
   pipeline: Pipeline,
   store: Store,
-  options: Pick<RunOptions, 'clock' | 'maskKey' | 'subset' | 'observer'>,
+  options: Continuation & Pick<RunOptions, 'observer'>,
 ): Promise<Checkpoint> {
+  const { header, accept } = await admission(pipeline, store, options)
+  return openSettledCheckpoint(store, header, accept, (message) => options.observer.log('warn', message))
+}
+
+/**
+ * Reads the checkpoint that this pipeline would go on from, and refuses what {@link openOwnCheckpoint} refuses;
+ * null when there is none. Changes nothing.
+ */
+export async function readOwnCheckpoint(
+  pipeline: Pipeline,
+  store: Store,
+  options: Continuation,
+): Promise<CheckpointState | null> {
+  const { accept } = await admission(pipeline, store, options)
+  return readSettledCheckpoint(store, accept)
+}
+
+/** What decides whether a run may go on from a checkpoint. */
+export type Continuation = Pick<RunOptions, 'clock' | 'maskKey' | 'subset'>
+
+type Admission = {
+  /** Of the checkpoint that this run would begin. */
+  readonly header: HeaderLine
+  /** @throws ExportError when the run may not go on from what was found; null: no checkpoint */
+  readonly accept: (found: CheckpointState | null) => void
+}
+
+async function admission(pipeline: Pipeline, store: Store, options: Continuation): Promise<Admission> {
   const header: HeaderLine = {
     kind: 'header',
     version: 1,
@@ -32,7 +60,7 @@ export async function openOwnCheckpoint(
     if (found !== null) checkContinues(pipeline, found, header, options.subset)
     else if (hasManifest) throw lostCheckpoint()
   }
-  return openSettledCheckpoint(store, header, accept, (message) => options.observer.log('warn', message))
+  return { header, accept }
 }
 
 function checkContinues(
