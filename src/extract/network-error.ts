@@ -39,6 +39,7 @@ export const CERTIFICATE_CODE =
 
 const BROKEN = 'The connection broke before the whole answer was there'
 const MEANINGS: Readonly<Record<string, string>> = {
+  EMFILE: 'Too many files are open (ulimit -n)',
   ENOTFOUND: "The host's name is unknown",
   EAI_AGAIN: "The host's name cannot be looked up now",
   ECONNREFUSED: 'Nothing accepts connections there',
