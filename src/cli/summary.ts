@@ -1,5 +1,5 @@
 import { relative, resolve } from 'node:path'
-import type { Pipeline } from '../core/index.ts'
+import type { ExportError, Pipeline } from '../core/index.ts'
 import type { RunSummary } from '../run/index.ts'
 import { plainLine } from './plain-text.ts'
 import { bytes, count, counted, duration } from './quantities.ts'
@@ -26,6 +26,29 @@ export function summaryJson(summary: RunSummary): Readonly<Record<string, unknow
     manifest: summary.manifest,
     error: summary.error?.message ?? null,
     failures: summary.failures,
+  }
+}
+
+/** The same for one of several pipelines that could not begin: nothing was done. @param name null: not even read */
+export function notBegunJson(
+  name: string | null,
+  { kind, message }: ExportError,
+): Readonly<Record<string, unknown>> {
+  return {
+    pipeline: name,
+    status: kind === 'interrupted' ? 'interrupted' : 'failed',
+    partitions: { total: 0, done: 0, failed: 0, pending: 0 },
+    rows: 0,
+    shards: 0,
+    bytes: 0,
+    requests: 0,
+    retries: 0,
+    quarantined: 0,
+    searches_remaining: null,
+    duration_ms: 0,
+    manifest: null,
+    error: message,
+    failures: [],
   }
 }
 

@@ -54,7 +54,8 @@ const service = section({
     description: 'How long an exchanged token lives; it is renewed before. Default 1h.',
   }),
   token_test_url: address().optional().meta({
-    description: 'Where `check` tests the token for free: a path on the host of base_url, or a URL.',
+    description:
+      'Where `check` tests the token for free: a path on the host of base_url, or a URL. Left out: /tokens/test, where the service has it.',
   }),
   search_path: address().prefault('/v4/credentials/global/_search').meta({
     description: 'Credential search: a path under base_url, or a URL.',

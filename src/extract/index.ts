@@ -1,4 +1,5 @@
 export { type Ahead, placesAhead } from './ahead.ts'
+export { AnswerError } from './answer-error.ts'
 export { type Chain, type ExtractedPage, extractPages } from './extract-pages.ts'
 export { fetchReport, type Report } from './fetch-report.ts'
 export { rateLimit } from './rate-limit.ts'

@@ -10,7 +10,7 @@ import {
   readCheckpoint,
 } from '../state/index.ts'
 import type { RunOptions } from './options.ts'
-import { openSettledCheckpoint } from './recover.ts'
+import { openSettledCheckpoint, readSettledCheckpoint } from './recover.ts'
 import { giveUp, planRedo } from './redo.ts'
 
 /**
@@ -20,15 +20,43 @@ import { giveUp, planRedo } from './redo.ts'
 export async function openOwnCheckpoint(
   pipeline: Pipeline,
   store: Store,
-  options: Pick<RunOptions, 'clock' | 'maskKey' | 'observer'>,
+  options: Continuation & Pick<RunOptions, 'observer'>,
 ): Promise<Checkpoint> {
+  const { header, accept } = await admission(pipeline, store, options)
+  return openSettledCheckpoint(store, header, accept, (message) => options.observer.log('warn', message))
+}
+
+/**
+ * Reads the checkpoint that this pipeline would go on from, and refuses what {@link openOwnCheckpoint} refuses;
+ * null when there is none. Changes nothing.
+ */
+export async function readOwnCheckpoint(
+  pipeline: Pipeline,
+  store: Store,
+  options: Continuation,
+): Promise<CheckpointState | null> {
+  const { accept } = await admission(pipeline, store, options)
+  return readSettledCheckpoint(store, accept)
+}
+
+/** What decides whether a run may go on from a checkpoint. */
+export type Continuation = Pick<RunOptions, 'clock' | 'maskKey'>
+
+type Admission = {
+  /** Of the checkpoint that this run would begin. */
+  readonly header: HeaderLine
+  /** @throws ExportError when the run may not go on from what was found; null: no checkpoint */
+  readonly accept: (found: CheckpointState | null) => void
+}
+
+async function admission(pipeline: Pipeline, store: Store, options: Continuation): Promise<Admission> {
   const header = headerOf(pipeline, options)
   const hasManifest = (await store.size(MANIFEST_PATH)) !== null
   const accept = (found: CheckpointState | null): void => {
     if (found !== null) checkContinues(pipeline, found, header)
     else if (hasManifest) throw lostCheckpoint()
   }
-  return openSettledCheckpoint(store, header, accept, (message) => options.observer.log('warn', message))
+  return { header, accept }
 }
 
 /**

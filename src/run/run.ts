@@ -1,8 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { ExportError, isExportError, type Pipeline, type Store } from '../core/index.ts'
+import { type ExportError, isExportError, type Pipeline, type Store } from '../core/index.ts'
 import type { Plan } from '../plan/index.ts'
 import { MANIFEST_PATH, type RunStatus, SUCCESS_PATH, takeLock, writeManifest } from '../state/index.ts'
+import { requireConsent } from './consent.ts'
 import { clearDataSet, openDataSet, planFor, sweepTemporaryFiles } from './data-set.ts'
 import { type Ending, exportAll, statusFor } from './export-all.ts'
 import { redoPartitions } from './open-checkpoint.ts'
@@ -63,16 +64,6 @@ export async function runPipeline(pipeline: Pipeline, options: RunOptions): Prom
   } finally {
     await lock.release()
   }
-}
-
-function requireConsent({ transform, file }: Pipeline, { allowPlaintext }: RunOptions): void {
-  if (transform.secret !== 'plaintext' || allowPlaintext) return
-  throw new ExportError(
-    'config',
-    'transform.secret is plaintext, and this run was not given leave to write secrets unmasked',
-    file,
-    'Choose redact, drop, partial or hmac, or add --allow-plaintext to this run.',
-  )
 }
 
 async function carryOut(

@@ -88,32 +88,3 @@ function sums(state: CheckpointState | null) {
   sum.openShards = state.openShards.size
   return sum
 }
-
-export type PlanReport = {
-  readonly partitions: {
-    readonly total: number
-    readonly done: number
-    /** Some pages are in. */
-    readonly partial: number
-    readonly pending: number
-  }
-  /** At least one request for each partition that is not done. */
-  readonly minRequests: number
-  /** What they take at the tier's rate. */
-  readonly minSeconds: number
-}
-
-/** Says what a run would do; sends nothing and changes nothing. */
-export async function readPlan(pipeline: Pipeline, nowMs: number): Promise<PlanReport> {
-  const state = await readCheckpoint(openDataSet(pipeline))
-  const plan = planFor(pipeline, nowMs, state)
-  const { total, done, begun } = survey(pipeline, plan, state)
-  const minRequests = total - done
-  const { requestsPerSecond, basicRequestsPerSecond } = pipeline.service
-  const rate = pipeline.extract.resource === 'reports' ? basicRequestsPerSecond : requestsPerSecond
-  return {
-    partitions: { total, done, partial: begun, pending: total - done - begun },
-    minRequests,
-    minSeconds: minRequests / rate,
-  }
-}

@@ -46,9 +46,15 @@ export async function openCheckpoint(
   }
 }
 
-/** Reads a checkpoint without touching it, also while a run is at work; null when there is none. */
-export async function readCheckpoint(store: Store): Promise<CheckpointState | null> {
-  return (await fold(store))?.folding.state ?? null
+/**
+ * Reads a checkpoint without touching it, also while a run is at work; null when there is none.
+ * @param onShard gets every finished shard while the checkpoint is still being read
+ */
+export async function readCheckpoint(
+  store: Store,
+  onShard?: (shard: SealedShard) => void,
+): Promise<CheckpointState | null> {
+  return (await fold(store, onShard))?.folding.state ?? null
 }
 
 /** Rewrites the journal in one step: the lines that `keep` returns, then those of `extra`. */
