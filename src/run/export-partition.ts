@@ -7,9 +7,10 @@ import {
   type Partition,
   type Pipeline,
   type Position,
+  SeenCursors,
   type Store,
 } from '../core/index.ts'
-import { type Ahead, type ExtractedPage, extractPages, type Service, seenCursors } from '../extract/index.ts'
+import { type Ahead, type ExtractedPage, extractPages, type Service } from '../extract/index.ts'
 import { appendQuarantine, folderOf, ownsFolder, type ShardSet } from '../load/index.ts'
 import type { Checkpoint, PageFacts, PartitionRecord } from '../state/index.ts'
 
@@ -70,7 +71,7 @@ async function exportChain(partition: Partition, queryValue: string, deps: Parti
     cursor: record?.next ?? null,
     since: record?.since ?? null,
     page: record?.pages ?? 0,
-    seen: seenCursors(record?.cursors),
+    seen: new SeenCursors(record?.seen),
     onRequest: deps.onRequest,
     ahead: deps.ahead,
   }

@@ -7,10 +7,12 @@
  *                     `kill:n`    SIGKILL instead of call n
  *                     `torn:n`    when call n is a write, do half of it, then SIGKILL
  *                     `power:n`   the power fails instead of call n: what was not flushed by then is lost
+ *                     `holes:n`   the same, but only the first sector that was not flushed of each file is lost: disks
+ *                                 write in any order
  *                     `full:n`    from call n on, the disk is full: whatever needs space fails with ENOSPC
  *                     `eio:n`     call n fails with EIO
  */
-import { existsSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 import { dirname, relative, resolve, sep } from 'node:path'
@@ -24,7 +26,7 @@ let calls = 0
 
 /** Paths of the handles that are open below the root. */
 const paths = new WeakMap()
-/** Bytes of each file that are on stable storage. */
+/** What is on stable storage of each file. */
 const flushed = new Map()
 /** Changes of folders that are not flushed yet, oldest first, and how to take them back. */
 let unflushed = []
@@ -40,7 +42,7 @@ async function install() {
     return strike(creates, isNew ? 'create' : 'open', path, async () => {
       const handle = await open(path, flags, ...rest)
       if (covers(path)) paths.set(handle, path)
-      if (creates && !flushed.has(path)) flushed.set(path, statSync(path).size)
+      if (covers(path) && (flags & 0o3) !== 0 && !flushed.has(path)) keep(path)
       if (isNew) changed(path, () => rmSync(path, { force: true }))
       return handle
     })
@@ -49,7 +51,7 @@ async function install() {
     strike(covers(from), 'rename', to, async () => {
       const before = contentOf(to)
       await rename(from, to)
-      flushed.set(to, flushed.get(from) ?? statSync(to).size)
+      flushed.set(to, flushed.get(from))
       flushed.delete(from)
       changed(to, () => {
         renameSync(to, from)
@@ -83,10 +85,12 @@ async function install() {
       const path = paths.get(this)
       if (path === undefined) return original.call(this)
       return strike(true, name, path, async () => {
+        // What comes meanwhile is not flushed by it.
+        const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+        const content = isFolder ? null : contentOf(path)
         await original.call(this)
-        if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
-          unflushed = unflushed.filter(({ folder }) => folder !== path)
-        } else flushed.set(path, (await this.stat()).size)
+        if (isFolder) unflushed = unflushed.filter(({ folder }) => folder !== path)
+        else if (content !== null) flushed.set(path, content)
       })
     }
   prototype.datasync = flushing('datasync', datasync)
@@ -94,10 +98,7 @@ async function install() {
   prototype.truncate = function (size) {
     const path = paths.get(this)
     if (path === undefined) return truncate.call(this, size)
-    return strike(true, 'truncate', path, async () => {
-      await truncate.call(this, size)
-      flushed.set(path, Math.min(flushed.get(path) ?? 0, size))
-    })
+    return strike(true, 'truncate', path, () => truncate.call(this, size))
   }
   prototype.write = function (buffer, offset, length, position) {
     const path = paths.get(this)
@@ -125,6 +126,7 @@ async function strike(counts, name, path, work, half = null) {
   if (mode === 'eio') throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
   if (mode === 'kill') return die()
   if (mode === 'power') return loseUnflushed()
+  if (mode === 'holes') return loseFirstSectors()
   if (mode === 'torn' && half !== null) {
     await half()
     return die()
@@ -132,14 +134,33 @@ async function strike(counts, name, path, work, half = null) {
   return work()
 }
 
-/** Files end where they were last flushed; changes of a folder that was not flushed did not happen. */
+/** Files are as they were last flushed; changes of a folder that was not flushed did not happen. */
 function loseUnflushed() {
-  for (const [path, size] of flushed) {
-    const found = statSync(path, { throwIfNoEntry: false })
-    if (found !== undefined && found.size > size) truncateSync(path, size)
-  }
+  for (const [path, content] of flushed) if (existsSync(path)) writeFileSync(path, content)
   for (const { undo } of unflushed.toReversed()) undo()
   return die()
+}
+
+const SECTOR = 512
+
+function loseFirstSectors() {
+  for (const [path, before] of flushed) {
+    const found = contentOf(path)
+    if (found === null) continue
+    for (let start = 0; start < found.length; start += SECTOR) {
+      const old = before.subarray(start, start + SECTOR)
+      if (found.subarray(start, start + SECTOR).equals(old)) continue
+      found.fill(0, start, Math.min(start + SECTOR, found.length))
+      old.copy(found, start)
+      break
+    }
+    writeFileSync(path, found)
+  }
+  return die()
+}
+
+function keep(path) {
+  flushed.set(path, contentOf(path) ?? Buffer.alloc(0))
 }
 
 function changed(path, undo) {

@@ -38,6 +38,7 @@ describe.each([
  * flushes come where they must only shows when the power fails before they are done.
  */
 function faultsAt(call: string, number: number): string[] {
-  if (/^(?:sync|datasync) /.test(call)) return [`power:${number}`]
+  if (call.startsWith('datasync ')) return [`power:${number}`, `holes:${number}`]
+  if (call.startsWith('sync ')) return [`power:${number}`]
   return call.startsWith('write ') ? [`kill:${number}`, `torn:${number}`] : [`kill:${number}`]
 }
