@@ -28,6 +28,8 @@ export type PartitionDeps = {
   readonly checkpoint: Checkpoint
   /** Called after each commit, with the requests that the page took. */
   readonly onPage: (page: DecodedPage, requests: number) => void
+  /** Awaited after each commit, before another page is asked for. */
+  readonly beforeNext: () => Promise<void>
   /** Called before each request. */
   readonly onRequest: () => void
   /** For pages that are asked for before the one before them is committed. */
@@ -108,6 +110,7 @@ async function commitPages(
     await deps.shards.commit(folder, rows, facts, owned && page.next === null)
     deps.release(page)
     deps.onPage(page, requests)
+    if (page.next !== null) await deps.beforeNext()
   }
 }
 

@@ -11,11 +11,12 @@
  *                                 write in any order
  *                     `full:n`    from call n on, the disk is full: whatever needs space fails with ENOSPC
  *                     `eio:n`     call n fails with EIO
+ *                     `room:n`    the disk has room for n bytes in all, and says so
  */
-import { existsSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
-import { dirname, relative, resolve, sep } from 'node:path'
+import { dirname, join, relative, resolve, sep } from 'node:path'
 import { isMainThread } from 'node:worker_threads'
 
 const root = resolve(process.env.DISK_FAULT_ROOT ?? '/nowhere')
@@ -76,6 +77,12 @@ async function install() {
   fs.rm = (path, options) => strike(covers(path), 'rm', path, () => rm(path, options))
   fs.rmdir = (path) => strike(covers(path), 'rmdir', path, () => rmdir(path))
 
+  const statfs = fs.statfs
+  fs.statfs = async (path) => {
+    if (mode !== 'room' || !covers(path)) return statfs(path)
+    return { bsize: 1, blocks: target, bavail: Math.max(0, target - usedBytes(root)) }
+  }
+
   const handle = await open(process.execPath, 'r')
   const prototype = Object.getPrototypeOf(handle)
   await handle.close()
@@ -102,6 +109,8 @@ async function install() {
   }
   prototype.write = function (buffer, offset, length, position) {
     const path = paths.get(this)
+    if (mode === 'room' && path !== undefined && usedBytes(root) + length > target)
+      return Promise.reject(noSpace())
     const all = () => write.call(this, buffer, offset, length, position)
     const half = () => write.call(this, buffer, offset, Math.floor(length / 2), position)
     return strike(path !== undefined, 'write', path, all, half)
@@ -120,7 +129,7 @@ async function strike(counts, name, path, work, half = null) {
   calls++
   if (mode === 'count') lines.push(`${name} ${relative(root, path)}`)
   if (mode === 'full' && calls >= target && NEEDS_SPACE.has(name)) {
-    throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+    throw noSpace()
   }
   if (calls !== target) return work()
   if (mode === 'eio') throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
@@ -157,6 +166,19 @@ function loseFirstSectors() {
     writeFileSync(path, found)
   }
   return die()
+}
+
+function noSpace() {
+  return Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+}
+
+function usedBytes(folder) {
+  let used = 0
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name)
+    if (entry.isFile()) used += statSync(path, { throwIfNoEntry: false })?.size ?? 0
+  }
+  return used
 }
 
 function keep(path) {
