@@ -78,7 +78,13 @@ export function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Rea
   if (searchesRemaining !== null) facts.push(['searches left', count(searchesRemaining)])
   if (quarantined > 0)
     facts.push(['quarantined', style('yellow', `${counted(quarantined, 'item')}, in _quarantine`)])
-  facts.push(['files in', shownPath(pipeline.load.path, cwd)], ['manifest', shownPath(summary.manifest, cwd)])
+  facts.push(
+    ['files in', shownPath(pipeline.load.path, cwd)],
+    [
+      'manifest',
+      summary.manifest === null ? style('red', 'could not be written') : shownPath(summary.manifest, cwd),
+    ],
+  )
   const lines = [
     headline(summary, style),
     '',

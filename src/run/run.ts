@@ -32,8 +32,8 @@ export type RunSummary = {
   /** What the service said last; null when it said nothing. */
   readonly searchesRemaining: number | null
   readonly durationMs: number
-  /** Absolute path of the manifest. */
-  readonly manifest: string
+  /** Absolute path of the manifest; null when it could not be written. */
+  readonly manifest: string | null
   /** What stopped the run before its time; null when nothing did. */
   readonly error: ExportError | null
   /** Partitions that failed in this run, the first hundred, with why. */
@@ -86,11 +86,13 @@ async function carryOut(
   await checkpoint.append([{ kind: 'run', run, started_at: isoTime(clock.now()), version: options.version }])
 
   const ending = await exportAll({ pipeline, store, session, plan, work, tally, options })
+  let manifest: string | null = null
   const error = await settleAccounts(ending, async () => {
     const { requests, retries } = ending
     const finished_at = isoTime(clock.now())
     await checkpoint.append([{ kind: 'end', run, finished_at, status: ending.status, requests, retries }])
     await writeManifest(store, pipeline, checkpoint.state, retiredQueries(pipeline, checkpoint.state))
+    manifest = join(pipeline.load.path, MANIFEST_PATH)
     if (isWhole()) await store.writeWhole(SUCCESS_PATH, [])
   })
   return {
@@ -110,7 +112,7 @@ async function carryOut(
     quarantined: tally.quarantined,
     searchesRemaining: ending.searchesRemaining,
     durationMs: Math.round(clock.monotonicMs() - startedMs),
-    manifest: join(pipeline.load.path, MANIFEST_PATH),
+    manifest,
     error,
     failures: tally.failures,
   }

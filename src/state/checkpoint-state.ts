@@ -1,4 +1,4 @@
-import type { Position } from '../core/index.ts'
+import { type Position, SeenCursors } from '../core/index.ts'
 import type { ChunkLine, HeaderLine, Line, PageFacts, RunStatus } from './lines.ts'
 import { PathMap, type ReadonlyPathMap, splitPath } from './path-map.ts'
 import { PackedShardList, type ShardList } from './shard-list.ts'
@@ -35,8 +35,8 @@ export type PartitionRecord = {
   readonly position: Position | null
   /** Set when the chain did start again there: its requests ask from that position on. */
   readonly since: Position | null
-  /** Cursors of the chain so far, oldest first; empty once it is done. */
-  readonly cursors: readonly string[]
+  /** Cursors of the chain before `next`; null: none, or not needed any more. */
+  readonly seen: SeenCursors | null
   readonly error: { readonly kind: string; readonly message: string } | null
 }
 
@@ -176,7 +176,7 @@ export function foldLines(header: HeaderLine): Folding {
           }))
           break
         case 'restart':
-          update(line.partition, (record) => ({ ...record, next: null, cursors: [], since: line.since }))
+          update(line.partition, (record) => ({ ...record, next: null, seen: null, since: line.since }))
           break
         case 'done': {
           const { rows, pages, requests, quarantined } = line
@@ -233,7 +233,7 @@ const BEGINNING: PartitionRecord = {
   quarantineEnd: 0,
   position: null,
   since: null,
-  cursors: [],
+  seen: null,
   error: null,
 }
 
@@ -250,16 +250,17 @@ function afterPage(record: PartitionRecord, page: PageFacts): PartitionRecord {
     quarantineEnd: done ? 0 : (page.quarantine?.end ?? record.quarantineEnd),
     position: done ? null : page.position === undefined ? record.position : page.position,
     since: done ? null : record.since,
-    cursors: done ? [] : withCursor(record.cursors, next),
+    seen: done ? null : withCursor(record.seen, record.next),
     error: null,
   }
 }
 
-/** The list belongs to one chain and is only ever added to, so it can grow in place. */
-function withCursor(cursors: readonly string[], next: string): readonly string[] {
-  if (cursors.length === 0) return [next]
-  ;(cursors as string[]).push(next)
-  return cursors
+/** What was seen belongs to one chain and is only ever added to, so it can grow in place. */
+function withCursor(seen: SeenCursors | null, cursor: string | null): SeenCursors | null {
+  if (cursor === null) return seen
+  const grown = seen ?? new SeenCursors()
+  grown.add(cursor)
+  return grown
 }
 
 /** `part-00012.parquet` → 12 */

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test, vi } from 'vitest'
@@ -196,6 +196,25 @@ describe.concurrent('a chain that never ends is given up:', () => {
     expect(code, stderr).toBe(1)
     expect(requests).toBeLessThanOrEqual(most)
     expect(stderr).toMatch(/cursor|empty pages/)
+  })
+
+  test('cursors of 8 MB, with a message, flat memory, and no trace that later runs stumble over', async () => {
+    const hunt = await startAttack(({ json, number }) =>
+      json({ items: [credential(number)], next: `${number}`.padEnd(8 << 20, 'x') }),
+    )
+    try {
+      for (const command of ['run', 'status', 'run']) {
+        const { code, stderr, peakMb } = await hunt.call([command, hunt.pipeline])
+        expect(code, stderr).toBe(command === 'run' ? 1 : 0)
+        expect(stderr.length).toBeLessThan(2000)
+        if (command === 'run') expect(stderr).toContain('a cursor of 8388608 bytes')
+        expect(peakMb).toBeLessThan(MODEST_MB)
+      }
+      expect(hunt.service.asked).toHaveLength(2)
+      expect((await stat(join(hunt.output, '_state/checkpoint.jsonl'))).size).toBeLessThan(10_000)
+    } finally {
+      await hunt.end()
+    }
   })
 
   test('cursors that go round over several runs', async () => {

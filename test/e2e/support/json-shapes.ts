@@ -24,7 +24,7 @@ export const summaryShape = z.object({
   quarantined: count,
   searches_remaining: count.nullable(),
   duration_ms: z.number().nonnegative(),
-  manifest: z.string(),
+  manifest: z.string().nullable(),
 })
 
 /** `plan --json` */
