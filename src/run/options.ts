@@ -19,6 +19,8 @@ export type RunOptions = {
   readonly fresh: boolean
   /** The queries were narrowed for this run only, so others in the checkpoint are no surprise. */
   readonly subset: boolean
-  /** Spillway's own version, for the manifest. */
+  /** Spillway's own version, for the manifest and the files. */
   readonly version: string
+  /** Which encoder it has, for the files. */
+  readonly build: string
 }

@@ -1,5 +1,7 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { encoderDigest } from '../../src/package/encoder-build.ts'
+import { version } from '../../src/package/index.ts'
 import { place } from './support/place.ts'
 import { shardPaths, sql } from './support/read-shards.ts'
 
@@ -125,3 +127,19 @@ it('the folders make columns of their own for engines that read Hive-style data 
   const keys = (await here.json('status')).value as { partitions: { key: string }[] }
   expect(keys.partitions[0]!.key).toBe('keyword.a%20b%2Fc%3Dd/2024-01-01..2024-01-01T060000Z')
 })
+
+it.each(['columnar', 'parquetjs-lite'])(
+  '%s: says in the words that readers take apart which version and which encoder wrote the file',
+  async (engine) => {
+    const here = await place({ load: { engine } }, { records: 40 })
+    const { code, stderr } = await here.run()
+    expect(code, stderr).toBe(0)
+    const [path] = await shardPaths(here.output)
+    const [found] = await sql(`select created_by from parquet_file_metadata('${join(here.output, path!)}')`)
+    const createdBy = String(found!.created_by)
+    expect(createdBy).toBe(`spillway version ${version} (build ${encoderDigest()})`)
+    // What parquet-java takes it apart with: whoever does not fit has its statistics ignored.
+    const parts = /^(.*?)\s+version\s*(?:([^(]*?)\s*(?:\(\s*build\s*([^)]*?)\s*\))?)?$/.exec(createdBy)
+    expect(parts?.slice(1)).toEqual(['spillway', version, expect.stringMatching(/^[0-9a-f]{16}$/)])
+  },
+)

@@ -5,6 +5,7 @@ import { frameOf, type Row, specs } from './frame-builder.ts'
 import {
   cells,
   cellsInDuckdb,
+  createdBy,
   duckdb,
   encodeShard,
   parquetFormats,
@@ -115,6 +116,7 @@ describe('a large row group', () => {
     const { meta, rows: count } = await createEncoder({
       format: { ...snappyParquet, bloomFilters: ['id', 'email'] },
       columns,
+      createdBy,
       fileMetadata: {},
     }).encode(frames)
     expect(count).toBe(25_001)
@@ -136,7 +138,7 @@ describe('the footer', () => {
   it('tells readers what they may rely on', async () => {
     const bytes = await encodeShard(snappyParquet, columns, chunks, { 'spillway.masking': 'redact' })
     const { version, created_by, num_rows, key_value_metadata, row_groups } = metadataOf(bytes)
-    expect({ version, created_by, num_rows }).toEqual({ version: 1, created_by: 'spillway', num_rows: 4n })
+    expect({ version, created_by, num_rows }).toEqual({ version: 1, created_by: createdBy, num_rows: 4n })
     expect(key_value_metadata).toEqual([{ key: 'spillway.masking', value: 'redact' }])
     expect(row_groups.map((group) => group.num_rows)).toEqual([3n, 1n])
     expect(row_groups.every((group) => group.sorting_columns === undefined)).toBe(true)
@@ -213,7 +215,7 @@ describe('the footer', () => {
   })
 
   it('is refused when the journal holds something else', async () => {
-    const encoder = createEncoder({ format: snappyParquet, columns, fileMetadata: {} })
+    const encoder = createEncoder({ format: snappyParquet, columns, createdBy, fileMetadata: {} })
     const { meta } = await encoder.encode(chunks[0]!)
     for (const other of [null, [], {}, [{ entries: 'many' }], Array.isArray(meta) ? meta.slice(1) : meta]) {
       await expect(encoder.footer([{ offset: 4, rows: 3, meta: other }])).rejects.toMatchObject({

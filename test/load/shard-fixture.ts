@@ -14,6 +14,8 @@ export const hasZstd = Reflect.get(zlib, 'zstdCompressSync') !== undefined
 type Parquet = Extract<Format, { kind: 'parquet' }>
 type Csv = Extract<Format, { kind: 'csv' }>
 
+export const createdBy = 'spillway version 1.2.3 (build 0123456789abcdef)'
+
 export const snappyParquet: Parquet = {
   kind: 'parquet',
   engine: 'columnar',
@@ -44,7 +46,7 @@ export async function encodeShard(
   chunks: readonly (readonly Frame[])[],
   fileMetadata: Readonly<Record<string, string>> = {},
 ): Promise<Buffer> {
-  const encoder = createEncoder({ format, columns, fileMetadata })
+  const encoder = createEncoder({ format, columns, createdBy, fileMetadata })
   const parts: Uint8Array[] = [encoder.header()]
   const placed: PlacedChunk[] = []
   let offset = parts[0]!.length

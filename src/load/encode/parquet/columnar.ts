@@ -18,7 +18,7 @@ export function parquetColumnar(
   format: Extract<Format, { kind: 'parquet' }>,
 ): ShardEncoder {
   const codec = codecOf(format.compression)
-  const { columns, fileMetadata } = plan
+  const { columns, createdBy, fileMetadata } = plan
   const out = new ByteBuffer()
 
   const rowGroup = (frames: readonly Frame[]): ColumnChunkMeta[] => {
@@ -49,6 +49,6 @@ export function parquetColumnar(
       return { bytes: out.share(), rows, meta }
     },
     footer: async (chunks) =>
-      parquetFooter({ columns, codec: codec.name, timestampUnit: 'MICROS', fileMetadata }, chunks),
+      parquetFooter({ columns, codec: codec.name, timestampUnit: 'MICROS', createdBy, fileMetadata }, chunks),
   }
 }

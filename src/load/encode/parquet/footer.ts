@@ -12,6 +12,7 @@ export type FooterPlan = {
   readonly columns: readonly ColumnSpec[]
   readonly codec: CompressionCodec
   readonly timestampUnit: 'MICROS' | 'MILLIS'
+  readonly createdBy: string
   readonly fileMetadata: Readonly<Record<string, string>>
 }
 
@@ -25,7 +26,7 @@ export function parquetFooter(plan: FooterPlan, chunks: readonly PlacedChunk[]):
   const filled = chunks.filter(({ rows }) => rows > 0)
   writeMetadata(writer, {
     version: 1,
-    created_by: 'spillway',
+    created_by: plan.createdBy,
     schema: schemaOf(plan),
     num_rows: BigInt(filled.reduce((sum, { rows }) => sum + rows, 0)),
     row_groups: filled.map((chunk) => rowGroup(plan, chunk)),
