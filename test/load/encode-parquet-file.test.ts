@@ -1,7 +1,7 @@
-import { type FileMetaData, parquetMetadata } from 'hyparquet'
 import { describe, expect, it } from 'vitest'
 import { createEncoder } from '../../src/load/encode/index.ts'
 import { frameOf, type Row, specs } from './frame-builder.ts'
+import { chunksOf, metadataOf } from './parquet-pages.ts'
 import {
   cells,
   cellsInDuckdb,
@@ -15,20 +15,6 @@ import {
 
 const write = shardFolder()
 const sql = await duckdb()
-
-function metadataOf(bytes: Uint8Array): FileMetaData {
-  return parquetMetadata(bytes, {
-    geoparquet: false,
-    parsers: { timestampFromMicroseconds: (value) => value },
-  })
-}
-
-/** The metadata of one column of every row group. */
-function chunksOf(bytes: Uint8Array, name: string) {
-  return metadataOf(bytes).row_groups.map(
-    ({ columns }) => columns.find(({ meta_data }) => meta_data!.path_in_schema[0] === name)!.meta_data!,
-  )
-}
 
 /** A number below 2^32 for every number, as good as random. */
 function scramble(i: number): number {
