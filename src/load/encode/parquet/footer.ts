@@ -1,8 +1,9 @@
-import type { CompressionCodec, Encoding, RowGroup, SchemaElement } from 'hyparquet'
+import type { CompressionCodec, Encoding, FileMetaData, RowGroup, SchemaElement } from 'hyparquet'
 import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js'
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js'
 import type { ColumnSpec } from '../../../core/index.ts'
 import type { PlacedChunk } from '../encoder.ts'
+import { MAX_EXTREME_BYTES } from './extremes.ts'
 import { type ColumnChunkMeta, parseRowGroupMeta } from './row-group-meta.ts'
 
 export const MAGIC = 'PAR1'
@@ -24,7 +25,7 @@ export type FooterPlan = {
 export function parquetFooter(plan: FooterPlan, chunks: readonly PlacedChunk[]): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter()
   const filled = chunks.filter(({ rows }) => rows > 0)
-  writeMetadata(writer, {
+  const metadata: FileMetaData = {
     version: 1,
     created_by: plan.createdBy,
     schema: schemaOf(plan),
@@ -32,7 +33,9 @@ export function parquetFooter(plan: FooterPlan, chunks: readonly PlacedChunk[]):
     row_groups: filled.map((chunk) => rowGroup(plan, chunk)),
     key_value_metadata: Object.entries(plan.fileMetadata).map(([key, value]) => ({ key, value })),
     metadata_length: 0,
-  })
+  }
+  // Whole, that is: values that begin alike for long are told apart only by their ends.
+  writeMetadata(writer, metadata, MAX_EXTREME_BYTES)
   writer.appendBytes(Buffer.from(MAGIC))
   return new Uint8Array(writer.getBytes())
 }

@@ -1,4 +1,4 @@
-import { type ColumnSpec, ExportError, type Frame, type TextVector } from '../../../core/index.ts'
+import { type ColumnSpec, ExportError, type Frame, type Query } from '../../../core/index.ts'
 import { type FrameColumn, frameColumns, type VectorOf } from '../frame-column.ts'
 import { textExtremes } from './extremes.ts'
 import { booleanValues, type LeafValues, numberValues, textValues } from './leaf-values.ts'
@@ -26,7 +26,9 @@ export type Levels = {
  * Text columns that get a least and greatest value in the footer. Engines skip row groups by them; for
  * the other columns they would only copy identities and secrets into the footer and the journal.
  */
-const TEXT_EXTREMES: ReadonlySet<string> = new Set(['domain'])
+const TEXT_EXTREMES: ReadonlySet<string> = new Set(['domain', 'source_id', 'query_type', 'query_value'])
+
+const SECRET_QUERY = Buffer.from('secret' satisfies Query['type'])
 
 /** @throws ExportError `damaged` when a frame lacks the column */
 export function leafOf(spec: ColumnSpec, frames: readonly Frame[]): Leaf {
@@ -41,16 +43,32 @@ export function leafOf(spec: ColumnSpec, frames: readonly Frame[]): Leaf {
       return { levels: flatLevels(spec, columns), values: booleanValues(columns) }
     }
     case 'text':
-      return textLeaf(spec, frameColumns(frames, spec.name, 'text'))
+      return textLeaf(spec, frames)
     case 'list':
       return listLeaf(spec, frameColumns(frames, spec.name, 'list'))
   }
 }
 
-function textLeaf(spec: ColumnSpec, columns: readonly FrameColumn<TextVector>[]): Leaf {
+function textLeaf(spec: ColumnSpec, frames: readonly Frame[]): Leaf {
+  const columns = frameColumns(frames, spec.name, 'text')
   const values = textValues(columns)
-  const extremes = TEXT_EXTREMES.has(spec.name) ? textExtremes(values.distinct) : null
+  const extremes = hasExtremes(spec.name, frames) ? textExtremes(values.distinct) : null
   return { levels: flatLevels(spec, columns), values: { ...values, extremes } }
+}
+
+function hasExtremes(name: string, frames: readonly Frame[]): boolean {
+  return TEXT_EXTREMES.has(name) && (name !== 'query_value' || frames.every(hasNoSecretQuery))
+}
+
+/** Whether all rows are known to come from queries for something that may be told: what a secret query asked for may not. */
+function hasNoSecretQuery({ columns }: Frame): boolean {
+  const values = columns.find(({ name }) => name === 'query_type')?.values
+  if (values?.kind !== 'text') return false
+  const { offsets, bytes } = values
+  for (let i = 0; i + 1 < offsets.length; i++) {
+    if (SECRET_QUERY.equals(bytes.subarray(offsets[i], offsets[i + 1]))) return false
+  }
+  return true
 }
 
 function flatLevels(spec: ColumnSpec, columns: readonly FrameColumn[]): Levels {
