@@ -20,7 +20,7 @@ const page = new ByteBuffer(PAGE_BYTES)
  * version 1, which every reader knows, also with the newer encodings in them.
  */
 export function writeColumnChunk(out: ByteBuffer, leaf: Leaf, codec: Codec): ColumnChunkMeta {
-  const { levels, values } = leaf
+  const { levels, values, ascending } = leaf
   const start = out.length
   let raw = 0
   const { dictionary } = values
@@ -59,6 +59,7 @@ export function writeColumnChunk(out: ByteBuffer, leaf: Leaf, codec: Codec): Col
     raw,
     stored: out.length - start,
     extremes: values.extremes,
+    ascending,
     bloom: null,
   }
 }

@@ -1,5 +1,6 @@
 import { type ColumnSpec, ExportError, type Frame, type Query } from '../../../core/index.ts'
 import { type FrameColumn, frameColumns, type VectorOf } from '../frame-column.ts'
+import { isAscending } from './ascending.ts'
 import { textExtremes } from './extremes.ts'
 import { booleanValues, type LeafValues, numberValues, textValues } from './leaf-values.ts'
 import { listItems, listOffsets, totalRows, validRows } from './rows.ts'
@@ -9,6 +10,8 @@ import { scratchBytes } from './scratch.ts'
 export type Leaf = {
   readonly levels: Levels
   readonly values: LeafValues
+  /** Whether the rows are known to be in order of this column. */
+  readonly ascending: boolean
 }
 
 /** Where values are, nulls and lists considered. An entry is a value, a null or an empty list. */
@@ -28,6 +31,9 @@ export type Levels = {
  */
 const TEXT_EXTREMES: ReadonlySet<string> = new Set(['domain', 'source_id', 'query_type', 'query_value'])
 
+/** What rows are asked for in order of, page by page. Where pages of several chains meet, or go down, the order is lost. */
+const SORTED_BY = 'imported_at'
+
 const SECRET_QUERY = Buffer.from('secret' satisfies Query['type'])
 
 /** @throws ExportError `damaged` when a frame lacks the column */
@@ -36,11 +42,12 @@ export function leafOf(spec: ColumnSpec, frames: readonly Frame[]): Leaf {
     case 'int64':
     case 'timestamp': {
       const columns = frameColumns(frames, spec.name, 'number')
-      return { levels: flatLevels(spec, columns), values: numberValues(columns) }
+      const ascending = spec.name === SORTED_BY && isAscending(columns)
+      return { levels: flatLevels(spec, columns), values: numberValues(columns), ascending }
     }
     case 'boolean': {
       const columns = frameColumns(frames, spec.name, 'boolean')
-      return { levels: flatLevels(spec, columns), values: booleanValues(columns) }
+      return { levels: flatLevels(spec, columns), values: booleanValues(columns), ascending: false }
     }
     case 'text':
       return textLeaf(spec, frames)
@@ -53,7 +60,7 @@ function textLeaf(spec: ColumnSpec, frames: readonly Frame[]): Leaf {
   const columns = frameColumns(frames, spec.name, 'text')
   const values = textValues(columns)
   const extremes = hasExtremes(spec.name, frames) ? textExtremes(values.distinct) : null
-  return { levels: flatLevels(spec, columns), values: { ...values, extremes } }
+  return { levels: flatLevels(spec, columns), values: { ...values, extremes }, ascending: false }
 }
 
 function hasExtremes(name: string, frames: readonly Frame[]): boolean {
@@ -127,5 +134,6 @@ function listLeaf(spec: ColumnSpec, columns: readonly FrameColumn<VectorOf<'list
       definition: definition.subarray(0, entry),
     },
     values: textValues(items),
+    ascending: false,
   }
 }

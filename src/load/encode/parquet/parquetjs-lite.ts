@@ -134,6 +134,7 @@ async function encodeRows(
       raw: Number(meta_data!.total_uncompressed_size),
       stored: Number(meta_data!.total_compressed_size),
       extremes: null,
+      ascending: false,
       bloom: null,
     }
   })

@@ -18,6 +18,8 @@ const columnChunkMeta = z.strictObject({
   raw: count,
   stored: count,
   extremes: z.strictObject({ min: extreme, max: extreme }).nullable(),
+  /** Whether the rows are known to be in order of this column. */
+  ascending: z.boolean(),
   /** Where the bloom filter lies; null: there is none. */
   bloom: z.strictObject({ offset: count, length: count }).nullable(),
 })
