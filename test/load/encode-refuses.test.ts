@@ -17,7 +17,7 @@ async function failure(format: Format, frame: Frame): Promise<ExportError> {
   return error
 }
 
-describe.each(parquetFormats)('parquet by $engine, $compression', (format) => {
+describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (format) => {
   it('refuses a null where none may be, without a word about values', async () => {
     const rows: Row[] = [
       { id: 1, hash: SECRET, tags: [SECRET] },

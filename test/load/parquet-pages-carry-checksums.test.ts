@@ -35,7 +35,7 @@ const allPages = (file: Uint8Array): StoredPage[] =>
   )
 
 it.each(parquetFormats.filter(({ engine }) => engine === 'columnar'))(
-  'every page has the CRC-32 of its stored bytes ($compression)',
+  'every page has the CRC-32 of its stored bytes ($encodings, $compression)',
   async (format) => {
     const pages = allPages(await encodeShard(format, columns, chunks))
     expect(new Set(pages.map(({ header }) => header.type))).toEqual(new Set(['DATA_PAGE', 'DICTIONARY_PAGE']))

@@ -20,18 +20,25 @@ export const snappyParquet: Parquet = {
   kind: 'parquet',
   engine: 'columnar',
   compression: 'snappy',
+  encodings: 'compact',
   bloomFilters: [],
 }
 export const plainCsv: Csv = { kind: 'csv', engine: 'columnar', compression: 'none', escapeFormulas: false }
 
-/** Every Parquet engine with every compression that it and this Node.js know. */
+const compressions = ['none', 'snappy', 'gzip', ...(hasZstd ? (['zstd'] as const) : [])] as const
+
+/** Every Parquet engine with all encodings and compressions that it and this Node.js know. */
 export const parquetFormats: readonly Parquet[] = [
-  ...(['none', 'snappy', 'gzip', ...(hasZstd ? (['zstd'] as const) : [])] as const).map((compression) => ({
-    ...snappyParquet,
-    compression,
-  })),
+  ...(['compact', 'plain'] as const).flatMap((encodings) =>
+    compressions.map((compression): Parquet => ({ ...snappyParquet, encodings, compression })),
+  ),
   ...(['none', 'snappy', 'gzip'] as const).map(
-    (compression): Parquet => ({ ...snappyParquet, engine: 'parquetjs-lite', compression }),
+    (compression): Parquet => ({
+      ...snappyParquet,
+      engine: 'parquetjs-lite',
+      encodings: 'plain',
+      compression,
+    }),
   ),
 ]
 

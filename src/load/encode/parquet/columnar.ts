@@ -25,7 +25,7 @@ export function parquetColumnar(
     const filters = new Map<number, Uint8Array>()
     const metas = columns.map((column, i) => {
       freeScratch()
-      const leaf = leafOf(column, frames)
+      const leaf = leafOf(column, frames, format.encodings)
       const { distinct } = leaf.values
       if (distinct !== null && format.bloomFilters.includes(column.name))
         filters.set(i, bloomFilter(distinct))

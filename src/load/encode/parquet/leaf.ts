@@ -1,4 +1,4 @@
-import { type ColumnSpec, ExportError, type Frame, type Query } from '../../../core/index.ts'
+import { type ColumnSpec, type Encodings, ExportError, type Frame, type Query } from '../../../core/index.ts'
 import { type FrameColumn, frameColumns, type VectorOf } from '../frame-column.ts'
 import { isAscending } from './ascending.ts'
 import { textExtremes } from './extremes.ts'
@@ -37,28 +37,28 @@ const SORTED_BY = 'imported_at'
 const SECRET_QUERY = Buffer.from('secret' satisfies Query['type'])
 
 /** @throws ExportError `damaged` when a frame lacks the column */
-export function leafOf(spec: ColumnSpec, frames: readonly Frame[]): Leaf {
+export function leafOf(spec: ColumnSpec, frames: readonly Frame[], encodings: Encodings): Leaf {
   switch (spec.type) {
     case 'int64':
     case 'timestamp': {
       const columns = frameColumns(frames, spec.name, 'number')
       const ascending = spec.name === SORTED_BY && isAscending(columns)
-      return { levels: flatLevels(spec, columns), values: numberValues(columns), ascending }
+      return { levels: flatLevels(spec, columns), values: numberValues(columns, encodings), ascending }
     }
     case 'boolean': {
       const columns = frameColumns(frames, spec.name, 'boolean')
       return { levels: flatLevels(spec, columns), values: booleanValues(columns), ascending: false }
     }
     case 'text':
-      return textLeaf(spec, frames)
+      return textLeaf(spec, frames, encodings)
     case 'list':
-      return listLeaf(spec, frameColumns(frames, spec.name, 'list'))
+      return listLeaf(spec, frameColumns(frames, spec.name, 'list'), encodings)
   }
 }
 
-function textLeaf(spec: ColumnSpec, frames: readonly Frame[]): Leaf {
+function textLeaf(spec: ColumnSpec, frames: readonly Frame[], encodings: Encodings): Leaf {
   const columns = frameColumns(frames, spec.name, 'text')
-  const values = textValues(columns)
+  const values = textValues(columns, encodings)
   const extremes = hasExtremes(spec.name, frames) ? textExtremes(values.distinct) : null
   return { levels: flatLevels(spec, columns), values: { ...values, extremes }, ascending: false }
 }
@@ -103,7 +103,11 @@ function validityOf(spec: ColumnSpec, columns: readonly FrameColumn[]): Uint8Arr
 }
 
 /** The standard list of three levels: a list that may be null, of elements that may be null. */
-function listLeaf(spec: ColumnSpec, columns: readonly FrameColumn<VectorOf<'list'>>[]): Leaf {
+function listLeaf(
+  spec: ColumnSpec,
+  columns: readonly FrameColumn<VectorOf<'list'>>[],
+  encodings: Encodings,
+): Leaf {
   const items = columns.map(listItems)
   const offsets = listOffsets(columns)
   const valid = validityOf(spec, columns)
@@ -133,7 +137,7 @@ function listLeaf(spec: ColumnSpec, columns: readonly FrameColumn<VectorOf<'list
       repetition: repetition.subarray(0, entry),
       definition: definition.subarray(0, entry),
     },
-    values: textValues(items),
+    values: textValues(items, encodings),
     ascending: false,
   }
 }
