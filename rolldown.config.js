@@ -13,6 +13,15 @@ const onlyTheAgent = {
       : null,
 }
 
+// What the encoders' sources come to, for the footers of Parquet files. `tsc` has compiled what computes it.
+const encoderBuild = {
+  name: 'encoder-build',
+  async buildStart() {
+    const { encoderDigest } = await import('./dist/package/encoder-build.js')
+    this.emitFile({ type: 'asset', fileName: 'encoder-build.txt', source: encoderDigest() })
+  },
+}
+
 // The command is bundled with what it needs: finding and opening three hundred files takes longer than most
 // commands do. See docs/decisions/0007-bundled-command.md.
 export default defineConfig({
@@ -26,6 +35,6 @@ export default defineConfig({
   logLevel: 'warn',
   // Loaded only when a pipeline asks for it; not made to be bundled.
   external: ['parquetjs-lite'],
-  plugins: [onlyTheAgent],
+  plugins: [onlyTheAgent, encoderBuild],
   output: { dir: 'dist/cli', format: 'esm', chunkFileNames: '[name]-[hash].js' },
 })

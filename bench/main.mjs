@@ -80,6 +80,7 @@ function allContenders() {
     spillway('spillway parquet (snappy)', {}),
     spillway('spillway parquet (gzip)', { compression: 'gzip' }),
     ...(zstd ? [spillway('spillway parquet (zstd)', { compression: 'zstd' })] : []),
+    spillway('spillway parquet (snappy), plain encodings', { encodings: 'plain' }),
     spillway('spillway parquet, hmac', { secret: 'hmac' }),
     spillway('spillway csv', { format: 'csv' }),
     spillway('spillway parquet (snappy), answers in gzip', {}, gzipServer),

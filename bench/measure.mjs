@@ -45,15 +45,17 @@ export function writePipeline(folder, baseUrl, partitions, settings) {
     compression = null,
     secret = 'redact',
     bloom = false,
+    encodings = null,
     partitionBy = null,
   } = settings
-  const name = [format, compression, secret, bloom, new URL(baseUrl).port].join('-')
+  const name = [format, compression, secret, bloom, encodings, new URL(baseUrl).port].join('-')
   const file = join(folder, `${name}.yaml`)
   const domains = Array.from({ length: partitions }, (_, n) => `d${n}.example.com`)
   const options = [
     compression === null ? '' : `, compression: ${compression}`,
     partitionBy === null ? '' : `, partition_by: ${partitionBy}`,
     bloom ? ', parquet: { bloom_filters: [identity_name] }' : '',
+    encodings === null ? '' : `, parquet: { encodings: ${encodings} }`,
   ]
   writeFileSync(
     file,

@@ -1,6 +1,6 @@
 import { type Environment, readMaskKey, readSecret } from './config/index.ts'
 import { type Pipeline, systemClock } from './core/index.ts'
-import { version } from './package/index.ts'
+import { encoderBuild, version } from './package/index.ts'
 import { type RunOptions, silentObserver } from './run/index.ts'
 
 /** Any of the options of a run, and where secrets come from (`process.env` when left out). */
@@ -25,6 +25,7 @@ export async function runOptions(pipeline: Pipeline, settings: RunSettings = {})
     fresh: false,
     redo: [],
     version,
+    build: given.build ?? encoderBuild(),
     ...given,
   }
 }

@@ -241,6 +241,10 @@ const load = section({
     .optional()
     .meta({ description: 'Settings for csv alone.' }),
   parquet: section({
+    encodings: choice('compact', 'plain').optional().meta({
+      description:
+        'compact (default): the smaller encodings, which most readers know; plain: those that all know, in larger files.',
+    }),
     bloom_filters: list(columnName, 'a list of column names').prefault([]).meta({
       description: 'Columns that get a bloom filter, such as identity_name and id.',
     }),

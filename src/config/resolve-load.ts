@@ -47,14 +47,22 @@ function parquet(
       ['load', 'engine'],
       'expected columnar | parquetjs-lite with format parquet, found "csv-stringify"',
     )
-    return { kind: 'parquet', engine: 'columnar', compression, bloomFilters: [] }
+    return { kind: 'parquet', engine: 'columnar', compression, encodings: 'compact', bloomFilters: [] }
   }
   const bloomFilters = settings?.bloom_filters ?? []
+  // parquetjs-lite knows no others.
+  const encodings = engine === 'parquetjs-lite' ? 'plain' : (settings?.encodings ?? 'compact')
   if (engine === 'parquetjs-lite') {
     if (compression === 'zstd') {
       problems.add(
         ['load', 'compression'],
         'expected none | snappy | gzip with engine parquetjs-lite, found "zstd"',
+      )
+    }
+    if (settings?.encodings === 'compact') {
+      problems.add(
+        ['load', 'parquet', 'encodings'],
+        'expected plain with engine parquetjs-lite, found "compact"',
       )
     }
     if (bloomFilters.length > 0) {
@@ -68,7 +76,7 @@ function parquet(
       `no such column is exported; allowed: ${columns.join(', ')}`,
     )
   }
-  return { kind: 'parquet', engine, compression, bloomFilters: [...new Set(bloomFilters)] }
+  return { kind: 'parquet', engine, compression, encodings, bloomFilters: [...new Set(bloomFilters)] }
 }
 
 function csv(load: LoadFile, problems: Problems): Format {

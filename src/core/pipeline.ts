@@ -100,6 +100,8 @@ export type TransformSettings = {
   readonly onInvalid: 'quarantine' | 'fail'
 }
 
+/** `compact` encodings are smaller; `plain` ones are read by everything that reads Parquet. */
+export type Encodings = 'compact' | 'plain'
 export type Compression = 'none' | 'snappy' | 'gzip' | 'zstd'
 export type PartitionBy = 'query' | 'window'
 
@@ -118,6 +120,7 @@ export type Format =
       readonly kind: 'parquet'
       readonly engine: 'columnar' | 'parquetjs-lite'
       readonly compression: Compression
+      readonly encodings: Encodings
       /** Columns that get a bloom filter. */
       readonly bloomFilters: readonly string[]
     }

@@ -1,10 +1,8 @@
 import { createRequire } from 'node:module'
-import { fileURLToPath } from 'node:url'
+import { packageFile } from './package-file.ts'
 
-/** Where a file of the package lies. Two folders up, from the sources and from the built files alike. */
-export function packageFile(path: string): string {
-  return fileURLToPath(new URL(`../../${path}`, import.meta.url))
-}
+export { encoderBuild } from './encoder-build.ts'
+export { packageFile } from './package-file.ts'
 
 /** Spillway's own version. */
 export const version = (

@@ -19,6 +19,8 @@ export type RunOptions = {
   readonly fresh: boolean
   /** Partitions, or globs of them, to be exported anew. */
   readonly redo: readonly string[]
-  /** Spillway's own version, for the manifest. */
+  /** Spillway's own version, for the manifest and the files. */
   readonly version: string
+  /** Which encoder it has, for the files. */
+  readonly build: string
 }

@@ -28,7 +28,7 @@ export type Session = {
 export async function openSession(pipeline: Pipeline, store: Store, options: RunOptions): Promise<Session> {
   // One for each answer that is on its way or not committed yet, and one more for answers that grow.
   const buffers = bufferPool(pipeline.extract.concurrency + 1)
-  const cpu = openCpu(decodePlan(pipeline, options.maskKey), encodePlan(pipeline), buffers)
+  const cpu = openCpu(decodePlan(pipeline, options.maskKey), encodePlan(pipeline, options), buffers)
   try {
     for (;;) {
       const session = await openOnce(pipeline, store, { cpu, buffers }, options)

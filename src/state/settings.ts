@@ -26,7 +26,10 @@ export function frozenSettings(pipeline: Pipeline, maskKey: Uint8Array | null): 
     'load.partition_by': [...load.partitionBy].sort(),
     ...(format.kind === 'csv'
       ? { 'load.csv.escape_formulas': format.escapeFormulas }
-      : { 'load.parquet.bloom_filters': [...format.bloomFilters].sort() }),
+      : {
+          'load.parquet.encodings': format.encodings,
+          'load.parquet.bloom_filters': [...format.bloomFilters].sort(),
+        }),
     ...(maskKey === null ? {} : { [MASK_KEY]: maskKeyCheck(maskKey) }),
   }
 }

@@ -233,6 +233,20 @@ const WRONG: readonly (readonly [
   ],
   [
     'load',
+    'parquet: { encodings: delta }',
+    25,
+    'parquet.encodings',
+    'expected compact | plain, found "delta"',
+  ],
+  [
+    'load',
+    '{ engine: parquetjs-lite, parquet: { encodings: compact } }',
+    51,
+    'parquet.encodings',
+    'expected plain with engine parquetjs-lite, found "compact"',
+  ],
+  [
+    'load',
     '{ engine: parquetjs-lite, parquet: { bloom_filters: [id] } }',
     55,
     'parquet.bloom_filters',

@@ -54,13 +54,26 @@ test('the smallest file gets every default', async () => {
     },
     load: {
       path: expect.stringMatching(/\/output\/acme$/),
-      format: { kind: 'parquet', engine: 'columnar', compression: 'snappy', bloomFilters: [] },
+      format: {
+        kind: 'parquet',
+        engine: 'columnar',
+        compression: 'snappy',
+        encodings: 'compact',
+        bloomFilters: [],
+      },
       partitionBy: ['query', 'window'],
       shardRows: 1_000_000,
       fileMode: 0o600,
       dirMode: 0o700,
     },
   })
+})
+
+test('encodings are compact, unless the file or the engine has it otherwise', async () => {
+  const encodings = async (load: string) => (await read(withLine('load', load))).load.format
+  expect(await encodings('parquet: { bloom_filters: [id] }')).toMatchObject({ encodings: 'compact' })
+  expect(await encodings('parquet: { encodings: plain }')).toMatchObject({ encodings: 'plain' })
+  expect(await encodings('engine: parquetjs-lite')).toMatchObject({ encodings: 'plain' })
 })
 
 test('windows alone begin somewhere, last until now and wait for 15 minutes', async () => {

@@ -27,6 +27,7 @@ const changes: Readonly<Record<string, PipelineParts>> = {
   'another format': { ...BEGUN, load: { format: 'csv' } },
   'another engine': { ...BEGUN, load: { engine: 'parquetjs-lite' } },
   'another compression': { ...BEGUN, load: { compression: 'gzip' } },
+  'other encodings': { ...BEGUN, load: { parquet: { encodings: 'plain' } } },
   'another partitioning': { ...BEGUN, load: { partition_by: 'window' } },
   'no windows': { ...BEGUN, extract: { ...BEGUN.extract, windows: undefined } },
 }

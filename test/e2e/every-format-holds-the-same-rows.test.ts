@@ -23,11 +23,18 @@ beforeAll(async () => {
 
 const hasZstd = Reflect.get(zlib, 'zstdCompressSync') !== undefined
 const parquet = [
-  ...['none', 'snappy', 'gzip', ...(hasZstd ? ['zstd'] : [])].map((compression) => ({
-    engine: 'columnar',
+  ...['compact', 'plain'].flatMap((encodings) =>
+    ['none', 'snappy', 'gzip', ...(hasZstd ? ['zstd'] : [])].map((compression) => ({
+      engine: 'columnar',
+      encodings,
+      compression,
+    })),
+  ),
+  ...['none', 'snappy', 'gzip'].map((compression) => ({
+    engine: 'parquetjs-lite',
+    encodings: 'plain',
     compression,
   })),
-  ...['none', 'snappy', 'gzip'].map((compression) => ({ engine: 'parquetjs-lite', compression })),
 ]
 const csv = ['columnar', 'csv-stringify'].flatMap((engine) =>
   ['none', 'gzip'].map((compression) => ({ engine, compression })),
@@ -49,24 +56,30 @@ function expected(milliseconds = false): Row[] {
   return expectedOfDomains(sandbox, DOMAINS, { include: INCLUDE, milliseconds })
 }
 
-describe.each(parquet)('parquet by $engine, $compression', ({ engine, compression }) => {
-  it('gives DuckDB every row, to the microsecond where the engine can', async () => {
-    const output = await exported({ format: 'parquet', engine, compression })
-    const milliseconds = engine === 'parquetjs-lite'
-    expect(difference(await readParquet(output), expected(milliseconds))).toEqual(SAME)
-    // Rows whose microseconds a reader of milliseconds would lose; otherwise the comparison shows nothing.
-    expect(
-      expected().filter(({ imported_at }) => !String(imported_at).endsWith('000')).length,
-    ).toBeGreaterThan(100)
-    const [codec] = await sql(
-      `select distinct compression from parquet_metadata('${join(output, (await shardPaths(output))[0]!)}')
+describe.each(parquet)(
+  'parquet by $engine, $encodings, $compression',
+  ({ engine, encodings, compression }) => {
+    it('gives DuckDB every row, to the microsecond where the engine can', async () => {
+      const output = await exported({ format: 'parquet', engine, compression, parquet: { encodings } })
+      const milliseconds = engine === 'parquetjs-lite'
+      expect(difference(await readParquet(output), expected(milliseconds))).toEqual(SAME)
+      // Rows whose microseconds a reader of milliseconds would lose; otherwise the comparison shows nothing.
+      expect(
+        expected().filter(({ imported_at }) => !String(imported_at).endsWith('000')).length,
+      ).toBeGreaterThan(100)
+      const chunks = await sql(
+        `select compression, encodings from parquet_metadata('${join(output, (await shardPaths(output))[0]!)}')
        where total_compressed_size > 0`,
-    )
-    expect(codec).toEqual({
-      compression: compression === 'none' ? 'UNCOMPRESSED' : compression.toUpperCase(),
+      )
+      expect(new Set(chunks.map((chunk) => chunk.compression))).toEqual(
+        new Set([compression === 'none' ? 'UNCOMPRESSED' : compression.toUpperCase()]),
+      )
+      expect(chunks.some((chunk) => /DELTA|RLE_DICTIONARY/.test(String(chunk.encodings)))).toBe(
+        encodings === 'compact',
+      )
     })
-  })
-})
+  },
+)
 
 describe.each(csv)('csv by $engine, $compression', ({ engine, compression }) => {
   it('gives csv-parse and DuckDB every row, null and the empty text apart', async () => {

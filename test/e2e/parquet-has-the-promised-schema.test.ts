@@ -1,6 +1,11 @@
+import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { place } from './support/place.ts'
+import { encoderDigest } from '../../src/package/encoder-build.ts'
+import { version } from '../../src/package/index.ts'
+import { startSandbox } from '../../src/sandbox/index.ts'
+import { metadataOf } from '../load/parquet-pages.ts'
+import { place, SMALL } from './support/place.ts'
 import { shardPaths, sql } from './support/read-shards.ts'
 
 const SECOND_ENDPOINT = {
@@ -85,6 +90,64 @@ function typeOf(element: Readonly<Record<string, unknown>>): string {
   return `TIMESTAMP(${stamp[1]}, UTC)`
 }
 
+it('filters and sorted readers find what helps them: bounds, and the order where rows have one', async () => {
+  const extract = {
+    queries: [
+      { type: 'domain', fqdn: 'scatterholt.com' },
+      { type: 'domain', fqdn: 'quillmere.net' },
+      { type: 'secret', secret_env: 'LEAKED' },
+    ],
+  }
+  const facts = async (load: Readonly<Record<string, unknown>>, env: Readonly<Record<string, string>>) => {
+    const here = await place({ extract, load }, { records: 60 }, env)
+    const { code, stderr } = await here.run()
+    expect(code, stderr).toBe(0)
+    const shards = await shardPaths(here.output)
+    return Promise.all(
+      shards.map(async (path) => {
+        const file = join(here.output, path)
+        const bounds =
+          await sql(`select path_in_schema as name, stats_min_value as low, stats_max_value as high
+          from parquet_metadata('${file}') where starts_with(path_in_schema, 'query_') order by all`)
+        const sorted = metadataOf(await readFile(file)).row_groups.map((group) => group.sorting_columns)
+        return { path, bounds: bounds.map(({ low, high }) => [low, high]), sorted }
+      }),
+    )
+  }
+  const leaked = await aSecret()
+  const order = [{ column_idx: 5, descending: false, nulls_first: false }]
+  expect(await facts({}, { LEAKED: leaked })).toEqual(
+    [
+      ['domain.quillmere.net', ['domain', 'domain'], ['quillmere.net', 'quillmere.net']],
+      ['domain.scatterholt.com', ['domain', 'domain'], ['scatterholt.com', 'scatterholt.com']],
+      ['secret.LEAKED', ['secret', 'secret'], [null, null]],
+    ].map(([query, ...bounds]) => ({
+      path: `credentials/query=${query}/window=all/part-00000.parquet`,
+      bounds,
+      sorted: [order],
+    })),
+  )
+  // Here the three come one after the other, each from its first row on.
+  expect(await facts({ partition_by: 'none' }, { LEAKED: leaked })).toEqual([
+    {
+      path: 'credentials/part-00000.parquet',
+      bounds: [
+        ['domain', 'secret'],
+        [null, null],
+      ],
+      sorted: [undefined],
+    },
+  ])
+})
+
+/** A secret that is among the sandbox's credentials. */
+async function aSecret(): Promise<string> {
+  const sandbox = await startSandbox({ ...SMALL, records: 60 })
+  const [row] = sandbox.expected({ query: { type: 'domain', fqdn: 'scatterholt.com' } })
+  await sandbox.close()
+  return String(row!.hash)
+}
+
 it('the folders make columns of their own for engines that read Hive-style data sets', async () => {
   const here = await place(
     {
@@ -125,3 +188,19 @@ it('the folders make columns of their own for engines that read Hive-style data 
   const keys = (await here.json('status')).value as { partitions: { key: string }[] }
   expect(keys.partitions[0]!.key).toBe('keyword.a%20b%2Fc%3Dd/2024-01-01..2024-01-01T060000Z')
 })
+
+it.each(['columnar', 'parquetjs-lite'])(
+  '%s: says in the words that readers take apart which version and which encoder wrote the file',
+  async (engine) => {
+    const here = await place({ load: { engine } }, { records: 40 })
+    const { code, stderr } = await here.run()
+    expect(code, stderr).toBe(0)
+    const [path] = await shardPaths(here.output)
+    const [found] = await sql(`select created_by from parquet_file_metadata('${join(here.output, path!)}')`)
+    const createdBy = String(found!.created_by)
+    expect(createdBy).toBe(`spillway version ${version} (build ${encoderDigest()})`)
+    // What parquet-java takes it apart with: whoever does not fit has its statistics ignored.
+    const parts = /^(.*?)\s+version\s*(?:([^(]*?)\s*(?:\(\s*build\s*([^)]*?)\s*\))?)?$/.exec(createdBy)
+    expect(parts?.slice(1)).toEqual(['spillway', version, expect.stringMatching(/^[0-9a-f]{16}$/)])
+  },
+)

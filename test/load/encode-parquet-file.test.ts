@@ -1,10 +1,11 @@
-import { type FileMetaData, parquetMetadata } from 'hyparquet'
 import { describe, expect, it } from 'vitest'
 import { createEncoder } from '../../src/load/encode/index.ts'
 import { frameOf, type Row, specs } from './frame-builder.ts'
+import { chunksOf, metadataOf } from './parquet-pages.ts'
 import {
   cells,
   cellsInDuckdb,
+  createdBy,
   duckdb,
   encodeShard,
   parquetFormats,
@@ -14,20 +15,6 @@ import {
 
 const write = shardFolder()
 const sql = await duckdb()
-
-function metadataOf(bytes: Uint8Array): FileMetaData {
-  return parquetMetadata(bytes, {
-    geoparquet: false,
-    parsers: { timestampFromMicroseconds: (value) => value },
-  })
-}
-
-/** The metadata of one column of every row group. */
-function chunksOf(bytes: Uint8Array, name: string) {
-  return metadataOf(bytes).row_groups.map(
-    ({ columns }) => columns.find(({ meta_data }) => meta_data!.path_in_schema[0] === name)!.meta_data!,
-  )
-}
 
 /** A number below 2^32 for every number, as good as random. */
 function scramble(i: number): number {
@@ -78,7 +65,7 @@ describe('a large row group', () => {
       cells(rows, columns),
     )
     for (const format of parquetFormats.filter(({ engine }) => engine === 'columnar')) {
-      const name = `${format.compression}.parquet`
+      const name = `${format.encodings}-${format.compression}.parquet`
       const other = write(name, await encodeShard(format, columns, [frames]))
       const snappy = other.replace(name, 'snappy.parquet')
       expect(await sql(`from '${other}' except all from '${snappy}'`)).toEqual([])
@@ -86,9 +73,9 @@ describe('a large row group', () => {
     }
   })
 
-  it('chooses the encoding that suits each column', async () => {
-    const bytes = await encodeShard(snappyParquet, columns, [frames])
-    const encodings = Object.fromEntries(
+  const encodingsOf = async (encodings: 'compact' | 'plain') => {
+    const bytes = await encodeShard({ ...snappyParquet, encodings }, columns, [frames])
+    return Object.fromEntries(
       columns.map(({ name }) => [
         name,
         chunksOf(bytes, name)[0]!
@@ -96,7 +83,10 @@ describe('a large row group', () => {
           .join(),
       ]),
     )
-    expect(encodings).toEqual({
+  }
+
+  it('chooses the encoding that suits each column', async () => {
+    expect(await encodingsOf('compact')).toEqual({
       id: 'DELTA_BINARY_PACKED',
       far: 'PLAIN',
       at: 'DELTA_BINARY_PACKED',
@@ -109,12 +99,26 @@ describe('a large row group', () => {
       body: 'RLE_DICTIONARY,PLAIN',
       tags: 'RLE_DICTIONARY,PLAIN',
     })
+    expect(await encodingsOf('plain')).toEqual({
+      id: 'PLAIN',
+      far: 'PLAIN',
+      at: 'PLAIN',
+      leaked: 'PLAIN',
+      flag: 'PLAIN',
+      email: 'PLAIN',
+      note: 'PLAIN_DICTIONARY,PLAIN',
+      kind: 'PLAIN_DICTIONARY,PLAIN',
+      unique: 'PLAIN',
+      body: 'PLAIN_DICTIONARY,PLAIN',
+      tags: 'PLAIN_DICTIONARY,PLAIN',
+    })
   })
 
   it('leaves little for the journal to keep', async () => {
     const { meta, rows: count } = await createEncoder({
       format: { ...snappyParquet, bloomFilters: ['id', 'email'] },
       columns,
+      createdBy,
       fileMetadata: {},
     }).encode(frames)
     expect(count).toBe(25_001)
@@ -136,7 +140,7 @@ describe('the footer', () => {
   it('tells readers what they may rely on', async () => {
     const bytes = await encodeShard(snappyParquet, columns, chunks, { 'spillway.masking': 'redact' })
     const { version, created_by, num_rows, key_value_metadata, row_groups } = metadataOf(bytes)
-    expect({ version, created_by, num_rows }).toEqual({ version: 1, created_by: 'spillway', num_rows: 4n })
+    expect({ version, created_by, num_rows }).toEqual({ version: 1, created_by: createdBy, num_rows: 4n })
     expect(key_value_metadata).toEqual([{ key: 'spillway.masking', value: 'redact' }])
     expect(row_groups.map((group) => group.num_rows)).toEqual([3n, 1n])
     expect(row_groups.every((group) => group.sorting_columns === undefined)).toBe(true)
@@ -195,7 +199,7 @@ describe('the footer', () => {
     expect(chunksOf(bytes, 'domain')[0]!.statistics!.max_value).toBeUndefined()
   })
 
-  it.each(parquetFormats)('names the types exactly ($engine, $compression)', async (format) => {
+  it.each(parquetFormats)('names the types exactly ($engine, $encodings, $compression)', async (format) => {
     const path = write('types.parquet', await encodeShard(format, columns, chunks))
     const unit = format.engine === 'columnar' ? 'MICROS' : 'MILLIS'
     const list = await sql(
@@ -213,7 +217,7 @@ describe('the footer', () => {
   })
 
   it('is refused when the journal holds something else', async () => {
-    const encoder = createEncoder({ format: snappyParquet, columns, fileMetadata: {} })
+    const encoder = createEncoder({ format: snappyParquet, columns, createdBy, fileMetadata: {} })
     const { meta } = await encoder.encode(chunks[0]!)
     for (const other of [null, [], {}, [{ entries: 'many' }], Array.isArray(meta) ? meta.slice(1) : meta]) {
       await expect(encoder.footer([{ offset: 4, rows: 3, meta: other }])).rejects.toMatchObject({

@@ -56,7 +56,7 @@ function stored(
   )
 }
 
-describe.each(parquetFormats)('parquet by $engine, $compression', (format) => {
+describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (format) => {
   it('comes back from DuckDB and hyparquet as it was', async () => {
     await fc.assert(
       fc.asyncProperty(anyChunks, async (chunks) => {

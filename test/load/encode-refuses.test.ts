@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest'
 import { ExportError, type Format, type Frame } from '../../src/core/index.ts'
 import { createEncoder, shardExtension } from '../../src/load/encode/index.ts'
 import { frameOf, type Row, specs } from './frame-builder.ts'
-import { csvFormats, hasZstd, parquetFormats, plainCsv, snappyParquet } from './shard-fixture.ts'
+import { createdBy, csvFormats, hasZstd, parquetFormats, plainCsv, snappyParquet } from './shard-fixture.ts'
 
 const SECRET = 'Tr0ub4dor-and-3'
 const columns = specs({ id: 'int64', hash: 'text', tags: 'list?' })
 
 async function failure(format: Format, frame: Frame): Promise<ExportError> {
-  const encoder = createEncoder({ format, columns, fileMetadata: {} })
+  const encoder = createEncoder({ format, columns, createdBy, fileMetadata: {} })
   const error = await encoder.encode([frame]).then(
     () => null,
     (reason: unknown) => reason,
@@ -17,7 +17,7 @@ async function failure(format: Format, frame: Frame): Promise<ExportError> {
   return error
 }
 
-describe.each(parquetFormats)('parquet by $engine, $compression', (format) => {
+describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (format) => {
   it('refuses a null where none may be, without a word about values', async () => {
     const rows: Row[] = [
       { id: 1, hash: SECRET, tags: [SECRET] },
@@ -30,7 +30,7 @@ describe.each(parquetFormats)('parquet by $engine, $compression', (format) => {
   })
 
   it('goes on after a failure as if nothing had been', async () => {
-    const encoder = createEncoder({ format, columns, fileMetadata: {} })
+    const encoder = createEncoder({ format, columns, createdBy, fileMetadata: {} })
     const good = frameOf(columns, [{ id: 1, hash: 'x', tags: null }])
     const kept = async () => {
       const { bytes, ...rest } = await encoder.encode([good])
@@ -56,7 +56,7 @@ it('refuses what parquetjs-lite cannot write', () => {
     { ...snappyParquet, engine, compression: 'zstd' } as const,
     { ...snappyParquet, engine, bloomFilters: ['id'] } as const,
   ]) {
-    expect(() => createEncoder({ format, columns, fileMetadata: {} })).toThrow(
+    expect(() => createEncoder({ format, columns, createdBy, fileMetadata: {} })).toThrow(
       expect.objectContaining({ kind: 'config' }),
     )
   }
@@ -64,7 +64,7 @@ it('refuses what parquetjs-lite cannot write', () => {
 
 it.skipIf(hasZstd)('refuses zstd where Node.js lacks it', () => {
   const format = { ...snappyParquet, compression: 'zstd' } as const
-  expect(() => createEncoder({ format, columns, fileMetadata: {} })).toThrow(
+  expect(() => createEncoder({ format, columns, createdBy, fileMetadata: {} })).toThrow(
     expect.objectContaining({ kind: 'config' }),
   )
 })
@@ -72,7 +72,7 @@ it.skipIf(hasZstd)('refuses zstd where Node.js lacks it', () => {
 it.each([...parquetFormats, ...csvFormats])(
   'gives what another thread can have ($kind, $engine, $compression)',
   async (format) => {
-    const encoder = createEncoder({ format, columns, fileMetadata: {} })
+    const encoder = createEncoder({ format, columns, createdBy, fileMetadata: {} })
     const frame = frameOf(columns, [{ id: 1, hash: 'x', tags: null }])
     const { bytes } = await encoder.encode([frame])
     const first = Buffer.from(bytes)

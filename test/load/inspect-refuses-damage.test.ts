@@ -60,7 +60,7 @@ async function failure(bytes: Uint8Array, format: Format): Promise<ExportError |
   }
 }
 
-describe.each(parquetFormats)('parquet by $engine, $compression', (format) => {
+describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (format) => {
   it('is refused when it ends early', async () => {
     const whole = await encodeShard(format, columns, chunks)
     await fc.assert(

@@ -14,22 +14,31 @@ export const hasZstd = Reflect.get(zlib, 'zstdCompressSync') !== undefined
 type Parquet = Extract<Format, { kind: 'parquet' }>
 type Csv = Extract<Format, { kind: 'csv' }>
 
+export const createdBy = 'spillway version 1.2.3 (build 0123456789abcdef)'
+
 export const snappyParquet: Parquet = {
   kind: 'parquet',
   engine: 'columnar',
   compression: 'snappy',
+  encodings: 'compact',
   bloomFilters: [],
 }
 export const plainCsv: Csv = { kind: 'csv', engine: 'columnar', compression: 'none', escapeFormulas: false }
 
-/** Every Parquet engine with every compression that it and this Node.js know. */
+const compressions = ['none', 'snappy', 'gzip', ...(hasZstd ? (['zstd'] as const) : [])] as const
+
+/** Every Parquet engine with all encodings and compressions that it and this Node.js know. */
 export const parquetFormats: readonly Parquet[] = [
-  ...(['none', 'snappy', 'gzip', ...(hasZstd ? (['zstd'] as const) : [])] as const).map((compression) => ({
-    ...snappyParquet,
-    compression,
-  })),
+  ...(['compact', 'plain'] as const).flatMap((encodings) =>
+    compressions.map((compression): Parquet => ({ ...snappyParquet, encodings, compression })),
+  ),
   ...(['none', 'snappy', 'gzip'] as const).map(
-    (compression): Parquet => ({ ...snappyParquet, engine: 'parquetjs-lite', compression }),
+    (compression): Parquet => ({
+      ...snappyParquet,
+      engine: 'parquetjs-lite',
+      encodings: 'plain',
+      compression,
+    }),
   ),
 ]
 
@@ -44,7 +53,7 @@ export async function encodeShard(
   chunks: readonly (readonly Frame[])[],
   fileMetadata: Readonly<Record<string, string>> = {},
 ): Promise<Buffer> {
-  const encoder = createEncoder({ format, columns, fileMetadata })
+  const encoder = createEncoder({ format, columns, createdBy, fileMetadata })
   const parts: Uint8Array[] = [encoder.header()]
   const placed: PlacedChunk[] = []
   let offset = parts[0]!.length

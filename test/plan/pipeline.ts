@@ -48,7 +48,13 @@ export function pipelineOf({
     },
     load: {
       path: '/nowhere',
-      format: { kind: 'parquet', engine: 'columnar', compression: 'snappy', bloomFilters: [] },
+      format: {
+        kind: 'parquet',
+        engine: 'columnar',
+        compression: 'snappy',
+        encodings: 'compact',
+        bloomFilters: [],
+      },
       partitionBy,
       shardRows: 1_000_000,
       fileMode: 0o600,

@@ -13,6 +13,7 @@ const PLAN = decodePlan({ secret: 'plaintext' })
 const ENCODE_PLAN: EncodePlan = {
   format: { kind: 'csv', engine: 'columnar', compression: 'none', escapeFormulas: false },
   columns: PLAN.columns,
+  createdBy: 'spillway',
   fileMetadata: {},
 }
 

@@ -102,6 +102,24 @@ describe('settings that a data set was begun with', () => {
     expect(refusal(changed(change), base)).toContain(name)
   })
 
+  it('may not change: load.parquet.encodings', () => {
+    const plain = changed((p) => ({
+      ...p,
+      load: {
+        ...p.load,
+        format: {
+          kind: 'parquet',
+          engine: 'columnar',
+          compression: 'snappy',
+          encodings: 'plain',
+          bloomFilters: [],
+        },
+      },
+    }))
+    expect(refusal(base, plain)).toContain('load.parquet.encodings was "compact" and is now "plain"')
+    expect(refusal(plain, base)).toContain('load.parquet.encodings was "plain" and is now "compact"')
+  })
+
   it('are told apart all at once, each with what it was and what it is', () => {
     fc.assert(
       fc.property(fc.shuffledSubarray(frozen.slice(2), { minLength: 1 }), (some) => {

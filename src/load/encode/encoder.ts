@@ -41,6 +41,8 @@ export type PlacedChunk = {
 export type EncodePlan = {
   readonly format: Format
   readonly columns: readonly ColumnSpec[]
+  /** What wrote the file, for the Parquet footer. */
+  readonly createdBy: string
   /** Key-value pairs of the Parquet footer; CSV has no place for them. */
   readonly fileMetadata: Readonly<Record<string, string>>
 }

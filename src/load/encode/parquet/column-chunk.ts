@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib'
 import type { PageHeader } from 'hyparquet'
 import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js'
 import { writePageHeader } from 'hyparquet-writer/src/datapage.js'
@@ -19,7 +20,7 @@ const page = new ByteBuffer(PAGE_BYTES)
  * version 1, which every reader knows, also with the newer encodings in them.
  */
 export function writeColumnChunk(out: ByteBuffer, leaf: Leaf, codec: Codec): ColumnChunkMeta {
-  const { levels, values } = leaf
+  const { levels, values, ascending } = leaf
   const start = out.length
   let raw = 0
   const { dictionary } = values
@@ -58,6 +59,7 @@ export function writeColumnChunk(out: ByteBuffer, leaf: Leaf, codec: Codec): Col
     raw,
     stored: out.length - start,
     extremes: values.extremes,
+    ascending,
     bloom: null,
   }
 }
@@ -103,11 +105,14 @@ function writeLevel(values: Uint8Array | null, max: number, from: number, to: nu
   page.bytes.writeUInt32LE(page.length - start, start - 4)
 }
 
-/** Appends what lies in `page` behind its header; returns its uncompressed size. */
+/**
+ * Appends what lies in `page` behind its header; returns its uncompressed size. The header's checksum is that of the
+ * page as it is stored: without one a flipped bit of an uncompressed page is just another value to a reader.
+ */
 function writePage(
   out: ByteBuffer,
   codec: Codec,
-  header: Omit<PageHeader, 'uncompressed_page_size' | 'compressed_page_size'>,
+  header: Omit<PageHeader, 'uncompressed_page_size' | 'compressed_page_size' | 'crc'>,
 ): number {
   const compressed = codec.compress(page.view())
   const head = new ByteWriter(64)
@@ -115,6 +120,8 @@ function writePage(
     ...header,
     uncompressed_page_size: page.length,
     compressed_page_size: compressed.length,
+    // Thrift has signed numbers only.
+    crc: crc32(compressed) | 0,
   })
   out.append(head.getBytes())
   out.append(compressed)

@@ -18,14 +18,14 @@ export function parquetColumnar(
   format: Extract<Format, { kind: 'parquet' }>,
 ): ShardEncoder {
   const codec = codecOf(format.compression)
-  const { columns, fileMetadata } = plan
+  const { columns, createdBy, fileMetadata } = plan
   const out = new ByteBuffer()
 
   const rowGroup = (frames: readonly Frame[]): ColumnChunkMeta[] => {
     const filters = new Map<number, Uint8Array>()
     const metas = columns.map((column, i) => {
       freeScratch()
-      const leaf = leafOf(column, frames)
+      const leaf = leafOf(column, frames, format.encodings)
       const { distinct } = leaf.values
       if (distinct !== null && format.bloomFilters.includes(column.name))
         filters.set(i, bloomFilter(distinct))
@@ -49,6 +49,6 @@ export function parquetColumnar(
       return { bytes: out.share(), rows, meta }
     },
     footer: async (chunks) =>
-      parquetFooter({ columns, codec: codec.name, timestampUnit: 'MICROS', fileMetadata }, chunks),
+      parquetFooter({ columns, codec: codec.name, timestampUnit: 'MICROS', createdBy, fileMetadata }, chunks),
   }
 }

@@ -1,4 +1,4 @@
-import type { TextVector } from '../../../core/index.ts'
+import type { Encodings, TextVector } from '../../../core/index.ts'
 import type { FrameColumn, VectorOf } from '../frame-column.ts'
 import { totalRows } from './rows.ts'
 import { scratchUint32 } from './scratch.ts'
@@ -18,6 +18,7 @@ const dictionary = new TextDictionary()
  */
 export function codeTexts(
   columns: readonly FrameColumn<TextVector>[],
+  encodings: Encodings,
 ): { dictionary: TextVector; codes: Uint32Array } | null {
   dictionary.clear()
   const codes = scratchUint32(totalRows(columns))
@@ -45,13 +46,21 @@ export function codeTexts(
     }
   }
   const coded = { dictionary: dictionary.texts(), codes: codes.subarray(0, count) }
-  return pays(coded) ? coded : null
+  return pays(coded, lengthBytes(encodings)) ? coded : null
 }
 
-/** Whether the dictionary and the numbers are smaller than the texts with a byte of length each. */
-function pays({ dictionary: { offsets }, codes }: { dictionary: TextVector; codes: Uint32Array }): boolean {
+/** What the length of a text takes, more or less, that stands by itself. */
+export function lengthBytes(encodings: Encodings): number {
+  return encodings === 'plain' ? 4 : 1
+}
+
+/** Whether the dictionary and the numbers are smaller than the texts with the bytes of their lengths. */
+function pays(
+  { dictionary: { offsets }, codes }: { dictionary: TextVector; codes: Uint32Array },
+  lengthBytes: number,
+): boolean {
   const count = offsets.length - 1
-  let plain = codes.length
+  let plain = codes.length * lengthBytes
   for (let i = 0; i < codes.length; i++) plain += offsets[codes[i]! + 1]! - offsets[codes[i]!]!
   return offsets[count]! + count * 4 + (codes.length * bitWidthOf(count)) / 8 < plain
 }

@@ -1,7 +1,7 @@
 import type { TextVector } from '../../../core/index.ts'
 
 /** Longer texts get no least and greatest value: they would only swell the footer. */
-const MAX_BYTES = 256
+export const MAX_EXTREME_BYTES = 256
 
 /** Least and greatest number; null when there is none. */
 export function numberExtremes(values: Float64Array): { min: number; max: number } | null {
@@ -28,7 +28,7 @@ export function textExtremes({ offsets, bytes }: TextVector): { min: string; max
   const textOf = (i: number): string | null => {
     const start = offsets[i]!
     const end = offsets[i + 1]!
-    if (end - start > MAX_BYTES) return null
+    if (end - start > MAX_EXTREME_BYTES) return null
     return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString()
   }
   const [least, greatest] = [textOf(min), textOf(max)]

@@ -1,9 +1,10 @@
-import type { CompressionCodec, Encoding, RowGroup, SchemaElement } from 'hyparquet'
+import type { CompressionCodec, Encoding, FileMetaData, RowGroup, SchemaElement } from 'hyparquet'
 import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js'
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js'
 import type { ColumnSpec } from '../../../core/index.ts'
 import type { PlacedChunk } from '../encoder.ts'
-import { type ColumnChunkMeta, parseRowGroupMeta } from './row-group-meta.ts'
+import { MAX_EXTREME_BYTES } from './extremes.ts'
+import { type ColumnChunkMeta, parseRowGroupMeta, type RowGroupMeta } from './row-group-meta.ts'
 
 export const MAGIC = 'PAR1'
 
@@ -12,6 +13,7 @@ export type FooterPlan = {
   readonly columns: readonly ColumnSpec[]
   readonly codec: CompressionCodec
   readonly timestampUnit: 'MICROS' | 'MILLIS'
+  readonly createdBy: string
   readonly fileMetadata: Readonly<Record<string, string>>
 }
 
@@ -22,16 +24,21 @@ export type FooterPlan = {
  */
 export function parquetFooter(plan: FooterPlan, chunks: readonly PlacedChunk[]): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter()
-  const filled = chunks.filter(({ rows }) => rows > 0)
-  writeMetadata(writer, {
+  const filled = chunks
+    .filter(({ rows }) => rows > 0)
+    .map((chunk) => ({ ...chunk, metas: parseRowGroupMeta(chunk.meta, plan.columns.length) }))
+  const sortedBy = plan.columns.findIndex((_, i) => areAscending(filled.map(({ metas }) => metas[i]!)))
+  const metadata: FileMetaData = {
     version: 1,
-    created_by: 'spillway',
+    created_by: plan.createdBy,
     schema: schemaOf(plan),
     num_rows: BigInt(filled.reduce((sum, { rows }) => sum + rows, 0)),
-    row_groups: filled.map((chunk) => rowGroup(plan, chunk)),
+    row_groups: filled.map((chunk) => rowGroup(plan, chunk, sortedBy)),
     key_value_metadata: Object.entries(plan.fileMetadata).map(([key, value]) => ({ key, value })),
     metadata_length: 0,
-  })
+  }
+  // Whole, that is: values that begin alike for long are told apart only by their ends.
+  writeMetadata(writer, metadata, MAX_EXTREME_BYTES)
   writer.appendBytes(Buffer.from(MAGIC))
   return new Uint8Array(writer.getBytes())
 }
@@ -76,14 +83,34 @@ function elementsOf(
 
 const STRING = { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } } as const
 
-function rowGroup(plan: FooterPlan, chunk: PlacedChunk): RowGroup {
-  const metas = parseRowGroupMeta(chunk.meta, plan.columns.length)
+/**
+ * Whether all rows of the file are in order of this column. The format speaks of each row group by itself, but some
+ * readers take it for the order of the whole file.
+ */
+function areAscending(metas: readonly ColumnChunkMeta[]): boolean {
+  let last = Number.NEGATIVE_INFINITY
+  for (const { ascending, extremes } of metas) {
+    if (!ascending || typeof extremes?.min !== 'number' || typeof extremes.max !== 'number') return false
+    if (extremes.min < last) return false
+    last = extremes.max
+  }
+  return metas.length > 0
+}
+
+type FilledChunk = PlacedChunk & { readonly metas: RowGroupMeta }
+
+/** @param sortedBy index of the column that all rows are in order of, or -1 */
+function rowGroup(plan: FooterPlan, chunk: FilledChunk, sortedBy: number): RowGroup {
+  const { metas } = chunk
   const sum = (key: 'raw' | 'stored'): bigint => BigInt(metas.reduce((total, meta) => total + meta[key], 0))
   return {
     num_rows: BigInt(chunk.rows),
     total_byte_size: sum('raw'),
     total_compressed_size: sum('stored'),
     file_offset: BigInt(chunk.offset),
+    ...(sortedBy >= 0 && {
+      sorting_columns: [{ column_idx: sortedBy, descending: false, nulls_first: false }],
+    }),
     columns: plan.columns.map((column, i) => columnChunk(plan.codec, column, metas[i]!, chunk.offset)),
   }
 }

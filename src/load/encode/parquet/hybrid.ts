@@ -41,7 +41,8 @@ function runLength(values: Uint8Array | Uint32Array, from: number, to: number): 
   return at - from
 }
 
-function writePacked(
+/** `values[from..to)`, of which there is at least one, without runs. */
+export function writePacked(
   out: ByteBuffer,
   values: Uint8Array | Uint32Array,
   from: number,

@@ -1,17 +1,18 @@
-import type { TextVector } from '../../../core/index.ts'
+import type { Encodings, TextVector } from '../../../core/index.ts'
 import type { ByteBuffer } from '../byte-buffer.ts'
 import type { FrameColumn, VectorOf } from '../frame-column.ts'
 import { fitsDelta, writeDeltaBinaryPacked } from './delta.ts'
-import { bitWidthOf, codeNumbers, codeTexts } from './dictionary.ts'
+import { bitWidthOf, codeNumbers, codeTexts, lengthBytes } from './dictionary.ts'
 import { numberExtremes } from './extremes.ts'
-import { writeHybrid } from './hybrid.ts'
-import { writePlainBoolean, writePlainInt64 } from './plain.ts'
+import { writeHybrid, writePacked } from './hybrid.ts'
+import { writePlainBoolean, writePlainInt64, writePlainTexts } from './plain.ts'
+import type { ColumnChunkMeta } from './row-group-meta.ts'
 import { booleanRows, numberRows, textRows } from './rows.ts'
 import { scratchBytes, scratchFloat64, scratchUint32 } from './scratch.ts'
 
 /** The values that are not null, in order: good until `freeScratch`. */
 export type LeafValues = {
-  readonly encoding: 'PLAIN' | 'DELTA_BINARY_PACKED' | 'DELTA_LENGTH_BYTE_ARRAY' | 'RLE_DICTIONARY'
+  readonly encoding: ColumnChunkMeta['encoding']
   /** Values that the encoded ones are numbers of. */
   readonly dictionary: { readonly count: number; write(out: ByteBuffer): void } | null
   /** Least and greatest value; null where there is none, or it is not to be told. */
@@ -23,23 +24,29 @@ export type LeafValues = {
   write(out: ByteBuffer, from: number, to: number): void
 }
 
-/** Repeated numbers as a dictionary, others as deltas, or plain where deltas would be rounded. */
-export function numberValues(columns: readonly FrameColumn<VectorOf<'number'>>[]): LeafValues {
-  const coded = codeNumbers(columns)
-  if (coded === null) return plainNumbers(numberRows(columns))
+/**
+ * Repeated numbers as a dictionary, others as deltas, or plain where deltas would be rounded. With plain encodings
+ * never a dictionary: there are readers that know dictionaries of texts alone.
+ */
+export function numberValues(
+  columns: readonly FrameColumn<VectorOf<'number'>>[],
+  encodings: Encodings,
+): LeafValues {
+  const coded = encodings === 'plain' ? null : codeNumbers(columns)
+  if (coded === null) return plainNumbers(numberRows(columns), encodings)
   const { dictionary, codes } = coded
   const write = (out: ByteBuffer): void => writePlainInt64(out, dictionary, 0, dictionary.length)
   return {
-    ...codedValues(codes, { count: dictionary.length, write }),
+    ...codedValues(codes, { count: dictionary.length, write }, encodings),
     extremes: numberExtremes(dictionary),
     distinct: dictionary,
   }
 }
 
-function plainNumbers({ values, valid }: VectorOf<'number'>): LeafValues {
+function plainNumbers({ values, valid }: VectorOf<'number'>, encodings: Encodings): LeafValues {
   const present = valid === null ? values : only(values, valid, scratchFloat64(values.length))
   const extremes = numberExtremes(present)
-  const delta = extremes === null || fitsDelta(extremes.min, extremes.max)
+  const delta = encodings === 'compact' && (extremes === null || fitsDelta(extremes.min, extremes.max))
   const write = delta ? writeDeltaBinaryPacked : writePlainInt64
   return {
     encoding: delta ? 'DELTA_BINARY_PACKED' : 'PLAIN',
@@ -68,28 +75,38 @@ export function booleanValues(columns: readonly FrameColumn<VectorOf<'boolean'>>
 export type TextValues = LeafValues & { readonly distinct: TextVector }
 
 /** Repeated texts as a dictionary, others one by one. */
-export function textValues(columns: readonly FrameColumn<TextVector>[]): TextValues {
-  const coded = codeTexts(columns)
-  if (coded === null) return plainTexts(textRows(columns))
+export function textValues(columns: readonly FrameColumn<TextVector>[], encodings: Encodings): TextValues {
+  const coded = codeTexts(columns, encodings)
+  if (coded === null) return uncodedTexts(textRows(columns), encodings)
   const { dictionary, codes } = coded
-  const write = (out: ByteBuffer): void => writePlainTexts(out, dictionary)
+  const count = dictionary.offsets.length - 1
+  const write = (out: ByteBuffer): void => writePlainTexts(out, dictionary, 0, count)
   return {
-    ...codedValues(codes, { count: dictionary.offsets.length - 1, write }),
+    ...codedValues(codes, { count, write }, encodings),
     extremes: null,
     distinct: dictionary,
   }
 }
 
-/** Texts one by one: all lengths, then all bytes, which is one copy. */
-function plainTexts({ offsets, bytes, valid }: TextVector): TextValues {
+/** Texts one by one. */
+function uncodedTexts({ offsets, bytes, valid }: TextVector, encodings: Encodings): TextValues {
   // A null is empty, so leaving out its offset is all it takes to leave it out.
   const ends = valid === null ? offsets : onlyOffsets(offsets, valid)
+  const distinct: TextVector = { kind: 'text', offsets: ends, bytes, valid: null }
+  const size = (from: number, to: number): number =>
+    ends[to]! - ends[from]! + (to - from) * lengthBytes(encodings)
+  const common = { dictionary: null, extremes: null, distinct, size }
+  if (encodings === 'plain') {
+    return {
+      ...common,
+      encoding: 'PLAIN',
+      write: (out, from, to) => writePlainTexts(out, distinct, from, to),
+    }
+  }
   return {
+    ...common,
     encoding: 'DELTA_LENGTH_BYTE_ARRAY',
-    dictionary: null,
-    extremes: null,
-    distinct: { kind: 'text', offsets: ends, bytes, valid: null },
-    size: (from, to) => ends[to]! - ends[from]! + to - from,
+    // All lengths, then all bytes, which is one copy.
     write: (out, from, to) => {
       const lengths = scratchFloat64(to - from)
       for (let i = from; i < to; i++) lengths[i - from] = ends[i + 1]! - ends[i]!
@@ -117,23 +134,20 @@ function onlyOffsets(offsets: Uint32Array, valid: Uint8Array): Uint32Array {
 function codedValues(
   codes: Uint32Array,
   dictionary: NonNullable<LeafValues['dictionary']>,
+  encodings: Encodings,
 ): Pick<LeafValues, 'encoding' | 'dictionary' | 'size' | 'write'> {
   const bitWidth = bitWidthOf(dictionary.count)
+  // There are readers that take only the first byte of a run's value, or add its bytes up: such values are packed.
+  const write = encodings === 'plain' && bitWidth > 8 ? writePacked : writeHybrid
   return {
-    encoding: 'RLE_DICTIONARY',
+    // The same bytes by their first name, which readers know that do not know the second.
+    encoding: encodings === 'plain' ? 'PLAIN_DICTIONARY' : 'RLE_DICTIONARY',
     dictionary,
     size: (from, to) => ((to - from) * bitWidth) / 8,
     write: (out, from, to) => {
       out.reserve(1)
       out.bytes[out.length++] = bitWidth
-      writeHybrid(out, codes, from, to, bitWidth)
+      if (from < to) write(out, codes, from, to, bitWidth)
     },
-  }
-}
-
-function writePlainTexts(out: ByteBuffer, { offsets, bytes }: TextVector): void {
-  for (let i = 0; i + 1 < offsets.length; i++) {
-    out.appendUint32(offsets[i + 1]! - offsets[i]!)
-    out.append(bytes.subarray(offsets[i], offsets[i + 1]))
   }
 }

@@ -1,5 +1,6 @@
-import { type ColumnSpec, ExportError, type Frame, type TextVector } from '../../../core/index.ts'
+import { type ColumnSpec, type Encodings, ExportError, type Frame, type Query } from '../../../core/index.ts'
 import { type FrameColumn, frameColumns, type VectorOf } from '../frame-column.ts'
+import { isAscending } from './ascending.ts'
 import { textExtremes } from './extremes.ts'
 import { booleanValues, type LeafValues, numberValues, textValues } from './leaf-values.ts'
 import { listItems, listOffsets, totalRows, validRows } from './rows.ts'
@@ -9,6 +10,8 @@ import { scratchBytes } from './scratch.ts'
 export type Leaf = {
   readonly levels: Levels
   readonly values: LeafValues
+  /** Whether the rows are known to be in order of this column. */
+  readonly ascending: boolean
 }
 
 /** Where values are, nulls and lists considered. An entry is a value, a null or an empty list. */
@@ -26,31 +29,53 @@ export type Levels = {
  * Text columns that get a least and greatest value in the footer. Engines skip row groups by them; for
  * the other columns they would only copy identities and secrets into the footer and the journal.
  */
-const TEXT_EXTREMES: ReadonlySet<string> = new Set(['domain'])
+const TEXT_EXTREMES: ReadonlySet<string> = new Set(['domain', 'source_id', 'query_type', 'query_value'])
+
+/** What rows are asked for in order of, page by page. Where pages of several chains meet, or go down, the order is lost. */
+const SORTED_BY = 'imported_at'
+
+const SECRET_QUERY = Buffer.from('secret' satisfies Query['type'])
 
 /** @throws ExportError `damaged` when a frame lacks the column */
-export function leafOf(spec: ColumnSpec, frames: readonly Frame[]): Leaf {
+export function leafOf(spec: ColumnSpec, frames: readonly Frame[], encodings: Encodings): Leaf {
   switch (spec.type) {
     case 'int64':
     case 'timestamp': {
       const columns = frameColumns(frames, spec.name, 'number')
-      return { levels: flatLevels(spec, columns), values: numberValues(columns) }
+      const ascending = spec.name === SORTED_BY && isAscending(columns)
+      return { levels: flatLevels(spec, columns), values: numberValues(columns, encodings), ascending }
     }
     case 'boolean': {
       const columns = frameColumns(frames, spec.name, 'boolean')
-      return { levels: flatLevels(spec, columns), values: booleanValues(columns) }
+      return { levels: flatLevels(spec, columns), values: booleanValues(columns), ascending: false }
     }
     case 'text':
-      return textLeaf(spec, frameColumns(frames, spec.name, 'text'))
+      return textLeaf(spec, frames, encodings)
     case 'list':
-      return listLeaf(spec, frameColumns(frames, spec.name, 'list'))
+      return listLeaf(spec, frameColumns(frames, spec.name, 'list'), encodings)
   }
 }
 
-function textLeaf(spec: ColumnSpec, columns: readonly FrameColumn<TextVector>[]): Leaf {
-  const values = textValues(columns)
-  const extremes = TEXT_EXTREMES.has(spec.name) ? textExtremes(values.distinct) : null
-  return { levels: flatLevels(spec, columns), values: { ...values, extremes } }
+function textLeaf(spec: ColumnSpec, frames: readonly Frame[], encodings: Encodings): Leaf {
+  const columns = frameColumns(frames, spec.name, 'text')
+  const values = textValues(columns, encodings)
+  const extremes = hasExtremes(spec.name, frames) ? textExtremes(values.distinct) : null
+  return { levels: flatLevels(spec, columns), values: { ...values, extremes }, ascending: false }
+}
+
+function hasExtremes(name: string, frames: readonly Frame[]): boolean {
+  return TEXT_EXTREMES.has(name) && (name !== 'query_value' || frames.every(hasNoSecretQuery))
+}
+
+/** Whether all rows are known to come from queries for something that may be told: what a secret query asked for may not. */
+function hasNoSecretQuery({ columns }: Frame): boolean {
+  const values = columns.find(({ name }) => name === 'query_type')?.values
+  if (values?.kind !== 'text') return false
+  const { offsets, bytes } = values
+  for (let i = 0; i + 1 < offsets.length; i++) {
+    if (SECRET_QUERY.equals(bytes.subarray(offsets[i], offsets[i + 1]))) return false
+  }
+  return true
 }
 
 function flatLevels(spec: ColumnSpec, columns: readonly FrameColumn[]): Levels {
@@ -78,7 +103,11 @@ function validityOf(spec: ColumnSpec, columns: readonly FrameColumn[]): Uint8Arr
 }
 
 /** The standard list of three levels: a list that may be null, of elements that may be null. */
-function listLeaf(spec: ColumnSpec, columns: readonly FrameColumn<VectorOf<'list'>>[]): Leaf {
+function listLeaf(
+  spec: ColumnSpec,
+  columns: readonly FrameColumn<VectorOf<'list'>>[],
+  encodings: Encodings,
+): Leaf {
   const items = columns.map(listItems)
   const offsets = listOffsets(columns)
   const valid = validityOf(spec, columns)
@@ -108,6 +137,7 @@ function listLeaf(spec: ColumnSpec, columns: readonly FrameColumn<VectorOf<'list
       repetition: repetition.subarray(0, entry),
       definition: definition.subarray(0, entry),
     },
-    values: textValues(items),
+    values: textValues(items, encodings),
+    ascending: false,
   }
 }

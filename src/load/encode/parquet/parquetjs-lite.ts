@@ -27,7 +27,7 @@ const CODECS = { none: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const
  * which the row group is kept; the footer is made as for the other engine.
  */
 export function parquetjsLite(plan: EncodePlan, format: Extract<Format, { kind: 'parquet' }>): ShardEncoder {
-  const { columns, fileMetadata } = plan
+  const { columns, createdBy, fileMetadata } = plan
   const codec = codecOf(format.compression)
   if (format.bloomFilters.length > 0) throw refused('bloom filters', 'load.parquet.bloom_filters')
   const fields = Object.fromEntries(columns.map((column) => [column.name, fieldOf(column, codec)]))
@@ -50,7 +50,7 @@ export function parquetjsLite(plan: EncodePlan, format: Extract<Format, { kind: 
       }
     },
     footer: async (chunks) =>
-      parquetFooter({ columns, codec, timestampUnit: 'MILLIS', fileMetadata }, chunks),
+      parquetFooter({ columns, codec, timestampUnit: 'MILLIS', createdBy, fileMetadata }, chunks),
   }
 }
 
@@ -134,6 +134,7 @@ async function encodeRows(
       raw: Number(meta_data!.total_uncompressed_size),
       stored: Number(meta_data!.total_compressed_size),
       extremes: null,
+      ascending: false,
       bloom: null,
     }
   })

@@ -1,3 +1,4 @@
+import type { TextVector } from '../../../core/index.ts'
 import type { ByteBuffer } from '../byte-buffer.ts'
 
 const TWO_32 = 2 ** 32
@@ -32,4 +33,32 @@ export function writePlainBoolean(out: ByteBuffer, values: Uint8Array, from: num
     bytes[byte] = bytes[byte]! | (values[i]! << ((i - from) & 7))
   }
   out.length += length
+}
+
+/** Texts `[from, to)` one by one, each behind its length. */
+export function writePlainTexts(
+  out: ByteBuffer,
+  { offsets, bytes: source }: TextVector,
+  from: number,
+  to: number,
+): void {
+  out.reserve(offsets[to]! - offsets[from]! + (to - from) * 4)
+  const { bytes } = out
+  let at = out.length
+  for (let i = from; i < to; i++) {
+    const start = offsets[i]!
+    const end = offsets[i + 1]!
+    const length = end - start
+    bytes[at] = length
+    bytes[at + 1] = length >>> 8
+    bytes[at + 2] = length >>> 16
+    bytes[at + 3] = length >>> 24
+    at += 4
+    // Some tens of bytes are copied faster by a loop than by a call.
+    if (length > 100) {
+      bytes.set(source.subarray(start, end), at)
+      at += length
+    } else for (let j = start; j < end; j++) bytes[at++] = source[j]!
+  }
+  out.length = at
 }

@@ -9,7 +9,13 @@ const columnChunkMeta = z.strictObject({
   /** Values, nulls and empty lists. */
   entries: count,
   nulls: count,
-  encoding: z.enum(['PLAIN', 'DELTA_BINARY_PACKED', 'DELTA_LENGTH_BYTE_ARRAY', 'RLE_DICTIONARY']),
+  encoding: z.enum([
+    'PLAIN',
+    'DELTA_BINARY_PACKED',
+    'DELTA_LENGTH_BYTE_ARRAY',
+    'RLE_DICTIONARY',
+    'PLAIN_DICTIONARY',
+  ]),
   /** Where the dictionary page starts, from the start of the chunk; null: there is none. */
   dictionary: count.nullable(),
   /** Where the first data page starts. */
@@ -18,6 +24,8 @@ const columnChunkMeta = z.strictObject({
   raw: count,
   stored: count,
   extremes: z.strictObject({ min: extreme, max: extreme }).nullable(),
+  /** Whether the rows are known to be in order of this column. */
+  ascending: z.boolean(),
   /** Where the bloom filter lies; null: there is none. */
   bloom: z.strictObject({ offset: count, length: count }).nullable(),
 })

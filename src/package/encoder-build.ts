@@ -1,0 +1,26 @@
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { packageFile } from './package-file.ts'
+
+/**
+ * Which encoder this is, for the files that it writes: 16 hex digits that change when its source does, and with
+ * nothing else. No commit, no clock and no machine goes into them, so that the same source writes the same bytes.
+ */
+export function encoderBuild(): string {
+  // The sources are no part of the package: what they came to is written down when it is built.
+  return import.meta.url.endsWith('.ts')
+    ? encoderDigest()
+    : readFileSync(packageFile('dist/cli/encoder-build.txt'), 'latin1')
+}
+
+/** The first digits of a SHA-256 over the names and the bytes of the encoders' sources, in order of their names. */
+export function encoderDigest(): string {
+  const folder = packageFile('src/load/encode')
+  const names = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>
+    name.endsWith('.ts'),
+  )
+  const hash = createHash('sha256')
+  for (const name of names.sort()) hash.update(`${name}\0`).update(readFileSync(join(folder, name)))
+  return hash.digest('hex').slice(0, 16)
+}

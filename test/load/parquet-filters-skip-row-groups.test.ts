@@ -1,0 +1,146 @@
+import { describe, expect, it } from 'vitest'
+import { frameOf, type Row, specs } from './frame-builder.ts'
+import { chunksOf, pagesOf } from './parquet-pages.ts'
+import { duckdb, encodeShard, shardFolder, snappyParquet } from './shard-fixture.ts'
+
+const write = shardFolder()
+const sql = await duckdb()
+
+const columns = specs({
+  id: 'int64',
+  identity_name: 'text',
+  hash: 'text?',
+  source_id: 'text',
+  source_name: 'text?',
+  query_type: 'text',
+  query_value: 'text',
+})
+const groups = [
+  ['source_id', 'source_name'],
+  ['query_type', 'query_value'],
+]
+
+function rowsOf(start: number, source: string, query: Pick<Row, 'query_type' | 'query_value'>): Row[] {
+  return Array.from({ length: 500 }, (_, i) => ({
+    id: start + i,
+    identity_name: `person${start + i}@scatterholt.com`,
+    hash: `secret ${start + i}`,
+    source_id: `${source}_${i % 7}`,
+    source_name: `Source ${i % 7}`,
+    ...query,
+  }))
+}
+
+const domain = { query_type: 'domain', query_value: 'scatterholt.com' }
+const email = { query_type: 'email', query_value: 'a@scatterholt.com' }
+const secret = { query_type: 'secret', query_value: 'Tr0ub4dor-and-3' }
+
+/** Least and greatest value of the column in every row group, as DuckDB finds them. */
+async function bounds(path: string, column: string): Promise<unknown[]> {
+  return sql(`select stats_min_value, stats_max_value from parquet_metadata('${path}')
+    where path_in_schema = '${column}' order by row_group_id`)
+}
+
+describe('the least and greatest value', () => {
+  it('of source, query type and what was asked for is told, and of nothing that is personal', async () => {
+    const file = await encodeShard(snappyParquet, columns, [
+      [frameOf(columns, rowsOf(0, 'leak_a', domain), groups)],
+      [
+        frameOf(columns, rowsOf(500, 'leak_b', email), groups),
+        frameOf(columns, rowsOf(1000, 'leak_c', domain)),
+      ],
+    ])
+    const path = write('bounds.parquet', file)
+    expect(await bounds(path, 'source_id')).toEqual([
+      ['leak_a_0', 'leak_a_6'],
+      ['leak_b_0', 'leak_c_6'],
+    ])
+    expect(await bounds(path, 'query_type')).toEqual([
+      ['domain', 'domain'],
+      ['domain', 'email'],
+    ])
+    expect(await bounds(path, 'query_value')).toEqual([
+      ['scatterholt.com', 'scatterholt.com'],
+      ['a@scatterholt.com', 'scatterholt.com'],
+    ])
+    for (const column of ['identity_name', 'hash', 'source_name'])
+      expect(await bounds(path, column), column).toEqual([
+        [null, null],
+        [null, null],
+      ])
+  })
+
+  it.each([{ groups }, { groups: [] }])(
+    'of what was asked for is not told where one of the queries was for a secret ($groups)',
+    async ({ groups }) => {
+      const file = await encodeShard(snappyParquet, columns, [
+        [frameOf(columns, rowsOf(0, 'leak_a', secret), groups)],
+        [frameOf(columns, rowsOf(500, 'leak_a', domain), groups)],
+        [
+          frameOf(columns, rowsOf(1000, 'leak_a', domain), groups),
+          frameOf(columns, rowsOf(1500, 'leak_a', secret), groups),
+        ],
+        [
+          frameOf(columns, [
+            ...rowsOf(2000, 'leak_a', domain),
+            ...rowsOf(2500, 'leak_a', secret),
+            ...rowsOf(3000, 'leak_a', email),
+          ]),
+        ],
+      ])
+      const path = write('secrets.parquet', file)
+      expect(await bounds(path, 'query_value')).toEqual([
+        [null, null],
+        ['scatterholt.com', 'scatterholt.com'],
+        [null, null],
+        [null, null],
+      ])
+      expect(await bounds(path, 'query_type')).toEqual([
+        ['secret', 'secret'],
+        ['domain', 'domain'],
+        ['domain', 'secret'],
+        ['domain', 'secret'],
+      ])
+      expect(footerOf(file).includes('scatterholt.com')).toBe(true)
+      expect(footerOf(file).includes(secret.query_value)).toBe(false)
+    },
+  )
+
+  it('of what was asked for is not told where the kinds of the queries are left out', async () => {
+    const some = columns.filter(({ name }) => name !== 'query_type')
+    const rows = rowsOf(0, 'leak_a', secret)
+    const path = write('kinds.parquet', await encodeShard(snappyParquet, some, [[frameOf(some, rows)]]))
+    expect(await bounds(path, 'query_value')).toEqual([[null, null]])
+  })
+})
+
+it.each([
+  { column: 'source_id', value: 'leak_b_3', found: 71 },
+  { column: 'query_type', value: 'email', found: 500 },
+  { column: 'query_value', value: 'a@scatterholt.com', found: 500 },
+])('a filter on $column never touches the row groups without the value', async ({ column, value, found }) => {
+  const file = await encodeShard({ ...snappyParquet, compression: 'none' }, columns, [
+    [frameOf(columns, rowsOf(0, 'leak_a', domain), groups)],
+    [frameOf(columns, rowsOf(500, 'leak_b', email), groups)],
+    [frameOf(columns, rowsOf(1000, 'leak_c', domain), groups)],
+  ])
+  // Nobody can read a column of the others: whoever tries, fails.
+  const ruined = Buffer.from(file)
+  for (const name of columns.map(({ name }) => name)) {
+    const chunks = chunksOf(file, name)
+    for (const chunk of [chunks[0]!, chunks[2]!]) {
+      for (const { offset, bytes } of pagesOf(file, chunk)) ruined.fill(0xff, offset, offset + bytes.length)
+    }
+  }
+  const path = write('ruined.parquet', ruined)
+  await expect(sql(`select count(distinct ${column}) from '${path}'`)).rejects.toThrow()
+  const [row] = await sql(
+    `select count(*)::int, count(distinct identity_name)::int from '${path}' where ${column} = '${value}'`,
+  )
+  expect(row).toEqual([found, found])
+})
+
+/** The file's last part, where the metadata is. */
+function footerOf(file: Buffer): Buffer {
+  return file.subarray(file.length - 8 - file.readUInt32LE(file.length - 8))
+}

@@ -1,0 +1,63 @@
+import { expect, it } from 'vitest'
+import { frameOf, type Row, specs } from './frame-builder.ts'
+import { metadataOf, pagesOf, type StoredPage } from './parquet-pages.ts'
+import { duckdb, encodeShard, parquetFormats, shardFolder, snappyParquet } from './shard-fixture.ts'
+
+const write = shardFolder()
+const sql = await duckdb()
+
+/** CRC-32 as gzip and Parquet have it, by the book: bit for bit, so that zlib does not judge itself. */
+function checksum(bytes: Uint8Array): number {
+  let crc = 0xffffffff
+  for (const byte of bytes) {
+    crc ^= byte
+    for (let bit = 0; bit < 8; bit++) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0)
+  }
+  return ~crc
+}
+
+const columns = specs({ id: 'int64', domain: 'text?', hash: 'text?', sure: 'boolean?', tags: 'list?' })
+const rows = Array.from(
+  { length: 21_000 },
+  (_, i): Row => ({
+    id: i * 977,
+    domain: `${i % 3}.example`,
+    hash: i % 4 === 0 ? null : `secret ${(i * 7919) % 10_007}`,
+    sure: i % 5 === 0 ? null : i % 2 === 0,
+    tags: i % 2 === 0 ? null : [`tag ${i % 9}`, null],
+  }),
+)
+const chunks = [rows.slice(0, 20_500), rows.slice(20_500)].map((some) => [frameOf(columns, some)])
+
+const allPages = (file: Uint8Array): StoredPage[] =>
+  metadataOf(file).row_groups.flatMap((group) =>
+    group.columns.flatMap(({ meta_data }) => pagesOf(file, meta_data!)),
+  )
+
+it.each(parquetFormats.filter(({ engine }) => engine === 'columnar'))(
+  'every page has the CRC-32 of its stored bytes ($encodings, $compression)',
+  async (format) => {
+    const pages = allPages(await encodeShard(format, columns, chunks))
+    expect(new Set(pages.map(({ header }) => header.type))).toEqual(new Set(['DATA_PAGE', 'DICTIONARY_PAGE']))
+    expect(pages.length).toBeGreaterThan(15)
+    expect(pages.map(({ header }) => header.crc)).toEqual(pages.map(({ bytes }) => checksum(bytes)))
+    // Thrift's numbers are signed, and half of all checksums are negative there.
+    expect(pages.some(({ header }) => header.crc! < 0)).toBe(true)
+    expect(pages.some(({ header }) => header.crc! > 0)).toBe(true)
+  },
+)
+
+it('a flipped bit of an uncompressed page, which reads as another value, belies the checksum', async () => {
+  const file = await encodeShard({ ...snappyParquet, compression: 'none' }, columns, chunks)
+  const path = write('good.parquet', file)
+  const all = allPages(file)
+  const texts = all.find(({ bytes }) => Buffer.from(bytes).includes('secret 7919'))!
+  const flipped = Buffer.from(file)
+  const at = texts.offset + Buffer.from(texts.bytes).indexOf('secret 7919')
+  flipped[at] = flipped[at]! ^ 1
+  const damaged = write('flipped.parquet', flipped)
+  const [found] = await sql(`select count(*)::int from (from '${damaged}' except all from '${path}')`)
+  expect(found![0]).toBeGreaterThan(0)
+  const wrong = allPages(flipped).filter(({ header, bytes }) => header.crc !== checksum(bytes))
+  expect(wrong.map(({ offset }) => offset)).toEqual([texts.offset])
+})

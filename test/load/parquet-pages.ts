@@ -1,0 +1,36 @@
+import { type ColumnMetaData, type FileMetaData, type PageHeader, parquetMetadata } from 'hyparquet'
+import { parquetHeader } from 'hyparquet/src/column.js'
+
+/** A page of a Parquet file: what its header says, and its bytes as they are stored. */
+export type StoredPage = { readonly header: PageHeader; readonly offset: number; readonly bytes: Uint8Array }
+
+export function metadataOf(file: Uint8Array): FileMetaData {
+  return parquetMetadata(file, {
+    geoparquet: false,
+    parsers: { timestampFromMicroseconds: (value) => value },
+  })
+}
+
+/** The metadata of one column of every row group. */
+export function chunksOf(file: Uint8Array, name: string): ColumnMetaData[] {
+  return metadataOf(file).row_groups.map(
+    ({ columns }) => columns.find(({ meta_data }) => meta_data!.path_in_schema[0] === name)!.meta_data!,
+  )
+}
+
+/** The pages of a column chunk, which have to fill it to the last byte. */
+export function pagesOf(file: Uint8Array, chunk: ColumnMetaData): StoredPage[] {
+  const view = new DataView(file.buffer, file.byteOffset, file.byteLength)
+  const start = Number(chunk.dictionary_page_offset ?? chunk.data_page_offset)
+  const end = start + Number(chunk.total_compressed_size)
+  const pages: StoredPage[] = []
+  const reader = { view, offset: start }
+  while (reader.offset < end) {
+    const header = parquetHeader(reader)
+    const { offset } = reader
+    reader.offset += header.compressed_page_size
+    pages.push({ header, offset, bytes: file.subarray(offset, reader.offset) })
+  }
+  if (reader.offset !== end) throw new Error(`the pages end at ${reader.offset} instead of ${end}`)
+  return pages
+}

@@ -1,0 +1,121 @@
+import { createRequire } from 'node:module'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { ColumnSpec, Format } from '../../src/core/index.ts'
+import { type CellValue, frameOf, type Row, specs } from './frame-builder.ts'
+import {
+  anyChunks,
+  cells,
+  encodeShard,
+  everyColumn,
+  parquetFormats,
+  rowsOf,
+  snappyParquet,
+} from './shard-fixture.ts'
+
+type Reader = {
+  getCursor(): { next(): Promise<Record<string, unknown> | null> }
+  close(): Promise<void>
+}
+
+/** A reader of the first days, with the first encodings alone; it has no declarations for reading. */
+const { ParquetReader } = createRequire(import.meta.url)('parquetjs-lite') as {
+  ParquetReader: { openBuffer(file: Buffer): Promise<Reader> }
+}
+
+/** What parquetjs-lite finds in the file, timestamps as milliseconds, which is as much as it tells of them. */
+async function read(file: Buffer, columns: readonly ColumnSpec[]): Promise<CellValue[][]> {
+  const reader = await ParquetReader.openBuffer(file)
+  const cursor = reader.getCursor()
+  const rows: CellValue[][] = []
+  for (let row = await cursor.next(); row !== null; row = await cursor.next()) {
+    const found = row
+    rows.push(columns.map(({ name, type }) => cell(found[name] ?? null, type)))
+  }
+  await reader.close()
+  return rows
+}
+
+function cell(value: unknown, type: ColumnSpec['type']): CellValue {
+  if (value === null) return null
+  if (type === 'int64') return Number(value)
+  if (type === 'timestamp') return (value as Date).getTime()
+  if (type === 'boolean') return value === true
+  if (type === 'text') return String(value)
+  const { list = [] } = value as { list?: readonly { readonly element?: string }[] }
+  return list.map(({ element }) => element ?? null)
+}
+
+function inMilliseconds(rows: readonly Row[], columns: readonly ColumnSpec[]): CellValue[][] {
+  return cells(rows, columns).map((row) =>
+    row.map((value, i) =>
+      columns[i]!.type === 'timestamp' && typeof value === 'number' ? Math.trunc(value / 1000) + 0 : value,
+    ),
+  )
+}
+
+const plainFormats = parquetFormats.filter(
+  ({ engine, encodings, compression }) =>
+    engine === 'columnar' && encodings === 'plain' && compression !== 'zstd',
+)
+
+describe.each(plainFormats)('plain encodings, $compression', (format) => {
+  it('are read back by parquetjs-lite, value by value', async () => {
+    await fc.assert(
+      fc.asyncProperty(anyChunks, async (chunks) => {
+        const frames = chunks.map((pages) => pages.map(({ frame }) => frame))
+        const file = await encodeShard(format, everyColumn, frames)
+        expect(await read(file, everyColumn)).toEqual(inMilliseconds(rowsOf(chunks), everyColumn))
+      }),
+      { numRuns: 20 },
+    )
+  })
+})
+
+describe('a row group of many pages, dictionaries of many sizes, and long runs', () => {
+  const columns = specs({
+    id: 'int64',
+    at: 'timestamp',
+    seen: 'timestamp?',
+    flag: 'boolean?',
+    email: 'text',
+    one: 'text',
+    few: 'text?',
+    many: 'text?',
+    description: 'text?',
+    tags: 'list?',
+  })
+  const rows = Array.from(
+    { length: 25_001 },
+    (_, i): Row => ({
+      id: 33_880_703_907 + i * 3,
+      at: 1_700_000_000_000_000 + i * 1_000_003,
+      seen: i % 5 === 0 ? null : 1_500_000_000_000_000 + (i % 100) * 86_400_000_000,
+      flag: i % 3 === 0 ? null : i % 2 === 0,
+      email: `person${i}@scatterholt.com`,
+      one: 'scatterholt.com',
+      few: ['md5', null, 'sha1', ''][(i >> 6) % 4]!,
+      // Some thousand of them, each again and again: numbers of more than a byte, in runs.
+      many: i % 1001 === 0 ? null : `source ${(i >> 4) % 1300}`,
+      description: i % 2 === 0 ? null : `a collection of ${(i >> 5) % 400} ${'records, '.repeat(30)}`,
+      tags: i % 4 === 0 ? null : Array.from({ length: i % 4 }, (_, j) => (j === 2 ? null : `tag ${i % 50}`)),
+    }),
+  )
+  const groups = [['seen', 'few'], ['many']]
+  const chunks = [rows.slice(0, 21_000), rows.slice(21_000)].map((some) => [
+    frameOf(columns, some.slice(0, 9000), groups),
+    frameOf(columns, some.slice(9000)),
+  ])
+
+  it('come back as they were', async () => {
+    const format: Format = { ...snappyParquet, encodings: 'plain' }
+    const found = await read(await encodeShard(format, columns, chunks), columns)
+    expect(found).toEqual(inMilliseconds(rows, columns))
+  })
+
+  it('are refused by such readers in compact encodings', async () => {
+    await expect(read(await encodeShard(snappyParquet, columns, chunks), columns)).rejects.toMatch(
+      'invalid encoding',
+    )
+  })
+})
