@@ -1,10 +1,10 @@
 import { createHash, type Hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { ExportError, type Log, type Store } from '../core/index.ts'
+import { ExportError, int64FromJson, type Log, type Span, type Store } from '../core/index.ts'
 import type { EncodedChunk, PlacedChunk } from './encode/index.ts'
 import { openLogPath, openShardPath, shardPath } from './layout.ts'
 import { appendRecords, readRecords } from './row-log.ts'
-import type { ChunkLine, Place, RestoredShard, ShardLine, Span } from './shard-lines.ts'
+import type { ChunkLine, Place, RestoredShard, ShardLine } from './shard-lines.ts'
 import type { Workplace } from './workplace.ts'
 
 /** Turns rows into the bytes of a shard, wherever the work is done. See ShardEncoder. */
@@ -224,11 +224,15 @@ export class OpenShard {
   #take({ partition, rows, importedAt }: Pick<PageRows, 'partition' | 'rows' | 'importedAt'>): void {
     this.#partitions.add(partition)
     this.rows += rows
-    if (importedAt === null) return
-    this.#span =
-      this.#span === null
-        ? importedAt
-        : { min: Math.min(this.#span.min, importedAt.min), max: Math.max(this.#span.max, importedAt.max) }
+    if (importedAt !== null) this.#span = this.#span === null ? importedAt : spanOf(this.#span, importedAt)
+  }
+}
+
+/** What covers both. */
+function spanOf(a: Span, b: Span): Span {
+  return {
+    min: int64FromJson(b.min) < int64FromJson(a.min) ? b.min : a.min,
+    max: int64FromJson(b.max) > int64FromJson(a.max) ? b.max : a.max,
   }
 }
 

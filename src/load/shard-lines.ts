@@ -1,3 +1,4 @@
+import type { Span } from '../core/index.ts'
 import type { JsonValue } from './encode/index.ts'
 
 /** What has to be on record about shards before it counts. The names are those of the checkpoint's lines. */
@@ -33,9 +34,6 @@ export type ChunkLine = {
   readonly rows: number
   readonly meta: JsonValue
 }
-
-/** Least and greatest `imported_at`, microseconds. */
-export type Span = { readonly min: number; readonly max: number }
 
 /** What a checkpoint knows about a shard that is still open. */
 export type RestoredShard = {

@@ -8,9 +8,12 @@ import { z } from 'zod'
 const count = z.number().int().nonnegative()
 const json = z.json()
 
-const position = z.object({ at: z.number(), ids: z.array(z.number()) })
+/** Large numbers are texts of digits: see Int64Json. */
+const int64 = z.union([z.number(), z.string().regex(/^-?\d{16,19}$/)])
 
-const importedAt = z.object({ min: z.number(), max: z.number() })
+const position = z.object({ at: int64, ids: z.array(int64) })
+
+const importedAt = z.object({ min: int64, max: int64 })
 
 /** One answered page whose rows are durable. */
 const page = z.object({

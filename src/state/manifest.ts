@@ -3,6 +3,7 @@ import {
   columnsNamed,
   ExportError,
   formatTimestamp,
+  int64FromJson,
   type Pipeline,
   type Store,
   typeName,
@@ -89,7 +90,10 @@ export function* manifestShards(state: CheckpointState): Generator<ManifestShard
       imported_at:
         imported_at === null
           ? null
-          : { min: formatTimestamp(imported_at.min), max: formatTimestamp(imported_at.max) },
+          : {
+              min: formatTimestamp(int64FromJson(imported_at.min)),
+              max: formatTimestamp(int64FromJson(imported_at.max)),
+            },
     }
   }
 }

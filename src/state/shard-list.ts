@@ -1,3 +1,4 @@
+import type { Int64Json } from '../core/index.ts'
 import type { SealLine } from './lines.ts'
 
 /** What is on record about a finished shard. */
@@ -16,7 +17,7 @@ type Packed = readonly [
   bytes: number,
   sha256: string,
   partitions: string[],
-  importedAt: readonly [min: number, max: number] | null,
+  importedAt: readonly [min: Int64Json, max: Int64Json] | null,
 ]
 
 /**

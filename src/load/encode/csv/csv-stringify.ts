@@ -25,7 +25,8 @@ export function csvStringify(plan: EncodePlan, format: Extract<Format, { kind: '
 
 function fieldText(value: Value, { type }: ColumnSpec, escapeFormulas: boolean): string | null {
   if (value === null) return null
-  if (typeof value === 'number') return type === 'timestamp' ? formatTimestamp(value) : String(value)
+  if (typeof value === 'number' || typeof value === 'bigint')
+    return type === 'timestamp' ? formatTimestamp(value) : String(value)
   if (typeof value === 'boolean') return String(value)
   if (typeof value !== 'string') return JSON.stringify(value)
   // csv-stringify's own guard also changes characters that no spreadsheet runs.

@@ -1,12 +1,12 @@
-import type { TextVector } from '../../../core/index.ts'
+import type { Int64Vector, IntegerVector, NumberVector, TextVector } from '../../../core/index.ts'
 import type { ByteBuffer } from '../byte-buffer.ts'
 import type { FrameColumn, VectorOf } from '../frame-column.ts'
 import { fitsDelta, writeDeltaBinaryPacked } from './delta.ts'
 import { bitWidthOf, codeNumbers, codeTexts } from './dictionary.ts'
-import { numberExtremes } from './extremes.ts'
+import { int64Extremes, numberExtremes, toldExtremes } from './extremes.ts'
 import { writeHybrid } from './hybrid.ts'
 import { writePlainBoolean, writePlainInt64 } from './plain.ts'
-import { booleanRows, numberRows, textRows } from './rows.ts'
+import { booleanRows, int64Rows, numberRows, textRows } from './rows.ts'
 import { scratchBytes, scratchFloat64, scratchUint32 } from './scratch.ts'
 
 /** The values that are not null, in order: good until `freeScratch`. */
@@ -14,29 +14,40 @@ export type LeafValues = {
   readonly encoding: 'PLAIN' | 'DELTA_BINARY_PACKED' | 'DELTA_LENGTH_BYTE_ARRAY' | 'RLE_DICTIONARY'
   /** Values that the encoded ones are numbers of. */
   readonly dictionary: { readonly count: number; write(out: ByteBuffer): void } | null
-  /** Least and greatest value; null where there is none, or it is not to be told. */
+  /** Least and greatest value, large numbers as their digits; null where there is none, or it is not to be told. */
   readonly extremes: { readonly min: number | string; readonly max: number | string } | null
   /** Every value at least once, for the bloom filter. */
-  readonly distinct: Float64Array | TextVector | null
+  readonly distinct: Float64Array | BigInt64Array | TextVector | null
   /** Encoded size of `[from, to)`, roughly. */
   size(from: number, to: number): number
   write(out: ByteBuffer, from: number, to: number): void
 }
 
 /** Repeated numbers as a dictionary, others as deltas, or plain where deltas would be rounded. */
-export function numberValues(columns: readonly FrameColumn<VectorOf<'number'>>[]): LeafValues {
+export function numberValues(columns: readonly FrameColumn<IntegerVector>[]): LeafValues {
   const coded = codeNumbers(columns)
-  if (coded === null) return plainNumbers(numberRows(columns))
+  if (coded === null) {
+    return areDoubles(columns) ? plainNumbers(numberRows(columns)) : largeNumbers(int64Rows(columns))
+  }
   const { dictionary, codes } = coded
   const write = (out: ByteBuffer): void => writePlainInt64(out, dictionary, 0, dictionary.length)
   return {
     ...codedValues(codes, { count: dictionary.length, write }),
-    extremes: numberExtremes(dictionary),
+    extremes:
+      dictionary instanceof BigInt64Array
+        ? toldExtremes(int64Extremes(dictionary))
+        : numberExtremes(dictionary),
     distinct: dictionary,
   }
 }
 
-function plainNumbers({ values, valid }: VectorOf<'number'>): LeafValues {
+function areDoubles(
+  columns: readonly FrameColumn<IntegerVector>[],
+): columns is readonly FrameColumn<NumberVector>[] {
+  return columns.every(({ values }) => values.kind === 'number')
+}
+
+function plainNumbers({ values, valid }: NumberVector): LeafValues {
   const present = valid === null ? values : only(values, valid, scratchFloat64(values.length))
   const extremes = numberExtremes(present)
   const delta = extremes === null || fitsDelta(extremes.min, extremes.max)
@@ -48,6 +59,26 @@ function plainNumbers({ values, valid }: VectorOf<'number'>): LeafValues {
     distinct: present,
     size: (from, to) => (to - from) * 8,
     write: (out, from, to) => write(out, present, from, to),
+  }
+}
+
+/** Numbers beyond 2^53: as deltas too, where what they are more than the least of them fits a double. */
+function largeNumbers({ values, valid }: Int64Vector): LeafValues {
+  const present = valid === null ? values : only(values, valid, new BigInt64Array(values.length))
+  const extremes = int64Extremes(present)
+  const base = extremes?.min ?? 0n
+  const delta = extremes === null || fitsDelta(0, Number(extremes.max - base))
+  const above = delta ? Float64Array.from(present, (value) => Number(value - base)) : null
+  return {
+    encoding: delta ? 'DELTA_BINARY_PACKED' : 'PLAIN',
+    dictionary: null,
+    extremes: toldExtremes(extremes),
+    distinct: present,
+    size: (from, to) => (to - from) * 8,
+    write: (out, from, to) => {
+      if (above === null) writePlainInt64(out, present, from, to)
+      else writeDeltaBinaryPacked(out, above, from, to, base)
+    },
   }
 }
 
@@ -100,7 +131,7 @@ function plainTexts({ offsets, bytes, valid }: TextVector): TextValues {
 }
 
 /** The values that are there, in `to`. */
-function only<T extends Uint8Array | Float64Array>(values: T, valid: Uint8Array, to: T): T {
+function only<T extends Uint8Array | Float64Array | BigInt64Array>(values: T, valid: Uint8Array, to: T): T {
   let count = 0
   for (let row = 0; row < values.length; row++) if (valid[row] === 1) to[count++] = values[row]!
   return to.subarray(0, count) as T

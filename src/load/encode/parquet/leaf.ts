@@ -1,5 +1,5 @@
 import { type ColumnSpec, ExportError, type Frame, type TextVector } from '../../../core/index.ts'
-import { type FrameColumn, frameColumns, type VectorOf } from '../frame-column.ts'
+import { type FrameColumn, frameColumns, integerColumn, type VectorOf } from '../frame-column.ts'
 import { textExtremes } from './extremes.ts'
 import { booleanValues, type LeafValues, numberValues, textValues } from './leaf-values.ts'
 import { listItems, listOffsets, totalRows, validRows } from './rows.ts'
@@ -33,7 +33,7 @@ export function leafOf(spec: ColumnSpec, frames: readonly Frame[]): Leaf {
   switch (spec.type) {
     case 'int64':
     case 'timestamp': {
-      const columns = frameColumns(frames, spec.name, 'number')
+      const columns = frames.map((frame) => integerColumn(frame, spec.name))
       return { levels: flatLevels(spec, columns), values: numberValues(columns) }
     }
     case 'boolean': {
