@@ -21,6 +21,7 @@ export function summaryJson(summary: RunSummary): Readonly<Record<string, unknow
     requests,
     retries,
     quarantined,
+    replaced_nuls: summary.replacedNuls,
     searches_remaining: summary.searchesRemaining,
     duration_ms: summary.durationMs,
     manifest: summary.manifest,

@@ -15,6 +15,8 @@ export type ShardLine<Page> =
       readonly sha256: string
       readonly partitions: string[]
       readonly imported_at: Span | null
+      /** Characters that the format has no place for, and that were replaced; absent: none. */
+      readonly replaced?: number | undefined
       readonly page?: Page
     }
 
@@ -33,6 +35,8 @@ export type ChunkLine = {
   readonly crc: number
   readonly rows: number
   readonly meta: JsonValue
+  /** As in the seal. */
+  readonly replaced?: number | undefined
 }
 
 /** What a checkpoint knows about a shard that is still open. */

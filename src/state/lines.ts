@@ -44,6 +44,8 @@ const seal = z.object({
   sha256: z.string(),
   partitions: z.array(z.string()),
   imported_at: importedAt.nullable(),
+  /** NUL characters that became U+FFFD, in CSV; absent: none. */
+  replaced: count.optional(),
   /** A page that went straight into the shard, so that one line commits both. */
   page: page.optional(),
 })
@@ -79,6 +81,7 @@ const lineSchema = z.discriminatedUnion('kind', [
     crc: z.number(),
     rows: count,
     meta: json,
+    replaced: count.optional(),
   }),
   seal,
   z.object({ kind: z.literal('failed'), partition: z.string(), requests: count, error }),

@@ -34,7 +34,14 @@ const manifestSchema = z.object({
   masking: z.object({ secret: z.string(), identity: z.string() }),
   config_digest: z.string(),
   shards: z.array(shardSchema),
-  totals: z.object({ rows: count, bytes: count, shards: count, quarantined: count }),
+  totals: z.object({
+    rows: count,
+    bytes: count,
+    shards: count,
+    quarantined: count,
+    /** NUL characters that became U+FFFD, in CSV. */
+    replaced_nuls: count,
+  }),
   unknown_fields: z.record(z.string(), count),
   runs: z.array(
     z.object({
@@ -116,7 +123,8 @@ function* manifestText(pipeline: Pipeline, state: CheckpointState): Generator<st
     config_digest: settingsDigest(state.header.settings),
   }
   yield `${JSON.stringify(head, null, 2).slice(0, -2)},\n  "shards": [`
-  const totals = { rows: 0, bytes: 0, shards: 0, quarantined: quarantinedItems(state) }
+  const totals = { rows: 0, bytes: 0, shards: 0, quarantined: quarantinedItems(state), replaced_nuls: 0 }
+  for (const { replaced = 0 } of state.shards) totals.replaced_nuls += replaced
   for (const shard of manifestShards(state)) {
     yield `${totals.shards === 0 ? '' : ','}\n    ${JSON.stringify(shard)}`
     totals.shards++

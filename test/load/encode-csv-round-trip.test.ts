@@ -3,6 +3,7 @@ import { parse } from 'csv-parse/sync'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { formatTimestamp, type Int64, int64 } from '../../src/core/index.ts'
+import { createEncoder } from '../../src/load/encode/index.ts'
 import { type CellValue, frameOf, type Row, specs } from './frame-builder.ts'
 import {
   anyChunks,
@@ -27,7 +28,8 @@ function texts(rows: readonly Row[]): (string | null)[][] {
   const text = (value: CellValue, i: number): string | null => {
     if (value === null) return null
     if (everyColumn[i]!.type === 'timestamp') return formatTimestamp(value as Int64)
-    return Array.isArray(value) ? JSON.stringify(value) : String(value)
+    const clean = (one: string | null) => one?.replaceAll('\0', '\ufffd') ?? null
+    return Array.isArray(value) ? JSON.stringify(value.map(clean)) : clean(String(value))
   }
   return cells(rows).map((row) => row.map(text))
 }
@@ -110,6 +112,40 @@ describe('csv', () => {
       for (const groups of [[], [['note']]]) {
         const bytes = await encodeShard(format, columns, [[frameOf(columns, rows, groups)]])
         expect(parsed(bytes)).toEqual(guarded.map((note) => ['-1', note]))
+      }
+    },
+  )
+
+  it.each(['columnar', 'csv-stringify'] as const)(
+    'has U+FFFD where a NUL was, and counts (%s)',
+    async (engine) => {
+      const columns = specs({ id: 'int64', note: 'text?', tags: 'list?' })
+      const rows: Row[] = [
+        { id: 1, note: 'a\0b', tags: ['\0', 'x', null, 'y"\0\0'] },
+        { id: 2, note: '\0="', tags: null },
+        { id: 3, note: 'a\0b', tags: [] },
+        { id: 4, note: '\\u0000', tags: ['\\u0000'] },
+        { id: 5, note: null, tags: ['\0'] },
+      ]
+      const format = { ...plainCsv, engine, escapeFormulas: true }
+      for (const groups of [[], [['note', 'tags']]]) {
+        const frame = frameOf(columns, rows, groups)
+        const bytes = await encodeShard(format, columns, [[frame]])
+        expect(bytes.includes(0)).toBe(false)
+        const clean = (text: string) => text.replaceAll('\0', '\ufffd')
+        expect(parsed(bytes)).toEqual(
+          rows.map(({ id, note, tags }) => [
+            String(id),
+            note === null ? null : clean(note as string),
+            tags === null
+              ? null
+              : JSON.stringify((tags as (string | null)[]).map((tag) => (tag === null ? null : clean(tag)))),
+          ]),
+        )
+        const encoder = createEncoder({ format, columns, fileMetadata: {} })
+        expect((await encoder.encode([frame, frame])).replaced).toBe(2 * 7)
+        const none = frameOf(columns, [{ id: 1, note: 'a', tags: ['b'] }])
+        expect((await encoder.encode([none])).replaced).toBe(0)
       }
     },
   )
