@@ -5,6 +5,8 @@ import { int64 } from './int64.ts'
 const LONG = 16
 /** Nobody needs more digits of a number that no column can hold. */
 const MAX_DIGITS = 10_240
+/** Two for each item that a page can have. More would fill the memory, and stay as JSON.parse has them. */
+const MAX_NUMBERS = 200_000
 
 const QUOTE = 0x22
 const BACKSLASH = 0x5c
@@ -33,7 +35,7 @@ export function parseExactJson(bytes: Buffer, start = 0, end = bytes.length): un
   const value: unknown = JSON.parse(bytes.toString('utf8', start, end))
   if (!mayHoldLongNumbers(bytes, start, end)) return value
   const places = longNumbers(bytes, start, end)
-  if (places.length === 0) return value
+  if (places.length === 0 || places.length > 2 * MAX_NUMBERS) return value
   return restored(JSON.parse(marked(bytes, start, end, places)))
 }
 
@@ -68,7 +70,7 @@ function runEnd(bytes: Buffer, start: number, end: number, kind: Uint8Array): nu
 function longNumbers(bytes: Buffer, start: number, end: number): number[] {
   const places: number[] = []
   let at = start
-  while (at < end) {
+  while (at < end && places.length <= 2 * MAX_NUMBERS) {
     if (bytes[at] === QUOTE) {
       at++
       while (bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1
