@@ -56,6 +56,8 @@ export function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Rea
   if (searchesRemaining !== null) facts.push(['searches left', count(searchesRemaining)])
   if (quarantined > 0)
     facts.push(['quarantined', style('yellow', `${counted(quarantined, 'item')}, in _quarantine`)])
+  if (summary.replacedNuls > 0)
+    facts.push(['replaced', style('yellow', `${counted(summary.replacedNuls, 'NUL character')}, by U+FFFD`)])
   facts.push(['files in', shownPath(pipeline.load.path, cwd)], ['manifest', shownPath(summary.manifest, cwd)])
   const lines = [
     headline(summary, style),
