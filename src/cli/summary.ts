@@ -21,6 +21,7 @@ export function summaryJson(summary: RunSummary): Readonly<Record<string, unknow
     requests,
     retries,
     quarantined,
+    replaced_nuls: summary.replacedNuls,
     searches_remaining: summary.searchesRemaining,
     duration_ms: summary.durationMs,
     manifest: summary.manifest,
@@ -78,6 +79,8 @@ export function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Rea
   if (searchesRemaining !== null) facts.push(['searches left', count(searchesRemaining)])
   if (quarantined > 0)
     facts.push(['quarantined', style('yellow', `${counted(quarantined, 'item')}, in _quarantine`)])
+  if (summary.replacedNuls > 0)
+    facts.push(['replaced', style('yellow', `${counted(summary.replacedNuls, 'NUL character')}, by U+FFFD`)])
   facts.push(
     ['files in', shownPath(pipeline.load.path, cwd)],
     [

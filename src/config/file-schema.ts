@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { parseTimestamp, type WindowLength } from '../core/index.ts'
+import { parseInstant, type WindowLength } from '../core/index.ts'
 import { DOMAIN_EXPECTED, parseDomain } from './domain.ts'
 import {
   byteSize,
@@ -123,11 +123,11 @@ const INSTANT_PATTERN = /^\d{4}-\d{2}-\d{2}/
 const INSTANT = 'a date or date-time that exists, such as 2024-01-31 or 2024-01-31T06:00:00Z'
 
 const windows = section({
-  from: parsed(INSTANT_PATTERN, INSTANT, parseTimestamp).meta({
+  from: parsed(INSTANT_PATTERN, INSTANT, parseInstant).meta({
     description: 'Begin, inclusive: a date or date-time, UTC unless it has an offset.',
   }),
   until: parsed(/^(?:now$|\d{4}-\d{2}-\d{2})/, `${INSTANT}, or now`, (value) =>
-    value === 'now' ? ('now' as const) : parseTimestamp(value),
+    value === 'now' ? ('now' as const) : parseInstant(value),
   )
     .prefault('now')
     .meta({ description: 'End, exclusive: a date or date-time, or now.' }),

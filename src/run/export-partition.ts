@@ -3,6 +3,7 @@ import {
   type DecodedPage,
   type DecodePage,
   ExportError,
+  int64FromJson,
   isExportError,
   type Partition,
   type Pipeline,
@@ -144,7 +145,8 @@ function positionAfter(
     return { position: null }
   const { first, last, lastIds } = page.span
   if (before === null) return { position: { at: last, ids: [...lastIds] } }
-  if (order === 'asc' ? first < before.at : first > before.at) return { position: null }
+  const [start, end] = [int64FromJson(first), int64FromJson(before.at)]
+  if (order === 'asc' ? start < end : start > end) return { position: null }
   const ids = last === before.at ? [...new Set([...before.ids, ...lastIds])] : [...lastIds]
   return { position: ids.length > MAX_POSITION_IDS ? null : { at: last, ids } }
 }

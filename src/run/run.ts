@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
 import { type ExportError, isExportError, type Pipeline, type Store } from '../core/index.ts'
+import { folderOf } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
 import { MANIFEST_PATH, type RunStatus, SUCCESS_PATH, takeLock, writeManifest } from '../state/index.ts'
 import { requireConsent } from './consent.ts'
@@ -29,6 +30,8 @@ export type RunSummary = {
   readonly requests: number
   readonly retries: number
   readonly quarantined: number
+  /** NUL characters that became U+FFFD, in CSV. */
+  readonly replacedNuls: number
   /** What the service said last; null when it said nothing. */
   readonly searchesRemaining: number | null
   readonly durationMs: number
@@ -87,13 +90,20 @@ async function carryOut(
 
   const ending = await exportAll({ pipeline, store, session, plan, work, tally, options })
   let manifest: string | null = null
+  if (tally.replacedNuls > 0) {
+    options.observer.log('warn', 'NUL characters, which readers of CSV refuse, were replaced by U+FFFD', {
+      characters: tally.replacedNuls,
+    })
+  }
   const error = await settleAccounts(ending, async () => {
+    const whole = isWhole()
+    if (whole) await fillEmptyDataSet(pipeline, session, plan)
     const { requests, retries } = ending
     const finished_at = isoTime(clock.now())
     await checkpoint.append([{ kind: 'end', run, finished_at, status: ending.status, requests, retries }])
     await writeManifest(store, pipeline, checkpoint.state, retiredQueries(pipeline, checkpoint.state))
     manifest = join(pipeline.load.path, MANIFEST_PATH)
-    if (isWhole()) await store.writeWhole(SUCCESS_PATH, [])
+    if (whole) await store.writeWhole(SUCCESS_PATH, [])
   })
   return {
     pipeline: pipeline.name,
@@ -110,11 +120,28 @@ async function carryOut(
     requests: ending.requests,
     retries: ending.retries,
     quarantined: tally.quarantined,
+    replacedNuls: tally.replacedNuls,
     searchesRemaining: ending.searchesRemaining,
     durationMs: Math.round(clock.monotonicMs() - startedMs),
     manifest,
     error,
     failures: tally.failures,
+  }
+}
+
+/**
+ * Gives a data set without rows one shard without rows, in the folder of its first partition: whoever reads it on
+ * schedule needs something to read, with all columns, those of the folders' names too.
+ */
+async function fillEmptyDataSet(
+  { extract, load }: Pipeline,
+  { checkpoint, shards }: Session,
+  plan: Plan,
+): Promise<void> {
+  if (checkpoint.state.shards.length > 0) return
+  for (const partition of plan.partitions()) {
+    await shards.sealEmpty(folderOf(extract.resource, partition, load.partitionBy), partition.key)
+    return
   }
 }
 

@@ -1,4 +1,4 @@
-import { type Position, SeenCursors } from '../core/index.ts'
+import { type Position, SeenCursors, type Span } from '../core/index.ts'
 import type { ChunkLine, HeaderLine, Line, PageFacts, RunStatus } from './lines.ts'
 import { PathMap, type ReadonlyPathMap, splitPath } from './path-map.ts'
 import { PackedShardList, type ShardList } from './shard-list.ts'
@@ -54,7 +54,7 @@ export type ShardPage = {
   readonly generation: number
   /** End of the page's record in the log of its generation. */
   readonly end: number
-  readonly importedAt: { readonly min: number; readonly max: number } | null
+  readonly importedAt: Span | null
 }
 
 export type RunRecord = {

@@ -3,6 +3,7 @@ import {
   columnsNamed,
   ExportError,
   formatTimestamp,
+  int64FromJson,
   type Pipeline,
   type Store,
   typeName,
@@ -33,7 +34,14 @@ const manifestSchema = z.object({
   masking: z.object({ secret: z.string(), identity: z.string() }),
   config_digest: z.string(),
   shards: z.array(shardSchema),
-  totals: z.object({ rows: count, bytes: count, shards: count, quarantined: count }),
+  totals: z.object({
+    rows: count,
+    bytes: count,
+    shards: count,
+    quarantined: count,
+    /** NUL characters that became U+FFFD, in CSV. */
+    replaced_nuls: count,
+  }),
   unknown_fields: z.record(z.string(), count),
   retired: z.array(z.object({ query: z.string(), partitions: count, rows: count })),
   runs: z.array(
@@ -97,7 +105,10 @@ export function* manifestShards(state: CheckpointState): Generator<ManifestShard
       imported_at:
         imported_at === null
           ? null
-          : { min: formatTimestamp(imported_at.min), max: formatTimestamp(imported_at.max) },
+          : {
+              min: formatTimestamp(int64FromJson(imported_at.min)),
+              max: formatTimestamp(int64FromJson(imported_at.max)),
+            },
     }
   }
 }
@@ -124,7 +135,8 @@ function* manifestText(
     config_digest: settingsDigest(state.header.settings),
   }
   yield `${JSON.stringify(head, null, 2).slice(0, -2)},\n  "shards": [`
-  const totals = { rows: 0, bytes: 0, shards: 0, quarantined: quarantinedItems(state) }
+  const totals = { rows: 0, bytes: 0, shards: 0, quarantined: quarantinedItems(state), replaced_nuls: 0 }
+  for (const { replaced = 0 } of state.shards) totals.replaced_nuls += replaced
   for (const shard of manifestShards(state)) {
     yield `${totals.shards === 0 ? '' : ','}\n    ${JSON.stringify(shard)}`
     totals.shards++

@@ -22,6 +22,7 @@ export const summaryShape = z.object({
   requests: count,
   retries: count,
   quarantined: count,
+  replaced_nuls: count,
   searches_remaining: count.nullable(),
   duration_ms: z.number().nonnegative(),
   manifest: z.string().nullable(),
@@ -73,14 +74,15 @@ export const manifestShape = z.object({
   shards: z.array(
     z.object({
       path: z.string(),
-      rows: count.positive(),
+      /** Nothing only in the one shard of a data set without rows. */
+      rows: count,
       bytes: count.positive(),
       sha256: z.string().regex(/^[0-9a-f]{64}$/),
       partitions: z.array(z.string()).min(1),
       imported_at: z.object({ min: moment, max: moment }).nullable(),
     }),
   ),
-  totals: z.object({ rows: count, bytes: count, shards: count, quarantined: count }),
+  totals: z.object({ rows: count, bytes: count, shards: count, quarantined: count, replaced_nuls: count }),
   unknown_fields: z.record(z.string(), count),
   retired: z.array(retired),
   runs: z.array(
@@ -100,7 +102,7 @@ export const quarantineShape = z.object({
   partition: z.string(),
   page: count,
   index: count,
-  id: z.int().nullable(),
+  id: z.union([z.int(), z.string().regex(/^-?\d+$/)]).nullable(),
   issues: z.array(z.object({ path: z.string(), message: z.string() })).min(1),
   item: z.unknown(),
 })
