@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { ExportError } from '../core/index.ts'
+import { ExportError, isHeaderText } from '../core/index.ts'
 import { jsonBody } from './json-body.ts'
-import { isHeaderText } from './token-source.ts'
+import { serverTexts } from './server-text.ts'
 
 /** What the service tells about a token; null: it did not say. */
 export type TokenInfo = {
@@ -39,6 +39,6 @@ export function testedToken(body: Uint8Array, where: string): TokenInfo {
   return {
     tenantId: answer.data?.tenant_id ?? null,
     organizationId: answer.data?.organization_id ?? null,
-    scopes: answer.data?.scopes ?? [],
+    scopes: serverTexts(answer.data?.scopes ?? []),
   }
 }

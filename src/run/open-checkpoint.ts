@@ -9,7 +9,9 @@ import {
   MANIFEST_PATH,
 } from '../state/index.ts'
 import type { RunOptions } from './options.ts'
+import type { QuerySecrets } from './query-secrets.ts'
 import { openSettledCheckpoint } from './recover.ts'
+import { newChecks, requireSameSecrets, secretChecks } from './secret-checks.ts'
 
 /**
  * Opens the checkpoint that this pipeline may go on from, with the shards in line with it, or begins a new one.
@@ -18,8 +20,10 @@ import { openSettledCheckpoint } from './recover.ts'
 export async function openOwnCheckpoint(
   pipeline: Pipeline,
   store: Store,
+  secrets: QuerySecrets,
   options: Pick<RunOptions, 'clock' | 'maskKey' | 'subset' | 'observer'>,
 ): Promise<Checkpoint> {
+  const checks = secretChecks(pipeline, secrets, options.maskKey)
   const header: HeaderLine = {
     kind: 'header',
     version: 1,
@@ -29,10 +33,16 @@ export async function openOwnCheckpoint(
   }
   const hasManifest = (await store.size(MANIFEST_PATH)) !== null
   const accept = (found: CheckpointState | null): void => {
-    if (found !== null) checkContinues(pipeline, found, header, options.subset)
-    else if (hasManifest) throw lostCheckpoint()
+    if (found !== null) {
+      checkContinues(pipeline, found, header, options.subset)
+      requireSameSecrets(found, checks, pipeline.file)
+    } else if (hasManifest) throw lostCheckpoint()
   }
-  return openSettledCheckpoint(store, header, accept, (message) => options.observer.log('warn', message))
+  const warn = (message: string): void => options.observer.log('warn', message)
+  const checkpoint = await openSettledCheckpoint(store, header, accept, warn)
+  const lines = newChecks(checkpoint.state, checks)
+  if (lines.length > 0) await checkpoint.append(lines)
+  return checkpoint
 }
 
 function checkContinues(

@@ -13,6 +13,7 @@ import {
 import { clearDataSet, openDataSet, planFor, sweepTemporaryFiles } from './data-set.ts'
 import { type Ending, exportAll, statusFor } from './export-all.ts'
 import type { RunOptions } from './options.ts'
+import { type QuerySecrets, readQuerySecrets, requireSendableToken } from './query-secrets.ts'
 import { openSession, type Session } from './session.ts'
 import { survey } from './survey.ts'
 import { Tally } from './tally.ts'
@@ -52,15 +53,17 @@ export type RunSummary = {
  */
 export async function runPipeline(pipeline: Pipeline, options: RunOptions): Promise<RunSummary> {
   requireConsent(pipeline, options)
+  const secrets = await readQuerySecrets(pipeline, options)
+  await requireSendableToken(pipeline, options)
   const store = openDataSet(pipeline)
   const lock = await takeLock(store, options)
   try {
     if (options.fresh) await clearDataSet(store)
     await sweepTemporaryFiles(store)
-    const session = await openSession(pipeline, store, options)
+    const session = await openSession(pipeline, store, secrets, options)
     try {
       const plan = planFor(pipeline, options.clock.now(), session.checkpoint.state)
-      return await carryOut(pipeline, store, session, plan, options)
+      return await carryOut(pipeline, store, { session, plan, secrets }, options)
     } finally {
       await session.close()
     }
@@ -82,8 +85,7 @@ function requireConsent({ transform, file }: Pipeline, { allowPlaintext }: RunOp
 async function carryOut(
   pipeline: Pipeline,
   store: Store,
-  session: Session,
-  plan: Plan,
+  { session, plan, secrets }: { session: Session; plan: Plan; secrets: QuerySecrets },
   options: RunOptions,
 ): Promise<RunSummary> {
   const { clock } = options
@@ -99,7 +101,7 @@ async function carryOut(
   }
   await checkpoint.append([{ kind: 'run', run, started_at: isoTime(clock.now()), version: options.version }])
 
-  const ending = await exportAll({ pipeline, store, session, plan, work, tally, options })
+  const ending = await exportAll({ pipeline, store, session, plan, work, tally, secrets, options })
   const error = await settleAccounts(ending, async () => {
     const { requests, retries } = ending
     const finished_at = isoTime(clock.now())

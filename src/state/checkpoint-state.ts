@@ -16,6 +16,8 @@ export type CheckpointState = {
   readonly nextShard: number
   readonly unknownFields: ReadonlyMap<string, number>
   readonly runs: readonly RunRecord[]
+  /** What tells the secret of a secret query from another, by the query's name. */
+  readonly secretChecks: ReadonlyMap<string, string>
   /** Lines read or appended; compaction looks at it. */
   readonly lines: number
 }
@@ -83,6 +85,7 @@ export function foldLines(header: HeaderLine): Folding {
   const shards = new PackedShardList()
   const runs: Mutable<RunRecord>[] = []
   const unknownFields = new Map<string, number>()
+  const secretChecks = new Map<string, string>()
   const state = {
     header,
     partitions,
@@ -92,6 +95,7 @@ export function foldLines(header: HeaderLine): Folding {
     nextShard: 0,
     unknownFields,
     runs,
+    secretChecks,
     lines: 1,
   }
 
@@ -124,6 +128,9 @@ export function foldLines(header: HeaderLine): Folding {
       state.lines++
       switch (line.kind) {
         case 'header':
+          break
+        case 'secret':
+          secretChecks.set(line.query, line.check)
           break
         case 'run':
           runs.push({ ...line, finished_at: null, status: null, requests: 0, retries: 0 })
