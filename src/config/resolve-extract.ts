@@ -71,7 +71,8 @@ class Queries {
   }
 }
 
-function addReports({ ids, all }: ExtractFile, queries: Queries, problems: Problems): void {
+function addReports(extract: ExtractFile, queries: Queries, problems: Problems): void {
+  const { ids, all } = extract
   if (ids !== undefined && all === true) {
     problems.add(['extract', 'all'], 'expected ids or all: true, found both', 'key')
   } else if (all === true) {
@@ -79,7 +80,10 @@ function addReports({ ids, all }: ExtractFile, queries: Queries, problems: Probl
   } else if (ids !== undefined && ids.length > 0) {
     for (const id of ids) queries.add({ type: 'report', id }, () => {})
   } else if (!problems.touched(['extract', 'ids'], ['extract', 'all'])) {
-    problems.add(['extract'], 'no report asked for; name some in ids, or set all: true', 'key')
+    sayWhatIsEmpty({ ids: 'at least one id, or all: true', all: 'true, or some ids' }, extract, problems)
+    if (ids === undefined && all === undefined) {
+      problems.add(['extract'], 'no report asked for; name some in ids, or set all: true', 'key')
+    }
   }
 }
 
@@ -110,8 +114,35 @@ async function addCredentials(
     'extract',
     key,
   ])
-  if (queries.all.length === 0 && !problems.touched(...sources)) {
+  if (queries.all.length > 0 || problems.touched(...sources)) return
+  sayWhatIsEmpty(
+    {
+      domains: 'at least one domain',
+      domains_file: 'a file that names at least one domain',
+      queries: 'at least one query',
+    },
+    extract,
+    problems,
+  )
+  if (!problems.touched(...sources)) {
     problems.add(['extract'], 'nothing to search for; name some domains, a domains_file or queries', 'key')
+  }
+}
+
+/** Where nothing is asked for, each key that could have asked for something is at fault. */
+function sayWhatIsEmpty(
+  expected: Readonly<Partial<Record<keyof ExtractFile, string>>>,
+  extract: ExtractFile,
+  problems: Problems,
+): void {
+  for (const [key, what] of Object.entries(expected)) {
+    if (extract[key as keyof ExtractFile] === undefined) continue
+    const path = ['extract', key]
+    const found = problems.found(path)
+    problems.add(
+      path,
+      `expected ${what}, found ${key === 'domains_file' ? `${found}, which names none` : found}`,
+    )
   }
 }
 
@@ -147,9 +178,10 @@ function resolveWindows(
   problems: Problems,
 ): WindowSettings {
   if (until !== 'now' && until <= from) {
+    const [begin, end] = ['from', 'until'].map((key) => problems.found(['extract', 'windows', key]))
     problems.add(
       ['extract', 'windows', 'until'],
-      'expected a time after the beginning, found one at or before it',
+      `expected a time after the beginning, ${begin}, found ${end}`,
     )
   }
   return { from, until, every: every ?? null, lagMs: extract.lag ?? DEFAULT_LAG_MS }

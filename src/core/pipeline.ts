@@ -101,6 +101,8 @@ export type PartitionBy = 'query' | 'window'
 export type LoadSettings = {
   /** Absolute path of the data set. */
   readonly path: string
+  /** The same as the file gives it, for messages. */
+  readonly pathAsGiven: string
   readonly format: Format
   readonly partitionBy: readonly PartitionBy[]
   readonly shardRows: number

@@ -55,7 +55,7 @@ function checkContinues(
     throw new ExportError(
       'config',
       `The folder belongs to the pipeline "${found.header.pipeline}", not to "${pipeline.name}"`,
-      pipeline.load.path,
+      pipeline.load.pathAsGiven,
       'Give each pipeline a load.path of its own, restore the name, or start over with --fresh.',
     )
   }

@@ -13,6 +13,7 @@ import {
 import { clearDataSet, openDataSet, planFor, sweepTemporaryFiles } from './data-set.ts'
 import { type Ending, exportAll, statusFor } from './export-all.ts'
 import type { RunOptions } from './options.ts'
+import { namingPlaces, withPlace } from './places.ts'
 import { type QuerySecrets, readQuerySecrets, requireSendableToken } from './query-secrets.ts'
 import { openSession, type Session } from './session.ts'
 import { survey } from './survey.ts'
@@ -55,6 +56,14 @@ export async function runPipeline(pipeline: Pipeline, options: RunOptions): Prom
   requireConsent(pipeline, options)
   const secrets = await readQuerySecrets(pipeline, options)
   await requireSendableToken(pipeline, options)
+  return namingPlaces(pipeline, () => runOnDataSet(pipeline, secrets, options))
+}
+
+async function runOnDataSet(
+  pipeline: Pipeline,
+  secrets: QuerySecrets,
+  options: RunOptions,
+): Promise<RunSummary> {
   const store = openDataSet(pipeline)
   const lock = await takeLock(store, options)
   try {
@@ -127,7 +136,7 @@ async function carryOut(
     searchesRemaining: ending.searchesRemaining,
     durationMs: Math.round(clock.monotonicMs() - startedMs),
     manifest: join(pipeline.load.path, MANIFEST_PATH),
-    error,
+    error: error === null ? null : withPlace(pipeline, error),
     failures: tally.failures,
   }
 }

@@ -1,6 +1,7 @@
 import { formatInstant, type Partition, type Pipeline, queryName } from '../core/index.ts'
 import { type CheckpointState, type PartitionRecord, readCheckpoint } from '../state/index.ts'
 import { openDataSet, planFor } from './data-set.ts'
+import { namingPlaces } from './places.ts'
 import { survey } from './survey.ts'
 
 /** Where one partition stands; the names are those of `status --json`. */
@@ -40,7 +41,7 @@ export type StatusReport = {
  * @throws ExportError `damaged` or `config` when the checkpoint can't be read
  */
 export async function readStatus(pipeline: Pipeline, nowMs: number): Promise<StatusReport> {
-  const state = await readCheckpoint(openDataSet(pipeline))
+  const state = await namingPlaces(pipeline, () => readCheckpoint(openDataSet(pipeline)))
   const plan = planFor(pipeline, nowMs, state)
   const { total, done, partial, failed, pending } = survey(pipeline, plan, state)
   return {
@@ -96,7 +97,7 @@ export type PlanReport = {
 
 /** Says what a run would do; sends nothing and changes nothing. */
 export async function readPlan(pipeline: Pipeline, nowMs: number): Promise<PlanReport> {
-  const state = await readCheckpoint(openDataSet(pipeline))
+  const state = await namingPlaces(pipeline, () => readCheckpoint(openDataSet(pipeline)))
   const plan = planFor(pipeline, nowMs, state)
   const { total, done, begun } = survey(pipeline, plan, state)
   const minRequests = total - done

@@ -47,6 +47,7 @@ export function pipelineOf({
     },
     load: {
       path: '/nowhere',
+      pathAsGiven: '/nowhere',
       format: { kind: 'parquet', engine: 'columnar', compression: 'snappy', bloomFilters: [] },
       partitionBy,
       shardRows: 1_000_000,

@@ -67,12 +67,12 @@ async function checkOutput({ load, file }: Pipeline): Promise<string> {
   for (let path = load.path; ; path = dirname(path)) {
     const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT' && path !== dirname(path)) return null
-      throw notWritable(load.path, file, error)
+      throw notWritable(load.pathAsGiven, file, error)
     })
     if (found === null) continue
-    if (!found.isDirectory()) throw notWritable(load.path, file, new Error(`${path} is no folder`))
+    if (!found.isDirectory()) throw notWritable(load.pathAsGiven, file, new Error(`${path} is no folder`))
     await access(path, constants.W_OK | constants.X_OK).catch((error: unknown) => {
-      throw notWritable(load.path, file, error)
+      throw notWritable(load.pathAsGiven, file, error)
     })
     return load.path
   }
