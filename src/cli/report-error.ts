@@ -19,7 +19,7 @@ export type ErrorDesk = {
  */
 export function reportError(error: unknown, { screen, style, logging, log }: ErrorDesk): void {
   // An error may be older than what is known now.
-  const text = isExportError(error) ? unlessSecret(error.message, 'long') : defect(error, logging)
+  const text = unlessSecret(isExportError(error) ? error.message : defect(error, logging), 'long')
   if (logging.format === 'json') {
     log('error', text, isExportError(error) ? { kind: error.kind } : { kind: 'defect' })
     return

@@ -48,20 +48,40 @@ const LONG = 12
 
 const known = new Set<string>()
 /** Pieces to look for, by their length: short secrets whole, of others every run of eight and of twelve characters. */
-const needles = new Map<number, Set<string>>()
+const needles = new Map<number, Needles>()
 const bare: string[] = []
 
 function remember(form: string): void {
   if (form === '') return
   for (const length of form.length < LONG ? [Math.min(form.length, RUN)] : [RUN, LONG]) {
-    const pieces = needles.get(length) ?? new Set()
-    needles.set(length, pieces)
-    for (let at = 0; at + length <= form.length; at++) pieces.add(form.slice(at, at + length))
+    const { pieces, beginnings } = needles.get(length) ?? none()
+    needles.set(length, { pieces, beginnings })
+    for (let at = 0; at + length <= form.length; at++) {
+      pieces.add(form.slice(at, at + length))
+      beginnings[beginningAt(form, at)] = 1
+    }
   }
 }
 
-function holdsOneOf(text: string, pieces: ReadonlySet<string>, length: number): boolean {
-  for (let at = 0; at + length <= text.length; at++) if (pieces.has(text.slice(at, at + length))) return true
+/** Pieces of one length, and how they begin: most places in a text need no second look. */
+type Needles = { readonly pieces: Set<string>; readonly beginnings: Uint8Array }
+
+const BEGINNINGS = 1 << 16
+
+function none(): Needles {
+  return { pieces: new Set(), beginnings: new Uint8Array(BEGINNINGS) }
+}
+
+/** A number for the two characters that begin there. */
+function beginningAt(text: string, at: number): number {
+  return (text.charCodeAt(at) * 251 + text.charCodeAt(at + 1)) & (BEGINNINGS - 1)
+}
+
+function holdsOneOf(text: string, { pieces, beginnings }: Needles, length: number): boolean {
+  for (let at = 0; at + length <= text.length; at++) {
+    if (length > 1 && beginnings[beginningAt(text, at)] === 0) continue
+    if (pieces.has(text.slice(at, at + length))) return true
+  }
   return false
 }
 
