@@ -1,5 +1,11 @@
 import { dirname, isAbsolute, join, resolve } from 'node:path'
-import { type ExtractSettings, type Query, queryName, type WindowSettings } from '../core/index.ts'
+import {
+  type ExtractSettings,
+  MAX_WINDOWS,
+  type Query,
+  queryName,
+  type WindowSettings,
+} from '../core/index.ts'
 import { DOMAIN_EXPECTED, domainFault, parseDomain } from './domain.ts'
 import type { PipelineFile } from './file-schema.ts'
 import type { Problems } from './problems.ts'
@@ -12,6 +18,7 @@ type Report = (text: string) => void
 /** The pipeline file: its name for messages, and its absolute path. */
 export type PipelinePath = { readonly file: string; readonly path: string }
 
+const UNIT_MICROS = { hour: 3_600_000_000, day: 86_400_000_000 } as const
 const DEFAULT_LAG_MS = 15 * 60_000
 /** Longest name of a file or folder on the file systems in use (NAME_MAX). */
 const MAX_FOLDER_BYTES = 255
@@ -182,6 +189,19 @@ function resolveWindows(
     problems.add(
       ['extract', 'windows', 'until'],
       `expected a time after the beginning, ${begin}, found ${end}`,
+    )
+  }
+  const end = until === 'now' ? Date.now() * 1000 : until
+  // Ranges that weeks, months or years divide into so many there are none.
+  if (
+    every !== undefined &&
+    'count' in every &&
+    (end - from) / (every.count * UNIT_MICROS[every.unit]) > MAX_WINDOWS
+  ) {
+    const path = ['extract', 'windows', 'every']
+    problems.add(
+      path,
+      `expected a length that makes at most ${MAX_WINDOWS} windows, found ${problems.found(path)}`,
     )
   }
   return { from, until, every: every ?? null, lagMs: extract.lag ?? DEFAULT_LAG_MS }

@@ -78,6 +78,9 @@ export type WindowSettings = {
   readonly lagMs: number
 }
 
+// Each window is at least one search; at one a second a million take eleven days, for each query.
+export const MAX_WINDOWS = 1_000_000
+
 export type WindowLength =
   | { readonly unit: 'hour' | 'day'; readonly count: number }
   | { readonly unit: 'week' | 'month' | 'year' }

@@ -113,6 +113,13 @@ const WRONG: readonly (readonly [
     'windows.every',
     'expected <n>h, <n>d, week, month or year, found "0d"',
   ],
+  [
+    'extract',
+    'windows: { from: 0001-01-01, until: 2024-01-01, every: 1h }',
+    58,
+    'windows.every',
+    'expected a length that makes at most 1000000 windows, found "1h"',
+  ],
   ['extract', 'ids: [1]', 3, 'ids', 'does not go with resource: credentials'],
   [
     'extract',
