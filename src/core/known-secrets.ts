@@ -10,7 +10,8 @@ export const LEFT_OUT = '[left out: it repeats a secret]'
  * what one pipeline was given must not come out of another one either.
  *
  * `any` looks for all of them, also for those so short that ordinary words hold them: for texts by somebody else, which
- * can be left out without harm. `long` looks for those of twelve characters or more: for texts of our own.
+ * can be left out without harm. `long` looks for those of twelve characters or more, or twenty characters of them in a
+ * row: for texts of our own.
  */
 export type WhichSecrets = 'any' | 'long'
 
@@ -26,7 +27,7 @@ export function learnSecret(secret: string): void {
 /** Whether a text holds a known secret, or a longer piece of one, in any usual encoding. */
 export function repeatsSecret(text: string, which: WhichSecrets = 'any'): boolean {
   if (known.size === 0 || text === '') return false
-  const lengths = [...needles.keys()].filter((length) => which === 'any' || length === LONG)
+  const lengths = [...needles.keys()].filter((length) => which === 'any' || length >= LONG)
   if (lengths.length === 0 && (which === 'long' || bare.length === 0)) return false
   return inAnyDisguise(text, (candidate) => {
     const line = comparable(candidate)
@@ -42,18 +43,22 @@ export function unlessSecret(text: string, which: WhichSecrets = 'any'): string 
   return repeatsSecret(text, which) ? LEFT_OUT : text
 }
 
-// So many characters of a secret in a row are no coincidence in a text by somebody else, and in one of our own.
+// So many characters of a secret in a row are no coincidence in a text by somebody else.
 const RUN = 8
+// Shorter secrets are words that a text of our own may hold.
 const LONG = 12
+// And so many in one of our own: names of pipelines and folders may well have some in common with a key.
+const LONG_RUN = 20
 
 const known = new Set<string>()
-/** Pieces to look for, by their length: short secrets whole, of others every run of eight and of twelve characters. */
+/** Pieces to look for, by their length: secrets whole, and of longer ones every run. */
 const needles = new Map<number, Needles>()
 const bare: string[] = []
 
 function remember(form: string): void {
   if (form === '') return
-  for (const length of form.length < LONG ? [Math.min(form.length, RUN)] : [RUN, LONG]) {
+  const run = Math.min(form.length, RUN)
+  for (const length of form.length < LONG ? [run] : [run, Math.min(form.length, LONG_RUN)]) {
     const { pieces, beginnings } = needles.get(length) ?? none()
     needles.set(length, { pieces, beginnings })
     for (let at = 0; at + length <= form.length; at++) {
