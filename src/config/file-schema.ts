@@ -4,6 +4,7 @@ import { DOMAIN_EXPECTED, parseDomain } from './domain.ts'
 import {
   byteSize,
   choice,
+  countOrShare,
   duration,
   flag,
   integer,
@@ -194,6 +195,10 @@ const transform = section({
   }),
   on_invalid: choice('quarantine', 'fail').prefault('quarantine').meta({
     description: 'What becomes of items that break the schema.',
+  }),
+  max_quarantined: countOrShare().prefault('1%').meta({
+    description:
+      'Items of a partition that may be set aside, as a count or a share (of at least 100 items); beyond it the partition fails.',
   }),
 }).meta({ description: 'Masking and columns.' })
 

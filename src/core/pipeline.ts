@@ -98,7 +98,14 @@ export type TransformSettings = {
   /** Names in output order, after masking policies have taken columns away. */
   readonly columns: readonly string[]
   readonly onInvalid: 'quarantine' | 'fail'
+  /** Beyond it the partition fails. */
+  readonly maxQuarantined: QuarantineLimit
 }
+
+/** Items of one partition that may be set aside: so many, or so many of a hundred. */
+export type QuarantineLimit =
+  | { readonly kind: 'count'; readonly items: number }
+  | { readonly kind: 'share'; readonly percent: number }
 
 export type Compression = 'none' | 'snappy' | 'gzip' | 'zstd'
 export type PartitionBy = 'query' | 'window'

@@ -45,6 +45,7 @@ export function pipelineOf({
       maskKeyEnv: 'SPILLWAY_MASK_KEY',
       columns: ['id', 'imported_at', 'hash'],
       onInvalid: 'quarantine',
+      maxQuarantined: { kind: 'share', percent: 1 },
     },
     load: {
       path: '/nowhere',
