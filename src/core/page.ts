@@ -1,5 +1,5 @@
 import type { Partition } from './partition.ts'
-import type { IdentityPolicy, Resource, SecretPolicy } from './pipeline.ts'
+import type { IdentityPolicy, InvalidPolicy, Resource, SecretPolicy } from './pipeline.ts'
 import type { ColumnSpec } from './schema.ts'
 import type { Micros } from './time.ts'
 
@@ -12,7 +12,7 @@ export type DecodePlan = {
   readonly identity: IdentityPolicy
   /** Key of the `hmac` policies; null where no policy needs one. */
   readonly maskKey: Uint8Array | null
-  readonly onInvalid: 'quarantine' | 'fail'
+  readonly onInvalid: InvalidPolicy
 }
 
 /** What the decoding of one page depends on besides its bytes. */

@@ -28,6 +28,8 @@ export type Chain = {
   readonly page: number
   /** The `query_value` column. */
   readonly queryValue: string
+  /** What of the query may not come back in a message, besides its secret. */
+  readonly hidden: readonly string[]
   /** Every cursor met in this chain; grows before the page that brings one is yielded. */
   readonly seen: SeenCursors
   /** Called each time a request of this chain is sent. */
@@ -182,7 +184,7 @@ async function requests(
       return (cursor, about) => reportRequest(listUrl(service, chain, cursor), about, cursor !== null)
     default: {
       const searchQuery = await asSearchQuery(service, query)
-      const secrets = searchQuery.type === 'secret' ? [searchQuery.secret] : []
+      const secrets = searchQuery.type === 'secret' ? [...chain.hidden, searchQuery.secret] : chain.hidden
       return (cursor, about) => ({
         method: 'POST',
         url: service.endpoints.search,
@@ -200,8 +202,17 @@ async function asSearchQuery(
   service: Service,
   query: Exclude<Query, { type: 'report' | 'reports' }>,
 ): Promise<SearchQuery> {
-  if (query.type !== 'secret') return query
-  return { type: 'secret', secret: await service.readSecret(query.secretEnv) }
+  switch (query.type) {
+    case 'domain':
+    case 'auth_domain':
+      return { type: query.type, fqdn: query.fqdn }
+    case 'email':
+      return { type: 'email', email: query.email }
+    case 'keyword':
+      return { type: 'keyword', keyword: query.keyword }
+    case 'secret':
+      return { type: 'secret', secret: await service.readSecret(query.secretEnv) }
+  }
 }
 
 function repeatedCursor(about: string): ExportError {

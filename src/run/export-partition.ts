@@ -3,10 +3,12 @@ import {
   type DecodedPage,
   type DecodePage,
   ExportError,
+  hidesIdentity,
   isExportError,
   type Partition,
   type Pipeline,
   type Position,
+  queryLabel,
   type Store,
 } from '../core/index.ts'
 import { type Ahead, type ExtractedPage, extractPages, type Service, seenCursors } from '../extract/index.ts'
@@ -64,11 +66,12 @@ export async function exportPartition(
 }
 
 async function exportChain(partition: Partition, queryValue: string, deps: PartitionDeps): Promise<void> {
-  const { extract } = deps.pipeline
+  const { extract, transform } = deps.pipeline
   const record = deps.checkpoint.state.partitions.get(partition.key)
   const chain = {
     partition,
     queryValue,
+    hidden: hidesIdentity(partition.query, transform.identity) ? [queryLabel(partition.query)] : [],
     include: extract.include,
     order: extract.order,
     pageSize: extract.pageSize,

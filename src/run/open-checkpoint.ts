@@ -1,4 +1,4 @@
-import { ExportError, type Pipeline, type Store } from '../core/index.ts'
+import { ExportError, type NamedPipeline, type Store } from '../core/index.ts'
 import {
   CHECKPOINT_PATH,
   type Checkpoint,
@@ -18,7 +18,7 @@ import { giveUp, planRedo } from './redo.ts'
  * @throws ExportError `config` or `damaged` when it may not; nothing is changed then
  */
 export async function openOwnCheckpoint(
-  pipeline: Pipeline,
+  pipeline: NamedPipeline,
   store: Store,
   options: Pick<RunOptions, 'clock' | 'maskKey' | 'observer'>,
 ): Promise<Checkpoint> {
@@ -36,7 +36,7 @@ export async function openOwnCheckpoint(
  * @throws ExportError `config` or `damaged` when that may not be; nothing is changed then
  */
 export async function redoPartitions(
-  pipeline: Pipeline,
+  pipeline: NamedPipeline,
   store: Store,
   options: Pick<RunOptions, 'clock' | 'maskKey' | 'observer' | 'redo'>,
 ): Promise<void> {
@@ -52,7 +52,10 @@ export async function redoPartitions(
   await giveUp(store, redo)
 }
 
-function headerOf(pipeline: Pipeline, { clock, maskKey }: Pick<RunOptions, 'clock' | 'maskKey'>): HeaderLine {
+function headerOf(
+  pipeline: NamedPipeline,
+  { clock, maskKey }: Pick<RunOptions, 'clock' | 'maskKey'>,
+): HeaderLine {
   return {
     kind: 'header',
     version: 1,
@@ -62,7 +65,7 @@ function headerOf(pipeline: Pipeline, { clock, maskKey }: Pick<RunOptions, 'cloc
   }
 }
 
-function checkContinues(pipeline: Pipeline, found: CheckpointState, header: HeaderLine): void {
+function checkContinues(pipeline: NamedPipeline, found: CheckpointState, header: HeaderLine): void {
   if (found.header.pipeline !== pipeline.name) {
     throw new ExportError(
       'config',

@@ -1,12 +1,21 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { ExportError, isExportError, type Pipeline, type Store } from '../core/index.ts'
+import {
+  type ExportError,
+  isBlank,
+  isExportError,
+  type NamedPipeline,
+  type Pipeline,
+  type Store,
+} from '../core/index.ts'
 import type { Plan } from '../plan/index.ts'
 import { MANIFEST_PATH, type RunStatus, SUCCESS_PATH, takeLock, writeManifest } from '../state/index.ts'
 import { clearDataSet, openDataSet, planFor, sweepTemporaryFiles } from './data-set.ts'
 import { type Ending, exportAll, statusFor } from './export-all.ts'
+import { namePipeline } from './named-pipeline.ts'
 import { redoPartitions } from './open-checkpoint.ts'
 import type { RunOptions } from './options.ts'
+import { requirePolicies } from './require-policies.ts'
 import { openSession, type Session } from './session.ts'
 import { survey } from './survey.ts'
 import { Tally } from './tally.ts'
@@ -45,8 +54,11 @@ export type RunSummary = {
  * summary; what is committed stays, and the next run goes on from there.
  * @throws ExportError when the run could not begin; nothing is changed then
  */
-export async function runPipeline(pipeline: Pipeline, options: RunOptions): Promise<RunSummary> {
-  requireConsent(pipeline, options)
+export async function runPipeline(given: Pipeline, options: RunOptions): Promise<RunSummary> {
+  const copy = ownCopy(given)
+  requirePolicies(copy, options)
+  const pipeline = namePipeline(copy, options.maskKey)
+  warnOfBlanks(options)
   const store = openDataSet(pipeline)
   const lock = await takeLock(store, options)
   try {
@@ -65,18 +77,19 @@ export async function runPipeline(pipeline: Pipeline, options: RunOptions): Prom
   }
 }
 
-function requireConsent({ transform, file }: Pipeline, { allowPlaintext }: RunOptions): void {
-  if (transform.secret !== 'plaintext' || allowPlaintext) return
-  throw new ExportError(
-    'config',
-    'transform.secret is plaintext, and this run was not given leave to write secrets unmasked',
-    file,
-    'Choose redact, drop, partial or hmac, or add --allow-plaintext to this run.',
-  )
+/** As it stands now: what a program changes in its pipeline while the run goes on is not this run's business. */
+function ownCopy(pipeline: Pipeline): Pipeline {
+  return { ...pipeline, extract: { ...pipeline.extract }, transform: { ...pipeline.transform } }
+}
+
+/** Line breaks are taken off; a blank may be meant, but rarely is. */
+function warnOfBlanks({ maskKey, observer }: RunOptions): void {
+  if (maskKey === null || !(isBlank(maskKey[0]!) || isBlank(maskKey.at(-1)!))) return
+  observer.log('warn', 'the mask key begins or ends with a blank, which is a part of it')
 }
 
 async function carryOut(
-  pipeline: Pipeline,
+  pipeline: NamedPipeline,
   store: Store,
   session: Session,
   plan: Plan,

@@ -1,4 +1,4 @@
-import { type BufferPool, bufferPool, type Pipeline, type Store } from '../core/index.ts'
+import { type BufferPool, bufferPool, type NamedPipeline, type Store } from '../core/index.ts'
 import { chunkRows, ShardSet, shardExtension } from '../load/index.ts'
 import type { Checkpoint, Line } from '../state/index.ts'
 import { type Cpu, openCpu } from './cpu/index.ts'
@@ -25,7 +25,11 @@ export type Session = {
  * are taken up, and where bytes of those did not survive the checkpoint goes back to before their pages.
  * @throws ExportError `config` or `damaged` when the run may not go on from what is there
  */
-export async function openSession(pipeline: Pipeline, store: Store, options: RunOptions): Promise<Session> {
+export async function openSession(
+  pipeline: NamedPipeline,
+  store: Store,
+  options: RunOptions,
+): Promise<Session> {
   // One for each answer that is on its way or not committed yet, and one more for answers that grow.
   const buffers = bufferPool(pipeline.extract.concurrency + 1)
   const cpu = openCpu(decodePlan(pipeline, options.maskKey), encodePlan(pipeline), buffers)
@@ -42,7 +46,7 @@ export async function openSession(pipeline: Pipeline, store: Store, options: Run
 
 /** @returns null when the checkpoint had to be rolled back: then everything is to be opened anew */
 async function openOnce(
-  pipeline: Pipeline,
+  pipeline: NamedPipeline,
   store: Store,
   { cpu, buffers }: Pick<Session, 'cpu' | 'buffers'>,
   options: RunOptions,

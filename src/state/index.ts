@@ -19,5 +19,5 @@ export {
   writeManifest,
 } from './manifest.ts'
 export { splitPath } from './path-map.ts'
-export { checkSettings, frozenSettings, type Settings, settingsDigest } from './settings.ts'
+export { checkMaskKey, checkSettings, frozenSettings, type Settings, settingsDigest } from './settings.ts'
 export type { SealedShard, ShardList } from './shard-list.ts'

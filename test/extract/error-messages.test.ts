@@ -127,6 +127,26 @@ describe('what the service echoes of a secret stays out', () => {
     for (const part of ['horse', 'battery', 'eyjhbgci']) expect(shown).not.toContain(part)
   })
 
+  it('an address that the policy hides', async () => {
+    const email = 'ada.loam@scatterholt.com'
+    for (const echo of [
+      email,
+      email.toUpperCase(),
+      `/?q=${encodeURIComponent(email)}`,
+      'for "ada.loam@scatter…"',
+    ]) {
+      const server = await serve((_request, response) =>
+        sendJson(response, { error: { code: 'BAD', message: `no ${echo}` } }, { status: 400 }),
+      )
+      const query = { type: 'email', email, as: 'case-17' } as const
+      const hidden = await failure(collect(open(server.url), chainOf(query, { hidden: [email] })))
+      expect(hidden.message).toContain('BAD: [left out: it repeats a secret]')
+      expect(hidden.message).not.toMatch(/ada\.?loam/i)
+      const kept = await failure(collect(open(server.url), chainOf(query)))
+      expect(kept.message).toContain(echo)
+    }
+  })
+
   it('an API key that the exchange refuses', async () => {
     const server = await serve((_request, response) =>
       sendJson(

@@ -22,7 +22,7 @@ import { pipelineOf } from '../plan/pipeline.ts'
 import { HEADER, seal, writeCheckpoint } from './lines.ts'
 
 const KEY = Buffer.from('0123456789abcdef0123456789abcdef')
-const base = pipelineOf({})
+const base: Pipeline = pipelineOf({})
 
 function changed(change: (pipeline: Pipeline) => Pipeline): Pipeline {
   return change(base)

@@ -4,9 +4,11 @@ import {
   type DecodePlan,
   decodeFrame,
   droppedColumns,
+  nameQuery,
   type PageContext,
   partition,
   type Query,
+  queryLabel,
   type TextVector,
   type Vector,
   type Window,
@@ -37,7 +39,13 @@ export function pageContext(
   changes: Partial<PageContext> & { query?: Query; window?: Window } = {},
 ): PageContext {
   const { query = { type: 'domain', fqdn: 'scatterholt.com' }, window = null, ...rest } = changes
-  return { partition: partition(query, window), page: 3, queryValue: 'scatterholt.com', since: null, ...rest }
+  return {
+    partition: partition(nameQuery(query, queryLabel(query)), window),
+    page: 3,
+    queryValue: 'scatterholt.com',
+    since: null,
+    ...rest,
+  }
 }
 
 /** The rows of a page as plain values, whatever shape the columns have. */

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { access, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { checkRequirements, readSecret } from '../../config/index.ts'
+import { checkRequirements, readNamingKey, readSecret } from '../../config/index.ts'
 import { ExportError, isExportError, type Pipeline, systemClock } from '../../core/index.ts'
 import { readPlan, testToken } from '../../run/index.ts'
 import { command } from '../command.ts'
@@ -46,7 +46,7 @@ function stepsOf(pipeline: Pipeline, io: Io): readonly (readonly [name: string, 
     ['file', async () => describePipeline(pipeline)],
     ['environment', () => checkEnvironment(pipeline, io)],
     ['output', () => checkOutput(pipeline)],
-    ['checkpoint', () => checkCheckpoint(pipeline)],
+    ['checkpoint', () => checkCheckpoint(pipeline, io)],
     ['service', () => checkService(pipeline, io)],
   ]
 }
@@ -88,8 +88,8 @@ function notWritable(path: string, file: string, cause: unknown): ExportError {
   )
 }
 
-async function checkCheckpoint(pipeline: Pipeline): Promise<string> {
-  const { partitions } = await readPlan(pipeline, Date.now())
+async function checkCheckpoint(pipeline: Pipeline, io: Io): Promise<string> {
+  const { partitions } = await readPlan(pipeline, Date.now(), await readNamingKey(pipeline, io))
   return `${counted(partitions.total, 'partition')}, ${partitions.done} done, ${partitions.partial} partial`
 }
 

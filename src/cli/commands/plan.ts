@@ -1,3 +1,4 @@
+import { readNamingKey } from '../../config/index.ts'
 import type { Pipeline } from '../../core/index.ts'
 import { type PlanReport, readPlan } from '../../run/index.ts'
 import { command } from '../command.ts'
@@ -14,7 +15,7 @@ export const plan = command({
       .example('$0 plan pipeline.yaml --from 2020-01-01', 'The same for a longer range'),
   async run(args, io) {
     const pipeline = await pipelineFrom(args.pipeline, args, io)
-    const report = await readPlan(pipeline, Date.now())
+    const report = await readPlan(pipeline, Date.now(), await readNamingKey(pipeline, io))
     await io.stdout.line(args.json ? plainJson(planJson(report)) : planText(report, pipeline))
     return DONE
   },
