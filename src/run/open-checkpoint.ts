@@ -9,6 +9,7 @@ import {
   MANIFEST_PATH,
   readCheckpoint,
 } from '../state/index.ts'
+import { newNames, requireSameNames } from './names-in-use.ts'
 import type { RunOptions } from './options.ts'
 import { openSettledCheckpoint } from './recover.ts'
 import { giveUp, planRedo } from './redo.ts'
@@ -25,10 +26,16 @@ export async function openOwnCheckpoint(
   const header = headerOf(pipeline, options)
   const hasManifest = (await store.size(MANIFEST_PATH)) !== null
   const accept = (found: CheckpointState | null): void => {
-    if (found !== null) checkContinues(pipeline, found, header)
-    else if (hasManifest) throw lostCheckpoint()
+    if (found !== null) {
+      checkContinues(pipeline, found, header)
+      requireSameNames(pipeline, found, options.maskKey)
+    } else if (hasManifest) throw lostCheckpoint()
   }
-  return openSettledCheckpoint(store, header, accept, (message) => options.observer.log('warn', message))
+  const warn = (message: string): void => options.observer.log('warn', message)
+  const checkpoint = await openSettledCheckpoint(store, header, accept, warn)
+  const names = newNames(pipeline, checkpoint.state, options.maskKey)
+  if (names.length > 0) await checkpoint.append(names)
+  return checkpoint
 }
 
 /**
@@ -41,7 +48,10 @@ export async function redoPartitions(
   options: Pick<RunOptions, 'clock' | 'maskKey' | 'observer' | 'redo'>,
 ): Promise<void> {
   const state = await readCheckpoint(store)
-  if (state !== null) checkContinues(pipeline, state, headerOf(pipeline, options))
+  if (state !== null) {
+    checkContinues(pipeline, state, headerOf(pipeline, options))
+    requireSameNames(pipeline, state, options.maskKey)
+  }
   const redo = await planRedo(pipeline, state, options.redo, options.clock.now())
   if (redo === null) return
   options.observer.log('info', 'giving up what is to be exported anew', {

@@ -142,6 +142,7 @@ async function compact(store: Store, state: CheckpointState): Promise<void> {
         case 'given-up':
           return null
         case 'header':
+        case 'query':
         case 'run':
         case 'end':
           return line

@@ -55,6 +55,8 @@ const lineSchema = z.discriminatedUnion('kind', [
     created_at: z.string(),
     settings: z.record(z.string(), json),
   }),
+  /** What a name stands for that the user gave to a query: what it asks for, as its rows show it. */
+  z.object({ kind: z.literal('query'), name: z.string(), asks: z.string() }),
   z.object({ kind: z.literal('run'), run: z.string(), started_at: z.string(), version: z.string() }),
   z.object({
     kind: z.literal('end'),
