@@ -1,9 +1,16 @@
 import { z } from 'zod'
-import { parseInstant, type WindowLength } from '../core/index.ts'
+import {
+  IDENTITY_POLICIES,
+  INVALID_POLICIES,
+  parseInstant,
+  SECRET_POLICIES,
+  type WindowLength,
+} from '../core/index.ts'
 import { DOMAIN_EXPECTED, parseDomain } from './domain.ts'
 import {
   byteSize,
   choice,
+  countOrShare,
   duration,
   flag,
   integer,
@@ -85,15 +92,20 @@ const service = section({
 // A looser pattern than the parser's: regular expressions for Unicode differ between editors.
 const domain = () => parsed(/^\s*\S+\s*$/, DOMAIN_EXPECTED, parseDomain)
 const fqdn = domain().meta({ description: 'Domain name.' })
+const as = () =>
+  parsed(/\S/, 'a name of 1 to 200 characters, without control characters', cleanName).optional().meta({
+    description: 'Name of the query in folders, keys and logs, in place of what it asks for.',
+  })
 const query = z
   .discriminatedUnion(
     'type',
     [
-      section({ type: z.literal('domain'), fqdn }),
-      section({ type: z.literal('auth_domain'), fqdn }),
+      section({ type: z.literal('domain'), fqdn, as: as() }),
+      section({ type: z.literal('auth_domain'), fqdn, as: as() }),
       section({
         type: z.literal('email'),
         email: parsed(/\S@\S/, 'an e-mail address', cleanEmail).meta({ description: 'Exact address.' }),
+        as: as(),
       }),
       section({
         type: z.literal('keyword'),
@@ -102,12 +114,14 @@ const query = z
             description: 'The part of the identity before the @.',
           },
         ),
+        as: as(),
       }),
       section({
         type: z.literal('secret'),
         secret_env: variableName().meta({
           description: 'Environment variable that holds the secret; a secret never stands in the file.',
         }),
+        as: as(),
       }),
     ],
     {
@@ -181,10 +195,12 @@ const extract = section({
 const columnName = z.string('a column name')
 
 const transform = section({
-  secret: choice('redact', 'drop', 'partial', 'hmac', 'plaintext').prefault('redact').meta({
-    description: 'What becomes of leaked secrets; plaintext needs --allow-plaintext at each run as well.',
-  }),
-  identity: choice('keep', 'hmac', 'drop')
+  secret: choice(...SECRET_POLICIES)
+    .prefault('redact')
+    .meta({
+      description: 'What becomes of leaked secrets; plaintext needs --allow-plaintext at each run as well.',
+    }),
+  identity: choice(...IDENTITY_POLICIES)
     .prefault('keep')
     .meta({ description: 'What becomes of identities.' }),
   mask_key_env: variableName().prefault('SPILLWAY_MASK_KEY').meta({
@@ -193,8 +209,14 @@ const transform = section({
   columns: list(columnName, 'a list of column names').optional().meta({
     description: 'Columns to export; left out: all.',
   }),
-  on_invalid: choice('quarantine', 'fail').prefault('quarantine').meta({
-    description: 'What becomes of items that break the schema.',
+  on_invalid: choice(...INVALID_POLICIES)
+    .prefault('quarantine')
+    .meta({
+      description: 'What becomes of items that break the schema.',
+    }),
+  max_quarantined: countOrShare().prefault('1%').meta({
+    description:
+      'Items of a partition that may be set aside, as a count or a share (of at least 100 items); beyond it the partition fails.',
   }),
 }).meta({ description: 'Masking and columns.' })
 
@@ -274,6 +296,11 @@ function cleanEmail(value: string): string | null {
 function cleanKeyword(value: string): string | null {
   const keyword = value.trim()
   return keyword.length <= 256 && !/\p{Cc}/u.test(keyword) ? keyword : null
+}
+
+function cleanName(value: string): string | null {
+  const name = value.trim()
+  return name !== '' && name.length <= 200 && !/\p{Cc}/u.test(name) ? name : null
 }
 
 function parseWindowLength(value: string): WindowLength | null {

@@ -39,6 +39,17 @@ export function limit(min: number) {
     .transform((value) => (value === 'none' ? null : value))
 }
 
+/** `1%`, `0.5%` or a plain number of items. */
+export function countOrShare() {
+  const expected = 'a whole number from 0 on, or a share from 0% to 100% such as 1% or 0.5%'
+  const share = parsed(/^\d{1,3}(?:\.\d{1,6})?%$/, expected, (value) => {
+    const percent = Number(value.slice(0, -1))
+    return percent <= 100 ? { kind: 'share' as const, percent } : null
+  })
+  const count = z.int(expected).gte(0, expected)
+  return z.union([count.transform((items) => ({ kind: 'count' as const, items })), share], expected)
+}
+
 export function flag() {
   return z.boolean('true or false')
 }

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { ExportError, isExportError, isHeaderText, type Pipeline } from '../core/index.ts'
+import { ExportError, isExportError, isHeaderText, openLabel, type Pipeline } from '../core/index.ts'
 import { parseYaml } from './parse-yaml.ts'
 import { readText } from './read-text.ts'
 import { type Environment, readMaskKey, readSecret } from './secrets.ts'
@@ -33,6 +33,23 @@ export async function checkRequirements(
   return needs.flatMap(({ variable }) => (variable === null ? [] : [variable]))
 }
 
+/**
+ * The mask key where some query goes by a digest of what it asks for; null where all names can be told without it.
+ * @throws ExportError 'config' when it is not there or is none, with file and line
+ */
+export async function readNamingKey(
+  pipeline: Pipeline,
+  { env, cwd }: Pick<Surroundings, 'env' | 'cwd'>,
+): Promise<Uint8Array | null> {
+  const { extract, transform } = pipeline
+  const queries = [...extract.queries, ...(extract.whole?.queries ?? [])]
+  if (queries.every((query) => openLabel(query, transform.identity) !== null)) return null
+  const need = maskKeyNeed(pipeline, env)
+  const problem = await problemOf(need)
+  if (problem !== null) throw await missingError([{ problem, find: need.find }], pipeline.file, cwd)
+  return readMaskKey(pipeline, env)
+}
+
 type Need = {
   /** The environment variable that it is about; null: none. */
   readonly variable: string | null
@@ -64,17 +81,7 @@ function needsOf(pipeline: Pipeline, { env, allowPlaintext }: Surroundings): rea
     ...extract.queries.flatMap((query) =>
       query.type === 'secret' ? [secret(query.secretEnv, (tree) => queryPath(tree, query.secretEnv))] : [],
     ),
-    {
-      variable: needsKey(pipeline) ? transform.maskKeyEnv : null,
-      check: () => readMaskKey(pipeline, env),
-      // Without a name for the key in the file, the policy that needs one is at fault.
-      find: (tree) =>
-        firstThere(
-          tree,
-          ['transform', 'mask_key_env'],
-          ['transform', transform.secret === 'hmac' ? 'secret' : 'identity'],
-        ),
-    },
+    maskKeyNeed(pipeline, env),
     {
       variable: null,
       check: async () => {
@@ -83,6 +90,20 @@ function needsOf(pipeline: Pipeline, { env, allowPlaintext }: Surroundings): rea
       find: () => ['transform', 'secret'],
     },
   ]
+}
+
+function maskKeyNeed(pipeline: Pipeline, env: Environment): Need {
+  return {
+    variable: needsKey(pipeline) ? pipeline.transform.maskKeyEnv : null,
+    check: () => readMaskKey(pipeline, env),
+    // Without a name for the key in the file, the policy that needs one is at fault.
+    find: (tree) =>
+      firstThere(
+        tree,
+        ['transform', 'mask_key_env'],
+        ['transform', pipeline.transform.secret === 'hmac' ? 'secret' : 'identity'],
+      ),
+  }
 }
 
 function needsKey({ extract, transform }: Pipeline): boolean {

@@ -1,9 +1,13 @@
 import { dirname, isAbsolute, join, resolve } from 'node:path'
 import {
   type ExtractSettings,
+  hidesIdentity,
+  type IdentityPolicy,
   MAX_WINDOWS,
+  nameQuery,
+  openLabel,
   type Query,
-  queryName,
+  queryLabel,
   type WindowSettings,
 } from '../core/index.ts'
 import { DOMAIN_EXPECTED, domainFault, parseDomain } from './domain.ts'
@@ -32,13 +36,13 @@ export async function resolveExtract(
   pipeline: PipelinePath,
   problems: Problems,
 ): Promise<ExtractSettings> {
-  const { extract, load } = settings
+  const { extract, transform, load } = settings
   const reports = extract.resource === 'reports'
   for (const key of reports ? CREDENTIAL_KEYS : REPORT_KEYS) {
     if (extract[key] === undefined || problems.touched(['extract', 'resource'])) continue
     problems.add(['extract', key], `does not go with resource: ${extract.resource}`, 'key')
   }
-  const queries = new Queries(load.partition_by.includes('query'))
+  const queries = new Queries(load.partition_by.includes('query'), transform.identity)
   if (reports) addReports(extract, queries, problems)
   else await addCredentials(extract, pipeline, queries, problems)
   return {
@@ -55,13 +59,20 @@ export async function resolveExtract(
   }
 }
 
-/** Each query once: what has the same name has the same folder and the same checkpoint. */
+/** The first 16 hexadecimal digits of a digest stand in for an identity; which ones is known with the mask key. */
+const ANY_DIGEST = '0'.repeat(16)
+
+/** Each query once, under one name: what has the same name has the same folder and the same checkpoint. */
 class Queries {
   readonly #byName = new Map<string, Query>()
+  /** Names by what is asked for. */
+  readonly #names = new Map<string, string>()
   readonly #inFolders: boolean
+  readonly #identity: IdentityPolicy
 
-  constructor(inFolders: boolean) {
+  constructor(inFolders: boolean, identity: IdentityPolicy) {
     this.#inFolders = inFolders
+    this.#identity = identity
   }
 
   get all(): readonly Query[] {
@@ -69,14 +80,40 @@ class Queries {
   }
 
   add(query: Query, report: Report): void {
-    const name = queryName(query)
-    const bytes = Buffer.byteLength(`query=${name}`)
-    if (this.#inFolders && bytes > MAX_FOLDER_BYTES) {
-      report(
-        `its folder name, percent-encoded, would have ${bytes} bytes of ${MAX_FOLDER_BYTES}; leave query out of load.partition_by`,
-      )
-    } else this.#byName.set(name, query)
+    const label = openLabel(query, this.#identity)
+    const asked = `${query.type}.${queryLabel(query)}`
+    // A hidden identity has a name of its own, as what is asked for has; a space is in no other name.
+    const name = label === null ? ` ${asked}` : nameQuery(query, label).name
+    const fault = this.#faultOf(query, label, name, asked)
+    if (fault !== null) report(fault)
+    else {
+      this.#byName.set(name, query)
+      this.#names.set(asked, name)
+    }
   }
+
+  #faultOf(query: Query, label: string | null, name: string, asked: string): string | null {
+    if (label === null && this.#identity === 'drop') {
+      return `under transform.identity: drop the query needs a name that gives nothing away: add as`
+    }
+    if (hidesIdentity(query, this.#identity) && label !== null && givesAway(query, label)) {
+      return `its as gives away what transform.identity: ${this.#identity} hides`
+    }
+    const bytes = Buffer.byteLength(`query=${nameQuery(query, label ?? ANY_DIGEST).name}`)
+    if (this.#inFolders && bytes > MAX_FOLDER_BYTES) {
+      return `its folder name, percent-encoded, would have ${bytes} bytes of ${MAX_FOLDER_BYTES}; leave query out of load.partition_by`
+    }
+    const before = this.#names.get(asked)
+    if (before !== undefined && before !== name) return 'the same query is there already under another name'
+    if (before === undefined && this.#byName.has(name)) return 'another query has this name already'
+    return null
+  }
+}
+
+/** An address is given away by a longer text as well; a keyword may be part of many. */
+function givesAway(query: Query, label: string): boolean {
+  const [name, value] = [label.toLowerCase(), queryLabel(query).toLowerCase()]
+  return query.type === 'email' ? name.includes(value) : name === value
 }
 
 function addReports(extract: ExtractFile, queries: Queries, problems: Problems): void {
@@ -112,10 +149,7 @@ async function addCredentials(
     await addDomainsFile(extract.domains_file, pipeline, queries, problems)
   }
   for (const [i, query] of (extract.queries ?? []).entries()) {
-    queries.add(
-      query.type === 'secret' ? { type: 'secret', secretEnv: query.secret_env } : query,
-      reportAt('extract', 'queries', i),
-    )
+    queries.add(asQuery(query), reportAt('extract', 'queries', i))
   }
   // Somebody who wrote one of these meant to ask for something; the problem with it says enough.
   const sources = ['domains', 'domains_file', 'queries', 'resource', ...REPORT_KEYS].map((key) => [
@@ -152,6 +186,12 @@ function sayWhatIsEmpty(
       `expected ${what}, found ${key === 'domains_file' ? `${found}, which names none` : found}`,
     )
   }
+}
+
+/** A query of the file; one without a name of its own has no key for it. */
+function asQuery({ as, ...query }: NonNullable<ExtractFile['queries']>[number]): Query {
+  const kind = query.type === 'secret' ? ({ type: 'secret', secretEnv: query.secret_env } as const) : query
+  return as === undefined ? kind : { ...kind, as }
 }
 
 async function addDomainsFile(

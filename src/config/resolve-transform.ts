@@ -30,6 +30,7 @@ export function resolveTransform(
     maskKeyEnv: transform.mask_key_env,
     columns: columns === undefined ? available : available.filter((name) => columns.includes(name)),
     onInvalid: transform.on_invalid,
+    maxQuarantined: transform.max_quarantined,
   }
 }
 

@@ -42,6 +42,7 @@ transform:
   # mask_key_env: SPILLWAY_MASK_KEY  # with hmac: the variable that holds a key of 32 bytes or more
   # columns: [id, domain, imported_at, source_name]   # left out: all
   # on_invalid: quarantine           # quarantine | fail
+  # max_quarantined: 1%              # a count or a share; beyond it the partition fails
 
 load:
   format: parquet                    # parquet | csv

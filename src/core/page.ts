@@ -1,6 +1,6 @@
 import type { Int64Json } from './int64.ts'
 import type { Partition } from './partition.ts'
-import type { IdentityPolicy, Resource, SecretPolicy } from './pipeline.ts'
+import type { IdentityPolicy, InvalidPolicy, Resource, SecretPolicy } from './pipeline.ts'
 import type { ColumnSpec } from './schema.ts'
 
 /** What every page of a run is decoded with. Plain data and bytes only: it is sent to a worker thread once. */
@@ -12,7 +12,7 @@ export type DecodePlan = {
   readonly identity: IdentityPolicy
   /** Key of the `hmac` policies; null where no policy needs one. */
   readonly maskKey: Uint8Array | null
-  readonly onInvalid: 'quarantine' | 'fail'
+  readonly onInvalid: InvalidPolicy
 }
 
 /** What the decoding of one page depends on besides its bytes. */

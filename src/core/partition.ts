@@ -1,4 +1,4 @@
-import type { Query } from './pipeline.ts'
+import type { IdentityPolicy, NamedQuery, Query } from './pipeline.ts'
 import { formatInstant, type Micros, parseInstant } from './time.ts'
 
 /** Half-open UTC range `[from, until)`. */
@@ -8,16 +8,32 @@ export type Window = { readonly from: Micros; readonly until: Micros }
 export type Partition = {
   /** Stable name: `domain.acme.com/2024-01-01..2024-02-01`; never holds a secret. */
   readonly key: string
-  readonly query: Query
+  readonly query: NamedQuery
   readonly window: Window | null
 }
 
-/** `<type>.<value>` with everything outside `[A-Za-z0-9._@-]` percent-encoded; a secret goes by its variable's name. */
-export function queryName(query: Query): string {
-  return `${query.type}.${encodeSegment(queryLabel(query))}`
+/**
+ * The query with its name: `<type>.<label>`, everything outside `[A-Za-z0-9._@-]` percent-encoded.
+ * @param label what may be shown: see {@link openLabel}
+ */
+export function nameQuery(query: Query, label: string): NamedQuery {
+  return { ...query, name: `${query.type}.${encodeSegment(label)}` }
 }
 
-/** What a query asks for, in words that may be shown: the value, or the variable that holds the secret. */
+/**
+ * The label of a query that can be told without the mask key: the name that the user gave it, else what it asks for.
+ * Null where that is an identity which the policy hides.
+ */
+export function openLabel(query: Query, identity: IdentityPolicy): string | null {
+  return ('as' in query ? query.as : undefined) ?? (hidesIdentity(query, identity) ? null : queryLabel(query))
+}
+
+/** Whether what a query asks for is an identity that the policy hides: any policy but the one that keeps it. */
+export function hidesIdentity(query: Query, identity: IdentityPolicy): boolean {
+  return (query.type === 'email' || query.type === 'keyword') && identity !== 'keep'
+}
+
+/** What a query asks for: the value, or the variable that holds the secret. {@link hidesIdentity} says when to hide it. */
 export function queryLabel(query: Query): string {
   switch (query.type) {
     case 'domain':
@@ -41,8 +57,8 @@ export function windowName(window: Window | null): string {
   return window === null ? 'all' : instantName(window.from)
 }
 
-export function partition(query: Query, window: Window | null): Partition {
-  return { key: `${queryName(query)}/${windowRange(window)}`, query, window }
+export function partition(query: NamedQuery, window: Window | null): Partition {
+  return { key: `${query.name}/${windowRange(window)}`, query, window }
 }
 
 /** `2024-01-01..2024-02-01`, or `all` where there are no windows: the last part of a partition's key. */

@@ -66,13 +66,33 @@ export type Resource = 'credentials' | 'reports'
  * A secret query carries the name of its environment variable, never the value.
  */
 export type Query =
-  | { readonly type: 'domain'; readonly fqdn: string }
-  | { readonly type: 'auth_domain'; readonly fqdn: string }
-  | { readonly type: 'email'; readonly email: string }
-  | { readonly type: 'keyword'; readonly keyword: string }
-  | { readonly type: 'secret'; readonly secretEnv: string }
+  | ((
+      | { readonly type: 'domain'; readonly fqdn: string }
+      | { readonly type: 'auth_domain'; readonly fqdn: string }
+      | { readonly type: 'email'; readonly email: string }
+      | { readonly type: 'keyword'; readonly keyword: string }
+      | { readonly type: 'secret'; readonly secretEnv: string }
+    ) &
+      GivenName)
   | { readonly type: 'report'; readonly id: number }
   | { readonly type: 'reports' }
+
+/** What the user calls a query; without it the query goes by what it asks for. */
+type GivenName = { readonly as?: string }
+
+/**
+ * A query with the name that it goes by in paths, keys, logs and messages (`domain.acme.com`). Under a policy that
+ * hides identities the name can take the mask key, so a pipeline as it is read has none.
+ */
+export type NamedQuery = Query & { readonly name: string }
+
+/** A pipeline whose queries have their names: what everything that looks at a data set works with. */
+export type NamedPipeline = Omit<Pipeline, 'extract'> & {
+  readonly extract: Omit<ExtractSettings, 'queries' | 'whole'> & {
+    readonly queries: readonly NamedQuery[]
+    readonly whole: (Omit<Wanted, 'queries'> & { readonly queries: readonly NamedQuery[] }) | null
+  }
+}
 
 export type WindowSettings = {
   readonly from: Micros
@@ -90,8 +110,13 @@ export type WindowLength =
   | { readonly unit: 'hour' | 'day'; readonly count: number }
   | { readonly unit: 'week' | 'month' | 'year' }
 
-export type SecretPolicy = 'redact' | 'drop' | 'partial' | 'hmac' | 'plaintext'
-export type IdentityPolicy = 'keep' | 'hmac' | 'drop'
+export const SECRET_POLICIES = ['redact', 'drop', 'partial', 'hmac', 'plaintext'] as const
+export const IDENTITY_POLICIES = ['keep', 'hmac', 'drop'] as const
+export const INVALID_POLICIES = ['quarantine', 'fail'] as const
+
+export type SecretPolicy = (typeof SECRET_POLICIES)[number]
+export type IdentityPolicy = (typeof IDENTITY_POLICIES)[number]
+export type InvalidPolicy = (typeof INVALID_POLICIES)[number]
 
 export type TransformSettings = {
   readonly secret: SecretPolicy
@@ -100,8 +125,15 @@ export type TransformSettings = {
   readonly maskKeyEnv: string
   /** Names in output order, after masking policies have taken columns away. */
   readonly columns: readonly string[]
-  readonly onInvalid: 'quarantine' | 'fail'
+  readonly onInvalid: InvalidPolicy
+  /** Beyond it the partition fails. */
+  readonly maxQuarantined: QuarantineLimit
 }
+
+/** Items of one partition that may be set aside: so many, or so many of a hundred. */
+export type QuarantineLimit =
+  | { readonly kind: 'count'; readonly items: number }
+  | { readonly kind: 'share'; readonly percent: number }
 
 /** `compact` encodings are smaller; `plain` ones are read by everything that reads Parquet. */
 export type Encodings = 'compact' | 'plain'

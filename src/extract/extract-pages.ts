@@ -208,10 +208,19 @@ function asSearchQuery(
   query: Exclude<Query, { type: 'report' | 'reports' }>,
   secret: string | null,
 ): SearchQuery {
-  if (query.type !== 'secret') return query
-  if (secret === null) throw new Error('a secret query without its secret')
-  learnSecret(secret)
-  return { type: 'secret', secret }
+  switch (query.type) {
+    case 'domain':
+    case 'auth_domain':
+      return { type: query.type, fqdn: query.fqdn }
+    case 'email':
+      return { type: 'email', email: query.email }
+    case 'keyword':
+      return { type: 'keyword', keyword: query.keyword }
+    case 'secret':
+      if (secret === null) throw new Error('a secret query without its secret')
+      learnSecret(secret)
+      return { type: 'secret', secret }
+  }
 }
 
 function repeatedCursor(about: string): ExportError {

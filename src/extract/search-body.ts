@@ -1,11 +1,4 @@
-import {
-  formatInstant,
-  type Int64Json,
-  int64FromJson,
-  type Position,
-  type Query,
-  type Window,
-} from '../core/index.ts'
+import { formatInstant, type Int64Json, int64FromJson, type Position, type Window } from '../core/index.ts'
 
 export type Search = {
   readonly query: SearchQuery
@@ -19,7 +12,9 @@ export type Search = {
 
 /** The query kinds of the credential search as the service takes them; `secret` is the secret's value. */
 export type SearchQuery =
-  | Exclude<Query, { type: 'secret' | 'report' | 'reports' }>
+  | { readonly type: 'domain' | 'auth_domain'; readonly fqdn: string }
+  | { readonly type: 'email'; readonly email: string }
+  | { readonly type: 'keyword'; readonly keyword: string }
   | { readonly type: 'secret'; readonly secret: string }
 
 /**

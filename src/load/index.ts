@@ -11,7 +11,7 @@ export {
 export type { InspectedShard, InspectOptions, ShardReader } from './inspect/index.ts'
 export { folderOf, OPEN_FOLDER, openShardPath, ownsFolder, partOf } from './layout.ts'
 export type { PageRows, ShardCoder } from './open-shard.ts'
-export { appendQuarantine, quarantinePath } from './quarantine.ts'
+export { appendQuarantine, cutQuarantine, quarantinePath } from './quarantine.ts'
 export { setAsideStrangers } from './set-aside.ts'
 export type { RestoredShard, ShardLine } from './shard-lines.ts'
 export { ShardSet, type ShardSetOptions } from './shard-set.ts'

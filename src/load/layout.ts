@@ -1,4 +1,4 @@
-import { type Partition, type PartitionBy, queryName, type Resource, windowName } from '../core/index.ts'
+import { type Partition, type PartitionBy, type Resource, windowName } from '../core/index.ts'
 
 /**
  * The folder of a partition's shards: `credentials/query=domain.acme.com/window=2024-01-01`, less what
@@ -11,7 +11,7 @@ export function folderOf(
 ): string {
   if (resource === 'reports') return resource
   const parts: string[] = [resource]
-  if (partitionBy.includes('query')) parts.push(`query=${queryName(partition.query)}`)
+  if (partitionBy.includes('query')) parts.push(`query=${partition.query.name}`)
   if (partitionBy.includes('window')) parts.push(`window=${windowName(partition.window)}`)
   return parts.join('/')
 }

@@ -24,6 +24,18 @@ export async function appendQuarantine(
   }
 }
 
+/**
+ * Cuts a partition's quarantine file to what the checkpoint vouches for: a crash, or a page that had too many refused
+ * items to count, may have left more, and the page need not bring them again.
+ */
+export async function cutQuarantine(store: Store, partition: string, end: number): Promise<void> {
+  const path = quarantinePath(partition)
+  const size = await store.size(path)
+  if (size === null || size <= end) return
+  if (end === 0) await store.remove(path)
+  else await (await store.openLog(path, end)).close()
+}
+
 // File systems allow 255 bytes a name; longer keys keep their beginning and a digest of the whole.
 const MAX_NAME = 200
 

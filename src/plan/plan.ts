@@ -1,12 +1,11 @@
 import {
   ExportError,
   type Micros,
+  type NamedPipeline,
+  type NamedQuery,
   type Partition,
   type PartitionBy,
-  type Pipeline,
   parseWindow,
-  type Query,
-  queryName,
   type Window,
   windowRange,
 } from '../core/index.ts'
@@ -33,11 +32,11 @@ type Named = { readonly name: string; readonly window: Window | null }
  * The work goes folder by folder: window by window where only the window is a folder, else query by query.
  * @throws ExportError `config` when a half-exported window would have to be cut
  */
-export function planPartitions(pipeline: Pipeline, now: Micros, begunOf: BegunPartitions): Plan {
+export function planPartitions(pipeline: NamedPipeline, now: Micros, begunOf: BegunPartitions): Plan {
   const { queries, windows: settings } = pipeline.extract
   const wanted = (settings === null ? [null] : splitWindows(settings, now)).map(named)
   const wantedNames = new Set(wanted.map(({ name }) => name))
-  const names = queries.map(queryName)
+  const names = queries.map(({ name }) => name)
   const reshaped = new Map<number, readonly Named[]>()
   let total = 0
   for (const [index, name] of names.entries()) {
@@ -55,7 +54,7 @@ export function planPartitions(pipeline: Pipeline, now: Micros, begunOf: BegunPa
 }
 
 type Order = {
-  readonly queries: readonly Query[]
+  readonly queries: readonly NamedQuery[]
   readonly names: readonly string[]
   readonly wanted: readonly Named[]
   /** Windows of the queries, by index, for which earlier runs changed them. */

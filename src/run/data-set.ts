@@ -1,4 +1,4 @@
-import type { Pipeline, Resource, Store } from '../core/index.ts'
+import type { NamedPipeline, Pipeline, Resource, Store } from '../core/index.ts'
 import { diskStore } from '../disk/index.ts'
 import { OPEN_FOLDER, partOf } from '../load/index.ts'
 import { type Plan, planPartitions } from '../plan/index.ts'
@@ -10,7 +10,7 @@ export function openDataSet({ load }: Pipeline): Store {
 }
 
 /** What is to be exported, given what the checkpoint says has begun. */
-export function planFor(pipeline: Pipeline, nowMs: number, state: CheckpointState | null): Plan {
+export function planFor(pipeline: NamedPipeline, nowMs: number, state: CheckpointState | null): Plan {
   return planPartitions(pipeline, nowMs * 1000, (query) => begunOf(state, query))
 }
 

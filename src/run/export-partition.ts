@@ -12,8 +12,9 @@ import {
   type Store,
 } from '../core/index.ts'
 import { type Ahead, type ExtractedPage, extractPages, type Service } from '../extract/index.ts'
-import { appendQuarantine, folderOf, ownsFolder, type ShardSet } from '../load/index.ts'
+import { appendQuarantine, cutQuarantine, folderOf, ownsFolder, type ShardSet } from '../load/index.ts'
 import type { Checkpoint, PageFacts, PartitionRecord } from '../state/index.ts'
+import { excessOf } from './quarantine-limit.ts'
 import { withoutSecrets } from './without-secrets.ts'
 
 /** What a page's line says besides where its rows stand. */
@@ -52,6 +53,10 @@ export async function exportPartition(
   queryValue: string,
   deps: PartitionDeps,
 ): Promise<void> {
+  const record = deps.checkpoint.state.partitions.get(partition.key)
+  const excess = excessOf(partition, deps.pipeline.transform.maxQuarantined, record)
+  if (excess !== null) throw excess
+  await cutQuarantine(deps.store, partition.key, record?.quarantineEnd ?? 0)
   try {
     await exportChain(partition, queryValue, deps)
   } catch (error) {
@@ -97,7 +102,7 @@ async function commitPages(
   partition: Partition,
   deps: PartitionDeps,
 ): Promise<void> {
-  const { extract, load } = deps.pipeline
+  const { extract, transform, load } = deps.pipeline
   const folder = folderOf(extract.resource, partition, load.partitionBy)
   const owned = ownsFolder(extract.resource, load.partitionBy)
   for await (const { page, requests } of pages) {
@@ -111,6 +116,13 @@ async function commitPages(
       ...positionAfter(record, page, extract.order),
       ...(await quarantine(partition, page, record, deps)),
       ...(Object.keys(page.unknownFields).length === 0 ? {} : { unknown_fields: page.unknownFields }),
+    }
+    // The page does not count: it is asked for again, in case the service has mended it or the limit was raised. Until
+    // then its items are in the quarantine file, where they can be looked at.
+    const excess = excessOf(partition, transform.maxQuarantined, record, page)
+    if (excess !== null) {
+      deps.release(page)
+      throw excess
     }
     const rows =
       page.frame === null

@@ -1,4 +1,4 @@
-import { ExportError, type Pipeline, type Store } from '../core/index.ts'
+import { ExportError, type NamedPipeline, type Store } from '../core/index.ts'
 import {
   CHECKPOINT_PATH,
   type Checkpoint,
@@ -9,6 +9,7 @@ import {
   MANIFEST_PATH,
   readCheckpoint,
 } from '../state/index.ts'
+import { newNames, requireSameNames } from './names-in-use.ts'
 import type { RunOptions } from './options.ts'
 import type { QuerySecrets } from './query-secrets.ts'
 import { openSettledCheckpoint, readSettledCheckpoint } from './recover.ts'
@@ -20,7 +21,7 @@ import { newChecks, requireSameSecrets, type SecretCheck, secretChecks } from '.
  * @throws ExportError `config` or `damaged` when it may not; nothing is changed then
  */
 export async function openOwnCheckpoint(
-  pipeline: Pipeline,
+  pipeline: NamedPipeline,
   store: Store,
   secrets: QuerySecrets,
   options: Continuation & Pick<RunOptions, 'observer'>,
@@ -28,7 +29,10 @@ export async function openOwnCheckpoint(
   const { header, checks, accept } = await admission(pipeline, store, secrets, options)
   const warn = (message: string): void => options.observer.log('warn', message)
   const checkpoint = await openSettledCheckpoint(store, header, accept, warn)
-  const lines = newChecks(checkpoint.state, checks)
+  const lines = [
+    ...newChecks(checkpoint.state, checks),
+    ...newNames(pipeline, checkpoint.state, options.maskKey),
+  ]
   if (lines.length > 0) await checkpoint.append(lines)
   return checkpoint
 }
@@ -38,7 +42,7 @@ export async function openOwnCheckpoint(
  * null when there is none. Changes nothing.
  */
 export async function readOwnCheckpoint(
-  pipeline: Pipeline,
+  pipeline: NamedPipeline,
   store: Store,
   secrets: QuerySecrets,
   options: Continuation,
@@ -59,7 +63,7 @@ type Admission = {
 }
 
 async function admission(
-  pipeline: Pipeline,
+  pipeline: NamedPipeline,
   store: Store,
   secrets: QuerySecrets,
   options: Continuation,
@@ -71,6 +75,7 @@ async function admission(
     if (found !== null) {
       checkContinues(pipeline, found, header)
       requireSameSecrets(found, checks, pipeline.file)
+      requireSameNames(pipeline, found, options.maskKey)
     } else if (hasManifest) throw lostCheckpoint()
   }
   return { header, checks, accept }
@@ -81,7 +86,7 @@ async function admission(
  * @throws ExportError `config` or `damaged` when that may not be; nothing is changed then
  */
 export async function redoPartitions(
-  pipeline: Pipeline,
+  pipeline: NamedPipeline,
   store: Store,
   secrets: QuerySecrets,
   options: Continuation & Pick<RunOptions, 'observer' | 'redo'>,
@@ -99,7 +104,10 @@ export async function redoPartitions(
   await giveUp(store, redo)
 }
 
-function headerOf(pipeline: Pipeline, { clock, maskKey }: Pick<RunOptions, 'clock' | 'maskKey'>): HeaderLine {
+function headerOf(
+  pipeline: NamedPipeline,
+  { clock, maskKey }: Pick<RunOptions, 'clock' | 'maskKey'>,
+): HeaderLine {
   return {
     kind: 'header',
     version: 1,
@@ -109,7 +117,7 @@ function headerOf(pipeline: Pipeline, { clock, maskKey }: Pick<RunOptions, 'cloc
   }
 }
 
-function checkContinues(pipeline: Pipeline, found: CheckpointState, header: HeaderLine): void {
+function checkContinues(pipeline: NamedPipeline, found: CheckpointState, header: HeaderLine): void {
   if (found.header.pipeline !== pipeline.name) {
     throw new ExportError(
       'config',

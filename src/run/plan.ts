@@ -1,11 +1,12 @@
 import type { Pipeline } from '../core/index.ts'
 import { requireWritable } from '../disk/index.ts'
-import { requireConsent } from './consent.ts'
 import { openDataSet, planFor } from './data-set.ts'
+import { namePipeline } from './named-pipeline.ts'
 import { type Continuation, readOwnCheckpoint } from './open-checkpoint.ts'
 import type { RunOptions } from './options.ts'
 import { namingPlaces } from './places.ts'
 import { readQuerySecrets, requireSendableToken } from './query-secrets.ts'
+import { requirePolicies } from './require-policies.ts'
 import { survey } from './survey.ts'
 
 export type PlanReport = {
@@ -27,10 +28,11 @@ export type PlanReport = {
  * @throws ExportError when such a run could not begin, for whatever reason but another one that is at work
  */
 export async function readPlan(
-  pipeline: Pipeline,
+  given: Pipeline,
   options: Continuation & Pick<RunOptions, 'allowPlaintext' | 'readSecret'>,
 ): Promise<PlanReport> {
-  requireConsent(pipeline, options)
+  requirePolicies(given, options)
+  const pipeline = namePipeline(given, options.maskKey)
   const secrets = await readQuerySecrets(pipeline, options)
   await requireSendableToken(pipeline, options)
   const state = await namingPlaces(pipeline, async () => {

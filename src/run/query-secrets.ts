@@ -1,4 +1,11 @@
-import { ExportError, isHeaderText, learnSecret, type Pipeline } from '../core/index.ts'
+import {
+  ExportError,
+  hidesIdentity,
+  isHeaderText,
+  learnSecret,
+  type Pipeline,
+  queryLabel,
+} from '../core/index.ts'
 import type { RunOptions } from './options.ts'
 
 /** What the secret queries of a pipeline ask for, by the name of the variable. */
@@ -10,12 +17,13 @@ export type QuerySecrets = ReadonlyMap<string, string>
  * @throws ExportError `config` when a variable is not set
  */
 export async function readQuerySecrets(
-  { extract, file }: Pipeline,
+  { extract, transform, file }: Pipeline,
   { readSecret, maskKey }: Pick<RunOptions, 'readSecret' | 'maskKey'>,
 ): Promise<QuerySecrets> {
   if (maskKey !== null) learnSecret(new TextDecoder().decode(maskKey))
   const secrets = new Map<string, string>()
   for (const query of extract.queries) {
+    if (hidesIdentity(query, transform.identity)) learnSecret(queryLabel(query))
     if (query.type !== 'secret' || secrets.has(query.secretEnv)) continue
     const secret = await readSecret(query.secretEnv)
     if (secret === null || secret === '') throw unset(query.secretEnv, file)

@@ -1,4 +1,4 @@
-import { ExportError, type Pipeline, type Store } from '../core/index.ts'
+import { ExportError, type NamedPipeline, type Pipeline, type Store } from '../core/index.ts'
 import { quarantinePath } from '../load/index.ts'
 import { CHECKPOINT_PATH, type CheckpointState, rewriteCheckpoint } from '../state/index.ts'
 import { planFor } from './data-set.ts'
@@ -23,7 +23,7 @@ export type Redo = {
  *   go holds rows that it does not ask for and that would be lost
  */
 export async function planRedo(
-  pipeline: Pipeline,
+  pipeline: NamedPipeline,
   state: CheckpointState | null,
   patterns: readonly string[],
   nowMs: number,

@@ -1,7 +1,6 @@
 import type { Pipeline } from '../core/index.ts'
-import { readCheckpoint } from '../state/index.ts'
-import { openDataSet } from './data-set.ts'
 import { planRedo } from './redo.ts'
+import { readNamed } from './status.ts'
 import type { Problem } from './verify.ts'
 
 /** What it takes to mend a data set. */
@@ -17,14 +16,16 @@ export type Repair = {
 /**
  * Says what has to be exported anew so that nothing is off any more; changes nothing. What is no shard on record needs
  * no more than a run: strangers are set aside, and the manifest is written anew.
+ * @param maskKey as for `readStatus`
  * @throws ExportError `config` when rows would be lost that the pipeline no longer asks for
  */
 export async function planRepair(
-  pipeline: Pipeline,
+  given: Pipeline,
   problems: readonly Problem[],
   nowMs: number,
+  maskKey: Uint8Array | null = null,
 ): Promise<Repair> {
-  const state = await readCheckpoint(openDataSet(pipeline))
+  const { pipeline, state } = await readNamed(given, maskKey)
   const paths = new Set(problems.map(({ path }) => path))
   const damaged = new Set<string>()
   for (const { path, partitions } of state?.shards ?? []) {

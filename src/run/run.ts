@@ -1,16 +1,24 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { type ExportError, isExportError, type Pipeline, type Store } from '../core/index.ts'
+import {
+  type ExportError,
+  isBlank,
+  isExportError,
+  type NamedPipeline,
+  type Pipeline,
+  type Store,
+} from '../core/index.ts'
 import { folderOf } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
 import { MANIFEST_PATH, type RunStatus, SUCCESS_PATH, takeLock, writeManifest } from '../state/index.ts'
-import { requireConsent } from './consent.ts'
 import { clearDataSet, openDataSet, planFor, sweepTemporaryFiles } from './data-set.ts'
 import { type Ending, exportAll, statusFor } from './export-all.ts'
+import { namePipeline } from './named-pipeline.ts'
 import { redoPartitions } from './open-checkpoint.ts'
 import type { RunOptions } from './options.ts'
 import { namingPlaces, withPlace } from './places.ts'
 import { type QuerySecrets, readQuerySecrets, requireSendableToken } from './query-secrets.ts'
+import { requirePolicies } from './require-policies.ts'
 import { openSession, type Session } from './session.ts'
 import { survey } from './survey.ts'
 import { Tally } from './tally.ts'
@@ -51,15 +59,18 @@ export type RunSummary = {
  * summary; what is committed stays, and the next run goes on from there.
  * @throws ExportError when the run could not begin; nothing is changed then
  */
-export async function runPipeline(pipeline: Pipeline, options: RunOptions): Promise<RunSummary> {
-  requireConsent(pipeline, options)
+export async function runPipeline(given: Pipeline, options: RunOptions): Promise<RunSummary> {
+  const copy = ownCopy(given)
+  requirePolicies(copy, options)
+  const pipeline = namePipeline(copy, options.maskKey)
+  warnOfBlanks(options)
   const secrets = await readQuerySecrets(pipeline, options)
   await requireSendableToken(pipeline, options)
   return namingPlaces(pipeline, () => runOnDataSet(pipeline, secrets, options))
 }
 
 async function runOnDataSet(
-  pipeline: Pipeline,
+  pipeline: NamedPipeline,
   secrets: QuerySecrets,
   options: RunOptions,
 ): Promise<RunSummary> {
@@ -81,8 +92,19 @@ async function runOnDataSet(
   }
 }
 
+/** As it stands now: what a program changes in its pipeline while the run goes on is not this run's business. */
+function ownCopy(pipeline: Pipeline): Pipeline {
+  return { ...pipeline, extract: { ...pipeline.extract }, transform: { ...pipeline.transform } }
+}
+
+/** Line breaks are taken off; a blank may be meant, but rarely is. */
+function warnOfBlanks({ maskKey, observer }: RunOptions): void {
+  if (maskKey === null || !(isBlank(maskKey[0]!) || isBlank(maskKey.at(-1)!))) return
+  observer.log('warn', 'the mask key begins or ends with a blank, which is a part of it')
+}
+
 async function carryOut(
-  pipeline: Pipeline,
+  pipeline: NamedPipeline,
   store: Store,
   { session, plan, secrets }: { session: Session; plan: Plan; secrets: QuerySecrets },
   options: RunOptions,

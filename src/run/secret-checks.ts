@@ -1,4 +1,4 @@
-import { ExportError, type Pipeline, queryName } from '../core/index.ts'
+import { ExportError, type NamedPipeline } from '../core/index.ts'
 import { type CheckpointState, type Line, secretCheck } from '../state/index.ts'
 import type { QuerySecrets } from './query-secrets.ts'
 
@@ -10,7 +10,7 @@ export type SecretCheck = { readonly query: string; readonly variable: string; r
  * another policy has asked for digests of secrets on disk, and without a key there must be none.
  */
 export function secretChecks(
-  { extract, transform }: Pipeline,
+  { extract, transform }: NamedPipeline,
   secrets: QuerySecrets,
   maskKey: Uint8Array | null,
 ): readonly SecretCheck[] {
@@ -19,7 +19,7 @@ export function secretChecks(
     if (query.type !== 'secret') return []
     const secret = secrets.get(query.secretEnv)
     if (secret === undefined) return []
-    return [{ query: queryName(query), variable: query.secretEnv, check: secretCheck(maskKey, secret) }]
+    return [{ query: query.name, variable: query.secretEnv, check: secretCheck(maskKey, secret) }]
   })
 }
 

@@ -1,4 +1,4 @@
-import { type BufferPool, bufferPool, type Pipeline, type Store } from '../core/index.ts'
+import { type BufferPool, bufferPool, type NamedPipeline, type Store } from '../core/index.ts'
 import { chunkRows, ShardSet, shardExtension } from '../load/index.ts'
 import type { Checkpoint, Line } from '../state/index.ts'
 import { type Cpu, openCpu } from './cpu/index.ts'
@@ -27,7 +27,7 @@ export type Session = {
  * @throws ExportError `config` or `damaged` when the run may not go on from what is there
  */
 export async function openSession(
-  pipeline: Pipeline,
+  pipeline: NamedPipeline,
   store: Store,
   secrets: QuerySecrets,
   options: RunOptions,
@@ -48,7 +48,7 @@ export async function openSession(
 
 /** @returns null when the checkpoint had to be rolled back: then everything is to be opened anew */
 async function openOnce(
-  pipeline: Pipeline,
+  pipeline: NamedPipeline,
   store: Store,
   secrets: QuerySecrets,
   { cpu, buffers }: Pick<Session, 'cpu' | 'buffers'>,

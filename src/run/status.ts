@@ -1,11 +1,13 @@
-import { formatInstant, type Partition, type Pipeline, queryName } from '../core/index.ts'
+import { formatInstant, type NamedPipeline, type Partition, type Pipeline } from '../core/index.ts'
 import {
   type CheckpointState,
+  checkMaskKey,
   type PartitionRecord,
   type RetiredQuery,
   readCheckpoint,
 } from '../state/index.ts'
 import { openDataSet, planFor } from './data-set.ts'
+import { namePipeline } from './named-pipeline.ts'
 import { namingPlaces } from './places.ts'
 import { survey } from './survey.ts'
 import { retiredQueries } from './whole.ts'
@@ -46,10 +48,15 @@ export type StatusReport = {
 
 /**
  * Reads where a pipeline stands from its checkpoint, also while a run is at work; changes nothing.
- * @throws ExportError `damaged` or `config` when the checkpoint can't be read
+ * @param maskKey where queries are named by digests: under another key they have other names
+ * @throws ExportError `damaged` or `config` when the checkpoint can't be read, or the key is not there or another one
  */
-export async function readStatus(pipeline: Pipeline, nowMs: number): Promise<StatusReport> {
-  const state = await namingPlaces(pipeline, () => readCheckpoint(openDataSet(pipeline)))
+export async function readStatus(
+  given: Pipeline,
+  nowMs: number,
+  maskKey: Uint8Array | null = null,
+): Promise<StatusReport> {
+  const { pipeline, state } = await readNamed(given, maskKey)
   const plan = planFor(pipeline, nowMs, state)
   const { total, done, partial, failed, pending } = survey(pipeline, plan, state)
   return {
@@ -63,10 +70,21 @@ export async function readStatus(pipeline: Pipeline, nowMs: number): Promise<Sta
   }
 }
 
+/** The checkpoint of a data set, and the pipeline with the names that its queries have in it. */
+export async function readNamed(
+  given: Pipeline,
+  maskKey: Uint8Array | null,
+): Promise<{ pipeline: NamedPipeline; state: CheckpointState | null }> {
+  const pipeline = namePipeline(given, maskKey)
+  const state = await namingPlaces(pipeline, () => readCheckpoint(openDataSet(pipeline)))
+  if (state !== null && maskKey !== null) checkMaskKey(state.header.settings, maskKey, pipeline.file)
+  return { pipeline, state }
+}
+
 function statusOf({ key, query, window }: Partition, record: PartitionRecord | undefined): PartitionStatus {
   return {
     key,
-    query: queryName(query),
+    query: query.name,
     window: window === null ? null : { from: formatInstant(window.from), until: formatInstant(window.until) },
     state: record?.state ?? 'pending',
     rows: record?.rows ?? 0,

@@ -1,9 +1,12 @@
 import { createHash } from 'node:crypto'
 import {
   columnsNamed,
+  hidesIdentity,
+  type IdentityPolicy,
   isExportError,
   type Pipeline,
-  type SecretPolicy,
+  type Query,
+  queryLabel,
   type Store,
   typeName,
 } from '../core/index.ts'
@@ -126,15 +129,15 @@ async function verifyShard(store: Store, pipeline: Pipeline, shard: ManifestShar
 async function verifyContent(store: Store, pipeline: Pipeline, shard: ManifestShard): Promise<string | null> {
   const { extract, transform, load } = pipeline
   const columns = columnsNamed(extract.resource, extract.include, transform.columns)
-  const policies = maskedColumns(pipeline)
+  const checks = maskingChecks(pipeline)
   const unmasked = new Map<string, number>()
   // Loaded here, as it would only lengthen the start of every other command.
   const { inspectShard } = await import('../load/inspect/index.ts')
   const found = await inspectShard(readerOf(store, shard), load.format, {
     columns,
-    watch: [...policies.keys()],
+    watch: [...checks.keys()],
     onText: (column, value) => {
-      if (!looksMasked(policies.get(column) ?? 'plaintext', value)) {
+      if (checks.get(column)?.(value) !== true) {
         unmasked.set(column, (unmasked.get(column) ?? 0) + 1)
       }
     },
@@ -155,15 +158,30 @@ function columnList(columns: InspectedShard['columns'], names: boolean): string 
     .join(', ')
 }
 
-/** Columns that a policy masks, with the rule that their values must keep; reports hold no secrets. */
-function maskedColumns({ extract, transform }: Pipeline): ReadonlyMap<string, SecretPolicy> {
-  const policies = new Map<string, SecretPolicy>()
-  if (extract.resource === 'reports') return policies
-  if (transform.columns.includes('hash')) policies.set('hash', transform.secret)
-  if (transform.columns.includes('identity_name') && transform.identity === 'hmac') {
-    policies.set('identity_name', 'hmac')
+type Check = (value: string | null) => boolean
+
+/** Whether values of a column can be what the policies make of them, by column; reports hold no secrets. */
+function maskingChecks({ extract, transform }: Pipeline): ReadonlyMap<string, Check> {
+  const checks = new Map<string, Check>()
+  if (extract.resource === 'reports') return checks
+  const watch = (column: string, check: Check): void => {
+    if (transform.columns.includes(column)) checks.set(column, check)
   }
-  return policies
+  watch('hash', (value) => looksMasked(transform.secret, value))
+  if (transform.identity !== 'keep') {
+    watch('identity_name', (value) => looksMasked(transform.identity, value))
+    const hidden = hiddenValues(extract.queries, transform.identity)
+    if (hidden.size > 0) watch('query_value', (value) => value === null || !hidden.has(value))
+  }
+  return checks
+}
+
+/** What may not stand in `query_value`, less what another query that hides nothing has there. */
+function hiddenValues(queries: readonly Query[], identity: IdentityPolicy): ReadonlySet<string> {
+  const hides = (query: Query): boolean => hidesIdentity(query, identity)
+  const hidden = new Set(queries.filter(hides).map(queryLabel))
+  for (const query of queries) if (!hides(query)) hidden.delete(queryLabel(query))
+  return hidden
 }
 
 function readerOf(store: Store, { path, bytes }: ManifestShard): ShardReader {

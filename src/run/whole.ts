@@ -1,10 +1,10 @@
-import { isExportError, type Pipeline, queryName } from '../core/index.ts'
+import { isExportError, type NamedPipeline } from '../core/index.ts'
 import type { Plan } from '../plan/index.ts'
 import type { CheckpointState, RetiredQuery } from '../state/index.ts'
 import { planFor } from './data-set.ts'
 
 /** The pipeline as its file has it, without the flags that have this run ask for something else. */
-function asInFile(pipeline: Pipeline): Pipeline {
+function asInFile(pipeline: NamedPipeline): NamedPipeline {
   const { extract } = pipeline
   return extract.whole === null ? pipeline : { ...pipeline, extract: { ...extract, ...extract.whole } }
 }
@@ -15,7 +15,7 @@ function asInFile(pipeline: Pipeline): Pipeline {
  * @param plan of this run, which is the file's where no flags changed it
  */
 export function isWholeExported(
-  pipeline: Pipeline,
+  pipeline: NamedPipeline,
   plan: Plan,
   nowMs: number,
   state: CheckpointState,
@@ -31,7 +31,7 @@ export function isWholeExported(
 }
 
 /** @returns null when the file's windows can't be planned beside those that are half exported */
-function planOfFile(pipeline: Pipeline, nowMs: number, state: CheckpointState): Plan | null {
+function planOfFile(pipeline: NamedPipeline, nowMs: number, state: CheckpointState): Plan | null {
   try {
     return planFor(asInFile(pipeline), nowMs, state)
   } catch (error) {
@@ -41,8 +41,8 @@ function planOfFile(pipeline: Pipeline, nowMs: number, state: CheckpointState): 
 }
 
 /** Queries that the data set has rows or pages of and that the pipeline file no longer asks for, by name. */
-export function retiredQueries(pipeline: Pipeline, state: CheckpointState): readonly RetiredQuery[] {
-  const asked = new Set(asInFile(pipeline).extract.queries.map(queryName))
+export function retiredQueries(pipeline: NamedPipeline, state: CheckpointState): readonly RetiredQuery[] {
+  const asked = new Set(asInFile(pipeline).extract.queries.map(({ name }) => name))
   const retired: RetiredQuery[] = []
   for (const [query, windows] of state.partitions.branches) {
     if (asked.has(query)) continue

@@ -20,6 +20,8 @@ export type CheckpointState = {
   readonly runs: readonly RunRecord[]
   /** What tells the secret of a secret query from another, by the query's name. */
   readonly secretChecks: ReadonlyMap<string, string>
+  /** What queries ask for that have a name of their own, by that name. */
+  readonly queries: ReadonlyMap<string, string>
   /** Lines read or appended; compaction looks at it. */
   readonly lines: number
 }
@@ -89,6 +91,7 @@ export function foldLines(header: HeaderLine): Folding {
   const givenUp = new Set<string>()
   const unknownFields = new Map<string, number>()
   const secretChecks = new Map<string, string>()
+  const queries = new Map<string, string>()
   const state = {
     header,
     partitions,
@@ -100,6 +103,7 @@ export function foldLines(header: HeaderLine): Folding {
     unknownFields,
     runs,
     secretChecks,
+    queries,
     lines: 1,
   }
 
@@ -135,6 +139,9 @@ export function foldLines(header: HeaderLine): Folding {
           break
         case 'secret':
           secretChecks.set(line.query, line.check)
+          break
+        case 'query':
+          queries.set(line.name, line.asks)
           break
         case 'run':
           runs.push({ ...line, finished_at: null, status: null, requests: 0, retries: 0 })

@@ -198,6 +198,7 @@ async function compact(store: Store, state: CheckpointState): Promise<void> {
           return null
         case 'header':
         case 'secret':
+        case 'query':
         case 'run':
         case 'end':
           return line

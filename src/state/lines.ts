@@ -62,6 +62,8 @@ const lineSchema = z.discriminatedUnion('kind', [
   }),
   /** Tells whether a secret query still asks for the same secret; a digest under the mask key. */
   z.object({ kind: z.literal('secret'), query: z.string(), check: z.string() }),
+  /** What a name stands for that the user gave to a query: what it asks for, as its rows show it. */
+  z.object({ kind: z.literal('query'), name: z.string(), asks: z.string() }),
   z.object({ kind: z.literal('run'), run: z.string(), started_at: z.string(), version: z.string() }),
   z.object({
     kind: z.literal('end'),

@@ -48,11 +48,14 @@ export function checkSettings(before: Settings, now: Settings, file: string): vo
     const [was, is] = [JSON.stringify(before[name]), JSON.stringify(now[name])]
     if (was === is) continue
     if (name === MASK_KEY) {
-      if (was !== undefined && is !== undefined) changes.push('the mask key is not the one used so far')
+      if (was !== undefined && is !== undefined) changes.push(OTHER_MASK_KEY)
     } else changes.push(`${name} was ${was ?? 'not set'} and is now ${is ?? 'not set'}`)
   }
-  if (changes.length === 0) return
-  throw new ExportError(
+  if (changes.length > 0) throw changed(changes, file)
+}
+
+function changed(changes: readonly string[], file: string): ExportError {
+  return new ExportError(
     'config',
     `The data set was begun with other settings: ${changes.join('; ')}`,
     file,
@@ -60,7 +63,15 @@ export function checkSettings(before: Settings, now: Settings, file: string): vo
   )
 }
 
+/** @throws ExportError `config` when a data set was begun with another mask key */
+export function checkMaskKey(before: Settings, maskKey: Uint8Array, file: string): void {
+  const was = before[MASK_KEY]
+  if (was === undefined || was === maskKeyCheck(maskKey)) return
+  throw changed([OTHER_MASK_KEY], file)
+}
+
 const MASK_KEY = 'mask key check'
+const OTHER_MASK_KEY = 'the mask key is not the one used so far'
 
 /** Tells one key from another. Keyed by the key itself, so it gives away no more than the masked column does. */
 function maskKeyCheck(key: Uint8Array): string {

@@ -6,7 +6,7 @@ export const DIGEST_LENGTH = 64
 /** Writes a digest over the text that begins at `start`, and returns where it ends. */
 export type KeyedDigest = (bytes: Buffer, start: number, end: number) => number
 
-/** With the padding that says where the text ends, longer ones need more than one block. */
+/** With the padding that says where the text ends, longer ones (their prefix included) need more than one block. */
 const ONE_BLOCK = 55
 const BLOCK_BYTES = 64
 
@@ -15,21 +15,29 @@ const BLOCK_BYTES = 64
  * secrets and identities are: making and reading an Hmac object costs several times what there is to compute.
  * The two hashes of an HMAC each begin with a block that depends on the key alone, whose outcome is kept, so a
  * short text costs two blocks (FIPS 180-4, RFC 2104).
+ * @param prefix goes before every text, in ASCII: what has different ones never compares
  */
-export function keyedDigest(key: Uint8Array): KeyedDigest {
+export function keyedDigest(key: Uint8Array, prefix: string): KeyedDigest {
   const secretKey = createSecretKey(key)
   const inner = afterKeyBlock(key, 0x36)
   const outer = afterKeyBlock(key, 0x5c)
   const state = new Int32Array(8)
+  const before = Buffer.from(prefix, 'latin1')
+  const prefixWords = new Int32Array(15)
+  for (const [i, byte] of before.entries()) prefixWords[i >> 2]! |= byte << (24 - 8 * (i & 3))
 
   return (bytes, start, end) => {
-    const length = end - start
+    const length = before.length + end - start
     if (length > ONE_BLOCK) {
-      const digest = createHmac('sha256', secretKey).update(bytes.subarray(start, end)).digest('hex')
+      const digest = createHmac('sha256', secretKey)
+        .update(before)
+        .update(bytes.subarray(start, end))
+        .digest('hex')
       return start + bytes.write(digest, start, 'latin1')
     }
-    words.fill(0, 0, 15)
-    for (let i = 0; i < length; i++) words[i >> 2]! |= bytes[start + i]! << (24 - 8 * (i & 3))
+    words.set(prefixWords)
+    const shift = start - before.length
+    for (let i = before.length; i < length; i++) words[i >> 2]! |= bytes[shift + i]! << (24 - 8 * (i & 3))
     words[length >> 2]! |= 0x80 << (24 - 8 * (length & 3))
     words[15] = 8 * (BLOCK_BYTES + length)
     state.set(inner)

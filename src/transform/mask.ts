@@ -1,5 +1,10 @@
-import type { IdentityPolicy, SecretPolicy } from '../core/index.ts'
-import { ExportError } from '../core/index.ts'
+import {
+  ExportError,
+  IDENTITY_POLICIES,
+  type IdentityPolicy,
+  SECRET_POLICIES,
+  type SecretPolicy,
+} from '../core/index.ts'
 import { DIGEST_LENGTH, keyedDigest } from './keyed-digest.ts'
 
 /** What stands in for a value that may not be shown. */
@@ -25,10 +30,9 @@ export type MaskPolicies = {
 /** The masks of a plan; null: the value stays as it is. Under `drop`, what cannot be left out is redacted. */
 export type Masks = { readonly secret: Mask | null; readonly identity: Mask | null }
 
-/** @throws ExportError 'config' when a policy needs a key and there is none */
+/** @throws ExportError 'config' when a policy is none that is known, or needs a key and there is none */
 export function masksOf({ secret, identity, maskKey }: MaskPolicies): Masks {
-  const digest = secret === 'hmac' || identity === 'hmac' ? digestMask(maskKey) : redact
-  return { secret: secretMask(secret, digest), identity: identityMask(identity, digest) }
+  return { secret: secretMask(secret, maskKey), identity: identityMask(identity, maskKey) }
 }
 
 /** The same masks for a JavaScript string. Lone surrogates become U+FFFD first. */
@@ -39,7 +43,7 @@ export function maskText(mask: Mask | null, text: string): string {
   return bytes.toString('utf8', 0, end)
 }
 
-function secretMask(policy: SecretPolicy, digest: Mask): Mask | null {
+function secretMask(policy: SecretPolicy, maskKey: Uint8Array | null): Mask | null {
   switch (policy) {
     case 'redact':
     case 'drop':
@@ -47,20 +51,24 @@ function secretMask(policy: SecretPolicy, digest: Mask): Mask | null {
     case 'partial':
       return partial
     case 'hmac':
-      return digest
+      return digestMask(maskKey, '')
     case 'plaintext':
       return null
+    default:
+      throw unknownPolicy('secret', policy)
   }
 }
 
-function identityMask(policy: IdentityPolicy, digest: Mask): Mask | null {
+function identityMask(policy: IdentityPolicy, maskKey: Uint8Array | null): Mask | null {
   switch (policy) {
     case 'keep':
       return null
     case 'hmac':
-      return digest
+      return digestMask(maskKey, IDENTITY_DOMAIN)
     case 'drop':
       return redact
+    default:
+      throw unknownPolicy('identity', policy)
   }
 }
 
@@ -95,7 +103,23 @@ function startsCodePoint(byte: number): boolean {
   return (byte & 0xc0) !== 0x80
 }
 
-function digestMask(maskKey: Uint8Array | null): Mask {
+/**
+ * Goes before an identity in its HMAC, so that the digests of secrets and of identities never compare: a credential
+ * whose password is its address would show otherwise.
+ */
+const IDENTITY_DOMAIN = 'identity:'
+
+/** Types keep other policies out; what comes from elsewhere is stopped here, whatever it is. */
+function unknownPolicy(key: 'secret' | 'identity', _policy: never): ExportError {
+  return new ExportError(
+    'config',
+    `transform.${key} is no policy that is known`,
+    'transform',
+    `Choose ${(key === 'secret' ? SECRET_POLICIES : IDENTITY_POLICIES).join(', ')}.`,
+  )
+}
+
+function digestMask(maskKey: Uint8Array | null, domain: string): Mask {
   if (maskKey === null) {
     throw new ExportError(
       'config',
@@ -104,5 +128,5 @@ function digestMask(maskKey: Uint8Array | null): Mask {
       'Set the variable that transform.mask_key_env names to at least 32 bytes.',
     )
   }
-  return keyedDigest(maskKey)
+  return keyedDigest(maskKey, domain)
 }

@@ -3,6 +3,7 @@ import type { Int64Json, PageContext, QuarantinedItem } from '../core/index.ts'
 import { CREDENTIAL_FIELDS, SOURCE_FIELDS } from './credential.ts'
 import { type Mask, type Masks, maskText, REDACTED } from './mask.ts'
 import { REPORT_FIELDS } from './report.ts'
+import { timestamp } from './schema-parts.ts'
 import { fieldName } from './unknown-fields.ts'
 
 const MAX_ISSUES = 20
@@ -23,7 +24,10 @@ export type Quarantine = (
 ) => QuarantinedItem
 
 export function credentialQuarantine(masks: Masks): Quarantine {
-  const source = object(rules([...SOURCE_FIELDS], {}))
+  // Fields that hold no text: what stands there in its place is of unknown origin, and may be the secret.
+  const source = object(
+    rules([...SOURCE_FIELDS], { is_alert_enabled: truth, breached_at: time, leaked_at: time }),
+  )
   return quarantine(
     object(
       rules([...CREDENTIAL_FIELDS], {
@@ -31,7 +35,11 @@ export function credentialQuarantine(masks: Masks): Quarantine {
         hash: masked(masks.secret),
         // A digest without a key gives the secret away to anyone with a dictionary.
         credential_hash: () => REDACTED,
+        id: integer,
+        imported_at: time,
         source,
+        auth_domains: listed,
+        urls: listed,
       }),
     ),
   )
@@ -93,6 +101,23 @@ function masked(mask: Mask | null): Rule {
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.slice(0, MAX_ELEMENTS).map(scalar)
   return scalar(value)
+}
+
+function integer(value: unknown): unknown {
+  return value === null || typeof value === 'number' ? scalar(value) : REDACTED
+}
+
+function truth(value: unknown): unknown {
+  return value === null || typeof value === 'boolean' ? value : REDACTED
+}
+
+/** A text that is a time, and so nothing else. */
+function time(value: unknown): unknown {
+  return value === null || timestamp.safeParse(value).success ? value : REDACTED
+}
+
+function listed(value: unknown): unknown {
+  return value === null || Array.isArray(value) ? plain(value) : REDACTED
 }
 
 function scalar(value: unknown): unknown {

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { describe, expect, test } from 'vitest'
 import { problems, read, SMALLEST } from './pipeline-file.ts'
 
 const asking = (lines: string) => SMALLEST.replace('  domains: [acme.com]', lines)
@@ -69,4 +69,82 @@ test('a name too long for a folder is refused, unless queries get no folders', a
     'p.yaml:6:7: extract.queries[0]: its folder name, percent-encoded, would have 314 bytes of 255; leave query out of load.partition_by',
   ])
   expect((await read(`${text}load: { partition_by: window }\n`)).extract.queries).toHaveLength(1)
+})
+
+describe('a query with a name of its own', () => {
+  const queries = (lines: string, identity = 'keep') =>
+    asking(`  queries:\n${lines}`).concat(`transform: { identity: ${identity} }\n`)
+
+  test('may be of any kind, and is the same query still', async () => {
+    const { extract } = await read(
+      queries(`    - { type: domain, fqdn: acme.com, as: ours }
+    - { type: domain, fqdn: ACME.com, as: " ours " }
+    - { type: auth_domain, fqdn: acme.com, as: ours }
+    - { type: email, email: a@acme.com, as: Case 17/b }
+    - { type: keyword, keyword: a, as: Case 17/b }
+    - { type: secret, secret_env: LEAKED, as: the-one }`),
+    )
+    expect(extract.queries).toEqual([
+      { type: 'domain', fqdn: 'acme.com', as: 'ours' },
+      { type: 'auth_domain', fqdn: 'acme.com', as: 'ours' },
+      { type: 'email', email: 'a@acme.com', as: 'Case 17/b' },
+      { type: 'keyword', keyword: 'a', as: 'Case 17/b' },
+      { type: 'secret', secretEnv: 'LEAKED', as: 'the-one' },
+    ])
+  })
+
+  test.each(['keep', 'hmac', 'drop'])('shares it with no other, under identity: %s', async (identity) => {
+    const lines = `    - { type: email, email: a@acme.com, as: case }
+    - { type: email, email: b@acme.com, as: case }
+    - { type: domain, fqdn: acme.com }
+    - { type: domain, fqdn: acme.org, as: acme.com }`
+    expect(await problems(queries(lines, identity))).toEqual([
+      'p.yaml:7:7: extract.queries[1]: another query has this name already',
+      'p.yaml:9:7: extract.queries[3]: another query has this name already',
+    ])
+  })
+
+  test.each(['keep', 'hmac'])('has no second one, under identity: %s', async (identity) => {
+    const lines = `    - { type: email, email: a@acme.com, as: case }
+    - { type: email, email: a@acme.com }
+    - { type: domain, fqdn: acme.com }
+    - { type: domain, fqdn: Acme.com., as: other }`
+    expect(await problems(queries(lines, identity))).toEqual([
+      'p.yaml:7:7: extract.queries[1]: the same query is there already under another name',
+      'p.yaml:9:7: extract.queries[3]: the same query is there already under another name',
+    ])
+  })
+
+  test.each(['""', '" "', '17', 'true', `"a\\tb"`, 'x'.repeat(201)])('is not called %s', async (as) => {
+    const [problem] = await problems(queries(`    - { type: domain, fqdn: acme.com, as: ${as} }`))
+    expect(problem).toMatch(
+      /^p\.yaml:6:\d+: extract\.queries\[0\]\.as: expected a name of 1 to 200 characters, without control characters/,
+    )
+  })
+
+  test('is needed under identity: drop where an identity is asked for, and only there', async () => {
+    const lines = `    - { type: email, email: a@acme.com }
+    - { type: keyword, keyword: a }
+    - { type: keyword, keyword: b, as: b-team }
+    - { type: domain, fqdn: acme.com }
+    - { type: secret, secret_env: LEAKED }`
+    const needed = 'under transform.identity: drop the query needs a name that gives nothing away: add as'
+    expect(await problems(queries(lines, 'drop'))).toEqual([
+      `p.yaml:6:7: extract.queries[0]: ${needed}`,
+      `p.yaml:7:7: extract.queries[1]: ${needed}`,
+    ])
+    expect((await read(queries(lines, 'hmac'))).extract.queries).toHaveLength(5)
+  })
+
+  test.each(['hmac', 'drop'])('does not say what is hidden, under identity: %s', async (identity) => {
+    const lines = `    - { type: email, email: a@acme.com, as: case A@acme.com }
+    - { type: keyword, keyword: ada, as: ADA }
+    - { type: keyword, keyword: a, as: case-a }
+    - { type: domain, fqdn: acme.com, as: acme.com }`
+    const gives = `its as gives away what transform.identity: ${identity} hides`
+    expect(await problems(queries(lines, identity))).toEqual([
+      `p.yaml:6:7: extract.queries[0]: ${gives}`,
+      `p.yaml:7:7: extract.queries[1]: ${gives}`,
+    ])
+  })
 })

@@ -49,7 +49,7 @@ test('a key that would hold a secret is refused with the one that names its vari
   )
   const secret = await problems(withLine('extract', `queries: [{ type: secret, secret: ${SECRET} }]`))
   expect(secret).toEqual([
-    'p.yaml:5:29: extract.queries[0]: unknown key `secret`; a secret never stands in the file: `secret_env` names the environment variable that holds it; allowed: type, secret_env',
+    'p.yaml:5:29: extract.queries[0]: unknown key `secret`; a secret never stands in the file: `secret_env` names the environment variable that holds it; allowed: type, secret_env, as',
   ])
 })
 

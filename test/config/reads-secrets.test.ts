@@ -52,3 +52,33 @@ test.each(['secret: hmac', 'identity: hmac'])('%s needs a key of 32 bytes', asyn
   const none = await failure(readMaskKey(pipeline, {}))
   expect(none.message).toMatch(/^The masking policy hmac needs a key, and MY_KEY is not set \(p\.yaml\)\. /)
 })
+
+test('line breaks behind the masking key are no part of it, wherever it comes from; anything else is', async () => {
+  const pipeline = await read(withLine('transform', 'secret: hmac'))
+  const key = 'correct horse battery staple, thirty-two and more'
+  const bytes = new TextEncoder().encode(key)
+  for (const end of ['', '\n', '\r\n', '\n\n', '\r\n\r\n', '\n\r', '\r', '\n'.repeat(1_000_000)]) {
+    expect(await readMaskKey(pipeline, { SPILLWAY_MASK_KEY: key + end })).toEqual(bytes)
+    const file = secretFile(key + end)
+    expect(await readMaskKey(pipeline, { SPILLWAY_MASK_KEY_FILE: file })).toEqual(bytes)
+  }
+  for (const other of [`${key} `, ` ${key}`, `${key}\t`, `\n${key}`, `${key} \n`, key.replace(' ', '\n')]) {
+    const text = other.replace(/\n$/, '')
+    expect(await readMaskKey(pipeline, { SPILLWAY_MASK_KEY: other })).toEqual(new TextEncoder().encode(text))
+  }
+})
+
+test.each([' '.repeat(40), '\t'.repeat(32), ` ${'\n'.repeat(40)} `, `${' \r\n\t\v\f'.repeat(20)}\n`])(
+  'a masking key of blanks only is none: %j',
+  async (key) => {
+    const pipeline = await read(withLine('transform', 'identity: hmac'))
+    const { message } = await failure(readMaskKey(pipeline, { SPILLWAY_MASK_KEY: key }))
+    expect(message).toMatch(/^The masking key in SPILLWAY_MASK_KEY consists of blanks only/)
+  },
+)
+
+test('line breaks do not count for its length', async () => {
+  const pipeline = await read(withLine('transform', 'identity: hmac'))
+  const { message } = await failure(readMaskKey(pipeline, { SPILLWAY_MASK_KEY: `${'k'.repeat(31)}\n\n` }))
+  expect(message).toContain('has 31 bytes')
+})

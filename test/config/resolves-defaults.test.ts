@@ -51,6 +51,7 @@ test('the smallest file gets every default', async () => {
         'query_value',
       ],
       onInvalid: 'quarantine',
+      maxQuarantined: { kind: 'share', percent: 1 },
     },
     load: {
       path: expect.stringMatching(/\/output\/acme$/),

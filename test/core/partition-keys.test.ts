@@ -1,15 +1,21 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
+  type IdentityPolicy,
+  nameQuery,
+  openLabel,
   parseInstant,
   parseWindow,
   partition,
   type Query,
-  queryName,
+  queryLabel,
   type Window,
   windowName,
   windowRange,
 } from '../../src/core/index.ts'
+
+/** As a query goes by without a name of its own. */
+const named = (query: Query) => nameQuery(query, queryLabel(query))
 
 const at = (text: string): number => parseInstant(text) ?? Number.NaN
 
@@ -39,21 +45,50 @@ describe('names of partitions', () => {
     [{ type: 'report', id: 12 }, 'report.12'],
     [{ type: 'reports' }, 'reports.all'],
   ])('name %j %s', (value, expected) => {
-    expect(queryName(value)).toBe(expected)
+    expect(named(value).name).toBe(expected)
   })
 
   it('hold nothing but letters, digits and . _ @ - and percent codes, and lose nothing', () => {
     fc.assert(
       fc.property(query, query, (one, other) => {
-        const name = queryName(one)
+        const name = named(one).name
         expect(name).toMatch(/^[a-z_]+\.(?:[A-Za-z0-9._@-]|%[0-9A-F]{2})+$/)
-        if (queryName(other) === name) expect(other).toEqual(one)
+        if (named(other).name === name) expect(other).toEqual(one)
       }),
     )
   })
 
   it('take a lone surrogate as U+FFFD', () => {
-    expect(queryName({ type: 'keyword', keyword: 'a\ud800' })).toBe('keyword.a%EF%BF%BD')
+    expect(named({ type: 'keyword', keyword: 'a\ud800' }).name).toBe('keyword.a%EF%BF%BD')
+  })
+
+  it('are the name that the user gives, whatever is asked for and whatever is hidden', () => {
+    fc.assert(
+      fc.property(
+        query,
+        text,
+        fc.constantFrom<IdentityPolicy>('keep', 'hmac', 'drop'),
+        (value, as, identity) => {
+          if (value.type === 'report' || value.type === 'reports') return
+          expect(openLabel({ ...value, as }, identity)).toBe(as)
+        },
+      ),
+    )
+    expect(nameQuery({ type: 'email', email: 'a@b.example', as: 'Case 17/b' }, 'Case 17/b').name).toBe(
+      'email.Case%2017%2Fb',
+    )
+  })
+
+  it('can be told without the mask key unless they would give away a hidden identity', () => {
+    fc.assert(
+      fc.property(query, (value) => {
+        expect(openLabel(value, 'keep')).toBe(queryLabel(value))
+        const label = value.type === 'email' || value.type === 'keyword' ? null : queryLabel(value)
+        // What is no policy at all hides as well.
+        for (const policy of ['hmac', 'drop', 'none', undefined])
+          expect(openLabel(value, policy as IdentityPolicy)).toBe(label)
+      }),
+    )
   })
 
   it.each<[Window | null, string]>([
@@ -69,9 +104,9 @@ describe('names of partitions', () => {
     fc.assert(
       fc.property(query, fc.option(fc.tuple(instant, instant)), (value, bounds) => {
         const window = bounds === null ? null : { from: Math.min(...bounds), until: Math.max(...bounds) }
-        const { key } = partition(value, window)
+        const { key } = partition(named(value), window)
         const slash = key.lastIndexOf('/')
-        expect(key.slice(0, slash)).toBe(queryName(value))
+        expect(key.slice(0, slash)).toBe(named(value).name)
         expect(parseWindow(key.slice(slash + 1))).toEqual(window)
         expect(key.indexOf('/')).toBe(slash)
         expect(key.slice(slash + 1)).toBe(windowRange(window))

@@ -1,6 +1,7 @@
 import { inspect } from 'node:util'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
+import { learnSecret } from '../../src/core/index.ts'
 import { chainOf, collect, domainChain, failure, open, sendJson, serve } from './support.ts'
 
 async function messageFor(answer: unknown, status = 400): Promise<string> {
@@ -127,6 +128,26 @@ describe('what the service echoes of a secret stays out', () => {
     expect(shown).toContain('bad_secret: [left out: it repeats a secret]')
     expect(shown).toContain('secret.leaked')
     for (const part of ['horse', 'battery', 'eyjhbgci']) expect(shown).not.toContain(part)
+  })
+
+  it('an address that the policy hides', async () => {
+    const email = 'ada.loam@scatterholt.com'
+    const echoes = [email, email.toUpperCase(), `/?q=${encodeURIComponent(email)}`, 'for "ada.loam@scatter…"']
+    const query = { type: 'email', email, as: 'case-17' } as const
+    const messageFor = async (echo: string): Promise<string> => {
+      const server = await serve((_request, response) =>
+        sendJson(response, { error: { code: 'BAD', message: `no ${echo}` } }, { status: 400 }),
+      )
+      return (await failure(collect(open(server.url), chainOf(query)))).message
+    }
+    for (const echo of echoes) expect(await messageFor(echo)).toContain(echo)
+    // What a run learns of queries whose identity is hidden.
+    learnSecret(email)
+    for (const echo of echoes) {
+      const message = await messageFor(echo)
+      expect(message).toContain('BAD: [left out: it repeats a secret]')
+      expect(message).not.toMatch(/ada\.?loam/i)
+    }
   })
 
   it('an API key that the exchange refuses', async () => {

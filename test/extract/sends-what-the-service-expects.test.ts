@@ -32,7 +32,7 @@ describe('a search request', () => {
       { type: 'auth_domain', fqdn: 'acme.example' },
     ],
     [
-      { type: 'email', email: 'a@acme.example' },
+      { type: 'email', email: 'a@acme.example', as: 'case-17' },
       { type: 'email', email: 'a@acme.example' },
     ],
     [

@@ -8,6 +8,8 @@ import {
   type DecodedPage,
   type DecodePage,
   ExportError,
+  nameQuery,
+  openLabel,
   partition,
   type Query,
   SeenCursors,
@@ -218,7 +220,7 @@ export const JULY: Window = {
 export function chainOf(query: Query, overrides: Partial<Chain> & { window?: Window | null } = {}): Chain {
   const { window = JULY, ...rest } = overrides
   return {
-    partition: partition(query, window),
+    partition: partition(nameQuery(query, openLabel(query, 'keep') ?? ''), window),
     secret: null,
     include: [],
     order: 'asc',

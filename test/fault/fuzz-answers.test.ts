@@ -33,7 +33,7 @@ const PLAN: DecodePlan = {
 }
 
 const CONTEXT: PageContext = {
-  partition: partition({ type: 'domain', fqdn: 'acme.example' }, null),
+  partition: partition({ type: 'domain', fqdn: 'acme.example', name: 'domain.acme.example' }, null),
   page: 0,
   queryValue: 'acme.example',
   since: null,

@@ -46,7 +46,7 @@ export async function startAttack(
 name: hostile
 service: { base_url: "${service.baseUrl}", requests_per_second: 1000, basic_requests_per_second: 1000, ${retries} ${settings} }
 extract: { ${queries} ${extract} }
-transform: { ${transform} }
+transform: { max_quarantined: 100%, ${transform} }
 load: { ${load.includes('format:') ? '' : 'format: csv,'} path: out, ${load} }
 `,
   )

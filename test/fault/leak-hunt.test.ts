@@ -151,7 +151,7 @@ extract:
   domains: [refused.example, acme.example]
   queries: [{ type: secret, secret_env: LEAKED_PASSWORD }]
   concurrency: 1
-transform: { secret: ${secret}, identity: ${identity} }
+transform: { secret: ${secret}, identity: ${identity}, max_quarantined: 100% }
 load: { ${load}, path: out, shard_rows: 7 }
 `,
     { mode: 0o600 },

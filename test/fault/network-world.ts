@@ -35,7 +35,7 @@ export function pipelineYaml({
 name: network
 service: { base_url: "\${SPILLWAY_BASE_URL}", requests_per_second: 1000, basic_requests_per_second: 1000, ${service} }
 extract: { domains: [${domains.join(', ')}], page_size: ${pageSize}, concurrency: ${concurrency}, ${extract} }
-transform: { ${transform} }
+transform: { max_quarantined: 100%, ${transform} }
 load: { format: csv, path: out, ${load} }
 `
 }

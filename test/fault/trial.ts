@@ -48,6 +48,7 @@ extract:
   windows: { from: 2024-01-01, until: 2024-02-01, every: month }
   page_size: 7
   concurrency: ${CONCURRENCY}
+transform: { max_quarantined: 100% }
 load: { format: ${format}, partition_by: ${partitionBy}, path: out, shard_rows: 15 }
 `,
     sandbox: {

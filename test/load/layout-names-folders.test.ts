@@ -1,11 +1,19 @@
 import { describe, expect, it } from 'vitest'
-import { type PartitionBy, parseInstant, partition, type Query } from '../../src/core/index.ts'
+import {
+  nameQuery,
+  type PartitionBy,
+  parseInstant,
+  partition,
+  type Query,
+  queryLabel,
+} from '../../src/core/index.ts'
 import { folderOf, openShardPath, ownsFolder, partOf } from '../../src/load/index.ts'
 import { openLogPath, shardPath } from '../../src/load/layout.ts'
 
 const at = (text: string): number => parseInstant(text) ?? Number.NaN
 const january = { from: at('2024-01-01'), until: at('2024-02-01') }
 const acme: Query = { type: 'domain', fqdn: 'acme.com' }
+const named = (query: Query) => nameQuery(query, queryLabel(query))
 
 describe('the folder of a partition', () => {
   it.each<[PartitionBy[], string]>([
@@ -15,7 +23,7 @@ describe('the folder of a partition', () => {
     [['window'], 'credentials/window=2024-01-01'],
     [[], 'credentials'],
   ])('by %j is %s', (by, folder) => {
-    expect(folderOf('credentials', partition(acme, january), by)).toBe(folder)
+    expect(folderOf('credentials', partition(named(acme), january), by)).toBe(folder)
     expect(ownsFolder('credentials', by)).toBe(by.length === 2)
   })
 
@@ -24,18 +32,18 @@ describe('the folder of a partition', () => {
     [{ type: 'keyword', keyword: '..' }, 'credentials/query=keyword.../window=all'],
     [{ type: 'secret', secretEnv: 'LEAKED_PASSWORD' }, 'credentials/query=secret.LEAKED_PASSWORD/window=all'],
   ])('of %j is %s', (query, folder) => {
-    expect(folderOf('credentials', partition(query, null), ['query', 'window'])).toBe(folder)
+    expect(folderOf('credentials', partition(named(query), null), ['query', 'window'])).toBe(folder)
   })
 
   it('names the time where a window does not begin at midnight', () => {
     const window = { from: at('2024-01-01T06:00:00Z'), until: at('2024-01-01T12:00:00Z') }
-    expect(folderOf('credentials', partition(acme, window), ['window'])).toBe(
+    expect(folderOf('credentials', partition(named(acme), window), ['window'])).toBe(
       'credentials/window=2024-01-01T060000Z',
     )
   })
 
   it('of reports is one for all of them', () => {
-    const report = partition({ type: 'report', id: 7 }, null)
+    const report = partition(named({ type: 'report', id: 7 }), null)
     expect(folderOf('reports', report, ['query', 'window'])).toBe('reports')
     expect(ownsFolder('reports', ['query', 'window'])).toBe(false)
   })

@@ -1,7 +1,13 @@
-import type { PartitionBy, Pipeline, Query, WindowSettings } from '../../src/core/index.ts'
+import {
+  type NamedPipeline,
+  type NamedQuery,
+  nameQuery,
+  type PartitionBy,
+  type WindowSettings,
+} from '../../src/core/index.ts'
 
 export type Wanted = {
-  readonly queries?: readonly Query[]
+  readonly queries?: readonly NamedQuery[]
   readonly windows?: WindowSettings | null
   readonly partitionBy?: readonly PartitionBy[]
 }
@@ -11,7 +17,7 @@ export function pipelineOf({
   queries = [domain('acme.com')],
   windows = null,
   partitionBy = ['query', 'window'],
-}: Wanted): Pipeline {
+}: Wanted): NamedPipeline {
   return {
     name: 'acme',
     file: 'acme.yaml',
@@ -45,6 +51,7 @@ export function pipelineOf({
       maskKeyEnv: 'SPILLWAY_MASK_KEY',
       columns: ['id', 'imported_at', 'hash'],
       onInvalid: 'quarantine',
+      maxQuarantined: { kind: 'share', percent: 1 },
     },
     load: {
       path: '/nowhere',
@@ -64,6 +71,6 @@ export function pipelineOf({
   }
 }
 
-export function domain(fqdn: string): Query {
-  return { type: 'domain', fqdn }
+export function domain(fqdn: string): NamedQuery {
+  return nameQuery({ type: 'domain', fqdn }, fqdn)
 }

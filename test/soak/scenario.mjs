@@ -57,7 +57,7 @@ ${range === null ? '' : `  windows: { from: ${range.from}, until: ${range.until}
   concurrency: ${settings.concurrency}
   max_requests: none
   min_searches_remaining: 1
-transform: { secret: ${settings.secret} }
+transform: { secret: ${settings.secret}, max_quarantined: 100% }
 load: { path: out, ${settings.output}, partition_by: ${settings.partitionBy}, shard_rows: ${dice.whole(20, 300)} }
 `
   const data = {

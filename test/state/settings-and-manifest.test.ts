@@ -22,7 +22,7 @@ import { pipelineOf } from '../plan/pipeline.ts'
 import { HEADER, seal, writeCheckpoint } from './lines.ts'
 
 const KEY = Buffer.from('0123456789abcdef0123456789abcdef')
-const base = pipelineOf({})
+const base: Pipeline = pipelineOf({})
 
 function changed(change: (pipeline: Pipeline) => Pipeline): Pipeline {
   return change(base)
@@ -82,6 +82,10 @@ const free: [string, (pipeline: Pipeline) => Pipeline][] = [
   [
     'windows',
     (p) => ({ ...p, extract: { ...p.extract, windows: { from: 0, until: 'now', every: null, lagMs: 1 } } }),
+  ],
+  [
+    'the limit of quarantine',
+    (p) => ({ ...p, transform: { ...p.transform, maxQuarantined: { kind: 'count', items: 7 } } }),
   ],
   ['size and modes of shards', (p) => ({ ...p, load: { ...p.load, shardRows: 5, fileMode: 0o640 } })],
   ['the order of partition_by', (p) => ({ ...p, load: { ...p.load, partitionBy: ['window', 'query'] } })],

@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import type { SecretPolicy } from '../../src/core/index.ts'
+import type { IdentityPolicy, SecretPolicy } from '../../src/core/index.ts'
 import { looksMasked, maskedQueryValue } from '../../src/transform/index.ts'
 import { DIGEST_LENGTH, keyedDigest } from '../../src/transform/keyed-digest.ts'
 import { credential, decodedRows } from './credentials.ts'
@@ -80,13 +80,14 @@ describe('secret policies', () => {
   test('hmac is what node:crypto says for every length around a block, wherever the text stands, and any key', () => {
     const keys = fc.uint8Array({ minLength: 32, maxLength: 200 })
     const text = fc.uint8Array({ maxLength: 140 })
+    const prefixes = fc.constantFrom('', 'identity:')
     fc.assert(
-      fc.property(keys, text, fc.nat(9), (key, text, start) => {
+      fc.property(keys, text, fc.nat(9), prefixes, (key, text, start, prefix) => {
         const bytes = Buffer.alloc(start + 140 + DIGEST_LENGTH, 0xff)
         bytes.set(text, start)
-        const end = keyedDigest(key)(bytes, start, start + text.length)
+        const end = keyedDigest(key, prefix)(bytes, start, start + text.length)
         expect(bytes.toString('latin1', start, end)).toBe(
-          createHmac('sha256', key).update(text).digest('hex'),
+          createHmac('sha256', key).update(prefix).update(text).digest('hex'),
         )
         expect(bytes.subarray(0, start).every((byte) => byte === 0xff)).toBe(true)
       }),
@@ -104,8 +105,43 @@ describe('identity policies', () => {
     const row = (identity: 'keep' | 'hmac' | 'drop') =>
       decodedRows([credential()], { identity, maskKey: MASK_KEY })[0]!
     expect(row('keep').identity_name).toBe('ada.loam@scatterholt.com')
-    expect(row('hmac').identity_name).toBe(hmac('ada.loam@scatterholt.com'))
+    expect(row('hmac').identity_name).toBe(hmac('identity:ada.loam@scatterholt.com'))
     expect(Object.keys(row('drop'))).not.toContain('identity_name')
+  })
+
+  test('hmac is HMAC-SHA256 of `identity:` and the text, whatever the text', () => {
+    const long = 'x'.repeat(65_536)
+    fc.assert(
+      fc.property(fc.oneof(anyText, fc.constant(long)), (identity_name) => {
+        const [row] = decodedRows([credential({ identity_name })], { identity: 'hmac', maskKey: MASK_KEY })
+        expect(row!.identity_name).toBe(hmac(`identity:${identity_name.toWellFormed()}`))
+      }),
+    )
+  })
+
+  test('a secret that is the identity does not show: their digests never compare', () => {
+    fc.assert(
+      fc.property(anyText, (text) => {
+        const policies = { secret: 'hmac', identity: 'hmac', maskKey: MASK_KEY } as const
+        const [row] = decodedRows([credential({ identity_name: text, hash: text })], policies)
+        expect(row!.hash).toBe(hmac(text.toWellFormed()))
+        expect(row!.identity_name).not.toBe(row!.hash)
+      }),
+    )
+  })
+
+  test('case and spelling count', () => {
+    const name = (identity_name: string) =>
+      decodedRows([credential({ identity_name })], { identity: 'hmac', maskKey: MASK_KEY })[0]!.identity_name
+    const all = [
+      'a@b.example',
+      'A@b.example',
+      'a@B.example',
+      ' a@b.example',
+      '\u00e9@b.example',
+      'e\u0301@b.example',
+    ]
+    expect(new Set(all.map(name)).size).toBe(all.length)
   })
 
   test('hmac without a key is refused at once', () => {
@@ -115,15 +151,53 @@ describe('identity policies', () => {
   })
 })
 
-describe('the value of a query', () => {
-  const policies = (secret: SecretPolicy) => decodePlan({ secret, maskKey: MASK_KEY })
+test.each(['none', 'PLAINTEXT', 'Redact', '', undefined, null, 7])(
+  'a policy that nobody knows, such as %j, decodes nothing',
+  (policy) => {
+    const refused = expect.objectContaining({ kind: 'config' })
+    const run = (plan: object) => () => decodedRows([credential()], { maskKey: MASK_KEY, ...plan })
+    expect(run({ secret: policy })).toThrow(refused)
+    expect(run({ identity: policy })).toThrow(refused)
+    // Not even one that would mask everything else.
+    expect(run({ secret: policy, identity: 'drop' })).toThrow(refused)
+  },
+)
 
-  test('is shown as given, unless it is a secret', () => {
-    expect(maskedQueryValue({ type: 'domain', fqdn: 'a.example' }, null, policies('hmac'))).toBe('a.example')
-    expect(maskedQueryValue({ type: 'email', email: 'a@b.example' }, null, policies('drop'))).toBe(
-      'a@b.example',
+describe('the value of a query', () => {
+  const policies = (secret: SecretPolicy, identity: IdentityPolicy = 'keep') =>
+    decodePlan({ secret, identity, maskKey: MASK_KEY })
+
+  test('is shown as given, unless it is a secret or a hidden identity', () => {
+    for (const identity of ['keep', 'hmac', 'drop'] as const) {
+      for (const type of ['domain', 'auth_domain'] as const) {
+        expect(maskedQueryValue({ type, fqdn: 'a.example' }, null, policies('hmac', identity))).toBe(
+          'a.example',
+        )
+      }
+    }
+    for (const secret of ['redact', 'drop', 'partial', 'hmac', 'plaintext'] as const) {
+      expect(maskedQueryValue({ type: 'email', email: 'a@b.example' }, null, policies(secret))).toBe(
+        'a@b.example',
+      )
+      expect(maskedQueryValue({ type: 'keyword', keyword: 'ada' }, null, policies(secret))).toBe('ada')
+    }
+  })
+
+  test('is masked like the identities of its rows where it is one, by whatever name it goes', () => {
+    fc.assert(
+      fc.property(anyText, fc.constantFrom({}, { as: 'case-17' }), (text, as) => {
+        for (const query of [
+          { type: 'email', email: text, ...as },
+          { type: 'keyword', keyword: text, ...as },
+        ] as const) {
+          const hidden = maskedQueryValue(query, null, policies('plaintext', 'hmac'))
+          expect(hidden).toBe(hmac(`identity:${text.toWellFormed()}`))
+          const plan = { identity: 'hmac', maskKey: MASK_KEY } as const
+          expect(decodedRows([credential({ identity_name: text })], plan)[0]!.identity_name).toBe(hidden)
+          expect(maskedQueryValue(query, null, policies('plaintext', 'drop'))).toBe('[REDACTED]')
+        }
+      }),
     )
-    expect(maskedQueryValue({ type: 'keyword', keyword: 'ada' }, null, policies('redact'))).toBe('ada')
   })
 
   test('is masked like the secret itself where it is one', () => {
@@ -149,6 +223,21 @@ describe('checking stored values', () => {
         },
       ),
     )
+  })
+
+  test('of identities as well', () => {
+    expect(looksMasked('keep', 'a@b.example')).toBe(true)
+    for (const policy of ['hmac', 'drop'] as const) expect(looksMasked(policy, 'a@b.example')).toBe(false)
+    expect(looksMasked('hmac', hmac('identity:a@b.example'))).toBe(true)
+    expect(looksMasked('drop', '[REDACTED]')).toBe(true)
+  })
+
+  test('nothing looks as if a policy that nobody knows had made it, but null', () => {
+    for (const policy of ['none', 'PLAINTEXT', '', undefined]) {
+      for (const value of ['sunflower-42', '[REDACTED]', 'a'.repeat(64)])
+        expect(looksMasked(policy as SecretPolicy, value)).toBe(false)
+      expect(looksMasked(policy as SecretPolicy, null)).toBe(true)
+    }
   })
 
   test('a secret as it was does not', () => {

@@ -5,9 +5,11 @@ import {
   decodeFrame,
   droppedColumns,
   int64,
+  nameQuery,
   type PageContext,
   partition,
   type Query,
+  queryLabel,
   type TextVector,
   type Vector,
   type Window,
@@ -38,7 +40,13 @@ export function pageContext(
   changes: Partial<PageContext> & { query?: Query; window?: Window } = {},
 ): PageContext {
   const { query = { type: 'domain', fqdn: 'scatterholt.com' }, window = null, ...rest } = changes
-  return { partition: partition(query, window), page: 3, queryValue: 'scatterholt.com', since: null, ...rest }
+  return {
+    partition: partition(nameQuery(query, queryLabel(query)), window),
+    page: 3,
+    queryValue: 'scatterholt.com',
+    since: null,
+    ...rest,
+  }
 }
 
 /** The rows of a page as plain values, whatever shape the columns have. */

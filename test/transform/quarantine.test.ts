@@ -41,6 +41,7 @@ test('fields that are no secret keep their values, the others do not', () => {
   expect(entry.id).toBeNull()
   expect(entry.item).toEqual({
     ...item,
+    id: '[REDACTED]',
     credential_hash: '[REDACTED]',
     notes: '[REDACTED]',
     hash: '[REDACTED]',
@@ -49,6 +50,39 @@ test('fields that are no secret keep their values, the others do not', () => {
     source: { ...source({ url: 'https://a.example' }), owner: '[REDACTED]' },
   })
   expect(JSON.stringify(entry)).not.toContain(SECRET)
+})
+
+test('a text where there is none to be shows nothing: it may be the secret', () => {
+  const source = { id: 's', is_alert_enabled: SECRET, breached_at: SECRET, leaked_at: SECRET }
+  const item = credential({ id: SECRET, imported_at: SECRET, source, auth_domains: SECRET, urls: SECRET })
+  const hidden = '[REDACTED]'
+  expect(quarantined(item).item).toMatchObject({
+    id: hidden,
+    imported_at: hidden,
+    source: { id: 's', is_alert_enabled: hidden, breached_at: hidden, leaked_at: hidden },
+    auth_domains: hidden,
+    urls: hidden,
+  })
+  for (const field of ['id', 'imported_at', 'source', 'auth_domains', 'urls']) {
+    for (const value of [SECRET, [[SECRET]], { a: SECRET }, '7', '2024', 'true']) {
+      const entry = quarantined(credential({ hash: null, identity_name: null, [field]: value }))
+      const shown = JSON.stringify((entry.item as Record<string, unknown>)[field])
+      expect(shown).not.toContain(SECRET)
+      if (typeof value === 'string') expect(shown).toBe('"[REDACTED]"')
+      expect(JSON.stringify(entry)).not.toContain(SECRET)
+    }
+  }
+})
+
+test('what is as it should be is shown, whatever is wrong elsewhere', () => {
+  const item = credential({ identity_name: null, source: source(), auth_domains: ['a.example'], urls: null })
+  expect(quarantined(item).item).toMatchObject({
+    id: item.id,
+    imported_at: item.imported_at,
+    source: item.source,
+    auth_domains: ['a.example'],
+    urls: null,
+  })
 })
 
 test('the secret is masked by the policy, or not shown at all', () => {

@@ -1,3 +1,4 @@
+import { readNamingKey } from '../../config/index.ts'
 import type { Pipeline } from '../../core/index.ts'
 import { type PartitionStatus, readStatus, type StatusReport } from '../../run/index.ts'
 import { command } from '../command.ts'
@@ -23,7 +24,7 @@ export const status = command({
       .example('$0 status pipeline.yaml --json', 'All of it, whole cursors among it'),
   async run(args, io) {
     const pipeline = await pipelineFrom(args.pipeline, args, io)
-    const report = await readStatus(pipeline, Date.now())
+    const report = await readStatus(pipeline, Date.now(), await readNamingKey(pipeline, io))
     const style = styleFor(wantsColour(io.stdout.terminal, io.env))
     if (args.json) await printJson(report, pipeline, io.stdout)
     else await io.stdout.line(statusText(report, pipeline, style))

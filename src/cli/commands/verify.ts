@@ -1,5 +1,5 @@
 import { relative } from 'node:path'
-import { checkRequirements } from '../../config/index.ts'
+import { checkRequirements, readNamingKey } from '../../config/index.ts'
 import { ExportError, type Pipeline } from '../../core/index.ts'
 import { planRepair, type Repair, type Verification, verifyDataSet } from '../../run/index.ts'
 import { command } from '../command.ts'
@@ -66,7 +66,7 @@ type FixArgs = {
 async function fix(pipeline: Pipeline, { problems }: Verification, args: FixArgs, io: Io): Promise<number> {
   const { allowPlaintext, json, noProgress } = args
   await checkRequirements(pipeline, { env: io.env, cwd: io.cwd, allowPlaintext })
-  const repair = await planRepair(pipeline, problems, Date.now())
+  const repair = await planRepair(pipeline, problems, Date.now(), await readNamingKey(pipeline, io))
   if (!args.yes) await askToFix(pipeline, repair, io)
   const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
   const settings = {

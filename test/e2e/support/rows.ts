@@ -81,9 +81,7 @@ function rowOf(item: CredentialJson, wanted: Wanted): Row {
   const row: Record<string, Value> = {
     id: String(item.id),
     domain: item.domain,
-    ...(identity === 'drop'
-      ? {}
-      : { identity_name: identity === 'hmac' ? hmac(item.identity_name, key) : well(item.identity_name) }),
+    ...(identity === 'drop' ? {} : { identity_name: maskIdentity(item.identity_name, identity, key) }),
     ...(secret === 'drop' ? {} : { hash: item.hash === null ? null : maskSecret(item.hash, secret, key) }),
     hash_type: item.hash_type,
     imported_at: at(item.imported_at),
@@ -98,7 +96,7 @@ function rowOf(item: CredentialJson, wanted: Wanted): Row {
     source_breached_at: at(source?.breached_at),
     source_leaked_at: at(source?.leaked_at),
     query_type: query.type,
-    query_value: queryValue(query, secret, key),
+    query_value: queryValue(query, { secret, identity, key }),
     ...(include.includes('auth_domains') ? { auth_domains: item.auth_domains ?? null } : {}),
     ...(include.includes('urls') ? { urls: item.urls ?? null } : {}),
   }
@@ -106,17 +104,17 @@ function rowOf(item: CredentialJson, wanted: Wanted): Row {
   return Object.fromEntries(Object.entries(row).filter(([name]) => columns.includes(name)))
 }
 
-function queryValue(query: SearchQuery, policy: NonNullable<Masking['secret']>, key: string): string {
+function queryValue(query: SearchQuery, { secret, identity, key }: Required<Masking>): string {
   switch (query.type) {
     case 'domain':
     case 'auth_domain':
       return query.fqdn
     case 'email':
-      return query.email
+      return maskIdentity(query.email, identity, key)
     case 'keyword':
-      return query.keyword
+      return maskIdentity(query.keyword, identity, key)
     case 'secret':
-      return maskSecret(query.secret, policy, key)
+      return maskSecret(query.secret, secret, key)
   }
 }
 
@@ -133,6 +131,17 @@ export function maskSecret(text: string, policy: NonNullable<Masking['secret']>,
       return hmac(text, key)
     case 'plaintext':
       return well(text)
+  }
+}
+
+export function maskIdentity(text: string, policy: NonNullable<Masking['identity']>, key: string): string {
+  switch (policy) {
+    case 'keep':
+      return well(text)
+    case 'hmac':
+      return hmac(`identity:${text}`, key)
+    case 'drop':
+      return '[REDACTED]'
   }
 }
 

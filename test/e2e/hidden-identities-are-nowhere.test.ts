@@ -1,0 +1,264 @@
+import { createHmac } from 'node:crypto'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { type Sandbox, type SearchQuery, startSandbox } from '../../src/sandbox/index.ts'
+import { type Canary, findLeaks, type Haystack, haystacksOf } from '../fault/leak-search.ts'
+import type { Ended } from '../support/run-cli.ts'
+import { planShape, statusShape } from './support/json-shapes.ts'
+import { type Place, placeAt, SMALL } from './support/place.ts'
+import { readCsv, readParquet } from './support/read-shards.ts'
+import { difference, expectedRows, isValid, SAME } from './support/rows.ts'
+
+const KEY = 'a key of more than thirty-two bytes, ümläuts included'
+const RANGE = { from: '2024-02-01', until: '2024-09-01' }
+
+let sandbox: Sandbox
+/** Two people of whom the sandbox has rows. */
+let people: readonly [string, string]
+
+beforeAll(async () => {
+  sandbox = await startSandbox({ ...SMALL, records: 600, invalidRate: 0.2 })
+  const rows = [...sandbox.expected({ query: { type: 'domain', fqdn: 'quillmere.net' }, ...RANGE })]
+  const names = rows.filter(isValid).map(({ identity_name }) => identity_name)
+  people = [...new Set(names.filter((name) => /^[a-z._]{8,}@quillmere\.net$/.test(name)))].slice(
+    0,
+    2,
+  ) as never
+  return () => sandbox.close()
+})
+
+const digest = (value: string): string => createHmac('sha256', KEY).update(`identity:${value}`).digest('hex')
+const keywordOf = (email: string): string => email.split('@')[0]!
+
+/** Both people, each by address and by keyword, and one domain, which hides nothing. */
+function queries(as: Readonly<Record<string, string>>): readonly (SearchQuery & { as?: string })[] {
+  const [one, other] = people
+  const all: SearchQuery[] = [
+    { type: 'email', email: one },
+    { type: 'keyword', keyword: keywordOf(one) },
+    { type: 'email', email: other },
+    { type: 'keyword', keyword: keywordOf(other) },
+    { type: 'domain', fqdn: 'scatterholt.com' },
+  ]
+  return all.map((query, i) => (as[i] === undefined ? query : { ...query, as: as[i] }))
+}
+
+const ways = [
+  { identity: 'hmac', format: 'csv', partition_by: ['query', 'window'], as: {} },
+  { identity: 'hmac', format: 'parquet', partition_by: ['query'], as: { 2: 'case 17/b', 4: 'ours' } },
+  {
+    identity: 'drop',
+    format: 'csv',
+    partition_by: ['query', 'window'],
+    as: { 0: 'a', 1: 'b', 2: 'c', 3: 'd' },
+  },
+  { identity: 'drop', format: 'parquet', partition_by: 'none', as: { 0: 'a', 1: 'a', 2: 'b', 3: 'b' } },
+] as const
+
+describe.each(ways)(
+  'identity: $identity, as $format, by $partition_by',
+  ({ identity, format, partition_by, as }) => {
+    const place = () =>
+      placeAt(
+        sandbox,
+        {
+          extract: {
+            queries: queries(as),
+            windows: { ...RANGE, every: 'month' },
+            page_size: 40,
+            max_requests: 20,
+          },
+          transform: { secret: 'hmac', identity },
+          load: { format, partition_by, compression: 'none' },
+        },
+        { SPILLWAY_MASK_KEY: KEY },
+      )
+
+    it('neither address nor keyword is in any file, name or output; queries go by their names; the rows are whole', async () => {
+      const here = await place()
+      const said: Ended[] = [
+        await here.run('--log-level', 'trace'),
+        await here.cli('status', 'pipeline.yaml'),
+        await here.cli('check', 'pipeline.yaml'),
+      ]
+      expect(said.map(({ code }) => code)).toEqual([4, 0, 0])
+
+      said.push(await here.run('--max-requests', '10000', '--log-level', 'trace', '--log-format', 'json'))
+      said.push(
+        await here.cli('verify', 'pipeline.yaml'),
+        await here.cli('status', 'pipeline.yaml', '--json'),
+      )
+      expect(said.slice(3).map(({ code, stderr }) => [code, stderr])).toEqual([
+        [0, expect.anything()],
+        [0, expect.anything()],
+        [0, ''],
+      ])
+      expect(await leaks(here, said)).toEqual([])
+
+      const masking = { secret: 'hmac', identity, key: KEY } as const
+      const wanted = queries(as).flatMap(({ as: _, ...query }) =>
+        expectedRows(sandbox, { query: query as SearchQuery, ...RANGE, masking }),
+      )
+      const found = format === 'csv' ? await readCsv(here.output) : await readParquet(here.output)
+      expect(difference(found, wanted)).toEqual(SAME)
+      expect(new Set(found.map(({ query_type, query_value }) => `${query_type} ${query_value}`))).toEqual(
+        new Set(queries(as).map((query) => `${query.type} ${shownValue(query, identity)}`)),
+      )
+
+      const names = queries(as).map(nameOf)
+      const { partitions } = statusShape.parse((await here.json('status')).value)
+      expect([...new Set(partitions.map(({ query }) => query))]).toEqual(names)
+      if (partition_by !== 'none') {
+        const folders = await readdir(join(here.output, 'credentials'))
+        expect(folders.sort()).toEqual(names.map((name) => `query=${name}`).sort())
+      }
+      for (const { partition } of await quarantined(here)) expect(names).toContain(partition.split('/')[0])
+      // Nothing is left to do: the names are found again.
+      expect(planShape.parse((await here.json('plan')).value)).toMatchObject({ min_requests: 0 })
+    })
+  },
+)
+
+describe('where names take the mask key', () => {
+  const parts = () => ({
+    extract: { queries: queries({}), page_size: 100 },
+    transform: { identity: 'hmac' },
+  })
+
+  it.each(['run', 'plan', 'status', 'check'])(
+    '%s says that it is missing, with file and line',
+    async (command) => {
+      const here = await placeAt(sandbox, parts())
+      const before = sandbox.requests.length
+      const { code, stderr, stdout } = await here.cli(command, 'pipeline.yaml')
+      expect(code).toBe(2)
+      expect(stderr).toMatch(/pipeline\.yaml:\d+:\d+: transform/)
+      expect(stderr).toContain('SPILLWAY_MASK_KEY is not set')
+      expect(sandbox.requests.length).toBe(before)
+      expect(findLeaks([{ name: 'output', bytes: Buffer.from(stdout + stderr) }], canaries())).toEqual([])
+    },
+  )
+
+  it('another key is refused, not taken for a data set in which nothing is done', async () => {
+    const here = await placeAt(sandbox, parts(), { SPILLWAY_MASK_KEY: KEY })
+    expect((await here.run()).code).toBe(0)
+    const other = await placeAt(
+      sandbox,
+      { ...parts(), load: { path: here.output } },
+      {
+        SPILLWAY_MASK_KEY: `${KEY}!`,
+      },
+    )
+    for (const command of ['run', 'plan', 'status']) {
+      const { code, stderr } = await other.cli(command, 'pipeline.yaml')
+      expect([command, code]).toEqual([command, 2])
+      expect(stderr).toContain('the mask key is not the one used so far')
+    }
+    // Line breaks that an editor left behind make no other key of it.
+    const same = await placeAt(
+      sandbox,
+      { ...parts(), load: { path: here.output } },
+      {
+        SPILLWAY_MASK_KEY: `${KEY}\n\r\n`,
+      },
+    )
+    expect((await same.run()).summary).toMatchObject({ status: 'complete', requests: 0 })
+  })
+
+  it('status, plan and verify need none where every name is given or hides nothing', async () => {
+    const extract = { queries: queries({ 0: 'a', 1: 'a', 2: 'b', 3: 'b' }), page_size: 100 }
+    const here = await placeAt(
+      sandbox,
+      { extract, transform: { identity: 'hmac' } },
+      { SPILLWAY_MASK_KEY: KEY },
+    )
+    expect((await here.run()).code).toBe(0)
+    const { SPILLWAY_MASK_KEY: _, ...env } = here.env
+    const bare = await placeAt(
+      sandbox,
+      { extract, transform: { identity: 'hmac' }, load: { path: here.output } },
+      env,
+    )
+    for (const command of ['status', 'plan', 'verify'])
+      expect((await bare.cli(command, 'pipeline.yaml')).code).toBe(0)
+  })
+})
+
+it('under drop a query without a name of its own is refused, with its line and without what it asks for', async () => {
+  const here = await placeAt(sandbox, {
+    extract: { queries: queries({ 1: 'b' }) },
+    transform: { identity: 'drop' },
+  })
+  const { code, stderr, stdout } = await here.cli('run', 'pipeline.yaml')
+  expect(code).toBe(2)
+  expect(stderr.match(/pipeline\.yaml:\d+:\d+: extract\.queries\[\d\]: .*add as/g)).toHaveLength(3)
+  expect(findLeaks([{ name: 'output', bytes: Buffer.from(stdout + stderr) }], canaries())).toEqual([])
+  await expect(readdir(here.output)).rejects.toThrow('ENOENT')
+})
+
+it('a secret query may have another name than its variable', async () => {
+  const here = await placeAt(
+    sandbox,
+    { extract: { queries: [{ type: 'secret', secret_env: 'LEAKED_PASSWORD', as: 'the one' }] } },
+    { LEAKED_PASSWORD: 'summer2019' },
+  )
+  expect((await here.run()).code).toBe(0)
+  const { partitions } = statusShape.parse((await here.json('status')).value)
+  expect(partitions.map(({ key }) => key)).toEqual(['secret.the%20one/all'])
+})
+
+function nameOf({ as, ...query }: SearchQuery & { as?: string }): string {
+  if (as !== undefined) return `${query.type}.${encodeURIComponent(as)}`
+  switch (query.type) {
+    case 'email':
+      return `email.${digest(query.email).slice(0, 16)}`
+    case 'keyword':
+      return `keyword.${digest(query.keyword).slice(0, 16)}`
+    case 'domain':
+    case 'auth_domain':
+      return `${query.type}.${query.fqdn}`
+    case 'secret':
+      throw new Error('none here')
+  }
+}
+
+function shownValue(query: SearchQuery, identity: 'hmac' | 'drop'): string {
+  switch (query.type) {
+    case 'email':
+      return identity === 'drop' ? '[REDACTED]' : digest(query.email)
+    case 'keyword':
+      return identity === 'drop' ? '[REDACTED]' : digest(query.keyword)
+    case 'domain':
+    case 'auth_domain':
+      return query.fqdn
+    case 'secret':
+      throw new Error('none here')
+  }
+}
+
+/** The keyword is a part of the address, so this finds either. */
+function canaries(): readonly Canary[] {
+  return people.flatMap((email) => [
+    { name: 'address', text: email },
+    { name: 'keyword', text: keywordOf(email) },
+  ])
+}
+
+async function leaks(here: Place, said: readonly Ended[]): Promise<readonly string[]> {
+  const output = said.map(
+    ({ stdout, stderr }, i): Haystack => ({
+      name: `output ${i}`,
+      bytes: Buffer.from(stdout + stderr),
+    }),
+  )
+  return findLeaks([...(await haystacksOf(here.output)), ...output], canaries())
+}
+
+async function quarantined(here: Place): Promise<readonly { partition: string }[]> {
+  const folder = join(here.output, '_quarantine')
+  const names = await readdir(folder)
+  expect(names.length).toBeGreaterThan(0)
+  const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')))
+  return texts.flatMap((text) => text.split('\n').slice(0, -1)).map((line) => JSON.parse(line))
+}

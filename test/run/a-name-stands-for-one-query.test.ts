@@ -1,0 +1,75 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeAll, expect, it } from 'vitest'
+import { isExportError, readPipeline, runOptions, runPipeline } from '../../src/index.ts'
+import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts'
+import { type Place, placeAt, SMALL } from '../e2e/support/place.ts'
+
+const KEY = 'a key of more than thirty-two bytes'
+
+let sandbox: Sandbox
+beforeAll(async () => {
+  sandbox = await startSandbox({ ...SMALL, records: 40 })
+  return () => sandbox.close()
+})
+
+type Queries = readonly Readonly<Record<string, string>>[]
+
+async function begin(identity: string): Promise<{ here: Place; run: (queries: Queries) => Promise<string> }> {
+  const here = await placeAt(sandbox, {})
+  return {
+    here,
+    /** How a run ends: its status, or why it was refused. */
+    async run(queries) {
+      await here.write({ extract: { queries }, transform: { identity } })
+      const env = { ...here.env, SPILLWAY_MASK_KEY: KEY }
+      const pipeline = await readPipeline('pipeline.yaml', { env, cwd: here.folder })
+      const before = sandbox.requests.length
+      try {
+        return (await runPipeline(pipeline, await runOptions(pipeline, { env }))).status
+      } catch (error) {
+        if (!isExportError(error, 'config')) throw error
+        expect(sandbox.requests.length).toBe(before)
+        return error.what
+      }
+    },
+  }
+}
+
+const domain = (fqdn: string, as?: string) => ({ type: 'domain', fqdn, ...(as === undefined ? {} : { as }) })
+const email = (email: string, as: string) => ({ type: 'email', email, as })
+const ANOTHER = (name: string) => `The data set has ${name} as the name of another query`
+
+it.each(['keep', 'hmac'])(
+  'under identity: %s a name is refused that stood for another query',
+  async (identity) => {
+    const { here, run } = await begin(identity)
+    const first = [
+      email('a@scatterholt.com', 'case'),
+      domain('scatterholt.com', 'ours'),
+      domain('quillmere.net'),
+    ]
+    expect(await run(first)).toBe('complete')
+    expect(await run(first)).toBe('complete')
+    expect(await run([email('b@scatterholt.com', 'case')])).toBe(ANOTHER('email.case'))
+    expect(await run([email('A@scatterholt.com', 'case')])).toBe(ANOTHER('email.case'))
+    expect(await run([domain('quillmere.net', 'ours')])).toBe(ANOTHER('domain.ours'))
+    // Nor may a name that was given pass for what it says, or the other way round.
+    expect(await run([domain('ours')])).toBe(ANOTHER('domain.ours'))
+    expect(await run([domain('scatterholt.com', 'quillmere.net')])).toBe(ANOTHER('domain.quillmere.net'))
+    expect(await run([domain('quillmere.net', 'quillmere.net'), email('b@scatterholt.com', 'new')])).toBe(
+      'complete',
+    )
+    expect(await run(first)).toBe('complete')
+    const checkpoint = await readFile(join(here.output, '_state/checkpoint.jsonl'), 'utf8')
+    expect(checkpoint.match(/"kind":"query"/g)).toHaveLength(4)
+    expect(checkpoint.includes('a@scatterholt.com')).toBe(identity === 'keep')
+  },
+)
+
+it('under identity: drop nothing is kept that would tell', async () => {
+  const { here, run } = await begin('drop')
+  expect(await run([email('a@scatterholt.com', 'case')])).toBe('complete')
+  expect(await readFile(join(here.output, '_state/checkpoint.jsonl'), 'utf8')).not.toContain('"kind":"query"')
+  expect(await run([email('b@scatterholt.com', 'case')])).toBe('complete')
+})

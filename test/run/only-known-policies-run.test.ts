@@ -1,0 +1,240 @@
+import { access, readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import {
+  isExportError,
+  type Pipeline,
+  type RunSettings,
+  readPipeline,
+  readPlan,
+  readStatus,
+  runOptions,
+  runPipeline,
+  verifyDataSet,
+} from '../../src/index.ts'
+import { type CredentialJson, type Sandbox, startSandbox } from '../../src/sandbox/index.ts'
+import { type Place, placeAt, SMALL } from '../e2e/support/place.ts'
+
+const EMAIL = { type: 'email', email: 'ada.loam@scatterholt.com' } as const
+const KEY = Buffer.from('a key of more than thirty-two bytes')
+
+let sandbox: Sandbox
+let secrets: readonly string[]
+
+beforeAll(async () => {
+  sandbox = await startSandbox({ ...SMALL, nastyRate: 0, nullRate: 0 })
+  const items = [...sandbox.expected({ query: { type: 'domain', fqdn: 'scatterholt.com' } })]
+  secrets = items.map((item) => (item as CredentialJson).hash ?? '').filter((hash) => hash.length > 8)
+  return () => sandbox.close()
+})
+
+async function world(): Promise<{ here: Place; pipeline: Pipeline }> {
+  const here = await placeAt(sandbox, { load: { format: 'csv' } })
+  return { here, pipeline: await readPipeline('pipeline.yaml', { env: here.env, cwd: here.folder }) }
+}
+
+type Transform = { [K in keyof Pipeline['transform']]?: unknown }
+
+/** What a program without types, or one that casts, can do to a pipeline. */
+function changed(pipeline: Pipeline, transform: Transform, extract: object = {}): Pipeline {
+  return {
+    ...pipeline,
+    extract: { ...pipeline.extract, ...extract },
+    transform: { ...pipeline.transform, ...transform } as Pipeline['transform'],
+  }
+}
+
+/** Expects a run to be refused before it asks for anything or makes a file. */
+async function expectRefusal(
+  { here, pipeline }: { here: Place; pipeline: Pipeline },
+  settings: RunSettings = {},
+): Promise<string> {
+  const before = sandbox.requests.length
+  const options = await runOptions(pipeline, { env: here.env, maskKey: KEY, ...settings })
+  const error = await runPipeline(pipeline, options).catch((error: unknown) => error)
+  if (!isExportError(error, 'config')) throw error
+  expect(sandbox.requests.length).toBe(before)
+  await expect(access(here.output)).rejects.toThrow('ENOENT')
+  return error.message
+}
+
+const NO_POLICIES = [
+  'none',
+  'PLAINTEXT',
+  'plain',
+  ' redact',
+  '',
+  'constructor',
+  undefined,
+  null,
+  0,
+  {},
+  ['redact'],
+]
+
+describe('a pipeline that no file has been read for', () => {
+  it.each(NO_POLICIES)('is refused with %j in the place of a policy', async (value) => {
+    const { here, pipeline } = await world()
+    for (const key of ['secret', 'identity', 'onInvalid']) {
+      for (const allowPlaintext of [false, true]) {
+        const message = await expectRefusal(
+          { here, pipeline: changed(pipeline, { [key]: value }) },
+          { allowPlaintext },
+        )
+        expect(message).toMatch(/^transform\.(secret|identity|on_invalid) is no policy that is known/)
+      }
+    }
+  })
+
+  it.each([
+    undefined,
+    null,
+    1,
+    '1%',
+    {},
+    { kind: 'none' },
+    { kind: 'share', percent: Number.NaN },
+    { kind: 'count' },
+  ])('is refused with %j as its limit of quarantine', async (maxQuarantined) => {
+    const { here, pipeline } = await world()
+    expect(await expectRefusal({ here, pipeline: changed(pipeline, { maxQuarantined }) })).toMatch(
+      /^transform\.max_quarantined is no limit/,
+    )
+  })
+
+  it.each([false, undefined, null, 0, 'yes', 1])(
+    'is refused with plaintext, when consent is %j',
+    async (allowPlaintext) => {
+      const { here, pipeline } = await world()
+      const message = await expectRefusal({ here, pipeline: changed(pipeline, { secret: 'plaintext' }) }, {
+        allowPlaintext,
+      } as RunSettings)
+      expect(message).toContain('not given leave')
+    },
+  )
+
+  it.each([
+    null,
+    undefined,
+    'k'.repeat(40),
+    new Uint8Array(),
+    Buffer.alloc(31, 'k'),
+    Buffer.alloc(40, ' \n'),
+  ])('is refused with an hmac policy and %j as the key', async (maskKey) => {
+    const { here, pipeline } = await world()
+    const env = { ...here.env, SPILLWAY_MASK_KEY: 'k'.repeat(40) }
+    for (const transform of [{ secret: 'hmac' }, { identity: 'hmac' }]) {
+      const given = changed(pipeline, transform)
+      const options = { ...(await runOptions(given, { env })), maskKey } as RunSettings
+      expect(await expectRefusal({ here, pipeline: given }, { ...options, env })).toContain('masking key')
+    }
+  })
+
+  it('is refused when the name of a query would say what is hidden', async () => {
+    const { here, pipeline } = await world()
+    const hidden = changed(pipeline, { identity: 'drop' }, { queries: [EMAIL] })
+    const message = await expectRefusal({ here, pipeline: hidden })
+    expect(message).not.toContain('ada')
+    const options = await runOptions(hidden, { env: here.env })
+    for (const read of [() => readStatus(hidden, Date.now()), () => readPlan(hidden, options)])
+      await expect(read()).rejects.toSatisfy((error) => isExportError(error, 'config'))
+  })
+
+  it('is refused when two queries share a name', async () => {
+    const { here, pipeline } = await world()
+    const queries = [
+      { type: 'domain', fqdn: 'scatterholt.com', as: 'ours' },
+      { type: 'domain', fqdn: 'quillmere.net', as: 'ours' },
+    ]
+    expect(await expectRefusal({ here, pipeline: changed(pipeline, {}, { queries }) })).toContain(
+      'domain.ours',
+    )
+  })
+})
+
+it('what a program changes while the run goes on does not change the run', async () => {
+  const { here, pipeline } = await world()
+  const options = await runOptions(pipeline, { env: here.env })
+  const run = runPipeline(pipeline, options)
+  Object.assign(pipeline.transform, { secret: 'plaintext', identity: 'drop' })
+  expect((await run).status).toBe('complete')
+  expect(secrets.length).toBeGreaterThan(20)
+  for (const text of await everyFile(here.output)) {
+    for (const secret of secrets) expect(text.includes(secret)).toBe(false)
+  }
+})
+
+it('a policy that is another one each time it is looked at is one for the whole run', async () => {
+  const { here, pipeline } = await world()
+  let looks = 0
+  const transform = {
+    ...pipeline.transform,
+    get secret() {
+      return looks++ === 0 ? 'redact' : 'plaintext'
+    },
+  } as Pipeline['transform']
+  const options = await runOptions(pipeline, { env: here.env })
+  await runPipeline({ ...pipeline, transform }, options)
+  for (const text of await everyFile(here.output)) {
+    for (const secret of secrets) expect(text.includes(secret)).toBe(false)
+  }
+})
+
+it('verify finds nothing masked under a policy that nobody knows', async () => {
+  const { here, pipeline } = await world()
+  await runPipeline(pipeline, await runOptions(pipeline, { env: here.env }))
+  expect((await verifyDataSet(pipeline, () => {})).ok).toBe(true)
+  for (const transform of [{ secret: 'none' }, { identity: 'none' }, { secret: undefined }])
+    expect((await verifyDataSet(changed(pipeline, transform), () => {})).ok).toBe(false)
+})
+
+async function everyFile(folder: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile())
+  return Promise.all(files.map(({ parentPath, name }) => readFile(join(parentPath, name), 'utf8')))
+}
+
+it('verify finds what a query asked for where the policy hides it', async () => {
+  const { here, pipeline } = await world()
+  const someone = [...sandbox.expected({ query: { type: 'domain', fqdn: 'scatterholt.com' } })]
+    .map((item) => (item as CredentialJson).identity_name)
+    .find((name) => /^[a-z.]+@/.test(name))!
+  const columns = ['id', 'query_value']
+  const email = { type: 'email', email: someone, as: 'case-17' }
+  const kept = changed(pipeline, { columns }, { queries: [email, { type: 'domain', fqdn: 'quillmere.net' }] })
+  const options = await runOptions(kept, { env: here.env })
+  expect((await runPipeline(kept, options)).status).toBe('complete')
+  expect((await verifyDataSet(kept, () => {})).ok).toBe(true)
+  for (const identity of ['hmac', 'drop']) {
+    const { problems } = await verifyDataSet(
+      { ...kept, transform: { ...kept.transform, identity } as never },
+      () => {},
+    )
+    expect(problems).toEqual([
+      {
+        path: expect.stringContaining('query=email.case-17/'),
+        problem: expect.stringMatching(/^\d+ values of query_value are not masked$/),
+      },
+    ])
+  }
+})
+
+it.each([
+  ['k'.repeat(40), 0],
+  [`${'k'.repeat(40)} `, 1],
+  [`\t${'k'.repeat(40)}`, 1],
+])('a blank at an end of the mask key is told: %j', async (key, times) => {
+  const { here, pipeline } = await world()
+  const said: string[] = []
+  const observer = {
+    log: (level: string, message: string) => said.push(`${level}: ${message}`),
+    progress() {},
+  }
+  const given = changed(pipeline, { secret: 'hmac' })
+  const env = { ...here.env, SPILLWAY_MASK_KEY: key }
+  await runPipeline(given, await runOptions(given, { env, observer }))
+  const told = said.filter(
+    (line) => line === 'warn: the mask key begins or ends with a blank, which is a part of it',
+  )
+  expect(told).toHaveLength(times)
+})
