@@ -15,11 +15,15 @@ export const LEFT_OUT = '[left out: it repeats a secret]'
  */
 export type WhichSecrets = 'any' | 'long'
 
-/** Remembers a secret, and the digests of it that anybody with a dictionary can undo. */
-export function learnSecret(secret: string): void {
+/**
+ * Remembers a secret, and the digests of it that anybody with a dictionary can undo.
+ * @param inOurs what of it a text of our own may not hold: a longer piece, or only the whole, as with addresses, whose
+ *   domains have every right to be named
+ */
+export function learnSecret(secret: string, inOurs: 'piece' | 'whole' = 'piece'): void {
   if (secret === '' || known.has(secret)) return
   known.add(secret)
-  for (const form of formsOf(secret)) remember(comparable(form))
+  for (const form of formsOf(secret)) remember(comparable(form), inOurs === 'whole' ? form.length : LONG_RUN)
   // Of what is left out in comparing nothing may be left: quotes alone, or accents.
   if (comparable(secret) === '' && secret.trim() !== '') bare.push(secret)
 }
@@ -55,10 +59,10 @@ const known = new Set<string>()
 const needles = new Map<number, Needles>()
 const bare: string[] = []
 
-function remember(form: string): void {
+function remember(form: string, longRun: number): void {
   if (form === '') return
   const run = Math.min(form.length, RUN)
-  for (const length of form.length < LONG ? [run] : [run, Math.min(form.length, LONG_RUN)]) {
+  for (const length of form.length < LONG ? [run] : [run, Math.min(form.length, longRun)]) {
     const { pieces, beginnings } = needles.get(length) ?? none()
     needles.set(length, { pieces, beginnings })
     for (let at = 0; at + length <= form.length; at++) {

@@ -23,7 +23,7 @@ export async function readQuerySecrets(
   if (maskKey !== null) learnSecret(new TextDecoder().decode(maskKey))
   const secrets = new Map<string, string>()
   for (const query of extract.queries) {
-    if (hidesIdentity(query, transform.identity)) learnSecret(queryLabel(query))
+    if (hidesIdentity(query, transform.identity)) learnSecret(queryLabel(query), 'whole')
     if (query.type !== 'secret' || secrets.has(query.secretEnv)) continue
     const secret = await readSecret(query.secretEnv)
     if (secret === null || secret === '') throw unset(query.secretEnv, file)

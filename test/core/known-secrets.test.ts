@@ -111,6 +111,19 @@ describe('an error', () => {
   })
 })
 
+describe('an address', () => {
+  it('is not let out by anybody, and its domain may be named in our own words', () => {
+    const address = 'rowan.tarn@subsidiary.of.long-names.example'
+    learnSecret(address, 'whole')
+    const own = `domain.subsidiary.of.long-names.example/all is done`
+    expect(unlessSecret(own, 'long')).toBe(own)
+    for (const text of [address, base64(address), address.toUpperCase()]) {
+      expect(unlessSecret(`no ${text}`, 'long')).toBe(LEFT_OUT)
+    }
+    expect(unlessSecret('for "rowan.tarn@subsi…"')).toBe(LEFT_OUT)
+  })
+})
+
 describe('a secret as short as a word', () => {
   it('is not let out by somebody else, and does not silence our own words', () => {
     for (const secret of ['a', 'hunter2', '!!', '"', '123456']) learnSecret(secret)
