@@ -1,7 +1,7 @@
 import type { WriteStream } from 'node:tty'
 
 /**
- * stdout, which carries results only. When its reader goes away (`| head`), the rest is dropped quietly.
+ * stdout, which carries results only. When its reader goes away (`| head`, a terminal that is closed), the rest is dropped quietly.
  */
 export class Output {
   readonly #stream: NodeJS.WriteStream
@@ -10,7 +10,8 @@ export class Output {
   constructor(stream: NodeJS.WriteStream) {
     this.#stream = stream
     stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error
+      const isGone = error.code === 'EPIPE' || (error.code === 'EIO' && stream.isTTY)
+      if (!isGone) throw error
       this.#closed = true
     })
   }

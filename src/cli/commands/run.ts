@@ -3,7 +3,7 @@ import { checkRequirements } from '../../config/index.ts'
 import { ExportError, isExportError, type Pipeline } from '../../core/index.ts'
 import { command } from '../command.ts'
 import { confirm } from '../confirm.ts'
-import { DONE, exitCode } from '../exit-code.ts'
+import { DONE, exitCode, SIGNAL_CODES } from '../exit-code.ts'
 import { type ExportSettings, exportPipeline } from '../export-pipeline.ts'
 import type { Io } from '../io.ts'
 import { type OverrideFlags, pipelineFrom, runPipelineOptions } from '../pipeline-options.ts'
@@ -104,8 +104,7 @@ async function runEach(
 const STOPS_ALL: ReadonlySet<number> = new Set([
   exitCode('credentials', null),
   exitCode('quota', null),
-  exitCode('interrupted', 'SIGINT'),
-  exitCode('interrupted', 'SIGTERM'),
+  ...Object.values(SIGNAL_CODES),
 ])
 
 async function runOne(
