@@ -3,7 +3,9 @@ import { openShardPath, partOf, setAsideStrangers } from '../load/index.ts'
 import {
   type Checkpoint,
   type CheckpointState,
+  cutRuns,
   type HeaderLine,
+  type Line,
   openCheckpoint,
   rewriteCheckpoint,
   type SealedShard,
@@ -122,7 +124,8 @@ export async function rollBack(
   }
   const brokenChains = new Set<string>()
   let given = 0
-  await rewriteCheckpoint(store, (line) => {
+  const keep = (line: Line): Line | null => {
+    if (line.kind === 'cut') return null
     if (line.kind === 'chunk') {
       return line.generation >= (firstLostGeneration.get(line.shard) ?? Number.POSITIVE_INFINITY)
         ? null
@@ -139,6 +142,8 @@ export async function rollBack(
     if (!brokenChains.has(line.partition)) return line
     given++
     return null
-  })
+  }
+  // Pages that are given up were asked for all the same.
+  await rewriteCheckpoint(store, keep, () => cutRuns(state))
   return given
 }

@@ -10,7 +10,7 @@ import {
   takeLock,
   writeManifest,
 } from '../state/index.ts'
-import { clearDataSet, openDataSet, planFor, sweepTemporaryFiles } from './data-set.ts'
+import { clearDataSet, growingFiles, openDataSet, planFor, refuseLinks } from './data-set.ts'
 import { type Ending, exportAll, statusFor } from './export-all.ts'
 import type { RunOptions } from './options.ts'
 import { openSession, type Session } from './session.ts'
@@ -52,15 +52,24 @@ export type RunSummary = {
  */
 export async function runPipeline(pipeline: Pipeline, options: RunOptions): Promise<RunSummary> {
   requireConsent(pipeline, options)
-  const store = openDataSet(pipeline)
-  const lock = await takeLock(store, options)
+  const { clock, stop, abort, fresh } = options
+  const warn = (message: string): void => options.observer.log('warn', message)
+  const lock = await takeLock(openDataSet(pipeline), { clock, stop, fresh, growing: growingFiles, warn })
+  const { store, lost } = lock
+  // Whoever has lost the data set can't commit anything any more, so there is nothing to wait for.
+  const held = {
+    ...options,
+    stop: AbortSignal.any([stop, lost]),
+    abort: AbortSignal.any([abort, lost]),
+  }
   try {
-    if (options.fresh) await clearDataSet(store)
-    await sweepTemporaryFiles(store)
-    const session = await openSession(pipeline, store, options)
+    await refuseLinks(store)
+    if (fresh) await clearDataSet(store, warn)
+    const session = await openSession(pipeline, store, held)
     try {
-      const plan = planFor(pipeline, options.clock.now(), session.checkpoint.state)
-      return await carryOut(pipeline, store, session, plan, options)
+      const plan = planFor(pipeline, clock.now(), session.checkpoint.state)
+      const summary = await carryOut(pipeline, store, session, plan, held)
+      return lost.aborted ? { ...summary, status: 'failed', error: lost.reason } : summary
     } finally {
       await session.close()
     }

@@ -5,6 +5,8 @@ import { type HeaderLine, type Line, parseLine } from './lines.ts'
 import type { SealedShard } from './shard-list.ts'
 
 export const CHECKPOINT_PATH = '_state/checkpoint.jsonl'
+/** How every checkpoint begins. */
+export const CHECKPOINT_START = '{"kind":"header","version":'
 
 /** The checkpoint of a run: what is durable, and the way to make more so. */
 export type Checkpoint = {
@@ -33,9 +35,8 @@ export async function openCheckpoint(
     await compact(store, found.folding.state)
     found = await fold(store)
   }
-  const folding = found?.folding ?? foldLines(header)
-  const journal = await openJournal(store, CHECKPOINT_PATH, found?.end ?? JOURNAL_START)
-  if (found === null) await journal.append([header])
+  const { folding, end } = found ?? (await begin(store, header))
+  const journal = await openJournal(store, CHECKPOINT_PATH, end)
   return {
     state: folding.state,
     async append(lines) {
@@ -44,6 +45,16 @@ export async function openCheckpoint(
     },
     close: () => journal.close(),
   }
+}
+
+type Found = { readonly folding: Folding; readonly end: JournalEnd }
+
+/** In one step, so that whatever lacks a whole first line is known to be none of ours. */
+async function begin(store: Store, header: HeaderLine): Promise<Found> {
+  await store.writeWhole(CHECKPOINT_PATH, [lineSealer(JOURNAL_START.checksum)(header)])
+  const begun = await fold(store)
+  if (begun === null) throw noCheckpoint()
+  return begun
 }
 
 /** Reads a checkpoint without touching it, also while a run is at work; null when there is none. */
@@ -67,10 +78,7 @@ export async function rewriteCheckpoint(
   await store.writeWhole(CHECKPOINT_PATH, kept)
 }
 
-async function fold(
-  store: Store,
-  onShard?: (shard: SealedShard) => void,
-): Promise<{ folding: Folding; end: JournalEnd } | null> {
+async function fold(store: Store, onShard?: (shard: SealedShard) => void): Promise<Found | null> {
   let folding: Folding | null = null
   const end = await eachLine(store, (line, number) => {
     if (line.kind === 'seal') onShard?.(line)
@@ -78,8 +86,9 @@ async function fold(
     else if (line.kind === 'header') folding = foldLines(line)
     else throw unreadable(number)
   })
-  // Killed before its first line was whole: nothing had begun.
-  return end === null || folding === null ? null : { folding, end }
+  if (end === null) return null
+  if (folding === null) throw noCheckpoint()
+  return { folding, end }
 }
 
 async function eachLine(
@@ -91,6 +100,13 @@ async function eachLine(
     if (line === null) throw number === 1 ? otherVersion() : unreadable(number)
     visit(line, number)
   })
+}
+
+/** Keeps what runs that never ended have sent, whatever becomes of the lines that say so. */
+export function* cutRuns({ runs }: CheckpointState): Generator<Line> {
+  for (const { run, finished_at, requests } of runs) {
+    if (finished_at === null && requests > 0) yield { kind: 'cut', run, requests }
+  }
 }
 
 // A rewrite reads and writes the whole file, so it waits until most of a large file is history.
@@ -138,6 +154,8 @@ async function compact(store: Store, state: CheckpointState): Promise<void> {
         case 'unknown':
           forget(line.fields)
           return null
+        case 'cut':
+          return null
         case 'header':
         case 'run':
         case 'end':
@@ -149,6 +167,7 @@ async function compact(store: Store, state: CheckpointState): Promise<void> {
         if (settled(partition)) yield { kind: 'done', partition, rows, pages, requests, quarantined }
       }
       if (unknown.size > 0) yield { kind: 'unknown', fields: Object.fromEntries(unknown) }
+      yield* cutRuns(state)
     },
   )
 }
@@ -159,6 +178,16 @@ function otherVersion(): ExportError {
     'The checkpoint was written by another version of spillway',
     CHECKPOINT_PATH,
     'Run it with the version that wrote it, choose another load.path, or start over with --fresh.',
+  )
+}
+
+/** Somebody else's file, which is never written over, or what a disk made of ours. */
+function noCheckpoint(): ExportError {
+  return new ExportError(
+    'damaged',
+    'The file is no checkpoint of spillway: its first line says nothing',
+    CHECKPOINT_PATH,
+    'Move it away if it is yours; else restore it from a backup, choose another load.path, or start over with --fresh.',
   )
 }
 

@@ -6,6 +6,7 @@
  *   DISK_FAULT        `count`     only list the calls: at exit, the file DISK_FAULT_COUNT gets a line for each
  *                     `kill:n`    SIGKILL instead of call n
  *                     `torn:n`    when call n is a write, do half of it, then SIGKILL
+ *                     `stop:n`    SIGSTOP before call n, which is made once the process goes on
  *                     `power:n`   the power fails instead of call n: what was not flushed by then is lost
  *                     `full:n`    from call n on, the disk is full: whatever needs space fails with ENOSPC
  *                     `eio:n`     call n fails with EIO
@@ -124,6 +125,7 @@ async function strike(counts, name, path, work, half = null) {
   if (calls !== target) return work()
   if (mode === 'eio') throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
   if (mode === 'kill') return die()
+  if (mode === 'stop') process.kill(process.pid, 'SIGSTOP')
   if (mode === 'power') return loseUnflushed()
   if (mode === 'torn' && half !== null) {
     await half()
