@@ -161,8 +161,9 @@ async function withClaim(change: object, work: (attempt: Trial) => Promise<void>
     figures.kills++
     const [name = ''] = await claims(attempt)
     const folder = join(attempt.place.output, '_state')
-    const claim = JSON.parse(await readFile(join(folder, name), 'utf8'))
-    await writeFile(join(folder, 'lock.0123456789ab'), JSON.stringify({ ...claim, ...change }))
+    const [claim = ''] = (await readFile(join(folder, name), 'utf8')).split('\n')
+    const changed = JSON.stringify({ ...JSON.parse(claim), ...change })
+    await writeFile(join(folder, 'lock.0123456789ab'), `${changed}\n`)
     await rm(join(folder, name))
     await rename(join(folder, name.replace('lock', 'open')), join(folder, 'open.0123456789ab'))
     await work(attempt)

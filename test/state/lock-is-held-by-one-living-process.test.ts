@@ -105,7 +105,8 @@ function claims(): string[] {
 async function claimOf(change: Record<string, unknown>): Promise<string> {
   const lock = await take(systemClock)
   const [name] = claims()
-  const claim = JSON.parse(readFileSync(join(root, '_state', name ?? ''), 'utf8'))
+  const [line = ''] = readFileSync(join(root, '_state', name ?? ''), 'utf8').split('\n')
+  const claim = JSON.parse(line)
   await lock.release()
   return `${JSON.stringify({ ...claim, ...change })}\n`
 }
