@@ -5,7 +5,7 @@ export const FAILED = 1
 export const USAGE = 2
 
 /** Signals that end a command in an orderly way, with the exit code that says so: 128 and the signal's number. */
-export const SIGNAL_CODES = { SIGINT: 130, SIGTERM: 143 } as const
+export const SIGNAL_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
 export type Signal = keyof typeof SIGNAL_CODES
 
 /** What the shell gets for an error of this kind. `signal`: the one that came, if any. */

@@ -2,7 +2,7 @@ import type { WriteStream } from 'node:tty'
 import { ExportError } from '../core/index.ts'
 
 /**
- * stdout, which carries results only. When its reader goes away (`| head`), the rest is dropped quietly.
+ * stdout, which carries results only. When its reader goes away (`| head`, a terminal that is closed), the rest is dropped quietly.
  */
 export class Output {
   readonly #stream: NodeJS.WriteStream

@@ -1,4 +1,4 @@
-import { resolve } from 'node:path'
+import { dirname, resolve } from 'node:path'
 import type { Format, LoadSettings } from '../core/index.ts'
 import type { PipelineFile } from './file-schema.ts'
 import type { Problems } from './problems.ts'
@@ -16,10 +16,17 @@ export function resolveLoad(
 ): LoadSettings {
   const format =
     load.format === 'parquet' ? parquet(load, columns, nodeVersion, problems) : csv(load, problems)
+  const path = resolve(cwd, load.path ?? `output/${name}`)
+  if (dirname(path) === path) {
+    problems.add(
+      ['load', 'path'],
+      `is the root of the file system, where other files are; expected a folder for the data set alone, found ${JSON.stringify(load.path)}`,
+    )
+  }
   const fileMode = Number.parseInt(load.file_mode.slice(-3), 8)
   const pathAsGiven = load.path ?? `output/${name}`
   return {
-    path: resolve(cwd, pathAsGiven),
+    path,
     pathAsGiven,
     format,
     partitionBy: (['query', 'window'] as const).filter((by) => load.partition_by.includes(by)),

@@ -31,6 +31,34 @@ export type Store = {
   removeFolder(folder: string): Promise<void>
   /** Removes a folder if nothing is in it. */
   removeEmptyFolder(folder: string): Promise<void>
+  /**
+   * Makes a folder for one owner alone, beside `folder`, and gives a store in which it stands for `folder`.
+   * @param owner a name that nobody else ever uses
+   */
+  own(folder: string, owner: string): Promise<OwnStore>
+}
+
+/**
+ * A store whose every change goes through a folder of its own: what gets a name in the data set is moved there out of
+ * that folder, and what loses its name is moved into it. Whoever takes the folder away ends all of that at once, even
+ * for an owner who is at work: there is no moment between a check and a change. From then on every change is
+ * refused with `locked`. What the owner has opened by then it can still write to, so the new owner goes on in copies.
+ */
+export type OwnStore = Store & {
+  /**
+   * Moves all that another owner left into the folder of this one, and takes its folder away.
+   * @param owner null: what was left in order, see `leave`
+   * @param mayWrite whether the owner may still be there, and write to what it has opened: these files count only
+   *   after `settle`
+   * @returns whether there was anything in it
+   */
+  takeOver(owner: string | null, mayWrite: boolean): Promise<boolean>
+  /** Puts a copy in the place of a file, so that whoever has opened it writes to what nobody reads. */
+  renew(path: string): Promise<void>
+  /** Puts copies in the place of files that an earlier owner may write to. */
+  settle(): Promise<void>
+  /** Leaves what is in the own folder under the folder's common name, and is an owner no more. */
+  leave(): Promise<void>
 }
 
 /** What a file or a folder is to hold: so many bytes, or so many names. */

@@ -1,21 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
-import {
-  type FileHandle,
-  mkdir,
-  open,
-  readdir,
-  rename,
-  rm,
-  rmdir,
-  stat,
-  statfs,
-  unlink,
-} from 'node:fs/promises'
+import { type FileHandle, lstat, mkdir, readdir, rename, rm, rmdir, statfs, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { ExportError, type Log, type Store } from '../core/index.ts'
+import { ExportError, type OwnStore, type Store } from '../core/index.ts'
+import { hasCode, isAbsent } from './codes.ts'
+import { logFile } from './log-file.ts'
 import { looks } from './looks.ts'
-import { openRegular } from './open-regular.ts'
+import { FolderGuard } from './no-links.ts'
+import { flushFolder, openFile, writeChunks } from './open-file.ts'
+import { isThere, OwnFolder } from './own-folder.ts'
 import { placeIn } from './place.ts'
 import { storageError } from './storage-error.ts'
 
@@ -28,58 +21,166 @@ export type DiskOptions = {
 
 /**
  * A {@link Store} in a folder of a local disk. Files are made private (the modes given, whatever the
- * umask allows), and what is said to be written is flushed, its folder entry too.
+ * umask allows), and what is said to be written is flushed, its folder entry too. No symbolic link below the folder
+ * is followed. Locks, and runs that change what is there, work through an `own` folder; see {@link OwnStore}.
  */
-export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
-  const madeFolders = new Set<string>()
+export function diskStore(options: DiskOptions): Store {
+  return storeOf(options, foldersOf(options), null)
+}
 
-  const place = (path: string): string => placeIn(root, path)
+type Folders = {
+  readonly guard: FolderGuard
+  /** Makes a folder that is not there yet, and flushes its entry. */
+  make(folder: string): Promise<void>
+  /** Forgets which folders are there: somebody has removed some. */
+  forget(): void
+}
 
-  // One at a time: who finds a folder that another has just made must not go on before its entry is flushed.
-  let making: Promise<void> = Promise.resolve()
-  const makeFolder = async (folder: string): Promise<void> => {
-    const made = making.then(() => makeFlushed(folder))
-    making = made.catch(() => {})
-    await made
-  }
-
+function foldersOf({ root, dirMode }: DiskOptions): Folders {
+  const guard = new FolderGuard(root)
+  const made = new Set<string>()
   const makeFlushed = async (folder: string): Promise<void> => {
-    if (madeFolders.has(folder)) return
+    if (made.has(folder)) return
+    await guard.check(folder).catch((error: unknown) => {
+      if (!isAbsent(error)) throw error
+    })
     const first = await mkdir(folder, { recursive: true, mode: dirMode })
     // Each folder that was made is an entry in its parent, which must reach the disk as well.
     if (first !== undefined) {
-      for (let made = folder; made.length >= first.length; made = dirname(made))
-        await flushFolder(dirname(made))
+      for (let each = folder; each.length >= first.length; each = dirname(each))
+        await flushFolder(dirname(each))
     }
-    if (madeFolders.size > 100_000) madeFolders.clear()
-    madeFolders.add(folder)
+    if (made.size > 100_000) made.clear()
+    made.add(folder)
+  }
+  // One at a time: who finds a folder that another has just made must not go on before its entry is flushed.
+  let making: Promise<void> = Promise.resolve()
+  return {
+    guard,
+    async make(folder) {
+      const turn = making.then(() => makeFlushed(folder))
+      making = turn.catch(() => {})
+      await turn
+    },
+    forget: () => made.clear(),
+  }
+}
+
+function storeOf(options: DiskOptions, folders: Folders, own: null): Store
+function storeOf(options: DiskOptions, folders: Folders, own: OwnFolder): OwnStore
+function storeOf(options: DiskOptions, folders: Folders, own: OwnFolder | null): Store {
+  const { root, fileMode, dirMode } = options
+  const { guard } = folders
+
+  const place = (path: string): string => {
+    const full = placeIn(root, path)
+    return own === null ? full : own.place(full)
+  }
+  /** Whether every name in the data set changes by a move into the own folder, or out of it, but for this one. */
+  const isFenced = (full: string): boolean => own !== null && !own.has(full)
+
+  /** Where a file is, after a look at the folders on the way. */
+  const reach = async (path: string): Promise<string> => {
+    const full = place(path)
+    await guard.check(dirname(full))
+    return full
   }
 
-  const create = async (full: string, flags: number): Promise<FileHandle> => {
-    await makeFolder(dirname(full))
+  const naming = async <T>(path: string, work: () => Promise<T>): Promise<T> => {
     try {
-      return await openRegular(full, flags | constants.O_CREAT, fileMode)
+      return await work()
+    } catch (error) {
+      if (own === null || !(isAbsent(error) || hasCode(error, 'ESTALE'))) throw storageError(error, path)
+      try {
+        await own.require()
+      } catch (loss) {
+        throw storageError(loss, path)
+      }
+      throw storageError(error, path)
+    }
+  }
+
+  /** Does work that needs a folder, which is made; once more if somebody removes it meanwhile. */
+  const inFolder = async <T>(folder: string, work: () => Promise<T>): Promise<T> => {
+    await folders.make(folder)
+    try {
+      return await work()
     } catch (error) {
       if (!hasCode(error, 'ENOENT')) throw error
-      // The folder was there a moment ago: somebody removed it. Make it anew.
-      madeFolders.clear()
-      await makeFolder(dirname(full))
-      return await openRegular(full, flags | constants.O_CREAT, fileMode)
+      await own?.require()
+      folders.forget()
+      await folders.make(folder)
+      return await work()
     }
   }
 
-  return {
+  const create = (full: string, flags: number): Promise<FileHandle> => {
+    const open = () => openFile(full, flags | constants.O_CREAT, fileMode)
+    // The own folder is made once: were it made anew, whoever took it away would not be the only owner.
+    return own?.has(full) ? open() : inFolder(dirname(full), open)
+  }
+
+  const createPassing = async (full: string): Promise<[name: string, handle: FileHandle]> => {
+    const name = own === null ? `${full}.${randomBytes(4).toString('hex')}.tmp` : own.passing('tmp')
+    return [name, await create(name, constants.O_RDWR | constants.O_EXCL)]
+  }
+
+  /** Moves a file out of the own folder to its name, where no link must stand. */
+  const moveTo = async (passing: string, full: string): Promise<void> => {
+    const move = async (): Promise<void> => {
+      await guard.check(dirname(full))
+      await refuseLink(full)
+      await rename(passing, full)
+    }
+    await (own?.has(full) ? move() : inFolder(dirname(full), move))
+  }
+
+  const emptyLog = async (full: string): Promise<FileHandle> => {
+    if (!isFenced(full)) return create(full, constants.O_RDWR)
+    const [passing, handle] = await createPassing(full)
+    try {
+      await moveTo(passing, full)
+      return handle
+    } catch (error) {
+      await handle.close()
+      await rm(passing, { force: true })
+      throw error
+    }
+  }
+
+  /** What holds bytes already is never made anew. */
+  const existingLog = async (full: string, path: string, size: number): Promise<FileHandle> => {
+    let handle: FileHandle
+    try {
+      await guard.check(dirname(full))
+      handle = await openFile(full, constants.O_RDWR)
+    } catch (error) {
+      if (!isAbsent(error)) throw error
+      await own?.require()
+      throw shorter(path, 0, size)
+    }
+    try {
+      // Who takes over puts a copy in the file's place, and takes the own folder away before. So as long as the
+      // folder is there this is not the new owner's file, and nothing was changed yet.
+      if (isFenced(full)) await own?.require()
+      return handle
+    } catch (error) {
+      await handle.close()
+      throw error
+    }
+  }
+
+  const store: Store = {
     openLog: (path, size) =>
       naming(path, async () => {
         const full = place(path)
-        const handle =
-          size === 0 ? await create(full, constants.O_RDWR) : await openExisting(full, path, size)
+        const handle = size === 0 ? await emptyLog(full) : await existingLog(full, path, size)
         try {
           const { size: found, ino, dev } = await handle.stat()
           if (found < size) throw shorter(path, found, size)
           if (found > size) await handle.truncate(size)
           if (size === 0) await flushFolder(dirname(full))
-          return log({ path, full, handle, ino, dev }, size)
+          return logFile({ path, full, handle, ino, dev }, size, naming)
         } catch (error) {
           await handle.close()
           throw error
@@ -88,32 +189,32 @@ export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
 
     read: (path) =>
       naming(path, async () => {
+        let handle: FileHandle
         try {
-          const handle = await openRegular(place(path), constants.O_RDONLY)
-          try {
-            return new Uint8Array(await handle.readFile())
-          } finally {
-            await handle.close()
-          }
+          handle = await openFile(await reach(path), constants.O_RDONLY)
         } catch (error) {
           if (isAbsent(error)) return null
           throw error
+        }
+        try {
+          return new Uint8Array(await handle.readFile())
+        } finally {
+          await handle.close()
         }
       }),
 
     readRange: (path, start, end) =>
       naming(path, async () => {
         const bytes = new Uint8Array(end - start)
-        const read = await readAt(place(path), bytes, start)
+        const read = await readAt(await reach(path), bytes, start)
         return read === bytes.byteLength ? bytes : bytes.slice(0, read)
       }),
 
-    readInto: (path, bytes) => naming(path, () => readAt(place(path), bytes, 0)),
+    readInto: (path, bytes) => naming(path, async () => readAt(await reach(path), bytes, 0)),
 
     async *stream(path) {
       try {
-        const handle = await openRegular(place(path), constants.O_RDONLY)
-        // The stream closes it, also when it is left half-way.
+        const handle = await openFile(await reach(path), constants.O_RDONLY)
         yield* handle.createReadStream({ highWaterMark: 1 << 20 }) as AsyncIterable<Uint8Array>
       } catch (error) {
         throw storageError(error, path)
@@ -123,7 +224,9 @@ export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
     size: (path) =>
       naming(path, async () => {
         try {
-          return (await stat(place(path))).size
+          const found = await lstat(await reach(path))
+          if (found.isSymbolicLink()) throw aLink()
+          return found.size
         } catch (error) {
           if (isAbsent(error)) return null
           throw error
@@ -145,8 +248,7 @@ export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
     writeWhole: (path, chunks) =>
       naming(path, async () => {
         const full = place(path)
-        const temporary = `${full}.${randomBytes(4).toString('hex')}.tmp`
-        const handle = await create(temporary, constants.O_WRONLY | constants.O_EXCL)
+        const [passing, handle] = await createPassing(full)
         try {
           try {
             await writeChunks(handle, chunks)
@@ -154,9 +256,9 @@ export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
           } finally {
             await handle.close()
           }
-          await rename(temporary, full)
+          await moveTo(passing, full)
         } catch (error) {
-          await rm(temporary, { force: true })
+          await rm(passing, { force: true })
           throw error
         }
         await flushFolder(dirname(full))
@@ -165,36 +267,42 @@ export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
     publish: (from, to) =>
       naming(to, async () => {
         const [source, target] = [place(from), place(to)]
-        await makeFolder(dirname(target))
-        try {
+        if (isFenced(source) && isFenced(target)) throw new Error('a move that passes the own folder by')
+        const move = async (): Promise<void> => {
+          await guard.check(dirname(source))
+          if (isFenced(source)) await refuseLink(source)
           await rename(source, target)
+        }
+        try {
+          await (own?.has(target) ? move() : inFolder(dirname(target), move))
         } catch (error) {
-          if (!isAbsent(error)) throw error
-          if ((await stat(target).catch(() => null)) === null) {
-            if ((await stat(source).catch(() => null)) === null) throw error
-            madeFolders.clear()
-            await makeFolder(dirname(target))
-            await rename(source, target)
-          }
+          if (!isAbsent(error) || !(await isThere(target))) throw error
         }
         await flushFolder(dirname(target))
       }),
 
     remove: (path) =>
       naming(path, async () => {
+        const full = place(path)
         try {
-          await unlink(place(path))
+          if (own === null || own.has(full)) {
+            await guard.check(dirname(full))
+            await unlink(full)
+          } else await moveAway(await reach(path), own.passing('gone'))
         } catch (error) {
-          if (isAbsent(error)) return
-          throw error
+          if (!isAbsent(error)) throw error
+          await own?.require()
+          return
         }
-        await flushFolder(dirname(place(path)))
+        await flushFolder(dirname(full))
       }),
 
     list: (folder) =>
       naming(folder, async () => {
+        const full = place(folder)
         try {
-          return (await readdir(place(folder))).sort()
+          await guard.check(full)
+          return (await readdir(full)).sort()
         } catch (error) {
           if (isAbsent(error)) return []
           throw error
@@ -203,65 +311,75 @@ export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
 
     removeFolder: (folder) =>
       naming(folder, async () => {
-        madeFolders.clear()
-        await rm(place(folder), { recursive: true, force: true })
+        folders.forget()
+        try {
+          const full = await reach(folder)
+          const gone = own === null || own.has(full) ? full : own.passing('gone')
+          if (gone !== full) await rename(full, gone)
+          await rm(gone, { recursive: true })
+        } catch (error) {
+          if (!isAbsent(error)) throw error
+          await own?.require()
+        }
       }),
 
     removeEmptyFolder: (folder) =>
       naming(folder, async () => {
-        madeFolders.clear()
+        folders.forget()
         await rmdir(place(folder)).catch((error: unknown) => {
-          if (!isAbsent(error) && !hasCode(error, 'ENOTEMPTY') && !hasCode(error, 'EEXIST')) throw error
+          if (!isAbsent(error) && !hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error
         })
       }),
+
+    own: (folder, owner) =>
+      naming(folder, async () => {
+        const common = place(folder)
+        const make = () => OwnFolder.make(common, owner, { fileMode, dirMode })
+        return storeOf(options, folders, await inFolder(dirname(common), make))
+      }),
+  }
+  if (own === null) return store
+
+  const ownStore: OwnStore = {
+    ...store,
+    takeOver: (owner, mayWrite) => naming('_state', () => own.takeOver(owner, mayWrite)),
+    renew: (path) =>
+      naming(path, async () => {
+        const full = await reach(path)
+        if (!(await isThere(full))) return
+        await own.copy(full, full)
+        await flushFolder(dirname(full))
+      }),
+    settle: () => naming('_state', () => own.settle()),
+    leave: () => naming('_state', () => own.leave()),
+  }
+  return ownStore
+}
+
+/** A file leaves the data set for the own folder, and is deleted there. */
+async function moveAway(full: string, gone: string): Promise<void> {
+  const found = await lstat(full)
+  if (found.isSymbolicLink()) throw aLink()
+  if (found.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' })
+  await rename(full, gone)
+  await unlink(gone)
+}
+
+async function refuseLink(full: string): Promise<void> {
+  try {
+    if ((await lstat(full)).isSymbolicLink()) throw aLink()
+  } catch (error) {
+    if (!isAbsent(error)) throw error
   }
 }
 
-type OpenFile = {
-  readonly path: string
-  readonly full: string
-  readonly handle: FileHandle
-  readonly ino: number
-  readonly dev: number
-}
-
-function log(file: OpenFile, start: number): Log {
-  const { path, handle } = file
-  let size = start
-  return {
-    path,
-    get size() {
-      return size
-    },
-    append: (chunks) =>
-      naming(path, async () => {
-        // A write that fails half-way leaves bytes behind `size`; the next one goes over them.
-        size = await writeAt(handle, chunks, size)
-      }),
-    reset: () =>
-      naming(path, async () => {
-        await handle.truncate(0)
-        size = 0
-      }),
-    flush: () =>
-      naming(path, async () => {
-        await Promise.all([handle.datasync(), requireInPlace(file)])
-      }),
-    close: () => naming(path, () => handle.close()),
-  }
-}
-
-/** A file that was removed or moved can still be written to, but nobody will find it again. */
-async function requireInPlace({ full, ino, dev }: OpenFile): Promise<void> {
-  const there = await stat(full)
-  if (there.ino !== ino || there.dev !== dev) {
-    throw Object.assign(new Error('another file took its place'), { code: 'ENOENT' })
-  }
+function aLink(): Error {
+  return Object.assign(new Error('a link'), { code: 'ELOOP' })
 }
 
 /** @returns how many bytes there were from `position` on, as far as there is room for them */
 async function readAt(full: string, bytes: Uint8Array, position: number): Promise<number> {
-  const handle = await openRegular(full, constants.O_RDONLY)
+  const handle = await openFile(full, constants.O_RDONLY)
   try {
     let read = 0
     while (read < bytes.byteLength) {
@@ -275,64 +393,6 @@ async function readAt(full: string, bytes: Uint8Array, position: number): Promis
   }
 }
 
-async function writeAt(handle: FileHandle, chunks: readonly Uint8Array[], position: number): Promise<number> {
-  let at = position
-  for (const chunk of chunks) {
-    for (let done = 0; done < chunk.byteLength; ) {
-      const { bytesWritten } = await handle.write(chunk, done, chunk.byteLength - done, at)
-      done += bytesWritten
-      at += bytesWritten
-    }
-  }
-  return at
-}
-
-/** Gathers small chunks, so that a manifest of a million lines is not a million writes. */
-async function writeChunks(handle: FileHandle, chunks: Iterable<string | Uint8Array>): Promise<void> {
-  let waiting: Uint8Array[] = []
-  let bytes = 0
-  let at = 0
-  for (const chunk of chunks) {
-    const buffer = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
-    waiting.push(buffer)
-    bytes += buffer.byteLength
-    if (bytes >= 1 << 20) {
-      at = await writeAt(handle, [Buffer.concat(waiting)], at)
-      waiting = []
-      bytes = 0
-    }
-  }
-  await writeAt(handle, [Buffer.concat(waiting)], at)
-}
-
-async function flushFolder(folder: string): Promise<void> {
-  // Windows can't open a folder; its file system keeps the order of such changes by itself.
-  if (process.platform === 'win32') return
-  const handle = await open(folder, constants.O_RDONLY)
-  try {
-    await handle.sync()
-  } finally {
-    await handle.close()
-  }
-}
-
-async function naming<T>(path: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    throw storageError(error, path)
-  }
-}
-
-/** What holds bytes already is never made anew. */
-async function openExisting(full: string, path: string, size: number): Promise<FileHandle> {
-  try {
-    return await openRegular(full, constants.O_RDWR)
-  } catch (error) {
-    throw isAbsent(error) ? shorter(path, 0, size) : error
-  }
-}
-
 function shorter(path: string, found: number, size: number): ExportError {
   return new ExportError(
     'damaged',
@@ -340,12 +400,4 @@ function shorter(path: string, found: number, size: number): ExportError {
     path,
     'Put the file back as it was, or start over with --fresh.',
   )
-}
-
-function isAbsent(error: unknown): boolean {
-  return hasCode(error, 'ENOENT') || hasCode(error, 'ENOTDIR')
-}
-
-function hasCode(error: unknown, code: string): boolean {
-  return error instanceof Error && 'code' in error && error.code === code
 }

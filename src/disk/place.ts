@@ -4,6 +4,10 @@ import { resolve, sep } from 'node:path'
 export function placeIn(root: string, path: string): string {
   const full = resolve(root, path)
   // Names are encoded before they get here; this is the second lock on the same door.
-  if (full !== root && !full.startsWith(root + sep)) throw new Error(`a path that leaves the data set`)
+  if (full !== root && !isBelow(full, root)) throw new Error(`a path that leaves the data set`)
   return full
+}
+
+export function isBelow(full: string, folder: string): boolean {
+  return full.startsWith(folder.endsWith(sep) ? folder : folder + sep)
 }

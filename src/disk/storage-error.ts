@@ -1,5 +1,7 @@
 import { ExportError } from '../core/index.ts'
 
+const LINK = 'A symbolic link stands below load.path, and none is followed there'
+
 /** What the file system says, in words for people, and what to do about it. */
 const CAUSES: Record<string, readonly [what: string, next: string]> = {
   ENOSPC: [
@@ -25,7 +27,11 @@ const CAUSES: Record<string, readonly [what: string, next: string]> = {
   EIO: ['The disk reports an input/output error', 'Check the disk, then run again.'],
   EEXIST: ['A part of the path is a file, not a folder', 'Choose another load.path.'],
   ENOTDIR: ['A part of the path is a file, not a folder', 'Choose another load.path.'],
-  ENOTREG: ['Something else than a file stands where a file is needed', 'Move it away, then run again.'],
+  ELOOP: [LINK, 'Put the file itself in its place; only load.path itself may be a link.'],
+  EFTYPE: [
+    'Something that is neither file nor folder stands where a file is needed',
+    'Move it away, then run again.',
+  ],
   // Opening a pipe for writing that nobody reads.
   ENXIO: ['Something else than a file stands where a file is needed', 'Move it away, then run again.'],
   EISDIR: ['A folder stands where a file is needed', 'Move it away, then run again.'],

@@ -35,6 +35,7 @@ export async function cutQuarantine(store: Store, partition: string, end: number
   if (end === 0) await store.remove(path)
   else await (await store.openLog(path, end)).close()
 }
+export const QUARANTINE_FOLDER = '_quarantine'
 
 // File systems allow 255 bytes a name; longer keys keep their beginning and a digest of the whole.
 const MAX_NAME = 200
@@ -42,7 +43,7 @@ const MAX_NAME = 200
 /** `_quarantine/domain.acme.com~2024-01-01..2024-02-01.jsonl` */
 export function quarantinePath(partition: string): string {
   const name = partition.replaceAll('/', '~')
-  if (name.length <= MAX_NAME) return `_quarantine/${name}.jsonl`
+  if (name.length <= MAX_NAME) return `${QUARANTINE_FOLDER}/${name}.jsonl`
   const digest = createHash('sha256').update(partition).digest('hex').slice(0, 16)
-  return `_quarantine/${name.slice(0, MAX_NAME - 17)}~${digest}.jsonl`
+  return `${QUARANTINE_FOLDER}/${name.slice(0, MAX_NAME - 17)}~${digest}.jsonl`
 }

@@ -2,7 +2,7 @@ import type { Store } from '../core/index.ts'
 import { OPEN_FOLDER, openLogPath, openShardPath } from './layout.ts'
 import { OpenShard, type PageRows, type ShardCoder } from './open-shard.ts'
 import { recordBytes } from './row-log.ts'
-import { setAsideStrangers } from './set-aside.ts'
+import { finishSettingAside, setAsideStrangers } from './set-aside.ts'
 import type { Place, RestoredShard, ShardLine } from './shard-lines.ts'
 import { workplace } from './workplace.ts'
 
@@ -233,6 +233,7 @@ export class ShardSet<Page extends object> {
   }
 
   async #removeLeftovers(kept: ReadonlySet<string>): Promise<void> {
+    await finishSettingAside(this.#options.store)
     for (const name of await this.#options.store.list(OPEN_FOLDER)) {
       const path = `${OPEN_FOLDER}/${name}`
       if (!kept.has(path)) await this.#options.store.remove(path)

@@ -1,8 +1,17 @@
-import type { NamedPipeline, Pipeline, Resource, Store } from '../core/index.ts'
+import { isExportError, type NamedPipeline, type Pipeline, type Resource, type Store } from '../core/index.ts'
 import { diskStore } from '../disk/index.ts'
-import { OPEN_FOLDER, partOf } from '../load/index.ts'
+import { OPEN_FOLDER, ORPHANS, partOf, QUARANTINE_FOLDER, setAside } from '../load/index.ts'
 import { type Plan, planPartitions } from '../plan/index.ts'
-import { CHECKPOINT_PATH, type CheckpointState, MANIFEST_PATH, SUCCESS_PATH } from '../state/index.ts'
+import {
+  CHECKPOINT_PATH,
+  CHECKPOINT_START,
+  type CheckpointState,
+  MANIFEST_PATH,
+  MANIFEST_START,
+  readCheckpoint,
+  readManifest,
+  SUCCESS_PATH,
+} from '../state/index.ts'
 
 /** The folder that a pipeline writes to. */
 export function openDataSet({ load }: Pipeline): Store {
@@ -26,37 +35,102 @@ function begunOf(
 }
 
 /**
- * Removes what earlier runs left, whatever state it is in, but nothing that is not Spillway's own: in the
- * data folders only shards. The lock, which this run holds, stays.
+ * Removes what earlier runs left, whatever state it is in, but nothing that can't be known to be Spillway's own: what
+ * only has such a name is moved to `_state/orphans`. The lock, which this run holds, stays.
  */
-export async function clearDataSet(store: Store): Promise<void> {
-  await store.remove(SUCCESS_PATH)
-  for (const resource of RESOURCES) await removeShards(store, resource)
-  await store.removeFolder('_quarantine')
-  await store.removeFolder('_state/orphans')
-  await store.removeFolder(OPEN_FOLDER)
-  await store.removeFolder(MANIFEST_PATH)
+export async function clearDataSet(store: Store, warn: (message: string) => void): Promise<void> {
+  const known = await shardsOnRecord(store)
+  const aside: string[] = []
+  const clear = async (path: string, isOurs: boolean): Promise<void> => {
+    if (isOurs) await store.remove(path)
+    else aside.push(await setAside(store, path))
+  }
+  await clearFile(store, SUCCESS_PATH, '', clear)
+  for (const resource of RESOURCES) {
+    await clearShards(store, resource, (path) => clear(path, known.has(path)))
+  }
+  for (const path of await quarantineFiles(store)) await store.remove(path)
+  await store.removeEmptyFolder(QUARANTINE_FOLDER)
+  await clearFile(store, MANIFEST_PATH, MANIFEST_START, clear)
   // The last to go: until then a run that was not told to start over sees that something is missing.
-  await store.removeFolder(CHECKPOINT_PATH)
+  await clearFile(store, CHECKPOINT_PATH, CHECKPOINT_START, clear)
+  for (const name of await store.list(OPEN_FOLDER)) await store.remove(`${OPEN_FOLDER}/${name}`)
+  if (aside.length === 0) return
+  const more = aside.length > 1 ? ` and ${aside.length - 1} more` : ''
+  warn(`what is not known to be spillway's own was kept: ${aside[0]}${more}`)
+}
+
+/** @throws ExportError `storage` naming a symbolic link in the place of what a run may come to use, before it begins */
+export async function refuseLinks(store: Store): Promise<void> {
+  for (const path of [
+    SUCCESS_PATH,
+    MANIFEST_PATH,
+    CHECKPOINT_PATH,
+    QUARANTINE_FOLDER,
+    ORPHANS,
+    ...RESOURCES,
+  ]) {
+    await store.size(path)
+  }
 }
 
 const RESOURCES: readonly Resource[] = ['credentials', 'reports']
 
-/** Removes the temporary files that a crash left of files written in one step. */
-export async function sweepTemporaryFiles(store: Store): Promise<void> {
-  for (const folder of ['.', '_state']) {
-    for (const name of await store.list(folder)) {
-      // A claim on the lock may be another process's, which is just laying it down.
-      if (/^(?!lock\.).*\.[0-9a-f]{8}\.tmp$/.test(name)) await store.remove(`${folder}/${name}`)
-    }
+/** Files that runs add to under the names that they keep. */
+export async function growingFiles(store: Store): Promise<readonly string[]> {
+  return [CHECKPOINT_PATH, ...(await quarantineFiles(store))]
+}
+
+async function quarantineFiles(store: Store): Promise<readonly string[]> {
+  const names = await store.list(QUARANTINE_FOLDER)
+  return names.filter((name) => name.endsWith('.jsonl')).map((name) => `${QUARANTINE_FOLDER}/${name}`)
+}
+
+type Clear = (path: string, isOurs: boolean) => Promise<void>
+
+/** @param start how it begins when it is Spillway's; nothing: it is empty */
+async function clearFile(store: Store, path: string, start: string, clear: Clear): Promise<void> {
+  const size = await store.size(path)
+  if (size === null) return
+  const isOurs = start === '' ? size === 0 : await beginsWith(store, path, start)
+  await clear(path, isOurs)
+}
+
+async function beginsWith(store: Store, path: string, start: string): Promise<boolean> {
+  try {
+    return Buffer.from(await store.readRange(path, 0, start.length)).toString() === start
+  } catch (error) {
+    // A folder, for one.
+    if (isExportError(error)) return false
+    throw error
   }
 }
 
-async function removeShards(store: Store, folder: string): Promise<void> {
+/** Paths of the shards that checkpoint or manifest vouch for, as far as these can be read. */
+async function shardsOnRecord(store: Store): Promise<ReadonlySet<string>> {
+  const paths = new Set<string>()
+  for (const read of [
+    async () => (await readCheckpoint(store))?.shards,
+    async () => (await readManifest(store))?.shards,
+  ]) {
+    try {
+      for (const { path } of (await read()) ?? []) paths.add(path)
+    } catch (error) {
+      if (!isExportError(error)) throw error
+    }
+  }
+  return paths
+}
+
+async function clearShards(
+  store: Store,
+  folder: string,
+  clear: (path: string) => Promise<void>,
+): Promise<void> {
   for (const name of await store.list(folder)) {
     const path = `${folder}/${name}`
-    if (partOf(name) !== null) await store.remove(path)
-    else if (/^(?:query|window)=/.test(name)) await removeShards(store, path)
+    if (partOf(name) !== null) await clear(path)
+    else if (/^(?:query|window)=/.test(name)) await clearShards(store, path, clear)
   }
   await store.removeEmptyFolder(folder)
 }

@@ -95,13 +95,13 @@ export async function redoPartitions(
   const state = await readCheckpoint(store)
   accept(state)
   const redo = await planRedo(pipeline, state, options.redo, options.clock.now())
-  if (redo === null) return
+  if (state === null || redo === null) return
   options.observer.log('info', 'giving up what is to be exported anew', {
     partitions: redo.partitions.size,
     rows: redo.rows,
     shards: redo.shards.length,
   })
-  await giveUp(store, redo)
+  await giveUp(store, state, redo)
 }
 
 function headerOf(

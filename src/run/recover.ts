@@ -3,7 +3,9 @@ import { openShardPath, partOf, setAsideStrangers } from '../load/index.ts'
 import {
   type Checkpoint,
   type CheckpointState,
+  cutRuns,
   type HeaderLine,
+  type Line,
   openCheckpoint,
   readCheckpoint,
   rewriteCheckpoint,
@@ -165,7 +167,8 @@ export async function rollBack(
   }
   const brokenChains = new Set<string>()
   let given = 0
-  await rewriteCheckpoint(store, (line) => {
+  const keep = (line: Line): Line | null => {
+    if (line.kind === 'cut') return null
     if (line.kind === 'chunk') {
       return line.generation >= (firstLostGeneration.get(line.shard) ?? Number.POSITIVE_INFINITY)
         ? null
@@ -182,6 +185,8 @@ export async function rollBack(
     if (!brokenChains.has(line.partition)) return line
     given++
     return null
-  })
+  }
+  // Pages that are given up were asked for all the same.
+  await rewriteCheckpoint(store, keep, () => cutRuns(state))
   return given
 }

@@ -1,6 +1,6 @@
 import { ExportError, type NamedPipeline, type Pipeline, type Store } from '../core/index.ts'
 import { quarantinePath } from '../load/index.ts'
-import { CHECKPOINT_PATH, type CheckpointState, rewriteCheckpoint } from '../state/index.ts'
+import { CHECKPOINT_PATH, type CheckpointState, cutRuns, rewriteCheckpoint } from '../state/index.ts'
 import { planFor } from './data-set.ts'
 
 /** What exporting some partitions anew gives up: they, and all that lies in one shard with them. */
@@ -57,7 +57,7 @@ export async function planRedo(
  * Gives up what a run is to export anew: from then on the checkpoint knows nothing of it, and the files go when the
  * run takes the data set up, also after a crash.
  */
-export async function giveUp(store: Store, redo: Redo): Promise<void> {
+export async function giveUp(store: Store, state: CheckpointState, redo: Redo): Promise<void> {
   const { partitions, shards, numbers } = redo
   // Items in quarantine come again with the pages that they were in.
   for (const key of partitions) await store.remove(quarantinePath(key))
@@ -70,6 +70,8 @@ export async function giveUp(store: Store, redo: Redo): Promise<void> {
         case 'restart':
         case 'done':
           return partitions.has(line.partition) ? null : line
+        case 'cut':
+          return null
         case 'open':
         case 'chunk':
         case 'seal':
@@ -78,7 +80,11 @@ export async function giveUp(store: Store, redo: Redo): Promise<void> {
           return line
       }
     },
-    () => (shards.length === 0 ? [] : [{ kind: 'given-up', shards: [...shards] }]),
+    function* () {
+      if (shards.length > 0) yield { kind: 'given-up', shards: [...shards] }
+      // Pages that are given up were asked for all the same.
+      yield* cutRuns(state)
+    },
   )
 }
 

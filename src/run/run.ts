@@ -11,7 +11,7 @@ import {
 import { folderOf } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
 import { MANIFEST_PATH, type RunStatus, SUCCESS_PATH, takeLock, writeManifest } from '../state/index.ts'
-import { clearDataSet, openDataSet, planFor, sweepTemporaryFiles } from './data-set.ts'
+import { clearDataSet, growingFiles, openDataSet, planFor, refuseLinks } from './data-set.ts'
 import { type Ending, exportAll, statusFor } from './export-all.ts'
 import { namePipeline } from './named-pipeline.ts'
 import { redoPartitions } from './open-checkpoint.ts'
@@ -74,16 +74,25 @@ async function runOnDataSet(
   secrets: QuerySecrets,
   options: RunOptions,
 ): Promise<RunSummary> {
-  const store = openDataSet(pipeline)
-  const lock = await takeLock(store, options)
+  const { clock, stop, abort, fresh } = options
+  const warn = (message: string): void => options.observer.log('warn', message)
+  const lock = await takeLock(openDataSet(pipeline), { clock, stop, fresh, growing: growingFiles, warn })
+  const { store, lost } = lock
+  // Whoever has lost the data set can't commit anything any more, so there is nothing to wait for.
+  const held = {
+    ...options,
+    stop: AbortSignal.any([stop, lost]),
+    abort: AbortSignal.any([abort, lost]),
+  }
   try {
-    if (options.fresh) await clearDataSet(store)
-    await sweepTemporaryFiles(store)
+    await refuseLinks(store)
+    if (fresh) await clearDataSet(store, warn)
     if (options.redo.length > 0) await redoPartitions(pipeline, store, secrets, options)
-    const session = await openSession(pipeline, store, secrets, options)
+    const session = await openSession(pipeline, store, secrets, held)
     try {
-      const plan = planFor(pipeline, options.clock.now(), session.checkpoint.state)
-      return await carryOut(pipeline, store, { session, plan, secrets }, options)
+      const plan = planFor(pipeline, clock.now(), session.checkpoint.state)
+      const summary = await carryOut(pipeline, store, { session, plan, secrets }, held)
+      return lost.aborted ? { ...summary, status: 'failed', error: lost.reason } : summary
     } finally {
       await session.close()
     }

@@ -66,6 +66,7 @@ export type RunRecord = {
   readonly started_at: string
   readonly finished_at: string | null
   readonly status: RunStatus | null
+  /** Of a run that was killed: those of the pages that it committed, and of partitions that failed. */
   readonly requests: number
   readonly retries: number
   readonly version: string
@@ -112,8 +113,14 @@ export function foldLines(header: HeaderLine): Folding {
   const update = (key: string, change: (record: PartitionRecord) => PartitionRecord): void => {
     partitions.update(key, (record) => oneOf(change(record ?? BEGINNING)))
   }
+  // Until a run says what it sent, its pages do; one that is killed never says it.
+  const addRequests = (requests: number): void => {
+    const run = runs.at(-1)
+    if (run !== undefined && run.finished_at === null) run.requests += requests
+  }
   const takePage = (page: PageFacts): void => {
     update(page.partition, (record) => afterPage(record, page))
+    addRequests(page.requests)
     if (page.unknown_fields !== undefined) addCounts(unknownFields, page.unknown_fields)
     if (page.shard !== undefined && page.log !== undefined) {
       openShards.get(page.shard)?.pages.push({
@@ -155,6 +162,11 @@ export function foldLines(header: HeaderLine): Folding {
           run.retries = line.retries
           break
         }
+        case 'cut': {
+          const run = runs.findLast(({ run }) => run === line.run)
+          if (run !== undefined) run.requests = line.requests
+          break
+        }
         case 'open':
           takeShard(line.shard, line.folder, line.part)
           openShards.set(line.shard, {
@@ -181,6 +193,7 @@ export function foldLines(header: HeaderLine): Folding {
           break
         }
         case 'failed':
+          addRequests(line.requests)
           update(line.partition, (record) => ({
             ...record,
             // What went wrong after its last page is for the next run to mend, not to ask for again.

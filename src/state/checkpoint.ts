@@ -12,6 +12,8 @@ import { type HeaderLine, type Line, parseLine } from './lines.ts'
 import type { SealedShard } from './shard-list.ts'
 
 export const CHECKPOINT_PATH = '_state/checkpoint.jsonl'
+/** How every checkpoint begins. */
+export const CHECKPOINT_START = '{"kind":"header","version":'
 
 /** The checkpoint of a run: what is durable, and the way to make more so. */
 export type Checkpoint = {
@@ -42,9 +44,8 @@ export async function openCheckpoint(
     await compact(store, found.folding.state)
     found = await fold(store)
   }
-  const folding = found?.folding ?? foldLines(header)
-  const journal = await openJournal(store, CHECKPOINT_PATH, found?.end ?? JOURNAL_START)
-  if (found === null) await journal.append([header])
+  const { folding, end } = found ?? (await begin(store, header))
+  const journal = await openJournal(store, CHECKPOINT_PATH, end)
   return {
     state: folding.state,
     async append(given) {
@@ -62,6 +63,16 @@ function withoutSecret(line: Line): Line {
   return { ...line, error: { ...line.error, message: unlessSecret(line.error.message, 'long') } }
 }
 
+type Found = { readonly folding: Folding; readonly end: JournalEnd }
+
+/** In one step, so that whatever lacks a whole first line is known to be none of ours. */
+async function begin(store: Store, header: HeaderLine): Promise<Found> {
+  await store.writeWhole(CHECKPOINT_PATH, [lineSealer(JOURNAL_START.checksum)(header, 0)])
+  const begun = await fold(store)
+  if (begun === null) throw noCheckpoint()
+  return begun
+}
+
 /**
  * Reads a checkpoint without touching it, also while a run is at work; null when there is none.
  * @param onShard gets every finished shard while the checkpoint is still being read
@@ -74,7 +85,7 @@ export async function readCheckpoint(
 }
 
 /** What a crash left of a rewrite is written over by the next one. */
-const REWRITE_PATH = `${CHECKPOINT_PATH}.new`
+const REWRITE_PATH = '_state/open/checkpoint.jsonl'
 
 /**
  * Rewrites the journal in one step: the lines that `keep` returns, then those of `extra`. They pass through: cursors
@@ -120,10 +131,7 @@ export async function rewriteCheckpoint(
 
 const EXTRA_AT_ONCE = 10_000
 
-async function fold(
-  store: Store,
-  onShard?: (shard: SealedShard) => void,
-): Promise<{ folding: Folding; end: JournalEnd } | null> {
+async function fold(store: Store, onShard?: (shard: SealedShard) => void): Promise<Found | null> {
   let folding: Folding | null = null
   const end = await eachLine(store, (line, number) => {
     if (line.kind === 'seal') onShard?.(line)
@@ -131,8 +139,9 @@ async function fold(
     else if (line.kind === 'header') folding = foldLines(line)
     else throw unreadable(number)
   })
-  // Killed before its first line was whole: nothing had begun.
-  return end === null || folding === null ? null : { folding, end }
+  if (end === null) return null
+  if (folding === null) throw noCheckpoint()
+  return { folding, end }
 }
 
 async function eachLine(
@@ -146,6 +155,13 @@ async function eachLine(
     visit(line, number)
   }
   return readJournal(store, CHECKPOINT_PATH, parse, pause)
+}
+
+/** Keeps what runs that never ended have sent, whatever becomes of the lines that say so. */
+export function* cutRuns({ runs }: CheckpointState): Generator<Line> {
+  for (const { run, finished_at, requests } of runs) {
+    if (finished_at === null && requests > 0) yield { kind: 'cut', run, requests }
+  }
 }
 
 // A rewrite reads and writes the whole file, so it waits until most of a large file is history.
@@ -195,6 +211,7 @@ async function compact(store: Store, state: CheckpointState): Promise<void> {
           return null
         // Their files went when the run took the data set up.
         case 'given-up':
+        case 'cut':
           return null
         case 'header':
         case 'secret':
@@ -209,6 +226,7 @@ async function compact(store: Store, state: CheckpointState): Promise<void> {
         if (settled(partition)) yield { kind: 'done', partition, rows, pages, requests, quarantined }
       }
       if (unknown.size > 0) yield { kind: 'unknown', fields: Object.fromEntries(unknown) }
+      yield* cutRuns(state)
     },
   )
 }
@@ -219,6 +237,16 @@ function otherVersion(): ExportError {
     'The checkpoint was written by another version of spillway',
     CHECKPOINT_PATH,
     'Run it with the version that wrote it, choose another load.path, or start over with --fresh.',
+  )
+}
+
+/** Somebody else's file, which is never written over, or what a disk made of ours. */
+function noCheckpoint(): ExportError {
+  return new ExportError(
+    'damaged',
+    'The file is no checkpoint of spillway: its first line says nothing',
+    CHECKPOINT_PATH,
+    'Move it away if it is yours; else restore it from a backup, choose another load.path, or start over with --fresh.',
   )
 }
 

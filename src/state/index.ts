@@ -1,15 +1,18 @@
 export {
   CHECKPOINT_PATH,
+  CHECKPOINT_START,
   type Checkpoint,
+  cutRuns,
   openCheckpoint,
   readCheckpoint,
   rewriteCheckpoint,
 } from './checkpoint.ts'
 export type { CheckpointState, OpenShard, PartitionRecord } from './checkpoint-state.ts'
 export type { ChunkLine, HeaderLine, Line, PageFacts, RunStatus, SealLine } from './lines.ts'
-export { type Lock, takeLock } from './lock.ts'
+export { type Lock, type LockOptions, takeLock } from './lock.ts'
 export {
   MANIFEST_PATH,
+  MANIFEST_START,
   type Manifest,
   type ManifestShard,
   manifestShards,

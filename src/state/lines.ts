@@ -73,6 +73,8 @@ const lineSchema = z.discriminatedUnion('kind', [
     requests: count,
     retries: count,
   }),
+  /** What the pages of a run say that it sent, in the place of pages that are no longer there. It never ended. */
+  z.object({ kind: z.literal('cut'), run: z.string(), requests: count }),
   z.object({ kind: z.literal('open'), shard: count, folder: z.string(), part: count }),
   page.extend({ kind: z.literal('page') }),
   /** A generation of an open shard's log has been encoded into the shard itself. */

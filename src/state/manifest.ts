@@ -12,6 +12,8 @@ import type { CheckpointState } from './checkpoint-state.ts'
 import { settingsDigest } from './settings.ts'
 
 export const MANIFEST_PATH = '_manifest.json'
+/** How every manifest begins. */
+export const MANIFEST_START = '{\n  "version": 1,\n  "pipeline": '
 export const SUCCESS_PATH = '_SUCCESS'
 
 const count = z.number().int().nonnegative()

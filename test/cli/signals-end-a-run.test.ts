@@ -1,10 +1,14 @@
+import { spawn, spawnSync } from 'node:child_process'
+import { once } from 'node:events'
 import { expect, it } from 'vitest'
+import { CLI } from '../support/run-cli.ts'
 import { accessTo, sandboxWith, spillway, start, workFolder, writePipeline } from './spillway.ts'
 
 // One search in a hundred seconds: after the first, every partition waits for its turn.
 const SLOW = '  requests_per_second: 0.01'
 
 it.each([
+  ['SIGHUP', 129],
   ['SIGINT', 130],
   ['SIGTERM', 143],
 ] as const)(
@@ -40,6 +44,46 @@ it('the second signal ends it at once', async () => {
   await running.until((stderr) => stderr.includes('Stopping'))
   running.child.kill('SIGTERM')
   expect(await running.result).toMatchObject({ code: 143, stdout: '' })
+})
+
+it('a terminal that goes away, which both the system and the shell tell, ends a run in order', async () => {
+  const sandbox = await sandboxWith({ faults: [{ kind: 'stall' }] })
+  const folder = workFolder()
+  const file = await writePipeline(folder)
+  const running = start(['run', file, '--json'], folder, accessTo(sandbox))
+  await running.until(() => sandbox.requests.length > 0)
+  running.child.kill('SIGHUP')
+  await running.until((stderr) => stderr.includes('Stopping'))
+  running.child.kill('SIGHUP')
+  const { code, stdout } = await running.result
+  expect(code).toBe(129)
+  expect(JSON.parse(stdout)).toMatchObject({ status: 'interrupted' })
+})
+
+// Runs a command on a terminal of its own, closes that once a line comes in, and says how the command ended.
+const ON_A_TERMINAL = `
+import os, pty, sys
+pid, terminal = pty.fork()
+if pid == 0: os.execv(sys.argv[1], sys.argv[1:])
+sys.stdin.readline()
+os.close(terminal)
+print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+`
+const hasPython = spawnSync('python3', ['-c', 'import os, pty; os.waitstatus_to_exitcode']).status === 0
+
+it.skipIf(!hasPython)('a terminal that is closed ends a run in order, with nobody left to tell', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const file = await writePipeline(folder, { service: SLOW })
+  const child = spawn('python3', ['-c', ON_A_TERMINAL, process.execPath, CLI, 'run', file], {
+    cwd: folder,
+    env: { PATH: process.env.PATH ?? '', ...accessTo(sandbox) },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  })
+  await expect.poll(() => sandbox.requests.length, { timeout: 60_000 }).toBeGreaterThan(0)
+  child.stdin.write('close\n')
+  const [code] = await once(child.stdout, 'data')
+  expect(String(code)).toBe('129\n')
 })
 
 it('a request that is never answered is given up after a grace', async () => {

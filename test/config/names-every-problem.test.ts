@@ -192,6 +192,13 @@ const WRONG: readonly (readonly [
     'columns[0]',
     'the column `identity_name` is taken away by transform.identity: drop',
   ],
+  [
+    'load',
+    'path: /',
+    9,
+    'path',
+    'is the root of the file system, where other files are; expected a folder for the data set alone, found "/"',
+  ],
   ['load', 'format: json', 11, 'format', 'expected parquet | csv, found "json"'],
   ['load', 'shard_rows: 1e9999', 15, 'shard_rows', 'expected a whole number from 1 on, found Infinity'],
   [

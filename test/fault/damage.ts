@@ -64,7 +64,9 @@ export async function flip(path: string, at: (size: number) => number): Promise<
 /** Damages the first of the files of open shards that end in this. */
 export function openFile(ending: '.log' | '.part', change: (path: string) => Promise<void>): Damage {
   return async (output) => {
-    const folder = join(output, '_state/open')
+    // With the name of its owner behind it where that one was killed.
+    const state = join(output, '_state')
+    const folder = join(state, (await readdir(state)).find((name) => name.startsWith('open')) ?? 'open')
     const name = (await readdir(folder)).find((name) => name.endsWith(ending))
     if (name === undefined) throw new Error(`no open shard has a ${ending}`)
     await change(join(folder, name))

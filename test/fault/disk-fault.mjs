@@ -6,6 +6,7 @@
  *   DISK_FAULT        `count`     only list the calls: at exit, the file DISK_FAULT_COUNT gets a line for each
  *                     `kill:n`    SIGKILL instead of call n
  *                     `torn:n`    when call n is a write, do half of it, then SIGKILL
+ *                     `stop:n`    SIGSTOP before call n, which is made once the process goes on
  *                     `power:n`   the power fails instead of call n: what was not flushed by then is lost
  *                     `holes:n`   the same, but only the first sector that was not flushed of each file is lost: disks
  *                                 write in any order
@@ -134,6 +135,7 @@ async function strike(counts, name, path, work, half = null) {
   if (calls !== target) return work()
   if (mode === 'eio') throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
   if (mode === 'kill') return die()
+  if (mode === 'stop') process.kill(process.pid, 'SIGSTOP')
   if (mode === 'power') return loseUnflushed()
   if (mode === 'holes') return loseFirstSectors()
   if (mode === 'torn' && half !== null) {

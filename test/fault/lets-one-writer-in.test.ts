@@ -1,4 +1,4 @@
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { appendFile, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -11,6 +11,8 @@ import { expectSameResult, scenario, type Trial, trial, type Undisturbed, undist
 const figures = faultFigures('two runs on one pipeline')
 
 const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
+
+const OTHER_BOOT = '00000000-0000-0000-0000-000000000000'
 
 let clean: Undisturbed
 
@@ -56,6 +58,12 @@ describe('while a run is at work', () => {
         about: 'taken over',
         interruptions: 1,
       })
+      const { runs } = JSON.parse(await readFile(join(attempt.place.output, '_manifest.json'), 'utf8'))
+      // The killed one never said what it had sent, but the pages say it.
+      expect(runs).toMatchObject([
+        { status: 'interrupted', requests: 3 },
+        { status: 'complete', requests: clean.searches - 3 },
+      ])
     })
   })
 })
@@ -64,10 +72,6 @@ describe('while a run is at work', () => {
 describe.skipIf(process.platform !== 'linux')('a claim that was left behind', () => {
   test.each([
     ['by another process with the same id', { pid: process.pid, process_start: '1' }],
-    [
-      'before the machine was started anew',
-      { pid: process.pid, boot: '00000000-0000-0000-0000-000000000000' },
-    ],
     ['by a process that is no more', { pid: 2 ** 22 + 1 }],
   ])('%s is taken over at once', async (_, change) => {
     await withClaim(change, async (attempt) => {
@@ -78,9 +82,29 @@ describe.skipIf(process.platform !== 'linux')('a claim that was left behind', ()
     })
   })
 
-  test('on another host is respected, with the file to delete', async () => {
+  test.each([
+    [
+      'before the machine was started anew, or on another of its name',
+      { boot: OTHER_BOOT, pid: process.pid },
+    ],
+    ['on another host', { host: 'etl-2', since: '2024-01-01T02:00:00.000Z' }],
+  ])('%s is taken over once it has not moved for a while', async (_, change) => {
+    await withClaim(change, async (attempt) => {
+      const startedAt = performance.now()
+      const ended = await attempt.run()
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(performance.now() - startedAt).toBeGreaterThan(20_000)
+      expect(ended.stderr.match(/no sign of life for 20 s/g)).toHaveLength(1)
+      await expectSameResult(attempt, { scenario: EXPORT, clean, figures, about: 'claim', interruptions: 1 })
+      expect(await claims(attempt)).toEqual([])
+    })
+  })
+
+  test('on another host is respected while it shows signs of life', async () => {
     await withClaim({ host: 'etl-2', since: '2024-01-01T02:00:00.000Z' }, async (attempt) => {
-      const refused = await attempt.run()
+      const claim = join(attempt.place.output, '_state/lock.0123456789ab')
+      const life = setInterval(() => void appendFile(claim, '.'), 1000)
+      const refused = await attempt.run().finally(() => clearInterval(life))
       expect(refused.code).toBe(5)
       expect(refused.stderr).toMatch(/on host etl-2 since 2024-01-01T02:00:00.000Z .*lock\.0123456789ab/)
       expect(await claims(attempt)).toEqual(['lock.0123456789ab'])
@@ -137,9 +161,11 @@ async function withClaim(change: object, work: (attempt: Trial) => Promise<void>
     figures.kills++
     const [name = ''] = await claims(attempt)
     const folder = join(attempt.place.output, '_state')
-    const claim = JSON.parse(await readFile(join(folder, name), 'utf8'))
-    await writeFile(join(folder, 'lock.0123456789ab'), JSON.stringify({ ...claim, ...change }))
+    const [claim = ''] = (await readFile(join(folder, name), 'utf8')).split('\n')
+    const changed = JSON.stringify({ ...JSON.parse(claim), ...change })
+    await writeFile(join(folder, 'lock.0123456789ab'), `${changed}\n`)
     await rm(join(folder, name))
+    await rename(join(folder, name.replace('lock', 'open')), join(folder, 'open.0123456789ab'))
     await work(attempt)
   })
 }

@@ -15,7 +15,7 @@ import {
   undisturbed,
 } from './trial.ts'
 
-const figures = faultFigures('stopped by SIGINT and SIGTERM')
+const figures = faultFigures('stopped by SIGHUP, SIGINT and SIGTERM')
 
 const SMALL = scenario({ format: 'parquet', partitionBy: '[query, window]' })
 // Pages that take long to decode and to write.
@@ -36,7 +36,7 @@ beforeAll(async () => {
   large = await undisturbed(LARGE)
 })
 
-const CODES = { SIGINT: 130, SIGTERM: 143 } as const
+const CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
 type Signal = keyof typeof CODES
 
 // Ten seconds are promised, and some are for a machine under load; every wait below is longer than that.
@@ -49,6 +49,7 @@ type Trouble = {
 
 test.each<[Signal, string, Trouble]>([
   ['SIGINT', 'its pace', { env: { RATE: '0.05' } }],
+  ['SIGHUP', 'an answer that stalls', { fault: { kind: 'stall' } }],
   ['SIGTERM', 'its pace', { env: { RATE: '0.05' } }],
   ['SIGINT', 'a retry', { fault: { kind: 'status', status: 503 } }],
   ['SIGTERM', 'the end of a 429', { fault: { kind: 'status', status: 429, retryAfter: '60' } }],

@@ -16,10 +16,10 @@ export async function runCli({ onStart, ...args }: RunArgs): Promise<Ended> {
   try {
     return await startCli({
       ...args,
-      onStart(kill) {
+      onStart(kill, pid) {
         own = kill
         running.add(kill)
-        onStart?.(kill)
+        onStart?.(kill, pid)
       },
     })
   } finally {

@@ -6,6 +6,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   CHECKPOINT_PATH,
+  CHECKPOINT_START,
   type CheckpointState,
   type Line,
   openCheckpoint,
@@ -125,20 +126,29 @@ describe('a checkpoint', () => {
     )
   })
 
-  it('begins with a header, and is none where not even that is whole', async () => {
+  it('is there from its first whole line on; what has none is refused and left alone', async () => {
     const { store, root } = temporaryStore()
     expect(await readCheckpoint(store)).toBeNull()
     const found: unknown[] = []
     await (await openCheckpoint(store, HEADER, (state) => void found.push(state))).close()
-    const whole = readFileSync(join(root, CHECKPOINT_PATH))
-    for (const cut of [0, 1, whole.length - 1]) {
-      await store.writeWhole(CHECKPOINT_PATH, [whole.subarray(0, cut)])
-      expect(await readCheckpoint(store)).toBeNull()
-      await (await openCheckpoint(store, HEADER, (state) => void found.push(state))).close()
-      expect(readFileSync(join(root, CHECKPOINT_PATH))).toEqual(whole)
-    }
-    expect(found).toEqual([null, null, null, null])
+    expect(found).toEqual([null])
     expect((await readCheckpoint(store))?.header).toEqual(HEADER)
+    const whole = readFileSync(join(root, CHECKPOINT_PATH))
+    expect(whole.toString().startsWith(CHECKPOINT_START)).toBe(true)
+    for (const text of [
+      '',
+      whole.subarray(0, 1),
+      whole.subarray(0, -1),
+      'something else\n',
+      '{"kind":"page"}\n',
+    ]) {
+      await store.writeWhole(CHECKPOINT_PATH, [text])
+      await expect(readCheckpoint(store)).rejects.toEqual(anError('damaged', CHECKPOINT_PATH))
+      await expect(openCheckpoint(store, HEADER, () => {})).rejects.toEqual(
+        anError('damaged', CHECKPOINT_PATH),
+      )
+      expect(readFileSync(join(root, CHECKPOINT_PATH)).toString()).toBe(text.toString())
+    }
   })
 
   it('is not touched when what was found is refused', async () => {

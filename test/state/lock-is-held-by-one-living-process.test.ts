@@ -1,19 +1,38 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { createInterface, type Interface } from 'node:readline'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { type Clock, type ExportError, type Store, systemClock } from '../../src/core/index.ts'
-import { takeLock } from '../../src/state/index.ts'
+import { type Lock, type LockOptions, takeLock } from '../../src/state/index.ts'
 import { anError } from '../disk/errors.ts'
-import { storeAt, temporaryStore } from '../disk/temporary-store.ts'
+import { temporaryStore } from '../disk/temporary-store.ts'
 
 const SCRIPT = join(import.meta.dirname, 'take-the-lock.mjs')
 const signal = new AbortController().signal
-/** Does not wait between its tries. */
-const hasty: Clock = { ...systemClock, sleep: async () => {} }
+/** Waits for nothing: what it would have waited for has passed. */
+function hasty(): Clock {
+  let ahead = 0
+  return {
+    ...systemClock,
+    monotonicMs: () => systemClock.monotonicMs() + ahead,
+    sleep: async (ms, stop) => {
+      // A claim's own signs of life come in their time.
+      if (ms > 500) return systemClock.sleep(ms, stop)
+      stop.throwIfAborted()
+      ahead += ms
+    },
+  }
+}
+
+let warnings: string[] = []
+
+function take(clock: Clock = hasty(), options: Partial<LockOptions> = {}): Promise<Lock> {
+  const warn = (message: string): void => void warnings.push(message)
+  return takeLock(store, { clock, stop: signal, fresh: false, growing: async () => [], warn, ...options })
+}
 
 let store: Store
 let root: string
@@ -21,6 +40,7 @@ const children: ChildProcess[] = []
 
 beforeEach(() => {
   const temporary = temporaryStore()
+  warnings = []
   store = temporary.store
   root = temporary.root
 })
@@ -77,29 +97,30 @@ async function nextLine(lines: Interface): Promise<unknown> {
 }
 
 function claims(): string[] {
-  return existsSync(join(root, '_state')) ? readdirSync(join(root, '_state')) : []
+  const names = existsSync(join(root, '_state')) ? readdirSync(join(root, '_state')) : []
+  return names.filter((name) => name.startsWith('lock'))
 }
 
 /** The claim that this process would lay down, with some of it changed. */
 async function claimOf(change: Record<string, unknown>): Promise<string> {
-  const lock = await takeLock(store, { clock: systemClock, stop: signal, fresh: false })
+  const lock = await take(systemClock)
   const [name] = claims()
-  const claim = JSON.parse(readFileSync(join(root, '_state', name ?? ''), 'utf8'))
+  const [line = ''] = readFileSync(join(root, '_state', name ?? ''), 'utf8').split('\n')
+  const claim = JSON.parse(line)
   await lock.release()
   return `${JSON.stringify({ ...claim, ...change })}\n`
 }
 
 const FOREIGN = '_state/lock.0123456789ab'
+const OTHER_BOOT = '00000000-0000-0000-0000-000000000000'
 
 describe('the lock', () => {
   it('is refused to a second one in the same process, until it is given back', async () => {
-    const lock = await takeLock(store, { clock: hasty, stop: signal, fresh: false })
-    await expect(takeLock(store, { clock: hasty, stop: signal, fresh: false })).rejects.toEqual(
-      anError('locked'),
-    )
+    const lock = await take()
+    await expect(take()).rejects.toEqual(anError('locked'))
     expect(claims()).toHaveLength(1)
     await lock.release()
-    await (await takeLock(store, { clock: hasty, stop: signal, fresh: false })).release()
+    await (await take()).release()
     expect(claims()).toEqual([])
   })
 
@@ -107,7 +128,7 @@ describe('the lock', () => {
     const before = Date.now()
     const first = await spawnTaker()
     expect(await first.take()).toEqual({ held: true })
-    const refusal = await takeLock(store, { clock: hasty, stop: signal, fresh: false }).then(
+    const refusal = await take().then(
       () => null,
       (error: ExportError) => error,
     )
@@ -118,7 +139,7 @@ describe('the lock', () => {
     expect(Date.parse(since ?? '')).toBeLessThanOrEqual(Date.now())
     await first.leave()
     expect(claims()).toEqual([])
-    await (await takeLock(store, { clock: hasty, stop: signal, fresh: false })).release()
+    await (await take()).release()
   })
 
   it('of a killed process is taken over at once', async () => {
@@ -126,7 +147,7 @@ describe('the lock', () => {
     expect(await first.take()).toEqual({ held: true })
     await first.end('SIGKILL')
     expect(claims()).toHaveLength(1)
-    const lock = await takeLock(store, { clock: hasty, stop: signal, fresh: false })
+    const lock = await take()
     expect(claims()).toHaveLength(1)
     await lock.release()
     expect(claims()).toEqual([])
@@ -136,16 +157,12 @@ describe('the lock', () => {
     const first = await spawnTaker()
     expect(await first.take()).toEqual({ held: true })
     first.signal('SIGSTOP')
-    await expect(takeLock(store, { clock: hasty, stop: signal, fresh: false })).rejects.toEqual(
-      anError('locked'),
-    )
+    await expect(take()).rejects.toEqual(anError('locked'))
     first.signal('SIGCONT')
-    await expect(takeLock(store, { clock: hasty, stop: signal, fresh: false })).rejects.toEqual(
-      anError('locked'),
-    )
+    await expect(take()).rejects.toEqual(anError('locked'))
     first.signal('SIGSTOP')
     await first.end('SIGKILL')
-    await (await takeLock(store, { clock: hasty, stop: signal, fresh: false })).release()
+    await (await take()).release()
   })
 
   it('is never held by two of several that start together, and one of them gets it in the end', async () => {
@@ -163,10 +180,7 @@ describe('the lock', () => {
 
   it('goes to one of two that collide, as they wait for different times', async () => {
     const colliding = (): Clock => ({ ...systemClock, sleep: (ms, stop) => systemClock.sleep(ms / 5, stop) })
-    const results = await Promise.allSettled([
-      takeLock(store, { clock: colliding(), stop: signal, fresh: false }),
-      takeLock(storeAt(root), { clock: colliding(), stop: signal, fresh: false }),
-    ])
+    const results = await Promise.allSettled([take(colliding()), take(colliding())])
     const held = results.filter(({ status }) => status === 'fulfilled')
     expect(held.length).toBeLessThanOrEqual(1)
     for (const result of results) {
@@ -180,7 +194,7 @@ describe('the lock', () => {
     await store.writeWhole(FOREIGN, [await claimOf({ since: new Date().toISOString() })])
     const stop = new AbortController()
     stop.abort(new Error('told to stop'))
-    await expect(takeLock(store, { clock: systemClock, stop: stop.signal, fresh: false })).rejects.toThrow()
+    await expect(take(systemClock, { stop: stop.signal })).rejects.toThrow()
     expect(claims()).toEqual(['lock.0123456789ab'])
   })
 })
@@ -190,25 +204,118 @@ describe.skipIf(process.platform !== 'linux')('a claim', () => {
   it.each([
     ['a process that is no more', { pid: 2 ** 22 + 1 }],
     ['an earlier process with the same id', { process_start: '1' }],
-    ['a time before the machine was started anew', { boot: '00000000-0000-0000-0000-000000000000' }],
-  ])('of %s is taken over', async (_, change) => {
+  ])('of %s is taken over at once', async (_, change) => {
     await store.writeWhole(FOREIGN, [await claimOf(change)])
-    const lock = await takeLock(store, { clock: hasty, stop: signal, fresh: false })
+    const lock = await take()
     expect(claims()).toHaveLength(1)
     expect(claims()).not.toContain('lock.0123456789ab')
+    expect(warnings).toEqual([])
     await lock.release()
   })
 
   it.each([
-    ['another host', { host: 'etl-2', pid: 2 ** 22 + 1, boot: 'another' }, 'host etl-2'],
-    ['another container', { pid_namespace: 'pid:[1]', pid: 2 ** 22 + 1 }, 'container'],
-    ['a system that tells no start times', { process_start: null }, 'Wait for it to end'],
-  ])('of %s is respected, with what to do', async (_, change, words) => {
-    await store.writeWhole(FOREIGN, [await claimOf({ ...change, since: '2024-01-01T02:00:00.000Z' })])
-    const refusal = takeLock(store, { clock: hasty, stop: signal, fresh: false })
+    ['of another boot of this machine, or of one of its name', { boot: OTHER_BOOT }],
+    ['of another boot, with the id of a process that lives', { boot: OTHER_BOOT, pid: process.pid }],
+    ['of another host', { host: 'etl-2' }],
+    ['of another container', { pid_namespace: 'pid:[1]' }],
+    ['of a system that names no boot', { boot: null }],
+    ['of a system that names no process numbering', { pid_namespace: null }],
+  ])('%s is taken over once it has not moved for twenty seconds', async (_, change) => {
+    await store.writeWhole(FOREIGN, [await claimOf({ pid: 2 ** 22 + 1, ...change })])
+    const clock = hasty()
+    const begun = clock.monotonicMs()
+    const lock = await take(clock)
+    expect(clock.monotonicMs() - begun).toBeGreaterThanOrEqual(20_000)
+    expect(claims()).not.toContain('lock.0123456789ab')
+    expect(warnings).toEqual([expect.stringMatching(/process \d+ on host .* no sign of life for 20 s$/)])
+    await lock.release()
+  })
+
+  it.each([
+    ['another boot', { boot: OTHER_BOOT }],
+    ['another host', { host: 'etl-2' }],
+    ['another container', { pid_namespace: 'pid:[1]' }],
+  ])('of %s that moves is respected at once', async (_, change) => {
+    const since = '2024-01-01T02:00:00.000Z'
+    await store.writeWhole(FOREIGN, [await claimOf({ ...change, since })])
+    const clock = hasty()
+    const begun = clock.monotonicMs()
+    let looks = 0
+    const sleep: Clock['sleep'] = async (ms, stop) => {
+      if (ms === 500 && ++looks === 3) appendFileSync(join(root, FOREIGN), '.')
+      await clock.sleep(ms, stop)
+    }
+    const refusal = take({ ...clock, sleep })
     await expect(refusal).rejects.toEqual(anError('locked', FOREIGN))
-    await expect(refusal).rejects.toThrow(words)
-    await expect(refusal).rejects.toThrow('since 2024-01-01T02:00:00.000Z')
+    await expect(refusal).rejects.toThrow(`since ${since}`)
+    await expect(refusal).rejects.toThrow('sign of life')
+    expect(clock.monotonicMs() - begun).toBeLessThan(3_000)
+    expect(claims()).toEqual(['lock.0123456789ab'])
+  })
+
+  it('is watched in time that this machine was awake', async () => {
+    await store.writeWhole(FOREIGN, [await claimOf({ boot: OTHER_BOOT, since: '2024-01-01T02:00:00.000Z' })])
+    const clock = hasty()
+    let looks = 0
+    // Both machines sleep for an hour, and this one wakes up first.
+    const sleep: Clock['sleep'] = async (ms, stop) => {
+      if (ms === 500 && ++looks === 2) for (let s = 0; s < 7200; s++) await clock.sleep(500, stop)
+      if (ms === 500 && looks === 9) appendFileSync(join(root, FOREIGN), '.')
+      await clock.sleep(ms, stop)
+    }
+    await expect(take({ ...clock, sleep })).rejects.toEqual(anError('locked', FOREIGN))
+  })
+
+  it('that is given back while it is watched is not waited for', async () => {
+    await store.writeWhole(FOREIGN, [await claimOf({ boot: OTHER_BOOT })])
+    const clock = hasty()
+    const begun = clock.monotonicMs()
+    const sleep: Clock['sleep'] = async (ms, stop) => {
+      await store.remove(FOREIGN)
+      await clock.sleep(ms, stop)
+    }
+    await (await take({ ...clock, sleep })).release()
+    expect(clock.monotonicMs() - begun).toBeLessThan(3_000)
+  })
+
+  it('grows while it is held, so that other machines see that it is alive', async () => {
+    const quick: Clock = { ...systemClock, sleep: (ms, stop) => systemClock.sleep(ms / 100, stop) }
+    const lock = await take(quick)
+    const [name = ''] = claims()
+    const sizeOf = (): number => readFileSync(join(root, '_state', name)).length
+    const begun = sizeOf()
+    await expect.poll(sizeOf).toBeGreaterThan(begun + 2)
+    await lock.release()
+    expect(claims()).toEqual([])
+  })
+
+  it('that was taken over is noticed, and changes nothing any more', async () => {
+    let wake = (): void => {}
+    const asleep = new Promise<void>((resolve) => (wake = resolve))
+    const first = await take({ ...systemClock, sleep: () => asleep })
+    await first.store.writeWhole('_manifest.json', ['first'])
+    const [name = ''] = claims()
+    const path = join(root, '_state', name)
+    const claim = readFileSync(path, 'utf8')
+    writeFileSync(path, claim.replace(/"boot":"[^"]*"/, `"boot":"${OTHER_BOOT}"`))
+    const second = await take()
+    wake()
+    await expect(first.store.writeWhole('_manifest.json', ['late'])).rejects.toEqual(anError('locked'))
+    await expect.poll(() => first.lost.aborted).toBe(true)
+    expect(first.lost.reason).toEqual(anError('locked'))
+    expect(readFileSync(join(root, '_manifest.json'), 'utf8')).toBe('first')
+    await first.release()
+    expect(claims()).toHaveLength(1)
+    await second.release()
+  })
+
+  it('of a system that tells no start times is respected while there is such a process', async () => {
+    const since = '2024-01-01T02:00:00.000Z'
+    await store.writeWhole(FOREIGN, [await claimOf({ process_start: null, since })])
+    const refusal = take()
+    await expect(refusal).rejects.toEqual(anError('locked', FOREIGN))
+    await expect(refusal).rejects.toThrow('Wait for it to end')
+    await expect(refusal).rejects.toThrow(`since ${since}`)
     expect(claims()).toEqual(['lock.0123456789ab'])
   })
 
@@ -216,9 +323,7 @@ describe.skipIf(process.platform !== 'linux')('a claim', () => {
     'that can not be read (%j) is damage, and stays',
     async (text) => {
       await store.writeWhole(FOREIGN, [text])
-      await expect(takeLock(store, { clock: hasty, stop: signal, fresh: false })).rejects.toEqual(
-        anError('damaged', FOREIGN),
-      )
+      await expect(take()).rejects.toEqual(anError('damaged', FOREIGN))
       expect(claims()).toEqual(['lock.0123456789ab'])
     },
   )
@@ -226,12 +331,12 @@ describe.skipIf(process.platform !== 'linux')('a claim', () => {
   it('is no concern of files that only look like one', async () => {
     for (const name of ['lock', 'lock.txt', 'lock.0123456789ab.1234abcd.tmp', 'checkpoint.jsonl'])
       await store.writeWhole(`_state/${name}`, ['x'])
-    await (await takeLock(store, { clock: hasty, stop: signal, fresh: false })).release()
-    expect(claims()).toHaveLength(4)
+    await (await take()).release()
+    expect(claims()).toHaveLength(3)
   })
 
   it('is for its owner alone, and there only once it is whole', async () => {
-    const lock = await takeLock(store, { clock: hasty, stop: signal, fresh: false })
+    const lock = await take()
     expect(claims()).toEqual([expect.stringMatching(/^lock\.[0-9a-f]{12}$/)])
     await lock.release()
     await lock.release()
@@ -248,18 +353,17 @@ it('waits a moment and tries again only where the other claim is fresh', async (
   const clock: Clock = {
     ...systemClock,
     now: () => now,
-    sleep: async () => {
+    sleep: async (ms, stop) => {
+      if (ms > 500) return systemClock.sleep(ms, stop)
       sleeps++
       // The other one has given up in the meantime.
       await store.remove(FOREIGN)
     },
   }
   await store.writeWhole(FOREIGN, [old])
-  await expect(takeLock(store, { clock: clock, stop: signal, fresh: false })).rejects.toEqual(
-    anError('locked', FOREIGN),
-  )
+  await expect(take(clock)).rejects.toEqual(anError('locked', FOREIGN))
   expect(sleeps).toBe(0)
   await store.writeWhole(FOREIGN, [fresh])
-  await (await takeLock(store, { clock: clock, stop: signal, fresh: false })).release()
+  await (await take(clock)).release()
   expect(sleeps).toBe(1)
 })

@@ -68,6 +68,8 @@ describe('rolling back', () => {
           expect(is?.chunks).toEqual(was?.chunks.filter((c) => c.generation < (lost[0]?.generation ?? 0)))
         }
         expect(after.shards).toEqual(before.shards)
+        // What they sent they sent.
+        expect(after.runs).toEqual(before.runs)
         expect(after.nextShard).toBe(before.nextShard)
         expect([...after.partsOf]).toEqual([...before.partsOf])
         for (const key of new Set(lines.map(partitionOf))) {

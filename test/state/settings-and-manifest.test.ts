@@ -245,7 +245,15 @@ describe('the manifest', () => {
         requests: 3,
         retries: 1,
       },
+      // Killed: it never said what it sent, but its lines do.
       { kind: 'run', run: 'b', started_at: '2024-07-02T00:00:00.000Z', version: '1.2.3' },
+      { kind: 'page', partition: 'domain.acme.org/all', next: 'n', rows: 0, requests: 4 },
+      {
+        kind: 'failed',
+        partition: 'domain.acme.net/all',
+        requests: 2,
+        error: { kind: 'transient', message: 'x' },
+      },
     ])
     await writeManifest(store, base, state, [])
     expect(await readManifest(store)).toEqual({
@@ -286,7 +294,7 @@ describe('the manifest', () => {
           started_at: '2024-07-02T00:00:00.000Z',
           finished_at: null,
           status: 'interrupted',
-          requests: 0,
+          requests: 6,
           retries: 0,
           version: '1.2.3',
         },

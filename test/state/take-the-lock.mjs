@@ -17,7 +17,13 @@ for await (const command of createInterface({ input: process.stdin })) {
     continue
   }
   try {
-    lock = await takeLock(store, { clock: systemClock, stop: new AbortController().signal, fresh: false })
+    lock = await takeLock(store, {
+      clock: systemClock,
+      stop: new AbortController().signal,
+      fresh: false,
+      growing: async () => [],
+      warn: () => {},
+    })
     say({ held: true })
   } catch ({ kind, message }) {
     say({ held: false, kind, message })

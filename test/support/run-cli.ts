@@ -27,7 +27,7 @@ export type RunArgs = {
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
   /** Called once the process is there. */
-  readonly onStart?: (kill: (signal: NodeJS.Signals) => void) => void
+  readonly onStart?: (kill: (signal: NodeJS.Signals) => void, pid: number) => void
 }
 
 /** Runs the built command as a child process, with nothing of this process's environment but the path. */
@@ -48,6 +48,6 @@ export function runCli({ args, env = {}, cwd, onStart }: RunArgs): Promise<Ended
     })
     child.on('error', reject)
     child.on('close', (code, signal) => resolve({ code, signal, stdout, stderr }))
-    onStart?.((signal) => child.kill(signal))
+    onStart?.((signal) => child.kill(signal), child.pid ?? -1)
   })
 }

@@ -1,0 +1,50 @@
+import { type Clock, isExportError, type Store } from '../core/index.ts'
+import { type Claim, claimText } from './claim.ts'
+
+// Several fit into the time after which a claim that does not move is taken over.
+const BEAT_MS = 3_000
+
+const BEAT = Buffer.from('.')
+
+export type SignsOfLife = {
+  /** Aborts when another run has taken over; the reason is an ExportError `locked`. */
+  readonly lost: AbortSignal
+  stop(): Promise<void>
+}
+
+/** Adds a byte to the claim every few seconds, so that whoever can't see this process sees that it is there. */
+export async function showSignsOfLife(
+  store: Store,
+  path: string,
+  claim: Claim,
+  clock: Clock,
+): Promise<SignsOfLife> {
+  const log = await store.openLog(path, Buffer.byteLength(claimText(claim)))
+  const end = new AbortController()
+  const lost = new AbortController()
+  const beating = async (): Promise<void> => {
+    while (!end.signal.aborted) {
+      try {
+        await clock.sleep(BEAT_MS, end.signal)
+      } catch {
+        return
+      }
+      try {
+        await log.append([BEAT])
+        await log.flush()
+      } catch (error) {
+        if (isExportError(error, 'locked')) return lost.abort(error)
+        // What else the disk may refuse the run finds out by itself.
+      }
+    }
+  }
+  const beats = beating()
+  return {
+    lost: lost.signal,
+    async stop() {
+      end.abort()
+      await beats
+      await log.close()
+    },
+  }
+}

@@ -1,0 +1,147 @@
+import { execFileSync } from 'node:child_process'
+import { cp, mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { anError } from '../disk/errors.ts'
+import { treeHashes } from './support.ts'
+import { scenario, trial } from './trial.ts'
+
+const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
+const QUERY = 'credentials/query=domain.quillmere.net'
+
+/** A finished export. */
+let kept: string
+
+beforeAll(async () => {
+  kept = await mkdtemp(join(tmpdir(), 'spillway-kept-'))
+  await trial(EXPORT, async ({ runHere, place }) => {
+    expect(await runHere()).toMatchObject({ status: 'complete' })
+    await cp(place.output, kept, { recursive: true })
+  })
+})
+afterAll(() => rm(kept, { recursive: true, force: true }))
+
+describe.skipIf(process.platform === 'win32')('a symbolic link below load.path is not followed:', () => {
+  test.each([
+    '_state',
+    '_state/checkpoint.jsonl',
+    '_state/orphans',
+    '_quarantine',
+    '_manifest.json',
+    '_SUCCESS',
+    'credentials',
+    QUERY,
+    `${QUERY}/window=2024-01-01`,
+    `${QUERY}/window=2024-01-01/part-00000.csv`,
+  ])('%s', async (name) => {
+    await trial(EXPORT, async (attempt) => {
+      const { output, folder } = attempt.place
+      await cp(kept, output, { recursive: true })
+      const link = join(output, name)
+      const target = join(folder, 'elsewhere')
+      await mkdir(join(output, '_state/orphans'), { recursive: true })
+      await rename(link, target)
+      await symlink(target, link)
+      await forgetLastLine(output)
+      const before = await treeHashes(folder)
+      for (const fresh of [false, true]) {
+        const error = await attempt.runHere({ fresh }).then(
+          ({ error }) => error,
+          (error: unknown) => error,
+        )
+        expect(error, `fresh: ${fresh}`).toEqual(anError('storage', name))
+        expect(error).toMatchObject({ message: expect.stringContaining('A symbolic link') })
+        const elsewhere = (all: Map<string, string>) =>
+          [...all].filter(([path]) => path.startsWith('elsewhere'))
+        expect(elsewhere(await treeHashes(folder))).toEqual(elsewhere(before))
+      }
+    })
+  })
+
+  test('but load.path itself may be one', async () => {
+    await trial(EXPORT, async ({ runHere, place }) => {
+      await mkdir(join(place.folder, 'disk'))
+      await symlink(join(place.folder, 'disk'), place.output)
+      expect(await runHere()).toMatchObject({ status: 'complete', error: null })
+      expect(await runHere({ fresh: true })).toMatchObject({ status: 'complete', error: null })
+      expect([...(await treeHashes(join(place.folder, 'disk'))).keys()]).toContain('_SUCCESS')
+    })
+  })
+})
+
+describe('what is none of its own', () => {
+  test('stays, whatever it is called, in a run and when all is started over', async () => {
+    await trial(EXPORT, async ({ runHere, place }) => {
+      const others = {
+        'notes.0badf00d.tmp': 'mine',
+        '_manifest.json.0badf00d.tmp': 'mine',
+        '_state/draft.0badf00d.tmp': 'mine',
+        '_quarantine/README': 'mine',
+        [`${QUERY}/notes.txt`]: 'mine',
+      }
+      for (const [name, text] of Object.entries(others)) {
+        await mkdir(join(place.output, name, '..'), { recursive: true })
+        await writeFile(join(place.output, name), text)
+      }
+      for (const fresh of [false, true]) {
+        expect(await runHere({ fresh })).toMatchObject({ status: 'complete', error: null })
+        for (const [name, text] of Object.entries(others)) {
+          expect(await readFile(join(place.output, name), 'utf8'), name).toBe(text)
+        }
+      }
+    })
+  })
+
+  test.each([
+    ['_state/checkpoint.jsonl', 'damaged'],
+    ['_manifest.json', 'damaged'],
+  ] as const)(
+    'is never written over where it is called %s, and kept aside by --fresh',
+    async (name, kind) => {
+      await trial(EXPORT, async (attempt) => {
+        const { output } = attempt.place
+        await mkdir(join(output, '_state'), { recursive: true })
+        await writeFile(join(output, name), '{"mine":true}\n')
+        await expect(attempt.runHere()).rejects.toEqual(anError(kind))
+        expect(await readFile(join(output, name), 'utf8')).toBe('{"mine":true}\n')
+        expect(attempt.sandbox.requests).toHaveLength(0)
+        expect(await attempt.runHere({ fresh: true })).toMatchObject({ status: 'complete', error: null })
+        expect(await readFile(join(output, '_state/orphans', name), 'utf8')).toBe('{"mine":true}\n')
+      })
+    },
+  )
+
+  test('is kept aside by --fresh where it is named like a shard; what is on record goes', async () => {
+    await trial(EXPORT, async ({ runHere, place }) => {
+      await cp(kept, place.output, { recursive: true })
+      const stranger = `${QUERY}/window=2023-01-01/part-00000.csv`
+      await mkdir(join(place.output, stranger, '..'), { recursive: true })
+      await writeFile(join(place.output, stranger), 'mine')
+      expect(await runHere({ fresh: true })).toMatchObject({ status: 'complete', error: null })
+      const names = [...(await treeHashes(join(place.output, '_state'))).entries()].filter(
+        ([, hash]) => hash !== '',
+      )
+      expect(names.map(([name]) => name)).toEqual(['checkpoint.jsonl', `orphans/${stranger}`])
+    })
+  })
+})
+
+test.skipIf(process.platform === 'win32').each(['_state/checkpoint.jsonl', '_state/lock.0123456789ab'])(
+  'a pipe in the place of %s is refused at once, not waited for',
+  async (name) => {
+    await trial(EXPORT, async ({ runHere, place }) => {
+      await mkdir(join(place.output, '_state'), { recursive: true })
+      execFileSync('mkfifo', [join(place.output, name)])
+      await expect(runHere()).rejects.toEqual(anError('storage', name))
+    })
+  },
+)
+
+/** So that there is something left to do: rows of the last page, and the folders that they go to. */
+async function forgetLastLine(output: string): Promise<void> {
+  const path = join(output, '_state/checkpoint.jsonl')
+  const lines = (await readFile(path, 'utf8')).trimEnd().split('\n')
+  const seal = lines.findLastIndex((line) => line.includes('"kind":"seal"'))
+  await writeFile(path, `${lines.slice(0, seal).join('\n')}\n`)
+}

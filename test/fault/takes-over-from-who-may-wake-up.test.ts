@@ -1,0 +1,203 @@
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { beforeAll, describe, expect, test } from 'vitest'
+import { type Clock, systemClock } from '../../src/core/index.ts'
+import { type Pipeline, readPipeline, runOptions, runPipeline, verifyDataSet } from '../../src/index.ts'
+import { faultFigures } from './figures.ts'
+import { diskFault, type Ended, inLanes, treeHashes } from './support.ts'
+import { expectSameResult, scenario, type Trial, trial, type Undisturbed, undisturbed } from './trial.ts'
+
+const figures = faultFigures('taken over, then awake again')
+
+const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
+
+/** Waits in no time, so that twenty seconds without a sign of life are over at once. */
+function hurriedClock(): Clock {
+  let ahead = 0
+  return {
+    ...systemClock,
+    monotonicMs: () => systemClock.monotonicMs() + ahead,
+    sleep: async (ms, signal) => {
+      if (ms !== 500) return systemClock.sleep(ms, signal)
+      ahead += ms
+    },
+  }
+}
+
+let clean: Undisturbed
+
+beforeAll(async () => {
+  clean = await undisturbed(EXPORT)
+})
+
+// The state of a process is read from /proc.
+describe.skipIf(process.platform !== 'linux')('a run of another machine that was taken over', () => {
+  test('changes nothing when it goes on, wherever it stood', async () => {
+    const stops = tellingCalls(clean.calls)
+    expect(stops.length).toBeGreaterThan(40)
+    await inLanes(stops, (number) => {
+      const about = `stopped before call ${number}: ${clean.calls[number - 1]}`
+      // Now everything is done when it wakes up, now half of it.
+      const maxRequests = number % 2 === 0 ? null : 3
+      return trial(EXPORT, async (attempt) => {
+        const { stopped, goOn, ended } = await stopAt(attempt, number)
+        // Calls of the two partitions interleave, so that it may end before it comes to this one.
+        if (stopped) {
+          await takeOver(attempt, maxRequests)
+          const before = await dataHashes(attempt)
+          goOn()
+          const late = await ended
+          figures.faults++
+          expect([0, 5], `${about}\n${late.stderr}`).toContain(late.code)
+          // Nobody knew of it yet: then it is a run like any other.
+          if (late.code === 5) {
+            expect(late.stderr, about).toMatch(/taken this pipeline over|holds this pipeline/)
+            expect(await dataHashes(attempt), about).toEqual(before)
+          }
+        }
+        expect(await attempt.runHere(), about).toMatchObject({ status: 'complete', error: null })
+        await expectWhole(attempt, about)
+      })
+    })
+  }, 900_000)
+
+  test('does no harm when it wakes up in the midst of the other run', async () => {
+    const slow = { ...EXPORT, sandbox: { ...EXPORT.sandbox, latencyMs: 20 } }
+    const stops = clean.calls.flatMap((call, index) =>
+      /^write /.test(call) && index % 12 === 0 ? [index + 1] : [],
+    )
+    await inLanes(stops, (number) =>
+      trial(slow, async (attempt) => {
+        const { stopped, goOn, ended } = await stopAt(attempt, number)
+        if (!stopped) return
+        const seen = attempt.sandbox.requests.length
+        let isOver = false
+        const other = takeOver(attempt, null).finally(() => (isOver = true))
+        // Requests of the other one: it has taken over, and is at work.
+        while (!isOver && attempt.sandbox.requests.length <= seen + (number % 4)) await delay(1)
+        goOn()
+        await other
+        const late = await ended
+        figures.faults++
+        expect(late.code, late.stderr).toBe(5)
+        await expectWhole(attempt, `awake again at call ${number}`)
+      }),
+    )
+  }, 300_000)
+
+  test('is waited for, and people are told', async () => {
+    await trial(EXPORT, async (attempt) => {
+      const { goOn, ended } = await stopAt(attempt, Math.floor(clean.calls.length / 2))
+      await editClaims(attempt)
+      const startedAt = performance.now()
+      const next = await attempt.run()
+      expect(next.code, next.stderr).toBe(0)
+      expect(performance.now() - startedAt).toBeGreaterThan(20_000)
+      expect(next.stderr).toMatch(/process \d+ on host .* since .* no sign of life for 20 s/)
+      goOn()
+      const late = await ended
+      expect(late.code, late.stderr).toBe(5)
+      expect(late.stderr).toContain('Another run has taken this pipeline over')
+      expect(late.stderr).not.toMatch(/^\s+at |not foreseen/m)
+      figures.faults++
+      await expectWhole(attempt, 'waited for')
+    })
+  })
+
+  test('keeps the pipeline while it shows signs of life', async () => {
+    const faults = [{ kind: 'hang' as const, requests: [4, 5] }]
+    await trial({ ...EXPORT, sandbox: { ...EXPORT.sandbox, faults } }, async (attempt) => {
+      let kill: (signal: NodeJS.Signals) => void = () => {}
+      const ended = attempt.run({ onStart: (signal) => (kill = signal) })
+      while (attempt.sandbox.requests.length < 5) await delay(5)
+      await editClaims(attempt)
+      const startedAt = performance.now()
+      const refused = await attempt.run()
+      expect(refused.code, refused.stderr).toBe(5)
+      expect(refused.stderr).toContain('sign of life')
+      expect(performance.now() - startedAt).toBeLessThan(15_000)
+      kill('SIGKILL')
+      await ended
+      figures.kills++
+    })
+  })
+})
+
+type Stopped = { readonly stopped: boolean; goOn(): void; readonly ended: Promise<Ended> }
+
+/** Starts a run that stops before a call that changes files. */
+async function stopAt(attempt: Trial, call: number): Promise<Stopped> {
+  let process = 0
+  let send: (signal: NodeJS.Signals) => void = () => {}
+  let isOver = false
+  const ended = attempt.run({
+    env: diskFault(attempt.place.output, `stop:${call}`),
+    onStart: (kill, pid) => {
+      process = pid
+      send = kill
+    },
+  })
+  void ended.then(() => (isOver = true))
+  while (!isOver && !(await isStopped(process))) await delay(5)
+  return { stopped: !isOver, goOn: () => send('SIGCONT'), ended }
+}
+
+async function isStopped(pid: number): Promise<boolean> {
+  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
+  return stat.slice(stat.lastIndexOf(')') + 2).startsWith('T')
+}
+
+/** Runs the pipeline here, as on a machine on which the stopped run can't be seen. */
+async function takeOver(attempt: Trial, maxRequests: number | null): Promise<void> {
+  await editClaims(attempt)
+  const pipeline = await pipelineOf(attempt)
+  const { error } = await runPipeline(
+    { ...pipeline, extract: { ...pipeline.extract, maxRequests } },
+    await runOptions(pipeline, { env: attempt.place.env, clock: hurriedClock() }),
+  )
+  expect([undefined, 'quota']).toContain(error?.kind)
+}
+
+function pipelineOf({ place }: Trial): Promise<Pipeline> {
+  return readPipeline(place.pipeline, { env: place.env, cwd: place.folder })
+}
+
+/** As if the claims were laid down before this machine, or another of its name, was started. */
+async function editClaims({ place }: Trial): Promise<void> {
+  const folder = join(place.output, '_state')
+  for (const name of await readdir(folder).catch(() => [])) {
+    if (!name.startsWith('lock.')) continue
+    const text = await readFile(join(folder, name), 'utf8')
+    // Of the same length, and in the same file: its owner has it open.
+    await writeFile(join(folder, name), text.replace(/"boot":"[^"]*"/, `"boot":"${'0'.repeat(36)}"`))
+  }
+}
+
+async function dataHashes({ place }: Trial): Promise<Map<string, string>> {
+  const all = await treeHashes(place.output)
+  return new Map([...all].filter(([path]) => !/^_state\/(?:lock|open)\./.test(path)))
+}
+
+async function expectWhole(attempt: Trial, about: string): Promise<void> {
+  const interruptions = Number.POSITIVE_INFINITY
+  await expectSameResult(attempt, { scenario: EXPORT, clean, figures, about, interruptions })
+  expect(await verifyDataSet(await pipelineOf(attempt), () => {}), about).toMatchObject({ ok: true })
+  const left = [...(await treeHashes(join(attempt.place.output, '_state'))).keys()]
+  expect(left, about).toEqual(['checkpoint.jsonl'])
+}
+
+/** Numbers of calls: of each sort the first and the last, and some between. */
+function tellingCalls(calls: readonly string[]): readonly number[] {
+  const sorts = new Map<string, number[]>()
+  for (const [index, call] of calls.entries()) {
+    const sort = call
+      .replace(/[0-9a-f]{12}/, '*')
+      .replace(/[0-9a-f]{8}\./, '*.')
+      .replace(/query=\S*\//, '')
+    sorts.set(sort, [...(sorts.get(sort) ?? []), index + 1])
+  }
+  return [...sorts.values()]
+    .flatMap((all) => all.filter((_, index) => index === 0 || index === all.length - 1 || index % 9 === 4))
+    .sort((a, b) => a - b)
+}
