@@ -121,7 +121,7 @@ describe('against a sandbox', () => {
   })
 
   it('every commented line of the starter is a setting that is known', async () => {
-    const here = await place({})
+    const here = await place({}, {}, { SPILLWAY_API_KEY: 'a-key', LEAKED_PASSWORD: 'a-secret' })
     await spillway(here, 'init', 'starter.yaml')
     const text = await readFile(join(here.folder, 'starter.yaml'), 'utf8')
     const enabled = text
