@@ -92,7 +92,7 @@ describe('a row group of many pages, dictionaries of many sizes, and long runs',
       at: 1_700_000_000_000_000 + i * 1_000_003,
       seen: i % 5 === 0 ? null : 1_500_000_000_000_000 + (i % 100) * 86_400_000_000,
       flag: i % 3 === 0 ? null : i % 2 === 0,
-      email: `person${i}@scatterholt.com`,
+      email: `person${i}@${'x'.repeat(60)}.scatterholt.com`,
       one: 'scatterholt.com',
       few: ['md5', null, 'sha1', ''][(i >> 6) % 4]!,
       // Some thousand of them, each again and again: numbers of more than a byte, in runs.
