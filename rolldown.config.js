@@ -1,14 +1,15 @@
 import { defineConfig } from 'rolldown'
 
-// Of undici the command needs two dispatchers, which its entry point loads along with fetch, WebSocket and mocks:
-// a tenth of a second that every run would pay.
-const onlyDispatchers = {
-  name: 'only-dispatchers',
+// Of undici the command needs its agent, which the entry point loads along with fetch, WebSocket and mocks: a tenth
+// of a second that every run would pay. What the entry point puts on every dispatcher (request, connect and the like)
+// is not there; extract/ uses `dispatch` alone.
+const onlyTheAgent = {
+  name: 'only-the-agent',
   resolveId: (id) => (id === 'undici' ? '\0undici' : null),
   load: (id) =>
     id === '\0undici'
       ? `export { default as Agent } from 'undici/lib/dispatcher/agent.js'
-         export { default as EnvHttpProxyAgent } from 'undici/lib/dispatcher/env-http-proxy-agent.js'`
+         export { default as buildConnector } from 'undici/lib/core/connect.js'`
       : null,
 }
 
@@ -34,6 +35,6 @@ export default defineConfig({
   logLevel: 'warn',
   // Loaded only when a pipeline asks for it; not made to be bundled.
   external: ['parquetjs-lite'],
-  plugins: [onlyDispatchers, encoderBuild],
+  plugins: [onlyTheAgent, encoderBuild],
   output: { dir: 'dist/cli', format: 'esm', chunkFileNames: '[name]-[hash].js' },
 })

@@ -62,10 +62,10 @@ function report(what, { wallSeconds, peakMegabytes }) {
 function halfDone(domains) {
   const checkpoint = join(output, '_state/checkpoint.jsonl')
   const [header] = readFileSync(checkpoint, 'utf8').split('\n')
-  const { crc: _, ...facts } = JSON.parse(header)
+  const { flushed: _, crc: __, ...facts } = JSON.parse(header)
   const fd = openSync(checkpoint, 'w')
   const seal = lineSealer(0)
-  writeSync(fd, seal(facts))
+  writeSync(fd, seal(facts, 0))
   let shard = 0
   for (const domain of domains.slice(0, DOMAINS / 2)) {
     const lines = Array.from({ length: DAYS }, (_, day) => {
@@ -77,17 +77,20 @@ function halfDone(domains) {
       mkdirSync(join(output, place), { recursive: true })
       writeFileSync(join(output, place, 'part-00000.parquet'), 'x')
       const importedAt = { min: 1_704_067_200_000_000, max: 1_704_067_300_000_000 }
-      return seal({
-        kind: 'seal',
-        shard: shard++,
-        path: `${place}/part-00000.parquet`,
-        rows: 3,
-        bytes: 1,
-        sha256: 'a'.repeat(64),
-        partitions: [partition],
-        imported_at: importedAt,
-        page: { partition, next: null, rows: 3, requests: 1, imported_at: importedAt },
-      })
+      return seal(
+        {
+          kind: 'seal',
+          shard: shard++,
+          path: `${place}/part-00000.parquet`,
+          rows: 3,
+          bytes: 1,
+          sha256: 'a'.repeat(64),
+          partitions: [partition],
+          imported_at: importedAt,
+          page: { partition, next: null, rows: 3, requests: 1, imported_at: importedAt },
+        },
+        0,
+      )
     })
     writeSync(fd, Buffer.concat(lines))
   }

@@ -23,7 +23,7 @@ export async function runOptions(pipeline: Pipeline, settings: RunSettings = {})
     allowPlaintext: false,
     failFast: false,
     fresh: false,
-    subset: false,
+    redo: [],
     version,
     build: given.build ?? encoderBuild(),
     ...given,

@@ -31,7 +31,25 @@ export function exitCode(kind: ErrorKind, signal: Signal | null): number {
   }
 }
 
-/** The same for whatever was thrown: what is no ExportError is a defect. */
+/**
+ * Of the exit codes of several pipelines the one that the shell gets: a signal before all; then what somebody has to
+ * put right (credentials, configuration), what failed, what another run holds, and what the next run goes on with.
+ */
+export function gravest(codes: readonly number[]): number {
+  const signal = codes.find((code) => SIGNALLED.has(code))
+  return signal ?? GRAVEST_FIRST.find((code) => codes.includes(code)) ?? DONE
+}
+
+const SIGNALLED: ReadonlySet<number> = new Set(Object.values(SIGNAL_CODES))
+const GRAVEST_FIRST: readonly number[] = [
+  exitCode('credentials', null),
+  USAGE,
+  FAILED,
+  exitCode('locked', null),
+  exitCode('quota', null),
+]
+
+/** What the shell gets for whatever was thrown: what is no ExportError is a defect. */
 export function exitCodeOf(error: unknown, signal: Signal | null): number {
   return isExportError(error) ? exitCode(error.kind, signal) : FAILED
 }

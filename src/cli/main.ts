@@ -1,35 +1,12 @@
 #!/usr/bin/env node
-import { basename, relative } from 'node:path'
-import { FAILED } from './exit-code.ts'
-import { keepYoungGenerationSmall } from './heap.ts'
-import { Output } from './output.ts'
-import { runCommandLine } from './run-command-line.ts'
-import { Screen } from './screen.ts'
-import { shellWord } from './shell.ts'
-import { Signals } from './signals.ts'
 
-keepYoungGenerationSmall()
-
-const screen = new Screen(process.stderr, process.env)
-
-// A defect that no command could catch: the state of things is unknown, and what is committed is on disk. Its
-// message may quote data.
-process.on('uncaughtException', (error) => {
-  screen.clear()
-  screen.write(`spillway: An error that was not foreseen: ${error.name}\n`)
-  process.exit(FAILED)
-})
-
-process.exitCode = await runCommandLine(process.argv.slice(2), {
-  env: process.env,
-  cwd: process.cwd(),
-  program: programName(process.argv[1] ?? ''),
-  stdout: new Output(process.stdout),
-  screen,
-  signals: new Signals(),
-})
-
-function programName(path: string): string {
-  const name = basename(path)
-  return name === 'main.js' ? `node ${shellWord(relative(process.cwd(), path))}` : name
+// Imports nothing by itself: what goes wrong while the rest is loaded can be told as well.
+try {
+  const { start } = await import('./start.ts')
+  process.exitCode = await start()
+} catch (error) {
+  const code = error instanceof Error && 'code' in error ? error.code : null
+  if (code !== 'EMFILE' && code !== 'ENFILE') throw error
+  process.stderr.write('spillway: Too many files are open. Raise the limit (ulimit -n), then run again.\n')
+  process.exitCode = 1
 }

@@ -1,4 +1,5 @@
 import type { WriteStream } from 'node:tty'
+import { ExportError } from '../core/index.ts'
 
 /**
  * stdout, which carries results only. When its reader goes away (`| head`), the rest is dropped quietly.
@@ -6,16 +7,19 @@ import type { WriteStream } from 'node:tty'
 export class Output {
   readonly #stream: NodeJS.WriteStream
   #closed = false
+  #failure: ExportError | null = null
 
   constructor(stream: NodeJS.WriteStream) {
     this.#stream = stream
-    stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error
-      this.#closed = true
-    })
+    stream.on('error', (error) => this.#fail(error))
   }
 
-  /** Nobody reads any more: what takes long to print can end. */
+  /** What keeps results from their reader; null: nothing. A reader that went away is none. */
+  get failure(): ExportError | null {
+    return this.#failure
+  }
+
+  /** Nothing gets out any more: what takes long to print can end. */
   get closed(): boolean {
     return this.#closed
   }
@@ -24,12 +28,29 @@ export class Output {
     return this.#stream
   }
 
-  /** Writes text as it is; resolves when it is out, or when nobody reads any more. */
+  /** Writes text as it is; resolves when it is out, or when nothing gets out any more. */
   async write(text: string): Promise<void> {
     if (this.#closed) return
     await new Promise<void>((resolve) => {
-      this.#stream.write(text, () => resolve())
+      this.#stream.write(text, (error) => {
+        if (error) this.#fail(error)
+        resolve()
+      })
     })
+  }
+
+  #fail(error: NodeJS.ErrnoException): void {
+    // What follows the first error says only that there was one.
+    if (!this.#closed && error.code !== 'EPIPE') {
+      this.#failure = new ExportError(
+        'storage',
+        `What there is to print can not be written: ${error.code ?? error.name}`,
+        'stdout',
+        'Look where stdout goes; what was exported is on disk all the same.',
+        { cause: error },
+      )
+    }
+    this.#closed = true
   }
 
   async line(text: string): Promise<void> {

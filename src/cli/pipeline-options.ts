@@ -1,5 +1,5 @@
 import type { Argv, InferredOptionTypes } from 'yargs'
-import { type Overrides, readPipeline } from '../config/index.ts'
+import { checkRequirements, type Overrides, readPipeline } from '../config/index.ts'
 import type { Pipeline } from '../core/index.ts'
 import type { CommonArgs } from './command.ts'
 import type { Io } from './io.ts'
@@ -26,21 +26,34 @@ const LIMITS = {
   concurrency: { type: 'number', requiresArg: true, describe: 'Partitions in flight' },
 } as const
 
+const CONSENT = {
+  'allow-plaintext': {
+    type: 'boolean',
+    default: false,
+    describe: 'Consent to transform.secret: plaintext for this run',
+  },
+} as const
+
 const FILE = { type: 'string', demandOption: true, describe: 'Pipeline file' } as const
 
 export type PipelineArgs = CommonArgs & { readonly pipeline: string } & InferredOptionTypes<typeof OVERRIDES>
-export type RunPipelineArgs = PipelineArgs & InferredOptionTypes<typeof LIMITS>
+export type RunPipelineArgs = PipelineArgs & InferredOptionTypes<typeof LIMITS & typeof CONSENT>
 
 const GROUP = 'In place of what the file says:'
+export const HOW_IT_RUNS = 'How it runs:'
 
 /** The pipeline file, and the flags that change what it says. */
 export function pipelineOptions(yargs: Argv<CommonArgs>): Argv<PipelineArgs> {
   return yargs.positional('pipeline', FILE).options(OVERRIDES).group(Object.keys(OVERRIDES), GROUP)
 }
 
-/** And those that only a run has. */
+/** And those that decide what a run does, and whether it may: what foretells a run takes them as well. */
 export function runPipelineOptions(yargs: Argv<CommonArgs>): Argv<RunPipelineArgs> {
-  return pipelineOptions(yargs).options(LIMITS).group(Object.keys(LIMITS), GROUP)
+  return pipelineOptions(yargs)
+    .options(LIMITS)
+    .group(Object.keys(LIMITS), GROUP)
+    .options(CONSENT)
+    .group(Object.keys(CONSENT), HOW_IT_RUNS)
 }
 
 /** Those flags as they come; undefined: not given. */
@@ -57,6 +70,20 @@ export type OverrideFlags = {
 /** Reads a pipeline file with the flags in place of what it says. @throws ExportError `config` */
 export function pipelineFrom(file: string, flags: OverrideFlags, { env, cwd }: Io): Promise<Pipeline> {
   return readPipeline(file, { env, cwd, overrides: overridesFrom(flags) })
+}
+
+/**
+ * The same, with everything that a run of it needs besides: all of that can be known to be missing before it begins.
+ * @throws ExportError `config`
+ */
+export async function pipelineToRun(
+  file: string,
+  flags: OverrideFlags & { readonly allowPlaintext: boolean },
+  io: Io,
+): Promise<Pipeline> {
+  const pipeline = await pipelineFrom(file, flags, io)
+  await checkRequirements(pipeline, { env: io.env, cwd: io.cwd, allowPlaintext: flags.allowPlaintext })
+  return pipeline
 }
 
 function overridesFrom(flags: OverrideFlags): Overrides {

@@ -1,5 +1,5 @@
 import { relative, resolve } from 'node:path'
-import type { Pipeline } from '../core/index.ts'
+import type { ExportError, Pipeline } from '../core/index.ts'
 import type { RunSummary } from '../run/index.ts'
 import { plainLine } from './plain-text.ts'
 import { bytes, count, counted, duration } from './quantities.ts'
@@ -21,11 +21,35 @@ export function summaryJson(summary: RunSummary): Readonly<Record<string, unknow
     requests,
     retries,
     quarantined,
+    replaced_nuls: summary.replacedNuls,
     searches_remaining: summary.searchesRemaining,
     duration_ms: summary.durationMs,
     manifest: summary.manifest,
     error: summary.error?.message ?? null,
     failures: summary.failures,
+  }
+}
+
+/** The same for one of several pipelines that could not begin: nothing was done. @param name null: not even read */
+export function notBegunJson(
+  name: string | null,
+  { kind, message }: ExportError,
+): Readonly<Record<string, unknown>> {
+  return {
+    pipeline: name,
+    status: kind === 'interrupted' ? 'interrupted' : 'failed',
+    partitions: { total: 0, done: 0, failed: 0, pending: 0 },
+    rows: 0,
+    shards: 0,
+    bytes: 0,
+    requests: 0,
+    retries: 0,
+    quarantined: 0,
+    searches_remaining: null,
+    duration_ms: 0,
+    manifest: null,
+    error: message,
+    failures: [],
   }
 }
 
@@ -55,7 +79,15 @@ export function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Rea
   if (searchesRemaining !== null) facts.push(['searches left', count(searchesRemaining)])
   if (quarantined > 0)
     facts.push(['quarantined', style('yellow', `${counted(quarantined, 'item')}, in _quarantine`)])
-  facts.push(['files in', shownPath(pipeline.load.path, cwd)], ['manifest', shownPath(summary.manifest, cwd)])
+  if (summary.replacedNuls > 0)
+    facts.push(['replaced', style('yellow', `${counted(summary.replacedNuls, 'NUL character')}, by U+FFFD`)])
+  facts.push(
+    ['files in', shownPath(pipeline.load.path, cwd)],
+    [
+      'manifest',
+      summary.manifest === null ? style('red', 'could not be written') : shownPath(summary.manifest, cwd),
+    ],
+  )
   const lines = [
     headline(summary, style),
     '',

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { parseTimestamp, type WindowLength } from '../core/index.ts'
+import { parseInstant, type WindowLength } from '../core/index.ts'
 import { DOMAIN_EXPECTED, parseDomain } from './domain.ts'
 import {
   byteSize,
@@ -54,7 +54,8 @@ const service = section({
     description: 'How long an exchanged token lives; it is renewed before. Default 1h.',
   }),
   token_test_url: address().optional().meta({
-    description: 'Where `check` tests the token for free: a path on the host of base_url, or a URL.',
+    description:
+      'Where `check` tests the token for free: a path on the host of base_url, or a URL. Left out: /tokens/test, where the service has it.',
   }),
   search_path: address().prefault('/v4/credentials/global/_search').meta({
     description: 'Credential search: a path under base_url, or a URL.',
@@ -122,11 +123,11 @@ const INSTANT_PATTERN = /^\d{4}-\d{2}-\d{2}/
 const INSTANT = 'a date or date-time that exists, such as 2024-01-31 or 2024-01-31T06:00:00Z'
 
 const windows = section({
-  from: parsed(INSTANT_PATTERN, INSTANT, parseTimestamp).meta({
+  from: parsed(INSTANT_PATTERN, INSTANT, parseInstant).meta({
     description: 'Begin, inclusive: a date or date-time, UTC unless it has an offset.',
   }),
   until: parsed(/^(?:now$|\d{4}-\d{2}-\d{2})/, `${INSTANT}, or now`, (value) =>
-    value === 'now' ? ('now' as const) : parseTimestamp(value),
+    value === 'now' ? ('now' as const) : parseInstant(value),
   )
     .prefault('now')
     .meta({ description: 'End, exclusive: a date or date-time, or now.' }),

@@ -1,11 +1,11 @@
 import { resolve } from 'node:path'
-import { ExportError, type Pipeline } from '../core/index.ts'
+import { ExportError, isExportError, type Pipeline, type Wanted } from '../core/index.ts'
 import { checkShape } from './check-shape.ts'
 import { expandTree } from './expand-tree.ts'
 import { type Overrides, override } from './override.ts'
 import { parseYaml } from './parse-yaml.ts'
 import { readText } from './read-text.ts'
-import { resolveExtract } from './resolve-extract.ts'
+import { type PipelinePath, resolveExtract } from './resolve-extract.ts'
 import { resolveLoad } from './resolve-load.ts'
 import { resolveService } from './resolve-service.ts'
 import { resolveTransform } from './resolve-transform.ts'
@@ -35,7 +35,18 @@ export async function readPipeline(file: string, options: ReadOptions): Promise<
       'Name a pipeline file in YAML; `spillway init` writes one to begin with.',
     )
   }
-  const { tree, problems } = parseYaml(file, read.text)
+  const source = { file, path, text: read.text }
+  const pipeline = await resolvePipeline(source, options)
+  const { from, until, domains, ...rest } = options.overrides ?? {}
+  if (from === undefined && until === undefined && domains === undefined) return pipeline
+  const whole = await wanted(source, { ...options, overrides: rest })
+  return { ...pipeline, extract: { ...pipeline.extract, whole } }
+}
+
+type Source = PipelinePath & { readonly text: string }
+
+async function resolvePipeline({ file, path, text }: Source, options: ReadOptions): Promise<Pipeline> {
+  const { tree, problems } = parseYaml(file, text)
   if (tree.root === null) {
     problems.add([], 'the file is empty; `spillway init` writes one to begin with')
     throw problems.error()
@@ -53,4 +64,15 @@ export async function readPipeline(file: string, options: ReadOptions): Promise<
   })
   if (!problems.none) throw problems.error()
   return { name: settings.name, file, service, extract, transform, load }
+}
+
+/** What the file asks for by itself; null when it takes the flags to make it whole, so that they narrow nothing. */
+async function wanted(source: Source, options: ReadOptions): Promise<Wanted | null> {
+  try {
+    const { queries, windows } = (await resolvePipeline(source, options)).extract
+    return { queries, windows }
+  } catch (error) {
+    if (isExportError(error, 'config')) return null
+    throw error
+  }
 }

@@ -38,6 +38,7 @@ export async function resolveExtract(
     resource: extract.resource,
     queries: queries.all,
     windows: extract.windows === undefined ? null : resolveWindows(extract, extract.windows, problems),
+    whole: null,
     order: extract.order,
     pageSize: extract.page_size ?? (reports ? 10 : 10_000),
     include: [...new Set(extract.include)],

@@ -34,7 +34,7 @@ export type Column = {
 
 /** Values of one column. `valid` holds 1 for a value and 0 for null; null where there is no null at all. */
 export type Vector =
-  | { readonly kind: 'number'; readonly values: Float64Array; readonly valid: Uint8Array | null }
+  | IntegerVector
   | { readonly kind: 'boolean'; readonly values: Uint8Array; readonly valid: Uint8Array | null }
   | TextVector
   | {
@@ -43,6 +43,22 @@ export type Vector =
       readonly items: TextVector
       readonly valid: Uint8Array | null
     }
+
+/** Whole numbers that doubles hold exactly, as nearly all are. */
+export type NumberVector = {
+  readonly kind: 'number'
+  readonly values: Float64Array
+  readonly valid: Uint8Array | null
+}
+
+/** Whole numbers of which some are beyond 2^53. */
+export type Int64Vector = {
+  readonly kind: 'int64'
+  readonly values: BigInt64Array
+  readonly valid: Uint8Array | null
+}
+
+export type IntegerVector = NumberVector | Int64Vector
 
 /** UTF-8 texts end to end in `bytes`; text i is `[offsets[i], offsets[i + 1])`; a null is empty there. */
 export type TextVector = {
@@ -70,13 +86,14 @@ export type FrameRoom = (bytes: number) => Uint8Array
 /** Writes a frame into one run of bytes, whose length is a multiple of 8; none of what was there before stays. */
 export function encodeFrame(frame: Frame, room: FrameRoom = freshBytes): Uint8Array {
   const buffers: Uint8Array[] = []
-  const add = (view: Uint8Array | Uint32Array | Float64Array | null): number => {
+  const add = (view: Uint8Array | Uint32Array | Float64Array | BigInt64Array | null): number => {
     if (view === null) return -1
     return buffers.push(new Uint8Array(view.buffer, view.byteOffset, view.byteLength)) - 1
   }
   const addVector = (vector: Vector): number[] => {
     switch (vector.kind) {
       case 'number':
+      case 'int64':
       case 'boolean':
         return [add(vector.values), add(vector.valid)]
       case 'text':
@@ -118,6 +135,8 @@ export function decodeFrame(bytes: Uint8Array): Frame {
     new Uint32Array(bytes.buffer, starts[index], header.buffers[index]! / 4)
   const f64 = (index: number): Float64Array =>
     new Float64Array(bytes.buffer, starts[index], header.buffers[index]! / 8)
+  const i64 = (index: number): BigInt64Array =>
+    new BigInt64Array(bytes.buffer, starts[index], header.buffers[index]! / 8)
   const orNull = <T>(index: number, read: (index: number) => T): T | null => (index < 0 ? null : read(index))
   const text = ([offsets, data, valid]: number[]): TextVector => ({
     kind: 'text',
@@ -129,6 +148,8 @@ export function decodeFrame(bytes: Uint8Array): Frame {
     switch (kind) {
       case 'number':
         return { kind, values: f64(parts[0]!), valid: orNull(parts[1]!, u8) }
+      case 'int64':
+        return { kind, values: i64(parts[0]!), valid: orNull(parts[1]!, u8) }
       case 'boolean':
         return { kind, values: u8(parts[0]!), valid: orNull(parts[1]!, u8) }
       case 'text':

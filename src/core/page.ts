@@ -1,7 +1,7 @@
+import type { Int64Json } from './int64.ts'
 import type { Partition } from './partition.ts'
 import type { IdentityPolicy, Resource, SecretPolicy } from './pipeline.ts'
 import type { ColumnSpec } from './schema.ts'
-import type { Micros } from './time.ts'
 
 /** What every page of a run is decoded with. Plain data and bytes only: it is sent to a worker thread once. */
 export type DecodePlan = {
@@ -26,8 +26,11 @@ export type PageContext = {
   readonly since: Position | null
 }
 
+/** Least and greatest `imported_at`, microseconds. */
+export type Span = { readonly min: Int64Json; readonly max: Int64Json }
+
 /** How far a sorted chain has come: the last `imported_at`, and the ids that were seen exactly there. */
-export type Position = { readonly at: Micros; readonly ids: readonly number[] }
+export type Position = { readonly at: Int64Json; readonly ids: readonly Int64Json[] }
 
 /** One answered page, flattened and masked. */
 export type DecodedPage = {
@@ -42,7 +45,7 @@ export type DecodedPage = {
   /** Items in the answer. */
   readonly items: number
   /** Least and greatest `imported_at` of the rows; null when there are none (or no such column: reports). */
-  readonly importedAt: { readonly min: Micros; readonly max: Micros } | null
+  readonly importedAt: Span | null
   /** Where a restarted chain would go on; null when the page is not sorted by `imported_at`, or has no item. */
   readonly span: PageSpan | null
   readonly quarantined: readonly QuarantinedItem[]
@@ -51,10 +54,10 @@ export type DecodedPage = {
 }
 
 export type PageSpan = {
-  readonly first: Micros
-  readonly last: Micros
+  readonly first: Int64Json
+  readonly last: Int64Json
   /** Ids of the items at `last`; null when there are more than 1,000. */
-  readonly lastIds: readonly number[] | null
+  readonly lastIds: readonly Int64Json[] | null
 }
 
 /** One line of `_quarantine/*.jsonl`; the item's secrets are masked. */
@@ -63,7 +66,8 @@ export type QuarantinedItem = {
   readonly page: number
   /** Position in the answer's `items`. */
   readonly index: number
-  readonly id: number | null
+  /** Digits as text where a number would lose some, also of one that no column holds; null: none was sent. */
+  readonly id: Int64Json | null
   readonly issues: readonly { readonly path: string; readonly message: string }[]
   readonly item: unknown
 }

@@ -1,5 +1,5 @@
 import type { Query } from './pipeline.ts'
-import { formatInstant, type Micros, parseTimestamp } from './time.ts'
+import { formatInstant, type Micros, parseInstant } from './time.ts'
 
 /** Half-open UTC range `[from, until)`. */
 export type Window = { readonly from: Micros; readonly until: Micros }
@@ -61,7 +61,7 @@ export function parseWindow(name: string): Window | null {
 }
 
 function parseInstantName(name: string): Micros | null {
-  return parseTimestamp(name.replace(/T(\d\d)(\d\d)/, 'T$1:$2:'))
+  return parseInstant(name.replace(/T(\d\d)(\d\d)/, 'T$1:$2:'))
 }
 
 function instantName(at: Micros): string {

@@ -43,6 +43,8 @@ export type ExtractSettings = {
   readonly resource: Resource
   readonly queries: readonly Query[]
   readonly windows: WindowSettings | null
+  /** What the pipeline file asks for, where flags have this run ask for something else; null: the same. */
+  readonly whole: Wanted | null
   readonly order: 'asc' | 'desc'
   readonly pageSize: number
   readonly include: readonly string[]
@@ -53,6 +55,9 @@ export type ExtractSettings = {
   /** The run stops when the service says that fewer searches are left; null: never. */
   readonly minSearchesRemaining: number | null
 }
+
+/** What is to be exported: queries × windows. */
+export type Wanted = Pick<ExtractSettings, 'queries' | 'windows'>
 
 export type Resource = 'credentials' | 'reports'
 

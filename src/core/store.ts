@@ -16,6 +16,8 @@ export type Store = {
   stream(path: string): AsyncIterable<Uint8Array>
   /** Size in bytes, or null when there is no such file. */
   size(path: string): Promise<number | null>
+  /** Bytes that there is still room for; null when that is not known. */
+  freeBytes(): Promise<number | null>
   /** Begins to look at files and folders, a million of them if need be. */
   looks(): Looks
   /** Writes a whole file under its name in one step: temporary file, flush, rename, flush of the folder. */

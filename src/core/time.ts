@@ -1,13 +1,16 @@
+import { type Int64, int64 } from './int64.ts'
+
 /**
- * Timestamps are whole microseconds since the Unix epoch, UTC, held in a plain number: exact from the year 1684 to
- * 2255 (2^53 µs either way), before that to within four microseconds, and always for whole seconds. JavaScript's Date
- * keeps milliseconds only, and the service sends microseconds.
+ * Instants that Spillway reckons with (the bounds of windows) are whole microseconds since the Unix epoch, UTC, held
+ * in a plain number: exact from the year 1684 to 2255 (2^53 µs either way), and always for whole seconds. JavaScript's
+ * Date keeps milliseconds only, and the service sends microseconds. The times of rows reach further: they are
+ * {@link Int64}.
  */
 export type Micros = number
 
-// Years 1..2255; after that not even the service's own times would be exact.
-const MIN_MICROS = -62_135_596_800_000_000
-const MAX_MICROS = Number.MAX_SAFE_INTEGER
+/** 0001-01-01 and 10000-01-01: a year has four digits. */
+const FIRST_SECOND = -62_135_596_800
+const END_SECOND = 253_402_300_800
 
 const TIMESTAMP =
   /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(Z|z|[+-]\d{2}(?::?\d{2})?)?)?$/
@@ -16,13 +19,13 @@ const TIMESTAMP =
  * Parses an ISO 8601 date or date-time to microseconds UTC; a date alone is its midnight, a date-time
  * without an offset is taken as UTC. Digits beyond microseconds are cut off.
  * Source: service spec 2.2, `imported_at` (fractional seconds and a UTC offset).
- * @returns null when the text is no such timestamp or no such day exists
+ * @returns null when the text is no such timestamp, no such day exists, or the instant is not in the years 1 to 9999
  */
-export function parseTimestamp(text: string): Micros | null {
+export function parseTimestamp(text: string): Int64 | null {
   const match = TIMESTAMP.exec(text)
   if (match === null) return null
   const [, year, month, day, hour = '0', minute = '0', second = '0', fraction = '', offset] = match
-  const seconds = utcSeconds(
+  const localSeconds = utcSeconds(
     Number(year),
     Number(month),
     Number(day),
@@ -30,23 +33,35 @@ export function parseTimestamp(text: string): Micros | null {
     Number(minute),
     Number(second),
   )
-  if (seconds === null) return null
+  if (localSeconds === null) return null
   const offsetMinutes = parseOffsetMinutes(offset)
   if (offsetMinutes === null) return null
   const micros = Number(fraction.slice(0, 6).padEnd(6, '0'))
-  const result = (seconds - offsetMinutes * 60) * 1_000_000 + micros
-  return result >= MIN_MICROS && result <= MAX_MICROS ? result : null
+  const seconds = localSeconds - offsetMinutes * 60
+  if (seconds < FIRST_SECOND || seconds >= END_SECOND) return null
+  const result = seconds * 1_000_000 + micros
+  return Number.isSafeInteger(result) ? result : int64(BigInt(seconds) * 1_000_000n + BigInt(micros))
+}
+
+/** The same for an instant to reckon with; null also where a plain number would not be exact. */
+export function parseInstant(text: string): Micros | null {
+  const at = parseTimestamp(text)
+  if (at === null || typeof at === 'number') return at
+  const micros = Number(at)
+  return micros < 0 && BigInt(micros) === at ? micros : null
 }
 
 /** `2024-07-22T19:25:52.893439Z`: always six digits of fraction, always UTC. */
-export function formatTimestamp(micros: Micros): string {
-  const ms = Math.floor(micros / 1000)
-  const rest = micros - ms * 1000
+export function formatTimestamp(micros: Int64): string {
+  const at = int64(micros)
+  const rest =
+    typeof at === 'number' ? at - Math.floor(at / 1000) * 1000 : Number(((at % 1000n) + 1000n) % 1000n)
+  const ms = typeof at === 'number' ? Math.floor(at / 1000) : Number((at - BigInt(rest)) / 1000n)
   return `${new Date(ms).toISOString().slice(0, -1)}${String(rest).padStart(3, '0')}Z`
 }
 
 /** `2024-01-01T00:00:00Z`, with a fraction only where there is one: the form the service's filters get. */
-export function formatInstant(micros: Micros): string {
+export function formatInstant(micros: Int64): string {
   const text = formatTimestamp(micros)
   return text.endsWith('.000000Z') ? `${text.slice(0, 19)}Z` : text
 }

@@ -10,6 +10,7 @@ import {
   rm,
   rmdir,
   stat,
+  statfs,
   unlink,
 } from 'node:fs/promises'
 import { dirname } from 'node:path'
@@ -121,6 +122,16 @@ export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
           throw error
         }
       }),
+
+    freeBytes: async () => {
+      try {
+        const { bavail, bsize, blocks } = await statfs(root)
+        // Some file systems over a network say nothing of their size.
+        return blocks === 0 ? null : bavail * bsize
+      } catch {
+        return null
+      }
+    },
 
     looks: () => looks(root),
 

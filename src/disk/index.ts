@@ -1,2 +1,3 @@
 export { type DiskOptions, diskStore } from './disk-store.ts'
 export { storageError } from './storage-error.ts'
+export { requireWritable } from './writable.ts'

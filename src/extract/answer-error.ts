@@ -12,14 +12,24 @@ export type Asked = {
   readonly secrets: readonly string[]
 }
 
+/** What the service answered instead of 2xx. */
+export class AnswerError extends ExportError {
+  constructor(
+    readonly status: number,
+    ...parts: ConstructorParameters<typeof ExportError>
+  ) {
+    super(...parts)
+  }
+}
+
 /**
  * What an answer other than 2xx means, with the service's own words where they can be shown.
  * Source: public API documentation, errors; the spec shows none.
  */
-export function answerError({ status, headers, body }: HttpAnswer, auth: Auth, asked: Asked): ExportError {
+export function answerError({ status, headers, body }: HttpAnswer, auth: Auth, asked: Asked): AnswerError {
   const said = serviceWords(body, headers['content-type'], asked.secrets)
   const what = `The service answered ${status}${said}`
-  const fail = (kind: ErrorKind, next: string): ExportError => new ExportError(kind, what, asked.where, next)
+  const fail = (kind: ErrorKind, next: string) => new AnswerError(status, kind, what, asked.where, next)
   if (OUT_OF_SEARCHES.has(status) && headers['x-flare-global-searches-remaining'] === '0') {
     return fail('quota', 'Wait for the next quota period, then run again: the export goes on from there.')
   }

@@ -1,5 +1,5 @@
-import { Agent, type Dispatcher, EnvHttpProxyAgent } from 'undici'
-import { ExportError } from '../core/index.ts'
+import { Agent, buildConnector, type Dispatcher } from 'undici'
+import { type ProxyOf, proxiesOf } from './proxies.ts'
 
 /** As much of a dispatcher as is needed here. */
 export type Connections = {
@@ -11,48 +11,52 @@ export type Connections = {
   destroy(): Promise<void>
 }
 
-const PROXY_VARIABLES = ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY']
-
 /**
- * Keep-alive connections, straight or through the proxy that HTTPS_PROXY, HTTP_PROXY and NO_PROXY name;
- * hosts of this machine never go through a proxy.
+ * Keep-alive connections, straight or through the proxy that the environment names for a host.
  * @throws ExportError `config` when a proxy variable holds no address
  */
 export function openConnections(options: { connections: number; connectTimeoutMs: number }): Connections {
+  const { connections } = options
   // Said outright, because NODE_TLS_REJECT_UNAUTHORIZED=0 would otherwise turn verification off.
   const connect = { timeout: options.connectTimeoutMs, rejectUnauthorized: true }
-  const direct = new Agent({ connections: options.connections, connect })
-  const variable = PROXY_VARIABLES.find((name) => (process.env[name] ?? '') !== '')
-  if (variable === undefined) return direct
-  try {
-    const proxied = new EnvHttpProxyAgent({
-      connections: options.connections,
-      connect,
-      requestTls: connect,
-      proxyTls: connect,
-    })
-    return {
-      dispatch: (options, handler) =>
-        (isLoopback(new URL(options.origin).hostname) ? direct : proxied).dispatch(options, handler),
-      destroy: async () => {
-        await Promise.all([direct.destroy(), proxied.destroy()])
-      },
-    }
-  } catch {
-    throw new ExportError(
-      'config',
-      'The proxy is no address such as http://proxy.example:3128',
-      `environment variable ${variable}`,
-      'Correct the variable or unset it.',
-    )
+  const direct = new Agent({ connections, connect })
+  const proxyOf = proxiesOf(process.env)
+  if (proxyOf === null) return direct
+  const closing = new AbortController()
+  const proxied = new Agent({ connections, connect: tunnelConnector(proxyOf, connect, closing.signal) })
+  return {
+    dispatch: (options, handler) =>
+      (proxyOf(options.origin) === null ? direct : proxied).dispatch(options, handler),
+    async destroy() {
+      // A proxy that never answers would hold the process up.
+      closing.abort()
+      await Promise.all([direct.destroy(), proxied.destroy()])
+    },
   }
 }
 
-function isLoopback(hostname: string): boolean {
-  return (
-    hostname === 'localhost' ||
-    hostname.endsWith('.localhost') ||
-    hostname.startsWith('127.') ||
-    hostname === '[::1]'
-  )
+/** Connects through a proxy; not by undici's own agent, whose errors do not say what of it went wrong, and where. */
+function tunnelConnector(
+  proxyOf: ProxyOf,
+  connect: buildConnector.BuildOptions & { timeout: number },
+  signal: AbortSignal,
+): buildConnector.connector {
+  const secure = buildConnector(connect)
+  return (options, callback) => {
+    const { protocol, hostname } = options
+    const port = options.port || (protocol === 'https:' ? '443' : '80')
+    const proxy = proxyOf(`${protocol}//${hostname}:${port}`)
+    const open = async () => {
+      // Loaded by those who have a proxy.
+      const { openTunnel } = await import('./tunnel.ts')
+      return openTunnel(proxy!, `${hostname}:${port}`, { timeoutMs: connect.timeout, signal })
+    }
+    open().then(
+      (socket) => {
+        if (protocol === 'https:') secure({ ...options, httpSocket: socket }, callback)
+        else callback(null, socket)
+      },
+      (error: Error) => callback(error, null),
+    )
+  }
 }

@@ -6,12 +6,12 @@ import {
   type Partition,
   type Position,
   type Query,
+  type SeenCursors,
 } from '../core/index.ts'
 import type { Ahead } from './ahead.ts'
 import { foretoldNext } from './foretold-next.ts'
 import { listUrl, reportRequest, reportUrl } from './report-request.ts'
 import { type SearchQuery, searchBody } from './search-body.ts'
-import type { SeenCursors } from './seen-cursors.ts'
 import type { Service, ServiceRequest } from './service.ts'
 
 /** One chain of cursors, from its beginning or from where a checkpoint left it. */
@@ -45,6 +45,12 @@ export type ExtractedPage = {
 // An empty page is no end, yet a service that sends nothing else would cost searches for ever.
 const MAX_EMPTY_PAGES = 100
 
+/**
+ * Cursors are some hundred characters. Each is a line of the checkpoint, read again by every later run: an endless one
+ * is not to fill disk and memory.
+ */
+const MAX_CURSOR_BYTES = 65_536
+
 /** A page that has been asked for. */
 type Asked = {
   readonly cursor: string | null
@@ -67,7 +73,8 @@ type Asked = {
  * a place, the next page is asked for as soon as the cursor to it has arrived; otherwise when the consumer comes
  * back. A chain is never more than one page ahead of its consumer.
  * @param release called with pages that were decoded and that the consumer does not get
- * @throws ExportError `data` when a cursor comes twice or nothing but empty pages come; else as `Service.request`
+ * @throws ExportError `data` when a cursor comes twice or is too long, or nothing but empty pages come; else as
+ *   `Service.request`
  */
 export async function* extractPages(
   service: Service,
@@ -144,6 +151,9 @@ export async function* extractPages(
       const { next, items } = answer
       // A first answer may have been broken, and another one come on trying again.
       if ((following as Asked | null)?.cursor !== next) wasted += dropFollowing()
+      if (next !== null && Buffer.byteLength(next) > MAX_CURSOR_BYTES) {
+        throw longCursor(Buffer.byteLength(next), current.about)
+      }
       if (next !== null && chain.seen.has(next)) throw repeatedCursor(current.about)
       current.next = next
       askAhead()
@@ -210,6 +220,15 @@ function repeatedCursor(about: string): ExportError {
     'The service sent a cursor that this chain has had before, so it would never end',
     about,
     'Run again; if it stays so, report it to the service with the name of the query.',
+  )
+}
+
+function longCursor(bytes: number, about: string): ExportError {
+  return new ExportError(
+    'data',
+    `The service sent a cursor of ${bytes} bytes; up to ${MAX_CURSOR_BYTES} are taken`,
+    about,
+    'Run again to go on before that page; if it stays so, report it to the service with the name of the query.',
   )
 }
 

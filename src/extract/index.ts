@@ -1,7 +1,7 @@
 export { type Ahead, placesAhead } from './ahead.ts'
+export { AnswerError } from './answer-error.ts'
 export { type Chain, type ExtractedPage, extractPages } from './extract-pages.ts'
 export { fetchReport, type Report } from './fetch-report.ts'
 export { rateLimit } from './rate-limit.ts'
-export { type SeenCursors, seenCursors } from './seen-cursors.ts'
 export { openService, type Service, type ServiceDeps, type ServiceLimits } from './service.ts'
 export type { TokenInfo } from './token-answers.ts'

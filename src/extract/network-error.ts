@@ -1,11 +1,13 @@
-import { ExportError } from '../core/index.ts'
+import { ExportError, isExportError } from '../core/index.ts'
 
 /**
  * Says what a failed exchange means. The original is not kept as `cause`: a parser's error carries the
  * bytes it stumbled over, and those may be records.
  */
 export function networkError(error: Error, where: string): ExportError {
-  const code = 'code' in error && typeof error.code === 'string' ? error.code : error.name
+  // What went wrong on the way through a proxy says so itself.
+  if (isExportError(error)) return new ExportError(error.kind, error.what, where, error.next)
+  const code = errorCode(error)
   if (CERTIFICATE_CODE.test(code)) {
     return new ExportError(
       'refused',
@@ -16,18 +18,28 @@ export function networkError(error: Error, where: string): ExportError {
   }
   return new ExportError(
     'transient',
-    `${MEANINGS[code] ?? 'The request failed'} (${code})`,
+    `${meaningOf(code)} (${code})`,
     where,
     'Run again later: the export goes on from where it stopped.',
   )
 }
 
-// OpenSSL's verdicts on certificates; repeating the request would not change them.
-const CERTIFICATE_CODE =
+export function errorCode(error: Error): string {
+  return 'code' in error && typeof error.code === 'string' ? error.code : error.name
+}
+
+/** What a code of the system or of undici means. */
+export function meaningOf(code: string): string {
+  return MEANINGS[code] ?? 'The request failed'
+}
+
+/** OpenSSL's verdicts on certificates; repeating the request would not change them. */
+export const CERTIFICATE_CODE =
   /^(CERT_|UNABLE_TO_|DEPTH_ZERO_|SELF_SIGNED_|ERR_TLS_CERT_|HOSTNAME_MISMATCH|INVALID_CA|PATH_LENGTH_EXCEEDED)/
 
 const BROKEN = 'The connection broke before the whole answer was there'
 const MEANINGS: Readonly<Record<string, string>> = {
+  EMFILE: 'Too many files are open (ulimit -n)',
   ENOTFOUND: "The host's name is unknown",
   EAI_AGAIN: "The host's name cannot be looked up now",
   ECONNREFUSED: 'Nothing accepts connections there',

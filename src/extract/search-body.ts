@@ -1,4 +1,11 @@
-import { formatInstant, type Micros, type Position, type Query, type Window } from '../core/index.ts'
+import {
+  formatInstant,
+  type Int64Json,
+  int64FromJson,
+  type Position,
+  type Query,
+  type Window,
+} from '../core/index.ts'
 
 export type Search = {
   readonly query: SearchQuery
@@ -40,6 +47,6 @@ function importedAtFilter({ window, since, order }: Search): { gte?: string; lte
   return { ...bound('gte', gte), ...bound('lte', lte) }
 }
 
-function bound(name: 'gte' | 'lte', at: Micros | undefined): { gte?: string; lte?: string } {
-  return at === undefined ? {} : { [name]: formatInstant(at) }
+function bound(name: 'gte' | 'lte', at: Int64Json | undefined): { gte?: string; lte?: string } {
+  return at === undefined ? {} : { [name]: formatInstant(int64FromJson(at)) }
 }

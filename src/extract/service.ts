@@ -51,8 +51,12 @@ export type Service = {
    * @throws ExportError `transient`, `refused`, `cursor`, `credentials`, `quota`, `config`, `data`, `interrupted`
    */
   request<T>(request: ServiceRequest, read: ReadAnswer<T>, onSent?: () => void): Promise<T>
-  /** Asks what the token is good for: free of charge, outside the budget. @throws ExportError as `request` does */
-  testToken(url: string): Promise<TokenInfo>
+  /**
+   * Asks what the token is good for: free of charge, outside the budget.
+   * @returns null when that is not what the answer is about
+   * @throws ExportError as `request` does
+   */
+  testToken(url: string): Promise<TokenInfo | null>
   /** Closes every connection. */
   close(): Promise<void>
 }

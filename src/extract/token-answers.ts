@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { ExportError } from '../core/index.ts'
+import { ExportError, isExportError } from '../core/index.ts'
 import { jsonBody } from './json-body.ts'
 import { isHeaderText } from './token-source.ts'
 
@@ -33,9 +33,19 @@ export function exchangedToken(body: Uint8Array, where: string): string {
   )
 }
 
-/** What the answer to a test tells. Source: public API, `GET /tokens/test`; another answer tells nothing. */
-export function testedToken(body: Uint8Array, where: string): TokenInfo {
-  const answer = Tested.safeParse(jsonBody(body, where))
+/**
+ * What the answer to a test tells; null: it is no JSON, as of a service that answers any address with a page.
+ * Source: public API, `GET /tokens/test`; JSON of another shape tells nothing.
+ */
+export function testedToken(body: Uint8Array, where: string): TokenInfo | null {
+  let json: unknown
+  try {
+    json = jsonBody(body, where)
+  } catch (error) {
+    if (isExportError(error, 'transient')) return null
+    throw error
+  }
+  const answer = Tested.safeParse(json)
   return {
     tenantId: answer.data?.tenant_id ?? null,
     organizationId: answer.data?.organization_id ?? null,

@@ -1,10 +1,10 @@
 import { createHash, type Hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { ExportError, type Log, type Store } from '../core/index.ts'
+import { ExportError, int64FromJson, type Log, type Span, type Store } from '../core/index.ts'
 import type { EncodedChunk, PlacedChunk } from './encode/index.ts'
 import { openLogPath, openShardPath, shardPath } from './layout.ts'
 import { appendRecords, readRecords } from './row-log.ts'
-import type { ChunkLine, Place, RestoredShard, ShardLine, Span } from './shard-lines.ts'
+import type { ChunkLine, Place, RestoredShard, ShardLine } from './shard-lines.ts'
 import type { Workplace } from './workplace.ts'
 
 /** Turns rows into the bytes of a shard, wherever the work is done. See ShardEncoder. */
@@ -47,6 +47,7 @@ export class OpenShard {
   readonly #partitions = new Set<string>()
   readonly #chunks: PlacedChunk[] = []
   #span: Span | null = null
+  #replaced = 0
   #generation = 0
   /** Ends of the log's records. */
   #ends: number[] = []
@@ -67,6 +68,11 @@ export class OpenShard {
   /** Bytes of the log. */
   get pendingBytes(): number {
     return this.#log?.size ?? 0
+  }
+
+  /** Notes a partition that the shard belongs to, though it has no rows of it. */
+  claim(partition: string): void {
+    this.#partitions.add(partition)
   }
 
   /** Makes the rows of some pages durable in the log, in one step. @returns where those of each page stand */
@@ -116,6 +122,7 @@ export class OpenShard {
       sha256: this.#hash.digest('hex'),
       partitions: [...this.#partitions],
       imported_at: this.#span,
+      ...(this.#replaced === 0 ? {} : { replaced: this.#replaced }),
     }
   }
 
@@ -180,11 +187,13 @@ export class OpenShard {
       const frames = await this.#records(this.#ends)
       if (frames.length < this.#ends.length) throw notWhatWasWritten(openLogPath(this.shard))
       if (lastPage !== null) frames.push(lastPage.frame)
-      const { bytes, rows, meta } = await this.#coder.encode(frames)
+      const { bytes, rows, meta, replaced = 0 } = await this.#coder.encode(frames)
       const offset = file.size
       await this.#append(file, bytes)
       this.#chunks.push({ offset, rows, meta })
-      return { offset, bytes: bytes.byteLength, crc: crc32(bytes), rows, meta }
+      this.#replaced += replaced
+      const counted = replaced === 0 ? {} : { replaced }
+      return { offset, bytes: bytes.byteLength, crc: crc32(bytes), rows, meta, ...counted }
     })
   }
 
@@ -202,11 +211,12 @@ export class OpenShard {
     if (Buffer.compare(await this.#store.readRange(path, 0, header.byteLength), header) !== 0) return 0
     this.#hash.update(header)
     let end = header.byteLength
-    for (const [index, { offset, bytes, crc, rows, meta }] of chunks.entries()) {
+    for (const [index, { offset, bytes, crc, rows, meta, replaced = 0 }] of chunks.entries()) {
       const encoded = await this.#store.readRange(path, offset, offset + bytes)
       if (encoded.byteLength < bytes || crc32(encoded) !== crc) return index
       this.#hash.update(encoded)
       this.#chunks.push({ offset, rows, meta })
+      this.#replaced += replaced
       end = offset + bytes
     }
     this.#file = await this.#store.openLog(path, end)
@@ -224,11 +234,15 @@ export class OpenShard {
   #take({ partition, rows, importedAt }: Pick<PageRows, 'partition' | 'rows' | 'importedAt'>): void {
     this.#partitions.add(partition)
     this.rows += rows
-    if (importedAt === null) return
-    this.#span =
-      this.#span === null
-        ? importedAt
-        : { min: Math.min(this.#span.min, importedAt.min), max: Math.max(this.#span.max, importedAt.max) }
+    if (importedAt !== null) this.#span = this.#span === null ? importedAt : spanOf(this.#span, importedAt)
+  }
+}
+
+/** What covers both. */
+function spanOf(a: Span, b: Span): Span {
+  return {
+    min: int64FromJson(b.min) < int64FromJson(a.min) ? b.min : a.min,
+    max: int64FromJson(b.max) > int64FromJson(a.max) ? b.max : a.max,
   }
 }
 

@@ -3,7 +3,8 @@ import { partOf } from './layout.ts'
 
 /**
  * Moves the shards of a folder that are not on record out of the data set: a reader would take their rows for
- * data, beside the same rows exported again. They are kept in `_state/orphans`, under a name of their own.
+ * data, beside the same rows exported again. They are kept in `_state/orphans`, under names that do not end like a
+ * shard's: some readers look into every folder for those.
  * @param isKnown whether the checkpoint vouches for a shard, by its path and its number
  */
 export async function setAsideStrangers(
@@ -24,7 +25,7 @@ export async function setAsideStrangers(
 
 async function unusedName(store: Store, path: string): Promise<string> {
   for (let copy = 0; ; copy++) {
-    const name = copy === 0 ? path : `${path}.${copy}`
+    const name = `${path}${copy === 0 ? '' : `.${copy}`}.orphan`
     if ((await store.size(name)) === null) return name
   }
 }

@@ -1,3 +1,4 @@
+import type { Span } from '../core/index.ts'
 import type { JsonValue } from './encode/index.ts'
 
 /** What has to be on record about shards before it counts. The names are those of the checkpoint's lines. */
@@ -14,6 +15,8 @@ export type ShardLine<Page> =
       readonly sha256: string
       readonly partitions: string[]
       readonly imported_at: Span | null
+      /** Characters that the format has no place for, and that were replaced; absent: none. */
+      readonly replaced?: number | undefined
       readonly page?: Page
     }
 
@@ -32,10 +35,9 @@ export type ChunkLine = {
   readonly crc: number
   readonly rows: number
   readonly meta: JsonValue
+  /** As in the seal. */
+  readonly replaced?: number | undefined
 }
-
-/** Least and greatest `imported_at`, microseconds. */
-export type Span = { readonly min: number; readonly max: number }
 
 /** What a checkpoint knows about a shard that is still open. */
 export type RestoredShard = {

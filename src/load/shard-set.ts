@@ -164,6 +164,15 @@ export class ShardSet<Page extends object> {
     })
   }
 
+  /** Makes a whole shard without any rows, which tells readers the columns: for a data set that has no other. */
+  sealEmpty(folder: string, partition: string): Promise<void> {
+    return this.#inTurn(folder, async () => {
+      const shard = await this.#begin(folder)
+      shard.claim(partition)
+      await this.#seal(shard, null, null)
+    })
+  }
+
   /** Lets go of a folder's open shard as it is; a later run takes it up. */
   release(folder: string): Promise<void> {
     return this.#inTurn(folder, async () => {

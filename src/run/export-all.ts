@@ -15,6 +15,7 @@ import { exportPartition } from './export-partition.ts'
 import { Halt } from './halt.ts'
 import type { Progress } from './observer.ts'
 import type { RunOptions } from './options.ts'
+import { lackOfRoom } from './room.ts'
 import type { Session } from './session.ts'
 import type { Survey } from './survey.ts'
 import type { Tally } from './tally.ts'
@@ -137,6 +138,13 @@ async function exportOne(
   const { pipeline, store, session, tally, options } = context
   // Requests sent for pages that are not committed yet.
   let requests = 0
+  // A page that was asked for ahead still comes in: there is room for as many as may be in flight.
+  const haltWithoutRoom = async (): Promise<void> => {
+    const lack = await lackOfRoom(pipeline, store)
+    if (lack !== null) halt.because(lack)
+  }
+  await haltWithoutRoom()
+  if (halt.halted) return
   try {
     await exportPartition(partition, await queryValueOf(partition, context), {
       pipeline,
@@ -161,6 +169,7 @@ async function exportOne(
         }
         report()
       },
+      beforeNext: haltWithoutRoom,
       warn: (message, fields) => options.observer.log('warn', message, fields),
     })
     tally.done++

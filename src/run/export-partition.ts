@@ -3,13 +3,15 @@ import {
   type DecodedPage,
   type DecodePage,
   ExportError,
+  int64FromJson,
   isExportError,
   type Partition,
   type Pipeline,
   type Position,
+  SeenCursors,
   type Store,
 } from '../core/index.ts'
-import { type Ahead, type ExtractedPage, extractPages, type Service, seenCursors } from '../extract/index.ts'
+import { type Ahead, type ExtractedPage, extractPages, type Service } from '../extract/index.ts'
 import { appendQuarantine, folderOf, ownsFolder, type ShardSet } from '../load/index.ts'
 import type { Checkpoint, PageFacts, PartitionRecord } from '../state/index.ts'
 
@@ -27,6 +29,8 @@ export type PartitionDeps = {
   readonly checkpoint: Checkpoint
   /** Called after each commit, with the requests that the page took. */
   readonly onPage: (page: DecodedPage, requests: number) => void
+  /** Awaited after each commit, before another page is asked for. */
+  readonly beforeNext: () => Promise<void>
   /** Called before each request. */
   readonly onRequest: () => void
   /** For pages that are asked for before the one before them is committed. */
@@ -70,7 +74,7 @@ async function exportChain(partition: Partition, queryValue: string, deps: Parti
     cursor: record?.next ?? null,
     since: record?.since ?? null,
     page: record?.pages ?? 0,
-    seen: seenCursors(record?.cursors),
+    seen: new SeenCursors(record?.seen),
     onRequest: deps.onRequest,
     ahead: deps.ahead,
   }
@@ -107,6 +111,7 @@ async function commitPages(
     await deps.shards.commit(folder, rows, facts, owned && page.next === null)
     deps.release(page)
     deps.onPage(page, requests)
+    if (page.next !== null) await deps.beforeNext()
   }
 }
 
@@ -140,7 +145,8 @@ function positionAfter(
     return { position: null }
   const { first, last, lastIds } = page.span
   if (before === null) return { position: { at: last, ids: [...lastIds] } }
-  if (order === 'asc' ? first < before.at : first > before.at) return { position: null }
+  const [start, end] = [int64FromJson(first), int64FromJson(before.at)]
+  if (order === 'asc' ? start < end : start > end) return { position: null }
   const ids = last === before.at ? [...new Set([...before.ids, ...lastIds])] : [...lastIds]
   return { position: ids.length > MAX_POSITION_IDS ? null : { at: last, ids } }
 }

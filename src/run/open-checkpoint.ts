@@ -1,4 +1,4 @@
-import { ExportError, type Pipeline, queryName, type Store } from '../core/index.ts'
+import { ExportError, type Pipeline, type Store } from '../core/index.ts'
 import {
   CHECKPOINT_PATH,
   type Checkpoint,
@@ -7,9 +7,11 @@ import {
   frozenSettings,
   type HeaderLine,
   MANIFEST_PATH,
+  readCheckpoint,
 } from '../state/index.ts'
 import type { RunOptions } from './options.ts'
-import { openSettledCheckpoint } from './recover.ts'
+import { openSettledCheckpoint, readSettledCheckpoint } from './recover.ts'
+import { giveUp, planRedo } from './redo.ts'
 
 /**
  * Opens the checkpoint that this pipeline may go on from, with the shards in line with it, or begins a new one.
@@ -18,29 +20,77 @@ import { openSettledCheckpoint } from './recover.ts'
 export async function openOwnCheckpoint(
   pipeline: Pipeline,
   store: Store,
-  options: Pick<RunOptions, 'clock' | 'maskKey' | 'subset' | 'observer'>,
+  options: Continuation & Pick<RunOptions, 'observer'>,
 ): Promise<Checkpoint> {
-  const header: HeaderLine = {
-    kind: 'header',
-    version: 1,
-    pipeline: pipeline.name,
-    created_at: new Date(options.clock.now()).toISOString(),
-    settings: frozenSettings(pipeline, options.maskKey) as HeaderLine['settings'],
-  }
-  const hasManifest = (await store.size(MANIFEST_PATH)) !== null
-  const accept = (found: CheckpointState | null): void => {
-    if (found !== null) checkContinues(pipeline, found, header, options.subset)
-    else if (hasManifest) throw lostCheckpoint()
-  }
+  const { header, accept } = await admission(pipeline, store, options)
   return openSettledCheckpoint(store, header, accept, (message) => options.observer.log('warn', message))
 }
 
-function checkContinues(
+/**
+ * Reads the checkpoint that this pipeline would go on from, and refuses what {@link openOwnCheckpoint} refuses;
+ * null when there is none. Changes nothing.
+ */
+export async function readOwnCheckpoint(
   pipeline: Pipeline,
-  found: CheckpointState,
-  header: HeaderLine,
-  subset: boolean,
-): void {
+  store: Store,
+  options: Continuation,
+): Promise<CheckpointState | null> {
+  const { accept } = await admission(pipeline, store, options)
+  return readSettledCheckpoint(store, accept)
+}
+
+/** What decides whether a run may go on from a checkpoint. */
+export type Continuation = Pick<RunOptions, 'clock' | 'maskKey'>
+
+type Admission = {
+  /** Of the checkpoint that this run would begin. */
+  readonly header: HeaderLine
+  /** @throws ExportError when the run may not go on from what was found; null: no checkpoint */
+  readonly accept: (found: CheckpointState | null) => void
+}
+
+async function admission(pipeline: Pipeline, store: Store, options: Continuation): Promise<Admission> {
+  const header = headerOf(pipeline, options)
+  const hasManifest = (await store.size(MANIFEST_PATH)) !== null
+  const accept = (found: CheckpointState | null): void => {
+    if (found !== null) checkContinues(pipeline, found, header)
+    else if (hasManifest) throw lostCheckpoint()
+  }
+  return { header, accept }
+}
+
+/**
+ * Gives up what `options.redo` names, so that this run exports it anew.
+ * @throws ExportError `config` or `damaged` when that may not be; nothing is changed then
+ */
+export async function redoPartitions(
+  pipeline: Pipeline,
+  store: Store,
+  options: Pick<RunOptions, 'clock' | 'maskKey' | 'observer' | 'redo'>,
+): Promise<void> {
+  const state = await readCheckpoint(store)
+  if (state !== null) checkContinues(pipeline, state, headerOf(pipeline, options))
+  const redo = await planRedo(pipeline, state, options.redo, options.clock.now())
+  if (redo === null) return
+  options.observer.log('info', 'giving up what is to be exported anew', {
+    partitions: redo.partitions.size,
+    rows: redo.rows,
+    shards: redo.shards.length,
+  })
+  await giveUp(store, redo)
+}
+
+function headerOf(pipeline: Pipeline, { clock, maskKey }: Pick<RunOptions, 'clock' | 'maskKey'>): HeaderLine {
+  return {
+    kind: 'header',
+    version: 1,
+    pipeline: pipeline.name,
+    created_at: new Date(clock.now()).toISOString(),
+    settings: frozenSettings(pipeline, maskKey) as HeaderLine['settings'],
+  }
+}
+
+function checkContinues(pipeline: Pipeline, found: CheckpointState, header: HeaderLine): void {
   if (found.header.pipeline !== pipeline.name) {
     throw new ExportError(
       'config',
@@ -50,24 +100,6 @@ function checkContinues(
     )
   }
   checkSettings(found.header.settings, header.settings, pipeline.file)
-  if (!subset) checkQueries(pipeline, found)
-}
-
-/** Rows of a query that is no longer asked for would stay in a data set that says otherwise. */
-function checkQueries(pipeline: Pipeline, found: CheckpointState): void {
-  const asked = new Set(pipeline.extract.queries.map(queryName))
-  const gone: string[] = []
-  for (const [query, windows] of found.partitions.branches) {
-    if (!asked.has(query) && [...windows.values()].some(({ pages }) => pages > 0)) gone.push(query)
-  }
-  if (gone.length === 0) return
-  const more = gone.length > 5 ? ` and ${gone.length - 5} more` : ''
-  throw new ExportError(
-    'config',
-    `The data set holds rows of queries that the pipeline no longer asks for: ${gone.slice(0, 5).join(', ')}${more}`,
-    pipeline.file,
-    'Put them back, write to another load.path, or start over with --fresh.',
-  )
 }
 
 function lostCheckpoint(): ExportError {

@@ -17,8 +17,8 @@ export type RunOptions = {
   readonly failFast: boolean
   /** Throws away what was exported before. */
   readonly fresh: boolean
-  /** The queries were narrowed for this run only, so others in the checkpoint are no surprise. */
-  readonly subset: boolean
+  /** Partitions, or globs of them, to be exported anew. */
+  readonly redo: readonly string[]
   /** Spillway's own version, for the manifest and the files. */
   readonly version: string
   /** Which encoder it has, for the files. */

@@ -5,6 +5,7 @@ import {
   type CheckpointState,
   type HeaderLine,
   openCheckpoint,
+  readCheckpoint,
   rewriteCheckpoint,
   type SealedShard,
   splitPath,
@@ -24,30 +25,73 @@ export async function openSettledCheckpoint(
   warn: (message: string) => void,
 ): Promise<Checkpoint> {
   const looks = store.looks()
-  const look = ({ path, bytes }: SealedShard): void => {
-    looks.add({ path, bytes })
-    // Most folders of many hold one shard: that they do need not wait until the checkpoint is read.
-    const [folder, name] = splitPath(path)
-    if (partOf(name) === 0) looks.add({ path: folder, names: 1 })
-  }
   const settle = async (found: CheckpointState | null): Promise<void> => {
     accept(found)
-    if (found !== null) await settleShards(store, found, looks, warn)
+    if (found === null) return
+    for (const path of found.givenUp) await store.remove(path)
+    await settleShards(store, found, looks, warn)
   }
   try {
-    return await openCheckpoint(store, header, settle, look)
+    return await openCheckpoint(store, header, settle, lookAt(looks))
   } finally {
     await looks.close()
   }
 }
 
-/** @param looks has been given every finished shard, and every folder as if it had one */
+/**
+ * Reads a checkpoint as {@link openSettledCheckpoint} would find it, and refuses what that refuses, but touches
+ * nothing; also while a run is at work.
+ */
+export async function readSettledCheckpoint(
+  store: Store,
+  accept: (found: CheckpointState | null) => void,
+): Promise<CheckpointState | null> {
+  const looks = store.looks()
+  try {
+    const found = await readCheckpoint(store, lookAt(looks))
+    accept(found)
+    if (found !== null) await unsettledShards(store, found, looks)
+    return found
+  } finally {
+    await looks.close()
+  }
+}
+
+function lookAt(looks: Looks): (shard: SealedShard) => void {
+  return ({ path, bytes }) => {
+    looks.add({ path, bytes })
+    // Most folders of many hold one shard: that they do need not wait until the checkpoint is read.
+    const [folder, name] = splitPath(path)
+    if (partOf(name) === 0) looks.add({ path: folder, names: 1 })
+  }
+}
+
 async function settleShards(
   store: Store,
   state: CheckpointState,
   looks: Looks,
   warn: (message: string) => void,
 ): Promise<void> {
+  const { unpublished, folders, known } = await unsettledShards(store, state, looks)
+  for (const { shard, path } of unpublished) await store.publish(openShardPath(shard), path)
+  await forEach(folders, (folder) => setAsideStrangers(store, folder, (path) => known.has(path), warn))
+}
+
+type Unsettled = {
+  /** Finished shards that lack their final names. */
+  readonly unpublished: readonly SealedShard[]
+  /** Folders that hold something else than their shards. */
+  readonly folders: readonly string[]
+  /** Paths of the shards that belong into those. */
+  readonly known: ReadonlySet<string>
+}
+
+/**
+ * Finds where the data set is not as the checkpoint says.
+ * @param looks has been given every finished shard, and every folder as if it had one
+ * @throws ExportError `damaged` when a shard is missing or short
+ */
+async function unsettledShards(store: Store, state: CheckpointState, looks: Looks): Promise<Unsettled> {
   const open = new Map<string, number>()
   for (const { folder } of state.openShards.values()) open.set(folder, (open.get(folder) ?? 0) + 1)
   const finished = (folder: string): number => (state.partsOf.get(folder) ?? 0) - (open.get(folder) ?? 0)
@@ -58,10 +102,9 @@ async function settleShards(
   for (const look of await looks.different()) {
     if ('bytes' in look || look.names === finished(look.path)) odd.add(look.path)
   }
-  if (odd.size === 0) return
-  const shards: SealedShard[] = []
-  /** Paths of the shards that belong into an odd folder. */
   const known = new Set<string>()
+  if (odd.size === 0) return { unpublished: [], folders: [], known }
+  const shards: SealedShard[] = []
   for (const sealed of state.shards) {
     const [folder] = splitPath(sealed.path)
     if (odd.has(sealed.path)) shards.push(sealed)
@@ -72,12 +115,12 @@ async function settleShards(
     const { shard, path, bytes } = sealed
     const size = await store.size(path)
     if (size === bytes) return
-    if (size !== null || (await store.size(openShardPath(shard))) !== bytes) throw damaged(sealed, size)
-    unpublished.push(sealed)
+    if (size === null && (await store.size(openShardPath(shard))) === bytes) unpublished.push(sealed)
+    // A run that is at work may have given it its name between the two looks.
+    else if (size !== null || (await store.size(path)) !== bytes) throw damaged(sealed, size)
   })
-  for (const { shard, path } of unpublished) await store.publish(openShardPath(shard), path)
   const folders = [...state.partsOf].map(([folder]) => folder).filter((folder) => odd.has(folder))
-  await forEach(folders, (folder) => setAsideStrangers(store, folder, (path) => known.has(path), warn))
+  return { unpublished, folders, known }
 }
 
 // Enough to keep the threads busy that Node.js has for asynchronous calls.
@@ -92,14 +135,14 @@ async function forEach<T>(items: Iterable<T>, look: (item: T) => Promise<void>):
   await Promise.all(Array.from({ length: LOOKS_AT_ONCE }, lane))
 }
 
-function damaged({ path, bytes }: SealedShard, size: number | null): ExportError {
+function damaged({ path, bytes, partitions }: SealedShard, size: number | null): ExportError {
   return new ExportError(
     'damaged',
     size === null
       ? 'A finished shard is missing'
       : `A finished shard holds ${size} bytes instead of ${bytes}`,
     path,
-    'Put it back as it was (rows already paid for are in it), or start over with --fresh; nothing was changed.',
+    `Put it back as it was (rows already paid for are in it), or have it exported anew: \`run --redo ${partitions[0]}\`, or \`verify --fix\` for all that is damaged; nothing was changed.`,
   )
 }
 

@@ -1,5 +1,5 @@
-import { bufferPool, type Clock, type ServiceSettings } from '../core/index.ts'
-import { fetchReport, openService, type Report, type TokenInfo } from '../extract/index.ts'
+import { bufferPool, type Clock, ExportError, type ServiceSettings } from '../core/index.ts'
+import { AnswerError, fetchReport, openService, type Report, type TokenInfo } from '../extract/index.ts'
 import type { RunObserver } from './observer.ts'
 
 export type ServiceCallOptions = {
@@ -27,19 +27,43 @@ export async function* fetchReports(
   }
 }
 
-/** Asks the service, free of charge, whom the token belongs to. @throws ExportError `credentials` when nobody */
-export async function testToken(
-  settings: ServiceSettings,
-  url: string,
-  options: ServiceCallOptions,
-): Promise<TokenInfo> {
-  const service = openCalls(settings, options)
+export type TokenTest = {
+  readonly url: string
+  /** null: the service has no such test. */
+  readonly info: TokenInfo | null
+}
+
+/**
+ * Asks the service, once and free of charge, whom the token belongs to: where the settings say, or else at the
+ * address of the public API, which not every service has.
+ * @throws ExportError `credentials` when it belongs to nobody
+ */
+export async function testToken(settings: ServiceSettings, options: ServiceCallOptions): Promise<TokenTest> {
+  const configured = settings.tokenTestUrl
+  const url = configured ?? new URL(PUBLIC_TOKEN_TEST, settings.baseUrl).href
+  // Who asks wants to know how it is now.
+  const service = openCalls({ ...settings, retries: 0 }, options)
   try {
-    return await service.testToken(url)
+    const info = await service.testToken(url)
+    if (info !== null || configured === null) return { url, info }
+    throw new ExportError(
+      'data',
+      'The answer to the token test is no JSON',
+      url,
+      'Check service.token_test_url.',
+    )
+  } catch (error) {
+    // Of an address that nobody configured only a refused token says something.
+    if (configured === null && error instanceof AnswerError && error.status !== 401)
+      return { url, info: null }
+    throw error
   } finally {
     await service.close()
   }
 }
+
+/** On the host of the base URL. Source: public API documentation. */
+const PUBLIC_TOKEN_TEST = '/tokens/test'
 
 function openCalls(settings: ServiceSettings, { clock, readSecret, stop, log }: ServiceCallOptions) {
   return openService(

@@ -1,21 +1,18 @@
 import { randomUUID } from 'node:crypto'
 import { join } from 'node:path'
-import { ExportError, isExportError, type Pipeline, type Store } from '../core/index.ts'
+import { type ExportError, isExportError, type Pipeline, type Store } from '../core/index.ts'
+import { folderOf } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
-import {
-  type CheckpointState,
-  MANIFEST_PATH,
-  type RunStatus,
-  SUCCESS_PATH,
-  takeLock,
-  writeManifest,
-} from '../state/index.ts'
+import { MANIFEST_PATH, type RunStatus, SUCCESS_PATH, takeLock, writeManifest } from '../state/index.ts'
+import { requireConsent } from './consent.ts'
 import { clearDataSet, openDataSet, planFor, sweepTemporaryFiles } from './data-set.ts'
 import { type Ending, exportAll, statusFor } from './export-all.ts'
+import { redoPartitions } from './open-checkpoint.ts'
 import type { RunOptions } from './options.ts'
 import { openSession, type Session } from './session.ts'
 import { survey } from './survey.ts'
 import { Tally } from './tally.ts'
+import { isWholeExported, retiredQueries } from './whole.ts'
 
 export type RunSummary = {
   readonly pipeline: string
@@ -33,11 +30,13 @@ export type RunSummary = {
   readonly requests: number
   readonly retries: number
   readonly quarantined: number
+  /** NUL characters that became U+FFFD, in CSV. */
+  readonly replacedNuls: number
   /** What the service said last; null when it said nothing. */
   readonly searchesRemaining: number | null
   readonly durationMs: number
-  /** Absolute path of the manifest. */
-  readonly manifest: string
+  /** Absolute path of the manifest; null when it could not be written. */
+  readonly manifest: string | null
   /** What stopped the run before its time; null when nothing did. */
   readonly error: ExportError | null
   /** Partitions that failed in this run, the first hundred, with why. */
@@ -57,6 +56,7 @@ export async function runPipeline(pipeline: Pipeline, options: RunOptions): Prom
   try {
     if (options.fresh) await clearDataSet(store)
     await sweepTemporaryFiles(store)
+    if (options.redo.length > 0) await redoPartitions(pipeline, store, options)
     const session = await openSession(pipeline, store, options)
     try {
       const plan = planFor(pipeline, options.clock.now(), session.checkpoint.state)
@@ -67,16 +67,6 @@ export async function runPipeline(pipeline: Pipeline, options: RunOptions): Prom
   } finally {
     await lock.release()
   }
-}
-
-function requireConsent({ transform, file }: Pipeline, { allowPlaintext }: RunOptions): void {
-  if (transform.secret !== 'plaintext' || allowPlaintext) return
-  throw new ExportError(
-    'config',
-    'transform.secret is plaintext, and this run was not given leave to write secrets unmasked',
-    file,
-    'Choose redact, drop, partial or hmac, or add --allow-plaintext to this run.',
-  )
 }
 
 async function carryOut(
@@ -93,19 +83,27 @@ async function carryOut(
   const work = survey(pipeline, plan, checkpoint.state)
   const tally = new Tally(work)
   session.onRecorded = (lines) => tally.recorded(lines)
-  if (work.done < work.total) {
-    session.cpu.start()
-    await store.remove(SUCCESS_PATH)
-  }
+  const isWhole = (): boolean => isWholeExported(pipeline, plan, clock.now(), checkpoint.state)
+  if (work.done < work.total) session.cpu.start()
+  if (work.done < work.total || !isWhole()) await store.remove(SUCCESS_PATH)
   await checkpoint.append([{ kind: 'run', run, started_at: isoTime(clock.now()), version: options.version }])
 
   const ending = await exportAll({ pipeline, store, session, plan, work, tally, options })
+  let manifest: string | null = null
+  if (tally.replacedNuls > 0) {
+    options.observer.log('warn', 'NUL characters, which readers of CSV refuse, were replaced by U+FFFD', {
+      characters: tally.replacedNuls,
+    })
+  }
   const error = await settleAccounts(ending, async () => {
+    const whole = isWhole()
+    if (whole) await fillEmptyDataSet(pipeline, session, plan)
     const { requests, retries } = ending
     const finished_at = isoTime(clock.now())
     await checkpoint.append([{ kind: 'end', run, finished_at, status: ending.status, requests, retries }])
-    await writeManifest(store, pipeline, checkpoint.state)
-    if (ending.status === 'complete' && isWhole(checkpoint.state)) await store.writeWhole(SUCCESS_PATH, [])
+    await writeManifest(store, pipeline, checkpoint.state, retiredQueries(pipeline, checkpoint.state))
+    manifest = join(pipeline.load.path, MANIFEST_PATH)
+    if (whole) await store.writeWhole(SUCCESS_PATH, [])
   })
   return {
     pipeline: pipeline.name,
@@ -122,18 +120,29 @@ async function carryOut(
     requests: ending.requests,
     retries: ending.retries,
     quarantined: tally.quarantined,
+    replacedNuls: tally.replacedNuls,
     searchesRemaining: ending.searchesRemaining,
     durationMs: Math.round(clock.monotonicMs() - startedMs),
-    manifest: join(pipeline.load.path, MANIFEST_PATH),
+    manifest,
     error,
     failures: tally.failures,
   }
 }
 
-/** A run over a part of the plan may leave partitions half-way that it was not asked for. */
-function isWhole(state: CheckpointState): boolean {
-  for (const [, record] of state.partitions) if (record.state !== 'done' && record.pages > 0) return false
-  return true
+/**
+ * Gives a data set without rows one shard without rows, in the folder of its first partition: whoever reads it on
+ * schedule needs something to read, with all columns, those of the folders' names too.
+ */
+async function fillEmptyDataSet(
+  { extract, load }: Pipeline,
+  { checkpoint, shards }: Session,
+  plan: Plan,
+): Promise<void> {
+  if (checkpoint.state.shards.length > 0) return
+  for (const partition of plan.partitions()) {
+    await shards.sealEmpty(folderOf(extract.resource, partition, load.partitionBy), partition.key)
+    return
+  }
 }
 
 /** A disk that is full does not take a manifest either; what stopped the run first is what counts. */

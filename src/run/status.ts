@@ -1,7 +1,13 @@
 import { formatInstant, type Partition, type Pipeline, queryName } from '../core/index.ts'
-import { type CheckpointState, type PartitionRecord, readCheckpoint } from '../state/index.ts'
+import {
+  type CheckpointState,
+  type PartitionRecord,
+  type RetiredQuery,
+  readCheckpoint,
+} from '../state/index.ts'
 import { openDataSet, planFor } from './data-set.ts'
 import { survey } from './survey.ts'
+import { retiredQueries } from './whole.ts'
 
 /** Where one partition stands; the names are those of `status --json`. */
 export type PartitionStatus = {
@@ -20,6 +26,8 @@ export type PartitionStatus = {
 export type StatusReport = {
   /** In the order of work; made as they are asked for. */
   partitions(): Iterable<PartitionStatus>
+  /** Queries that the pipeline file no longer asks for; what is exported of them stays. */
+  readonly retired: readonly RetiredQuery[]
   readonly totals: {
     readonly partitions: number
     readonly done: number
@@ -49,6 +57,7 @@ export async function readStatus(pipeline: Pipeline, nowMs: number): Promise<Sta
         yield statusOf(partition, state?.partitions.get(partition.key))
       }
     },
+    retired: state === null ? [] : retiredQueries(pipeline, state),
     totals: { partitions: total, done, partial, failed, pending, ...sums(state) },
   }
 }
@@ -78,33 +87,4 @@ function sums(state: CheckpointState | null) {
   sum.shards = state.shards.length
   sum.openShards = state.openShards.size
   return sum
-}
-
-export type PlanReport = {
-  readonly partitions: {
-    readonly total: number
-    readonly done: number
-    /** Some pages are in. */
-    readonly partial: number
-    readonly pending: number
-  }
-  /** At least one request for each partition that is not done. */
-  readonly minRequests: number
-  /** What they take at the tier's rate. */
-  readonly minSeconds: number
-}
-
-/** Says what a run would do; sends nothing and changes nothing. */
-export async function readPlan(pipeline: Pipeline, nowMs: number): Promise<PlanReport> {
-  const state = await readCheckpoint(openDataSet(pipeline))
-  const plan = planFor(pipeline, nowMs, state)
-  const { total, done, begun } = survey(pipeline, plan, state)
-  const minRequests = total - done
-  const { requestsPerSecond, basicRequestsPerSecond } = pipeline.service
-  const rate = pipeline.extract.resource === 'reports' ? basicRequestsPerSecond : requestsPerSecond
-  return {
-    partitions: { total, done, partial: begun, pending: total - done - begun },
-    minRequests,
-    minSeconds: minRequests / rate,
-  }
 }

@@ -12,6 +12,8 @@ export class Tally {
   shards = 0
   bytes = 0
   quarantined = 0
+  /** NUL characters that became U+FFFD, in CSV. */
+  replacedNuls = 0
   /** Partitions that failed in a row, with no answer that could be used in between. */
   failuresInRow = 0
   readonly failures: { readonly partition: string; readonly message: string }[] = []
@@ -40,6 +42,7 @@ export class Tally {
       if (line.kind !== 'seal') continue
       this.shards++
       this.bytes += line.bytes
+      this.replacedNuls += line.replaced ?? 0
     }
   }
 

@@ -1,4 +1,4 @@
-import type { Position } from '../core/index.ts'
+import { type Position, SeenCursors, type Span } from '../core/index.ts'
 import type { ChunkLine, HeaderLine, Line, PageFacts, RunStatus } from './lines.ts'
 import { PathMap, type ReadonlyPathMap, splitPath } from './path-map.ts'
 import { PackedShardList, type ShardList } from './shard-list.ts'
@@ -14,6 +14,8 @@ export type CheckpointState = {
   readonly partsOf: ReadonlyPathMap<number>
   /** The number that the next shard gets. */
   readonly nextShard: number
+  /** Paths of shards that were given up and whose files may still be there. */
+  readonly givenUp: ReadonlySet<string>
   readonly unknownFields: ReadonlyMap<string, number>
   readonly runs: readonly RunRecord[]
   /** Lines read or appended; compaction looks at it. */
@@ -33,8 +35,8 @@ export type PartitionRecord = {
   readonly position: Position | null
   /** Set when the chain did start again there: its requests ask from that position on. */
   readonly since: Position | null
-  /** Cursors of the chain so far, oldest first; empty once it is done. */
-  readonly cursors: readonly string[]
+  /** Cursors of the chain before `next`; null: none, or not needed any more. */
+  readonly seen: SeenCursors | null
   readonly error: { readonly kind: string; readonly message: string } | null
 }
 
@@ -52,7 +54,7 @@ export type ShardPage = {
   readonly generation: number
   /** End of the page's record in the log of its generation. */
   readonly end: number
-  readonly importedAt: { readonly min: number; readonly max: number } | null
+  readonly importedAt: Span | null
 }
 
 export type RunRecord = {
@@ -82,6 +84,7 @@ export function foldLines(header: HeaderLine): Folding {
   const partsOf = new PathMap<number>()
   const shards = new PackedShardList()
   const runs: Mutable<RunRecord>[] = []
+  const givenUp = new Set<string>()
   const unknownFields = new Map<string, number>()
   const state = {
     header,
@@ -90,6 +93,7 @@ export function foldLines(header: HeaderLine): Folding {
     openShards,
     partsOf,
     nextShard: 0,
+    givenUp,
     unknownFields,
     runs,
     lines: 1,
@@ -158,6 +162,7 @@ export function foldLines(header: HeaderLine): Folding {
           const [folder, name] = splitPath(line.path)
           takeShard(line.shard, folder, partNumber(name))
           openShards.delete(line.shard)
+          givenUp.delete(line.path)
           shards.push(line)
           break
         }
@@ -171,7 +176,7 @@ export function foldLines(header: HeaderLine): Folding {
           }))
           break
         case 'restart':
-          update(line.partition, (record) => ({ ...record, next: null, cursors: [], since: line.since }))
+          update(line.partition, (record) => ({ ...record, next: null, seen: null, since: line.since }))
           break
         case 'done': {
           const { rows, pages, requests, quarantined } = line
@@ -179,6 +184,9 @@ export function foldLines(header: HeaderLine): Folding {
           partitions.update(line.partition, () => oneOf(record))
           break
         }
+        case 'given-up':
+          for (const path of line.shards) givenUp.add(path)
+          break
         case 'unknown':
           addCounts(unknownFields, line.fields)
           break
@@ -225,7 +233,7 @@ const BEGINNING: PartitionRecord = {
   quarantineEnd: 0,
   position: null,
   since: null,
-  cursors: [],
+  seen: null,
   error: null,
 }
 
@@ -242,16 +250,17 @@ function afterPage(record: PartitionRecord, page: PageFacts): PartitionRecord {
     quarantineEnd: done ? 0 : (page.quarantine?.end ?? record.quarantineEnd),
     position: done ? null : page.position === undefined ? record.position : page.position,
     since: done ? null : record.since,
-    cursors: done ? [] : withCursor(record.cursors, next),
+    seen: done ? null : withCursor(record.seen, record.next),
     error: null,
   }
 }
 
-/** The list belongs to one chain and is only ever added to, so it can grow in place. */
-function withCursor(cursors: readonly string[], next: string): readonly string[] {
-  if (cursors.length === 0) return [next]
-  ;(cursors as string[]).push(next)
-  return cursors
+/** What was seen belongs to one chain and is only ever added to, so it can grow in place. */
+function withCursor(seen: SeenCursors | null, cursor: string | null): SeenCursors | null {
+  if (cursor === null) return seen
+  const grown = seen ?? new SeenCursors()
+  grown.add(cursor)
+  return grown
 }
 
 /** `part-00012.parquet` → 12 */

@@ -1,6 +1,13 @@
 import { ExportError, type Store } from '../core/index.ts'
 import { addCounts, type CheckpointState, type Folding, foldLines } from './checkpoint-state.ts'
-import { JOURNAL_START, type JournalEnd, lineSealer, openJournal, readJournal } from './journal.ts'
+import {
+  flushJournal,
+  JOURNAL_START,
+  type JournalEnd,
+  lineSealer,
+  openJournal,
+  readJournal,
+} from './journal.ts'
 import { type HeaderLine, type Line, parseLine } from './lines.ts'
 import type { SealedShard } from './shard-list.ts'
 
@@ -28,6 +35,8 @@ export async function openCheckpoint(
   onShard?: (shard: SealedShard) => void,
 ): Promise<Checkpoint> {
   let found = await fold(store, onShard)
+  // Shards are about to get the names that its lines give them: those lines must not be lost any more.
+  if (found !== null) await flushJournal(store, CHECKPOINT_PATH)
   await accept(found?.folding.state ?? null)
   if (found !== null && isOvergrown(found.folding.state)) {
     await compact(store, found.folding.state)
@@ -46,26 +55,63 @@ export async function openCheckpoint(
   }
 }
 
-/** Reads a checkpoint without touching it, also while a run is at work; null when there is none. */
-export async function readCheckpoint(store: Store): Promise<CheckpointState | null> {
-  return (await fold(store))?.folding.state ?? null
+/**
+ * Reads a checkpoint without touching it, also while a run is at work; null when there is none.
+ * @param onShard gets every finished shard while the checkpoint is still being read
+ */
+export async function readCheckpoint(
+  store: Store,
+  onShard?: (shard: SealedShard) => void,
+): Promise<CheckpointState | null> {
+  return (await fold(store, onShard))?.folding.state ?? null
 }
 
-/** Rewrites the journal in one step: the lines that `keep` returns, then those of `extra`. */
+/** What a crash left of a rewrite is written over by the next one. */
+const REWRITE_PATH = `${CHECKPOINT_PATH}.new`
+
+/**
+ * Rewrites the journal in one step: the lines that `keep` returns, then those of `extra`. They pass through: cursors
+ * may be long, and all those of a long chain are more than fits into memory.
+ */
 export async function rewriteCheckpoint(
   store: Store,
   keep: (line: Line) => Line | null,
   extra: () => Iterable<Line> = () => [],
 ): Promise<void> {
-  const kept: Uint8Array[] = []
   const seal = lineSealer(JOURNAL_START.checksum)
-  await eachLine(store, (line) => {
+  let written = 0
+  let kept: Uint8Array[] = []
+  const add = (line: Line): void => {
+    // The file gets its name when it is whole and flushed, so of each line all that is before it is.
+    const bytes = seal(line, written)
+    written += bytes.byteLength
+    kept.push(bytes)
+  }
+  const log = await store.openLog(REWRITE_PATH, 0)
+  const writeOut = async (): Promise<void> => {
+    const bytes = Buffer.concat(kept)
+    kept = []
+    await log.append([bytes])
+  }
+  const visit = (line: Line): void => {
     const result = keep(line)
-    if (result !== null) kept.push(seal(result))
-  })
-  for (const line of extra()) kept.push(seal(line))
-  await store.writeWhole(CHECKPOINT_PATH, kept)
+    if (result !== null) add(result)
+  }
+  try {
+    await eachLine(store, visit, writeOut)
+    for (const line of extra()) {
+      add(line)
+      if (kept.length >= EXTRA_AT_ONCE) await writeOut()
+    }
+    await writeOut()
+    await log.flush()
+  } finally {
+    await log.close()
+  }
+  await store.publish(REWRITE_PATH, CHECKPOINT_PATH)
 }
+
+const EXTRA_AT_ONCE = 10_000
 
 async function fold(
   store: Store,
@@ -85,12 +131,14 @@ async function fold(
 async function eachLine(
   store: Store,
   visit: (line: Line, number: number) => void,
+  pause?: () => Promise<void>,
 ): Promise<JournalEnd | null> {
-  return readJournal(store, CHECKPOINT_PATH, (raw, number) => {
+  const parse = (raw: unknown, number: number): void => {
     const line = parseLine(raw)
     if (line === null) throw number === 1 ? otherVersion() : unreadable(number)
     visit(line, number)
-  })
+  }
+  return readJournal(store, CHECKPOINT_PATH, parse, pause)
 }
 
 // A rewrite reads and writes the whole file, so it waits until most of a large file is history.
@@ -137,6 +185,9 @@ async function compact(store: Store, state: CheckpointState): Promise<void> {
           return settled(line.partition) ? null : line
         case 'unknown':
           forget(line.fields)
+          return null
+        // Their files went when the run took the data set up.
+        case 'given-up':
           return null
         case 'header':
         case 'run':

@@ -13,6 +13,7 @@ export {
   type Manifest,
   type ManifestShard,
   manifestShards,
+  type RetiredQuery,
   readManifest,
   SUCCESS_PATH,
   writeManifest,

@@ -15,13 +15,19 @@ export const JOURNAL_START: JournalEnd = { size: 0, checksum: 0 }
 
 /**
  * Opens the journal for appending after its good lines. Appends that arrive while one is being flushed go
- * out together, so that partitions in flight share the cost of a flush.
+ * out together, so that partitions in flight share the cost of a flush. Nothing is written before all that was
+ * written earlier is flushed, and every line says how far that is: `readJournal` goes by it.
  */
 export async function openJournal(store: Store, path: string, end: JournalEnd): Promise<Journal> {
   const log = await store.openLog(path, end.size)
+  // What a killed process wrote was read back, but need not be on the disk.
+  if (end.size > 0) await log.flush()
   const seal = lineSealer(end.checksum)
   let waiting: { readonly bytes: Uint8Array[]; readonly written: Promise<void> } | null = null
   let writing: Promise<void> = Promise.resolve()
+  /** Where the lines that wait will begin: all before that is flushed by then. */
+  let begin = end.size
+  let sealed = end.size
 
   const writeOut = async (log: Log, bytes: Uint8Array[]): Promise<void> => {
     await log.append([Buffer.concat(bytes)])
@@ -34,6 +40,7 @@ export async function openJournal(store: Store, path: string, end: JournalEnd): 
     },
     append(lines) {
       if (waiting === null) {
+        begin = sealed
         const bytes: Uint8Array[] = []
         const written = writing.then(() => {
           waiting = null
@@ -44,7 +51,11 @@ export async function openJournal(store: Store, path: string, end: JournalEnd): 
         writing = written
         written.catch(() => {})
       }
-      for (const line of lines) waiting.bytes.push(seal(line))
+      for (const line of lines) {
+        const bytes = seal(line, begin)
+        sealed += bytes.byteLength
+        waiting.bytes.push(bytes)
+      }
       return waiting.written
     },
     async close() {
@@ -54,34 +65,46 @@ export async function openJournal(store: Store, path: string, end: JournalEnd): 
   }
 }
 
+/** Brings to the disk what a killed process may have left in the system's memory; changes nothing. */
+export async function flushJournal(store: Store, path: string): Promise<void> {
+  const log = await store.openLog(path, (await store.size(path)) ?? 0)
+  try {
+    await log.flush()
+  } finally {
+    await log.close()
+  }
+}
+
 /**
- * Reads a journal line by line. What a crash left of its last write is passed over; `visit` gets every
- * other line, parsed.
+ * Reads a journal line by line; `visit` gets each, parsed. Where lost power let any mixture of old, new and empty
+ * blocks come to the disk it ends at the first line that is not good: nobody was ever told that this or anything
+ * behind it is durable, unless a line further on says that it was flushed.
+ * @param pause awaited between pieces of the file, for visitors that hand on what they get
  * @returns where the last good line ends; null when there is no journal
- * @throws ExportError `damaged` when a good line follows one that is not
+ * @throws ExportError `damaged` when a line is not good that was flushed
  */
 export async function readJournal(
   store: Store,
   path: string,
   visit: (line: unknown, number: number) => void,
+  pause: () => Promise<void> = async () => {},
 ): Promise<JournalEnd | null> {
   if ((await store.size(path)) === null) return null
   let end = JOURNAL_START
   let number = 0
-  let bad: number | null = null
+  let bad: { readonly number: number; readonly how: string } | null = null
   const take = (bytes: Buffer): void => {
     number++
     const line = openLine(bytes)
-    if (line === null) {
-      bad ??= number
+    const checksum = line === null ? null : crc32(line.body, end.checksum)
+    if (bad === null && line !== null && line.chained === checksum) {
+      visit(JSON.parse(`${line.text}}`), number)
+      end = { size: end.size + bytes.length + 1, checksum }
       return
     }
-    // A bad line is a torn one only while no good one follows it.
-    if (bad !== null) throw damaged(path, bad, 'does not fit its checksum')
-    const checksum = crc32(line.body, end.checksum)
-    if (line.chained !== checksum) throw damaged(path, number, 'does not follow from the one before it')
-    visit(JSON.parse(`${line.body.toString()}}`), number)
-    end = { size: end.size + bytes.length + 1, checksum }
+    const how = line === null ? 'does not fit its checksum' : 'does not follow from the one before it'
+    bad ??= { number, how }
+    if (line !== null && line.flushed > end.size) throw damaged(path, bad.number, bad.how)
   }
   let begun: Buffer[] = []
   for await (const chunk of store.stream(path)) {
@@ -94,6 +117,7 @@ export async function readJournal(
       start = stop + 1
     }
     if (start < bytes.length) begun.push(Buffer.from(bytes.subarray(start)))
+    await pause()
   }
   return end
 }
@@ -101,28 +125,42 @@ export async function readJournal(
 const NEWLINE = 10
 
 /**
- * Seals lines one after the other: each gets a last member `crc`, and stays one JSON object that people and
- * tools can read. Its first half is the CRC-32 of the text before it, which tells a torn or flipped line; the
- * second goes on from the line before, which tells a line that is missing, doubled or moved.
+ * Seals lines one after the other: each gets two last members, `flushed` and `crc`, and stays one JSON object that
+ * people and tools can read. `flushed` says how much of the file was on stable storage before the line was written.
+ * The first half of `crc` is the CRC-32 of the text before it, which tells a torn or flipped line; the second goes on
+ * from the line before, which tells a line that is missing, doubled or moved.
  */
-export function lineSealer(previous: number): (line: object) => Uint8Array {
+export function lineSealer(previous: number): (line: object, flushed: number) => Uint8Array {
   let chained = previous
-  return (line) => {
-    const body = JSON.stringify(line).slice(0, -1)
+  return (line, flushed) => {
+    const text = JSON.stringify(line).slice(0, -1)
+    const body = `${text}${text === '{' ? '' : ','}"flushed":${flushed}`
     chained = crc32(body, chained)
     return Buffer.from(`${body},"crc":"${hex(crc32(body))}${hex(chained)}"}\n`)
   }
 }
 
-const SEAL = /^,"crc":"([0-9a-f]{8})([0-9a-f]{8})"\}$/
-const SEAL_LENGTH = ',"crc":"0000000000000000"}'.length
+const SEAL = /,?"flushed":(\d{1,16}),"crc":"([0-9a-f]{8})([0-9a-f]{8})"\}$/
+const CRC_LENGTH = ',"crc":"0000000000000000"}'.length
+const MAX_SEAL_LENGTH = ',"flushed":0000000000000000'.length + CRC_LENGTH
+
+type OpenedLine = {
+  /** What was sealed, without its closing brace. */
+  readonly text: string
+  /** What the checksums are of. */
+  readonly body: Buffer
+  readonly flushed: number
+  readonly chained: number
+}
 
 /** @returns null when the line does not fit its own checksum */
-function openLine(bytes: Buffer): { body: Buffer; chained: number } | null {
-  const body = bytes.subarray(0, Math.max(0, bytes.length - SEAL_LENGTH))
-  const match = SEAL.exec(bytes.subarray(body.length).toString('latin1'))
-  if (match === null || Number.parseInt(match[1]!, 16) !== crc32(body)) return null
-  return { body, chained: Number.parseInt(match[2]!, 16) }
+function openLine(bytes: Buffer): OpenedLine | null {
+  const match = SEAL.exec(bytes.subarray(-MAX_SEAL_LENGTH).toString('latin1'))
+  if (match === null) return null
+  const body = bytes.subarray(0, bytes.length - CRC_LENGTH)
+  if (Number.parseInt(match[2]!, 16) !== crc32(body)) return null
+  const text = bytes.subarray(0, bytes.length - match[0].length).toString()
+  return { text, body, flushed: Number(match[1]), chained: Number.parseInt(match[3]!, 16) }
 }
 
 function hex(checksum: number): string {

@@ -8,9 +8,12 @@ import { z } from 'zod'
 const count = z.number().int().nonnegative()
 const json = z.json()
 
-const position = z.object({ at: z.number(), ids: z.array(z.number()) })
+/** Large numbers are texts of digits: see Int64Json. */
+const int64 = z.union([z.number(), z.string().regex(/^-?\d{16,19}$/)])
 
-const importedAt = z.object({ min: z.number(), max: z.number() })
+const position = z.object({ at: int64, ids: z.array(int64) })
+
+const importedAt = z.object({ min: int64, max: int64 })
 
 /** One answered page whose rows are durable. */
 const page = z.object({
@@ -41,6 +44,8 @@ const seal = z.object({
   sha256: z.string(),
   partitions: z.array(z.string()),
   imported_at: importedAt.nullable(),
+  /** NUL characters that became U+FFFD, in CSV; absent: none. */
+  replaced: count.optional(),
   /** A page that went straight into the shard, so that one line commits both. */
   page: page.optional(),
 })
@@ -76,6 +81,7 @@ const lineSchema = z.discriminatedUnion('kind', [
     crc: z.number(),
     rows: count,
     meta: json,
+    replaced: count.optional(),
   }),
   seal,
   z.object({ kind: z.literal('failed'), partition: z.string(), requests: count, error }),
@@ -90,6 +96,8 @@ const lineSchema = z.discriminatedUnion('kind', [
     requests: count,
     quarantined: count,
   }),
+  /** Finished shards whose partitions are exported anew: their files are to go. */
+  z.object({ kind: z.literal('given-up'), shards: z.array(z.string()) }),
   z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),
 ])
 

@@ -3,6 +3,7 @@ import {
   columnsNamed,
   ExportError,
   formatTimestamp,
+  int64FromJson,
   type Pipeline,
   type Store,
   typeName,
@@ -33,8 +34,16 @@ const manifestSchema = z.object({
   masking: z.object({ secret: z.string(), identity: z.string() }),
   config_digest: z.string(),
   shards: z.array(shardSchema),
-  totals: z.object({ rows: count, bytes: count, shards: count, quarantined: count }),
+  totals: z.object({
+    rows: count,
+    bytes: count,
+    shards: count,
+    quarantined: count,
+    /** NUL characters that became U+FFFD, in CSV. */
+    replaced_nuls: count,
+  }),
   unknown_fields: z.record(z.string(), count),
+  retired: z.array(z.object({ query: z.string(), partitions: count, rows: count })),
   runs: z.array(
     z.object({
       started_at: z.string(),
@@ -49,11 +58,18 @@ const manifestSchema = z.object({
 
 /** `_manifest.json`: what the data set consists of. Field names are as scripts read them. */
 export type Manifest = z.infer<typeof manifestSchema>
+/** A query that is no longer asked for, and what the data set holds of it. */
+export type RetiredQuery = Manifest['retired'][number]
 export type ManifestShard = z.infer<typeof shardSchema>
 
 /** Writes the manifest in one step; a shard a line, so that a million of them are never one string. */
-export async function writeManifest(store: Store, pipeline: Pipeline, state: CheckpointState): Promise<void> {
-  await store.writeWhole(MANIFEST_PATH, manifestText(pipeline, state))
+export async function writeManifest(
+  store: Store,
+  pipeline: Pipeline,
+  state: CheckpointState,
+  retired: readonly RetiredQuery[],
+): Promise<void> {
+  await store.writeWhole(MANIFEST_PATH, manifestText(pipeline, state, retired))
 }
 
 /**
@@ -89,12 +105,19 @@ export function* manifestShards(state: CheckpointState): Generator<ManifestShard
       imported_at:
         imported_at === null
           ? null
-          : { min: formatTimestamp(imported_at.min), max: formatTimestamp(imported_at.max) },
+          : {
+              min: formatTimestamp(int64FromJson(imported_at.min)),
+              max: formatTimestamp(int64FromJson(imported_at.max)),
+            },
     }
   }
 }
 
-function* manifestText(pipeline: Pipeline, state: CheckpointState): Generator<string> {
+function* manifestText(
+  pipeline: Pipeline,
+  state: CheckpointState,
+  retired: readonly RetiredQuery[],
+): Generator<string> {
   const { extract, transform, load } = pipeline
   const head = {
     version: 1,
@@ -112,7 +135,8 @@ function* manifestText(pipeline: Pipeline, state: CheckpointState): Generator<st
     config_digest: settingsDigest(state.header.settings),
   }
   yield `${JSON.stringify(head, null, 2).slice(0, -2)},\n  "shards": [`
-  const totals = { rows: 0, bytes: 0, shards: 0, quarantined: quarantinedItems(state) }
+  const totals = { rows: 0, bytes: 0, shards: 0, quarantined: quarantinedItems(state), replaced_nuls: 0 }
+  for (const { replaced = 0 } of state.shards) totals.replaced_nuls += replaced
   for (const shard of manifestShards(state)) {
     yield `${totals.shards === 0 ? '' : ','}\n    ${JSON.stringify(shard)}`
     totals.shards++
@@ -122,6 +146,7 @@ function* manifestText(pipeline: Pipeline, state: CheckpointState): Generator<st
   const tail = {
     totals,
     unknown_fields: Object.fromEntries([...state.unknownFields].sort(([a], [b]) => (a < b ? -1 : 1))),
+    retired,
     runs: state.runs.map(({ started_at, finished_at, status, requests, retries, version }) => ({
       started_at,
       finished_at,

@@ -1,3 +1,4 @@
+import type { Int64Json } from '../core/index.ts'
 import type { SealLine } from './lines.ts'
 
 /** What is on record about a finished shard. */
@@ -16,7 +17,8 @@ type Packed = readonly [
   bytes: number,
   sha256: string,
   partitions: string[],
-  importedAt: readonly [min: number, max: number] | null,
+  importedAt: readonly [min: Int64Json, max: Int64Json] | null,
+  replaced: number,
 ]
 
 /**
@@ -31,9 +33,9 @@ export class PackedShardList implements ShardList {
     return this.#pieces.length * PIECE + this.#last.length
   }
 
-  push({ shard, path, rows, bytes, sha256, partitions, imported_at }: SealedShard): void {
+  push({ shard, path, rows, bytes, sha256, partitions, imported_at, replaced = 0 }: SealedShard): void {
     const importedAt = imported_at === null ? null : ([imported_at.min, imported_at.max] as const)
-    this.#last.push([shard, path, rows, bytes, sha256, partitions, importedAt])
+    this.#last.push([shard, path, rows, bytes, sha256, partitions, importedAt, replaced])
     if (this.#last.length < PIECE) return
     this.#pieces.push(Buffer.from(JSON.stringify(this.#last)))
     this.#last = []
@@ -48,7 +50,8 @@ export class PackedShardList implements ShardList {
   }
 }
 
-function unpacked([shard, path, rows, bytes, sha256, partitions, importedAt]: Packed): SealedShard {
+function unpacked([shard, path, rows, bytes, sha256, partitions, importedAt, replaced]: Packed): SealedShard {
   const imported_at = importedAt === null ? null : { min: importedAt[0], max: importedAt[1] }
-  return { shard, path, rows, bytes, sha256, partitions, imported_at }
+  const counted = replaced === 0 ? {} : { replaced }
+  return { shard, path, rows, bytes, sha256, partitions, imported_at, ...counted }
 }

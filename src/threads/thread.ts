@@ -34,7 +34,7 @@ export function openThread(script: URL, workerData: unknown): Thread {
   let gone: unknown = null
 
   const failAll = (error: unknown): void => {
-    gone ??= outOfMemory(error) ?? error
+    gone ??= outOfMemory(error) ?? tooManyFiles(error) ?? error
     for (const { reject } of waiting.values()) reject(gone)
     waiting.clear()
   }
@@ -78,6 +78,17 @@ function outOfMemory(error: unknown): ExportError | null {
     'The memory is used up',
     'worker thread',
     'Lower extract.page_size, extract.concurrency or service.max_response_bytes, or give Node more with NODE_OPTIONS=--max-old-space-size=…; the export goes on from where it stopped.',
+  )
+}
+
+/** Its script, and what that imports, are files as well. */
+function tooManyFiles(error: unknown): ExportError | null {
+  if (!(error instanceof Error && 'code' in error && error.code === 'EMFILE')) return null
+  return new ExportError(
+    'storage',
+    'Too many files are open',
+    'worker thread',
+    'Raise the limit (ulimit -n) or lower extract.concurrency, then run again.',
   )
 }
 

@@ -1,8 +1,14 @@
 import type { Query } from '../core/index.ts'
-import { ExportError } from '../core/index.ts'
+import { ExportError, parseExactJson } from '../core/index.ts'
 
 /** An answer of the right shape, its items not yet looked at. */
-export type Answer = { readonly items: readonly unknown[]; readonly next: string | null }
+export type Answer = {
+  /** Numbers beyond 2^53 are rounded in them. */
+  readonly items: readonly unknown[]
+  readonly next: string | null
+  /** The items with all digits of their numbers, made when they are asked for: few answers have such numbers. */
+  exactItems(): readonly unknown[]
+}
 
 /** Ten times the most that can be asked for; each could become an entry in quarantine. */
 export const MAX_ITEMS = 100_000
@@ -14,7 +20,19 @@ export const MAX_ITEMS = 100_000
  * @throws ExportError 'transient' when the bytes are no such answer: asked again, the service may do better
  */
 export function parseAnswer(body: Buffer, query: Query, where: string): Answer {
-  const answer = parseJson(body, where)
+  const text = body.subarray(hasByteOrderMark(body) ? BYTE_ORDER_MARK.length : 0)
+  const answer = checkedAnswer(parseJson(text, where), query, where)
+  let exact: readonly unknown[] | null = null
+  return {
+    ...answer,
+    exactItems: () => {
+      exact ??= checkedAnswer(parseExactJson(text), query, where).items
+      return exact
+    },
+  }
+}
+
+function checkedAnswer(answer: unknown, query: Query, where: string): Pick<Answer, 'items' | 'next'> {
   if (typeof answer !== 'object' || answer === null) throw brokenAnswer('is no JSON object', where)
   if (query.type === 'report') {
     if (!('report' in answer) || !isObject(answer.report)) throw brokenAnswer('has no object `report`', where)
@@ -30,10 +48,9 @@ export function parseAnswer(body: Buffer, query: Query, where: string): Answer {
   return { items, next }
 }
 
-function parseJson(body: Buffer, where: string): unknown {
+function parseJson(text: Buffer, where: string): unknown {
   try {
-    const text = body.toString('utf8')
-    return JSON.parse(text.startsWith('\ufeff') ? text.slice(1) : text)
+    return JSON.parse(text.toString('utf8'))
   } catch {
     // The engine's own message quotes the text, so it is not kept as the cause.
     throw brokenAnswer('is no JSON', where)
@@ -47,6 +64,12 @@ function brokenAnswer(what: string, where: string): ExportError {
     where,
     'Run again; if it stays so, something between here and the service changes its answers.',
   )
+}
+
+const BYTE_ORDER_MARK = Buffer.from('\ufeff')
+
+export function hasByteOrderMark(body: Uint8Array): boolean {
+  return BYTE_ORDER_MARK.every((byte, i) => body[i] === byte)
 }
 
 function isObject(value: unknown): boolean {

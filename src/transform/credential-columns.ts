@@ -1,4 +1,4 @@
-import type { Column, DecodePlan, Frame, Group, Vector } from '../core/index.ts'
+import type { Column, DecodePlan, Frame, Group, Int64, Vector } from '../core/index.ts'
 import type { Credential } from './credential.ts'
 import type { Masks } from './mask.ts'
 import { SourceTable } from './source-table.ts'
@@ -44,7 +44,7 @@ export class CredentialColumns {
 
   add(credential: Credential): void {
     // JSON knows a negative zero; an identifier does not.
-    this.id.add(credential.id + 0)
+    this.id.add(credential.id === 0 ? 0 : credential.id)
     this.importedAt.add(credential.imported_at)
     addText(this.domain, credential.domain)
     addText(this.identityName, credential.identity_name)
@@ -106,7 +106,7 @@ export class CredentialColumns {
   }
 }
 
-function addText(column: TextColumn | null, value: string | number | null | undefined): void {
+function addText(column: TextColumn | null, value: string | Int64 | null | undefined): void {
   if (column === null) return
   if (value === null || value === undefined) column.addNull()
   else column.addText(String(value))

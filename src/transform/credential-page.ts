@@ -6,7 +6,7 @@ import {
   type PageContext,
   type QuarantinedItem,
 } from '../core/index.ts'
-import { CREDENTIAL_FIELDS, credentialSchema, SOURCE_FIELDS } from './credential.ts'
+import { CREDENTIAL_FIELDS, parseCredential, SOURCE_FIELDS } from './credential.ts'
 import type { CredentialColumns } from './credential-columns.ts'
 import { ignoredFilter, invalidItem } from './item-errors.ts'
 import { PageRange } from './page-range.ts'
@@ -34,15 +34,16 @@ export class CredentialPage {
 
   /**
    * Takes one parsed item: a row, a quarantine entry, or nothing where it belongs elsewhere.
+   * @param exact the same with all digits of its numbers
    * @throws ExportError 'data' when it was not asked for, or is invalid under `on_invalid: fail`
    */
-  add(item: unknown, index: number): void {
-    const result = credentialSchema.safeParse(item)
+  add(item: unknown, index: number, exact: () => unknown): void {
+    const result = parseCredential(item, exact)
     if (!result.success) {
       if (this.isLeftToTheNextWindow(item)) return
       const { issues } = result.error
       if (this.plan.onInvalid === 'fail') throw invalidItem(index, issues.map(issuePath), this.context)
-      this.quarantined.push(this.quarantine(item, issues, index, this.context))
+      this.quarantined.push(this.quarantine(exact(), issues, index, this.context))
       return
     }
     const credential = result.data

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { optionalText, optionalTexts, optionalTimestamp, timestamp } from './schema-parts.ts'
+import { integer, optionalText, optionalTexts, optionalTimestamp, timestamp } from './schema-parts.ts'
 
 /**
  * A leak source. Source: service spec 2.3; what may be null follows the public documentation, and what
@@ -16,29 +16,44 @@ export const sourceSchema = z.object({
 })
 
 /**
- * A leaked credential as the search answers it. Integers beyond 2^53 are refused, never rounded.
+ * A leaked credential as the search answers it. Integers beyond 64 bits are refused, never rounded.
  * Source: service spec 2.2; `auth_domains`, `urls` and nullability from the public documentation.
  */
-export const credentialSchema = z.object({
-  id: z.int(),
+const anyCredentialSchema = z.object({
+  id: integer,
   domain: optionalText,
   identity_name: z.string(),
   hash: optionalText,
   hash_type: optionalText,
   imported_at: timestamp,
-  known_password_id: z.union([z.string(), z.int()]).nullish(),
+  known_password_id: z.union([z.string(), integer]).nullish(),
   source_id: z.string(),
   source: sourceSchema.nullish(),
   auth_domains: optionalTexts,
   urls: optionalTexts,
 })
 
+/** The same for nearly all, whose integers are plain numbers. */
+const usualCredentialSchema = anyCredentialSchema.extend({
+  id: z.int(),
+  known_password_id: z.union([z.string(), z.int()]).nullish(),
+})
+
+/**
+ * Holds an item against the schema.
+ * @param exact the same with all digits of its numbers; only asked for where the schema refuses the item as it is
+ */
+export function parseCredential(item: unknown, exact: () => unknown): z.ZodSafeParseResult<Credential> {
+  const usual = usualCredentialSchema.safeParse(item)
+  return usual.success ? usual : anyCredentialSchema.safeParse(exact())
+}
+
 export type Source = z.infer<typeof sourceSchema>
-export type Credential = z.infer<typeof credentialSchema>
+export type Credential = z.infer<typeof anyCredentialSchema>
 
 /** Fields that are no news. Those without a rule in the schema are neither checked nor exported. */
 export const CREDENTIAL_FIELDS: ReadonlySet<string> = new Set([
-  ...Object.keys(credentialSchema.shape),
+  ...Object.keys(anyCredentialSchema.shape),
   'credential_hash',
   'event_uid',
 ])

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { DecodedPage } from '../core/index.ts'
-import { isExportError } from '../core/index.ts'
-import { MAX_ITEMS } from './answer.ts'
+import { isExportError, parseExactJson } from '../core/index.ts'
+import { hasByteOrderMark, MAX_ITEMS } from './answer.ts'
 import type { CredentialPage } from './credential-page.ts'
 import {
   AUTH_DOMAINS,
@@ -128,7 +128,8 @@ export class FastPath {
     if (end < 0) return -1
     this.strange++
     if (this.strange > MIN_STRANGE + this.items * MAX_STRANGE_SHARE) return -1
-    page.add(JSON.parse(this.body.toString('utf8', at, end)), this.items)
+    const { body } = this
+    page.add(JSON.parse(body.toString('utf8', at, end)), this.items, () => parseExactJson(body, at, end))
     return end
   }
 
@@ -198,8 +199,4 @@ export class FastPath {
     for (let i = 0; i < id.length; i++) if (this.body[start + i] !== id[i]) return false
     return true
   }
-}
-
-function hasByteOrderMark(body: Uint8Array): boolean {
-  return body[0] === 0xef && body[1] === 0xbb && body[2] === 0xbf
 }

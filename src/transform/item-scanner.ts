@@ -1,3 +1,4 @@
+import { type Int64, int64, MAX_INT64, MIN_INT64 } from '../core/index.ts'
 import { IndexList } from './growing.ts'
 import {
   ALLOWED,
@@ -27,8 +28,10 @@ import {
 } from './json-scanner.ts'
 import type { KnownSource, SourceCache } from './source-cache.ts'
 
-/** Integers of so many digits are exact in a double. */
-const MAX_DIGITS = 15
+/** The most digits that 64 bits hold. */
+const MAX_DIGITS = 19
+/** So many digits behind the others are a number of their own in {@link largeInteger}. */
+const LOW_DIGITS = 9
 const MAX_UNKNOWN = 8
 
 /**
@@ -47,7 +50,7 @@ export class ItemScanner {
   readonly texts = new IndexList()
   /** Start and end of every key that has no field number, one after the other. */
   readonly unknownKeys = new IndexList()
-  id = 0
+  id: Int64 = 0
   source: KnownSource | null = null
 
   private bytes: Uint8Array = new Uint8Array(0)
@@ -216,7 +219,25 @@ export class ItemScanner {
     const digits = at - first
     if (digits === 0 || digits > MAX_DIGITS) return -1
     if (bytes[first] === ZERO && (digits > 1 || isNegative)) return -1
+    // Beyond 2^53 the value is rounded, but never to below it.
+    if (value > Number.MAX_SAFE_INTEGER) return this.largeInteger(field, first, at, isNegative)
     if (field === ID) this.id = isNegative ? -value : value
     return at
+  }
+
+  /** The digits [first, end), more than a double holds. */
+  private largeInteger(field: number, first: number, end: number, isNegative: boolean): number {
+    const middle = end - LOW_DIGITS
+    const magnitude = BigInt(this.digits(first, middle)) * 1_000_000_000n + BigInt(this.digits(middle, end))
+    const value = isNegative ? -magnitude : magnitude
+    if (value < MIN_INT64 || value > MAX_INT64) return -1
+    if (field === ID) this.id = int64(value)
+    return end
+  }
+
+  private digits(from: number, to: number): number {
+    let value = 0
+    for (let at = from; at < to; at++) value = value * 10 + (this.bytes[at]! - ZERO)
+    return value
   }
 }

@@ -1,4 +1,13 @@
-import type { DecodePlan, Micros, PageContext, PageSpan } from '../core/index.ts'
+import {
+  type DecodePlan,
+  type Int64,
+  int64,
+  int64FromJson,
+  int64ToJson,
+  type PageContext,
+  type PageSpan,
+  type Span,
+} from '../core/index.ts'
 
 /**
  * - `keep`: the row belongs to this window
@@ -12,42 +21,43 @@ const MAX_LAST_IDS = 1000
 
 /** Follows `imported_at` through the items of one page: what belongs, what the page spans. */
 export class PageRange {
-  private readonly direction: 1 | -1
-  private readonly from: Micros
-  private readonly until: Micros
-  private readonly since: Micros | null
-  private readonly sinceIds: ReadonlySet<number>
-  private min = Number.POSITIVE_INFINITY
-  private max = Number.NEGATIVE_INFINITY
-  private first: Micros | null = null
-  private last: Micros = 0
-  /** Ids at `last`: an array that never grows, because almost every item begins a new list. */
-  private readonly lastIds = new Float64Array(MAX_LAST_IDS)
+  private readonly isAscending: boolean
+  private readonly from: Int64
+  private readonly until: Int64
+  private readonly since: Int64 | null
+  private readonly sinceIds: ReadonlySet<Int64>
+  private min: Int64 = Number.POSITIVE_INFINITY
+  private max: Int64 = Number.NEGATIVE_INFINITY
+  private first: Int64 | null = null
+  private last: Int64 = 0
+  /** Ids at `last`, the first of them; one array for all, because almost every item begins a new list. */
+  private readonly lastIds: Int64[] = [0]
   private lastCount = 0
   private isSorted = true
 
   constructor(order: DecodePlan['order'], context: PageContext) {
-    this.direction = order === 'asc' ? 1 : -1
-    this.from = context.partition.window?.from ?? Number.NEGATIVE_INFINITY
-    this.until = context.partition.window?.until ?? Number.POSITIVE_INFINITY
-    this.since = context.since?.at ?? null
-    this.sinceIds = new Set(context.since?.ids)
+    const { since, partition } = context
+    this.isAscending = order === 'asc'
+    this.from = int64(partition.window?.from ?? Number.NEGATIVE_INFINITY)
+    this.until = int64(partition.window?.until ?? Number.POSITIVE_INFINITY)
+    this.since = since === null ? null : int64FromJson(since.at)
+    this.sinceIds = new Set(since?.ids.map(int64FromJson))
   }
 
   /** Whether this is the very end of the window, which is not part of it. */
-  isEnd(at: Micros): boolean {
+  isEnd(at: Int64): boolean {
     return at === this.until
   }
 
   /** To be asked once for every valid item, in the order of the answer. */
-  admit(id: number, at: Micros): Verdict {
+  admit(id: Int64, at: Int64): Verdict {
     this.follow(id, at)
     // The service's filter is inclusive at both ends; a window is not.
     if (this.isEnd(at)) return 'drop'
     if (at < this.from || at > this.until) return 'outside'
     if (this.since !== null) {
       if (at === this.since && this.sinceIds.has(id)) return 'drop'
-      if ((at - this.since) * this.direction < 0) return 'outside'
+      if (this.isBefore(at, this.since)) return 'outside'
     }
     if (at < this.min) this.min = at
     if (at > this.max) this.max = at
@@ -55,25 +65,31 @@ export class PageRange {
   }
 
   /** Of the rows kept; null when there are none. */
-  get importedAt(): { readonly min: Micros; readonly max: Micros } | null {
-    return this.min > this.max ? null : { min: this.min, max: this.max }
+  get importedAt(): Span | null {
+    return this.min > this.max ? null : { min: int64ToJson(this.min), max: int64ToJson(this.max) }
   }
 
   /** Of all items; null when there are none, or they are not in order. */
   get span(): PageSpan | null {
     if (this.first === null || !this.isSorted) return null
-    const lastIds = this.lastCount > MAX_LAST_IDS ? null : [...this.lastIds.subarray(0, this.lastCount)]
-    return { first: this.first, last: this.last, lastIds }
+    const lastIds =
+      this.lastCount > MAX_LAST_IDS ? null : this.lastIds.slice(0, this.lastCount).map(int64ToJson)
+    return { first: int64ToJson(this.first), last: int64ToJson(this.last), lastIds }
   }
 
-  private follow(id: number, at: Micros): void {
+  /** Whether an instant comes before another in the order of the chain. */
+  private isBefore(at: Int64, other: Int64): boolean {
+    return this.isAscending ? at < other : at > other
+  }
+
+  private follow(id: Int64, at: Int64): void {
     if (this.first === null) {
       this.first = at
     } else if (at === this.last) {
-      // Beyond the end of a typed array nothing is written.
-      this.lastIds[this.lastCount++] = id
+      if (this.lastCount < MAX_LAST_IDS) this.lastIds[this.lastCount] = id
+      this.lastCount++
       return
-    } else if ((at - this.last) * this.direction < 0) {
+    } else if (this.isBefore(at, this.last)) {
       this.isSorted = false
     }
     this.last = at

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import type { PageContext, QuarantinedItem } from '../core/index.ts'
+import type { Int64Json, PageContext, QuarantinedItem } from '../core/index.ts'
 import { CREDENTIAL_FIELDS, SOURCE_FIELDS } from './credential.ts'
 import { type Mask, type Masks, maskText, REDACTED } from './mask.ts'
 import { REPORT_FIELDS } from './report.ts'
@@ -57,8 +57,9 @@ function quarantine(show: Rule): Quarantine {
   })
 }
 
-function idOf(item: unknown): number | null {
+function idOf(item: unknown): Int64Json | null {
   const id = typeof item === 'object' && item !== null && 'id' in item ? item.id : null
+  if (typeof id === 'bigint') return String(id)
   return typeof id === 'number' && Number.isSafeInteger(id) ? id : null
 }
 
@@ -101,6 +102,8 @@ function scalar(value: unknown): unknown {
     case 'number':
       // Beyond 2^53 this is not the number that was sent.
       return Math.abs(value) <= Number.MAX_SAFE_INTEGER ? value : null
+    case 'bigint':
+      return String(value)
     case 'boolean':
       return value
     default:

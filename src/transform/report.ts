@@ -1,9 +1,9 @@
 import { z } from 'zod'
-import { optionalInteger, optionalText, optionalTexts, optionalTimestamp } from './schema-parts.ts'
+import { integer, optionalInteger, optionalText, optionalTexts, optionalTimestamp } from './schema-parts.ts'
 
 /** A threat-flow report. Source: service spec 2.1; lenient about null, on which it is silent. */
 export const reportSchema = z.object({
-  id: z.int(),
+  id: integer,
   format_type: z.string(),
   title: z.string(),
   subtitle: optionalText,

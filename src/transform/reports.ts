@@ -5,6 +5,7 @@ import {
   type DecodePlan,
   encodeFrame,
   type FrameRoom,
+  type Int64,
   type PageContext,
   type QuarantinedItem,
 } from '../core/index.ts'
@@ -23,7 +24,8 @@ export function reportDecoder(
   const quarantine = reportQuarantine()
 
   return (body, context, room) => {
-    const { items, next } = parseAnswer(body, context.partition.query, pagePlace(context))
+    const { next, exactItems } = parseAnswer(body, context.partition.query, pagePlace(context))
+    const items = exactItems()
     const reports: Report[] = []
     const quarantined: QuarantinedItem[] = []
     const unknown = new UnknownFields()
@@ -52,6 +54,10 @@ export function reportDecoder(
   }
 }
 
+function isInt64(value: unknown): value is Int64 {
+  return typeof value === 'number' || typeof value === 'bigint'
+}
+
 function reportColumn({ name, type }: ColumnSpec, reports: readonly Report[]): Column {
   const field = name as keyof Report
   const values = reports.map((report) => report[field] ?? null)
@@ -78,7 +84,7 @@ function reportColumn({ name, type }: ColumnSpec, reports: readonly Report[]): C
     case 'timestamp': {
       const list = new NumberList()
       // JSON knows a negative zero; a column of integers does not.
-      for (const value of values) list.add(typeof value === 'number' ? value + 0 : null)
+      for (const value of values) list.add(isInt64(value) ? (value === 0 ? 0 : value) : null)
       return { name, group: null, values: list.vector() }
     }
   }

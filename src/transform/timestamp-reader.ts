@@ -1,4 +1,4 @@
-import { type Micros, parseTimestamp } from '../core/index.ts'
+import { type Micros, parseInstant } from '../core/index.ts'
 import { DOT, isDigit, MINUS, ZERO } from './json-scanner.ts'
 
 /** Characters of `2024-07-22T19:25:52`. */
@@ -62,7 +62,7 @@ export class TimestampReader {
     if (key === this.lastDay) return this.lastMidnight
     let midnight = this.days.get(key)
     if (midnight === undefined) {
-      midnight = parseTimestamp(bytes.toString('latin1', start, start + 10))
+      midnight = parseInstant(bytes.toString('latin1', start, start + 10))
       if (this.days.size >= MAX_KNOWN_DAYS) this.days.clear()
       this.days.set(key, midnight)
     }

@@ -1,16 +1,21 @@
-import type { Vector } from '../core/index.ts'
+import type { Int64, Vector } from '../core/index.ts'
 import { copied, FIRST_ELEMENTS, IndexList, MAX_KEPT_ELEMENTS, Validity } from './growing.ts'
 import { TextList } from './text-list.ts'
 
-/** Numbers, integers and microseconds alike, with nulls. */
+/** Whole numbers, identifiers and microseconds alike, with nulls. */
 export class NumberList {
   private values = new Float64Array(FIRST_ELEMENTS)
+  /** Takes the values over, all of them, once there is one that a double does not hold. */
+  private large: BigInt64Array | null = null
   private readonly validity = new Validity()
 
-  add(value: number | null): void {
+  add(value: Int64 | null): void {
     const at = this.validity.length
-    if (at === this.values.length) this.values = copied(this.values, new Float64Array(2 * at))
-    this.values[at] = value ?? 0
+    if (this.large !== null || typeof value === 'bigint') this.addLarge(value ?? 0)
+    else {
+      if (at === this.values.length) this.values = copied(this.values, new Float64Array(2 * at))
+      this.values[at] = value ?? 0
+    }
     this.validity.add(value !== null)
   }
 
@@ -19,13 +24,26 @@ export class NumberList {
   }
 
   vector(): Vector {
-    const values = this.values.subarray(0, this.validity.length)
-    return { kind: 'number', values, valid: this.validity.view() }
+    const { length } = this.validity
+    const valid = this.validity.view()
+    return this.large === null
+      ? { kind: 'number', values: this.values.subarray(0, length), valid }
+      : { kind: 'int64', values: this.large.subarray(0, length), valid }
   }
 
   reset(): void {
     this.validity.reset()
+    this.large = null
     if (this.values.length > MAX_KEPT_ELEMENTS) this.values = new Float64Array(FIRST_ELEMENTS)
+  }
+
+  private addLarge(value: Int64): void {
+    const at = this.validity.length
+    if (this.large === null) {
+      this.large = new BigInt64Array(this.values.length + 1)
+      for (let i = 0; i < at; i++) this.large[i] = BigInt(this.values[i]!)
+    } else if (at === this.large.length) this.large = copied(this.large, new BigInt64Array(2 * at))
+    this.large[at] = BigInt(value)
   }
 }
 

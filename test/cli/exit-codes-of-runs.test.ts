@@ -51,33 +51,6 @@ it('a partition that fails is exit 1; the others are exported, and all is said o
   expect(stderr).toContain('NO_WAY')
 })
 
-it('of several pipelines, one that fails does not keep the next from running', async () => {
-  const sandbox = await sandboxWith({ faults: [{ kind: 'status', status: 400, requests: [1] }] })
-  const folder = workFolder()
-  const files = [
-    await writePipeline(folder, { name: 'one', extract: '  concurrency: 1' }),
-    await writePipeline(folder, { name: 'two' }),
-  ]
-  const { code, stdout } = await spillway(['run', ...files, '--json'], folder, accessTo(sandbox))
-  expect(code).toBe(1)
-  expect(
-    stdout
-      .trimEnd()
-      .split('\n')
-      .map((line) => JSON.parse(line).status),
-  ).toEqual(['failed', 'complete'])
-})
-
-it('of several pipelines, none runs when a file is wrong', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder, { name: 'one' })
-  const { code, stderr } = await spillway(['run', file, 'missing.yaml'], folder, accessTo(sandbox))
-  expect(code).toBe(2)
-  expect(stderr).toContain('missing.yaml')
-  expect(sandbox.requests).toHaveLength(0)
-})
-
 it('--fresh without a terminal needs --yes', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()

@@ -13,9 +13,8 @@ import { runCommandLine } from '../../src/cli/run-command-line.ts'
 import { Screen } from '../../src/cli/screen.ts'
 import { Signals } from '../../src/cli/signals.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts'
+import { CLI } from '../support/run-cli.ts'
 
-/** The command as it is built. */
-export const MAIN = fileURLToPath(new URL('../../dist/cli/main.js', import.meta.url))
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
 export type Result = { readonly code: number | null; readonly stdout: string; readonly stderr: string }
@@ -88,7 +87,7 @@ export class Collector extends Writable {
 
 /** Starts the built command with nothing in its environment but what is given, and with a stdin that has ended. */
 export function start(args: readonly string[], cwd: string, env: Environment = {}): Running {
-  const child = spawn(process.execPath, [MAIN, ...args], { cwd, env: { PATH: process.env.PATH, ...env } })
+  const child = spawn(process.execPath, [CLI, ...args], { cwd, env: { PATH: process.env.PATH, ...env } })
   children.push(child)
   child.stdin.end()
   let stdout = ''

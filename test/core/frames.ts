@@ -29,9 +29,11 @@ function columnOf(rows: number, sizes: readonly number[]): fc.Arbitrary<Column> 
 function vectorOf(length: number): fc.Arbitrary<Vector> {
   const valid = fc.option(fc.uint8Array({ minLength: length, maxLength: length, max: 1 }))
   const numbers = fc.float64Array({ minLength: length, maxLength: length })
+  const large = fc.bigInt64Array({ minLength: length, maxLength: length })
   const booleans = fc.uint8Array({ minLength: length, maxLength: length, max: 1 })
   return fc.oneof<fc.Arbitrary<Vector>[]>(
     fc.record({ kind: fc.constant('number' as const), values: numbers, valid }),
+    fc.record({ kind: fc.constant('int64' as const), values: large, valid }),
     fc.record({ kind: fc.constant('boolean' as const), values: booleans, valid }),
     textOf(length),
     fc

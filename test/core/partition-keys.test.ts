@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  parseTimestamp,
+  parseInstant,
   parseWindow,
   partition,
   type Query,
@@ -11,7 +11,7 @@ import {
   windowRange,
 } from '../../src/core/index.ts'
 
-const at = (text: string): number => parseTimestamp(text) ?? Number.NaN
+const at = (text: string): number => parseInstant(text) ?? Number.NaN
 
 const text = fc.string({ unit: 'binary', minLength: 1 }).map((value) => value.toWellFormed())
 const query: fc.Arbitrary<Query> = fc.oneof(

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { Store } from '../../src/core/index.ts'
@@ -50,6 +50,17 @@ describe('a folder where a file is needed', () => {
       await expect(work(store, 'file')).rejects.toEqual(anError('storage', 'file'))
     },
   )
+})
+
+describe('the room that is left', () => {
+  it('is that of the disk which the data set is on, and not known where that is not there', async () => {
+    const { store, root } = temporaryStore()
+    expect(await store.freeBytes()).toBeNull()
+    mkdirSync(root)
+    const { bavail, bsize } = statfsSync(root)
+    const free = (await store.freeBytes()) ?? 0
+    expect(Math.abs(free - bavail * bsize)).toBeLessThan(1e9)
+  })
 })
 
 describe('what is not there', () => {

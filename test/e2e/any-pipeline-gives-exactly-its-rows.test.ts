@@ -2,16 +2,20 @@ import { existsSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { Clock, RunSummary } from '../../src/index.ts'
 import { type Fault, type Sandbox, startSandbox } from '../../src/sandbox/index.ts'
+import { PACKAGE } from '../support/run-cli.ts'
 import { type PipelineParts, pipelineText, SMALL } from './support/place.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 
-const BUILT: string = '../../dist/index.js'
-const { readPipeline, runOptions, runPipeline } = (await import(BUILT)) as typeof import('../../src/index.ts')
+const LIBRARY = pathToFileURL(join(PACKAGE, 'dist/index.js')).href
+const { readPipeline, runOptions, runPipeline } = (await import(
+  LIBRARY
+)) as typeof import('../../src/index.ts')
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-17', until: '2024-06-05T12:00:00Z' }

@@ -13,7 +13,6 @@ const BEGUN = {
   extract: { domains: DOMAINS, windows: { ...RANGE, every: 'month' }, page_size: 5, max_requests: 6 },
   transform: { secret: 'hmac' },
 } as const
-const { domains: _, ...QUERIES_LEFT_OUT } = BEGUN.extract
 const KEYS = { SPILLWAY_MASK_KEY: 'k'.repeat(32) }
 
 const changes: Readonly<Record<string, PipelineParts>> = {
@@ -30,11 +29,6 @@ const changes: Readonly<Record<string, PipelineParts>> = {
   'another compression': { ...BEGUN, load: { compression: 'gzip' } },
   'other encodings': { ...BEGUN, load: { parquet: { encodings: 'plain' } } },
   'another partitioning': { ...BEGUN, load: { partition_by: 'window' } },
-  'a query less': { ...BEGUN, extract: { ...BEGUN.extract, domains: ['scatterholt.com'] } },
-  'other queries': {
-    ...BEGUN,
-    extract: { ...QUERIES_LEFT_OUT, queries: [{ type: 'keyword', keyword: 'ada' }] },
-  },
   'no windows': { ...BEGUN, extract: { ...BEGUN.extract, windows: undefined } },
 }
 

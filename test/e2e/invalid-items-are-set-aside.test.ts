@@ -52,7 +52,7 @@ it.each([
   }
   const secrets = new Map(wanted.flatMap((item) => (isObject(item) ? [[idOf(item), item.hash]] : [])))
   for (const { id, item } of lines) {
-    if (id === null || !isObject(item)) continue
+    if (typeof id !== 'number' || !isObject(item)) continue
     const secret = secrets.get(id)
     if (typeof secret === 'string') expect(item.hash).toBe(maskSecret(secret, policies.secret, KEY))
     else expect(item.hash).toBe(secret === null ? null : '[REDACTED]')

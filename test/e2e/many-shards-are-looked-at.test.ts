@@ -40,7 +40,7 @@ it('a second run finds what became of one shard among many', async () => {
     const aside = await here.cli('run', 'pipeline.yaml')
     expect(aside).toMatchObject({ code: 0 })
     expect(aside.stderr).toContain(
-      `${stranger} is not in the checkpoint; moved to _state/orphans/${stranger}`,
+      `${stranger} is not in the checkpoint; moved to _state/orphans/${stranger}.orphan`,
     )
   }
   expect(here.sandbox.requests).toHaveLength(sent)

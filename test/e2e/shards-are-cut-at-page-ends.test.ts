@@ -1,4 +1,3 @@
-import { existsSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
@@ -73,16 +72,4 @@ it.each(['parquet', 'csv'])('%s: a partition without rows makes no shard and no 
     'window=2024-01-01',
     'window=2024-02-01',
   ])
-})
-
-it('no rows at all is a finished export', async () => {
-  const here = await place({ extract: { domains: ['nowhere.example'] } }, { emptyPageRate: 0.5 })
-  const { code, summary } = await here.run()
-  expect(code).toBe(0)
-  expect(summary).toMatchObject({ status: 'complete', rows: 0, shards: 0, bytes: 0 })
-  expect(await here.manifest()).toMatchObject({ shards: [], totals: { rows: 0, bytes: 0, shards: 0 } })
-  expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
-  expect(await readdir(here.output)).not.toContain('credentials')
-  expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(0)
-  expect((await here.run()).summary.requests).toBe(0)
 })

@@ -2,14 +2,14 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { SearchQuery } from '../../src/sandbox/index.ts'
-import { type Ended, runCli } from '../support/run-cli.ts'
+import { type Ended, PACKAGE, runCli } from '../support/run-cli.ts'
 import { statusShape, summaryShape } from './support/json-shapes.ts'
 import { type Place, place } from './support/place.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, expectedRows, SAME } from './support/rows.ts'
 
 /** The files as they are; the flags below only keep them to a few requests, at one a second. */
-const SHIPPED = join(import.meta.dirname, '../../pipelines')
+const SHIPPED = join(PACKAGE, 'pipelines')
 const DOMAINS = ['scatterholt.com', 'brambleworth.org', 'quillmere.net', 'tarnhollow.io']
 const DAY_MS = 86_400_000
 

@@ -2,15 +2,16 @@ import { execFile } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { promisify } from 'node:util'
-import { expect, it } from 'vitest'
-import { place, temporaryFolder } from './support/place.ts'
+import { expect, inject, it } from 'vitest'
+import { type Place, place } from './support/place.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 
 const execute = promisify(execFile)
 const ROOT = join(import.meta.dirname, '../..')
+/** Empty before npm installed the package there; see test/support/installed.ts. */
+const INSTALLED = inject('installed') ?? ''
 
 type Packed = { readonly filename: string; readonly files: readonly { readonly path: string }[] }
 
@@ -57,40 +58,73 @@ it('holds what users need, and nothing else', async () => {
   expect(stale).toEqual([])
 })
 
-it('works where it is unpacked: command, worker thread and library', async () => {
-  const folder = temporaryFolder()
-  const { filename } = await pack('--pack-destination', folder)
-  await execute('tar', ['xzf', filename], { cwd: folder })
-  const unpacked = join(folder, 'package')
-  await symlink(join(ROOT, 'node_modules'), join(unpacked, 'node_modules'))
-  const { bin, version } = JSON.parse(await readFile(join(unpacked, 'package.json'), 'utf8'))
-  expect((await readFile(join(unpacked, bin.spillway), 'utf8')).split('\n', 1)[0]).toBe('#!/usr/bin/env node')
-  const { stdout } = await execute(process.execPath, [join(unpacked, bin.spillway), '--version'])
-  expect(stdout.trim()).toBe(version)
-
+it('works where npm installed it: the command, by its name', async () => {
   const here = await place({ extract: { domains: ['scatterholt.com'], page_size: 50 } })
-  const example = join(here.folder, 'example.mjs')
-  await writeFile(
-    example,
-    `import { readPipeline, readStatus, runOptions, runPipeline, verifyDataSet }
-       from ${JSON.stringify(pathToFileURL(join(unpacked, 'dist/index.js')).href)}
-     const pipeline = await readPipeline('pipeline.yaml', { env: process.env, cwd: process.cwd() })
-     const summary = await runPipeline(pipeline, await runOptions(pipeline))
-     const { ok } = await verifyDataSet(pipeline, () => {})
-     const status = await readStatus(pipeline, Date.now())
-     console.log(JSON.stringify({ status: summary.status, rows: summary.rows, ok, partitions: [...status.partitions()] }))`,
-  )
-  const ran = await execute(process.execPath, [example], {
-    cwd: here.folder,
-    env: { ...process.env, ...here.env },
-  })
+  const command = join(INSTALLED, 'node_modules/.bin/spillway')
+  const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))
+  expect((await execute(command, ['--version'])).stdout.trim()).toBe(version)
+
+  const options = { cwd: here.folder, env: { ...process.env, ...here.env } }
+  const { stdout } = await execute(command, ['run', 'pipeline.yaml', '--json'], options)
+  expect(JSON.parse(stdout)).toMatchObject({ status: 'complete', rows: 150 })
+  await expectAllRows(here)
+})
+
+it('works where npm installed it: a program in TypeScript, with all checks on', async () => {
+  const here = await place({ extract: { domains: ['scatterholt.com'], page_size: 50 } })
+  // What such a program brings along itself.
+  await symlink(join(ROOT, 'node_modules/@types'), join(INSTALLED, 'node_modules/@types'))
+  await writeFile(join(INSTALLED, 'program.ts'), PROGRAM)
+  await writeFile(join(INSTALLED, 'tsconfig.json'), JSON.stringify(STRICT))
+  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
+  const compiled = await execute(process.execPath, [tsc], { cwd: INSTALLED }).catch((error) => error)
+  expect(compiled.stdout).toBe('')
+
+  const options = { cwd: here.folder, env: { ...process.env, ...here.env } }
+  const ran = await execute(process.execPath, [join(INSTALLED, 'program.js')], options)
   expect(JSON.parse(ran.stdout)).toMatchObject({
     status: 'complete',
     rows: 150,
     ok: true,
     partitions: [{ key: 'domain.scatterholt.com/all', state: 'done', rows: 150 }],
   })
-  expect(
-    difference(await readParquet(here.output), expectedOfDomains(here.sandbox, ['scatterholt.com'])),
-  ).toEqual(SAME)
+  await expectAllRows(here)
 })
+
+const STRICT = {
+  compilerOptions: {
+    strict: true,
+    skipLibCheck: false,
+    exactOptionalPropertyTypes: true,
+    noUncheckedIndexedAccess: true,
+    target: 'es2023',
+    module: 'nodenext',
+    types: ['node'],
+  },
+  files: ['program.ts'],
+}
+
+const PROGRAM = `
+import { ExportError, isExportError, readPipeline, readStatus, runOptions, runPipeline, verifyDataSet } from 'spillway'
+import type { PartitionStatus, Pipeline, Progress, RunSummary, Verification } from 'spillway'
+
+const pipeline: Pipeline = await readPipeline('pipeline.yaml', { env: process.env, cwd: process.cwd() })
+let latest: Progress | null = null
+const observer = { log: () => {}, progress: (progress: Progress) => { latest = progress } }
+try {
+  const summary: RunSummary = await runPipeline(pipeline, await runOptions(pipeline, { observer }))
+  const { ok }: Verification = await verifyDataSet(pipeline, () => {})
+  const partitions: PartitionStatus[] = [...(await readStatus(pipeline, Date.now())).partitions()]
+  // @ts-expect-error: what the summary does not have is no any
+  summary.nothing
+  if (latest === null) throw new ExportError('data', 'No progress', '', '')
+  console.log(JSON.stringify({ status: summary.status, rows: summary.rows, ok, partitions }))
+} catch (error) {
+  console.error(isExportError(error) ? error.kind : error)
+  process.exitCode = 1
+}
+`
+
+async function expectAllRows({ output, sandbox }: Place): Promise<void> {
+  expect(difference(await readParquet(output), expectedOfDomains(sandbox, ['scatterholt.com']))).toEqual(SAME)
+}

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { extractPages, seenCursors } from '../../src/extract/index.ts'
+import { SeenCursors } from '../../src/core/index.ts'
+import { extractPages } from '../../src/extract/index.ts'
 import {
   collect,
   decode,
@@ -90,8 +91,27 @@ describe('a chain of cursors', () => {
 
   it('knows cursors met in an earlier run', async () => {
     const server = await serve((_request, response) => sendPage(response, 'a'))
-    const chain = domainChain({ cursor: 'b', seen: seenCursors(['a']) })
+    const seen = new SeenCursors()
+    seen.add('a')
+    const chain = domainChain({ cursor: 'b', seen })
     expect((await failure(collect(open(server.url), chain))).kind).toBe('data')
+  })
+
+  it.each([
+    ['as long as may be', 65_536, false],
+    ['a byte longer', 65_537, true],
+    ['half as many characters of two bytes, and one more', 32_769, true],
+    ['8 MB', 8 << 20, true],
+  ])('takes a cursor up to 64 kB: %s', async (name, length, isRefused) => {
+    const cursor = (name.includes('two bytes') ? 'ü' : 'x').repeat(length)
+    const server = await serve((_request, response, index) => sendPage(response, index === 0 ? cursor : null))
+    const service = open(server.url, { settings: { maxResponseBytes: 10_000_000 } })
+    if (!isRefused) return void expect(await collect(service, domainChain())).toHaveLength(2)
+    const error = await failure(collect(service, domainChain()))
+    expect(error.kind).toBe('data')
+    expect(error.message).toContain(`a cursor of ${Buffer.byteLength(cursor)} bytes`)
+    expect(error.message.length).toBeLessThan(400)
+    expect(server.received).toHaveLength(1)
   })
 
   it('has the cursor of a page among those met by the time the page is handed out', async () => {

@@ -36,6 +36,19 @@ describe('a failed request', () => {
     }
   })
 
+  it('waits a different time for each client, so that they do not all come back together', async () => {
+    const server = await serve((_request, response) => response.writeHead(500).end())
+    const waits: number[] = []
+    for (let client = 0; client < 12; client++) {
+      const clock = fakeClock()
+      await failure(collect(open(server.url, { clock, settings: { retries: 1 } }), domainChain()))
+      waits.push(...clock.waits.filter((ms) => ms >= 200))
+    }
+    expect(waits).toHaveLength(12)
+    expect(new Set(waits).size).toBeGreaterThan(10)
+    expect(Math.max(...waits) - Math.min(...waits)).toBeGreaterThan(50)
+  })
+
   it.each([
     ['seconds', '7', 7_000],
     ['an HTTP date and the service’s own clock', 'Mon, 01 Jan 2024 00:00:20 GMT', 20_000],

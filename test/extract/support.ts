@@ -10,6 +10,7 @@ import {
   ExportError,
   partition,
   type Query,
+  SeenCursors,
   type ServiceSettings,
   systemClock,
   type Window,
@@ -22,7 +23,6 @@ import {
   type Service,
   type ServiceDeps,
   type ServiceLimits,
-  seenCursors,
 } from '../../src/extract/index.ts'
 
 export type Received = {
@@ -226,7 +226,7 @@ export function chainOf(query: Query, overrides: Partial<Chain> & { window?: Win
     since: null,
     page: 0,
     queryValue: 'acme.example',
-    seen: seenCursors(),
+    seen: new SeenCursors(),
     onRequest: () => {},
     ahead: { take: () => false, give: () => {} },
     ...rest,

@@ -7,13 +7,16 @@
  *                     `kill:n`    SIGKILL instead of call n
  *                     `torn:n`    when call n is a write, do half of it, then SIGKILL
  *                     `power:n`   the power fails instead of call n: what was not flushed by then is lost
+ *                     `holes:n`   the same, but only the first sector that was not flushed of each file is lost: disks
+ *                                 write in any order
  *                     `full:n`    from call n on, the disk is full: whatever needs space fails with ENOSPC
  *                     `eio:n`     call n fails with EIO
+ *                     `room:n`    the disk has room for n bytes in all, and says so
  */
-import { existsSync, readFileSync, renameSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import fs from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
-import { dirname, relative, resolve, sep } from 'node:path'
+import { dirname, join, relative, resolve, sep } from 'node:path'
 import { isMainThread } from 'node:worker_threads'
 
 const root = resolve(process.env.DISK_FAULT_ROOT ?? '/nowhere')
@@ -24,7 +27,7 @@ let calls = 0
 
 /** Paths of the handles that are open below the root. */
 const paths = new WeakMap()
-/** Bytes of each file that are on stable storage. */
+/** What is on stable storage of each file. */
 const flushed = new Map()
 /** Changes of folders that are not flushed yet, oldest first, and how to take them back. */
 let unflushed = []
@@ -40,7 +43,7 @@ async function install() {
     return strike(creates, isNew ? 'create' : 'open', path, async () => {
       const handle = await open(path, flags, ...rest)
       if (covers(path)) paths.set(handle, path)
-      if (creates && !flushed.has(path)) flushed.set(path, statSync(path).size)
+      if (covers(path) && (flags & 0o3) !== 0 && !flushed.has(path)) keep(path)
       if (isNew) changed(path, () => rmSync(path, { force: true }))
       return handle
     })
@@ -49,7 +52,7 @@ async function install() {
     strike(covers(from), 'rename', to, async () => {
       const before = contentOf(to)
       await rename(from, to)
-      flushed.set(to, flushed.get(from) ?? statSync(to).size)
+      flushed.set(to, flushed.get(from))
       flushed.delete(from)
       changed(to, () => {
         renameSync(to, from)
@@ -74,6 +77,12 @@ async function install() {
   fs.rm = (path, options) => strike(covers(path), 'rm', path, () => rm(path, options))
   fs.rmdir = (path) => strike(covers(path), 'rmdir', path, () => rmdir(path))
 
+  const statfs = fs.statfs
+  fs.statfs = async (path) => {
+    if (mode !== 'room' || !covers(path)) return statfs(path)
+    return { bsize: 1, blocks: target, bavail: Math.max(0, target - usedBytes(root)) }
+  }
+
   const handle = await open(process.execPath, 'r')
   const prototype = Object.getPrototypeOf(handle)
   await handle.close()
@@ -83,10 +92,12 @@ async function install() {
       const path = paths.get(this)
       if (path === undefined) return original.call(this)
       return strike(true, name, path, async () => {
+        // What comes meanwhile is not flushed by it.
+        const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
+        const content = isFolder ? null : contentOf(path)
         await original.call(this)
-        if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) {
-          unflushed = unflushed.filter(({ folder }) => folder !== path)
-        } else flushed.set(path, (await this.stat()).size)
+        if (isFolder) unflushed = unflushed.filter(({ folder }) => folder !== path)
+        else if (content !== null) flushed.set(path, content)
       })
     }
   prototype.datasync = flushing('datasync', datasync)
@@ -94,13 +105,12 @@ async function install() {
   prototype.truncate = function (size) {
     const path = paths.get(this)
     if (path === undefined) return truncate.call(this, size)
-    return strike(true, 'truncate', path, async () => {
-      await truncate.call(this, size)
-      flushed.set(path, Math.min(flushed.get(path) ?? 0, size))
-    })
+    return strike(true, 'truncate', path, () => truncate.call(this, size))
   }
   prototype.write = function (buffer, offset, length, position) {
     const path = paths.get(this)
+    if (mode === 'room' && path !== undefined && usedBytes(root) + length > target)
+      return Promise.reject(noSpace())
     const all = () => write.call(this, buffer, offset, length, position)
     const half = () => write.call(this, buffer, offset, Math.floor(length / 2), position)
     return strike(path !== undefined, 'write', path, all, half)
@@ -119,12 +129,13 @@ async function strike(counts, name, path, work, half = null) {
   calls++
   if (mode === 'count') lines.push(`${name} ${relative(root, path)}`)
   if (mode === 'full' && calls >= target && NEEDS_SPACE.has(name)) {
-    throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+    throw noSpace()
   }
   if (calls !== target) return work()
   if (mode === 'eio') throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
   if (mode === 'kill') return die()
   if (mode === 'power') return loseUnflushed()
+  if (mode === 'holes') return loseFirstSectors()
   if (mode === 'torn' && half !== null) {
     await half()
     return die()
@@ -132,14 +143,46 @@ async function strike(counts, name, path, work, half = null) {
   return work()
 }
 
-/** Files end where they were last flushed; changes of a folder that was not flushed did not happen. */
+/** Files are as they were last flushed; changes of a folder that was not flushed did not happen. */
 function loseUnflushed() {
-  for (const [path, size] of flushed) {
-    const found = statSync(path, { throwIfNoEntry: false })
-    if (found !== undefined && found.size > size) truncateSync(path, size)
-  }
+  for (const [path, content] of flushed) if (existsSync(path)) writeFileSync(path, content)
   for (const { undo } of unflushed.toReversed()) undo()
   return die()
+}
+
+const SECTOR = 512
+
+function loseFirstSectors() {
+  for (const [path, before] of flushed) {
+    const found = contentOf(path)
+    if (found === null) continue
+    for (let start = 0; start < found.length; start += SECTOR) {
+      const old = before.subarray(start, start + SECTOR)
+      if (found.subarray(start, start + SECTOR).equals(old)) continue
+      found.fill(0, start, Math.min(start + SECTOR, found.length))
+      old.copy(found, start)
+      break
+    }
+    writeFileSync(path, found)
+  }
+  return die()
+}
+
+function noSpace() {
+  return Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+}
+
+function usedBytes(folder) {
+  let used = 0
+  for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
+    const path = join(entry.parentPath, entry.name)
+    if (entry.isFile()) used += statSync(path, { throwIfNoEntry: false })?.size ?? 0
+  }
+  return used
+}
+
+function keep(path) {
+  flushed.set(path, contentOf(path) ?? Buffer.alloc(0))
 }
 
 function changed(path, undo) {

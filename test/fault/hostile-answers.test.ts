@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, test, vi } from 'vitest'
@@ -107,8 +107,13 @@ describe.concurrent('what JSON allows and nobody expects', () => {
     ],
     [
       'numbers beyond all bounds',
-      () => answer(['1e400', '-1e400', '9007199254740993', '9007199254740992', '1e-7'].map(withId)),
+      () => answer(['1e400', '-1e400', '9223372036854775808', '-9223372036854775809', '1e-7'].map(withId)),
       { rows: 0, quarantined: 5 },
+    ],
+    [
+      'an item with more long numbers than memory has room for',
+      () => answer([withText(1, `"domain":[${Array(5e5).fill('1234567890123456789').join()}]`)]),
+      { rows: 0, quarantined: 1 },
     ],
     [
       'integers written in other ways',
@@ -123,14 +128,13 @@ describe.concurrent('what JSON allows and nobody expects', () => {
     expect(JSON.parse(stdout)).toMatchObject(counts)
   })
 
-  test('an id beyond 2^53 is refused and never rounded', async () => {
-    const hunt = await startAttack(({ json }) => json(answer([withId('9007199254740993')])))
+  test('an id beyond 2^63 is refused and never rounded', async () => {
+    const hunt = await startAttack(({ json }) => json(answer([withId('9223372036854775808')])))
     try {
       expect((await hunt.call(['run', hunt.pipeline])).code).toBe(0)
       const path = join(hunt.output, '_quarantine/domain.acme.example~all.jsonl')
       const entry = JSON.parse(await readFile(path, 'utf8')) as Item
-      expect(entry).toMatchObject({ id: null, issues: [{ path: 'id' }] })
-      expect(JSON.stringify(entry)).not.toContain('9007199254740992')
+      expect(entry).toMatchObject({ id: '9223372036854775808', issues: [{ path: 'id' }] })
     } finally {
       await hunt.end()
     }
@@ -196,6 +200,25 @@ describe.concurrent('a chain that never ends is given up:', () => {
     expect(code, stderr).toBe(1)
     expect(requests).toBeLessThanOrEqual(most)
     expect(stderr).toMatch(/cursor|empty pages/)
+  })
+
+  test('cursors of 8 MB, with a message, flat memory, and no trace that later runs stumble over', async () => {
+    const hunt = await startAttack(({ json, number }) =>
+      json({ items: [credential(number)], next: `${number}`.padEnd(8 << 20, 'x') }),
+    )
+    try {
+      for (const command of ['run', 'status', 'run']) {
+        const { code, stderr, peakMb } = await hunt.call([command, hunt.pipeline])
+        expect(code, stderr).toBe(command === 'run' ? 1 : 0)
+        expect(stderr.length).toBeLessThan(2000)
+        if (command === 'run') expect(stderr).toContain('a cursor of 8388608 bytes')
+        expect(peakMb).toBeLessThan(MODEST_MB)
+      }
+      expect(hunt.service.asked).toHaveLength(2)
+      expect((await stat(join(hunt.output, '_state/checkpoint.jsonl'))).size).toBeLessThan(10_000)
+    } finally {
+      await hunt.end()
+    }
   })
 
   test('cursors that go round over several runs', async () => {

@@ -47,7 +47,7 @@ name: hostile
 service: { base_url: "${service.baseUrl}", requests_per_second: 1000, basic_requests_per_second: 1000, ${retries} ${settings} }
 extract: { ${queries} ${extract} }
 transform: { ${transform} }
-load: { format: csv, path: out, ${load} }
+load: { ${load.includes('format:') ? '' : 'format: csv,'} path: out, ${load} }
 `,
   )
   return {

@@ -3,6 +3,7 @@ import type { Fault } from '../../src/sandbox/index.ts'
 import { startSandbox } from '../../src/sandbox/index.ts'
 import { credential, type Item, startService } from './hostile-service.ts'
 import { expectedRows, exportedRows, pipelineYaml, SMALL, summaryOf, world } from './network-world.ts'
+import { shardPaths } from './support.ts'
 
 // Each test is many processes, on machines that may be busy.
 vi.setConfig({ testTimeout: 300_000 })
@@ -41,6 +42,35 @@ describe.concurrent.each(['asc', 'desc'])('with order %s, when a cursor is refus
       expect(ended.code, ended.stderr).toBe(0)
       expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
     } finally {
+      await close()
+    }
+  })
+
+  test('after pages that were not in order, it does not go on from a place that would leave rows out', async () => {
+    // Each page is in order by itself; the second one goes back. That the third is in order mends nothing.
+    const seconds = order === 'asc' ? [3, 4, 1, 2, 5, 6] : [4, 3, 6, 5, 2, 1]
+    const items = seconds.map((second, id) =>
+      credential(id, { imported_at: new Date(Date.UTC(2024, 0, 1) + second * 1000).toISOString() }),
+    )
+    const service = await startService((asked) => {
+      const start = Number(asked.body.from ?? 0)
+      if (start === 6) asked.json({ error: { code: 'INVALID_CURSOR', message: 'unknown' } }, 400)
+      else asked.json({ items: items.slice(start, start + 2), next: String(start + 2) })
+    })
+    const { place, run, close } = await world(
+      SMALL,
+      pipelineYaml({ domains: ['acme.example'], pageSize: 2, extract: `order: ${order}` }),
+    )
+    try {
+      const ended = await run({ SPILLWAY_BASE_URL: service.baseUrl })
+      expect(ended.code, ended.stderr).toBe(1)
+      expect(ended.stderr).toContain('there is no safe place to go on')
+      expect(service.asked).toHaveLength(4)
+      // What is committed stays.
+      expect(summaryOf(ended).rows).toBe(6)
+      expect(await shardPaths(place.output)).toEqual([])
+    } finally {
+      await service.close()
       await close()
     }
   })

@@ -1,4 +1,8 @@
-import { execFile } from 'node:child_process'
+import { execFile, spawnSync } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { mkdir, rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { faultFigures } from './figures.ts'
 import { CLI, diskFault, type Ended, inLanes } from './support.ts'
@@ -39,6 +43,106 @@ describe('a disk that', () => {
     },
     600_000,
   )
+})
+
+// 2 pages of 7 rows in flight at 1 kB a row, and 1 MB for what is small.
+const NEEDED = 2 * 7 * 1024 + (1 << 20)
+
+describe('a disk without room for the pages in flight', () => {
+  test('costs no request, however often it is tried', async () => {
+    await trial(FAILING, async (attempt) => {
+      const env = diskFault(attempt.place.output, `room:${NEEDED - 1000}`)
+      for (let time = 0; time < 2; time++) {
+        const { code, stdout, stderr } = await attempt.run({ env, args: ['--json'] })
+        expect(code, stderr).toBe(1)
+        expect(stderr).toContain('The disk has room for 1.1 MB more, and the pages in flight may need 1.1 MB')
+        const { manifest, error, requests } = JSON.parse(stdout)
+        expect([requests, manifest]).toEqual([0, join(attempt.place.output, '_manifest.json')])
+        expect(error).toContain('Free some space and run again')
+      }
+      figures.faults += 2
+      expect(attempt.sandbox.requests).toHaveLength(0)
+      expect(await attempt.runHere()).toMatchObject({ status: 'complete', error: null })
+    })
+  })
+
+  test('ends a run before that costs a page, and the next run at once', async () => {
+    const clean = await undisturbed(FAILING)
+    await trial(FAILING, async (attempt) => {
+      const env = diskFault(attempt.place.output, `room:${NEEDED + 6000}`)
+      const stopped = await attempt.run({ env, args: ['--json'] })
+      expect(stopped.code, stopped.stderr).toBe(1)
+      expect(stopped.stderr).toContain('Free some space and run again')
+      const { requests, rows } = JSON.parse(stopped.stdout)
+      expect(requests).toBeGreaterThan(0)
+      expect(requests).toBeLessThan(clean.searches)
+      expect(rows).toBeGreaterThan(0)
+      expect((await attempt.run({ env })).code).toBe(1)
+      expect(attempt.sandbox.requests).toHaveLength(requests)
+      figures.faults += 2
+      expect(await attempt.runHere()).toMatchObject({ status: 'complete', error: null })
+      // Not one page was paid for and not kept.
+      await expectSameResult(attempt, { scenario: FAILING, clean, figures, about: 'room', interruptions: 0 })
+    })
+  })
+})
+
+describe('a disk that is full when the manifest is due', () => {
+  test.each([
+    ['--json', '"manifest":null'],
+    ['', 'could not be written'],
+  ])('has the summary %s name none', async (flag, expected) => {
+    const clean = await undisturbed(FAILING)
+    const call = clean.calls.findIndex((line) => line.startsWith('create _manifest.json'))
+    await trial(FAILING, async (attempt) => {
+      const env = diskFault(attempt.place.output, `full:${call + 1}`)
+      const args = flag === '' ? [] : [flag]
+      const { code, stdout, stderr } = await attempt.run({ env, args })
+      figures.faults++
+      expect(code, stderr).toBe(1)
+      expect(stderr).toContain('The disk is full')
+      expect(stdout).toContain(expected)
+      expect(stdout).not.toContain(join(attempt.place.output, '_manifest.json'))
+      expect(existsSync(join(attempt.place.output, '_manifest.json'))).toBe(false)
+      const { manifest } = await attempt.runHere()
+      expect(manifest).toBe(join(attempt.place.output, '_manifest.json'))
+    })
+  })
+})
+
+// A small disk of the system's own, as a cross-check of the one made up above.
+const hasUnshare = spawnSync('unshare', ['-rm', 'true']).status === 0
+test.skipIf(!hasUnshare)('a real disk that is nearly full costs no page that it can not keep', async () => {
+  const clean = await undisturbed(FAILING)
+  await trial(FAILING, async (attempt) => {
+    const { place, sandbox } = attempt
+    const kilobytes = Math.ceil(NEEDED / 1024) + 20
+    // The disk lasts as long as the shell: two runs on it, then what they wrote is taken out of it.
+    const script = `mount -t tmpfs -o size=${kilobytes}k tmpfs "$2" && cd "$3" || exit 9
+"$0" "$1" run pipeline.yaml --json; "$0" "$1" run pipeline.yaml --json
+cp -a "$2" "$3/kept"`
+    await mkdir(place.output)
+    const args = ['-rm', 'sh', '-c', script, process.execPath, CLI, place.output, place.folder]
+    const env = { PATH: process.env.PATH, ...place.env }
+    const { stdout, stderr } = await promisify(execFile)('unshare', args, { env })
+    const runs = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    figures.faults += runs.length
+    expect(
+      runs.map(({ status }) => status),
+      stderr,
+    ).toEqual(['failed', 'failed'])
+    expect(stderr).toContain('Free some space and run again')
+    expect(runs[0].requests).toBeGreaterThan(0)
+    expect(runs[1].requests).toBe(0)
+    expect(sandbox.requests).toHaveLength(runs[0].requests)
+    await rm(place.output, { recursive: true })
+    await rename(join(place.folder, 'kept'), place.output)
+    expect(await attempt.runHere()).toMatchObject({ status: 'complete', error: null })
+    await expectSameResult(attempt, { scenario: FAILING, clean, figures, about: 'tmpfs', interruptions: 0 })
+  })
 })
 
 // A limit that the system itself keeps, as a cross-check of the errors made up above.

@@ -2,7 +2,8 @@ import { gunzipSync } from 'node:zlib'
 import { parse } from 'csv-parse/sync'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { formatTimestamp } from '../../src/core/index.ts'
+import { formatTimestamp, type Int64, int64 } from '../../src/core/index.ts'
+import { createEncoder } from '../../src/load/encode/index.ts'
 import { type CellValue, frameOf, type Row, specs } from './frame-builder.ts'
 import {
   anyChunks,
@@ -26,8 +27,9 @@ const framesOf = (chunks: Page[][]) => chunks.map((pages) => pages.map(({ frame 
 function texts(rows: readonly Row[]): (string | null)[][] {
   const text = (value: CellValue, i: number): string | null => {
     if (value === null) return null
-    if (everyColumn[i]!.type === 'timestamp') return formatTimestamp(Number(value))
-    return Array.isArray(value) ? JSON.stringify(value) : String(value)
+    if (everyColumn[i]!.type === 'timestamp') return formatTimestamp(value as Int64)
+    const clean = (one: string | null) => one?.replaceAll('\0', '\ufffd') ?? null
+    return Array.isArray(value) ? JSON.stringify(value.map(clean)) : clean(String(value))
   }
   return cells(rows).map((row) => row.map(text))
 }
@@ -114,6 +116,40 @@ describe('csv', () => {
     },
   )
 
+  it.each(['columnar', 'csv-stringify'] as const)(
+    'has U+FFFD where a NUL was, and counts (%s)',
+    async (engine) => {
+      const columns = specs({ id: 'int64', note: 'text?', tags: 'list?' })
+      const rows: Row[] = [
+        { id: 1, note: 'a\0b', tags: ['\0', 'x', null, 'y"\0\0'] },
+        { id: 2, note: '\0="', tags: null },
+        { id: 3, note: 'a\0b', tags: [] },
+        { id: 4, note: '\\u0000', tags: ['\\u0000'] },
+        { id: 5, note: null, tags: ['\0'] },
+      ]
+      const format = { ...plainCsv, engine, escapeFormulas: true }
+      for (const groups of [[], [['note', 'tags']]]) {
+        const frame = frameOf(columns, rows, groups)
+        const bytes = await encodeShard(format, columns, [[frame]])
+        expect(bytes.includes(0)).toBe(false)
+        const clean = (text: string) => text.replaceAll('\0', '\ufffd')
+        expect(parsed(bytes)).toEqual(
+          rows.map(({ id, note, tags }) => [
+            String(id),
+            note === null ? null : clean(note as string),
+            tags === null
+              ? null
+              : JSON.stringify((tags as (string | null)[]).map((tag) => (tag === null ? null : clean(tag)))),
+          ]),
+        )
+        const encoder = createEncoder({ format, columns, createdBy: 'spillway', fileMetadata: {} })
+        expect((await encoder.encode([frame, frame])).replaced).toBe(2 * 7)
+        const none = frameOf(columns, [{ id: 1, note: 'a', tags: ['b'] }])
+        expect((await encoder.encode([none])).replaced).toBe(0)
+      }
+    },
+  )
+
   it('has a header row even without rows, with quotes where names need them', async () => {
     const columns = specs({ id: 'int64', 'a,"b"': 'text?' })
     for (const chunks of [[], [[]], [[frameOf(columns, [])]]]) {
@@ -123,15 +159,17 @@ describe('csv', () => {
 
   it('writes every day, also the first and last there are, as core does', async () => {
     const columns = specs({ at: 'timestamp' })
-    const first = -62_135_596_800_000_000
+    const first = -62_135_596_800_000_000n
+    const midnights = fc
+      .integer({ min: 0, max: 3_652_058 })
+      .map((day) => first + BigInt(day) * 86_400_000_000n)
     await fc.assert(
       fc.asyncProperty(
         fc.array(
           fc.oneof(
             fc.maxSafeInteger(),
-            fc.integer({ min: 0, max: 1_000_000 }).map((day) => first + day * 86_400_000_000),
-            // Where doubles are eight apart, the last instant of a day is this.
-            fc.integer({ min: 1, max: 600_000 }).map((day) => first + day * 86_400_000_000 - 8),
+            midnights.map(int64),
+            midnights.map((at) => int64(at + 86_399_999_999n)),
           ),
         ),
         async (moments) => {

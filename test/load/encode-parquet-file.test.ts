@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { int64 } from '../../src/core/index.ts'
 import { createEncoder } from '../../src/load/encode/index.ts'
 import { frameOf, type Row, specs } from './frame-builder.ts'
 import { chunksOf, metadataOf, pagesOf } from './parquet-pages.ts'
@@ -170,6 +171,56 @@ it.each(['compact', 'plain'] as const)(
     expect(found).toEqual([rows.length, rows.length, 0])
   },
 )
+
+describe('numbers that no double holds', () => {
+  const columns = specs({ id: 'int64', far: 'int64?', moment: 'timestamp', breached: 'timestamp?' })
+  const BASE = 2n ** 53n
+  const rows = Array.from(
+    { length: 3000 },
+    (_, i): Row => ({
+      id: int64(BASE - 1500n + BigInt(i * 2 + (scramble(i) % 2))),
+      far: i % 7 === 0 ? null : int64((i % 2 === 0 ? 1n : -1n) * (2n ** 63n - 1n - BigInt(scramble(i)))),
+      moment: int64(253_402_300_799_999_999n - BigInt(i) * 1_000_003n),
+      breached:
+        i % 5 === 0 ? null : int64(253_402_214_400_000_000n - BigInt(scramble(i) % 9) * 86_400_000_000n),
+    }),
+  )
+  // The first page has ordinary ids, the last has none at all.
+  const frames = [0, 700, 2000].map((start, i) =>
+    frameOf(columns, rows.slice(start, [700, 2000, 3000][i]), [['breached']]),
+  )
+  const chunks = [frames.slice(0, 2), frames.slice(2)]
+  const format = { ...snappyParquet, bloomFilters: ['id', 'far'] }
+
+  it('come back from DuckDB, also where it passes over row groups', async () => {
+    expect(frames.map((frame) => frame.columns[0]!.values.kind)).toEqual(['number', 'int64', 'int64'])
+    const path = write('large.parquet', await encodeShard(format, columns, chunks))
+    expect(await cellsInDuckdb(sql, `'${path}'`, columns)).toEqual(cells(rows, columns))
+    for (const { id, far, moment } of [rows[1]!, rows[1500]!, rows[1501]!, rows[2999]!]) {
+      for (const filter of [`id = ${id}`, `far = ${far}`, `moment = make_timestamptz(${moment})`]) {
+        expect(await sql(`select count(*)::int from '${path}' where ${filter}`), filter).toEqual([[1]])
+      }
+    }
+    const [probes] = [
+      await sql(`select bloom_filter_excludes from parquet_bloom_probe('${path}', 'id', ${rows[2500]!.id})`),
+    ]
+    expect(probes.map(([excludes]) => excludes)).toEqual([true, false])
+  })
+
+  it('are stored as small ones are, with their least and greatest', async () => {
+    const bytes = await encodeShard(format, columns, chunks)
+    const found = columns.map(({ name, type }) => {
+      const [{ encodings, statistics }] = chunksOf(bytes, name) as [ReturnType<typeof chunksOf>[0]]
+      const values = rows
+        .slice(0, 2000)
+        .flatMap((row) => (row[name] === null ? [] : [BigInt(row[name] as bigint)]))
+      const sorted = values.toSorted((a, b) => (a < b ? -1 : 1))
+      expect([statistics!.min_value, statistics!.max_value], type).toEqual([sorted[0], sorted.at(-1)])
+      return encodings.filter((encoding) => encoding !== 'RLE').join()
+    })
+    expect(found).toEqual(['DELTA_BINARY_PACKED', 'PLAIN', 'DELTA_BINARY_PACKED', 'RLE_DICTIONARY,PLAIN'])
+  })
+})
 
 describe('the footer', () => {
   const columns = specs({ id: 'int64', at: 'timestamp', domain: 'text?', secret: 'text?', tags: 'list?' })

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { parquetReadObjects } from 'hyparquet'
 import { describe, expect, it } from 'vitest'
-import type { ColumnSpec, Format } from '../../src/core/index.ts'
+import { type ColumnSpec, type Format, int64 } from '../../src/core/index.ts'
 import { decompressors } from '../../src/load/inspect/decompressors.ts'
 import { type CellValue, frameOf, type Row, specs } from './frame-builder.ts'
 import {
@@ -38,7 +38,7 @@ async function readByHyparquet(bytes: Uint8Array, columns: readonly ColumnSpec[]
     },
   })
   return rows.map((row) =>
-    columns.map(({ name }) => (typeof row[name] === 'bigint' ? Number(row[name]) : (row[name] ?? null))),
+    columns.map(({ name }) => (typeof row[name] === 'bigint' ? int64(row[name]) : (row[name] ?? null))),
   )
 }
 
@@ -50,8 +50,10 @@ function stored(
 ) {
   return cells(rows, columns).map((row) =>
     row.map((value, i): CellValue => {
-      const cut = engine === 'parquetjs-lite' && columns[i]!.type === 'timestamp' && typeof value === 'number'
-      return cut ? Math.floor(value / 1000) * 1000 : value
+      const isCut = engine === 'parquetjs-lite' && columns[i]!.type === 'timestamp'
+      if (!isCut || (typeof value !== 'number' && typeof value !== 'bigint')) return value
+      const micros = BigInt(value)
+      return int64(micros - (((micros % 1000n) + 1000n) % 1000n))
     }),
   )
 }

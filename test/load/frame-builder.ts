@@ -4,11 +4,12 @@ import type {
   ColumnType,
   Frame,
   Group,
+  Int64,
   TextVector,
   Vector,
 } from '../../src/core/index.ts'
 
-export type CellValue = null | number | boolean | string | readonly (string | null)[]
+export type CellValue = null | Int64 | boolean | string | readonly (string | null)[]
 export type Row = Readonly<Record<string, CellValue>>
 
 /** Specs from `name: type`, where a `?` behind the type means that the column may be null. */
@@ -44,7 +45,10 @@ function tableOf(names: readonly string[], rows: readonly Row[]): { group: Group
   const numbers = new Map<string, number>()
   const entries: Row[] = []
   const indices = Uint32Array.from(rows, (row) => {
-    const key = JSON.stringify(names.map((name) => row[name] ?? null))
+    const key = JSON.stringify(
+      names.map((name) => row[name] ?? null),
+      (_, value) => (typeof value === 'bigint' ? `${value}n` : value),
+    )
     if (!numbers.has(key)) {
       numbers.set(key, entries.length)
       entries.push(row)
@@ -59,7 +63,14 @@ function vectorOf(type: ColumnType, values: readonly CellValue[]): Vector {
   switch (type) {
     case 'int64':
     case 'timestamp':
-      return { kind: 'number', values: Float64Array.from(values, (value) => Number(value ?? 0)), valid }
+      // As the decoder does it: doubles, unless there is one that these do not hold.
+      return values.some((value) => typeof value === 'bigint')
+        ? {
+            kind: 'int64',
+            values: BigInt64Array.from(values, (value) => BigInt((value as Int64 | null) ?? 0)),
+            valid,
+          }
+        : { kind: 'number', values: Float64Array.from(values, (value) => Number(value ?? 0)), valid }
     case 'boolean':
       return { kind: 'boolean', values: Uint8Array.from(values, (value) => (value === true ? 1 : 0)), valid }
     case 'text':

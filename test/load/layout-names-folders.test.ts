@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { type PartitionBy, parseTimestamp, partition, type Query } from '../../src/core/index.ts'
+import { type PartitionBy, parseInstant, partition, type Query } from '../../src/core/index.ts'
 import { folderOf, openShardPath, ownsFolder, partOf } from '../../src/load/index.ts'
 import { openLogPath, shardPath } from '../../src/load/layout.ts'
 
-const at = (text: string): number => parseTimestamp(text) ?? Number.NaN
+const at = (text: string): number => parseInstant(text) ?? Number.NaN
 const january = { from: at('2024-01-01'), until: at('2024-02-01') }
 const acme: Query = { type: 'domain', fqdn: 'acme.com' }
 

@@ -5,7 +5,7 @@ import zlib from 'node:zlib'
 import { DuckDBInstance, type JS } from '@duckdb/node-api'
 import fc from 'fast-check'
 import { afterAll } from 'vitest'
-import type { ColumnSpec, Format, Frame } from '../../src/core/index.ts'
+import { type ColumnSpec, type Format, type Frame, int64 } from '../../src/core/index.ts'
 import { createEncoder, type PlacedChunk } from '../../src/load/encode/index.ts'
 import { type CellValue, frameOf, type Row, specs } from './frame-builder.ts'
 
@@ -110,7 +110,7 @@ export async function cellsInDuckdb(
     row.map((value, i): CellValue => {
       if (Array.isArray(value)) return value.map(text)
       if (columns[i]!.type === 'text') return text(value)
-      return typeof value === 'boolean' || value === null ? value : Number(value)
+      return typeof value === 'boolean' || value === null ? value : int64(BigInt(String(value)))
     }),
   )
 }
@@ -140,28 +140,58 @@ const integer = fc.oneof(
   fc.integer({ min: -3, max: 300 }),
   fc.constantFrom(0, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 33_880_703_907),
 )
-/** From the year 1685 to 2255: whole microseconds that a double holds, and the first instant there is. */
+/** From the year 1685 to 2255: whole microseconds that a double holds. */
 const micros = fc.oneof(
   fc.maxSafeInteger(),
   fc.integer({ min: -2, max: 2 }),
-  fc.constantFrom(-1, 1_721_676_352_893_439, -62_135_596_800_000_000, 951_782_399_999_999),
+  fc.constantFrom(-1, 1_721_676_352_893_439, 951_782_399_999_999),
 )
+const MAX = 2n ** 63n - 1n
+const largeInteger = fc
+  .oneof(
+    fc.bigInt({ min: -MAX - 1n, max: MAX }),
+    fc.bigInt({ min: 2n ** 62n, max: 2n ** 62n + 1000n }),
+    fc.constantFrom(MAX, -MAX - 1n, 2n ** 53n, 2n ** 53n + 1n, -(2n ** 53n) - 1n),
+  )
+  .map(int64)
+/** 0001-01-01 to the last microsecond of the year 9999. */
+const FIRST = -62_135_596_800_000_000n
+const LAST = 253_402_300_799_999_999n
+const farMicros = fc
+  .oneof(
+    fc.bigInt({ min: FIRST, max: LAST }),
+    fc.constantFrom(FIRST, FIRST + 1n, LAST, 253_402_214_400_000_000n),
+  )
+  .map(int64)
 const nullable = <T>(values: fc.Arbitrary<T>): fc.Arbitrary<T | null> => fc.option(values, { freq: 3 })
 const list = fc.array(nullable(text), { maxLength: 4 })
 
 /** Rows of {@link everyColumn}. */
-export const anyRow: fc.Arbitrary<Row> = fc.record({
-  id: integer,
-  count: nullable(integer),
-  moment: micros,
-  seen: nullable(micros),
-  sure: fc.boolean(),
-  flag: nullable(fc.boolean()),
-  name: text,
-  note: nullable(text),
-  labels: list,
-  tags: nullable(list),
-})
+const rowOf = (
+  id: fc.Arbitrary<CellValue>,
+  count: typeof id,
+  moment: typeof id,
+  seen: typeof id,
+): fc.Arbitrary<Row> =>
+  fc.record({
+    id,
+    count: nullable(count),
+    moment,
+    seen: nullable(seen),
+    sure: fc.boolean(),
+    flag: nullable(fc.boolean()),
+    name: text,
+    note: nullable(text),
+    labels: list,
+    tags: nullable(list),
+  })
+
+const ordinaryRow = rowOf(integer, integer, micros, micros)
+/** With numbers that no double holds, in one column or in several. */
+const farRow = fc.oneof(
+  rowOf(fc.oneof(integer, largeInteger), largeInteger, farMicros, fc.oneof(micros, farMicros)),
+  rowOf(largeInteger, integer, micros, farMicros),
+)
 
 const groupings = fc.constantFrom<string[][]>(
   [],
@@ -173,7 +203,11 @@ const groupings = fc.constantFrom<string[][]>(
 export type Page = { rows: readonly Row[]; frame: Frame }
 
 const anyPage: fc.Arbitrary<Page> = fc
-  .tuple(fc.array(anyRow, { maxLength: 30 }), fc.integer({ min: 1, max: 5 }), groupings)
+  .tuple(
+    fc.oneof(fc.array(ordinaryRow, { maxLength: 30 }), fc.array(farRow, { maxLength: 30 })),
+    fc.integer({ min: 1, max: 5 }),
+    groupings,
+  )
   .map(([drawn, times, groups]) => {
     // Rows that come again are what dictionaries and runs are made of.
     const rows = drawn.flatMap((row) => Array.from({ length: times }, () => row))

@@ -14,6 +14,7 @@ import {
 } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { HEADER } from '../state/lines.ts'
+import { lossyStore } from '../support/lossy-store.ts'
 
 export type Page = Omit<PageFacts, 'shard' | 'log'>
 
@@ -62,6 +63,9 @@ export function pageOf(
   return { rows: { partition, frame, rows: count, importedAt }, page: { ...page, imported_at: importedAt } }
 }
 
+// Small beside the lines and frames here, so that they span several blocks, as long ones do on a disk.
+const BLOCK_BYTES = 16
+
 export type WorldOptions = {
   readonly shardRows: number
   /** Closes a folder's shard with the last page of a chain; else folders are shared and sealed at the end. */
@@ -72,6 +76,8 @@ export type WorldOptions = {
 export class World {
   readonly root: string
   readonly store: Store
+  /** Takes the power away: `disk.cut`. */
+  readonly disk: ReturnType<typeof lossyStore>
   readonly chains: readonly ChainPages[]
   options: WorldOptions
   shards: ShardSet<Page> | null = null
@@ -83,7 +89,8 @@ export class World {
   constructor(chains: readonly ChainPages[], options: WorldOptions) {
     const { root, store } = temporaryStore()
     this.root = root
-    this.store = store
+    this.disk = lossyStore(store, root, BLOCK_BYTES)
+    this.store = this.disk.store
     this.chains = chains
     this.options = options
   }

@@ -1,9 +1,9 @@
 import { describe, expect, it } from 'vitest'
-import { type Micros, type PartitionBy, parseTimestamp, windowRange } from '../../src/core/index.ts'
+import { type Micros, type PartitionBy, parseInstant, windowRange } from '../../src/core/index.ts'
 import { planPartitions } from '../../src/plan/index.ts'
 import { domain, pipelineOf } from './pipeline.ts'
 
-const at = (text: string): Micros => parseTimestamp(text) ?? Number.NaN
+const at = (text: string): Micros => parseInstant(text) ?? Number.NaN
 const NOW = at('2030-01-01')
 const windows = {
   from: at('2024-01-01'),

@@ -31,6 +31,7 @@ export function pipelineOf({
       resource: 'credentials',
       queries,
       windows,
+      whole: null,
       order: 'asc',
       pageSize: 10_000,
       include: [],

@@ -4,14 +4,14 @@ import {
   isExportError,
   type Micros,
   type Partition,
-  parseTimestamp,
+  parseInstant,
   type Window,
   windowRange,
 } from '../../src/core/index.ts'
 import { type BegunPartitions, planPartitions, splitWindows } from '../../src/plan/index.ts'
 import { domain, pipelineOf } from './pipeline.ts'
 
-const at = (text: string): Micros => parseTimestamp(text) ?? Number.NaN
+const at = (text: string): Micros => parseInstant(text) ?? Number.NaN
 const NOW = at('2030-01-01')
 const HOUR = 3_600_000_000
 

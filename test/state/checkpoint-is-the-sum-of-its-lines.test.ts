@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -53,7 +55,7 @@ function expectedRecord(lines: readonly Line[], key: string) {
       : (pages.findLast(({ quarantine }) => quarantine !== undefined)?.quarantine?.end ?? 0),
     position: done ? null : (pages.findLast(({ position }) => position !== undefined)?.position ?? null),
     since: done || restart?.kind !== 'restart' ? null : restart.since,
-    cursors: done ? [] : chain.map(({ next }) => next),
+    seen: done ? [] : chain.slice(0, -1).map(({ next }) => next),
     error: failure === undefined ? null : failure.error,
   }
 }
@@ -75,7 +77,13 @@ function expectToBeTheSumOf(state: CheckpointState, lines: readonly Line[]): voi
   }
   const found = [...state.partitions].map(([key]) => key)
   expect(found.toSorted()).toEqual([...keys].sort())
-  for (const key of keys) expect(state.partitions.get(key)).toEqual(expectedRecord(lines, key))
+  for (const key of keys) {
+    const { seen, ...record } = state.partitions.get(key)!
+    const { seen: cursors, ...expected } = expectedRecord(lines, key)
+    expect(record).toEqual(expected)
+    expect(seen?.size ?? 0).toBe(cursors.length)
+    for (const cursor of cursors) expect(seen?.has(cursor!)).toBe(true)
+  }
   expect(Object.fromEntries(state.unknownFields)).toEqual(unknown)
   expect(state.lines).toBe(lines.length)
 
@@ -196,7 +204,31 @@ describe('a checkpoint', () => {
       () => [page({ next: 'd' })],
     )
     const state = await readCheckpoint(store)
-    expect(state === null ? null : state.partitions.get(KEY)?.cursors).toEqual(['a', 'c', 'd'])
+    const record = state?.partitions.get(KEY)
+    const seen = ['a', 'b', 'c', 'd'].filter((cursor) => record?.seen?.has(cursor))
+    expect([seen, record?.next, record?.pages]).toEqual([['a', 'c'], 'd', 3])
+  })
+})
+
+describe('a long chain', () => {
+  it('costs a few bytes a page in memory, however long its cursors are, also where it is rewritten', async () => {
+    const { store, root } = temporaryStore()
+    const cursor = (index: number): string => `${index}-`.padEnd(20_000, 'x')
+    const pages = 10_000
+    const checkpoint = await openCheckpoint(store, HEADER, accept)
+    for (let at = 0; at < pages; at += 500) {
+      const lines = Array.from({ length: 500 }, (_, index) => page({ next: cursor(at + index) }))
+      await checkpoint.append(lines)
+    }
+    await checkpoint.close()
+    const { stdout } = await promisify(execFile)(process.execPath, [
+      join(import.meta.dirname, 'read-a-long-chain.mjs'),
+      root,
+    ])
+    const { mostMb, ...found } = JSON.parse(stdout)
+    expect(found).toEqual({ pages, seen: pages - 1, next: 20_000 })
+    // The cursors alone are 200 MB.
+    expect(mostMb).toBeLessThan(220)
   })
 })
 

@@ -2,10 +2,12 @@ import { appendFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import type { Store } from '../../src/core/index.ts'
+import { ExportError, type Store } from '../../src/core/index.ts'
 import { JOURNAL_START, openJournal, readJournal } from '../../src/state/journal.ts'
 import { anError } from '../disk/errors.ts'
 import { storeAt, temporaryStore } from '../disk/temporary-store.ts'
+import { lossyStore } from '../support/lossy-store.ts'
+import { random } from '../support/random.ts'
 import { writeJournal } from './lines.ts'
 
 const PATH = '_state/checkpoint.jsonl'
@@ -56,7 +58,11 @@ describe('a journal', () => {
     expect(await read()).toEqual({ lines: LINES, numbers: [1, 2, 3, 4], good: WHOLE.length })
     const texts = WHOLE.toString().trimEnd().split('\n')
     expect(texts.map((text) => JSON.parse(text))).toEqual(
-      LINES.map((line) => ({ ...line, crc: expect.stringMatching(/^[0-9a-f]{16}$/) })),
+      LINES.map((line, index) => ({
+        ...line,
+        flushed: index === 0 ? 0 : ENDS[index - 1],
+        crc: expect.stringMatching(/^[0-9a-f]{16}$/),
+      })),
     )
   })
 
@@ -158,6 +164,112 @@ describe('a journal', () => {
   })
 })
 
+describe('a journal whose last append came to the disk only in part', () => {
+  /** Three lines that count, and three of an append that nobody was told of. */
+  async function unfinished(): Promise<{ flushed: number; ends: readonly number[]; whole: Buffer }> {
+    const journal = await openJournal(store, PATH, JOURNAL_START)
+    for (const line of LINES.slice(0, 3)) await journal.append([line])
+    const flushed = journal.size
+    await journal.append([{ kind: 'a' }, { kind: 'b', text: 'x'.repeat(50) }, { kind: 'c' }])
+    await journal.close()
+    const whole = readFileSync(file)
+    const ends = [...whole].flatMap((byte, index) => (byte === 10 ? [index + 1] : []))
+    return { flushed, ends, whole }
+  }
+
+  it.each([
+    ['its first line', 3, 3],
+    ['the one in the middle', 4, 4],
+  ])('ends before %s where that is the hole, though good lines follow', async (_, hole, good) => {
+    const { whole, ends } = await unfinished()
+    writeFileSync(file, Buffer.from(whole).fill(0, ends[hole - 1], ends[hole]))
+    expect(await read()).toMatchObject({ good: ends[good - 1], lines: { length: good } })
+    // A line break of the hole may be there too.
+    writeFileSync(file, Buffer.from(whole).fill(0, ends[hole - 1], (ends[hole] ?? 0) - 1))
+    expect((await read()).good).toBe(ends[good - 1])
+  })
+
+  it('is refused all the same when a hole is in what was flushed', async () => {
+    const { whole, flushed, ends } = await unfinished()
+    for (let at = 0; at < flushed; at += 7) {
+      const holed = Buffer.from(whole).fill(0, at, at + 7)
+      writeFileSync(file, holed)
+      await expect(read(), `at ${at}`).rejects.toEqual(anError('damaged', PATH))
+      expect(readFileSync(file)).toEqual(holed)
+    }
+    expect(flushed).toBe(ends[2])
+  })
+
+  it('keeps every line that counted and shows no other, however often the power goes, and kills between', async () => {
+    const round = fc.record({
+      appends: fc.array(fc.array(fc.nat({ max: 120 }), { minLength: 1, maxLength: 5 }), { maxLength: 3 }),
+      power: fc.option(fc.integer(), { nil: null }),
+    })
+    await fc.assert(
+      fc.asyncProperty(fc.array(round, { maxLength: 6 }), async (rounds) => {
+        const { store: real, root } = temporaryStore()
+        const disk = lossyStore(real, root, 64)
+        const written: unknown[] = []
+        let counted = 0
+        let number = 0
+        for (const { appends, power } of rounds) {
+          const seen: unknown[] = []
+          const end = await readJournal(disk.store, PATH, (line) => seen.push(line))
+          expect(seen.length).toBeGreaterThanOrEqual(counted)
+          expect(seen).toEqual(written.slice(0, seen.length))
+          written.length = seen.length
+          const stopping = unflushedAfter(disk.store, appends.length)
+          const journal = await openJournal(stopping.store, PATH, end ?? JOURNAL_START)
+          // What was read is on the disk from here on.
+          counted = seen.length
+          for (const lengths of appends) {
+            const lines = lengths.map((length) => ({ number: number++, text: '-'.repeat(length) }))
+            written.push(...lines)
+            const before = written.length
+            await journal.append(lines).then(
+              () => {
+                counted = before
+              },
+              () => {},
+            )
+          }
+          await journal.close()
+          if (power !== null) disk.cut(random(power))
+        }
+        const seen: unknown[] = []
+        await readJournal(disk.store, PATH, (line) => seen.push(line))
+        expect(seen.length).toBeGreaterThanOrEqual(counted)
+        expect(seen).toEqual(written.slice(0, seen.length))
+      }),
+      { numRuns: 300 },
+    )
+  })
+})
+
+/** The process ends before the last of so many flushes of what was appended. */
+function unflushedAfter(base: Store, appends: number): { store: Store } {
+  let left = appends
+  const openLog: Store['openLog'] = async (path, size) => {
+    const log = await base.openLog(path, size)
+    let appended = false
+    return {
+      ...log,
+      get size() {
+        return log.size
+      },
+      append: async (chunks) => {
+        if (left > 0) await log.append(chunks)
+        appended = true
+      },
+      flush: async () => {
+        if (appended && --left <= 0) throw new Error('the process has ended')
+        await log.flush()
+      },
+    }
+  }
+  return { store: { ...base, openLog } }
+}
+
 describe('appending', () => {
   it('goes over what a crash left behind the good lines', async () => {
     writeFileSync(
@@ -226,4 +338,40 @@ describe('appending', () => {
     store = storeAt(join(dirname(file), '..'))
     expect((await read()).lines).toEqual([{ index: 0 }])
   })
+
+  it.each(['append', 'flush'] as const)(
+    'never goes on after a failed %s, though the disk would take more',
+    async (what) => {
+      let fail = false
+      const failing: Store = {
+        ...store,
+        openLog: async (path, size) => {
+          const log = await store.openLog(path, size)
+          const once = async (work: () => Promise<void>): Promise<void> => {
+            if (fail) {
+              fail = false
+              throw new ExportError('storage', 'The disk is full', path, 'Free some space.')
+            }
+            await work()
+          }
+          return {
+            ...log,
+            get size() {
+              return log.size
+            },
+            append: (chunks) => (what === 'append' ? once(() => log.append(chunks)) : log.append(chunks)),
+            flush: () => (what === 'flush' ? once(() => log.flush()) : log.flush()),
+          }
+        },
+      }
+      const journal = await openJournal(failing, PATH, JOURNAL_START)
+      await journal.append([{ index: 0 }])
+      fail = true
+      await expect(journal.append([{ index: 1 }])).rejects.toEqual(anError('storage', PATH))
+      await expect(journal.append([{ index: 2 }])).rejects.toEqual(anError('storage', PATH))
+      await expect(journal.append([{ index: 3 }])).rejects.toEqual(anError('storage', PATH))
+      await journal.close()
+      for (const line of (await read()).lines) expect([{ index: 0 }, { index: 1 }]).toContainEqual(line)
+    },
+  )
 })

@@ -51,7 +51,11 @@ export async function writeCheckpoint(store: Store, lines: readonly Line[]): Pro
 
 /** A state as plain values, less what a compaction may change: how many lines it took, and in which order. */
 export function plain(state: CheckpointState) {
-  const partitions = [...state.partitions].map(([key, record]) => ({ key, ...record }))
+  const partitions = [...state.partitions].map(([key, { seen, ...record }]) => ({
+    key,
+    ...record,
+    seen: seen?.size ?? 0,
+  }))
   return structuredClone({
     header: state.header,
     partitions: partitions.sort((a, b) => (a.key < b.key ? -1 : 1)),

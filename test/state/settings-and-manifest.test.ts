@@ -195,7 +195,7 @@ describe('the manifest', () => {
                 partitions: index % 2 === 0 ? facts.partitions : facts.partitions.toReversed(),
               }),
           )
-          await writeManifest(store, base, await stateOf(seals))
+          await writeManifest(store, base, await stateOf(seals), [])
           texts.push(readFileSync(join(root, MANIFEST_PATH), 'utf8'))
         }
         expect(texts[1]).toBe(texts[0])
@@ -207,6 +207,7 @@ describe('the manifest', () => {
           bytes: sum('bytes'),
           shards: made.length,
           quarantined: 0,
+          replaced_nuls: 0,
         })
         expect(manifest?.shards.map(({ path }) => path)).toEqual(
           made.map(({ part }) => `credentials/part-${String(part).padStart(5, '0')}.csv`).sort(),
@@ -242,7 +243,7 @@ describe('the manifest', () => {
       },
       { kind: 'run', run: 'b', started_at: '2024-07-02T00:00:00.000Z', version: '1.2.3' },
     ])
-    await writeManifest(store, base, state)
+    await writeManifest(store, base, state, [])
     expect(await readManifest(store)).toEqual({
       version: 1,
       pipeline: 'acme',
@@ -265,7 +266,8 @@ describe('the manifest', () => {
           imported_at: { min: '2024-01-01T00:00:00.123456Z', max: '2024-01-01T00:00:00.123457Z' },
         },
       ],
-      totals: { rows: 1, bytes: 10, shards: 1, quarantined: 4 },
+      totals: { rows: 1, bytes: 10, shards: 1, quarantined: 4, replaced_nuls: 0 },
+      retired: [],
       unknown_fields: { alpha: 2, zeta: 1 },
       runs: [
         {

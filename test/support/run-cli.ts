@@ -1,8 +1,19 @@
 import { spawn } from 'node:child_process'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { inject } from 'vitest'
 
-export const CLI = join(import.meta.dirname, '../../dist/cli/main.js')
+/** The folder of the package under test: installed by npm (end-to-end tests), or this one, with what is built in it. */
+export const PACKAGE = packageFolder(inject('installed'))
+
+/** The command, as the package's `bin` names it. */
+export const CLI = join(PACKAGE, 'dist/cli/main.js')
+
+function packageFolder(installed: string | undefined): string {
+  return installed === undefined
+    ? join(import.meta.dirname, '../..')
+    : join(installed, 'node_modules/spillway')
+}
 
 export type Ended = {
   readonly code: number | null

@@ -46,6 +46,6 @@ export function isFastAndEqual(
 function randomContext(next: Random): PageContext {
   const second = 1_000_000
   const window = { from: EPOCH - second, until: EPOCH + Math.floor(next() * 20) * second }
-  const since = { at: EPOCH, ids: [33880703907, 33880703909] }
+  const since = { at: EPOCH, ids: [33880703907, 33880703909, '9223372036854775805'] }
   return next() < 0.5 ? pageContext({ window }) : pageContext({ since })
 }

@@ -4,6 +4,7 @@ import {
   type DecodePlan,
   decodeFrame,
   droppedColumns,
+  int64,
   type PageContext,
   partition,
   type Query,
@@ -12,7 +13,7 @@ import {
   type Window,
 } from '../../src/core/index.ts'
 
-export type Value = string | number | boolean | null | readonly string[]
+export type Value = string | number | bigint | boolean | null | readonly string[]
 export type Row = Readonly<Record<string, Value>>
 
 /** A plan with every column that the policies leave. */
@@ -59,7 +60,8 @@ function reader(vector: Vector): (position: number) => Value {
   const isThere = (position: number): boolean => vector.valid === null || vector.valid[position] === 1
   switch (vector.kind) {
     case 'number':
-      return (position) => (isThere(position) ? vector.values[position]! : null)
+    case 'int64':
+      return (position) => (isThere(position) ? int64(vector.values[position]!) : null)
     case 'boolean':
       return (position) => (isThere(position) ? vector.values[position] === 1 : null)
     case 'text': {

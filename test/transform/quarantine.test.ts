@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
-import type { DecodePlan, QuarantinedItem } from '../../src/core/index.ts'
+import { type DecodePlan, int64, type QuarantinedItem } from '../../src/core/index.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { credential, decode, source } from './credentials.ts'
-import { decodePlan, pageContext } from './plans.ts'
+import { decodePlan, pageContext, rowsOf } from './plans.ts'
 
 /** A value that no entry, message or row may show. */
 const SECRET = 'sunflower-42'
@@ -81,12 +81,34 @@ test('an item that is no object shows nothing', () => {
   }
 })
 
-test('identifiers above 2^53 are refused, never rounded', () => {
-  const body = (id: string) =>
-    Buffer.from(JSON.stringify({ items: [credential({ id: 0 })] }).replace('"id":0', `"id":${id}`))
-  const page = createDecoder(decodePlan())(body('9007199254740993'), pageContext())
-  expect(page.quarantined[0]).toMatchObject({ id: null, item: { id: null }, issues: [{ path: 'id' }] })
-  expect(createDecoder(decodePlan())(body('9007199254740991'), pageContext()).rows).toBe(1)
+test('identifiers beyond 64 bits are refused with their digits as text, never rounded', () => {
+  const decoded = (id: string, more = {}) => {
+    const json = JSON.stringify({ items: [credential({ id: 0, ...more })] }).replace('"id":0', `"id":${id}`)
+    return createDecoder(decodePlan())(Buffer.from(json), pageContext())
+  }
+  for (const id of ['9223372036854775808', '-9223372036854775809', '123456789012345678901234567890']) {
+    const issues = [{ path: 'id', message: 'Invalid input: expected a whole number of 64 bits' }]
+    expect(decoded(id).quarantined).toMatchObject([{ id, item: { id }, issues }])
+  }
+  for (const id of ['9007199254740991', '9007199254740993', '9223372036854775807', '-9223372036854775808']) {
+    expect(rowsOf(decoded(id))).toMatchObject([{ id: int64(BigInt(id)) }])
+  }
+  // Whole only once it is rounded, or written as no identifier is.
+  for (const id of ['9007199254740993.0', '9007199254740993.5', '9.007199254740993e15']) {
+    expect(decoded(id).quarantined).toMatchObject([
+      { id: null, item: { id: null }, issues: [{ path: 'id' }] },
+    ])
+  }
+  // Refused for another reason.
+  expect(decoded('9007199254740993', { domain: 7 }).quarantined).toMatchObject([{ id: '9007199254740993' }])
+})
+
+test('a number too long for a double is no text, and shows nothing where a secret may be', () => {
+  const json = JSON.stringify({ items: [credential({ hash: 0, credential_hash: 1, notes: [2] })] })
+  const body = Buffer.from(json.replace(/:(\[?)([012])(?=[,\]}])/g, ':$19223372036854775$2'))
+  const [entry] = createDecoder(decodePlan({ secret: 'plaintext' }))(body, pageContext()).quarantined
+  expect(entry).toMatchObject({ issues: [{ path: 'hash' }], item: { hash: '[REDACTED]' } })
+  expect(JSON.stringify(entry)).not.toContain('9223372036854775')
 })
 
 test('what is hostile in size is cut', () => {

@@ -22,12 +22,14 @@ class Writer {
   private readonly pool: readonly string[]
   private readonly gaps: readonly string[]
   private clock = EPOCH
+  private readonly ids: bigint
 
   constructor(
     private readonly next: Random,
     private readonly wildness: number,
   ) {
     this.gaps = pick(next, [[''], [''], ['', ' '], ['', ' ', '\n', '\t', '\r\n   ']])
+    this.ids = pick(next, [33880703907n, 33880703907n, 2n ** 53n - 2n, 2n ** 63n - 4n])
     this.pool = Array.from({ length: 3 }, (_, i) => this.source(`leak_${i}`))
   }
 
@@ -51,7 +53,7 @@ class Writer {
     const sourceId = `leak_${Math.floor(this.next() * 3)}`
     const source = this.next() < 0.8 ? this.pool[Number(sourceId.slice(5))]! : this.source(sourceId)
     let fields: [string, string][] = [
-      ['"id"', this.isWild() ? pick(this.next, NUMBERS) : String(33880703907 + Math.floor(this.next() * 4))],
+      ['"id"', this.isWild() ? pick(this.next, NUMBERS) : this.id()],
       ['"domain"', this.or(this.text(this.words()), ['null'])],
       ['"identity_name"', this.text(`${this.words()}@scatterholt.com`)],
       ['"hash"', this.or(this.text(this.words()), ['null', '""', '"12345"', '"123456"'])],
@@ -77,6 +79,10 @@ class Writer {
     return this.object(fields)
   }
 
+  private id(): string {
+    return String((this.next() < 0.5 ? 33880703907n : this.ids) + BigInt(Math.floor(this.next() * 4)))
+  }
+
   private source(id: string): string {
     const fields: [string, string][] = [
       ['"id"', this.text(id)],
@@ -84,7 +90,10 @@ class Writer {
       ['"description_en"', this.or(this.text(this.words().repeat(4)), ['null'])],
       ['"description_fr"', this.or('null', [this.text(this.words())])],
       ['"is_alert_enabled"', this.or('true', ['false', 'null'])],
-      ['"breached_at"', this.or('null', ['"2020-01-02"', '"2021-01-01T00:00:00+02:00"'])],
+      [
+        '"breached_at"',
+        this.or('null', ['"2020-01-02"', '"2021-01-01T00:00:00+02:00"', '"9999-12-31T23:59:59.999999Z"']),
+      ],
       ['"leaked_at"', this.or('null', ['"2020-02-29T00:00:00Z"'])],
     ]
     if (this.isWild()) fields.splice(Math.floor(this.next() * 7), 1)
@@ -220,6 +229,19 @@ const NUMBERS = [
   '9007199254740991',
   '9007199254740992',
   '9007199254740993',
+  '9007199254740994',
+  '-9007199254740993',
+  '9223372036854775807',
+  '9223372036854775808',
+  '-9223372036854775808',
+  '-9223372036854775809',
+  '0009007199254740993',
+  '1234567890123456789',
+  '12345678901234567.0',
+  '9.007199254740993e15',
+  '1000000000000000.0',
+  '1.00000000000000000001',
+  '100000000000000000e-3',
   '-9007199254740991',
   '123456789012345678901234567890',
   'NaN',
@@ -242,7 +264,9 @@ const INSTANTS = [
   '"2024-07-22T19:25:52.1+02"',
   '"2024-07-22T19:25:52.1+02:00 "',
   '"0001-01-01T00:00:00Z"',
-  '"9999-12-31T23:59:59Z"',
+  '"9999-12-31T23:59:59.999999Z"',
+  '"9999-12-31T23:59:59-00:01"',
+  '"1683-01-01T00:00:00.000001Z"',
   '"2255-06-05T23:47:34.740992Z"',
   '"2024-07-22T19:25:52.893\\u0034Z"',
   '1721676352',

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { type PageContext, parseTimestamp } from '../../src/core/index.ts'
+import { type PageContext, parseInstant } from '../../src/core/index.ts'
 import { credential, credentialsAt, decode } from './credentials.ts'
 import { pageContext, rowsOf } from './plans.ts'
 
 const FROM = '2024-07-01T00:00:00Z'
 const INSIDE = '2024-07-15T12:00:00.000001Z'
 const UNTIL = '2024-08-01T00:00:00Z'
-const at = (text: string): number => parseTimestamp(text)!
+const at = (text: string): number => parseInstant(text)!
 const july = pageContext({ window: { from: at(FROM), until: at(UNTIL) } })
 
 function ids(

@@ -1,8 +1,5 @@
-import { constants } from 'node:fs'
-import { access, stat } from 'node:fs/promises'
-import { dirname } from 'node:path'
-import { checkRequirements, readSecret } from '../../config/index.ts'
-import { ExportError, isExportError, type Pipeline, systemClock } from '../../core/index.ts'
+import { checkRequirements, readMaskKey, readSecret } from '../../config/index.ts'
+import { isExportError, type Pipeline, systemClock } from '../../core/index.ts'
 import { readPlan, testToken } from '../../run/index.ts'
 import { command } from '../command.ts'
 import { DONE, exitCode } from '../exit-code.ts'
@@ -12,6 +9,7 @@ import { plainLine } from '../plain-text.ts'
 import { counted } from '../quantities.ts'
 import { announceStop } from '../signals.ts'
 import { styleFor, wantsColour } from '../style.ts'
+import { tryLater } from '../try-later.ts'
 
 export const check = command({
   options: (yargs) =>
@@ -20,13 +18,13 @@ export const check = command({
     const style = styleFor(wantsColour(io.stdout.terminal, io.env))
     const pipeline = await pipelineFrom(args.pipeline, args, io)
     let code = DONE
-    for (const [name, step] of stepsOf(pipeline, io)) {
+    for (const [name, step] of stepsOf(pipeline, args, io)) {
       try {
         await io.stdout.line(line(name, style('green', 'ok'), await step()))
       } catch (error) {
         if (!isExportError(error)) throw error
         await io.stdout.line(line(name, style('red', 'no'), error.what))
-        io.reportError(error)
+        io.reportError(tryLater(error))
         if (code === DONE) code = exitCode(error.kind, io.signals.received)
       }
     }
@@ -40,13 +38,18 @@ function line(name: string, verdict: string, finding: string): string {
 
 /** Each resolves to what was found, in words. */
 type Step = () => Promise<string>
+type Consents = { readonly allowPlaintext: boolean }
 
-function stepsOf(pipeline: Pipeline, io: Io): readonly (readonly [name: string, step: Step])[] {
+/** What a run would look at, in the same order: so the first that fails has the run's exit code. */
+function stepsOf(
+  pipeline: Pipeline,
+  consents: Consents,
+  io: Io,
+): readonly (readonly [name: string, step: Step])[] {
   return [
     ['file', async () => describePipeline(pipeline)],
-    ['environment', () => checkEnvironment(pipeline, io)],
-    ['output', () => checkOutput(pipeline)],
-    ['checkpoint', () => checkCheckpoint(pipeline)],
+    ['environment', () => checkEnvironment(pipeline, consents, io)],
+    ['data set', () => checkDataSet(pipeline, io)],
     ['service', () => checkService(pipeline, io)],
   ]
 }
@@ -56,58 +59,45 @@ function describePipeline({ file, name, extract, transform, load }: Pipeline): s
   return `${file}: ${name}: ${queries} of ${extract.resource}, secrets ${transform.secret}, to ${load.format.kind}`
 }
 
-async function checkEnvironment(pipeline: Pipeline, { env, cwd }: Io): Promise<string> {
-  const variables = await checkRequirements(pipeline, { env, cwd, allowPlaintext: true })
-  const consent = pipeline.transform.secret === 'plaintext' ? '; each run needs --allow-plaintext' : ''
-  return `${variables.join(', ')}${consent}`
+async function checkEnvironment(
+  pipeline: Pipeline,
+  { allowPlaintext }: Consents,
+  { env, cwd }: Io,
+): Promise<string> {
+  const variables = await checkRequirements(pipeline, { env, cwd, allowPlaintext })
+  return variables.join(', ')
 }
 
-/** Looks whether the folder, or the nearest one above it that is there, can be written; makes nothing. */
-async function checkOutput({ load, file }: Pipeline): Promise<string> {
-  for (let path = load.path; ; path = dirname(path)) {
-    const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT' && path !== dirname(path)) return null
-      throw notWritable(load.path, file, error)
-    })
-    if (found === null) continue
-    if (!found.isDirectory()) throw notWritable(load.path, file, new Error(`${path} is no folder`))
-    await access(path, constants.W_OK | constants.X_OK).catch((error: unknown) => {
-      throw notWritable(load.path, file, error)
-    })
-    return load.path
-  }
-}
-
-function notWritable(path: string, file: string, cause: unknown): ExportError {
-  return new ExportError(
-    'config',
-    `The output folder can not be written: ${path}`,
-    file,
-    'Choose another load.path, or --output, or change the permissions.',
-    { cause },
-  )
-}
-
-async function checkCheckpoint(pipeline: Pipeline): Promise<string> {
-  const { partitions } = await readPlan(pipeline, Date.now())
-  return `${counted(partitions.total, 'partition')}, ${partitions.done} done, ${partitions.partial} partial`
+/** Whether its folder can be written, and whether a run may go on from what is there. */
+async function checkDataSet(pipeline: Pipeline, { env }: Io): Promise<string> {
+  // What is missing of key and consent has been told above.
+  const maskKey = await readMaskKey(pipeline, env).catch(() => null)
+  const options = { clock: systemClock, maskKey, allowPlaintext: true }
+  const { partitions } = await readPlan(pipeline, options)
+  const { total, done, partial } = partitions
+  return `${pipeline.load.path}: ${counted(total, 'partition')}, ${done} done, ${partial} partial`
 }
 
 async function checkService({ service }: Pipeline, io: Io): Promise<string> {
-  const { tokenTestUrl } = service
-  if (tokenTestUrl === null) return 'not asked: service.token_test_url is not set'
+  const { auth } = service
+  const variable = auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv
+  // What the environment lacks has been told above.
+  if ((await readSecret(variable, io.env)) === null) return 'not asked: there is nothing to sign in with'
   const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
   try {
-    const { tenantId, organizationId, scopes } = await testToken(service, tokenTestUrl, {
+    const { url, info } = await testToken(service, {
       clock: systemClock,
       readSecret: (name) => readSecret(name, io.env),
       stop: signals.stop,
       log: io.log,
     })
+    if (info === null) {
+      return `the token is not tested: there is no test at ${url}; service.token_test_url may name another`
+    }
     const facts = [
-      ...(organizationId === null ? [] : [`organization ${organizationId}`]),
-      ...(tenantId === null ? [] : [`tenant ${tenantId}`]),
-      ...(scopes.length === 0 ? [] : [`scopes ${scopes.join(', ')}`]),
+      ...(info.organizationId === null ? [] : [`organization ${info.organizationId}`]),
+      ...(info.tenantId === null ? [] : [`tenant ${info.tenantId}`]),
+      ...(info.scopes.length === 0 ? [] : [`scopes ${info.scopes.join(', ')}`]),
     ]
     return `the token is accepted${facts.length === 0 ? '' : `: ${facts.join(', ')}`}`
   } finally {

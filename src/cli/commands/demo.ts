@@ -35,9 +35,9 @@ export const demo = command({
       const settings = {
         // A demo that has nothing to do shows nothing.
         fresh: true,
+        redo: [],
         allowPlaintext: false,
         failFast: false,
-        subset: false,
         json: false,
         again: `${io.program} demo`,
         noProgress,

@@ -24,7 +24,7 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
   ),
   check: lazyCommand(
     'check <pipeline>',
-    'Validate the file, the environment and, where a token test is configured, the service',
+    'Validate the file, the environment, what was exported so far, and the token where the service can tell',
     async () => (await import('./check.ts')).check,
   ),
   report: lazyCommand(

@@ -1,8 +1,9 @@
 import type { Pipeline } from '../../core/index.ts'
 import { type PlanReport, readPlan } from '../../run/index.ts'
+import { runOptions } from '../../run-options.ts'
 import { command } from '../command.ts'
 import { DONE } from '../exit-code.ts'
-import { pipelineFrom, runPipelineOptions } from '../pipeline-options.ts'
+import { pipelineToRun, runPipelineOptions } from '../pipeline-options.ts'
 import { plainJson } from '../plain-text.ts'
 import { count, counted, duration } from '../quantities.ts'
 
@@ -13,8 +14,9 @@ export const plan = command({
       .example('$0 plan pipeline.yaml', 'Requests and time that are needed at least')
       .example('$0 plan pipeline.yaml --from 2020-01-01', 'The same for a longer range'),
   async run(args, io) {
-    const pipeline = await pipelineFrom(args.pipeline, args, io)
-    const report = await readPlan(pipeline, Date.now())
+    const pipeline = await pipelineToRun(args.pipeline, args, io)
+    const options = await runOptions(pipeline, { env: io.env, allowPlaintext: args.allowPlaintext })
+    const report = await readPlan(pipeline, options)
     await io.stdout.line(args.json ? plainJson(planJson(report)) : planText(report, pipeline))
     return DONE
   },

@@ -10,6 +10,7 @@ import { reportId } from '../report-id.ts'
 import { type ReportFields, reportMarkdown } from '../report-markdown.ts'
 import { saveReport } from '../save-report.ts'
 import { announceStop } from '../signals.ts'
+import { tryLater } from '../try-later.ts'
 
 export const report = command({
   options: (yargs) =>
@@ -92,7 +93,7 @@ async function eachReport(
       }
     } catch (error) {
       if (!isExportError(error)) throw error
-      io.reportError(error)
+      io.reportError(tryLater(error))
       code = exitCode(error.kind, io.signals.received)
       // Anything but a failure of this one report concerns the others as well.
       if (code !== FAILED) return code

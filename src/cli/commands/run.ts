@@ -1,13 +1,14 @@
 import { relative } from 'node:path'
-import { checkRequirements } from '../../config/index.ts'
 import { ExportError, isExportError, type Pipeline } from '../../core/index.ts'
 import { command } from '../command.ts'
 import { confirm } from '../confirm.ts'
-import { DONE, exitCode } from '../exit-code.ts'
+import { exitCode, gravest } from '../exit-code.ts'
 import { type ExportSettings, exportPipeline } from '../export-pipeline.ts'
 import type { Io } from '../io.ts'
-import { type OverrideFlags, pipelineFrom, runPipelineOptions } from '../pipeline-options.ts'
+import { HOW_IT_RUNS, type OverrideFlags, pipelineToRun, runPipelineOptions } from '../pipeline-options.ts'
+import { plainJson } from '../plain-text.ts'
 import { announceStop, type StopSignals } from '../signals.ts'
+import { notBegunJson } from '../summary.ts'
 
 export const run = command({
   options: (yargs) =>
@@ -25,50 +26,68 @@ export const run = command({
           default: false,
           describe: 'Delete what was exported before and start over; asks first',
         },
-        yes: { type: 'boolean', default: false, describe: 'Do not ask' },
-        'allow-plaintext': {
-          type: 'boolean',
-          default: false,
-          describe: 'Consent to transform.secret: plaintext for this run',
+        redo: {
+          type: 'string',
+          array: true,
+          requiresArg: true,
+          describe: 'Export this partition anew, or those that a glob matches; repeatable',
         },
+        yes: { type: 'boolean', default: false, describe: 'Do not ask' },
         json: { type: 'boolean', default: false, describe: 'Print the summary as JSON, one object a line' },
         'no-progress': { type: 'boolean', default: false, describe: 'No progress line' },
       })
-      .group(['fail-fast', 'fresh', 'yes', 'allow-plaintext', 'json', 'no-progress'], 'How it runs:')
+      .group(['fail-fast', 'redo', 'fresh', 'yes', 'json', 'no-progress'], HOW_IT_RUNS)
       .example('$0 run pipeline.yaml', 'Export, or go on')
       .example('$0 run pipeline.yaml --domain example.com --from 2024-01-01', 'A part of it')
+      .example("$0 run pipeline.yaml --redo 'domain.example.com/*'", 'All windows of one query anew')
       .example('$0 run a.yaml b.yaml --json 2>run.log', 'For scripts'),
   async run(args, io) {
+    if (args.fresh && args.redo !== undefined) throw redoAndFresh()
     const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
     try {
-      const pipelines = await readAll(args, io)
-      if (args.fresh && !args.yes) await askToStartOver(pipelines, io)
-      return await runEach(
-        pipelines,
-        { ...args, subset: args.domain !== undefined, again: null },
-        signals,
-        io,
-      )
+      const found = await readEach(args, io)
+      const pipelines = found.flatMap(({ pipeline }) => (pipeline === null ? [] : [pipeline]))
+      if (args.fresh && !args.yes && pipelines.length > 0) await askToStartOver(pipelines, io)
+      const settings = { ...args, redo: args.redo ?? [], again: null }
+      return await runEach(found, settings, signals, io)
     } finally {
       signals.release()
     }
   },
 })
 
+function redoAndFresh(): ExportError {
+  return new ExportError(
+    'config',
+    '--fresh and --redo do not go together: the one gives up everything, the other a part',
+    '',
+    'Choose one of them.',
+  )
+}
+
 type ReadArgs = OverrideFlags & {
   readonly pipeline: readonly string[]
   readonly allowPlaintext: boolean
 }
 
+/** A pipeline file of the command line: what was read of it, or why it can not run. */
+type Found =
+  | { readonly pipeline: Pipeline; readonly error: null }
+  | { readonly pipeline: null; readonly error: ExportError }
+
 /** Everything that can be known to be wrong is told before anything begins. */
-async function readAll(args: ReadArgs, io: Io): Promise<readonly Pipeline[]> {
-  const pipelines: Pipeline[] = []
+async function readEach(args: ReadArgs, io: Io): Promise<readonly Found[]> {
+  const found: Found[] = []
   for (const file of args.pipeline) {
-    const pipeline = await pipelineFrom(file, args, io)
-    await checkRequirements(pipeline, { env: io.env, cwd: io.cwd, allowPlaintext: args.allowPlaintext })
-    pipelines.push(pipeline)
+    try {
+      found.push({ pipeline: await pipelineToRun(file, args, io), error: null })
+    } catch (error) {
+      if (!isExportError(error)) throw error
+      io.reportError(error)
+      found.push({ pipeline: null, error })
+    }
   }
-  return pipelines
+  return found
 }
 
 async function askToStartOver(pipelines: readonly Pipeline[], { cwd, screen }: Io): Promise<void> {
@@ -85,41 +104,41 @@ async function askToStartOver(pipelines: readonly Pipeline[], { cwd, screen }: I
   throw new ExportError('config', 'Nothing was changed', '', 'Run it without --fresh to go on.')
 }
 
+/** One after the other, whatever becomes of those before; only a signal stops them all. */
 async function runEach(
-  pipelines: readonly Pipeline[],
+  found: readonly Found[],
   settings: ExportSettings,
   signals: StopSignals,
   io: Io,
 ): Promise<number> {
-  let first = DONE
-  for (const pipeline of pipelines) {
-    const code = await runOne(pipeline, settings, signals, io)
-    if (STOPS_ALL.has(code)) return code
-    if (first === DONE) first = code
+  const codes: number[] = []
+  for (const each of found) {
+    const { code, error } = await runOne(each, settings, signals, io)
+    codes.push(code)
+    // Of one pipeline the exit code says it; among several each has its line.
+    if (error !== null && settings.json && found.length > 1) {
+      await io.stdout.line(plainJson(notBegunJson(each.pipeline?.name ?? null, error)))
+    }
   }
-  return first
+  return gravest(codes)
 }
 
-/** Refused credentials, a used-up quota and signals concern the pipelines that follow as well. */
-const STOPS_ALL: ReadonlySet<number> = new Set([
-  exitCode('credentials', null),
-  exitCode('quota', null),
-  exitCode('interrupted', 'SIGINT'),
-  exitCode('interrupted', 'SIGTERM'),
-])
-
+/** @returns the exit code, and why the run could not begin; null when it could */
 async function runOne(
-  pipeline: Pipeline,
+  { pipeline, error }: Found,
   settings: ExportSettings,
   signals: StopSignals,
   io: Io,
-): Promise<number> {
+): Promise<{ readonly code: number; readonly error: ExportError | null }> {
+  const { received } = io.signals
+  if (signals.stop.aborted) return { code: exitCode('interrupted', received), error: signals.stop.reason }
+  // Told when it was read.
+  if (pipeline === null) return { code: exitCode(error.kind, received), error }
   try {
-    signals.stop.throwIfAborted()
-    return await exportPipeline(pipeline, settings, signals, io)
+    return { code: await exportPipeline(pipeline, settings, signals, io), error: null }
   } catch (error) {
     if (!isExportError(error)) throw error
     io.reportError(error)
-    return exitCode(error.kind, io.signals.received)
+    return { code: exitCode(error.kind, io.signals.received), error }
   }
 }

@@ -5,11 +5,12 @@ import { DONE } from '../exit-code.ts'
 import type { Output } from '../output.ts'
 import { pipelineFrom, pipelineOptions } from '../pipeline-options.ts'
 import { plainJson, plainLine } from '../plain-text.ts'
-import { bytes, count } from '../quantities.ts'
+import { bytes, count, counted } from '../quantities.ts'
 import { type Style, styleFor, wantsColour } from '../style.ts'
 
 // More lines than a screen or two are for --json.
 const MAX_SHOWN = 50
+const MAX_RETIRED = 5
 const MAX_CURSOR = 16
 const CHUNK_LENGTH = 64 * 1024
 const MAX_ERROR = 160
@@ -43,7 +44,9 @@ async function printJson(report: StatusReport, pipeline: Pipeline, stdout: Outpu
     if (stdout.closed) return
     text = ''
   }
-  await stdout.line(`${text}],\n"totals":${plainJson({ ...totals, open_shards: openShards })}}`)
+  await stdout.line(
+    `${text}],\n"retired":${plainJson(report.retired)},\n"totals":${plainJson({ ...totals, open_shards: openShards })}}`,
+  )
 }
 
 function statusText(report: StatusReport, { name }: Pipeline, style: Style): string {
@@ -55,11 +58,21 @@ function statusText(report: StatusReport, { name }: Pipeline, style: Style): str
     `${count(totals.rows)} rows, ${count(totals.requests)} requests, ${count(totals.quarantined)} quarantined`,
     `${count(totals.shards)} shards (${bytes(totals.bytes)}), ${count(totals.openShards)} open`,
   ]
+  lines.push(...retiredLines(report.retired))
   if (shown.length === 0) return lines.join('\n')
   lines.push('', ...table(shown, style))
   if (left > shown.length)
     lines.push(`… and ${count(left - shown.length)} more that are not done; --json lists all`)
   return lines.join('\n')
+}
+
+function retiredLines(retired: StatusReport['retired']): string[] {
+  if (retired.length === 0) return []
+  const shown = retired.slice(0, MAX_RETIRED).map(({ query, rows }) => `${query} (${counted(rows, 'row')})`)
+  const more = retired.length - shown.length
+  return [
+    `no longer asked for, kept: ${shown.join(', ')}${more > 0 ? ` and ${count(more)} more; --json lists all` : ''}`,
+  ]
 }
 
 function others({ failed, partial, pending }: StatusReport['totals']): string {

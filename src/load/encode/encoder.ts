@@ -28,6 +28,8 @@ export type EncodedChunk = {
   readonly rows: number
   /** What the footer must know of the chunk; a few kB at most. */
   readonly meta: JsonValue
+  /** Characters that the format has no place for, and that were replaced; absent: none. */
+  readonly replaced?: number
 }
 
 export type PlacedChunk = {

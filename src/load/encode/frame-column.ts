@@ -1,4 +1,4 @@
-import { ExportError, type Frame, type Group, type Vector } from '../../core/index.ts'
+import { ExportError, type Frame, type Group, type IntegerVector, type Vector } from '../../core/index.ts'
 
 /** One column of one frame, with the frame's index of its group at hand. */
 export type FrameColumn<Values extends Vector = Vector> = {
@@ -17,6 +17,15 @@ export function frameColumns<Kind extends Vector['kind']>(
   kind: Kind,
 ): FrameColumn<VectorOf<Kind>>[] {
   return frames.map((frame) => frameColumn(frame, name, kind))
+}
+
+/**
+ * A column of whole numbers: in doubles, but for pages that have some which no double holds.
+ * @throws ExportError `damaged` as {@link frameColumn}
+ */
+export function integerColumn(frame: Frame, name: string): FrameColumn<IntegerVector> {
+  const isLarge = frame.columns.some((column) => column.name === name && column.values.kind === 'int64')
+  return isLarge ? frameColumn(frame, name, 'int64') : frameColumn(frame, name, 'number')
 }
 
 /** @throws ExportError `damaged` when the frame has no such column, or holds another kind of values in it */

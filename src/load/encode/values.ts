@@ -1,16 +1,16 @@
-import type { ColumnSpec, Frame, TextVector } from '../../core/index.ts'
-import { type FrameColumn, frameColumn } from './frame-column.ts'
+import { type ColumnSpec, type Frame, type Int64, int64, type TextVector } from '../../core/index.ts'
+import { type FrameColumn, frameColumn, integerColumn } from './frame-column.ts'
 
 /** One value as an engine gets it that knows of nothing but values. */
-export type Value = null | number | boolean | string | readonly (string | null)[]
+export type Value = null | Int64 | boolean | string | readonly (string | null)[]
 
 /** Reads the values of one column of a frame row by row: for the engines that take rows. */
 export function valueReader(frame: Frame, { name, type }: ColumnSpec): (row: number) => Value {
   switch (type) {
     case 'int64':
     case 'timestamp': {
-      const column = frameColumn(frame, name, 'number')
-      return reader(column, (index) => column.values.values[index]!)
+      const column = integerColumn(frame, name)
+      return reader(column, (index) => int64(column.values.values[index]!))
     }
     case 'boolean': {
       const column = frameColumn(frame, name, 'boolean')

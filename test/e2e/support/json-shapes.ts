@@ -9,6 +9,8 @@ const count = z.int().nonnegative()
 const instant = z.iso.datetime()
 const moment = z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
 
+const retired = z.object({ query: z.string(), partitions: count, rows: count })
+
 /** `run --json` */
 export const summaryShape = z.object({
   pipeline: z.string(),
@@ -20,9 +22,10 @@ export const summaryShape = z.object({
   requests: count,
   retries: count,
   quarantined: count,
+  replaced_nuls: count,
   searches_remaining: count.nullable(),
   duration_ms: z.number().nonnegative(),
-  manifest: z.string(),
+  manifest: z.string().nullable(),
 })
 
 /** `plan --json` */
@@ -47,6 +50,7 @@ export const statusShape = z.object({
       error: z.string().nullable(),
     }),
   ),
+  retired: z.array(retired),
   totals: z.looseObject({}),
 })
 
@@ -70,15 +74,17 @@ export const manifestShape = z.object({
   shards: z.array(
     z.object({
       path: z.string(),
-      rows: count.positive(),
+      /** Nothing only in the one shard of a data set without rows. */
+      rows: count,
       bytes: count.positive(),
       sha256: z.string().regex(/^[0-9a-f]{64}$/),
       partitions: z.array(z.string()).min(1),
       imported_at: z.object({ min: moment, max: moment }).nullable(),
     }),
   ),
-  totals: z.object({ rows: count, bytes: count, shards: count, quarantined: count }),
+  totals: z.object({ rows: count, bytes: count, shards: count, quarantined: count, replaced_nuls: count }),
   unknown_fields: z.record(z.string(), count),
+  retired: z.array(retired),
   runs: z.array(
     z.object({
       started_at: instant,
@@ -96,7 +102,7 @@ export const quarantineShape = z.object({
   partition: z.string(),
   page: count,
   index: count,
-  id: z.int().nullable(),
+  id: z.union([z.int(), z.string().regex(/^-?\d+$/)]).nullable(),
   issues: z.array(z.object({ path: z.string(), message: z.string() })).min(1),
   item: z.unknown(),
 })

@@ -1,7 +1,7 @@
 import type { ColumnSpec, Format, Frame, Group } from '../../../core/index.ts'
 import { ByteBuffer } from '../byte-buffer.ts'
 import type { EncodePlan, ShardEncoder } from '../encoder.ts'
-import { type FrameColumn, frameColumn } from '../frame-column.ts'
+import { type FrameColumn, frameColumn, integerColumn } from '../frame-column.ts'
 import { csvShard } from './csv-shard.ts'
 import { writeTextField } from './field.ts'
 import { writeListField } from './list-field.ts'
@@ -84,12 +84,12 @@ function field(
 ): { group: Group | null; write: FieldWriter } {
   switch (type) {
     case 'int64': {
-      const column = frameColumn(frame, name, 'number')
+      const column = integerColumn(frame, name)
       const { values } = column.values
       return nullable(column, (out, index) => writeInteger(out, values[index]!))
     }
     case 'timestamp': {
-      const column = frameColumn(frame, name, 'number')
+      const column = integerColumn(frame, name)
       const { values } = column.values
       const timestamp = new TimestampField()
       return nullable(column, (out, index) => timestamp.write(out, values[index]!))

@@ -3,6 +3,7 @@ import type { Format, Frame } from '../../../core/index.ts'
 import { ByteBuffer } from '../byte-buffer.ts'
 import type { EncodePlan, ShardEncoder } from '../encoder.ts'
 import { writeTextField } from './field.ts'
+import { countNuls } from './nuls.ts'
 
 /**
  * A CSV shard around a way to write rows: a header row, then lines; nothing at the end. In gzip the
@@ -21,7 +22,8 @@ export function csvShard(
     header: () => stored(headerRow(columns.map(({ name }) => name))),
     encode: async (frames) => {
       const rows = frames.reduce((sum, frame) => sum + frame.rows, 0)
-      return { bytes: rows === 0 ? new Uint8Array() : stored(lines(frames)), rows, meta: null }
+      if (rows === 0) return { bytes: new Uint8Array(), rows, meta: null }
+      return { bytes: stored(lines(frames)), rows, meta: null, replaced: countNuls(frames, columns) }
     },
     footer: async () => new Uint8Array(),
   }

@@ -25,9 +25,12 @@ export function csvStringify(plan: EncodePlan, format: Extract<Format, { kind: '
 
 function fieldText(value: Value, { type }: ColumnSpec, escapeFormulas: boolean): string | null {
   if (value === null) return null
-  if (typeof value === 'number') return type === 'timestamp' ? formatTimestamp(value) : String(value)
+  if (typeof value === 'number' || typeof value === 'bigint')
+    return type === 'timestamp' ? formatTimestamp(value) : String(value)
   if (typeof value === 'boolean') return String(value)
-  if (typeof value !== 'string') return JSON.stringify(value)
+  // In JSON a NUL is an escape, which is no better: a column of JSON in PostgreSQL takes none.
+  if (typeof value !== 'string') return JSON.stringify(value.map((item) => item?.replaceAll('\0', '\ufffd')))
   // csv-stringify's own guard also changes characters that no spreadsheet runs.
-  return escapeFormulas && /^[=+\-@\t\r]/.test(value) ? `'${value}` : value
+  const text = value.replaceAll('\0', '\ufffd')
+  return escapeFormulas && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
 }

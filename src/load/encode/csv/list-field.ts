@@ -1,12 +1,14 @@
 import type { TextVector } from '../../../core/index.ts'
 import type { ByteBuffer } from '../byte-buffer.ts'
 import { quoteField } from './field.ts'
+import { REPLACED_NUL } from './nuls.ts'
 
 const NULL = Buffer.from('null')
 
-/** How JSON.stringify writes each byte inside a string; undefined: as it is. */
+/** How JSON.stringify writes each byte inside a string; undefined: as it is. A NUL is replaced, as in texts. */
 const JSON_ESCAPES: readonly (Buffer | undefined)[] = Array.from({ length: 256 }, (_, byte) => {
   if (byte >= 0x80) return undefined
+  if (byte === 0) return REPLACED_NUL
   const json = JSON.stringify(String.fromCharCode(byte)).slice(1, -1)
   return json.length === 1 ? undefined : Buffer.from(json)
 })

@@ -1,16 +1,13 @@
-import { formatTimestamp } from '../../../core/index.ts'
+import { formatTimestamp, type Int64 } from '../../../core/index.ts'
 import type { ByteBuffer } from '../byte-buffer.ts'
 
 const ZERO = 0x30
 const DAY_MICROS = 86_400_000_000
-/** 0001-01-01 and 10000-01-01: between them a year has four digits. */
-const FIRST_DAY = -719_162
-const END_DAY = 2_932_897
 
 /** Appends a whole number in decimal digits. */
-export function writeInteger(out: ByteBuffer, value: number): void {
+export function writeInteger(out: ByteBuffer, value: Int64): void {
   out.reserve(24)
-  if (!Number.isSafeInteger(value)) {
+  if (typeof value === 'bigint') {
     out.length += out.bytes.write(String(value), out.length, 'latin1')
     return
   }
@@ -38,7 +35,13 @@ export class TimestampField {
   #day = Number.NaN
   readonly #date = new Uint8Array(10)
 
-  write(out: ByteBuffer, micros: number): void {
+  write(out: ByteBuffer, micros: Int64): void {
+    out.reserve(27)
+    // What no double holds is rare: a century that people write for "never".
+    if (typeof micros === 'bigint') {
+      out.length += out.bytes.write(formatTimestamp(micros), out.length, 'latin1')
+      return
+    }
     let day = Math.floor(micros / DAY_MICROS)
     let inDay = micros - day * DAY_MICROS
     // The quotient may have been rounded up to a whole day, for years far from 1970.
@@ -46,13 +49,6 @@ export class TimestampField {
       day--
       inDay += DAY_MICROS
     }
-    if (day < FIRST_DAY || day >= END_DAY) {
-      const text = formatTimestamp(micros)
-      out.reserve(text.length)
-      out.length += out.bytes.write(text, out.length, 'latin1')
-      return
-    }
-    out.reserve(27)
     if (day !== this.#day) this.#setDay(day)
     const bytes = out.bytes
     let at = out.length

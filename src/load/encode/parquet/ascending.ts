@@ -1,9 +1,10 @@
-import type { FrameColumn, VectorOf } from '../frame-column.ts'
+import type { IntegerVector } from '../../../core/index.ts'
+import type { FrameColumn } from '../frame-column.ts'
 import { eachEntry } from './rows.ts'
 
 /** Whether no row has a lesser number than the one before it, and none has none. */
-export function isAscending(columns: readonly FrameColumn<VectorOf<'number'>>[]): boolean {
-  let last = Number.NEGATIVE_INFINITY
+export function isAscending(columns: readonly FrameColumn<IntegerVector>[]): boolean {
+  let last: number | bigint = Number.NEGATIVE_INFINITY
   let ascending = true
   for (const column of columns) {
     const { values, valid } = column.values

@@ -16,17 +16,17 @@ const SALT = Int32Array.of(
 )
 
 /** A bloom filter of the values, with its header. */
-export function bloomFilter(values: Float64Array | TextVector): Uint8Array {
-  const count = values instanceof Float64Array ? values.length : values.offsets.length - 1
+export function bloomFilter(values: Float64Array | BigInt64Array | TextVector): Uint8Array {
+  const count = 'offsets' in values ? values.offsets.length - 1 : values.length
   const words = new Uint32Array(Math.min(optimalNumBytes(count, FALSE_POSITIVES), MAX_BYTES) / 4)
-  if (values instanceof Float64Array) addNumbers(words, values)
-  else addTexts(words, values)
+  if ('offsets' in values) addTexts(words, values)
+  else addNumbers(words, values)
   const writer = new ByteWriter(words.byteLength + 64)
   writeBloomFilter(writer, words)
   return writer.getBytes()
 }
 
-function addNumbers(words: Uint32Array, values: Float64Array): void {
+function addNumbers(words: Uint32Array, values: Float64Array | BigInt64Array): void {
   const plain = new ByteBuffer(values.length * 8)
   writePlainInt64(plain, values, 0, values.length)
   const { buffer, byteOffset, byteLength } = plain.view()

@@ -18,18 +18,20 @@ export function fitsDelta(min: number, max: number): boolean {
  * Parquet's DELTA_BINARY_PACKED over the whole numbers `values[from..to)`, in doubles throughout: blocks
  * of 128 deltas, each less the block's least one, packed by four with a bit width of their own.
  * The values must satisfy {@link fitsDelta}.
+ * @param base what the values are less by than the numbers that are meant: deltas do not depend on it
  */
 export function writeDeltaBinaryPacked(
   out: ByteBuffer,
   values: Float64Array,
   from: number,
   to: number,
+  base = 0n,
 ): void {
   const count = to - from
   out.appendVarint(BLOCK)
   out.appendVarint(BLOCK / MINIBLOCK)
   out.appendVarint(count)
-  writeZigzagBigInt(out, count === 0 ? 0n : BigInt(values[from]!))
+  writeZigzagBigInt(out, count === 0 ? 0n : base + BigInt(values[from]!))
   // 64 bits a value, and 10 bytes of least delta and 4 widths a block.
   out.reserve(Math.ceil(count / BLOCK) * (BLOCK * 8 + 14))
   for (let at = from + 1; at < to; at += BLOCK) writeBlock(out, values, at, Math.min(at + BLOCK, to))

@@ -1,5 +1,11 @@
-import type { Encodings, TextVector } from '../../../core/index.ts'
-import type { FrameColumn, VectorOf } from '../frame-column.ts'
+import {
+  type Encodings,
+  type Int64,
+  type IntegerVector,
+  int64,
+  type TextVector,
+} from '../../../core/index.ts'
+import type { FrameColumn } from '../frame-column.ts'
 import { totalRows } from './rows.ts'
 import { scratchUint32 } from './scratch.ts'
 import { TextDictionary } from './text-dictionary.ts'
@@ -75,11 +81,12 @@ export function bitWidthOf(count: number): number {
  * a group and few enough; else null. Numbers that stand in every row change slowly: deltas serve them.
  */
 export function codeNumbers(
-  columns: readonly FrameColumn<VectorOf<'number'>>[],
-): { dictionary: Float64Array; codes: Uint32Array } | null {
+  columns: readonly FrameColumn<IntegerVector>[],
+): { dictionary: Float64Array | BigInt64Array; codes: Uint32Array } | null {
   if (columns.some(({ group }) => group === null)) return null
   const rows = totalRows(columns)
-  const numbers = new Map<number, number>()
+  const numbers = new Map<Int64, number>()
+  let isLarge = false
   const codes = scratchUint32(rows)
   let count = 0
   for (const column of columns) {
@@ -89,7 +96,8 @@ export function codeNumbers(
     for (let entry = 0; entry < size; entry++) {
       codeOf[entry] = -1
       if (valid !== null && valid[entry] === 0) continue
-      const value = values[entry]!
+      const value = int64(values[entry]!)
+      if (typeof value === 'bigint') isLarge = true
       let code = numbers.get(value)
       if (code === undefined) {
         code = numbers.size
@@ -101,7 +109,10 @@ export function codeNumbers(
     count = codeRows(column, codeOf, codes, count)
   }
   if (count === 0) return null
-  return { dictionary: Float64Array.from(numbers.keys()), codes: codes.subarray(0, count) }
+  const dictionary = isLarge
+    ? BigInt64Array.from(numbers.keys(), BigInt)
+    : Float64Array.from(numbers.keys(), Number)
+  return { dictionary, codes: codes.subarray(0, count) }
 }
 
 /** Appends the code of every row's entry, nulls (-1) left out; returns the new count. */

@@ -1,4 +1,4 @@
-import type { TextVector } from '../../../core/index.ts'
+import { type Int64Json, int64, int64ToJson, type TextVector } from '../../../core/index.ts'
 
 /** Longer texts get no least and greatest value: they would only swell the footer. */
 export const MAX_EXTREME_BYTES = 256
@@ -14,6 +14,26 @@ export function numberExtremes(values: Float64Array): { min: number; max: number
     else if (value > max) max = value
   }
   return { min, max }
+}
+
+/** The same of large numbers; {@link toldExtremes} puts them as they are told. */
+export function int64Extremes(values: BigInt64Array): { min: bigint; max: bigint } | null {
+  if (values.length === 0) return null
+  let min = values[0]!
+  let max = min
+  for (const value of values) {
+    if (value < min) min = value
+    else if (value > max) max = value
+  }
+  return { min, max }
+}
+
+export function toldExtremes(
+  extremes: { min: bigint; max: bigint } | null,
+): { min: Int64Json; max: Int64Json } | null {
+  return extremes === null
+    ? null
+    : { min: int64ToJson(int64(extremes.min)), max: int64ToJson(int64(extremes.max)) }
 }
 
 /** Least and greatest text by its bytes, as Parquet orders strings; null when there is none or it is long. */

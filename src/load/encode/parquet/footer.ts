@@ -1,7 +1,7 @@
 import type { CompressionCodec, Encoding, FileMetaData, RowGroup, SchemaElement } from 'hyparquet'
 import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js'
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js'
-import type { ColumnSpec } from '../../../core/index.ts'
+import type { ColumnSpec, ColumnType } from '../../../core/index.ts'
 import type { PlacedChunk } from '../encoder.ts'
 import { MAX_EXTREME_BYTES } from './extremes.ts'
 import { type ColumnChunkMeta, parseRowGroupMeta, type RowGroupMeta } from './row-group-meta.ts'
@@ -141,8 +141,8 @@ function columnChunk(
       statistics: {
         null_count: BigInt(meta.nulls),
         ...(extremes !== null && {
-          min_value: statistic(extremes.min),
-          max_value: statistic(extremes.max),
+          min_value: statistic(type, extremes.min),
+          max_value: statistic(type, extremes.max),
         }),
       },
       ...(bloom !== null && {
@@ -153,6 +153,7 @@ function columnChunk(
   }
 }
 
-function statistic(value: number | string): bigint | string {
-  return typeof value === 'number' ? BigInt(value) : value
+/** Large numbers are digits in the journal, whose JSON would round them. */
+function statistic(type: ColumnType, value: number | string): bigint | string {
+  return type === 'int64' || type === 'timestamp' ? BigInt(value) : String(value)
 }

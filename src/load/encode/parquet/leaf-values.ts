@@ -1,13 +1,13 @@
-import type { Encodings, TextVector } from '../../../core/index.ts'
+import type { Encodings, Int64Vector, IntegerVector, NumberVector, TextVector } from '../../../core/index.ts'
 import type { ByteBuffer } from '../byte-buffer.ts'
 import type { FrameColumn, VectorOf } from '../frame-column.ts'
 import { fitsDelta, writeDeltaBinaryPacked } from './delta.ts'
 import { bitWidthOf, codeNumbers, codeTexts, lengthBytes } from './dictionary.ts'
-import { numberExtremes } from './extremes.ts'
+import { int64Extremes, numberExtremes, toldExtremes } from './extremes.ts'
 import { writeHybrid, writePacked } from './hybrid.ts'
 import { writePlainBoolean, writePlainInt64, writePlainTexts } from './plain.ts'
 import type { ColumnChunkMeta } from './row-group-meta.ts'
-import { booleanRows, numberRows, textRows } from './rows.ts'
+import { booleanRows, int64Rows, numberRows, textRows } from './rows.ts'
 import { scratchBytes, scratchFloat64, scratchUint32 } from './scratch.ts'
 
 /** The values that are not null, in order: good until `freeScratch`. */
@@ -15,10 +15,10 @@ export type LeafValues = {
   readonly encoding: ColumnChunkMeta['encoding']
   /** Values that the encoded ones are numbers of. */
   readonly dictionary: { readonly count: number; write(out: ByteBuffer): void } | null
-  /** Least and greatest value; null where there is none, or it is not to be told. */
+  /** Least and greatest value, large numbers as their digits; null where there is none, or it is not to be told. */
   readonly extremes: { readonly min: number | string; readonly max: number | string } | null
   /** Every value at least once, for the bloom filter. */
-  readonly distinct: Float64Array | TextVector | null
+  readonly distinct: Float64Array | BigInt64Array | TextVector | null
   /** Encoded size of `[from, to)`, roughly. */
   size(from: number, to: number): number
   write(out: ByteBuffer, from: number, to: number): void
@@ -29,21 +29,34 @@ export type LeafValues = {
  * never a dictionary: there are readers that know dictionaries of texts alone.
  */
 export function numberValues(
-  columns: readonly FrameColumn<VectorOf<'number'>>[],
+  columns: readonly FrameColumn<IntegerVector>[],
   encodings: Encodings,
 ): LeafValues {
   const coded = encodings === 'plain' ? null : codeNumbers(columns)
-  if (coded === null) return plainNumbers(numberRows(columns), encodings)
+  if (coded === null) {
+    return areDoubles(columns)
+      ? plainNumbers(numberRows(columns), encodings)
+      : largeNumbers(int64Rows(columns), encodings)
+  }
   const { dictionary, codes } = coded
   const write = (out: ByteBuffer): void => writePlainInt64(out, dictionary, 0, dictionary.length)
   return {
     ...codedValues(codes, { count: dictionary.length, write }, encodings),
-    extremes: numberExtremes(dictionary),
+    extremes:
+      dictionary instanceof BigInt64Array
+        ? toldExtremes(int64Extremes(dictionary))
+        : numberExtremes(dictionary),
     distinct: dictionary,
   }
 }
 
-function plainNumbers({ values, valid }: VectorOf<'number'>, encodings: Encodings): LeafValues {
+function areDoubles(
+  columns: readonly FrameColumn<IntegerVector>[],
+): columns is readonly FrameColumn<NumberVector>[] {
+  return columns.every(({ values }) => values.kind === 'number')
+}
+
+function plainNumbers({ values, valid }: NumberVector, encodings: Encodings): LeafValues {
   const present = valid === null ? values : only(values, valid, scratchFloat64(values.length))
   const extremes = numberExtremes(present)
   const delta = encodings === 'compact' && (extremes === null || fitsDelta(extremes.min, extremes.max))
@@ -55,6 +68,26 @@ function plainNumbers({ values, valid }: VectorOf<'number'>, encodings: Encoding
     distinct: present,
     size: (from, to) => (to - from) * 8,
     write: (out, from, to) => write(out, present, from, to),
+  }
+}
+
+/** Numbers beyond 2^53: as deltas too, where what they are more than the least of them fits a double. */
+function largeNumbers({ values, valid }: Int64Vector, encodings: Encodings): LeafValues {
+  const present = valid === null ? values : only(values, valid, new BigInt64Array(values.length))
+  const extremes = int64Extremes(present)
+  const base = extremes?.min ?? 0n
+  const delta = encodings === 'compact' && (extremes === null || fitsDelta(0, Number(extremes.max - base)))
+  const above = delta ? Float64Array.from(present, (value) => Number(value - base)) : null
+  return {
+    encoding: delta ? 'DELTA_BINARY_PACKED' : 'PLAIN',
+    dictionary: null,
+    extremes: toldExtremes(extremes),
+    distinct: present,
+    size: (from, to) => (to - from) * 8,
+    write: (out, from, to) => {
+      if (above === null) writePlainInt64(out, present, from, to)
+      else writeDeltaBinaryPacked(out, above, from, to, base)
+    },
   }
 }
 
@@ -117,7 +150,7 @@ function uncodedTexts({ offsets, bytes, valid }: TextVector, encodings: Encoding
 }
 
 /** The values that are there, in `to`. */
-function only<T extends Uint8Array | Float64Array>(values: T, valid: Uint8Array, to: T): T {
+function only<T extends Uint8Array | Float64Array | BigInt64Array>(values: T, valid: Uint8Array, to: T): T {
   let count = 0
   for (let row = 0; row < values.length; row++) if (valid[row] === 1) to[count++] = values[row]!
   return to.subarray(0, count) as T

@@ -1,5 +1,5 @@
 import { type ColumnSpec, type Encodings, ExportError, type Frame, type Query } from '../../../core/index.ts'
-import { type FrameColumn, frameColumns, type VectorOf } from '../frame-column.ts'
+import { type FrameColumn, frameColumns, integerColumn, type VectorOf } from '../frame-column.ts'
 import { isAscending } from './ascending.ts'
 import { textExtremes } from './extremes.ts'
 import { booleanValues, type LeafValues, numberValues, textValues } from './leaf-values.ts'
@@ -41,7 +41,7 @@ export function leafOf(spec: ColumnSpec, frames: readonly Frame[], encodings: En
   switch (spec.type) {
     case 'int64':
     case 'timestamp': {
-      const columns = frameColumns(frames, spec.name, 'number')
+      const columns = frames.map((frame) => integerColumn(frame, spec.name))
       const ascending = spec.name === SORTED_BY && isAscending(columns)
       return { levels: flatLevels(spec, columns), values: numberValues(columns, encodings), ascending }
     }

@@ -30,14 +30,13 @@ export function parquetjsLite(plan: EncodePlan, format: Extract<Format, { kind: 
   const { columns, createdBy, fileMetadata } = plan
   const codec = codecOf(format.compression)
   if (format.bloomFilters.length > 0) throw refused('bloom filters', 'load.parquet.bloom_filters')
-  const fields = Object.fromEntries(columns.map((column) => [column.name, fieldOf(column, codec)]))
   return {
     header: () => new Uint8Array(Buffer.from(MAGIC)),
     encode: async (frames) => {
       const rows = frames.reduce((sum, frame) => sum + frame.rows, 0)
       if (rows === 0) return { bytes: new Uint8Array(), rows, meta: [] }
       try {
-        return await encodeRows(columns, fields, frames, rows)
+        return await encodeRows(columns, codec, frames, rows)
       } catch (error) {
         if (isExportError(error)) throw error
         // What it throws quotes the row, and is not always an Error: nothing of it may get out.
@@ -68,11 +67,16 @@ function refused(what: string, where: string): ExportError {
   )
 }
 
-function fieldOf({ type, nullable }: ColumnSpec, compression: NonNullable<Field['compression']>): Field {
+/** @param isLarge whether a column of whole numbers is written as {@link ExactInteger}; the bytes are the same */
+function fieldOf(
+  { type, nullable }: ColumnSpec,
+  compression: NonNullable<Field['compression']>,
+  isLarge: boolean,
+): Field {
   const common = { optional: nullable, compression, statistics: false } as const
   switch (type) {
     case 'int64':
-      return { type: 'INT64', ...common }
+      return { type: isLarge ? 'TIMESTAMP_MILLIS' : 'INT64', ...common }
     case 'timestamp':
       return { type: 'TIMESTAMP_MILLIS', ...common }
     case 'boolean':
@@ -88,12 +92,20 @@ function fieldOf({ type, nullable }: ColumnSpec, compression: NonNullable<Field[
 
 async function encodeRows(
   columns: readonly ColumnSpec[],
-  fields: Record<string, Field>,
+  codec: NonNullable<Field['compression']>,
   frames: readonly Frame[],
   rows: number,
 ): Promise<EncodedChunk> {
   const parquetjs = library()
-  const schema = new parquetjs.ParquetSchema(fields)
+  const large = new Set(
+    frames.flatMap((frame) =>
+      frame.columns.filter(({ values }) => values.kind === 'int64').map(({ name }) => name),
+    ),
+  )
+  const fields = columns.map(
+    (column) => [column.name, fieldOf(column, codec, large.has(column.name))] as const,
+  )
+  const schema = new parquetjs.ParquetSchema(Object.fromEntries(fields))
   const parts: Buffer[] = []
   const options = { useDataPageV2: false, pageIndex: false }
   const envelope = new parquetjs.ParquetEnvelopeWriter(
@@ -112,7 +124,7 @@ async function encodeRows(
       const record: Record<string, unknown> = {}
       columns.forEach((column, i) => {
         const value = readers[i]!(row)
-        record[column.name] = written(value, column)
+        record[column.name] = written(value, column, large.has(column.name))
         present[i]! += valuesIn(value)
       })
       await writer.appendRow(record)
@@ -142,10 +154,31 @@ async function encodeRows(
 }
 
 /** The value in the form that parquetjs-lite takes. */
-function written(value: Value, { type }: ColumnSpec): unknown {
+function written(value: Value, { type }: ColumnSpec, isLarge: boolean): unknown {
   if (type === 'timestamp' && typeof value === 'number') return new Date(Math.floor(value / 1000))
+  if (type === 'timestamp' && typeof value === 'bigint') return new Date(Number(floorThousandth(value)))
+  if (isLarge && type === 'int64' && value !== null) return new ExactInteger(value)
   if (Array.isArray(value)) return { list: value.map((element) => ({ element })) }
   return value
+}
+
+/**
+ * parquetjs-lite makes doubles of whole numbers, and would round the large ones; of what calls itself a Date it takes
+ * the time as it is, and it writes that with all its bits.
+ */
+class ExactInteger extends Date {
+  constructor(readonly value: Value) {
+    super(0)
+  }
+
+  override getTime(): number {
+    return this.value as number
+  }
+}
+
+/** A thousandth, rounded down; the operator rounds towards zero. */
+function floorThousandth(value: bigint): bigint {
+  return (value - (((value % 1000n) + 1000n) % 1000n)) / 1000n
 }
 
 function valuesIn(value: Value): number {

@@ -3,13 +3,18 @@ import type { ByteBuffer } from '../byte-buffer.ts'
 
 const TWO_32 = 2 ** 32
 
-/** Whole numbers as little-endian INT64; any that a double holds exactly. */
+/** Whole numbers as little-endian INT64; those in doubles may be any that these hold exactly. */
 export function writePlainInt64(
   out: ByteBuffer,
-  values: Float64Array | readonly number[],
+  values: Float64Array | BigInt64Array | readonly number[],
   from: number,
   to: number,
 ): void {
+  if (values instanceof BigInt64Array) {
+    const { buffer, byteOffset, byteLength } = values.subarray(from, to)
+    out.append(new Uint8Array(buffer, byteOffset, byteLength))
+    return
+  }
   out.reserve((to - from) * 8)
   const { bytes } = out
   let at = out.length

@@ -1,4 +1,10 @@
-import { copyBytes, type TextVector } from '../../../core/index.ts'
+import {
+  copyBytes,
+  type Int64Vector,
+  type IntegerVector,
+  type NumberVector,
+  type TextVector,
+} from '../../../core/index.ts'
 import { checkSize } from '../byte-buffer.ts'
 import type { FrameColumn, VectorOf } from '../frame-column.ts'
 import { scratchBytes, scratchFloat64, scratchUint32 } from './scratch.ts'
@@ -12,7 +18,7 @@ export function eachEntry(column: FrameColumn, visit: (entry: number) => void): 
 }
 
 /** The frames' rows end to end as one number vector without a group. */
-export function numberRows(columns: readonly FrameColumn<VectorOf<'number'>>[]): VectorOf<'number'> {
+export function numberRows(columns: readonly FrameColumn<NumberVector>[]): NumberVector {
   const [only] = columns
   if (columns.length === 1 && only!.group === null) return only!.values
   const values = scratchFloat64(totalRows(columns))
@@ -29,6 +35,19 @@ export function numberRows(columns: readonly FrameColumn<VectorOf<'number'>>[]):
     row += column.rows
   }
   return { kind: 'number', values, valid: validRows(columns) }
+}
+
+/** The same where some frame has numbers that no double holds. */
+export function int64Rows(columns: readonly FrameColumn<IntegerVector>[]): Int64Vector {
+  const values = new BigInt64Array(totalRows(columns))
+  let row = 0
+  for (const column of columns) {
+    const source = column.values.values
+    eachEntry(column, (entry) => {
+      values[row++] = BigInt(source[entry]!)
+    })
+  }
+  return { kind: 'int64', values, valid: validRows(columns) }
 }
 
 /** The frames' rows end to end as one boolean vector without a group. */

@@ -1,0 +1,69 @@
+import { hash } from 'node:crypto'
+
+/**
+ * The cursors that a chain has met, as 64 bits of digest each: enough to tell apart the pages of one chain (one
+ * chance in four billion of a false alarm among 100,000), and so small, 1 MB for these, that chains may be of any
+ * length and cursors as well.
+ */
+export class SeenCursors {
+  /** Open addressing: a place is two words; both zero: free. */
+  #table: Uint32Array
+  #size: number
+
+  /** @param before those met before; they are copied */
+  constructor(before: SeenCursors | null = null) {
+    this.#table = before === null ? new Uint32Array(2 * FEWEST_PLACES) : before.#table.slice()
+    this.#size = before === null ? 0 : before.#size
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  has(cursor: string): boolean {
+    const [first, second] = digestOf(cursor)
+    return this.#table[placeOf(this.#table, first, second)] !== 0
+  }
+
+  add(cursor: string): void {
+    const [first, second] = digestOf(cursor)
+    const place = placeOf(this.#table, first, second)
+    if (this.#table[place] !== 0) return
+    this.#table[place] = first
+    this.#table[place + 1] = second
+    this.#size++
+    if (16 * this.#size > FULLEST_16TH * this.#table.length) this.#grow()
+  }
+
+  #grow(): void {
+    const before = this.#table
+    this.#table = new Uint32Array(2 * before.length)
+    for (let at = 0; at < before.length; at += 2) {
+      const [first, second] = [before[at]!, before[at + 1]!]
+      if (first === 0) continue
+      const place = placeOf(this.#table, first, second)
+      this.#table[place] = first
+      this.#table[place + 1] = second
+    }
+  }
+}
+
+const FEWEST_PLACES = 8
+// Of each two words; seven of eight places may be taken.
+const FULLEST_16TH = 7
+
+/** Where the digest stands, or the free place where it belongs. */
+function placeOf(table: Uint32Array, first: number, second: number): number {
+  const mask = table.length - 1
+  let place = (2 * first) & mask
+  while (table[place] !== 0 && (table[place] !== first || table[place + 1] !== second)) {
+    place = (place + 2) & mask
+  }
+  return place
+}
+
+/** The first word is never 0, which stands for a free place. */
+function digestOf(cursor: string): readonly [first: number, second: number] {
+  const digest = hash('sha256', cursor, 'buffer')
+  return [digest.readUInt32LE(0) || 1, digest.readUInt32LE(4)]
+}

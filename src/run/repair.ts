@@ -1,0 +1,41 @@
+import type { Pipeline } from '../core/index.ts'
+import { readCheckpoint } from '../state/index.ts'
+import { openDataSet } from './data-set.ts'
+import { planRedo } from './redo.ts'
+import type { Problem } from './verify.ts'
+
+/** What it takes to mend a data set. */
+export type Repair = {
+  /** Partitions to be exported anew; none where a plain run mends all. */
+  readonly redo: readonly string[]
+  readonly rows: number
+  readonly shards: number
+  /** Searches that they took when they were exported. */
+  readonly searches: number
+}
+
+/**
+ * Says what has to be exported anew so that nothing is off any more; changes nothing. What is no shard on record needs
+ * no more than a run: strangers are set aside, and the manifest is written anew.
+ * @throws ExportError `config` when rows would be lost that the pipeline no longer asks for
+ */
+export async function planRepair(
+  pipeline: Pipeline,
+  problems: readonly Problem[],
+  nowMs: number,
+): Promise<Repair> {
+  const state = await readCheckpoint(openDataSet(pipeline))
+  const paths = new Set(problems.map(({ path }) => path))
+  const damaged = new Set<string>()
+  for (const { path, partitions } of state?.shards ?? []) {
+    if (paths.has(path)) for (const key of partitions) damaged.add(key)
+  }
+  if (damaged.size === 0) return { redo: [], rows: 0, shards: 0, searches: 0 }
+  const redo = await planRedo(pipeline, state, [...damaged], nowMs)
+  return {
+    redo: [...damaged],
+    rows: redo?.rows ?? 0,
+    shards: redo?.shards.length ?? 0,
+    searches: redo?.pages ?? 0,
+  }
+}

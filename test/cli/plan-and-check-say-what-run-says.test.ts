@@ -1,0 +1,175 @@
+import { appendFileSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import {
+  accessTo,
+  type Environment,
+  type PipelineParts,
+  sandboxWith,
+  spillway,
+  start,
+  workFolder,
+  writePipeline,
+} from './spillway.ts'
+
+const KEY = { SPILLWAY_MASK_KEY: 'k'.repeat(32) }
+const PAGES = '  page_size: 2\n  concurrency: 1\n'
+/** The first month is done, the second half done. */
+const BEGUN: PipelineParts = {
+  extract: `${PAGES}  max_requests: 3`,
+  rest: 'transform: { secret: hmac }\nload: { path: out }',
+}
+const PLAINTEXT = 'transform: { secret: plaintext }\nload: { path: out }'
+
+type Trial = {
+  readonly name: string
+  /** What the file says instead. */
+  readonly parts?: PipelineParts
+  /** What becomes of the data set. */
+  readonly harm?: (output: string) => void
+  readonly env?: Environment
+  readonly flags?: readonly string[]
+  readonly code: number
+  /** What all three commands say. */
+  readonly says: string
+}
+
+const trials: readonly Trial[] = [
+  {
+    name: 'another masking',
+    parts: { ...BEGUN, rest: 'transform: { secret: redact }\nload: { path: out }' },
+    code: 2,
+    says: 'transform.secret was "hmac" and is now "redact"',
+  },
+  {
+    name: 'another page size',
+    parts: { ...BEGUN, extract: '  page_size: 3' },
+    code: 2,
+    says: 'extract.page_size was 2',
+  },
+  {
+    name: 'the folder of another pipeline',
+    parts: { ...BEGUN, name: 'other' },
+    code: 2,
+    says: 'The folder belongs to the pipeline "trial"',
+  },
+  {
+    name: 'a window that is half exported and cut',
+    flags: ['--until', '2024-02-15'],
+    code: 2,
+    says: '2024-02-01',
+  },
+  { name: 'another mask key', env: { SPILLWAY_MASK_KEY: 'l'.repeat(32) }, code: 2, says: 'mask key' },
+  { name: 'no mask key', env: { SPILLWAY_MASK_KEY: '' }, code: 2, says: 'SPILLWAY_MASK_KEY is not set' },
+  { name: 'no token', env: { SPILLWAY_TOKEN: '' }, code: 2, says: 'SPILLWAY_TOKEN is not set' },
+  {
+    name: 'plaintext without consent',
+    parts: { name: 'plain', rest: PLAINTEXT.replace('out', 'plain') },
+    code: 2,
+    says: 'plaintext needs consent',
+  },
+  {
+    name: 'plaintext with consent, after another masking',
+    parts: { ...BEGUN, rest: PLAINTEXT },
+    flags: ['--allow-plaintext'],
+    code: 2,
+    says: 'transform.secret was',
+  },
+  {
+    name: 'a damaged checkpoint',
+    harm: (output) => damageLine(join(output, '_state/checkpoint.jsonl')),
+    code: 1,
+    says: 'of the checkpoint does not fit its checksum',
+  },
+  {
+    name: 'a lost checkpoint',
+    harm: (output) => rmSync(join(output, '_state/checkpoint.jsonl')),
+    code: 1,
+    says: 'There is a manifest but no checkpoint',
+  },
+  {
+    name: 'a lost shard',
+    harm: (output) => rmSync(firstShard(output)),
+    code: 1,
+    says: 'A finished shard is missing',
+  },
+  {
+    name: 'a shard that grew',
+    harm: (output) => appendFileSync(firstShard(output), 'x'),
+    code: 1,
+    says: 'A finished shard holds',
+  },
+  {
+    name: 'a file where the data set should be',
+    harm: (output) => {
+      rmSync(output, { recursive: true })
+      writeFileSync(output, '')
+    },
+    code: 1,
+    says: 'A part of the path is a file',
+  },
+]
+
+it.each(trials)('$name: plan and check exit $code as run does', async (trial) => {
+  const { parts = BEGUN, harm = () => {}, env = {}, flags = [], code, says } = trial
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const before = await spillway(['run', await writePipeline(folder, BEGUN)], folder, {
+    ...accessTo(sandbox),
+    ...KEY,
+  })
+  expect(before.code).toBe(4)
+  harm(join(folder, 'out'))
+  const file = await writePipeline(folder, parts)
+  const verdicts = []
+  for (const command of ['plan', 'check', 'run']) {
+    const words = [command, file, ...flags]
+    const { code, stderr } = await spillway(words, folder, { ...accessTo(sandbox), ...KEY, ...env })
+    // Said once, not by every step anew.
+    verdicts.push({ command, code, says: stderr.split(says).length - 1 })
+  }
+  expect(verdicts).toEqual(['plan', 'check', 'run'].map((command) => ({ command, code, says: 1 })))
+  expect(sandbox.requests.filter(({ kind }) => kind === 'search')).toHaveLength(3)
+})
+
+it('plan and check say yes where run goes on, with consent or a part of the queries', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const env = { ...accessTo(sandbox), ...KEY }
+  const file = await writePipeline(folder, { rest: PLAINTEXT })
+  for (const command of ['plan', 'check', 'run']) {
+    const ended = await spillway([command, file, '--allow-plaintext'], folder, env)
+    expect(ended).toMatchObject({ code: 0, stderr: '' })
+  }
+  const part = ['--allow-plaintext', '--domain', 'quillmere.net']
+  for (const command of ['plan', 'check', 'run']) {
+    expect(await spillway([command, file, ...part], folder, env)).toMatchObject({ code: 0, stderr: '' })
+  }
+})
+
+it('plan and check answer while a run is at work, and change nothing', async () => {
+  const sandbox = await sandboxWith({ faults: [{ kind: 'hang', requests: [2] }] })
+  const folder = workFolder()
+  const env = accessTo(sandbox)
+  const file = await writePipeline(folder, { extract: '  concurrency: 1' })
+  const running = start(['run', file, '--log-level', 'debug'], folder, env)
+  await running.until(() => sandbox.requests.length > 1)
+  const before = readdirSync(join(folder, 'output/trial'), { recursive: true }).sort()
+  const planned = await spillway(['plan', file, '--json'], folder, env)
+  expect(planned.code, planned.stderr).toBe(0)
+  expect(JSON.parse(planned.stdout)).toMatchObject({ partitions: { done: 1, pending: 2 } })
+  expect(await spillway(['check', file], folder, env)).toMatchObject({ code: 0, stderr: '' })
+  expect(readdirSync(join(folder, 'output/trial'), { recursive: true }).sort()).toEqual(before)
+})
+
+/** Changes a digit in the second line. */
+function damageLine(path: string): void {
+  const text = readFileSync(path, 'utf8')
+  const at = text.indexOf('"kind":"run"')
+  writeFileSync(path, `${text.slice(0, at)}"kind":"rum"${text.slice(at + 12)}`)
+}
+
+function firstShard(output: string): string {
+  const files = readdirSync(join(output, 'credentials'), { recursive: true, encoding: 'utf8' })
+  return join(output, 'credentials', files.filter((name) => name.endsWith('.parquet')).sort()[0] ?? '')
+}

@@ -1,0 +1,74 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { parseExactJson } from '../../src/core/index.ts'
+
+const exact = (text: string): unknown => parseExactJson(Buffer.from(text))
+
+test('is JSON.parse where no number is long', () => {
+  const values = [fc.integer(), fc.string(), fc.boolean(), fc.constantFrom(null, 0.5, 1e300, -0)]
+  fc.assert(
+    fc.property(fc.object({ values, maxDepth: 4 }), fc.constantFrom(0, 2), (object, indent) => {
+      const text = JSON.stringify(object, null, indent)
+      expect(exact(text)).toEqual(JSON.parse(text))
+    }),
+    { numRuns: 1000 },
+  )
+})
+
+test('keeps every digit of whole numbers, wherever they stand and whatever is around them', () => {
+  const number = fc.bigInt({ min: -(2n ** 70n), max: 2n ** 70n })
+  const text = fc.oneof(
+    fc.string(),
+    number.map(String),
+    fc.constantFrom('"', '\\', ',1234567890123456789,', '\\"'),
+  )
+  fc.assert(
+    fc.property(fc.array(fc.tuple(text, number)), fc.constantFrom('', ' ', '\n\t'), (pairs, gap) => {
+      const members = pairs.map(
+        ([key, value]) => `{${JSON.stringify(key)}${gap}:${gap}[${value}${gap},${JSON.stringify(key)}]}`,
+      )
+      const value = (n: bigint) => (n >= -(2n ** 53n) && n <= 2n ** 53n ? Number(n) : n)
+      const expected = pairs.map(([key, n]) => ({ [key]: [value(n), key] }))
+      // The two numbers at the very edge are exact in either form.
+      if (pairs.some(([, n]) => n === 2n ** 53n || n === -(2n ** 53n))) return
+      expect(exact(`[${members.join(`${gap},`)}]`)).toEqual(expected)
+    }),
+    { numRuns: 1000 },
+  )
+})
+
+test.each([
+  ['9007199254740993', 9007199254740993n],
+  ['-9007199254740993', -9007199254740993n],
+  ['1000000000000000', 1e15],
+  ['1000000000000000.0', 1e15],
+  ['100000000000000000e-3', 1e14],
+  ['-0.0000000000000000', -0],
+  ['0.1234567890123456789', 0.12345678901234568],
+  ['1.00000000000000000001', Number.NaN],
+  ['9007199254740993.0', 9007199254740992],
+  ['9007199254740990.25', Number.NaN],
+  [`1${'0'.repeat(20_000)}`, Number.NaN],
+])('%s', (text, expected) => {
+  expect(exact(text)).toEqual(expected)
+  expect(exact(`{"a":[ ${text} ]}`)).toEqual({ a: [expected] })
+})
+
+test.each([
+  '01234567890123456789',
+  '{1234567890123456789:1}',
+  '[1234567890123456789',
+  '1234567890123456789.',
+])('refuses what is no JSON: %s', (text) => {
+  expect(() => exact(text)).toThrow(SyntaxError)
+})
+
+test('takes names that mean something to JavaScript, and any depth', () => {
+  const value = exact('{"__proto__":{"id":9007199254740993},"a":{"__proto__":9007199254740993}}') as object
+  expect(Object.getPrototypeOf(value)).toBe(Object.prototype)
+  expect(Object.entries(value)[0]).toEqual(['__proto__', { id: 9007199254740993n }])
+  const deep = `${'['.repeat(100_000)}9007199254740993${']'.repeat(100_000)}`
+  let inner = exact(deep)
+  while (Array.isArray(inner)) inner = inner[0]
+  expect(inner).toBe(9007199254740993n)
+})

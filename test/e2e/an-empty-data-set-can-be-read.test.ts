@@ -1,0 +1,82 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { type PipelineParts, place } from './support/place.ts'
+import { readParquet, shardPaths, sql } from './support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+
+/** The sandbox has rows from 2024 on. */
+const BEFORE = { from: '2023-01-01', until: '2023-03-01', every: 'month' }
+const asked = (load: PipelineParts['load'] = {}, windows: object = BEFORE): PipelineParts => ({
+  extract: { domains: ['scatterholt.com', 'quillmere.net'], windows },
+  load: { ...load },
+})
+
+it.each([
+  {
+    load: {},
+    path: 'credentials/query=domain.scatterholt.com/window=2023-01-01/part-00000.parquet',
+    folders: ['query', 'window'],
+  },
+  {
+    load: { format: 'csv', partition_by: 'window' },
+    path: 'credentials/window=2023-01-01/part-00000.csv',
+    folders: ['window'],
+  },
+  {
+    load: { format: 'csv', compression: 'gzip', partition_by: 'none' },
+    path: 'credentials/part-00000.csv.gz',
+    folders: [],
+  },
+  { load: { engine: 'parquetjs-lite' }, path: null, folders: ['query', 'window'] },
+  { load: { engine: 'csv-stringify', format: 'csv' }, path: null, folders: ['query', 'window'] },
+])('no rows at all are one shard without rows: $load', async ({ load, path, folders }) => {
+  const here = await place(asked(load), { emptyPageRate: 0.3 })
+  const { code, summary } = await here.run()
+  expect(code).toBe(0)
+  expect(summary).toMatchObject({ status: 'complete', rows: 0, shards: 1 })
+  const { shards, totals, columns } = await here.manifest()
+  expect(shards).toMatchObject([
+    { rows: 0, partitions: ['domain.scatterholt.com/2023-01-01..2023-02-01'], imported_at: null },
+  ])
+  expect(totals).toMatchObject({ rows: 0, shards: 1, bytes: summary.bytes })
+  const found = await shardPaths(here.output)
+  if (path !== null) expect(found).toEqual([path])
+  expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
+  expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(0)
+
+  const reader = found[0]?.includes('.csv') === true ? 'read_csv' : 'read_parquet'
+  const table = `${reader}('${here.output}/credentials/**/part-*', hive_partitioning = true)`
+  const names = (await sql(`describe select * from ${table}`)).map(({ column_name }) => column_name)
+  expect(names).toEqual([...columns.map(({ name }) => name), ...folders])
+  expect(await sql(`select count(*)::int as n from ${table}`)).toEqual([{ n: 0 }])
+
+  expect((await here.run()).summary).toMatchObject({ status: 'complete', requests: 0, shards: 0 })
+  expect(await shardPaths(here.output)).toEqual(found)
+})
+
+it('rows that come later add shards', async () => {
+  const here = await place(asked({ partition_by: 'query' }))
+  expect((await here.run()).summary).toMatchObject({ rows: 0, shards: 1 })
+  await here.write(asked({ partition_by: 'query' }, { ...BEFORE, until: '2025-01-01' }))
+  expect((await here.run()).summary).toMatchObject({ status: 'complete', rows: 300, shards: 2 })
+  expect(await shardPaths(here.output)).toEqual([
+    'credentials/query=domain.quillmere.net/part-00000.parquet',
+    'credentials/query=domain.scatterholt.com/part-00000.parquet',
+    'credentials/query=domain.scatterholt.com/part-00001.parquet',
+  ])
+  const expected = expectedOfDomains(here.sandbox, ['scatterholt.com', 'quillmere.net'])
+  expect(difference(await readParquet(here.output), expected)).toEqual(SAME)
+  expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(0)
+
+  await here.write(asked({ partition_by: 'query' }))
+  expect((await here.run('--fresh', '--yes')).summary).toMatchObject({ rows: 0, shards: 1 })
+  expect(await shardPaths(here.output)).toHaveLength(1)
+})
+
+it('a run that is not complete makes no such shard', async () => {
+  const here = await place(asked())
+  const { summary } = await here.run('--max-requests', '1')
+  expect(summary).toMatchObject({ status: 'budget', rows: 0, shards: 0 })
+  expect(await shardPaths(here.output)).toEqual([])
+})

@@ -1,0 +1,66 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { COMMANDS } from '../../src/cli/commands/index.ts'
+import { CLI, runCli } from '../support/run-cli.ts'
+import { place, temporaryFolder } from './support/place.ts'
+
+// Each command is a file of the bundle, loaded when it is called; most tests of commands run on the sources.
+
+it('each says what it takes', async () => {
+  const cwd = temporaryFolder()
+  for (const name of Object.keys(COMMANDS)) {
+    const { code, stdout, stderr } = await runCli({ args: [name, '--help'], cwd })
+    expect({ name, code, stderr }).toEqual({ name, code: 0, stderr: '' })
+    expect(stdout).toMatch(new RegExp(`^spillway ${name}`))
+  }
+})
+
+it('from init to verify', async () => {
+  const here = await place({})
+  const file = 'starter.yaml'
+  const spillway = async (...args: string[]) => {
+    const { code, stdout, stderr } = await here.cli(...args)
+    expect({ args, code }, stderr).toEqual({ args, code: 0 })
+    return { stdout, stderr }
+  }
+  expect((await spillway('init', file)).stdout).toContain(`spillway check ${file}`)
+  expect(JSON.parse((await spillway('schema')).stdout)).toHaveProperty('properties.extract')
+  const flags = ['--domain', 'scatterholt.com', '--from', '2024-01-01', '--until', '2024-03-01']
+  expect((await spillway('check', file, ...flags)).stdout).toContain('the token is accepted')
+  expect((await spillway('plan', file, ...flags)).stdout).toContain('0 done')
+  const ran = await spillway('run', file, ...flags, '--log-format', 'json', '--log-level', 'debug')
+  expect(ran.stdout).toContain('verify starter.yaml')
+  for (const line of ran.stderr.split('\n').filter((text) => text !== '')) {
+    expect(JSON.parse(line)).toHaveProperty('level')
+  }
+  expect((await spillway('status', file, ...flags)).stdout).toContain('partitions done')
+  expect((await spillway('verify', file)).stdout).toContain('all is as it should be')
+  expect((await spillway('report', '1', '--format', 'json')).stdout).toMatch(/^\{.*\}\n$/)
+})
+
+it('the demo finds its pipeline', async () => {
+  const cwd = temporaryFolder()
+  const { code, stdout } = await runCli({ args: ['demo'], cwd })
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/^demo: complete in /)
+  expect(existsSync(join(cwd, 'output/demo/_SUCCESS'))).toBe(true)
+  const manifest = JSON.parse(await readFile(join(cwd, 'output/demo/_manifest.json'), 'utf8'))
+  expect(manifest.totals.rows).toBe(300_000)
+})
+
+it('the sandbox serves until it is told to stop', async () => {
+  const child = spawn(process.execPath, [CLI, 'sandbox', '--port', '0', '--token', 'a-token'], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const ended = once(child, 'close')
+  const [banner] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string]
+  const [, baseUrl = ''] = /(http:\S+)/.exec(banner) ?? []
+  const headers = { authorization: 'Bearer a-token' }
+  expect((await fetch(new URL('/tokens/test', baseUrl), { headers })).status).toBe(200)
+  child.kill('SIGTERM')
+  expect(await ended).toEqual([0, null])
+})

@@ -1,0 +1,140 @@
+import { expect, it } from 'vitest'
+import { type Ended, runCli } from '../support/run-cli.ts'
+import { type Environment, PIPELINE, type Place, place } from './support/place.ts'
+import { CERTIFICATE_PATH, deadPort, startHttpProxy, startTls } from './support/proxy.ts'
+import { readParquet } from './support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+
+const PARTS = {
+  service: { allow_http: true, retries: 0 },
+  extract: { domains: ['scatterholt.com'], page_size: 50 },
+}
+const TRUST = { NODE_EXTRA_CA_CERTS: CERTIFICATE_PATH }
+
+/** Runs the pipeline; the service goes by an address that only a proxy can make something of. */
+function runAt(here: Place, origin: string, env: Environment, ...flags: string[]): Promise<Ended> {
+  const baseUrl = `${origin}${new URL(here.sandbox.baseUrl).pathname}`
+  return runCli({
+    args: ['run', PIPELINE, ...flags],
+    cwd: here.folder,
+    env: { ...here.env, SPILLWAY_BASE_URL: baseUrl, ...env },
+  })
+}
+
+function portOf(here: Place): number {
+  return Number(new URL(here.sandbox.baseUrl).port)
+}
+
+async function expectAllRows(here: Place, { code, stderr }: Ended): Promise<void> {
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  const rows = await readParquet(here.output)
+  expect(difference(rows, expectedOfDomains(here.sandbox, ['scatterholt.com']))).toEqual(SAME)
+}
+
+it.each(['HTTP_PROXY', 'http_proxy'])('an http service is reached through %s', async (variable) => {
+  const here = await place(PARTS)
+  const proxy = await startHttpProxy({ port: portOf(here) })
+  const ended = await runAt(here, 'http://service.example', { [variable]: `http://127.0.0.1:${proxy.port}` })
+  await expectAllRows(here, ended)
+  expect(proxy.asked[0]).toEqual({ target: 'service.example:80', authorization: null })
+})
+
+it('an https service is reached through HTTPS_PROXY with user and password, end to end encrypted', async () => {
+  const here = await place(PARTS)
+  const proxy = await startHttpProxy({ port: await startTls(portOf(here)) })
+  const ended = await runAt(here, 'https://service.example:8443', {
+    ...TRUST,
+    HTTPS_PROXY: `http://jean:p%40ss%3Aw%C3%B6rd@127.0.0.1:${proxy.port}`,
+    // The other scheme's is not for it.
+    HTTP_PROXY: `http://127.0.0.1:${await deadPort()}`,
+  })
+  await expectAllRows(here, ended)
+  const authorization = `Basic ${Buffer.from('jean:p@ss:wörd').toString('base64')}`
+  expect(proxy.asked[0]).toEqual({ target: 'service.example:8443', authorization })
+})
+
+it('the way to the proxy may be encrypted too, and its address may lack the scheme', async () => {
+  const here = await place(PARTS)
+  const tls = await startTls(portOf(here))
+  const secure = await startHttpProxy({ port: tls, secure: true })
+  const env = { ...TRUST, https_proxy: `https://127.0.0.1:${secure.port}` }
+  await expectAllRows(here, await runAt(here, 'https://service.example', env))
+  expect(secure.asked[0]?.target).toBe('service.example:443')
+
+  const refused = await place(PARTS)
+  const { code, stderr } = await runAt(refused, 'https://service.example', { HTTPS_PROXY: env.https_proxy })
+  expect(code).toBe(1)
+  expect(stderr).toContain(`The certificate of the proxy 127.0.0.1:${secure.port} is not accepted`)
+
+  const bare = await place(PARTS)
+  const plain = await startHttpProxy({ port: portOf(bare) })
+  await expectAllRows(
+    bare,
+    await runAt(bare, 'http://service.example', { HTTP_PROXY: `127.0.0.1:${plain.port}` }),
+  )
+})
+
+it('hosts in NO_PROXY are reached straight', async () => {
+  const here = await place(PARTS)
+  const proxy = await startHttpProxy({ port: portOf(here) })
+  const env = { HTTP_PROXY: `http://127.0.0.1:${proxy.port}` }
+  // This machine by a name that does not count as such.
+  const origin = `http://0.0.0.0:${portOf(here)}`
+  await expectAllRows(here, await runAt(here, origin, { ...env, NO_PROXY: 'other.example, 0.0.0.0' }))
+  expect(proxy.asked).toEqual([])
+  const others = { ...env, NO_PROXY: 'other.example, 0.0.0.0:81' }
+  await expectAllRows(here, await runAt(here, origin, others, '--fresh', '--yes'))
+  expect(proxy.asked.length).toBeGreaterThan(0)
+})
+
+it.each([
+  { user: 'jean:hunter2-hunter2@', says: 'refuses the user or the password (407)' },
+  { user: '', says: 'asks for a user and a password (407)' },
+])('407 is exit 3: the proxy $says', async ({ user, says }) => {
+  const here = await place(PARTS)
+  const proxy = await startHttpProxy({ port: 0, refuse: '407 Proxy Authentication Required' })
+  const { code, stdout, stderr } = await runAt(here, 'https://service.example', {
+    HTTPS_PROXY: `http://${user}127.0.0.1:${proxy.port}`,
+  })
+  expect(code).toBe(3)
+  expect(stderr).toContain(`The proxy 127.0.0.1:${proxy.port} ${says}`)
+  expect(stderr).toContain('HTTPS_PROXY')
+  expectNoPassword(stdout + stderr)
+})
+
+it('a proxy that refuses the host, and one that is dead, are named; their passwords are not', async () => {
+  const here = await place(PARTS)
+  const refusing = await startHttpProxy({ port: 0, refuse: '403 Forbidden' })
+  const silent = await startHttpProxy({ port: 0, silent: true })
+  const dead = await deadPort()
+  const says = {
+    [refusing.port]: 'does not connect to service.example:443: it answered 403',
+    [dead]: 'can not be used: Nothing accepts connections there (ECONNREFUSED)',
+    [silent.port]: 'can not be used: No connection was made in time (UND_ERR_CONNECT_TIMEOUT)',
+  }
+  await here.write({ ...PARTS, service: { ...PARTS.service, timeout: '1s' } })
+  for (const [port, words] of Object.entries(says)) {
+    const { code, stdout, stderr } = await runAt(here, 'https://service.example', {
+      HTTPS_PROXY: `http://jean:hunter2-hunter2@127.0.0.1:${port}`,
+    })
+    expect(code).toBe(1)
+    expect(stderr).toContain(`The proxy 127.0.0.1:${port} ${words}`)
+    expectNoPassword(stdout + stderr)
+  }
+})
+
+it('a proxy variable that holds no address is exit 2 before anything is sent', async () => {
+  const here = await place(PARTS)
+  const { code, stderr } = await runAt(here, 'https://service.example', {
+    HTTPS_PROXY: 'ftp://jean:hunter2-hunter2@proxy.example',
+  })
+  expect(code).toBe(2)
+  expect(stderr).toContain('environment variable HTTPS_PROXY')
+  expectNoPassword(stderr)
+})
+
+function expectNoPassword(text: string): void {
+  for (const form of ['hunter2', Buffer.from('jean:hunter2-hunter2').toString('base64')]) {
+    expect(text).not.toContain(form)
+  }
+}

@@ -1,0 +1,61 @@
+import { expect, it } from 'vitest'
+import { statusShape } from './support/json-shapes.ts'
+import { type Place, place } from './support/place.ts'
+import { readParquet } from './support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+
+const DOMAINS = ['scatterholt.com', 'quillmere.net']
+const RANGE = { from: '2024-01-01', until: '2024-03-01' }
+const asked = (domains: readonly string[], load = {}) => ({
+  extract: { domains, windows: { ...RANGE, every: 'month' }, page_size: 5 },
+  load,
+})
+
+async function retired(here: Place): Promise<unknown> {
+  const { code, value } = await here.json('status')
+  expect(code).toBe(0)
+  return statusShape.parse(value).retired
+}
+
+it.each([
+  { where: 'folders of their own', load: {} },
+  { where: 'one folder', load: { partition_by: 'none' } },
+])(
+  'a domain taken out of the file keeps its rows in $where, is listed as retired and stops nothing',
+  async ({ load }) => {
+    const here = await place(asked(DOMAINS, load))
+    // Some of what goes is half-way.
+    expect((await here.run('--domain', 'quillmere.net', '--max-requests', '2')).code).toBe(4)
+    await here.write(asked(['scatterholt.com'], load))
+    const { code, stderr } = await here.run()
+    expect(code, stderr).toBe(0)
+    const [gone] = (await retired(here)) as { query: string; rows: number }[]
+    expect(gone).toMatchObject({ query: 'domain.quillmere.net' })
+    expect(gone?.rows).toBeGreaterThan(0)
+    expect((await here.manifest()).retired).toEqual([gone])
+    const text = await here.cli('status', 'pipeline.yaml')
+    expect(text.stdout).toContain('no longer asked for, kept: domain.quillmere.net')
+    expect((await here.json('verify')).code).toBe(0)
+
+    // Put back, it goes on from where it stood.
+    await here.write(asked(DOMAINS, load))
+    expect((await here.run()).code).toBe(0)
+    expect(await retired(here)).toEqual([])
+    expect((await here.manifest()).retired).toEqual([])
+    expect(
+      difference(await readParquet(here.output), expectedOfDomains(here.sandbox, DOMAINS, RANGE)),
+    ).toEqual(SAME)
+  },
+)
+
+it('one run with a domain that the file lacks leaves later runs of the file alone', async () => {
+  const here = await place(asked(['scatterholt.com']))
+  expect((await here.run('--domain', 'quillmere.net')).code).toBe(0)
+  const { code, stderr, summary } = await here.run()
+  expect(code, stderr).toBe(0)
+  expect(summary).toMatchObject({ status: 'complete', partitions: { total: 2, done: 2 } })
+  expect(await retired(here)).toMatchObject([{ query: 'domain.quillmere.net', partitions: 2 }])
+  expect(difference(await readParquet(here.output), expectedOfDomains(here.sandbox, DOMAINS, RANGE))).toEqual(
+    SAME,
+  )
+})

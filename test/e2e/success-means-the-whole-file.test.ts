@@ -1,0 +1,57 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { type Place, place } from './support/place.ts'
+
+const DOMAINS = ['scatterholt.com', 'quillmere.net']
+const FILE = {
+  extract: { domains: DOMAINS, windows: { from: '2024-01-01', until: '2024-03-01', every: 'month' } },
+}
+
+function succeeded({ output }: Place): boolean {
+  return existsSync(join(output, '_SUCCESS'))
+}
+
+it.each([
+  { flags: ['--domain', 'scatterholt.com'] },
+  { flags: ['--until', '2024-02-01'] },
+  { flags: ['--from', '2024-02-01'] },
+  { flags: ['--domain', 'elsewhere.example'] },
+])('a run with $flags leaves no _SUCCESS while the file plans more', async ({ flags }) => {
+  const here = await place(FILE)
+  expect((await here.run(...flags)).code).toBe(0)
+  expect(succeeded(here)).toBe(false)
+  expect((await here.run()).code).toBe(0)
+  expect(succeeded(here)).toBe(true)
+  // Nothing is missing any more, so a narrower run changes nothing about that.
+  expect((await here.run(...flags)).code).toBe(0)
+  expect(succeeded(here)).toBe(true)
+})
+
+it.each([
+  { where: 'folders of their own', load: {} },
+  { where: 'one folder', load: { partition_by: 'none' } },
+])('a stop at the budget and then a narrower run leave no _SUCCESS, with $where', async ({ load }) => {
+  const here = await place({ ...FILE, load })
+  expect((await here.run('--max-requests', '1')).code).toBe(4)
+  expect((await here.run('--domain', 'scatterholt.com')).code).toBe(0)
+  expect(succeeded(here)).toBe(false)
+  expect((await here.run()).code).toBe(0)
+  expect(succeeded(here)).toBe(true)
+})
+
+it('the last part of the file makes it whole, though the run was a narrower one', async () => {
+  const here = await place(FILE)
+  for (const [index, domain] of DOMAINS.entries()) {
+    expect((await here.run('--domain', domain)).code).toBe(0)
+    expect(succeeded(here)).toBe(index === DOMAINS.length - 1)
+  }
+})
+
+it('a file that asks for more than before has no _SUCCESS, whatever a narrower run finds done', async () => {
+  const here = await place({ extract: { ...FILE.extract, domains: ['scatterholt.com'] } })
+  expect((await here.run()).code).toBe(0)
+  await here.write(FILE)
+  expect((await here.run('--domain', 'scatterholt.com')).summary).toMatchObject({ requests: 0 })
+  expect(succeeded(here)).toBe(false)
+})

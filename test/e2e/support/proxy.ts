@@ -1,0 +1,101 @@
+import { readFileSync } from 'node:fs'
+import { createServer as createHttpServer, type RequestListener, type Server } from 'node:http'
+import { createServer as createHttpsServer } from 'node:https'
+import { type AddressInfo, connect, type Socket } from 'node:net'
+import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
+import { createServer as createTlsServer } from 'node:tls'
+import { onTestFinished } from 'vitest'
+
+/**
+ * For `service.example` and 127.0.0.1, signed by itself; made for these tests with
+ * `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 36500 -subj /CN=service.example
+ * -addext subjectAltName=DNS:service.example,IP:127.0.0.1`.
+ */
+export const CERTIFICATE_PATH = join(import.meta.dirname, 'service-example.pem')
+const pem = readFileSync(CERTIFICATE_PATH)
+
+export type TestProxy = {
+  readonly port: number
+  /** What each CONNECT asked for, and how it signed in. */
+  readonly asked: readonly { readonly target: string; readonly authorization: string | null }[]
+}
+
+export type ProxyOptions = {
+  /** What it connects to, whatever name it is given: nobody else knows these. */
+  readonly port: number
+  /** Speaks TLS itself. */
+  readonly secure?: boolean
+  /** Answers this instead of connecting. */
+  readonly refuse?: string
+  /** Takes the request and says nothing. */
+  readonly silent?: boolean
+}
+
+/** A proxy as companies have them, on this machine; gone when the test ends. */
+export async function startHttpProxy({
+  port,
+  secure = false,
+  refuse,
+  silent = false,
+}: ProxyOptions): Promise<TestProxy> {
+  const asked: { target: string; authorization: string | null }[] = []
+  const noRequests: RequestListener = (_request, response) => response.writeHead(501).end()
+  const server = secure
+    ? createHttpsServer({ key: pem, cert: pem }, noRequests)
+    : createHttpServer(noRequests)
+  server.on('connect', (request, client: Duplex) => {
+    client.on('error', () => {})
+    asked.push({
+      target: request.url ?? '',
+      authorization: request.headers['proxy-authorization'] ?? null,
+    })
+    if (silent) return
+    if (refuse !== undefined) {
+      // As some do, it repeats what it got.
+      client.end(`HTTP/1.1 ${refuse}\r\n\r\n${request.headers['proxy-authorization'] ?? ''}`)
+      return
+    }
+    const onward = connect(port, '127.0.0.1', () => {
+      client.write('HTTP/1.1 200 Connection established\r\n\r\n')
+      client.pipe(onward).pipe(client)
+    })
+    onward.on('error', () => client.destroy())
+  })
+  return { port: await listening(server), asked }
+}
+
+/** Puts TLS in front of a server of this machine, under the name `service.example`. @returns its port */
+export async function startTls(port: number): Promise<number> {
+  return listening(
+    createTlsServer({ key: pem, cert: pem }, (client) => {
+      const onward = connect(port, '127.0.0.1')
+      client.on('error', () => onward.destroy())
+      onward.on('error', () => client.destroy())
+      client.pipe(onward).pipe(client)
+    }) as unknown as Server,
+  )
+}
+
+/** A port that nobody listens on. */
+export async function deadPort(): Promise<number> {
+  const server = createHttpServer()
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const { port } = server.address() as AddressInfo
+  await new Promise((resolve) => server.close(resolve))
+  return port
+}
+
+async function listening(server: Server): Promise<number> {
+  const sockets = new Set<Socket>()
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket)
+    socket.on('close', () => sockets.delete(socket)).on('error', () => {})
+  })
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy()
+    await new Promise((resolve) => server.close(resolve))
+  })
+  return (server.address() as AddressInfo).port
+}

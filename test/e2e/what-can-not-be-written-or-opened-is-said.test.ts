@@ -1,0 +1,72 @@
+import { spawn } from 'node:child_process'
+import { existsSync, openSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { CLI } from '../support/run-cli.ts'
+import { PIPELINE, type Place, place } from './support/place.ts'
+import { readParquet } from './support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+
+const FULL = '/dev/full'
+const STACK = /^\s+at |node:internal/m
+
+/** The command, started by a shell that says first how it may run. */
+function run(here: Place, shell: string, words: readonly string[], stdout: 'pipe' | number = 'pipe') {
+  const child = spawn('/bin/sh', ['-c', `${shell} exec "$0" "$@"`, process.execPath, CLI, ...words], {
+    cwd: here.folder,
+    env: { PATH: process.env.PATH, ...here.env },
+    stdio: ['ignore', stdout, 'pipe'],
+  })
+  let stderr = ''
+  child.stderr?.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+  })
+  return new Promise<{ code: number | null; stderr: string }>((resolve) => {
+    child.on('close', (code) => resolve({ code, stderr }))
+  })
+}
+
+it.skipIf(!existsSync(FULL))(
+  'a full stdout is exit 1 and a message; what is exported is exported',
+  async () => {
+    const here = await place({ extract: { domains: ['scatterholt.com'] } })
+    for (const words of [
+      ['run', PIPELINE, '--json'],
+      ['status', PIPELINE, '--json'],
+      ['schema'],
+      ['--help'],
+    ]) {
+      const { code, stderr } = await run(here, '', words, openSync(FULL, 'w'))
+      expect({ words, code }).toEqual({ words, code: 1 })
+      expect(stderr).toMatch(/^spillway: What there is to print can not be written: ENOSPC \(stdout\).*\n$/)
+    }
+    expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
+    const rows = await readParquet(here.output)
+    expect(difference(rows, expectedOfDomains(here.sandbox, ['scatterholt.com']))).toEqual(SAME)
+  },
+)
+
+it.skipIf(process.platform === 'win32')(
+  'too few file handles are exit 1 and a message, at the start and in the middle',
+  async () => {
+    const here = await place({
+      extract: {
+        domains: ['scatterholt.com'],
+        windows: { from: '2024-01-01', until: '2025-01-01', every: 'month' },
+        page_size: 2,
+        concurrency: 8,
+      },
+    })
+    // Node itself needs some twenty.
+    for (const handles of [28, 32, 36, 40]) {
+      const { code, stderr } = await run(here, `ulimit -n ${handles};`, ['run', PIPELINE])
+      expect({ handles, code }, stderr).toEqual({ handles, code: 1 })
+      expect(stderr).toMatch(/Too many files are open.*ulimit -n/)
+      expect(stderr).not.toMatch(STACK)
+      expect(stderr).not.toContain('not foreseen')
+    }
+    expect((await here.run()).code).toBe(0)
+    const rows = await readParquet(here.output)
+    expect(difference(rows, expectedOfDomains(here.sandbox, ['scatterholt.com']))).toEqual(SAME)
+  },
+)

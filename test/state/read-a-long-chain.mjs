@@ -1,0 +1,10 @@
+// Reads the checkpoint of a data set in a process of its own and rewrites it; prints what it says and what it cost.
+import { diskStore } from '../../dist/disk/index.js'
+import { readCheckpoint, rewriteCheckpoint } from '../../dist/state/index.js'
+
+const store = diskStore({ root: process.argv[2], fileMode: 0o600, dirMode: 0o700 })
+await rewriteCheckpoint(store, (line) => line)
+const { partitions } = await readCheckpoint(store)
+const [[, { pages, seen, next }]] = partitions
+const mostMb = Math.round(process.resourceUsage().maxRSS / 1024)
+console.log(JSON.stringify({ pages, seen: seen.size, next: next.length, mostMb }))

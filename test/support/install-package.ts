@@ -1,0 +1,104 @@
+import { execFile } from 'node:child_process'
+import { chmod, cp, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+
+const execute = promisify(execFile)
+export const ROOT = join(import.meta.dirname, '../..')
+
+/** What a fresh clone has and a build needs, and what goes into the package. */
+const CLONED = [
+  'src',
+  'docs',
+  'pipelines',
+  'package.json',
+  'package-lock.json',
+  'tsconfig.json',
+  'tsconfig.build.json',
+  'rolldown.config.js',
+  'README.md',
+  'LICENSE',
+  'CHANGELOG.md',
+]
+
+export type PackedFile = { readonly path: string; readonly integrity: string }
+
+/** `npm pack` in a clone where nothing was built yet. @param folder gets the clone and the package */
+export async function packFreshClone(folder: string): Promise<PackedFile> {
+  const clone = join(folder, 'clone')
+  await mkdir(clone)
+  await Promise.all(CLONED.map((name) => cp(join(ROOT, name), join(clone, name), { recursive: true })))
+  await symlink(join(ROOT, 'node_modules'), join(clone, 'node_modules'))
+  const { stdout } = await npm(clone, 'pack', '--json', '--silent', '--pack-destination', folder)
+  // What the build prints comes first.
+  const [{ filename, integrity }] = JSON.parse(stdout.slice(stdout.search(/^\[/m)))
+  return { path: join(folder, filename), integrity }
+}
+
+/**
+ * Installs a package into an empty folder as its users do, but in the versions that the lock file names: npm has
+ * them in its cache since it installed this repository, so that no network is needed. Where the cache is gone and the
+ * network as well, they are copied.
+ */
+export async function installPackage({ path, integrity }: PackedFile, folder: string): Promise<void> {
+  const { version, dependencies, bin, engines } = await json(join(ROOT, 'package.json'))
+  const { packages } = await json(join(ROOT, 'package-lock.json'))
+  const needed = Object.entries<{ dev?: boolean }>(packages).filter(([name, { dev }]) => name !== '' && !dev)
+  const manifest = { private: true, type: 'module', dependencies: { spillway: `file:${path}` } }
+  const spillway = { version, resolved: `file:${path}`, integrity, dependencies, bin, engines }
+  await mkdir(folder, { recursive: true })
+  await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))
+  await writeFile(
+    join(folder, 'package-lock.json'),
+    JSON.stringify({
+      lockfileVersion: 3,
+      requires: true,
+      packages: { '': manifest, 'node_modules/spillway': spillway, ...Object.fromEntries(needed) },
+    }),
+  )
+  try {
+    await npm(folder, 'ci', '--prefer-offline', '--no-audit', '--no-fund', '--fetch-retries=0')
+  } catch (error) {
+    if (!UNREACHABLE.test(String(error))) throw error
+    await copyDependencies(
+      path,
+      folder,
+      needed.map(([name]) => name),
+    )
+  }
+}
+
+const UNREACHABLE = /ENOTCACHED|ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ETIMEDOUT|ENETUNREACH/
+
+async function copyDependencies(
+  packed: string,
+  folder: string,
+  dependencies: readonly string[],
+): Promise<void> {
+  const own = join(folder, 'node_modules/spillway')
+  await mkdir(own, { recursive: true })
+  await execute('tar', ['xzf', packed, '-C', own, '--strip-components=1'])
+  // Those that lie in another's folder come with it.
+  const whole = dependencies.filter((name) => !name.includes('/node_modules/'))
+  await Promise.all(
+    whole.map((name) => cp(join(ROOT, name), join(folder, name), { recursive: true, dereference: true })),
+  )
+  await mkdir(join(folder, 'node_modules/.bin'))
+  // As npm does.
+  await chmod(join(own, 'dist/cli/main.js'), 0o755)
+  await symlink('../spillway/dist/cli/main.js', join(folder, 'node_modules/.bin/spillway'))
+}
+
+function npm(cwd: string, ...words: string[]) {
+  // Settings of the npm that runs the tests (its prefix, for one) are not for the one that is tested.
+  const env = Object.fromEntries(
+    Object.entries(process.env).filter(
+      ([name]) => !/^npm_(?:config_(?!cache|registry)|package_)/i.test(name),
+    ),
+  )
+  return execute('npm', words, { cwd, env, maxBuffer: 1 << 24 })
+}
+
+async function json(path: string) {
+  return JSON.parse(await readFile(path, 'utf8'))
+}
