@@ -10,6 +10,8 @@ import { join } from 'node:path'
 import { lineSealer } from '../dist/state/journal.js'
 import { CLI, measure } from './measure.mjs'
 
+const ENV = { SPILLWAY_TOKEN: 'bench' }
+
 const folder = mkdtempSync(join(tmpdir(), 'spillway-scale-'))
 const output = join(folder, 'out')
 const DOMAINS = 10_000
@@ -35,10 +37,10 @@ load: { path: "${output}" }
   )
   console.log('| what | s | peak MB |')
   console.log('|---|---|---|')
-  report('plan, nothing done', await measure(CLI, ['plan', file]))
+  report('plan, nothing done', await measure(CLI, ['plan', file], ENV))
   report('run to its first request, nothing done', await firstRequest(file))
   halfDone(domains)
-  report('plan, half done', await measure(CLI, ['plan', file]))
+  report('plan, half done', await measure(CLI, ['plan', file], ENV))
   report('run to its first request, half done', await firstRequest(file))
   report('status --json, half done', await measure(CLI, ['status', file, '--json']))
 } finally {
@@ -50,7 +52,7 @@ async function firstRequest(file) {
   firstRequestAt = null
   const startedAt = performance.now()
   // The budget of one request ends it: exit code 4.
-  const usage = await measure(CLI, ['run', file], { SPILLWAY_TOKEN: 'bench' }, 4)
+  const usage = await measure(CLI, ['run', file], ENV, 4)
   return { ...usage, wallSeconds: (firstRequestAt - startedAt) / 1000 }
 }
 

@@ -1,4 +1,4 @@
-import { type Environment, readMaskKey, readSecret } from './config/index.ts'
+import { type Environment, learnSecrets, readMaskKey, readSecret } from './config/index.ts'
 import { type Pipeline, systemClock } from './core/index.ts'
 import { encoderBuild, version } from './package/index.ts'
 import { type RunOptions, silentObserver } from './run/index.ts'
@@ -13,6 +13,7 @@ export type RunSettings = Partial<RunOptions> & { readonly env?: Environment }
  */
 export async function runOptions(pipeline: Pipeline, settings: RunSettings = {}): Promise<RunOptions> {
   const { env = process.env, ...given } = settings
+  await learnSecrets(env, pipeline)
   return {
     readSecret: (name) => readSecret(name, env),
     maskKey: given.maskKey === undefined ? await readMaskKey(pipeline, env) : given.maskKey,

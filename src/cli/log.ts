@@ -1,6 +1,7 @@
 import { pino } from 'pino'
 import pinoPretty from 'pino-pretty'
 import type { Environment } from '../config/index.ts'
+import { unlessSecret } from '../core/index.ts'
 import type { LogFields, LogLevel, RunObserver } from '../run/index.ts'
 import { plainLine } from './plain-text.ts'
 import type { Screen } from './screen.ts'
@@ -32,7 +33,7 @@ export function openLog(
     { write: (line) => screen.write(format === 'json' ? line : pretty(line)) },
   )
   return (at: LogLevel, message: string, fields: LogFields = {}) => {
-    logger[at](plainFields(fields), plainLine(message))
+    logger[at](plainFields(fields), plainLine(unlessSecret(message, 'long')))
   }
 }
 
@@ -40,7 +41,7 @@ function plainFields(fields: LogFields): LogFields {
   return Object.fromEntries(
     Object.entries(fields).map(([name, value]) => [
       plainLine(name),
-      typeof value === 'string' ? plainLine(value) : value,
+      typeof value === 'string' ? plainLine(unlessSecret(value, 'long')) : value,
     ]),
   )
 }

@@ -1,5 +1,5 @@
 import type { Argv, InferredOptionTypes } from 'yargs'
-import { checkRequirements, type Overrides, readPipeline } from '../config/index.ts'
+import { checkRequirements, learnSecrets, type Overrides, readPipeline } from '../config/index.ts'
 import type { Pipeline } from '../core/index.ts'
 import type { CommonArgs } from './command.ts'
 import type { Io } from './io.ts'
@@ -68,8 +68,11 @@ export type OverrideFlags = {
 }
 
 /** Reads a pipeline file with the flags in place of what it says. @throws ExportError `config` */
-export function pipelineFrom(file: string, flags: OverrideFlags, { env, cwd }: Io): Promise<Pipeline> {
-  return readPipeline(file, { env, cwd, overrides: overridesFrom(flags) })
+export async function pipelineFrom(file: string, flags: OverrideFlags, { env, cwd }: Io): Promise<Pipeline> {
+  await learnSecrets(env)
+  const pipeline = await readPipeline(file, { env, cwd, overrides: overridesFrom(flags) })
+  await learnSecrets(env, pipeline)
+  return pipeline
 }
 
 /**

@@ -1,4 +1,4 @@
-import { isExportError } from '../core/index.ts'
+import { isExportError, unlessSecret } from '../core/index.ts'
 import type { RunObserver } from '../run/index.ts'
 import type { LogSettings } from './log.ts'
 import { plainText } from './plain-text.ts'
@@ -18,7 +18,8 @@ export type ErrorDesk = {
  * they come from when --log-level asks for it.
  */
 export function reportError(error: unknown, { screen, style, logging, log }: ErrorDesk): void {
-  const text = isExportError(error) ? error.message : defect(error, logging)
+  // An error may be older than what is known now.
+  const text = unlessSecret(isExportError(error) ? error.message : defect(error, logging), 'long')
   if (logging.format === 'json') {
     log('error', text, isExportError(error) ? { kind: error.kind } : { kind: 'defect' })
     return

@@ -22,7 +22,7 @@ export function describe(tree: Tree, path: Path): string | null {
   const value = valueAt(tree, path)
   if (value === undefined) return null
   if (value === null) return 'nothing'
-  if (Array.isArray(value)) return 'a list'
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list'
   if (isMapping(value)) return 'a mapping'
   const { place } = placeAt(tree, path)
   if (place?.from === 'file' && place.variables.length > 0) {

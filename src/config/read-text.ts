@@ -1,3 +1,4 @@
+import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 
 /** Large enough for hundreds of thousands of domains, small enough to hold in memory. */
@@ -8,14 +9,18 @@ export type ReadText =
   | { readonly ok: false; readonly reason: string }
 
 /**
- * Reads a text file of at most 16 MB, without a byte order mark. A pipe will do as well.
+ * Reads a text file of at most 16 MB, without a byte order mark. Only a regular file: a pipe that nobody writes to
+ * would be waited for in a way that no signal ends.
  * Never rejects: what is wrong is told as the end of a sentence, "cannot be read: …" for example.
  */
 export async function readText(path: string): Promise<ReadText> {
   let handle: FileHandle | null = null
   try {
-    handle = await open(path, 'r')
-    if ((await handle.stat()).isDirectory()) return { ok: false, reason: 'is a directory, not a file' }
+    // Without O_NONBLOCK opening a pipe waits for somebody at its other end. Windows has no such flag.
+    handle = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
+    const found = await handle.stat()
+    if (found.isDirectory()) return { ok: false, reason: 'is a directory, not a file' }
+    if (!found.isFile()) return { ok: false, reason: 'is no regular file' }
     const bytes = await readAtMost(handle, MAX_BYTES)
     if (bytes === null) return { ok: false, reason: 'is larger than 16 MB' }
     return { ok: true, text: new TextDecoder('utf-8', { fatal: true }).decode(bytes) }

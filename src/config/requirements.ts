@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { ExportError, isExportError, type Pipeline } from '../core/index.ts'
+import { ExportError, isExportError, isHeaderText, type Pipeline } from '../core/index.ts'
 import { parseYaml } from './parse-yaml.ts'
 import { readText } from './read-text.ts'
 import { type Environment, readMaskKey, readSecret } from './secrets.ts'
@@ -52,17 +52,28 @@ function needsOf(pipeline: Pipeline, { env, allowPlaintext }: Surroundings): rea
     check: () => requireSecret(variable, env),
     find,
   })
+  const token = (variable: string, find: Need['find']): Need => ({
+    variable,
+    check: async () => requireSendable(variable, await requireSecret(variable, env)),
+    find,
+  })
   return [
     auth.kind === 'token'
-      ? secret(auth.tokenEnv, (tree) => firstThere(tree, ['service', 'token_env'], ['service']))
-      : secret(auth.apiKeyEnv, () => ['service', 'api_key_env']),
+      ? token(auth.tokenEnv, (tree) => firstThere(tree, ['service', 'token_env'], ['service']))
+      : token(auth.apiKeyEnv, () => ['service', 'api_key_env']),
     ...extract.queries.flatMap((query) =>
       query.type === 'secret' ? [secret(query.secretEnv, (tree) => queryPath(tree, query.secretEnv))] : [],
     ),
     {
       variable: needsKey(pipeline) ? transform.maskKeyEnv : null,
       check: () => readMaskKey(pipeline, env),
-      find: (tree) => firstThere(tree, ['transform', 'mask_key_env'], ['transform']),
+      // Without a name for the key in the file, the policy that needs one is at fault.
+      find: (tree) =>
+        firstThere(
+          tree,
+          ['transform', 'mask_key_env'],
+          ['transform', transform.secret === 'hmac' ? 'secret' : 'identity'],
+        ),
     },
     {
       variable: null,
@@ -78,10 +89,17 @@ function needsKey({ extract, transform }: Pipeline): boolean {
   return extract.resource !== 'reports' && (transform.secret === 'hmac' || transform.identity === 'hmac')
 }
 
-async function requireSecret(name: string, env: Environment): Promise<void> {
-  if ((await readSecret(name, env)) !== null) return
+async function requireSecret(name: string, env: Environment): Promise<string> {
+  const secret = await readSecret(name, env)
+  if (secret !== null) return secret
   const next = `Set it, or ${name}_FILE to a file that holds it.`
   throw new ExportError('config', `the environment variable ${name} is not set`, '', next)
+}
+
+function requireSendable(name: string, token: string): void {
+  if (isHeaderText(token)) return
+  const what = `what ${name} holds can not be sent: there is a line break, another control character or a character outside ASCII in it`
+  throw new ExportError('config', what, '', 'Set it to the token or key alone.')
 }
 
 function noConsent(): ExportError {

@@ -1,5 +1,11 @@
 import { dirname, isAbsolute, join, resolve } from 'node:path'
-import { type ExtractSettings, type Query, queryName, type WindowSettings } from '../core/index.ts'
+import {
+  type ExtractSettings,
+  MAX_WINDOWS,
+  type Query,
+  queryName,
+  type WindowSettings,
+} from '../core/index.ts'
 import { DOMAIN_EXPECTED, domainFault, parseDomain } from './domain.ts'
 import type { PipelineFile } from './file-schema.ts'
 import type { Problems } from './problems.ts'
@@ -12,6 +18,7 @@ type Report = (text: string) => void
 /** The pipeline file: its name for messages, and its absolute path. */
 export type PipelinePath = { readonly file: string; readonly path: string }
 
+const UNIT_MICROS = { hour: 3_600_000_000, day: 86_400_000_000 } as const
 const DEFAULT_LAG_MS = 15 * 60_000
 /** Longest name of a file or folder on the file systems in use (NAME_MAX). */
 const MAX_FOLDER_BYTES = 255
@@ -72,7 +79,8 @@ class Queries {
   }
 }
 
-function addReports({ ids, all }: ExtractFile, queries: Queries, problems: Problems): void {
+function addReports(extract: ExtractFile, queries: Queries, problems: Problems): void {
+  const { ids, all } = extract
   if (ids !== undefined && all === true) {
     problems.add(['extract', 'all'], 'expected ids or all: true, found both', 'key')
   } else if (all === true) {
@@ -80,7 +88,10 @@ function addReports({ ids, all }: ExtractFile, queries: Queries, problems: Probl
   } else if (ids !== undefined && ids.length > 0) {
     for (const id of ids) queries.add({ type: 'report', id }, () => {})
   } else if (!problems.touched(['extract', 'ids'], ['extract', 'all'])) {
-    problems.add(['extract'], 'no report asked for; name some in ids, or set all: true', 'key')
+    sayWhatIsEmpty({ ids: 'at least one id, or all: true', all: 'true, or some ids' }, extract, problems)
+    if (ids === undefined && all === undefined) {
+      problems.add(['extract'], 'no report asked for; name some in ids, or set all: true', 'key')
+    }
   }
 }
 
@@ -111,8 +122,35 @@ async function addCredentials(
     'extract',
     key,
   ])
-  if (queries.all.length === 0 && !problems.touched(...sources)) {
+  if (queries.all.length > 0 || problems.touched(...sources)) return
+  sayWhatIsEmpty(
+    {
+      domains: 'at least one domain',
+      domains_file: 'a file that names at least one domain',
+      queries: 'at least one query',
+    },
+    extract,
+    problems,
+  )
+  if (!problems.touched(...sources)) {
     problems.add(['extract'], 'nothing to search for; name some domains, a domains_file or queries', 'key')
+  }
+}
+
+/** Where nothing is asked for, each key that could have asked for something is at fault. */
+function sayWhatIsEmpty(
+  expected: Readonly<Partial<Record<keyof ExtractFile, string>>>,
+  extract: ExtractFile,
+  problems: Problems,
+): void {
+  for (const [key, what] of Object.entries(expected)) {
+    if (extract[key as keyof ExtractFile] === undefined) continue
+    const path = ['extract', key]
+    const found = problems.found(path)
+    problems.add(
+      path,
+      `expected ${what}, found ${key === 'domains_file' ? `${found}, which names none` : found}`,
+    )
   }
 }
 
@@ -148,9 +186,23 @@ function resolveWindows(
   problems: Problems,
 ): WindowSettings {
   if (until !== 'now' && until <= from) {
+    const [begin, end] = ['from', 'until'].map((key) => problems.found(['extract', 'windows', key]))
     problems.add(
       ['extract', 'windows', 'until'],
-      'expected a time after the beginning, found one at or before it',
+      `expected a time after the beginning, ${begin}, found ${end}`,
+    )
+  }
+  const end = until === 'now' ? Date.now() * 1000 : until
+  // Ranges that weeks, months or years divide into so many there are none.
+  if (
+    every !== undefined &&
+    'count' in every &&
+    (end - from) / (every.count * UNIT_MICROS[every.unit]) > MAX_WINDOWS
+  ) {
+    const path = ['extract', 'windows', 'every']
+    problems.add(
+      path,
+      `expected a length that makes at most ${MAX_WINDOWS} windows, found ${problems.found(path)}`,
     )
   }
   return { from, until, every: every ?? null, lagMs: extract.lag ?? DEFAULT_LAG_MS }

@@ -17,8 +17,10 @@ export function resolveLoad(
   const format =
     load.format === 'parquet' ? parquet(load, columns, nodeVersion, problems) : csv(load, problems)
   const fileMode = Number.parseInt(load.file_mode.slice(-3), 8)
+  const pathAsGiven = load.path ?? `output/${name}`
   return {
-    path: resolve(cwd, load.path ?? `output/${name}`),
+    path: resolve(cwd, pathAsGiven),
+    pathAsGiven,
     format,
     partitionBy: (['query', 'window'] as const).filter((by) => load.partition_by.includes(by)),
     shardRows: load.shard_rows,
@@ -71,10 +73,8 @@ function parquet(
   }
   for (const [i, column] of bloomFilters.entries()) {
     if (columns.includes(column) || problems.touched(['transform'], ['extract'])) continue
-    problems.add(
-      ['load', 'parquet', 'bloom_filters', i],
-      `no such column is exported; allowed: ${columns.join(', ')}`,
-    )
+    const path = ['load', 'parquet', 'bloom_filters', i]
+    problems.add(path, `expected one of ${columns.join(', ')}, found ${problems.found(path)}`)
   }
   return { kind: 'parquet', engine, compression, encodings, bloomFilters: [...new Set(bloomFilters)] }
 }

@@ -17,7 +17,7 @@ export function resolveTransform(
   const { columns } = transform
   if (columns !== undefined && !problems.touched(['extract', 'resource'])) {
     if (columns.length === 0)
-      problems.add(['transform', 'columns'], 'expected at least one column, found none')
+      problems.add(['transform', 'columns'], 'expected at least one column, found an empty list')
     for (const [i, name] of columns.entries()) {
       if (available.includes(name)) continue
       const path = ['transform', 'columns', i]

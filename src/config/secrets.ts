@@ -1,4 +1,4 @@
-import { ExportError, type Pipeline } from '../core/index.ts'
+import { ExportError, learnSecret, type Pipeline } from '../core/index.ts'
 import { readText } from './read-text.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -12,10 +12,10 @@ const MIN_KEY_BYTES = 32
  * @throws ExportError 'config' when the file cannot be read
  */
 export async function readSecret(name: string, env: Environment): Promise<string | null> {
-  const value = env[name]
-  if (value !== undefined && value !== '') return value
-  const file = env[`${name}_FILE`]
-  if (file === undefined || file === '') return null
+  const value = variable(name, env)
+  if (value !== '') return learned(value)
+  const file = variable(`${name}_FILE`, env)
+  if (file === '') return null
   const read = await readText(file)
   if (!read.ok) {
     throw new ExportError(
@@ -25,7 +25,54 @@ export async function readSecret(name: string, env: Environment): Promise<string
       `Correct ${name}_FILE, or set ${name} itself.`,
     )
   }
-  return read.text.replace(/\r?\n$/, '') || null
+  const secret = read.text.replace(/\r?\n$/, '')
+  return secret === '' ? null : learned(secret)
+}
+
+/** The value of a variable; empty where it is not set. What every object has by nature is no variable. */
+export function variable(name: string, env: Environment): string {
+  return Object.hasOwn(env, name) ? (env[name] ?? '') : ''
+}
+
+/** Whatever is read here is known from then on as something that no message may repeat. */
+function learned(secret: string): string {
+  learnSecret(secret)
+  return secret
+}
+
+const USUAL_SECRETS = ['SPILLWAY_TOKEN', 'SPILLWAY_API_KEY', 'SPILLWAY_MASK_KEY']
+const PROXIES = ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY', 'all_proxy', 'ALL_PROXY']
+
+/**
+ * Reads everything secret that the environment holds for a pipeline, also what this run may not need, so that no
+ * message repeats it. What can't be read is no trouble here; it is where it is needed.
+ */
+export async function learnSecrets(env: Environment, pipeline: Pipeline | null = null): Promise<void> {
+  for (const name of PROXIES) learnProxyPassword(variable(name, env))
+  for (const name of new Set([...USUAL_SECRETS, ...(pipeline === null ? [] : secretVariables(pipeline))])) {
+    await readSecret(name, env).catch(() => {})
+  }
+}
+
+function secretVariables({ service: { auth }, extract, transform }: Pipeline): readonly string[] {
+  return [
+    auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv,
+    transform.maskKeyEnv,
+    ...extract.queries.flatMap((query) => (query.type === 'secret' ? [query.secretEnv] : [])),
+  ]
+}
+
+function learnProxyPassword(address: string): void {
+  const url = URL.canParse(address) ? new URL(address) : null
+  if (url === null) return
+  // A token may stand alone in the place of the user.
+  const secret = url.password || url.username
+  learnSecret(secret)
+  try {
+    learnSecret(decodeURIComponent(secret))
+  } catch {
+    // Not percent-encoded: as it is will do.
+  }
 }
 
 /**

@@ -2,7 +2,7 @@ import { ExportError, type ServiceSettings } from '../core/index.ts'
 import { pipelineFile } from './file-schema.ts'
 import { Problems } from './problems.ts'
 import { resolveService } from './resolve-service.ts'
-import type { Environment } from './secrets.ts'
+import { type Environment, variable } from './secrets.ts'
 import { URL_EXPECTED } from './urls.ts'
 
 /**
@@ -11,9 +11,9 @@ import { URL_EXPECTED } from './urls.ts'
  * @throws ExportError 'config' that says what to set
  */
 export function serviceFromEnvironment(env: Environment): ServiceSettings {
-  const baseUrl = env.SPILLWAY_BASE_URL
+  const baseUrl = variable('SPILLWAY_BASE_URL', env)
   if (!baseUrl) throw wrong('SPILLWAY_BASE_URL is not set', `Set it to ${URL_EXPECTED}.`)
-  if (!env.SPILLWAY_TOKEN && !env.SPILLWAY_TOKEN_FILE) {
+  if (variable('SPILLWAY_TOKEN', env) === '' && variable('SPILLWAY_TOKEN_FILE', env) === '') {
     throw wrong(
       'SPILLWAY_TOKEN is not set',
       'Set it to an access token, or SPILLWAY_TOKEN_FILE to a file with one.',

@@ -1,3 +1,5 @@
+import { unlessSecret } from './known-secrets.ts'
+
 /**
  * What went wrong, as far as recovery and the exit code care:
  * - `config`: the user's input is wrong; nothing was changed (exit 2)
@@ -25,18 +27,29 @@ export type ErrorKind =
   | 'storage'
   | 'damaged'
 
-/** An error that says what happened, where, and what to do next. Never carries values of records. */
+/**
+ * An error that says what happened, where, and what to do next. Never carries values of records; and of its parts none
+ * that repeats a secret, wherever the words in it came from: errors go to logs, the checkpoint and summaries.
+ */
 export class ExportError extends Error {
   override readonly name = 'ExportError'
+  readonly what: string
+  readonly where: string
+  readonly next: string
 
   constructor(
     readonly kind: ErrorKind,
-    readonly what: string,
-    readonly where: string,
-    readonly next: string,
+    what: string,
+    where: string,
+    next: string,
     options?: ErrorOptions,
   ) {
-    super(where === '' ? `${what}. ${next}` : `${what} (${where}). ${next}`, options)
+    const [saidWhat, saidWhere, saidNext] = [what, where, next].map((part) => unlessSecret(part, 'long'))
+    const place = saidWhere === '' ? '' : ` (${saidWhere})`
+    super(`${saidWhat}${place}. ${saidNext}`, options)
+    this.what = saidWhat!
+    this.where = saidWhere!
+    this.next = saidNext!
   }
 }
 

@@ -83,6 +83,9 @@ export type WindowSettings = {
   readonly lagMs: number
 }
 
+// Each window is at least one search; at one a second a million take eleven days, for each query.
+export const MAX_WINDOWS = 1_000_000
+
 export type WindowLength =
   | { readonly unit: 'hour' | 'day'; readonly count: number }
   | { readonly unit: 'week' | 'month' | 'year' }
@@ -108,6 +111,8 @@ export type PartitionBy = 'query' | 'window'
 export type LoadSettings = {
   /** Absolute path of the data set. */
   readonly path: string
+  /** The same as the file gives it, for messages. */
+  readonly pathAsGiven: string
   readonly format: Format
   readonly partitionBy: readonly PartitionBy[]
   readonly shardRows: number

@@ -1,11 +1,10 @@
 import { randomBytes } from 'node:crypto'
-import { constants, createReadStream } from 'node:fs'
+import { constants } from 'node:fs'
 import {
   type FileHandle,
   mkdir,
   open,
   readdir,
-  readFile,
   rename,
   rm,
   rmdir,
@@ -16,6 +15,7 @@ import {
 import { dirname } from 'node:path'
 import { ExportError, type Log, type Store } from '../core/index.ts'
 import { looks } from './looks.ts'
+import { openRegular } from './open-regular.ts'
 import { placeIn } from './place.ts'
 import { storageError } from './storage-error.ts'
 
@@ -58,13 +58,13 @@ export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
   const create = async (full: string, flags: number): Promise<FileHandle> => {
     await makeFolder(dirname(full))
     try {
-      return await open(full, flags | constants.O_CREAT, fileMode)
+      return await openRegular(full, flags | constants.O_CREAT, fileMode)
     } catch (error) {
       if (!hasCode(error, 'ENOENT')) throw error
       // The folder was there a moment ago: somebody removed it. Make it anew.
       madeFolders.clear()
       await makeFolder(dirname(full))
-      return await open(full, flags | constants.O_CREAT, fileMode)
+      return await openRegular(full, flags | constants.O_CREAT, fileMode)
     }
   }
 
@@ -89,7 +89,12 @@ export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
     read: (path) =>
       naming(path, async () => {
         try {
-          return new Uint8Array(await readFile(place(path)))
+          const handle = await openRegular(place(path), constants.O_RDONLY)
+          try {
+            return new Uint8Array(await handle.readFile())
+          } finally {
+            await handle.close()
+          }
         } catch (error) {
           if (isAbsent(error)) return null
           throw error
@@ -107,7 +112,9 @@ export function diskStore({ root, fileMode, dirMode }: DiskOptions): Store {
 
     async *stream(path) {
       try {
-        yield* createReadStream(place(path), { highWaterMark: 1 << 20 }) as AsyncIterable<Uint8Array>
+        const handle = await openRegular(place(path), constants.O_RDONLY)
+        // The stream closes it, also when it is left half-way.
+        yield* handle.createReadStream({ highWaterMark: 1 << 20 }) as AsyncIterable<Uint8Array>
       } catch (error) {
         throw storageError(error, path)
       }
@@ -254,7 +261,7 @@ async function requireInPlace({ full, ino, dev }: OpenFile): Promise<void> {
 
 /** @returns how many bytes there were from `position` on, as far as there is room for them */
 async function readAt(full: string, bytes: Uint8Array, position: number): Promise<number> {
-  const handle = await open(full, constants.O_RDONLY)
+  const handle = await openRegular(full, constants.O_RDONLY)
   try {
     let read = 0
     while (read < bytes.byteLength) {
@@ -320,7 +327,7 @@ async function naming<T>(path: string, work: () => Promise<T>): Promise<T> {
 /** What holds bytes already is never made anew. */
 async function openExisting(full: string, path: string, size: number): Promise<FileHandle> {
   try {
-    return await open(full, constants.O_RDWR)
+    return await openRegular(full, constants.O_RDWR)
   } catch (error) {
     throw isAbsent(error) ? shorter(path, 0, size) : error
   }

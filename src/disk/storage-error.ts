@@ -25,6 +25,9 @@ const CAUSES: Record<string, readonly [what: string, next: string]> = {
   EIO: ['The disk reports an input/output error', 'Check the disk, then run again.'],
   EEXIST: ['A part of the path is a file, not a folder', 'Choose another load.path.'],
   ENOTDIR: ['A part of the path is a file, not a folder', 'Choose another load.path.'],
+  ENOTREG: ['Something else than a file stands where a file is needed', 'Move it away, then run again.'],
+  // Opening a pipe for writing that nobody reads.
+  ENXIO: ['Something else than a file stands where a file is needed', 'Move it away, then run again.'],
   EISDIR: ['A folder stands where a file is needed', 'Move it away, then run again.'],
   ENAMETOOLONG: [
     'The path is too long for this file system',

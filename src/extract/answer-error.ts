@@ -2,14 +2,12 @@ import { z } from 'zod'
 import { type Auth, type ErrorKind, ExportError } from '../core/index.ts'
 import type { HttpAnswer } from './http-client.ts'
 import { jsonBody } from './json-body.ts'
-import { serverText } from './server-text.ts'
+import { serverTexts } from './server-text.ts'
 
 export type Asked = {
   readonly where: string
   /** Whether a cursor went along: only then can a refusal mean the cursor. */
   readonly hasCursor: boolean
-  /** Texts that were sent and must not come back in a message. */
-  readonly secrets: readonly string[]
 }
 
 /** What the service answered instead of 2xx. */
@@ -27,7 +25,7 @@ export class AnswerError extends ExportError {
  * Source: public API documentation, errors; the spec shows none.
  */
 export function answerError({ status, headers, body }: HttpAnswer, auth: Auth, asked: Asked): AnswerError {
-  const said = serviceWords(body, headers['content-type'], asked.secrets)
+  const said = serviceWords(body, headers['content-type'])
   const what = `The service answered ${status}${said}`
   const fail = (kind: ErrorKind, next: string) => new AnswerError(status, kind, what, asked.where, next)
   if (OUT_OF_SEARCHES.has(status) && headers['x-flare-global-searches-remaining'] === '0') {
@@ -75,11 +73,9 @@ const Detail = z.object({ detail: z.string() })
 const LESS_THAN = 0x3c
 
 /** `: …` to be put behind the status, or nothing. */
-function serviceWords(body: Uint8Array, contentType: string | undefined, secrets: readonly string[]): string {
+function serviceWords(body: Uint8Array, contentType: string | undefined): string {
   if (contentType?.includes('html') || body[0] === LESS_THAN) return ' with an HTML page'
-  const shown = errorWords(parsed(body))
-    .map((words) => serverText(words, secrets))
-    .filter((words) => words !== '')
+  const shown = serverTexts(errorWords(parsed(body))).filter((words) => words !== '')
   return shown.length === 0 ? '' : `: ${shown.join(': ')}`
 }
 

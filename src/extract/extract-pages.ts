@@ -2,6 +2,7 @@ import {
   type DecodedPage,
   type DecodePage,
   ExportError,
+  learnSecret,
   type PageContext,
   type Partition,
   type Position,
@@ -28,6 +29,8 @@ export type Chain = {
   readonly page: number
   /** The `query_value` column. */
   readonly queryValue: string
+  /** What a secret query asks for, the same for all of its chains in a run; null for other queries. */
+  readonly secret: string | null
   /** Every cursor met in this chain; grows before the page that brings one is yielded. */
   readonly seen: SeenCursors
   /** Called each time a request of this chain is sent. */
@@ -82,7 +85,7 @@ export async function* extractPages(
   decode: DecodePage,
   release: (page: DecodedPage) => void = () => {},
 ): AsyncGenerator<ExtractedPage, void, undefined> {
-  const requestFor = await requests(service, chain)
+  const requestFor = requests(service, chain)
   if (chain.cursor !== null) chain.seen.add(chain.cursor)
 
   const ask = (cursor: string | null, page: number): Asked => {
@@ -178,10 +181,7 @@ export async function* extractPages(
 }
 
 /** How the pages of this chain are asked for; everything but the cursor is settled once. */
-async function requests(
-  service: Service,
-  chain: Chain,
-): Promise<(cursor: string | null, about: string) => ServiceRequest> {
+function requests(service: Service, chain: Chain): (cursor: string | null, about: string) => ServiceRequest {
   const { query, window } = chain.partition
   switch (query.type) {
     case 'report': {
@@ -191,8 +191,7 @@ async function requests(
     case 'reports':
       return (cursor, about) => reportRequest(listUrl(service, chain, cursor), about, cursor !== null)
     default: {
-      const searchQuery = await asSearchQuery(service, query)
-      const secrets = searchQuery.type === 'secret' ? [searchQuery.secret] : []
+      const searchQuery = asSearchQuery(query, chain.secret)
       return (cursor, about) => ({
         method: 'POST',
         url: service.endpoints.search,
@@ -200,18 +199,19 @@ async function requests(
         body: searchBody({ ...chain, query: searchQuery, window }, cursor),
         about,
         hasCursor: cursor !== null,
-        secrets,
       })
     }
   }
 }
 
-async function asSearchQuery(
-  service: Service,
+function asSearchQuery(
   query: Exclude<Query, { type: 'report' | 'reports' }>,
-): Promise<SearchQuery> {
+  secret: string | null,
+): SearchQuery {
   if (query.type !== 'secret') return query
-  return { type: 'secret', secret: await service.readSecret(query.secretEnv) }
+  if (secret === null) throw new Error('a secret query without its secret')
+  learnSecret(secret)
+  return { type: 'secret', secret }
 }
 
 function repeatedCursor(about: string): ExportError {

@@ -27,8 +27,6 @@ export type Outgoing = {
   readonly where: string
   /** Whether a cursor goes along. */
   readonly hasCursor: boolean
-  /** Texts in the body that no message may repeat. */
-  readonly secrets: readonly string[]
   /** Whether it is paid for from the budget. */
   readonly metered: boolean
   /** Ends every wait before it is written. */
@@ -125,7 +123,7 @@ export function sender({ http, pace, budget, auth, clock, log }: SenderParts): S
   }
 
   return async (outgoing, tokens, onSent) => {
-    const { where, hasCursor, secrets } = outgoing
+    const { where, hasCursor } = outgoing
     const reservation = reserve(budget, outgoing)
     try {
       const { answer, token } = await sendInTurn(outgoing, tokens, () => {
@@ -134,7 +132,7 @@ export function sender({ http, pace, budget, auth, clock, log }: SenderParts): S
       })
       readLimits(answer, where)
       if (isSuccess(answer.status)) return { kind: 'answered', body: answer.body }
-      const error = answerError(answer, auth, { where, hasCursor, secrets: [...secrets, token.secret] })
+      const error = answerError(answer, auth, { where, hasCursor })
       if (answer.status === 401) return { kind: 'unauthorised', token, error }
       throw error.kind === 'transient' ? patience(answer, error) : error
     } finally {

@@ -1,16 +1,21 @@
+import { LEFT_OUT, repeatsSecret } from '../core/index.ts'
+
 const MAX_LENGTH = 300
 // Looked through for secrets; the rest is never shown.
 const MAX_EXAMINED = 4096
-// So many characters of a secret in a row are no coincidence.
-const RUN_LENGTH = 12
 
 /**
- * A text that the service wrote, fit for a message: one line, no control characters, cut short, and left
- * out altogether when it repeats one of the secrets that were sent, or a longer piece of one.
+ * Texts that the service wrote, fit for a message: each on one line, without control characters, cut short, and left
+ * out altogether when it repeats a secret: any that this process knows, whatever the request was that brought it up.
+ * Texts that only together repeat one are all left out.
  */
-export function serverText(text: string, secrets: readonly string[]): string {
-  const line = oneLine(text.slice(0, MAX_EXAMINED))
-  if (secrets.some((secret) => repeats(line, secret))) return '[left out: it repeats a secret]'
+export function serverTexts(texts: readonly string[]): readonly string[] {
+  const examined = texts.map((text) => text.slice(0, MAX_EXAMINED))
+  const shown = examined.map((text) => (repeatsSecret(text) ? LEFT_OUT : cut(oneLine(text))))
+  return repeatsSecret(shown.join('')) ? [LEFT_OUT] : shown
+}
+
+function cut(line: string): string {
   const characters = [...line]
   return characters.length <= MAX_LENGTH ? line : `${characters.slice(0, MAX_LENGTH).join('')}…`
 }
@@ -21,19 +26,4 @@ function oneLine(text: string): string {
     .toWellFormed()
     .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\s]+/gu, ' ')
     .trim()
-}
-
-function repeats(line: string, secret: string): boolean {
-  const text = line.toLowerCase()
-  const forms = [secret, JSON.stringify(secret).slice(1, -1), encodeURIComponent(secret.toWellFormed())]
-  return forms.some((form) => hasRun(text, oneLine(form).toLowerCase()))
-}
-
-function hasRun(text: string, secret: string): boolean {
-  if (secret === '') return false
-  const length = Math.min(secret.length, RUN_LENGTH)
-  for (let at = 0; at + length <= secret.length; at++) {
-    if (text.includes(secret.slice(at, at + length))) return true
-  }
-  return false
 }

@@ -42,8 +42,6 @@ export type Service = {
     readonly pausedUntilMs: number | null
   }
   readonly endpoints: { readonly search: URL; readonly reports: URL }
-  /** The value of a secret variable. @throws ExportError `config` when it is not set */
-  readSecret(name: string): Promise<string>
   /**
    * Sends a request in its turn, with the token, until `read` accepts the answer's body or no retry is left.
    * `read` asks for another attempt by throwing ExportError `transient`.
@@ -61,7 +59,7 @@ export type Service = {
   close(): Promise<void>
 }
 
-export type ServiceRequest = Pick<Outgoing, 'method' | 'url' | 'tier' | 'body' | 'hasCursor' | 'secrets'> & {
+export type ServiceRequest = Pick<Outgoing, 'method' | 'url' | 'tier' | 'body' | 'hasCursor'> & {
   /** What it is about, for messages: `domain.acme.com/all, page 3`. */
   readonly about: string
   /** Nobody wants the answer any more: nothing is sent from then on, and what is on its way is broken off. */
@@ -172,7 +170,6 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
       },
     },
     endpoints,
-    readSecret,
     request: ({ about, giveUp, ...request }, read, onSent) => {
       const where = whereOf(request.method, request.url, about)
       const ends =
@@ -211,7 +208,7 @@ function endpoint(baseUrl: string, pathOrUrl: string): URL {
 /** A request of the basic tier that the budget has nothing to do with. */
 function freeRequest(url: URL, about: string, parts: Pick<Outgoing, 'method' | 'body' | 'signal'>): Outgoing {
   const where = whereOf(parts.method, url, about)
-  return { ...parts, url, tier: 'basic', where, hasCursor: false, secrets: [], metered: false, giveUp: null }
+  return { ...parts, url, tier: 'basic', where, hasCursor: false, metered: false, giveUp: null }
 }
 
 /** Without the query string: cursors are long, and nobody can read them. */

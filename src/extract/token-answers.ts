@@ -1,7 +1,7 @@
 import { z } from 'zod'
-import { ExportError, isExportError } from '../core/index.ts'
+import { ExportError, isExportError, isHeaderText } from '../core/index.ts'
 import { jsonBody } from './json-body.ts'
-import { isHeaderText } from './token-source.ts'
+import { serverTexts } from './server-text.ts'
 
 /** What the service tells about a token; null: it did not say. */
 export type TokenInfo = {
@@ -49,6 +49,6 @@ export function testedToken(body: Uint8Array, where: string): TokenInfo | null {
   return {
     tenantId: answer.data?.tenant_id ?? null,
     organizationId: answer.data?.organization_id ?? null,
-    scopes: answer.data?.scopes ?? [],
+    scopes: serverTexts(answer.data?.scopes ?? []),
   }
 }

@@ -1,10 +1,10 @@
-import { type Auth, type Clock, ExportError } from '../core/index.ts'
+import { type Auth, type Clock, ExportError, isHeaderText, learnSecret } from '../core/index.ts'
 
 /** What a request is authorised with. Compared by identity: a renewed token is another object. */
 export type Token = {
   /** Value of the `Authorization` header. */
   readonly header: string
-  /** The part of it that must never be shown. */
+  /** The part of it that must never be shown; known as a secret for good, also once another takes its place. */
   readonly secret: string
   /** Monotonic clock; it is not to be used from then on. */
   readonly renewAtMs: number
@@ -49,6 +49,7 @@ export function tokenSource({ auth, clock, readSecret, exchange }: TokenSourceOp
       secret: apiKey,
       renewAtMs: Number.POSITIVE_INFINITY,
     })
+    learnSecret(secret)
     return bearer(secret, clock.monotonicMs() + auth.tokenLifetimeMs - marginMs(auth.tokenLifetimeMs))
   }
 
@@ -85,12 +86,8 @@ export function always(token: Token): Tokens {
   return { current: async () => token, isCurrent: () => true }
 }
 
-/** Printable ASCII only: anything else could end the header and begin another. */
-export function isHeaderText(text: string): boolean {
-  return /^[\x20-\x7e]+$/.test(text)
-}
-
 function headerText(variable: string, text: string): string {
+  learnSecret(text)
   if (isHeaderText(text)) return text
   throw new ExportError(
     'config',

@@ -1,5 +1,6 @@
 import {
   ExportError,
+  MAX_WINDOWS,
   type Micros,
   type Window,
   type WindowLength,
@@ -36,9 +37,6 @@ export function splitWindows(settings: WindowSettings, now: Micros): readonly Wi
   }
   return windows
 }
-
-// Each window is at least one search; at one a second a million take eleven days, for each query.
-const MAX_WINDOWS = 1_000_000
 
 function tooManyWindows(): ExportError {
   return new ExportError(

@@ -15,6 +15,7 @@ import { exportPartition } from './export-partition.ts'
 import { Halt } from './halt.ts'
 import type { Progress } from './observer.ts'
 import type { RunOptions } from './options.ts'
+import type { QuerySecrets } from './query-secrets.ts'
 import { lackOfRoom } from './room.ts'
 import type { Session } from './session.ts'
 import type { Survey } from './survey.ts'
@@ -36,6 +37,7 @@ export type ExportContext = {
   readonly plan: Plan
   readonly work: Survey
   readonly tally: Tally
+  readonly secrets: QuerySecrets
   readonly options: RunOptions
 }
 
@@ -146,8 +148,10 @@ async function exportOne(
   await haltWithoutRoom()
   if (halt.halted) return
   try {
-    await exportPartition(partition, await queryValueOf(partition, context), {
+    const secret = secretOf(partition, context)
+    await exportPartition(partition, queryValueOf(partition, secret, context), {
       pipeline,
+      secret,
       service,
       store,
       shards: session.shards,
@@ -199,9 +203,15 @@ async function exportOne(
 /** Errors that concern one partition only. */
 const OWN_TROUBLE: ReadonlySet<ErrorKind> = new Set(['transient', 'refused', 'cursor', 'data'])
 
-async function queryValueOf(partition: Partition, { pipeline, options }: ExportContext): Promise<string> {
-  const { query } = partition
-  const secret = query.type === 'secret' ? await options.readSecret(query.secretEnv) : null
+function secretOf({ query }: Partition, { secrets }: ExportContext): string | null {
+  return query.type === 'secret' ? (secrets.get(query.secretEnv) ?? null) : null
+}
+
+function queryValueOf(
+  { query }: Partition,
+  secret: string | null,
+  { pipeline, options }: ExportContext,
+): string {
   return maskedQueryValue(query, secret, { ...pipeline.transform, maskKey: options.maskKey })
 }
 

@@ -14,12 +14,15 @@ import {
 import { type Ahead, type ExtractedPage, extractPages, type Service } from '../extract/index.ts'
 import { appendQuarantine, folderOf, ownsFolder, type ShardSet } from '../load/index.ts'
 import type { Checkpoint, PageFacts, PartitionRecord } from '../state/index.ts'
+import { withoutSecrets } from './without-secrets.ts'
 
 /** What a page's line says besides where its rows stand. */
 export type CommittedPage = Omit<PageFacts, 'shard' | 'log'>
 
 export type PartitionDeps = {
   readonly pipeline: Pipeline
+  /** What a secret query asks for; null for other queries. */
+  readonly secret: string | null
   readonly service: Service
   readonly decode: DecodePage
   /** Called with each page whose rows are not needed any more. */
@@ -40,7 +43,8 @@ export type PartitionDeps = {
 
 /**
  * Exports one partition from wherever the checkpoint says it stands. When the service refuses the saved
- * cursor, the chain starts again after the last committed row, where that can be done without repeating any.
+ * cursor, the chain starts again after the last committed row, where that can be done without repeating any, and
+ * without mixing the rows of two secrets.
  * @throws ExportError of the kinds that end a partition or the run
  */
 export async function exportPartition(
@@ -52,7 +56,9 @@ export async function exportPartition(
     await exportChain(partition, queryValue, deps)
   } catch (error) {
     if (!isExportError(error, 'cursor')) throw error
-    const position = restartPosition(partition, deps.checkpoint.state.partitions.get(partition.key), error)
+    const record = deps.checkpoint.state.partitions.get(partition.key)
+    requireSameSecret(partition, record, deps.pipeline, error)
+    const position = restartPosition(partition, record, error)
     const since = position === null ? null : { at: position.at, ids: [...position.ids] }
     deps.warn('the service refuses the saved cursor; going on after the last committed row', {
       partition: partition.key,
@@ -68,6 +74,7 @@ async function exportChain(partition: Partition, queryValue: string, deps: Parti
   const chain = {
     partition,
     queryValue,
+    secret: deps.secret,
     include: extract.include,
     order: extract.order,
     pageSize: extract.pageSize,
@@ -78,7 +85,8 @@ async function exportChain(partition: Partition, queryValue: string, deps: Parti
     onRequest: deps.onRequest,
     ahead: deps.ahead,
   }
-  await streamPipeline(extractPages(deps.service, chain, deps.decode, deps.release), (pages) =>
+  const decode = withoutSecrets(deps.decode, deps.release)
+  await streamPipeline(extractPages(deps.service, chain, decode, deps.release), (pages) =>
     commitPages(pages, partition, deps),
   )
 }
@@ -153,6 +161,27 @@ function positionAfter(
 
 function isEmpty(record: PartitionRecord): boolean {
   return record.rows === 0 && record.quarantined === 0
+}
+
+/**
+ * A service refuses the cursor of another query; for a secret query that may be one whose variable has changed. Only
+ * where secrets are masked by hmac has the checkpoint told already that it has not.
+ */
+function requireSameSecret(
+  { key, query }: Partition,
+  record: PartitionRecord | undefined,
+  { transform }: Pipeline,
+  cause: ExportError,
+): void {
+  if (query.type !== 'secret' || transform.secret === 'hmac') return
+  if (record === undefined || isEmpty(record)) return
+  throw new ExportError(
+    'refused',
+    `The service refuses the saved cursor, and nothing tells whether ${query.secretEnv} still holds the secret whose rows are exported`,
+    key,
+    `If ${query.secretEnv} was changed, restore it and run again; if it was not, the cursor has run out: export the query to another load.path, or start over with --fresh.`,
+    { cause },
+  )
 }
 
 /** @returns null: from the beginning, as nothing was exported yet */

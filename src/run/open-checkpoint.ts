@@ -10,8 +10,10 @@ import {
   readCheckpoint,
 } from '../state/index.ts'
 import type { RunOptions } from './options.ts'
+import type { QuerySecrets } from './query-secrets.ts'
 import { openSettledCheckpoint, readSettledCheckpoint } from './recover.ts'
 import { giveUp, planRedo } from './redo.ts'
+import { newChecks, requireSameSecrets, type SecretCheck, secretChecks } from './secret-checks.ts'
 
 /**
  * Opens the checkpoint that this pipeline may go on from, with the shards in line with it, or begins a new one.
@@ -20,10 +22,15 @@ import { giveUp, planRedo } from './redo.ts'
 export async function openOwnCheckpoint(
   pipeline: Pipeline,
   store: Store,
+  secrets: QuerySecrets,
   options: Continuation & Pick<RunOptions, 'observer'>,
 ): Promise<Checkpoint> {
-  const { header, accept } = await admission(pipeline, store, options)
-  return openSettledCheckpoint(store, header, accept, (message) => options.observer.log('warn', message))
+  const { header, checks, accept } = await admission(pipeline, store, secrets, options)
+  const warn = (message: string): void => options.observer.log('warn', message)
+  const checkpoint = await openSettledCheckpoint(store, header, accept, warn)
+  const lines = newChecks(checkpoint.state, checks)
+  if (lines.length > 0) await checkpoint.append(lines)
+  return checkpoint
 }
 
 /**
@@ -33,9 +40,10 @@ export async function openOwnCheckpoint(
 export async function readOwnCheckpoint(
   pipeline: Pipeline,
   store: Store,
+  secrets: QuerySecrets,
   options: Continuation,
 ): Promise<CheckpointState | null> {
-  const { accept } = await admission(pipeline, store, options)
+  const { accept } = await admission(pipeline, store, secrets, options)
   return readSettledCheckpoint(store, accept)
 }
 
@@ -45,18 +53,27 @@ export type Continuation = Pick<RunOptions, 'clock' | 'maskKey'>
 type Admission = {
   /** Of the checkpoint that this run would begin. */
   readonly header: HeaderLine
+  readonly checks: readonly SecretCheck[]
   /** @throws ExportError when the run may not go on from what was found; null: no checkpoint */
   readonly accept: (found: CheckpointState | null) => void
 }
 
-async function admission(pipeline: Pipeline, store: Store, options: Continuation): Promise<Admission> {
+async function admission(
+  pipeline: Pipeline,
+  store: Store,
+  secrets: QuerySecrets,
+  options: Continuation,
+): Promise<Admission> {
   const header = headerOf(pipeline, options)
+  const checks = secretChecks(pipeline, secrets, options.maskKey)
   const hasManifest = (await store.size(MANIFEST_PATH)) !== null
   const accept = (found: CheckpointState | null): void => {
-    if (found !== null) checkContinues(pipeline, found, header)
-    else if (hasManifest) throw lostCheckpoint()
+    if (found !== null) {
+      checkContinues(pipeline, found, header)
+      requireSameSecrets(found, checks, pipeline.file)
+    } else if (hasManifest) throw lostCheckpoint()
   }
-  return { header, accept }
+  return { header, checks, accept }
 }
 
 /**
@@ -66,10 +83,12 @@ async function admission(pipeline: Pipeline, store: Store, options: Continuation
 export async function redoPartitions(
   pipeline: Pipeline,
   store: Store,
-  options: Pick<RunOptions, 'clock' | 'maskKey' | 'observer' | 'redo'>,
+  secrets: QuerySecrets,
+  options: Continuation & Pick<RunOptions, 'observer' | 'redo'>,
 ): Promise<void> {
+  const { accept } = await admission(pipeline, store, secrets, options)
   const state = await readCheckpoint(store)
-  if (state !== null) checkContinues(pipeline, state, headerOf(pipeline, options))
+  accept(state)
   const redo = await planRedo(pipeline, state, options.redo, options.clock.now())
   if (redo === null) return
   options.observer.log('info', 'giving up what is to be exported anew', {
@@ -95,7 +114,7 @@ function checkContinues(pipeline: Pipeline, found: CheckpointState, header: Head
     throw new ExportError(
       'config',
       `The folder belongs to the pipeline "${found.header.pipeline}", not to "${pipeline.name}"`,
-      pipeline.load.path,
+      pipeline.load.pathAsGiven,
       'Give each pipeline a load.path of its own, restore the name, or start over with --fresh.',
     )
   }

@@ -4,6 +4,8 @@ import { requireConsent } from './consent.ts'
 import { openDataSet, planFor } from './data-set.ts'
 import { type Continuation, readOwnCheckpoint } from './open-checkpoint.ts'
 import type { RunOptions } from './options.ts'
+import { namingPlaces } from './places.ts'
+import { readQuerySecrets, requireSendableToken } from './query-secrets.ts'
 import { survey } from './survey.ts'
 
 export type PlanReport = {
@@ -26,11 +28,15 @@ export type PlanReport = {
  */
 export async function readPlan(
   pipeline: Pipeline,
-  options: Continuation & Pick<RunOptions, 'allowPlaintext'>,
+  options: Continuation & Pick<RunOptions, 'allowPlaintext' | 'readSecret'>,
 ): Promise<PlanReport> {
   requireConsent(pipeline, options)
-  await requireWritable(pipeline.load.path)
-  const state = await readOwnCheckpoint(pipeline, openDataSet(pipeline), options)
+  const secrets = await readQuerySecrets(pipeline, options)
+  await requireSendableToken(pipeline, options)
+  const state = await namingPlaces(pipeline, async () => {
+    await requireWritable(pipeline.load.path)
+    return readOwnCheckpoint(pipeline, openDataSet(pipeline), secrets, options)
+  })
   const plan = planFor(pipeline, options.clock.now(), state)
   const { total, done, begun } = survey(pipeline, plan, state)
   const minRequests = total - done

@@ -9,6 +9,8 @@ import { clearDataSet, openDataSet, planFor, sweepTemporaryFiles } from './data-
 import { type Ending, exportAll, statusFor } from './export-all.ts'
 import { redoPartitions } from './open-checkpoint.ts'
 import type { RunOptions } from './options.ts'
+import { namingPlaces, withPlace } from './places.ts'
+import { type QuerySecrets, readQuerySecrets, requireSendableToken } from './query-secrets.ts'
 import { openSession, type Session } from './session.ts'
 import { survey } from './survey.ts'
 import { Tally } from './tally.ts'
@@ -51,16 +53,26 @@ export type RunSummary = {
  */
 export async function runPipeline(pipeline: Pipeline, options: RunOptions): Promise<RunSummary> {
   requireConsent(pipeline, options)
+  const secrets = await readQuerySecrets(pipeline, options)
+  await requireSendableToken(pipeline, options)
+  return namingPlaces(pipeline, () => runOnDataSet(pipeline, secrets, options))
+}
+
+async function runOnDataSet(
+  pipeline: Pipeline,
+  secrets: QuerySecrets,
+  options: RunOptions,
+): Promise<RunSummary> {
   const store = openDataSet(pipeline)
   const lock = await takeLock(store, options)
   try {
     if (options.fresh) await clearDataSet(store)
     await sweepTemporaryFiles(store)
-    if (options.redo.length > 0) await redoPartitions(pipeline, store, options)
-    const session = await openSession(pipeline, store, options)
+    if (options.redo.length > 0) await redoPartitions(pipeline, store, secrets, options)
+    const session = await openSession(pipeline, store, secrets, options)
     try {
       const plan = planFor(pipeline, options.clock.now(), session.checkpoint.state)
-      return await carryOut(pipeline, store, session, plan, options)
+      return await carryOut(pipeline, store, { session, plan, secrets }, options)
     } finally {
       await session.close()
     }
@@ -72,8 +84,7 @@ export async function runPipeline(pipeline: Pipeline, options: RunOptions): Prom
 async function carryOut(
   pipeline: Pipeline,
   store: Store,
-  session: Session,
-  plan: Plan,
+  { session, plan, secrets }: { session: Session; plan: Plan; secrets: QuerySecrets },
   options: RunOptions,
 ): Promise<RunSummary> {
   const { clock } = options
@@ -88,7 +99,7 @@ async function carryOut(
   if (work.done < work.total || !isWhole()) await store.remove(SUCCESS_PATH)
   await checkpoint.append([{ kind: 'run', run, started_at: isoTime(clock.now()), version: options.version }])
 
-  const ending = await exportAll({ pipeline, store, session, plan, work, tally, options })
+  const ending = await exportAll({ pipeline, store, session, plan, work, tally, secrets, options })
   let manifest: string | null = null
   if (tally.replacedNuls > 0) {
     options.observer.log('warn', 'NUL characters, which readers of CSV refuse, were replaced by U+FFFD', {
@@ -124,7 +135,7 @@ async function carryOut(
     searchesRemaining: ending.searchesRemaining,
     durationMs: Math.round(clock.monotonicMs() - startedMs),
     manifest,
-    error,
+    error: error === null ? null : withPlace(pipeline, error),
     failures: tally.failures,
   }
 }

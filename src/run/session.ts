@@ -6,6 +6,7 @@ import type { CommittedPage } from './export-partition.ts'
 import { openOwnCheckpoint } from './open-checkpoint.ts'
 import type { RunOptions } from './options.ts'
 import { decodePlan, encodePlan } from './plans.ts'
+import type { QuerySecrets } from './query-secrets.ts'
 import { rollBack } from './recover.ts'
 
 /** What a run holds open on its data set. */
@@ -25,13 +26,18 @@ export type Session = {
  * are taken up, and where bytes of those did not survive the checkpoint goes back to before their pages.
  * @throws ExportError `config` or `damaged` when the run may not go on from what is there
  */
-export async function openSession(pipeline: Pipeline, store: Store, options: RunOptions): Promise<Session> {
+export async function openSession(
+  pipeline: Pipeline,
+  store: Store,
+  secrets: QuerySecrets,
+  options: RunOptions,
+): Promise<Session> {
   // One for each answer that is on its way or not committed yet, and one more for answers that grow.
   const buffers = bufferPool(pipeline.extract.concurrency + 1)
   const cpu = openCpu(decodePlan(pipeline, options.maskKey), encodePlan(pipeline, options), buffers)
   try {
     for (;;) {
-      const session = await openOnce(pipeline, store, { cpu, buffers }, options)
+      const session = await openOnce(pipeline, store, secrets, { cpu, buffers }, options)
       if (session !== null) return session
     }
   } catch (error) {
@@ -44,10 +50,11 @@ export async function openSession(pipeline: Pipeline, store: Store, options: Run
 async function openOnce(
   pipeline: Pipeline,
   store: Store,
+  secrets: QuerySecrets,
   { cpu, buffers }: Pick<Session, 'cpu' | 'buffers'>,
   options: RunOptions,
 ): Promise<Session | null> {
-  const checkpoint = await openOwnCheckpoint(pipeline, store, options)
+  const checkpoint = await openOwnCheckpoint(pipeline, store, secrets, options)
   const { state } = checkpoint
   let shards: ShardSet<CommittedPage> | null = null
   try {

@@ -6,6 +6,7 @@ import {
   readCheckpoint,
 } from '../state/index.ts'
 import { openDataSet, planFor } from './data-set.ts'
+import { namingPlaces } from './places.ts'
 import { survey } from './survey.ts'
 import { retiredQueries } from './whole.ts'
 
@@ -48,7 +49,7 @@ export type StatusReport = {
  * @throws ExportError `damaged` or `config` when the checkpoint can't be read
  */
 export async function readStatus(pipeline: Pipeline, nowMs: number): Promise<StatusReport> {
-  const state = await readCheckpoint(openDataSet(pipeline))
+  const state = await namingPlaces(pipeline, () => readCheckpoint(openDataSet(pipeline)))
   const plan = planFor(pipeline, nowMs, state)
   const { total, done, partial, failed, pending } = survey(pipeline, plan, state)
   return {

@@ -19,6 +19,7 @@ import {
 } from '../state/index.ts'
 import { looksMasked } from '../transform/index.ts'
 import { openDataSet } from './data-set.ts'
+import { namingPlaces } from './places.ts'
 
 export type Verification = {
   readonly ok: boolean
@@ -34,10 +35,11 @@ export type Problem = { readonly path: string; readonly problem: string }
  * SHA-256, rows and columns, and nothing unmasked. Changes nothing and asks the service nothing.
  * @param onShard called before each shard
  */
-export async function verifyDataSet(
-  pipeline: Pipeline,
-  onShard: (path: string) => void,
-): Promise<Verification> {
+export function verifyDataSet(pipeline: Pipeline, onShard: (path: string) => void): Promise<Verification> {
+  return namingPlaces(pipeline, () => verify(pipeline, onShard))
+}
+
+async function verify(pipeline: Pipeline, onShard: (path: string) => void): Promise<Verification> {
   const store = openDataSet(pipeline)
   const problems: Problem[] = []
   // Looked for first: what a run that is at work publishes is on record before it has its name.

@@ -18,6 +18,8 @@ export type CheckpointState = {
   readonly givenUp: ReadonlySet<string>
   readonly unknownFields: ReadonlyMap<string, number>
   readonly runs: readonly RunRecord[]
+  /** What tells the secret of a secret query from another, by the query's name. */
+  readonly secretChecks: ReadonlyMap<string, string>
   /** Lines read or appended; compaction looks at it. */
   readonly lines: number
 }
@@ -86,6 +88,7 @@ export function foldLines(header: HeaderLine): Folding {
   const runs: Mutable<RunRecord>[] = []
   const givenUp = new Set<string>()
   const unknownFields = new Map<string, number>()
+  const secretChecks = new Map<string, string>()
   const state = {
     header,
     partitions,
@@ -96,6 +99,7 @@ export function foldLines(header: HeaderLine): Folding {
     givenUp,
     unknownFields,
     runs,
+    secretChecks,
     lines: 1,
   }
 
@@ -128,6 +132,9 @@ export function foldLines(header: HeaderLine): Folding {
       state.lines++
       switch (line.kind) {
         case 'header':
+          break
+        case 'secret':
+          secretChecks.set(line.query, line.check)
           break
         case 'run':
           runs.push({ ...line, finished_at: null, status: null, requests: 0, retries: 0 })

@@ -1,4 +1,4 @@
-import { ExportError, type Store } from '../core/index.ts'
+import { ExportError, type Store, unlessSecret } from '../core/index.ts'
 import { addCounts, type CheckpointState, type Folding, foldLines } from './checkpoint-state.ts'
 import {
   flushJournal,
@@ -47,12 +47,19 @@ export async function openCheckpoint(
   if (found === null) await journal.append([header])
   return {
     state: folding.state,
-    async append(lines) {
+    async append(given) {
+      const lines = given.map(withoutSecret)
       await journal.append(lines)
       for (const line of lines) folding.apply(line)
     },
     close: () => journal.close(),
   }
+}
+
+/** The one text in a line that others may have had a hand in. */
+function withoutSecret(line: Line): Line {
+  if (line.kind !== 'failed') return line
+  return { ...line, error: { ...line.error, message: unlessSecret(line.error.message, 'long') } }
 }
 
 /**
@@ -190,6 +197,7 @@ async function compact(store: Store, state: CheckpointState): Promise<void> {
         case 'given-up':
           return null
         case 'header':
+        case 'secret':
         case 'run':
         case 'end':
           return line

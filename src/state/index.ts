@@ -19,5 +19,6 @@ export {
   writeManifest,
 } from './manifest.ts'
 export { splitPath } from './path-map.ts'
+export { secretCheck } from './secret-check.ts'
 export { checkSettings, frozenSettings, type Settings, settingsDigest } from './settings.ts'
 export type { SealedShard, ShardList } from './shard-list.ts'

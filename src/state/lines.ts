@@ -60,6 +60,8 @@ const lineSchema = z.discriminatedUnion('kind', [
     created_at: z.string(),
     settings: z.record(z.string(), json),
   }),
+  /** Tells whether a secret query still asks for the same secret; a digest under the mask key. */
+  z.object({ kind: z.literal('secret'), query: z.string(), check: z.string() }),
   z.object({ kind: z.literal('run'), run: z.string(), started_at: z.string(), version: z.string() }),
   z.object({
     kind: z.literal('end'),

@@ -1,7 +1,9 @@
-import { writeFileSync } from 'node:fs'
+import { readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { checkRequirements, readPipeline, serviceFromEnvironment } from '../../src/config/index.ts'
+import { runPipeline } from '../../src/run/index.ts'
+import { runOptions } from '../../src/run-options.ts'
 import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
 
 const BASE = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
@@ -37,6 +39,49 @@ describe('what a run needs besides its file', () => {
     expect(code).toBe(2)
     expect(stderr).toContain('trial.yaml:2:1: service: the environment variable SPILLWAY_TOKEN is not set')
   })
+
+  it.each([
+    ['transform: { secret: hmac }', '8:14: transform.secret: The masking policy hmac needs a key'],
+    ['transform: { identity: hmac }', '8:14: transform.identity: The masking policy hmac needs a key'],
+    [
+      'transform: { secret: hmac, identity: hmac }',
+      '8:14: transform.secret: The masking policy hmac needs a key, and SPILLWAY_MASK_KEY is not set',
+    ],
+  ])('a mask key that the file does not mention is asked for where hmac stands: %s', async (rest, said) => {
+    const folder = workFolder()
+    const file = await writePipeline(folder, { rest })
+    const { code, stderr } = await spillway(['run', file], folder, {
+      ...BASE,
+      SPILLWAY_TOKEN: 'made-up-token',
+    })
+    expect(code).toBe(2)
+    expect(stderr).toContain(`trial.yaml:${said}`)
+  })
+
+  it.each(['two\nlines', 'tab\there', 'tökén', 'null\u0000'])(
+    'a token that can not be sent in a header is refused before anything is written: %j',
+    async (token) => {
+      const sandbox = await sandboxWith()
+      const folder = workFolder()
+      writeFileSync(join(folder, 'token'), `${token}\n`)
+      for (const name of ['token_env', 'api_key_env']) {
+        const file = await writePipeline(folder, { service: `  ${name}: MY_TOKEN` })
+        const before = readdirSync(folder)
+        const env = { ...accessTo(sandbox), MY_TOKEN_FILE: join(folder, 'token') }
+        for (const command of ['run', 'check']) {
+          const { code, stderr } = await spillway([command, file], folder, env)
+          expect(code, stderr).toBe(2)
+          expect(stderr).toContain(`trial.yaml:4:3: service.${name}: what MY_TOKEN holds can not be sent`)
+          expect(stderr).not.toContain(token)
+        }
+        const pipeline = await readPipeline(file, { env, cwd: folder })
+        const options = await runOptions(pipeline, { env })
+        await expect(runPipeline(pipeline, options)).rejects.toMatchObject({ kind: 'config' })
+        expect(readdirSync(folder)).toEqual(before)
+      }
+      expect(sandbox.requests).toHaveLength(0)
+    },
+  )
 
   it('secrets may come from files', async () => {
     const folder = workFolder()

@@ -66,5 +66,9 @@ it('several pipelines end together', async () => {
   running.child.kill('SIGTERM')
   const { code, stdout } = await running.result
   expect(code).toBe(143)
-  expect(stdout.trimEnd().split('\n')).toHaveLength(1)
+  const lines = stdout.trimEnd().split('\n')
+  expect(lines.map((line) => JSON.parse(line))).toMatchObject([
+    { pipeline: 'one', status: 'interrupted' },
+    { pipeline: 'two', status: 'interrupted', requests: 0 },
+  ])
 })

@@ -76,7 +76,7 @@ test('a flag that contradicts the file is named too', async () => {
     await problems(withLine('extract', 'windows: { from: 2024-01-01 }'), {
       overrides: { until: '2023-01-01' },
     }),
-  ).toEqual(['--until: expected a time after the beginning, found one at or before it'])
+  ).toEqual(['--until: expected a time after the beginning, "2024-01-01", found "2023-01-01"'])
   expect(await problems(SMALLEST, { overrides: { until: '2023-01-01' } })).toEqual([
     '--until: extract.windows.from: missing; expected a date or date-time that exists, such as 2024-01-31 or 2024-01-31T06:00:00Z',
   ])

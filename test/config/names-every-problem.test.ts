@@ -103,7 +103,7 @@ const WRONG: readonly (readonly [
     'windows: { from: 2024-01-01, until: 2024-01-01 }',
     39,
     'windows.until',
-    'expected a time after the beginning, found one at or before it',
+    'expected a time after the beginning, "2024-01-01", found "2024-01-01"',
   ],
   ['extract', 'windows: { until: now }', 3, 'windows.from', `missing; expected ${INSTANT}`],
   [
@@ -112,6 +112,13 @@ const WRONG: readonly (readonly [
     39,
     'windows.every',
     'expected <n>h, <n>d, week, month or year, found "0d"',
+  ],
+  [
+    'extract',
+    'windows: { from: 0001-01-01, until: 2024-01-01, every: 1h }',
+    58,
+    'windows.every',
+    'expected a length that makes at most 1000000 windows, found "1h"',
   ],
   ['extract', 'ids: [1]', 3, 'ids', 'does not go with resource: credentials'],
   [
@@ -163,7 +170,7 @@ const WRONG: readonly (readonly [
     'secret',
     'expected redact | drop | partial | hmac | plaintext, found "hash"',
   ],
-  ['transform', 'columns: []', 12, 'columns', 'expected at least one column, found none'],
+  ['transform', 'columns: []', 12, 'columns', 'expected at least one column, found an empty list'],
   [
     'transform',
     'columns: [id, urls]',
@@ -229,7 +236,7 @@ const WRONG: readonly (readonly [
     'parquet: { bloom_filters: [hsh] }',
     30,
     'parquet.bloom_filters[0]',
-    'no such column is exported; allowed: id, domain, identity_name, hash, hash_type, imported_at, source_id, source_name, source_description_en, source_description_fr, source_is_alert_enabled, source_breached_at, source_leaked_at, query_type, query_value',
+    'expected one of id, domain, identity_name, hash, hash_type, imported_at, source_id, source_name, source_description_en, source_description_fr, source_is_alert_enabled, source_breached_at, source_leaked_at, query_type, query_value, found "hsh"',
   ],
   [
     'load',
@@ -319,8 +326,18 @@ test('both ways to authenticate are one too many', async () => {
 })
 
 test('credentials need something to search for', async () => {
-  expect(await problems(SMALLEST.replace('[acme.com]', '[]'))).toEqual([
+  expect(await problems(SMALLEST.replace('domains: [acme.com]', 'order: asc'))).toEqual([
     'p.yaml:4:1: extract: nothing to search for; name some domains, a domains_file or queries',
+  ])
+  expect(await problems(SMALLEST.replace('[acme.com]', '[]\n  queries: []'))).toEqual([
+    'p.yaml:5:12: extract.domains: expected at least one domain, found an empty list',
+    'p.yaml:6:12: extract.queries: expected at least one query, found an empty list',
+  ])
+  const files = { 'none.txt': '# nothing yet\n\n' }
+  expect(
+    await problems(SMALLEST.replace('domains: [acme.com]', 'domains_file: none.txt'), { files }),
+  ).toEqual([
+    'p.yaml:5:17: extract.domains_file: expected a file that names at least one domain, found "none.txt", which names none',
   ])
 })
 
@@ -328,8 +345,9 @@ test.each([
   ['resource: reports', ['p.yaml:4:1: extract: no report asked for; name some in ids, or set all: true']],
   [
     'resource: reports\n  ids: []',
-    ['p.yaml:4:1: extract: no report asked for; name some in ids, or set all: true'],
+    ['p.yaml:6:8: extract.ids: expected at least one id, or all: true, found an empty list'],
   ],
+  ['resource: reports\n  all: false', ['p.yaml:6:8: extract.all: expected true, or some ids, found false']],
   [
     'resource: reports\n  ids: [1]\n  all: true',
     ['p.yaml:7:3: extract.all: expected ids or all: true, found both'],

@@ -54,6 +54,7 @@ test('the smallest file gets every default', async () => {
     },
     load: {
       path: expect.stringMatching(/\/output\/acme$/),
+      pathAsGiven: 'output/acme',
       format: {
         kind: 'parquet',
         engine: 'columnar',

@@ -117,10 +117,12 @@ describe('what the service echoes of a secret stays out', () => {
     )
     const logged: unknown[] = []
     const service = open(server.url, {
-      secrets: { TOKEN, LEAKED: SECRET },
+      secrets: { TOKEN },
       log: (...line) => logged.push(line),
     })
-    const error = await failure(collect(service, chainOf({ type: 'secret', secretEnv: 'LEAKED' })))
+    const error = await failure(
+      collect(service, chainOf({ type: 'secret', secretEnv: 'LEAKED' }, { secret: SECRET })),
+    )
     const shown = inspect([error, logged], { depth: 20 }).toLowerCase()
     expect(shown).toContain('bad_secret: [left out: it repeats a secret]')
     expect(shown).toContain('secret.leaked')

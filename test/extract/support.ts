@@ -219,6 +219,7 @@ export function chainOf(query: Query, overrides: Partial<Chain> & { window?: Win
   const { window = JULY, ...rest } = overrides
   return {
     partition: partition(query, window),
+    secret: null,
     include: [],
     order: 'asc',
     pageSize: 10_000,

@@ -246,6 +246,14 @@ describe('a token test', () => {
     expect(service.counters.requests).toBe(0)
   })
 
+  it('shows no scopes that repeat a secret', async () => {
+    const server = await serve((_request, response) =>
+      sendJson(response, { scopes: ['read', `x:${Buffer.from('the-token').toString('base64')}`] }),
+    )
+    const info = await open(server.url).testToken('/tokens/test')
+    expect(info?.scopes).toEqual(['read', '[left out: it repeats a secret]'])
+  })
+
   it('finds out that it is refused', async () => {
     const server = await serve((_request, response) => response.writeHead(401).end())
     expect((await failure(open(server.url).testToken('/tokens/test'))).kind).toBe('credentials')

@@ -142,7 +142,7 @@ describe('csv', () => {
               : JSON.stringify((tags as (string | null)[]).map((tag) => (tag === null ? null : clean(tag)))),
           ]),
         )
-        const encoder = createEncoder({ format, columns, createdBy: 'spillway', fileMetadata: {} })
+        const encoder = createEncoder({ format, columns, fileMetadata: {}, createdBy: '' })
         expect((await encoder.encode([frame, frame])).replaced).toBe(2 * 7)
         const none = frameOf(columns, [{ id: 1, note: 'a', tags: ['b'] }])
         expect((await encoder.encode([none])).replaced).toBe(0)

@@ -48,6 +48,7 @@ export function pipelineOf({
     },
     load: {
       path: '/nowhere',
+      pathAsGiven: '/nowhere',
       format: {
         kind: 'parquet',
         engine: 'columnar',

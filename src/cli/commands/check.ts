@@ -72,7 +72,12 @@ async function checkEnvironment(
 async function checkDataSet(pipeline: Pipeline, { env }: Io): Promise<string> {
   // What is missing of key and consent has been told above.
   const maskKey = await readMaskKey(pipeline, env).catch(() => null)
-  const options = { clock: systemClock, maskKey, allowPlaintext: true }
+  const options = {
+    clock: systemClock,
+    maskKey,
+    allowPlaintext: true,
+    readSecret: (name: string) => readSecret(name, env),
+  }
   const { partitions } = await readPlan(pipeline, options)
   const { total, done, partial } = partitions
   return `${pipeline.load.path}: ${counted(total, 'partition')}, ${done} done, ${partial} partial`

@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { readSecret, serviceFromEnvironment } from '../../config/index.ts'
+import { learnSecrets, readSecret, serviceFromEnvironment } from '../../config/index.ts'
 import { ExportError, isExportError, type ServiceSettings, systemClock } from '../../core/index.ts'
 import { fetchReports } from '../../run/index.ts'
 import { command } from '../command.ts'
@@ -30,6 +30,7 @@ export const report = command({
       .epilogue('SPILLWAY_BASE_URL and SPILLWAY_TOKEN name the service.'),
   async run(args, io) {
     const ids = [...new Set(args.id.map(reportId))]
+    await learnSecrets(io.env)
     const settings = serviceFromEnvironment(io.env)
     const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
     try {

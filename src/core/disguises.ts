@@ -1,0 +1,147 @@
+/**
+ * Whether something is true of a text in any of the encodings in which texts are passed on: percent, JSON and HTML
+ * escapes, hex and base64 (wherever in a longer text they begin), UTF-16, UTF-8 taken for Latin-1; and in encodings of
+ * encodings, three deep. What a text might have been is tried out, so `isTrue` sees a lot of nonsense too.
+ * @returns true as well when there is more to try than any honest text gives rise to
+ */
+export function inAnyDisguise(text: string, isTrue: (text: string) => boolean): boolean {
+  const seen = new Set<string>()
+  let budget = MAX_EXAMINED
+  const found = (candidate: string, depth: number): boolean => {
+    if (candidate === '' || seen.has(candidate)) return false
+    seen.add(candidate)
+    budget -= candidate.length
+    if (budget < 0 || isTrue(candidate)) return true
+    if (depth === 0) return false
+    if (UNESCAPES.some((undo) => found(undo(candidate), depth - 1))) return true
+    return BINARIES.some((decode) => {
+      const pieces = decode(candidate)
+      return (
+        pieces.length > 0 &&
+        (CHARSETS.some((charset) => found(joined(pieces, charset), 0)) ||
+          // Only what makes a text can hide another encoding; nearly every word is base64 of something.
+          found(joined(pieces.filter(isText), 'utf8'), depth - 1))
+      )
+    })
+  }
+  return found(text, MAX_DEPTH)
+}
+
+const MAX_DEPTH = 3
+/** Characters, of all candidates together. */
+const MAX_EXAMINED = 8_000_000
+
+/** Keeps pieces apart that did not stand together. */
+const BETWEEN = '\u{FFFD}'
+
+const CHARSETS = ['utf8', 'utf16le', 'utf16be'] as const
+
+function joined(pieces: readonly Buffer[], charset: (typeof CHARSETS)[number]): string {
+  return pieces.map((piece) => textIn(piece, charset)).join(BETWEEN)
+}
+
+function textIn(bytes: Buffer, charset: (typeof CHARSETS)[number]): string {
+  if (charset === 'utf8') return bytes.toString('utf8')
+  const whole = bytes.subarray(0, bytes.length & ~1)
+  return (charset === 'utf16le' ? whole : Buffer.from(whole).swap16()).toString('utf16le')
+}
+
+/** Printable ASCII for the most part, also with a zero after each character. */
+function isText(bytes: Buffer): boolean {
+  let printable = 0
+  for (const byte of bytes) if (byte === 0 || (byte >= 0x20 && byte < 0x7f)) printable++
+  return bytes.length >= 3 && printable >= bytes.length * 0.8
+}
+
+const UNESCAPES: readonly ((text: string) => string)[] = [unescapePercent, unescapeJson, unescapeHtml, asUtf8]
+
+/** `%C3%A9`, `%u00e9` and quoted-printable's `=C3=A9`. */
+function unescapePercent(text: string): string {
+  return text
+    .replace(/%u([0-9a-f]{4})/gi, (_, hex: string) => character(Number.parseInt(hex, 16)))
+    .replace(/(?:[%=][0-9a-f]{2})+/gi, (run) => Buffer.from(run.replace(/[%=]/g, ''), 'hex').toString())
+}
+
+function unescapeJson(text: string): string {
+  if (!text.includes('\\')) return text
+  return text.replace(/\\(?:u\{?([0-9a-f]{4,6})\}?|x([0-9a-f]{2})|(.))/gis, (_, unicode, hex, other) => {
+    if (other === undefined) return character(Number.parseInt(unicode ?? hex, 16))
+    return /[nrtbfv0]/i.test(other) ? ' ' : other
+  })
+}
+
+function unescapeHtml(text: string): string {
+  if (!text.includes('&')) return text
+  return text.replace(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|([a-z]+));?/gi, (found, decimal, hex, name) => {
+    if (decimal !== undefined) return character(Number(decimal))
+    if (hex !== undefined) return character(Number.parseInt(hex, 16))
+    // An accent does not matter to who compares.
+    const accented = /^([a-z])(?:acute|grave|circ|uml|tilde|cedil|ring|caron|slash)$/i.exec(name)?.[1]
+    return accented ?? ENTITIES.get(name.toLowerCase()) ?? found
+  })
+}
+
+/** Names of characters that passwords and tokens are made of. Source: HTML standard, 13.5. */
+const ENTITIES: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    amp: '&',
+    apos: "'",
+    ast: '*',
+    bsol: '\\',
+    colon: ':',
+    comma: ',',
+    commat: '@',
+    dollar: '$',
+    equals: '=',
+    excl: '!',
+    grave: '`',
+    gt: '>',
+    hat: '^',
+    lbrace: '{',
+    lbrack: '[',
+    lcub: '{',
+    lowbar: '_',
+    lpar: '(',
+    lsqb: '[',
+    lt: '<',
+    nbsp: ' ',
+    num: '#',
+    percnt: '%',
+    period: '.',
+    plus: '+',
+    quest: '?',
+    quot: '"',
+    rbrace: '}',
+    rbrack: ']',
+    rcub: '}',
+    rpar: ')',
+    rsqb: ']',
+    semi: ';',
+    sol: '/',
+    szlig: 'ß',
+    verbar: '|',
+    vert: '|',
+  }),
+)
+
+function asUtf8(text: string): string {
+  return /^[\0-\xff]*[\x80-\xff][\0-\xff]*$/.test(text) ? Buffer.from(text, 'latin1').toString() : text
+}
+
+function character(codePoint: number): string {
+  return codePoint <= 0x10ffff ? String.fromCodePoint(codePoint) : ''
+}
+
+/** Every run of a text that may be bytes, for every place in it where they may begin. */
+const BINARIES: readonly ((text: string) => readonly Buffer[])[] = [
+  ...[0, 1, 2, 3].map((skip) => runs(/[a-z0-9+/_-]{2,}/gi, (run) => Buffer.from(run.slice(skip), 'base64'))),
+  ...[0, 1].map((skip) => runs(/[0-9a-f]{2,}/gi, (run) => Buffer.from(run.slice(skip), 'hex'))),
+  // `68:75 6e`, `0x68, 0x75`
+  runs(/(?:(?:0x)?[0-9a-f]{2}[\s:,;-]+)+(?:0x)?[0-9a-f]{2}/gi, (run) =>
+    Buffer.from(run.replace(/0x|[^0-9a-f]/gi, ''), 'hex'),
+  ),
+]
+
+function runs(pattern: RegExp, decode: (run: string) => Buffer): (text: string) => readonly Buffer[] {
+  return (text) => (text.match(pattern) ?? []).map(decode).filter((bytes) => bytes.length > 0)
+}

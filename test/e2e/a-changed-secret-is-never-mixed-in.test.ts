@@ -1,0 +1,169 @@
+import { createHash } from 'node:crypto'
+import { writeFileSync } from 'node:fs'
+import { readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeAll, expect, it } from 'vitest'
+import { COMMON_PASSWORDS, type Sandbox, startSandbox } from '../../src/sandbox/index.ts'
+import { credential, startService } from '../fault/hostile-service.ts'
+import { type PipelineParts, type Place, placeAt, SMALL, temporaryFolder } from './support/place.ts'
+import { readParquet } from './support/read-shards.ts'
+
+const [FIRST, SECOND] = COMMON_PASSWORDS as readonly [string, string]
+const MASK_KEY = 'k'.repeat(32)
+
+let sandbox: Sandbox
+
+beforeAll(async () => {
+  sandbox = await startSandbox({ ...SMALL, records: 3000 })
+  return () => sandbox.close()
+})
+
+function asking(secret: string, extract = {}): PipelineParts {
+  return {
+    extract: { queries: [{ type: 'secret', secret_env: 'LEAKED' }], page_size: 10, ...extract },
+    transform: { secret },
+  }
+}
+
+function idsOf(secret: string): readonly string[] {
+  return [...sandbox.expected({ query: { type: 'secret', secret } })].map(({ id }) => String(id)).sort()
+}
+
+async function exportedIds(output: string): Promise<readonly string[]> {
+  return (await readParquet(output)).map(({ id }) => String(id)).sort()
+}
+
+async function allFiles(output: string): Promise<string> {
+  const entries = await readdir(output, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
+  const texts = await Promise.all(
+    files.sort().map(async (file) => `${file}\n${await readFile(file, 'latin1')}`),
+  )
+  return texts.join('\n')
+}
+
+/** Two pages in, with the rest to come. */
+async function halfWay(secret: string): Promise<Place> {
+  const here = await placeAt(sandbox, asking(secret), { LEAKED: FIRST, SPILLWAY_MASK_KEY: MASK_KEY })
+  const stopped = await here.run('--max-requests', '2')
+  expect(stopped.code, stopped.stderr).toBe(4)
+  return here
+}
+
+async function withSecret(here: Place, secret: string): Promise<Place> {
+  const changed = await placeAt(sandbox, {}, { ...here.env, LEAKED: secret })
+  const pipeline = await readFile(join(here.folder, 'pipeline.yaml'), 'utf8')
+  writeFileSync(
+    join(changed.folder, 'pipeline.yaml'),
+    pipeline.replace('"path": "out"', `"path": ${JSON.stringify(here.output)}`),
+  )
+  return changed
+}
+
+it('under hmac, a run with another secret is refused before it changes anything', async () => {
+  const here = await halfWay('hmac')
+  const before = await allFiles(here.output)
+  const sent = sandbox.requests.length
+  const refused = await (await withSecret(here, SECOND)).run()
+  expect(refused.code, refused.stderr).toBe(2)
+  expect(refused.stderr).toContain('Another secret than the one that rows were exported for is now in LEAKED')
+  expect(sandbox.requests).toHaveLength(sent)
+  expect(await allFiles(here.output)).toBe(before)
+  for (const secret of [FIRST, SECOND]) {
+    for (const form of ['md5', 'sha1', 'sha256'].map((name) =>
+      createHash(name).update(secret).digest('hex'),
+    )) {
+      expect(before).not.toContain(form.slice(0, 32))
+    }
+  }
+
+  const ended = await here.run('--max-requests', '500')
+  expect(ended.code, ended.stderr).toBe(0)
+  expect(await exportedIds(here.output)).toEqual(idsOf(FIRST))
+  const later = await (await withSecret(here, SECOND)).run()
+  expect(later.code, 'also when all is done').toBe(2)
+})
+
+it('under hmac, a cursor that is refused although the secret is the same starts the chain again', async () => {
+  const here = await halfWay('hmac')
+  const renewed = await startSandbox({ ...SMALL, records: 3000, cursorKey: 'another', token: sandbox.token })
+  try {
+    const again = await withSecret(here, FIRST)
+    const ended = await placeRun(again, { SPILLWAY_BASE_URL: renewed.baseUrl })
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(ended.stderr).toContain('refuses the saved cursor')
+    expect(await exportedIds(here.output)).toEqual(idsOf(FIRST))
+  } finally {
+    await renewed.close()
+  }
+})
+
+it('under any other policy, a refused cursor ends the partition and names the variable', async () => {
+  const here = await halfWay('redact')
+  const rows = await halfTheRows(here)
+  const changed = await withSecret(here, SECOND)
+  for (const _again of [1, 2]) {
+    const ended = await changed.run()
+    expect(ended.code, ended.stderr).toBe(1)
+    expect(ended.stderr).toContain(
+      'nothing tells whether LEAKED still holds the secret whose rows are exported',
+    )
+    expect(ended.stderr).toContain('restore it')
+    expect(ended.summary).toMatchObject({ status: 'failed', rows: 0, partitions: { failed: 1 } })
+  }
+  const status = await here.json('status')
+  expect(JSON.stringify(status.value)).toContain('LEAKED still holds')
+  expect(await halfTheRows(here)).toBe(rows)
+
+  // With the first secret in its place again everything is there, and nothing else.
+  const ended = await here.run()
+  expect(ended.code, ended.stderr).toBe(0)
+  expect(await exportedIds(here.output)).toEqual(idsOf(FIRST))
+})
+
+async function halfTheRows(here: Place): Promise<number> {
+  const { value } = await here.json('status')
+  return (value as { totals: { rows: number } }).totals.rows
+}
+
+async function placeRun(here: Place, env: Readonly<Record<string, string>>) {
+  return (await placeAtWith(here, env)).run()
+}
+
+/** The same pipeline file with other variables. */
+async function placeAtWith(here: Place, env: Readonly<Record<string, string>>): Promise<Place> {
+  const other = await placeAt(sandbox, {}, { ...here.env, ...env })
+  writeFileSync(join(other.folder, 'pipeline.yaml'), await readFile(join(here.folder, 'pipeline.yaml')))
+  return other
+}
+
+it('a file that changes while a run is at work changes nothing for that run', async () => {
+  const file = join(temporaryFolder(), 'secret')
+  writeFileSync(file, FIRST)
+  const asked: string[] = []
+  const service = await startService(({ body, json }) => {
+    asked.push(body.query.secret)
+    // From the second page on the file holds another secret.
+    writeFileSync(file, SECOND)
+    const page = Number(body.from ?? 0)
+    const at = Date.parse(body.filters.imported_at.gte) + 1000
+    const item = credential(asked.length, { imported_at: new Date(at).toISOString() })
+    json({ items: [item], next: page < 2 ? String(page + 1) : null })
+  })
+  try {
+    const windows = { from: '2024-01-01', until: '2024-05-01', every: 'month' }
+    const here = await placeAt(sandbox, asking('hmac', { windows, concurrency: 1 }), {
+      SPILLWAY_BASE_URL: service.baseUrl,
+      LEAKED_FILE: file,
+      SPILLWAY_MASK_KEY: MASK_KEY,
+    })
+    const ended = await here.run()
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(asked).toEqual(Array(12).fill(FIRST))
+    const values = new Set((await readParquet(here.output)).map(({ query_value }) => query_value))
+    expect(values.size).toBe(1)
+    expect((await here.run()).code, 'the next run reads it anew').toBe(2)
+  } finally {
+    await service.close()
+  }
+})

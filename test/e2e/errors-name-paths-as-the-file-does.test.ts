@@ -1,0 +1,43 @@
+import { readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { place } from './support/place.ts'
+
+it.each([
+  ['out', 'out'],
+  ['./results/of it/', './results/of it'],
+])('below load.path, as the file gives it: %s', async (path, shown) => {
+  const here = await place({ load: { path } })
+  expect((await here.run()).code).toBe(0)
+  const output = join(here.folder, path)
+
+  const [shard = ''] = (await readdir(output, { recursive: true })).filter((name) =>
+    /part-.*parquet$/.test(name),
+  )
+  await rm(join(output, shard))
+  await expectPlace(['run'], `${shown}/${shard}`, 1)
+
+  await writeFile(join(output, '_state/lock.0123456789ab'), 'no claim')
+  await expectPlace(['run'], `${shown}/_state/lock.0123456789ab`, 1)
+  await rm(join(output, '_state/lock.0123456789ab'))
+
+  const checkpoint = join(output, '_state/checkpoint.jsonl')
+  const lines = (await readFile(checkpoint, 'utf8')).split('\n')
+  await writeFile(checkpoint, [lines[0], 'no line', ...lines.slice(2)].join('\n'))
+  for (const command of ['run', 'status', 'plan', 'check']) {
+    await expectPlace([command], `${shown}/_state/checkpoint.jsonl`, expect.any(Number))
+  }
+  await truncate(checkpoint)
+  await expectPlace(['run'], `${shown}/_state/checkpoint.jsonl`, 1)
+
+  const elsewhere = join(here.folder, 'elsewhere')
+  await writeFile(elsewhere, 'a file')
+  await expectPlace(['run', '--output', 'elsewhere'], 'elsewhere/_state', 1)
+
+  async function expectPlace(words: readonly string[], where: string, code: unknown): Promise<void> {
+    const [command = '', ...flags] = words
+    const ended = await here.cli(command, 'pipeline.yaml', ...flags)
+    expect(ended.code, ended.stderr).toEqual(code)
+    expect(ended.stderr).toMatch(new RegExp(`\\(${where.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')}[^)]*\\)`))
+  }
+})

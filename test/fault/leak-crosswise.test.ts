@@ -1,0 +1,147 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test, vi } from 'vitest'
+import { credential, type HostileService, startService } from './hostile-service.ts'
+import { findLeaks, haystacksOf } from './leak-search.ts'
+import { type Ended, runCli } from './support.ts'
+
+// Each test is several processes, on machines that may be busy.
+vi.setConfig({ testTimeout: 300_000 })
+
+/** None of these belongs to the request in whose answer it comes back. */
+const SECRETS = {
+  'a token that this run does not use': 'tok.M4rlin-unused-0b7de911',
+  'the API key': 'key.M4rlin-api-5530fe77aa',
+  'a token that was replaced': 'tok.M4rlin-replaced-93ab02cc',
+  'the mask key': 'M4rlin-mask-key-of-32-bytes-or-more-beef',
+  'the secret of a query that is done': 'M4r"lin\\done+1/2&3 doné',
+  'the secret of a query that is not asked yet': 'M4r"lin\\later+4/5&6 latér',
+  'the secret of a query, short': 'm4rl1n',
+  'the password of a proxy': 'M4rlin-proxy-7716',
+} as const
+
+const json = (text: string): string => JSON.stringify(text).slice(1, -1)
+const ECHOES: readonly ((secret: string) => string)[] = [
+  (secret) => secret,
+  (secret) => secret.toUpperCase(),
+  (secret) => json(json(secret)),
+  (secret) => encodeURIComponent(secret),
+  (secret) => Buffer.from(secret).toString('hex').toUpperCase(),
+  (secret) => Buffer.from(`x${secret}`).toString('base64'),
+  (secret) => Buffer.from(`xy${secret}`).toString('base64url'),
+  (secret) => Buffer.from(secret, 'utf16le').toString('hex'),
+]
+
+/** A domain for every secret and encoding. */
+const CASES = new Map(
+  Object.values(SECRETS).flatMap((secret, s) =>
+    ECHOES.map((echo, e) => [`s${s}-e${e}.example`, echo(secret)] as const),
+  ),
+)
+
+/** Answers that could be used come in between, for too many failures in a row end a run. */
+const DOMAINS = [...CASES.keys()].flatMap((domain, i) => [domain, `fine-${i}.example`])
+
+async function startCrosswise(): Promise<HostileService> {
+  let exchanged = 0
+  return startService((asked) => {
+    const { path, body, headers } = asked
+    if (path === '/tokens/generate') {
+      exchanged++
+      asked.json({ token: exchanged === 1 ? SECRETS['a token that was replaced'] : 'tok.current-77aa' })
+      return
+    }
+    if (headers.authorization === `Bearer ${SECRETS['a token that was replaced']}`) {
+      asked.json({ error: { code: 'EXPIRED', message: 'expired' } }, 401)
+      return
+    }
+    const { fqdn = '' } = body.query
+    const echo = CASES.get(fqdn)
+    if (echo === undefined) asked.json(page(fqdn))
+    // Before it is refused for good it is tried again, which is logged.
+    else if (asked.number % 2 === 0)
+      asked.json({ error: { code: 'BUSY', message: `try ${echo} again` } }, 503)
+    else asked.json({ error: { code: echo, message: `no index for ${echo}`, data: echo } }, 404)
+  })
+}
+
+function page(fqdn: string): object {
+  const [apiKey, replaced] = [SECRETS['the API key'], SECRETS['a token that was replaced']]
+  const maskKey = SECRETS['the mask key']
+  switch (fqdn) {
+    case 'fine-0.example':
+      return { items: [credential(1)], next: `c-${Buffer.from(apiKey).toString('base64')}` }
+    case 'fine-1.example':
+      return { items: [credential(2, { [replaced]: 1, [`x${maskKey}`]: 2 })], next: null }
+    case 'fine-2.example':
+      return {
+        items: [credential(3), { ...credential(4), imported_at: maskKey, domain: apiKey }],
+        next: null,
+      }
+    case 'fine-3.example':
+      return { items: [{ ...credential(5), id: 'x', [apiKey]: [replaced] }], next: null }
+    default:
+      return { items: [], next: null }
+  }
+}
+
+test.concurrent.each(['pretty', 'json'])(
+  'what came in by one door goes out by no other, in no encoding: log %s',
+  async (logs) => {
+    const service = await startCrosswise()
+    const folder = await mkdtemp(join(tmpdir(), 'spillway-crosswise-'))
+    try {
+      await writeFile(
+        join(folder, 'pipeline.yaml'),
+        `
+name: crosswise
+service: { base_url: "${service.baseUrl}", api_key_env: MY_KEY, requests_per_second: 1000, basic_requests_per_second: 1000, retries: 1 }
+extract:
+  domains: [${DOMAINS.join(', ')}]
+  queries:
+    - { type: secret, secret_env: DONE }
+    - { type: secret, secret_env: SHORT }
+    - { type: secret, secret_env: LATER }
+  concurrency: 1
+load: { format: csv, path: out }
+`,
+      )
+      const env = {
+        SPILLWAY_TOKEN: SECRETS['a token that this run does not use'],
+        MY_KEY: SECRETS['the API key'],
+        SPILLWAY_MASK_KEY: SECRETS['the mask key'],
+        DONE: SECRETS['the secret of a query that is done'],
+        SHORT: SECRETS['the secret of a query, short'],
+        LATER: SECRETS['the secret of a query that is not asked yet'],
+        HTTPS_PROXY: `http://user:${SECRETS['the password of a proxy']}@127.0.0.1:9`,
+      }
+      const call = (...args: string[]): Promise<Ended> => runCli({ args, cwd: folder, env })
+      const run = await call('run', 'pipeline.yaml', '--json', '--log-level', 'trace', '--log-format', logs)
+      expect(run.code, run.stderr).toBe(1)
+      expect(run.stderr.match(/left out: it repeats a secret/g)!.length).toBeGreaterThan(CASES.size)
+      const told = [
+        run,
+        await call('status', 'pipeline.yaml'),
+        await call('status', 'pipeline.yaml', '--json'),
+      ]
+      // Every case was refused, and the page whose cursor could not be kept; the others were exported.
+      const failed = JSON.parse(told[2]!.stdout).totals.failed
+      expect(failed).toBe(CASES.size + 1)
+      const canaries = Object.entries(SECRETS).map(([name, text]) => ({ name, text }))
+      const printed = told.flatMap(({ stdout, stderr }) => [
+        { name: 'stdout', bytes: Buffer.from(stdout) },
+        { name: 'stderr', bytes: Buffer.from(stderr) },
+      ])
+      // What the rows of the data set hold is the service's own affair.
+      const files = (await haystacksOf(join(folder, 'out'))).filter(({ name }) => !name.endsWith('.csv'))
+      const names = files.map(({ name }) => name).join('\n')
+      expect(names).toContain('checkpoint.jsonl')
+      expect(names).toContain('_quarantine')
+      expect(findLeaks([...printed, ...files], canaries)).toEqual([])
+    } finally {
+      await service.close()
+      await rm(folder, { recursive: true, force: true })
+    }
+  },
+)

@@ -1,0 +1,171 @@
+import { execFileSync } from 'node:child_process'
+import { readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import { pipelineYaml, SMALL, type World, world } from './network-world.ts'
+import { type Ended, runCli } from './support.ts'
+
+// Each test is several processes, on machines that may be busy.
+vi.setConfig({ testTimeout: 300_000 })
+
+const LIMIT_MS = 60_000
+
+/** The command, ended by force when it does not end by itself: the signal tells. */
+async function call({ place }: World, args: readonly string[], env = {}): Promise<Ended> {
+  let timer: NodeJS.Timeout | undefined
+  try {
+    return await runCli({
+      args: [...args, place.pipeline],
+      cwd: place.folder,
+      env: { ...place.env, SPILLWAY_MASK_KEY: 'k'.repeat(32), LEAKED: 'sunflower-42', ...env },
+      onStart: (kill) => {
+        timer = setTimeout(() => kill('SIGKILL'), LIMIT_MS)
+      },
+    })
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function pipe(path: string): void {
+  rmSync(path, { force: true, recursive: true })
+  execFileSync('mkfifo', [path])
+}
+
+const QUERIES = 'domains_file: domains.txt, queries: [{ type: secret, secret_env: LEAKED }]'
+const SETTINGS = pipelineYaml({ transform: 'secret: hmac', extract: QUERIES, domains: [] })
+
+/** A data set that is whole. */
+async function exported(): Promise<World> {
+  const here = await world({ ...SMALL, invalidRate: 0.2 }, SETTINGS)
+  writeFileSync(join(here.place.folder, 'domains.txt'), 'scatterholt.com\n')
+  const ended = await call(here, ['run'])
+  expect(ended.code, ended.stderr).toBe(0)
+  return here
+}
+
+describe.concurrent('a pipe in the place of a file is refused, not waited for', () => {
+  test.each([
+    ['the pipeline', 'pipeline.yaml', () => ({}), 'is no regular file'],
+    ['domains_file', 'domains.txt', () => ({}), 'is no regular file'],
+    [
+      'the token',
+      'token',
+      (path: string) => ({ SPILLWAY_TOKEN: '', SPILLWAY_TOKEN_FILE: path }),
+      'TOKEN_FILE',
+    ],
+    [
+      'the mask key',
+      'key',
+      (path: string) => ({ SPILLWAY_MASK_KEY: '', SPILLWAY_MASK_KEY_FILE: path }),
+      'KEY_FILE',
+    ],
+    ['a secret', 'secret', (path: string) => ({ LEAKED: '', LEAKED_FILE: path }), 'LEAKED_FILE'],
+  ])('%s', async (_name, file, env, said) => {
+    const here = await exported()
+    try {
+      const path = join(here.place.folder, file)
+      pipe(path)
+      for (const command of ['run', 'check']) {
+        const { code, signal, stderr } = await call(here, [command], env(path))
+        expect({ code, signal }, stderr).toEqual({ code: 2, signal: null })
+        expect(stderr).toContain(said)
+        expect(stderr).toContain('no regular file')
+      }
+      // A secret that status does not need is no trouble to it.
+      const { code, signal, stderr } = await call(here, ['status'], env(path))
+      expect({ code, signal }, stderr).toEqual({ code: /pipeline|domains/.test(file) ? 2 : 0, signal: null })
+    } finally {
+      await here.close()
+    }
+  })
+
+  test.each([
+    ['the checkpoint', '_state/checkpoint.jsonl', ['run', 'status', 'plan']],
+    ['a lock', '_state/lock.0123456789ab', ['run']],
+    ['the manifest', '_manifest.json', ['verify']],
+    ['a shard', '*', ['verify', 'run']],
+  ])('%s', async (_name, file, commands) => {
+    const here = await exported()
+    try {
+      const path = file === '*' ? aShard(here.place.output) : join(here.place.output, file)
+      pipe(path)
+      for (const command of commands) {
+        const { code, signal, stderr } = await call(here, [command])
+        expect({ code: [1, 2].includes(code ?? 0), signal }, stderr).toEqual({ code: true, signal: null })
+      }
+    } finally {
+      await here.close()
+    }
+  })
+
+  test('an open shard and the quarantine', async () => {
+    const here = await world({ ...SMALL, invalidRate: 0.2 }, pipelineYaml())
+    try {
+      expect((await call(here, ['run', '--max-requests', '4'])).code).toBe(4)
+      for (const folder of ['_state/open', '_quarantine']) {
+        const files = readdirSync(join(here.place.output, folder))
+        expect(files).not.toEqual([])
+        for (const name of files) {
+          const path = join(here.place.output, folder, name)
+          renameSync(path, `${path}.kept`)
+          pipe(path)
+          const { code, signal, stderr } = await call(here, ['run'])
+          expect({ failed: code !== 0, signal }, stderr).toEqual({ failed: true, signal: null })
+          renameSync(`${path}.kept`, path)
+        }
+      }
+    } finally {
+      await here.close()
+    }
+  })
+})
+
+function aShard(output: string): string {
+  const found = readdirSync(output, { recursive: true, encoding: 'utf8' }).find((path) =>
+    path.endsWith('part-00000.csv'),
+  )
+  return join(output, found!)
+}
+
+test('a line of a million marks in a file of domains is refused at once', async () => {
+  const here = await world(SMALL, pipelineYaml({ extract: 'domains_file: domains.txt', domains: [] }))
+  try {
+    // Marks of many classes, in the worst of orders.
+    const marks = '\u0301\u0323\u0345\u0327'.repeat(250_000)
+    writeFileSync(join(here.place.folder, 'domains.txt'), `fine.example\na${marks}.example\n`)
+    const started = performance.now()
+    const { code, stderr } = await call(here, ['plan'])
+    expect(performance.now() - started).toBeLessThan(10_000)
+    expect(code).toBe(2)
+    expect(stderr).toMatch(/domains\.txt:2:1: expected a domain name .*, found 1000009 characters/)
+
+    writeFileSync(here.place.pipeline, pipelineYaml({ domains: [`"a${marks}.example"`] }))
+    expect((await call(here, ['plan'])).code).toBe(2)
+    expect(performance.now() - started).toBeLessThan(20_000)
+  } finally {
+    await here.close()
+  }
+})
+
+test.each(['hasOwnProperty', 'constructor', 'toString', '__proto__', 'valueOf'])(
+  'what every object has by nature is no variable: %s',
+  async (name) => {
+    for (const [parts, where] of [
+      [{ transform: `secret: hmac, mask_key_env: ${name}` }, 'transform.mask_key_env'],
+      [{ service: `token_env: ${name}` }, 'service.token_env'],
+      [{ extract: `queries: [{ type: secret, secret_env: ${name} }]` }, 'extract.queries'],
+    ] as const) {
+      const here = await world(SMALL, pipelineYaml(parts))
+      try {
+        const { code, stderr } = await call(here, ['run'])
+        expect(code, stderr).toBe(2)
+        expect(stderr).toContain(where)
+        expect(stderr).toContain(`${name} is not set`)
+        expect(here.sandbox.requests).toHaveLength(0)
+      } finally {
+        await here.close()
+      }
+    }
+  },
+)
