@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { int64 } from '../../src/core/index.ts'
 import { createEncoder } from '../../src/load/encode/index.ts'
 import { frameOf, type Row, specs } from './frame-builder.ts'
-import { chunksOf, metadataOf } from './parquet-pages.ts'
+import { chunksOf, metadataOf, pagesOf } from './parquet-pages.ts'
 import {
   cells,
   cellsInDuckdb,
@@ -35,6 +35,7 @@ describe('a large row group', () => {
     unique: 'text?',
     body: 'text?',
     tags: 'list?',
+    links: 'list?',
   })
   const rows = Array.from({ length: 25_001 }, (_, i): Row => {
     const random = scramble(i)
@@ -45,16 +46,22 @@ describe('a large row group', () => {
       at: 1_700_000_000_000_000 + i * 1_000_003 + (random % 5_000_000),
       leaked: random % 5 === 0 ? null : 1_500_000_000_000_000 + (random % 100) * 86_400_000_000,
       flag: random % 3 === 0 ? null : random % 2 === 0,
-      email: `person${random}@scatterholt.com`,
+      email: `person${random}@${'x'.repeat(60)}.scatterholt.com`,
       note: random % 4 === 0 ? null : `note ${random % 9_000}`,
       kind: i < 12_000 ? 'unknown' : ['md5', null, 'sha1', ''][random % 4]!,
-      unique: i % 10 === 0 ? null : `source ${i}`,
+      unique: i % 10 === 0 ? null : `source ${i} ${'of many '.repeat(8)}`,
       // Three values alone are longer than a page.
       body: i % 20_000 === 5 ? 'long '.repeat(300_000) : i % 3 === 0 ? 'short' : null,
       tags:
         i % 4 === 0
           ? null
           : Array.from({ length: random % 4 }, (_, j) => (j === 2 ? null : `tag ${random % 50}`)),
+      links:
+        i % 3 === 0
+          ? null
+          : Array.from({ length: i % 4 }, (_, j) =>
+              j === 1 ? null : `https://${i}.${j}.example/${'x'.repeat(70)}`,
+            ),
     }
   })
   const groups = [['leaked', 'kind'], ['unique']]
@@ -99,6 +106,7 @@ describe('a large row group', () => {
       unique: 'DELTA_LENGTH_BYTE_ARRAY',
       body: 'RLE_DICTIONARY,PLAIN',
       tags: 'RLE_DICTIONARY,PLAIN',
+      links: 'DELTA_LENGTH_BYTE_ARRAY',
     })
     expect(await encodingsOf('plain')).toEqual({
       id: 'PLAIN',
@@ -112,7 +120,17 @@ describe('a large row group', () => {
       unique: 'PLAIN',
       body: 'PLAIN_DICTIONARY,PLAIN',
       tags: 'PLAIN_DICTIONARY,PLAIN',
+      links: 'PLAIN',
     })
+  })
+
+  it('is cut into pages where its values are long', async () => {
+    const bytes = await encodeShard(snappyParquet, columns, [frames])
+    for (const name of ['email', 'unique', 'links']) {
+      const pages = pagesOf(bytes, chunksOf(bytes, name)[0]!)
+      expect(pages.length, name).toBeGreaterThan(1)
+      for (const { header } of pages) expect(header.uncompressed_page_size).toBeLessThan(1.1 * 2 ** 20)
+    }
   })
 
   it('leaves little for the journal to keep', async () => {
@@ -127,6 +145,32 @@ describe('a large row group', () => {
     expect(JSON.parse(JSON.stringify(meta))).toEqual(meta)
   })
 })
+
+it.each(['compact', 'plain'] as const)(
+  'a row group of more rows than a page has room for comes back from DuckDB ($0)',
+  async (encodings) => {
+    const columns = specs({ id: 'int64', kind: 'text?', tags: 'list?' })
+    const rows = Array.from(
+      { length: 100_300 },
+      (_, id): Row => ({
+        id,
+        kind: id % 3 === 0 ? null : `kind ${id % 400}`,
+        tags: id % 5 === 0 ? null : Array.from({ length: id % 3 }, () => `tag ${id % 700}`),
+      }),
+    )
+    const bytes = await encodeShard({ ...snappyParquet, encodings }, columns, [[frameOf(columns, rows)]])
+    for (const { name } of columns) {
+      const pages = pagesOf(bytes, chunksOf(bytes, name)[0]!)
+      expect(pages.filter(({ header }) => header.type === 'DATA_PAGE')).toHaveLength(2)
+    }
+    const path = write(`many-${encodings}.parquet`, bytes)
+    const [found] = await sql(`select count(*)::int, count(distinct id)::int, count(*) filter (
+        kind is distinct from if(id % 3 = 0, null, 'kind ' || (id % 400)) or
+        tags is distinct from if(id % 5 = 0, null, list_transform(range(id % 3), lambda _: 'tag ' || (id % 700)))
+      )::int from '${path}'`)
+    expect(found).toEqual([rows.length, rows.length, 0])
+  },
+)
 
 describe('numbers that no double holds', () => {
   const columns = specs({ id: 'int64', far: 'int64?', moment: 'timestamp', breached: 'timestamp?' })

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { ColumnSpec, Format } from '../../src/core/index.ts'
+import { type ColumnSpec, type Format, int64 } from '../../src/core/index.ts'
 import { type CellValue, frameOf, type Row, specs } from './frame-builder.ts'
 import {
   anyChunks,
@@ -38,7 +38,7 @@ async function read(file: Buffer, columns: readonly ColumnSpec[]): Promise<CellV
 
 function cell(value: unknown, type: ColumnSpec['type']): CellValue {
   if (value === null) return null
-  if (type === 'int64') return Number(value)
+  if (type === 'int64') return int64(value as bigint)
   if (type === 'timestamp') return (value as Date).getTime()
   if (type === 'boolean') return value === true
   if (type === 'text') return String(value)
@@ -48,9 +48,10 @@ function cell(value: unknown, type: ColumnSpec['type']): CellValue {
 
 function inMilliseconds(rows: readonly Row[], columns: readonly ColumnSpec[]): CellValue[][] {
   return cells(rows, columns).map((row) =>
-    row.map((value, i) =>
-      columns[i]!.type === 'timestamp' && typeof value === 'number' ? Math.trunc(value / 1000) + 0 : value,
-    ),
+    row.map((value, i) => {
+      if (columns[i]!.type !== 'timestamp') return value
+      return typeof value === 'number' || typeof value === 'bigint' ? Number(BigInt(value) / 1000n) : value
+    }),
   )
 }
 
@@ -92,7 +93,7 @@ describe('a row group of many pages, dictionaries of many sizes, and long runs',
       at: 1_700_000_000_000_000 + i * 1_000_003,
       seen: i % 5 === 0 ? null : 1_500_000_000_000_000 + (i % 100) * 86_400_000_000,
       flag: i % 3 === 0 ? null : i % 2 === 0,
-      email: `person${i}@scatterholt.com`,
+      email: `person${i}@${'x'.repeat(60)}.scatterholt.com`,
       one: 'scatterholt.com',
       few: ['md5', null, 'sha1', ''][(i >> 6) % 4]!,
       // Some thousand of them, each again and again: numbers of more than a byte, in runs.

@@ -8,8 +8,11 @@ import { writeHybrid, writeRun } from './hybrid.ts'
 import type { Leaf, Levels } from './leaf.ts'
 import type { ColumnChunkMeta } from './row-group-meta.ts'
 
-/** A page ends at so many rows, or where its values reach about so many bytes. */
-const PAGE_ROWS = 20_000
+/**
+ * A page ends at so many rows, or where its values reach about so many bytes. Smaller ones would serve readers that
+ * skip pages, by an index that is not written; for all others each page is work. See docs/performance.md.
+ */
+const PAGE_ROWS = 100_000
 const PAGE_BYTES = 1 << 20
 
 /** Scratch space of one page, used again for every page. */
