@@ -41,7 +41,8 @@ export class Output {
 
   #fail(error: NodeJS.ErrnoException): void {
     // What follows the first error says only that there was one.
-    if (!this.#closed && error.code !== 'EPIPE') {
+    const isGone = error.code === 'EPIPE' || (error.code === 'EIO' && this.#stream.isTTY)
+    if (!this.#closed && !isGone) {
       this.#failure = new ExportError(
         'storage',
         `What there is to print can not be written: ${error.code ?? error.name}`,
