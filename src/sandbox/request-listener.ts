@@ -178,10 +178,14 @@ function spoil(fault: Fault, answer: Answer): Answer {
         body: jsonBody(fault.body === undefined ? { results: [], cursor: null } : fault.body),
       }
     case 'rewrite':
-      return { ...answer, body: Buffer.from(fault.rewrite(answer.body.toString('utf8'))) }
+      return { ...answer, body: asBuffer(fault.rewrite(answer.body.toString('utf8'))) }
     default:
       return answer
   }
+}
+
+function asBuffer(body: string | Uint8Array): Buffer {
+  return typeof body === 'string' ? Buffer.from(body) : Buffer.from(body)
 }
 
 async function encode(answer: Answer, request: IncomingMessage, mayCompress: boolean): Promise<Answer> {

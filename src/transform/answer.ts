@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import type { Query } from '../core/index.ts'
 import { ExportError } from '../core/index.ts'
 
@@ -8,8 +9,8 @@ export type Answer = { readonly items: readonly unknown[]; readonly next: string
 export const MAX_ITEMS = 100_000
 
 /**
- * Parses an answer: `{items, next}`, or `{report}` for a report asked for by its id. Invalid UTF-8 becomes
- * U+FFFD and a byte order mark is ignored; a missing `next` means the same as null.
+ * Parses an answer: `{items, next}`, or `{report}` for a report asked for by its id. A byte order mark is ignored; a
+ * missing `next` means the same as null.
  * Source: service spec 4.1 and 4.2.
  * @throws ExportError 'transient' when the bytes are no such answer: asked again, the service may do better
  */
@@ -31,6 +32,8 @@ export function parseAnswer(body: Buffer, query: Query, where: string): Answer {
 }
 
 function parseJson(body: Buffer, where: string): unknown {
+  // What is read with replacement characters is not what was sent.
+  if (!isUtf8(body)) throw brokenAnswer('is no UTF-8', where)
   try {
     const text = body.toString('utf8')
     return JSON.parse(text.startsWith('\ufeff') ? text.slice(1) : text)
