@@ -10,7 +10,7 @@ const MAX_FAILURES_SHOWN = 10
 
 /** What `run --json` prints. */
 export function summaryJson(summary: RunSummary): Readonly<Record<string, unknown>> {
-  const { pipeline, status, partitions, rows, shards, requests, retries, quarantined } = summary
+  const { pipeline, status, partitions, rows, shards, requests, retries, quarantined, repeated } = summary
   return {
     pipeline,
     status,
@@ -21,6 +21,7 @@ export function summaryJson(summary: RunSummary): Readonly<Record<string, unknow
     requests,
     retries,
     quarantined,
+    repeated,
     searches_remaining: summary.searchesRemaining,
     duration_ms: summary.durationMs,
     manifest: summary.manifest,
@@ -55,6 +56,12 @@ export function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Rea
   if (searchesRemaining !== null) facts.push(['searches left', count(searchesRemaining)])
   if (quarantined > 0)
     facts.push(['quarantined', style('yellow', `${counted(quarantined, 'item')}, in _quarantine`)])
+  if (summary.repeated > 0) {
+    facts.push([
+      'repeated',
+      `${counted(summary.repeated, 'item')} that the service sent again, exported once`,
+    ])
+  }
   facts.push(['files in', shownPath(pipeline.load.path, cwd)], ['manifest', shownPath(summary.manifest, cwd)])
   const lines = [
     headline(summary, style),

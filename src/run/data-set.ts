@@ -2,7 +2,13 @@ import type { Pipeline, Resource, Store } from '../core/index.ts'
 import { diskStore } from '../disk/index.ts'
 import { OPEN_FOLDER, partOf } from '../load/index.ts'
 import { type Plan, planPartitions } from '../plan/index.ts'
-import { CHECKPOINT_PATH, type CheckpointState, MANIFEST_PATH, SUCCESS_PATH } from '../state/index.ts'
+import {
+  CHECKPOINT_PATH,
+  type CheckpointState,
+  ID_FOLDER,
+  MANIFEST_PATH,
+  SUCCESS_PATH,
+} from '../state/index.ts'
 
 /** The folder that a pipeline writes to. */
 export function openDataSet({ load }: Pipeline): Store {
@@ -35,6 +41,7 @@ export async function clearDataSet(store: Store): Promise<void> {
   await store.removeFolder('_quarantine')
   await store.removeFolder('_state/orphans')
   await store.removeFolder(OPEN_FOLDER)
+  await store.removeFolder(ID_FOLDER)
   await store.removeFolder(MANIFEST_PATH)
   // The last to go: until then a run that was not told to start over sees that something is missing.
   await store.removeFolder(CHECKPOINT_PATH)

@@ -153,6 +153,10 @@ async function exportOne(
       ahead,
       onPage: (page, itsRequests) => {
         requests -= itsRequests
+        if (page.repeated > 0 && tally.repeated === 0) {
+          const message = 'the service repeats rows from page to page; each is exported once'
+          options.observer.log('warn', message, { partition: partition.key, repeated: page.repeated })
+        }
         tally.page(page)
         for (const field of tally.newFields(page)) {
           options.observer.log('warn', 'the service sends a field that is not known and not exported', {

@@ -33,6 +33,8 @@ export type RunSummary = {
   readonly requests: number
   readonly retries: number
   readonly quarantined: number
+  /** Items that the service sent again within a chain; each was exported once. */
+  readonly repeated: number
   /** What the service said last; null when it said nothing. */
   readonly searchesRemaining: number | null
   readonly durationMs: number
@@ -122,6 +124,7 @@ async function carryOut(
     requests: ending.requests,
     retries: ending.retries,
     quarantined: tally.quarantined,
+    repeated: tally.repeated,
     searchesRemaining: ending.searchesRemaining,
     durationMs: Math.round(clock.monotonicMs() - startedMs),
     manifest: join(pipeline.load.path, MANIFEST_PATH),

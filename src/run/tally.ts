@@ -12,6 +12,7 @@ export class Tally {
   shards = 0
   bytes = 0
   quarantined = 0
+  repeated = 0
   /** Partitions that failed in a row, with no answer that could be used in between. */
   failuresInRow = 0
   readonly failures: { readonly partition: string; readonly message: string }[] = []
@@ -24,6 +25,7 @@ export class Tally {
   page(page: DecodedPage): void {
     this.rows += page.rows
     this.quarantined += page.quarantined.length
+    this.repeated += page.repeated
     this.failuresInRow = 0
   }
 

@@ -6,6 +6,7 @@ export {
   rewriteCheckpoint,
 } from './checkpoint.ts'
 export type { CheckpointState, OpenShard, PartitionRecord } from './checkpoint-state.ts'
+export { ID_FOLDER, type IdLog, type IdMark, idPath, newIdLog, openIdLog, sweepIds } from './id-log.ts'
 export type { ChunkLine, HeaderLine, Line, PageFacts, RunStatus, SealLine } from './lines.ts'
 export { type Lock, takeLock } from './lock.ts'
 export {

@@ -29,6 +29,10 @@ const page = z.object({
   /** End of the partition's quarantine file, and how many items this page added to it. */
   quarantine: z.object({ end: count, items: count }).optional(),
   unknown_fields: z.record(z.string(), count).optional(),
+  /** Items that the chain had before; absent: none. */
+  repeated: count.optional(),
+  /** How far the ids of the chain's last pages are good; absent: as before. */
+  ids: z.object({ file: count, end: count, crc: count }).optional(),
 })
 
 /** A shard that is whole and flushed; after this line it only has to get its final name. */
@@ -89,6 +93,7 @@ const lineSchema = z.discriminatedUnion('kind', [
     pages: count,
     requests: count,
     quarantined: count,
+    repeated: count.optional(),
   }),
   z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),
 ])

@@ -33,7 +33,7 @@ const manifestSchema = z.object({
   masking: z.object({ secret: z.string(), identity: z.string() }),
   config_digest: z.string(),
   shards: z.array(shardSchema),
-  totals: z.object({ rows: count, bytes: count, shards: count, quarantined: count }),
+  totals: z.object({ rows: count, bytes: count, shards: count, quarantined: count, repeated: count }),
   unknown_fields: z.record(z.string(), count),
   runs: z.array(
     z.object({
@@ -112,7 +112,7 @@ function* manifestText(pipeline: Pipeline, state: CheckpointState): Generator<st
     config_digest: settingsDigest(state.header.settings),
   }
   yield `${JSON.stringify(head, null, 2).slice(0, -2)},\n  "shards": [`
-  const totals = { rows: 0, bytes: 0, shards: 0, quarantined: quarantinedItems(state) }
+  const totals = { rows: 0, bytes: 0, shards: 0, ...itemTotals(state) }
   for (const shard of manifestShards(state)) {
     yield `${totals.shards === 0 ? '' : ','}\n    ${JSON.stringify(shard)}`
     totals.shards++
@@ -135,8 +135,11 @@ function* manifestText(pipeline: Pipeline, state: CheckpointState): Generator<st
   yield `${totals.shards === 0 ? '' : '\n  '}],${JSON.stringify(tail, null, 2).slice(1)}\n`
 }
 
-function quarantinedItems(state: CheckpointState): number {
-  let items = 0
-  for (const [, record] of state.partitions) items += record.quarantined
-  return items
+function itemTotals(state: CheckpointState): { quarantined: number; repeated: number } {
+  const totals = { quarantined: 0, repeated: 0 }
+  for (const [, record] of state.partitions) {
+    totals.quarantined += record.quarantined
+    totals.repeated += record.repeated
+  }
+  return totals
 }

@@ -57,7 +57,8 @@ function quarantine(show: Rule): Quarantine {
   })
 }
 
-function idOf(item: unknown): number | null {
+/** The id of an item that broke the schema, if it has one that can be told. */
+export function idOf(item: unknown): number | null {
   const id = typeof item === 'object' && item !== null && 'id' in item ? item.id : null
   return typeof id === 'number' && Number.isSafeInteger(id) ? id : null
 }

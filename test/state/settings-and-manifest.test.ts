@@ -189,6 +189,7 @@ describe('the manifest', () => {
           bytes: sum('bytes'),
           shards: made.length,
           quarantined: 0,
+          repeated: 0,
         })
         expect(manifest?.shards.map(({ path }) => path)).toEqual(
           made.map(({ part }) => `credentials/part-${String(part).padStart(5, '0')}.csv`).sort(),
@@ -247,7 +248,7 @@ describe('the manifest', () => {
           imported_at: { min: '2024-01-01T00:00:00.123456Z', max: '2024-01-01T00:00:00.123457Z' },
         },
       ],
-      totals: { rows: 1, bytes: 10, shards: 1, quarantined: 4 },
+      totals: { rows: 1, bytes: 10, shards: 1, quarantined: 4, repeated: 0 },
       unknown_fields: { alpha: 2, zeta: 1 },
       runs: [
         {

@@ -37,7 +37,14 @@ export function pageContext(
   changes: Partial<PageContext> & { query?: Query; window?: Window } = {},
 ): PageContext {
   const { query = { type: 'domain', fqdn: 'scatterholt.com' }, window = null, ...rest } = changes
-  return { partition: partition(query, window), page: 3, queryValue: 'scatterholt.com', since: null, ...rest }
+  return {
+    partition: partition(query, window),
+    page: 3,
+    queryValue: 'scatterholt.com',
+    since: null,
+    recent: [],
+    ...rest,
+  }
 }
 
 /** The rows of a page as plain values, whatever shape the columns have. */
