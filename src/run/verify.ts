@@ -19,6 +19,7 @@ import {
 } from '../state/index.ts'
 import { looksMasked } from '../transform/index.ts'
 import { openDataSet } from './data-set.ts'
+import { repeatedIds } from './repeated-ids.ts'
 
 export type Verification = {
   readonly ok: boolean
@@ -31,7 +32,7 @@ export type Problem = { readonly path: string; readonly problem: string }
 
 /**
  * Reads every shard again and holds it against what is on record: there, as long as it should be, the same
- * SHA-256, rows and columns, and nothing unmasked. Changes nothing and asks the service nothing.
+ * SHA-256, rows and columns, nothing unmasked, and no id twice for one query. Changes nothing and asks the service nothing.
  * @param onShard called before each shard
  */
 export async function verifyDataSet(
@@ -45,11 +46,18 @@ export async function verifyDataSet(
   for await (const path of shardFiles(store, pipeline.extract.resource)) files.push(path)
   const expected = await shardsOnRecord(store, problems)
   let rows = 0
+  const sound: ManifestShard[] = []
   for (const shard of expected) {
     onShard(shard.path)
     const problem = await verifyShard(store, pipeline, shard)
-    if (problem === null) rows += shard.rows
-    else problems.push({ path: shard.path, problem })
+    if (problem !== null) problems.push({ path: shard.path, problem })
+    else {
+      rows += shard.rows
+      sound.push(shard)
+    }
+  }
+  for (const [path, times] of (await repeatedIds(pipeline, sound, (shard) => readerOf(store, shard))) ?? []) {
+    problems.push({ path, problem: `${times} of its rows have an id that their query has had before` })
   }
   const known = new Set(expected.map(({ path }) => path))
   for (const path of files) {
