@@ -1,5 +1,6 @@
 import { Agent, type Dispatcher, EnvHttpProxyAgent } from 'undici'
 import { ExportError } from '../core/index.ts'
+import { withoutContinue } from './without-continue.ts'
 
 /** As much of a dispatcher as is needed here. */
 export type Connections = {
@@ -21,7 +22,7 @@ const PROXY_VARIABLES = ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY
 export function openConnections(options: { connections: number; connectTimeoutMs: number }): Connections {
   // Said outright, because NODE_TLS_REJECT_UNAUTHORIZED=0 would otherwise turn verification off.
   const connect = { timeout: options.connectTimeoutMs, rejectUnauthorized: true }
-  const direct = new Agent({ connections: options.connections, connect })
+  const direct = new Agent({ connections: options.connections, connect: withoutContinue(connect) })
   const variable = PROXY_VARIABLES.find((name) => (process.env[name] ?? '') !== '')
   if (variable === undefined) return direct
   try {

@@ -83,15 +83,23 @@ function attempt<T>(action: () => T): T | ServiceError {
   }
 }
 
-async function readBody(request: IncomingMessage): Promise<string | ServiceError> {
+/** A body beyond the limit is not read to its end: it may have none. */
+function readBody(request: IncomingMessage): Promise<string | ServiceError> {
   const chunks: Buffer[] = []
   let bytes = 0
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length
-    if (bytes <= MAX_BODY_BYTES) chunks.push(chunk)
-  }
-  if (bytes > MAX_BODY_BYTES) return serviceError(413, 'PAYLOAD_TOO_LARGE', 'the body is too large')
-  return Buffer.concat(chunks).toString('utf8')
+  return new Promise((resolve, reject) => {
+    request.on('error', reject)
+    request.on('end', () => resolve(Buffer.concat(chunks).toString('utf8')))
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes <= MAX_BODY_BYTES) {
+        chunks.push(chunk)
+        return
+      }
+      request.pause()
+      resolve(serviceError(413, 'PAYLOAD_TOO_LARGE', 'the body is too large', { connection: 'close' }))
+    })
+  })
 }
 
 function parseBody(raw: string, request: IncomingMessage, route: Route | null): unknown {
