@@ -8,7 +8,8 @@ const onlyDispatchers = {
   load: (id) =>
     id === '\0undici'
       ? `export { default as Agent } from 'undici/lib/dispatcher/agent.js'
-         export { default as EnvHttpProxyAgent } from 'undici/lib/dispatcher/env-http-proxy-agent.js'`
+         export { default as EnvHttpProxyAgent } from 'undici/lib/dispatcher/env-http-proxy-agent.js'
+         export { default as buildConnector } from 'undici/lib/core/connect.js'`
       : null,
 }
 
