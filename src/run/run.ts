@@ -12,6 +12,7 @@ import {
 } from '../state/index.ts'
 import { clearDataSet, openDataSet, planFor, sweepTemporaryFiles } from './data-set.ts'
 import { type Ending, exportAll, statusFor } from './export-all.ts'
+import { warnOfOpenDoors } from './open-to-all.ts'
 import type { RunOptions } from './options.ts'
 import { openSession, type Session } from './session.ts'
 import { survey } from './survey.ts'
@@ -57,6 +58,7 @@ export async function runPipeline(pipeline: Pipeline, options: RunOptions): Prom
   const store = openDataSet(pipeline)
   const lock = await takeLock(store, options)
   try {
+    await warnOfOpenDoors(pipeline, options.observer)
     if (options.fresh) await clearDataSet(store)
     await sweepTemporaryFiles(store)
     const session = await openSession(pipeline, store, options)
