@@ -14,6 +14,7 @@ import { parseJson } from './validate.ts'
 
 const compress = promisify(gzip)
 const MAX_BODY_BYTES = 1_000_000
+const LAST_WORD_MS = 500
 
 /**
  * What happens to a request: it is timed on arrival, read, logged, struck by a fault or not, held to its
@@ -43,6 +44,10 @@ export function requestListener(
     const route = found instanceof ServiceError ? null : found[0]
     const inPace = limits[route?.tier ?? 'basic'].take(at)
     const raw = await readBody(request)
+    // What is still being sent is not waited for; but whoever sends it may read the answer first.
+    if (raw instanceof ServiceError) {
+      response.once('finish', () => setTimeout(() => request.socket.destroy(), LAST_WORD_MS).unref())
+    }
     const body = raw instanceof ServiceError ? raw : attempt(() => parseBody(raw, request, route))
     const parsed = body instanceof ServiceError ? undefined : body
     const logged = log.add({ kind: route?.kind ?? 'other', method, path, body: parsed, at })

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { fetchReport } from '../../src/extract/index.ts'
 import { collect, domainChain, failure, open, serve, serveRaw } from './support.ts'
 
 const PAGE = '{"items":[1],"next":null}'
@@ -42,4 +43,20 @@ it('a request that times out after the run was told to stop is an interruption, 
   const server = await serve(() => stop.abort())
   const service = open(server.url, { stop: stop.signal, settings: { retries: 0, timeoutMs: 100 } })
   expect(await failure(collect(service, domainChain()))).toMatchObject({ kind: 'interrupted' })
+})
+
+it('a report with another id than the one asked for is an error', async () => {
+  const server = await serve((_request, response) => response.end('{"report":{"id":7}}'))
+  const service = open(server.url)
+  expect(await fetchReport(service, 7)).toMatchObject({ id: 7 })
+  expect(await failure(fetchReport(service, 1))).toMatchObject({ kind: 'data' })
+})
+
+it('a report in bytes that are no UTF-8 is asked for again', async () => {
+  const broken = Buffer.from('{"report":{"id":7,"title":"caf\u00e9"}}', 'latin1')
+  const server = await serve((_request, response, index) =>
+    response.end(index === 0 ? broken : '{"report":{"id":7,"title":"cafe"}}'),
+  )
+  const service = open(server.url, { settings: { retries: 1 } })
+  expect(await fetchReport(service, 7)).toMatchObject({ title: 'cafe' })
 })
