@@ -24,6 +24,7 @@ it('--json prints the summary, and a second run sends nothing', async () => {
     requests: 3,
     retries: 0,
     quarantined: 0,
+    repeated: 0,
     searches_remaining: expect.any(Number),
     duration_ms: expect.any(Number),
     manifest: join(folder, 'output/trial/_manifest.json'),
