@@ -243,7 +243,7 @@ function repeatedCursor(about: string): ExportError {
 function nothingButEmptyPages(about: string): ExportError {
   return new ExportError(
     'data',
-    `The service sent ${MAX_EMPTY_PAGES} pages in a row without anything new and still more to come`,
+    `The service sent ${MAX_EMPTY_PAGES} empty pages in a row, or pages without anything new, and still more to come`,
     about,
     'Run again to go on from there.',
   )
