@@ -22,15 +22,15 @@ export type ReportFields = {
 export function reportMarkdown(report: ReportFields): string {
   const { id, title, subtitle, summary, highlights, content, tags } = report
   const blocks = [
-    `# ${plainLine(title || `Report ${id}`)}`,
-    ...(subtitle ? [`*${plainLine(subtitle)}*`] : []),
+    `# ${line(title || `Report ${id}`)}`,
+    ...(subtitle ? [`*${line(subtitle)}*`] : []),
     metaLine(report),
-    ...(summary ? [`## Summary\n\n${plainText(summary).trim()}`] : []),
+    ...(summary ? [`## Summary\n\n${block(summary)}`] : []),
     ...(highlights?.length
-      ? [`## Highlights\n\n${highlights.map((text) => `- ${plainLine(text)}`).join('\n')}`]
+      ? [`## Highlights\n\n${highlights.map((text) => `- ${line(text)}`).join('\n')}`]
       : []),
-    ...(content ? [`## Report\n\n${plainText(content).trim()}`] : []),
-    ...(tags?.length ? [`Tags: ${tags.map(plainLine).join(', ')}`] : []),
+    ...(content ? [`## Report\n\n${block(content)}`] : []),
+    ...(tags?.length ? [`Tags: ${tags.map(line).join(', ')}`] : []),
   ]
   return `${blocks.join('\n\n')}\n`
 }
@@ -44,5 +44,21 @@ function metaLine({ id, format_type, published_at, updated_at, reading_time }: R
     // The service does not say in which unit.
     ...(reading_time ? [`reading time ${reading_time}`] : []),
   ]
-  return facts.map(plainLine).join(' · ')
+  return facts.map(line).join(' · ')
+}
+
+function line(text: string): string {
+  return withoutMarkup(plainLine(text))
+}
+
+function block(text: string): string {
+  return withoutMarkup(plainText(text).trim())
+}
+
+/**
+ * Markdown whose HTML is text and whose images are links: a report is written by others, and whoever reads it should
+ * run and load nothing. Entities, since a backslash might be there already, and undo another one.
+ */
+function withoutMarkup(markdown: string): string {
+  return markdown.replace(/<(?=[A-Za-z/!?])/g, '&lt;').replaceAll('![', '&#33;[')
 }

@@ -10,7 +10,7 @@ const MAX_FAILURES_SHOWN = 10
 
 /** What `run --json` prints. */
 export function summaryJson(summary: RunSummary): Readonly<Record<string, unknown>> {
-  const { pipeline, status, partitions, rows, shards, requests, retries, quarantined } = summary
+  const { pipeline, status, partitions, rows, shards, requests, retries, quarantined, repeated } = summary
   return {
     pipeline,
     status,
@@ -22,6 +22,7 @@ export function summaryJson(summary: RunSummary): Readonly<Record<string, unknow
     retries,
     quarantined,
     replaced_nuls: summary.replacedNuls,
+    repeated,
     searches_remaining: summary.searchesRemaining,
     duration_ms: summary.durationMs,
     manifest: summary.manifest,
@@ -79,6 +80,12 @@ export function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Rea
   if (searchesRemaining !== null) facts.push(['searches left', count(searchesRemaining)])
   if (quarantined > 0)
     facts.push(['quarantined', style('yellow', `${counted(quarantined, 'item')}, in _quarantine`)])
+  if (summary.repeated > 0) {
+    facts.push([
+      'repeated',
+      `${counted(summary.repeated, 'item')} that the service sent again, exported once`,
+    ])
+  }
   if (summary.replacedNuls > 0)
     facts.push(['replaced', style('yellow', `${counted(summary.replacedNuls, 'NUL character')}, by U+FFFD`)])
   facts.push(

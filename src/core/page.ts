@@ -1,4 +1,5 @@
 import type { Int64Json } from './int64.ts'
+import type { PageIds } from './page-ids.ts'
 import type { Partition } from './partition.ts'
 import type { IdentityPolicy, InvalidPolicy, Resource, SecretPolicy } from './pipeline.ts'
 import type { ColumnSpec } from './schema.ts'
@@ -24,6 +25,8 @@ export type PageContext = {
   readonly queryValue: string
   /** Set when a refused cursor made the chain start again: rows at or before this position are exported already. */
   readonly since: Position | null
+  /** What the last pages of this chain brought: of that, nothing is taken again. */
+  readonly recent: readonly PageIds[]
 }
 
 /** Least and greatest `imported_at`, microseconds. */
@@ -44,6 +47,10 @@ export type DecodedPage = {
   readonly rows: number
   /** Items in the answer. */
   readonly items: number
+  /** Items that the chain had before; they are neither among the rows nor in quarantine. */
+  readonly repeated: number
+  /** For the pages that follow. */
+  readonly ids: PageIds
   /** Least and greatest `imported_at` of the rows; null when there are none (or no such column: reports). */
   readonly importedAt: Span | null
   /** Where a restarted chain would go on; null when the page is not sorted by `imported_at`, or has no item. */

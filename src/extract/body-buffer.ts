@@ -1,4 +1,5 @@
 import { type BufferPool, copyBytes } from '../core/index.ts'
+import { OWN_BYTES } from './answer-room.ts'
 
 /** Collects a body at the beginning of one buffer. */
 export type BodyBuffer = {
@@ -8,6 +9,8 @@ export type BodyBuffer = {
 }
 
 const FIRST_BYTES = 64 * 1024
+// More is not asked of the system in one piece before it is needed.
+const MODEST_LIMIT = 512 << 20
 
 /**
  * @param expectedBytes the announced length; null: grows as needed
@@ -22,7 +25,9 @@ export function bodyBuffer(
   let length = 0
 
   function grow(needed: number): void {
-    const grown = new Uint8Array(buffers.take(Math.min(limitBytes, Math.max(needed, bytes.length * 2))))
+    // A large answer gets all that it may need: memory that is never written to costs nothing, a copy does.
+    const wanted = needed > OWN_BYTES && limitBytes <= MODEST_LIMIT ? limitBytes : bytes.length * 2
+    const grown = new Uint8Array(buffers.take(Math.min(limitBytes, Math.max(needed, wanted))))
     copyBytes(bytes.subarray(0, length), grown, 0)
     buffers.give(bytes.buffer)
     bytes = grown

@@ -1,5 +1,6 @@
 import { Agent, buildConnector, type Dispatcher } from 'undici'
 import { type ProxyOf, proxiesOf } from './proxies.ts'
+import { withoutContinue } from './without-continue.ts'
 
 /** As much of a dispatcher as is needed here. */
 export type Connections = {
@@ -19,7 +20,7 @@ export function openConnections(options: { connections: number; connectTimeoutMs
   const { connections } = options
   // Said outright, because NODE_TLS_REJECT_UNAUTHORIZED=0 would otherwise turn verification off.
   const connect = { timeout: options.connectTimeoutMs, rejectUnauthorized: true }
-  const direct = new Agent({ connections, connect })
+  const direct = new Agent({ connections, connect: withoutContinue(connect) })
   const proxyOf = proxiesOf(process.env)
   if (proxyOf === null) return direct
   const closing = new AbortController()

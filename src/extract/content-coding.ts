@@ -1,5 +1,6 @@
 import { createGunzip } from 'node:zlib'
 import { type BufferPool, ExportError } from '../core/index.ts'
+import { OWN_BYTES, type RoomShare } from './answer-room.ts'
 import { bodyBuffer } from './body-buffer.ts'
 
 export type ContentCoding = 'identity' | 'gzip' | 'unknown'
@@ -23,6 +24,8 @@ export type DecodeLimits = {
   readonly limitBytes: number
   /** Where the output's memory comes from. */
   readonly buffers: BufferPool
+  /** For what is larger than other answers leave room for. */
+  readonly share: RoomShare
   readonly where: string
 }
 
@@ -68,14 +71,18 @@ const CHUNK_BYTES = 256 * 1024
 
 async function gunzipped(
   body: Uint8Array,
-  { limitBytes, buffers, where }: DecodeLimits,
+  { limitBytes, buffers, share, where }: DecodeLimits,
 ): Promise<Uint8Array> {
-  const output = bodyBuffer(foretoldBytes(body), limitBytes, buffers)
+  // What it says of its own length may be a lie.
+  const output = bodyBuffer(Math.min(foretoldBytes(body) ?? 0, OWN_BYTES) || null, limitBytes, buffers)
   const gunzip = createGunzip({ chunkSize: CHUNK_BYTES })
   let isTooLarge = false
+  let bytes = 0
   try {
     gunzip.end(body)
     for await (const chunk of gunzip) {
+      bytes += (chunk as Uint8Array).byteLength
+      if (!share.has(bytes)) await new Promise<void>((then) => share.wait(then))
       isTooLarge = !output.add(chunk as Uint8Array)
       if (isTooLarge) break
     }

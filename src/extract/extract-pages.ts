@@ -4,13 +4,16 @@ import {
   ExportError,
   learnSecret,
   type PageContext,
+  type PageIds,
   type Partition,
   type Position,
   type Query,
   type SeenCursors,
+  withPage,
 } from '../core/index.ts'
 import type { Ahead } from './ahead.ts'
 import { foretoldNext } from './foretold-next.ts'
+import { interrupted } from './http-client.ts'
 import { listUrl, reportRequest, reportUrl } from './report-request.ts'
 import { type SearchQuery, searchBody } from './search-body.ts'
 import type { Service, ServiceRequest } from './service.ts'
@@ -31,6 +34,8 @@ export type Chain = {
   readonly queryValue: string
   /** What a secret query asks for, the same for all of its chains in a run; null for other queries. */
   readonly secret: string | null
+  /** What the last pages answered before brought. */
+  readonly recent: readonly PageIds[]
   /** Every cursor met in this chain; grows before the page that brings one is yielded. */
   readonly seen: SeenCursors
   /** Called each time a request of this chain is sent. */
@@ -45,7 +50,7 @@ export type ExtractedPage = {
   readonly requests: number
 }
 
-// An empty page is no end, yet a service that sends nothing else would cost searches for ever.
+// An empty page is no end, nor is one of rows that were there before, yet a service that sends nothing else would cost searches for ever.
 const MAX_EMPTY_PAGES = 100
 
 /**
@@ -59,6 +64,8 @@ type Asked = {
   readonly cursor: string | null
   readonly about: string
   readonly answer: Promise<DecodedPage>
+  /** What is known of the chain's rows once this page is decoded. */
+  readonly known: Promise<readonly PageIds[]>
   /** Requests sent for it so far. */
   requests: number
   /** The cursor of the page after it, as soon as it can be read off. */
@@ -76,7 +83,7 @@ type Asked = {
  * a place, the next page is asked for as soon as the cursor to it has arrived; otherwise when the consumer comes
  * back. A chain is never more than one page ahead of its consumer.
  * @param release called with pages that were decoded and that the consumer does not get
- * @throws ExportError `data` when a cursor comes twice or is too long, or nothing but empty pages come; else as
+ * @throws ExportError `data` when a cursor comes twice or is too long, or nothing but pages without news come; else as
  *   `Service.request`
  */
 export async function* extractPages(
@@ -88,14 +95,19 @@ export async function* extractPages(
   const requestFor = requests(service, chain)
   if (chain.cursor !== null) chain.seen.add(chain.cursor)
 
-  const ask = (cursor: string | null, page: number): Asked => {
+  const ask = (
+    cursor: string | null,
+    page: number,
+    known: Promise<readonly PageIds[]> | readonly PageIds[],
+  ): Asked => {
     const about = `${chain.partition.key}, page ${page + 1}`
     const { partition, queryValue, since } = chain
-    const context: PageContext = { partition, page, queryValue, since }
     const giveUp = new AbortController()
-    const read = (body: Uint8Array): Promise<DecodedPage> => {
+    const read = async (body: Uint8Array): Promise<DecodedPage> => {
       asked.next = foretoldNext(body)
       asked.onNext()
+      // Rows that the page before brought are not taken again, so it has to be decoded first.
+      const context: PageContext = { partition, page, queryValue, since, recent: await before(known, about) }
       return decode(body, context)
     }
     const onSent = (): void => {
@@ -103,6 +115,8 @@ export async function* extractPages(
       chain.onRequest()
     }
     const answer = service.request({ ...requestFor(cursor, about), giveUp: giveUp.signal }, read, onSent)
+    const knownAfter = answer.then(async ({ ids }) => withPage(await known, ids))
+    knownAfter.catch(() => {})
     let isSettled = false
     const settle = (): void => {
       isSettled = true
@@ -113,6 +127,7 @@ export async function* extractPages(
       cursor,
       about,
       answer,
+      known: knownAfter,
       requests: 0,
       next: null,
       onNext: () => {},
@@ -126,7 +141,7 @@ export async function* extractPages(
   }
 
   let page = chain.page
-  let current = ask(chain.cursor, page)
+  let current = ask(chain.cursor, page, chain.recent)
   let following: Asked | null = null
   let emptyPages = 0
   const askAhead = (): void => {
@@ -134,7 +149,7 @@ export async function* extractPages(
     if (following !== null || next === null || chain.seen.has(next)) return
     // After an empty page the next may be one too many.
     if (emptyPages > 0 || !chain.ahead.take()) return
-    following = ask(next, page + 1)
+    following = ask(next, page + 1, current.known)
   }
   /** @returns the requests that were sent for it */
   const dropFollowing = (): number => {
@@ -151,7 +166,7 @@ export async function* extractPages(
       current.onNext = askAhead
       askAhead()
       const answer = await current.answer
-      const { next, items } = answer
+      const { next } = answer
       // A first answer may have been broken, and another one come on trying again.
       if ((following as Asked | null)?.cursor !== next) wasted += dropFollowing()
       if (next !== null && Buffer.byteLength(next) > MAX_CURSOR_BYTES) {
@@ -165,9 +180,9 @@ export async function* extractPages(
       yield { page: answer, requests: current.requests + wasted }
       if (next === null) return
       wasted = 0
-      emptyPages = items === 0 ? emptyPages + 1 : 0
+      emptyPages = answer.items === answer.repeated ? emptyPages + 1 : 0
       if (emptyPages >= MAX_EMPTY_PAGES) throw nothingButEmptyPages(current.about)
-      if (following === null) current = ask(next, page + 1)
+      if (following === null) current = ask(next, page + 1, current.known)
       else {
         current = following
         following = null
@@ -177,6 +192,18 @@ export async function* extractPages(
   } finally {
     current.giveUp()
     dropFollowing()
+  }
+}
+
+/** @throws ExportError `interrupted` when the page before never came: its own error is thrown where it is waited for */
+async function before(
+  known: Promise<readonly PageIds[]> | readonly PageIds[],
+  about: string,
+): Promise<readonly PageIds[]> {
+  try {
+    return await known
+  } catch {
+    throw interrupted(about)
   }
 }
 
@@ -244,7 +271,7 @@ function longCursor(bytes: number, about: string): ExportError {
 function nothingButEmptyPages(about: string): ExportError {
   return new ExportError(
     'data',
-    `The service sent ${MAX_EMPTY_PAGES} empty pages in a row and still more to come`,
+    `The service sent ${MAX_EMPTY_PAGES} empty pages in a row, or pages without anything new, and still more to come`,
     about,
     'Run again to go on from there.',
   )

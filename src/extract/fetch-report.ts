@@ -37,12 +37,20 @@ const Answer = z.object({ report: Report })
  */
 export async function fetchReport(service: Service, id: number): Promise<Report> {
   const request = reportRequest(reportUrl(service, id), `report ${id}`, false)
-  return service.request(request, async (body, where) => parseReport(body, where))
+  return service.request(request, async (body, where) => parseReport(body, id, where))
 }
 
-function parseReport(body: Uint8Array, where: string): Report {
+function parseReport(body: Uint8Array, id: number, where: string): Report {
   const answer = Answer.safeParse(jsonBody(body, where))
-  if (answer.success) return answer.data.report
+  if (answer.success && answer.data.report.id === id) return answer.data.report
+  if (answer.success) {
+    throw new ExportError(
+      'data',
+      'The answer holds another report than the one that was asked for',
+      where,
+      'Check service.report_path, and what stands between here and the service: a cache may mix up answers.',
+    )
+  }
   const fields = [...new Set(answer.error.issues.map(({ path }) => path.join('.') || 'the answer itself'))]
   throw new ExportError(
     'data',

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { type BufferPool, ExportError, freshBuffers } from '../core/index.ts'
+import { type AnswerRoom, answerRoom, type RoomShare } from './answer-room.ts'
 import { type BodyBuffer, bodyBuffer } from './body-buffer.ts'
 import { type Connections, openConnections } from './connections.ts'
 import {
@@ -28,6 +29,8 @@ export type HttpAnswer = {
   readonly headers: IncomingHttpHeaders
   /** Decoded. Of an answer other than 2xx: its first 64 kB, empty when it cannot be read. */
   readonly body: Uint8Array
+  /** To be called when the body has been dealt with: another large answer may be waiting for its room. */
+  release(): void
 }
 
 export type HttpClient = {
@@ -65,23 +68,34 @@ export function httpClient(options: HttpOptions): HttpClient {
     connections: options.connections,
     connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, options.timeoutMs),
   })
+  const room = answerRoom()
   return {
     async send(request, onWrite) {
-      const { status, headers, coding, body } = await exchange(connections, request, options, onWrite)
-      if (coding === 'identity') return { status, headers, body }
+      const { status, headers, coding, body, share } = await exchange(
+        connections,
+        request,
+        { ...options, room },
+        onWrite,
+      )
+      const release = (): void => share.release()
+      if (coding === 'identity') return { status, headers, body, release }
       const { where } = request
       if (isSuccess(status)) {
-        const limits = { limitBytes: options.maxResponseBytes, buffers: options.buffers, where }
+        const limits = { limitBytes: options.maxResponseBytes, buffers: options.buffers, share, where }
         try {
-          return { status, headers, body: await decodeContent(body, coding, limits) }
+          return { status, headers, body: await decodeContent(body, coding, limits), release }
+        } catch (error) {
+          release()
+          throw error
         } finally {
           options.buffers.give(body.buffer)
         }
       }
+      release()
       // What an error says is welcome, not needed.
-      const limits = { limitBytes: MAX_ERROR_BYTES, buffers: freshBuffers, where }
+      const limits = { limitBytes: MAX_ERROR_BYTES, buffers: freshBuffers, share, where }
       const decoded = decodeContent(body, coding, limits)
-      return { status, headers, body: await decoded.catch(() => new Uint8Array(0)) }
+      return { status, headers, body: await decoded.catch(() => new Uint8Array(0)), release }
     },
     close: () => connections.destroy(),
   }
@@ -95,7 +109,8 @@ export function interrupted(where: string): ExportError {
   return new ExportError('interrupted', 'The run was stopped', where, 'Run again to go on from here.')
 }
 
-type RawAnswer = Omit<HttpAnswer, 'body'> & {
+type RawAnswer = Omit<HttpAnswer, 'body' | 'release'> & {
+  readonly share: RoomShare
   readonly coding: ContentCoding
   readonly body: Uint8Array
 }
@@ -107,7 +122,7 @@ type RawAnswer = Omit<HttpAnswer, 'body'> & {
 function exchange(
   connections: Connections,
   request: HttpRequest,
-  { timeoutMs, maxResponseBytes, buffers, stop, abort }: HttpOptions,
+  { timeoutMs, maxResponseBytes, buffers, stop, abort, room }: HttpOptions & { readonly room: AnswerRoom },
   onWrite: () => void,
 ): Promise<RawAnswer> {
   return new Promise((resolve, reject) => {
@@ -115,6 +130,9 @@ function exchange(
     let head: Omit<RawAnswer, 'body'> | null = null
     let body: BodyBuffer | null = null
     let settled = false
+    const share = room.share()
+    let received = 0
+    let deadline = 0
 
     // Until it is written a request may wait for a connection, as long as those before it may take.
     let timer = setTimeout(onTimeout, CONNECT_TIMEOUT_MS + timeoutMs)
@@ -154,7 +172,7 @@ function exchange(
         onResponseStart(_controller, status, answerHeaders) {
           if (status < 200) return
           const coding = contentCoding(String(answerHeaders['content-encoding'] ?? ''))
-          head = { status, headers: answerHeaders, coding }
+          head = { status, headers: answerHeaders, coding, share }
           const announced = announcedBytes(answerHeaders)
           if (!isSuccess(status)) {
             body = bodyBuffer(announced, MAX_ERROR_BYTES, freshBuffers)
@@ -167,8 +185,19 @@ function exchange(
             body = bodyBuffer(announced, maxResponseBytes, buffers)
           }
         },
-        onResponseData(_controller, chunk) {
-          if (body?.add(chunk) === false) breakOff(tooLarge(maxResponseBytes, request.where))
+        onResponseData(controller, chunk) {
+          received += chunk.length
+          if (body === null || share.has(received)) return take(chunk)
+          // What waits for another answer is not late; but it does not wait for ever.
+          const leftMs = deadline - performance.now()
+          controller.pause()
+          restartTimer(timeoutMs)
+          share.wait(() => {
+            if (settled) return
+            restartTimer(leftMs)
+            take(chunk)
+            controller.resume()
+          })
         },
         onResponseEnd() {
           if (head !== null && body !== null) answer(head, body)
@@ -179,6 +208,10 @@ function exchange(
       },
     )
 
+    function take(chunk: Uint8Array): void {
+      if (body?.add(chunk) === false) breakOff(tooLarge(maxResponseBytes, request.where))
+    }
+
     function answer(answerHead: Omit<RawAnswer, 'body'>, answerBody: BodyBuffer): void {
       if (settle()) resolve({ ...answerHead, body: answerBody.take() })
     }
@@ -188,6 +221,7 @@ function exchange(
         // What still comes is not kept.
         if (body !== null) buffers.give(body.take().buffer)
         body = null
+        share.release()
         reject(error)
       }
       written?.abort(error)
@@ -212,6 +246,7 @@ function exchange(
 
     function restartTimer(ms: number): void {
       clearTimeout(timer)
+      deadline = performance.now() + ms
       timer = setTimeout(onTimeout, ms)
     }
 

@@ -16,6 +16,14 @@ export function networkError(error: Error, where: string): ExportError {
       'Check service.base_url; a private certificate authority is made known with NODE_EXTRA_CA_CERTS.',
     )
   }
+  if (NO_TLS.has(code) || /wrong version number|packet length too long/i.test(error.message)) {
+    return new ExportError(
+      'config',
+      'The address begins with https, and what answers there speaks no TLS',
+      where,
+      'Correct service.base_url: http:// for a service without TLS, or the port that speaks it.',
+    )
+  }
   return new ExportError(
     'transient',
     `${meaningOf(code)} (${code})`,
@@ -32,6 +40,13 @@ export function errorCode(error: Error): string {
 export function meaningOf(code: string): string {
   return MEANINGS[code] ?? 'The request failed'
 }
+
+/** What a port that speaks plain http makes of a TLS handshake. */
+const NO_TLS = new Set([
+  'ERR_SSL_WRONG_VERSION_NUMBER',
+  'ERR_SSL_PACKET_LENGTH_TOO_LONG',
+  'ERR_SSL_HTTP_REQUEST',
+])
 
 /** OpenSSL's verdicts on certificates; repeating the request would not change them. */
 export const CERTIFICATE_CODE =

@@ -42,10 +42,12 @@ export type SenderParts = {
   readonly auth: Auth
   readonly clock: Clock
   readonly log: Log
+  /** Called with the status of every answer to a search; `hasCursor`: to a request that had one. */
+  readonly onStatus: (status: number, hasCursor: boolean) => void
 }
 
 export type Sent =
-  | { readonly kind: 'answered'; readonly body: Uint8Array }
+  | { readonly kind: 'answered'; readonly body: Uint8Array; release(): void }
   /** Status 401: `token` is not, or no longer, accepted. */
   | { readonly kind: 'unauthorised'; readonly token: Token; readonly error: ExportError }
 
@@ -67,7 +69,7 @@ const MAX_STALE_TOKENS = 3
 /** Everybody was paused between getting a turn and writing. */
 class TurnLost extends Error {}
 
-export function sender({ http, pace, budget, auth, clock, log }: SenderParts): Send {
+export function sender({ http, pace, budget, auth, clock, log, onStatus }: SenderParts): Send {
   async function sendInTurn(
     outgoing: Outgoing,
     tokens: Tokens,
@@ -131,7 +133,9 @@ export function sender({ http, pace, budget, auth, clock, log }: SenderParts): S
         onSent()
       })
       readLimits(answer, where)
-      if (isSuccess(answer.status)) return { kind: 'answered', body: answer.body }
+      if (outgoing.tier === 'search') onStatus(answer.status, hasCursor)
+      if (isSuccess(answer.status)) return { kind: 'answered', body: answer.body, release: answer.release }
+      answer.release()
       const error = answerError(answer, auth, { where, hasCursor })
       if (answer.status === 401) return { kind: 'unauthorised', token, error }
       throw error.kind === 'transient' ? patience(answer, error) : error

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events'
 import { type Auth, type BufferPool, type Clock, ExportError, type ServiceSettings } from '../core/index.ts'
 import { budget } from './budget.ts'
-import { httpClient, interrupted } from './http-client.ts'
+import { httpClient, interrupted, isSuccess } from './http-client.ts'
 import { rateLimit } from './rate-limit.ts'
 import { retry, TryAgain } from './retry.ts'
 import { asTryAgain, type Log, type Outgoing, sender } from './sender.ts'
@@ -40,6 +40,8 @@ export type Service = {
     readonly searchesRemaining: number | null
     /** Epoch ms until which nobody sends after a 429; null: no such pause. */
     readonly pausedUntilMs: number | null
+    /** Searches answered with 404 as long as none was answered with anything good; 0 from then on. */
+    readonly notFound: number
   }
   readonly endpoints: { readonly search: URL; readonly reports: URL }
   /**
@@ -91,7 +93,14 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
     search: rateLimit({ requestsPerSecond: settings.requestsPerSecond, clock }),
     basic: rateLimit({ requestsPerSecond: settings.basicRequestsPerSecond, clock }),
   }
-  const send = sender({ http, pace, budget: spending, auth, clock, log })
+  let notFound = 0
+  let isFound = false
+  const onStatus = (status: number, hasCursor: boolean): void => {
+    if (isSuccess(status)) isFound = true
+    // A cursor may not be found where the address is right.
+    else if (status === 404 && !hasCursor) notFound++
+  }
+  const send = sender({ http, pace, budget: spending, auth, clock, log, onStatus })
   const tokens = tokenSource({ auth, clock, readSecret, exchange })
   let retries = 0
 
@@ -116,7 +125,10 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
         },
       })
     } catch (error) {
-      const stopped = signal.aborted && (error === signal.reason || !(error instanceof ExportError))
+      // What fails after that may have gone well, had there been time to ask again.
+      const stopped =
+        signal.aborted &&
+        (error === signal.reason || !(error instanceof ExportError) || error.kind === 'transient')
       throw stopped ? interrupted(where) : error
     }
   }
@@ -133,6 +145,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
     return repeat(outgoing, async () => {
       const sent = await send(outgoing, always(apiKey), () => {})
       if (sent.kind === 'unauthorised') throw sent.error
+      sent.release()
       return accepted(async () => exchangedToken(sent.body, outgoing.where))
     })
   }
@@ -145,7 +158,13 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
         if (attempt > 1 && outgoing.metered) retries++
         onSent()
       })
-      if (sent.kind === 'answered') return accepted(() => read(sent.body, outgoing.where))
+      if (sent.kind === 'answered') {
+        try {
+          return await accepted(() => read(sent.body, outgoing.where))
+        } finally {
+          sent.release()
+        }
+      }
       if (refusedBefore) throw sent.error
       refusedBefore = true
       await tokens.replace(sent.token, sent.error)
@@ -167,6 +186,9 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
       get pausedUntilMs() {
         const leftMs = pace.search.pausedForMs()
         return leftMs === 0 ? null : Math.round(clock.now() + leftMs)
+      },
+      get notFound() {
+        return isFound ? 0 : notFound
       },
     },
     endpoints,

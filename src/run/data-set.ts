@@ -6,6 +6,8 @@ import {
   CHECKPOINT_PATH,
   CHECKPOINT_START,
   type CheckpointState,
+  ID_FOLDER,
+  isIdFile,
   MANIFEST_PATH,
   MANIFEST_START,
   readCheckpoint,
@@ -51,6 +53,7 @@ export async function clearDataSet(store: Store, warn: (message: string) => void
   }
   for (const path of await quarantineFiles(store)) await store.remove(path)
   await store.removeEmptyFolder(QUARANTINE_FOLDER)
+  for (const path of await idFiles(store)) await store.remove(path)
   await clearFile(store, MANIFEST_PATH, MANIFEST_START, clear)
   // The last to go: until then a run that was not told to start over sees that something is missing.
   await clearFile(store, CHECKPOINT_PATH, CHECKPOINT_START, clear)
@@ -68,6 +71,7 @@ export async function refuseLinks(store: Store): Promise<void> {
     CHECKPOINT_PATH,
     QUARANTINE_FOLDER,
     ORPHANS,
+    ID_FOLDER,
     ...RESOURCES,
   ]) {
     await store.size(path)
@@ -78,7 +82,11 @@ const RESOURCES: readonly Resource[] = ['credentials', 'reports']
 
 /** Files that runs add to under the names that they keep. */
 export async function growingFiles(store: Store): Promise<readonly string[]> {
-  return [CHECKPOINT_PATH, ...(await quarantineFiles(store))]
+  return [CHECKPOINT_PATH, ...(await quarantineFiles(store)), ...(await idFiles(store))]
+}
+
+async function idFiles(store: Store): Promise<readonly string[]> {
+  return (await store.list(ID_FOLDER)).filter(isIdFile).map((name) => `${ID_FOLDER}/${name}`)
 }
 
 async function quarantineFiles(store: Store): Promise<readonly string[]> {

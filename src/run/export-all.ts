@@ -71,11 +71,12 @@ export async function exportAll(context: ExportContext): Promise<Ending> {
   let lanes = concurrency
   // As long as there is a partition for every lane, no chain reads ahead.
   const ahead = placesAhead(() => concurrency - lanes)
+  const doubt = new Doubt()
   const lane = async (): Promise<void> => {
     for (const partition of pending) {
       if (halt.halted) break
       try {
-        await exportOne(partition, context, { service, ahead, halt, report })
+        await exportOne(partition, context, { service, ahead, halt, doubt, report })
       } catch (error) {
         halt.abort()
         throw error
@@ -89,6 +90,7 @@ export async function exportAll(context: ExportContext): Promise<Ending> {
     // A crash may have come between the last page of a folder and the sealing of its shard.
     await sealShared(context, (folder) => !work.unfinished.has(folder))
     await allSettled(Array.from({ length: concurrency }, () => lane))
+    await doubt.settle()
     // What the other partitions gave is to be read, whatever became of the failed ones.
     if (halt.error === null && tally.failed > 0) await sealShared(context, () => true)
   } catch (error) {
@@ -129,13 +131,14 @@ type Surroundings = {
   readonly service: Service
   readonly ahead: Ahead
   readonly halt: Halt
+  readonly doubt: Doubt
   readonly report: () => void
 }
 
 async function exportOne(
   partition: Partition,
   context: ExportContext,
-  { service, ahead, halt, report }: Surroundings,
+  { service, ahead, halt, doubt, report }: Surroundings,
 ): Promise<void> {
   const { pipeline, store, session, tally, options } = context
   // Requests sent for pages that are not committed yet.
@@ -165,6 +168,10 @@ async function exportOne(
       ahead,
       onPage: (page, itsRequests) => {
         requests -= itsRequests
+        if (page.repeated > 0 && tally.repeated === 0) {
+          const message = 'the service repeats rows from page to page; each is exported once'
+          options.observer.log('warn', message, { partition: partition.key, repeated: page.repeated })
+        }
         tally.page(page)
         for (const field of tally.newFields(page)) {
           options.observer.log('warn', 'the service sends a field that is not known and not exported', {
@@ -177,6 +184,7 @@ async function exportOne(
       warn: (message, fields) => options.observer.log('warn', message, fields),
     })
     tally.done++
+    await doubt.settle()
     await leaveFolder(partition, context)
   } catch (error) {
     if (!isExportError(error)) throw error
@@ -185,16 +193,25 @@ async function exportOne(
     if (ownsFolder(extract.resource, load.partitionBy)) {
       await session.shards.release(folderOf(extract.resource, partition, load.partitionBy))
     }
-    tally.partitionFailed(partition.key, error.message)
-    options.observer.log('error', error.message, { partition: partition.key })
-    await session.checkpoint.append([
-      {
-        kind: 'failed',
-        partition: partition.key,
-        requests,
-        error: { kind: error.kind, message: error.message },
-      },
-    ])
+    const isFailed = async (): Promise<void> => {
+      tally.partitionFailed(partition.key, error.message)
+      options.observer.log('error', error.message, { partition: partition.key })
+      await session.checkpoint.append([
+        {
+          kind: 'failed',
+          partition: partition.key,
+          requests,
+          error: { kind: error.kind, message: error.message },
+        },
+      ])
+    }
+    if (error.kind === 'refused' && service.counters.notFound > 1) {
+      doubt.drop()
+      return halt.because(wrongAddress(service))
+    }
+    // One may be the fault of its query; of two, and nothing found, it is the address.
+    if (error.kind === 'refused' && service.counters.notFound === 1) doubt.keep(isFailed)
+    else await isFailed()
     if (options.failFast) halt.because(error)
     else if (tally.failuresInRow >= MAX_FAILURES_IN_ROW) halt.because(tooManyFailures(pipeline, error))
   }
@@ -240,6 +257,34 @@ async function sealShared(
 async function allSettled(work: readonly (() => Promise<void>)[]): Promise<void> {
   const results = await Promise.allSettled(work.map((each) => each()))
   for (const result of results) if (result.status === 'rejected') throw result.reason
+}
+
+/** A failure that is not told yet, because what comes next may show that it is not that partition's own. */
+class Doubt {
+  #tell: (() => Promise<void>) | null = null
+
+  keep(tell: () => Promise<void>): void {
+    this.#tell = tell
+  }
+
+  drop(): void {
+    this.#tell = null
+  }
+
+  async settle(): Promise<void> {
+    const tell = this.#tell
+    this.#tell = null
+    await tell?.()
+  }
+}
+
+function wrongAddress({ endpoints: { search } }: Service): ExportError {
+  return new ExportError(
+    'config',
+    'The service answers 404 to every search: nothing is at this address',
+    `${search.origin}${search.pathname}`,
+    'Correct service.base_url or service.search_path.',
+  )
 }
 
 function tooManyFailures(pipeline: Pipeline, last: ExportError): ExportError {

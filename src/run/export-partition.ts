@@ -13,7 +13,14 @@ import {
 } from '../core/index.ts'
 import { type Ahead, type ExtractedPage, extractPages, type Service } from '../extract/index.ts'
 import { appendQuarantine, cutQuarantine, folderOf, ownsFolder, type ShardSet } from '../load/index.ts'
-import type { Checkpoint, PageFacts, PartitionRecord } from '../state/index.ts'
+import {
+  type Checkpoint,
+  type IdLog,
+  newIdLog,
+  openIdLog,
+  type PageFacts,
+  type PartitionRecord,
+} from '../state/index.ts'
 import { excessOf } from './quarantine-limit.ts'
 import { withoutSecrets } from './without-secrets.ts'
 
@@ -44,8 +51,8 @@ export type PartitionDeps = {
 
 /**
  * Exports one partition from wherever the checkpoint says it stands. When the service refuses the saved
- * cursor, the chain starts again after the last committed row, where that can be done without repeating any, and
- * without mixing the rows of two secrets.
+ * cursor, or the ids of the last pages are lost, by which a row that comes again is known, the chain starts again after
+ * the last committed row, where that can be done without repeating any, and without mixing the rows of two secrets.
  * @throws ExportError of the kinds that end a partition or the run
  */
 export async function exportPartition(
@@ -53,27 +60,57 @@ export async function exportPartition(
   queryValue: string,
   deps: PartitionDeps,
 ): Promise<void> {
-  const record = deps.checkpoint.state.partitions.get(partition.key)
+  const { store } = deps
+  const { key } = partition
+  const record = deps.checkpoint.state.partitions.get(key)
   const excess = excessOf(partition, deps.pipeline.transform.maxQuarantined, record)
   if (excess !== null) throw excess
-  await cutQuarantine(deps.store, partition.key, record?.quarantineEnd ?? 0)
+  await cutQuarantine(store, key, record?.quarantineEnd ?? 0)
+  let ids = await openIdLog(store, key, record?.ids ?? null)
+  if (ids === null) {
+    await restart(partition, LOST_IDS, deps)
+    ids = newIdLog(store, key)
+  }
   try {
-    await exportChain(partition, queryValue, deps)
-  } catch (error) {
-    if (!isExportError(error, 'cursor')) throw error
-    const record = deps.checkpoint.state.partitions.get(partition.key)
-    requireSameSecret(partition, record, deps.pipeline, error)
-    const position = restartPosition(partition, record, error)
-    const since = position === null ? null : { at: position.at, ids: [...position.ids] }
-    deps.warn('the service refuses the saved cursor; going on after the last committed row', {
-      partition: partition.key,
-    })
-    await deps.checkpoint.append([{ kind: 'restart', partition: partition.key, since }])
-    await exportChain(partition, queryValue, deps)
+    try {
+      await exportChain(partition, queryValue, ids, deps)
+    } catch (error) {
+      if (!isExportError(error, 'cursor')) throw error
+      await restart(partition, REFUSED_CURSOR, deps, error)
+      await exportChain(partition, queryValue, ids, deps)
+    }
+    await ids.remove()
+  } finally {
+    await ids.close()
   }
 }
 
-async function exportChain(partition: Partition, queryValue: string, deps: PartitionDeps): Promise<void> {
+const REFUSED_CURSOR = 'The service refuses the saved cursor'
+const LOST_IDS = 'The ids of the last pages are damaged or gone'
+
+/** Has the chain start again after its last row. @throws ExportError `refused` when there is no such place */
+async function restart(
+  partition: Partition,
+  why: string,
+  deps: PartitionDeps,
+  cause?: ExportError,
+): Promise<void> {
+  const record = deps.checkpoint.state.partitions.get(partition.key)
+  if (cause !== undefined) requireSameSecret(partition, record, deps.pipeline, cause)
+  const position = restartPosition(partition, record, why, cause)
+  const since = position === null ? null : { at: position.at, ids: [...position.ids] }
+  deps.warn(`${why.charAt(0).toLowerCase()}${why.slice(1)}; going on after the last committed row`, {
+    partition: partition.key,
+  })
+  await deps.checkpoint.append([{ kind: 'restart', partition: partition.key, since }])
+}
+
+async function exportChain(
+  partition: Partition,
+  queryValue: string,
+  ids: IdLog,
+  deps: PartitionDeps,
+): Promise<void> {
   const { extract } = deps.pipeline
   const record = deps.checkpoint.state.partitions.get(partition.key)
   const chain = {
@@ -85,6 +122,7 @@ async function exportChain(partition: Partition, queryValue: string, deps: Parti
     pageSize: extract.pageSize,
     cursor: record?.next ?? null,
     since: record?.since ?? null,
+    recent: ids.recent,
     page: record?.pages ?? 0,
     seen: new SeenCursors(record?.seen),
     onRequest: deps.onRequest,
@@ -92,14 +130,15 @@ async function exportChain(partition: Partition, queryValue: string, deps: Parti
   }
   const decode = withoutSecrets(deps.decode, deps.release)
   await streamPipeline(extractPages(deps.service, chain, decode, deps.release), (pages) =>
-    commitPages(pages, partition, deps),
+    commitPages(pages, partition, ids, deps),
   )
 }
 
-/** Makes one page durable after the other: quarantine, then rows, then the line that counts. */
+/** Makes one page durable after the other: quarantine and ids, then rows, then the line that counts. */
 async function commitPages(
   pages: AsyncIterable<ExtractedPage>,
   partition: Partition,
+  ids: IdLog,
   deps: PartitionDeps,
 ): Promise<void> {
   const { extract, transform, load } = deps.pipeline
@@ -107,6 +146,8 @@ async function commitPages(
   const owned = ownsFolder(extract.resource, load.partitionBy)
   for await (const { page, requests } of pages) {
     const record = deps.checkpoint.state.partitions.get(partition.key)
+    // After the last page there is none that could repeat its rows.
+    const mark = page.next === null ? null : await ids.append(page.ids)
     const facts: CommittedPage = {
       partition: partition.key,
       next: page.next,
@@ -115,6 +156,8 @@ async function commitPages(
       ...(page.importedAt === null ? {} : { imported_at: page.importedAt }),
       ...positionAfter(record, page, extract.order),
       ...(await quarantine(partition, page, record, deps)),
+      ...(page.repeated === 0 ? {} : { repeated: page.repeated }),
+      ...(mark === null ? {} : { ids: mark }),
       ...(Object.keys(page.unknownFields).length === 0 ? {} : { unknown_fields: page.unknownFields }),
     }
     // The page does not count: it is asked for again, in case the service has mended it or the limit was raised. Until
@@ -158,7 +201,7 @@ function positionAfter(
   page: DecodedPage,
   order: 'asc' | 'desc',
 ): Pick<PageFacts, 'position'> {
-  if (page.items === 0 || page.next === null) return {}
+  if (page.items === page.repeated || page.next === null) return {}
   const before = record?.position ?? null
   const begun = record !== undefined && !isEmpty(record)
   if (page.span === null || page.span.lastIds === null || (begun && before === null))
@@ -200,15 +243,16 @@ function requireSameSecret(
 function restartPosition(
   partition: Partition,
   record: PartitionRecord | undefined,
-  cause: ExportError,
+  why: string,
+  cause?: ExportError,
 ): Position | null {
   if (record === undefined || isEmpty(record)) return null
   if (record.position !== null) return record.position
   throw new ExportError(
     'refused',
-    'The service refuses the saved cursor, and its rows did not come in order of imported_at, so there is no safe place to go on',
+    `${why}, and the rows did not come in order of imported_at, so there is no safe place to go on`,
     partition.key,
     'Export this query to another load.path, or start over with --fresh.',
-    { cause },
+    cause === undefined ? {} : { cause },
   )
 }

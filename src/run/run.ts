@@ -15,6 +15,7 @@ import { clearDataSet, growingFiles, openDataSet, planFor, refuseLinks } from '.
 import { type Ending, exportAll, statusFor } from './export-all.ts'
 import { namePipeline } from './named-pipeline.ts'
 import { redoPartitions } from './open-checkpoint.ts'
+import { warnOfOpenDoors } from './open-to-all.ts'
 import type { RunOptions } from './options.ts'
 import { namingPlaces, withPlace } from './places.ts'
 import { type QuerySecrets, readQuerySecrets, requireSendableToken } from './query-secrets.ts'
@@ -42,6 +43,8 @@ export type RunSummary = {
   readonly quarantined: number
   /** NUL characters that became U+FFFD, in CSV. */
   readonly replacedNuls: number
+  /** Items that the service sent again within a chain; each was exported once. */
+  readonly repeated: number
   /** What the service said last; null when it said nothing. */
   readonly searchesRemaining: number | null
   readonly durationMs: number
@@ -85,6 +88,7 @@ async function runOnDataSet(
     abort: AbortSignal.any([abort, lost]),
   }
   try {
+    await warnOfOpenDoors(pipeline, options.observer)
     await refuseLinks(store)
     if (fresh) await clearDataSet(store, warn)
     if (options.redo.length > 0) await redoPartitions(pipeline, store, secrets, options)
@@ -163,6 +167,7 @@ async function carryOut(
     retries: ending.retries,
     quarantined: tally.quarantined,
     replacedNuls: tally.replacedNuls,
+    repeated: tally.repeated,
     searchesRemaining: ending.searchesRemaining,
     durationMs: Math.round(clock.monotonicMs() - startedMs),
     manifest,

@@ -1,6 +1,6 @@
 import { type BufferPool, bufferPool, type NamedPipeline, type Store } from '../core/index.ts'
 import { chunkRows, ShardSet, shardExtension } from '../load/index.ts'
-import type { Checkpoint, Line } from '../state/index.ts'
+import { type Checkpoint, type CheckpointState, idPath, type Line, sweepIds } from '../state/index.ts'
 import { type Cpu, openCpu } from './cpu/index.ts'
 import type { CommittedPage } from './export-partition.ts'
 import { openOwnCheckpoint } from './open-checkpoint.ts'
@@ -85,7 +85,10 @@ async function openOnce(
     }
     shards = session.shards
     const lost = await shards.restore(state.openShards.values())
-    if (lost.size === 0) return session
+    if (lost.size === 0) {
+      await sweepIds(store, () => idFiles(state))
+      return session
+    }
     await checkpoint.close()
     const pages = await rollBack(store, state, lost)
     options.observer.log('warn', 'open shards were damaged; the pages concerned are asked for again', {
@@ -97,4 +100,11 @@ async function openOnce(
     await checkpoint.close()
     throw error
   }
+}
+
+/** The files that hold the ids of chains which are not at their end. */
+function idFiles(state: CheckpointState): ReadonlySet<string> {
+  const paths = new Set<string>()
+  for (const [key, { ids }] of state.partitions) if (ids !== null) paths.add(idPath(key, ids.file))
+  return paths
 }

@@ -22,6 +22,8 @@ export type PartitionStatus = {
   /** Committed rows, those in open shards too. */
   readonly rows: number
   readonly requests: number
+  /** Items that the service sent again within the chain. */
+  readonly repeated: number
   readonly next: string | null
   readonly error: string | null
 }
@@ -40,6 +42,7 @@ export type StatusReport = {
     readonly rows: number
     readonly requests: number
     readonly quarantined: number
+    readonly repeated: number
     readonly shards: number
     readonly bytes: number
     readonly openShards: number
@@ -89,18 +92,20 @@ function statusOf({ key, query, window }: Partition, record: PartitionRecord | u
     state: record?.state ?? 'pending',
     rows: record?.rows ?? 0,
     requests: record?.requests ?? 0,
+    repeated: record?.repeated ?? 0,
     next: record?.next ?? null,
     error: record?.error?.message ?? null,
   }
 }
 
 function sums(state: CheckpointState | null) {
-  const sum = { rows: 0, requests: 0, quarantined: 0, shards: 0, bytes: 0, openShards: 0 }
+  const sum = { rows: 0, requests: 0, quarantined: 0, repeated: 0, shards: 0, bytes: 0, openShards: 0 }
   if (state === null) return sum
   for (const [, record] of state.partitions) {
     sum.rows += record.rows
     sum.requests += record.requests
     sum.quarantined += record.quarantined
+    sum.repeated += record.repeated
   }
   for (const shard of state.shards) sum.bytes += shard.bytes
   sum.shards = state.shards.length

@@ -14,6 +14,7 @@ export class Tally {
   quarantined = 0
   /** NUL characters that became U+FFFD, in CSV. */
   replacedNuls = 0
+  repeated = 0
   /** Partitions that failed in a row, with no answer that could be used in between. */
   failuresInRow = 0
   readonly failures: { readonly partition: string; readonly message: string }[] = []
@@ -26,6 +27,7 @@ export class Tally {
   page(page: DecodedPage): void {
     this.rows += page.rows
     this.quarantined += page.quarantined.length
+    this.repeated += page.repeated
     this.failuresInRow = 0
   }
 

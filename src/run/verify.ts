@@ -23,6 +23,7 @@ import {
 import { looksMasked } from '../transform/index.ts'
 import { openDataSet } from './data-set.ts'
 import { namingPlaces } from './places.ts'
+import { repeatedIds } from './repeated-ids.ts'
 
 export type Verification = {
   readonly ok: boolean
@@ -35,7 +36,7 @@ export type Problem = { readonly path: string; readonly problem: string }
 
 /**
  * Reads every shard again and holds it against what is on record: there, as long as it should be, the same
- * SHA-256, rows and columns, and nothing unmasked. Changes nothing and asks the service nothing.
+ * SHA-256, rows and columns, nothing unmasked, and no id twice for one query. Changes nothing and asks the service nothing.
  * @param onShard called before each shard
  */
 export function verifyDataSet(pipeline: Pipeline, onShard: (path: string) => void): Promise<Verification> {
@@ -50,11 +51,18 @@ async function verify(pipeline: Pipeline, onShard: (path: string) => void): Prom
   for await (const path of shardFiles(store, pipeline.extract.resource)) files.push(path)
   const expected = await shardsOnRecord(store, problems)
   let rows = 0
+  const sound: ManifestShard[] = []
   for (const shard of expected) {
     onShard(shard.path)
     const problem = await verifyShard(store, pipeline, shard)
-    if (problem === null) rows += shard.rows
-    else problems.push({ path: shard.path, problem })
+    if (problem !== null) problems.push({ path: shard.path, problem })
+    else {
+      rows += shard.rows
+      sound.push(shard)
+    }
+  }
+  for (const [path, times] of (await repeatedIds(pipeline, sound, (shard) => readerOf(store, shard))) ?? []) {
+    problems.push({ path, problem: `${times} of its rows have an id that their query has had before` })
   }
   const known = new Set(expected.map(({ path }) => path))
   for (const path of files) {

@@ -39,7 +39,7 @@ export type FaultEffect =
   /** Status 200 and valid JSON that is no search answer, or the given value. */
   | { kind: 'wrong-shape'; body?: unknown }
   /** The right answer, changed. */
-  | { kind: 'rewrite'; rewrite: (text: string) => string }
+  | { kind: 'rewrite'; rewrite: (text: string) => string | Uint8Array }
   /** An error status with the service's error body. Not carried out. */
   | {
       kind: 'status'

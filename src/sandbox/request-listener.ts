@@ -14,6 +14,7 @@ import { parseJson } from './validate.ts'
 
 const compress = promisify(gzip)
 const MAX_BODY_BYTES = 1_000_000
+const LAST_WORD_MS = 500
 
 /**
  * What happens to a request: it is timed on arrival, read, logged, struck by a fault or not, held to its
@@ -43,6 +44,10 @@ export function requestListener(
     const route = found instanceof ServiceError ? null : found[0]
     const inPace = limits[route?.tier ?? 'basic'].take(at)
     const raw = await readBody(request)
+    // What is still being sent is not waited for; but whoever sends it may read the answer first.
+    if (raw instanceof ServiceError) {
+      response.once('finish', () => setTimeout(() => request.socket.destroy(), LAST_WORD_MS).unref())
+    }
     const body = raw instanceof ServiceError ? raw : attempt(() => parseBody(raw, request, route))
     const parsed = body instanceof ServiceError ? undefined : body
     const logged = log.add({ kind: route?.kind ?? 'other', method, path, body: parsed, at })
@@ -83,15 +88,23 @@ function attempt<T>(action: () => T): T | ServiceError {
   }
 }
 
-async function readBody(request: IncomingMessage): Promise<string | ServiceError> {
+/** A body beyond the limit is not read to its end: it may have none. */
+function readBody(request: IncomingMessage): Promise<string | ServiceError> {
   const chunks: Buffer[] = []
   let bytes = 0
-  for await (const chunk of request as AsyncIterable<Buffer>) {
-    bytes += chunk.length
-    if (bytes <= MAX_BODY_BYTES) chunks.push(chunk)
-  }
-  if (bytes > MAX_BODY_BYTES) return serviceError(413, 'PAYLOAD_TOO_LARGE', 'the body is too large')
-  return Buffer.concat(chunks).toString('utf8')
+  return new Promise((resolve, reject) => {
+    request.on('error', reject)
+    request.on('end', () => resolve(Buffer.concat(chunks).toString('utf8')))
+    request.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes <= MAX_BODY_BYTES) {
+        chunks.push(chunk)
+        return
+      }
+      request.pause()
+      resolve(serviceError(413, 'PAYLOAD_TOO_LARGE', 'the body is too large', { connection: 'close' }))
+    })
+  })
 }
 
 function parseBody(raw: string, request: IncomingMessage, route: Route | null): unknown {
@@ -178,10 +191,14 @@ function spoil(fault: Fault, answer: Answer): Answer {
         body: jsonBody(fault.body === undefined ? { results: [], cursor: null } : fault.body),
       }
     case 'rewrite':
-      return { ...answer, body: Buffer.from(fault.rewrite(answer.body.toString('utf8'))) }
+      return { ...answer, body: asBuffer(fault.rewrite(answer.body.toString('utf8'))) }
     default:
       return answer
   }
+}
+
+function asBuffer(body: string | Uint8Array): Buffer {
+  return typeof body === 'string' ? Buffer.from(body) : Buffer.from(body)
 }
 
 async function encode(answer: Answer, request: IncomingMessage, mayCompress: boolean): Promise<Answer> {

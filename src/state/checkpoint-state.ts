@@ -1,4 +1,5 @@
 import { type Position, SeenCursors, type Span } from '../core/index.ts'
+import type { IdMark } from './id-log.ts'
 import type { ChunkLine, HeaderLine, Line, PageFacts, RunStatus } from './lines.ts'
 import { PathMap, type ReadonlyPathMap, splitPath } from './path-map.ts'
 import { PackedShardList, type ShardList } from './shard-list.ts'
@@ -33,6 +34,8 @@ export type PartitionRecord = {
   readonly pages: number
   readonly requests: number
   readonly quarantined: number
+  /** Items that the service sent again. */
+  readonly repeated: number
   /** Good bytes of the partition's quarantine file, as long as more may come; 0 once it is done. */
   readonly quarantineEnd: number
   /** Where the chain could start again should its cursor be refused; null: not known or not safe. */
@@ -41,6 +44,8 @@ export type PartitionRecord = {
   readonly since: Position | null
   /** Cursors of the chain before `next`; null: none, or not needed any more. */
   readonly seen: SeenCursors | null
+  /** Where the ids of its last pages are; null: it has none, or is done. */
+  readonly ids: IdMark | null
   readonly error: { readonly kind: string; readonly message: string } | null
 }
 
@@ -206,8 +211,9 @@ export function foldLines(header: HeaderLine): Folding {
           update(line.partition, (record) => ({ ...record, next: null, seen: null, since: line.since }))
           break
         case 'done': {
-          const { rows, pages, requests, quarantined } = line
-          const record: PartitionRecord = { ...BEGINNING, state: 'done', rows, pages, requests, quarantined }
+          const { rows, pages, requests, quarantined, repeated = 0 } = line
+          const figures = { rows, pages, requests, quarantined, repeated }
+          const record: PartitionRecord = { ...BEGINNING, state: 'done', ...figures }
           partitions.update(line.partition, () => oneOf(record))
           break
         }
@@ -241,8 +247,8 @@ function sharedRecords(): (record: PartitionRecord) => PartitionRecord {
   const shared = new Map<string, PartitionRecord>()
   return (record) => {
     if (record.state !== 'done' || record.error !== null) return record
-    const { rows, pages, requests, quarantined } = record
-    const figures = `${rows} ${pages} ${requests} ${quarantined}`
+    const { rows, pages, requests, quarantined, repeated } = record
+    const figures = `${rows} ${pages} ${requests} ${quarantined} ${repeated}`
     const known = shared.get(figures)
     if (known !== undefined) return known
     if (shared.size < MAX_SHARED_RECORDS) shared.set(figures, record)
@@ -257,10 +263,12 @@ const BEGINNING: PartitionRecord = {
   pages: 0,
   requests: 0,
   quarantined: 0,
+  repeated: 0,
   quarantineEnd: 0,
   position: null,
   since: null,
   seen: null,
+  ids: null,
   error: null,
 }
 
@@ -274,10 +282,12 @@ function afterPage(record: PartitionRecord, page: PageFacts): PartitionRecord {
     pages: record.pages + 1,
     requests: record.requests + page.requests,
     quarantined: record.quarantined + (page.quarantine?.items ?? 0),
+    repeated: record.repeated + (page.repeated ?? 0),
     quarantineEnd: done ? 0 : (page.quarantine?.end ?? record.quarantineEnd),
     position: done ? null : page.position === undefined ? record.position : page.position,
     since: done ? null : record.since,
     seen: done ? null : withCursor(record.seen, record.next),
+    ids: done ? null : (page.ids ?? record.ids),
     error: null,
   }
 }

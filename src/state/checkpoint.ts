@@ -222,8 +222,9 @@ async function compact(store: Store, state: CheckpointState): Promise<void> {
       }
     },
     function* () {
-      for (const [partition, { rows, pages, requests, quarantined }] of state.partitions) {
-        if (settled(partition)) yield { kind: 'done', partition, rows, pages, requests, quarantined }
+      for (const [partition, { rows, pages, requests, quarantined, repeated }] of state.partitions) {
+        if (settled(partition))
+          yield { kind: 'done', partition, rows, pages, requests, quarantined, repeated }
       }
       if (unknown.size > 0) yield { kind: 'unknown', fields: Object.fromEntries(unknown) }
       yield* cutRuns(state)

@@ -8,6 +8,16 @@ export {
   rewriteCheckpoint,
 } from './checkpoint.ts'
 export type { CheckpointState, OpenShard, PartitionRecord } from './checkpoint-state.ts'
+export {
+  ID_FOLDER,
+  type IdLog,
+  type IdMark,
+  idPath,
+  isIdFile,
+  newIdLog,
+  openIdLog,
+  sweepIds,
+} from './id-log.ts'
 export type { ChunkLine, HeaderLine, Line, PageFacts, RunStatus, SealLine } from './lines.ts'
 export { type Lock, type LockOptions, takeLock } from './lock.ts'
 export {

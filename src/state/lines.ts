@@ -32,6 +32,10 @@ const page = z.object({
   /** End of the partition's quarantine file, and how many items this page added to it. */
   quarantine: z.object({ end: count, items: count }).optional(),
   unknown_fields: z.record(z.string(), count).optional(),
+  /** Items that the chain had before; absent: none. */
+  repeated: count.optional(),
+  /** How far the ids of the chain's last pages are good; absent: as before. */
+  ids: z.object({ file: count, end: count, crc: count }).optional(),
 })
 
 /** A shard that is whole and flushed; after this line it only has to get its final name. */
@@ -101,6 +105,7 @@ const lineSchema = z.discriminatedUnion('kind', [
     pages: count,
     requests: count,
     quarantined: count,
+    repeated: count.optional(),
   }),
   /** Finished shards whose partitions are exported anew: their files are to go. */
   z.object({ kind: z.literal('given-up'), shards: z.array(z.string()) }),

@@ -41,6 +41,8 @@ const manifestSchema = z.object({
     bytes: count,
     shards: count,
     quarantined: count,
+    /** Items that the service sent again within a chain; each was taken once. */
+    repeated: count,
     /** NUL characters that became U+FFFD, in CSV. */
     replaced_nuls: count,
   }),
@@ -137,7 +139,7 @@ function* manifestText(
     config_digest: settingsDigest(state.header.settings),
   }
   yield `${JSON.stringify(head, null, 2).slice(0, -2)},\n  "shards": [`
-  const totals = { rows: 0, bytes: 0, shards: 0, quarantined: quarantinedItems(state), replaced_nuls: 0 }
+  const totals = { rows: 0, bytes: 0, shards: 0, ...itemTotals(state), replaced_nuls: 0 }
   for (const { replaced = 0 } of state.shards) totals.replaced_nuls += replaced
   for (const shard of manifestShards(state)) {
     yield `${totals.shards === 0 ? '' : ','}\n    ${JSON.stringify(shard)}`
@@ -162,8 +164,11 @@ function* manifestText(
   yield `${totals.shards === 0 ? '' : '\n  '}],${JSON.stringify(tail, null, 2).slice(1)}\n`
 }
 
-function quarantinedItems(state: CheckpointState): number {
-  let items = 0
-  for (const [, record] of state.partitions) items += record.quarantined
-  return items
+function itemTotals(state: CheckpointState): { quarantined: number; repeated: number } {
+  const totals = { quarantined: 0, repeated: 0 }
+  for (const [, record] of state.partitions) {
+    totals.quarantined += record.quarantined
+    totals.repeated += record.repeated
+  }
+  return totals
 }

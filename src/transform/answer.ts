@@ -1,3 +1,4 @@
+import { isUtf8 } from 'node:buffer'
 import type { Query } from '../core/index.ts'
 import { ExportError, parseExactJson } from '../core/index.ts'
 
@@ -14,8 +15,8 @@ export type Answer = {
 export const MAX_ITEMS = 100_000
 
 /**
- * Parses an answer: `{items, next}`, or `{report}` for a report asked for by its id. Invalid UTF-8 becomes
- * U+FFFD and a byte order mark is ignored; a missing `next` means the same as null.
+ * Parses an answer: `{items, next}`, or `{report}` for a report asked for by its id. A byte order mark is ignored; a
+ * missing `next` means the same as null.
  * Source: service spec 4.1 and 4.2.
  * @throws ExportError 'transient' when the bytes are no such answer: asked again, the service may do better
  */
@@ -49,6 +50,8 @@ function checkedAnswer(answer: unknown, query: Query, where: string): Pick<Answe
 }
 
 function parseJson(text: Buffer, where: string): unknown {
+  // What is read with replacement characters is not what was sent.
+  if (!isUtf8(text)) throw brokenAnswer('is no UTF-8', where)
   try {
     return JSON.parse(text.toString('utf8'))
   } catch {

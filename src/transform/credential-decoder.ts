@@ -1,5 +1,6 @@
 import type { DecodedPage, DecodePlan, FrameRoom, PageContext } from '../core/index.ts'
 import { parseAnswer } from './answer.ts'
+import { ChainIds } from './chain-ids.ts'
 import { CredentialColumns } from './credential-columns.ts'
 import { CredentialPage } from './credential-page.ts'
 import { FastPath } from './fast-path.ts'
@@ -47,8 +48,9 @@ export function credentialPaths(plan: DecodePlan): CredentialPaths {
   const columns = new CredentialColumns(plan, masks)
   const quarantine = credentialQuarantine(masks)
   const fastPath = new FastPath()
+  const ids = new ChainIds()
   const newPage = (context: PageContext, room?: FrameRoom) =>
-    new CredentialPage(plan, columns, quarantine, context, room)
+    new CredentialPage(plan, columns, ids, quarantine, context, room)
 
   return {
     fast: (body, context, room) => fastPath.decode(body, newPage(context, room)),

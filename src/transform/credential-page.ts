@@ -6,11 +6,12 @@ import {
   type PageContext,
   type QuarantinedItem,
 } from '../core/index.ts'
+import type { ChainIds } from './chain-ids.ts'
 import { CREDENTIAL_FIELDS, parseCredential, SOURCE_FIELDS } from './credential.ts'
 import type { CredentialColumns } from './credential-columns.ts'
 import { ignoredFilter, invalidItem } from './item-errors.ts'
 import { PageRange } from './page-range.ts'
-import { issuePath, type Quarantine } from './quarantine.ts'
+import { issuePath, type Quarantine, refusedId } from './quarantine.ts'
 import { timestamp } from './schema-parts.ts'
 import { fieldName, UnknownFields, unknownNames } from './unknown-fields.ts'
 
@@ -20,16 +21,18 @@ export class CredentialPage {
   readonly unknown = new UnknownFields()
   private readonly quarantined: QuarantinedItem[] = []
 
-  /** @param columns emptied first; they may serve one page at a time */
+  /** @param columns emptied first, as are `ids`; they may serve one page at a time */
   constructor(
     private readonly plan: DecodePlan,
     readonly columns: CredentialColumns,
+    private readonly ids: ChainIds,
     private readonly quarantine: Quarantine,
     private readonly context: PageContext,
     private readonly room?: FrameRoom,
   ) {
     columns.reset()
-    this.range = new PageRange(plan.order, context)
+    ids.begin(context.recent)
+    this.range = new PageRange(plan.order, context, ids)
   }
 
   /**
@@ -42,6 +45,8 @@ export class CredentialPage {
     if (!result.success) {
       if (this.isLeftToTheNextWindow(item)) return
       const { issues } = result.error
+      const id = refusedId(exact())
+      if (id !== null && !this.ids.isNewRefusal(id)) return
       if (this.plan.onInvalid === 'fail') throw invalidItem(index, issues.map(issuePath), this.context)
       this.quarantined.push(this.quarantine(exact(), issues, index, this.context))
       return
@@ -49,7 +54,7 @@ export class CredentialPage {
     const credential = result.data
     const verdict = this.range.admit(credential.id, credential.imported_at)
     if (verdict === 'outside') throw ignoredFilter(index, this.context)
-    if (verdict === 'drop') return
+    if (verdict !== 'keep') return
     this.columns.add(credential)
     this.countUnknown(item as object)
   }
@@ -62,6 +67,8 @@ export class CredentialPage {
       frame: rows === 0 ? null : encodeFrame(this.columns.frame(partition.query.type, queryValue), this.room),
       rows,
       items,
+      repeated: this.ids.repeated,
+      ids: this.ids.page(),
       importedAt: this.range.importedAt,
       span: this.range.span,
       quarantined: this.quarantined,

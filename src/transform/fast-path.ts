@@ -139,7 +139,7 @@ export class FastPath {
     const importedAt = this.timestamps.read(body, item.starts[IMPORTED_AT]!, item.ends[IMPORTED_AT]!)
     if (importedAt === null) return false
     const verdict = range.admit(item.id, importedAt)
-    if (verdict !== 'keep') return verdict === 'drop'
+    if (verdict !== 'keep') return verdict !== 'outside'
     columns.id.add(item.id)
     columns.importedAt.add(importedAt)
     this.addText(columns.domain, DOMAIN)

@@ -66,7 +66,10 @@ export class Validity {
 }
 
 /** The contents of an array in a larger one. */
-export function copied<T extends Uint8Array | Uint32Array | Float64Array | BigInt64Array>(from: T, to: T): T {
+export function copied<T extends Uint8Array | Int32Array | Uint32Array | Float64Array | BigInt64Array>(
+  from: T,
+  to: T,
+): T {
   ;(to as { set(values: T): void }).set(from)
   return to
 }

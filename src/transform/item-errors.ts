@@ -25,3 +25,13 @@ export function ignoredFilter(index: number, context: PageContext): ExportError 
     'Check that service.search_path names an endpoint that filters by imported_at.',
   )
 }
+
+/** Another report came than the one asked for. */
+export function wrongReport(context: PageContext): ExportError {
+  return new ExportError(
+    'data',
+    'The answer holds another report than the one that was asked for',
+    pagePlace(context),
+    'Check service.report_path, and what stands between here and the service: a cache may mix up answers.',
+  )
+}

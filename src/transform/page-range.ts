@@ -8,13 +8,15 @@ import {
   type PageSpan,
   type Span,
 } from '../core/index.ts'
+import type { ChainIds } from './chain-ids.ts'
 
 /**
  * - `keep`: the row belongs to this window
- * - `drop`: it belongs to the next window, or was exported before
+ * - `drop`: it belongs to the next window, or was exported before a refused cursor and had to be asked for again
+ * - `repeated`: the chain has had it, and the service sends it again
  * - `outside`: nobody asked for it, so the service ignored the filter
  */
-export type Verdict = 'keep' | 'drop' | 'outside'
+export type Verdict = 'keep' | 'drop' | 'repeated' | 'outside'
 
 /** Positions with more ids than this are not worth remembering. */
 const MAX_LAST_IDS = 1000
@@ -35,7 +37,12 @@ export class PageRange {
   private lastCount = 0
   private isSorted = true
 
-  constructor(order: DecodePlan['order'], context: PageContext) {
+  /** @param ids knows the rows of the pages before; for one page at a time */
+  constructor(
+    order: DecodePlan['order'],
+    context: PageContext,
+    private readonly ids: ChainIds,
+  ) {
     const { since, partition } = context
     this.isAscending = order === 'asc'
     this.from = int64(partition.window?.from ?? Number.NEGATIVE_INFINITY)
@@ -51,7 +58,13 @@ export class PageRange {
 
   /** To be asked once for every valid item, in the order of the answer. */
   admit(id: Int64, at: Int64): Verdict {
-    this.follow(id, at)
+    const verdict = this.verdict(id, at)
+    // A row that comes again says nothing about the order of the others.
+    if (verdict !== 'repeated') this.follow(id, at)
+    return verdict
+  }
+
+  private verdict(id: Int64, at: Int64): Verdict {
     // The service's filter is inclusive at both ends; a window is not.
     if (this.isEnd(at)) return 'drop'
     if (at < this.from || at > this.until) return 'outside'
@@ -59,6 +72,7 @@ export class PageRange {
       if (at === this.since && this.sinceIds.has(id)) return 'drop'
       if (this.isBefore(at, this.since)) return 'outside'
     }
+    if (!this.ids.isNewRow(id)) return 'repeated'
     if (at < this.min) this.min = at
     if (at > this.max) this.max = at
     return 'keep'
@@ -69,7 +83,7 @@ export class PageRange {
     return this.min > this.max ? null : { min: int64ToJson(this.min), max: int64ToJson(this.max) }
   }
 
-  /** Of all items; null when there are none, or they are not in order. */
+  /** Of all items but repeated ones; null when there are none, or they are not in order. */
   get span(): PageSpan | null {
     if (this.first === null || !this.isSorted) return null
     const lastIds =

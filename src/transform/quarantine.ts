@@ -1,5 +1,13 @@
 import type { z } from 'zod'
-import type { Int64Json, PageContext, QuarantinedItem } from '../core/index.ts'
+import {
+  type Int64,
+  type Int64Json,
+  int64,
+  MAX_INT64,
+  MIN_INT64,
+  type PageContext,
+  type QuarantinedItem,
+} from '../core/index.ts'
 import { CREDENTIAL_FIELDS, SOURCE_FIELDS } from './credential.ts'
 import { type Mask, type Masks, maskText, REDACTED } from './mask.ts'
 import { REPORT_FIELDS } from './report.ts'
@@ -65,10 +73,20 @@ function quarantine(show: Rule): Quarantine {
   })
 }
 
+/** The id of an item that broke the schema, if it has one of 64 bits, by which it is known when it comes again. */
+export function refusedId(item: unknown): Int64 | null {
+  const id = rawId(item)
+  return id === null || id < MIN_INT64 || id > MAX_INT64 ? null : int64(id)
+}
+
 function idOf(item: unknown): Int64Json | null {
+  const id = rawId(item)
+  return typeof id === 'bigint' ? String(id) : id
+}
+
+function rawId(item: unknown): number | bigint | null {
   const id = typeof item === 'object' && item !== null && 'id' in item ? item.id : null
-  if (typeof id === 'bigint') return String(id)
-  return typeof id === 'number' && Number.isSafeInteger(id) ? id : null
+  return typeof id === 'bigint' || (typeof id === 'number' && Number.isSafeInteger(id)) ? id : null
 }
 
 function rules(known: readonly string[], special: Readonly<Record<string, Rule>>): ReadonlyMap<string, Rule> {

@@ -10,8 +10,9 @@ import {
   type QuarantinedItem,
 } from '../core/index.ts'
 import { parseAnswer } from './answer.ts'
-import { invalidItem, pagePlace } from './item-errors.ts'
-import { issuePath, reportQuarantine } from './quarantine.ts'
+import { ChainIds } from './chain-ids.ts'
+import { invalidItem, pagePlace, wrongReport } from './item-errors.ts'
+import { issuePath, refusedId, reportQuarantine } from './quarantine.ts'
 import { REPORT_FIELDS, type Report, reportSchema } from './report.ts'
 import { TextList } from './text-list.ts'
 import { fieldName, UnknownFields, unknownNames } from './unknown-fields.ts'
@@ -22,15 +23,22 @@ export function reportDecoder(
   plan: DecodePlan,
 ): (body: Buffer, context: PageContext, room?: FrameRoom) => DecodedPage {
   const quarantine = reportQuarantine()
+  const ids = new ChainIds()
 
   return (body, context, room) => {
-    const { next, exactItems } = parseAnswer(body, context.partition.query, pagePlace(context))
+    const { query } = context.partition
+    const { next, exactItems } = parseAnswer(body, query, pagePlace(context))
     const items = exactItems()
     const reports: Report[] = []
     const quarantined: QuarantinedItem[] = []
     const unknown = new UnknownFields()
+    ids.begin(context.recent)
     for (const [index, item] of items.entries()) {
       const result = reportSchema.safeParse(item)
+      const id = result.success ? result.data.id : refusedId(item)
+      if (query.type === 'report' && id !== null && id !== query.id) throw wrongReport(context)
+      const isNew = id === null || (result.success ? ids.isNewRow(id) : ids.isNewRefusal(id))
+      if (!isNew) continue
       if (result.success) {
         reports.push(result.data)
         for (const name of unknownNames(item as object, REPORT_FIELDS)) unknown.count(fieldName('', name))
@@ -46,6 +54,8 @@ export function reportDecoder(
       frame: reports.length === 0 ? null : encodeFrame({ rows: reports.length, groups: [], columns }, room),
       rows: reports.length,
       items: items.length,
+      repeated: ids.repeated,
+      ids: ids.page(),
       importedAt: null,
       span: null,
       quarantined,

@@ -1,4 +1,4 @@
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { readPipeline } from '../../src/config/index.ts'
@@ -9,6 +9,7 @@ it('init writes a pipeline file that is valid once the service is named', async 
   const { code, stdout, stderr } = await spillway(['init'], folder)
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   expect(stdout).toContain('spillway check spillway.yaml')
+  expect(statSync(join(folder, 'spillway.yaml')).mode & 0o777).toBe(0o600)
   const env = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
   await expect(readPipeline('spillway.yaml', { env, cwd: folder })).resolves.toMatchObject({
     file: 'spillway.yaml',

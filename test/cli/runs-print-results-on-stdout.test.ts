@@ -25,6 +25,7 @@ it('--json prints the summary, and a second run sends nothing', async () => {
     retries: 0,
     quarantined: 0,
     replaced_nuls: 0,
+    repeated: 0,
     searches_remaining: expect.any(Number),
     duration_ms: expect.any(Number),
     manifest: join(folder, 'output/trial/_manifest.json'),

@@ -37,6 +37,7 @@ const CONTEXT: PageContext = {
   page: 0,
   queryValue: 'acme.example',
   since: null,
+  recent: [],
 }
 
 const VALID = JSON.stringify({

@@ -36,6 +36,10 @@ const TROUBLES: readonly Trouble[] = [
   { name: 'HTML under status 200', fault: { kind: 'html', status: 200 } },
   { name: 'half of the JSON', fault: { kind: 'invalid-json' } },
   { name: 'half of the JSON in gzip', fault: { kind: 'invalid-json' }, options: GZIP },
+  {
+    name: 'bytes that are no UTF-8',
+    fault: { kind: 'rewrite', rewrite: (body) => Buffer.from(body.replace('@', '\u00e9'), 'latin1') },
+  },
   { name: 'an empty body', fault: { kind: 'rewrite', rewrite: () => '' } },
   ...[408, 500, 503].map((status) => ({
     name: `status ${status}`,

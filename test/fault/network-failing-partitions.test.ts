@@ -45,6 +45,23 @@ describe.concurrent('a partition for which the service has nothing but', () => {
     },
   )
 
+  test('bytes that are no UTF-8 fails, and no row of it is exported with replacement characters', async () => {
+    const rewrite = (body: string): Uint8Array => Buffer.from(body.replace('@', '\u00e9'), 'latin1')
+    const { sandbox, place, run, close } = await world(
+      { ...SMALL, faults: [{ kind: 'rewrite', rewrite, when: isSick }] },
+      pipelineYaml({ service: 'retries: 1' }),
+    )
+    try {
+      const failed = await run()
+      expect(failed.code, failed.stderr).toBe(1)
+      expect(failed.stderr).toContain('The answer is no UTF-8')
+      expect(sandbox.requests.filter(isSick)).toHaveLength(2)
+      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox, ['quillmere.net']))
+    } finally {
+      await close()
+    }
+  })
+
   test('trouble in the middle of its chain keeps the pages that it has', async () => {
     const sick = (request: LoggedRequest): boolean => isSick(request) && request.ordinal > 3
     const { sandbox, place, run, close } = await world(

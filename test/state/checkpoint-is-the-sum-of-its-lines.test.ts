@@ -51,12 +51,14 @@ function expectedRecord(lines: readonly Line[], key: string) {
     pages: pages.length,
     requests: sum(({ requests }) => requests) + failed,
     quarantined: sum(({ quarantine }) => quarantine?.items ?? 0),
+    repeated: sum(({ repeated }) => repeated ?? 0),
     quarantineEnd: done
       ? 0
       : (pages.findLast(({ quarantine }) => quarantine !== undefined)?.quarantine?.end ?? 0),
     position: done ? null : (pages.findLast(({ position }) => position !== undefined)?.position ?? null),
     since: done || restart?.kind !== 'restart' ? null : restart.since,
     seen: done ? [] : chain.slice(0, -1).map(({ next }) => next),
+    ids: done ? null : (pages.findLast(({ ids }) => ids !== undefined)?.ids ?? null),
     error: failure === undefined ? null : failure.error,
   }
 }

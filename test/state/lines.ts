@@ -136,6 +136,8 @@ function linesOf(steps: readonly Step[]): readonly Line[] {
           ...(rows === 0 ? {} : { imported_at: { min: number, max: number + rows } }),
           ...(number % 2 === 0 ? { position: { at: number, ids: [number] } } : {}),
           ...(number % 5 === 0 ? { quarantine: { end: number * 10, items: 2 } } : {}),
+          ...(number % 3 === 0 ? { repeated: number } : {}),
+          ...(number % 3 === 1 && !last ? { ids: { file: number % 2, end: number, crc: number } } : {}),
           ...(number % 4 === 0 ? { unknown_fields: { [`field-${number % 3}`]: rows + 1 } } : {}),
         }
         if (rows === 0) lines.push({ kind: 'page', ...facts })

@@ -212,6 +212,7 @@ describe('the manifest', () => {
           shards: made.length,
           quarantined: 0,
           replaced_nuls: 0,
+          repeated: 0,
         })
         expect(manifest?.shards.map(({ path }) => path)).toEqual(
           made.map(({ part }) => `credentials/part-${String(part).padStart(5, '0')}.csv`).sort(),
@@ -278,7 +279,7 @@ describe('the manifest', () => {
           imported_at: { min: '2024-01-01T00:00:00.123456Z', max: '2024-01-01T00:00:00.123457Z' },
         },
       ],
-      totals: { rows: 1, bytes: 10, shards: 1, quarantined: 4, replaced_nuls: 0 },
+      totals: { rows: 1, bytes: 10, shards: 1, quarantined: 4, repeated: 0, replaced_nuls: 0 },
       retired: [],
       unknown_fields: { alpha: 2, zeta: 1 },
       runs: [

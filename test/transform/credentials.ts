@@ -18,10 +18,12 @@ export function source(changes: Fields = {}): Fields {
   }
 }
 
+const ID = 33880703907
+
 /** A credential as the service sends it. */
 export function credential(changes: Fields = {}): Fields {
   return {
-    id: 33880703907,
+    id: ID,
     domain: 'scatterholt.com',
     identity_name: 'ada.loam@scatterholt.com',
     hash: 'sunflower-42',
@@ -34,13 +36,22 @@ export function credential(changes: Fields = {}): Fields {
   }
 }
 
+/** Items whose ids were left as they are would be one and the same row. */
+function distinct(items: readonly unknown[]): readonly unknown[] {
+  return items.map((item, i) =>
+    typeof item === 'object' && item !== null && 'id' in item && item.id === ID
+      ? { ...item, id: ID + i }
+      : item,
+  )
+}
+
 /** Credentials at the instants given, with ids from 1. */
 export function credentialsAt(...instants: readonly string[]): readonly Fields[] {
   return instants.map((imported_at, i) => credential({ id: i + 1, imported_at }))
 }
 
 export function answer(items: readonly unknown[], next: unknown = null): Buffer {
-  return Buffer.from(JSON.stringify({ items, next }))
+  return Buffer.from(JSON.stringify({ items: distinct(items), next }))
 }
 
 export function decode(

@@ -49,11 +49,11 @@ test('what may be null may be left out as well', () => {
   const [full, bare, noSource] = decodedRows([
     credential(),
     required,
-    { ...required, source: null, domain: null, hash: null },
+    { ...required, id: 2, source: null, domain: null, hash: null },
   ])
   const nulls = Object.entries(bare!).filter(([, value]) => value === null)
   expect(nulls.length).toBe(Object.keys(full!).length - 6)
-  expect(noSource).toEqual(bare)
+  expect(noSource).toEqual({ ...bare, id: 2 })
   expect(noSource).toMatchObject({ source_id: 'leak_9', source_name: null, source_is_alert_enabled: null })
 })
 

@@ -45,6 +45,7 @@ export function pageContext(
     page: 3,
     queryValue: 'scatterholt.com',
     since: null,
+    recent: [],
     ...rest,
   }
 }

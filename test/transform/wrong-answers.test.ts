@@ -35,9 +35,24 @@ test('a missing next is the end, and a byte order mark is ignored', () => {
   expect(decode('\ufeff{"items":[],"next":"a\\u0062"}')).toMatchObject({ next: 'ab' })
 })
 
-test('bytes that are no UTF-8 become replacement characters', () => {
+test('an answer with bytes that are no UTF-8 may be asked for again, wherever they stand', () => {
+  const places = { domain: 'a?b', source_id: 'a?b', unknown: 'a?b', 'a?b': 1, hash: `${'x'.repeat(5000)}a?b` }
+  for (const [name, value] of Object.entries(places)) {
+    // A byte that never occurs, half a character, a surrogate, and a character written longer than it is.
+    for (const bytes of [[0xff], [0xc3], [0xed, 0xa0, 0x80], [0xc0, 0x80]]) {
+      const [before, after] = answer([credential({ [name]: value })])
+        .toString()
+        .split('a?b')
+      const body = Buffer.concat([Buffer.from(`${before}a`), Buffer.from(bytes), Buffer.from(`b${after}`)])
+      expect(errorOf(() => decode(body))).toMatchObject({ kind: 'transient', what: 'The answer is no UTF-8' })
+    }
+  }
+})
+
+test('half of a surrogate pair, written as an escape, becomes a replacement character', () => {
   const body = answer([credential({ domain: 'a?b' })])
-  body[body.indexOf('a?b') + 1] = 0xff
+    .toString()
+    .replace('a?b', 'a\\ud800b')
   expect(rowsOf(decode(body))[0]).toMatchObject({ domain: 'a\ufffdb' })
 })
 

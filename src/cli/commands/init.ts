@@ -17,7 +17,7 @@ export const init = command({
       .example('$0 init acme.yaml', 'A starter under that name'),
   async run({ file }, { cwd, stdout }) {
     try {
-      await writeFile(resolve(cwd, file), starterPipeline(), { flag: 'wx' })
+      await writeFile(resolve(cwd, file), starterPipeline(), { flag: 'wx', mode: 0o600 })
     } catch (error) {
       throw notWritten(file, error)
     }

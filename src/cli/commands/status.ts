@@ -56,7 +56,7 @@ function statusText(report: StatusReport, { name }: Pipeline, style: Style): str
   const shown = notDone(report, MAX_SHOWN)
   const lines = [
     `${style('bold', name)}: ${count(totals.done)} of ${count(totals.partitions)} partitions done${others(totals)}`,
-    `${count(totals.rows)} rows, ${count(totals.requests)} requests, ${count(totals.quarantined)} quarantined`,
+    `${count(totals.rows)} rows, ${count(totals.requests)} requests, ${count(totals.quarantined)} quarantined${totals.repeated === 0 ? '' : `, ${count(totals.repeated)} repeated`}`,
     `${count(totals.shards)} shards (${bytes(totals.bytes)}), ${count(totals.openShards)} open`,
   ]
   lines.push(...retiredLines(report.retired))

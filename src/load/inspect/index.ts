@@ -1,2 +1,3 @@
 export { inspectShard } from './inspect-shard.ts'
 export type { InspectedShard, InspectOptions, ShardReader } from './inspector.ts'
+export { type OnId, readIds } from './read-ids.ts'

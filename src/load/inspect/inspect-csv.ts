@@ -6,7 +6,7 @@ import { damaged, guardedStream } from './damaged.ts'
 import type { InspectedShard, InspectOptions, ShardReader } from './inspector.ts'
 
 /** No shard has nearly as many columns. */
-const MAX_FIELDS = 1000
+export const MAX_FIELDS = 1000
 
 /** What values look like where they are not free text. */
 const PATTERNS: Record<Exclude<ColumnType, 'text'>, RegExp> = {
@@ -47,7 +47,8 @@ export async function inspectCsv(
   return { rows, columns: described(columns) }
 }
 
-function bytesOf(
+/** The text's bytes. */
+export function bytesOf(
   reader: ShardReader,
   { compression }: Extract<Format, { kind: 'csv' }>,
 ): AsyncIterable<Uint8Array> {

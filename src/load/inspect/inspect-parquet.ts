@@ -53,7 +53,8 @@ async function open(
   return { metadata, schema }
 }
 
-function fileOf(reader: ShardReader): AsyncBuffer {
+/** A shard as hyparquet reads one. */
+export function fileOf(reader: ShardReader): AsyncBuffer {
   return {
     byteLength: reader.size,
     slice: async (start, end = reader.size) => {
@@ -63,7 +64,8 @@ function fileOf(reader: ShardReader): AsyncBuffer {
   }
 }
 
-async function readColumn(
+/** The values of one column in the rows given, chunk by chunk. */
+export async function readColumn(
   reader: ShardReader,
   metadata: FileMetaData,
   column: string,

@@ -1,5 +1,5 @@
 import { workerData } from 'node:worker_threads'
-import type { DecodePlan, PageContext } from '../../core/index.ts'
+import type { DecodedPage, DecodePlan, PageContext } from '../../core/index.ts'
 import { serve } from '../../threads/index.ts'
 import { decoderInPlace } from './decoder-in-place.ts'
 import { owned } from './owned.ts'
@@ -9,6 +9,10 @@ const decode = decoderInPlace(workerData as DecodePlan)
 serve({
   async decode(body: Uint8Array, context: PageContext) {
     const page = decode(body, context)
-    return { value: page, transfer: page.frame === null ? [] : owned(page.frame.buffer) }
+    return { value: page, transfer: transferred(page) }
   },
 })
+
+function transferred({ frame, ids }: DecodedPage): ArrayBuffer[] {
+  return [...(frame === null ? [] : owned(frame.buffer)), ids.rows.buffer, ids.refused.buffer]
+}

@@ -1,0 +1,80 @@
+const FIRST_SLOTS = 1 << 12
+/** What one huge page made grow beyond this is given back. */
+const MAX_KEPT_SLOTS = 1 << 18
+
+// Nobody outside can choose ids that fall into one place.
+const SEED = (Math.random() * 2 ** 32) | 0
+
+/** A set of 64-bit integers, each given as its low and its high 32 bits; exact. Emptied, it keeps its memory. */
+export class IdSet {
+  #slots = FIRST_SLOTS
+  /** Two words a slot; a slot with nothing in it is zero. */
+  #words = new Int32Array(2 * FIRST_SLOTS)
+  #hasZero = false
+  #size = 0
+
+  get size(): number {
+    return this.#size
+  }
+
+  /** @returns false when it was there before */
+  add(low: number, high: number): boolean {
+    if ((low | high) === 0) {
+      if (this.#hasZero) return false
+      this.#hasZero = true
+      this.#size++
+      return true
+    }
+    const words = this.#words
+    const mask = this.#slots - 1
+    for (let slot = hash(low, high) & mask; ; slot = (slot + 1) & mask) {
+      const at = 2 * slot
+      const foundLow = words[at]!
+      const foundHigh = words[at + 1]!
+      if (foundLow === low && foundHigh === high) return false
+      if ((foundLow | foundHigh) === 0) {
+        words[at] = low
+        words[at + 1] = high
+        // Beyond this the ways get long.
+        if (++this.#size > this.#slots * 0.6) this.#grow()
+        return true
+      }
+    }
+  }
+
+  clear(): void {
+    this.#size = 0
+    this.#hasZero = false
+    if (this.#slots <= MAX_KEPT_SLOTS) this.#words.fill(0)
+    else {
+      this.#slots = FIRST_SLOTS
+      this.#words = new Int32Array(2 * FIRST_SLOTS)
+    }
+  }
+
+  #grow(): void {
+    const old = this.#words
+    this.#slots *= 2
+    this.#words = new Int32Array(2 * this.#slots)
+    this.#size = this.#hasZero ? 1 : 0
+    for (let at = 0; at < old.length; at += 2) {
+      if ((old[at]! | old[at + 1]!) !== 0) this.add(old[at]!, old[at + 1]!)
+    }
+  }
+}
+
+function hash(low: number, high: number): number {
+  let mixed = Math.imul(low ^ SEED, 0x9e3779b1) ^ Math.imul(high + SEED, 0x85ebca6b)
+  mixed = Math.imul(mixed ^ (mixed >>> 15), 0x2c1b3c6d)
+  return mixed ^ (mixed >>> 13)
+}
+
+/** The low 32 bits of an integer of up to 64 bits. */
+export function lowWord(id: number | bigint): number {
+  return typeof id === 'number' ? id | 0 : Number(BigInt.asIntN(32, id))
+}
+
+/** The high 32 bits: the same for a number and the bigint of its value. */
+export function highWord(id: number | bigint): number {
+  return typeof id === 'number' ? Math.floor(id / 0x1_0000_0000) | 0 : Number(BigInt.asIntN(32, id >> 32n))
+}

@@ -1,0 +1,62 @@
+import { highWord, IdSet, lowWord, type Pipeline } from '../core/index.ts'
+import type { ShardReader } from '../load/index.ts'
+import type { ManifestShard } from '../state/index.ts'
+import { REDACTED } from '../transform/index.ts'
+
+// Some 130 MB. Beyond it the ids are gone through in several rounds.
+const MAX_IDS = 8_000_000
+
+/**
+ * Counts, shard by shard, the rows whose id another row of the same query has had before. Holds 8,000,000 ids at a
+ * time: of a data set with more rows the ids are read several times.
+ *
+ * Queries that share a shard are told apart by the columns `query_type` and `query_value`: where these are left out, or
+ * masked so that several queries look alike, nothing is counted.
+ * @returns number of such rows by the shard's path; null when the columns do not tell
+ */
+export async function repeatedIds(
+  { extract, transform, load }: Pipeline,
+  shards: readonly ManifestShard[],
+  readerOf: (shard: ManifestShard) => ShardReader,
+): Promise<ReadonlyMap<string, number> | null> {
+  const queries = new Set(shards.flatMap(({ partitions }) => partitions.map(queryOf)))
+  const isShared = extract.resource === 'reports' || !load.partitionBy.includes('query')
+  const byRow = isShared && queries.size > 1
+  const needed = byRow ? ['id', 'query_type', 'query_value'] : ['id']
+  if (!needed.every((name) => transform.columns.includes(name))) return null
+  const looksLikeOthers = (type: string, value: string): boolean =>
+    byRow && (value === REDACTED || (type === 'secret' && transform.secret === 'partial'))
+
+  const { readIds } = await import('../load/inspect/index.ts')
+  const found = new Map<string, number>()
+  const rounds = Math.ceil(shards.reduce((sum, { rows }) => sum + rows, 0) / MAX_IDS)
+  for (let round = 0; round < rounds; round++) {
+    const seen = new Map<string, IdSet>()
+    for (const shard of shards) {
+      const own = byRow ? '' : (shard.partitions.map(queryOf)[0] ?? '')
+      await readIds(readerOf(shard), load.format, byRow, (id, type, value) => {
+        const low = lowWord(id)
+        const high = highWord(id)
+        if (roundOf(low, high, rounds) !== round || looksLikeOthers(type, value)) return
+        const query = byRow ? `${type} ${value}` : own
+        let ids = seen.get(query)
+        if (ids === undefined) {
+          ids = new IdSet()
+          seen.set(query, ids)
+        }
+        if (!ids.add(low, high)) found.set(shard.path, (found.get(shard.path) ?? 0) + 1)
+      })
+    }
+  }
+  return found
+}
+
+/** Spreads ids evenly over the rounds. */
+function roundOf(low: number, high: number, rounds: number): number {
+  return rounds === 1 ? 0 : ((Math.imul(low ^ high, 0x9e3779b1) >>> 8) & 0xffff) % rounds
+}
+
+/** The query in a partition's key: what stands before its window. */
+function queryOf(partition: string): string {
+  return partition.slice(0, partition.lastIndexOf('/'))
+}

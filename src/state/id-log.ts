@@ -1,0 +1,140 @@
+import { createHash } from 'node:crypto'
+import { crc32 } from 'node:zlib'
+import { type Log, type PageIds, type Store, withPage } from '../core/index.ts'
+
+/** Where a chain's ids are good: the bytes of one of its two files up to `end`, which have this CRC-32. */
+export type IdMark = { readonly file: number; readonly end: number; readonly crc: number }
+
+/**
+ * The ids of a chain's last pages on disk, so that the next run can tell the rows that the service repeats. Each page
+ * adds its own to a file; when that has grown, the other of two files begins anew with what is still needed. What
+ * is there counts as far as the chain's last page line says: {@link IdMark}.
+ */
+export type IdLog = {
+  /** What is known after the last page. */
+  readonly recent: readonly PageIds[]
+  /** Makes a page's ids durable. @returns what is to be put on record with the page; null: as before */
+  append(page: PageIds): Promise<IdMark | null>
+  /** The chain has ended: nobody needs them any more. */
+  remove(): Promise<void>
+  close(): Promise<void>
+}
+
+export const ID_FOLDER = '_state/ids'
+
+// A dozen full pages; what a switch of files writes again is small against that.
+const SWITCH_BYTES = 1 << 20
+
+/**
+ * Takes up the ids of a chain.
+ * @param mark null: there are none yet
+ * @returns null when they did not survive: then nobody knows what the last pages brought
+ */
+export async function openIdLog(store: Store, partition: string, mark: IdMark | null): Promise<IdLog | null> {
+  const kept = mark === null ? [] : await readIds(store, partition, mark)
+  return kept === null ? null : new TwoFiles(store, partition, mark, kept)
+}
+
+/** The same for a chain whose ids are lost, and that begins again after all its rows. */
+export function newIdLog(store: Store, partition: string): IdLog {
+  return new TwoFiles(store, partition, null, [])
+}
+
+/** Removes the files of all chains but those that `isNeeded` names, by the file's path. */
+export async function sweepIds(store: Store, isNeeded: () => ReadonlySet<string>): Promise<void> {
+  const names = await store.list(ID_FOLDER)
+  if (names.length === 0) return
+  const needed = isNeeded()
+  for (const name of names.filter(isIdFile)) {
+    const path = `${ID_FOLDER}/${name}`
+    if (!needed.has(path)) await store.remove(path)
+  }
+}
+
+/** `_state/ids/0123456789abcdef0123456789abcdef.0`: keys may be longer than names. */
+export function idPath(partition: string, file: number): string {
+  return `${ID_FOLDER}/${createHash('sha256').update(partition).digest('hex').slice(0, 32)}.${file}`
+}
+
+/** Whether a name is one that {@link idPath} gives. */
+export function isIdFile(name: string): boolean {
+  return /^[0-9a-f]{32}\.[01]$/.test(name)
+}
+
+class TwoFiles implements IdLog {
+  recent: readonly PageIds[]
+  readonly #store: Store
+  readonly #partition: string
+  #mark: IdMark | null
+  #log: Log | null = null
+
+  constructor(store: Store, partition: string, mark: IdMark | null, recent: readonly PageIds[]) {
+    this.#store = store
+    this.#partition = partition
+    this.#mark = mark
+    this.recent = recent
+  }
+
+  async append(page: PageIds): Promise<IdMark | null> {
+    const known = withPage(this.recent, page)
+    if (known === this.recent) return null
+    const mark = this.#mark ?? { file: 1, end: SWITCH_BYTES, crc: 0 }
+    const isFull = mark.end >= SWITCH_BYTES
+    const file = isFull ? 1 - mark.file : mark.file
+    const start = isFull ? { end: 0, crc: 0 } : mark
+    const log = await this.#openAt(file, start.end, isFull)
+    const blocks = (isFull ? known : [page]).flatMap(blockOf)
+    await log.append(blocks)
+    await log.flush()
+    const crc = blocks.reduce((sum, block) => crc32(block, sum), start.crc)
+    this.#mark = { file, end: log.size, crc }
+    this.recent = known
+    return this.#mark
+  }
+
+  async remove(): Promise<void> {
+    await this.close()
+    if (this.#mark === null) return
+    for (const file of [0, 1]) await this.#store.remove(idPath(this.#partition, file))
+    this.#mark = null
+  }
+
+  async close(): Promise<void> {
+    await this.#log?.close()
+    this.#log = null
+  }
+
+  async #openAt(file: number, end: number, isOther: boolean): Promise<Log> {
+    if (isOther) await this.close()
+    this.#log ??= await this.#store.openLog(idPath(this.#partition, file), end)
+    return this.#log
+  }
+}
+
+const HEADER_WORDS = 2
+
+/** Number of words of the rows and of the refused items, then both. */
+function blockOf({ rows, refused }: PageIds): Uint8Array[] {
+  return [new Int32Array([rows.length, refused.length]), rows, refused]
+    .filter(({ length }) => length > 0)
+    .map(({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength))
+}
+
+async function readIds(store: Store, partition: string, mark: IdMark): Promise<readonly PageIds[] | null> {
+  const path = idPath(partition, mark.file)
+  const size = await store.size(path)
+  if (size === null || size < mark.end) return null
+  const bytes = await store.readRange(path, 0, mark.end)
+  if (bytes.byteLength < mark.end || crc32(bytes) !== mark.crc) return null
+  // Copied, so that it begins where words may.
+  const words = new Int32Array(bytes.slice().buffer)
+  let recent: readonly PageIds[] = []
+  for (let at = 0; at < words.length; ) {
+    const first = at + HEADER_WORDS
+    const middle = first + words[at]!
+    const last = middle + words[at + 1]!
+    recent = withPage(recent, { rows: words.slice(first, middle), refused: words.slice(middle, last) })
+    at = last
+  }
+  return recent
+}

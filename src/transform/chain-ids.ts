@@ -1,0 +1,75 @@
+import { highWord, IdSet, lowWord, type PageIds } from '../core/index.ts'
+import { copied, FIRST_ELEMENTS, MAX_KEPT_ELEMENTS } from './growing.ts'
+
+/**
+ * Tells what a chain has had before: on its last pages, and on the page that is being read. A decoder keeps one, and
+ * with it the memory.
+ */
+export class ChainIds {
+  readonly #rows = new IdSet()
+  readonly #refused = new IdSet()
+  readonly #newRows = new WordList()
+  readonly #newRefused = new WordList()
+  /** Items of this page that were there before. */
+  repeated = 0
+
+  /** Begins a page, after those given. */
+  begin(recent: readonly PageIds[]): void {
+    this.#rows.clear()
+    this.#refused.clear()
+    this.#newRows.length = 0
+    this.#newRefused.length = 0
+    this.repeated = 0
+    for (const { rows, refused } of recent) {
+      for (let i = 0; i < rows.length; i += 2) this.#rows.add(rows[i]!, rows[i + 1]!)
+      for (let i = 0; i < refused.length; i += 2) this.#refused.add(refused[i]!, refused[i + 1]!)
+    }
+  }
+
+  /** To be asked for every row that is to be kept. @returns false when it was there before */
+  isNewRow(id: number | bigint): boolean {
+    const low = lowWord(id)
+    const high = highWord(id)
+    if (!this.#rows.add(low, high)) {
+      this.repeated++
+      return false
+    }
+    this.#newRows.add(low, high)
+    return true
+  }
+
+  /** To be asked for every item that is to be refused, if it has an id. @returns false when it was refused before */
+  isNewRefusal(id: number | bigint): boolean {
+    const low = lowWord(id)
+    const high = highWord(id)
+    if (!this.#refused.add(low, high)) {
+      this.repeated++
+      return false
+    }
+    this.#newRefused.add(low, high)
+    return true
+  }
+
+  /** The ids of this page. */
+  page(): PageIds {
+    return { rows: this.#newRows.copy(), refused: this.#newRefused.copy() }
+  }
+}
+
+/** Pairs of words, one after the other. */
+class WordList {
+  #words = new Int32Array(2 * FIRST_ELEMENTS)
+  length = 0
+
+  add(low: number, high: number): void {
+    if (this.length === this.#words.length) this.#words = copied(this.#words, new Int32Array(2 * this.length))
+    this.#words[this.length++] = low
+    this.#words[this.length++] = high
+  }
+
+  copy(): Int32Array<ArrayBuffer> {
+    const copy = this.#words.slice(0, this.length)
+    if (this.#words.length > MAX_KEPT_ELEMENTS) this.#words = new Int32Array(2 * FIRST_ELEMENTS)
+    return copy
+  }
+}

@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest'
+import { fetchReport } from '../../src/extract/index.ts'
+import { collect, domainChain, failure, open, serve, serveRaw } from './support.ts'
+
+const PAGE = '{"items":[1],"next":null}'
+const WHOLE = `HTTP/1.1 200 OK\r\ncontent-length: ${PAGE.length}\r\n\r\n${PAGE}`
+const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
+
+describe('a 100 Continue that nobody asked for', () => {
+  it.each([
+    ['before the answer', [CONTINUE, WHOLE]],
+    ['in one piece with it', [CONTINUE + WHOLE]],
+    ['twice, with headers', [`HTTP/1.1 100 Continue\r\nvia: a\r\n\r\n${CONTINUE}`, WHOLE]],
+    ['in pieces', ['HTTP/1.1 100', ' Contin', 'ue\r\n', '\r\n', WHOLE]],
+  ])('%s is passed over', async (_name, pieces) => {
+    const server = await serveRaw((socket) => {
+      socket.setNoDelay()
+      const [first, ...rest] = pieces
+      socket.write(first!)
+      const send = (): void => {
+        const next = rest.shift()
+        if (next !== undefined) socket.write(next, () => setImmediate(send))
+      }
+      setImmediate(send)
+    })
+    const service = open(server.url, { settings: { retries: 0, timeoutMs: 5000 } })
+    const [page] = await collect(service, domainChain())
+    expect(page).toMatchObject({ requests: 1, page: { items: 1 } })
+  })
+})
+
+it('https where http is spoken fails at once and says so', async () => {
+  const server = await serve((_request, response) => response.end(PAGE))
+  const service = open(server.url.replace('http:', 'https:'))
+  const error = await failure(collect(service, domainChain()))
+  expect(error).toMatchObject({ kind: 'config' })
+  expect(error.what).toContain('speaks no TLS')
+  expect(service.counters.retries).toBe(0)
+})
+
+it('a request that times out after the run was told to stop is an interruption, not a failure', async () => {
+  const stop = new AbortController()
+  const server = await serve(() => stop.abort())
+  const service = open(server.url, { stop: stop.signal, settings: { retries: 0, timeoutMs: 100 } })
+  expect(await failure(collect(service, domainChain()))).toMatchObject({ kind: 'interrupted' })
+})
+
+it('a report with another id than the one asked for is an error', async () => {
+  const server = await serve((_request, response) => response.end('{"report":{"id":7}}'))
+  const service = open(server.url)
+  expect(await fetchReport(service, 7)).toMatchObject({ id: 7 })
+  expect(await failure(fetchReport(service, 1))).toMatchObject({ kind: 'data' })
+})
+
+it('a report in bytes that are no UTF-8 is asked for again', async () => {
+  const broken = Buffer.from('{"report":{"id":7,"title":"caf\u00e9"}}', 'latin1')
+  const server = await serve((_request, response, index) =>
+    response.end(index === 0 ? broken : '{"report":{"id":7,"title":"cafe"}}'),
+  )
+  const service = open(server.url, { settings: { retries: 1 } })
+  expect(await fetchReport(service, 7)).toMatchObject({ title: 'cafe' })
+})

@@ -1,0 +1,209 @@
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import { type Asked, credential, type HostileService, type Item, startService } from './hostile-service.ts'
+import { exportedRows, pipelineYaml, SMALL, summaryOf, type World, world } from './network-world.ts'
+import { diskFault, inLanes } from './support.ts'
+
+// Each test is many processes, on machines that may be busy.
+vi.setConfig({ testTimeout: 300_000 })
+
+const SIZE = 10
+const ITEMS = Array.from({ length: 64 }, (_, id) => credential(id))
+const IDS = ITEMS.map(({ id }) => Number(id))
+
+/** Each page begins so many items before the place that its cursor names. */
+function overlapping(back: number, items: readonly Item[] = ITEMS): (asked: Asked) => void {
+  return ({ body, json }) => {
+    const { gte = '0', lte = '9' } = body.filters?.imported_at ?? {}
+    const found = items.filter(({ imported_at }) => {
+      const at = new Date(String(imported_at)).getTime()
+      return (gte === '0' || at >= Date.parse(gte)) && (lte === '9' || at <= Date.parse(lte))
+    })
+    if (body.order === 'desc') found.reverse()
+    const start = Number(String(body.from ?? '0').split('~')[0])
+    const end = start + body.size
+    json({
+      items: found.slice(Math.max(0, start - back), end),
+      next: end < found.length ? `${end}~${gte}` : null,
+    })
+  }
+}
+
+async function withService<T>(
+  answer: (asked: Asked) => void,
+  yaml: string,
+  work: (its: World & { service: HostileService }) => Promise<T>,
+): Promise<T> {
+  const service = await startService(answer)
+  const here = await world(SMALL, yaml)
+  try {
+    const run: World['run'] = (env = {}, args = []) =>
+      here.run({ SPILLWAY_BASE_URL: service.baseUrl, ...env }, args)
+    return await work({ ...here, run, service })
+  } finally {
+    await here.close()
+    await service.close()
+  }
+}
+
+const YAML = (extract = '', load = ''): string =>
+  pipelineYaml({ domains: ['acme.example'], pageSize: SIZE, concurrency: 1, extract, load })
+
+async function ids(world: World): Promise<readonly number[]> {
+  return (await exportedRows(world.place.output))
+    .map((row) => Number(row.split(' ')[1]))
+    .sort((a, b) => a - b)
+}
+
+async function statusOf(here: World): Promise<{ totals: Record<string, number> }> {
+  const { runCli } = await import('./support.ts')
+  const { place } = here
+  const args = ['status', place.pipeline, '--json']
+  const { stdout } = await runCli({ args, cwd: place.folder, env: place.env })
+  return JSON.parse(stdout)
+}
+
+const isSaid = /service repeats rows/g
+
+describe.concurrent('rows that the service repeats are exported once and counted', () => {
+  test.each([
+    ['of the page before, in order asc', 3, 'asc'],
+    ['of the last two pages, in order desc', 2 * SIZE, 'desc'],
+  ])('%s', async (_name, back, order) => {
+    await withService(overlapping(back), YAML(`order: ${order}`), async (here) => {
+      const ended = await here.run()
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(await ids(here)).toEqual(IDS)
+      const sent = here.service.asked.length
+      const repeated = Array.from({ length: sent }, (_, page) => Math.min(back, page * SIZE)).reduce(
+        (a, b) => a + b,
+      )
+      expect(summaryOf(ended)).toMatchObject({ rows: 64, repeated })
+      expect(ended.stderr.match(isSaid)).toHaveLength(1)
+      const { totals } = JSON.parse(await readFile(join(here.place.output, '_manifest.json'), 'utf8'))
+      expect(totals).toMatchObject({ rows: 64, repeated })
+      expect((await statusOf(here)).totals).toMatchObject({ rows: 64, repeated })
+    })
+  })
+
+  test('twice in one answer, and of the first page of many small ones', async () => {
+    const twice = [...ITEMS.slice(0, 5), ITEMS[2]!, ...ITEMS.slice(5), ITEMS[0]!]
+    await withService(overlapping(0, twice), YAML(), async (here) => {
+      const ended = await here.run()
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(await ids(here)).toEqual(IDS)
+      expect(summaryOf(ended)).toMatchObject({ rows: 64, repeated: 2 })
+    })
+  })
+
+  test('of items that broke the schema as well, and where the id is no column', async () => {
+    const broken = ITEMS.map((item, i) => (i % 8 === 3 ? { ...item, identity_name: null } : item))
+    const yaml = `${YAML()}`.replace(
+      'transform: { ',
+      'transform: { columns: [domain, identity_name, imported_at, query_value], ',
+    )
+    await withService(overlapping(4, broken), yaml, async (here) => {
+      for (let tries = 0; tries < 7; tries++) await here.run({}, ['--max-requests', '1'])
+      expect(await exportedRows(here.place.output)).toHaveLength(56)
+      expect(await quarantinedIndexes(here)).toHaveLength(8)
+      expect((await statusOf(here)).totals).toMatchObject({ rows: 56, quarantined: 8, repeated: 24 })
+    })
+  })
+
+  test('when every run asks for one page, and the ids were encoded long ago', async () => {
+    await withService(overlapping(2 * SIZE), YAML('', 'shard_rows: 10'), async (here) => {
+      for (let tries = 0; tries < 6; tries++) {
+        const ended = await here.run({}, ['--max-requests', '1'])
+        expect(ended.code, ended.stderr).toBe(4)
+      }
+      const ended = await here.run()
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(await ids(here)).toEqual(IDS)
+      expect(await readdir(join(here.place.output, '_state/ids'))).toEqual([])
+    })
+  })
+
+  test('with a cursor that is refused in between', async () => {
+    const answer = overlapping(13)
+    const refusing = (asked: Asked): void => {
+      if (asked.number === 5) asked.json({ error: { code: 'INVALID_CURSOR', message: 'unknown' } }, 400)
+      else answer(asked)
+    }
+    await withService(refusing, YAML(), async (here) => {
+      const ended = await here.run()
+      expect(ended.code, ended.stderr).toBe(0)
+      expect(ended.stderr).toContain('refuses the saved cursor')
+      expect(await ids(here)).toEqual(IDS)
+    })
+  })
+
+  test('and a service that sends nothing but those comes to an end', async () => {
+    const forEver = ({ number, json }: Asked): void =>
+      json({ items: ITEMS.slice(0, 5), next: `cursor-${number}` })
+    await withService(forEver, YAML(), async (here) => {
+      const ended = await here.run()
+      expect(ended.code, ended.stderr).toBe(1)
+      expect(ended.stderr).toContain('without anything new')
+      expect(here.service.asked.length).toBeLessThanOrEqual(102)
+      expect(summaryOf(ended)).toMatchObject({ rows: 5 })
+    })
+  })
+})
+
+test('ids that are damaged or gone are noticed, and the chain goes on after its last row', async () => {
+  await withService(overlapping(13), YAML(), async (here) => {
+    const folder = join(here.place.output, '_state/ids')
+    let isDamaged = false
+    for (const damage of ['gone', 'cut', 'flipped', 'none'] as const) {
+      const ended = await here.run({}, ['--max-requests', '1'])
+      expect(ended.code, ended.stderr).toBe(4)
+      expect(ended.stderr.includes('ids of the last pages are damaged or gone')).toBe(isDamaged)
+      isDamaged = damage !== 'none'
+      const [name] = await readdir(folder)
+      const path = join(folder, name!)
+      const bytes = await readFile(path)
+      if (damage === 'gone') await rm(path)
+      else if (damage === 'cut') await writeFile(path, bytes.subarray(0, -4))
+      else if (damage === 'flipped')
+        await writeFile(
+          path,
+          bytes.map((byte, i) => (i === 9 ? byte ^ 1 : byte)),
+        )
+    }
+    const ended = await here.run()
+    expect(ended.code, ended.stderr).toBe(0)
+    expect(await ids(here)).toEqual(IDS)
+  })
+})
+
+test.each([['kill'], ['power']])(
+  '%s at any disk call, then run again: no row twice, none lost',
+  async (fault) => {
+    const calls = await withService(overlapping(13), YAML(), async (here) => {
+      const countFile = join(here.place.folder, 'calls')
+      await here.run(diskFault(here.place.output, 'count', countFile))
+      return (await readFile(countFile, 'utf8')).split('\n').length
+    })
+    expect(calls).toBeGreaterThan(40)
+    const strikes = Array.from(
+      { length: Math.floor(calls / 10) },
+      (_, i) => 10 * i + (fault === 'kill' ? 1 : 2),
+    )
+    await inLanes(strikes, async (strike) => {
+      await withService(overlapping(13), YAML(), async (here) => {
+        await here.run(diskFault(here.place.output, `${fault}:${strike}`))
+        const ended = await here.run()
+        expect(ended.code, `${fault} at call ${strike}: ${ended.stderr}`).toBe(0)
+        expect(await ids(here), `${fault} at call ${strike}`).toEqual(IDS)
+      })
+    })
+  },
+)
+
+async function quarantinedIndexes({ place }: World): Promise<readonly number[]> {
+  const folder = join(place.output, '_quarantine')
+  const [name] = await readdir(folder)
+  const lines = (await readFile(join(folder, name!), 'utf8')).trimEnd().split('\n')
+  return lines.map((line) => JSON.parse(line).id)
+}

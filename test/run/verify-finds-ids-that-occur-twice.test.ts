@@ -1,0 +1,70 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, test, vi } from 'vitest'
+import { readPipeline, runOptions, runPipeline, type Verification, verifyDataSet } from '../../src/index.ts'
+import { credential, startService } from '../fault/hostile-service.ts'
+
+vi.setConfig({ testTimeout: 120_000 })
+
+const MONTHS = ['2024-01-10T00:00:00Z', '2024-02-10T00:00:00Z']
+
+/** Two months, and a credential that the service has in both: it was imported again. The ids of all queries are the same. */
+async function verified(extract: string, transform: string, load: string): Promise<Verification> {
+  const service = await startService(({ body, json }) => {
+    const february = String(body.filters.imported_at.gte).startsWith('2024-02')
+    const ids = february ? [3, 4, 900_719_925_474] : [1, 2, 3]
+    json({
+      items: ids.map((id) => credential(id, { imported_at: MONTHS[february ? 1 : 0], domain: null })),
+      next: null,
+    })
+  })
+  const folder = await mkdtemp(join(tmpdir(), 'spillway-ids-'))
+  try {
+    const file = join(folder, 'pipeline.yaml')
+    await writeFile(
+      file,
+      `
+name: ids
+service: { base_url: "${service.baseUrl}", requests_per_second: 1000 }
+extract: { ${extract}, windows: { from: 2024-01-01, until: 2024-03-01, every: month } }
+transform: { ${transform} }
+load: { path: out, ${load} }
+`,
+    )
+    const env = { SPILLWAY_TOKEN: 'a-token', ONE: 'first-secret', TWO: 'second-secret' }
+    const pipeline = await readPipeline(file, { env, cwd: folder })
+    const summary = await runPipeline(pipeline, await runOptions(pipeline, { env }))
+    expect(summary.status).toBe('complete')
+    return await verifyDataSet(pipeline, () => {})
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+    await service.close()
+  }
+}
+
+const ONE_DOMAIN = 'domains: [one.example]'
+const TWO_DOMAINS = 'domains: [one.example, two.example]'
+
+describe.each(['parquet', 'csv'])('verify, of %s,', (format) => {
+  test.each([
+    ['in another window of one query', ONE_DOMAIN, '[query, window]', 1],
+    ['in one folder', ONE_DOMAIN, 'none', 1],
+    ['for each of two queries, in folders of their own', TWO_DOMAINS, '[query]', 2],
+    ['for each of two queries that share folders', TWO_DOMAINS, '[window]', 2],
+  ])('finds an id that occurs twice %s', async (_name, extract, partitionBy, times) => {
+    const { ok, problems } = await verified(extract, '', `format: ${format}, partition_by: ${partitionBy}`)
+    expect(ok).toBe(false)
+    const counts = problems.map(({ problem }) => Number(/^(\d+) of its rows have an id/.exec(problem)?.[1]))
+    expect(counts.reduce((a, b) => a + b)).toBe(times)
+  })
+
+  test('finds none where the id is no column, or the queries that share a folder look alike', async () => {
+    const load = `format: ${format}, partition_by: [window]`
+    const secrets = 'queries: [{ type: secret, secret_env: ONE }, { type: secret, secret_env: TWO }]'
+    expect((await verified(ONE_DOMAIN, 'columns: [identity_name, imported_at]', load)).problems).toEqual([])
+    expect((await verified(TWO_DOMAINS, 'columns: [id, imported_at]', load)).problems).toEqual([])
+    expect((await verified(secrets, 'secret: redact', load)).problems).toEqual([])
+    expect((await verified(secrets, 'secret: partial', load)).problems).toEqual([])
+  })
+})
