@@ -1,6 +1,12 @@
 import { hash } from 'node:crypto'
 
 /**
+ * Cursors are some hundred characters. Each is a line of the checkpoint, read again by every later run: an endless one
+ * is not to fill disk and memory.
+ */
+export const MAX_CURSOR_BYTES = 65_536
+
+/**
  * The cursors that a chain has met, as 64 bits of digest each: enough to tell apart the pages of one chain (one
  * chance in four billion of a false alarm among 100,000), and so small, 1 MB for these, that chains may be of any
  * length and cursors as well.

@@ -3,6 +3,7 @@ import {
   type DecodePage,
   ExportError,
   learnSecret,
+  MAX_CURSOR_BYTES,
   type PageContext,
   type PageIds,
   type Partition,
@@ -52,12 +53,6 @@ export type ExtractedPage = {
 
 // An empty page is no end, nor is one of rows that were there before, yet a service that sends nothing else would cost searches for ever.
 const MAX_EMPTY_PAGES = 100
-
-/**
- * Cursors are some hundred characters. Each is a line of the checkpoint, read again by every later run: an endless one
- * is not to fill disk and memory.
- */
-const MAX_CURSOR_BYTES = 65_536
 
 /** A page that has been asked for. */
 type Asked = {

@@ -3,6 +3,7 @@ import {
   type DecodePage,
   ExportError,
   LEFT_OUT,
+  MAX_CURSOR_BYTES,
   type PageContext,
   type QuarantinedItem,
   repeatsSecret,
@@ -17,7 +18,7 @@ import {
 export function withoutSecrets(decode: DecodePage, release: (page: DecodedPage) => void): DecodePage {
   return async (body, context) => {
     const page = await decode(body, context)
-    if (page.next !== null && repeatsSecret(page.next, 'long')) {
+    if (page.next !== null && isKept(page.next) && repeatsSecret(page.next, 'long')) {
       release(page)
       throw secretInCursor(context)
     }
@@ -27,6 +28,11 @@ export function withoutSecrets(decode: DecodePage, release: (page: DecodedPage) 
       quarantined: page.quarantined.map(clearedItem),
     }
   }
+}
+
+/** A longer one is refused for its length, and need not be looked through. */
+function isKept(cursor: string): boolean {
+  return Buffer.byteLength(cursor) <= MAX_CURSOR_BYTES
 }
 
 function namesWithoutSecrets(counts: Readonly<Record<string, number>>): Readonly<Record<string, number>> {
