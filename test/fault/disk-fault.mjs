@@ -23,8 +23,11 @@ const target = Number(at)
 const lines = []
 let calls = 0
 
-/** Paths of the handles that are open below the root. */
+/** Paths of the handles that are open below the root, by the names that they were opened under. */
 const paths = new WeakMap()
+/** The names that files have got since. */
+const renamed = new Map()
+const pathOf = (handle) => renamed.get(paths.get(handle)) ?? paths.get(handle)
 /** Bytes of each file that are on stable storage. */
 const flushed = new Map()
 /** Changes of folders that are not flushed yet, oldest first, and how to take them back. */
@@ -51,6 +54,7 @@ async function install() {
     strike(covers(from), 'rename', to, async () => {
       const before = contentOf(to)
       await rename(from, to)
+      renamed.set(from, to)
       flushed.set(to, flushed.get(from) ?? statSync(to).size)
       flushed.delete(from)
       changed(to, () => {
@@ -82,7 +86,7 @@ async function install() {
   const { datasync, sync, truncate, write } = prototype
   const flushing = (name, original) =>
     function () {
-      const path = paths.get(this)
+      const path = pathOf(this)
       if (path === undefined) return original.call(this)
       return strike(true, name, path, async () => {
         await original.call(this)
@@ -94,7 +98,7 @@ async function install() {
   prototype.datasync = flushing('datasync', datasync)
   prototype.sync = flushing('sync', sync)
   prototype.truncate = function (size) {
-    const path = paths.get(this)
+    const path = pathOf(this)
     if (path === undefined) return truncate.call(this, size)
     return strike(true, 'truncate', path, async () => {
       await truncate.call(this, size)
@@ -102,7 +106,7 @@ async function install() {
     })
   }
   prototype.write = function (buffer, offset, length, position) {
-    const path = paths.get(this)
+    const path = pathOf(this)
     const all = () => write.call(this, buffer, offset, length, position)
     const half = () => write.call(this, buffer, offset, Math.floor(length / 2), position)
     return strike(path !== undefined, 'write', path, all, half)
