@@ -26,8 +26,11 @@ const target = Number(at)
 const lines = []
 let calls = 0
 
-/** Paths of the handles that are open below the root. */
+/** Paths of the handles that are open below the root, by the names that they were opened under. */
 const paths = new WeakMap()
+/** The names that files have got since. */
+const renamed = new Map()
+const pathOf = (handle) => renamed.get(paths.get(handle)) ?? paths.get(handle)
 /** What is on stable storage of each file. */
 const flushed = new Map()
 /** Changes of folders that are not flushed yet, oldest first, and how to take them back. */
@@ -55,8 +58,16 @@ async function install() {
     strike(covers(from), 'rename', to, async () => {
       const before = contentOf(to)
       await rename(from, to)
-      flushed.set(to, flushed.get(from))
+      renamed.set(from, to)
+      const content = flushed.get(from) ?? contentOf(to)
+      if (content !== null) flushed.set(to, content)
       flushed.delete(from)
+      // A folder takes its files along.
+      for (const [path, known] of [...flushed]) {
+        if (!path.startsWith(from + sep)) continue
+        flushed.set(to + path.slice(from.length), known)
+        flushed.delete(path)
+      }
       changed(to, () => {
         renameSync(to, from)
         if (before !== null) writeFileSync(to, before)
@@ -92,7 +103,7 @@ async function install() {
   const { datasync, sync, truncate, write } = prototype
   const flushing = (name, original) =>
     function () {
-      const path = paths.get(this)
+      const path = pathOf(this)
       if (path === undefined) return original.call(this)
       return strike(true, name, path, async () => {
         // What comes meanwhile is not flushed by it.
@@ -106,12 +117,12 @@ async function install() {
   prototype.datasync = flushing('datasync', datasync)
   prototype.sync = flushing('sync', sync)
   prototype.truncate = function (size) {
-    const path = paths.get(this)
+    const path = pathOf(this)
     if (path === undefined) return truncate.call(this, size)
     return strike(true, 'truncate', path, () => truncate.call(this, size))
   }
   prototype.write = function (buffer, offset, length, position) {
-    const path = paths.get(this)
+    const path = pathOf(this)
     if (mode === 'room' && path !== undefined && usedBytes(root) + length > target)
       return Promise.reject(noSpace())
     const all = () => write.call(this, buffer, offset, length, position)
@@ -196,7 +207,7 @@ function changed(path, undo) {
 }
 
 function contentOf(path) {
-  return existsSync(path) ? readFileSync(path) : null
+  return statSync(path, { throwIfNoEntry: false })?.isFile() ? readFileSync(path) : null
 }
 
 function covers(path) {
