@@ -22,6 +22,11 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
     'Read every file again and hold it against the record; exit 1 when something is off',
     async () => (await import('./verify.ts')).verify,
   ),
+  load: lazyCommand(
+    'load <pipeline>',
+    'Load the exported shards into a database, each once',
+    async () => (await import('./load.ts')).load,
+  ),
   check: lazyCommand(
     'check <pipeline>',
     'Validate the file, the environment and, where a token test is configured, the service',
