@@ -1,18 +1,10 @@
 import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from '@duckdb/node-api'
-import { type Clock, type ColumnType, ExportError } from '../core/index.ts'
+import { type Clock, ExportError } from '../core/index.ts'
 import { missingColumns } from './fit.ts'
 import { columnList } from './shard-rows.ts'
-import { columnLines, identifier, literal, qualified, type TableSpec } from './table.ts'
+import { columnLines, DUCKDB_TYPES, identifier, literal, qualified, type TableSpec } from './table.ts'
 import { viewsOf } from './views.ts'
 import { LEDGER, type Loaded, type Warehouse } from './warehouse.ts'
-
-export const DUCKDB_TYPES: Readonly<Record<ColumnType, string>> = {
-  int64: 'BIGINT',
-  text: 'VARCHAR',
-  boolean: 'BOOLEAN',
-  timestamp: 'TIMESTAMP WITH TIME ZONE',
-  list: 'VARCHAR[]',
-}
 
 export type DuckdbOptions = {
   readonly clock: Clock

@@ -68,7 +68,9 @@ export function unitsOf(
   const isNew = ({ path }: ManifestShard): boolean => !ledger.has(path)
   const changed = loaded.filter(({ shard, sha256 }) => byPath.get(shard)?.sha256 !== sha256)
   const groups = new Groups()
-  for (const { partitions } of changed) groups.join(partitions)
+  // Where another shard took its place, the partitions of both.
+  for (const { shard, partitions } of changed)
+    groups.join([...partitions, ...(byPath.get(shard)?.partitions ?? [])])
   if (mode === 'replace') for (const shard of shards) if (isNew(shard)) groups.join(shard.partitions)
   // Neighbours in a shard go and come together.
   for (let before = -1; before < groups.size; ) {

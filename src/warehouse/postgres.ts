@@ -2,22 +2,22 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { Client as PgClient } from 'pg'
-import { type ColumnSpec, type ColumnType, ExportError } from '../core/index.ts'
+import { type ColumnSpec, ExportError } from '../core/index.ts'
 import type { ManifestShard } from '../state/index.ts'
 import { loadDuckdb } from './duckdb.ts'
 import { missingColumns } from './fit.ts'
 import { columnList } from './shard-rows.ts'
-import { columnLines, hasColumns, identifier, literal, qualified, type TableSpec } from './table.ts'
+import {
+  columnLines,
+  hasColumns,
+  identifier,
+  literal,
+  POSTGRES_TYPES,
+  qualified,
+  type TableSpec,
+} from './table.ts'
 import { viewsOf } from './views.ts'
 import { LEDGER, type Loaded, type LoadTarget, type ShardRows, type Warehouse } from './warehouse.ts'
-
-export const POSTGRES_TYPES: Readonly<Record<ColumnType, string>> = {
-  int64: 'bigint',
-  text: 'text',
-  boolean: 'boolean',
-  timestamp: 'timestamp with time zone',
-  list: 'text[]',
-}
 
 /** Looked up most often; an index costs a third of a load, and a table without them is of little use. */
 const INDEXED = ['identity_name', 'domain', 'imported_at']

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { type ColumnSpec, ExportError, type Format } from '../core/index.ts'
 import type { ManifestShard } from '../state/index.ts'
-import { identifier, literal, type TableSpec } from './table.ts'
+import { DUCKDB_TYPES, identifier, literal, type TableSpec } from './table.ts'
 import type { PartitionRule, ShardRows } from './warehouse.ts'
 
 /** Where the shards of a data set lie, and how they are written. */
@@ -27,7 +27,7 @@ export function shardRows(
   rulesOf: (partitions: readonly string[]) => readonly PartitionRule[],
 ): ShardRows {
   const columns = table.columns.slice(0, -1)
-  const reader = readerOf(source, shard.path, columns)
+  const reader = readerOf(source, [shard.path], columns)
   const values = columns.map((column) => typedValue(column, source.format))
   const [only, ...others] = shard.partitions
   if (others.length === 0) {
@@ -41,8 +41,24 @@ export function shardRows(
   }
 }
 
-function readerOf({ root, format }: ShardSource, path: string, columns: readonly ColumnSpec[]): string {
-  const file = literal(join(root, path))
+/** The same rows of a whole data set, without `spillway_partition`. */
+export function dataSetRows(
+  source: ShardSource,
+  columns: readonly ColumnSpec[],
+  paths: readonly string[],
+): string {
+  const terms = columns.map((column) => `${typedValue(column, source.format)} AS ${identifier(column.name)}`)
+  if (paths.length > 0) return `SELECT ${terms.join(', ')} FROM ${readerOf(source, paths, columns)} s`
+  const nulls = columns.map(({ name, type }) => `NULL::${DUCKDB_TYPES[type]} AS ${identifier(name)}`)
+  return `SELECT ${nulls.join(', ')} LIMIT 0`
+}
+
+function readerOf(
+  { root, format }: ShardSource,
+  paths: readonly string[],
+  columns: readonly ColumnSpec[],
+): string {
+  const file = `[${paths.map((path) => literal(join(root, path))).join(', ')}]`
   if (format.kind === 'parquet') return `read_parquet(${file}, hive_partitioning = false)`
   const types = columns.map(({ name }) => `${literal(name)}: 'VARCHAR'`).join(', ')
   // DuckDB would take "" for null, and guess types, if it were let.

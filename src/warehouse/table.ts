@@ -17,6 +17,22 @@ export const PARTITION_COLUMN: ColumnSpec = {
   meaning: 'partition of the data set that the row came in: query/window',
 }
 
+export const DUCKDB_TYPES: Readonly<Record<ColumnType, string>> = {
+  int64: 'BIGINT',
+  text: 'VARCHAR',
+  boolean: 'BOOLEAN',
+  timestamp: 'TIMESTAMP WITH TIME ZONE',
+  list: 'VARCHAR[]',
+}
+
+export const POSTGRES_TYPES: Readonly<Record<ColumnType, string>> = {
+  int64: 'bigint',
+  text: 'text',
+  boolean: 'boolean',
+  timestamp: 'timestamp with time zone',
+  list: 'text[]',
+}
+
 /** The table that a pipeline's rows go to. @param name null: `credentials` or `reports` */
 export function tableOf(
   { extract, transform }: Pipeline,

@@ -27,6 +27,16 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
     'Load the exported shards into a database, each once',
     async () => (await import('./load.ts')).load,
   ),
+  query: lazyCommand(
+    'query <pipeline> [sql]',
+    'Ask the exported files in SQL, read-only; without SQL: columns and first rows',
+    async () => (await import('./query.ts')).query,
+  ),
+  ddl: lazyCommand(
+    'ddl <pipeline>',
+    'Print the tables, and how to load or mount the data set, for an engine',
+    async () => (await import('./ddl.ts')).ddl,
+  ),
   check: lazyCommand(
     'check <pipeline>',
     'Validate the file, the environment and, where a token test is configured, the service',
