@@ -26,6 +26,7 @@ export function exitCode(kind: ErrorKind, signal: Signal | null): number {
     case 'cursor':
     case 'data':
     case 'storage':
+    case 'target':
     case 'damaged':
       return FAILED
   }

@@ -12,6 +12,7 @@ import { unlessSecret } from './known-secrets.ts'
  * - `cursor`: the service refuses a cursor, or repeats one
  * - `data`: the answer breaks the contract (ignored filter, invalid item under `on_invalid: fail`)
  * - `storage`: the disk refuses (full, read-only, gone); stops the run, resumable
+ * - `target`: the database that rows are loaded into can't be reached or refuses; nothing is half loaded
  * - `damaged`: files on disk are not what the checkpoint says
  */
 export type ErrorKind =
@@ -25,6 +26,7 @@ export type ErrorKind =
   | 'cursor'
   | 'data'
   | 'storage'
+  | 'target'
   | 'damaged'
 
 /**

@@ -122,7 +122,7 @@ function plain(value: unknown): unknown {
 }
 
 function integer(value: unknown): unknown {
-  return value === null || typeof value === 'number' ? scalar(value) : REDACTED
+  return value === null || typeof value === 'number' || typeof value === 'bigint' ? scalar(value) : REDACTED
 }
 
 function truth(value: unknown): unknown {
@@ -146,7 +146,7 @@ function scalar(value: unknown): unknown {
       // Beyond 2^53 this is not the number that was sent.
       return Math.abs(value) <= Number.MAX_SAFE_INTEGER ? value : null
     case 'bigint':
-      return String(value)
+      return cut(String(value))
     case 'boolean':
       return value
     default:

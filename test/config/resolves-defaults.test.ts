@@ -22,6 +22,7 @@ test('the smallest file gets every default', async () => {
       resource: 'credentials',
       queries: [{ type: 'domain', fqdn: 'acme.com' }],
       windows: null,
+      whole: null,
       order: 'asc',
       pageSize: 10_000,
       include: [],

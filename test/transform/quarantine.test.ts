@@ -75,7 +75,13 @@ test('a text where there is none to be shows nothing: it may be the secret', () 
 })
 
 test('what is as it should be is shown, whatever is wrong elsewhere', () => {
-  const item = credential({ identity_name: null, source: source(), auth_domains: ['a.example'], urls: null })
+  const item = credential({
+    id: 33_880_799_999,
+    identity_name: null,
+    source: source(),
+    auth_domains: ['a.example'],
+    urls: null,
+  })
   expect(quarantined(item).item).toMatchObject({
     id: item.id,
     imported_at: item.imported_at,

@@ -1,11 +1,47 @@
 import { readPipeline } from '../../config/index.ts'
+import { type Pipeline, systemClock } from '../../core/index.ts'
 import { packageFile } from '../../package/index.ts'
+import { loadWarehouse } from '../../run/load-warehouse.ts'
+import { queryPipeline } from '../../run/query.ts'
 import { startSandbox } from '../../sandbox/index.ts'
+import { parseTarget } from '../../warehouse/index.ts'
 import { command } from '../command.ts'
+import { DONE } from '../exit-code.ts'
 import { exportPipeline } from '../export-pipeline.ts'
+import type { Io } from '../io.ts'
+import { counted, duration } from '../quantities.ts'
 import { announceStop } from '../signals.ts'
+import { textTable } from '../text-table.ts'
 
 const DEMO_PIPELINE = packageFile('pipelines/demo.yaml')
+
+const DATABASE = 'output/demo.db'
+const QUESTION =
+  'SELECT source_name, credentials FROM credentials_by_source ORDER BY credentials DESC, source_name LIMIT 5'
+
+/** From files to a table, and what is in it: the commands are shown as they are carried out. */
+async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise<void> {
+  const { cwd, program, screen, stdout } = io
+  const target = parseTarget(`duckdb:${DATABASE}`, cwd)
+  const file = 'pipelines/demo.yaml'
+  await stdout.line(`\n  ${program} load ${file} --to ${target.label}`)
+  const { rows, durationMs } = await loadWarehouse(pipeline, target, {
+    clock: systemClock,
+    stop,
+    readSecret: async () => null,
+    readMaskKey: async () => null,
+    schema: null,
+    table: null,
+    mode: 'append',
+    evolve: false,
+    onWait: () => screen.write('Another process holds the database; waiting.\n'),
+    onShard: () => {},
+  })
+  await stdout.line(`  ${counted(rows, 'row')} loaded in ${duration(durationMs)}`)
+  await stdout.line(`\n  ${program} query ${file} --in ${target.label} "${QUESTION}"`)
+  const { columns, rows: answer } = await queryPipeline(pipeline, QUESTION, { database: target.label, cwd })
+  for (const line of textTable(columns, answer, 78)) await stdout.line(`  ${line}`)
+}
 
 /** `npm run demo`: the demo pipeline against a sandbox in the same process. No token, no network. */
 export const demo = command({
@@ -42,7 +78,9 @@ export const demo = command({
         again: `${io.program} demo`,
         noProgress,
       }
-      return await exportPipeline(pipeline, settings, signals, { ...io, env })
+      const code = await exportPipeline(pipeline, settings, signals, { ...io, env })
+      if (code === DONE) await showTable(pipeline, signals.stop, io)
+      return code
     } finally {
       await sandbox.close()
       signals.release()

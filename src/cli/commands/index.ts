@@ -22,6 +22,21 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
     'Read every file again and hold it against the record; exit 1 when something is off',
     async () => (await import('./verify.ts')).verify,
   ),
+  load: lazyCommand(
+    'load <pipeline>',
+    'Load the exported shards into a database, each once',
+    async () => (await import('./load.ts')).load,
+  ),
+  query: lazyCommand(
+    'query <pipeline> [sql]',
+    'Ask the exported files in SQL, read-only; without SQL: columns and first rows',
+    async () => (await import('./query.ts')).query,
+  ),
+  ddl: lazyCommand(
+    'ddl <pipeline>',
+    'Print the tables, and how to load or mount the data set, for an engine',
+    async () => (await import('./ddl.ts')).ddl,
+  ),
   check: lazyCommand(
     'check <pipeline>',
     'Validate the file, the environment, what was exported so far, and the token where the service can tell',

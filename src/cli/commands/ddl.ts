@@ -1,0 +1,37 @@
+import { columnsNamed } from '../../core/index.ts'
+import { shardExtension } from '../../load/index.ts'
+import { DIALECT_NAMES, DIALECTS } from '../../warehouse/ddl/index.ts'
+import { command } from '../command.ts'
+import { DONE } from '../exit-code.ts'
+import { pipelineFrom, pipelineOptions } from '../pipeline-options.ts'
+
+export const ddl = command({
+  options: (yargs) =>
+    pipelineOptions(yargs)
+      .options({
+        dialect: { choices: DIALECT_NAMES, demandOption: true, describe: 'Engine to write for' },
+        table: {
+          type: 'string',
+          requiresArg: true,
+          describe: 'Name of the table: credentials or reports, if not given',
+        },
+      })
+      .example('$0 ddl pipeline.yaml --dialect snowflake', 'Table, file format, stage and COPY')
+      .example('$0 ddl pipeline.yaml --dialect dbt > models/sources.yml', 'A source for dbt'),
+  async run(args, io) {
+    const pipeline = await pipelineFrom(args.pipeline, args, io)
+    const { name, extract, transform, load } = pipeline
+    const text = DIALECTS[args.dialect]({
+      pipeline: name,
+      resource: extract.resource,
+      table: args.table ?? extract.resource,
+      columns: columnsNamed(extract.resource, extract.include, transform.columns),
+      format: load.format,
+      path: load.path,
+      extension: shardExtension(load.format),
+      partitionBy: load.partitionBy,
+    })
+    await io.stdout.line(text.trimEnd())
+    return DONE
+  },
+})

@@ -1,0 +1,201 @@
+import { type Clock, ExportError, type Pipeline, parseWindow, type Query } from '../core/index.ts'
+import { MANIFEST_PATH, type Manifest, readManifest, splitPath } from '../state/index.ts'
+import { maskedQueryValue } from '../transform/index.ts'
+import {
+  duckdbWarehouse,
+  type LoadMode,
+  type LoadResult,
+  loadDataSet,
+  type PartitionRule,
+  postgresWarehouse,
+  shardRows,
+  type Target,
+  tableOf,
+  type Warehouse,
+} from '../warehouse/index.ts'
+import { openDataSet } from './data-set.ts'
+import { namePipeline } from './named-pipeline.ts'
+
+export type LoadOptions = {
+  readonly clock: Clock
+  readonly stop: AbortSignal
+  /** Reads a secret by the name of its variable; null when it is not there. */
+  readonly readSecret: (name: string) => Promise<string | null>
+  /** Asked for only where shards hold rows of several masked queries. */
+  readonly readMaskKey: () => Promise<Uint8Array | null>
+  readonly schema: string | null
+  /** null: named after what is exported. */
+  readonly table: string | null
+  readonly mode: LoadMode
+  readonly evolve: boolean
+  /** Called once when another load is at work in the target. */
+  readonly onWait: () => void
+  readonly onShard: (path: string, number: number, of: number) => void
+}
+
+export type LoadSummary = LoadResult & {
+  readonly target: string
+  readonly table: string
+  readonly durationMs: number
+}
+
+/**
+ * Loads the shards that the manifest lists into a database, each once.
+ * @throws ExportError `config` when nothing is exported yet or the table does not fit, `target` when the database can't
+ *   be reached or refuses, `damaged` when a shard is not what the manifest says
+ */
+export async function loadWarehouse(
+  pipeline: Pipeline,
+  target: Target,
+  options: LoadOptions,
+): Promise<LoadSummary> {
+  const { clock, stop, mode, evolve, onShard } = options
+  const startedMs = clock.monotonicMs()
+  const store = openDataSet(pipeline)
+  const manifest = await readManifest(store)
+  if (manifest === null) throw nothingExported(pipeline)
+  const table = tableOf(pipeline, options.schema, options.table)
+  checkColumns(manifest, pipeline)
+  const rulesOf = await partitionRules(pipeline, manifest, options)
+  const source = { root: pipeline.load.path, format: pipeline.load.format }
+  const warehouse = await openTarget(target, options)
+  try {
+    const result = await loadDataSet(warehouse, {
+      store,
+      manifest,
+      table,
+      mode,
+      evolve,
+      loadedAt: new Date(clock.now()).toISOString(),
+      rowsOf: (shard) => shardRows(source, table, shard, rulesOf),
+      stop,
+      onShard,
+    })
+    const durationMs = Math.round(clock.monotonicMs() - startedMs)
+    return { ...result, target: target.label, table: table.name, durationMs }
+  } catch (error) {
+    // What is given up on the way shows as a connection that ended.
+    throw stop.aborted ? interrupted(error) : error
+  } finally {
+    await warehouse.close()
+  }
+}
+
+function openTarget(target: Target, { clock, stop, onWait }: LoadOptions): Promise<Warehouse> {
+  switch (target.kind) {
+    case 'duckdb':
+      return duckdbWarehouse(target.file, { clock, stop, onWait })
+    case 'postgres':
+      return postgresWarehouse(target.url, target.label, { stop, onWait })
+  }
+}
+
+/** How the rows of partitions that share a shard are told apart. */
+async function partitionRules(
+  pipeline: Pipeline,
+  manifest: Manifest,
+  options: Pick<LoadOptions, 'readSecret' | 'readMaskKey'>,
+): Promise<(partitions: readonly string[]) => readonly PartitionRule[]> {
+  if (manifest.resource === 'reports') return (partitions) => partitions.map(reportRule)
+  const values = await queryValues(pipeline, manifest, options)
+  return (partitions) =>
+    partitions.map((key) => {
+      const [query, range] = splitPath(key)
+      const window = parseWindow(range)
+      const { type, value } = values.get(query) ?? { type: null, value: null }
+      return {
+        key,
+        queryType: type,
+        queryValue: value,
+        from: window?.from ?? null,
+        until: window?.until ?? null,
+        id: null,
+      }
+    })
+}
+
+function reportRule(key: string): PartitionRule {
+  const id = Number(/^report\.(\d+)\//.exec(key)?.[1])
+  return { key, queryType: null, queryValue: null, from: null, until: null, id }
+}
+
+/** `query_type` and `query_value` of the queries, by name, as they stand in the rows; none where no shard needs them. */
+async function queryValues(
+  pipeline: Pipeline,
+  { shards }: Manifest,
+  { readSecret, readMaskKey }: Pick<LoadOptions, 'readSecret' | 'readMaskKey'>,
+): Promise<ReadonlyMap<string, { readonly type: string; readonly value: string }>> {
+  const needed = new Set<string>()
+  for (const { partitions } of shards) {
+    const queries = new Set(partitions.map((key) => splitPath(key)[0]))
+    if (queries.size > 1) for (const query of queries) needed.add(query)
+  }
+  const values = new Map<string, { readonly type: string; readonly value: string }>()
+  if (needed.size === 0) return values
+  const maskKey = await readMaskKey()
+  const { extract } = namePipeline(pipeline, maskKey)
+  const masking = { ...pipeline.transform, maskKey }
+  for (const query of [...(extract.whole?.queries ?? []), ...extract.queries]) {
+    if (!needed.has(query.name) || values.has(query.name)) continue
+    const secret = query.type === 'secret' ? await readSecret(query.secretEnv) : null
+    values.set(query.name, { type: query.type, value: maskedQueryValue(query, secret, masking) })
+  }
+  for (const name of needed) {
+    if (values.has(name)) continue
+    const retired = retiredQuery(name)
+    if (retired === null) throw unknownQuery(name, pipeline)
+    values.set(name, { type: retired.type, value: maskedQueryValue(retired, null, masking) })
+  }
+  return values
+}
+
+/** A query that the file no longer has, made of its name; null where that does not tell what it asked for. */
+function retiredQuery(name: string): Query | null {
+  const dot = name.indexOf('.')
+  const [type, value] = [name.slice(0, dot), decodeURIComponent(name.slice(dot + 1))]
+  return type === 'domain' || type === 'auth_domain' ? { type, fqdn: value } : null
+}
+
+function checkColumns(manifest: Manifest, pipeline: Pipeline): void {
+  const exported = manifest.columns.map(({ name }) => name)
+  const asked = tableOf(pipeline, null, null)
+    .columns.slice(0, -1)
+    .map(({ name }) => name)
+  if (exported.join() === asked.join()) return
+  throw new ExportError(
+    'config',
+    'The pipeline now names other columns than those that were exported',
+    pipeline.file,
+    'Restore transform.columns and extract.include, or export to another load.path.',
+  )
+}
+
+function nothingExported({ file }: Pipeline): ExportError {
+  return new ExportError(
+    'config',
+    'There is no manifest, so there is nothing to load yet',
+    MANIFEST_PATH,
+    `Run \`spillway run ${file}\` first.`,
+  )
+}
+
+function unknownQuery(query: string, { file }: Pipeline): ExportError {
+  return new ExportError(
+    'config',
+    `A shard holds rows of ${query} beside those of other queries, and the pipeline no longer says what it asked for`,
+    file,
+    'Put the query back for the load.',
+  )
+}
+
+function interrupted(cause: unknown): ExportError {
+  return new ExportError(
+    'interrupted',
+    'The load was told to stop; nothing is half loaded',
+    '',
+    'Load again to go on.',
+    {
+      cause,
+    },
+  )
+}

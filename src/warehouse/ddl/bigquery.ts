@@ -1,0 +1,62 @@
+import type { ColumnType } from '../../core/index.ts'
+import { BUCKET, type Dialect, hiveColumns } from './dialect.ts'
+
+const TYPES: Readonly<Record<ColumnType, string>> = {
+  int64: 'INT64',
+  text: 'STRING',
+  boolean: 'BOOL',
+  timestamp: 'TIMESTAMP',
+  list: 'ARRAY<STRING>',
+}
+
+/** Source: https://cloud.google.com/bigquery/docs/reference/standard-sql/load-statements and …/data-definition-language */
+export const bigquery: Dialect = (input) => {
+  const { table, columns, format, resource, extension } = input
+  const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+  // CSV has no lists: there they stay JSON text.
+  const typeOf = (type: ColumnType): string =>
+    type === 'list' && format.kind === 'csv' ? 'STRING' : TYPES[type]
+  const lines = columns.map(({ name, type, nullable, meaning }) => {
+    // An array is never null in BigQuery.
+    const notNull = nullable || type === 'list' ? '' : ' NOT NULL'
+    return `  ${name} ${typeOf(type)}${notNull} OPTIONS (description = ${quoted(meaning)})`
+  })
+  const uris = `uris = [${quoted(`${BUCKET.replace('s3', 'gs')}/${resource}/*${extension}`)}]`
+  const options =
+    format.kind === 'parquet'
+      ? [`format = 'PARQUET'`, 'enable_list_inference = true', uris]
+      : [
+          `format = 'CSV'`,
+          'skip_leading_rows = 1',
+          '-- Values may hold line breaks.',
+          'allow_quoted_newlines = true',
+          `encoding = 'UTF-8'`,
+          uris,
+        ]
+  const hive = hiveColumns(input)
+  const mount =
+    hive.length === 0
+      ? ''
+      : `WITH PARTITION COLUMNS (${hive.map((key) => `${key} STRING`).join(', ')})
+`
+  const list = (entries: readonly string[]): string =>
+    entries
+      .map((entry, i) => `  ${entry}${entry.startsWith('--') || i === entries.length - 1 ? '' : ','}`)
+      .join('\n')
+  return `-- BigQuery: replace YOUR_DATASET
+CREATE TABLE YOUR_DATASET.${table} (
+${lines.join(',\n')}
+)${columns.some(({ name }) => name === 'imported_at') ? '\nPARTITION BY TIMESTAMP_TRUNC(imported_at, MONTH)' : ''};
+
+LOAD DATA INTO YOUR_DATASET.${table}
+FROM FILES (
+${list(options)}
+);
+
+-- Or the files as they stand, as an external table:
+CREATE OR REPLACE EXTERNAL TABLE YOUR_DATASET.${table}_files
+${mount}OPTIONS (
+${list([...options, ...(hive.length === 0 ? [] : [`hive_partition_uri_prefix = ${quoted(`${BUCKET.replace('s3', 'gs')}/${resource}`)}`])])}
+);
+`
+}

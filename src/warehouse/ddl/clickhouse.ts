@@ -1,0 +1,60 @@
+import type { ColumnSpec, ColumnType } from '../../core/index.ts'
+import { literal } from '../table.ts'
+import { type Dialect, shardGlob } from './dialect.ts'
+
+const TYPES: Readonly<Record<ColumnType, string>> = {
+  int64: 'Int64',
+  text: 'String',
+  boolean: 'Bool',
+  timestamp: "DateTime64(6, 'UTC')",
+  list: 'Array(Nullable(String))',
+}
+
+/** Source: https://clickhouse.com/docs/sql-reference/table-functions/file and …/interfaces/formats/Parquet */
+export const clickhouse: Dialect = (input) => {
+  const { table, columns, format } = input
+  const lines = columns.map(
+    (column) => `  ${column.name} ${typeOf(column)} COMMENT ${backslashed(column.meaning)}`,
+  )
+  const order = ['query_type', 'query_value', 'imported_at', 'id'].filter((name) =>
+    columns.some((column) => column.name === name && !column.nullable),
+  )
+  const source = literal(shardGlob(input))
+  const names = columns.map(({ name }) => name).join(', ')
+  const structure = columns
+    .map(({ name, type, nullable }) => `${name} ${fieldType(type, nullable)}`)
+    .join(', ')
+  const terms = columns.map(({ name, type }) =>
+    type === 'list' ? `JSONExtract(ifNull(${name}, '[]'), 'Array(Nullable(String))')` : name,
+  )
+  const select =
+    format.kind === 'parquet'
+      ? `SELECT ${names}\nFROM file(${source}, 'Parquet')`
+      : `SELECT ${terms.join(', ')}\nFROM file(${source}, 'CSVWithNames', ${literal(structure)})
+SETTINGS format_csv_null_representation = '', input_format_csv_empty_as_default = 0, date_time_input_format = 'best_effort'`
+  return `-- ClickHouse: times before 1900 and after 2299 do not fit DateTime64
+CREATE TABLE ${table} (
+${lines.join(',\n')}
+)
+ENGINE = MergeTree
+ORDER BY ${order.length === 0 ? 'tuple()' : `(${order.join(', ')})`};
+
+-- The file function reads below the server's user_files_path; s3(…) takes the same format.
+INSERT INTO ${table} (${names})
+${select};
+`
+}
+
+/** Arrays can't be null there. */
+function typeOf({ type, nullable }: ColumnSpec): string {
+  return nullable && type !== 'list' ? `Nullable(${TYPES[type]})` : TYPES[type]
+}
+
+function fieldType(type: ColumnType, nullable: boolean): string {
+  const plain = type === 'list' ? 'String' : TYPES[type]
+  return nullable ? `Nullable(${plain})` : plain
+}
+
+function backslashed(text: string): string {
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+}

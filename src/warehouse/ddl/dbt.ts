@@ -1,0 +1,34 @@
+import { stringify } from 'yaml'
+import type { Dialect } from './dialect.ts'
+
+/** A source of dbt over the tables that `spillway load` makes. Source: https://docs.getdbt.com/reference/source-properties */
+export const dbt: Dialect = ({ pipeline, table, resource, columns }) =>
+  `# dbt: models/sources.yml, over the table that \`spillway load\` fills\n${stringify(
+    {
+      version: 2,
+      sources: [
+        {
+          name: 'spillway',
+          description: `Rows of the pipeline ${pipeline}`,
+          tables: [
+            {
+              name: table,
+              description:
+                resource === 'credentials'
+                  ? 'One row for each leaked credential and query'
+                  : 'One row for each threat-flow report',
+              ...(columns.some(({ name }) => name === 'imported_at')
+                ? { loaded_at_field: 'imported_at' }
+                : {}),
+              columns: columns.map(({ name, meaning, nullable }) => ({
+                name,
+                description: meaning,
+                ...(nullable ? {} : { data_tests: ['not_null'] }),
+              })),
+            },
+          ],
+        },
+      ],
+    },
+    { lineWidth: 0 },
+  )}`

@@ -1,0 +1,36 @@
+import type { ColumnSpec, Format, PartitionBy, Resource } from '../../core/index.ts'
+
+/** What a dialect has to know of a data set. */
+export type DdlInput = {
+  readonly pipeline: string
+  readonly resource: Resource
+  readonly table: string
+  /** Those of the files, in their order. */
+  readonly columns: readonly ColumnSpec[]
+  readonly format: Format
+  /** `load.path` as the reader of the statement knows it. */
+  readonly path: string
+  /** `.parquet`, `.csv` or `.csv.gz` */
+  readonly extension: string
+  readonly partitionBy: readonly PartitionBy[]
+}
+
+/** Writes the table, with comments, and the statement that loads or mounts the data set in one engine. */
+export type Dialect = (input: DdlInput) => string
+
+/** Names of the folders' keys, in the order in which they stand in paths. */
+export function hiveColumns({ resource, partitionBy }: DdlInput): readonly string[] {
+  if (resource === 'reports') return []
+  return [
+    ...(partitionBy.includes('query') ? ['query'] : []),
+    ...(partitionBy.includes('window') ? ['import_window'] : []),
+  ]
+}
+
+/** Every shard, as a glob. */
+export function shardGlob({ path, resource, extension }: DdlInput): string {
+  return `${path}/${resource}/**/*${extension}`
+}
+
+/** Where a store has to be named that only the reader knows. */
+export const BUCKET = 's3://YOUR-BUCKET/PREFIX'

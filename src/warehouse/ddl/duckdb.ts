@@ -1,0 +1,49 @@
+import { columnLines, DUCKDB_TYPES, identifier, literal } from '../table.ts'
+import { type Dialect, hiveColumns, shardGlob } from './dialect.ts'
+
+/** Source: https://duckdb.org/docs/stable/data/csv/overview and …/data/partitioning/hive_partitioning */
+export const duckdb: Dialect = (input) => {
+  const { table, columns, format } = input
+  const name = identifier(table)
+  const hive = hiveColumns(input)
+  // A window that starts off midnight would turn the type of the folder's key from date to text.
+  const types = hive.map((key) => `${literal(key)}: VARCHAR`).join(', ')
+  const hiveOptions =
+    hive.length === 0
+      ? 'hive_partitioning = false'
+      : `hive_partitioning = true, hive_types = {${types}}, hive_types_autocast = false`
+  const csvTypes = columns.map(
+    ({ name, type }) => `${literal(name)}: ${literal(type === 'list' ? 'VARCHAR' : DUCKDB_TYPES[type])}`,
+  )
+  const reader =
+    format.kind === 'parquet'
+      ? `read_parquet(${literal(shardGlob(input))}, ${hiveOptions})`
+      : `read_csv(${literal(shardGlob(input))}, header = true, auto_detect = false, delim = ',', quote = '"', escape = '"', new_line = '\\n',
+    -- Without this the empty string "" would become null.
+    nullstr = '', allow_quoted_nulls = false,
+    ${hiveOptions},
+    columns = {${csvTypes.join(', ')}})`
+  const terms = columns.map(({ name, type }) =>
+    type === 'list' && format.kind === 'csv'
+      ? `from_json(${identifier(name)}, '["VARCHAR"]') AS ${identifier(name)}`
+      : identifier(name),
+  )
+  const comments = columns.map(
+    ({ name: column, meaning }) => `COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(meaning)};`,
+  )
+  return `-- DuckDB: a table of its own, filled from the files. \`spillway load --to duckdb:<file>\` does it shard by shard, each once.
+CREATE TABLE ${name} (
+${columnLines(columns, DUCKDB_TYPES)}
+);
+${comments.join('\n')}
+
+INSERT INTO ${name} BY NAME
+SELECT ${terms.join(', ')}
+FROM ${reader};
+
+-- Or the files as they stand, as a view:
+CREATE OR REPLACE VIEW ${identifier(`${table}_files`)} AS
+SELECT ${[...terms, ...hive].join(', ')}
+FROM ${reader};
+`
+}

@@ -1,0 +1,28 @@
+import { athena } from './athena.ts'
+import { bigquery } from './bigquery.ts'
+import { clickhouse } from './clickhouse.ts'
+import { dbt } from './dbt.ts'
+import type { Dialect } from './dialect.ts'
+import { duckdb } from './duckdb.ts'
+import { postgres } from './postgres.ts'
+import { redshift } from './redshift.ts'
+import { snowflake } from './snowflake.ts'
+import { spark } from './spark.ts'
+import { trino } from './trino.ts'
+
+/** Every dialect by its name. A new one is a file here and an entry. */
+export const DIALECTS = {
+  duckdb,
+  postgres,
+  snowflake,
+  bigquery,
+  redshift,
+  clickhouse,
+  spark,
+  trino,
+  athena,
+  dbt,
+} as const satisfies Readonly<Record<string, Dialect>>
+
+export type DialectName = keyof typeof DIALECTS
+export const DIALECT_NAMES = Object.keys(DIALECTS) as DialectName[]

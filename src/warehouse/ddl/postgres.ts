@@ -1,0 +1,33 @@
+import { columnLines, identifier, literal, POSTGRES_TYPES } from '../table.ts'
+import type { Dialect } from './dialect.ts'
+
+/** Source: https://www.postgresql.org/docs/current/sql-copy.html */
+export const postgres: Dialect = ({ table, columns, format, path, resource }) => {
+  const name = identifier(table)
+  const hasLists = columns.some(({ type }) => type === 'list')
+  const comments = columns.map(
+    ({ name: column, meaning }) => `COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(meaning)};`,
+  )
+  const indexes = ['identity_name', 'domain', 'imported_at']
+    .filter((wanted) => columns.some(({ name }) => name === wanted))
+    .map((column) => `CREATE INDEX ON ${name} (${identifier(column)});`)
+  const load =
+    format.kind === 'parquet'
+      ? `-- PostgreSQL does not read Parquet. \`spillway load --to postgres://…\` loads each shard once; or export CSV.`
+      : [
+          `-- One shard, in psql (lists come as JSON text${hasLists ? ', so such a column has to be text here' : ''}):`,
+          `-- \\copy ${name} FROM ${literal(`${path}/${resource}/…/part-00000.csv`)} WITH (FORMAT csv, HEADER true)`,
+          ...(format.compression === 'gzip'
+            ? ["-- (FROM PROGRAM 'gzip -dc <file>' for compressed ones)"]
+            : []),
+          '-- `spillway load --to postgres://…` does this for every shard, each once.',
+        ].join('\n')
+  return `-- PostgreSQL 14 or newer
+CREATE TABLE ${name} (
+${columnLines(columns, POSTGRES_TYPES)}
+);
+${[...comments, ...indexes].join('\n')}
+
+${load}
+`
+}

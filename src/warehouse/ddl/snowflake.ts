@@ -1,0 +1,68 @@
+import type { ColumnType } from '../../core/index.ts'
+import { literal } from '../table.ts'
+import { BUCKET, type Dialect } from './dialect.ts'
+
+const TYPES: Readonly<Record<ColumnType, string>> = {
+  int64: 'NUMBER(19, 0)',
+  text: 'VARCHAR',
+  boolean: 'BOOLEAN',
+  timestamp: 'TIMESTAMP_TZ(6)',
+  list: 'ARRAY',
+}
+
+/**
+ * Source: https://docs.snowflake.com/en/sql-reference/sql/copy-into-table and …/sql/create-file-format: timestamps of
+ * Parquet come right with USE_LOGICAL_TYPE only; backslashes in CSV are escapes unless ESCAPE_UNENCLOSED_FIELD is NONE,
+ * and \N and the empty string null unless NULL_IF is empty.
+ */
+export const snowflake: Dialect = ({ table, columns, format, resource, extension }) => {
+  const lines = columns.map(
+    ({ name, type, nullable, meaning }) =>
+      `  ${name} ${TYPES[type]}${nullable ? '' : ' NOT NULL'} COMMENT ${literal(meaning)}`,
+  )
+  const pattern = `.*/${resource}/.*part-[0-9]+${extension.replaceAll('.', '[.]')}`
+  const names = columns.map(({ name }) => name).join(', ')
+  const stage = `CREATE OR REPLACE STAGE ${table}_stage
+  URL = ${literal(`${BUCKET}/`)}
+  -- STORAGE_INTEGRATION = …
+  FILE_FORMAT = ${table}_format;`
+  if (format.kind === 'parquet') {
+    const terms = columns.map(({ name, type }) =>
+      type === 'list' ? `$1:${name}::ARRAY` : `$1:${name}::${TYPES[type]}`,
+    )
+    return `-- Snowflake
+CREATE TABLE ${table} (
+${lines.join(',\n')}
+);
+
+-- Without USE_LOGICAL_TYPE timestamps would be read as plain numbers.
+CREATE OR REPLACE FILE FORMAT ${table}_format TYPE = PARQUET USE_LOGICAL_TYPE = TRUE BINARY_AS_TEXT = FALSE;
+${stage}
+
+-- COPY remembers which files it has loaded (for 64 days).
+COPY INTO ${table} (${names})
+FROM (SELECT ${terms.join(', ')} FROM @${table}_stage)
+PATTERN = ${literal(pattern)};
+`
+  }
+  const terms = columns.map(({ type }, index) =>
+    type === 'list' ? `PARSE_JSON($${index + 1})` : `$${index + 1}`,
+  )
+  return `-- Snowflake
+CREATE TABLE ${table} (
+${lines.join(',\n')}
+);
+
+-- NULL_IF = () and EMPTY_FIELD_AS_NULL tell null from ""; without ESCAPE_UNENCLOSED_FIELD = NONE a backslash would change values.
+CREATE OR REPLACE FILE FORMAT ${table}_format TYPE = CSV SKIP_HEADER = 1
+  FIELD_OPTIONALLY_ENCLOSED_BY = '"' NULL_IF = () EMPTY_FIELD_AS_NULL = TRUE
+  ESCAPE = NONE ESCAPE_UNENCLOSED_FIELD = NONE
+  COMPRESSION = ${format.compression === 'gzip' ? 'GZIP' : 'NONE'} ENCODING = 'UTF8';
+${stage}
+
+-- COPY remembers which files it has loaded (for 64 days).
+COPY INTO ${table} (${names})
+FROM (SELECT ${terms.join(', ')} FROM @${table}_stage)
+PATTERN = ${literal(pattern)};
+`
+}

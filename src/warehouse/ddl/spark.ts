@@ -1,0 +1,46 @@
+import type { ColumnType } from '../../core/index.ts'
+import { type Dialect, hiveColumns } from './dialect.ts'
+
+const TYPES: Readonly<Record<ColumnType, string>> = {
+  int64: 'BIGINT',
+  text: 'STRING',
+  boolean: 'BOOLEAN',
+  timestamp: 'TIMESTAMP',
+  list: 'ARRAY<STRING>',
+}
+
+/** Source: https://spark.apache.org/docs/latest/sql-ref-syntax-ddl-create-table-datasource.html and …/sql-data-sources-csv.html */
+export const spark: Dialect = (input) => {
+  const { table, columns, format, path, resource } = input
+  const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+  // CSV has no lists: there they stay JSON text, for from_json.
+  const typeOf = (type: ColumnType): string =>
+    type === 'list' && format.kind === 'csv' ? 'STRING' : TYPES[type]
+  const hive = hiveColumns(input)
+  const lines = [
+    ...columns.map(({ name, type, meaning }) => `  ${name} ${typeOf(type)} COMMENT ${quoted(meaning)}`),
+    ...hive.map((key) => `  ${key} STRING COMMENT ${quoted('from the folder')}`),
+  ]
+  const options =
+    format.kind === 'parquet'
+      ? ''
+      : `\nOPTIONS (
+  header 'true', multiLine 'true',
+  -- Doubled quotes, as RFC 4180 has it; Spark expects a backslash otherwise.
+  quote '"', escape '"',
+  -- An empty field is null and "" the empty string, as it is.
+  encoding 'UTF-8'
+)`
+  const partitioned = hive.length === 0 ? '' : `\nPARTITIONED BY (${hive.join(', ')})`
+  const repair =
+    hive.length === 0
+      ? ''
+      : `\n-- Finds the folders; again after every export.\nMSCK REPAIR TABLE ${table};\n`
+  return `-- Spark SQL
+CREATE TABLE ${table} (
+${lines.join(',\n')}
+)
+USING ${format.kind.toUpperCase()}${options}${partitioned}
+LOCATION ${quoted(`${path}/${resource}`)};
+${repair}`
+}

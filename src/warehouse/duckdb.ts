@@ -1,0 +1,209 @@
+import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from '@duckdb/node-api'
+import { type Clock, ExportError } from '../core/index.ts'
+import { missingColumns } from './fit.ts'
+import { columnList } from './shard-rows.ts'
+import { columnLines, DUCKDB_TYPES, identifier, literal, qualified, type TableSpec } from './table.ts'
+import { viewsOf } from './views.ts'
+import { LEDGER, type Loaded, type Warehouse } from './warehouse.ts'
+
+export type DuckdbOptions = {
+  readonly clock: Clock
+  readonly stop: AbortSignal
+  /** Called once when another process holds the file. */
+  readonly onWait: () => void
+}
+
+// DuckDB lets one process in at a time; how long it stays nobody says.
+const RETRY_MS = 500
+
+/**
+ * DuckDB in this process. Loaded where it is needed only: it is an optional dependency of some 70 MB.
+ * @throws ExportError `config` when it is not installed
+ */
+export async function loadDuckdb(): Promise<typeof import('@duckdb/node-api')> {
+  try {
+    return await import('@duckdb/node-api')
+  } catch (cause) {
+    throw new ExportError(
+      'config',
+      'This needs DuckDB, which is not installed',
+      '@duckdb/node-api',
+      'Install spillway without --omit=optional, or add the package: npm install @duckdb/node-api@1.5.5-r.5',
+      { cause },
+    )
+  }
+}
+
+/** A DuckDB file as a warehouse; made if it is not there. Waits while another process holds it. */
+export async function duckdbWarehouse(file: string, options: DuckdbOptions): Promise<Warehouse> {
+  const instance = await openFile(file, options)
+  const connection = await guarded(file, () => instance.connect())
+  const run = async (sql: string, values?: DuckDBValue[]): Promise<void> => {
+    await guarded(file, () => (values === undefined ? connection.run(sql) : connection.run(sql, values)))
+  }
+  await run("SET TimeZone = 'UTC'")
+
+  return {
+    prepare: (table, { evolve }) => transaction(run, () => prepare(connection, file, table, evolve)),
+
+    async loaded(dataSet, table) {
+      const { rows } = await ask(
+        connection,
+        file,
+        `SELECT shard, sha256, partitions FROM ${qualified(table, LEDGER)} WHERE data_set = ${literal(dataSet)} AND table_name = ${literal(table.name)}`,
+      )
+      return rows as unknown as readonly Loaded[]
+    },
+
+    async load({ shards, stale, forgotten }, { dataSet, table, mode, loadedAt, rowsOf }) {
+      const [into, ledger] = [qualified(table, table.name), qualified(table, LEDGER)]
+      const mine = `data_set = ${literal(dataSet)} AND table_name = ${literal(table.name)}`
+      let rows = 0
+      await transaction(run, async () => {
+        for (const keys of slices(stale))
+          await run(`DELETE FROM ${into} WHERE spillway_partition IN (${keys})`)
+        for (const paths of slices(forgotten))
+          await run(`DELETE FROM ${ledger} WHERE ${mine} AND shard IN (${paths})`)
+        for (const shard of shards) {
+          const { setup, select } = rowsOf(shard)
+          for (const sql of setup) await run(sql)
+          const columns = columnList(table)
+          if (mode === 'upsert') {
+            await run(`CREATE OR REPLACE TEMP TABLE spillway_incoming AS SELECT * FROM ${into} LIMIT 0`)
+            await run(`INSERT INTO spillway_incoming (${columns}) ${select}`)
+            await run(
+              `DELETE FROM ${into} t USING (SELECT DISTINCT query_type, query_value, id FROM spillway_incoming) n WHERE t.query_type = n.query_type AND t.query_value = n.query_value AND t.id = n.id`,
+            )
+            await run(
+              `INSERT INTO ${into} (${columns}) SELECT DISTINCT ON (query_type, query_value, id) ${columns} FROM spillway_incoming ORDER BY query_type, query_value, id, imported_at DESC`,
+            )
+            await run('DROP TABLE spillway_incoming')
+          } else await run(`INSERT INTO ${into} (${columns}) ${select}`)
+          await run(
+            `INSERT INTO ${ledger} (data_set, shard, sha256, rows, loaded_at, table_name, partitions) VALUES (${[dataSet, shard.path, shard.sha256].map(literal).join(', ')}, ${shard.rows}, ${literal(loadedAt)}::TIMESTAMPTZ, ${literal(table.name)}, [${shard.partitions.map(literal).join(', ')}])`,
+          )
+          rows += shard.rows
+        }
+      })
+      return { rows, replacedTexts: 0 }
+    },
+
+    async close() {
+      connection.closeSync()
+      instance.closeSync()
+    },
+  }
+}
+
+async function prepare(
+  connection: DuckDBConnection,
+  file: string,
+  table: TableSpec,
+  evolve: boolean,
+): Promise<void> {
+  const run = (sql: string): Promise<unknown> => guarded(file, () => connection.run(sql))
+  const name = qualified(table, table.name)
+  const ledger = qualified(table, LEDGER)
+  if (table.schema !== null) await run(`CREATE SCHEMA IF NOT EXISTS ${identifier(table.schema)}`)
+  const { rows } = await ask(
+    connection,
+    file,
+    `SELECT column_name AS name, data_type AS type, is_nullable AS nullable FROM duckdb_columns() WHERE database_name = current_database() AND schema_name = ${table.schema === null ? 'current_schema()' : literal(table.schema)} AND table_name = ${literal(table.name)}`,
+  )
+  const found = rows as unknown as { name: string; type: string; nullable: boolean }[]
+  const added = found.length === 0 ? [] : missingColumns(table, found, DUCKDB_TYPES, { evolve })
+  if (found.length === 0) await run(`CREATE TABLE ${name} (\n${columnLines(table.columns, DUCKDB_TYPES)}\n)`)
+  for (const column of added) {
+    await run(`ALTER TABLE ${name} ADD COLUMN ${identifier(column.name)} ${DUCKDB_TYPES[column.type]}`)
+  }
+  if (found.length === 0 || added.length > 0) {
+    for (const { name: column, meaning } of table.columns) {
+      await run(`COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(meaning)}`)
+    }
+  }
+  await run(
+    `CREATE TABLE IF NOT EXISTS ${ledger} (data_set VARCHAR NOT NULL, shard VARCHAR NOT NULL, sha256 VARCHAR NOT NULL, rows BIGINT NOT NULL, loaded_at TIMESTAMP WITH TIME ZONE NOT NULL, table_name VARCHAR NOT NULL, partitions VARCHAR[] NOT NULL)`,
+  )
+  for (const { name: view, meaning, select } of viewsOf(table, ledger)) {
+    await run(`CREATE OR REPLACE VIEW ${qualified(table, view)} AS ${select}`)
+    await run(`COMMENT ON VIEW ${qualified(table, view)} IS ${literal(meaning)}`)
+  }
+}
+
+async function openFile(file: string, { clock, stop, onWait }: DuckdbOptions): Promise<DuckDBInstance> {
+  const { DuckDBInstance } = await loadDuckdb()
+  for (let waits = 0; ; waits++) {
+    try {
+      return await DuckDBInstance.create(file)
+    } catch (error) {
+      if (!isHeld(error)) throw refusal(file, error)
+      if (waits === 0) onWait()
+      await clock.sleep(RETRY_MS, stop)
+    }
+  }
+}
+
+function isHeld(error: unknown): boolean {
+  return (
+    error instanceof Error && /lock/i.test(error.message) && /Could not set|Conflicting/i.test(error.message)
+  )
+}
+
+/** Values as JavaScript has them. */
+export async function ask(
+  connection: DuckDBConnection,
+  file: string,
+  sql: string,
+): Promise<{ readonly columns: readonly string[]; readonly rows: readonly Record<string, unknown>[] }> {
+  const result = await guarded(file, () => connection.runAndReadAll(sql))
+  return { columns: result.columnNames(), rows: result.getRowObjectsJS() }
+}
+
+async function transaction(run: (sql: string) => Promise<void>, work: () => Promise<void>): Promise<void> {
+  await run('BEGIN TRANSACTION')
+  try {
+    await work()
+    await run('COMMIT')
+  } catch (error) {
+    // What a failed commit leaves is rolled back already.
+    await run('ROLLBACK').catch(() => {})
+    throw error
+  }
+}
+
+// A statement of a million names is more than a parser likes.
+const NAMES_AT_ONCE = 1000
+
+function* slices(names: readonly string[]): Generator<string> {
+  for (let at = 0; at < names.length; at += NAMES_AT_ONCE) {
+    yield names
+      .slice(at, at + NAMES_AT_ONCE)
+      .map(literal)
+      .join(', ')
+  }
+}
+
+async function guarded<T>(file: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw error instanceof ExportError ? error : refusal(file, error)
+  }
+}
+
+/** Its messages quote values where a cast fails, so only their kind is shown. */
+function refusal(file: string, error: unknown): ExportError {
+  const message = error instanceof Error ? error.message : ''
+  const kind =
+    /^(?:TransactionContext Error: )?([A-Z][A-Za-z]+(?: [A-Z][a-z]+)? Error)/.exec(message)?.[1] ?? 'an error'
+  const isFile = /^IO Error|not a valid DuckDB|corrupt/i.test(message)
+  return new ExportError(
+    'target',
+    isFile ? `DuckDB can not use the file (${kind})` : `DuckDB refuses (${kind})`,
+    file,
+    isFile
+      ? 'See that it is a DuckDB file, that it can be written, and that its disk has room.'
+      : 'Nothing is half loaded; run `verify` to see that the shards are whole, then load again.',
+    { cause: error },
+  )
+}

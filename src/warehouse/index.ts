@@ -1,0 +1,8 @@
+export { duckdbWarehouse } from './duckdb.ts'
+export { type LoadResult, loadDataSet } from './load-data-set.ts'
+export { postgresWarehouse } from './postgres.ts'
+export { type Answer, type Asked, queryDataSet } from './query.ts'
+export { dataSetRows, shardRows } from './shard-rows.ts'
+export { tableOf } from './table.ts'
+export { parseTarget, type Target } from './target.ts'
+export { LOAD_MODES, type LoadMode, type PartitionRule, type Warehouse } from './warehouse.ts'

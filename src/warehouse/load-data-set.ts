@@ -1,0 +1,169 @@
+import { createHash } from 'node:crypto'
+import { ExportError, type Store } from '../core/index.ts'
+import { MANIFEST_PATH, type Manifest, type ManifestShard } from '../state/index.ts'
+import type { TableSpec } from './table.ts'
+import type { Loaded, LoadMode, LoadTarget, LoadUnit, Warehouse } from './warehouse.ts'
+
+export type LoadRequest = {
+  readonly store: Store
+  readonly manifest: Manifest
+  readonly table: TableSpec
+  readonly mode: LoadMode
+  readonly evolve: boolean
+  readonly loadedAt: string
+  readonly rowsOf: LoadTarget['rowsOf']
+  readonly stop: AbortSignal
+  /** Called before each shard, with its number among those that are loaded. */
+  readonly onShard: (path: string, number: number, of: number) => void
+}
+
+export type LoadResult = {
+  readonly shards: { readonly loaded: number; readonly skipped: number; readonly replaced: number }
+  readonly rows: number
+  /** Rows with texts that the database does not take as they are. */
+  readonly replacedTexts: number
+}
+
+/**
+ * Loads what the manifest lists and the ledger lacks, each shard in one transaction with its line in the ledger; what
+ * was exported anew takes the place of what is there, whole partitions at a time.
+ * @throws ExportError `damaged` when a shard's bytes are not those of the manifest; what was loaded before stays
+ */
+export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): Promise<LoadResult> {
+  const { store, manifest, table, mode, evolve, loadedAt, rowsOf, stop, onShard } = request
+  if (mode === 'upsert') requireKey(table)
+  await warehouse.prepare(table, { evolve })
+  const loaded = await warehouse.loaded(manifest.pipeline, table)
+  const units = unitsOf(manifest.shards, loaded, mode)
+  const known = new Set(loaded.map(({ shard }) => shard))
+  const total = units.reduce((sum, { shards }) => sum + shards.length, 0)
+  const result = { loaded: 0, replaced: 0, rows: 0, replacedTexts: 0 }
+  let number = 0
+  for (const unit of units) {
+    if (stop.aborted) throw interrupted()
+    for (const shard of unit.shards) {
+      onShard(shard.path, ++number, total)
+      await requireUnchanged(store, shard)
+    }
+    const done = await warehouse.load(unit, { dataSet: manifest.pipeline, table, mode, loadedAt, rowsOf })
+    result.rows += done.rows
+    result.replacedTexts += done.replacedTexts
+    for (const { path } of unit.shards) result[known.has(path) ? 'replaced' : 'loaded']++
+  }
+  const { rows, replacedTexts, ...shards } = result
+  return { shards: { ...shards, skipped: manifest.shards.length - total }, rows, replacedTexts }
+}
+
+/**
+ * What is to be done, a transaction each. A shard that is new is one; where shards went or changed, the partitions that
+ * were in them are deleted and all their shards loaded together, with all that lies in one shard with them.
+ */
+export function unitsOf(
+  shards: readonly ManifestShard[],
+  loaded: readonly Loaded[],
+  mode: LoadMode,
+): readonly LoadUnit[] {
+  const ledger = new Map(loaded.map((entry) => [entry.shard, entry]))
+  const byPath = new Map(shards.map((shard) => [shard.path, shard]))
+  const isNew = ({ path }: ManifestShard): boolean => !ledger.has(path)
+  const changed = loaded.filter(({ shard, sha256 }) => byPath.get(shard)?.sha256 !== sha256)
+  const groups = new Groups()
+  // Where another shard took its place, the partitions of both.
+  for (const { shard, partitions } of changed)
+    groups.join([...partitions, ...(byPath.get(shard)?.partitions ?? [])])
+  if (mode === 'replace') for (const shard of shards) if (isNew(shard)) groups.join(shard.partitions)
+  // Neighbours in a shard go and come together.
+  for (let before = -1; before < groups.size; ) {
+    before = groups.size
+    for (const { partitions } of [...loaded, ...shards]) groups.spread(partitions)
+  }
+
+  const units = new Map<string, { shards: ManifestShard[]; stale: string[]; forgotten: string[] }>()
+  for (const [partition, root] of groups.members()) {
+    const unit = units.get(root) ?? { shards: [], stale: [], forgotten: [] }
+    units.set(root, unit)
+    unit.stale.push(partition)
+  }
+  const unitOf = (partitions: readonly string[]) => units.get(groups.rootOf(partitions) ?? '')
+  for (const { shard, partitions } of loaded) unitOf(partitions)?.forgotten.push(shard)
+  const single: LoadUnit[] = []
+  for (const shard of shards) {
+    const unit = unitOf(shard.partitions)
+    if (unit !== undefined) unit.shards.push(shard)
+    else if (isNew(shard)) single.push({ shards: [shard], stale: [], forgotten: [] })
+  }
+  return [...units.values(), ...single]
+}
+
+/** Partitions that have to be replaced together. */
+class Groups {
+  readonly #parents = new Map<string, string>()
+
+  get size(): number {
+    return this.#parents.size
+  }
+
+  join(partitions: readonly string[]): void {
+    const [first] = partitions
+    for (const partition of partitions) {
+      if (!this.#parents.has(partition)) this.#parents.set(partition, partition)
+      if (first !== undefined) this.#parents.set(this.#root(partition), this.#root(first))
+    }
+  }
+
+  /** Joins them where one of them is in a group. */
+  spread(partitions: readonly string[]): void {
+    if (partitions.length > 1 && partitions.some((partition) => this.#parents.has(partition)))
+      this.join(partitions)
+  }
+
+  rootOf(partitions: readonly string[]): string | null {
+    for (const partition of partitions) if (this.#parents.has(partition)) return this.#root(partition)
+    return null
+  }
+
+  *members(): Generator<readonly [partition: string, root: string]> {
+    for (const partition of this.#parents.keys()) yield [partition, this.#root(partition)]
+  }
+
+  #root(partition: string): string {
+    let at = partition
+    for (
+      let parent = this.#parents.get(at);
+      parent !== undefined && parent !== at;
+      parent = this.#parents.get(at)
+    ) {
+      at = parent
+    }
+    return at
+  }
+}
+
+/** A shard that is not what the manifest says must not get into a table. */
+async function requireUnchanged(store: Store, { path, sha256, bytes }: ManifestShard): Promise<void> {
+  const hash = createHash('sha256')
+  if ((await store.size(path)) === bytes) for await (const chunk of store.stream(path)) hash.update(chunk)
+  if (hash.digest('hex') === sha256) return
+  throw new ExportError(
+    'damaged',
+    'The shard is missing or its bytes are not those that were exported',
+    path,
+    'Run `verify`, and `verify --fix` to export it anew; nothing of it was loaded.',
+  )
+}
+
+function requireKey(table: TableSpec): void {
+  const names = new Set(table.columns.map(({ name }) => name))
+  const missing = ['query_type', 'query_value', 'id'].filter((name) => !names.has(name))
+  if (missing.length === 0) return
+  throw new ExportError(
+    'config',
+    `--mode upsert tells rows apart by query_type, query_value and id, and these are not exported: ${missing.join(', ')}`,
+    MANIFEST_PATH,
+    'Choose --mode append or replace, or export with these columns.',
+  )
+}
+
+function interrupted(): ExportError {
+  return new ExportError('interrupted', 'The load was told to stop', '', 'Load again to go on.')
+}

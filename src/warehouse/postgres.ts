@@ -1,0 +1,289 @@
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { DuckDBConnection } from '@duckdb/node-api'
+import type { Client as PgClient } from 'pg'
+import { type ColumnSpec, ExportError } from '../core/index.ts'
+import type { ManifestShard } from '../state/index.ts'
+import { loadDuckdb } from './duckdb.ts'
+import { missingColumns } from './fit.ts'
+import { columnList } from './shard-rows.ts'
+import {
+  columnLines,
+  hasColumns,
+  identifier,
+  literal,
+  POSTGRES_TYPES,
+  qualified,
+  type TableSpec,
+} from './table.ts'
+import { viewsOf } from './views.ts'
+import { LEDGER, type Loaded, type LoadTarget, type ShardRows, type Warehouse } from './warehouse.ts'
+
+/** Looked up most often; an index costs a third of a load, and a table without them is of little use. */
+const INDEXED = ['identity_name', 'domain', 'imported_at']
+
+export type PostgresOptions = {
+  readonly stop: AbortSignal
+  /** Called once when another load holds the tables. */
+  readonly onWait: () => void
+}
+
+/**
+ * A PostgreSQL database as a warehouse. Shards are read by DuckDB, which writes a line of CSV for each row, and go in by
+ * COPY. The password comes from PGPASSWORD or ~/.pgpass.
+ * @param label the address as it may be shown
+ */
+export async function postgresWarehouse(
+  url: string,
+  label: string,
+  { stop, onWait }: PostgresOptions,
+): Promise<Warehouse> {
+  const { default: pg } = await import('pg')
+  const client = new pg.Client({ connectionString: url, application_name: 'spillway' })
+  // A connection that breaks is told by the query that is under way, and must not end the process.
+  client.on('error', () => {})
+  const guarded = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work()
+    } catch (error) {
+      throw error instanceof ExportError ? error : refusal(label, error)
+    }
+  }
+  await guarded(() => client.connect())
+  const duckdb = await (await loadDuckdb()).DuckDBInstance.create(':memory:')
+  const reader = await duckdb.connect()
+  const giveUp = (): void => void client.end().catch(() => {})
+  stop.addEventListener('abort', giveUp, { once: true })
+  const run = async (sql: string, values: unknown[] = []): Promise<Record<string, unknown>[]> =>
+    (await client.query(sql, values)).rows as Record<string, unknown>[]
+
+  const transaction = (work: () => Promise<void>): Promise<void> =>
+    guarded(async () => {
+      await run('BEGIN')
+      try {
+        await work()
+        await run('COMMIT')
+      } catch (error) {
+        await run('ROLLBACK').catch(() => {})
+        throw error
+      }
+    })
+
+  return {
+    async prepare(table, { evolve }) {
+      await guarded(async () => {
+        await run("SET TimeZone = 'UTC'")
+        await holdTables(run, table, onWait)
+      })
+      await transaction(() => prepare(run, table, evolve))
+    },
+
+    loaded: (dataSet, table) =>
+      guarded(
+        async () =>
+          (await run(
+            `SELECT shard, sha256, partitions FROM ${qualified(table, LEDGER)} WHERE data_set = $1 AND table_name = $2`,
+            [dataSet, table.name],
+          )) as unknown as readonly Loaded[],
+      ),
+
+    async load({ shards, stale, forgotten }, target) {
+      const { dataSet, table, loadedAt, rowsOf } = target
+      let [rows, replacedTexts] = [0, 0]
+      await transaction(async () => {
+        if (stale.length > 0) {
+          await run(`DELETE FROM ${qualified(table, table.name)} WHERE spillway_partition = ANY ($1)`, [
+            stale,
+          ])
+        }
+        if (forgotten.length > 0) {
+          await run(
+            `DELETE FROM ${qualified(table, LEDGER)} WHERE data_set = $1 AND table_name = $2 AND shard = ANY ($3)`,
+            [dataSet, table.name, forgotten],
+          )
+        }
+        for (const shard of shards) {
+          replacedTexts += await copyShard(client, reader, shard, rowsOf(shard), target)
+          await run(
+            `INSERT INTO ${qualified(table, LEDGER)} (data_set, shard, sha256, rows, loaded_at, table_name, partitions) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
+            [dataSet, shard.path, shard.sha256, shard.rows, loadedAt, table.name, shard.partitions],
+          )
+          rows += shard.rows
+        }
+      })
+      return { rows, replacedTexts }
+    },
+
+    async close() {
+      stop.removeEventListener('abort', giveUp)
+      reader.closeSync()
+      duckdb.closeSync()
+      await client.end().catch(() => {})
+    },
+  }
+}
+
+type Run = (sql: string, values?: unknown[]) => Promise<Record<string, unknown>[]>
+
+/** Two loads into one table would each not see the other's shards; the lock goes with the connection. */
+async function holdTables(run: Run, { schema, name }: TableSpec, onWait: () => void): Promise<void> {
+  const key = [`spillway ${schema ?? ''} ${name}`]
+  const [got] = await run('SELECT pg_try_advisory_lock(hashtextextended($1, 0)) AS held', key)
+  if (got?.held === true) return
+  onWait()
+  await run('SELECT pg_advisory_lock(hashtextextended($1, 0))', key)
+}
+
+async function prepare(run: Run, table: TableSpec, evolve: boolean): Promise<void> {
+  const name = qualified(table, table.name)
+  const ledger = qualified(table, LEDGER)
+  if (table.schema !== null) await run(`CREATE SCHEMA IF NOT EXISTS ${identifier(table.schema)}`)
+  const found = (await run(
+    `SELECT a.attname AS name, format_type(a.atttypid, NULL) AS type, NOT a.attnotnull AS nullable
+     FROM pg_attribute a WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`,
+    [name],
+  )) as { name: string; type: string; nullable: boolean }[]
+  const added = found.length === 0 ? [] : missingColumns(table, found, POSTGRES_TYPES, { evolve })
+  if (found.length === 0) {
+    await run(`CREATE TABLE ${name} (\n${columnLines(table.columns, POSTGRES_TYPES)}\n)`)
+    for (const column of [...INDEXED, 'spillway_partition']) {
+      if (hasColumns(table, column)) await run(`CREATE INDEX ON ${name} (${identifier(column)})`)
+    }
+  }
+  for (const { name: column, type } of added) {
+    await run(`ALTER TABLE ${name} ADD COLUMN ${identifier(column)} ${POSTGRES_TYPES[type]}`)
+  }
+  if (found.length === 0 || added.length > 0) {
+    for (const { name: column, meaning } of table.columns) {
+      await run(`COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(meaning)}`)
+    }
+  }
+  await run(
+    `CREATE TABLE IF NOT EXISTS ${ledger} (data_set text NOT NULL, shard text NOT NULL, sha256 text NOT NULL, rows bigint NOT NULL, loaded_at timestamp with time zone NOT NULL, table_name text NOT NULL, partitions text[] NOT NULL, PRIMARY KEY (data_set, table_name, shard))`,
+  )
+  for (const { name: view, meaning, select } of viewsOf(table, ledger)) {
+    await run(`CREATE OR REPLACE VIEW ${qualified(table, view)} AS ${select}`)
+    await run(`COMMENT ON VIEW ${qualified(table, view)} IS ${literal(meaning)}`)
+  }
+}
+
+/** @returns how many rows had texts that PostgreSQL does not take */
+async function copyShard(
+  client: PgClient,
+  reader: DuckDBConnection,
+  shard: ManifestShard,
+  rows: ShardRows,
+  { table, mode }: LoadTarget,
+): Promise<number> {
+  const columns = columnList(table)
+  const into = qualified(table, table.name)
+  if (mode !== 'upsert') return copyInto(client, reader, shard, rows, table, into)
+  await client.query(`CREATE TEMP TABLE spillway_incoming (LIKE ${into}) ON COMMIT DROP`)
+  const changed = await copyInto(client, reader, shard, rows, table, 'spillway_incoming')
+  await client.query(
+    `DELETE FROM ${into} t USING spillway_incoming n WHERE t.query_type = n.query_type AND t.query_value = n.query_value AND t.id = n.id`,
+  )
+  await client.query(
+    `INSERT INTO ${into} (${columns}) SELECT DISTINCT ON (query_type, query_value, id) ${columns} FROM spillway_incoming ORDER BY query_type, query_value, id, imported_at DESC`,
+  )
+  await client.query('DROP TABLE spillway_incoming')
+  return changed
+}
+
+async function copyInto(
+  client: PgClient,
+  reader: DuckDBConnection,
+  shard: ManifestShard,
+  { setup, select }: ShardRows,
+  table: TableSpec,
+  into: string,
+): Promise<number> {
+  const { from } = await import('pg-copy-streams')
+  for (const sql of setup) await reader.run(sql)
+  const names = columnList(table)
+  const texts = table.columns.filter(({ type }) => type === 'text').map(({ name }) => identifier(name))
+  const hasNul = texts.map((name) => `contains(${name}, chr(0))`).join(' OR ')
+  const line = table.columns.map(csvField).join(" || ',' || ")
+  const result = await reader.stream(
+    `SELECT ${line} AS line, coalesce(${hasNul}, false) AS changed FROM (${select}) AS shard(${names})`,
+  )
+  let [rows, changed] = [0, 0]
+  async function* lines(): AsyncGenerator<Buffer> {
+    for (;;) {
+      const chunk = await result.fetchChunk()
+      if (chunk === null || chunk.rowCount === 0) break
+      rows += chunk.rowCount
+      for (const one of chunk.getColumnValues(1)) if (one === true) changed++
+      yield Buffer.from(`${(chunk.getColumnValues(0) as string[]).join('\n')}\n`)
+    }
+    if (rows !== shard.rows) throw notWhole(shard, rows)
+  }
+  await pipeline(
+    Readable.from(lines(), { objectMode: true, highWaterMark: 8 }),
+    client.query(from(`COPY ${into} (${names}) FROM STDIN WITH (FORMAT csv)`)),
+  )
+  return changed
+}
+
+/** A field of CSV as COPY reads it; PostgreSQL takes no NUL in a text. */
+function csvField({ name, type }: ColumnSpec): string {
+  const column = identifier(name)
+  const quoted = (text: string): string => `'"' || replace(${text}, '"', '""') || '"'`
+  switch (type) {
+    case 'text':
+      return `coalesce(${quoted(withoutNul(column))}, '')`
+    case 'int64':
+    case 'boolean':
+      return `coalesce(${column}::VARCHAR, '')`
+    case 'timestamp':
+      return `coalesce(make_timestamp(epoch_us(${column}))::VARCHAR || '+00', '')`
+    case 'list': {
+      const item = `replace(replace(${withoutNul('x')}, '\\', '\\\\'), '"', '\\"')`
+      const items = `list_transform(${column}, x -> CASE WHEN x IS NULL THEN 'NULL' ELSE '"' || ${item} || '"' END)`
+      return `coalesce(${quoted(`'{' || array_to_string(${items}, ',') || '}'`)}, '')`
+    }
+  }
+}
+
+function withoutNul(text: string): string {
+  return `replace(${text}, chr(0), '\uFFFD')`
+}
+
+function notWhole({ path, rows }: ManifestShard, found: number): ExportError {
+  return new ExportError(
+    'damaged',
+    `The shard holds ${found} rows instead of ${rows}`,
+    path,
+    'Run `verify`, and `verify --fix` to export it anew; nothing of it was loaded.',
+  )
+}
+
+/** Its messages may quote a row, so they are told by their codes. */
+function refusal(label: string, error: unknown): ExportError {
+  const code = codeOf(error)
+  const known = MEANINGS.find(([codes]) => codes.test(code))
+  const [, what, next] = known ?? [
+    null,
+    `PostgreSQL refuses${code === '' ? '' : ` (${code})`}`,
+    'Look into its log; nothing is half loaded, load again when it is mended.',
+  ]
+  return new ExportError('target', what, label, next, { cause: error })
+}
+
+function codeOf(error: unknown): string {
+  if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code
+  // For these pg has no code: no password at all, and a connection that ends under way.
+  if (!(error instanceof Error)) return ''
+  if (/password must be a string/.test(error.message)) return '28P01'
+  return /terminated|not queryable|closed/i.test(error.message) ? '57P01' : ''
+}
+
+const AGAIN = 'Nothing is half loaded; load again when it is there.'
+const MEANINGS: readonly (readonly [codes: RegExp, what: string, next: string])[] = [
+  [/^28/, 'PostgreSQL refuses the user or the password', 'Set PGPASSWORD, or a line in ~/.pgpass.'],
+  [/^3D000$/, 'There is no such database', 'Create it, or name another one in --to.'],
+  [/^42501$/, 'The user may not do that', 'Grant it the right to create and write the tables.'],
+  [/^53/, 'PostgreSQL is out of room, memory or connections', AGAIN],
+  [/^(?:57P0|08|ECONNRESET|EPIPE)/, 'The connection to PostgreSQL ended', AGAIN],
+  [/^(?:ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|ETIMEDOUT|ENOENT)$/, 'PostgreSQL can not be reached', AGAIN],
+]

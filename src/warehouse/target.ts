@@ -1,0 +1,45 @@
+import { resolve } from 'node:path'
+import { ExportError } from '../core/index.ts'
+
+/** Where rows are loaded to. */
+export type Target =
+  | { readonly kind: 'duckdb'; readonly file: string; readonly label: string }
+  | { readonly kind: 'postgres'; readonly url: string; readonly label: string }
+
+/**
+ * Reads `duckdb:<file>` or `postgres://user@host:port/database`.
+ * @throws ExportError `config` when it is neither, or holds a password: what stands on the command line, every
+ *   process of the machine can read
+ */
+export function parseTarget(text: string, cwd: string): Target {
+  if (text.startsWith('duckdb:')) {
+    const file = text.slice('duckdb:'.length)
+    if (file === '' || file === ':memory:') throw notATarget('duckdb: without a file')
+    return { kind: 'duckdb', file: resolve(cwd, file), label: text }
+  }
+  if (/^postgres(?:ql)?:\/\//.test(text)) {
+    const url = URL.canParse(text) ? new URL(text) : null
+    if (url === null) throw notATarget('an address that is none')
+    if (url.password !== '' || url.searchParams.has('password')) throw hasPassword()
+    return { kind: 'postgres', url: text, label: text }
+  }
+  throw notATarget(/^[a-z]+:/.exec(text)?.[0] ?? 'something else')
+}
+
+function notATarget(found: string): ExportError {
+  return new ExportError(
+    'config',
+    `The target is to be duckdb:<file> or postgres://user@host:port/database, found ${found}`,
+    '--to',
+    'Name one of these.',
+  )
+}
+
+function hasPassword(): ExportError {
+  return new ExportError(
+    'config',
+    'The target holds a password, which every process of this machine can read',
+    '--to',
+    'Leave it out: it is taken from PGPASSWORD or ~/.pgpass.',
+  )
+}

@@ -1,0 +1,68 @@
+import type { ManifestShard } from '../state/index.ts'
+import type { TableSpec } from './table.ts'
+
+/** - `append`: rows are added
+ *  - `upsert`: of each credential of a query there is one row, the one loaded last
+ *  - `replace`: a partition's rows take the place of those that are there */
+export type LoadMode = 'append' | 'upsert' | 'replace'
+
+export const LOAD_MODES: readonly LoadMode[] = ['append', 'upsert', 'replace']
+
+/** The name of the ledger, in the schema of the tables. */
+export const LEDGER = 'spillway_loads'
+
+/** What the ledger says of a shard that was loaded. */
+export type Loaded = {
+  readonly shard: string
+  readonly sha256: string
+  readonly partitions: readonly string[]
+}
+
+/** Shards that are loaded in one transaction, together with what has to go first. */
+export type LoadUnit = {
+  readonly shards: readonly ManifestShard[]
+  /** Partitions whose rows are deleted first. */
+  readonly stale: readonly string[]
+  /** Shards that leave the ledger first. */
+  readonly forgotten: readonly string[]
+}
+
+/** How rows of a shard that holds several partitions are told apart; a null is not looked at. */
+export type PartitionRule = {
+  readonly key: string
+  readonly queryType: string | null
+  readonly queryValue: string | null
+  /** Microseconds, half-open. */
+  readonly from: number | null
+  readonly until: number | null
+  /** Reports: the identifier. */
+  readonly id: number | null
+}
+
+/** A database that shards are loaded into. Every method rejects with an ExportError `target` that quotes no row. */
+export type Warehouse = {
+  /** Makes table, ledger and views, or sees that they fit. @throws ExportError `config` with the difference */
+  prepare(table: TableSpec, options: { readonly evolve: boolean }): Promise<void>
+  /** What the ledger says of a data set and a table. */
+  loaded(dataSet: string, table: TableSpec): Promise<readonly Loaded[]>
+  /** Carries out one unit in one transaction. @returns the rows that were added, and texts changed to fit */
+  load(unit: LoadUnit, into: LoadTarget): Promise<{ readonly rows: number; readonly replacedTexts: number }>
+  close(): Promise<void>
+}
+
+export type LoadTarget = {
+  readonly dataSet: string
+  readonly table: TableSpec
+  readonly mode: LoadMode
+  /** The same for all that one command loads: ISO 8601. */
+  readonly loadedAt: string
+  /** SQL of the shards' rows, as DuckDB reads them, with their partition as last column. */
+  readonly rowsOf: (shard: ManifestShard) => ShardRows
+}
+
+/** How DuckDB reads the rows of a shard. */
+export type ShardRows = {
+  /** To be carried out before: makes what `select` joins with. */
+  readonly setup: readonly string[]
+  readonly select: string
+}

@@ -1,0 +1,92 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { parse } from 'csv-parse/sync'
+import { expect, it } from 'vitest'
+import { type PipelineParts, type Place, place } from '../e2e/support/place.ts'
+import { expectedOfDomains } from '../e2e/support/rows.ts'
+
+const RANGE = { from: '2024-01-01', until: '2024-03-01' }
+
+async function exported(parts: PipelineParts = {}): Promise<Place> {
+  const here = await place({
+    extract: { domains: ['scatterholt.com'], windows: { ...RANGE, every: 'month' }, ...parts.extract },
+    ...(parts.load === undefined ? {} : { load: parts.load }),
+  })
+  expect((await here.run()).code).toBe(0)
+  return here
+}
+
+const ask = (here: Place, ...words: string[]) => here.cli('query', 'pipeline.yaml', ...words)
+
+it.each(['parquet', 'csv'])('the data set is a view, the answer a table, CSV or JSON: %s', async (format) => {
+  const here = await exported({ load: { format } })
+  const rows = expectedOfDomains(here.sandbox, ['scatterholt.com'], RANGE)
+  const json = await ask(
+    here,
+    'SELECT count(*) AS n, min(id) AS least, count(hash) AS hashes FROM credentials',
+    '--json',
+  )
+  expect(JSON.parse(json.stdout)).toEqual([
+    {
+      n: rows.length,
+      least: Math.min(...rows.map(({ id }) => Number(id))),
+      hashes: rows.filter(({ hash }) => hash !== null).length,
+    },
+  ])
+  const csv = await ask(here, 'SELECT identity_name, hash_type FROM credentials ORDER BY 1, 2', '--csv')
+  const [header, ...records] = parse(csv.stdout) as string[][]
+  expect(header).toEqual(['identity_name', 'hash_type'])
+  expect(records.map(([name]) => name).sort()).toEqual(rows.map(({ identity_name }) => identity_name).sort())
+  const table = await ask(here, 'SELECT query_type, count(*) AS n FROM credentials GROUP BY 1')
+  const width = String(rows.length).length
+  expect(table.stdout).toBe(`query_type  ${'n'.padStart(width)}\ndomain      ${rows.length}\n1 row\n`)
+})
+
+it('without SQL it shows the columns and the first rows', async () => {
+  const here = await exported()
+  const { code, stdout } = await ask(here)
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/^identity_name /m)
+  expect(stdout).toMatch(/^imported_at +2024-0/m)
+})
+
+it('a data set without a row can be asked as well', async () => {
+  const here = await exported({ extract: { domains: ['nobody.example'] } })
+  const { stdout } = await ask(here, 'SELECT count(*) AS n FROM credentials', '--json')
+  expect(JSON.parse(stdout)).toEqual([{ n: 0 }])
+})
+
+it('a loaded database is asked with --in', async () => {
+  const here = await exported()
+  expect((await here.cli('load', 'pipeline.yaml', '--to', 'duckdb:leaks.db')).code).toBe(0)
+  const { stdout } = await ask(
+    here,
+    'SELECT sum(credentials) AS n FROM credentials_by_domain_month',
+    '--in',
+    'duckdb:leaks.db',
+    '--json',
+  )
+  expect(JSON.parse(stdout)[0].n).toBeGreaterThan(0)
+})
+
+it.each([
+  { what: 'a change', sql: 'CREATE TABLE t AS SELECT 1' },
+  { what: 'a file to be written', sql: "COPY credentials TO 'out/stolen.csv'" },
+  { what: 'another file', sql: "SELECT * FROM read_text('/etc/hostname')" },
+  { what: 'two statements', sql: 'SELECT 1; DROP VIEW credentials' },
+  { what: 'nonsense', sql: 'SELEC' },
+  { what: 'a setting', sql: 'SET enable_external_access = true' },
+])('$what is refused with exit 2', async ({ sql }) => {
+  const here = await exported()
+  const { code, stdout, stderr } = await ask(here, sql)
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  expect(stderr).toMatch(/^spillway: /)
+  expect(existsSync(join(here.folder, 'out/stolen.csv'))).toBe(false)
+})
+
+it('nothing exported yet is said, exit 2', async () => {
+  const here = await place({})
+  const { code, stderr } = await ask(here)
+  expect(code).toBe(2)
+  expect(stderr).toMatch(/Run the pipeline first/)
+})

@@ -1,0 +1,163 @@
+import { spawn } from 'node:child_process'
+import { setTimeout as wait } from 'node:timers/promises'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { type Place, place } from '../e2e/support/place.ts'
+import { CLI, runCli } from '../support/run-cli.ts'
+import { PASSWORD, type PostgresServer, pgRows, startPostgres } from './postgres-server.ts'
+import { newTarget, type TestTarget } from './targets.ts'
+
+let server: PostgresServer
+beforeAll(async () => {
+  server = await startPostgres()
+}, 120_000)
+afterAll(() => server.stop())
+
+/** By weeks: some twenty shards, enough of them for a kill to come between any two steps. */
+async function exported(every: 'week' | 'year' = 'week'): Promise<Place> {
+  const here = await place({
+    extract: {
+      domains: ['scatterholt.com', 'quillmere.net'],
+      windows: { from: '2024-01-01', until: '2024-03-10', every },
+    },
+  })
+  expect((await here.run()).code).toBe(0)
+  return here
+}
+
+async function holdsAll(here: Place, target: TestTarget): Promise<void> {
+  const { shards, totals } = await here.manifest()
+  const [table] = await target.rows(
+    'select count(*) as n, count(distinct spillway_partition) as p from credentials',
+  )
+  const [ledger] = await target.rows('select count(*) as n, sum(rows) as r from spillway_loads')
+  expect([Number(table?.n), Number(table?.p)]).toEqual([totals.rows, shards.length])
+  expect([Number(ledger?.n), Number(ledger?.r)]).toEqual([shards.length, totals.rows])
+}
+
+/** The rows in the table are those of the ledger's shards, whatever came in between. */
+async function isHonest(target: TestTarget): Promise<void> {
+  const wrong = await target
+    .rows(
+      `select count(*) as n from (select spillway_partition as p, count(*) as c from credentials group by 1) t
+       full join (select partitions[1] as p, rows as c from spillway_loads) l on t.p = l.p
+       where t.c is distinct from l.c`,
+    )
+    // Killed before the tables were there.
+    .catch((error: Error) => (/does not exist/i.test(error.message) ? [{ n: 0 }] : Promise.reject(error)))
+  expect(Number(wrong[0]?.n)).toBe(0)
+}
+
+describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
+  it('kills at any instant leave no half shard and none twice', async () => {
+    const here = await exported()
+    const target = await newTarget(kind, here, server)
+    Object.assign(here.env, target.env)
+    let kills = 0
+    for (let delayMs = 250; kills < 8; delayMs += 60) {
+      const { signal } = await runCli({
+        args: ['load', 'pipeline.yaml', '--to', target.url],
+        cwd: here.folder,
+        env: here.env,
+        onStart: (kill) => void setTimeout(() => kill('SIGKILL'), delayMs),
+      })
+      if (signal !== 'SIGKILL') break
+      kills++
+      await isHonest(target)
+    }
+    expect(kills).toBeGreaterThan(0)
+    expect((await here.cli('load', 'pipeline.yaml', '--to', target.url)).code).toBe(0)
+    await holdsAll(here, target)
+  })
+
+  it('of two loads at once the second waits, says so, and finds nothing to do', async () => {
+    const here = await exported()
+    const target = await newTarget(kind, here, server)
+    Object.assign(here.env, target.env)
+    const ended = await Promise.all(
+      [1, 2, 3].map(() => here.cli('load', 'pipeline.yaml', '--to', target.url, '--json')),
+    )
+    expect(ended.map(({ code }) => code)).toEqual([0, 0, 0])
+    const { shards } = await here.manifest()
+    const loads = ended.map(({ stdout }) => JSON.parse(stdout).shards.loaded as number)
+    expect(loads.sort((a, b) => a - b)).toEqual([0, 0, shards.length])
+    expect(ended.filter(({ stderr }) => /waiting/.test(stderr)).length).toBeGreaterThan(0)
+    await holdsAll(here, target)
+  })
+})
+
+describe('a PostgreSQL server', () => {
+  it('that goes away in mid-load ends it with exit 1 and a clear word; the next load completes', async () => {
+    const here = await exported()
+    const target = await newTarget('postgres', here, server)
+    Object.assign(here.env, target.env)
+    // Holds the load where its first rows are about to go in.
+    await here.cli('load', 'pipeline.yaml', '--to', target.url)
+    await pgRows(target.url, 'truncate credentials, spillway_loads')
+    const child = spawn(process.execPath, [CLI, 'load', 'pipeline.yaml', '--to', target.url], {
+      cwd: here.folder,
+      env: { PATH: process.env.PATH ?? '', ...here.env },
+    })
+    let stderr = ''
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      stderr += text
+    })
+    const code = new Promise((resolve) => child.once('exit', resolve))
+    while (Number((await pgRows(target.url, 'select count(*) as n from spillway_loads'))[0]?.n) === 0)
+      await wait(5)
+    await server.kill()
+    const ended = await code
+    await server.start()
+    // It may have been through before the server was gone.
+    if (ended !== 0) {
+      expect(ended).toBe(1)
+      expect(stderr).toMatch(/connection to PostgreSQL ended|can not be reached/)
+      expect(stderr).not.toContain(PASSWORD)
+    }
+    await isHonest(target)
+    expect((await here.cli('load', 'pipeline.yaml', '--to', target.url)).code).toBe(0)
+    await holdsAll(here, target)
+  })
+
+  it.each([
+    {
+      what: 'a wrong password',
+      env: { PGPASSWORD: 'wrong' },
+      url: (url: string) => url,
+      says: /user or the password/,
+    },
+    { what: 'no password', env: { PGPASSWORD: '' }, url: (url: string) => url, says: /user or the password/ },
+    {
+      what: 'no such database',
+      env: {},
+      url: (url: string) => url.replace(/test_\d+/, 'nowhere'),
+      says: /no such database/,
+    },
+    {
+      what: 'nobody there',
+      env: {},
+      url: (url: string) => url.replace(/:\d+\//, ':1/'),
+      says: /can not be reached/,
+    },
+  ])('$what is said, exit 1', async ({ env, url, says }) => {
+    const here = await exported('year')
+    const target = await newTarget('postgres', here, server)
+    Object.assign(here.env, target.env, env)
+    const { code, stderr } = await here.cli('load', 'pipeline.yaml', '--to', url(target.url))
+    expect(stderr).toMatch(says)
+    expect(stderr).not.toMatch(/not-to-be-shown|wrong"/)
+    expect(code).toBe(1)
+  })
+
+  it('is not asked with a password on the command line: exit 2', async () => {
+    const here = await place({})
+    const { code, stderr } = await here.cli(
+      'load',
+      'pipeline.yaml',
+      '--to',
+      'postgres://me:hunter2@127.0.0.1/db',
+    )
+    expect(code).toBe(2)
+    expect(stderr).toContain('PGPASSWORD')
+    expect(stderr).not.toContain('hunter2')
+  })
+})

@@ -1,0 +1,113 @@
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { parse } from 'yaml'
+import { allColumns, type Format } from '../../src/core/index.ts'
+import { DIALECT_NAMES, DIALECTS } from '../../src/warehouse/ddl/index.ts'
+import { place } from '../e2e/support/place.ts'
+import { sql } from '../e2e/support/read-shards.ts'
+import { type PostgresServer, pgRows, startPostgres } from './postgres-server.ts'
+
+let server: PostgresServer
+beforeAll(async () => {
+  server = await startPostgres()
+}, 120_000)
+afterAll(() => server.stop())
+
+const FORMATS: Readonly<Record<string, Format>> = {
+  parquet: {
+    kind: 'parquet',
+    engine: 'columnar',
+    compression: 'snappy',
+    bloomFilters: [],
+  } as unknown as Format,
+  csv: { kind: 'csv', engine: 'columnar', compression: 'gzip', escapeFormulas: false },
+}
+
+/**
+ * Written by the vendors' documented syntax; those engines can't be run here, so what is tested is that nobody changes
+ * a statement unawares. DuckDB's and PostgreSQL's are run below.
+ */
+describe.each(DIALECT_NAMES.filter((name) => name !== 'duckdb' && name !== 'postgres'))('%s', (name) => {
+  it.each(Object.keys(FORMATS))('over %s is as it was', async (format) => {
+    const text = DIALECTS[name]({
+      pipeline: 'acme',
+      resource: 'credentials',
+      table: 'credentials',
+      columns: allColumns('credentials', ['known_password_id', 'auth_domains', 'urls']),
+      format: FORMATS[format]!,
+      path: '/data/acme',
+      extension: format === 'csv' ? '.csv.gz' : '.parquet',
+      partitionBy: ['query', 'window'],
+    })
+    const ending = name === 'dbt' ? 'yml' : 'sql'
+    await expect(text).toMatchFileSnapshot(`statements/${name}-${format}.${ending}`)
+  })
+})
+
+it('the source for dbt is YAML that names every column', () => {
+  const columns = allColumns('reports', [])
+  const text = DIALECTS.dbt({
+    pipeline: 'acme',
+    resource: 'reports',
+    table: 'reports',
+    columns,
+    format: FORMATS.parquet!,
+    path: '/data/acme',
+    extension: '.parquet',
+    partitionBy: [],
+  })
+  const { sources } = parse(text) as { sources: { tables: { columns: { name: string }[] }[] }[] }
+  expect(sources[0]?.tables[0]?.columns.map(({ name }) => name)).toEqual(columns.map(({ name }) => name))
+})
+
+it.each([
+  { load: { format: 'parquet' } },
+  { load: { format: 'parquet', partition_by: 'none' } },
+  { load: { format: 'csv', compression: 'gzip' } },
+])(
+  'what is printed for DuckDB fills a table with every row, and mounts the files: $load',
+  async ({ load }) => {
+    const here = await place({
+      extract: {
+        domains: ['scatterholt.com'],
+        // From the middle of a day: a key of folders that is no date.
+        windows: { from: '2024-01-01', until: '2024-03-01T06:00:00Z', every: 'month' },
+        include: ['auth_domains'],
+      },
+      load,
+    })
+    expect((await here.run()).code).toBe(0)
+    const { code, stdout } = await here.cli('ddl', 'pipeline.yaml', '--dialect', 'duckdb')
+    expect(code).toBe(0)
+    const { totals } = await here.manifest()
+    await sql(`ATTACH '${join(here.folder, 'ddl.db')}' AS ddl`)
+    try {
+      await sql('USE ddl')
+      await sql(stdout)
+      for (const table of ['credentials', 'credentials_files']) {
+        const [row] = await sql(
+          `select count(*) as n, count(auth_domains) as lists, max(length(source_name)) as longest, count(imported_at) as times from ${table}`,
+        )
+        expect([Number(row?.n), Number(row?.times)]).toEqual([totals.rows, totals.rows])
+        expect(Number(row?.longest)).toBeGreaterThan(0)
+      }
+    } finally {
+      await sql('USE memory')
+      await sql('DETACH ddl')
+    }
+  },
+)
+
+it('what is printed for PostgreSQL makes the table, with its comments', async () => {
+  const here = await place({})
+  const { stdout } = await here.cli('ddl', 'pipeline.yaml', '--dialect', 'postgres')
+  const url = await server.database()
+  await pgRows(url, stdout)
+  const comments = await pgRows(
+    url,
+    `select a.attname as name, col_description(a.attrelid, a.attnum) as meaning from pg_attribute a
+     where a.attrelid = 'credentials'::regclass and a.attnum > 0 order by a.attnum`,
+  )
+  expect(comments.map(({ name }) => name)).toContain('imported_at')
+  expect(comments.every(({ meaning }) => typeof meaning === 'string' && meaning !== '')).toBe(true)
+})
