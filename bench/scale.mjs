@@ -75,7 +75,7 @@ function halfDone(domains) {
         new Date(Date.UTC(2024, 0, 1 + n)).toISOString().slice(0, 10),
       )
       const partition = `domain.${domain}/${from}..${until}`
-      const place = `credentials/query=domain.${domain}/window=${from}`
+      const place = `credentials/query=domain.${domain}/import_window=${from}`
       mkdirSync(join(output, place), { recursive: true })
       writeFileSync(join(output, place, 'part-00000.parquet'), 'x')
       const importedAt = { min: 1_704_067_200_000_000, max: 1_704_067_300_000_000 }

@@ -46,6 +46,8 @@ export function notBegunJson(
     requests: 0,
     retries: 0,
     quarantined: 0,
+    replaced_nuls: 0,
+    repeated: 0,
     searches_remaining: null,
     duration_ms: 0,
     manifest: null,

@@ -1,7 +1,7 @@
 import { type Partition, type PartitionBy, type Resource, windowName } from '../core/index.ts'
 
 /**
- * The folder of a partition's shards: `credentials/query=domain.acme.com/window=2024-01-01`, less what
+ * The folder of a partition's shards: `credentials/query=domain.acme.com/import_window=2024-01-01`, less what
  * `partition_by` leaves out. Reports are one table and have one folder.
  */
 export function folderOf(
@@ -12,7 +12,7 @@ export function folderOf(
   if (resource === 'reports') return resource
   const parts: string[] = [resource]
   if (partitionBy.includes('query')) parts.push(`query=${partition.query.name}`)
-  if (partitionBy.includes('window')) parts.push(`window=${windowName(partition.window)}`)
+  if (partitionBy.includes('window')) parts.push(`import_window=${windowName(partition.window)}`)
   return parts.join('/')
 }
 

@@ -138,7 +138,7 @@ async function clearShards(
   for (const name of await store.list(folder)) {
     const path = `${folder}/${name}`
     if (partOf(name) !== null) await clear(path)
-    else if (/^(?:query|window)=/.test(name)) await clearShards(store, path, clear)
+    else if (/^(?:query|import_window)=/.test(name)) await clearShards(store, path, clear)
   }
   await store.removeEmptyFolder(folder)
 }

@@ -101,7 +101,13 @@ async function runOnDataSet(
       await session.close()
     }
   } finally {
-    await lock.release()
+    // What was exported is on disk, and what came of it is to be told; a claim that stays shows no more signs of life.
+    await lock.release().catch((error: unknown) => {
+      if (!isExportError(error)) throw error
+      warn(
+        `the lock could not be given back; the next run waits until it is known to be dead: ${error.message}`,
+      )
+    })
   }
 }
 

@@ -205,6 +205,6 @@ async function* shardFiles(store: Store, folder: string): AsyncGenerator<string>
   for (const name of await store.list(folder)) {
     const path = `${folder}/${name}`
     if (partOf(name) !== null) yield path
-    else if (/^(?:query|window)=/.test(name)) yield* shardFiles(store, path)
+    else if (/^(?:query|import_window)=/.test(name)) yield* shardFiles(store, path)
   }
 }

@@ -1,4 +1,4 @@
-/** Values by paths like `domain.acme.com/2024-01` or `credentials/query=domain.acme.com/window=2024-01-01`. */
+/** Values by paths like `domain.acme.com/2024-01` or `credentials/query=domain.acme.com/import_window=2024-01-01`. */
 export type ReadonlyPathMap<V> = Iterable<readonly [path: string, value: V]> & {
   /** By what stands before the last slash, then by what comes after it. */
   readonly branches: ReadonlyMap<string, ReadonlyMap<string, V>>

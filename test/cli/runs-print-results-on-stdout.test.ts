@@ -72,7 +72,7 @@ it('several pipelines print one object a line; flags beat the files', async () =
     { pipeline: 'one', partitions: { total: 1, done: 1 } },
     { pipeline: 'two', partitions: { total: 1, done: 1 } },
   ])
-  const shard = 'credentials/query=domain.quillmere.net/window=2024-01-01/part-00000'
+  const shard = 'credentials/query=domain.quillmere.net/import_window=2024-01-01/part-00000'
   expect(existsSync(join(folder, `output/one/${shard}.parquet`))).toBe(true)
   expect(existsSync(join(folder, `output/two/${shard}.csv`))).toBe(true)
 })
@@ -129,7 +129,7 @@ it('verify exits 1 and names a shard that was changed', async () => {
   const folder = workFolder()
   const file = await writePipeline(folder)
   await spillway(['run', file], folder, accessTo(sandbox))
-  const shard = 'credentials/query=domain.scatterholt.com/window=2024-02-01/part-00000.parquet'
+  const shard = 'credentials/query=domain.scatterholt.com/import_window=2024-02-01/part-00000.parquet'
   appendFileSync(join(folder, 'output/trial', shard), 'x')
   const { code, stdout } = await spillway(['verify', file, '--json'], folder, accessTo(sandbox))
   expect(code).toBe(1)

@@ -15,12 +15,12 @@ const asked = (load: PipelineParts['load'] = {}, windows: object = BEFORE): Pipe
 it.each([
   {
     load: {},
-    path: 'credentials/query=domain.scatterholt.com/window=2023-01-01/part-00000.parquet',
+    path: 'credentials/query=domain.scatterholt.com/import_window=2023-01-01/part-00000.parquet',
     folders: ['query', 'window'],
   },
   {
     load: { format: 'csv', partition_by: 'window' },
-    path: 'credentials/window=2023-01-01/part-00000.csv',
+    path: 'credentials/import_window=2023-01-01/part-00000.csv',
     folders: ['window'],
   },
   {

@@ -71,7 +71,7 @@ describe.each(everyWay)(
 )
 
 const QUERY = 'query=(?:domain|auth_domain|email|keyword|secret)\\.[A-Za-z0-9._@-]+'
-const WINDOW = 'window=2024-0[2-8]-01'
+const WINDOW = 'import_window=2024-0[2-8]-01'
 const FOLDERS: Readonly<Record<string, RegExp>> = {
   'query,window': new RegExp(`^credentials/${QUERY}/${WINDOW}$`),
   query: new RegExp(`^credentials/${QUERY}$`),

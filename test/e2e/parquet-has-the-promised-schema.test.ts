@@ -122,7 +122,7 @@ it('filters and sorted readers find what helps them: bounds, and the order where
       ['domain.scatterholt.com', ['domain', 'domain'], ['scatterholt.com', 'scatterholt.com']],
       ['secret.LEAKED', ['secret', 'secret'], [null, null]],
     ].map(([query, ...bounds]) => ({
-      path: `credentials/query=${query}/window=all/part-00000.parquet`,
+      path: `credentials/query=${query}/import_window=all/part-00000.parquet`,
       bounds,
       sorted: [order],
     })),

@@ -69,7 +69,7 @@ it.each(['parquet', 'csv'])('%s: a partition without rows makes no shard and no 
   expect(summary).toMatchObject({ partitions: { total: 8, done: 8 }, shards: 2 })
   expect(await readdir(join(here.output, 'credentials'))).toEqual(['query=domain.scatterholt.com'])
   expect((await shardPaths(here.output)).map((path) => path.split('/')[2])).toEqual([
-    'window=2024-01-01',
-    'window=2024-02-01',
+    'import_window=2024-01-01',
+    'import_window=2024-02-01',
   ])
 })

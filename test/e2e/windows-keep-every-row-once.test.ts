@@ -27,7 +27,7 @@ it('a row exactly on the edge of two windows is in the later one, and in no othe
     const wanted = expectedRows(here.sandbox, { query, from, until: months[i + 1]! })
     const first = String(BigInt(Date.parse(from)) * 1000n)
     expect(wanted.filter(({ imported_at }) => imported_at === first)).toHaveLength(4)
-    const folder = join(here.output, `credentials/query=domain.${query.fqdn}/window=${from}`)
+    const folder = join(here.output, `credentials/query=domain.${query.fqdn}/import_window=${from}`)
     expect(difference(await readParquet(folder), wanted)).toEqual(SAME)
   }
 })

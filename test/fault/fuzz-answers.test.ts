@@ -85,7 +85,7 @@ describe('whatever the service answers, it is taken, quarantined or refused', ()
       fc.property(fc.array(fc.oneof(item, fc.jsonValue()), { maxLength: 12 }), (items) => {
         const page = decode(bytesOf(JSON.stringify({ items, next: null })), CONTEXT)
         expect(page.items).toBe(items.length)
-        expect(page.rows + page.quarantined.length).toBe(items.length)
+        expect(page.rows + page.quarantined.length + page.repeated).toBe(items.length)
         expect(Buffer.from(page.frame ?? []).includes(SECRET)).toBe(false)
       }),
       { seed: SEED, numRuns: 2000 },
@@ -97,7 +97,7 @@ describe('whatever the service answers, it is taken, quarantined or refused', ()
       fc.property(edits(WORDS), (list) => {
         try {
           const page = decode(bytesOf(edited(Buffer.from(VALID), list)), CONTEXT)
-          expect(page.rows + page.quarantined.length).toBe(page.items)
+          expect(page.rows + page.quarantined.length + page.repeated).toBe(page.items)
         } catch (error) {
           if (!isExportError(error, 'transient', 'data')) throw error
           expect(error.message).not.toContain(SECRET)

@@ -24,7 +24,7 @@ import { expectSameResult, scenario, type Trial, trial, type Undisturbed, undist
 const figures = faultFigures('damaged, missing or foreign state')
 
 const EXPORT = scenario({ format: 'parquet', partitionBy: '[query, window]' })
-const SHARD = 'credentials/query=domain.quillmere.net/window=2024-01-01/part-00000.parquet'
+const SHARD = 'credentials/query=domain.quillmere.net/import_window=2024-01-01/part-00000.parquet'
 
 /** Half-way: shards that are whole, rows in the log of an open one, pages to come. */
 let partial: string

@@ -133,7 +133,7 @@ describe.concurrent('names that look like paths', () => {
       expect(await shardPaths(hunt.output)).toHaveLength(queries.length)
       for (const path of await shardPaths(hunt.output)) {
         expect(path).toMatch(
-          /^credentials\/query=(?:keyword|email)\.[A-Za-z0-9._@%-]+\/window=all\/part-00000\.csv$/,
+          /^credentials\/query=(?:keyword|email)\.[A-Za-z0-9._@%-]+\/import_window=all\/part-00000\.csv$/,
         )
       }
       expect((await hunt.call(['verify', hunt.pipeline])).code).toBe(0)

@@ -32,8 +32,8 @@ describe.skipIf(process.platform === 'win32')('a symbolic link below load.path i
     '_SUCCESS',
     'credentials',
     QUERY,
-    `${QUERY}/window=2024-01-01`,
-    `${QUERY}/window=2024-01-01/part-00000.csv`,
+    `${QUERY}/import_window=2024-01-01`,
+    `${QUERY}/import_window=2024-01-01/part-00000.csv`,
   ])('%s', async (name) => {
     await trial(EXPORT, async (attempt) => {
       const { output, folder } = attempt.place
@@ -50,7 +50,7 @@ describe.skipIf(process.platform === 'win32')('a symbolic link below load.path i
           ({ error }) => error,
           (error: unknown) => error,
         )
-        expect(error, `fresh: ${fresh}`).toEqual(anError('storage', name))
+        expect(error, `fresh: ${fresh}`).toEqual(anError('storage', `out/${name}`))
         expect(error).toMatchObject({ message: expect.stringContaining('A symbolic link') })
         const elsewhere = (all: Map<string, string>) =>
           [...all].filter(([path]) => path.startsWith('elsewhere'))
@@ -107,7 +107,9 @@ describe('what is none of its own', () => {
         expect(await readFile(join(output, name), 'utf8')).toBe('{"mine":true}\n')
         expect(attempt.sandbox.requests).toHaveLength(0)
         expect(await attempt.runHere({ fresh: true })).toMatchObject({ status: 'complete', error: null })
-        expect(await readFile(join(output, '_state/orphans', name), 'utf8')).toBe('{"mine":true}\n')
+        expect(await readFile(join(output, '_state/orphans', `${name}.orphan`), 'utf8')).toBe(
+          '{"mine":true}\n',
+        )
       })
     },
   )
@@ -115,14 +117,14 @@ describe('what is none of its own', () => {
   test('is kept aside by --fresh where it is named like a shard; what is on record goes', async () => {
     await trial(EXPORT, async ({ runHere, place }) => {
       await cp(kept, place.output, { recursive: true })
-      const stranger = `${QUERY}/window=2023-01-01/part-00000.csv`
+      const stranger = `${QUERY}/import_window=2023-01-01/part-00000.csv`
       await mkdir(join(place.output, stranger, '..'), { recursive: true })
       await writeFile(join(place.output, stranger), 'mine')
       expect(await runHere({ fresh: true })).toMatchObject({ status: 'complete', error: null })
       const names = [...(await treeHashes(join(place.output, '_state'))).entries()].filter(
         ([, hash]) => hash !== '',
       )
-      expect(names.map(([name]) => name)).toEqual(['checkpoint.jsonl', `orphans/${stranger}`])
+      expect(names.map(([name]) => name)).toEqual(['checkpoint.jsonl', `orphans/${stranger}.orphan`])
     })
   })
 })
@@ -133,7 +135,7 @@ test.skipIf(process.platform === 'win32').each(['_state/checkpoint.jsonl', '_sta
     await trial(EXPORT, async ({ runHere, place }) => {
       await mkdir(join(place.output, '_state'), { recursive: true })
       execFileSync('mkfifo', [join(place.output, name)])
-      await expect(runHere()).rejects.toEqual(anError('storage', name))
+      await expect(runHere()).rejects.toEqual(anError('storage', `out/${name}`))
     })
   },
 )

@@ -17,10 +17,10 @@ const named = (query: Query) => nameQuery(query, queryLabel(query))
 
 describe('the folder of a partition', () => {
   it.each<[PartitionBy[], string]>([
-    [['query', 'window'], 'credentials/query=domain.acme.com/window=2024-01-01'],
-    [['window', 'query'], 'credentials/query=domain.acme.com/window=2024-01-01'],
+    [['query', 'window'], 'credentials/query=domain.acme.com/import_window=2024-01-01'],
+    [['window', 'query'], 'credentials/query=domain.acme.com/import_window=2024-01-01'],
     [['query'], 'credentials/query=domain.acme.com'],
-    [['window'], 'credentials/window=2024-01-01'],
+    [['window'], 'credentials/import_window=2024-01-01'],
     [[], 'credentials'],
   ])('by %j is %s', (by, folder) => {
     expect(folderOf('credentials', partition(named(acme), january), by)).toBe(folder)
@@ -28,9 +28,12 @@ describe('the folder of a partition', () => {
   })
 
   it.each<[Query, string]>([
-    [{ type: 'email', email: 'a/b@acme.com' }, 'credentials/query=email.a%2Fb@acme.com/window=all'],
-    [{ type: 'keyword', keyword: '..' }, 'credentials/query=keyword.../window=all'],
-    [{ type: 'secret', secretEnv: 'LEAKED_PASSWORD' }, 'credentials/query=secret.LEAKED_PASSWORD/window=all'],
+    [{ type: 'email', email: 'a/b@acme.com' }, 'credentials/query=email.a%2Fb@acme.com/import_window=all'],
+    [{ type: 'keyword', keyword: '..' }, 'credentials/query=keyword.../import_window=all'],
+    [
+      { type: 'secret', secretEnv: 'LEAKED_PASSWORD' },
+      'credentials/query=secret.LEAKED_PASSWORD/import_window=all',
+    ],
   ])('of %j is %s', (query, folder) => {
     expect(folderOf('credentials', partition(named(query), null), ['query', 'window'])).toBe(folder)
   })
@@ -38,7 +41,7 @@ describe('the folder of a partition', () => {
   it('names the time where a window does not begin at midnight', () => {
     const window = { from: at('2024-01-01T06:00:00Z'), until: at('2024-01-01T12:00:00Z') }
     expect(folderOf('credentials', partition(named(acme), window), ['window'])).toBe(
-      'credentials/window=2024-01-01T060000Z',
+      'credentials/import_window=2024-01-01T060000Z',
     )
   })
 

@@ -8,7 +8,7 @@ import { readCheckpoint } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { type ChainPages, framesOf, type Page, pageOf, textCoder, World } from './shards-world.ts'
 
-const FOLDER = 'credentials/window=2024-01-01'
+const FOLDER = 'credentials/import_window=2024-01-01'
 
 function shardSet(store: Store, over: Partial<ShardSetOptions<Page>>): ShardSet<Page> {
   return new ShardSet<Page>({

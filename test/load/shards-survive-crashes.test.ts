@@ -17,7 +17,7 @@ const shardRows = fc.constantFrom(1, 60_000, 250_000, 1_000_000)
 const sharedFolders = fc
   .array(pages, { minLength: 1, maxLength: 4 })
   .map((chains) =>
-    chains.map((rows, chain): ChainPages => ({ folder: `credentials/window=${chain % 2}`, rows })),
+    chains.map((rows, chain): ChainPages => ({ folder: `credentials/import_window=${chain % 2}`, rows })),
   )
 const ownFolders = fc
   .array(pages, { minLength: 1, maxLength: 3 })
@@ -32,9 +32,9 @@ const OPEN = '_state/open'
 
 /** A bit of everything: small and large pages, an empty one, chunks, full shards, two chains in a folder. */
 const BUSY: readonly ChainPages[] = [
-  { folder: 'credentials/window=a', rows: [10, 70_000, 50_000, 0, 90_000, 5] },
-  { folder: 'credentials/window=a', rows: [40_000, 80_000] },
-  { folder: 'credentials/window=b', rows: [7] },
+  { folder: 'credentials/import_window=a', rows: [10, 70_000, 50_000, 0, 90_000, 5] },
+  { folder: 'credentials/import_window=a', rows: [40_000, 80_000] },
+  { folder: 'credentials/import_window=b', rows: [7] },
 ]
 const SMALL: readonly ChainPages[] = [{ folder: 'credentials', rows: [10, 20, 5] }]
 const SMALL_OPTIONS = { shardRows: 30, owned: true }
