@@ -107,6 +107,7 @@ it('plan, status, verify and check tell the same story', async () => {
     window: { from: '2024-01-01T00:00:00Z', until: '2024-02-01T00:00:00Z' },
     state: 'done',
     rows: expect.any(Number),
+    repeated: 0,
     requests: 1,
     next: null,
     error: null,
