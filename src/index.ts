@@ -16,12 +16,17 @@ export {
 } from './core/index.ts'
 export { version } from './package/index.ts'
 export {
+  type Answer,
+  type LoadOptions,
+  type LoadSummary,
   type LogFields,
   type LogLevel,
+  loadWarehouse,
   type PartitionStatus,
   type PlanReport,
   type Problem,
   type Progress,
+  queryPipeline,
   type RunObserver,
   type RunOptions,
   type RunSummary,
@@ -35,3 +40,4 @@ export {
 export { type RunSettings, runOptions } from './run-options.ts'
 export { type Sandbox, type SandboxOptions, startSandbox } from './sandbox/index.ts'
 export type { Manifest, ManifestShard } from './state/index.ts'
+export { type LoadMode, parseTarget, type Target } from './warehouse/index.ts'

@@ -3,6 +3,7 @@ import { type Clock, ExportError } from '../core/index.ts'
 import { missingColumns } from './fit.ts'
 import { columnList } from './shard-rows.ts'
 import { columnLines, DUCKDB_TYPES, identifier, literal, qualified, type TableSpec } from './table.ts'
+import { transaction } from './transaction.ts'
 import { viewsOf } from './views.ts'
 import { LEDGER, type Loaded, type Warehouse } from './warehouse.ts'
 
@@ -157,18 +158,6 @@ export async function ask(
 ): Promise<{ readonly columns: readonly string[]; readonly rows: readonly Record<string, unknown>[] }> {
   const result = await guarded(file, () => connection.runAndReadAll(sql))
   return { columns: result.columnNames(), rows: result.getRowObjectsJS() }
-}
-
-async function transaction(run: (sql: string) => Promise<void>, work: () => Promise<void>): Promise<void> {
-  await run('BEGIN TRANSACTION')
-  try {
-    await work()
-    await run('COMMIT')
-  } catch (error) {
-    // What a failed commit leaves is rolled back already.
-    await run('ROLLBACK').catch(() => {})
-    throw error
-  }
 }
 
 // A statement of a million names is more than a parser likes.

@@ -1,3 +1,4 @@
+export { DIALECT_NAMES, DIALECTS, type DialectName } from './ddl/index.ts'
 export { duckdbWarehouse } from './duckdb.ts'
 export { type LoadResult, loadDataSet } from './load-data-set.ts'
 export { postgresWarehouse } from './postgres.ts'

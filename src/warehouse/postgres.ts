@@ -16,6 +16,7 @@ import {
   qualified,
   type TableSpec,
 } from './table.ts'
+import { transaction } from './transaction.ts'
 import { viewsOf } from './views.ts'
 import { LEDGER, type Loaded, type LoadTarget, type ShardRows, type Warehouse } from './warehouse.ts'
 
@@ -57,17 +58,7 @@ export async function postgresWarehouse(
   const run = async (sql: string, values: unknown[] = []): Promise<Record<string, unknown>[]> =>
     (await client.query(sql, values)).rows as Record<string, unknown>[]
 
-  const transaction = (work: () => Promise<void>): Promise<void> =>
-    guarded(async () => {
-      await run('BEGIN')
-      try {
-        await work()
-        await run('COMMIT')
-      } catch (error) {
-        await run('ROLLBACK').catch(() => {})
-        throw error
-      }
-    })
+  const inTransaction = (work: () => Promise<void>): Promise<void> => guarded(() => transaction(run, work))
 
   return {
     async prepare(table, { evolve }) {
@@ -75,7 +66,7 @@ export async function postgresWarehouse(
         await run("SET TimeZone = 'UTC'")
         await holdTables(run, table, onWait)
       })
-      await transaction(() => prepare(run, table, evolve))
+      await inTransaction(() => prepare(run, table, evolve))
     },
 
     loaded: (dataSet, table) =>
@@ -90,7 +81,7 @@ export async function postgresWarehouse(
     async load({ shards, stale, forgotten }, target) {
       const { dataSet, table, loadedAt, rowsOf } = target
       let [rows, replacedTexts] = [0, 0]
-      await transaction(async () => {
+      await inTransaction(async () => {
         if (stale.length > 0) {
           await run(`DELETE FROM ${qualified(table, table.name)} WHERE spillway_partition = ANY ($1)`, [
             stale,

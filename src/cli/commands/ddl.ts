@@ -1,6 +1,6 @@
 import { columnsNamed } from '../../core/index.ts'
 import { shardExtension } from '../../load/index.ts'
-import { DIALECT_NAMES, DIALECTS } from '../../warehouse/ddl/index.ts'
+import { DIALECT_NAMES, DIALECTS } from '../../warehouse/index.ts'
 import { command } from '../command.ts'
 import { DONE } from '../exit-code.ts'
 import { pipelineFrom, pipelineOptions } from '../pipeline-options.ts'

@@ -1,6 +1,6 @@
 import { readMaskKey, readSecret } from '../../config/index.ts'
 import { systemClock } from '../../core/index.ts'
-import { type LoadSummary, loadWarehouse } from '../../run/load-warehouse.ts'
+import { type LoadSummary, loadWarehouse } from '../../run/index.ts'
 import { LOAD_MODES, parseTarget } from '../../warehouse/index.ts'
 import { command } from '../command.ts'
 import { DONE } from '../exit-code.ts'

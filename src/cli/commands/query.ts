@@ -1,5 +1,5 @@
 import { stringify } from 'csv-stringify/sync'
-import { type Answer, queryPipeline } from '../../run/query.ts'
+import { type Answer, queryPipeline } from '../../run/index.ts'
 import { command } from '../command.ts'
 import { DONE } from '../exit-code.ts'
 import { pipelineFrom, pipelineOptions } from '../pipeline-options.ts'
