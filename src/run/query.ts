@@ -17,7 +17,7 @@ export async function queryPipeline(
   { database, cwd }: { readonly database: string | null; readonly cwd: string },
 ): Promise<Answer> {
   if (database !== null) {
-    const target = parseTarget(database, cwd)
+    const target = parseTarget(database, cwd, '--in')
     if (target.kind !== 'duckdb') throw onlyDuckdb()
     return queryDataSet({ kind: 'database', file: target.file }, sql)
   }

@@ -2,7 +2,7 @@ import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { DuckDBConnection } from '@duckdb/node-api'
 import type { Client as PgClient } from 'pg'
-import { type ColumnSpec, ExportError } from '../core/index.ts'
+import { type ColumnSpec, ExportError, learnSecret } from '../core/index.ts'
 import type { ManifestShard } from '../state/index.ts'
 import { loadDuckdb } from './duckdb.ts'
 import { missingColumns } from './fit.ts'
@@ -40,6 +40,7 @@ export async function postgresWarehouse(
   { stop, onWait }: PostgresOptions,
 ): Promise<Warehouse> {
   const { default: pg } = await import('pg')
+  learnSecret(process.env.PGPASSWORD ?? '')
   const client = new pg.Client({ connectionString: url, application_name: 'spillway' })
   // A connection that breaks is told by the query that is under way, and must not end the process.
   client.on('error', () => {})

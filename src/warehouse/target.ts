@@ -8,38 +8,39 @@ export type Target =
 
 /**
  * Reads `duckdb:<file>` or `postgres://user@host:port/database`.
+ * @param flag what it was given with, for messages
  * @throws ExportError `config` when it is neither, or holds a password: what stands on the command line, every
  *   process of the machine can read
  */
-export function parseTarget(text: string, cwd: string): Target {
+export function parseTarget(text: string, cwd: string, flag = '--to'): Target {
   if (text.startsWith('duckdb:')) {
     const file = text.slice('duckdb:'.length)
-    if (file === '' || file === ':memory:') throw notATarget('duckdb: without a file')
+    if (file === '' || file === ':memory:') throw notATarget('duckdb: without a file', flag)
     return { kind: 'duckdb', file: resolve(cwd, file), label: text }
   }
   if (/^postgres(?:ql)?:\/\//.test(text)) {
     const url = URL.canParse(text) ? new URL(text) : null
-    if (url === null) throw notATarget('an address that is none')
-    if (url.password !== '' || url.searchParams.has('password')) throw hasPassword()
+    if (url === null) throw notATarget('an address that is none', flag)
+    if (url.password !== '' || url.searchParams.has('password')) throw hasPassword(flag)
     return { kind: 'postgres', url: text, label: text }
   }
-  throw notATarget(/^[a-z]+:/.exec(text)?.[0] ?? 'something else')
+  throw notATarget(/^[a-z]+:/.exec(text)?.[0] ?? 'something else', flag)
 }
 
-function notATarget(found: string): ExportError {
+function notATarget(found: string, flag: string): ExportError {
   return new ExportError(
     'config',
     `The target is to be duckdb:<file> or postgres://user@host:port/database, found ${found}`,
-    '--to',
+    flag,
     'Name one of these.',
   )
 }
 
-function hasPassword(): ExportError {
+function hasPassword(flag: string): ExportError {
   return new ExportError(
     'config',
     'The target holds a password, which every process of this machine can read',
-    '--to',
+    flag,
     'Leave it out: it is taken from PGPASSWORD or ~/.pgpass.',
   )
 }

@@ -12,7 +12,7 @@ it('the demo exports a few hundred thousand credentials without a token or a net
   expect(stdout).toMatch(/rows +300,000 /)
   expect(readdirSync(join(folder, 'output/demo'))).toContain('_SUCCESS')
   // And on into a table, which is asked.
-  expect(stdout).toMatch(/ load pipelines\/demo\.yaml --to duckdb:output\/demo\.db\n {2}300,000 rows loaded/)
+  expect(stdout).toMatch(/ load pipelines\/demo\.yaml --to duckdb:output\/demo\.db\n.*300,000 rows loaded/)
   expect(stdout).toMatch(
     / query pipelines\/demo\.yaml --in duckdb:output\/demo\.db ".*"\n {2}source_name +credentials\n/,
   )

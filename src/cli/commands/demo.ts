@@ -1,14 +1,14 @@
 import { readPipeline } from '../../config/index.ts'
-import { type Pipeline, systemClock } from '../../core/index.ts'
+import type { Pipeline } from '../../core/index.ts'
 import { packageFile } from '../../package/index.ts'
-import { loadWarehouse, queryPipeline } from '../../run/index.ts'
+import { queryPipeline } from '../../run/index.ts'
 import { startSandbox } from '../../sandbox/index.ts'
 import { parseTarget } from '../../warehouse/index.ts'
 import { command } from '../command.ts'
 import { DONE } from '../exit-code.ts'
 import { exportPipeline } from '../export-pipeline.ts'
 import type { Io } from '../io.ts'
-import { counted, duration } from '../quantities.ts'
+import { loadTables, PLAIN_LOAD } from '../load-tables.ts'
 import { announceStop } from '../signals.ts'
 import { textTable } from '../text-table.ts'
 
@@ -20,23 +20,11 @@ const QUESTION =
 
 /** From files to a table, and what is in it: the commands are shown as they are carried out. */
 async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise<void> {
-  const { cwd, program, screen, stdout } = io
+  const { cwd, program, stdout } = io
   const target = parseTarget(`duckdb:${DATABASE}`, cwd)
   const file = 'pipelines/demo.yaml'
   await stdout.line(`\n  ${program} load ${file} --to ${target.label}`)
-  const { rows, durationMs } = await loadWarehouse(pipeline, target, {
-    clock: systemClock,
-    stop,
-    readSecret: async () => null,
-    readMaskKey: async () => null,
-    schema: null,
-    table: null,
-    mode: 'append',
-    evolve: false,
-    onWait: () => screen.write('Another process holds the database; waiting.\n'),
-    onShard: () => {},
-  })
-  await stdout.line(`  ${counted(rows, 'row')} loaded in ${duration(durationMs)}`)
+  await loadTables(pipeline, target, PLAIN_LOAD, stop, io)
   await stdout.line(`\n  ${program} query ${file} --in ${target.label} "${QUESTION}"`)
   const { columns, rows: answer } = await queryPipeline(pipeline, QUESTION, { database: target.label, cwd })
   for (const line of textTable(columns, answer, 78)) await stdout.line(`  ${line}`)

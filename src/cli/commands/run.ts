@@ -1,10 +1,12 @@
 import { relative } from 'node:path'
 import { ExportError, isExportError, type Pipeline } from '../../core/index.ts'
+import { parseTarget, type Target } from '../../warehouse/index.ts'
 import { command } from '../command.ts'
 import { confirm } from '../confirm.ts'
-import { exitCode, gravest } from '../exit-code.ts'
+import { DONE, exitCode, gravest } from '../exit-code.ts'
 import { type ExportSettings, exportPipeline } from '../export-pipeline.ts'
 import type { Io } from '../io.ts'
+import { loadTables, PLAIN_LOAD } from '../load-tables.ts'
 import { HOW_IT_RUNS, type OverrideFlags, pipelineToRun, runPipelineOptions } from '../pipeline-options.ts'
 import { plainJson } from '../plain-text.ts'
 import { announceStop, type StopSignals } from '../signals.ts'
@@ -32,23 +34,29 @@ export const run = command({
           requiresArg: true,
           describe: 'Export this partition anew, or those that a glob matches; repeatable',
         },
+        load: {
+          type: 'string',
+          requiresArg: true,
+          describe: 'Then load the shards, as `load --to` does: duckdb:<file> or postgres://…',
+        },
         yes: { type: 'boolean', default: false, describe: 'Do not ask' },
         json: { type: 'boolean', default: false, describe: 'Print the summary as JSON, one object a line' },
         'no-progress': { type: 'boolean', default: false, describe: 'No progress line' },
       })
-      .group(['fail-fast', 'redo', 'fresh', 'yes', 'json', 'no-progress'], HOW_IT_RUNS)
+      .group(['fail-fast', 'redo', 'load', 'fresh', 'yes', 'json', 'no-progress'], HOW_IT_RUNS)
       .example('$0 run pipeline.yaml', 'Export, or go on')
       .example('$0 run pipeline.yaml --domain example.com --from 2024-01-01', 'A part of it')
       .example("$0 run pipeline.yaml --redo 'domain.example.com/*'", 'All windows of one query anew')
       .example('$0 run a.yaml b.yaml --json 2>run.log', 'For scripts'),
   async run(args, io) {
     if (args.fresh && args.redo !== undefined) throw redoAndFresh()
+    const target = args.load === undefined ? null : parseTarget(args.load, io.cwd, '--load')
     const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
     try {
       const found = await readEach(args, io)
       const pipelines = found.flatMap(({ pipeline }) => (pipeline === null ? [] : [pipeline]))
       if (args.fresh && !args.yes && pipelines.length > 0) await askToStartOver(pipelines, io)
-      const settings = { ...args, redo: args.redo ?? [], again: null }
+      const settings = { ...args, redo: args.redo ?? [], again: null, target }
       return await runEach(found, settings, signals, io)
     } finally {
       signals.release()
@@ -107,7 +115,7 @@ async function askToStartOver(pipelines: readonly Pipeline[], { cwd, screen }: I
 /** One after the other, whatever becomes of those before; only a signal stops them all. */
 async function runEach(
   found: readonly Found[],
-  settings: ExportSettings,
+  settings: RunSettings,
   signals: StopSignals,
   io: Io,
 ): Promise<number> {
@@ -115,12 +123,38 @@ async function runEach(
   for (const each of found) {
     const { code, error } = await runOne(each, settings, signals, io)
     codes.push(code)
+    if (each.pipeline !== null && error === null && settings.target !== null && !signals.stop.aborted) {
+      codes.push(await loadAfter(each.pipeline, settings.target, settings.json, signals, io))
+    }
     // Of one pipeline the exit code says it; among several each has its line.
     if (error !== null && settings.json && found.length > 1) {
       await io.stdout.line(plainJson(notBegunJson(each.pipeline?.name ?? null, error)))
     }
   }
   return gravest(codes)
+}
+
+type RunSettings = ExportSettings & {
+  /** Where the shards are loaded once a run has ended, also one that left something to do; null: nowhere. */
+  readonly target: Target | null
+}
+
+/** @returns the exit code of the load */
+async function loadAfter(
+  pipeline: Pipeline,
+  target: Target,
+  json: boolean,
+  signals: StopSignals,
+  io: Io,
+): Promise<number> {
+  try {
+    await loadTables(pipeline, target, { ...PLAIN_LOAD, json }, signals.stop, io)
+    return DONE
+  } catch (error) {
+    if (!isExportError(error)) throw error
+    io.reportError(error)
+    return exitCode(error.kind, io.signals.received)
+  }
 }
 
 /** @returns the exit code, and why the run could not begin; null when it could */

@@ -1,0 +1,63 @@
+import { readMaskKey, readSecret } from '../config/index.ts'
+import { type Pipeline, systemClock } from '../core/index.ts'
+import { type LoadOptions, type LoadSummary, loadWarehouse } from '../run/index.ts'
+import type { Target } from '../warehouse/index.ts'
+import type { Io } from './io.ts'
+import { plainJson, plainLine } from './plain-text.ts'
+import { count, counted, duration } from './quantities.ts'
+
+export type LoadSettings = Pick<LoadOptions, 'schema' | 'table' | 'mode' | 'evolve'> & {
+  /** Prints the result as JSON. */
+  readonly json: boolean
+}
+
+/** What `load` does when nothing else is said. */
+export const PLAIN_LOAD: LoadSettings = {
+  schema: null,
+  table: null,
+  mode: 'append',
+  evolve: false,
+  json: false,
+}
+
+/** Loads what is exported into a database, shows how far it is, and prints what came of it. @throws ExportError */
+export async function loadTables(
+  pipeline: Pipeline,
+  target: Target,
+  { json, ...settings }: LoadSettings,
+  stop: AbortSignal,
+  { env, screen, stdout }: Io,
+): Promise<void> {
+  const summary = await loadWarehouse(pipeline, target, {
+    ...settings,
+    clock: systemClock,
+    stop,
+    readSecret: (name) => readSecret(name, env),
+    readMaskKey: () => readMaskKey(pipeline, env),
+    onWait: () =>
+      screen.write(`Another load is at work in ${plainLine(target.label)}; waiting for it to end.\n`),
+    onShard: (path, number, of) => {
+      if (!screen.canRedraw) return
+      screen.show(`shard ${count(number)} of ${count(of)}: ${plainLine(path)}`.slice(0, screen.columns - 1))
+    },
+  }).finally(() => screen.clear())
+  await stdout.line(json ? plainJson(summaryJson(summary)) : summaryText(summary))
+}
+
+function summaryJson({ target, table, shards, rows, replacedTexts, durationMs }: LoadSummary) {
+  return { target, table, shards, rows, replaced_texts: replacedTexts, duration_ms: durationMs }
+}
+
+function summaryText({ target, table, shards, rows, replacedTexts, durationMs }: LoadSummary): string {
+  const { loaded, skipped, replaced } = shards
+  const lines = [
+    `${plainLine(table)} in ${plainLine(target)}: ${counted(rows, 'row')} loaded in ${duration(durationMs)}`,
+    `shards: ${count(loaded)} loaded, ${count(replaced)} replaced, ${count(skipped)} there already`,
+  ]
+  if (replacedTexts > 0) {
+    lines.push(
+      `${counted(replacedTexts, 'row')} held a NUL, which PostgreSQL does not take: it is U+FFFD there`,
+    )
+  }
+  return lines.join('\n')
+}

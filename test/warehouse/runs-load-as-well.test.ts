@@ -1,0 +1,45 @@
+import { expect, it } from 'vitest'
+import { place } from '../e2e/support/place.ts'
+
+it('run --load exports and loads, also what a used-up budget left, and then the rest', async () => {
+  const here = await place({
+    extract: {
+      domains: ['scatterholt.com'],
+      windows: { from: '2024-01-01', until: '2024-05-01', every: 'month' },
+    },
+  })
+  const run = async (...flags: string[]) => {
+    const { code, stdout, stderr } = await here.cli(
+      'run',
+      'pipeline.yaml',
+      '--json',
+      '--load',
+      'duckdb:leaks.db',
+      ...flags,
+    )
+    const [summary, load] = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+    return { code, stderr, summary, load }
+  }
+  const first = await run('--max-requests', '2')
+  expect(first.code, first.stderr).toBe(4)
+  expect(first.load.shards).toEqual({ loaded: first.summary.shards, skipped: 0, replaced: 0 })
+  const second = await run()
+  expect(second.code, second.stderr).toBe(0)
+  expect(second.load.shards).toEqual({
+    loaded: second.summary.shards,
+    skipped: first.summary.shards,
+    replaced: 0,
+  })
+  expect(first.load.rows + second.load.rows).toBe((await here.manifest()).totals.rows)
+})
+
+it('a target that is none is refused before anything is asked', async () => {
+  const here = await place({})
+  const { code, stderr } = await here.cli('run', 'pipeline.yaml', '--load', 'mysql://somewhere')
+  expect(code).toBe(2)
+  expect(stderr).toContain('duckdb:<file>')
+  expect(here.sandbox.requests).toHaveLength(0)
+})
