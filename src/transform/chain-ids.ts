@@ -1,5 +1,5 @@
 import { highWord, IdSet, lowWord, type PageIds } from '../core/index.ts'
-import { copied, FIRST_ELEMENTS, MAX_KEPT_ELEMENTS } from './growing.ts'
+import { copied, FIRST_ELEMENTS, MAX_KEPT_ELEMENTS } from './columns/index.ts'
 
 /**
  * Tells what a chain has had before: on its last pages, and on the page that is being read. A decoder keeps one, and

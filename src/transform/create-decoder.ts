@@ -6,8 +6,8 @@ import {
   type PageContext,
 } from '../core/index.ts'
 import { credentialDecoder } from './credential-decoder.ts'
-import { pagePlace } from './item-errors.ts'
 import { reportDecoder } from './reports.ts'
+import { pagePlace } from './set-aside/index.ts'
 import { hasTooManyValues } from './value-count.ts'
 
 /**

@@ -1,12 +1,11 @@
 import type { DecodedPage, DecodePlan, FrameRoom, PageContext } from '../core/index.ts'
 import { parseAnswer } from './answer.ts'
 import { ChainIds } from './chain-ids.ts'
-import { CredentialColumns } from './credential-columns.ts'
+import { CredentialColumns } from './columns/index.ts'
 import { CredentialPage } from './credential-page.ts'
 import { FastPath } from './fast-path.ts'
-import { pagePlace } from './item-errors.ts'
-import { masksOf } from './mask.ts'
-import { credentialQuarantine } from './quarantine.ts'
+import { masksOf } from './mask/index.ts'
+import { credentialQuarantine, pagePlace } from './set-aside/index.ts'
 
 /** Pages that go the plain path at once after a good page that the fast path gave up. */
 const PAGES_TO_SIT_OUT = 15

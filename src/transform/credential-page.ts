@@ -7,13 +7,18 @@ import {
   type QuarantinedItem,
 } from '../core/index.ts'
 import type { ChainIds } from './chain-ids.ts'
-import { CREDENTIAL_FIELDS, parseCredential, SOURCE_FIELDS } from './credential.ts'
-import type { CredentialColumns } from './credential-columns.ts'
-import { ignoredFilter, invalidItem } from './item-errors.ts'
+import type { CredentialColumns } from './columns/index.ts'
 import { PageRange } from './page-range.ts'
-import { issuePath, type Quarantine, refusedId } from './quarantine.ts'
-import { timestamp } from './schema-parts.ts'
-import { fieldName, UnknownFields, unknownNames } from './unknown-fields.ts'
+import {
+  CREDENTIAL_FIELDS,
+  fieldName,
+  parseCredential,
+  SOURCE_FIELDS,
+  timestamp,
+  UnknownFields,
+  unknownNames,
+} from './schema/index.ts'
+import { ignoredFilter, invalidItem, issuePath, type Quarantine, refusedId } from './set-aside/index.ts'
 
 /** One page of credentials under construction: what both decode paths share. */
 export class CredentialPage {

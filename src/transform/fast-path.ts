@@ -2,37 +2,34 @@ import { isUtf8 } from 'node:buffer'
 import type { DecodedPage } from '../core/index.ts'
 import { isExportError, parseExactJson } from '../core/index.ts'
 import { hasByteOrderMark, MAX_ITEMS } from './answer.ts'
+import type { ListList, SourceTable, TextColumn } from './columns/index.ts'
 import type { CredentialPage } from './credential-page.ts'
 import {
   AUTH_DOMAINS,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
   DOMAIN,
   HASH,
   HASH_TYPE,
   IDENTITY_NAME,
   IMPORTED_AT,
+  ItemScanner,
+  JsonScanner,
   KIND,
   KNOWN_PASSWORD_ID,
-  SOURCE,
-  SOURCE_ID,
-  URLS,
-} from './item-fields.ts'
-import { ItemScanner } from './item-scanner.ts'
-import {
-  CLOSE_BRACE,
-  CLOSE_BRACKET,
-  COLON,
-  COMMA,
-  JsonScanner,
+  type KnownSource,
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
-} from './json-scanner.ts'
-import { type KnownSource, SourceCache } from './source-cache.ts'
-import type { SourceTable } from './source-table.ts'
-import type { TextColumn } from './text-columns.ts'
-import { TimestampReader } from './timestamp-reader.ts'
-import { fieldName } from './unknown-fields.ts'
-import type { ListList } from './vector-lists.ts'
+  SOURCE,
+  SOURCE_ID,
+  SourceCache,
+  TimestampReader,
+  URLS,
+} from './scan/index.ts'
+import { fieldName } from './schema/index.ts'
 
 /** Items that are not understood cost more here than on the plain path: beyond one in eight, it takes over. */
 const MAX_STRANGE_SHARE = 1 / 8

@@ -1,4 +1,2 @@
 export { createDecoder, type Decoder } from './create-decoder.ts'
-export { looksMasked } from './looks-masked.ts'
-export { type MaskPolicies, REDACTED } from './mask.ts'
-export { maskedQueryValue } from './query-value.ts'
+export { looksMasked, type MaskPolicies, maskedQueryValue, REDACTED } from './mask/index.ts'

@@ -11,12 +11,23 @@ import {
 } from '../core/index.ts'
 import { parseAnswer } from './answer.ts'
 import { ChainIds } from './chain-ids.ts'
-import { invalidItem, pagePlace, wrongReport } from './item-errors.ts'
-import { issuePath, refusedId, reportQuarantine } from './quarantine.ts'
-import { REPORT_FIELDS, type Report, reportSchema } from './report.ts'
-import { TextList } from './text-list.ts'
-import { fieldName, UnknownFields, unknownNames } from './unknown-fields.ts'
-import { BooleanList, ListList, NumberList } from './vector-lists.ts'
+import { BooleanList, ListList, NumberList, TextList } from './columns/index.ts'
+import {
+  fieldName,
+  REPORT_FIELDS,
+  type Report,
+  reportSchema,
+  UnknownFields,
+  unknownNames,
+} from './schema/index.ts'
+import {
+  invalidItem,
+  issuePath,
+  pagePlace,
+  refusedId,
+  reportQuarantine,
+  wrongReport,
+} from './set-aside/index.ts'
 
 /** Decodes pages of reports. Reports are few, so this takes the plainest way. */
 export function reportDecoder(

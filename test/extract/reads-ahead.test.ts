@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { foretoldNext } from '../../src/extract/foretold-next.ts'
 import { type Ahead, extractPages, placesAhead } from '../../src/extract/index.ts'
+import { foretoldNext } from '../../src/extract/paging/foretold-next.ts'
 import { collect, decode, domainChain, failure, open, sendPage, serve } from './support.ts'
 
 /** So many places, and how many of them are taken. */

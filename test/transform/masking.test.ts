@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import type { IdentityPolicy, SecretPolicy } from '../../src/core/index.ts'
 import { looksMasked, maskedQueryValue } from '../../src/transform/index.ts'
-import { DIGEST_LENGTH, keyedDigest } from '../../src/transform/keyed-digest.ts'
+import { DIGEST_LENGTH, keyedDigest } from '../../src/transform/mask/keyed-digest.ts'
 import { credential, decodedRows } from './credentials.ts'
 import { decodePlan } from './plans.ts'
 

@@ -1,0 +1,101 @@
+import { type Clock, ExportError } from '../../core/index.ts'
+
+export type BudgetLimits = {
+  /** Requests that may be sent; null: no limit. */
+  readonly maxRequests: number | null
+  /** Nothing is sent once the service says that fewer searches are left; null: never mind. */
+  readonly minSearchesRemaining: number | null
+}
+
+/** What a run may still spend. Reserving comes before any wait, so a used-up budget is known at once. */
+export type Budget = {
+  /** @throws ExportError `quota` when nothing may be sent any more */
+  reserve(where: string): Reservation
+  /** Tells what the service said is left. */
+  learn(searchesRemaining: number): void
+  /** The service wants to be left alone until then (epoch ms). */
+  closeUntil(epochMs: number): void
+  /** @throws ExportError `quota` while the service wants to be left alone */
+  checkOpen(where: string): void
+  /** Requests sent. */
+  readonly requests: number
+  readonly searchesRemaining: number | null
+}
+
+export type Reservation = {
+  /** The request is written now. @throws ExportError `quota` when the service's word has changed since */
+  spend(): void
+  /** Gives back what was not spent. */
+  release(): void
+}
+
+export function budget(limits: BudgetLimits, clock: Clock): Budget {
+  let requests = 0
+  let reserved = 0
+  let searchesRemaining: number | null = null
+  let closedUntil = Number.NEGATIVE_INFINITY
+
+  function checkOpen(where: string): void {
+    if (clock.now() >= closedUntil) return
+    throw new ExportError(
+      'quota',
+      `The service takes no requests before ${new Date(closedUntil).toISOString()}`,
+      where,
+      'Run again after that: the export goes on from where it stopped.',
+    )
+  }
+
+  function checkSearches(where: string): void {
+    const least = limits.minSearchesRemaining
+    if (least === null || searchesRemaining === null || searchesRemaining >= least) return
+    throw new ExportError(
+      'quota',
+      `The service says that ${searchesRemaining} searches are left, fewer than the ${least} to be kept`,
+      where,
+      'Lower extract.min_searches_remaining or wait for the next quota period, then run again.',
+    )
+  }
+
+  return {
+    reserve(where) {
+      if (limits.maxRequests !== null && requests + reserved >= limits.maxRequests) {
+        throw new ExportError(
+          'quota',
+          `The budget of ${limits.maxRequests} requests is used up`,
+          where,
+          'Run again, or raise extract.max_requests: the export goes on from where it stopped.',
+        )
+      }
+      checkOpen(where)
+      checkSearches(where)
+      reserved++
+      let held = true
+      const release = (): void => {
+        if (held) reserved--
+        held = false
+      }
+      return {
+        spend() {
+          checkOpen(where)
+          checkSearches(where)
+          release()
+          requests++
+        },
+        release,
+      }
+    },
+    learn(remaining) {
+      searchesRemaining = remaining
+    },
+    closeUntil(epochMs) {
+      closedUntil = Math.max(closedUntil, epochMs)
+    },
+    checkOpen,
+    get requests() {
+      return requests
+    },
+    get searchesRemaining() {
+      return searchesRemaining
+    },
+  }
+}

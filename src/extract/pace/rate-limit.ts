@@ -1,0 +1,110 @@
+import type { Clock } from '../../core/index.ts'
+
+/** The pace of one tier: turns are given in order of asking, one at a time, never closer than the tier allows. */
+export type RateLimit = {
+  /** Resolves when the caller may send; rejects with the signal's reason as soon as it aborts. */
+  turn(signal: AbortSignal): Promise<Turn>
+  /** After a 429: nobody sends before this moment of the monotonic clock, and a little slower from then on. */
+  pauseUntil(monotonicMs: number): void
+  /** Milliseconds left of the pause; 0: none. */
+  pausedForMs(): number
+}
+
+/** Held by one caller, from its moment until it has written its request or given up. */
+export type Turn = {
+  /**
+   * To be called when the connection stands and the request is written: the next turn counts from here,
+   * so slow connection set-up never makes two requests arrive closer together than they should.
+   * @returns false when everybody was paused meanwhile: send nothing, end this turn and ask for another
+   */
+  take(): boolean
+  /** Lets the next caller go on; does nothing after a successful `take`. */
+  end(): void
+}
+
+// Above the exact interval, because requests do not all take the same time on their way: at 1/s an arrival
+// may be 13 ms late without the next one coming too early.
+const MARGIN = 1.013
+// The very first request meets cold code and caches on both sides and may arrive later than that.
+const FIRST_MS = 100
+// Each 429 says that the margin was not enough, up to a tenth: a 429 costs far more than a slower pace.
+const WIDER = 1.02
+const WIDEST = 1.1
+// Timers have a grain of 1 ms or more. Where the interval is of that order, a late timer may be made up for.
+const CATCH_UP_MS = 20
+
+/** @param options.requestsPerSecond may be a fraction; above 0 */
+export function rateLimit(options: { requestsPerSecond: number; clock: Clock }): RateLimit {
+  const { clock } = options
+  const exactMs = 1000 / options.requestsPerSecond
+  let intervalMs = exactMs * MARGIN
+  let first = true
+  let nextAt = Number.NEGATIVE_INFINITY
+  let pausedUntil = Number.NEGATIVE_INFINITY
+  let lastTurn: Promise<void> = Promise.resolve()
+
+  async function untilDue(signal: AbortSignal): Promise<void> {
+    // Timers may fire early, and a pause may begin while we sleep: only the clock decides.
+    for (;;) {
+      const waitMs = Math.max(nextAt, pausedUntil) - clock.monotonicMs()
+      if (waitMs <= 0) return
+      await clock.sleep(waitMs, signal)
+    }
+  }
+
+  function take(askedAt: number): boolean {
+    const now = clock.monotonicMs()
+    if (now < pausedUntil) return false
+    // Lateness counts as ours to make up for only when this caller was waiting at the moment it was due.
+    const mayCatchUp = intervalMs < CATCH_UP_MS && askedAt <= nextAt
+    const from = mayCatchUp ? Math.max(nextAt, now - CATCH_UP_MS) : now
+    nextAt = from + intervalMs + (first ? FIRST_MS : 0)
+    first = false
+    return true
+  }
+
+  return {
+    async turn(signal) {
+      signal.throwIfAborted()
+      const askedAt = clock.monotonicMs()
+      const previous = lastTurn
+      let end = (): void => {}
+      lastTurn = new Promise((resolve) => {
+        end = resolve
+      })
+      try {
+        await settled(previous, signal)
+        await untilDue(signal)
+      } catch (error) {
+        // Those behind still wait for those before.
+        void previous.then(end)
+        throw error
+      }
+      return {
+        take() {
+          const taken = take(askedAt)
+          if (taken) end()
+          return taken
+        },
+        end,
+      }
+    },
+    pauseUntil(monotonicMs) {
+      pausedUntil = Math.max(pausedUntil, monotonicMs)
+      intervalMs = Math.min(intervalMs * WIDER, exactMs * WIDEST)
+    },
+    pausedForMs: () => Math.max(0, pausedUntil - clock.monotonicMs()),
+  }
+}
+
+/** Waits for a promise that never rejects, or until the signal aborts. */
+function settled(promise: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(signal.reason)
+    signal.addEventListener('abort', stop, { once: true })
+    void promise.then(() => {
+      signal.removeEventListener('abort', stop)
+      resolve()
+    })
+  })
+}

@@ -1,0 +1,68 @@
+import pRetry from 'p-retry'
+import { type Clock, ExportError } from '../../core/index.ts'
+
+/** Thrown by one attempt to ask for another; `error` is what remains to be said when none is left. */
+export class TryAgain extends Error {
+  override readonly name = 'TryAgain'
+
+  constructor(
+    readonly error: ExportError,
+    /**
+     * `backoff`: wait longer from retry to retry, and no less than `atLeastMs`;
+     * `pace`: the rate limiter's wait is enough.
+     */
+    readonly wait: 'backoff' | 'pace' = 'backoff',
+    readonly atLeastMs = 0,
+  ) {
+    super(error.message)
+  }
+}
+
+export type RetryOptions = {
+  /** Attempts after the first. */
+  readonly retries: number
+  readonly clock: Clock
+  readonly signal: AbortSignal
+  /** Called before each wait. */
+  onRetry(error: ExportError, waitMs: number): void
+}
+
+const BASE_MS = 500
+const CAP_MS = 60_000
+
+/**
+ * Runs `attempt` until it succeeds, fails with anything but {@link TryAgain}, or no retry is left.
+ * Waits end with the signal's reason when it aborts.
+ */
+export async function retry<T>(
+  attempt: (number: number) => Promise<T>,
+  { retries, clock, signal, onRetry }: RetryOptions,
+): Promise<T> {
+  try {
+    return await pRetry(attempt, {
+      retries,
+      // Waiting is done below, by a clock that tests can bring.
+      minTimeout: 0,
+      maxTimeout: 0,
+      shouldRetry: async ({ error, retriesConsumed }) => {
+        if (!(error instanceof TryAgain)) return false
+        signal.throwIfAborted()
+        const waitMs = error.wait === 'pace' ? 0 : Math.max(backoffMs(retriesConsumed), error.atLeastMs)
+        onRetry(error.error, waitMs)
+        if (waitMs > 0) await clock.sleep(waitMs, signal)
+        return true
+      },
+    })
+  } catch (error) {
+    if (!(error instanceof TryAgain)) throw error
+    const { kind, what, where, next } = error.error
+    const attempts = retries === 0 ? '1 attempt' : `${retries + 1} attempts`
+    throw new ExportError(kind, `${what}; given up after ${attempts}`, where, next, { cause: error.error })
+  }
+}
+
+/** Doubles from half a second to a minute; between half of it and all of it, so that clients drift apart. */
+function backoffMs(retriesBefore: number): number {
+  const ceilingMs = Math.min(CAP_MS, BASE_MS * 2 ** retriesBefore)
+  return ceilingMs * (0.5 + Math.random() / 2)
+}

@@ -1,0 +1,273 @@
+import {
+  type DecodedPage,
+  type DecodePage,
+  ExportError,
+  learnSecret,
+  MAX_CURSOR_BYTES,
+  type PageContext,
+  type PageIds,
+  type Partition,
+  type Position,
+  type Query,
+  type SeenCursors,
+  withPage,
+} from '../../core/index.ts'
+import type { Ahead } from '../pace/index.ts'
+import type { Service, ServiceRequest } from '../service/index.ts'
+import { interrupted } from '../transport/index.ts'
+import { foretoldNext } from './foretold-next.ts'
+import { listUrl, reportRequest, reportUrl } from './report-request.ts'
+import { type SearchQuery, searchBody } from './search-body.ts'
+
+/** One chain of cursors, from its beginning or from where a checkpoint left it. */
+export type Chain = {
+  readonly partition: Partition
+  readonly include: readonly string[]
+  readonly order: 'asc' | 'desc'
+  readonly pageSize: number
+  /** Where to go on; null: from the beginning. */
+  readonly cursor: string | null
+  /** Set when the chain starts again from rows already exported. */
+  readonly since: Position | null
+  /** Pages answered before. */
+  readonly page: number
+  /** The `query_value` column. */
+  readonly queryValue: string
+  /** What a secret query asks for, the same for all of its chains in a run; null for other queries. */
+  readonly secret: string | null
+  /** What the last pages answered before brought. */
+  readonly recent: readonly PageIds[]
+  /** Every cursor met in this chain; grows before the page that brings one is yielded. */
+  readonly seen: SeenCursors
+  /** Called each time a request of this chain is sent. */
+  readonly onRequest: () => void
+  /** Whether a page may be asked for before the one before it is committed. */
+  readonly ahead: Ahead
+}
+
+export type ExtractedPage = {
+  readonly page: DecodedPage
+  /** Sent for this page, retries included. */
+  readonly requests: number
+}
+
+// An empty page is no end, nor is one of rows that were there before, yet a service that sends nothing else would cost searches for ever.
+const MAX_EMPTY_PAGES = 100
+
+/** A page that has been asked for. */
+type Asked = {
+  readonly cursor: string | null
+  readonly about: string
+  readonly answer: Promise<DecodedPage>
+  /** What is known of the chain's rows once this page is decoded. */
+  readonly known: Promise<readonly PageIds[]>
+  /** Requests sent for it so far. */
+  requests: number
+  /** The cursor of the page after it, as soon as it can be read off. */
+  next: string | null
+  /** Called when `next` has become known. */
+  onNext: () => void
+  /** Whether the consumer has its page. */
+  isHandedOut: boolean
+  /** Gives it up: nothing more is sent for it, and what is on its way is broken off. */
+  giveUp(): void
+}
+
+/**
+ * Follows a chain of cursors to its end. `next` alone decides: short and empty pages go on. Where `chain.ahead` has
+ * a place, the next page is asked for as soon as the cursor to it has arrived; otherwise when the consumer comes
+ * back. A chain is never more than one page ahead of its consumer.
+ * @param release called with pages that were decoded and that the consumer does not get
+ * @throws ExportError `data` when a cursor comes twice or is too long, or nothing but pages without news come; else as
+ *   `Service.request`
+ */
+export async function* extractPages(
+  service: Service,
+  chain: Chain,
+  decode: DecodePage,
+  release: (page: DecodedPage) => void = () => {},
+): AsyncGenerator<ExtractedPage, void, undefined> {
+  const requestFor = requests(service, chain)
+  if (chain.cursor !== null) chain.seen.add(chain.cursor)
+
+  const ask = (
+    cursor: string | null,
+    page: number,
+    known: Promise<readonly PageIds[]> | readonly PageIds[],
+  ): Asked => {
+    const about = `${chain.partition.key}, page ${page + 1}`
+    const { partition, queryValue, since } = chain
+    const giveUp = new AbortController()
+    const read = async (body: Uint8Array): Promise<DecodedPage> => {
+      asked.next = foretoldNext(body)
+      asked.onNext()
+      // Rows that the page before brought are not taken again, so it has to be decoded first.
+      const context: PageContext = { partition, page, queryValue, since, recent: await before(known, about) }
+      return decode(body, context)
+    }
+    const onSent = (): void => {
+      asked.requests++
+      chain.onRequest()
+    }
+    const answer = service.request({ ...requestFor(cursor, about), giveUp: giveUp.signal }, read, onSent)
+    const knownAfter = answer.then(async ({ ids }) => withPage(await known, ids))
+    knownAfter.catch(() => {})
+    let isSettled = false
+    const settle = (): void => {
+      isSettled = true
+    }
+    // Whoever waits for it learns of a failure; a page that is given up has nobody who does.
+    answer.then(settle, settle)
+    const asked: Asked = {
+      cursor,
+      about,
+      answer,
+      known: knownAfter,
+      requests: 0,
+      next: null,
+      onNext: () => {},
+      isHandedOut: false,
+      giveUp() {
+        if (!isSettled) giveUp.abort()
+        if (!asked.isHandedOut) answer.then(release, () => {})
+      },
+    }
+    return asked
+  }
+
+  let page = chain.page
+  let current = ask(chain.cursor, page, chain.recent)
+  let following: Asked | null = null
+  let emptyPages = 0
+  const askAhead = (): void => {
+    const { next } = current
+    if (following !== null || next === null || chain.seen.has(next)) return
+    // After an empty page the next may be one too many.
+    if (emptyPages > 0 || !chain.ahead.take()) return
+    following = ask(next, page + 1, current.known)
+  }
+  /** @returns the requests that were sent for it */
+  const dropFollowing = (): number => {
+    if (following === null) return 0
+    const { requests } = following
+    following.giveUp()
+    following = null
+    chain.ahead.give()
+    return requests
+  }
+
+  try {
+    for (let wasted = 0; ; page++) {
+      current.onNext = askAhead
+      askAhead()
+      const answer = await current.answer
+      const { next } = answer
+      // A first answer may have been broken, and another one come on trying again.
+      if ((following as Asked | null)?.cursor !== next) wasted += dropFollowing()
+      if (next !== null && Buffer.byteLength(next) > MAX_CURSOR_BYTES) {
+        throw longCursor(Buffer.byteLength(next), current.about)
+      }
+      if (next !== null && chain.seen.has(next)) throw repeatedCursor(current.about)
+      current.next = next
+      askAhead()
+      if (next !== null) chain.seen.add(next)
+      current.isHandedOut = true
+      yield { page: answer, requests: current.requests + wasted }
+      if (next === null) return
+      wasted = 0
+      emptyPages = answer.items === answer.repeated ? emptyPages + 1 : 0
+      if (emptyPages >= MAX_EMPTY_PAGES) throw nothingButEmptyPages(current.about)
+      if (following === null) current = ask(next, page + 1, current.known)
+      else {
+        current = following
+        following = null
+        chain.ahead.give()
+      }
+    }
+  } finally {
+    current.giveUp()
+    dropFollowing()
+  }
+}
+
+/** @throws ExportError `interrupted` when the page before never came: its own error is thrown where it is waited for */
+async function before(
+  known: Promise<readonly PageIds[]> | readonly PageIds[],
+  about: string,
+): Promise<readonly PageIds[]> {
+  try {
+    return await known
+  } catch {
+    throw interrupted(about)
+  }
+}
+
+/** How the pages of this chain are asked for; everything but the cursor is settled once. */
+function requests(service: Service, chain: Chain): (cursor: string | null, about: string) => ServiceRequest {
+  const { query, window } = chain.partition
+  switch (query.type) {
+    case 'report': {
+      const url = reportUrl(service, query.id)
+      return (_cursor, about) => reportRequest(url, about, false)
+    }
+    case 'reports':
+      return (cursor, about) => reportRequest(listUrl(service, chain, cursor), about, cursor !== null)
+    default: {
+      const searchQuery = asSearchQuery(query, chain.secret)
+      return (cursor, about) => ({
+        method: 'POST',
+        url: service.endpoints.search,
+        tier: 'search',
+        body: searchBody({ ...chain, query: searchQuery, window }, cursor),
+        about,
+        hasCursor: cursor !== null,
+      })
+    }
+  }
+}
+
+function asSearchQuery(
+  query: Exclude<Query, { type: 'report' | 'reports' }>,
+  secret: string | null,
+): SearchQuery {
+  switch (query.type) {
+    case 'domain':
+    case 'auth_domain':
+      return { type: query.type, fqdn: query.fqdn }
+    case 'email':
+      return { type: 'email', email: query.email }
+    case 'keyword':
+      return { type: 'keyword', keyword: query.keyword }
+    case 'secret':
+      if (secret === null) throw new Error('a secret query without its secret')
+      learnSecret(secret)
+      return { type: 'secret', secret }
+  }
+}
+
+function repeatedCursor(about: string): ExportError {
+  return new ExportError(
+    'data',
+    'The service sent a cursor that this chain has had before, so it would never end',
+    about,
+    'Run again; if it stays so, report it to the service with the name of the query.',
+  )
+}
+
+function longCursor(bytes: number, about: string): ExportError {
+  return new ExportError(
+    'data',
+    `The service sent a cursor of ${bytes} bytes; up to ${MAX_CURSOR_BYTES} are taken`,
+    about,
+    'Run again to go on before that page; if it stays so, report it to the service with the name of the query.',
+  )
+}
+
+function nothingButEmptyPages(about: string): ExportError {
+  return new ExportError(
+    'data',
+    `The service sent ${MAX_EMPTY_PAGES} empty pages in a row, or pages without anything new, and still more to come`,
+    about,
+    'Run again to go on from there.',
+  )
+}

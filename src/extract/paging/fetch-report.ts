@@ -1,0 +1,61 @@
+import { z } from 'zod'
+import { ExportError } from '../../core/index.ts'
+import { jsonBody } from '../answers/index.ts'
+import type { Service } from '../service/index.ts'
+import { reportRequest, reportUrl } from './report-request.ts'
+
+const text = z.string().nullish()
+const texts = z.array(z.string()).nullish()
+const whole = z.int().nullish()
+
+/** Source: service spec 2.1; everything but the identifier may be null or absent, unknown fields stay. */
+const Report = z.looseObject({
+  id: z.int(),
+  format_type: text,
+  title: text,
+  subtitle: text,
+  summary: text,
+  content: text,
+  tags: texts,
+  highlights: texts,
+  related_activity_uids: texts,
+  prompt_preset_uid: text,
+  created_at: text,
+  published_at: text,
+  updated_at: text,
+  reading_time: whole,
+  tenant_id: whole,
+  organization_id: whole,
+})
+export type Report = z.infer<typeof Report>
+
+const Answer = z.object({ report: Report })
+
+/**
+ * Fetches one threat-flow report. Source: service spec 4.1.
+ * @throws ExportError `data` when the answer is no report; else as `Service.request`
+ */
+export async function fetchReport(service: Service, id: number): Promise<Report> {
+  const request = reportRequest(reportUrl(service, id), `report ${id}`, false)
+  return service.request(request, async (body, where) => parseReport(body, id, where))
+}
+
+function parseReport(body: Uint8Array, id: number, where: string): Report {
+  const answer = Answer.safeParse(jsonBody(body, where))
+  if (answer.success && answer.data.report.id === id) return answer.data.report
+  if (answer.success) {
+    throw new ExportError(
+      'data',
+      'The answer holds another report than the one that was asked for',
+      where,
+      'Check service.report_path, and what stands between here and the service: a cache may mix up answers.',
+    )
+  }
+  const fields = [...new Set(answer.error.issues.map(({ path }) => path.join('.') || 'the answer itself'))]
+  throw new ExportError(
+    'data',
+    `The answer is no report; wrong or missing: ${fields.join(', ')}`,
+    where,
+    'Check service.report_path.',
+  )
+}

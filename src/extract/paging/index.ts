@@ -1,0 +1,2 @@
+export { type Chain, type ExtractedPage, extractPages } from './extract-pages.ts'
+export { fetchReport, type Report } from './fetch-report.ts'

@@ -1,0 +1,266 @@
+import { setMaxListeners } from 'node:events'
+import {
+  type Auth,
+  type BufferPool,
+  type Clock,
+  ExportError,
+  type ServiceSettings,
+} from '../../core/index.ts'
+import {
+  always,
+  exchangedToken,
+  type Token,
+  type TokenInfo,
+  testedToken,
+  tokenSource,
+} from '../credentials/index.ts'
+import { budget, rateLimit, retry, TryAgain } from '../pace/index.ts'
+import { httpClient, interrupted, isSuccess } from '../transport/index.ts'
+import { asTryAgain, type Log, type Outgoing, sender } from './sender.ts'
+
+export type ServiceDeps = {
+  readonly clock: Clock
+  /** Reads a secret by variable name at the moment it is needed. null: not there. */
+  readSecret(name: string): Promise<string | null>
+  /** Send nothing more, end every wait. */
+  readonly stop: AbortSignal
+  /** Give up requests in flight too. */
+  readonly abort: AbortSignal
+  /** Where the buffers of answers come from. */
+  readonly buffers: BufferPool
+  readonly log: Log
+}
+
+export type ServiceLimits = {
+  /** Requests that may be sent; null: no budget. */
+  readonly maxRequests: number | null
+  /** Nothing more is sent when the service says that fewer searches are left; null: never mind. */
+  readonly minSearchesRemaining: number | null
+  /** Connections at most, to each host. */
+  readonly connections: number
+}
+
+/** The service as this run meets it: one pace, one token and one budget for everybody. */
+export type Service = {
+  readonly counters: {
+    /** Searches and report requests written to a connection, retries among them. */
+    readonly requests: number
+    readonly retries: number
+    /** As the service said last; null: not yet. */
+    readonly searchesRemaining: number | null
+    /** Epoch ms until which nobody sends after a 429; null: no such pause. */
+    readonly pausedUntilMs: number | null
+    /** Searches answered with 404 as long as none was answered with anything good; 0 from then on. */
+    readonly notFound: number
+  }
+  readonly endpoints: { readonly search: URL; readonly reports: URL }
+  /**
+   * Sends a request in its turn, with the token, until `read` accepts the answer's body or no retry is left.
+   * `read` asks for another attempt by throwing ExportError `transient`.
+   * @param onSent called each time the request is written to a connection
+   * @throws ExportError `transient`, `refused`, `cursor`, `credentials`, `quota`, `config`, `data`, `interrupted`
+   */
+  request<T>(request: ServiceRequest, read: ReadAnswer<T>, onSent?: () => void): Promise<T>
+  /**
+   * Asks what the token is good for: free of charge, outside the budget.
+   * @returns null when that is not what the answer is about
+   * @throws ExportError as `request` does
+   */
+  testToken(url: string): Promise<TokenInfo | null>
+  /** Closes every connection. */
+  close(): Promise<void>
+}
+
+export type ServiceRequest = Pick<Outgoing, 'method' | 'url' | 'tier' | 'body' | 'hasCursor'> & {
+  /** What it is about, for messages: `domain.acme.com/all, page 3`. */
+  readonly about: string
+  /** Nobody wants the answer any more: nothing is sent from then on, and what is on its way is broken off. */
+  readonly giveUp?: AbortSignal
+}
+export type ReadAnswer<T> = (body: Uint8Array, where: string) => Promise<T>
+
+/** @throws ExportError `config` when an address is no URL */
+export function openService(settings: ServiceSettings, limits: ServiceLimits, deps: ServiceDeps): Service {
+  const { clock, stop, abort, log } = deps
+  const { auth, timeoutMs, maxResponseBytes } = settings
+  const endpoints = {
+    search: endpoint(settings.baseUrl, settings.searchPath),
+    reports: endpoint(settings.baseUrl, settings.reportPath),
+  }
+  const signal = AbortSignal.any([stop, abort])
+  // One listener per wait: with many partitions in flight that is no leak.
+  setMaxListeners(0, stop, abort, signal)
+  const http = httpClient({
+    connections: limits.connections,
+    timeoutMs,
+    maxResponseBytes,
+    buffers: deps.buffers,
+    stop,
+    abort,
+  })
+  const spending = budget(limits, clock)
+  const pace = {
+    search: rateLimit({ requestsPerSecond: settings.requestsPerSecond, clock }),
+    basic: rateLimit({ requestsPerSecond: settings.basicRequestsPerSecond, clock }),
+  }
+  let notFound = 0
+  let isFound = false
+  const onStatus = (status: number, hasCursor: boolean): void => {
+    if (isSuccess(status)) isFound = true
+    // A cursor may not be found where the address is right.
+    else if (status === 404 && !hasCursor) notFound++
+  }
+  const send = sender({ http, pace, budget: spending, auth, clock, log, onStatus })
+  const tokens = tokenSource({ auth, clock, readSecret, exchange })
+  let retries = 0
+
+  async function readSecret(name: string): Promise<string> {
+    const value = await deps.readSecret(name)
+    if (value !== null && value !== '') return value
+    throw new ExportError('config', 'The variable is not set', `variable ${name}`, 'Set it and run again.')
+  }
+
+  /** Repeats an attempt as the settings say; every way of being stopped becomes one error. */
+  async function repeat<T>(
+    { where, signal }: Pick<Outgoing, 'where' | 'signal'>,
+    attempt: (number: number) => Promise<T>,
+  ): Promise<T> {
+    try {
+      return await retry(attempt, {
+        retries: settings.retries,
+        clock,
+        signal,
+        onRetry: ({ what }, waitMs) => {
+          log('warn', 'trying again', { request: where, reason: what, wait_ms: Math.round(waitMs) })
+        },
+      })
+    } catch (error) {
+      // What fails after that may have gone well, had there been time to ask again.
+      const stopped =
+        signal.aborted &&
+        (error === signal.reason || !(error instanceof ExportError) || error.kind === 'transient')
+      throw stopped ? interrupted(where) : error
+    }
+  }
+
+  async function exchange(
+    { tokenUrl, tenantId }: Auth & { kind: 'api-key' },
+    apiKey: Token,
+  ): Promise<string> {
+    const outgoing = freeRequest(endpoint(settings.baseUrl, tokenUrl), 'token exchange', {
+      signal,
+      method: 'POST',
+      body: tenantId === null ? null : JSON.stringify({ tenant_id: tenantId }),
+    })
+    return repeat(outgoing, async () => {
+      const sent = await send(outgoing, always(apiKey), () => {})
+      if (sent.kind === 'unauthorised') throw sent.error
+      sent.release()
+      return accepted(async () => exchangedToken(sent.body, outgoing.where))
+    })
+  }
+
+  /** With the token, renewed once when it is refused. */
+  async function ask<T>(outgoing: Outgoing, read: ReadAnswer<T>, onSent: () => void = () => {}): Promise<T> {
+    let refusedBefore = false
+    return repeat(outgoing, async (attempt) => {
+      const sent = await send(outgoing, tokens, () => {
+        if (attempt > 1 && outgoing.metered) retries++
+        onSent()
+      })
+      if (sent.kind === 'answered') {
+        try {
+          return await accepted(() => read(sent.body, outgoing.where))
+        } finally {
+          sent.release()
+        }
+      }
+      if (refusedBefore) throw sent.error
+      refusedBefore = true
+      await tokens.replace(sent.token, sent.error)
+      throw new TryAgain(tokenExpired(outgoing.where), 'pace')
+    })
+  }
+
+  return {
+    counters: {
+      get requests() {
+        return spending.requests
+      },
+      get retries() {
+        return retries
+      },
+      get searchesRemaining() {
+        return spending.searchesRemaining
+      },
+      get pausedUntilMs() {
+        const leftMs = pace.search.pausedForMs()
+        return leftMs === 0 ? null : Math.round(clock.now() + leftMs)
+      },
+      get notFound() {
+        return isFound ? 0 : notFound
+      },
+    },
+    endpoints,
+    request: ({ about, giveUp, ...request }, read, onSent) => {
+      const where = whereOf(request.method, request.url, about)
+      const ends =
+        giveUp === undefined
+          ? { signal, giveUp: null }
+          : { signal: AbortSignal.any([signal, giveUp]), giveUp }
+      return ask({ ...request, ...ends, where, metered: true }, read, onSent)
+    },
+    async testToken(url) {
+      const outgoing = freeRequest(endpoint(settings.baseUrl, url), 'token test', {
+        signal,
+        method: 'GET',
+        body: null,
+      })
+      return ask(outgoing, async (body, where) => testedToken(body, where))
+    },
+    close: () => http.close(),
+  }
+}
+
+/** An address as settings give it: absolute, or a path below the base. */
+function endpoint(baseUrl: string, pathOrUrl: string): URL {
+  const text = /^https?:\/\//i.test(pathOrUrl)
+    ? pathOrUrl
+    : `${baseUrl.replace(/\/+$/, '')}/${pathOrUrl.replace(/^\/+/, '')}`
+  const url = URL.canParse(text) ? new URL(text) : null
+  if (url !== null && /^https?:$/.test(url.protocol)) return url
+  throw new ExportError(
+    'config',
+    "The service's address is no http or https URL",
+    'service',
+    'Correct service.base_url or the path.',
+  )
+}
+
+/** A request of the basic tier that the budget has nothing to do with. */
+function freeRequest(url: URL, about: string, parts: Pick<Outgoing, 'method' | 'body' | 'signal'>): Outgoing {
+  const where = whereOf(parts.method, url, about)
+  return { ...parts, url, tier: 'basic', where, hasCursor: false, metered: false, giveUp: null }
+}
+
+/** Without the query string: cursors are long, and nobody can read them. */
+function whereOf(method: string, url: URL, about: string): string {
+  return `${method} ${url.origin}${url.pathname}, ${about}`
+}
+
+async function accepted<T>(read: () => Promise<T>): Promise<T> {
+  try {
+    return await read()
+  } catch (error) {
+    throw asTryAgain(error)
+  }
+}
+
+function tokenExpired(where: string): ExportError {
+  return new ExportError(
+    'transient',
+    'The token was refused and has been renewed',
+    where,
+    'Run again: the export goes on from where it stopped.',
+  )
+}

@@ -1,0 +1,268 @@
+import type { IncomingHttpHeaders } from 'node:http'
+import type { Dispatcher } from 'undici'
+import { type BufferPool, ExportError, freshBuffers } from '../../core/index.ts'
+import { type AnswerRoom, answerRoom, type RoomShare } from './answer-room.ts'
+import { type BodyBuffer, bodyBuffer } from './body-buffer.ts'
+import { type Connections, openConnections } from './connections.ts'
+import {
+  type ContentCoding,
+  contentCoding,
+  decodeContent,
+  tooLarge,
+  unknownCoding,
+} from './content-coding.ts'
+import { networkError } from './network-error.ts'
+
+export type HttpRequest = {
+  readonly method: 'GET' | 'POST'
+  readonly url: URL
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: string | null
+  /** Names the request in messages. */
+  readonly where: string
+  /** Gives up this one; null: nothing does but the signals of the client. */
+  readonly giveUp: AbortSignal | null
+}
+
+export type HttpAnswer = {
+  readonly status: number
+  readonly headers: IncomingHttpHeaders
+  /** Decoded. Of an answer other than 2xx: its first 64 kB, empty when it cannot be read. */
+  readonly body: Uint8Array
+  /** To be called when the body has been dealt with: another large answer may be waiting for its room. */
+  release(): void
+}
+
+export type HttpClient = {
+  /**
+   * Sends one request and receives the whole answer, whatever its status. Nothing is followed or repeated.
+   * @param onWrite called when a connection stands, just before the request is written; what it throws
+   *   is thrown here, and nothing is sent
+   * @throws ExportError `transient` (network, timeout, broken answer), `refused` (certificate), `data`
+   *   (too large, unknown coding), `interrupted`
+   */
+  send(request: HttpRequest, onWrite: () => void): Promise<HttpAnswer>
+  close(): Promise<void>
+}
+
+export type HttpOptions = {
+  readonly connections: number
+  /** From the moment the request is written to the last byte of the answer. */
+  readonly timeoutMs: number
+  /** Limit for the bytes on the wire and for the decoded ones. */
+  readonly maxResponseBytes: number
+  readonly buffers: BufferPool
+  /** Gives up what is not written yet. */
+  readonly stop: AbortSignal
+  /** Gives up everything. */
+  readonly abort: AbortSignal
+}
+
+const CONNECT_TIMEOUT_MS = 10_000
+const MAX_ERROR_BYTES = 64 * 1024
+// What an error says is worth a short wait only: a 429 has to reach everybody at once.
+const ERROR_BODY_TIMEOUT_MS = 2_000
+
+export function httpClient(options: HttpOptions): HttpClient {
+  const connections = openConnections({
+    connections: options.connections,
+    connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, options.timeoutMs),
+  })
+  const room = answerRoom()
+  return {
+    async send(request, onWrite) {
+      const { status, headers, coding, body, share } = await exchange(
+        connections,
+        request,
+        { ...options, room },
+        onWrite,
+      )
+      const release = (): void => share.release()
+      if (coding === 'identity') return { status, headers, body, release }
+      const { where } = request
+      if (isSuccess(status)) {
+        const limits = { limitBytes: options.maxResponseBytes, buffers: options.buffers, share, where }
+        try {
+          return { status, headers, body: await decodeContent(body, coding, limits), release }
+        } catch (error) {
+          release()
+          throw error
+        } finally {
+          options.buffers.give(body.buffer)
+        }
+      }
+      release()
+      // What an error says is welcome, not needed.
+      const limits = { limitBytes: MAX_ERROR_BYTES, buffers: freshBuffers, share, where }
+      const decoded = decodeContent(body, coding, limits)
+      return { status, headers, body: await decoded.catch(() => new Uint8Array(0)), release }
+    },
+    close: () => connections.destroy(),
+  }
+}
+
+export function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300
+}
+
+export function interrupted(where: string): ExportError {
+  return new ExportError('interrupted', 'The run was stopped', where, 'Run again to go on from here.')
+}
+
+type RawAnswer = Omit<HttpAnswer, 'body' | 'release'> & {
+  readonly share: RoomShare
+  readonly coding: ContentCoding
+  readonly body: Uint8Array
+}
+
+/**
+ * One request and its answer, as the dispatcher's own events: the body goes from the socket's reads
+ * straight into its buffer, and the moment of writing is known exactly.
+ */
+function exchange(
+  connections: Connections,
+  request: HttpRequest,
+  { timeoutMs, maxResponseBytes, buffers, stop, abort, room }: HttpOptions & { readonly room: AnswerRoom },
+  onWrite: () => void,
+): Promise<RawAnswer> {
+  return new Promise((resolve, reject) => {
+    let written: Dispatcher.DispatchController | null = null
+    let head: Omit<RawAnswer, 'body'> | null = null
+    let body: BodyBuffer | null = null
+    let settled = false
+    const share = room.share()
+    let received = 0
+    let deadline = 0
+
+    // Until it is written a request may wait for a connection, as long as those before it may take.
+    let timer = setTimeout(onTimeout, CONNECT_TIMEOUT_MS + timeoutMs)
+    stop.addEventListener('abort', onStop)
+    abort.addEventListener('abort', onStop)
+    request.giveUp?.addEventListener('abort', onStop)
+    if (stop.aborted || abort.aborted || request.giveUp?.aborted) return onStop()
+
+    const { method, url, headers } = request
+    connections.dispatch(
+      {
+        origin: url.origin,
+        path: url.pathname + url.search,
+        method,
+        headers,
+        body: request.body,
+        // The timer above covers silence as well.
+        headersTimeout: 0,
+        bodyTimeout: 0,
+      },
+      {
+        onRequestStart(controller) {
+          // To throw here means: not written, and the connection stays open.
+          if (settled) throw new Error('given up before it was written')
+          // The dispatcher may write again when a connection breaks; pace and budget are not its to spend.
+          if (written !== null) throw new Error('the connection broke')
+          try {
+            onWrite()
+          } catch (error) {
+            fail(error instanceof Error ? error : new Error(String(error)))
+            throw error
+          }
+          written = controller
+          restartTimer(timeoutMs)
+          stop.removeEventListener('abort', onStop)
+        },
+        onResponseStart(_controller, status, answerHeaders) {
+          if (status < 200) return
+          const coding = contentCoding(String(answerHeaders['content-encoding'] ?? ''))
+          head = { status, headers: answerHeaders, coding, share }
+          const announced = announcedBytes(answerHeaders)
+          if (!isSuccess(status)) {
+            body = bodyBuffer(announced, MAX_ERROR_BYTES, freshBuffers)
+            restartTimer(Math.min(timeoutMs, ERROR_BODY_TIMEOUT_MS))
+          } else if (coding === 'unknown') {
+            fail(unknownCoding(request.where))
+          } else if (announced !== null && announced > maxResponseBytes) {
+            fail(tooLarge(maxResponseBytes, request.where))
+          } else {
+            body = bodyBuffer(announced, maxResponseBytes, buffers)
+          }
+        },
+        onResponseData(controller, chunk) {
+          received += chunk.length
+          if (body === null || share.has(received)) return take(chunk)
+          // What waits for another answer is not late; but it does not wait for ever.
+          const leftMs = deadline - performance.now()
+          controller.pause()
+          restartTimer(timeoutMs)
+          share.wait(() => {
+            if (settled) return
+            restartTimer(leftMs)
+            take(chunk)
+            controller.resume()
+          })
+        },
+        onResponseEnd() {
+          if (head !== null && body !== null) answer(head, body)
+        },
+        onResponseError(_controller, error) {
+          breakOff(networkError(error, request.where))
+        },
+      },
+    )
+
+    function take(chunk: Uint8Array): void {
+      if (body?.add(chunk) === false) breakOff(tooLarge(maxResponseBytes, request.where))
+    }
+
+    function answer(answerHead: Omit<RawAnswer, 'body'>, answerBody: BodyBuffer): void {
+      if (settle()) resolve({ ...answerHead, body: answerBody.take() })
+    }
+
+    function fail(error: Error): void {
+      if (settle()) {
+        // What still comes is not kept.
+        if (body !== null) buffers.give(body.take().buffer)
+        body = null
+        share.release()
+        reject(error)
+      }
+      written?.abort(error)
+    }
+
+    /** The rest of the body will not come. The status of an error says enough without it. */
+    function breakOff(error: Error): void {
+      if (head !== null && body !== null && !isSuccess(head.status)) answer(head, body)
+      fail(error)
+    }
+
+    /** @returns false when there is an outcome already */
+    function settle(): boolean {
+      if (settled) return false
+      settled = true
+      clearTimeout(timer)
+      stop.removeEventListener('abort', onStop)
+      abort.removeEventListener('abort', onStop)
+      request.giveUp?.removeEventListener('abort', onStop)
+      return true
+    }
+
+    function restartTimer(ms: number): void {
+      clearTimeout(timer)
+      deadline = performance.now() + ms
+      timer = setTimeout(onTimeout, ms)
+    }
+
+    function onTimeout(): void {
+      const what = `No whole answer came within ${timeoutMs / 1000} s`
+      const next = 'Run again later, or raise service.timeout.'
+      breakOff(new ExportError('transient', what, request.where, next))
+    }
+
+    function onStop(): void {
+      fail(interrupted(request.where))
+    }
+  })
+}
+
+function announcedBytes(headers: IncomingHttpHeaders): number | null {
+  const length = headers['content-length']
+  return length !== undefined && /^\d+$/.test(length) ? Number(length) : null
+}

@@ -1,0 +1,1 @@
+export { type HttpAnswer, type HttpClient, httpClient, interrupted, isSuccess } from './http-client.ts'

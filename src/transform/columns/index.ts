@@ -1,0 +1,7 @@
+export { CredentialColumns } from './credential-columns.ts'
+export { copied, FIRST_ELEMENTS, IndexList, MAX_KEPT_ELEMENTS } from './growing.ts'
+export type { SourceTable } from './source-table.ts'
+export type { TextColumn } from './text-columns.ts'
+export { TextList } from './text-list.ts'
+export { HEX_DIGITS } from './unescape-json.ts'
+export { BooleanList, ListList, NumberList } from './vector-lists.ts'

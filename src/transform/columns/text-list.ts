@@ -1,0 +1,114 @@
+import { copyBytes, type TextVector } from '../../core/index.ts'
+import { MASK_ROOM, type Mask } from '../mask/index.ts'
+import { IndexList, Validity } from './growing.ts'
+import { unescapeJson } from './unescape-json.ts'
+
+const FIRST_BYTES = 1 << 16
+const MAX_KEPT_BYTES = 1 << 24
+/** Below this, a loop copies faster than the call of a built-in does. */
+const SHORT_COPY = 48
+
+/** Texts end to end in one run of UTF-8 bytes, masked as they arrive. */
+export class TextList {
+  /** The texts; valid up to {@link end}. Replaced when it grows. */
+  bytes = Buffer.allocUnsafeSlow(FIRST_BYTES)
+  end = 0
+  private readonly offsets = new IndexList()
+  private readonly validity = new Validity()
+
+  constructor(private readonly mask: Mask | null = null) {
+    this.offsets.add(0)
+  }
+
+  get length(): number {
+    return this.validity.length
+  }
+
+  start(position: number): number {
+    return this.offsets.at(position)
+  }
+
+  isThere(position: number): boolean {
+    return this.validity.isThere(position)
+  }
+
+  addNull(): void {
+    this.offsets.add(this.end)
+    this.validity.add(false)
+  }
+
+  addText(text: string): void {
+    this.reserve(3 * text.length)
+    this.close(this.end + this.bytes.write(text, this.end))
+  }
+
+  /** Adds the text of a JSON string at [start, end), quotes excluded; it must be valid. */
+  addJson(from: Uint8Array, start: number, end: number, hasEscapes: boolean): void {
+    this.reserve(end - start)
+    if (hasEscapes) this.close(unescapeJson(from, start, end, this.bytes, this.end))
+    else this.addPlain(from, start, end)
+  }
+
+  /** Adds UTF-8 bytes as they are (and masks them). */
+  addBytes(from: Uint8Array, start: number, end: number): void {
+    this.reserve(end - start)
+    this.addPlain(from, start, end)
+  }
+
+  removeLast(): void {
+    this.end = this.offsets.at(this.length - 1)
+    this.offsets.length--
+    this.validity.removeLast()
+  }
+
+  vector(): TextVector {
+    return {
+      kind: 'text',
+      offsets: this.offsets.view(),
+      bytes: this.bytes.subarray(0, this.end),
+      valid: this.validity.view(),
+    }
+  }
+
+  reset(): void {
+    this.end = 0
+    this.offsets.reset()
+    this.offsets.add(0)
+    this.validity.reset()
+    if (this.bytes.length > MAX_KEPT_BYTES) this.bytes = Buffer.allocUnsafeSlow(FIRST_BYTES)
+  }
+
+  private addPlain(from: Uint8Array, start: number, end: number): void {
+    const to = this.bytes
+    let at = this.end
+    if (end - start < SHORT_COPY) for (let i = start; i < end; i++) to[at++] = from[i]!
+    else {
+      copyBytes(from.subarray(start, end), to, at)
+      at += end - start
+    }
+    this.close(at)
+  }
+
+  private close(end: number): void {
+    this.end = this.mask === null ? end : this.mask(this.bytes, this.end, end)
+    this.offsets.add(this.end)
+    this.validity.add(true)
+  }
+
+  private reserve(length: number): void {
+    const needed = this.end + length + MASK_ROOM
+    if (needed <= this.bytes.length) return
+    const larger = Buffer.allocUnsafeSlow(Math.max(2 * this.bytes.length, needed))
+    this.bytes.copy(larger, 0, 0, this.end)
+    this.bytes = larger
+  }
+}
+
+/** A few texts as a vector of its own. */
+export function textVector(texts: readonly (string | null)[]): TextVector {
+  const parts = texts.map((text) => Buffer.from(text ?? ''))
+  const offsets = new Uint32Array(texts.length + 1)
+  for (const [i, part] of parts.entries()) offsets[i + 1] = offsets[i]! + part.length
+  const valid = texts.includes(null) ? Uint8Array.from(texts, (text) => (text === null ? 0 : 1)) : null
+  return { kind: 'text', offsets, bytes: Buffer.concat(parts), valid }
+}

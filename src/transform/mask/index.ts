@@ -1,0 +1,3 @@
+export { looksMasked } from './looks-masked.ts'
+export { MASK_ROOM, type Mask, type MaskPolicies, type Masks, masksOf, maskText, REDACTED } from './mask.ts'
+export { maskedQueryValue } from './query-value.ts'

@@ -1,0 +1,132 @@
+import {
+  ExportError,
+  IDENTITY_POLICIES,
+  type IdentityPolicy,
+  SECRET_POLICIES,
+  type SecretPolicy,
+} from '../../core/index.ts'
+import { DIGEST_LENGTH, keyedDigest } from './keyed-digest.ts'
+
+/** What stands in for a value that may not be shown. */
+export const REDACTED = '[REDACTED]'
+
+/**
+ * Rewrites the UTF-8 text at [start, end) in place and returns its new end. The bytes must have
+ * {@link MASK_ROOM} of room from `start` on. Bytes rather than strings, because most values go from the
+ * answer to the frame without ever becoming a string.
+ */
+export type Mask = (bytes: Buffer, start: number, end: number) => number
+
+/** Bytes that the longest mask can need. */
+export const MASK_ROOM = DIGEST_LENGTH
+
+/** The policies of a plan, as far as values are concerned. */
+export type MaskPolicies = {
+  readonly secret: SecretPolicy
+  readonly identity: IdentityPolicy
+  readonly maskKey: Uint8Array | null
+}
+
+/** The masks of a plan; null: the value stays as it is. Under `drop`, what cannot be left out is redacted. */
+export type Masks = { readonly secret: Mask | null; readonly identity: Mask | null }
+
+/** @throws ExportError 'config' when a policy is none that is known, or needs a key and there is none */
+export function masksOf({ secret, identity, maskKey }: MaskPolicies): Masks {
+  return { secret: secretMask(secret, maskKey), identity: identityMask(identity, maskKey) }
+}
+
+/** The same masks for a JavaScript string. Lone surrogates become U+FFFD first. */
+export function maskText(mask: Mask | null, text: string): string {
+  if (mask === null) return text.toWellFormed()
+  const bytes = Buffer.alloc(3 * text.length + MASK_ROOM)
+  const end = mask(bytes, 0, bytes.write(text))
+  return bytes.toString('utf8', 0, end)
+}
+
+function secretMask(policy: SecretPolicy, maskKey: Uint8Array | null): Mask | null {
+  switch (policy) {
+    case 'redact':
+    case 'drop':
+      return redact
+    case 'partial':
+      return partial
+    case 'hmac':
+      return digestMask(maskKey, '')
+    case 'plaintext':
+      return null
+    default:
+      throw unknownPolicy('secret', policy)
+  }
+}
+
+function identityMask(policy: IdentityPolicy, maskKey: Uint8Array | null): Mask | null {
+  switch (policy) {
+    case 'keep':
+      return null
+    case 'hmac':
+      return digestMask(maskKey, IDENTITY_DOMAIN)
+    case 'drop':
+      return redact
+    default:
+      throw unknownPolicy('identity', policy)
+  }
+}
+
+const REDACTED_BYTES = Buffer.from(REDACTED)
+
+function redact(bytes: Buffer, start: number): number {
+  bytes.set(REDACTED_BYTES, start)
+  return start + REDACTED_BYTES.length
+}
+
+/** Shorter secrets would be given away by their first and last character. */
+const MIN_PARTIAL_LENGTH = 6
+const STARS = Buffer.from('****')
+
+/** First and last code point and a fixed `****`, so that the length stays unknown. */
+function partial(bytes: Buffer, start: number, end: number): number {
+  let codePoints = 0
+  for (let i = start; i < end && codePoints < MIN_PARTIAL_LENGTH; i++) {
+    if (startsCodePoint(bytes[i]!)) codePoints++
+  }
+  if (codePoints < MIN_PARTIAL_LENGTH) return redact(bytes, start)
+  let second = start + 1
+  while (!startsCodePoint(bytes[second]!)) second++
+  let last = end - 1
+  while (!startsCodePoint(bytes[last]!)) last--
+  bytes.copyWithin(second + STARS.length, last, end)
+  bytes.set(STARS, second)
+  return second + STARS.length + (end - last)
+}
+
+function startsCodePoint(byte: number): boolean {
+  return (byte & 0xc0) !== 0x80
+}
+
+/**
+ * Goes before an identity in its HMAC, so that the digests of secrets and of identities never compare: a credential
+ * whose password is its address would show otherwise.
+ */
+const IDENTITY_DOMAIN = 'identity:'
+
+/** Types keep other policies out; what comes from elsewhere is stopped here, whatever it is. */
+function unknownPolicy(key: 'secret' | 'identity', _policy: never): ExportError {
+  return new ExportError(
+    'config',
+    `transform.${key} is no policy that is known`,
+    'transform',
+    `Choose ${(key === 'secret' ? SECRET_POLICIES : IDENTITY_POLICIES).join(', ')}.`,
+  )
+}
+
+function digestMask(maskKey: Uint8Array | null, domain: string): Mask {
+  if (maskKey === null) {
+    throw new ExportError(
+      'config',
+      'An hmac policy needs a mask key and there is none',
+      'transform',
+      'Set the variable that transform.mask_key_env names to at least 32 bytes.',
+    )
+  }
+  return keyedDigest(maskKey, domain)
+}

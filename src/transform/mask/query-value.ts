@@ -1,0 +1,22 @@
+import { type Query, queryLabel } from '../../core/index.ts'
+import { type MaskPolicies, masksOf, maskText, REDACTED } from './mask.ts'
+
+/**
+ * The `query_value` column: what the query asked for. A secret is masked by the secret policy, an address or keyword
+ * by that of identities; either is the constant where its policy drops it.
+ * @param secretValue the secret of a secret query, from its variable; null for every other kind
+ */
+export function maskedQueryValue(query: Query, secretValue: string | null, policies: MaskPolicies): string {
+  switch (query.type) {
+    case 'secret':
+      return secretValue === null ? REDACTED : maskText(masksOf(policies).secret, secretValue)
+    case 'email':
+    case 'keyword':
+      return maskText(masksOf(policies).identity, queryLabel(query))
+    case 'domain':
+    case 'auth_domain':
+    case 'report':
+    case 'reports':
+      return queryLabel(query)
+  }
+}

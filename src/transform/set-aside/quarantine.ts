@@ -1,0 +1,156 @@
+import type { z } from 'zod'
+import {
+  type Int64,
+  type Int64Json,
+  int64,
+  MAX_INT64,
+  MIN_INT64,
+  type PageContext,
+  type QuarantinedItem,
+} from '../../core/index.ts'
+import { type Mask, type Masks, maskText, REDACTED } from '../mask/index.ts'
+import { CREDENTIAL_FIELDS, fieldName, REPORT_FIELDS, SOURCE_FIELDS, timestamp } from '../schema/index.ts'
+
+const MAX_ISSUES = 20
+/** UTF-16 units of a text, elements of a list, unknown fields of an object. */
+const MAX_TEXT_LENGTH = 10_240
+const MAX_ELEMENTS = 100
+const MAX_UNKNOWN_FIELDS = 50
+
+/** How a field may be shown. */
+type Rule = (value: unknown) => unknown
+
+/** Makes a quarantine entry of an item that broke the schema: everything that may be shown, and why. */
+export type Quarantine = (
+  item: unknown,
+  issues: readonly z.core.$ZodIssue[],
+  index: number,
+  context: PageContext,
+) => QuarantinedItem
+
+export function credentialQuarantine(masks: Masks): Quarantine {
+  // Fields that hold no text: what stands there in its place is of unknown origin, and may be the secret.
+  const source = object(
+    rules([...SOURCE_FIELDS], { is_alert_enabled: truth, breached_at: time, leaked_at: time }),
+  )
+  return quarantine(
+    object(
+      rules([...CREDENTIAL_FIELDS], {
+        identity_name: masked(masks.identity),
+        hash: masked(masks.secret),
+        // A digest without a key gives the secret away to anyone with a dictionary.
+        credential_hash: () => REDACTED,
+        id: integer,
+        imported_at: time,
+        source,
+        auth_domains: listed,
+        urls: listed,
+      }),
+    ),
+  )
+}
+
+export function reportQuarantine(): Quarantine {
+  return quarantine(object(rules([...REPORT_FIELDS], {})))
+}
+
+/** `a.b.0`, the way quarantine entries and messages name a place inside an item. */
+export function issuePath(issue: z.core.$ZodIssue): string {
+  return issue.path.map(String).join('.')
+}
+
+function quarantine(show: Rule): Quarantine {
+  return (item, issues, index, context) => ({
+    partition: context.partition.key,
+    page: context.page,
+    index,
+    id: idOf(item),
+    issues: issues.slice(0, MAX_ISSUES).map((issue) => ({ path: issuePath(issue), message: issue.message })),
+    item: item === null ? REDACTED : show(item),
+  })
+}
+
+/** The id of an item that broke the schema, if it has one of 64 bits, by which it is known when it comes again. */
+export function refusedId(item: unknown): Int64 | null {
+  const id = rawId(item)
+  return id === null || id < MIN_INT64 || id > MAX_INT64 ? null : int64(id)
+}
+
+function idOf(item: unknown): Int64Json | null {
+  const id = rawId(item)
+  return typeof id === 'bigint' ? String(id) : id
+}
+
+function rawId(item: unknown): number | bigint | null {
+  const id = typeof item === 'object' && item !== null && 'id' in item ? item.id : null
+  return typeof id === 'bigint' || (typeof id === 'number' && Number.isSafeInteger(id)) ? id : null
+}
+
+function rules(known: readonly string[], special: Readonly<Record<string, Rule>>): ReadonlyMap<string, Rule> {
+  return new Map(known.map((name) => [name, special[name] ?? plain]))
+}
+
+/** Known fields by their rules; of all others only the name. */
+function object(rules: ReadonlyMap<string, Rule>): Rule {
+  return (value) => {
+    if (value === null) return null
+    if (typeof value !== 'object' || Array.isArray(value)) return REDACTED
+    const fields = Object.entries(value)
+    const known = fields.filter(([name]) => rules.has(name))
+    const unknown = fields.filter(([name]) => !rules.has(name)).slice(0, MAX_UNKNOWN_FIELDS)
+    return Object.fromEntries([
+      ...unknown.map(([name]) => [fieldName('', name), REDACTED]),
+      ...known.map(([name, field]) => [name, rules.get(name)!(field)]),
+    ])
+  }
+}
+
+function masked(mask: Mask | null): Rule {
+  return (value) => {
+    if (value === null) return null
+    return typeof value === 'string' ? cut(maskText(mask, value)) : REDACTED
+  }
+}
+
+/** A value that is no secret. Objects are no value that the field may have, so nobody knows what they hold. */
+function plain(value: unknown): unknown {
+  if (Array.isArray(value)) return value.slice(0, MAX_ELEMENTS).map(scalar)
+  return scalar(value)
+}
+
+function integer(value: unknown): unknown {
+  return value === null || typeof value === 'number' || typeof value === 'bigint' ? scalar(value) : REDACTED
+}
+
+function truth(value: unknown): unknown {
+  return value === null || typeof value === 'boolean' ? value : REDACTED
+}
+
+/** A text that is a time, and so nothing else. */
+function time(value: unknown): unknown {
+  return value === null || timestamp.safeParse(value).success ? value : REDACTED
+}
+
+function listed(value: unknown): unknown {
+  return value === null || Array.isArray(value) ? plain(value) : REDACTED
+}
+
+function scalar(value: unknown): unknown {
+  switch (typeof value) {
+    case 'string':
+      return cut(value)
+    case 'number':
+      // Beyond 2^53 this is not the number that was sent.
+      return Math.abs(value) <= Number.MAX_SAFE_INTEGER ? value : null
+    case 'bigint':
+      return cut(String(value))
+    case 'boolean':
+      return value
+    default:
+      return value === null ? null : REDACTED
+  }
+}
+
+function cut(text: string): string {
+  return text.slice(0, MAX_TEXT_LENGTH).toWellFormed()
+}
