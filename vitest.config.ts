@@ -5,8 +5,8 @@ const END_TO_END = 'test/e2e/**/*.test.ts'
 
 export default defineConfig({
   test: {
-    // Most tests wait for child processes or the disk, so one worker a processor leaves none idle.
-    maxWorkers: Math.max(2, availableParallelism()),
+    // Many tests wait for a lock, a signal or a pace, so one worker more than there are processors leaves none idle.
+    maxWorkers: Math.max(3, availableParallelism() + 1),
     testTimeout: 180_000,
     hookTimeout: 180_000,
     projects: [
