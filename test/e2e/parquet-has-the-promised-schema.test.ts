@@ -163,10 +163,10 @@ it('the folders make columns of their own for engines that read Hive-style data 
   )
   const { code, stderr } = await here.run()
   expect(code, stderr).toBe(0)
-  const found = await sql(`select query, "window", count(*)::int as n, max(imported_at) as last
+  const found = await sql(`select query, import_window, count(*)::int as n, max(imported_at) as last
     from read_parquet('${here.output}/credentials/**/*.parquet', hive_partitioning = true, hive_types_autocast = false)
     group by all order by all`)
-  expect(found.map(({ query, window }) => [query, window])).toEqual([
+  expect(found.map(({ query, import_window }) => [query, import_window])).toEqual([
     ['domain.scatterholt.com', '2024-01-01'],
     ['domain.scatterholt.com', '2024-01-01T060000Z'],
   ])

@@ -49,7 +49,8 @@ describe.concurrent('a partition for which the service has nothing but', () => {
     const rewrite = (body: string): Uint8Array => Buffer.from(body.replace('@', '\u00e9'), 'latin1')
     const { sandbox, place, run, close } = await world(
       { ...SMALL, faults: [{ kind: 'rewrite', rewrite, when: isSick }] },
-      pipelineYaml({ service: 'retries: 1' }),
+      // One lane, so that no page is asked for ahead.
+      pipelineYaml({ service: 'retries: 1', concurrency: 1 }),
     )
     try {
       const failed = await run()
