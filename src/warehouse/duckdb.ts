@@ -1,5 +1,5 @@
 import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from '@duckdb/node-api'
-import { type Clock, ExportError } from '../core/index.ts'
+import { type Clock, ExportError, isExportError } from '../core/index.ts'
 import { missingColumns } from './fit.ts'
 import { columnList } from './shard-rows.ts'
 import { columnLines, DUCKDB_TYPES, identifier, literal, qualified, type TableSpec } from './table.ts'
@@ -17,6 +17,13 @@ export type DuckdbOptions = {
 // DuckDB lets one process in at a time; how long it stays nobody says.
 const RETRY_MS = 500
 
+const DUCKDB_PACKAGE = '@duckdb/node-api'
+
+/** Whether an error says that DuckDB was left out when spillway was installed. */
+export function lacksDuckdb(error: unknown): boolean {
+  return isExportError(error, 'config') && error.where === DUCKDB_PACKAGE
+}
+
 /**
  * DuckDB in this process. Loaded where it is needed only: it is an optional dependency of some 70 MB.
  * @throws ExportError `config` when it is not installed
@@ -28,7 +35,7 @@ export async function loadDuckdb(): Promise<typeof import('@duckdb/node-api')> {
     throw new ExportError(
       'config',
       'This needs DuckDB, which is not installed',
-      '@duckdb/node-api',
+      DUCKDB_PACKAGE,
       'Install spillway without --omit=optional, or add the package: npm install @duckdb/node-api@1.5.5-r.5',
       { cause },
     )

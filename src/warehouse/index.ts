@@ -1,5 +1,5 @@
 export { DIALECT_NAMES, DIALECTS, type DialectName } from './ddl/index.ts'
-export { duckdbWarehouse } from './duckdb.ts'
+export { duckdbWarehouse, lacksDuckdb } from './duckdb.ts'
 export { type LoadResult, loadDataSet } from './load-data-set.ts'
 export { postgresWarehouse } from './postgres.ts'
 export { type Answer, type Asked, queryDataSet } from './query.ts'

@@ -51,7 +51,11 @@ export async function postgresWarehouse(
       throw error instanceof ExportError ? error : refusal(label, error)
     }
   }
-  await guarded(() => client.connect())
+  await guarded(() => client.connect()).catch((error: unknown) => {
+    // What was refused half-way would hold its connection, and with it the process, until the server ends it.
+    client.end().catch(() => {})
+    throw error
+  })
   const duckdb = await (await loadDuckdb()).DuckDBInstance.create(':memory:')
   const reader = await duckdb.connect()
   const giveUp = (): void => void client.end().catch(() => {})

@@ -16,20 +16,20 @@ it.each([
   {
     load: {},
     path: 'credentials/query=domain.scatterholt.com/import_window=2023-01-01/part-00000.parquet',
-    folders: ['query', 'window'],
+    folders: ['import_window', 'query'],
   },
   {
     load: { format: 'csv', partition_by: 'window' },
     path: 'credentials/import_window=2023-01-01/part-00000.csv',
-    folders: ['window'],
+    folders: ['import_window'],
   },
   {
     load: { format: 'csv', compression: 'gzip', partition_by: 'none' },
     path: 'credentials/part-00000.csv.gz',
     folders: [],
   },
-  { load: { engine: 'parquetjs-lite' }, path: null, folders: ['query', 'window'] },
-  { load: { engine: 'csv-stringify', format: 'csv' }, path: null, folders: ['query', 'window'] },
+  { load: { engine: 'parquetjs-lite' }, path: null, folders: ['import_window', 'query'] },
+  { load: { engine: 'csv-stringify', format: 'csv' }, path: null, folders: ['import_window', 'query'] },
 ])('no rows at all are one shard without rows: $load', async ({ load, path, folders }) => {
   const here = await place(asked(load), { emptyPageRate: 0.3 })
   const { code, summary } = await here.run()

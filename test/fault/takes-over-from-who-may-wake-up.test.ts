@@ -65,7 +65,7 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
   test('does no harm when it wakes up in the midst of the other run', async () => {
     const slow = { ...EXPORT, sandbox: { ...EXPORT.sandbox, latencyMs: 20 } }
     const stops = clean.calls.flatMap((call, index) =>
-      /^write /.test(call) && index % 12 === 0 ? [index + 1] : [],
+      /^write /.test(call) && index % 20 === 0 ? [index + 1] : [],
     )
     await inLanes(stops, (number) =>
       trial(slow, async (attempt) => {
@@ -199,6 +199,6 @@ function tellingCalls(calls: readonly string[]): readonly number[] {
     sorts.set(sort, [...(sorts.get(sort) ?? []), index + 1])
   }
   return [...sorts.values()]
-    .flatMap((all) => all.filter((_, index) => index === 0 || index === all.length - 1 || index % 9 === 4))
+    .flatMap((all) => all.filter((_, index) => index === 0 || index === all.length - 1 || index % 24 === 11))
     .sort((a, b) => a - b)
 }

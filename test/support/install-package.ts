@@ -41,11 +41,19 @@ export async function packFreshClone(folder: string): Promise<PackedFile> {
  * network as well, they are copied.
  */
 export async function installPackage({ path, integrity }: PackedFile, folder: string): Promise<void> {
-  const { version, dependencies, bin, engines } = await json(join(ROOT, 'package.json'))
+  const { version, dependencies, optionalDependencies, bin, engines } = await json(join(ROOT, 'package.json'))
   const { packages } = await json(join(ROOT, 'package-lock.json'))
   const needed = Object.entries<{ dev?: boolean }>(packages).filter(([name, { dev }]) => name !== '' && !dev)
   const manifest = { private: true, type: 'module', dependencies: { spillway: `file:${path}` } }
-  const spillway = { version, resolved: `file:${path}`, integrity, dependencies, bin, engines }
+  const spillway = {
+    version,
+    resolved: `file:${path}`,
+    integrity,
+    dependencies,
+    optionalDependencies,
+    bin,
+    engines,
+  }
   await mkdir(folder, { recursive: true })
   await writeFile(join(folder, 'package.json'), JSON.stringify(manifest))
   await writeFile(

@@ -108,8 +108,8 @@ export async function startPostgres(): Promise<PostgresServer> {
   return server
 }
 
-/** Asks a database of the server. */
-export async function pgRows(url: string, sql: string): Promise<Record<string, unknown>[]> {
+/** A connection to a database of the server. */
+export async function pgClient(url: string): Promise<pg.Client> {
   const { hostname, port, pathname } = new URL(url)
   const client = new pg.Client({
     host: hostname,
@@ -119,6 +119,12 @@ export async function pgRows(url: string, sql: string): Promise<Record<string, u
     database: pathname.slice(1),
   })
   await client.connect()
+  return client
+}
+
+/** Asks a database of the server. */
+export async function pgRows(url: string, sql: string): Promise<Record<string, unknown>[]> {
+  const client = await pgClient(url)
   try {
     return (await client.query(sql)).rows as Record<string, unknown>[]
   } finally {

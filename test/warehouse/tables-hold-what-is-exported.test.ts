@@ -78,9 +78,14 @@ async function count(target: TestTarget, query: string): Promise<number> {
 describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
   it.each([
     { load: { format: 'parquet' } },
-    { load: { format: 'csv' } },
     { load: { format: 'csv', compression: 'gzip', partition_by: 'none' } },
-    { load: { format: 'parquet', partition_by: 'window', shard_rows: 30 } },
+    // DuckDB reads the shards for both, so what is left is tried with one.
+    ...(kind === 'postgres'
+      ? []
+      : [
+          { load: { format: 'csv' } },
+          { load: { format: 'parquet', partition_by: 'window', shard_rows: 30 } },
+        ]),
   ])('holds every row once, with its partition, from $load', async (parts) => {
     const { here, target } = await loaded(kind, asked(parts))
     const { code, stderr, summary } = await load(here, target)
@@ -111,29 +116,30 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     expect([Number(ledger?.n), ledger?.name]).toEqual([expected.length, 'trial'])
   })
 
-  it.each([{ partition_by: ['query', 'window'] }, { partition_by: 'query' }, { partition_by: 'none' }])(
-    'what was exported anew takes the place of what was there: $partition_by',
-    async (settings) => {
-      const { here, target } = await loaded(kind, asked({ load: settings }))
-      await load(here, target)
-      // The service has other credentials now, but only what is exported anew can show them.
-      const later = await startSandbox({ ...SMALL, seed: 'later', records: 90 })
-      onTestFinished(() => later.close())
-      Object.assign(here.env, { SPILLWAY_BASE_URL: later.baseUrl, SPILLWAY_TOKEN: later.token })
-      expect((await here.run('--redo', 'domain.quillmere.net')).code).toBe(0)
-      const { code, stderr, summary } = await load(here, target)
-      expect(code, stderr).toBe(0)
-      expect(summary.shards.replaced).toBeGreaterThan(0)
-      const old = settings.partition_by === 'none' ? later : here.sandbox
-      const expected = [
-        ...expectedOfDomains(old, ['scatterholt.com'], RANGE),
-        ...expectedOfDomains(later, ['quillmere.net'], RANGE),
-      ]
-      expect(lines(await tableRows(target, kind))).toEqual(lines(expected))
-      const { shards } = await here.manifest()
-      expect(await count(target, 'spillway_loads')).toBe(shards.length)
-    },
-  )
+  it.each([
+    { partition_by: ['query', 'window'] },
+    { partition_by: 'none' },
+    ...(kind === 'postgres' ? [] : [{ partition_by: 'query' }]),
+  ])('what was exported anew takes the place of what was there: $partition_by', async (settings) => {
+    const { here, target } = await loaded(kind, asked({ load: settings }))
+    await load(here, target)
+    // The service has other credentials now, but only what is exported anew can show them.
+    const later = await startSandbox({ ...SMALL, seed: 'later', records: 90 })
+    onTestFinished(() => later.close())
+    Object.assign(here.env, { SPILLWAY_BASE_URL: later.baseUrl, SPILLWAY_TOKEN: later.token })
+    expect((await here.run('--redo', 'domain.quillmere.net')).code).toBe(0)
+    const { code, stderr, summary } = await load(here, target)
+    expect(code, stderr).toBe(0)
+    expect(summary.shards.replaced).toBeGreaterThan(0)
+    const old = settings.partition_by === 'none' ? later : here.sandbox
+    const expected = [
+      ...expectedOfDomains(old, ['scatterholt.com'], RANGE),
+      ...expectedOfDomains(later, ['quillmere.net'], RANGE),
+    ]
+    expect(lines(await tableRows(target, kind))).toEqual(lines(expected))
+    const { shards } = await here.manifest()
+    expect(await count(target, 'spillway_loads')).toBe(shards.length)
+  })
 
   it('with append an overlap of queries stays, with upsert there is one row for each query', async () => {
     const { here, target } = await loaded(kind)

@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import type { Environment, Place } from '../e2e/support/place.ts'
 import { sql } from '../e2e/support/read-shards.ts'
-import { PASSWORD, type PostgresServer, pgRows } from './postgres-server.ts'
+import { PASSWORD, type PostgresServer, pgClient, pgRows } from './postgres-server.ts'
 
 /** A database that a test loads into. */
 export type TestTarget = {
@@ -9,6 +9,8 @@ export type TestTarget = {
   readonly url: string
   readonly env: Environment
   rows(query: string): Promise<Record<string, unknown>[]>
+  /** Holds it as a load does. @returns what lets go of it */
+  hold(): Promise<() => Promise<void>>
 }
 
 export type TargetKind = 'duckdb' | 'postgres'
@@ -16,7 +18,16 @@ export type TargetKind = 'duckdb' | 'postgres'
 export async function newTarget(kind: TargetKind, here: Place, server: PostgresServer): Promise<TestTarget> {
   if (kind === 'postgres') {
     const url = await server.database()
-    return { url, env: { PGPASSWORD: PASSWORD }, rows: (query) => pgRows(url, query) }
+    return {
+      url,
+      env: { PGPASSWORD: PASSWORD },
+      rows: (query) => pgRows(url, query),
+      async hold() {
+        const client = await pgClient(url)
+        await client.query("SELECT pg_advisory_lock(hashtextextended('spillway  credentials', 0))")
+        return () => client.end()
+      },
+    }
   }
   const file = join(here.folder, 'leaks.db')
   return {
@@ -31,6 +42,10 @@ export async function newTarget(kind: TargetKind, here: Place, server: PostgresS
         await sql('USE memory')
         await sql('DETACH leaks')
       }
+    },
+    async hold() {
+      await sql(`ATTACH '${file}' AS held`)
+      return async () => void (await sql('DETACH held'))
     },
   }
 }

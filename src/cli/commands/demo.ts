@@ -3,7 +3,7 @@ import type { Pipeline } from '../../core/index.ts'
 import { packageFile } from '../../package/index.ts'
 import { queryPipeline } from '../../run/index.ts'
 import { startSandbox } from '../../sandbox/index.ts'
-import { parseTarget } from '../../warehouse/index.ts'
+import { lacksDuckdb, parseTarget } from '../../warehouse/index.ts'
 import { command } from '../command.ts'
 import { DONE } from '../exit-code.ts'
 import { exportPipeline } from '../export-pipeline.ts'
@@ -66,7 +66,13 @@ export const demo = command({
         noProgress,
       }
       const code = await exportPipeline(pipeline, settings, signals, { ...io, env })
-      if (code === DONE) await showTable(pipeline, signals.stop, io)
+      if (code !== DONE) return code
+      try {
+        await showTable(pipeline, signals.stop, io)
+      } catch (error) {
+        if (!lacksDuckdb(error)) throw error
+        await io.stdout.line('  (needs DuckDB, which was left out when spillway was installed)')
+      }
       return code
     } finally {
       await sandbox.close()
