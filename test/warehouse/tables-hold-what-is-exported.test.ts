@@ -1,7 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
-import { startSandbox } from '../../src/sandbox/index.ts'
+import { readPipeline, runOptions, runPipeline, startSandbox } from '../../src/index.ts'
 import { type PipelineParts, type Place, place, SMALL } from '../e2e/support/place.ts'
 import { shardPaths } from '../e2e/support/read-shards.ts'
 import { expectedOfDomains, type Row } from '../e2e/support/rows.ts'
@@ -37,8 +37,16 @@ async function loaded(kind: TargetKind, parts: PipelineParts = asked()) {
   const here = await place(parts)
   const target = await newTarget(kind, here, server)
   Object.assign(here.env, target.env)
-  expect((await here.run()).code).toBe(0)
+  await exportHere(here)
   return { here, target }
+}
+
+/** In this process: what is tried here is the load. */
+async function exportHere({ folder, env }: Place, redo: readonly string[] = []): Promise<void> {
+  const pipeline = await readPipeline(join(folder, 'pipeline.yaml'), { env, cwd: folder })
+  expect(await runPipeline(pipeline, await runOptions(pipeline, { env, redo }))).toMatchObject({
+    error: null,
+  })
 }
 
 /** The rows as the tests for files know them: integers and microseconds as text. */
@@ -146,7 +154,7 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     await load(here, target)
     const rows = await count(target, 'credentials')
     await here.write({ ...asked({ name: 'other', load: { path: 'other' } }) })
-    expect((await here.run()).code).toBe(0)
+    await exportHere(here)
     expect((await load(here, target)).code).toBe(0)
     expect(await count(target, 'credentials')).toBe(2 * rows)
 
@@ -167,7 +175,7 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     await load(here, target)
     const rows = await count(target, 'credentials')
     await here.write(asked({ name: 'other', load: { path: 'other' } }))
-    expect((await here.run()).code).toBe(0)
+    await exportHere(here)
     expect((await load(here, target, '--mode', 'replace')).code).toBe(0)
     expect(await count(target, 'credentials')).toBe(rows)
   })
@@ -194,7 +202,7 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     const { here, target } = await loaded(kind)
     await load(here, target)
     await here.write(asked({ extract: { include: ['known_password_id'] }, load: { path: 'wider' } }))
-    expect((await here.run()).code).toBe(0)
+    await exportHere(here)
     const refused = await load(here, target)
     expect(refused.code).toBe(2)
     expect(refused.stderr).toMatch(/known_password_id .* is missing \(--evolve adds it\)/)
@@ -216,7 +224,7 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
       Number((await target.rows('select count(distinct id) as n from credentials'))[0]?.n),
     )
     await here.write(asked())
-    await here.run()
+    await exportHere(here)
     await load(here, target)
     expect(await count(target, 'credentials_new')).toBe((await count(target, 'credentials')) - before)
     expect(await count(target, 'credentials_by_source')).toBe(
