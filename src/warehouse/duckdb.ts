@@ -1,10 +1,10 @@
 import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from '@duckdb/node-api'
 import { type Clock, ExportError, isExportError } from '../core/index.ts'
-import { missingColumns } from './fit.ts'
+import type { FoundColumn } from './fit.ts'
+import { prepareTable } from './prepare-table.ts'
 import { columnList } from './shard-rows.ts'
-import { columnLines, DUCKDB_TYPES, identifier, literal, qualified, type TableSpec } from './table.ts'
+import { DUCKDB_TYPES, literal, PARTITION_COLUMN, qualified, type TableSpec } from './table.ts'
 import { transaction } from './transaction.ts'
-import { viewsOf } from './views.ts'
 import { LEDGER, type Loaded, type Warehouse } from './warehouse.ts'
 
 export type DuckdbOptions = {
@@ -52,7 +52,17 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
   await run("SET TimeZone = 'UTC'")
 
   return {
-    prepare: (table, { evolve }) => transaction(run, () => prepare(connection, file, table, evolve)),
+    prepare(table, options) {
+      const maker = {
+        run,
+        findColumns: () => findColumns(connection, file, table),
+        types: DUCKDB_TYPES,
+        // It finds what it looks for by the extremes of its row groups.
+        indexed: [],
+        ledgerKey: '',
+      }
+      return transaction(run, () => prepareTable(maker, table, options))
+    },
 
     async loaded(dataSet, table) {
       const { rows } = await ask(
@@ -69,7 +79,7 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
       let rows = 0
       await transaction(run, async () => {
         for (const keys of slices(stale))
-          await run(`DELETE FROM ${into} WHERE spillway_partition IN (${keys})`)
+          await run(`DELETE FROM ${into} WHERE ${PARTITION_COLUMN.name} IN (${keys})`)
         for (const paths of slices(forgotten))
           await run(`DELETE FROM ${ledger} WHERE ${mine} AND shard IN (${paths})`)
         for (const shard of shards) {
@@ -103,39 +113,17 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
   }
 }
 
-async function prepare(
+async function findColumns(
   connection: DuckDBConnection,
   file: string,
-  table: TableSpec,
-  evolve: boolean,
-): Promise<void> {
-  const run = (sql: string): Promise<unknown> => guarded(file, () => connection.run(sql))
-  const name = qualified(table, table.name)
-  const ledger = qualified(table, LEDGER)
-  if (table.schema !== null) await run(`CREATE SCHEMA IF NOT EXISTS ${identifier(table.schema)}`)
+  { schema, name }: TableSpec,
+): Promise<readonly FoundColumn[]> {
   const { rows } = await ask(
     connection,
     file,
-    `SELECT column_name AS name, data_type AS type, is_nullable AS nullable FROM duckdb_columns() WHERE database_name = current_database() AND schema_name = ${table.schema === null ? 'current_schema()' : literal(table.schema)} AND table_name = ${literal(table.name)}`,
+    `SELECT column_name AS name, data_type AS type, is_nullable AS nullable FROM duckdb_columns() WHERE database_name = current_database() AND schema_name = ${schema === null ? 'current_schema()' : literal(schema)} AND table_name = ${literal(name)}`,
   )
-  const found = rows as unknown as { name: string; type: string; nullable: boolean }[]
-  const added = found.length === 0 ? [] : missingColumns(table, found, DUCKDB_TYPES, { evolve })
-  if (found.length === 0) await run(`CREATE TABLE ${name} (\n${columnLines(table.columns, DUCKDB_TYPES)}\n)`)
-  for (const column of added) {
-    await run(`ALTER TABLE ${name} ADD COLUMN ${identifier(column.name)} ${DUCKDB_TYPES[column.type]}`)
-  }
-  if (found.length === 0 || added.length > 0) {
-    for (const { name: column, meaning } of table.columns) {
-      await run(`COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(meaning)}`)
-    }
-  }
-  await run(
-    `CREATE TABLE IF NOT EXISTS ${ledger} (data_set VARCHAR NOT NULL, shard VARCHAR NOT NULL, sha256 VARCHAR NOT NULL, rows BIGINT NOT NULL, loaded_at TIMESTAMP WITH TIME ZONE NOT NULL, table_name VARCHAR NOT NULL, partitions VARCHAR[] NOT NULL)`,
-  )
-  for (const { name: view, meaning, select } of viewsOf(table, ledger)) {
-    await run(`CREATE OR REPLACE VIEW ${qualified(table, view)} AS ${select}`)
-    await run(`COMMENT ON VIEW ${qualified(table, view)} IS ${literal(meaning)}`)
-  }
+  return rows as unknown as readonly FoundColumn[]
 }
 
 async function openFile(file: string, { clock, stop, onWait }: DuckdbOptions): Promise<DuckDBInstance> {

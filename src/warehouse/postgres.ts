@@ -5,23 +5,20 @@ import type { Client as PgClient } from 'pg'
 import { type ColumnSpec, ExportError, learnSecret } from '../core/index.ts'
 import type { ManifestShard } from '../state/index.ts'
 import { loadDuckdb } from './duckdb.ts'
-import { missingColumns } from './fit.ts'
+import type { FoundColumn } from './fit.ts'
+import { prepareTable } from './prepare-table.ts'
 import { columnList } from './shard-rows.ts'
 import {
-  columnLines,
   hasColumns,
   identifier,
-  literal,
+  PARTITION_COLUMN,
+  POSTGRES_INDEXED,
   POSTGRES_TYPES,
   qualified,
   type TableSpec,
 } from './table.ts'
 import { transaction } from './transaction.ts'
-import { viewsOf } from './views.ts'
 import { LEDGER, type Loaded, type LoadTarget, type ShardRows, type Warehouse } from './warehouse.ts'
-
-/** Looked up most often; an index costs a third of a load, and a table without them is of little use. */
-const INDEXED = ['identity_name', 'domain', 'imported_at']
 
 export type PostgresOptions = {
   readonly stop: AbortSignal
@@ -66,12 +63,19 @@ export async function postgresWarehouse(
   const inTransaction = (work: () => Promise<void>): Promise<void> => guarded(() => transaction(run, work))
 
   return {
-    async prepare(table, { evolve }) {
+    async prepare(table, options) {
       await guarded(async () => {
         await run("SET TimeZone = 'UTC'")
         await holdTables(run, table, onWait)
       })
-      await inTransaction(() => prepare(run, table, evolve))
+      const maker = {
+        run,
+        findColumns: () => findColumns(run, table),
+        types: POSTGRES_TYPES,
+        indexed: [...POSTGRES_INDEXED, PARTITION_COLUMN.name].filter((name) => hasColumns(table, name)),
+        ledgerKey: ', PRIMARY KEY (data_set, table_name, shard)',
+      }
+      await inTransaction(() => prepareTable(maker, table, options))
     },
 
     loaded: (dataSet, table) =>
@@ -88,7 +92,7 @@ export async function postgresWarehouse(
       let [rows, replacedTexts] = [0, 0]
       await inTransaction(async () => {
         if (stale.length > 0) {
-          await run(`DELETE FROM ${qualified(table, table.name)} WHERE spillway_partition = ANY ($1)`, [
+          await run(`DELETE FROM ${qualified(table, table.name)} WHERE ${PARTITION_COLUMN.name} = ANY ($1)`, [
             stale,
           ])
         }
@@ -130,37 +134,12 @@ async function holdTables(run: Run, { schema, name }: TableSpec, onWait: () => v
   await run('SELECT pg_advisory_lock(hashtextextended($1, 0))', key)
 }
 
-async function prepare(run: Run, table: TableSpec, evolve: boolean): Promise<void> {
-  const name = qualified(table, table.name)
-  const ledger = qualified(table, LEDGER)
-  if (table.schema !== null) await run(`CREATE SCHEMA IF NOT EXISTS ${identifier(table.schema)}`)
-  const found = (await run(
+async function findColumns(run: Run, table: TableSpec): Promise<readonly FoundColumn[]> {
+  return (await run(
     `SELECT a.attname AS name, format_type(a.atttypid, NULL) AS type, NOT a.attnotnull AS nullable
      FROM pg_attribute a WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`,
-    [name],
-  )) as { name: string; type: string; nullable: boolean }[]
-  const added = found.length === 0 ? [] : missingColumns(table, found, POSTGRES_TYPES, { evolve })
-  if (found.length === 0) {
-    await run(`CREATE TABLE ${name} (\n${columnLines(table.columns, POSTGRES_TYPES)}\n)`)
-    for (const column of [...INDEXED, 'spillway_partition']) {
-      if (hasColumns(table, column)) await run(`CREATE INDEX ON ${name} (${identifier(column)})`)
-    }
-  }
-  for (const { name: column, type } of added) {
-    await run(`ALTER TABLE ${name} ADD COLUMN ${identifier(column)} ${POSTGRES_TYPES[type]}`)
-  }
-  if (found.length === 0 || added.length > 0) {
-    for (const { name: column, meaning } of table.columns) {
-      await run(`COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(meaning)}`)
-    }
-  }
-  await run(
-    `CREATE TABLE IF NOT EXISTS ${ledger} (data_set text NOT NULL, shard text NOT NULL, sha256 text NOT NULL, rows bigint NOT NULL, loaded_at timestamp with time zone NOT NULL, table_name text NOT NULL, partitions text[] NOT NULL, PRIMARY KEY (data_set, table_name, shard))`,
-  )
-  for (const { name: view, meaning, select } of viewsOf(table, ledger)) {
-    await run(`CREATE OR REPLACE VIEW ${qualified(table, view)} AS ${select}`)
-    await run(`COMMENT ON VIEW ${qualified(table, view)} IS ${literal(meaning)}`)
-  }
+    [qualified(table, table.name)],
+  )) as unknown as readonly FoundColumn[]
 }
 
 /** @returns how many rows had texts that PostgreSQL does not take */

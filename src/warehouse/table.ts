@@ -33,6 +33,9 @@ export const POSTGRES_TYPES: Readonly<Record<ColumnType, string>> = {
   list: 'text[]',
 }
 
+/** Looked up most often; an index costs a third of a load, and a table without them is of little use. */
+export const POSTGRES_INDEXED: readonly string[] = ['identity_name', 'domain', 'imported_at']
+
 /** The table that a pipeline's rows go to. @param name null: `credentials` or `reports` */
 export function tableOf(
   { extract, transform }: Pipeline,

@@ -1,4 +1,4 @@
-import { hasColumns, identifier, qualified, type TableSpec } from './table.ts'
+import { hasColumns, identifier, literal, PARTITION_COLUMN, qualified, type TableSpec } from './table.ts'
 
 /** A view beside a table, in SQL that DuckDB and PostgreSQL both understand. */
 export type View = { readonly name: string; readonly meaning: string; readonly select: string }
@@ -11,7 +11,7 @@ export function viewsOf(table: TableSpec, ledger: string): readonly View[] {
     views.push({
       name: `${table.name}_latest`,
       meaning: 'one row per credential',
-      select: `SELECT DISTINCT ON (id) * FROM ${from} ORDER BY id, imported_at DESC, ${identifier('spillway_partition')} DESC`,
+      select: `SELECT DISTINCT ON (id) * FROM ${from} ORDER BY id, imported_at DESC, ${identifier(PARTITION_COLUMN.name)} DESC`,
     })
   }
   if (hasColumns(table, 'id', 'imported_at', 'source_id')) {
@@ -32,7 +32,7 @@ export function viewsOf(table: TableSpec, ledger: string): readonly View[] {
   views.push({
     name: `${table.name}_new`,
     meaning: 'rows of the partitions that the last load brought',
-    select: `SELECT t.* FROM ${from} t WHERE t.spillway_partition IN (SELECT unnest(l.partitions) FROM ${ledger} l WHERE l.table_name = '${table.name.replaceAll("'", "''")}' AND l.loaded_at = (SELECT max(m.loaded_at) FROM ${ledger} m WHERE m.table_name = l.table_name))`,
+    select: `SELECT t.* FROM ${from} t WHERE t.${PARTITION_COLUMN.name} IN (SELECT unnest(l.partitions) FROM ${ledger} l WHERE l.table_name = ${literal(table.name)} AND l.loaded_at = (SELECT max(m.loaded_at) FROM ${ledger} m WHERE m.table_name = l.table_name))`,
   })
   return views
 }

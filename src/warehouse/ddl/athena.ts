@@ -1,5 +1,6 @@
 import type { ColumnType } from '../../core/index.ts'
-import { BUCKET, type Dialect, hiveColumns } from './dialect.ts'
+import { literal } from '../table.ts'
+import { BUCKET, type Dialect, hiveColumns, repairFolders } from './dialect.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   int64: 'bigint',
@@ -13,10 +14,10 @@ const TYPES: Readonly<Record<ColumnType, string>> = {
 export const athena: Dialect = (input) => {
   const { table, columns, format, resource } = input
   const isCsv = format.kind === 'csv'
-  const quoted = (text: string): string => `'${text.replaceAll("'", "''")}'`
   const hive = hiveColumns(input)
   const lines = columns.map(
-    ({ name, type, meaning }) => `  \`${name}\` ${isCsv ? 'string' : TYPES[type]} COMMENT ${quoted(meaning)}`,
+    ({ name, type, meaning }) =>
+      `  \`${name}\` ${isCsv ? 'string' : TYPES[type]} COMMENT ${literal(meaning)}`,
   )
   const partitioned =
     hive.length === 0 ? '' : `\nPARTITIONED BY (${hive.map((key) => `\`${key}\` string`).join(', ')})`
@@ -26,15 +27,11 @@ WITH SERDEPROPERTIES ('separatorChar' = ',', 'quoteChar' = '"', 'escapeChar' = '
 STORED AS TEXTFILE`
     : 'STORED AS PARQUET'
   const properties = isCsv ? `\nTBLPROPERTIES ('skip.header.line.count' = '1')` : ''
-  const repair =
-    hive.length === 0
-      ? ''
-      : `\n-- Finds the folders; again after every export.\nMSCK REPAIR TABLE \`${table}\`;\n`
   return `-- Amazon Athena${isCsv ? '\n-- Over CSV every column is a string, "" and null look alike, and a value with a line break is torn: Parquet has none of this.' : ''}
 CREATE EXTERNAL TABLE \`${table}\` (
 ${lines.join(',\n')}
 )${partitioned}
 ${storage}
-LOCATION ${quoted(`${BUCKET}/${resource}/`)}${properties};
-${repair}`
+LOCATION ${literal(`${BUCKET}/${resource}/`)}${properties};
+${repairFolders(`\`${table}\``, hive)}`
 }

@@ -1,5 +1,5 @@
 import type { ColumnType } from '../../core/index.ts'
-import { BUCKET, type Dialect, hiveColumns } from './dialect.ts'
+import { BUCKET, backslashed, type Dialect, hiveColumns } from './dialect.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   int64: 'INT64',
@@ -12,16 +12,15 @@ const TYPES: Readonly<Record<ColumnType, string>> = {
 /** Source: https://cloud.google.com/bigquery/docs/reference/standard-sql/load-statements and …/data-definition-language */
 export const bigquery: Dialect = (input) => {
   const { table, columns, format, resource, extension } = input
-  const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
   // CSV has no lists: there they stay JSON text.
   const typeOf = (type: ColumnType): string =>
     type === 'list' && format.kind === 'csv' ? 'STRING' : TYPES[type]
   const lines = columns.map(({ name, type, nullable, meaning }) => {
     // An array is never null in BigQuery.
     const notNull = nullable || type === 'list' ? '' : ' NOT NULL'
-    return `  ${name} ${typeOf(type)}${notNull} OPTIONS (description = ${quoted(meaning)})`
+    return `  ${name} ${typeOf(type)}${notNull} OPTIONS (description = ${backslashed(meaning)})`
   })
-  const uris = `uris = [${quoted(`${BUCKET.replace('s3', 'gs')}/${resource}/*${extension}`)}]`
+  const uris = `uris = [${backslashed(`${BUCKET.replace('s3', 'gs')}/${resource}/*${extension}`)}]`
   const options =
     format.kind === 'parquet'
       ? [`format = 'PARQUET'`, 'enable_list_inference = true', uris]
@@ -56,7 +55,7 @@ ${list(options)}
 -- Or the files as they stand, as an external table:
 CREATE OR REPLACE EXTERNAL TABLE YOUR_DATASET.${table}_files
 ${mount}OPTIONS (
-${list([...options, ...(hive.length === 0 ? [] : [`hive_partition_uri_prefix = ${quoted(`${BUCKET.replace('s3', 'gs')}/${resource}`)}`])])}
+${list([...options, ...(hive.length === 0 ? [] : [`hive_partition_uri_prefix = ${backslashed(`${BUCKET.replace('s3', 'gs')}/${resource}`)}`])])}
 );
 `
 }

@@ -1,6 +1,6 @@
 import type { ColumnSpec, ColumnType } from '../../core/index.ts'
 import { literal } from '../table.ts'
-import { type Dialect, shardGlob } from './dialect.ts'
+import { backslashed, type Dialect, shardGlob } from './dialect.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   int64: 'Int64',
@@ -53,8 +53,4 @@ function typeOf({ type, nullable }: ColumnSpec): string {
 function fieldType(type: ColumnType, nullable: boolean): string {
   const plain = type === 'list' ? 'String' : TYPES[type]
   return nullable ? `Nullable(${plain})` : plain
-}
-
-function backslashed(text: string): string {
-  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 }

@@ -34,3 +34,14 @@ export function shardGlob({ path, resource, extension }: DdlInput): string {
 
 /** Where a store has to be named that only the reader knows. */
 export const BUCKET = 's3://YOUR-BUCKET/PREFIX'
+
+/** Single quotes; for engines in which a backslash is an escape. */
+export function backslashed(text: string): string {
+  return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
+}
+
+/** Has Hive's catalog learn of new folders; nothing where there are none. @param table as it is written there */
+export function repairFolders(table: string, hive: readonly string[]): string {
+  if (hive.length === 0) return ''
+  return `\n-- Finds the folders; again after every export.\nMSCK REPAIR TABLE ${table};\n`
+}

@@ -1,4 +1,4 @@
-import { columnLines, identifier, literal, POSTGRES_TYPES } from '../table.ts'
+import { columnLines, identifier, literal, POSTGRES_INDEXED, POSTGRES_TYPES } from '../table.ts'
 import type { Dialect } from './dialect.ts'
 
 /** Source: https://www.postgresql.org/docs/current/sql-copy.html */
@@ -8,9 +8,9 @@ export const postgres: Dialect = ({ table, columns, format, path, resource }) =>
   const comments = columns.map(
     ({ name: column, meaning }) => `COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(meaning)};`,
   )
-  const indexes = ['identity_name', 'domain', 'imported_at']
-    .filter((wanted) => columns.some(({ name }) => name === wanted))
-    .map((column) => `CREATE INDEX ON ${name} (${identifier(column)});`)
+  const indexes = POSTGRES_INDEXED.filter((wanted) => columns.some(({ name }) => name === wanted)).map(
+    (column) => `CREATE INDEX ON ${name} (${identifier(column)});`,
+  )
   const load =
     format.kind === 'parquet'
       ? `-- PostgreSQL does not read Parquet. \`spillway load --to postgres://…\` loads each shard once; or export CSV.`

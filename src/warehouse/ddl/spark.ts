@@ -1,5 +1,5 @@
 import type { ColumnType } from '../../core/index.ts'
-import { type Dialect, hiveColumns } from './dialect.ts'
+import { backslashed, type Dialect, hiveColumns, repairFolders } from './dialect.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   int64: 'BIGINT',
@@ -12,14 +12,13 @@ const TYPES: Readonly<Record<ColumnType, string>> = {
 /** Source: https://spark.apache.org/docs/latest/sql-ref-syntax-ddl-create-table-datasource.html and …/sql-data-sources-csv.html */
 export const spark: Dialect = (input) => {
   const { table, columns, format, path, resource } = input
-  const quoted = (text: string): string => `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
   // CSV has no lists: there they stay JSON text, for from_json.
   const typeOf = (type: ColumnType): string =>
     type === 'list' && format.kind === 'csv' ? 'STRING' : TYPES[type]
   const hive = hiveColumns(input)
   const lines = [
-    ...columns.map(({ name, type, meaning }) => `  ${name} ${typeOf(type)} COMMENT ${quoted(meaning)}`),
-    ...hive.map((key) => `  ${key} STRING COMMENT ${quoted('from the folder')}`),
+    ...columns.map(({ name, type, meaning }) => `  ${name} ${typeOf(type)} COMMENT ${backslashed(meaning)}`),
+    ...hive.map((key) => `  ${key} STRING COMMENT ${backslashed('from the folder')}`),
   ]
   const options =
     format.kind === 'parquet'
@@ -32,15 +31,11 @@ export const spark: Dialect = (input) => {
   encoding 'UTF-8'
 )`
   const partitioned = hive.length === 0 ? '' : `\nPARTITIONED BY (${hive.join(', ')})`
-  const repair =
-    hive.length === 0
-      ? ''
-      : `\n-- Finds the folders; again after every export.\nMSCK REPAIR TABLE ${table};\n`
   return `-- Spark SQL
 CREATE TABLE ${table} (
 ${lines.join(',\n')}
 )
 USING ${format.kind.toUpperCase()}${options}${partitioned}
-LOCATION ${quoted(`${path}/${resource}`)};
-${repair}`
+LOCATION ${backslashed(`${path}/${resource}`)};
+${repairFolders(table, hive)}`
 }
