@@ -6,7 +6,7 @@ import {
   nameQuery,
   queryLabel,
 } from '../core/index.ts'
-import type { CheckpointState, Line } from '../state/index.ts'
+import { type CheckpointState, hasPages, type Line } from '../state/index.ts'
 import { maskedQueryValue } from '../transform/index.ts'
 
 /**
@@ -27,7 +27,7 @@ export function requireSameNames(
     // A name that nobody gave is made of what is asked for.
     const isAnothers =
       known !== undefined ||
-      (hasBegun(found, query.name) && nameQuery(query, queryLabel(query)).name !== query.name)
+      (hasPages(found, query.name) && nameQuery(query, queryLabel(query)).name !== query.name)
     if (isAnothers) throw standsForAnother(query, pipeline.file)
   }
 }
@@ -53,11 +53,6 @@ function givenTo(query: NamedQuery): boolean {
 function asksFor(query: NamedQuery, { transform }: NamedPipeline, maskKey: Uint8Array | null): string | null {
   if (!hidesIdentity(query, transform.identity)) return queryLabel(query)
   return transform.identity === 'hmac' ? maskedQueryValue(query, null, { ...transform, maskKey }) : null
-}
-
-function hasBegun({ partitions }: CheckpointState, name: string): boolean {
-  for (const { pages } of partitions.branches.get(name)?.values() ?? []) if (pages > 0) return true
-  return false
 }
 
 function standsForAnother({ name }: NamedQuery, file: string): ExportError {

@@ -1,6 +1,6 @@
 import { highWord, IdSet, lowWord, type Pipeline } from '../core/index.ts'
 import type { ShardReader } from '../load/index.ts'
-import type { ManifestShard } from '../state/index.ts'
+import { type ManifestShard, splitPath } from '../state/index.ts'
 import { REDACTED } from '../transform/index.ts'
 
 // Some 130 MB. Beyond it the ids are gone through in several rounds.
@@ -19,7 +19,7 @@ export async function repeatedIds(
   shards: readonly ManifestShard[],
   readerOf: (shard: ManifestShard) => ShardReader,
 ): Promise<ReadonlyMap<string, number> | null> {
-  const queries = new Set(shards.flatMap(({ partitions }) => partitions.map(queryOf)))
+  const queries = new Set(shards.flatMap(({ partitions }) => partitions.map((key) => splitPath(key)[0])))
   const isShared = extract.resource === 'reports' || !load.partitionBy.includes('query')
   const byRow = isShared && queries.size > 1
   const needed = byRow ? ['id', 'query_type', 'query_value'] : ['id']
@@ -33,7 +33,7 @@ export async function repeatedIds(
   for (let round = 0; round < rounds; round++) {
     const seen = new Map<string, IdSet>()
     for (const shard of shards) {
-      const own = byRow ? '' : (shard.partitions.map(queryOf)[0] ?? '')
+      const own = byRow ? '' : splitPath(shard.partitions[0] ?? '')[0]
       await readIds(readerOf(shard), load.format, byRow, (id, type, value) => {
         const low = lowWord(id)
         const high = highWord(id)
@@ -54,9 +54,4 @@ export async function repeatedIds(
 /** Spreads ids evenly over the rounds. */
 function roundOf(low: number, high: number, rounds: number): number {
   return rounds === 1 ? 0 : ((Math.imul(low ^ high, 0x9e3779b1) >>> 8) & 0xffff) % rounds
-}
-
-/** The query in a partition's key: what stands before its window. */
-function queryOf(partition: string): string {
-  return partition.slice(0, partition.lastIndexOf('/'))
 }

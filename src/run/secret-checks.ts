@@ -1,5 +1,5 @@
 import { ExportError, type NamedPipeline } from '../core/index.ts'
-import { type CheckpointState, type Line, secretCheck } from '../state/index.ts'
+import { type CheckpointState, hasPages, type Line, secretCheck } from '../state/index.ts'
 import type { QuerySecrets } from './query-secrets.ts'
 
 /** A secret query's name, its variable, and what tells its secret from another. */
@@ -33,7 +33,9 @@ export function requireSameSecrets(
   file: string,
 ): void {
   const changed = checks
-    .filter(({ query, check }) => (found.secretChecks.get(query) ?? check) !== check && hasRows(found, query))
+    .filter(
+      ({ query, check }) => (found.secretChecks.get(query) ?? check) !== check && hasPages(found, query),
+    )
     .map(({ variable }) => variable)
   if (changed.length === 0) return
   throw new ExportError(
@@ -49,9 +51,4 @@ export function newChecks(found: CheckpointState, checks: readonly SecretCheck[]
   return checks
     .filter(({ query, check }) => found.secretChecks.get(query) !== check)
     .map(({ query, check }) => ({ kind: 'secret', query, check }))
-}
-
-function hasRows({ partitions }: CheckpointState, query: string): boolean {
-  const windows = partitions.branches.get(query)
-  return windows !== undefined && [...windows.values()].some(({ pages }) => pages > 0)
 }

@@ -304,3 +304,9 @@ function withCursor(seen: SeenCursors | null, cursor: string | null): SeenCursor
 function partNumber(name: string): number {
   return Number(/part-(\d+)\.[^/]*$/.exec(name)?.[1] ?? 0)
 }
+
+/** Whether a query has pages on record, in whichever window. @param query its name */
+export function hasPages({ partitions }: CheckpointState, query: string): boolean {
+  for (const { pages } of partitions.branches.get(query)?.values() ?? []) if (pages > 0) return true
+  return false
+}

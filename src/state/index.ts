@@ -7,7 +7,7 @@ export {
   readCheckpoint,
   rewriteCheckpoint,
 } from './checkpoint.ts'
-export type { CheckpointState, OpenShard, PartitionRecord } from './checkpoint-state.ts'
+export { type CheckpointState, hasPages, type OpenShard, type PartitionRecord } from './checkpoint-state.ts'
 export {
   ID_FOLDER,
   type IdLog,

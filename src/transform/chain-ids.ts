@@ -21,32 +21,29 @@ export class ChainIds {
     this.#newRefused.length = 0
     this.repeated = 0
     for (const { rows, refused } of recent) {
-      for (let i = 0; i < rows.length; i += 2) this.#rows.add(rows[i]!, rows[i + 1]!)
-      for (let i = 0; i < refused.length; i += 2) this.#refused.add(refused[i]!, refused[i + 1]!)
+      addAll(this.#rows, rows)
+      addAll(this.#refused, refused)
     }
   }
 
   /** To be asked for every row that is to be kept. @returns false when it was there before */
   isNewRow(id: number | bigint): boolean {
-    const low = lowWord(id)
-    const high = highWord(id)
-    if (!this.#rows.add(low, high)) {
-      this.repeated++
-      return false
-    }
-    this.#newRows.add(low, high)
-    return true
+    return this.#isNew(id, this.#rows, this.#newRows)
   }
 
   /** To be asked for every item that is to be refused, if it has an id. @returns false when it was refused before */
   isNewRefusal(id: number | bigint): boolean {
+    return this.#isNew(id, this.#refused, this.#newRefused)
+  }
+
+  #isNew(id: number | bigint, known: IdSet, added: WordList): boolean {
     const low = lowWord(id)
     const high = highWord(id)
-    if (!this.#refused.add(low, high)) {
+    if (!known.add(low, high)) {
       this.repeated++
       return false
     }
-    this.#newRefused.add(low, high)
+    added.add(low, high)
     return true
   }
 
@@ -54,6 +51,10 @@ export class ChainIds {
   page(): PageIds {
     return { rows: this.#newRows.copy(), refused: this.#newRefused.copy() }
   }
+}
+
+function addAll(ids: IdSet, words: Int32Array): void {
+  for (let i = 0; i < words.length; i += 2) ids.add(words[i]!, words[i + 1]!)
 }
 
 /** Pairs of words, one after the other. */
