@@ -10,6 +10,7 @@ import { DOMAIN_EXPECTED, parseDomain } from './domain.ts'
 import {
   byteSize,
   choice,
+  countOrAll,
   countOrShare,
   duration,
   flag,
@@ -152,6 +153,10 @@ const windows = section({
   )
     .optional()
     .meta({ description: 'Length of a window: <n>h, <n>d, week, month or year; left out: one window.' }),
+  per_chain: countOrAll(1).prefault('all').meta({
+    description:
+      'Windows that are asked for together, with one sequence of cursors; each such chain is at least one search.',
+  }),
 }).meta({ description: 'Range of import times, cut into windows; left out: everything, in one piece.' })
 
 const extract = section({
@@ -182,7 +187,7 @@ const extract = section({
       description: 'Optional fields to ask for, such as known_password_id, auth_domains or urls.',
     }),
   concurrency: integer(1, 64).prefault(4).meta({
-    description: 'Partitions in flight; they share the rate.',
+    description: 'Chains of searches in flight; they share the rate.',
   }),
   max_requests: limit(1).prefault(500).meta({
     description: 'Budget of one run in searches, retries among them; none: no budget.',

@@ -39,6 +39,14 @@ export function limit(min: number) {
     .transform((value) => (value === 'none' ? null : value))
 }
 
+/** An integer, or `all`: null. */
+export function countOrAll(min: number) {
+  const expected = `a whole number from ${min} on, or all`
+  return z
+    .union([z.int(expected).gte(min, expected), z.literal('all')], expected)
+    .transform((value) => (value === 'all' ? null : value))
+}
+
 /** `1%`, `0.5%` or a plain number of items. */
 export function countOrShare() {
   const expected = 'a whole number from 0 on, or a share from 0% to 100% such as 1% or 0.5%'

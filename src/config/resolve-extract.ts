@@ -222,7 +222,7 @@ async function addDomainsFile(
 
 function resolveWindows(
   extract: ExtractFile,
-  { from, until, every }: NonNullable<ExtractFile['windows']>,
+  { from, until, every, per_chain }: NonNullable<ExtractFile['windows']>,
   problems: Problems,
 ): WindowSettings {
   if (until !== 'now' && until <= from) {
@@ -245,5 +245,5 @@ function resolveWindows(
       `expected a length that makes at most ${MAX_WINDOWS} windows, found ${problems.found(path)}`,
     )
   }
-  return { from, until, every: every ?? null, lagMs: extract.lag ?? DEFAULT_LAG_MS }
+  return { from, until, every: every ?? null, lagMs: extract.lag ?? DEFAULT_LAG_MS, perChain: per_chain }
 }

@@ -1,30 +1,36 @@
-import type { Int64Json } from './int64.ts'
+import { type Int64Json, int64FromJson } from './int64.ts'
 import type { PageIds } from './page-ids.ts'
-import type { Partition } from './partition.ts'
-import type { IdentityPolicy, InvalidPolicy, Resource, SecretPolicy } from './pipeline.ts'
+import type { Order } from './chain.ts'
+import type { Window } from './partition.ts'
+import type { IdentityPolicy, NamedQuery, Resource, SecretPolicy } from './pipeline.ts'
 import type { ColumnSpec } from './schema.ts'
 
 /** What every page of a run is decoded with. Plain data and bytes only: it is sent to a worker thread once. */
 export type DecodePlan = {
   readonly resource: Resource
   readonly columns: readonly ColumnSpec[]
-  readonly order: 'asc' | 'desc'
+  readonly order: Order
   readonly secret: SecretPolicy
   readonly identity: IdentityPolicy
   /** Key of the `hmac` policies; null where no policy needs one. */
   readonly maskKey: Uint8Array | null
-  readonly onInvalid: InvalidPolicy
 }
 
 /** What the decoding of one page depends on besides its bytes. */
 export type PageContext = {
-  readonly partition: Partition
-  /** Pages of this partition answered before this one. */
+  readonly query: NamedQuery
+  /** The partition that the chain stands in, by its key: for messages. */
+  readonly partition: string
+  /** Pages of this chain answered before this one. */
   readonly page: number
+  /** What was asked for, both ends included; null: everything. */
+  readonly asked: Window | null
+  /** What of that is this chain's to take, its end excluded; null: everything. */
+  readonly own: Window | null
   /** The `query_value` column: masked already where the query is a secret. */
   readonly queryValue: string
   /** Set when a refused cursor made the chain start again: rows at or before this position are exported already. */
-  readonly since: Position | null
+  readonly since: Restart | null
   /** What the last pages of this chain brought: of that, nothing is taken again. */
   readonly recent: readonly PageIds[]
 }
@@ -32,8 +38,23 @@ export type PageContext = {
 /** Least and greatest `imported_at`, microseconds. */
 export type Span = { readonly min: Int64Json; readonly max: Int64Json }
 
-/** How far a sorted chain has come: the last `imported_at`, and the ids that were seen exactly there. */
-export type Position = { readonly at: Int64Json; readonly ids: readonly Int64Json[] }
+/** What covers both. */
+export function spanOf(a: Span | null, b: Span | null): Span | null {
+  if (a === null || b === null) return a ?? b
+  return {
+    min: int64FromJson(b.min) < int64FromJson(a.min) ? b.min : a.min,
+    max: int64FromJson(b.max) > int64FromJson(a.max) ? b.max : a.max,
+  }
+}
+
+/**
+ * How far a sorted chain has come: the last `imported_at`, and the ids that were seen exactly there; null: more than
+ * are worth keeping, so that it can't start again there.
+ */
+export type Position = { readonly at: Int64Json; readonly ids: readonly Int64Json[] | null }
+
+/** Where a chain starts again. */
+export type Restart = { readonly at: Int64Json; readonly ids: readonly Int64Json[] }
 
 /** One answered page, flattened and masked. */
 export type DecodedPage = {
@@ -51,11 +72,11 @@ export type DecodedPage = {
   readonly repeated: number
   /** For the pages that follow. */
   readonly ids: PageIds
-  /** Least and greatest `imported_at` of the rows; null when there are none (or no such column: reports). */
-  readonly importedAt: Span | null
+  /** `imported_at` of every row, microseconds; null when rows have no such time: reports. */
+  readonly times: Times | null
   /** Where a restarted chain would go on; null when the page is not sorted by `imported_at`, or has no item. */
   readonly span: PageSpan | null
-  readonly quarantined: readonly QuarantinedItem[]
+  readonly quarantined: readonly RefusedItem[]
   /** Occurrences of fields that nobody knows; at most 50 names, the rest under `…`. */
   readonly unknownFields: Readonly<Record<string, number>>
 }
@@ -67,10 +88,13 @@ export type PageSpan = {
   readonly lastIds: readonly Int64Json[] | null
 }
 
-/** One line of `_quarantine/*.jsonl`; the item's secrets are masked. */
-export type QuarantinedItem = {
-  readonly partition: string
-  readonly page: number
+/** Whole microseconds; 64-bit integers where a double does not hold them all. */
+export type Times = Float64Array<ArrayBuffer> | BigInt64Array<ArrayBuffer>
+
+/** An item that broke the schema; its secrets are masked. */
+export type RefusedItem = {
+  /** Its `imported_at` as near as a double comes; null where it has none that can be read. */
+  readonly at: number | null
   /** Position in the answer's `items`. */
   readonly index: number
   /** Digits as text where a number would lose some, also of one that no column holds; null: none was sent. */

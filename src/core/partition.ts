@@ -4,7 +4,7 @@ import { formatInstant, type Micros, parseInstant } from './time.ts'
 /** Half-open UTC range `[from, until)`. */
 export type Window = { readonly from: Micros; readonly until: Micros }
 
-/** One query over one window: the unit of work, of retry, of resume. One chain of cursors. */
+/** One query over one window: the unit of what is written. What is asked is a chain: {@link WindowRun}. */
 export type Partition = {
   /** Stable name: `domain.acme.com/2024-01-01..2024-02-01`; never holds a secret. */
   readonly key: string
@@ -58,7 +58,12 @@ export function windowName(window: Window | null): string {
 }
 
 export function partition(query: NamedQuery, window: Window | null): Partition {
-  return { key: `${query.name}/${windowRange(window)}`, query, window }
+  return { key: partitionKey(query.name, window), query, window }
+}
+
+/** @param query its name */
+export function partitionKey(query: string, window: Window | null): string {
+  return `${query}/${windowRange(window)}`
 }
 
 /** `2024-01-01..2024-02-01`, or `all` where there are no windows: the last part of a partition's key. */

@@ -1,3 +1,4 @@
+import type { Order } from './chain.ts'
 import type { Micros } from './time.ts'
 
 /** A pipeline file with every default resolved, every path made and every duration in milliseconds. */
@@ -45,10 +46,10 @@ export type ExtractSettings = {
   readonly windows: WindowSettings | null
   /** What the pipeline file asks for, where flags have this run ask for something else; null: the same. */
   readonly whole: Wanted | null
-  readonly order: 'asc' | 'desc'
+  readonly order: Order
   readonly pageSize: number
   readonly include: readonly string[]
-  /** Partitions in flight. */
+  /** Chains in flight. */
   readonly concurrency: number
   /** Requests that one run may send; null: no budget. */
   readonly maxRequests: number | null
@@ -101,9 +102,11 @@ export type WindowSettings = {
   readonly every: WindowLength | null
   /** With `until: now`, windows that ended less than this ago wait. */
   readonly lagMs: number
+  /** Windows that one chain goes through at most; null: all that are adjacent. */
+  readonly perChain: number | null
 }
 
-// Each window is at least one search; at one a second a million take eleven days, for each query.
+// Each is a partition, for each query: more would not fit into memory.
 export const MAX_WINDOWS = 1_000_000
 
 export type WindowLength =

@@ -33,12 +33,32 @@ export class SeenCursors {
 
   add(cursor: string): void {
     const [first, second] = digestOf(cursor)
+    this.#add(first, second)
+  }
+
+  #add(first: number, second: number): void {
     const place = placeOf(this.#table, first, second)
     if (this.#table[place] !== 0) return
     this.#table[place] = first
     this.#table[place + 1] = second
     this.#size++
     if (16 * this.#size > FULLEST_16TH * this.#table.length) this.#grow()
+  }
+
+  /** All of them, as bytes; see {@link SeenCursors.from}. */
+  toBytes(): Uint8Array {
+    const words: number[] = []
+    for (let at = 0; at < this.#table.length; at += 2) {
+      if (this.#table[at] !== 0) words.push(this.#table[at]!, this.#table[at + 1]!)
+    }
+    return new Uint8Array(new Uint32Array(words).buffer)
+  }
+
+  static from(bytes: Uint8Array): SeenCursors {
+    const words = new Uint32Array(bytes.slice().buffer)
+    const seen = new SeenCursors()
+    for (let at = 0; at < words.length; at += 2) seen.#add(words[at]!, words[at + 1]!)
+    return seen
   }
 
   #grow(): void {

@@ -10,8 +10,15 @@ export {
 } from './encode/index.ts'
 export type { InspectedShard, InspectOptions, ShardReader } from './inspect/index.ts'
 export { folderOf, OPEN_FOLDER, openShardPath, ownsFolder, partOf } from './layout.ts'
-export type { PageRows, ShardCoder } from './open-shard.ts'
-export { appendQuarantine, cutQuarantine, QUARANTINE_FOLDER, quarantinePath } from './quarantine.ts'
+export type { ShardCoder } from './open-shard.ts'
+export { PageRows, type Piece, type Stretch } from './piece.ts'
+export {
+  appendQuarantine,
+  cutQuarantine,
+  QUARANTINE_FOLDER,
+  type QuarantinedItem,
+  quarantinePath,
+} from './quarantine.ts'
 export { ORPHANS, setAside, setAsideStrangers } from './set-aside.ts'
-export type { RestoredShard, ShardLine } from './shard-lines.ts'
-export { ShardSet, type ShardSetOptions } from './shard-set.ts'
+export type { Places, RestoredShard, ShardLine } from './shard-lines.ts'
+export { type Commit, ShardSet, type ShardSetOptions } from './shard-set.ts'

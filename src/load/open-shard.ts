@@ -1,10 +1,11 @@
 import { createHash, type Hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { ExportError, int64FromJson, type Log, type Span, type Store } from '../core/index.ts'
+import { decodeFrame, ExportError, type Log, type Span, type Store, spanOf } from '../core/index.ts'
+import { type ChunkMeasure, weigh } from './chunk-measure.ts'
 import type { EncodedChunk, PlacedChunk } from './encode/index.ts'
 import { openLogPath, openShardPath, shardPath } from './layout.ts'
 import { appendRecords, readRecords } from './row-log.ts'
-import type { ChunkLine, Place, RestoredShard, ShardLine } from './shard-lines.ts'
+import type { ChunkLine, RestoredShard, SealLine } from './shard-lines.ts'
 import type { Workplace } from './workplace.ts'
 
 /** Turns rows into the bytes of a shard, wherever the work is done. See ShardEncoder. */
@@ -18,28 +19,21 @@ export type ShardCoder = {
   footer(chunks: readonly PlacedChunk[]): Promise<Uint8Array>
 }
 
-export type PageRows = {
-  readonly partition: string
-  readonly frame: Uint8Array
-  readonly rows: number
-  readonly importedAt: Span | null
-}
-
 type Identity = { readonly shard: number; readonly folder: string; readonly part: number }
-type SealLine = Extract<ShardLine<never>, { kind: 'seal' }>
 
 /**
- * One shard while it is being written: encoded chunks in `_state/open/<n>.part`, and the rows of younger
- * pages in `_state/open/<n>.log`. Everything is flushed before the method that wrote it resolves; nothing
- * counts until the caller has put it on record.
+ * One shard while it is being written: encoded chunks in `_state/open/<n>.part`, and the rows of younger pages in a row
+ * log beside it. Everything is flushed before the method that wrote it resolves; nothing counts until the caller has
+ * put it on record. A log is never written over while the record may still name it: each generation, the rows of one
+ * chunk, goes into the file that the one before it did not use.
  */
 export class OpenShard {
   readonly shard: number
   readonly folder: string
   readonly part: number
+  /** How full the next chunk is. */
+  readonly measure: ChunkMeasure
   rows = 0
-  /** Rows in the log, which are not encoded yet. */
-  pendingRows = 0
 
   readonly #store: Store
   readonly #coder: ShardCoder
@@ -48,69 +42,77 @@ export class OpenShard {
   readonly #chunks: PlacedChunk[] = []
   #span: Span | null = null
   #replaced = 0
-  #generation = 0
+  #generation = 1
   /** Ends of the log's records. */
   #ends: number[] = []
   #log: Log | null = null
   #file: Log | null = null
-  #hash: Hash = createHash('sha256')
+  /** Size of the file while it is not open; null: there is none yet. */
+  #fileSize: number | null = null
+  /** Generations of which a log may lie about. */
+  readonly #logged = new Set<number>()
+  readonly #hash: Hash = createHash('sha256')
 
   /** @param workplace shared with the other shards that are open */
-  constructor(store: Store, coder: ShardCoder, workplace: Workplace, { shard, folder, part }: Identity) {
+  constructor(
+    { store, coder, workplace, measure }: OpenShardTools,
+    { shard, folder, part }: Identity,
+  ) {
     this.#store = store
     this.#coder = coder
     this.#workplace = workplace
+    this.measure = measure
     this.shard = shard
     this.folder = folder
     this.part = part
   }
 
-  /** Bytes of the log. */
-  get pendingBytes(): number {
-    return this.#log?.size ?? 0
+  /** Whether it holds files open. */
+  get isAwake(): boolean {
+    return this.#log !== null || this.#file !== null
   }
 
-  /** Notes a partition that the shard belongs to, though it has no rows of it. */
-  claim(partition: string): void {
+  /** Notes rows that go into it. */
+  take(partition: string, rows: number, importedAt: Span | null): void {
     this.#partitions.add(partition)
+    this.rows += rows
+    this.#span = spanOf(this.#span, importedAt)
   }
 
-  /** Makes the rows of some pages durable in the log, in one step. @returns where those of each page stand */
-  async log(pages: readonly PageRows[]): Promise<Place[]> {
-    this.#log ??= await this.#store.openLog(openLogPath(this.shard), 0)
-    const frames = pages.map(({ frame }) => frame)
+  /** Makes frames durable in the log, in one step. @returns where each ends */
+  async log(frames: readonly Uint8Array[]): Promise<{ generation: number; end: number }[]> {
+    this.#log ??= await this.#store.openLog(this.#logPath, this.#ends.at(-1) ?? 0)
+    this.#logged.add(this.#generation)
     const ends = await appendRecords(this.#log, this.#generation, frames)
-    for (const page of pages) {
-      this.#take(page)
-      this.pendingRows += page.rows
-    }
     this.#ends.push(...ends)
-    return ends.map((end) => ({ shard: this.shard, log: { generation: this.#generation, end } }))
-  }
-
-  /** Encodes the rows of the log as one chunk of the shard. Put the line on record, then call `nextGeneration`. */
-  async encodePending(): Promise<ChunkLine> {
-    const file = await this.#openFile()
-    const chunk = await this.#appendChunk(file, null)
-    await file.flush()
-    return { kind: 'chunk', shard: this.shard, generation: this.#generation, ...chunk }
-  }
-
-  async nextGeneration(): Promise<void> {
-    this.#generation++
-    this.#ends = []
-    this.pendingRows = 0
-    await this.#log?.reset()
+    return ends.map((end) => ({ generation: this.#generation, end }))
   }
 
   /**
-   * Makes the shard whole: the rows of the log and of a last page as its last chunk, then its closing bytes.
-   * Put the line on record, then call `publish`.
+   * Encodes the rows of the log, and behind them those of some frames, as one chunk of the shard. The next generation
+   * begins: put the line on record before more than that is written to its log.
    */
-  async seal(extension: string, lastPage: PageRows | null): Promise<SealLine> {
-    if (lastPage !== null) this.#take(lastPage)
+  async encode(frames: readonly Uint8Array[]): Promise<ChunkLine> {
     const file = await this.#openFile()
-    if (lastPage !== null || this.#ends.length > 0) await this.#appendChunk(file, lastPage)
+    const chunk = await this.#appendChunk(file, frames)
+    // A generation that has no log yet is still to come.
+    const generation = this.#ends.length > 0 ? this.#generation++ : this.#generation - 1
+    await this.#log?.close()
+    this.#log = null
+    this.#ends = []
+    this.measure.reset()
+    return { kind: 'chunk', shard: this.shard, generation, ...chunk }
+  }
+
+  /** Brings what was encoded to the disk. */
+  async flush(): Promise<void> {
+    await this.#file?.flush()
+  }
+
+  /** Makes the shard whole. Put the line on record, then call `publish`. */
+  async seal(extension: string): Promise<SealLine> {
+    const file = await this.#openFile()
+    if (this.measure.rows > 0) throw new Error('rows that are not encoded')
     await this.#append(file, await this.#coder.footer(this.#chunks))
     await file.flush()
     return {
@@ -119,7 +121,7 @@ export class OpenShard {
       path: shardPath(this.folder, this.part, extension),
       rows: this.rows,
       bytes: file.size,
-      sha256: this.#hash.digest('hex'),
+      sha256: this.#hash.copy().digest('hex'),
       partitions: [...this.#partitions],
       imported_at: this.#span,
       ...(this.#replaced === 0 ? {} : { replaced: this.#replaced }),
@@ -127,13 +129,15 @@ export class OpenShard {
   }
 
   async publish(path: string): Promise<void> {
-    const logged = this.#log !== null
-    await this.close()
+    await this.sleep()
     await this.#store.publish(openShardPath(this.shard), path)
-    if (logged) await this.#store.remove(openLogPath(this.shard))
+    const logs = new Set([...this.#logged].map((generation) => openLogPath(this.shard, generation)))
+    for (const log of logs) await this.#store.remove(log)
   }
 
-  async close(): Promise<void> {
+  /** Holds no files open until it is written to again. */
+  async sleep(): Promise<void> {
+    if (this.#file !== null) this.#fileSize = this.#file.size
     await this.#file?.close()
     await this.#log?.close()
     this.#file = null
@@ -142,52 +146,56 @@ export class OpenShard {
 
   /**
    * Takes up what an earlier run left, checking every byte that the checkpoint vouches for.
-   * @returns how many of the shard's pages are intact; fewer than all means: roll back, then restore again
+   * @returns whether all of it is there; if not, this shard is of no use
    */
-  async restore(left: RestoredShard): Promise<number> {
-    const encoded = await this.#restoreChunks(left.chunks)
-    if (encoded < left.chunks.length) {
-      const lost = left.chunks[encoded]!.generation
-      const firstLost = left.pages.findIndex(({ generation }) => generation >= lost)
-      return firstLost < 0 ? left.pages.length : firstLost
+  async restore(left: RestoredShard): Promise<boolean> {
+    if (!(await this.#restoreChunks(left.chunks))) return false
+    this.#generation = left.generation
+    const ends = left.records.map(({ end }) => end)
+    if (ends.length > 0) {
+      if ((await this.#store.size(this.#logPath)) === null) return false
+      this.#logged.add(left.generation)
+      const isWhole = await this.#workplace.inTurn(async () => {
+        const frames = await this.#records(ends)
+        // How full the chunk is was not written down.
+        for (const bytes of frames) {
+          const frame = decodeFrame(bytes)
+          this.measure.take(weigh(frame), { from: 0, to: frame.rows }, 0, frame.rows)
+        }
+        return frames.length === ends.length
+      })
+      if (!isWhole) return false
     }
-    const last = left.chunks.at(-1)
-    this.#generation = last === undefined ? 0 : last.generation + 1
-    const flushed = left.pages.filter(({ generation }) => generation < this.#generation).length
-    const pending = left.pages.slice(flushed)
-    const ends = pending.map(({ end }) => end)
-    const isThere = (await this.#store.size(openLogPath(this.shard))) !== null
-    const intact = isThere ? await this.#workplace.inTurn(async () => (await this.#records(ends)).length) : 0
-    if (intact < pending.length) return flushed + intact
     this.#ends = ends
-    this.#log = await this.#store.openLog(openLogPath(this.shard), ends.at(-1) ?? 0)
-    for (const page of left.pages) this.#take(page)
-    for (const page of pending) this.pendingRows += page.rows
-    return left.pages.length
+    for (const partition of left.partitions) this.#partitions.add(partition)
+    this.#span = left.importedAt
+    for (const { rows } of [...left.chunks, ...left.records]) this.rows += rows
+    return true
+  }
+
+  get #logPath(): string {
+    return openLogPath(this.shard, this.#generation)
   }
 
   /** The log's frames, up to the first that is not whole; good for as long as the workplace is ours. */
   async #records(ends: readonly number[]): Promise<Uint8Array[]> {
-    const path = openLogPath(this.shard)
     if (ends.length === 0) return []
     const room = this.#workplace.room(ends.at(-1)!)
-    const bytes = room.subarray(0, await this.#store.readInto(path, room))
+    const bytes = room.subarray(0, await this.#store.readInto(this.#logPath, room))
     return readRecords(bytes, this.#generation, ends)
   }
 
   /**
-   * Encodes the rows of the log, and behind them those of a last page, as one chunk of the shard. They are read back
-   * from the log, so that the rows of open shards need no memory, however many shards there are.
+   * The rows of the log are read back, so that those of open shards need no memory, however many shards there are.
    */
   #appendChunk(
     file: Log,
-    lastPage: PageRows | null,
+    frames: readonly Uint8Array[],
   ): Promise<Omit<ChunkLine, 'kind' | 'shard' | 'generation'>> {
     return this.#workplace.inTurn(async () => {
-      const frames = await this.#records(this.#ends)
-      if (frames.length < this.#ends.length) throw notWhatWasWritten(openLogPath(this.shard))
-      if (lastPage !== null) frames.push(lastPage.frame)
-      const { bytes, rows, meta, replaced = 0 } = await this.#coder.encode(frames)
+      const logged = await this.#records(this.#ends)
+      if (logged.length < this.#ends.length) throw notWhatWasWritten(this.#logPath)
+      const { bytes, rows, meta, replaced = 0 } = await this.#coder.encode([...logged, ...frames])
       const offset = file.size
       await this.#append(file, bytes)
       this.#chunks.push({ offset, rows, meta })
@@ -202,48 +210,42 @@ export class OpenShard {
     this.#hash.update(bytes)
   }
 
-  /** @returns how many of the chunks are intact */
-  async #restoreChunks(chunks: readonly ChunkLine[]): Promise<number> {
-    if (chunks.length === 0) return 0
+  /** @returns whether they are intact */
+  async #restoreChunks(chunks: readonly ChunkLine[]): Promise<boolean> {
+    if (chunks.length === 0) return true
     const path = openShardPath(this.shard)
-    if ((await this.#store.size(path)) === null) return 0
+    if ((await this.#store.size(path)) === null) return false
     const header = await this.#coder.header()
-    if (Buffer.compare(await this.#store.readRange(path, 0, header.byteLength), header) !== 0) return 0
+    if (Buffer.compare(await this.#store.readRange(path, 0, header.byteLength), header) !== 0) return false
     this.#hash.update(header)
     let end = header.byteLength
-    for (const [index, { offset, bytes, crc, rows, meta, replaced = 0 }] of chunks.entries()) {
+    for (const { offset, bytes, crc, rows, meta, replaced = 0 } of chunks) {
       const encoded = await this.#store.readRange(path, offset, offset + bytes)
-      if (encoded.byteLength < bytes || crc32(encoded) !== crc) return index
+      if (encoded.byteLength < bytes || crc32(encoded) !== crc) return false
       this.#hash.update(encoded)
       this.#chunks.push({ offset, rows, meta })
       this.#replaced += replaced
       end = offset + bytes
     }
-    this.#file = await this.#store.openLog(path, end)
-    return chunks.length
+    this.#fileSize = end
+    return true
   }
 
   async #openFile(): Promise<Log> {
-    if (this.#file === null) {
-      this.#file = await this.#store.openLog(openShardPath(this.shard), 0)
-      await this.#append(this.#file, await this.#coder.header())
-    }
+    if (this.#file !== null) return this.#file
+    this.#file = await this.#store.openLog(openShardPath(this.shard), this.#fileSize ?? 0)
+    if (this.#fileSize === null) await this.#append(this.#file, await this.#coder.header())
+    this.#fileSize = this.#file.size
     return this.#file
-  }
-
-  #take({ partition, rows, importedAt }: Pick<PageRows, 'partition' | 'rows' | 'importedAt'>): void {
-    this.#partitions.add(partition)
-    this.rows += rows
-    if (importedAt !== null) this.#span = this.#span === null ? importedAt : spanOf(this.#span, importedAt)
   }
 }
 
-/** What covers both. */
-function spanOf(a: Span, b: Span): Span {
-  return {
-    min: int64FromJson(b.min) < int64FromJson(a.min) ? b.min : a.min,
-    max: int64FromJson(b.max) > int64FromJson(a.max) ? b.max : a.max,
-  }
+/** What all shards of a set are written with. */
+export type OpenShardTools = {
+  readonly store: Store
+  readonly coder: ShardCoder
+  readonly workplace: Workplace
+  readonly measure: ChunkMeasure
 }
 
 /** What was flushed a moment ago is read back otherwise: the disk is not to be trusted. */

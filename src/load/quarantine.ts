@@ -1,5 +1,13 @@
 import { createHash } from 'node:crypto'
-import type { QuarantinedItem, Store } from '../core/index.ts'
+import type { RefusedItem, Store } from '../core/index.ts'
+
+/** One line of `_quarantine/*.jsonl`. */
+export type QuarantinedItem = Omit<RefusedItem, 'at'> & {
+  /** Key of the partition. */
+  readonly partition: string
+  /** Pages of its chain before this one. */
+  readonly page: number
+}
 
 /**
  * Adds a page's refused items to the partition's quarantine file after its first `end` bytes, which are

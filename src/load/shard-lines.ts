@@ -2,28 +2,23 @@ import type { Span } from '../core/index.ts'
 import type { JsonValue } from './encode/index.ts'
 
 /** What has to be on record about shards before it counts. The names are those of the checkpoint's lines. */
-export type ShardLine<Page> =
+export type ShardLine =
   | { readonly kind: 'open'; readonly shard: number; readonly folder: string; readonly part: number }
-  | ({ readonly kind: 'page' } & Page & Place)
   | ChunkLine
-  | {
-      readonly kind: 'seal'
-      readonly shard: number
-      readonly path: string
-      readonly rows: number
-      readonly bytes: number
-      readonly sha256: string
-      readonly partitions: string[]
-      readonly imported_at: Span | null
-      /** Characters that the format has no place for, and that were replaced; absent: none. */
-      readonly replaced?: number | undefined
-      readonly page?: Page
-    }
+  | SealLine
 
-/** Where a page's rows stand until they are part of a whole shard; nowhere when it has none. */
-export type Place =
-  | { readonly shard: number; readonly log: { readonly generation: number; readonly end: number } }
-  | { readonly shard?: never; readonly log?: never }
+export type SealLine = {
+  readonly kind: 'seal'
+  readonly shard: number
+  readonly path: string
+  readonly rows: number
+  readonly bytes: number
+  readonly sha256: string
+  readonly partitions: string[]
+  readonly imported_at: Span | null
+  /** Characters that the format has no place for, and that were replaced; absent: none. */
+  readonly replaced?: number | undefined
+}
 
 export type ChunkLine = {
   readonly kind: 'chunk'
@@ -39,17 +34,35 @@ export type ChunkLine = {
   readonly replaced?: number | undefined
 }
 
+/** Where rows of a page stand. */
+export type PlacedRows = {
+  /** The key of their partition. */
+  readonly partition: string
+  readonly shard: number
+  readonly rows: number
+  readonly importedAt: Span | null
+}
+
+/** Rows of a page in the row log of an open shard. */
+export type LoggedRows = {
+  readonly shard: number
+  readonly generation: number
+  readonly end: number
+  readonly rows: number
+}
+
+/** Where the rows of a page stand: all of them by partition, and those that are in a row log. */
+export type Places = { readonly placed: readonly PlacedRows[]; readonly logged: readonly LoggedRows[] }
+
 /** What a checkpoint knows about a shard that is still open. */
 export type RestoredShard = {
   readonly shard: number
   readonly folder: string
   readonly part: number
-  readonly pages: readonly {
-    readonly partition: string
-    readonly rows: number
-    readonly generation: number
-    readonly end: number
-    readonly importedAt: Span | null
-  }[]
+  readonly partitions: ReadonlySet<string>
+  readonly importedAt: Span | null
   readonly chunks: readonly ChunkLine[]
+  /** Of the row log that holds what is not in a chunk. */
+  readonly generation: number
+  readonly records: readonly { readonly rows: number; readonly end: number }[]
 }

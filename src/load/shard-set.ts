@@ -1,21 +1,23 @@
-import type { Store } from '../core/index.ts'
+import { countRows, type Store, spanOf } from '../core/index.ts'
+import { ChunkMeasure } from './chunk-measure.ts'
 import { OPEN_FOLDER, openLogPath, openShardPath } from './layout.ts'
-import { OpenShard, type PageRows, type ShardCoder } from './open-shard.ts'
-import { recordBytes } from './row-log.ts'
+import { OpenShard, type ShardCoder } from './open-shard.ts'
+import { cutPiece, frameOf, importedAt, type Piece } from './piece.ts'
 import { finishSettingAside, setAsideStrangers } from './set-aside.ts'
-import type { Place, RestoredShard, ShardLine } from './shard-lines.ts'
+import type { LoggedRows, PlacedRows, Places, RestoredShard, SealLine, ShardLine } from './shard-lines.ts'
+import { Turns } from './turns.ts'
 import { workplace } from './workplace.ts'
 
-export type ShardSetOptions<Page> = {
+export type ShardSetOptions<Line> = {
   readonly store: Store
   readonly coder: ShardCoder
   readonly extension: string
-  /** Rows that are encoded together, up to the next page boundary. */
+  /** Rows that are encoded together. */
   readonly chunkRows: number
-  /** Rows after which a shard is closed, at the next page boundary. */
+  /** Rows of a shard; the last of a folder may have fewer. */
   readonly shardRows: number
-  /** Puts lines on record, all in one step; what they say counts once it resolves. */
-  readonly record: (lines: readonly ShardLine<Page>[]) => Promise<void>
+  /** Puts lines on record, all of them or none; what they say counts once it resolves. */
+  readonly record: (lines: readonly (ShardLine | Line)[]) => Promise<void>
   /** The number that the next shard gets. */
   readonly nextShard: number
   /** Shards begun so far in a folder. */
@@ -23,53 +25,58 @@ export type ShardSetOptions<Page> = {
   readonly warn: (message: string) => void
 }
 
-type Commit<Page> = {
-  readonly rows: PageRows | null
-  readonly page: Page
-  readonly close: boolean
-  resolve(): void
-  reject(error: unknown): void
+/** A page on its way to disk. */
+export type Commit<Line> = {
+  /** In the order of the page. */
+  readonly pieces: readonly Piece[]
+  /** Folders that get no more rows for now, so that their shards are made whole in the same step. */
+  readonly close: readonly string[]
+  /** What is to be on record with the rows, given where they stand. */
+  readonly lines: (places: Places) => readonly Line[]
 }
 
-// Keeps memory bounded when values are long.
-const CHUNK_BYTES = 16 << 20
+/** How many files are written to and flushed side by side. */
+const AT_ONCE = 32
+/** Shards that hold files open beyond those being written. */
+const MAX_AWAKE = 64
 
 /**
- * The shards that are open at one time, one a folder. Pages of many cursor chains may go into one folder;
- * they take turns. A page is committed with the data first and the record second.
+ * The shards that are open at one time, one a folder. A page may bring rows for many folders, and a folder get rows of
+ * many chains; pages that meet in a folder take turns, all others go side by side. A page is committed with the data
+ * first and one record second, however many shards it goes into.
  */
-export class ShardSet<Page extends object> {
-  readonly #options: ShardSetOptions<Page>
+export class ShardSet<Line> {
+  readonly #options: ShardSetOptions<Line>
   readonly #open = new Map<string, OpenShard>()
   /** Open shards of earlier runs that nobody has asked for yet, by folder. */
   readonly #left = new Map<string, RestoredShard>()
-  readonly #turns = new Map<string, Promise<void>>()
-  /** Pages that wait for their folder's next turn. */
-  readonly #waiting = new Map<string, Commit<Page>[]>()
+  readonly #turns: Turns<Commit<Line>>
+  /** Parts of folders whose lines are on their way. */
+  readonly #parts = new Map<string, number>()
   #nextShard: number
   readonly #workplace = workplace()
 
-  constructor(options: ShardSetOptions<Page>) {
+  constructor(options: ShardSetOptions<Line>) {
     this.#options = options
     this.#nextShard = options.nextShard
+    this.#turns = new Turns((commits) => this.#commit(commits))
   }
 
   /**
    * Looks through the open shards of earlier runs; each is taken up when its folder is written to.
-   * @returns shards that lost pages: number of intact pages by shard. When there are any, the checkpoint is to
-   *   be rolled back to them first, and this set is of no use any more
+   * @returns shards that have lost rows. When there are any, the checkpoint is to give them up first, and this set is of
+   *   no use any more
    */
-  async restore(left: Iterable<RestoredShard>): Promise<ReadonlyMap<number, number>> {
-    const lost = new Map<number, number>()
+  async restore(left: Iterable<RestoredShard>): Promise<ReadonlySet<number>> {
+    const lost = new Set<number>()
     const kept = new Set<string>()
     for (const restored of left) {
-      kept.add(openShardPath(restored.shard)).add(openLogPath(restored.shard))
+      kept.add(openShardPath(restored.shard)).add(openLogPath(restored.shard, restored.generation))
       const shard = this.#newShard(restored)
       try {
-        const intact = await shard.restore(restored)
-        if (intact < restored.pages.length) lost.set(restored.shard, intact)
+        if (!(await shard.restore(restored))) lost.add(restored.shard)
       } finally {
-        await shard.close()
+        await shard.sleep()
       }
       this.#left.set(restored.folder, restored)
     }
@@ -83,153 +90,167 @@ export class ShardSet<Page extends object> {
   }
 
   /**
-   * Commits a page: its rows, and with them its line. `close` says that the folder gets no more pages for
-   * now, so the shard can be made whole in the same step. Pages that come while others of their folder are being
-   * committed are committed together.
+   * Commits a page. Those that come while others of their folders are being committed are committed together.
    */
-  commit(folder: string, rows: PageRows | null, page: Page, close: boolean): Promise<void> {
-    return new Promise((resolve, reject) => {
-      const commit = { rows, page, close, resolve, reject }
-      const waiting = this.#waiting.get(folder)
-      if (waiting === undefined) this.#commitInTurn(folder, [commit])
-      else waiting.push(commit)
-    })
+  commit(commit: Commit<Line>): Promise<void> {
+    const folders = new Set(commit.close)
+    for (const { folder } of commit.pieces) folders.add(folder)
+    return this.#turns.add(folders, commit)
   }
 
-  #commitInTurn(folder: string, commits: Commit<Page>[]): void {
-    this.#waiting.set(folder, commits)
-    const turn = this.#inTurn(folder, async () => {
-      this.#waiting.delete(folder)
-      while (commits.length > 0) {
-        const count = await this.#commitSome(folder, commits)
-        for (const { resolve } of commits.splice(0, count)) resolve()
-      }
-    })
-    turn.catch((error: unknown) => {
-      this.#waiting.delete(folder)
-      for (const { reject } of commits) reject(error)
-    })
-  }
-
-  /**
-   * Commits as many pages as can share their flushes; what comes of it is the same as one by one.
-   * @returns how many of them, at least one
-   */
-  async #commitSome(folder: string, commits: readonly Commit<Page>[]): Promise<number> {
-    const open = await this.#openIn(folder)
-    const together = this.#together(commits, open)
-    if (together.length === 0) {
-      const { rows, page } = commits[0]!
-      await this.#seal(open ?? (await this.#begin(folder)), rows, page)
-      return 1
-    }
-    const pages = together.flatMap(({ rows }) => rows ?? [])
-    const shard = pages.length === 0 ? undefined : (open ?? (await this.#begin(folder)))
-    const places = (await shard?.log(pages)) ?? []
-    let placed = 0
-    const lines = together.map(({ rows, page }): ShardLine<Page> => {
-      const place: Place = rows === null ? {} : places[placed++]!
-      return { kind: 'page', ...page, ...place }
-    })
-    await this.#options.record(open === undefined && shard !== undefined ? [opening(shard), ...lines] : lines)
-    if (shard !== undefined) await this.#encodeWhenDue(shard)
-    return together.length
-  }
-
-  /** The first of these pages up to one that makes a chunk full, or before one that makes the shard whole. */
-  #together(commits: readonly Commit<Page>[], open: OpenShard | undefined): readonly Commit<Page>[] {
-    const { chunkRows, shardRows } = this.#options
-    let allRows = open?.rows ?? 0
-    let pendingRows = open?.pendingRows ?? 0
-    let pendingBytes = open?.pendingBytes ?? 0
-    let count = 0
-    for (const { rows, close } of commits) {
-      const isLast = rows === null ? close && allRows > 0 : close || allRows + rows.rows >= shardRows
-      if (isLast) break
-      count++
-      if (rows === null) continue
-      allRows += rows.rows
-      pendingRows += rows.rows
-      pendingBytes += recordBytes(rows.frame)
-      if (pendingRows >= chunkRows || pendingBytes >= CHUNK_BYTES) break
-    }
-    return commits.slice(0, count)
-  }
-
-  /** Makes the folder's open shard whole, if there is one. */
-  seal(folder: string): Promise<void> {
-    return this.#inTurn(folder, async () => {
-      const shard = await this.#openIn(folder)
-      if (shard !== undefined && shard.rows > 0) await this.#seal(shard, null, null)
-    })
+  /** Makes the open shards of some folders whole, where there are any. */
+  seal(folders: readonly string[]): Promise<void> {
+    return this.commit({ pieces: [], close: folders, lines: () => [] })
   }
 
   /** Makes a whole shard without any rows, which tells readers the columns: for a data set that has no other. */
-  sealEmpty(folder: string, partition: string): Promise<void> {
-    return this.#inTurn(folder, async () => {
-      const shard = await this.#begin(folder)
-      shard.claim(partition)
-      await this.#seal(shard, null, null)
-    })
+  async sealEmpty(folder: string, partition: string): Promise<void> {
+    const shard = await this.#begin(folder)
+    shard.take(partition, 0, null)
+    const line = await shard.seal(this.#options.extension)
+    await this.#options.record([line])
+    await shard.publish(line.path)
   }
 
-  /** Lets go of a folder's open shard as it is; a later run takes it up. */
-  release(folder: string): Promise<void> {
-    return this.#inTurn(folder, async () => {
-      await this.#open.get(folder)?.close()
-      this.#open.delete(folder)
-    })
-  }
-
-  /** Lets go of all open shards. */
+  /** Lets go of all open shards as they are; a later run takes them up. */
   async close(): Promise<void> {
-    await Promise.allSettled(this.#turns.values())
-    for (const shard of this.#open.values()) await shard.close()
+    await this.#turns.settled()
+    for (const shard of this.#open.values()) await shard.sleep()
     this.#open.clear()
+  }
+
+  async #commit(commits: readonly Commit<Line>[]): Promise<void> {
+    const works = new Map<string, FolderWork>()
+    const workOf = (folder: string): FolderWork => {
+      const work = works.get(folder) ?? { pieces: [], places: [], close: false, lines: [], sealed: [] }
+      works.set(folder, work)
+      return work
+    }
+    for (const { pieces, close } of commits) {
+      for (const piece of pieces) workOf(piece.folder).pieces.push(piece)
+      for (const folder of close) workOf(folder).close = true
+    }
+    await atOnce([...works], ([folder, work]) => this.#write(folder, work))
+    const lines: (ShardLine | Line)[] = [...works.values()].flatMap(({ lines }) => lines)
+    for (const { pieces, lines: linesOf } of commits) {
+      const places = pieces.map((piece) => {
+        const work = works.get(piece.folder)!
+        return work.places[work.pieces.indexOf(piece)]!
+      })
+      const placed = places.flatMap(({ placed }) => placed)
+      const logged = places.flatMap(({ logged }) => logged)
+      lines.push(...linesOf({ placed, logged }))
+    }
+    if (lines.length > 0) await this.#options.record(lines)
+    const sealed = [...works.values()].flatMap(({ sealed }) => sealed)
+    await atOnce(sealed, ({ shard, line }) => shard.publish(line.path))
+    for (const folder of works.keys()) this.#parts.delete(folder)
+    await this.#sendToSleep()
+  }
+
+  /** Makes the rows of one folder durable: whole chunks and shards encoded, the rest in the log of the open shard. */
+  async #write(folder: string, work: FolderWork): Promise<void> {
+    let shard = await this.#openIn(folder)
+    let isNew = false
+    let frames: Uint8Array[] = []
+    let rows: number[] = []
+    let waiting: LoggedRows[][] = []
+    let chunks: ShardLine[] = []
+    const encode = async (open: OpenShard): Promise<void> => {
+      chunks.push(await open.encode(frames))
+      frames = []
+      rows = []
+      waiting = []
+    }
+    const seal = async (open: OpenShard): Promise<void> => {
+      if (open.measure.rows > 0) await encode(open)
+      const line = await open.seal(this.#options.extension)
+      work.lines.push(line)
+      work.sealed.push({ shard: open, line })
+      this.#open.delete(folder)
+      shard = undefined
+      chunks = []
+    }
+    for (const piece of work.pieces) {
+      const placed: PlacedRows[] = []
+      const logged: LoggedRows[] = []
+      work.places.push({ placed, logged })
+      const count = countRows(piece.rows)
+      for (let at = 0; at < count; ) {
+        if (shard === undefined) {
+          shard = await this.#begin(folder)
+          isNew = true
+        }
+        const most = this.#options.shardRows - shard.rows
+        const taken = shard.measure.take(piece.page.weights, piece.rows, at, most)
+        if (taken > 0) {
+          const cut = cutPiece(piece, at, at + taken)
+          placed.push(...place(cut, shard))
+          frames.push(frameOf(cut))
+          rows.push(taken)
+          waiting.push(logged)
+          at += taken
+        }
+        if (shard.rows >= this.#options.shardRows) await seal(shard)
+        else if (shard.measure.isFull) await encode(shard)
+      }
+    }
+    if (shard === undefined) return
+    if (work.close && shard.rows > 0) return seal(shard)
+    if (isNew) work.lines.push({ kind: 'open', shard: shard.shard, folder, part: shard.part })
+    work.lines.push(...chunks)
+    const [places] = await Promise.all([
+      frames.length > 0 ? shard.log(frames) : [],
+      chunks.length > 0 ? shard.flush() : undefined,
+    ])
+    for (const [i, place] of places.entries()) {
+      waiting[i]!.push({ shard: shard.shard, rows: rows[i]!, ...place })
+    }
   }
 
   /** The folder's open shard, taken up from an earlier run where it left one. */
   async #openIn(folder: string): Promise<OpenShard | undefined> {
     const restored = this.#left.get(folder)
-    if (restored === undefined) return this.#open.get(folder)
+    if (restored === undefined) {
+      const shard = this.#open.get(folder)
+      // The last one used is the last to be sent to sleep.
+      if (shard !== undefined && this.#open.delete(folder)) this.#open.set(folder, shard)
+      return shard
+    }
     const shard = this.#newShard(restored)
     this.#open.set(folder, shard)
     await this.#moveAside(folder, restored.part)
     await shard.restore(restored)
     this.#left.delete(folder)
-    // A crash may have come in between; chunks that begin elsewhere would be other bytes.
-    await this.#encodeWhenDue(shard)
     return shard
   }
 
-  async #encodeWhenDue(shard: OpenShard): Promise<void> {
-    if (shard.pendingRows < this.#options.chunkRows && shard.pendingBytes < CHUNK_BYTES) return
-    await this.#options.record([await shard.encodePending()])
-    await shard.nextGeneration()
-  }
-
-  async #seal(shard: OpenShard, rows: PageRows | null, page: Page | null): Promise<void> {
-    const line = await shard.seal(this.#options.extension, rows)
-    await this.#options.record([page === null ? line : { ...line, page }])
-    this.#open.delete(shard.folder)
-    await shard.publish(line.path)
-  }
-
   async #begin(folder: string): Promise<OpenShard> {
-    const part = this.#options.partsOf(folder)
+    const part = Math.max(this.#options.partsOf(folder), this.#parts.get(folder) ?? 0)
     await this.#moveAside(folder, part)
+    this.#parts.set(folder, part + 1)
     const shard = this.#newShard({ shard: this.#nextShard++, folder, part })
     this.#open.set(folder, shard)
     return shard
   }
 
   #newShard(identity: { shard: number; folder: string; part: number }): OpenShard {
-    return new OpenShard(this.#options.store, this.#options.coder, this.#workplace, identity)
+    const { store, coder, chunkRows } = this.#options
+    const measure = new ChunkMeasure(chunkRows)
+    return new OpenShard({ store, coder, workplace: this.#workplace, measure }, identity)
   }
 
   #moveAside(folder: string, known: number): Promise<void> {
     const { store, warn } = this.#options
     return setAsideStrangers(store, folder, (_path, part) => part < known, warn)
+  }
+
+  /** A thousand folders that are written to in turn are not to hold a thousand files open. */
+  async #sendToSleep(): Promise<void> {
+    const awake = [...this.#open].filter(([, shard]) => shard.isAwake)
+    for (const [folder, shard] of awake.slice(0, Math.max(0, awake.length - MAX_AWAKE))) {
+      if (!this.#turns.isTaken(folder)) await shard.sleep()
+    }
   }
 
   async #removeLeftovers(kept: ReadonlySet<string>): Promise<void> {
@@ -239,19 +260,43 @@ export class ShardSet<Page extends object> {
       if (!kept.has(path)) await this.#options.store.remove(path)
     }
   }
-
-  /** Runs the pieces of work of one folder one after the other. */
-  #inTurn(folder: string, work: () => Promise<void>): Promise<void> {
-    const turn = (this.#turns.get(folder) ?? Promise.resolve()).then(work)
-    this.#turns.set(folder, turn)
-    const done = (): void => {
-      if (this.#turns.get(folder) === turn) this.#turns.delete(folder)
-    }
-    turn.then(done, () => {})
-    return turn
-  }
 }
 
-function opening({ shard, folder, part }: OpenShard): ShardLine<never> {
-  return { kind: 'open', shard, folder, part }
+/** What a batch of pages brings for one folder, and what comes of it. */
+type FolderWork = {
+  readonly pieces: Piece[]
+  /** Of each piece, in the same order. */
+  readonly places: Places[]
+  close: boolean
+  readonly lines: ShardLine[]
+  readonly sealed: { readonly shard: OpenShard; readonly line: SealLine }[]
+}
+
+/** Notes the rows of a piece in the shard that they go into. @returns where they stand, partition by partition */
+function place(piece: Piece, shard: OpenShard): Iterable<PlacedRows> {
+  const placed = new Map<string, PlacedRows>()
+  let at = 0
+  for (const { partition, rows } of piece.stretches) {
+    const span = importedAt(piece, at, at + rows)
+    shard.take(partition, rows, span)
+    const before = placed.get(partition)
+    placed.set(partition, {
+      partition,
+      shard: shard.shard,
+      rows: rows + (before?.rows ?? 0),
+      importedAt: spanOf(before?.importedAt ?? null, span),
+    })
+    at += rows
+  }
+  return placed.values()
+}
+
+/** Does many things side by side, and waits for all, also when one fails: they hold the same files. */
+async function atOnce<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const queue = items.values()
+  const lane = async (): Promise<void> => {
+    for (const item of queue) await work(item)
+  }
+  const results = await Promise.allSettled(Array.from({ length: Math.min(AT_ONCE, items.length) }, lane))
+  for (const result of results) if (result.status === 'rejected') throw result.reason
 }

@@ -7,24 +7,50 @@ import {
   type PartitionBy,
   parseWindow,
   type Window,
+  type WindowRun,
   windowRange,
 } from '../core/index.ts'
+import { chainsOf, type Named } from './chains.ts'
 import { splitWindows } from './windows.ts'
 
-/**
- * Looks up the partitions of one query that have begun, by the query's name: whether they are done, by the
- * name of their window ({@link windowRange}). Null when there are none.
- */
-export type BegunPartitions = (query: string) => ReadonlyMap<string, { readonly done: boolean }> | null
+/** What of one query has begun. */
+export type Begun = {
+  /** Whether they are done, by the name of their window ({@link windowRange}): partitions that have rows, or have none to get. */
+  readonly windows: ReadonlyMap<string, { readonly done: boolean }>
+  /** Chains that are not at their end. */
+  readonly chains: readonly BegunChain[]
+}
+
+export type BegunChain = {
+  readonly chain: number
+  readonly windows: WindowRun
+  /** How many of its windows, from the beginning, it has passed. */
+  readonly passed: number
+}
+
+/** Looks up what has begun by the query's name; null when nothing has. */
+export type BegunQueries = (query: string) => Begun | null
 
 export type Plan = {
   readonly total: number
   /** Every partition, in the order of work; made as it is asked for, so that a million cost little. */
   partitions(): Iterable<Partition>
+  /** The chains that it takes for what is not done; made as they are asked for. */
+  chains(): Iterable<PlannedChain>
 }
 
-/** A window and its name; names are made once, as a plan may use each of them ten thousand times. */
-type Named = { readonly name: string; readonly window: Window | null }
+/** What is to be asked: one query over adjacent windows. */
+export type PlannedChain =
+  | { readonly kind: 'new'; readonly query: NamedQuery; readonly windows: WindowRun }
+  | {
+      readonly kind: 'begun'
+      readonly query: NamedQuery
+      readonly chain: number
+      /** How many of its windows, from the beginning, are wanted; 0: it is left where it stands. */
+      readonly wanted: number
+      /** The others are left to new chains, all from this one on; null: to itself, in another run. */
+      readonly keep: number | null
+    }
 
 /**
  * Queries × windows, less what earlier runs have covered: a window that cuts across exported ones is
@@ -32,7 +58,7 @@ type Named = { readonly name: string; readonly window: Window | null }
  * The work goes folder by folder: window by window where only the window is a folder, else query by query.
  * @throws ExportError `config` when a half-exported window would have to be cut
  */
-export function planPartitions(pipeline: NamedPipeline, now: Micros, begunOf: BegunPartitions): Plan {
+export function planPartitions(pipeline: NamedPipeline, now: Micros, begunOf: BegunQueries): Plan {
   const { queries, windows: settings } = pipeline.extract
   const wanted = (settings === null ? [null] : splitWindows(settings, now)).map(named)
   const wantedNames = new Set(wanted.map(({ name }) => name))
@@ -40,7 +66,7 @@ export function planPartitions(pipeline: NamedPipeline, now: Micros, begunOf: Be
   const reshaped = new Map<number, readonly Named[]>()
   let total = 0
   for (const [index, name] of names.entries()) {
-    const begun = begunOf(name)
+    const begun = begunOf(name)?.windows ?? null
     if (begun !== null && !isSubset(begun, wantedNames)) {
       reshaped.set(index, reshape(wanted, begun, name, pipeline.file))
     }
@@ -50,10 +76,16 @@ export function planPartitions(pipeline: NamedPipeline, now: Micros, begunOf: Be
   return {
     total,
     partitions: () => (isByWindow(pipeline.load.partitionBy) ? byWindow(order) : byQuery(order)),
+    *chains() {
+      const travel = { order: pipeline.extract.order, perChain: settings?.perChain ?? null }
+      for (const [index, query] of queries.entries()) {
+        yield* chainsOf(query, reshaped.get(index) ?? wanted, begunOf(query.name), travel)
+      }
+    },
   }
 }
 
-type Order = {
+type Work = {
   readonly queries: readonly NamedQuery[]
   readonly names: readonly string[]
   readonly wanted: readonly Named[]
@@ -74,7 +106,7 @@ function isByWindow(partitionBy: readonly PartitionBy[]): boolean {
   return partitionBy.length === 1 && partitionBy[0] === 'window'
 }
 
-function* byQuery({ queries, names, wanted, reshaped }: Order): Generator<Partition> {
+function* byQuery({ queries, names, wanted, reshaped }: Work): Generator<Partition> {
   for (const [index, query] of queries.entries()) {
     for (const { name, window } of reshaped.get(index) ?? wanted) {
       yield { key: `${names[index]}/${name}`, query, window }
@@ -82,7 +114,7 @@ function* byQuery({ queries, names, wanted, reshaped }: Order): Generator<Partit
   }
 }
 
-function* byWindow({ queries, names, wanted, reshaped }: Order): Generator<Partition> {
+function* byWindow({ queries, names, wanted, reshaped }: Work): Generator<Partition> {
   // Windows that only some queries have take their place among the others by where they begin.
   const all = new Map<string, Window | null>()
   for (const windows of [wanted, ...reshaped.values()])

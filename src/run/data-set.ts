@@ -1,11 +1,12 @@
 import { isExportError, type NamedPipeline, type Pipeline, type Resource, type Store } from '../core/index.ts'
 import { diskStore } from '../disk/index.ts'
 import { OPEN_FOLDER, ORPHANS, partOf, QUARANTINE_FOLDER, setAside } from '../load/index.ts'
-import { type Plan, planPartitions } from '../plan/index.ts'
+import { type BegunChain, type Plan, planPartitions } from '../plan/index.ts'
 import {
   CHECKPOINT_PATH,
   CHECKPOINT_START,
   type CheckpointState,
+  hasBegun,
   ID_FOLDER,
   isIdFile,
   MANIFEST_PATH,
@@ -22,18 +23,23 @@ export function openDataSet({ load }: Pipeline): Store {
 
 /** What is to be exported, given what the checkpoint says has begun. */
 export function planFor(pipeline: NamedPipeline, nowMs: number, state: CheckpointState | null): Plan {
-  return planPartitions(pipeline, nowMs * 1000, (query) => begunOf(state, query))
-}
-
-function begunOf(
-  state: CheckpointState | null,
-  query: string,
-): ReadonlyMap<string, { done: boolean }> | null {
-  const windows = state?.partitions.branches.get(query)
-  if (windows === undefined) return null
-  const begun = new Map<string, { done: boolean }>()
-  for (const [name, { pages, state }] of windows) if (pages > 0) begun.set(name, { done: state === 'done' })
-  return begun
+  if (state === null) return planPartitions(pipeline, nowMs * 1000, () => null)
+  // Those that begin from now on are of queries that the plan has done with.
+  const chains = new Map<string, BegunChain[]>()
+  for (const chain of state.chains.values()) {
+    const others = chains.get(chain.query)
+    if (others === undefined) chains.set(chain.query, [chain])
+    else others.push(chain)
+  }
+  return planPartitions(pipeline, nowMs * 1000, (query) => {
+    const records = state.partitions.branches.get(query)
+    if (records === undefined) return null
+    const windows = new Map<string, { done: boolean }>()
+    for (const [name, record] of records) {
+      if (hasBegun(record)) windows.set(name, { done: record.state === 'done' })
+    }
+    return { windows, chains: chains.get(query) ?? [] }
+  })
 }
 
 /**

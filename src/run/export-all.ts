@@ -2,19 +2,25 @@ import {
   type ErrorKind,
   ExportError,
   isExportError,
-  type Partition,
-  type Pipeline,
+  type NamedPipeline,
+  type NamedQuery,
   type Store,
+  type WindowRun,
 } from '../core/index.ts'
 import { type Ahead, openService, placesAhead, type Service } from '../extract/index.ts'
 import { folderOf, ownsFolder } from '../load/index.ts'
-import type { Plan } from '../plan/index.ts'
+import type { Plan, PlannedChain } from '../plan/index.ts'
 import type { RunStatus } from '../state/index.ts'
 import { maskedQueryValue } from '../transform/index.ts'
-import { exportPartition } from './export-partition.ts'
+import { ChainQueue } from './chain-queue.ts'
+import { ChainWork } from './chain-work.ts'
+import { type Forecast, forecast } from './forecast.ts'
+import { type CommittedPage, exportChain } from './export-chain.ts'
 import { Halt } from './halt.ts'
 import type { Progress } from './observer.ts'
 import type { RunOptions } from './options.ts'
+import { Quarantine } from './quarantine.ts'
+import { PartitionFault } from './quarantine-limit.ts'
 import type { QuerySecrets } from './query-secrets.ts'
 import { lackOfRoom } from './room.ts'
 import type { Session } from './session.ts'
@@ -31,7 +37,7 @@ export type Ending = {
 }
 
 export type ExportContext = {
-  readonly pipeline: Pipeline
+  readonly pipeline: NamedPipeline
   readonly store: Store
   readonly session: Session
   readonly plan: Plan
@@ -41,17 +47,17 @@ export type ExportContext = {
   readonly options: RunOptions
 }
 
-// So many partitions that fail one after the other, with nothing usable in between, are one trouble, not
+// So many chains that fail one after the other, with nothing usable in between, are one trouble, not
 // many; going on would only spend requests on it.
 const MAX_FAILURES_IN_ROW = 20
 
 /**
- * Exports every partition of the plan that is not done, `concurrency` at a time, which all share one pace.
- * A partition that fails does not stop the others; what concerns all of them (credentials, quota, disk,
- * a signal) does, once the answers in hand are committed.
+ * Follows every chain of the plan, `concurrency` at a time, which all share one pace. A partition that fails does not
+ * stop the others; what concerns all of them (credentials, quota, disk, a signal) does, once the answers in hand are
+ * committed.
  */
 export async function exportAll(context: ExportContext): Promise<Ending> {
-  const { pipeline, plan, session, work, tally, options } = context
+  const { pipeline, store, plan, session, work, tally, options } = context
   const halt = new Halt(options.stop)
   const service = openService(
     pipeline.service,
@@ -66,30 +72,38 @@ export async function exportAll(context: ExportContext): Promise<Ending> {
     },
   )
   const report = (): void => options.observer.progress(progressOf(context, service))
-  const pending = unfinished(plan, session)
   const { concurrency } = pipeline.extract
-  let lanes = concurrency
-  // As long as there is a partition for every lane, no chain reads ahead.
-  const ahead = placesAhead(() => concurrency - lanes)
+  const seen = forecast(pipeline, session.checkpoint.state)
+  const queue = new ChainQueue(plan.chains(), concurrency, (query, windows) =>
+    mayNeedMore(query, windows, seen, context),
+  )
+  const lanes = new Lanes(concurrency)
+  // As long as there is a chain for every lane, none reads ahead.
+  const ahead = placesAhead(() => lanes.done)
   const doubt = new Doubt()
-  const lane = async (): Promise<void> => {
-    for (const partition of pending) {
-      if (halt.halted) break
+  const lane = async (quarantine: Quarantine): Promise<void> => {
+    for (;;) {
+      const next = halt.halted ? null : queue.next(lanes.freeSoon)
+      if (next === null) break
+      const work = lanes.begin()
       try {
-        await exportOne(partition, context, { service, ahead, halt, doubt, report })
+        await exportOne(next, context, { service, ahead, halt, doubt, report, queue, quarantine, work })
       } catch (error) {
         halt.abort()
         throw error
+      } finally {
+        lanes.end(work)
       }
       report()
     }
-    lanes--
+    lanes.done++
   }
   try {
     report()
     // A crash may have come between the last page of a folder and the sealing of its shard.
     await sealShared(context, (folder) => !work.unfinished.has(folder))
-    await allSettled(Array.from({ length: concurrency }, () => lane))
+    const quarantine = await Quarantine.open(store, pipeline.transform.onInvalid)
+    await allSettled(Array.from({ length: concurrency }, () => () => lane(quarantine)))
     await doubt.settle()
     // What the other partitions gave is to be read, whatever became of the failed ones.
     if (halt.error === null && tally.failed > 0) await sealShared(context, () => true)
@@ -102,6 +116,18 @@ export async function exportAll(context: ExportContext): Promise<Ending> {
   const { requests, retries, searchesRemaining } = service.counters
   const error = halt.error ?? interruption(options.stop, tally, work)
   return { status: statusOf(error, tally), error, requests, retries, searchesRemaining }
+}
+
+/** Whether windows of a query are likely to need more than one search, going by what came before in time or in this run. */
+function mayNeedMore(
+  query: NamedQuery,
+  windows: WindowRun,
+  seen: Forecast,
+  { pipeline, tally }: ExportContext,
+): boolean {
+  const expected = seen.rowsOf(query.name, windows.range)
+  if (expected !== null) return expected > pipeline.extract.pageSize
+  return tally.pagesOfChains === null || tally.pagesOfChains >= 1.5
 }
 
 /** How a run ends that this error stopped. */
@@ -121,26 +147,58 @@ function interruption(stop: AbortSignal, tally: Tally, work: Survey): ExportErro
   return new ExportError('interrupted', 'The run was told to stop', '', 'Run it again to go on.')
 }
 
-function* unfinished(plan: Plan, { checkpoint }: Session): Generator<Partition> {
-  for (const partition of plan.partitions()) {
-    if (checkpoint.state.partitions.get(partition.key)?.state !== 'done') yield partition
+/** What the lanes of a run are at. */
+class Lanes {
+  /** How many have found nothing more to do. */
+  done = 0
+  readonly #count: number
+  readonly #work = new Set<LaneWork>()
+
+  constructor(count: number) {
+    this.#count = count
+  }
+
+  /** Lanes that have nothing to do, or follow a chain that is on its way: it will end before one that begins now. */
+  get freeSoon(): number {
+    let busy = 0
+    for (const { pages } of this.#work) if (pages === 0) busy++
+    return this.#count - busy
+  }
+
+  begin(): LaneWork {
+    const work = { pages: 0 }
+    this.#work.add(work)
+    return work
+  }
+
+  end(work: LaneWork): void {
+    this.#work.delete(work)
   }
 }
 
+type LaneWork = {
+  /** Pages of the chain that are committed. */
+  pages: number
+}
+
 type Surroundings = {
+  readonly work: LaneWork
   readonly service: Service
   readonly ahead: Ahead
   readonly halt: Halt
   readonly doubt: Doubt
   readonly report: () => void
+  readonly queue: ChainQueue
+  readonly quarantine: Quarantine
 }
 
 async function exportOne(
-  partition: Partition,
+  planned: PlannedChain,
   context: ExportContext,
-  { service, ahead, halt, doubt, report }: Surroundings,
+  surroundings: Surroundings,
 ): Promise<void> {
   const { pipeline, store, session, tally, options } = context
+  const { service, ahead, halt, doubt, report, quarantine, work } = surroundings
   // Requests sent for pages that are not committed yet.
   let requests = 0
   // A page that was asked for ahead still comes in: there is room for as many as may be in flight.
@@ -150,15 +208,19 @@ async function exportOne(
   }
   await haltWithoutRoom()
   if (halt.halted) return
+  const chain = await takeUp(planned, context)
+  if (chain === null) return
   try {
-    const secret = secretOf(partition, context)
-    await exportPartition(partition, queryValueOf(partition, secret, context), {
+    const secret = secretOf(chain.query, context)
+    await exportChain(chain, {
       pipeline,
+      queryValue: queryValueOf(chain.query, secret, context),
       secret,
       service,
       store,
       shards: session.shards,
       checkpoint: session.checkpoint,
+      quarantine,
       decode: session.cpu.decode,
       release: session.cpu.release,
       onRequest: () => {
@@ -166,83 +228,133 @@ async function exportOne(
         report()
       },
       ahead,
-      onPage: (page, itsRequests) => {
-        requests -= itsRequests
-        if (page.repeated > 0 && tally.repeated === 0) {
-          const message = 'the service repeats rows from page to page; each is exported once'
-          options.observer.log('warn', message, { partition: partition.key, repeated: page.repeated })
-        }
-        tally.page(page)
-        for (const field of tally.newFields(page)) {
-          options.observer.log('warn', 'the service sends a field that is not known and not exported', {
-            field,
-          })
-        }
+      onPage: async (committed) => {
+        requests -= committed.requests
+        work.pages++
+        countPage(committed, chain, context)
+        await doubt.settle()
+        await leaveFolders(committed, chain, context)
         report()
       },
       beforeNext: haltWithoutRoom,
       warn: (message, fields) => options.observer.log('warn', message, fields),
     })
-    tally.done++
-    await doubt.settle()
-    await leaveFolder(partition, context)
+    tally.chain(work.pages)
   } catch (error) {
     if (!isExportError(error)) throw error
     if (!OWN_TROUBLE.has(error.kind)) return halt.because(error)
-    const { extract, load } = pipeline
-    if (ownsFolder(extract.resource, load.partitionBy)) {
-      await session.shards.release(folderOf(extract.resource, partition, load.partitionBy))
-    }
-    const isFailed = async (): Promise<void> => {
-      tally.partitionFailed(partition.key, error.message)
-      options.observer.log('error', error.message, { partition: partition.key })
-      await session.checkpoint.append([
-        {
-          kind: 'failed',
-          partition: partition.key,
-          requests,
-          error: { kind: error.kind, message: error.message },
-        },
-      ])
-    }
-    if (error.kind === 'refused' && service.counters.notFound > 1) {
-      doubt.drop()
-      return halt.because(wrongAddress(service))
-    }
-    // One may be the fault of its query; of two, and nothing found, it is the address.
-    if (error.kind === 'refused' && service.counters.notFound === 1) doubt.keep(isFailed)
-    else await isFailed()
-    if (options.failFast) halt.because(error)
-    else if (tally.failuresInRow >= MAX_FAILURES_IN_ROW) halt.because(tooManyFailures(pipeline, error))
+    await giveUp(chain, error, requests, context, surroundings)
   }
+}
+
+/** A chain as this run is to follow it; null: not at all. */
+async function takeUp(planned: PlannedChain, { session }: ExportContext): Promise<ChainWork | null> {
+  const { checkpoint } = session
+  const { state } = checkpoint
+  if (planned.kind === 'new') {
+    const { query, windows } = planned
+    return new ChainWork(state, { chain: session.nextChain(), query, windows, wanted: windows.count })
+  }
+  const { chain, query, wanted, keep } = planned
+  if (keep !== null) await checkpoint.append([{ kind: 'shorten', chain, windows: keep }])
+  const record = state.chains.get(chain)
+  if (record === undefined || wanted === 0) return null
+  return new ChainWork(state, { chain, query, windows: record.windows, wanted })
+}
+
+function countPage(
+  { page, finished, reopened }: CommittedPage,
+  { standing }: ChainWork,
+  { tally, options }: ExportContext,
+): void {
+  if (page.repeated > 0 && tally.repeated === 0) {
+    const message = 'the service repeats rows from page to page; each is exported once'
+    options.observer.log('warn', message, { partition: standing.key, repeated: page.repeated })
+  }
+  tally.page(page)
+  tally.done += finished.length - reopened.length
+  for (const field of tally.newFields(page)) {
+    options.observer.log('warn', 'the service sends a field that is not known and not exported', { field })
+  }
+}
+
+/**
+ * Puts on record that a partition failed. What its chain would have brought behind it is for another chain, unless the
+ * service refuses the query: then it would refuse that as well.
+ */
+async function giveUp(
+  chain: ChainWork,
+  error: ExportError,
+  requests: number,
+  context: ExportContext,
+  { service, halt, doubt, queue }: Surroundings,
+): Promise<void> {
+  const { pipeline, session, tally, options } = context
+  const { checkpoint } = session
+  const { passed, windows, query } = chain
+  const place = error instanceof PartitionFault ? error.place : Math.min(passed, windows.count - 1)
+  const { key } = chain.partitionAt(place)
+  const isFailed = async (): Promise<void> => {
+    tally.partitionFailed(key, error.message)
+    options.observer.log('error', error.message, { partition: key })
+    const { kind, message } = error
+    await checkpoint.append([{ kind: 'failed', partition: key, requests, error: { kind, message } }])
+  }
+  if (error.kind === 'refused' && service.counters.notFound > 1) {
+    doubt.drop()
+    return halt.because(wrongAddress(service))
+  }
+  // One may be the fault of its query; of two, and nothing found, it is the address.
+  if (error.kind === 'refused' && service.counters.notFound === 1) doubt.keep(isFailed)
+  else await isFailed()
+  if (error.kind !== 'refused' && place + 1 < windows.count) {
+    queue.add({ kind: 'new', query, windows: windows.part(place + 1, windows.count) })
+  }
+  // Where it stands before the partition that failed it can go on up to there; else it waits there for the next run.
+  const keep = place > passed ? place : place + 1
+  if (chain.record !== undefined && error.kind !== 'refused' && keep < windows.count) {
+    await checkpoint.append([{ kind: 'shorten', chain: chain.chain, windows: keep }])
+  }
+  if (place > passed) {
+    if (chain.record === undefined) queue.add({ kind: 'new', query, windows: windows.part(0, place) })
+    else queue.add({ kind: 'begun', query, chain: chain.chain, wanted: place, keep: null })
+  }
+  if (options.failFast) halt.because(error)
+  else if (tally.failuresInRow >= MAX_FAILURES_IN_ROW) halt.because(tooManyFailures(pipeline, error))
 }
 
 /** Errors that concern one partition only. */
 const OWN_TROUBLE: ReadonlySet<ErrorKind> = new Set(['transient', 'refused', 'cursor', 'data'])
 
-function secretOf({ query }: Partition, { secrets }: ExportContext): string | null {
+function secretOf(query: NamedQuery, { secrets }: ExportContext): string | null {
   return query.type === 'secret' ? (secrets.get(query.secretEnv) ?? null) : null
 }
 
-function queryValueOf(
-  { query }: Partition,
-  secret: string | null,
-  { pipeline, options }: ExportContext,
-): string {
+function queryValueOf(query: NamedQuery, secret: string | null, { pipeline, options }: ExportContext): string {
   return maskedQueryValue(query, secret, { ...pipeline.transform, maskKey: options.maskKey })
 }
 
-/** Seals a shared folder's shard once nothing more is to come into it. */
-async function leaveFolder(partition: Partition, { pipeline, session, work }: ExportContext): Promise<void> {
+/** Seals the shards of shared folders once nothing more is to come into them. */
+async function leaveFolders(
+  { finished, reopened }: CommittedPage,
+  chain: ChainWork,
+  { pipeline, session, work }: ExportContext,
+): Promise<void> {
   const { extract, load } = pipeline
-  const folder = folderOf(extract.resource, partition, load.partitionBy)
-  const left = work.unfinished.get(folder)
-  if (left === undefined) return
-  if (left > 1) work.unfinished.set(folder, left - 1)
-  else {
-    work.unfinished.delete(folder)
-    await session.shards.seal(folder)
+  if (ownsFolder(extract.resource, load.partitionBy)) return
+  const left: string[] = []
+  const count = (place: number, change: number): void => {
+    const folder = folderOf(extract.resource, chain.partitionAt(place), load.partitionBy)
+    const unfinished = (work.unfinished.get(folder) ?? 0) + change
+    if (unfinished > 0) work.unfinished.set(folder, unfinished)
+    else {
+      work.unfinished.delete(folder)
+      left.push(folder)
+    }
   }
+  for (const place of reopened) count(place, 1)
+  for (const place of finished) count(place, -1)
+  if (left.length > 0) await session.shards.seal(left)
 }
 
 async function sealShared(
@@ -250,7 +362,8 @@ async function sealShared(
   which: (folder: string) => boolean,
 ): Promise<void> {
   if (ownsFolder(pipeline.extract.resource, pipeline.load.partitionBy)) return
-  for (const folder of session.shards.openFolders) if (which(folder)) await session.shards.seal(folder)
+  const folders = session.shards.openFolders.filter(which)
+  if (folders.length > 0) await session.shards.seal(folders)
 }
 
 /** Waits for all, also when one fails: they hold the same files. */
@@ -287,7 +400,7 @@ function wrongAddress({ endpoints: { search } }: Service): ExportError {
   )
 }
 
-function tooManyFailures(pipeline: Pipeline, last: ExportError): ExportError {
+function tooManyFailures(pipeline: NamedPipeline, last: ExportError): ExportError {
   return new ExportError(
     last.kind,
     `${MAX_FAILURES_IN_ROW} partitions failed one after the other; the last: ${last.what}`,

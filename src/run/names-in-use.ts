@@ -6,7 +6,7 @@ import {
   nameQuery,
   queryLabel,
 } from '../core/index.ts'
-import { type CheckpointState, hasPages, type Line } from '../state/index.ts'
+import { type CheckpointState, type Fact, isKnown } from '../state/index.ts'
 import { maskedQueryValue } from '../transform/index.ts'
 
 /**
@@ -27,7 +27,7 @@ export function requireSameNames(
     // A name that nobody gave is made of what is asked for.
     const isAnothers =
       known !== undefined ||
-      (hasPages(found, query.name) && nameQuery(query, queryLabel(query)).name !== query.name)
+      (isKnown(found, query.name) && nameQuery(query, queryLabel(query)).name !== query.name)
     if (isAnothers) throw standsForAnother(query, pipeline.file)
   }
 }
@@ -37,8 +37,8 @@ export function newNames(
   pipeline: NamedPipeline,
   found: CheckpointState,
   maskKey: Uint8Array | null,
-): readonly Line[] {
-  return pipeline.extract.queries.flatMap((query): Line[] => {
+): readonly Fact[] {
+  return pipeline.extract.queries.flatMap((query): Fact[] => {
     if (!givenTo(query) || found.queries.has(query.name)) return []
     const asks = asksFor(query, pipeline, maskKey)
     return asks === null ? [] : [{ kind: 'query', name: query.name, asks }]

@@ -99,7 +99,7 @@ export async function redoPartitions(
   options.observer.log('info', 'giving up what is to be exported anew', {
     partitions: redo.partitions.size,
     rows: redo.rows,
-    shards: redo.shards.length,
+    shards: redo.givenUp.length,
   })
   await giveUp(store, state, redo)
 }
@@ -110,7 +110,7 @@ function headerOf(
 ): HeaderLine {
   return {
     kind: 'header',
-    version: 1,
+    version: 2,
     pipeline: pipeline.name,
     created_at: new Date(clock.now()).toISOString(),
     settings: frozenSettings(pipeline, maskKey) as HeaderLine['settings'],

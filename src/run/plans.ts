@@ -11,7 +11,6 @@ export function decodePlan({ extract, transform }: Pipeline, maskKey: Uint8Array
     secret: transform.secret,
     identity: transform.identity,
     maskKey,
-    onInvalid: transform.onInvalid,
   }
 }
 

@@ -3,12 +3,9 @@ import { openShardPath, partOf, setAsideStrangers } from '../load/index.ts'
 import {
   type Checkpoint,
   type CheckpointState,
-  cutRuns,
   type HeaderLine,
-  type Line,
   openCheckpoint,
   readCheckpoint,
-  rewriteCheckpoint,
   type SealedShard,
   splitPath,
 } from '../state/index.ts'
@@ -146,47 +143,4 @@ function damaged({ path, bytes, partitions }: SealedShard, size: number | null):
     path,
     `Put it back as it was (rows already paid for are in it), or have it exported anew: \`run --redo ${partitions[0]}\`, or \`verify --fix\` for all that is damaged; nothing was changed.`,
   )
-}
-
-/**
- * Goes back to before the pages whose rows did not survive in an open shard: they, and what came after them
- * in their chains, are asked for again.
- * @param intact number of intact pages by shard
- * @returns how many pages were given up
- */
-export async function rollBack(
-  store: Store,
-  state: CheckpointState,
-  intact: ReadonlyMap<number, number>,
-): Promise<number> {
-  const seen = new Map<number, number>()
-  const firstLostGeneration = new Map<number, number>()
-  for (const [shard, pages] of intact) {
-    const lost = state.openShards.get(shard)?.pages[pages]
-    if (lost !== undefined) firstLostGeneration.set(shard, lost.generation)
-  }
-  const brokenChains = new Set<string>()
-  let given = 0
-  const keep = (line: Line): Line | null => {
-    if (line.kind === 'cut') return null
-    if (line.kind === 'chunk') {
-      return line.generation >= (firstLostGeneration.get(line.shard) ?? Number.POSITIVE_INFINITY)
-        ? null
-        : line
-    }
-    if (line.kind === 'restart' || line.kind === 'failed')
-      return brokenChains.has(line.partition) ? null : line
-    if (line.kind !== 'page') return line
-    if (line.shard !== undefined) {
-      const index = seen.get(line.shard) ?? 0
-      seen.set(line.shard, index + 1)
-      if (index >= (intact.get(line.shard) ?? Number.POSITIVE_INFINITY)) brokenChains.add(line.partition)
-    }
-    if (!brokenChains.has(line.partition)) return line
-    given++
-    return null
-  }
-  // Pages that are given up were asked for all the same.
-  await rewriteCheckpoint(store, keep, () => cutRuns(state))
-  return given
 }

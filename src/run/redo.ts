@@ -1,19 +1,8 @@
 import { ExportError, type NamedPipeline, type Pipeline, type Store } from '../core/index.ts'
 import { quarantinePath } from '../load/index.ts'
-import { CHECKPOINT_PATH, type CheckpointState, cutRuns, rewriteCheckpoint } from '../state/index.ts'
+import { CHECKPOINT_PATH, type CheckpointState, rewriteCheckpoint } from '../state/index.ts'
 import { planFor } from './data-set.ts'
-
-/** What exporting some partitions anew gives up: they, and all that lies in one shard with them. */
-export type Redo = {
-  readonly partitions: ReadonlySet<string>
-  readonly rows: number
-  /** Searches that they took, and may take again. */
-  readonly pages: number
-  /** Finished shards, by path. */
-  readonly shards: readonly string[]
-  /** Numbers of the shards that go, open ones too. */
-  readonly numbers: ReadonlySet<number>
-}
+import { type GivenUp, withAllThatGoes } from './give-up.ts'
 
 /**
  * Which partitions a run is to export anew.
@@ -27,7 +16,7 @@ export async function planRedo(
   state: CheckpointState | null,
   patterns: readonly string[],
   nowMs: number,
-): Promise<Redo | null> {
+): Promise<GivenUp | null> {
   const plan = planFor(pipeline, nowMs, state)
   const { default: picomatch } = await import('picomatch')
   const matchers = patterns.map((pattern) => ({
@@ -46,7 +35,7 @@ export async function planRedo(
   const unused = matchers.filter(({ isUsed }) => !isUsed).map(({ pattern }) => pattern)
   if (unused.length > 0) throw matchesNothing(pipeline, unused)
   if (state === null || begun.size === 0) return null
-  const redo = withNeighbours(state, begun)
+  const redo = withAllThatGoes(state, { partitions: begun, shards: [] })
   const planned = new Set<string>()
   for (const { key } of plan.partitions()) if (redo.partitions.has(key)) planned.add(key)
   for (const key of redo.partitions) if (!planned.has(key)) throw wouldBeLost(pipeline, key)
@@ -57,68 +46,10 @@ export async function planRedo(
  * Gives up what a run is to export anew: from then on the checkpoint knows nothing of it, and the files go when the
  * run takes the data set up, also after a crash.
  */
-export async function giveUp(store: Store, state: CheckpointState, redo: Redo): Promise<void> {
-  const { partitions, shards, numbers } = redo
+export async function giveUp(store: Store, state: CheckpointState, given: GivenUp): Promise<void> {
   // Items in quarantine come again with the pages that they were in.
-  for (const key of partitions) await store.remove(quarantinePath(key))
-  await rewriteCheckpoint(
-    store,
-    (line) => {
-      switch (line.kind) {
-        case 'page':
-        case 'failed':
-        case 'restart':
-        case 'done':
-          return partitions.has(line.partition) ? null : line
-        case 'cut':
-          return null
-        case 'open':
-        case 'chunk':
-        case 'seal':
-          return numbers.has(line.shard) ? null : line
-        default:
-          return line
-      }
-    },
-    function* () {
-      if (shards.length > 0) yield { kind: 'given-up', shards: [...shards] }
-      // Pages that are given up were asked for all the same.
-      yield* cutRuns(state)
-    },
-  )
-}
-
-/** A shard goes as a whole, and with it what else is in it; that may lie in other shards as well. */
-function withNeighbours(state: CheckpointState, begun: ReadonlySet<string>): Redo {
-  const partitions = new Set(begun)
-  const numbers = new Set<number>()
-  const shards: string[] = []
-  const take = (shard: number, within: Iterable<string>): boolean => {
-    if (numbers.has(shard)) return false
-    const all = [...within]
-    if (!all.some((key) => partitions.has(key))) return false
-    numbers.add(shard)
-    for (const key of all) partitions.add(key)
-    return true
-  }
-  for (let grown = true; grown; ) {
-    const before = partitions.size
-    for (const { shard, path, partitions: within } of state.shards) if (take(shard, within)) shards.push(path)
-    for (const { shard, pages } of state.openShards.values()) {
-      take(
-        shard,
-        pages.map(({ partition }) => partition),
-      )
-    }
-    grown = partitions.size > before
-  }
-  let [rows, pages] = [0, 0]
-  for (const key of partitions) {
-    const record = state.partitions.get(key)
-    rows += record?.rows ?? 0
-    pages += record?.pages ?? 0
-  }
-  return { partitions, rows, pages, shards, numbers }
+  for (const key of given.partitions) await store.remove(quarantinePath(key))
+  await rewriteCheckpoint(store, state, given)
 }
 
 function matchesNothing({ file }: Pipeline, patterns: readonly string[]): ExportError {

@@ -36,7 +36,7 @@ export async function planRepair(
   return {
     redo: [...damaged],
     rows: redo?.rows ?? 0,
-    shards: redo?.shards.length ?? 0,
+    shards: redo?.givenUp.length ?? 0,
     searches: redo?.pages ?? 0,
   }
 }

@@ -150,9 +150,10 @@ async function carryOut(
   const error = await settleAccounts(ending, async () => {
     const whole = isWhole()
     if (whole) await fillEmptyDataSet(pipeline, session, plan)
-    const { requests, retries } = ending
+    const { status, requests, retries, searchesRemaining } = ending
     const finished_at = isoTime(clock.now())
-    await checkpoint.append([{ kind: 'end', run, finished_at, status: ending.status, requests, retries }])
+    const left = searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }
+    await checkpoint.append([{ kind: 'end', run, finished_at, status, requests, retries, ...left }])
     await writeManifest(store, pipeline, checkpoint.state, retiredQueries(pipeline, checkpoint.state))
     manifest = join(pipeline.load.path, MANIFEST_PATH)
     if (whole) await store.writeWhole(SUCCESS_PATH, [])

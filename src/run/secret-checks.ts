@@ -1,5 +1,5 @@
 import { ExportError, type NamedPipeline } from '../core/index.ts'
-import { type CheckpointState, hasPages, type Line, secretCheck } from '../state/index.ts'
+import { type CheckpointState, isKnown, type Fact, secretCheck } from '../state/index.ts'
 import type { QuerySecrets } from './query-secrets.ts'
 
 /** A secret query's name, its variable, and what tells its secret from another. */
@@ -34,7 +34,7 @@ export function requireSameSecrets(
 ): void {
   const changed = checks
     .filter(
-      ({ query, check }) => (found.secretChecks.get(query) ?? check) !== check && hasPages(found, query),
+      ({ query, check }) => (found.secretChecks.get(query) ?? check) !== check && isKnown(found, query),
     )
     .map(({ variable }) => variable)
   if (changed.length === 0) return
@@ -47,7 +47,7 @@ export function requireSameSecrets(
 }
 
 /** Lines for what the checkpoint does not say yet. */
-export function newChecks(found: CheckpointState, checks: readonly SecretCheck[]): readonly Line[] {
+export function newChecks(found: CheckpointState, checks: readonly SecretCheck[]): readonly Fact[] {
   return checks
     .filter(({ query, check }) => found.secretChecks.get(query) !== check)
     .map(({ query, check }) => ({ kind: 'secret', query, check }))

@@ -1,29 +1,31 @@
 import { type BufferPool, bufferPool, type NamedPipeline, type Store } from '../core/index.ts'
 import { chunkRows, ShardSet, shardExtension } from '../load/index.ts'
-import { type Checkpoint, type CheckpointState, idPath, type Line, sweepIds } from '../state/index.ts'
+import { type Checkpoint, type CheckpointState, type Fact, idPath, sweepIds } from '../state/index.ts'
 import { type Cpu, openCpu } from './cpu/index.ts'
-import type { CommittedPage } from './export-partition.ts'
+import { withAllThatGoes } from './give-up.ts'
 import { openOwnCheckpoint } from './open-checkpoint.ts'
 import type { RunOptions } from './options.ts'
 import { decodePlan, encodePlan } from './plans.ts'
 import type { QuerySecrets } from './query-secrets.ts'
-import { rollBack } from './recover.ts'
+import { giveUp } from './redo.ts'
 
 /** What a run holds open on its data set. */
 export type Session = {
   readonly checkpoint: Checkpoint
-  readonly shards: ShardSet<CommittedPage>
+  readonly shards: ShardSet<Fact>
   readonly cpu: Cpu
   /** For the bodies of answers. */
   readonly buffers: BufferPool
   /** Called with the lines of every commit, once they are durable. */
-  onRecorded: (lines: readonly Line[]) => void
+  onRecorded: (facts: readonly Fact[]) => void
+  /** A number that no other chain of the data set has. */
+  nextChain(): number
   close(): Promise<void>
 }
 
 /**
  * Opens checkpoint and shards and brings them into agreement: finished shards get their names, open ones
- * are taken up, and where bytes of those did not survive the checkpoint goes back to before their pages.
+ * are taken up, and where bytes of those did not survive their partitions are given up.
  * @throws ExportError `config` or `damaged` when the run may not go on from what is there
  */
 export async function openSession(
@@ -46,7 +48,7 @@ export async function openSession(
   }
 }
 
-/** @returns null when the checkpoint had to be rolled back: then everything is to be opened anew */
+/** @returns null when something had to be given up: then everything is to be opened anew */
 async function openOnce(
   pipeline: NamedPipeline,
   store: Store,
@@ -56,13 +58,14 @@ async function openOnce(
 ): Promise<Session | null> {
   const checkpoint = await openOwnCheckpoint(pipeline, store, secrets, options)
   const { state } = checkpoint
-  let shards: ShardSet<CommittedPage> | null = null
+  let shards: ShardSet<Fact> | null = null
+  let chains = state.nextChain
   try {
     const session: Session = {
       checkpoint,
       cpu,
       buffers,
-      shards: new ShardSet<CommittedPage>({
+      shards: new ShardSet<Fact>({
         store,
         coder: cpu.coder,
         extension: shardExtension(pipeline.load.format),
@@ -71,12 +74,13 @@ async function openOnce(
         nextShard: state.nextShard,
         partsOf: (folder) => state.partsOf.get(folder) ?? 0,
         record: async (lines) => {
-          await checkpoint.append(lines as readonly Line[])
-          session.onRecorded(lines as readonly Line[])
+          await checkpoint.append(lines as readonly Fact[])
+          session.onRecorded(lines as readonly Fact[])
         },
         warn: (message) => options.observer.log('warn', message),
       }),
       onRecorded: () => {},
+      nextChain: () => chains++,
       async close() {
         await session.shards.close()
         await cpu.close()
@@ -90,9 +94,11 @@ async function openOnce(
       return session
     }
     await checkpoint.close()
-    const pages = await rollBack(store, state, lost)
-    options.observer.log('warn', 'open shards were damaged; the pages concerned are asked for again', {
-      pages,
+    const given = withAllThatGoes(state, { partitions: [], shards: lost })
+    await giveUp(store, state, given)
+    options.observer.log('warn', 'open shards were damaged; the partitions concerned are exported anew', {
+      partitions: given.partitions.size,
+      rows: given.rows,
     })
     return null
   } catch (error) {
@@ -105,6 +111,6 @@ async function openOnce(
 /** The files that hold the ids of chains which are not at their end. */
 function idFiles(state: CheckpointState): ReadonlySet<string> {
   const paths = new Set<string>()
-  for (const [key, { ids }] of state.partitions) if (ids !== null) paths.add(idPath(key, ids.file))
+  for (const { chain, ids } of state.chains.values()) if (ids !== null) paths.add(idPath(chain, ids.file))
   return paths
 }

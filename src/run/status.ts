@@ -1,4 +1,4 @@
-import { formatInstant, type NamedPipeline, type Partition, type Pipeline } from '../core/index.ts'
+import { formatInstant, type NamedPipeline, type Partition, type Pipeline, partitionKey } from '../core/index.ts'
 import {
   type CheckpointState,
   checkMaskKey,
@@ -21,9 +21,11 @@ export type PartitionStatus = {
   readonly state: 'pending' | 'partial' | 'done' | 'failed'
   /** Committed rows, those in open shards too. */
   readonly rows: number
+  /** Of pages that began in it. */
   readonly requests: number
   /** Items that the service sent again within the chain. */
   readonly repeated: number
+  /** Of the chain that stands in it. */
   readonly next: string | null
   readonly error: string | null
 }
@@ -62,10 +64,15 @@ export async function readStatus(
   const { pipeline, state } = await readNamed(given, maskKey)
   const plan = planFor(pipeline, nowMs, state)
   const { total, done, partial, failed, pending } = survey(pipeline, plan, state)
+  const standing = new Map<string, string | null>()
+  for (const { query, windows, passed, next } of state?.chains.values() ?? []) {
+    standing.set(partitionKey(query, windows.at(passed)), next)
+  }
   return {
     *partitions() {
       for (const partition of plan.partitions()) {
-        yield statusOf(partition, state?.partitions.get(partition.key))
+        const next = standing.get(partition.key) ?? null
+        yield statusOf(partition, state?.partitions.get(partition.key), next)
       }
     },
     retired: state === null ? [] : retiredQueries(pipeline, state),
@@ -84,7 +91,11 @@ export async function readNamed(
   return { pipeline, state }
 }
 
-function statusOf({ key, query, window }: Partition, record: PartitionRecord | undefined): PartitionStatus {
+function statusOf(
+  { key, query, window }: Partition,
+  record: PartitionRecord | undefined,
+  next: string | null,
+): PartitionStatus {
   return {
     key,
     query: query.name,
@@ -93,7 +104,7 @@ function statusOf({ key, query, window }: Partition, record: PartitionRecord | u
     rows: record?.rows ?? 0,
     requests: record?.requests ?? 0,
     repeated: record?.repeated ?? 0,
-    next: record?.next ?? null,
+    next,
     error: record?.error?.message ?? null,
   }
 }

@@ -1,7 +1,7 @@
 import type { Pipeline } from '../core/index.ts'
 import { folderOf, ownsFolder } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
-import type { CheckpointState } from '../state/index.ts'
+import { type CheckpointState, hasBegun } from '../state/index.ts'
 
 export type Survey = {
   readonly total: number
@@ -9,7 +9,7 @@ export type Survey = {
   readonly partial: number
   readonly failed: number
   readonly pending: number
-  /** Of those that are not done, how many have committed pages. */
+  /** Of those that are not done, how many have rows, or a chain that stands in them. */
   readonly begun: number
   /** Partitions still to be done in each folder that several share; folders with none are absent. */
   readonly unfinished: Map<string, number>
@@ -25,7 +25,7 @@ export function survey(pipeline: Pipeline, plan: Plan, state: CheckpointState | 
     const record = state?.partitions.get(partition.key)
     const where = record?.state ?? 'pending'
     counts[where]++
-    if (where !== 'done' && record !== undefined && record.pages > 0) counts.begun++
+    if (where !== 'done' && record !== undefined && (where === 'partial' || hasBegun(record))) counts.begun++
     if (!shared || where === 'done') continue
     const folder = folderOf(extract.resource, partition, load.partitionBy)
     unfinished.set(folder, (unfinished.get(folder) ?? 0) + 1)

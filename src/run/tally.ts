@@ -1,5 +1,5 @@
 import type { DecodedPage } from '../core/index.ts'
-import type { Line } from '../state/index.ts'
+import type { Fact } from '../state/index.ts'
 
 // A service that makes up new names with every page is not to fill the log.
 const MAX_FIELDS_NAMED = 1000
@@ -17,6 +17,8 @@ export class Tally {
   repeated = 0
   /** Partitions that failed in a row, with no answer that could be used in between. */
   failuresInRow = 0
+  #chains = 0
+  #chainPages = 0
   readonly failures: { readonly partition: string; readonly message: string }[] = []
   readonly #unknownFields = new Set<string>()
 
@@ -31,6 +33,17 @@ export class Tally {
     this.failuresInRow = 0
   }
 
+  /** A chain has come to its end with so many pages. */
+  chain(pages: number): void {
+    this.#chains++
+    this.#chainPages += pages
+  }
+
+  /** Pages that a chain takes on average; null while there are too few to say. */
+  get pagesOfChains(): number | null {
+    return this.#chains < 3 ? null : this.#chainPages / this.#chains
+  }
+
   /** Those of a page's unknown fields that no page of this run had before. */
   newFields(page: DecodedPage): readonly string[] {
     if (this.#unknownFields.size >= MAX_FIELDS_NAMED) return []
@@ -39,7 +52,7 @@ export class Tally {
     return fresh
   }
 
-  recorded(lines: readonly Line[]): void {
+  recorded(lines: readonly Fact[]): void {
     for (const line of lines) {
       if (line.kind !== 'seal') continue
       this.shards++

@@ -1,6 +1,6 @@
 import { isExportError, type NamedPipeline } from '../core/index.ts'
 import type { Plan } from '../plan/index.ts'
-import type { CheckpointState, RetiredQuery } from '../state/index.ts'
+import { type CheckpointState, hasBegun, type RetiredQuery } from '../state/index.ts'
 import { planFor } from './data-set.ts'
 
 /** The pipeline as its file has it, without the flags that have this run ask for something else. */
@@ -24,8 +24,8 @@ export function isWholeExported(
   if (whole === null) return false
   for (const { key } of whole.partitions()) if (state.partitions.get(key)?.state !== 'done') return false
   // A crash, a budget or a signal may have left the shard of a folder open that others were still to write to.
-  for (const { pages } of state.openShards.values()) {
-    for (const { partition } of pages) if (state.partitions.get(partition)?.state === 'done') return false
+  for (const { partitions } of state.openShards.values()) {
+    for (const key of partitions) if (state.partitions.get(key)?.state === 'done') return false
   }
   return true
 }
@@ -40,7 +40,7 @@ function planOfFile(pipeline: NamedPipeline, nowMs: number, state: CheckpointSta
   }
 }
 
-/** Queries that the data set has rows or pages of and that the pipeline file no longer asks for, by name. */
+/** Queries that the data set holds something of and that the pipeline file no longer asks for, by name. */
 export function retiredQueries(pipeline: NamedPipeline, state: CheckpointState): readonly RetiredQuery[] {
   const asked = new Set(asInFile(pipeline).extract.queries.map(({ name }) => name))
   const retired: RetiredQuery[] = []
@@ -48,7 +48,7 @@ export function retiredQueries(pipeline: NamedPipeline, state: CheckpointState):
     if (asked.has(query)) continue
     let [partitions, rows] = [0, 0]
     for (const record of windows.values()) {
-      if (record.pages === 0) continue
+      if (!hasBegun(record)) continue
       partitions++
       rows += record.rows
     }

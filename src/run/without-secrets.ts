@@ -5,7 +5,7 @@ import {
   LEFT_OUT,
   MAX_CURSOR_BYTES,
   type PageContext,
-  type QuarantinedItem,
+  type RefusedItem,
   repeatsSecret,
   unlessSecret,
 } from '../core/index.ts'
@@ -44,9 +44,9 @@ function namesWithoutSecrets(counts: Readonly<Record<string, number>>): Readonly
   return Object.fromEntries(cleared)
 }
 
-function clearedItem(quarantined: QuarantinedItem): QuarantinedItem {
+function clearedItem(quarantined: RefusedItem): RefusedItem {
   const { issues, item } = quarantined
-  return { ...quarantined, issues: cleared(issues) as QuarantinedItem['issues'], item: cleared(item) }
+  return { ...quarantined, issues: cleared(issues) as RefusedItem['issues'], item: cleared(item) }
 }
 
 /** The same value without the texts that repeat a secret, names of fields among them. */
@@ -63,7 +63,7 @@ function secretInCursor({ partition, page }: PageContext): ExportError {
   return new ExportError(
     'data',
     `The cursor that the service sent can not be kept: ${LEFT_OUT}`,
-    `${partition.key}, page ${page + 1}`,
+    `${partition}, page ${page + 1}`,
     'Choose windows so short that each fits on one page, and report it to the service.',
   )
 }

@@ -1,6 +1,6 @@
-import { type Position, SeenCursors, type Span } from '../core/index.ts'
-import type { IdMark } from './id-log.ts'
-import type { ChunkLine, HeaderLine, Line, PageFacts, RunStatus } from './lines.ts'
+import { type Span, spanOf, type Window, windowRange } from '../core/index.ts'
+import { afterPage, type ChainRecord, chainFromLine } from './chain-record.ts'
+import type { ChunkLine, Fact, HeaderLine, Line, PageFacts, PieceFacts, RunStatus } from './lines.ts'
 import { PathMap, type ReadonlyPathMap, splitPath } from './path-map.ts'
 import { PackedShardList, type ShardList } from './shard-list.ts'
 
@@ -9,6 +9,10 @@ export type CheckpointState = {
   readonly header: HeaderLine
   /** Those that have begun, by key: query and window. */
   readonly partitions: ReadonlyPathMap<PartitionRecord>
+  /** Those that have begun and are not at their end, by number. */
+  readonly chains: ReadonlyMap<number, ChainRecord>
+  /** The number that the next chain gets. */
+  readonly nextChain: number
   readonly shards: ShardList
   readonly openShards: ReadonlyMap<number, OpenShard>
   /** Shards begun so far in each folder. */
@@ -19,6 +23,8 @@ export type CheckpointState = {
   readonly givenUp: ReadonlySet<string>
   readonly unknownFields: ReadonlyMap<string, number>
   readonly runs: readonly RunRecord[]
+  /** Searches that the service said were left, when it last said so; null: never. */
+  readonly searchesRemaining: number | null
   /** What tells the secret of a secret query from another, by the query's name. */
   readonly secretChecks: ReadonlyMap<string, string>
   /** What queries ask for that have a name of their own, by that name. */
@@ -28,43 +34,39 @@ export type CheckpointState = {
 }
 
 export type PartitionRecord = {
+  /** `partial`: some of its rows are in, or a chain stands in it. */
   readonly state: 'partial' | 'failed' | 'done'
-  readonly next: string | null
   readonly rows: number
+  /** Pages that began in it, and what they took; a page may bring rows of many partitions. */
   readonly pages: number
   readonly requests: number
   readonly quarantined: number
   /** Items that the service sent again. */
   readonly repeated: number
-  /** Good bytes of the partition's quarantine file, as long as more may come; 0 once it is done. */
+  /** Good bytes of the partition's quarantine file. */
   readonly quarantineEnd: number
-  /** Where the chain could start again should its cursor be refused; null: not known or not safe. */
-  readonly position: Position | null
-  /** Set when the chain did start again there: its requests ask from that position on. */
-  readonly since: Position | null
-  /** Cursors of the chain before `next`; null: none, or not needed any more. */
-  readonly seen: SeenCursors | null
-  /** Where the ids of its last pages are; null: it has none, or is done. */
-  readonly ids: IdMark | null
   readonly error: { readonly kind: string; readonly message: string } | null
+}
+
+/** Whether anything of a partition is exported, or nothing of it is left to be. */
+export function hasBegun({ state, rows, quarantined }: PartitionRecord): boolean {
+  return state === 'done' || rows > 0 || quarantined > 0
 }
 
 export type OpenShard = {
   readonly shard: number
   readonly folder: string
   readonly part: number
-  readonly pages: readonly ShardPage[]
+  readonly partitions: ReadonlySet<string>
+  readonly importedAt: Span | null
   readonly chunks: readonly ChunkLine[]
+  /** Of the row log whose rows are not in a chunk yet. */
+  readonly generation: number
+  readonly records: readonly LogRecord[]
 }
 
-export type ShardPage = {
-  readonly partition: string
-  readonly rows: number
-  readonly generation: number
-  /** End of the page's record in the log of its generation. */
-  readonly end: number
-  readonly importedAt: Span | null
-}
+/** Rows in a row log, and where they end there. */
+export type LogRecord = { readonly rows: number; readonly end: number }
 
 export type RunRecord = {
   readonly run: string
@@ -87,10 +89,8 @@ export type Folding = {
 /** Folds lines into a state, one after the other; the cost of a line does not depend on what came before. */
 export function foldLines(header: HeaderLine): Folding {
   const partitions = new PathMap<PartitionRecord>()
-  const openShards = new Map<
-    number,
-    { pages: ShardPage[]; chunks: ChunkLine[] } & Omit<OpenShard, 'pages' | 'chunks'>
-  >()
+  const chains = new Map<number, ChainRecord>()
+  const openShards = new Map<number, GrowingShard>()
   const partsOf = new PathMap<number>()
   const shards = new PackedShardList()
   const runs: Mutable<RunRecord>[] = []
@@ -101,6 +101,8 @@ export function foldLines(header: HeaderLine): Folding {
   const state = {
     header,
     partitions,
+    chains,
+    nextChain: 0,
     shards,
     openShards,
     partsOf,
@@ -108,12 +110,14 @@ export function foldLines(header: HeaderLine): Folding {
     givenUp,
     unknownFields,
     runs,
+    searchesRemaining: null as number | null,
     secretChecks,
     queries,
     lines: 1,
   }
 
   const oneOf = sharedRecords()
+  const nameOf = windowNames()
 
   const update = (key: string, change: (record: PartitionRecord) => PartitionRecord): void => {
     partitions.update(key, (record) => oneOf(change(record ?? BEGINNING)))
@@ -123,108 +127,200 @@ export function foldLines(header: HeaderLine): Folding {
     const run = runs.at(-1)
     if (run !== undefined && run.finished_at === null) run.requests += requests
   }
+  const takePiece = (query: string, { window, shard, rows, imported_at }: PieceFacts): void => {
+    const key = `${query}/${window}`
+    update(key, (record) => ({ ...record, state: 'partial', rows: record.rows + rows }))
+    const open = openShards.get(shard)
+    if (open === undefined) return
+    open.partitions.add(key)
+    open.importedAt = spanOf(open.importedAt, imported_at)
+  }
+  /** Whose windows up to there nothing more can come for. */
+  const finish = ({ query, windows }: ChainRecord, from: number, to: number): void => {
+    for (let place = from; place < to; place++) {
+      update(`${query}/${nameOf(windows.at(place))}`, finished)
+    }
+  }
   const takePage = (page: PageFacts): void => {
-    update(page.partition, (record) => afterPage(record, page))
     addRequests(page.requests)
     if (page.unknown_fields !== undefined) addCounts(unknownFields, page.unknown_fields)
-    if (page.shard !== undefined && page.log !== undefined) {
-      openShards.get(page.shard)?.pages.push({
-        partition: page.partition,
-        rows: page.rows,
-        generation: page.log.generation,
-        end: page.log.end,
-        importedAt: page.imported_at ?? null,
-      })
+    const chain = chains.get(page.chain)
+    if (chain === undefined) return
+    const { query, windows, passed } = chain
+    const standing = (place: number): string => `${query}/${nameOf(windows.at(place))}`
+    const { requests, repeated = 0 } = page
+    update(standing(passed), (record) => ({ ...plusPage(record, requests, repeated), error: null }))
+    for (const { window, end, items } of page.quarantine ?? []) {
+      update(`${query}/${window}`, (record) => ({
+        ...record,
+        state: 'partial',
+        quarantined: record.quarantined + items,
+        quarantineEnd: end,
+      }))
     }
+    for (const piece of page.pieces ?? []) takePiece(query, piece)
+    for (const { shard, rows, end } of page.logged ?? []) openShards.get(shard)?.records.push({ rows, end })
+    const after = afterPage(chain, page)
+    if (page.next === null || after.passed >= windows.count) {
+      // Rows that came late may have opened any of them again.
+      finish(chain, 0, windows.count)
+      chains.delete(page.chain)
+      return
+    }
+    finish(chain, passed, after.passed)
+    chains.set(page.chain, after)
+    update(standing(after.passed), (record) => ({ ...record, state: 'partial' }))
   }
   const takeShard = (shard: number, folder: string, part: number): void => {
     state.nextShard = Math.max(state.nextShard, shard + 1)
     partsOf.update(folder, (parts = 0) => Math.max(parts, part + 1))
+  }
+  const shorten = (number: number, count: number): void => {
+    const chain = chains.get(number)
+    if (chain === undefined) return
+    const windows = chain.windows.part(0, count)
+    if (chain.passed < count) chains.set(number, { ...chain, windows })
+    else {
+      finish({ ...chain, windows }, 0, count)
+      chains.delete(number)
+    }
+  }
+
+  const takeFact = (line: Fact): void => {
+    switch (line.kind) {
+      case 'header':
+        break
+      case 'secret':
+        secretChecks.set(line.query, line.check)
+        break
+      case 'query':
+        queries.set(line.name, line.asks)
+        break
+      case 'run':
+        runs.push({ ...line, finished_at: null, status: null, requests: 0, retries: 0 })
+        break
+      case 'end': {
+        state.searchesRemaining = line.searches_remaining ?? state.searchesRemaining
+        const run = runs.findLast(({ run }) => run === line.run)
+        if (run === undefined) break
+        run.finished_at = line.finished_at
+        run.status = line.status
+        run.requests = line.requests
+        run.retries = line.retries
+        break
+      }
+      case 'cut': {
+        const run = runs.findLast(({ run }) => run === line.run)
+        if (run !== undefined) run.requests = line.requests
+        break
+      }
+      case 'chain':
+        chains.set(line.chain, chainFromLine(line))
+        state.nextChain = Math.max(state.nextChain, line.chain + 1)
+        break
+      case 'shorten':
+        shorten(line.chain, line.windows)
+        break
+      case 'restart': {
+        const chain = chains.get(line.chain)
+        if (chain === undefined) break
+        const { range } = chain.windows
+        chains.set(line.chain, { ...chain, next: null, seen: null, asked: range, since: line.since })
+        break
+      }
+      case 'open':
+        takeShard(line.shard, line.folder, line.part)
+        openShards.set(line.shard, newShard(line))
+        break
+      case 'page':
+        takePage(line)
+        break
+      case 'chunk': {
+        const open = openShards.get(line.shard)
+        if (open === undefined) break
+        open.chunks.push(line)
+        // A rewrite puts the records that are left before the chunks.
+        if (line.generation < open.generation) break
+        open.records = []
+        open.generation = line.generation + 1
+        break
+      }
+      case 'seal': {
+        const [folder, name] = splitPath(line.path)
+        takeShard(line.shard, folder, partNumber(name))
+        openShards.delete(line.shard)
+        givenUp.delete(line.path)
+        shards.push(line)
+        break
+      }
+      case 'failed':
+        addRequests(line.requests)
+        update(line.partition, (record) => ({
+          ...record,
+          // What went wrong after its last page is for the next run to mend, not to ask for again.
+          state: record.state === 'done' ? 'done' : 'failed',
+          requests: record.requests + line.requests,
+          error: line.error,
+        }))
+        break
+      case 'partition': {
+        const { rows, pages, requests, quarantined, repeated = 0, quarantine_end = 0 } = line
+        const figures = { rows, pages, requests, quarantined, repeated, quarantineEnd: quarantine_end }
+        const state = line.state ?? 'done'
+        const record: PartitionRecord = { ...BEGINNING, state, ...figures, error: line.error ?? null }
+        partitions.update(line.partition, () => oneOf(record))
+        break
+      }
+      case 'given-up':
+        for (const path of line.shards) givenUp.add(path)
+        break
+      case 'unknown':
+        addCounts(unknownFields, line.fields)
+        break
+    }
   }
 
   return {
     state,
     apply(line) {
       state.lines++
-      switch (line.kind) {
-        case 'header':
-          break
-        case 'secret':
-          secretChecks.set(line.query, line.check)
-          break
-        case 'query':
-          queries.set(line.name, line.asks)
-          break
-        case 'run':
-          runs.push({ ...line, finished_at: null, status: null, requests: 0, retries: 0 })
-          break
-        case 'end': {
-          const run = runs.findLast(({ run }) => run === line.run)
-          if (run === undefined) break
-          run.finished_at = line.finished_at
-          run.status = line.status
-          run.requests = line.requests
-          run.retries = line.retries
-          break
-        }
-        case 'cut': {
-          const run = runs.findLast(({ run }) => run === line.run)
-          if (run !== undefined) run.requests = line.requests
-          break
-        }
-        case 'open':
-          takeShard(line.shard, line.folder, line.part)
-          openShards.set(line.shard, {
-            shard: line.shard,
-            folder: line.folder,
-            part: line.part,
-            pages: [],
-            chunks: [],
-          })
-          break
-        case 'page':
-          takePage(line)
-          break
-        case 'chunk':
-          openShards.get(line.shard)?.chunks.push(line)
-          break
-        case 'seal': {
-          if (line.page !== undefined) takePage(line.page)
-          const [folder, name] = splitPath(line.path)
-          takeShard(line.shard, folder, partNumber(name))
-          openShards.delete(line.shard)
-          givenUp.delete(line.path)
-          shards.push(line)
-          break
-        }
-        case 'failed':
-          addRequests(line.requests)
-          update(line.partition, (record) => ({
-            ...record,
-            // What went wrong after its last page is for the next run to mend, not to ask for again.
-            state: record.state === 'done' ? 'done' : 'failed',
-            requests: record.requests + line.requests,
-            error: line.error,
-          }))
-          break
-        case 'restart':
-          update(line.partition, (record) => ({ ...record, next: null, seen: null, since: line.since }))
-          break
-        case 'done': {
-          const { rows, pages, requests, quarantined, repeated = 0 } = line
-          const figures = { rows, pages, requests, quarantined, repeated }
-          const record: PartitionRecord = { ...BEGINNING, state: 'done', ...figures }
-          partitions.update(line.partition, () => oneOf(record))
-          break
-        }
-        case 'given-up':
-          for (const path of line.shards) givenUp.add(path)
-          break
-        case 'unknown':
-          addCounts(unknownFields, line.fields)
-          break
-      }
+      if (line.kind === 'all') for (const fact of line.lines) takeFact(fact)
+      else takeFact(line)
     },
+  }
+}
+
+type GrowingShard = Omit<OpenShard, 'partitions' | 'chunks' | 'records' | 'importedAt' | 'generation'> & {
+  readonly partitions: Set<string>
+  readonly chunks: ChunkLine[]
+  importedAt: Span | null
+  generation: number
+  records: LogRecord[]
+}
+
+function newShard({ shard, folder, part, holds }: Extract<Fact, { kind: 'open' }>): GrowingShard {
+  return {
+    shard,
+    folder,
+    part,
+    partitions: new Set(holds?.partitions),
+    importedAt: holds?.imported_at ?? null,
+    chunks: [],
+    generation: holds?.generation ?? 1,
+    records: holds?.records.map(([rows, end]) => ({ rows, end })) ?? [],
+  }
+}
+
+/** Names of windows; chains of many queries mostly go through the same ones. */
+function windowNames(): (window: Window | null) => string {
+  const names = new Map<number, { readonly until: number; readonly name: string }>()
+  return (window) => {
+    if (window === null) return windowRange(null)
+    const known = names.get(window.from)
+    if (known?.until === window.until) return known.name
+    const name = windowRange(window)
+    names.set(window.from, { until: window.until, name })
+    return name
   }
 }
 
@@ -247,8 +343,8 @@ function sharedRecords(): (record: PartitionRecord) => PartitionRecord {
   const shared = new Map<string, PartitionRecord>()
   return (record) => {
     if (record.state !== 'done' || record.error !== null) return record
-    const { rows, pages, requests, quarantined, repeated } = record
-    const figures = `${rows} ${pages} ${requests} ${quarantined} ${repeated}`
+    const { rows, pages, requests, quarantined, repeated, quarantineEnd } = record
+    const figures = `${rows} ${pages} ${requests} ${quarantined} ${repeated} ${quarantineEnd}`
     const known = shared.get(figures)
     if (known !== undefined) return known
     if (shared.size < MAX_SHARED_RECORDS) shared.set(figures, record)
@@ -258,46 +354,27 @@ function sharedRecords(): (record: PartitionRecord) => PartitionRecord {
 
 const BEGINNING: PartitionRecord = {
   state: 'partial',
-  next: null,
   rows: 0,
   pages: 0,
   requests: 0,
   quarantined: 0,
   repeated: 0,
   quarantineEnd: 0,
-  position: null,
-  since: null,
-  seen: null,
-  ids: null,
   error: null,
 }
 
-function afterPage(record: PartitionRecord, page: PageFacts): PartitionRecord {
-  const { next } = page
-  const done = next === null
+function plusPage(record: PartitionRecord, requests: number, repeated: number): PartitionRecord {
   return {
-    state: done ? 'done' : 'partial',
-    next,
-    rows: record.rows + page.rows,
+    ...record,
+    state: 'partial',
     pages: record.pages + 1,
-    requests: record.requests + page.requests,
-    quarantined: record.quarantined + (page.quarantine?.items ?? 0),
-    repeated: record.repeated + (page.repeated ?? 0),
-    quarantineEnd: done ? 0 : (page.quarantine?.end ?? record.quarantineEnd),
-    position: done ? null : page.position === undefined ? record.position : page.position,
-    since: done ? null : record.since,
-    seen: done ? null : withCursor(record.seen, record.next),
-    ids: done ? null : (page.ids ?? record.ids),
-    error: null,
+    requests: record.requests + requests,
+    repeated: record.repeated + repeated,
   }
 }
 
-/** What was seen belongs to one chain and is only ever added to, so it can grow in place. */
-function withCursor(seen: SeenCursors | null, cursor: string | null): SeenCursors | null {
-  if (cursor === null) return seen
-  const grown = seen ?? new SeenCursors()
-  grown.add(cursor)
-  return grown
+function finished(record: PartitionRecord): PartitionRecord {
+  return record.state === 'done' ? record : { ...record, state: 'done', error: null }
 }
 
 /** `part-00012.parquet` → 12 */
@@ -305,8 +382,8 @@ function partNumber(name: string): number {
   return Number(/part-(\d+)\.[^/]*$/.exec(name)?.[1] ?? 0)
 }
 
-/** Whether a query has pages on record, in whichever window. @param query its name */
-export function hasPages({ partitions }: CheckpointState, query: string): boolean {
-  for (const { pages } of partitions.branches.get(query)?.values() ?? []) if (pages > 0) return true
+/** Whether anything of a query is exported, in whichever window. @param query its name */
+export function isKnown({ partitions }: CheckpointState, query: string): boolean {
+  for (const record of partitions.branches.get(query)?.values() ?? []) if (hasBegun(record)) return true
   return false
 }

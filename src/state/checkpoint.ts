@@ -1,5 +1,5 @@
 import { ExportError, type Store, unlessSecret } from '../core/index.ts'
-import { addCounts, type CheckpointState, type Folding, foldLines } from './checkpoint-state.ts'
+import { type CheckpointState, type Folding, foldLines } from './checkpoint-state.ts'
 import {
   flushJournal,
   JOURNAL_START,
@@ -8,8 +8,9 @@ import {
   openJournal,
   readJournal,
 } from './journal.ts'
-import { type HeaderLine, type Line, parseLine } from './lines.ts'
+import { type Fact, type HeaderLine, type Line, parseLine } from './lines.ts'
 import type { SealedShard } from './shard-list.ts'
+import { type Omission, snapshot } from './snapshot.ts'
 
 export const CHECKPOINT_PATH = '_state/checkpoint.jsonl'
 /** How every checkpoint begins. */
@@ -18,8 +19,8 @@ export const CHECKPOINT_START = '{"kind":"header","version":'
 /** The checkpoint of a run: what is durable, and the way to make more so. */
 export type Checkpoint = {
   readonly state: CheckpointState
-  /** Appends lines in one write; once it resolves they are on stable storage and in `state`. */
-  append(lines: readonly Line[]): Promise<void>
+  /** Puts facts on record, all of them or none; once it resolves they are on stable storage and in `state`. */
+  append(facts: readonly Fact[]): Promise<void>
   close(): Promise<void>
 }
 
@@ -41,7 +42,7 @@ export async function openCheckpoint(
   if (found !== null) await flushJournal(store, CHECKPOINT_PATH)
   await accept(found?.folding.state ?? null)
   if (found !== null && isOvergrown(found.folding.state)) {
-    await compact(store, found.folding.state)
+    await rewriteCheckpoint(store, found.folding.state)
     found = await fold(store)
   }
   const { folding, end } = found ?? (await begin(store, header))
@@ -49,16 +50,19 @@ export async function openCheckpoint(
   return {
     state: folding.state,
     async append(given) {
-      const lines = given.map(withoutSecret)
-      await journal.append(lines)
-      for (const line of lines) folding.apply(line)
+      const facts = given.map(withoutSecret)
+      const [only] = facts
+      if (only === undefined) return
+      const line: Line = facts.length === 1 ? only : { kind: 'all', lines: facts }
+      await journal.append([line])
+      folding.apply(line)
     },
     close: () => journal.close(),
   }
 }
 
 /** The one text in a line that others may have had a hand in. */
-function withoutSecret(line: Line): Line {
+function withoutSecret(line: Fact): Fact {
   if (line.kind !== 'failed') return line
   return { ...line, error: { ...line.error, message: unlessSecret(line.error.message, 'long') } }
 }
@@ -88,40 +92,28 @@ export async function readCheckpoint(
 const REWRITE_PATH = '_state/open/checkpoint.jsonl'
 
 /**
- * Rewrites the journal in one step: the lines that `keep` returns, then those of `extra`. They pass through: cursors
- * may be long, and all those of a long chain are more than fits into memory.
+ * Rewrites the journal in one step, so that it says the same in fewer lines.
+ * @param without what it is to say no more
  */
 export async function rewriteCheckpoint(
   store: Store,
-  keep: (line: Line) => Line | null,
-  extra: () => Iterable<Line> = () => [],
+  state: CheckpointState,
+  without: Omission | null = null,
 ): Promise<void> {
   const seal = lineSealer(JOURNAL_START.checksum)
-  let written = 0
-  let kept: Uint8Array[] = []
-  const add = (line: Line): void => {
-    // The file gets its name when it is whole and flushed, so of each line all that is before it is.
-    const bytes = seal(line, written)
-    written += bytes.byteLength
-    kept.push(bytes)
-  }
   const log = await store.openLog(REWRITE_PATH, 0)
-  const writeOut = async (): Promise<void> => {
-    const bytes = Buffer.concat(kept)
-    kept = []
-    await log.append([bytes])
-  }
-  const visit = (line: Line): void => {
-    const result = keep(line)
-    if (result !== null) add(result)
-  }
   try {
-    await eachLine(store, visit, writeOut)
-    for (const line of extra()) {
-      add(line)
-      if (kept.length >= EXTRA_AT_ONCE) await writeOut()
+    let written = 0
+    let lines: Uint8Array[] = []
+    for (const fact of snapshot(state, without)) {
+      // The file gets its name when it is whole and flushed, so of each line all that is before it is.
+      const line = seal(fact, written)
+      written += line.byteLength
+      if (lines.push(line) < LINES_AT_ONCE) continue
+      await log.append([Buffer.concat(lines)])
+      lines = []
     }
-    await writeOut()
+    await log.append([Buffer.concat(lines)])
     await log.flush()
   } finally {
     await log.close()
@@ -129,12 +121,16 @@ export async function rewriteCheckpoint(
   await store.publish(REWRITE_PATH, CHECKPOINT_PATH)
 }
 
-const EXTRA_AT_ONCE = 10_000
+const LINES_AT_ONCE = 10_000
 
 async function fold(store: Store, onShard?: (shard: SealedShard) => void): Promise<Found | null> {
   let folding: Folding | null = null
-  const end = await eachLine(store, (line, number) => {
-    if (line.kind === 'seal') onShard?.(line)
+  const end = await readJournal(store, CHECKPOINT_PATH, (raw, number) => {
+    const line = parseLine(raw)
+    if (line === null) throw number === 1 ? otherVersion() : unreadable(number)
+    if (onShard !== undefined) {
+      for (const fact of line.kind === 'all' ? line.lines : [line]) if (fact.kind === 'seal') onShard(fact)
+    }
     if (folding !== null) folding.apply(line)
     else if (line.kind === 'header') folding = foldLines(line)
     else throw unreadable(number)
@@ -144,92 +140,15 @@ async function fold(store: Store, onShard?: (shard: SealedShard) => void): Promi
   return { folding, end }
 }
 
-async function eachLine(
-  store: Store,
-  visit: (line: Line, number: number) => void,
-  pause?: () => Promise<void>,
-): Promise<JournalEnd | null> {
-  const parse = (raw: unknown, number: number): void => {
-    const line = parseLine(raw)
-    if (line === null) throw number === 1 ? otherVersion() : unreadable(number)
-    visit(line, number)
-  }
-  return readJournal(store, CHECKPOINT_PATH, parse, pause)
-}
-
-/** Keeps what runs that never ended have sent, whatever becomes of the lines that say so. */
-export function* cutRuns({ runs }: CheckpointState): Generator<Line> {
-  for (const { run, finished_at, requests } of runs) {
-    if (finished_at === null && requests > 0) yield { kind: 'cut', run, requests }
-  }
-}
-
-// A rewrite reads and writes the whole file, so it waits until most of a large file is history.
+// A rewrite writes the whole file, so it waits until most of a large one is history.
 const COMPACT_FROM_LINES = 20_000
 
 function isOvergrown(state: CheckpointState): boolean {
   if (state.lines < COMPACT_FROM_LINES) return false
-  let alive = state.shards.length + 2 * state.runs.length
-  for (const [, record] of state.partitions) alive += record.state === 'done' ? 1 : record.pages
-  for (const shard of state.openShards.values()) alive += shard.pages.length + shard.chunks.length
+  let alive = state.shards.length + 2 * state.runs.length + state.chains.size
+  for (const windows of state.partitions.branches.values()) alive += windows.size
+  for (const shard of state.openShards.values()) alive += 1 + shard.chunks.length
   return state.lines > 3 * alive
-}
-
-/**
- * Puts one line in place of all the lines of each finished partition. Partitions that are half-way, or
- * that have rows in an open shard, keep their lines: recovery may have to go back on them.
- */
-async function compact(store: Store, state: CheckpointState): Promise<void> {
-  const open = new Set<string>()
-  for (const shard of state.openShards.values()) for (const page of shard.pages) open.add(page.partition)
-  const settled = (key: string) => state.partitions.get(key)?.state === 'done' && !open.has(key)
-  const unknown = new Map<string, number>()
-  const forget = (fields: Readonly<Record<string, number>> = {}): void => addCounts(unknown, fields)
-  await rewriteCheckpoint(
-    store,
-    (line) => {
-      switch (line.kind) {
-        case 'page':
-          if (!settled(line.partition)) return line
-          forget(line.unknown_fields)
-          return null
-        case 'seal': {
-          if (line.page === undefined || !settled(line.page.partition)) return line
-          forget(line.page.unknown_fields)
-          const { page: _, ...shard } = line
-          return shard
-        }
-        case 'open':
-        case 'chunk':
-          return state.openShards.has(line.shard) ? line : null
-        case 'failed':
-        case 'restart':
-        case 'done':
-          return settled(line.partition) ? null : line
-        case 'unknown':
-          forget(line.fields)
-          return null
-        // Their files went when the run took the data set up.
-        case 'given-up':
-        case 'cut':
-          return null
-        case 'header':
-        case 'secret':
-        case 'query':
-        case 'run':
-        case 'end':
-          return line
-      }
-    },
-    function* () {
-      for (const [partition, { rows, pages, requests, quarantined, repeated }] of state.partitions) {
-        if (settled(partition))
-          yield { kind: 'done', partition, rows, pages, requests, quarantined, repeated }
-      }
-      if (unknown.size > 0) yield { kind: 'unknown', fields: Object.fromEntries(unknown) }
-      yield* cutRuns(state)
-    },
-  )
 }
 
 function otherVersion(): ExportError {

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { type Log, type PageIds, type Store, withPage } from '../core/index.ts'
 
@@ -30,14 +29,14 @@ const SWITCH_BYTES = 1 << 20
  * @param mark null: there are none yet
  * @returns null when they did not survive: then nobody knows what the last pages brought
  */
-export async function openIdLog(store: Store, partition: string, mark: IdMark | null): Promise<IdLog | null> {
-  const kept = mark === null ? [] : await readIds(store, partition, mark)
-  return kept === null ? null : new TwoFiles(store, partition, mark, kept)
+export async function openIdLog(store: Store, chain: number, mark: IdMark | null): Promise<IdLog | null> {
+  const kept = mark === null ? [] : await readIds(store, chain, mark)
+  return kept === null ? null : new TwoFiles(store, chain, mark, kept)
 }
 
 /** The same for a chain whose ids are lost, and that begins again after all its rows. */
-export function newIdLog(store: Store, partition: string): IdLog {
-  return new TwoFiles(store, partition, null, [])
+export function newIdLog(store: Store, chain: number): IdLog {
+  return new TwoFiles(store, chain, null, [])
 }
 
 /** Removes the files of all chains but those that `isNeeded` names, by the file's path. */
@@ -51,26 +50,26 @@ export async function sweepIds(store: Store, isNeeded: () => ReadonlySet<string>
   }
 }
 
-/** `_state/ids/0123456789abcdef0123456789abcdef.0`: keys may be longer than names. */
-export function idPath(partition: string, file: number): string {
-  return `${ID_FOLDER}/${createHash('sha256').update(partition).digest('hex').slice(0, 32)}.${file}`
+/** `_state/ids/12.0` */
+export function idPath(chain: number, file: number): string {
+  return `${ID_FOLDER}/${chain}.${file}`
 }
 
 /** Whether a name is one that {@link idPath} gives. */
 export function isIdFile(name: string): boolean {
-  return /^[0-9a-f]{32}\.[01]$/.test(name)
+  return /^\d{1,16}\.[01]$/.test(name)
 }
 
 class TwoFiles implements IdLog {
   recent: readonly PageIds[]
   readonly #store: Store
-  readonly #partition: string
+  readonly #chain: number
   #mark: IdMark | null
   #log: Log | null = null
 
-  constructor(store: Store, partition: string, mark: IdMark | null, recent: readonly PageIds[]) {
+  constructor(store: Store, chain: number, mark: IdMark | null, recent: readonly PageIds[]) {
     this.#store = store
-    this.#partition = partition
+    this.#chain = chain
     this.#mark = mark
     this.recent = recent
   }
@@ -95,7 +94,7 @@ class TwoFiles implements IdLog {
   async remove(): Promise<void> {
     await this.close()
     if (this.#mark === null) return
-    for (const file of [0, 1]) await this.#store.remove(idPath(this.#partition, file))
+    for (const file of [0, 1]) await this.#store.remove(idPath(this.#chain, file))
     this.#mark = null
   }
 
@@ -106,7 +105,7 @@ class TwoFiles implements IdLog {
 
   async #openAt(file: number, end: number, isOther: boolean): Promise<Log> {
     if (isOther) await this.close()
-    this.#log ??= await this.#store.openLog(idPath(this.#partition, file), end)
+    this.#log ??= await this.#store.openLog(idPath(this.#chain, file), end)
     return this.#log
   }
 }
@@ -120,8 +119,8 @@ function blockOf({ rows, refused }: PageIds): Uint8Array[] {
     .map(({ buffer, byteOffset, byteLength }) => new Uint8Array(buffer, byteOffset, byteLength))
 }
 
-async function readIds(store: Store, partition: string, mark: IdMark): Promise<readonly PageIds[] | null> {
-  const path = idPath(partition, mark.file)
+async function readIds(store: Store, chain: number, mark: IdMark): Promise<readonly PageIds[] | null> {
+  const path = idPath(chain, mark.file)
   const size = await store.size(path)
   if (size === null || size < mark.end) return null
   const bytes = await store.readRange(path, 0, mark.end)

@@ -2,12 +2,18 @@ export {
   CHECKPOINT_PATH,
   CHECKPOINT_START,
   type Checkpoint,
-  cutRuns,
   openCheckpoint,
   readCheckpoint,
   rewriteCheckpoint,
 } from './checkpoint.ts'
-export { type CheckpointState, hasPages, type OpenShard, type PartitionRecord } from './checkpoint-state.ts'
+export { type ChainRecord, chainLine } from './chain-record.ts'
+export {
+  type CheckpointState,
+  hasBegun,
+  isKnown,
+  type OpenShard,
+  type PartitionRecord,
+} from './checkpoint-state.ts'
 export {
   ID_FOLDER,
   type IdLog,
@@ -18,7 +24,16 @@ export {
   openIdLog,
   sweepIds,
 } from './id-log.ts'
-export type { ChunkLine, HeaderLine, Line, PageFacts, RunStatus, SealLine } from './lines.ts'
+export type {
+  ChunkLine,
+  Fact,
+  HeaderLine,
+  Line,
+  PageFacts,
+  PieceFacts,
+  RunStatus,
+  SealLine,
+} from './lines.ts'
 export { type Lock, type LockOptions, takeLock } from './lock.ts'
 export {
   MANIFEST_PATH,
@@ -35,3 +50,4 @@ export { splitPath } from './path-map.ts'
 export { secretCheck } from './secret-check.ts'
 export { checkMaskKey, checkSettings, frozenSettings, type Settings, settingsDigest } from './settings.ts'
 export type { SealedShard, ShardList } from './shard-list.ts'
+export type { Omission } from './snapshot.ts'

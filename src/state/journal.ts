@@ -79,7 +79,6 @@ export async function flushJournal(store: Store, path: string): Promise<void> {
  * Reads a journal line by line; `visit` gets each, parsed. Where lost power let any mixture of old, new and empty
  * blocks come to the disk it ends at the first line that is not good: nobody was ever told that this or anything
  * behind it is durable, unless a line further on says that it was flushed.
- * @param pause awaited between pieces of the file, for visitors that hand on what they get
  * @returns where the last good line ends; null when there is no journal
  * @throws ExportError `damaged` when a line is not good that was flushed
  */
@@ -87,7 +86,6 @@ export async function readJournal(
   store: Store,
   path: string,
   visit: (line: unknown, number: number) => void,
-  pause: () => Promise<void> = async () => {},
 ): Promise<JournalEnd | null> {
   if ((await store.size(path)) === null) return null
   let end = JOURNAL_START
@@ -117,7 +115,6 @@ export async function readJournal(
       start = stop + 1
     }
     if (start < bytes.length) begun.push(Buffer.from(bytes.subarray(start)))
-    await pause()
   }
   return end
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { MAX_WINDOWS } from '../core/index.ts'
 
 /**
  * The lines of `_state/checkpoint.jsonl`. Each says one thing that has become durable; read in order they
@@ -11,31 +12,52 @@ const json = z.json()
 /** Large numbers are texts of digits: see Int64Json. */
 const int64 = z.union([z.number(), z.string().regex(/^-?\d{16,19}$/)])
 
-const position = z.object({ at: int64, ids: z.array(int64) })
+const restart = z.object({ at: int64, ids: z.array(int64) })
+const position = restart.extend({ ids: restart.shape.ids.nullable() })
 
 const importedAt = z.object({ min: int64, max: int64 })
 
+/** How far the ids of a chain's last pages are good. */
+const ids = z.object({ file: count, end: count, crc: count })
+
+const range = z.object({ from: z.number(), until: z.number() })
+
+/** Adjacent windows: where the first begins, and how long they are, microseconds, each length so many times. */
+const windows = z.object({ from: z.number(), spans: z.array(z.tuple([z.number().positive(), count.max(MAX_WINDOWS)])) })
+
+/** Rows of a page that stand together. */
+const piece = z.object({
+  /** Of the partition that they belong to. */
+  window: z.string(),
+  shard: count,
+  rows: count,
+  imported_at: importedAt.nullable(),
+})
+
+/** Rows of a page that stand in the row log of an open shard; all others are in a chunk, or in a shard that is whole. */
+const logged = z.object({ shard: count, generation: count, end: count, rows: count })
+
 /** One answered page whose rows are durable. */
 const page = z.object({
-  partition: z.string(),
+  kind: z.literal('page'),
+  chain: count,
   /** The cursor of the page after it; null: the chain has ended. */
   next: z.string().nullable(),
-  rows: count,
   /** Requests that it took, retries among them. */
   requests: count,
-  /** Where its rows stand: the open shard, and the generation and end of its log. */
-  shard: count.optional(),
-  log: z.object({ generation: count, end: count }).optional(),
-  imported_at: importedAt.optional(),
-  /** Where a chain that has to start again could go on; null: nowhere safe; absent: as before. */
+  /** Windows of the chain, from its beginning, that nothing more can come for; absent: as before. */
+  passed: count.optional(),
+  pieces: z.array(piece).optional(),
+  logged: z.array(logged).optional(),
+  /** How far the chain has come; null: the rows are not in order; absent: as before. */
   position: position.nullable().optional(),
-  /** End of the partition's quarantine file, and how many items this page added to it. */
-  quarantine: z.object({ end: count, items: count }).optional(),
+  /** Items set aside: window, end of its partition's quarantine file, and how many this page added to it. */
+  quarantine: z.array(z.object({ window: z.string(), end: count, items: count })).optional(),
   unknown_fields: z.record(z.string(), count).optional(),
   /** Items that the chain had before; absent: none. */
   repeated: count.optional(),
-  /** How far the ids of the chain's last pages are good; absent: as before. */
-  ids: z.object({ file: count, end: count, crc: count }).optional(),
+  /** Absent: as before. */
+  ids: ids.optional(),
 })
 
 /** A shard that is whole and flushed; after this line it only has to get its final name. */
@@ -50,16 +72,22 @@ const seal = z.object({
   imported_at: importedAt.nullable(),
   /** NUL characters that became U+FFFD, in CSV; absent: none. */
   replaced: count.optional(),
-  /** A page that went straight into the shard, so that one line commits both. */
-  page: page.optional(),
 })
 
 const error = z.object({ kind: z.string(), message: z.string() })
 
-const lineSchema = z.discriminatedUnion('kind', [
+const partitionCounts = {
+  rows: count,
+  pages: count,
+  requests: count,
+  quarantined: count,
+  repeated: count.optional(),
+}
+
+const fact = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('header'),
-    version: z.literal(1),
+    version: z.literal(2),
     pipeline: z.string(),
     created_at: z.string(),
     settings: z.record(z.string(), json),
@@ -76,12 +104,56 @@ const lineSchema = z.discriminatedUnion('kind', [
     status: z.enum(['complete', 'failed', 'budget', 'interrupted']),
     requests: count,
     retries: count,
+    /** What the service said last; absent: nothing. */
+    searches_remaining: count.optional(),
   }),
   /** What the pages of a run say that it sent, in the place of pages that are no longer there. It never ended. */
   z.object({ kind: z.literal('cut'), run: z.string(), requests: count }),
-  z.object({ kind: z.literal('open'), shard: count, folder: z.string(), part: count }),
-  page.extend({ kind: z.literal('page') }),
-  /** A generation of an open shard's log has been encoded into the shard itself. */
+  /** A chain that has begun: what it asks for, and the windows that it goes through. */
+  z.object({
+    kind: z.literal('chain'),
+    chain: count,
+    query: z.string(),
+    order: z.enum(['asc', 'desc']),
+    /** null: none, its rows are one partition. */
+    windows: windows.nullable(),
+    /** Where it stands, once a rewrite has taken the place of its pages. */
+    stands: z
+      .object({
+        next: z.string().nullable(),
+        passed: count,
+        pages: count,
+        position: position.nullable(),
+        in_order: z.boolean(),
+        asked: range.nullable(),
+        since: restart.nullable(),
+        /** Digests of the cursors before `next`, base64. */
+        seen: z.string(),
+        ids: ids.nullable(),
+      })
+      .optional(),
+  }),
+  /** The chain leaves all but the first so many of its windows to others. */
+  z.object({ kind: z.literal('shorten'), chain: count, windows: count }),
+  /** A refused cursor made the chain start again after this position; null: from its beginning. */
+  z.object({ kind: z.literal('restart'), chain: count, since: restart.nullable() }),
+  z.object({
+    kind: z.literal('open'),
+    shard: count,
+    folder: z.string(),
+    part: count,
+    /** What is in it, once a rewrite has taken the place of its pages. */
+    holds: z
+      .object({
+        partitions: z.array(z.string()),
+        imported_at: importedAt.nullable(),
+        generation: count,
+        records: z.array(z.tuple([count, count])),
+      })
+      .optional(),
+  }),
+  page,
+  /** All that is in an open shard's log up to this generation, and what was to follow, is in the shard itself. */
   z.object({
     kind: z.literal('chunk'),
     shard: count,
@@ -95,29 +167,37 @@ const lineSchema = z.discriminatedUnion('kind', [
   }),
   seal,
   z.object({ kind: z.literal('failed'), partition: z.string(), requests: count, error }),
-  /** A refused cursor made the chain start again after this position; null: from its beginning. */
-  z.object({ kind: z.literal('restart'), partition: z.string(), since: position.nullable() }),
-  /** What the lines about a finished partition come to, once a compaction has taken their place. */
+  /** What all lines about a partition come to, once a rewrite has taken their place. */
   z.object({
-    kind: z.literal('done'),
+    kind: z.literal('partition'),
     partition: z.string(),
-    rows: count,
-    pages: count,
-    requests: count,
-    quarantined: count,
-    repeated: count.optional(),
+    /** Absent: it is done. */
+    state: z.enum(['partial', 'failed']).optional(),
+    ...partitionCounts,
+    quarantine_end: count.optional(),
+    error: error.optional(),
   }),
   /** Finished shards whose partitions are exported anew: their files are to go. */
   z.object({ kind: z.literal('given-up'), shards: z.array(z.string()) }),
   z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),
 ])
 
+const lineSchema = z.discriminatedUnion('kind', [
+  fact,
+  /** Facts that are true together or not at all. */
+  z.object({ kind: z.literal('all'), lines: z.array(fact) }),
+])
+
+/** One thing that has become durable. */
+export type Fact = z.infer<typeof fact>
 export type Line = z.infer<typeof lineSchema>
-export type PageFacts = z.infer<typeof page>
+export type PageFacts = Extract<Fact, { kind: 'page' }>
+export type PieceFacts = NonNullable<PageFacts['pieces']>[number]
 export type SealLine = z.infer<typeof seal>
-export type ChunkLine = Extract<Line, { kind: 'chunk' }>
-export type HeaderLine = Extract<Line, { kind: 'header' }>
-export type RunStatus = Extract<Line, { kind: 'end' }>['status']
+export type ChunkLine = Extract<Fact, { kind: 'chunk' }>
+export type ChainLine = Extract<Fact, { kind: 'chain' }>
+export type HeaderLine = Extract<Fact, { kind: 'header' }>
+export type RunStatus = Extract<Fact, { kind: 'end' }>['status']
 
 /** @returns null when the line is none of the kinds above (a newer version may know more) */
 export function parseLine(line: unknown): Line | null {

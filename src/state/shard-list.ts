@@ -2,7 +2,7 @@ import type { Int64Json } from '../core/index.ts'
 import type { SealLine } from './lines.ts'
 
 /** What is on record about a finished shard. */
-export type SealedShard = Omit<SealLine, 'kind' | 'page'>
+export type SealedShard = Omit<SealLine, 'kind'>
 
 /** Finished shards in the order in which they were finished; each is made anew whenever it is asked for. */
 export type ShardList = Iterable<SealedShard> & { readonly length: number }

@@ -54,7 +54,7 @@ export function credentialPaths(plan: DecodePlan): CredentialPaths {
   return {
     fast: (body, context, room) => fastPath.decode(body, newPage(context, room)),
     plain: (body, context, room) => {
-      const { items, next, exactItems } = parseAnswer(body, context.partition.query, pagePlace(context))
+      const { items, next, exactItems } = parseAnswer(body, context.query, pagePlace(context))
       const page = newPage(context, room)
       for (const [index, item] of items.entries()) page.add(item, index, () => exactItems()[index])
       return page.finish(items.length, next)

@@ -4,7 +4,7 @@ import {
   encodeFrame,
   type FrameRoom,
   type PageContext,
-  type QuarantinedItem,
+  type RefusedItem,
 } from '../core/index.ts'
 import type { ChainIds } from './chain-ids.ts'
 import type { CredentialColumns } from './columns/index.ts'
@@ -14,21 +14,20 @@ import {
   fieldName,
   parseCredential,
   SOURCE_FIELDS,
-  timestamp,
   UnknownFields,
   unknownNames,
 } from './schema/index.ts'
-import { ignoredFilter, invalidItem, issuePath, type Quarantine, refusedId } from './set-aside/index.ts'
+import { ignoredFilter, type Quarantine, refusedId, refusedTime } from './set-aside/index.ts'
 
 /** One page of credentials under construction: what both decode paths share. */
 export class CredentialPage {
   readonly range: PageRange
   readonly unknown = new UnknownFields()
-  private readonly quarantined: QuarantinedItem[] = []
+  private readonly quarantined: RefusedItem[] = []
 
   /** @param columns emptied first, as are `ids`; they may serve one page at a time */
   constructor(
-    private readonly plan: DecodePlan,
+    plan: DecodePlan,
     readonly columns: CredentialColumns,
     private readonly ids: ChainIds,
     private readonly quarantine: Quarantine,
@@ -43,17 +42,15 @@ export class CredentialPage {
   /**
    * Takes one parsed item: a row, a quarantine entry, or nothing where it belongs elsewhere.
    * @param exact the same with all digits of its numbers
-   * @throws ExportError 'data' when it was not asked for, or is invalid under `on_invalid: fail`
+   * @throws ExportError 'data' when it was not asked for
    */
   add(item: unknown, index: number, exact: () => unknown): void {
     const result = parseCredential(item, exact)
     if (!result.success) {
-      if (this.isLeftToTheNextWindow(item)) return
-      const { issues } = result.error
+      if (this.isLeftToOthers(item)) return
       const id = refusedId(exact())
       if (id !== null && !this.ids.isNewRefusal(id)) return
-      if (this.plan.onInvalid === 'fail') throw invalidItem(index, issues.map(issuePath), this.context)
-      this.quarantined.push(this.quarantine(exact(), issues, index, this.context))
+      this.quarantined.push(this.quarantine(exact(), result.error.issues, index))
       return
     }
     const credential = result.data
@@ -66,26 +63,25 @@ export class CredentialPage {
 
   finish(items: number, next: string | null): DecodedPage {
     const { rows } = this.columns
-    const { partition, queryValue } = this.context
+    const { query, queryValue } = this.context
     return {
       next,
-      frame: rows === 0 ? null : encodeFrame(this.columns.frame(partition.query.type, queryValue), this.room),
+      frame: rows === 0 ? null : encodeFrame(this.columns.frame(query.type, queryValue), this.room),
       rows,
       items,
       repeated: this.ids.repeated,
       ids: this.ids.page(),
-      importedAt: this.range.importedAt,
+      times: this.columns.importedAt.copy(),
       span: this.range.span,
       quarantined: this.quarantined,
       unknownFields: this.unknown.record(),
     }
   }
 
-  /** The service's filter is inclusive at both ends; an invalid item at the very end is the next window's to refuse. */
-  private isLeftToTheNextWindow(item: unknown): boolean {
-    if (typeof item !== 'object' || item === null || !('imported_at' in item)) return false
-    const { data: at } = timestamp.safeParse(item.imported_at)
-    return at !== undefined && this.range.isEnd(at)
+  /** What is asked for may be more than what is this chain's: an invalid item there is another's to refuse. */
+  private isLeftToOthers(item: unknown): boolean {
+    const at = refusedTime(item)
+    return at !== null && this.range.isLeftToOthers(at)
   }
 
   private countUnknown(item: { source?: object | null }): void {

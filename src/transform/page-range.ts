@@ -6,13 +6,22 @@ import {
   int64ToJson,
   type PageContext,
   type PageSpan,
-  type Span,
+  type Window,
 } from '../core/index.ts'
 import type { ChainIds } from './chain-ids.ts'
 
+type Bounds = { readonly from: Int64; readonly until: Int64 }
+
+function boundsOf(window: Window | null): Bounds {
+  return {
+    from: int64(window?.from ?? Number.NEGATIVE_INFINITY),
+    until: int64(window?.until ?? Number.POSITIVE_INFINITY),
+  }
+}
+
 /**
- * - `keep`: the row belongs to this window
- * - `drop`: it belongs to the next window, or was exported before a refused cursor and had to be asked for again
+ * - `keep`: the row belongs to this chain
+ * - `drop`: it belongs to another one, or was exported before a refused cursor and had to be asked for again
  * - `repeated`: the chain has had it, and the service sends it again
  * - `outside`: nobody asked for it, so the service ignored the filter
  */
@@ -24,12 +33,10 @@ const MAX_LAST_IDS = 1000
 /** Follows `imported_at` through the items of one page: what belongs, what the page spans. */
 export class PageRange {
   private readonly isAscending: boolean
-  private readonly from: Int64
-  private readonly until: Int64
+  private readonly asked: Bounds
+  private readonly own: Bounds
   private readonly since: Int64 | null
   private readonly sinceIds: ReadonlySet<Int64>
-  private min: Int64 = Number.POSITIVE_INFINITY
-  private max: Int64 = Number.NEGATIVE_INFINITY
   private first: Int64 | null = null
   private last: Int64 = 0
   /** Ids at `last`, the first of them; one array for all, because almost every item begins a new list. */
@@ -43,17 +50,22 @@ export class PageRange {
     context: PageContext,
     private readonly ids: ChainIds,
   ) {
-    const { since, partition } = context
+    const { since } = context
     this.isAscending = order === 'asc'
-    this.from = int64(partition.window?.from ?? Number.NEGATIVE_INFINITY)
-    this.until = int64(partition.window?.until ?? Number.POSITIVE_INFINITY)
+    this.asked = boundsOf(context.asked)
+    this.own = boundsOf(context.own)
     this.since = since === null ? null : int64FromJson(since.at)
     this.sinceIds = new Set(since?.ids.map(int64FromJson))
   }
 
-  /** Whether this is the very end of the window, which is not part of it. */
-  isEnd(at: Int64): boolean {
-    return at === this.until
+  /** Whether this was asked for, but is not this chain's: the very end of its windows, or windows that another took over. */
+  isLeftToOthers(at: Int64): boolean {
+    return !this.wasNotAskedFor(at) && (at < this.own.from || at >= this.own.until)
+  }
+
+  private wasNotAskedFor(at: Int64): boolean {
+    // The service's filter is inclusive at both ends.
+    return at < this.asked.from || at > this.asked.until
   }
 
   /** To be asked once for every valid item, in the order of the answer. */
@@ -65,22 +77,13 @@ export class PageRange {
   }
 
   private verdict(id: Int64, at: Int64): Verdict {
-    // The service's filter is inclusive at both ends; a window is not.
-    if (this.isEnd(at)) return 'drop'
-    if (at < this.from || at > this.until) return 'outside'
+    if (this.wasNotAskedFor(at)) return 'outside'
     if (this.since !== null) {
       if (at === this.since && this.sinceIds.has(id)) return 'drop'
       if (this.isBefore(at, this.since)) return 'outside'
     }
-    if (!this.ids.isNewRow(id)) return 'repeated'
-    if (at < this.min) this.min = at
-    if (at > this.max) this.max = at
-    return 'keep'
-  }
-
-  /** Of the rows kept; null when there are none. */
-  get importedAt(): Span | null {
-    return this.min > this.max ? null : { min: int64ToJson(this.min), max: int64ToJson(this.max) }
+    if (at < this.own.from || at >= this.own.until) return 'drop'
+    return this.ids.isNewRow(id) ? 'keep' : 'repeated'
   }
 
   /** Of all items but repeated ones; null when there are none, or they are not in order. */

@@ -7,7 +7,7 @@ import {
   type FrameRoom,
   type Int64,
   type PageContext,
-  type QuarantinedItem,
+  type RefusedItem,
 } from '../core/index.ts'
 import { parseAnswer } from './answer.ts'
 import { ChainIds } from './chain-ids.ts'
@@ -21,8 +21,6 @@ import {
   unknownNames,
 } from './schema/index.ts'
 import {
-  invalidItem,
-  issuePath,
   pagePlace,
   refusedId,
   reportQuarantine,
@@ -37,11 +35,11 @@ export function reportDecoder(
   const ids = new ChainIds()
 
   return (body, context, room) => {
-    const { query } = context.partition
+    const { query } = context
     const { next, exactItems } = parseAnswer(body, query, pagePlace(context))
     const items = exactItems()
     const reports: Report[] = []
-    const quarantined: QuarantinedItem[] = []
+    const quarantined: RefusedItem[] = []
     const unknown = new UnknownFields()
     ids.begin(context.recent)
     for (const [index, item] of items.entries()) {
@@ -53,10 +51,8 @@ export function reportDecoder(
       if (result.success) {
         reports.push(result.data)
         for (const name of unknownNames(item as object, REPORT_FIELDS)) unknown.count(fieldName('', name))
-      } else if (plan.onInvalid === 'fail') {
-        throw invalidItem(index, result.error.issues.map(issuePath), context)
       } else {
-        quarantined.push(quarantine(item, result.error.issues, index, context))
+        quarantined.push(quarantine(item, result.error.issues, index))
       }
     }
     const columns = plan.columns.map((spec) => reportColumn(spec, reports))
@@ -67,7 +63,7 @@ export function reportDecoder(
       items: items.length,
       repeated: ids.repeated,
       ids: ids.page(),
-      importedAt: null,
+      times: null,
       span: null,
       quarantined,
       unknownFields: unknown.record(),

@@ -5,11 +5,13 @@ import {
   learnSecret,
   MAX_CURSOR_BYTES,
   type PageContext,
+  type NamedQuery,
+  type Order,
   type PageIds,
-  type Partition,
-  type Position,
   type Query,
+  type Restart,
   type SeenCursors,
+  type Window,
   withPage,
 } from '../../core/index.ts'
 import type { Ahead } from '../pace/index.ts'
@@ -21,14 +23,22 @@ import { type SearchQuery, searchBody } from './search-body.ts'
 
 /** One chain of cursors, from its beginning or from where a checkpoint left it. */
 export type Chain = {
-  readonly partition: Partition
+  readonly query: NamedQuery
+  /** What is asked for, both ends included, on every page the same; null: everything. */
+  readonly asked: Window | null
+  /** What of that is its own, the end excluded; may become less while it goes on. */
+  readonly own: () => Window | null
+  /** The key of the partition that it stands in, for messages. */
+  readonly partition: () => string
+  /** Whether it has all that is its own, though there are more pages; asked whenever one is committed. */
+  readonly isOver: () => boolean
   readonly include: readonly string[]
-  readonly order: 'asc' | 'desc'
+  readonly order: Order
   readonly pageSize: number
   /** Where to go on; null: from the beginning. */
   readonly cursor: string | null
   /** Set when the chain starts again from rows already exported. */
-  readonly since: Position | null
+  readonly since: Restart | null
   /** Pages answered before. */
   readonly page: number
   /** The `query_value` column. */
@@ -76,7 +86,8 @@ type Asked = {
 /**
  * Follows a chain of cursors to its end. `next` alone decides: short and empty pages go on. Where `chain.ahead` has
  * a place, the next page is asked for as soon as the cursor to it has arrived; otherwise when the consumer comes
- * back. A chain is never more than one page ahead of its consumer.
+ * back. A chain is never more than one page ahead of its consumer. It may be over before its last page: see
+ * `Chain.isOver`.
  * @param release called with pages that were decoded and that the consumer does not get
  * @throws ExportError `data` when a cursor comes twice or is too long, or nothing but pages without news come; else as
  *   `Service.request`
@@ -95,14 +106,17 @@ export async function* extractPages(
     page: number,
     known: Promise<readonly PageIds[]> | readonly PageIds[],
   ): Asked => {
-    const about = `${chain.partition.key}, page ${page + 1}`
-    const { partition, queryValue, since } = chain
+    const about = `${chain.partition()}, page ${page + 1}`
+    const { query, asked: asksFor, queryValue, since } = chain
     const giveUp = new AbortController()
     const read = async (body: Uint8Array): Promise<DecodedPage> => {
       asked.next = foretoldNext(body)
       asked.onNext()
       // Rows that the page before brought are not taken again, so it has to be decoded first.
-      const context: PageContext = { partition, page, queryValue, since, recent: await before(known, about) }
+      const recent = await before(known, about)
+      const partition = chain.partition()
+      const own = chain.own()
+      const context: PageContext = { query, partition, page, asked: asksFor, own, queryValue, since, recent }
       return decode(body, context)
     }
     const onSent = (): void => {
@@ -173,7 +187,7 @@ export async function* extractPages(
       if (next !== null) chain.seen.add(next)
       current.isHandedOut = true
       yield { page: answer, requests: current.requests + wasted }
-      if (next === null) return
+      if (next === null || chain.isOver()) return
       wasted = 0
       emptyPages = answer.items === answer.repeated ? emptyPages + 1 : 0
       if (emptyPages >= MAX_EMPTY_PAGES) throw nothingButEmptyPages(current.about)
@@ -204,7 +218,7 @@ async function before(
 
 /** How the pages of this chain are asked for; everything but the cursor is settled once. */
 function requests(service: Service, chain: Chain): (cursor: string | null, about: string) => ServiceRequest {
-  const { query, window } = chain.partition
+  const { query, asked } = chain
   switch (query.type) {
     case 'report': {
       const url = reportUrl(service, query.id)
@@ -218,7 +232,7 @@ function requests(service: Service, chain: Chain): (cursor: string | null, about
         method: 'POST',
         url: service.endpoints.search,
         tier: 'search',
-        body: searchBody({ ...chain, query: searchQuery, window }, cursor),
+        body: searchBody({ ...chain, query: searchQuery, window: asked }, cursor),
         about,
         hasCursor: cursor !== null,
       })

@@ -1,13 +1,13 @@
-import { formatInstant, type Int64Json, int64FromJson, type Position, type Window } from '../../core/index.ts'
+import { formatInstant, type Int64Json, int64FromJson, type Order, type Restart, type Window } from '../../core/index.ts'
 
 export type Search = {
   readonly query: SearchQuery
   readonly window: Window | null
   /** Set when the chain starts again from rows already exported. */
-  readonly since: Position | null
+  readonly since: Restart | null
   readonly pageSize: number
   readonly include: readonly string[]
-  readonly order: 'asc' | 'desc'
+  readonly order: Order
 }
 
 /** The query kinds of the credential search as the service takes them; `secret` is the secret's value. */

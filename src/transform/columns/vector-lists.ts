@@ -6,7 +6,7 @@ import { TextList } from './text-list.ts'
 export class NumberList {
   private values = new Float64Array(FIRST_ELEMENTS)
   /** Takes the values over, all of them, once there is one that a double does not hold. */
-  private large: BigInt64Array | null = null
+  private large: BigInt64Array<ArrayBuffer> | null = null
   private readonly validity = new Validity()
 
   add(value: Int64 | null): void {
@@ -29,6 +29,12 @@ export class NumberList {
     return this.large === null
       ? { kind: 'number', values: this.values.subarray(0, length), valid }
       : { kind: 'int64', values: this.large.subarray(0, length), valid }
+  }
+
+  /** The values, nulls being 0, in memory of their own. */
+  copy(): Float64Array<ArrayBuffer> | BigInt64Array<ArrayBuffer> {
+    const { length } = this.validity
+    return this.large === null ? this.values.slice(0, length) : this.large.slice(0, length)
   }
 
   reset(): void {

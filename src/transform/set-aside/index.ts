@@ -1,8 +1,8 @@
-export { ignoredFilter, invalidItem, pagePlace, wrongReport } from './item-errors.ts'
+export { ignoredFilter, pagePlace, wrongReport } from './item-errors.ts'
 export {
   credentialQuarantine,
-  issuePath,
   type Quarantine,
   refusedId,
+  refusedTime,
   reportQuarantine,
 } from './quarantine.ts'

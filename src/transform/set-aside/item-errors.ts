@@ -2,18 +2,7 @@ import { ExportError, type PageContext } from '../../core/index.ts'
 
 /** Where in a run a page is: partition and page, for messages. */
 export function pagePlace(context: PageContext): string {
-  return `${context.partition.key}, page ${context.page}`
-}
-
-/** An item breaks the schema under `on_invalid: fail`. Names fields, never values. */
-export function invalidItem(index: number, paths: readonly string[], context: PageContext): ExportError {
-  const fields = [...new Set(paths)].slice(0, 20).map((path) => (path === '' ? 'the item itself' : path))
-  return new ExportError(
-    'data',
-    `Item ${index} of the answer breaks the schema at ${fields.join(', ')}`,
-    pagePlace(context),
-    'Set transform.on_invalid to quarantine to export the rest.',
-  )
+  return `${context.partition}, page ${context.page}`
 }
 
 /** An item lies outside the window asked for. */

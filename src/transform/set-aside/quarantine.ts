@@ -5,8 +5,7 @@ import {
   int64,
   MAX_INT64,
   MIN_INT64,
-  type PageContext,
-  type QuarantinedItem,
+  type RefusedItem,
 } from '../../core/index.ts'
 import { type Mask, type Masks, maskText, REDACTED } from '../mask/index.ts'
 import { CREDENTIAL_FIELDS, fieldName, REPORT_FIELDS, SOURCE_FIELDS, timestamp } from '../schema/index.ts'
@@ -20,13 +19,12 @@ const MAX_UNKNOWN_FIELDS = 50
 /** How a field may be shown. */
 type Rule = (value: unknown) => unknown
 
-/** Makes a quarantine entry of an item that broke the schema: everything that may be shown, and why. */
+/** What is kept of an item that broke the schema: everything that may be shown, and why. */
 export type Quarantine = (
   item: unknown,
   issues: readonly z.core.$ZodIssue[],
   index: number,
-  context: PageContext,
-) => QuarantinedItem
+) => RefusedItem
 
 export function credentialQuarantine(masks: Masks): Quarantine {
   // Fields that hold no text: what stands there in its place is of unknown origin, and may be the secret.
@@ -55,19 +53,29 @@ export function reportQuarantine(): Quarantine {
 }
 
 /** `a.b.0`, the way quarantine entries and messages name a place inside an item. */
-export function issuePath(issue: z.core.$ZodIssue): string {
+function issuePath(issue: z.core.$ZodIssue): string {
   return issue.path.map(String).join('.')
 }
 
 function quarantine(show: Rule): Quarantine {
-  return (item, issues, index, context) => ({
-    partition: context.partition.key,
-    page: context.page,
+  return (item, issues, index) => ({
+    at: timeOf(item),
     index,
     id: idOf(item),
     issues: issues.slice(0, MAX_ISSUES).map((issue) => ({ path: issuePath(issue), message: issue.message })),
     item: item === null ? REDACTED : show(item),
   })
+}
+
+/** `imported_at` of an item that broke the schema, if it can be read. */
+export function refusedTime(item: unknown): Int64 | null {
+  if (typeof item !== 'object' || item === null || !('imported_at' in item)) return null
+  return timestamp.safeParse(item.imported_at).data ?? null
+}
+
+function timeOf(item: unknown): number | null {
+  const at = refusedTime(item)
+  return at === null ? null : Number(at)
 }
 
 /** The id of an item that broke the schema, if it has one of 64 bits, by which it is known when it comes again. */

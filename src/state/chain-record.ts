@@ -1,0 +1,114 @@
+import { type Position, type Restart, SeenCursors, type Window, WindowRun } from '../core/index.ts'
+import type { IdMark } from './id-log.ts'
+import type { ChainLine, PageFacts } from './lines.ts'
+
+/** A chain that has begun and is not at its end. */
+export type ChainRecord = {
+  readonly chain: number
+  /** The query's name. */
+  readonly query: string
+  /** Those that are its own; what it left to others is no longer among them. */
+  readonly windows: WindowRun
+  /** How many of them, from the beginning, nothing more can come for as long as rows come in order. */
+  readonly passed: number
+  readonly next: string | null
+  readonly pages: number
+  /** How far it has come; null: it had no item yet, or they are not in order. */
+  readonly position: Position | null
+  /** Whether all items so far came in order of `imported_at`. */
+  readonly inOrder: boolean
+  /** What its requests ask for. */
+  readonly asked: Window | null
+  /** Set when a refused cursor made it start again: its requests ask from that position on. */
+  readonly since: Restart | null
+  /** Cursors before `next`; null: none. */
+  readonly seen: SeenCursors | null
+  /** Where the ids of its last pages are; null: it has none. */
+  readonly ids: IdMark | null
+}
+
+export function chainFromLine({ chain, query, order, windows, stands }: ChainLine): ChainRecord {
+  const run = new WindowRun(order, windows === null ? null : boundsOf(windows))
+  if (stands === undefined) {
+    const beginning = { passed: 0, next: null, pages: 0, position: null, inOrder: true, since: null }
+    return { chain, query, windows: run, ...beginning, asked: run.range, seen: null, ids: null }
+  }
+  const { in_order, seen, ...rest } = stands
+  const cursors = seen === '' ? null : SeenCursors.from(Buffer.from(seen, 'base64'))
+  return { chain, query, windows: run, ...rest, inOrder: in_order, seen: cursors }
+}
+
+/** The line that begins a chain. */
+export function chainLine(chain: number, query: string, windows: WindowRun): ChainLine {
+  const { order, bounds } = windows
+  return { kind: 'chain', chain, query, order, windows: bounds === null ? null : spansOf(bounds) }
+}
+
+/** The line that says where a chain stands, in the place of all those about it. */
+export function standingLine(record: ChainRecord): ChainLine {
+  const { next, passed, pages, position, inOrder, asked, since, seen, ids } = record
+  return {
+    ...chainLine(record.chain, record.query, record.windows),
+    stands: {
+      next,
+      passed,
+      pages,
+      position: position === null ? null : { at: position.at, ids: position.ids === null ? null : [...position.ids] },
+      in_order: inOrder,
+      asked,
+      since: since === null ? null : { at: since.at, ids: [...since.ids] },
+      seen: seen === null ? '' : Buffer.from(seen.toBytes()).toString('base64'),
+      ids,
+    },
+  }
+}
+
+/** Where a chain stands after one more page that is not its last. */
+export function afterPage(record: ChainRecord, page: PageFacts): ChainRecord {
+  const { position = record.position } = page
+  return {
+    ...record,
+    next: page.next,
+    passed: page.passed ?? record.passed,
+    pages: record.pages + 1,
+    position,
+    inOrder: record.inOrder && page.position !== null,
+    seen: withCursor(record.seen, record.next),
+    ids: page.ids ?? record.ids,
+  }
+}
+
+/** What was seen belongs to one chain and is only ever added to, so it can grow in place. */
+function withCursor(seen: SeenCursors | null, cursor: string | null): SeenCursors | null {
+  if (cursor === null) return seen
+  const grown = seen ?? new SeenCursors()
+  grown.add(cursor)
+  return grown
+}
+
+type Spans = NonNullable<ChainLine['windows']>
+
+function spansOf(bounds: Float64Array): Spans {
+  const spans: [number, number][] = []
+  for (let i = 1; i < bounds.length; i++) {
+    const span = bounds[i]! - bounds[i - 1]!
+    const last = spans.at(-1)
+    if (last?.[0] === span) last[1]++
+    else spans.push([span, 1])
+  }
+  return { from: bounds[0]!, spans }
+}
+
+function boundsOf({ from, spans }: Spans): Float64Array {
+  const bounds = new Float64Array(1 + spans.reduce((sum, [, times]) => sum + times, 0))
+  let at = from
+  let index = 0
+  bounds[index++] = at
+  for (const [span, times] of spans) {
+    for (let i = 0; i < times; i++) {
+      at += span
+      bounds[index++] = at
+    }
+  }
+  return bounds
+}

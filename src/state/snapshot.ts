@@ -1,0 +1,86 @@
+import type { CheckpointState, OpenShard, PartitionRecord } from './checkpoint-state.ts'
+import { standingLine } from './chain-record.ts'
+import type { Fact } from './lines.ts'
+
+/** What a rewrite leaves out, so that it is exported anew. */
+export type Omission = {
+  /** By key. */
+  readonly partitions: ReadonlySet<string>
+  /** By number, open ones and finished ones. */
+  readonly shards: ReadonlySet<number>
+  /** By number. */
+  readonly chains: ReadonlySet<number>
+  /** Paths of finished shards whose files are to go. */
+  readonly givenUp: readonly string[]
+}
+
+/** The fewest lines that come to this state, less what is left out. Requests count, whatever becomes of their pages. */
+export function* snapshot(state: CheckpointState, without: Omission | null): Generator<Fact> {
+  yield state.header
+  for (const [query, check] of state.secretChecks) yield { kind: 'secret', query, check }
+  for (const [name, asks] of state.queries) yield { kind: 'query', name, asks }
+  yield* runLines(state)
+  for (const [partition, record] of state.partitions) {
+    if (without?.partitions.has(partition) !== true) yield partitionLine(partition, record)
+  }
+  for (const shard of state.shards) {
+    if (without?.shards.has(shard.shard) !== true) yield { kind: 'seal', ...shard }
+  }
+  for (const shard of state.openShards.values()) {
+    if (without?.shards.has(shard.shard) !== true) yield* openLines(shard)
+  }
+  for (const chain of state.chains.values()) {
+    if (without?.chains.has(chain.chain) !== true) yield standingLine(chain)
+  }
+  if (state.unknownFields.size > 0) yield { kind: 'unknown', fields: Object.fromEntries(state.unknownFields) }
+  if (without === null) return
+  // A crash may have come before those went that were given up earlier.
+  const paths = new Set([...state.givenUp, ...without.givenUp])
+  if (paths.size > 0) yield { kind: 'given-up', shards: [...paths] }
+}
+
+function* runLines({ runs, searchesRemaining }: CheckpointState): Generator<Fact> {
+  for (const { run, started_at, finished_at, status, requests, retries, version } of runs) {
+    yield { kind: 'run', run, started_at, version }
+    if (finished_at !== null && status !== null) {
+      const left = searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }
+      yield { kind: 'end', run, finished_at, status, requests, retries, ...left }
+    } else if (requests > 0) yield { kind: 'cut', run, requests }
+  }
+}
+
+function partitionLine(partition: string, record: PartitionRecord): Fact {
+  const { state, rows, pages, requests, quarantined, repeated, quarantineEnd, error } = record
+  return {
+    kind: 'partition',
+    partition,
+    ...(state === 'done' ? {} : { state }),
+    rows,
+    pages,
+    requests,
+    quarantined,
+    ...(repeated === 0 ? {} : { repeated }),
+    ...(quarantineEnd === 0 ? {} : { quarantine_end: quarantineEnd }),
+    ...(error === null ? {} : { error }),
+  }
+}
+
+function* openLines({
+  shard,
+  folder,
+  part,
+  partitions,
+  importedAt,
+  chunks,
+  generation,
+  records,
+}: OpenShard): Generator<Fact> {
+  const holds = {
+    partitions: [...partitions],
+    imported_at: importedAt,
+    generation,
+    records: records.map(({ rows, end }): [number, number] => [rows, end]),
+  }
+  yield { kind: 'open', shard, folder, part, holds }
+  yield* chunks
+}
