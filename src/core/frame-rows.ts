@@ -98,15 +98,17 @@ function takeValid(valid: Uint8Array | null, rows: RowChoice): Uint8Array | null
 }
 
 function asDoubles(values: BigInt64Array, valid: Uint8Array | null): Vector {
-  const isLarge = values.some(
-    (value) => value > Number.MAX_SAFE_INTEGER || value < Number.MIN_SAFE_INTEGER,
-  )
+  const isLarge = values.some((value) => value > Number.MAX_SAFE_INTEGER || value < Number.MIN_SAFE_INTEGER)
   return isLarge
     ? { kind: 'int64', values, valid }
     : { kind: 'number', values: Float64Array.from(values, Number), valid }
 }
 
-function takeTexts({ offsets: before, bytes }: TextVector, rows: RowChoice, valid: Uint8Array | null): TextVector {
+function takeTexts(
+  { offsets: before, bytes }: TextVector,
+  rows: RowChoice,
+  valid: Uint8Array | null,
+): TextVector {
   const offsets = takeOffsets(before, rows)
   if (!(rows instanceof Uint32Array)) {
     return { kind: 'text', offsets, bytes: bytes.subarray(before[rows.from], before[rows.to]), valid }

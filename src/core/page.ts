@@ -1,6 +1,6 @@
+import type { Order } from './chain.ts'
 import { type Int64Json, int64FromJson } from './int64.ts'
 import type { PageIds } from './page-ids.ts'
-import type { Order } from './chain.ts'
 import type { Window } from './partition.ts'
 import type { IdentityPolicy, NamedQuery, Resource, SecretPolicy } from './pipeline.ts'
 import type { ColumnSpec } from './schema.ts'

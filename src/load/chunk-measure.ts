@@ -64,8 +64,7 @@ export class ChunkMeasure {
       }
       this.#rows++
       index++
-      this.#isFull =
-        this.#rows === this.#maxRows || (this.#rows % GRAIN === 0 && this.#bytes >= MAX_BYTES)
+      this.#isFull = this.#rows === this.#maxRows || (this.#rows % GRAIN === 0 && this.#bytes >= MAX_BYTES)
     }
     return index - from
   }
@@ -101,8 +100,8 @@ export function weigh(frame: Frame): WeighedFrame {
         : (at: number) => texts.offsets[at + 1]! - texts.offsets[at]!
     const indices = table?.indices ?? null
     if (table === null) for (let row = 0; row < own.length; row++) own[row]! += lengthAt(row)
-    else if (indices === null) own.forEach((bytes, row) => (own[row] = bytes + lengthAt(0)))
-    else for (let row = 0; row < own.length; row++) own[row]! += lengthAt(indices[row]!)
+    else
+      for (let row = 0; row < own.length; row++) own[row]! += lengthAt(indices === null ? 0 : indices[row]!)
   }
   const groups = [...shared].map(([{ size, indices }, columns]) => ({
     size,

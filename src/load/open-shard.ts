@@ -54,10 +54,7 @@ export class OpenShard {
   readonly #hash: Hash = createHash('sha256')
 
   /** @param workplace shared with the other shards that are open */
-  constructor(
-    { store, coder, workplace, measure }: OpenShardTools,
-    { shard, folder, part }: Identity,
-  ) {
+  constructor({ store, coder, workplace, measure }: OpenShardTools, { shard, folder, part }: Identity) {
     this.#store = store
     this.#coder = coder
     this.#workplace = workplace

@@ -29,7 +29,8 @@ export function* chainsOf(
   for (const { window } of left) {
     const last = runs.at(-1)
     const isAdjacent = window !== null && last?.at(-1)?.until === window.from
-    if (last !== undefined && isAdjacent && last.length < (perChain ?? Number.POSITIVE_INFINITY)) last.push(window)
+    if (last !== undefined && isAdjacent && last.length < (perChain ?? Number.POSITIVE_INFINITY))
+      last.push(window)
     else runs.push([window])
   }
   if (order === 'desc') runs.reverse()

@@ -15,7 +15,12 @@ export class ChainWork {
 
   constructor(
     state: CheckpointState,
-    { chain, query, windows, wanted }: { chain: number; query: NamedQuery; windows: WindowRun; wanted: number },
+    {
+      chain,
+      query,
+      windows,
+      wanted,
+    }: { chain: number; query: NamedQuery; windows: WindowRun; wanted: number },
   ) {
     this.#state = state
     this.chain = chain

@@ -14,8 +14,8 @@ import type { RunStatus } from '../state/index.ts'
 import { maskedQueryValue } from '../transform/index.ts'
 import { ChainQueue } from './chain-queue.ts'
 import { ChainWork } from './chain-work.ts'
-import { type Forecast, forecast } from './forecast.ts'
 import { type CommittedPage, exportChain } from './export-chain.ts'
+import { type Forecast, forecast } from './forecast.ts'
 import { Halt } from './halt.ts'
 import type { Progress } from './observer.ts'
 import type { RunOptions } from './options.ts'
@@ -280,7 +280,7 @@ function countPage(
 
 /**
  * Puts on record that a partition failed. What its chain would have brought behind it is for another chain, unless the
- * service refuses the query: then it would refuse that as well.
+ * service refused the query from the beginning: then it would refuse that as well.
  */
 async function giveUp(
   chain: ChainWork,
@@ -307,12 +307,13 @@ async function giveUp(
   // One may be the fault of its query; of two, and nothing found, it is the address.
   if (error.kind === 'refused' && service.counters.notFound === 1) doubt.keep(isFailed)
   else await isFailed()
-  if (error.kind !== 'refused' && place + 1 < windows.count) {
+  const isRefused = error.kind === 'refused' && chain.record === undefined
+  if (!isRefused && place + 1 < windows.count) {
     queue.add({ kind: 'new', query, windows: windows.part(place + 1, windows.count) })
   }
   // Where it stands before the partition that failed it can go on up to there; else it waits there for the next run.
   const keep = place > passed ? place : place + 1
-  if (chain.record !== undefined && error.kind !== 'refused' && keep < windows.count) {
+  if (chain.record !== undefined && keep < windows.count) {
     await checkpoint.append([{ kind: 'shorten', chain: chain.chain, windows: keep }])
   }
   if (place > passed) {
@@ -330,7 +331,11 @@ function secretOf(query: NamedQuery, { secrets }: ExportContext): string | null 
   return query.type === 'secret' ? (secrets.get(query.secretEnv) ?? null) : null
 }
 
-function queryValueOf(query: NamedQuery, secret: string | null, { pipeline, options }: ExportContext): string {
+function queryValueOf(
+  query: NamedQuery,
+  secret: string | null,
+  { pipeline, options }: ExportContext,
+): string {
   return maskedQueryValue(query, secret, { ...pipeline.transform, maskKey: options.maskKey })
 }
 

@@ -24,8 +24,8 @@ import {
   splitPath,
 } from '../state/index.ts'
 import type { ChainWork } from './chain-work.ts'
-import { excessOf, type PartitionFault } from './quarantine-limit.ts'
 import type { Quarantine } from './quarantine.ts'
+import { excessOf, type PartitionFault } from './quarantine-limit.ts'
 import { type SplitPage, splitByWindow } from './split-by-window.ts'
 import { withoutSecrets } from './without-secrets.ts'
 
@@ -185,7 +185,9 @@ async function commitPage(split: SplitPage, chain: ChainWork, ids: IdLog, deps: 
   for (let place = isLast ? 0 : chain.passed; place < (isLast ? windows.count : passed); place++) {
     if (stateOf(place)?.state !== 'done' || reopened.includes(place)) finished.push(place)
   }
-  await quarantine.tidy(finished.map((place) => [chain.partitionAt(place).key, stateOf(place), refused.has(place)]))
+  await quarantine.tidy(
+    finished.map((place) => [chain.partitionAt(place).key, stateOf(place), refused.has(place)]),
+  )
   // After the last page there is none that could repeat its rows.
   const mark = isLast ? null : await ids.append(page.ids)
   const facts: Omit<PageFacts, 'pieces' | 'logged'> = {
@@ -250,7 +252,11 @@ function faultOf(
   for (const place of [...refused.keys()].sort((a, b) => a - b)) {
     const partition = chain.partitionAt(place)
     const record = checkpoint.state.partitions.get(partition.key)
-    const added = { rows: rows.get(place) ?? 0, refused: refused.get(place) ?? [], page: chain.record?.pages ?? 0 }
+    const added = {
+      rows: rows.get(place) ?? 0,
+      refused: refused.get(place) ?? [],
+      page: chain.record?.pages ?? 0,
+    }
     const fault = excessOf(partition, place, transform, record, added)
     if (fault !== null) return fault
   }
@@ -258,11 +264,7 @@ function faultOf(
 }
 
 /** How many windows nothing more can come for. The last one is open until the service says that there is no more. */
-function passedAfter(
-  chain: ChainWork,
-  page: DecodedPage,
-  { position }: Pick<PageFacts, 'position'>,
-): number {
+function passedAfter(chain: ChainWork, page: DecodedPage, { position }: Pick<PageFacts, 'position'>): number {
   const { windows, passed, record } = chain
   if (page.next === null) return windows.count
   const isInOrder = (record?.inOrder ?? true) && position !== null

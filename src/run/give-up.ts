@@ -1,5 +1,5 @@
-import type { CheckpointState, Omission } from '../state/index.ts'
 import { partitionKey } from '../core/index.ts'
+import type { CheckpointState, Omission } from '../state/index.ts'
 
 /** What exporting some partitions anew gives up. */
 export type GivenUp = Omission & {
@@ -32,7 +32,8 @@ export function withAllThatGoes(
   }
   for (let size = -1; size < partitions.size + shards.size; ) {
     size = partitions.size + shards.size
-    for (const { shard, path, partitions: within } of state.shards) if (take(shard, within)) givenUp.push(path)
+    for (const { shard, path, partitions: within } of state.shards)
+      if (take(shard, within)) givenUp.push(path)
     for (const { shard, partitions: within } of state.openShards.values()) take(shard, within)
     for (const { chain, query, windows } of state.chains.values()) {
       if (chains.has(chain)) continue

@@ -1,6 +1,9 @@
-import type { Pipeline } from '../core/index.ts'
+import type { NamedPipeline, Pipeline } from '../core/index.ts'
 import { requireWritable } from '../disk/index.ts'
+import type { Plan, PlannedChain } from '../plan/index.ts'
+import type { CheckpointState } from '../state/index.ts'
 import { openDataSet, planFor } from './data-set.ts'
+import { type Forecast, forecast } from './forecast.ts'
 import { namePipeline } from './named-pipeline.ts'
 import { type Continuation, readOwnCheckpoint } from './open-checkpoint.ts'
 import type { RunOptions } from './options.ts'
@@ -13,14 +16,21 @@ export type PlanReport = {
   readonly partitions: {
     readonly total: number
     readonly done: number
-    /** Some pages are in. */
+    /** Some of their rows are in, or a chain stands in them. */
     readonly partial: number
     readonly pending: number
   }
-  /** At least one request for each partition that is not done. */
+  /** At least one request for each chain. */
   readonly minRequests: number
   /** What they take at the tier's rate. */
   readonly minSeconds: number
+  /** What earlier windows of the data set let expect; null where nothing is known to go by. */
+  readonly expectedRequests: number | null
+  readonly expectedSeconds: number | null
+  /** Rows that a partition which is not done is expected to bring, on average; null as above. */
+  readonly rowsPerPartition: number | null
+  /** Searches that the service said were left, when it last said so; null: never. */
+  readonly searchesRemaining: number | null
 }
 
 /**
@@ -41,12 +51,44 @@ export async function readPlan(
   })
   const plan = planFor(pipeline, options.clock.now(), state)
   const { total, done, begun } = survey(pipeline, plan, state)
-  const minRequests = total - done
+  const { requests, expected, rows } = costOf(plan, pipeline, state)
   const { requestsPerSecond, basicRequestsPerSecond } = pipeline.service
   const rate = pipeline.extract.resource === 'reports' ? basicRequestsPerSecond : requestsPerSecond
   return {
     partitions: { total, done, partial: begun, pending: total - done - begun },
-    minRequests,
-    minSeconds: minRequests / rate,
+    minRequests: requests,
+    minSeconds: requests / rate,
+    expectedRequests: expected,
+    expectedSeconds: expected === null ? null : expected / rate,
+    rowsPerPartition: rows === null || total === done ? null : rows / (total - done),
+    searchesRemaining: state?.searchesRemaining ?? null,
   }
+}
+
+type Cost = { readonly requests: number; readonly expected: number | null; readonly rows: number | null }
+
+/** Goes through the chains of a plan once. */
+function costOf(plan: Plan, pipeline: NamedPipeline, state: CheckpointState | null): Cost {
+  const seen = forecast(pipeline, state)
+  let requests = 0
+  let expected: number | null = 0
+  let rows: number | null = 0
+  for (const chain of plan.chains()) {
+    if (chain.kind === 'begun' && chain.wanted === 0) continue
+    requests++
+    const more = rowsOf(chain, seen, state)
+    if (more === null || expected === null || rows === null) [expected, rows] = [null, null]
+    else {
+      rows += more
+      expected += Math.max(1, Math.ceil(more / pipeline.extract.pageSize))
+    }
+  }
+  return { requests, expected, rows }
+}
+
+function rowsOf(chain: PlannedChain, seen: Forecast, state: CheckpointState | null): number | null {
+  if (chain.kind === 'new') return seen.rowsOf(chain.query.name, chain.windows.range)
+  const record = state?.chains.get(chain.chain)
+  if (record === undefined) return null
+  return seen.rowsOf(chain.query.name, record.windows.part(record.passed, chain.wanted).range)
 }

@@ -1,4 +1,10 @@
-import { ExportError, type Partition, type QuarantineLimit, type RefusedItem, type TransformSettings } from '../core/index.ts'
+import {
+  ExportError,
+  type Partition,
+  type QuarantineLimit,
+  type RefusedItem,
+  type TransformSettings,
+} from '../core/index.ts'
 import type { PartitionRecord } from '../state/index.ts'
 
 // A share of fewer items says little: one broken item of ten is no tenth of everything.
@@ -35,7 +41,8 @@ export function excessOf(
   added?: Added,
 ): PartitionFault | null {
   const [first] = added?.refused ?? []
-  if (onInvalid === 'fail' && first !== undefined) return invalidItem(first, place, `${key}, page ${added?.page}`)
+  if (onInvalid === 'fail' && first !== undefined)
+    return invalidItem(first, place, `${key}, page ${added?.page}`)
   const quarantined = (record?.quarantined ?? 0) + (added?.refused.length ?? 0)
   const seen = (record?.rows ?? 0) + (added?.rows ?? 0) + quarantined
   const allowed = allowedOf(maxQuarantined)

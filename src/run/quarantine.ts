@@ -53,7 +53,8 @@ export class Quarantine {
     if (this.#left.size === 0) return
     for (const [key, record, isAdded] of partitions) {
       const path = quarantinePath(key)
-      if (!isAdded && this.#left.delete(path)) await cutQuarantine(this.#store, key, record?.quarantineEnd ?? 0)
+      if (!isAdded && this.#left.delete(path))
+        await cutQuarantine(this.#store, key, record?.quarantineEnd ?? 0)
     }
   }
 }

@@ -1,5 +1,5 @@
 import { ExportError, type NamedPipeline } from '../core/index.ts'
-import { type CheckpointState, isKnown, type Fact, secretCheck } from '../state/index.ts'
+import { type CheckpointState, type Fact, isKnown, secretCheck } from '../state/index.ts'
 import type { QuerySecrets } from './query-secrets.ts'
 
 /** A secret query's name, its variable, and what tells its secret from another. */
@@ -33,9 +33,7 @@ export function requireSameSecrets(
   file: string,
 ): void {
   const changed = checks
-    .filter(
-      ({ query, check }) => (found.secretChecks.get(query) ?? check) !== check && isKnown(found, query),
-    )
+    .filter(({ query, check }) => (found.secretChecks.get(query) ?? check) !== check && isKnown(found, query))
     .map(({ variable }) => variable)
   if (changed.length === 0) return
   throw new ExportError(

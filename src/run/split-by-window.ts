@@ -1,4 +1,4 @@
-import { type DecodedPage, type RefusedItem, type RowChoice, type Times, type WindowRun } from '../core/index.ts'
+import type { DecodedPage, RefusedItem, RowChoice, Times, WindowRun } from '../core/index.ts'
 import type { ExtractedPage } from '../extract/index.ts'
 import { PageRows, type Piece, type Stretch } from '../load/index.ts'
 import type { ChainWork } from './chain-work.ts'

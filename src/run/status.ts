@@ -1,4 +1,10 @@
-import { formatInstant, type NamedPipeline, type Partition, type Pipeline, partitionKey } from '../core/index.ts'
+import {
+  formatInstant,
+  type NamedPipeline,
+  type Partition,
+  type Pipeline,
+  partitionKey,
+} from '../core/index.ts'
 import {
   type CheckpointState,
   checkMaskKey,

@@ -53,7 +53,8 @@ export function standingLine(record: ChainRecord): ChainLine {
       next,
       passed,
       pages,
-      position: position === null ? null : { at: position.at, ids: position.ids === null ? null : [...position.ids] },
+      position:
+        position === null ? null : { at: position.at, ids: position.ids === null ? null : [...position.ids] },
       in_order: inOrder,
       asked,
       since: since === null ? null : { at: since.at, ids: [...since.ids] },

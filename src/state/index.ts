@@ -1,3 +1,4 @@
+export { type ChainRecord, chainLine } from './chain-record.ts'
 export {
   CHECKPOINT_PATH,
   CHECKPOINT_START,
@@ -6,7 +7,6 @@ export {
   readCheckpoint,
   rewriteCheckpoint,
 } from './checkpoint.ts'
-export { type ChainRecord, chainLine } from './chain-record.ts'
 export {
   type CheckpointState,
   hasBegun,

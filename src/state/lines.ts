@@ -23,7 +23,10 @@ const ids = z.object({ file: count, end: count, crc: count })
 const range = z.object({ from: z.number(), until: z.number() })
 
 /** Adjacent windows: where the first begins, and how long they are, microseconds, each length so many times. */
-const windows = z.object({ from: z.number(), spans: z.array(z.tuple([z.number().positive(), count.max(MAX_WINDOWS)])) })
+const windows = z.object({
+  from: z.number(),
+  spans: z.array(z.tuple([z.number().positive(), count.max(MAX_WINDOWS)])),
+})
 
 /** Rows of a page that stand together. */
 const piece = z.object({

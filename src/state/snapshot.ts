@@ -1,5 +1,5 @@
-import type { CheckpointState, OpenShard, PartitionRecord } from './checkpoint-state.ts'
 import { standingLine } from './chain-record.ts'
+import type { CheckpointState, OpenShard, PartitionRecord } from './checkpoint-state.ts'
 import type { Fact } from './lines.ts'
 
 /** What a rewrite leaves out, so that it is exported anew. */

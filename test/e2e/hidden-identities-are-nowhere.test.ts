@@ -67,7 +67,7 @@ describe.each(ways)(
             queries: queries(as),
             windows: { ...RANGE, every: 'month' },
             page_size: 40,
-            max_requests: 20,
+            max_requests: 4,
           },
           transform: { secret: 'hmac', identity },
           load: { format, partition_by, compression: 'none' },

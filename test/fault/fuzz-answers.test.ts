@@ -1,12 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
-import {
-  columnsNamed,
-  type DecodePlan,
-  isExportError,
-  type PageContext,
-  partition,
-} from '../../src/core/index.ts'
+import { columnsNamed, type DecodePlan, isExportError, type PageContext } from '../../src/core/index.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { edited, edits } from './fuzz-edits.ts'
 import { attack } from './hostile-run.ts'
@@ -29,12 +23,14 @@ const PLAN: DecodePlan = {
   secret: 'redact',
   identity: 'keep',
   maskKey: null,
-  onInvalid: 'quarantine',
 }
 
 const CONTEXT: PageContext = {
-  partition: partition({ type: 'domain', fqdn: 'acme.example', name: 'domain.acme.example' }, null),
+  query: { type: 'domain', fqdn: 'acme.example', name: 'domain.acme.example' },
+  partition: 'domain.acme.example/all',
   page: 0,
+  asked: null,
+  own: null,
   queryValue: 'acme.example',
   since: null,
   recent: [],

@@ -11,7 +11,7 @@ const PLANS: readonly DecodePlan[] = [
   decodePlan({ order: 'desc', secret: 'partial', identity: 'hmac' }),
   decodePlan({ secret: 'hmac', identity: 'drop' }),
   decodePlan({ secret: 'plaintext' }),
-  decodePlan({ secret: 'drop', onInvalid: 'fail' }),
+  decodePlan({ secret: 'drop' }),
   decodePlan({ secret: 'plaintext', columns: decodePlan().columns.filter((_, i) => i % 3 === 0) }),
 ]
 
@@ -43,9 +43,23 @@ export function isFastAndEqual(
   return true
 }
 
+/** What is asked for around the times of the page, of which some is others', or a chain that started again. */
 function randomContext(next: Random): PageContext {
   const second = 1_000_000
-  const window = { from: EPOCH - second, until: EPOCH + Math.floor(next() * 20) * second }
+  const asked = { from: EPOCH - second, until: EPOCH + Math.floor(next() * 20) * second }
+  const own = {
+    from: EPOCH + (Math.floor(next() * 6) - 1) * second,
+    until: asked.until - Math.floor(next() * 3) * second,
+  }
   const since = { at: EPOCH, ids: [33880703907, 33880703909, '9223372036854775805'] }
-  return next() < 0.5 ? pageContext({ window }) : pageContext({ since })
+  switch (Math.floor(next() * 4)) {
+    case 0:
+      return pageContext({ window: asked })
+    case 1:
+      return pageContext({ since })
+    case 2:
+      return pageContext({ asked, own })
+    default:
+      return pageContext({ own })
+  }
 }

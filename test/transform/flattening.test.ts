@@ -174,13 +174,13 @@ test('counts, cursor and limits of a page', () => {
   ]
   const page = createDecoder(decodePlan())(answer(items, 'cursor-2'), pageContext())
   expect(page).toMatchObject({ next: 'cursor-2', rows: 2, items: 3 })
-  expect(page.importedAt).toEqual({ min: 1_721_676_352_000_000, max: 1_721_676_353_000_000 })
+  expect(page.times).toEqual(Float64Array.of(1_721_676_353_000_000, 1_721_676_352_000_000))
   expect(decode([])).toMatchObject({
     next: null,
     frame: null,
     rows: 0,
     items: 0,
-    importedAt: null,
+    times: new Float64Array(0),
     span: null,
   })
 })

@@ -27,7 +27,6 @@ export function decodePlan(changes: Partial<DecodePlan> = {}): DecodePlan {
     secret: 'redact',
     identity: 'keep',
     maskKey: Buffer.from('a key of thirty-two bytes or more'),
-    onInvalid: 'quarantine',
     ...changes,
   }
   if (changes.columns !== undefined) return plan
@@ -36,13 +35,18 @@ export function decodePlan(changes: Partial<DecodePlan> = {}): DecodePlan {
   return { ...plan, columns: columns.filter(({ name }) => !dropped.includes(name)) }
 }
 
+/** @param changes.window what is asked for, all of it the chain's own */
 export function pageContext(
-  changes: Partial<PageContext> & { query?: Query; window?: Window } = {},
+  changes: Partial<Omit<PageContext, 'query'>> & { query?: Query; window?: Window } = {},
 ): PageContext {
   const { query = { type: 'domain', fqdn: 'scatterholt.com' }, window = null, ...rest } = changes
+  const named = nameQuery(query, queryLabel(query))
   return {
-    partition: partition(nameQuery(query, queryLabel(query)), window),
+    query: named,
+    partition: partition(named, window).key,
     page: 3,
+    asked: window,
+    own: window,
     queryValue: 'scatterholt.com',
     since: null,
     recent: [],

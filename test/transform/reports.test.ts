@@ -25,13 +25,13 @@ const REPORT = {
   organization_id: 7,
 }
 
-function decode(body: unknown, context = ALL, plan = PLAN) {
-  return createDecoder(plan)(Buffer.from(JSON.stringify(body)), context)
+function decode(body: unknown, context = ALL) {
+  return createDecoder(PLAN)(Buffer.from(JSON.stringify(body)), context)
 }
 
 test('one report by its id', () => {
   const page = decode({ report: REPORT }, ONE)
-  expect(page).toMatchObject({ rows: 1, items: 1, next: null, importedAt: null, span: null, quarantined: [] })
+  expect(page).toMatchObject({ rows: 1, items: 1, next: null, times: null, span: null, quarantined: [] })
   expect(rowsOf(page)).toEqual([
     { ...REPORT, created_at: 1_721_676_352_893_439, published_at: 1_721_692_800_000_000, tenant_id: 0 },
   ])
@@ -58,7 +58,7 @@ test('an empty page has no frame', () => {
   expect(decode({ items: [], next: 'c' })).toMatchObject({ frame: null, rows: 0, next: 'c' })
 })
 
-test('a report that breaks the schema is quarantined or fatal', () => {
+test('a report that breaks the schema is quarantined', () => {
   const broken = {
     ...REPORT,
     id: '12',
@@ -72,8 +72,6 @@ test('a report that breaks the schema is quarantined or fatal', () => {
     { index: 0, id: null, item: { title: '[REDACTED]', secret_notes: '[REDACTED]', summary: 'Short.' } },
   ])
   expect(page.quarantined[0]!.issues.map(({ path }) => path)).toEqual(['id', 'title', 'created_at'])
-  const fail = { ...PLAN, onInvalid: 'fail' } as const
-  expect(() => decode({ items: [broken] }, ALL, fail)).toThrow(expect.objectContaining({ kind: 'data' }))
 })
 
 test('an answer of another shape is none', () => {

@@ -22,26 +22,82 @@ export const plan = command({
   },
 })
 
-function planJson({ partitions, minRequests, minSeconds }: PlanReport) {
-  return { partitions, min_requests: minRequests, min_seconds: minSeconds }
+function planJson({ partitions, minRequests, minSeconds, expectedRequests, expectedSeconds }: PlanReport) {
+  return {
+    partitions,
+    min_requests: minRequests,
+    min_seconds: minSeconds,
+    expected_requests: expectedRequests,
+    expected_seconds: expectedSeconds,
+  }
 }
 
-function planText({ partitions, minRequests, minSeconds }: PlanReport, pipeline: Pipeline): string {
-  const { total, done, partial, pending } = partitions
-  const { extract, service } = pipeline
-  const rate = extract.resource === 'reports' ? service.basicRequestsPerSecond : service.requestsPerSecond
+function planText(report: PlanReport, pipeline: Pipeline): string {
+  const { total, done, partial, pending } = report.partitions
+  const { minRequests, minSeconds, expectedRequests, expectedSeconds } = report
   const lines = [
     `${pipeline.name}: ${counted(total, 'partition')}: ${count(done)} done, ${count(partial)} partial, ${count(pending)} pending`,
   ]
   if (minRequests === 0) return [...lines, 'Nothing to do.'].join('\n')
+  const { extract, service } = pipeline
+  const rate = extract.resource === 'reports' ? service.basicRequestsPerSecond : service.requestsPerSecond
   lines.push(
     `at least ${counted(minRequests, 'request')}, ${duration(minSeconds * 1000)} at ${rate} a second; full pages need more`,
   )
-  const { maxRequests } = extract
+  if (expectedRequests !== null && expectedSeconds !== null) {
+    lines.push(
+      `by what was exported so far about ${counted(expectedRequests, 'request')}, ${duration(expectedSeconds * 1000)}`,
+    )
+  }
+  lines.push(...budgetLines(report, pipeline), ...folderLines(report, pipeline))
+  return lines.join('\n')
+}
+
+/** What the requests are against the budget of a run, and against what is left of the month's quota. */
+function budgetLines(
+  { minRequests, expectedRequests, searchesRemaining }: PlanReport,
+  { extract: { maxRequests, minSearchesRemaining, resource } }: Pipeline,
+): string[] {
+  const requests = expectedRequests ?? minRequests
+  const least = expectedRequests === null ? 'at least' : 'about'
+  const lines: string[] = []
   if (maxRequests !== null) {
-    const runs = Math.ceil(minRequests / maxRequests)
-    const several = runs > 1 ? `, so at least ${count(runs)} runs` : ''
+    const runs = Math.ceil(requests / maxRequests)
+    const several = runs > 1 ? `, so ${least} ${count(runs)} runs` : ''
     lines.push(`budget of one run: ${counted(maxRequests, 'request')}${several}`)
   }
-  return lines.join('\n')
+  if (resource === 'reports' || searchesRemaining === null) return lines
+  const usable = Math.max(0, searchesRemaining - (minSearchesRemaining ?? 0))
+  const share = searchesRemaining === 0 ? 100 : Math.ceil((100 * requests) / searchesRemaining)
+  const verdict =
+    requests <= usable
+      ? `${least} ${share}% of them are needed`
+      : 'not enough for all of it before the service counts anew: run again then'
+  lines.push(`searches left when the service last said so: ${count(searchesRemaining)}; ${verdict}`)
+  return lines
+}
+
+/** Fewer rows than this in a file, and readers spend their time on opening files. */
+const FEW_ROWS = 1000
+/** As few files as nobody minds, however small they are. */
+const FEW_FILES = 100
+
+/** Warns of folders that will be many and tiny. */
+function folderLines(
+  { partitions: { total, done }, rowsPerPartition }: PlanReport,
+  { extract, load }: Pipeline,
+): string[] {
+  if (rowsPerPartition === null || extract.resource === 'reports') return []
+  const queries = extract.queries.length
+  const windows = total / queries
+  const rowsBy = (by: readonly string[]): number =>
+    rowsPerPartition * (by.includes('query') ? 1 : queries) * (by.includes('window') ? 1 : windows)
+  const { partitionBy } = load
+  const files = ((total - done) * rowsPerPartition) / Math.max(1, rowsBy(partitionBy))
+  if (rowsBy(partitionBy) >= FEW_ROWS || files < FEW_FILES) return []
+  const better = [['window'], ['query'], []].find((by) => rowsBy(by) >= FEW_ROWS) ?? []
+  const name = better.length === 0 ? 'none' : better[0]
+  return [
+    `folders will be many and small: about ${count(Math.round(rowsBy(partitionBy)))} rows a shard; with load.partition_by: ${name} about ${count(Math.round(rowsBy(better)))}`,
+  ]
 }

@@ -1,4 +1,11 @@
-import { formatInstant, type Int64Json, int64FromJson, type Order, type Restart, type Window } from '../../core/index.ts'
+import {
+  formatInstant,
+  type Int64Json,
+  int64FromJson,
+  type Order,
+  type Restart,
+  type Window,
+} from '../../core/index.ts'
 
 export type Search = {
   readonly query: SearchQuery

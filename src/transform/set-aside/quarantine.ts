@@ -20,11 +20,7 @@ const MAX_UNKNOWN_FIELDS = 50
 type Rule = (value: unknown) => unknown
 
 /** What is kept of an item that broke the schema: everything that may be shown, and why. */
-export type Quarantine = (
-  item: unknown,
-  issues: readonly z.core.$ZodIssue[],
-  index: number,
-) => RefusedItem
+export type Quarantine = (item: unknown, issues: readonly z.core.$ZodIssue[], index: number) => RefusedItem
 
 export function credentialQuarantine(masks: Masks): Quarantine {
   // Fields that hold no text: what stands there in its place is of unknown origin, and may be the secret.

@@ -33,6 +33,8 @@ export const planShape = z.object({
   partitions: z.object({ total: count, done: count, partial: count, pending: count }),
   min_requests: count,
   min_seconds: z.number().nonnegative(),
+  expected_requests: count.nullable(),
+  expected_seconds: z.number().nonnegative().nullable(),
 })
 
 /** `status --json` */
