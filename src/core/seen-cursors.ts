@@ -55,7 +55,8 @@ export class SeenCursors {
   }
 
   static from(bytes: Uint8Array): SeenCursors {
-    const words = new Uint32Array(bytes.slice().buffer)
+    // What a Buffer's own `slice` gives is no copy.
+    const words = new Uint32Array(new Uint8Array(bytes).buffer)
     const seen = new SeenCursors()
     for (let at = 0; at < words.length; at += 2) seen.#add(words[at]!, words[at + 1]!)
     return seen

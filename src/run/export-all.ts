@@ -264,14 +264,19 @@ async function takeUp(planned: PlannedChain, { session }: ExportContext): Promis
 
 function countPage(
   { page, finished, reopened }: CommittedPage,
-  { standing }: ChainWork,
+  chain: ChainWork,
   { tally, options }: ExportContext,
 ): void {
   if (page.repeated > 0 && tally.repeated === 0) {
     const message = 'the service repeats rows from page to page; each is exported once'
-    options.observer.log('warn', message, { partition: standing.key, repeated: page.repeated })
+    options.observer.log('warn', message, { partition: chain.standing.key, repeated: page.repeated })
+  }
+  if (reopened.length > 0 && tally.reopened === 0) {
+    const message = 'rows came late, for partitions that were done; they go into shards of their own'
+    options.observer.log('warn', message, { partition: chain.partitionAt(reopened[0]!).key })
   }
   tally.page(page)
+  tally.reopened += reopened.length
   tally.done += finished.length - reopened.length
   for (const field of tally.newFields(page)) {
     options.observer.log('warn', 'the service sends a field that is not known and not exported', { field })

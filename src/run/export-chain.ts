@@ -177,7 +177,7 @@ async function commitPage(split: SplitPage, chain: ChainWork, ids: IdLog, deps: 
   const position = positionAfter(record, page, chain.windows.order)
   const passed = passedAfter(chain, page, position)
   const isLast = page.next === null || passed >= windows.count
-  const reopened = [...rows.keys(), ...refused.keys()].filter(
+  const reopened = [...new Set([...rows.keys(), ...refused.keys()])].filter(
     (place) => place < chain.passed && stateOf(place)?.state === 'done',
   )
   const finished: number[] = []
@@ -209,11 +209,6 @@ async function commitPage(split: SplitPage, chain: ChainWork, ids: IdLog, deps: 
     lines: (places) => [...begin, { ...facts, ...placesOf(places) }],
   })
   chain.committed(passed)
-  if (reopened.length > 0) {
-    deps.warn('rows came late, for partitions that were done; they go into shards of their own', {
-      partition: chain.partitionAt(reopened[0]!).key,
-    })
-  }
   await deps.onPage({ page, requests, finished, reopened })
 }
 
@@ -249,7 +244,7 @@ function faultOf(
   chain: ChainWork,
   { pipeline: { transform }, checkpoint }: ChainDeps,
 ): PartitionFault | null {
-  for (const place of [...refused.keys()].sort((a, b) => a - b)) {
+  for (const place of [...new Set([...rows.keys(), ...refused.keys()])].sort((a, b) => a - b)) {
     const partition = chain.partitionAt(place)
     const record = checkpoint.state.partitions.get(partition.key)
     const added = {

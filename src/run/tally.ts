@@ -15,6 +15,8 @@ export class Tally {
   /** NUL characters that became U+FFFD, in CSV. */
   replacedNuls = 0
   repeated = 0
+  /** Partitions that were done when more of their rows came. */
+  reopened = 0
   /** Partitions that failed in a row, with no answer that could be used in between. */
   failuresInRow = 0
   #chains = 0

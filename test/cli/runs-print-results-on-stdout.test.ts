@@ -77,10 +77,13 @@ it('several pipelines print one object a line; flags beat the files', async () =
   expect(existsSync(join(folder, `output/two/${shard}.csv`))).toBe(true)
 })
 
+/** Small pages, one after the other. */
+const ONE_LANE = '  page_size: 2\n  concurrency: 1\n'
+
 it('plan, status, verify and check tell the same story', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()
-  const file = await writePipeline(folder, { extract: '  max_requests: 2' })
+  const file = await writePipeline(folder, { extract: `${ONE_LANE}  max_requests: 4` })
   const env = accessTo(sandbox)
   const json = async (command: string) => {
     const { stdout } = await spillway([command, file, '--json'], folder, env)
@@ -88,17 +91,23 @@ it('plan, status, verify and check tell the same story', async () => {
   }
   expect(await json('plan')).toEqual({
     partitions: { total: 3, done: 0, partial: 0, pending: 3 },
-    min_requests: 3,
-    min_seconds: 0.03,
+    min_requests: 1,
+    min_seconds: 0.01,
+    expected_requests: null,
+    expected_seconds: null,
   })
   expect(sandbox.requests).toHaveLength(0)
   expect((await spillway(['run', file], folder, env)).code).toBe(4)
-  expect(await json('plan')).toMatchObject({ partitions: { done: 2, pending: 1 }, min_requests: 1 })
+  expect(await json('plan')).toMatchObject({
+    partitions: { done: 2, partial: 1, pending: 0 },
+    min_requests: 1,
+    expected_requests: expect.any(Number),
+  })
 
   const status = await json('status')
   expect(status).toMatchObject({
     pipeline: 'trial',
-    totals: { partitions: 3, done: 2, requests: 2, shards: 2 },
+    totals: { partitions: 3, done: 2, requests: 4, shards: 2 },
   })
   expect(status.partitions).toHaveLength(3)
   expect(status.partitions[0]).toEqual({
@@ -108,7 +117,7 @@ it('plan, status, verify and check tell the same story', async () => {
     state: 'done',
     rows: expect.any(Number),
     repeated: 0,
-    requests: 1,
+    requests: expect.any(Number),
     next: null,
     error: null,
   })

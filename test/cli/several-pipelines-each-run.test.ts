@@ -58,7 +58,7 @@ describe('of several pipelines each runs, whatever becomes of those before', () 
     expect(code).toBe(3)
     expect(lines).toMatchObject([
       { pipeline: 'one', status: 'failed', error: expect.stringContaining('401') },
-      { pipeline: 'two', status: 'failed', partitions: { done: 2, failed: 1 } },
+      { pipeline: 'two', status: 'failed', partitions: { done: 0, failed: 1, pending: 2 } },
       { pipeline: null, status: 'failed', error: expect.stringContaining('broken.yaml') },
       { pipeline: null, status: 'failed', error: expect.stringContaining('missing.yaml') },
       { pipeline: null, status: 'failed', error: expect.stringContaining('NOBODY_SET_THIS') },

@@ -1,21 +1,15 @@
 import { existsSync } from 'node:fs'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import type { Clock, RunSummary } from '../../src/index.ts'
+import type { RunSummary } from '../../src/index.ts'
 import { type Fault, type Sandbox, startSandbox } from '../../src/sandbox/index.ts'
-import { PACKAGE } from '../support/run-cli.ts'
-import { type PipelineParts, pipelineText, SMALL } from './support/place.ts'
+import { runInProcess } from './support/in-process.ts'
+import { type PipelineParts, SMALL } from './support/place.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
-
-const LIBRARY = pathToFileURL(join(PACKAGE, 'dist/index.js')).href
-const { readPipeline, runOptions, runPipeline } = (await import(
-  LIBRARY
-)) as typeof import('../../src/index.ts')
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-17', until: '2024-06-05T12:00:00Z' }
@@ -100,7 +94,6 @@ type Workbench = {
   difference(): Promise<unknown>
 }
 
-/** The built library and not the command: hundreds of runs, each of which would start a process. */
 async function withPipeline<T>(
   { extract, load, service }: Drawn,
   work: (bench: Workbench) => Promise<T>,
@@ -113,7 +106,6 @@ async function withPipeline<T>(
   })
   const folder = await mkdtemp(join(tmpdir(), 'spillway-e2e-'))
   const output = join(folder, 'out')
-  const env = { SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token }
   const { every, per_chain, ...rest } = extract
   try {
     return await work({
@@ -130,9 +122,7 @@ async function withPipeline<T>(
           },
           load,
         }
-        await writeFile(join(folder, 'pipeline.yaml'), pipelineText(parts))
-        const pipeline = await readPipeline('pipeline.yaml', { env, cwd: folder })
-        return runPipeline(pipeline, await runOptions(pipeline, { env, clock: impatientClock() }))
+        return runInProcess({ folder, baseUrl: sandbox.baseUrl, token: sandbox.token }, parts)
       },
       async difference() {
         const found = load.format === 'csv' ? await readCsv(output) : await readParquet(output)
@@ -142,19 +132,5 @@ async function withPipeline<T>(
   } finally {
     await sandbox.close()
     await rm(folder, { recursive: true, force: true })
-  }
-}
-
-/** Waits take no time, and are over when they end. */
-function impatientClock(): Clock {
-  let skippedMs = 0
-  return {
-    now: () => Date.now() + skippedMs,
-    monotonicMs: () => performance.now() + skippedMs,
-    async sleep(ms, signal) {
-      signal.throwIfAborted()
-      skippedMs += ms
-      await new Promise((resolve) => setImmediate(resolve))
-    },
   }
 }

@@ -123,7 +123,7 @@ const REFUSED_AFTER_THE_END: readonly Refusal[] = [
     'the checkpoint of a newer version',
     2,
     /another version of spillway/,
-    header('"version":1', '"version":2'),
+    header('"version":2', '"version":3'),
   ],
   ['a finished shard that is missing', 1, /finished shard is missing/, (output) => rm(join(output, SHARD))],
   [

@@ -24,7 +24,8 @@ const LARGE: Scenario = {
   yaml: SMALL.yaml
     .replace('page_size: 7', 'page_size: 10000')
     .replace('from: 2024-01-01, until: 2024-02-01', 'from: 2024-01-01, until: 2025-01-01')
-    .replace('every: month', 'every: year'),
+    .replace('every: 8d', 'every: year')
+    .replace('shard_rows: 15', 'shard_rows: 4000'),
   sandbox: { ...SMALL.sandbox, records: 12_000 },
 }
 

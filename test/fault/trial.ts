@@ -45,7 +45,7 @@ service:
   requests_per_second: \${RATE:-1000}
 extract:
   domains: [scatterholt.com, quillmere.net]
-  windows: { from: 2024-01-01, until: 2024-02-01, every: month }
+  windows: { from: 2024-01-01, until: 2024-02-01, every: 8d }
   page_size: 7
   concurrency: ${CONCURRENCY}
 transform: { max_quarantined: 100% }

@@ -7,7 +7,7 @@ import { createDecoder } from '../../src/transform/index.ts'
 import { random } from '../support/random.ts'
 import { answer, credential } from '../transform/credentials.ts'
 import { decodePlan, pageContext, rowsOf } from '../transform/plans.ts'
-import { randomPage } from '../transform/random-page.ts'
+import { randomPage, wildness } from '../transform/random-page.ts'
 
 const PLAN = decodePlan({ secret: 'plaintext' })
 const ENCODE_PLAN: EncodePlan = {
@@ -25,7 +25,7 @@ describe('the rows of a page', () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer(),
-        fc.double({ min: 0, max: 0.3, noNaN: true }),
+        wildness(300),
         fc.constantFrom(0, 20_000),
         async (seed, wildness, extraRoom) => {
           const page = randomPage(random(seed), wildness)

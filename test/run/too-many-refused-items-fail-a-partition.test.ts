@@ -1,31 +1,48 @@
-import { access, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import fc from 'fast-check'
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { type DecodedPage, nameQuery, partition, type QuarantineLimit } from '../../src/core/index.ts'
+import { describe, expect, it } from 'vitest'
 import {
-  type RunSummary,
-  readPipeline,
-  readPlan,
-  readStatus,
-  runOptions,
-  runPipeline,
-} from '../../src/index.ts'
-import { excessOf } from '../../src/run/quarantine-limit.ts'
+  nameQuery,
+  partition,
+  type QuarantineLimit,
+  type RefusedItem,
+  type TransformSettings,
+} from '../../src/core/index.ts'
+import { readPlan, readStatus, runOptions } from '../../src/index.ts'
+import { type Added, excessOf, PartitionFault } from '../../src/run/quarantine-limit.ts'
 import type { PartitionRecord } from '../../src/state/index.ts'
 import { sendPage, serve } from '../extract/support.ts'
-import { credential } from '../transform/credentials.ts'
+import { credential, decode } from '../transform/credentials.ts'
+import { worldAt } from './world.ts'
 
 const KEY = 'domain.acme.example/all'
 
+const acme = partition(nameQuery({ type: 'domain', fqdn: 'acme.example' }, 'acme.example'), null)
+
+/** What is on record of a partition with so many rows and refused items. */
+function record(rows: number, quarantined: number): PartitionRecord {
+  const counts = { pages: 1, requests: 1, repeated: 0, quarantineEnd: 0 }
+  return { state: 'partial', rows, quarantined, ...counts, error: null }
+}
+
+/** What a page brings for it. */
+function page(rows: number, refused: number): Added {
+  const item = (index: number): RefusedItem => ({ at: null, index, id: null, issues: [], item: {} })
+  return { rows, refused: Array.from({ length: refused }, (_, index) => item(index)), page: 7 }
+}
+
+function settings(
+  maxQuarantined: QuarantineLimit,
+  onInvalid: TransformSettings['onInvalid'] = 'quarantine',
+): TransformSettings {
+  const policies = { secret: 'redact', identity: 'keep', maskKeyEnv: 'KEY', columns: ['id'] } as const
+  return { ...policies, onInvalid, maxQuarantined }
+}
+
+const ALL: QuarantineLimit = { kind: 'share', percent: 100 }
+
 describe('the limit', () => {
-  const acme = partition(nameQuery({ type: 'domain', fqdn: 'acme.example' }, 'acme.example'), null)
-  const record = (rows: number, quarantined: number) => ({ rows, quarantined }) as PartitionRecord
-  const page = (rows: number, quarantined: number) =>
-    ({ rows, quarantined: Array.from({ length: quarantined }) }) as unknown as DecodedPage
   const fails = (limit: QuarantineLimit, ...parts: Parameters<typeof record>): boolean =>
-    excessOf(acme, limit, record(...parts)) !== null
+    excessOf(acme, 0, settings(limit), record(...parts)) !== null
 
   it.each([
     [99, 99, false],
@@ -35,7 +52,7 @@ describe('the limit', () => {
     [10_000, 100, false],
     [10_000, 101, true],
     [1_000_000, 0, false],
-  ])('of 1%% takes %d items with %d refused: too many is %s', (seen, quarantined, tooMany) => {
+  ])('of 1%% of %d items lets %d be refused, or else it is too many: %s', (seen, quarantined, tooMany) => {
     expect(fails({ kind: 'share', percent: 1 }, seen - quarantined, quarantined)).toBe(tooMany)
   })
 
@@ -57,15 +74,73 @@ describe('the limit', () => {
         const [all, bad] = [rows + moreRows + refused + moreRefused, refused + moreRefused]
         const isTooMuch =
           limit.kind === 'count' ? bad > limit.items : all >= 100 && bad / all > limit.percent / 100 + 1e-12
-        const error = excessOf(acme, limit, record(rows, refused), page(moreRows, moreRefused))
+        const transform = settings(limit)
+        const error = excessOf(acme, 3, transform, record(rows, refused), page(moreRows, moreRefused))
         expect(error !== null).toBe(isTooMuch && bad > 0)
-        expect(excessOf(acme, limit, undefined, page(rows + moreRows, bad)) !== null).toBe(error !== null)
+        const all1 = excessOf(acme, 3, transform, undefined, page(rows + moreRows, bad))
+        const all2 = excessOf(acme, 3, transform, record(rows + moreRows, bad))
+        expect([all1, all2].map((other) => other?.message)).toEqual([error?.message, error?.message])
         if (error !== null) {
-          expect(error).toMatchObject({ kind: 'data', where: KEY })
+          expect(error).toBeInstanceOf(PartitionFault)
+          expect(error).toMatchObject({ kind: 'data', where: KEY, place: 3 })
           expect(error.what).toContain(`${bad} of ${all} items break the schema`)
         }
       }),
       { numRuns: 2000 },
+    )
+  })
+})
+
+describe('under on_invalid: fail', () => {
+  const SECRET = 'sunflower-42'
+  /** What comes of a page whose refused items are these. */
+  const fault = (
+    items: readonly unknown[],
+    limit: QuarantineLimit = ALL,
+    before?: PartitionRecord,
+  ): PartitionFault | null => {
+    const { rows, quarantined } = decode([credential(), ...items])
+    return excessOf(acme, 2, settings(limit, 'fail'), before, { rows, refused: quarantined, page: 7 })
+  }
+
+  it('the first invalid item is an error that names fields and no values, and says where it is', () => {
+    const wrong = credential({ id: SECRET, source: { id: 3, name: SECRET } })
+    const error = fault([credential({ id: 1 }), wrong, credential({ id: null })])
+    expect(error).toBeInstanceOf(PartitionFault)
+    expect(error).toMatchObject({
+      kind: 'data',
+      place: 2,
+      where: `${KEY}, page 7`,
+      what: 'Item 2 of the answer breaks the schema at id, source.id',
+    })
+    expect(error?.message).not.toContain(SECRET)
+    expect(fault([SECRET])?.what).toBe('Item 1 of the answer breaks the schema at the item itself')
+    expect(fault([SECRET])?.message).not.toContain(SECRET)
+  })
+
+  it('each field is named once', () => {
+    const refused: RefusedItem = {
+      at: null,
+      index: 4,
+      id: 1,
+      issues: ['urls', 'id', 'urls'].map((path) => ({ path, message: 'wrong' })),
+      item: {},
+    }
+    const error = excessOf(acme, 0, settings(ALL, 'fail'), undefined, {
+      rows: 0,
+      refused: [refused],
+      page: 0,
+    })
+    expect(error?.what).toBe('Item 4 of the answer breaks the schema at urls, id')
+  })
+
+  it('no limit allows for one, and what was set aside under another policy is held against the limit', () => {
+    const five: QuarantineLimit = { kind: 'count', items: 5 }
+    expect(fault([null], five)?.what).toContain('Item 1 of the answer')
+    expect(fault([], five)).toBeNull()
+    expect(fault([], five, record(10, 5))).toBeNull()
+    expect(fault([], five, record(10, 6))?.what).toBe(
+      '6 of 17 items break the schema, and transform.max_quarantined is 5',
     )
   })
 })
@@ -84,48 +159,7 @@ async function service(pages: { good: number; broken: number }[]) {
     )
     sendPage(response, number + 1 < pages.length ? `c${number + 1}` : null, items)
   })
-  const folder = await mkdtemp(join(tmpdir(), 'spillway-run-'))
-  onTestFinished(() => rm(folder, { recursive: true, force: true }))
-  const output = join(folder, 'out')
-  const read = async (transform: string) => {
-    const file = `name: trial
-service: { base_url: '${server.url}', requests_per_second: 10000, retries: 0 }
-extract: { domains: [acme.example], concurrency: 1 }
-transform: ${transform}
-load: { format: csv, path: out }
-`
-    await writeFile(join(folder, 'p.yaml'), file)
-    return readPipeline('p.yaml', { env: {}, cwd: folder })
-  }
-  return {
-    pages,
-    server,
-    async run(transform = '{}'): Promise<RunSummary> {
-      const pipeline = await read(transform)
-      return runPipeline(pipeline, await runOptions(pipeline, { env: { SPILLWAY_TOKEN: 'token' } }))
-    },
-    read,
-    async quarantine(): Promise<number[]> {
-      const names = await readdir(join(output, '_quarantine')).catch(() => [])
-      const texts = await Promise.all(
-        names.map((name) => readFile(join(output, '_quarantine', name), 'utf8')),
-      )
-      return texts.flatMap((text) => text.split('\n').slice(0, -1)).map((line) => JSON.parse(line).id)
-    },
-    async rows(): Promise<number[]> {
-      const folder = join(output, 'credentials')
-      const names = (await readdir(folder, { recursive: true }).catch(() => [])).filter((name) =>
-        name.endsWith('.csv'),
-      )
-      const texts = await Promise.all(names.map((name) => readFile(join(folder, name), 'utf8')))
-      return texts.flatMap((text) => text.split('\n').slice(1, -1)).map((line) => Number.parseInt(line, 10))
-    },
-    isWhole: () =>
-      access(join(output, '_SUCCESS')).then(
-        () => true,
-        () => false,
-      ),
-  }
+  return { pages, server, ...(await worldAt(server.url, 'domains: [acme.example], concurrency: 1')) }
 }
 
 const FAILED = { status: 'failed', partitions: { total: 1, done: 0, failed: 1, pending: 0 } }
@@ -143,7 +177,7 @@ it('when everything is broken the run fails and says so, with nothing exported a
   ])
   expect(await world.isWhole()).toBe(false)
   expect(await world.rows()).toEqual([])
-  expect(await world.quarantine()).toHaveLength(200)
+  expect(await world.refused()).toHaveLength(200)
   const pipeline = await world.read('{}')
   expect((await readStatus(pipeline, Date.now())).totals).toMatchObject({ failed: 1, done: 0 })
   expect(
@@ -154,7 +188,7 @@ it('when everything is broken the run fails and says so, with nothing exported a
   // Nothing becomes right by being done again.
   expect(await world.run()).toMatchObject(FAILED)
   expect(await world.isWhole()).toBe(false)
-  expect(await world.quarantine()).toHaveLength(200)
+  expect(await world.refused()).toHaveLength(200)
 })
 
 it('a higher limit goes on from there, and everything comes once', async () => {
@@ -168,7 +202,7 @@ it('a higher limit goes on from there, and everything comes once', async () => {
   expect(await world.run('{ max_quarantined: 60 }')).toMatchObject({ ...FAILED, requests: 3, rows: 150 })
   expect(await world.run('{ max_quarantined: 100% }')).toMatchObject({ ...DONE, requests: 1, rows: 10 })
   expect(await world.isWhole()).toBe(true)
-  const [rows, refused] = [await world.rows(), await world.quarantine()]
+  const [rows, refused] = [await world.rows(), await world.refused()]
   expect([rows.length, refused.length]).toEqual([460, 143])
   expect(new Set([...rows, ...refused]).size).toBe(603)
 })
@@ -179,10 +213,10 @@ it('what the service mends meanwhile is exported, and leaves nothing in quaranti
     { good: 50, broken: 50 },
   ])
   expect(await world.run()).toMatchObject(FAILED)
-  expect(await world.quarantine()).toHaveLength(52)
+  expect(await world.refused()).toHaveLength(52)
   world.pages[1] = { good: 100, broken: 0 }
   expect(await world.run()).toMatchObject({ ...DONE, requests: 1, rows: 100 })
-  expect((await world.quarantine()).sort((a, b) => a - b)).toEqual([0, 1])
+  expect((await world.refused()).sort((a, b) => a - b)).toEqual([0, 1])
   expect(await world.rows()).toHaveLength(400)
 })
 
@@ -191,7 +225,7 @@ it('a first page that is mended leaves no file behind', async () => {
   expect(await world.run()).toMatchObject(FAILED)
   world.pages[0] = { good: 150, broken: 0 }
   expect(await world.run()).toMatchObject(DONE)
-  expect(await world.quarantine()).toEqual([])
+  expect(await world.refused()).toEqual([])
 })
 
 it('pages of earlier runs count, and where they alone are too many nothing is asked', async () => {
@@ -219,12 +253,12 @@ it('early pages of few items may be as broken as they are, until there are a hun
   expect(await world.run()).toMatchObject({ ...FAILED, requests: 2, rows: 49, quarantined: 50 })
   const small = await service([{ good: 0, broken: 99 }])
   expect(await small.run()).toMatchObject(DONE)
-  expect(await small.quarantine()).toHaveLength(99)
+  expect(await small.refused()).toHaveLength(99)
 })
 
 it('on_invalid: fail needs no limit', async () => {
   const world = await service([{ good: 300, broken: 1 }])
   const { failures } = await world.run('{ on_invalid: fail, max_quarantined: 100% }')
   expect(failures[0]?.message).toContain('Item 0 of the answer breaks the schema at identity_name')
-  expect(await world.quarantine()).toEqual([])
+  expect(await world.refused()).toEqual([])
 })

@@ -4,110 +4,48 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
+import { WindowRun } from '../../src/core/index.ts'
+import { chainFromLine } from '../../src/state/chain-record.ts'
 import {
   CHECKPOINT_PATH,
   CHECKPOINT_START,
   type CheckpointState,
+  chainLine,
+  type Fact,
   type Line,
   openCheckpoint,
-  type PageFacts,
   readCheckpoint,
   rewriteCheckpoint,
 } from '../../src/state/index.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
-import { HEADER, plain, seal, someJournal, writeCheckpoint, writeJournal } from './lines.ts'
+import { someJournal } from './imagined-run.ts'
+import {
+  chainOfAll,
+  factsOf,
+  HEADER,
+  page,
+  plain,
+  seal,
+  stateIn,
+  writeCheckpoint,
+  writeJournal,
+} from './lines.ts'
+import { expectRowsToBeInShards, expectToBeTheSumOf } from './sum-of-lines.ts'
 
 const accept = (): void => {}
-const KEY = 'domain.acme.com/all'
+const QUERY = 'domain.acme.com'
+const KEY = `${QUERY}/all`
+const CHAIN = chainOfAll(0, QUERY)
 
-function page(over: Partial<Extract<Line, { kind: 'page' }>> = {}): Line {
-  return { kind: 'page', partition: KEY, next: 'n', rows: 1, requests: 1, ...over }
+/** Cursors that any page of a journal gave. */
+function cursorsOf(lines: readonly Line[]): readonly string[] {
+  return factsOf(lines).flatMap((fact) => (fact.kind === 'page' && fact.next !== null ? [fact.next] : []))
 }
 
-/** What a checkpoint should say about one partition, worked out anew from all its lines. */
-function expectedRecord(lines: readonly Line[], key: string) {
-  const own = lines.flatMap((line): Line[] => {
-    if (line.kind === 'seal') return line.page?.partition === key ? [{ kind: 'page', ...line.page }] : []
-    return 'partition' in line && line.partition === key ? [line] : []
-  })
-  const pages = own.filter((line) => line.kind === 'page') as readonly PageFacts[]
-  const lastPage = own.findLastIndex((line) => line.kind === 'page')
-  const lastRestart = own.findLastIndex((line) => line.kind === 'restart')
-  const failure = own.slice(lastPage + 1).findLast((line) => line.kind === 'failed')
-  const restart = own[lastRestart]
-  const last = pages.at(-1)
-  const done = last !== undefined && last.next === null
-  const chain = own.slice(lastRestart + 1).filter((line) => line.kind === 'page') as readonly PageFacts[]
-  const sum = (of: (facts: PageFacts) => number): number =>
-    pages.reduce((total, facts) => total + of(facts), 0)
-  const failed = own
-    .filter((line) => line.kind === 'failed')
-    .reduce((total, line) => total + line.requests, 0)
-  return {
-    state: done ? 'done' : failure === undefined ? 'partial' : 'failed',
-    next: done || lastRestart > lastPage ? null : (last?.next ?? null),
-    rows: sum(({ rows }) => rows),
-    pages: pages.length,
-    requests: sum(({ requests }) => requests) + failed,
-    quarantined: sum(({ quarantine }) => quarantine?.items ?? 0),
-    repeated: sum(({ repeated }) => repeated ?? 0),
-    quarantineEnd: done
-      ? 0
-      : (pages.findLast(({ quarantine }) => quarantine !== undefined)?.quarantine?.end ?? 0),
-    position: done ? null : (pages.findLast(({ position }) => position !== undefined)?.position ?? null),
-    since: done || restart?.kind !== 'restart' ? null : restart.since,
-    seen: done ? [] : chain.slice(0, -1).map(({ next }) => next),
-    ids: done ? null : (pages.findLast(({ ids }) => ids !== undefined)?.ids ?? null),
-    error: failure === undefined ? null : failure.error,
-  }
-}
-
-function expectToBeTheSumOf(state: CheckpointState, lines: readonly Line[]): void {
-  const keys = new Set<string>()
-  const unknown: Record<string, number> = {}
-  const shardRows = new Map<number, number>()
-  for (const line of lines) {
-    const facts = line.kind === 'page' ? line : line.kind === 'seal' ? line.page : undefined
-    if ('partition' in line) keys.add(line.partition)
-    if (facts !== undefined) {
-      keys.add(facts.partition)
-      for (const [name, times] of Object.entries(facts.unknown_fields ?? {}))
-        unknown[name] = (unknown[name] ?? 0) + times
-    }
-    if (line.kind === 'page' && line.shard !== undefined)
-      shardRows.set(line.shard, (shardRows.get(line.shard) ?? 0) + line.rows)
-  }
-  const found = [...state.partitions].map(([key]) => key)
-  expect(found.toSorted()).toEqual([...keys].sort())
-  for (const key of keys) {
-    const { seen, ...record } = state.partitions.get(key)!
-    const { seen: cursors, ...expected } = expectedRecord(lines, key)
-    expect(record).toEqual(expected)
-    expect(seen?.size ?? 0).toBe(cursors.length)
-    for (const cursor of cursors) expect(seen?.has(cursor!)).toBe(true)
-  }
-  expect(Object.fromEntries(state.unknownFields)).toEqual(unknown)
-  expect(state.lines).toBe(lines.length)
-
-  const opened = lines.filter((line) => line.kind === 'open')
-  const sealed = lines.filter((line) => line.kind === 'seal')
-  const stillOpen = opened.filter(({ shard }) => !sealed.some((line) => line.shard === shard))
-  expect([...state.openShards.keys()]).toEqual(stillOpen.map(({ shard }) => shard))
-  for (const { shard, folder, part } of stillOpen) {
-    const open = state.openShards.get(shard)
-    expect(open).toMatchObject({ shard, folder, part })
-    expect(open?.pages.reduce((rows, { rows: more }) => rows + more, 0)).toBe(shardRows.get(shard))
-    expect(open?.chunks).toEqual(lines.filter((line) => line.kind === 'chunk' && line.shard === shard))
-  }
-  expect([...state.shards].map(({ shard }) => shard)).toEqual(sealed.map(({ shard }) => shard))
-  expect(state.nextShard).toBe(Math.max(-1, ...opened.map(({ shard }) => shard)) + 1)
-  for (const { folder } of opened) {
-    expect(state.partsOf.get(folder)).toBe(opened.filter((line) => line.folder === folder).length)
-  }
-  expect(state.runs.map(({ run }) => run)).toEqual(
-    lines.filter((line) => line.kind === 'run').map(({ run }) => run),
-  )
+/** Which of them each chain has met. */
+function met({ chains }: CheckpointState, cursors: readonly string[]) {
+  return [...chains.values()].map(({ chain, seen }) => [chain, cursors.filter((cursor) => seen?.has(cursor))])
 }
 
 describe('a checkpoint', () => {
@@ -117,14 +55,25 @@ describe('a checkpoint', () => {
         const { store } = temporaryStore()
         await writeCheckpoint(store, lines.slice(0, 1 + read))
         const checkpoint = await openCheckpoint(store, HEADER, accept)
-        for (const line of lines.slice(1 + read)) await checkpoint.append([line])
+        for (const line of lines.slice(1 + read)) await checkpoint.append(factsOf([line]))
         await checkpoint.close()
         expectToBeTheSumOf(checkpoint.state, lines)
-        const again = await readCheckpoint(store)
-        expect(again).not.toBeNull()
-        if (again !== null) expect(plain(again)).toEqual(plain(checkpoint.state))
+        const again = await stateIn(store)
+        expectToBeTheSumOf(again, lines)
+        expect(plain(again)).toEqual(plain(checkpoint.state))
       }),
-      { numRuns: 25 },
+      { numRuns: 60 },
+    )
+  })
+
+  it('has every row of its partitions in a shard, and every row of a shard in a partition', async () => {
+    await fc.assert(
+      fc.asyncProperty(someJournal, async (lines) => {
+        const { store } = temporaryStore()
+        await writeCheckpoint(store, lines)
+        expectRowsToBeInShards(await stateIn(store))
+      }),
+      { numRuns: 30 },
     )
   })
 
@@ -169,9 +118,9 @@ describe('a checkpoint', () => {
     expect(await other.store.list('_state')).toEqual([])
   })
 
-  it('of another version is a matter of configuration, not damage', async () => {
+  it.each([1, 3])('of another version, %i, is a matter of configuration, not damage', async (version) => {
     const { store } = temporaryStore()
-    await writeJournal(store, CHECKPOINT_PATH, [{ ...HEADER, version: 2, more: true }])
+    await writeJournal(store, CHECKPOINT_PATH, [{ ...HEADER, version, more: true }])
     await expect(readCheckpoint(store)).rejects.toEqual(anError('config', CHECKPOINT_PATH))
     await expect(openCheckpoint(store, HEADER, accept)).rejects.toEqual(anError('config', CHECKPOINT_PATH))
   })
@@ -179,7 +128,16 @@ describe('a checkpoint', () => {
   it.each([
     ['lacks its header', [page()]],
     ['holds a line of no known kind', [HEADER, { kind: 'surprise' }]],
-    ['holds a page with rows below zero', [HEADER, { ...page(), rows: -1 }]],
+    ['holds a page with requests below zero', [HEADER, CHAIN, page({ requests: -1 })]],
+    [
+      'holds a page of the version before',
+      [HEADER, { kind: 'page', partition: KEY, next: 'n', rows: 1, requests: 1 }],
+    ],
+    ['holds a window of no length', [HEADER, { ...CHAIN, windows: { from: 0, spans: [[0, 1]] } }]],
+    [
+      'puts lines together that are together already',
+      [HEADER, { kind: 'all', lines: [{ kind: 'all', lines: [CHAIN] }] }],
+    ],
   ])('that %s is damaged', async (_, lines) => {
     const { store } = temporaryStore()
     await writeJournal(store, CHECKPOINT_PATH, lines)
@@ -190,7 +148,12 @@ describe('a checkpoint', () => {
     const { store } = temporaryStore()
     const names = ['constructor', 'toString', 'hasOwnProperty', 'valueOf', 'ordinary']
     const fields = Object.fromEntries(names.map((name) => [name, 2]))
-    await writeCheckpoint(store, [HEADER, page({ unknown_fields: fields }), page({ unknown_fields: fields })])
+    await writeCheckpoint(store, [
+      HEADER,
+      CHAIN,
+      page({ unknown_fields: fields }),
+      page({ unknown_fields: fields }),
+    ])
     const state = await readCheckpoint(store)
     expect(state?.unknownFields).toEqual(new Map(names.map((name) => [name, 4])))
   })
@@ -200,25 +163,161 @@ describe('a checkpoint', () => {
     const error = { kind: 'data', message: 'could not be encoded' }
     await writeCheckpoint(store, [
       HEADER,
+      CHAIN,
       page({ next: null }),
       { kind: 'failed', partition: KEY, requests: 0, error },
     ])
-    const state = await readCheckpoint(store)
-    expect(state === null ? null : state.partitions.get(KEY)?.state).toBe('done')
+    expect((await stateIn(store)).partitions.get(KEY)).toMatchObject({ state: 'done', error })
+    await rewriteCheckpoint(store, await stateIn(store))
+    expect((await stateIn(store)).partitions.get(KEY)).toMatchObject({ state: 'done', error })
   })
 
-  it('can be rewritten in one step, line by line', async () => {
-    const { store } = temporaryStore()
-    await writeCheckpoint(store, [HEADER, page({ next: 'a' }), page({ next: 'b' }), page({ next: 'c' })])
-    await rewriteCheckpoint(
-      store,
-      (line) => (line.kind === 'page' && line.next === 'b' ? null : line),
-      () => [page({ next: 'd' })],
+  it('has facts that were appended together all or not at all, wherever the last of them was torn', async () => {
+    const { store, root } = temporaryStore()
+    const checkpoint = await openCheckpoint(store, HEADER, accept)
+    await checkpoint.append([CHAIN])
+    const before = readFileSync(join(root, CHECKPOINT_PATH)).length
+    const open: Fact = { kind: 'open', shard: 0, folder: 'credentials', part: 0 }
+    const piece = { window: 'all', shard: 0, rows: 3, imported_at: { min: 1, max: 2 } }
+    await checkpoint.append([
+      open,
+      page({ pieces: [piece], logged: [{ shard: 0, generation: 1, end: 24, rows: 3 }] }),
+      { kind: 'run', run: 'a', started_at: '2024-07-01T00:00:00.000Z', version: '1.0.0' },
+    ])
+    await checkpoint.close()
+    const whole = readFileSync(join(root, CHECKPOINT_PATH))
+    for (let end = before; end <= whole.length; end++) {
+      await store.writeWhole(CHECKPOINT_PATH, [whole.subarray(0, end)])
+      const { openShards, partitions, runs } = await stateIn(store)
+      const found = [openShards.size, partitions.get(KEY)?.rows ?? 0, runs.length]
+      expect(found).toEqual(end === whole.length ? [1, 3, 1] : [0, 0, 0])
+    }
+  })
+
+  it('takes nothing on record where there is nothing to say', async () => {
+    const { store, root } = temporaryStore()
+    const checkpoint = await openCheckpoint(store, HEADER, accept)
+    const before = readFileSync(join(root, CHECKPOINT_PATH))
+    await checkpoint.append([])
+    await checkpoint.close()
+    expect(readFileSync(join(root, CHECKPOINT_PATH))).toEqual(before)
+  })
+})
+
+describe('the windows of a chain', () => {
+  const instant = fc.integer({ min: -8_000_000_000_000_000, max: 8_000_000_000_000_000 })
+  const bounds = fc
+    .tuple(
+      instant,
+      fc.array(fc.tuple(fc.integer({ min: 1, max: 1_000_000_000_000 }), fc.integer({ min: 1, max: 5 }))),
     )
-    const state = await readCheckpoint(store)
-    const record = state?.partitions.get(KEY)
-    const seen = ['a', 'b', 'c', 'd'].filter((cursor) => record?.seen?.has(cursor))
-    expect([seen, record?.next, record?.pages]).toEqual([['a', 'c'], 'd', 3])
+    .map(([from, spans]) => {
+      const all = [from]
+      for (const [span, times] of spans) for (let i = 0; i < times; i++) all.push(all.at(-1)! + span)
+      return all
+    })
+
+  it('come back from its line as they were, whatever their lengths', () => {
+    fc.assert(
+      fc.property(bounds, fc.constantFrom('asc' as const, 'desc' as const), (bounds, order) => {
+        fc.pre(bounds.length > 1)
+        const windows = new WindowRun(order, Float64Array.from(bounds))
+        const line = JSON.parse(JSON.stringify(chainLine(3, QUERY, windows)))
+        const record = chainFromLine(line)
+        expect(record.windows).toEqual(windows)
+        expect(record).toMatchObject({ chain: 3, query: QUERY, passed: 0, next: null, asked: windows.range })
+      }),
+    )
+  })
+
+  it('take one entry of the line where they are all alike, however many they are', () => {
+    const line = chainLine(
+      0,
+      QUERY,
+      new WindowRun(
+        'desc',
+        Float64Array.from({ length: 10_001 }, (_, day) => day * 5),
+      ),
+    )
+    expect(line.windows).toEqual({ from: 0, spans: [[5, 10_000]] })
+    expect(chainFromLine(line).windows.count).toBe(10_000)
+  })
+
+  it('are none where its rows are one partition', () => {
+    const { windows, asked } = chainFromLine(CHAIN as Extract<Fact, { kind: 'chain' }>)
+    expect([windows.bounds, windows.count, asked]).toEqual([null, 1, null])
+  })
+})
+
+describe('a checkpoint that is rewritten', () => {
+  /** What it takes to say a state. */
+  const leastLines = (state: CheckpointState): number => {
+    const runs = state.runs.map(({ finished_at, requests }) => (finished_at !== null || requests > 0 ? 2 : 1))
+    const shards = [...state.openShards.values()].map(({ chunks }) => 1 + chunks.length)
+    const others = [state.secretChecks, state.queries, state.chains].map(({ size }) => size)
+    const unknown = state.unknownFields.size > 0 ? 1 : 0
+    const counts = [...runs, ...shards, ...others, [...state.partitions].length, state.shards.length, unknown]
+    return counts.reduce((sum, count) => sum + count, 1)
+  }
+
+  it('says the same in as few lines as can be, and knows every cursor that its chains have met', async () => {
+    await fc.assert(
+      fc.asyncProperty(someJournal, async (lines) => {
+        const { store } = temporaryStore()
+        await writeCheckpoint(store, lines)
+        const before = await stateIn(store)
+        await rewriteCheckpoint(store, before)
+        const after = await stateIn(store)
+        expect(plain(after)).toEqual(plain(before))
+        expect(after.lines).toBe(leastLines(before))
+        const cursors = cursorsOf(lines)
+        expect(met(after, cursors)).toEqual(met(before, cursors))
+        // Numbers of chains that have ended may be given again, those of others never.
+        for (const chain of after.chains.keys()) expect(chain).toBeLessThan(after.nextChain)
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  it('goes on as if it never had been, at whichever line', async () => {
+    await fc.assert(
+      fc.asyncProperty(someJournal, fc.nat(), async (lines, place) => {
+        const at = 1 + (place % lines.length)
+        const { store } = temporaryStore()
+        await writeCheckpoint(store, lines.slice(0, at))
+        await rewriteCheckpoint(store, await stateIn(store))
+        const checkpoint = await openCheckpoint(store, HEADER, accept)
+        for (const line of lines.slice(at)) await checkpoint.append(factsOf([line]))
+        await checkpoint.close()
+        const uninterrupted = temporaryStore()
+        await writeCheckpoint(uninterrupted.store, lines)
+        const expected = await stateIn(uninterrupted.store)
+        const cursors = cursorsOf(lines)
+        for (const state of [checkpoint.state, await stateIn(store)]) {
+          expect(plain(state)).toEqual(plain(expected))
+          expect(met(state, cursors)).toEqual(met(expected, cursors))
+        }
+      }),
+      { numRuns: 60 },
+    )
+  })
+
+  it('is the old one until the new one is whole', async () => {
+    const { store, root } = temporaryStore()
+    await writeCheckpoint(store, [HEADER, CHAIN, page({ next: 'a' }), page({ next: 'b' })])
+    const before = readFileSync(join(root, CHECKPOINT_PATH))
+    const state = await stateIn(store)
+    const failure = new Error('the process has ended')
+    const ending = {
+      ...store,
+      publish: async (): Promise<void> => {
+        throw failure
+      },
+    }
+    await expect(rewriteCheckpoint(ending, state)).rejects.toBe(failure)
+    expect(readFileSync(join(root, CHECKPOINT_PATH))).toEqual(before)
+    await rewriteCheckpoint(store, state)
+    expect(plain(await stateIn(store))).toEqual(plain(state))
   })
 })
 
@@ -228,6 +327,7 @@ describe('a long chain', () => {
     const cursor = (index: number): string => `${index}-`.padEnd(20_000, 'x')
     const pages = 10_000
     const checkpoint = await openCheckpoint(store, HEADER, accept)
+    await checkpoint.append([CHAIN])
     for (let at = 0; at < pages; at += 500) {
       const lines = Array.from({ length: 500 }, (_, index) => page({ next: cursor(at + index) }))
       await checkpoint.append(lines)
@@ -245,28 +345,31 @@ describe('a long chain', () => {
 })
 
 describe('a checkpoint that has grown far beyond what it says', () => {
-  const history = (query: string, pages: number): Line[] =>
-    Array.from({ length: pages }, (_, index) =>
+  const history = (chain: number, query: string, pages: number): Line[] => [
+    chainOfAll(chain, query),
+    ...Array.from({ length: pages }, (_, index) =>
       page({
-        partition: `${query}/all`,
+        chain,
         next: index === pages - 1 ? null : `c${index}`,
         unknown_fields: index % 1000 === 0 ? { field: 1 } : {},
       }),
-    )
+    ),
+  ]
+  const LONG = history(1000, 'domain.long.com', 20_000)
 
   it('is rewritten with as many lines as matter, and says the same', async () => {
     await fc.assert(
       fc.asyncProperty(someJournal, async (lines) => {
         const { store } = temporaryStore()
-        await writeCheckpoint(store, [...lines, ...history('domain.long.com', 20_000)])
-        const before = await readCheckpoint(store)
+        await writeCheckpoint(store, [...lines, ...LONG])
+        const before = await stateIn(store)
         const checkpoint = await openCheckpoint(store, HEADER, accept)
         await checkpoint.close()
-        const after = await readCheckpoint(store)
-        if (before === null || after === null) throw new Error('no checkpoint')
+        const after = await stateIn(store)
         expect(plain(checkpoint.state)).toEqual(plain(before))
         expect(plain(after)).toEqual(plain(before))
-        expect(after.lines).toBeLessThanOrEqual(lines.length + 10)
+        expect(checkpoint.state.lines).toBe(after.lines)
+        expect(after.lines).toBeLessThanOrEqual(factsOf(lines).length + 30)
       }),
       { numRuns: 5 },
     )
@@ -274,33 +377,28 @@ describe('a checkpoint that has grown far beyond what it says', () => {
 
   it('goes on as if nothing had been rewritten', async () => {
     const { store } = temporaryStore()
+    const piece = { window: 'all', shard: 0, rows: 1, imported_at: { min: 5, max: 5 } }
+    const logged = (end: number) => [{ shard: 0, generation: 1, end, rows: 1 }]
     const open: Line[] = [
       { kind: 'open', shard: 0, folder: 'credentials/a', part: 0 },
-      page({ shard: 0, log: { generation: 0, end: 8 }, next: 'a', position: { at: 5, ids: [1] } }),
-      seal(1, 'credentials/b/part-00000.csv', {
-        page: { partition: 'domain.b.com/all', next: null, rows: 2, requests: 1 },
-      }),
+      CHAIN,
+      page({ pieces: [piece], logged: logged(8), next: 'a', position: { at: 5, ids: [1] } }),
+      seal(1, 'credentials/b/part-00000.csv'),
     ]
-    await writeCheckpoint(store, [HEADER, ...open, ...history('domain.long.com', 20_000)])
+    const more: Fact[] = [
+      page({ pieces: [piece], logged: logged(16), next: 'b' }),
+      seal(0, 'credentials/a/part-00000.csv', { rows: 3, partitions: [KEY] }),
+      page({ pieces: [piece], next: null }),
+    ]
+    await writeCheckpoint(store, [HEADER, ...open, ...LONG])
     const checkpoint = await openCheckpoint(store, HEADER, accept)
-    const more: Line[] = [
-      page({ shard: 0, log: { generation: 0, end: 16 }, next: 'b' }),
-      seal(0, 'credentials/a/part-00000.csv', {
-        page: { partition: KEY, next: null, rows: 2, requests: 1 },
-      }),
-    ]
     await checkpoint.append(more)
     await checkpoint.close()
     const uninterrupted = temporaryStore()
-    await writeCheckpoint(uninterrupted.store, [
-      HEADER,
-      ...open,
-      ...history('domain.long.com', 20_000),
-      ...more,
-    ])
-    const [found, expected] = [await readCheckpoint(store), await readCheckpoint(uninterrupted.store)]
-    if (found === null || expected === null) throw new Error('no checkpoint')
-    expect(plain(found)).toEqual(plain(expected))
+    await writeCheckpoint(uninterrupted.store, [HEADER, ...open, ...LONG, ...more])
+    const found = await stateIn(store)
+    expect(plain(found)).toEqual(plain(await stateIn(uninterrupted.store)))
+    expect(found.partitions.get(KEY)).toMatchObject({ state: 'done', rows: 3, pages: 3 })
     expect(found.lines).toBeLessThan(20)
   })
 
@@ -312,9 +410,10 @@ describe('a checkpoint that has grown far beyond what it says', () => {
       const checkpoint = await openCheckpoint(store, HEADER, accept)
       sizes.push(checkpoint.state.lines)
       const finished = Array.from({ length: 100 }, (_, index) =>
-        history(`domain.d${round}-${index}.com`, 210),
+        history(100 * round + index, `domain.d${round}-${index}.com`, 210),
       )
-      await checkpoint.append(finished.flat())
+      // A line each.
+      await Promise.all(factsOf(finished.flat()).map((fact) => checkpoint.append([fact])))
       await checkpoint.close()
     }
     expect(sizes[0]).toBe(1)
@@ -323,20 +422,31 @@ describe('a checkpoint that has grown far beyond what it says', () => {
 
   it('is left alone while most of its lines matter', async () => {
     const { store, root } = temporaryStore()
-    const partitions = Array.from({ length: 20_000 }, (_, index) =>
-      page({ partition: `domain.d${index}.com/all`, next: null }),
-    )
-    await writeCheckpoint(store, [HEADER, ...partitions])
+    const partitions = Array.from({ length: 10_000 }, (_, index): Line[] => [
+      chainOfAll(index, `domain.d${index}.com`),
+      page({ chain: index, next: null }),
+    ])
+    await writeCheckpoint(store, [HEADER, ...partitions.flat()])
     const before = readFileSync(join(root, CHECKPOINT_PATH))
     await (await openCheckpoint(store, HEADER, accept)).close()
     expect(readFileSync(join(root, CHECKPOINT_PATH)).equals(before)).toBe(true)
   })
 
-  it('is left alone when it is one long chain that is still under way', async () => {
-    const { store, root } = temporaryStore()
-    await writeCheckpoint(store, [HEADER, ...history('domain.long.com', 20_001).slice(0, -1)])
-    const before = readFileSync(join(root, CHECKPOINT_PATH))
-    await (await openCheckpoint(store, HEADER, accept)).close()
-    expect(readFileSync(join(root, CHECKPOINT_PATH)).equals(before)).toBe(true)
+  it('is rewritten also when it is one long chain that is still under way, which forgets nothing', async () => {
+    const { store } = temporaryStore()
+    const lines = [HEADER, ...history(7, 'domain.long.com', 20_001).slice(0, -1)]
+    await writeCheckpoint(store, lines)
+    const before = await stateIn(store)
+    const checkpoint = await openCheckpoint(store, HEADER, accept)
+    expect(plain(checkpoint.state)).toEqual(plain(before))
+    expect(checkpoint.state.lines).toBeLessThan(10)
+    const chain = checkpoint.state.chains.get(7)
+    expect([chain?.pages, chain?.next, chain?.seen?.size]).toEqual([20_000, 'c19999', 19_999])
+    expect(cursorsOf(lines).filter((cursor) => chain?.seen?.has(cursor) !== true)).toEqual(['c19999'])
+    await checkpoint.append([page({ chain: 7, next: null })])
+    await checkpoint.close()
+    const { chains, partitions } = await stateIn(store)
+    expect(chains.size).toBe(0)
+    expect(partitions.get('domain.long.com/all')).toMatchObject({ state: 'done', pages: 20_001 })
   })
 })

@@ -1,17 +1,22 @@
-import fc from 'fast-check'
-import type { Store } from '../../src/core/index.ts'
+import { parseInstant, partitionKey, type Store, type Window, WindowRun } from '../../src/core/index.ts'
 import {
   CHECKPOINT_PATH,
+  type ChainRecord,
   type CheckpointState,
+  chainLine,
+  type Fact,
   type HeaderLine,
   type Line,
+  type OpenShard,
+  type PageFacts,
+  readCheckpoint,
   type SealLine,
 } from '../../src/state/index.ts'
 import { JOURNAL_START, openJournal } from '../../src/state/journal.ts'
 
 export const HEADER: HeaderLine = {
   kind: 'header',
-  version: 1,
+  version: 2,
   pipeline: 'acme',
   created_at: '2024-07-01T00:00:00.000Z',
   settings: { 'extract.order': 'asc' },
@@ -29,6 +34,26 @@ export function seal(shard: number, path: string, over: Partial<SealLine> = {}):
     imported_at: { min: 1, max: 2 },
     ...over,
   }
+}
+
+/** One that asks for all of a query at once. */
+export function chainOfAll(chain: number, query: string): Fact {
+  return chainLine(chain, query, new WindowRun('asc', null))
+}
+
+export function page(over: Partial<PageFacts> = {}): PageFacts {
+  return { kind: 'page', chain: 0, next: 'n', requests: 1, ...over }
+}
+
+export const DAY = 86_400_000_000
+
+/** So many days from 2024-01-01 on. */
+export function days(count: number, first = 0): Window[] {
+  const from = parseInstant('2024-01-01')! + first * DAY
+  return Array.from({ length: count }, (_, day) => ({
+    from: from + day * DAY,
+    until: from + (day + 1) * DAY,
+  }))
 }
 
 /** Writes a journal from its beginning. @returns where each line ends */
@@ -49,172 +74,55 @@ export async function writeCheckpoint(store: Store, lines: readonly Line[]): Pro
   await journal.close()
 }
 
-/** A state as plain values, less what a compaction may change: how many lines it took, and in which order. */
-export function plain(state: CheckpointState) {
-  const partitions = [...state.partitions].map(([key, { seen, ...record }]) => ({
-    key,
-    ...record,
-    seen: seen?.size ?? 0,
-  }))
-  return structuredClone({
-    header: state.header,
-    partitions: partitions.sort((a, b) => (a.key < b.key ? -1 : 1)),
-    shards: [...state.shards],
-    openShards: [...state.openShards].sort(([a], [b]) => a - b),
-    partsOf: [...state.partsOf].sort(([a], [b]) => (a < b ? -1 : 1)),
-    nextShard: state.nextShard,
-    unknownFields: [...state.unknownFields].sort(([a], [b]) => (a < b ? -1 : 1)),
-    runs: state.runs,
-  })
+export async function stateIn(store: Store): Promise<CheckpointState> {
+  const state = await readCheckpoint(store)
+  if (state === null) throw new Error('no checkpoint')
+  return state
 }
 
-type Step =
-  | { readonly do: 'page'; readonly chain: number; readonly rows: number; readonly last: boolean }
-  | { readonly do: 'encode' | 'seal' | 'fail' | 'restart' | 'run' | 'end'; readonly chain: number }
+/** What lines say, those that are together one by one. */
+export function factsOf(lines: readonly Line[]): readonly Fact[] {
+  return lines.flatMap((line) => (line.kind === 'all' ? line.lines : [line]))
+}
 
-const CHAINS = 5
-const step: fc.Arbitrary<Step> = fc.oneof(
-  {
-    weight: 5,
-    arbitrary: fc.record({
-      do: fc.constant('page' as const),
-      chain: fc.nat({ max: CHAINS - 1 }),
-      rows: fc.nat({ max: 4 }),
-      last: fc.integer({ min: 0, max: 3 }).map((number) => number === 0),
-    }),
-  },
-  {
-    weight: 2,
-    arbitrary: fc.record({
-      do: fc.constantFrom(
-        'encode' as const,
-        'seal' as const,
-        'fail' as const,
-        'restart' as const,
-        'run' as const,
-        'end' as const,
-      ),
-      chain: fc.nat({ max: CHAINS - 1 }),
-    }),
-  },
-)
+/** The keys of a chain's partitions, in the order of its way. */
+export function keysOf({ query, windows }: Pick<ChainRecord, 'query' | 'windows'>): readonly string[] {
+  return Array.from({ length: windows.count }, (_, place) => partitionKey(query, windows.at(place)))
+}
 
 /**
- * Journals as a run could write them: a few chains in two folders, with pages in open and in finished shards,
- * failures, restarts and runs. Chains 0 to 2 share the first folder, the others the second.
+ * A state as plain values, less what a rewrite may change: how many lines it took, in which order, the files that have
+ * gone since, and numbers of chains that have ended.
  */
-export const someJournal: fc.Arbitrary<readonly Line[]> = fc.array(step, { maxLength: 60 }).map(linesOf)
-
-function linesOf(steps: readonly Step[]): readonly Line[] {
-  const lines: Line[] = [HEADER]
-  const done = new Set<number>()
-  const open = new Map<
-    string,
-    { shard: number; part: number; generation: number; end: number; rows: number }
-  >()
-  const parts = new Map<string, number>()
-  let shards = 0
-  let runs = 0
-  let pages = 0
-  const folderOf = (chain: number): string => `credentials/folder=${chain < 3 ? 'a' : 'b'}`
-  const keyOf = (chain: number): string => `domain.d${chain % 3}.com/window-${chain}`
-  for (const { do: what, chain, ...more } of steps) {
-    const folder = folderOf(chain)
-    const partition = keyOf(chain)
-    const shard = open.get(folder)
-    switch (what) {
-      case 'page': {
-        if (done.has(chain)) break
-        const { rows, last } = more as { rows: number; last: boolean }
-        if (last) done.add(chain)
-        const number = pages++
-        const facts = {
-          partition,
-          next: last ? null : `cursor-${number}`,
-          rows,
-          requests: 1 + (number % 3),
-          ...(rows === 0 ? {} : { imported_at: { min: number, max: number + rows } }),
-          ...(number % 2 === 0 ? { position: { at: number, ids: [number] } } : {}),
-          ...(number % 5 === 0 ? { quarantine: { end: number * 10, items: 2 } } : {}),
-          ...(number % 3 === 0 ? { repeated: number } : {}),
-          ...(number % 3 === 1 && !last ? { ids: { file: number % 2, end: number, crc: number } } : {}),
-          ...(number % 4 === 0 ? { unknown_fields: { [`field-${number % 3}`]: rows + 1 } } : {}),
-        }
-        if (rows === 0) lines.push({ kind: 'page', ...facts })
-        else {
-          const into = shard ?? {
-            shard: shards++,
-            part: parts.get(folder) ?? 0,
-            generation: 0,
-            end: 0,
-            rows: 0,
-          }
-          if (shard === undefined) {
-            parts.set(folder, into.part + 1)
-            open.set(folder, into)
-            lines.push({ kind: 'open', shard: into.shard, folder, part: into.part })
-          }
-          into.end += rows * 8
-          into.rows += rows
-          const log = { generation: into.generation, end: into.end }
-          lines.push({ kind: 'page', ...facts, shard: into.shard, log })
-        }
-        break
-      }
-      case 'encode': {
-        if (shard === undefined || shard.end === 0) break
-        const { generation } = shard
-        lines.push({
-          kind: 'chunk',
-          shard: shard.shard,
-          generation,
-          offset: generation * 100,
-          bytes: 100,
-          crc: 7,
-          rows: shard.rows,
-          meta: { generation },
-        })
-        shard.generation++
-        shard.end = 0
-        break
-      }
-      case 'seal': {
-        if (shard === undefined) break
-        const path = `${folder}/part-${String(shard.part).padStart(5, '0')}.csv`
-        open.delete(folder)
-        if (done.has(chain)) lines.push(seal(shard.shard, path, { rows: shard.rows }))
-        else {
-          done.add(chain)
-          const page = { partition, next: null, rows: 3, requests: 1, unknown_fields: { sealed: 1 } }
-          lines.push(seal(shard.shard, path, { rows: shard.rows + 3, page }))
-        }
-        break
-      }
-      case 'fail':
-        if (!done.has(chain)) {
-          const error = { kind: 'transient', message: 'no answer' }
-          lines.push({ kind: 'failed', partition, requests: 2, error })
-        }
-        break
-      case 'restart':
-        if (!done.has(chain)) lines.push({ kind: 'restart', partition, since: { at: pages, ids: [1, 2] } })
-        break
-      case 'run':
-        lines.push({
-          kind: 'run',
-          run: `run-${runs++}`,
-          started_at: '2024-07-01T00:00:00.000Z',
-          version: '1.0.0',
-        })
-        break
-      case 'end':
-        if (runs > 0) {
-          const run = `run-${runs - 1}`
-          const finished_at = '2024-07-01T01:00:00.000Z'
-          lines.push({ kind: 'end', run, finished_at, status: 'complete', requests: 5, retries: 1 })
-        }
-        break
-    }
+export function plain(state: CheckpointState) {
+  const byKey = ([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number => (a < b ? -1 : 1)
+  const byNumber = ([a]: readonly [number, unknown], [b]: readonly [number, unknown]): number => a - b
+  return {
+    header: state.header,
+    partitions: [...state.partitions].sort(byKey),
+    chains: [...state.chains].sort(byNumber).map(([, chain]) => plainChain(chain)),
+    shards: [...state.shards],
+    openShards: [...state.openShards].sort(byNumber).map(([, shard]) => plainShard(shard)),
+    partsOf: [...state.partsOf].sort(byKey),
+    nextShard: state.nextShard,
+    unknownFields: [...state.unknownFields].sort(byKey),
+    runs: state.runs.map((run) => ({ ...run })),
+    searchesRemaining: state.searchesRemaining,
+    secretChecks: [...state.secretChecks].sort(byKey),
+    queries: [...state.queries].sort(byKey),
   }
-  return lines
+}
+
+/** Cursors by how many they are and, in no order, by their digests. */
+export function plainChain({ windows, seen, ...chain }: ChainRecord) {
+  const digests = seen === null ? [] : [...new BigUint64Array(new Uint8Array(seen.toBytes()).buffer)]
+  return {
+    ...chain,
+    windows: { order: windows.order, bounds: windows.bounds === null ? null : [...windows.bounds] },
+    seen: { size: seen?.size ?? 0, digests: digests.map(String).sort() },
+  }
+}
+
+export function plainShard({ partitions, chunks, records, ...shard }: OpenShard) {
+  return { ...shard, partitions: [...partitions].sort(), chunks: [...chunks], records: [...records] }
 }

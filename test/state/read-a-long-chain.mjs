@@ -3,8 +3,8 @@ import { diskStore } from '../../dist/disk/index.js'
 import { readCheckpoint, rewriteCheckpoint } from '../../dist/state/index.js'
 
 const store = diskStore({ root: process.argv[2], fileMode: 0o600, dirMode: 0o700 })
-await rewriteCheckpoint(store, (line) => line)
-const { partitions } = await readCheckpoint(store)
-const [[, { pages, seen, next }]] = partitions
+await rewriteCheckpoint(store, await readCheckpoint(store))
+const { chains } = await readCheckpoint(store)
+const [[, { pages, seen, next }]] = chains
 const mostMb = Math.round(process.resourceUsage().maxRSS / 1024)
 console.log(JSON.stringify({ pages, seen: seen.size, next: next.length, mostMb }))

@@ -2,10 +2,16 @@
  * Answers of the search as bytes, made from one number: mostly what the service sends, often in an unusual
  * way of writing, sometimes wrong, sometimes no JSON at all.
  */
+import fc from 'fast-check'
 import type { Random } from '../support/random.ts'
 
 /** The first instant of the pages; they reach ten seconds beyond. */
 export const EPOCH = Date.UTC(2024, 6, 22, 19, 25, 52) * 1000
+
+/** Up to so many thousandths, each as likely as the others: of doubles most would be next to nothing. */
+export function wildness(thousandths: number): fc.Arbitrary<number> {
+  return fc.integer({ min: 0, max: thousandths }).map((share) => share / 1000)
+}
 
 /** @param wildness share of things that are out of the ordinary, 0 to 1 */
 export function randomPage(next: Random, wildness: number): Buffer {

@@ -1,7 +1,9 @@
 import { expect, test } from 'vitest'
 import { type PageContext, parseInstant } from '../../src/core/index.ts'
-import { credential, credentialsAt, decode } from './credentials.ts'
-import { pageContext, rowsOf } from './plans.ts'
+import { credentialPaths } from '../../src/transform/credential-decoder.ts'
+import { isFastAndEqual } from './agreement.ts'
+import { answer, credential, credentialsAt, decode } from './credentials.ts'
+import { decodePlan, pageContext, rowsOf } from './plans.ts'
 
 const FROM = '2024-07-01T00:00:00Z'
 const INSIDE = '2024-07-15T12:00:00.000001Z'
@@ -30,6 +32,77 @@ test('a row that nobody asked for means that the service ignored the filter', ()
 
 test('without a window everything belongs', () => {
   expect(ids(pageContext(), 'asc', '1999-01-01', '2200-01-01')).toEqual([1, 2])
+})
+
+/** What is asked for is July; of that, two days are the chain's own. */
+const OWN = { from: at('2024-07-10T00:00:00Z'), until: at('2024-07-12T00:00:00Z') }
+const twoDays = { ...july, own: OWN }
+const BEFORE_OWN = '2024-07-09T23:59:59.999999Z'
+const FIRST_OWN = '2024-07-10T00:00:00Z'
+const LAST_OWN = '2024-07-11T23:59:59.999999Z'
+const AFTER_OWN = '2024-07-12T00:00:00Z'
+
+test('rows that were asked for and are not the chain’s own are left out', () => {
+  const page = [FROM, BEFORE_OWN, FIRST_OWN, LAST_OWN, AFTER_OWN, UNTIL]
+  expect(ids(twoDays, 'asc', ...page)).toEqual([3, 4])
+  expect(ids(twoDays, 'desc', ...page.toReversed())).toEqual([3, 4])
+  expect(decode(credentialsAt(...page), {}, twoDays)).toMatchObject({
+    rows: 2,
+    items: 6,
+    repeated: 0,
+    times: Float64Array.of(at(FIRST_OWN), at(LAST_OWN)),
+    span: { first: at(FROM), last: at(UNTIL) },
+  })
+})
+
+test('what is left out is not known when it comes again, as it may be once it is the chain’s own', () => {
+  const { ids: known } = decode(credentialsAt(BEFORE_OWN, FIRST_OWN), {}, twoDays)
+  const again = decode(credentialsAt(BEFORE_OWN, FIRST_OWN), {}, { ...july, recent: [known] })
+  expect(rowsOf(again).map(({ id }) => id)).toEqual([1])
+  expect(again.repeated).toBe(1)
+})
+
+test('refused items are left out where rows would be, and kept where their time can not be read', () => {
+  const broken = (id: number, imported_at: unknown) => credential({ id, imported_at, identity_name: null })
+  const instants = [FROM, BEFORE_OWN, FIRST_OWN, LAST_OWN, AFTER_OWN, UNTIL, 'soon', null]
+  const items = instants.map((imported_at, id) => broken(id, imported_at))
+  const refused = (context: PageContext) => decode(items, {}, context).quarantined.map(({ id }) => id)
+  expect(refused(twoDays)).toEqual([2, 3, 6, 7])
+  // The very end of a window is another's as well.
+  expect(refused(july)).toEqual([0, 1, 2, 3, 4, 6, 7])
+  expect(refused(pageContext())).toEqual([0, 1, 2, 3, 4, 5, 6, 7])
+})
+
+test('a row that was not asked for is an error, whatever is the chain’s own', () => {
+  const strangers = ['2024-06-30T23:59:59.999999Z', '2024-08-01T00:00:00.000001Z']
+  const wide = { from: at('2024-01-01T00:00:00Z'), until: at('2025-01-01T00:00:00Z') }
+  for (const own of [OWN, wide, null]) {
+    for (const stranger of strangers) {
+      for (const order of ['asc', 'desc'] as const) {
+        expect(() => ids({ ...july, own }, order, FIRST_OWN, stranger)).toThrow(
+          expect.objectContaining({ kind: 'data', message: expect.stringContaining('Item 1 of the answer') }),
+        )
+      }
+    }
+  }
+})
+
+test('a restarted chain leaves out what it had, and what is not its own', () => {
+  const since = { ...twoDays, since: { at: at(FIRST_OWN), ids: [1] } }
+  expect(ids(since, 'asc', FIRST_OWN, FIRST_OWN, LAST_OWN, AFTER_OWN, UNTIL)).toEqual([2, 3])
+  const back = { ...twoDays, since: { at: at(LAST_OWN), ids: [1] } }
+  expect(ids(back, 'desc', LAST_OWN, LAST_OWN, FIRST_OWN, BEFORE_OWN, FROM)).toEqual([2, 3])
+})
+
+test('both paths leave out the same', () => {
+  const paths = credentialPaths(decodePlan())
+  const items = credentialsAt(FROM, BEFORE_OWN, FIRST_OWN, LAST_OWN, AFTER_OWN, UNTIL)
+  const broken = items.map((item, i) => ({ ...item, id: 100 + i, identity_name: null }))
+  for (const context of [twoDays, july, pageContext()]) {
+    for (const body of [answer(items), answer([...items, ...broken])]) {
+      expect(isFastAndEqual(paths, body, context)).toBe(true)
+    }
+  }
 })
 
 test('a restarted chain drops what it had at its last position, and only that', () => {

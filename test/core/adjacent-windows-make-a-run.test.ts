@@ -1,0 +1,105 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Order, type Window, WindowRun } from '../../src/core/index.ts'
+
+const order = fc.constantFrom<Order>('asc', 'desc')
+/** Adjacent windows, in ascending order. */
+const windows: fc.Arbitrary<Window[]> = fc
+  .uniqueArray(fc.integer({ min: -30, max: 30 }), { minLength: 2, maxLength: 12 })
+  .map((instants) => {
+    const bounds = instants.toSorted((a, b) => a - b)
+    return bounds.slice(1).map((until, index) => ({ from: bounds[index]!, until }))
+  })
+const anyRun = fc.record({ order, windows })
+const instant = fc.integer({ min: -35, max: 35 })
+
+function onTheWay(travel: Order, ascending: readonly Window[]): readonly Window[] {
+  return travel === 'asc' ? ascending : ascending.toReversed()
+}
+
+function placesOf(run: WindowRun): (Window | null)[] {
+  return Array.from({ length: run.count }, (_, place) => run.at(place))
+}
+
+describe('adjacent windows', () => {
+  it('are gone through in the order of the chain', () => {
+    fc.assert(
+      fc.property(anyRun, (given) => {
+        const run = WindowRun.of(given.order, given.windows)
+        expect(run.order).toBe(given.order)
+        expect(placesOf(run)).toEqual(onTheWay(given.order, given.windows))
+        expect(run.range).toEqual({ from: given.windows[0]!.from, until: given.windows.at(-1)!.until })
+      }),
+    )
+  })
+
+  it('have one place for every instant of their range', () => {
+    fc.assert(
+      fc.property(anyRun, instant, (given, at) => {
+        const run = WindowRun.of(given.order, given.windows)
+        const { from, until } = run.range!
+        fc.pre(at >= from && at < until)
+        const holding = placesOf(run).map((window) => window!.from <= at && at < window!.until)
+        expect(holding.filter(Boolean)).toHaveLength(1)
+        expect(run.placeOf(at)).toBe(holding.indexOf(true))
+      }),
+      { numRuns: 300 },
+    )
+  })
+
+  it('are passed once rows in order can bring nothing more for them', () => {
+    fc.assert(
+      fc.property(anyRun, instant, (given, last) => {
+        const run = WindowRun.of(given.order, given.windows)
+        // What may come after a row is what has its very time, and all that lies beyond it.
+        const isPassed = ({ from, until }: Window): boolean =>
+          given.order === 'asc' ? until <= last : from > last
+        const passed = placesOf(run).map((window) => isPassed(window!))
+        expect(passed).toEqual(passed.toSorted((a, b) => Number(b) - Number(a)))
+        expect(run.passedAt(last)).toBe(passed.filter(Boolean).length)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('are the same taken apart and put side by side again', () => {
+    const cut = anyRun.chain((given) =>
+      fc.record({
+        given: fc.constant(given),
+        ends: fc
+          .tuple(fc.nat({ max: given.windows.length }), fc.nat({ max: given.windows.length }))
+          .map((ends) => ends.toSorted((a, b) => a - b)),
+      }),
+    )
+    fc.assert(
+      fc.property(cut, instant, ({ given, ends: [from, to] }, at) => {
+        const run = WindowRun.of(given.order, given.windows)
+        const part = run.part(from!, to!)
+        expect(part.order).toBe(given.order)
+        expect(part.count).toBe(to! - from!)
+        expect(placesOf(part)).toEqual(placesOf(run).slice(from, to))
+        expect(placesOf(part.part(0, part.count))).toEqual(placesOf(part))
+        const parts = [run.part(0, from!), part, run.part(to!, run.count)]
+        expect(parts.flatMap(placesOf)).toEqual(placesOf(run))
+        const { range } = part
+        expect(range === null).toBe(part.count === 0)
+        if (range === null) return
+        if (at >= range.from && at < range.until) expect(part.placeOf(at)).toBe(run.placeOf(at) - from!)
+        expect(part.passedAt(at)).toBe(Math.min(Math.max(run.passedAt(at) - from!, 0), part.count))
+      }),
+      { numRuns: 300 },
+    )
+  })
+})
+
+describe('a query without windows', () => {
+  it.each<Order>(['asc', 'desc'])('is one partition, which ends when the service says so: %s', (travel) => {
+    const run = WindowRun.of(travel, [null])
+    expect([run.count, run.range, run.at(0), run.bounds]).toEqual([1, null, null, null])
+    for (const at of [-1e15, 0, 1e15]) {
+      expect(run.placeOf(at)).toBe(0)
+      expect(run.passedAt(at)).toBe(0)
+    }
+    expect(placesOf(run.part(0, 1))).toEqual([null])
+  })
+})

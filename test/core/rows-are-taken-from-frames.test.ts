@@ -1,0 +1,193 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  chooseRows,
+  countRows,
+  decodeFrame,
+  encodeFrame,
+  type Frame,
+  int64,
+  type RowChoice,
+  type TextVector,
+  takeRows,
+  type Vector,
+} from '../../src/core/index.ts'
+import { everyColumn, farRow, groupings, ordinaryRow } from '../load/any-rows.ts'
+import { frameOf } from '../load/frame-builder.ts'
+import { anyFrame } from './frames.ts'
+
+/** Frames whose rows all point into their tables. */
+const soundFrame = anyFrame.filter(({ rows, groups }) => rows === 0 || groups.every(({ size }) => size > 0))
+
+/** Some of so many rows: a range, or numbers in any order. */
+function choiceOf(rows: number, least: number): fc.Arbitrary<RowChoice> {
+  const range = fc
+    .tuple(fc.nat({ max: rows }), fc.nat({ max: rows }))
+    .map(([a, b]) => ({ from: Math.min(a, b), to: Math.max(a, b) }))
+  const scattered = fc.uint32Array({
+    minLength: rows === 0 ? 0 : least,
+    maxLength: rows === 0 ? 0 : 25,
+    max: Math.max(0, rows - 1),
+  })
+  return fc.oneof(range, scattered).filter((choice) => countRows(choice) >= least)
+}
+
+/** A frame, some of its rows, and some of these. */
+const framedTwice = soundFrame
+  .filter(({ rows }) => rows > 0)
+  .chain((frame) =>
+    choiceOf(frame.rows, 1).chain((first) =>
+      fc.record({
+        frame: fc.constant(frame),
+        first: fc.constant(first),
+        second: choiceOf(countRows(first), 1),
+      }),
+    ),
+  )
+const framed = soundFrame.chain((frame) =>
+  fc.record({ frame: fc.constant(frame), rows: choiceOf(frame.rows, 0) }),
+)
+
+describe('rows that are taken from a frame', () => {
+  it('hold what they held there, whichever they are and in whichever order', () => {
+    fc.assert(
+      fc.property(framed, ({ frame, rows }) => {
+        const all = cellsOf(frame)
+        const taken = takeRows(frame, rows)
+        expect(taken.rows).toBe(countRows(rows))
+        expect(cellsOf(taken)).toEqual(numbersOf(rows).map((row) => all[row]))
+        expect(taken.columns.map(({ name, group }) => [name, group])).toEqual(
+          frame.columns.map(({ name, group }) => [name, group]),
+        )
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  it('are the same frame as if they had come alone', () => {
+    const some = fc
+      .oneof(
+        fc.array(ordinaryRow, { minLength: 1, maxLength: 12 }),
+        fc.array(fc.oneof(ordinaryRow, farRow), { minLength: 1, maxLength: 12 }),
+      )
+      .chain((rows) =>
+        fc.record({ rows: fc.constant(rows), choice: choiceOf(rows.length, 1), groups: groupings }),
+      )
+    fc.assert(
+      fc.property(some, ({ rows, choice, groups }) => {
+        // Rows that come again are what tables are made of.
+        const twice = [...rows, ...rows]
+        const taken = takeRows(frameOf(everyColumn, twice, groups), choice)
+        const alone = numbersOf(choice).map((row) => twice[row]!)
+        expect(taken).toEqual(frameOf(everyColumn, alone, groups))
+        expect(encodeFrame(taken)).toEqual(encodeFrame(frameOf(everyColumn, alone, groups)))
+      }),
+      { numRuns: 150 },
+    )
+  })
+
+  it('are the same whether they are taken in one step or in two', () => {
+    fc.assert(
+      fc.property(framedTwice, ({ frame, first, second }) => {
+        const numbers = numbersOf(first)
+        const atOnce = Uint32Array.from(numbersOf(second), (row) => numbers[row]!)
+        expect(takeRows(takeRows(frame, first), second)).toEqual(takeRows(frame, atOnce))
+        if (second instanceof Uint32Array) return
+        const chosen = chooseRows(first, second.from, second.to)
+        expect(numbersOf(chosen)).toEqual([...atOnce])
+        expect(takeRows(frame, chosen)).toEqual(takeRows(frame, atOnce))
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  it('come back from their bytes as they were, and leave the frame as it was', () => {
+    fc.assert(
+      fc.property(framed, ({ frame, rows }) => {
+        const before = encodeFrame(frame)
+        const taken = takeRows(frame, rows)
+        expect(decodeFrame(encodeFrame(taken))).toEqual(taken)
+        expect(encodeFrame(frame)).toEqual(before)
+        expect(encodeFrame(takeRows(decodeFrame(before), rows))).toEqual(encodeFrame(taken))
+      }),
+      { numRuns: 150 },
+    )
+  })
+
+  it('bring along only what they point to, and wide numbers only where they have some', () => {
+    const frame = frameOf(
+      [
+        { name: 'id', type: 'int64', nullable: false, meaning: '' },
+        { name: 'source', type: 'text', nullable: true, meaning: '' },
+      ],
+      [
+        { id: 1, source: 'a' },
+        { id: 2n ** 60n, source: 'b' },
+        { id: 3, source: null },
+        { id: 4, source: 'b' },
+        { id: 5, source: 'a' },
+      ],
+      [['source']],
+    )
+    const last = takeRows(frame, { from: 2, to: 5 })
+    expect(last.groups).toEqual([{ size: 3, indices: Uint32Array.of(0, 1, 2) }])
+    expect(last.columns[0]?.values).toEqual({ kind: 'number', values: Float64Array.of(3, 4, 5), valid: null })
+    const one = takeRows(frame, Uint32Array.of(3, 1))
+    expect(one.groups).toEqual([{ size: 1, indices: null }])
+    expect(one.columns[0]?.values).toEqual({
+      kind: 'int64',
+      values: BigInt64Array.of(4n, 2n ** 60n),
+      valid: null,
+    })
+    expect(one.columns[1]?.values).toEqual({
+      kind: 'text',
+      offsets: Uint32Array.of(0, 1),
+      bytes: Uint8Array.of(0x62),
+      valid: null,
+    })
+  })
+})
+
+function numbersOf(rows: RowChoice): number[] {
+  if (rows instanceof Uint32Array) return [...rows]
+  return Array.from({ length: rows.to - rows.from }, (_, at) => rows.from + at)
+}
+
+type Cell = null | number | bigint | boolean | string | readonly (string | null)[]
+
+/** Every value of every row, column by column. */
+function cellsOf({ rows, groups, columns }: Frame): Cell[][] {
+  return Array.from({ length: rows }, (_, row) =>
+    columns.map(({ group, values }) => {
+      if (group === null) return cellAt(values, row)
+      const { indices } = groups[group]!
+      return cellAt(values, indices === null ? 0 : indices[row]!)
+    }),
+  )
+}
+
+function cellAt(vector: Vector, at: number): Cell {
+  if (vector.valid !== null && vector.valid[at] === 0) return null
+  switch (vector.kind) {
+    case 'number':
+      return vector.values[at]!
+    case 'int64':
+      return int64(vector.values[at]!)
+    case 'boolean':
+      return vector.values[at] === 1
+    case 'text':
+      return textAt(vector, at)
+    case 'list': {
+      const { offsets, items } = vector
+      const length = offsets[at + 1]! - offsets[at]!
+      return Array.from({ length }, (_, item) => {
+        const place = offsets[at]! + item
+        return items.valid !== null && items.valid[place] === 0 ? null : textAt(items, place)
+      })
+    }
+  }
+}
+
+function textAt({ offsets, bytes }: TextVector, at: number): string {
+  return Buffer.from(bytes.subarray(offsets[at], offsets[at + 1])).toString()
+}

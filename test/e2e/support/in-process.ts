@@ -1,0 +1,45 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
+import type { Clock, RunSummary } from '../../../src/index.ts'
+import { PACKAGE } from '../../support/run-cli.ts'
+import { type PipelineParts, pipelineText } from './place.ts'
+
+const LIBRARY = pathToFileURL(join(PACKAGE, 'dist/index.js')).href
+const { readPipeline, runOptions, runPipeline } = (await import(
+  LIBRARY
+)) as typeof import('../../../src/index.ts')
+
+/** Where an export goes on in this process: a folder, and the service. */
+export type Here = { readonly folder: string; readonly baseUrl: string; readonly token: string }
+
+/** What a run said that may want somebody's attention. */
+export type Warned = RunSummary & { readonly warnings: readonly string[] }
+
+/** The built library and not the command: for hundreds of runs, each of which would start a process. Writes to `out`. */
+export async function runInProcess(here: Here, parts: PipelineParts, stop?: AbortSignal): Promise<Warned> {
+  const env = { SPILLWAY_BASE_URL: here.baseUrl, SPILLWAY_TOKEN: here.token }
+  await writeFile(join(here.folder, 'pipeline.yaml'), pipelineText(parts))
+  const pipeline = await readPipeline('pipeline.yaml', { env, cwd: here.folder })
+  const warnings: string[] = []
+  const observer = {
+    log: (level: string, message: string) => void (level === 'warn' && warnings.push(message)),
+    progress: () => {},
+  }
+  const settings = { env, clock: impatientClock(), observer, ...(stop === undefined ? {} : { stop }) }
+  return { ...(await runPipeline(pipeline, await runOptions(pipeline, settings))), warnings }
+}
+
+/** Waits take no time, and are over when they end. */
+function impatientClock(): Clock {
+  let skippedMs = 0
+  return {
+    now: () => Date.now() + skippedMs,
+    monotonicMs: () => performance.now() + skippedMs,
+    async sleep(ms, signal) {
+      signal.throwIfAborted()
+      skippedMs += ms
+      await new Promise((resolve) => setImmediate(resolve))
+    },
+  }
+}

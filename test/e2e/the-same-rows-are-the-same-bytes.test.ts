@@ -1,0 +1,90 @@
+import { createHash } from 'node:crypto'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { startSandbox } from '../../src/sandbox/index.ts'
+import { runInProcess } from './support/in-process.ts'
+import { SMALL } from './support/place.ts'
+import { readCsv, readParquet, shardPaths } from './support/read-shards.ts'
+import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+
+const DOMAINS = ['scatterholt.com', 'quillmere.net']
+const RANGE = { from: '2024-01-17', until: '2024-06-05T12:00:00Z' }
+
+/** How the same rows may be asked for, and what may happen meanwhile. */
+const way = fc.record({
+  page_size: fc.integer({ min: 2, max: 60 }),
+  concurrency: fc.integer({ min: 1, max: 5 }),
+  per_chain: fc.constantFrom('all', 1, 2, 7),
+  emptyPageRate: fc.constantFrom(0, 0.3),
+  shortPageRate: fc.constantFrom(0, 0.5),
+  /** Requests after which a run ends; the next one goes on. */
+  budgets: fc.array(fc.integer({ min: 1, max: 9 }), { maxLength: 4 }),
+})
+type Way = typeof way extends fc.Arbitrary<infer T> ? T : never
+
+const what = fc.record({
+  seed: fc.nat(),
+  records: fc.integer({ min: 0, max: 70 }),
+  order: fc.constantFrom('asc', 'desc'),
+  every: fc.constantFrom('month', 'week', '9d', undefined),
+  shard_rows: fc.constantFrom(9, 40, 1_000_000),
+  load: fc.constantFrom(
+    { format: 'parquet' },
+    { format: 'parquet', compression: 'none', engine: 'parquetjs-lite' },
+    { format: 'csv', compression: 'gzip' },
+  ),
+})
+type What = typeof what extends fc.Arbitrary<infer T> ? T : never
+
+it('whatever way they are asked for, shards of one query and window hold the same rows in the same bytes', async () => {
+  await fc.assert(
+    fc.asyncProperty(what, way, way, async (what, one, other) => {
+      expect(await exported(what, other)).toEqual(await exported(what, one))
+    }),
+    { numRuns: 8 },
+  )
+}, 180_000)
+
+/** SHA-256 of every shard by its path. */
+async function exported(
+  { seed, records, order, every, shard_rows, load }: What,
+  { budgets, emptyPageRate, shortPageRate, per_chain, ...extract }: Way,
+): Promise<ReadonlyMap<string, string>> {
+  const sandbox = await startSandbox({ ...SMALL, seed: String(seed), records, emptyPageRate, shortPageRate })
+  const folder = await mkdtemp(join(tmpdir(), 'spillway-bytes-'))
+  const output = join(folder, 'out')
+  try {
+    for (const budget of [...budgets, 'none']) {
+      const windows = { ...RANGE, every, per_chain }
+      await runInProcess(
+        { folder, baseUrl: sandbox.baseUrl, token: sandbox.token },
+        {
+          service: { requests_per_second: 10_000 },
+          extract: { domains: DOMAINS, windows, order, ...extract, max_requests: budget },
+          load: { ...load, shard_rows, partition_by: ['query', 'window'] },
+        },
+      )
+    }
+    // The engine for comparison knows milliseconds only.
+    const milliseconds = 'engine' in load
+    const found = load.format === 'csv' ? await readCsv(output) : await readParquet(output)
+    const wanted = expectedOfDomains(sandbox, DOMAINS, { ...RANGE, milliseconds })
+    expect(difference(found, wanted)).toEqual(SAME)
+    const hashes = new Map<string, string>()
+    for (const path of await shardPaths(output)) {
+      hashes.set(
+        path,
+        createHash('sha256')
+          .update(await readFile(join(output, path)))
+          .digest('hex'),
+      )
+    }
+    return hashes
+  } finally {
+    await sandbox.close()
+    await rm(folder, { recursive: true, force: true })
+  }
+}

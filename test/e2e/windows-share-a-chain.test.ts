@@ -1,0 +1,159 @@
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts'
+import { runInProcess } from './support/in-process.ts'
+import type { PipelineParts } from './support/place.ts'
+import { readParquet } from './support/read-shards.ts'
+import { difference, expectedOfDomains, expectedRows, SAME } from './support/rows.ts'
+
+const CONCURRENCY = 4
+
+type Bench = {
+  readonly sandbox: Sandbox
+  readonly output: string
+  /** Runs to the end. @returns searches that it took */
+  run(extract: PipelineParts['extract'], load?: PipelineParts['load']): Promise<number>
+}
+
+async function bench(options: SandboxOptions): Promise<Bench> {
+  const sandbox = await startSandbox({ requestsPerSecond: 0, nastyRate: 0, nullRate: 0, ...options })
+  const folder = await mkdtemp(join(tmpdir(), 'spillway-chains-'))
+  onTestFinished(async () => {
+    await sandbox.close()
+    await rm(folder, { recursive: true, force: true })
+  })
+  return {
+    sandbox,
+    output: join(folder, 'out'),
+    async run(extract, load = {}) {
+      const before = sandbox.requests.length
+      const parts = {
+        service: { requests_per_second: 10_000 },
+        extract: { concurrency: CONCURRENCY, max_requests: 'none', ...extract },
+        load,
+      }
+      const { status, requests } = await runInProcess(
+        { folder, baseUrl: sandbox.baseUrl, token: sandbox.token },
+        parts,
+      )
+      expect(status).toBe('complete')
+      expect(sandbox.requests.length - before).toBe(requests)
+      return requests
+    },
+  }
+}
+
+/** Pages that there are in a range, however it is cut into windows; a query without rows is a search all the same. */
+function leastSearches(sandbox: Sandbox, domains: readonly string[], range: Range, pageSize: number): number {
+  // The service's filter is inclusive at both ends.
+  const until = new Date(Date.parse(range.until) + 1).toISOString()
+  return domains.reduce((sum, fqdn) => {
+    const items = [...sandbox.expected({ query: { type: 'domain', fqdn }, from: range.from, until })].length
+    return sum + Math.max(1, Math.ceil(items / pageSize))
+  }, 0)
+}
+
+type Range = { readonly from: string; readonly until: string }
+
+function domainNames(count: number): string[] {
+  return Array.from({ length: count }, (_, i) => `d${i}.example`)
+}
+
+describe.each([
+  { what: '40 domains with a few rows a month', domains: 40, records: 50, every: 'month', months: 24 },
+  { what: '5 domains, day by day over three months', domains: 5, records: 60, every: '1d', months: 3 },
+  {
+    what: '8 domains of half a page a month',
+    domains: 8,
+    records: 600,
+    every: 'month',
+    months: 12,
+    pageSize: 100,
+  },
+  {
+    what: 'a domain alone, with many pages',
+    domains: 1,
+    records: 900,
+    every: 'week',
+    months: 12,
+    pageSize: 20,
+  },
+  { what: 'domains without rows', domains: 12, records: 0, every: 'month', months: 24 },
+])('$what', ({ domains: count, records, every, months, pageSize = 1000 }) => {
+  it.each(['asc', 'desc'])(
+    'cost what their rows cost and no more than a search a lane on top, %s',
+    async (order) => {
+      const domains = domainNames(count)
+      const range = {
+        from: '2023-01-01',
+        until: new Date(Date.UTC(2023, months, 1)).toISOString().slice(0, 10),
+      }
+      const { sandbox, output, run } = await bench({ domains, records, from: range.from, until: range.until })
+      const sent = await run({ domains, windows: { ...range, every }, page_size: pageSize, order })
+      const least = leastSearches(sandbox, domains, range, pageSize)
+      expect(sent).toBeLessThanOrEqual(Math.floor(1.02 * least) + CONCURRENCY)
+      expect(sent).toBeGreaterThanOrEqual(least)
+      expect(difference(await readParquet(output), expectedOfDomains(sandbox, domains, range))).toEqual(SAME)
+    },
+  )
+})
+
+it('a later run asks once a query for all windows that are new', async () => {
+  const domains = domainNames(6)
+  const { sandbox, output, run } = await bench({
+    domains,
+    records: 120,
+    from: '2023-01-01',
+    until: '2024-01-01',
+  })
+  const from = '2023-01-01'
+  await run({ domains, windows: { from, until: '2023-08-01', every: 'month' } })
+  expect(await run({ domains, windows: { from, until: '2023-12-01', every: 'month' } })).toBe(6)
+  expect(await run({ domains, windows: { from, until: '2023-12-01', every: 'month' } })).toBe(0)
+  const wanted = expectedOfDomains(sandbox, domains, { from, until: '2023-12-01' })
+  expect(difference(await readParquet(output), wanted)).toEqual(SAME)
+})
+
+it('windows on both sides of those that are done take a chain each', async () => {
+  const domains = domainNames(5)
+  const { sandbox, output, run } = await bench({
+    domains,
+    records: 120,
+    from: '2023-01-01',
+    until: '2024-01-01',
+  })
+  await run({ domains, windows: { from: '2023-05-01', until: '2023-07-01', every: 'month' } })
+  const range = { from: '2023-01-01', until: '2024-01-01' }
+  expect(await run({ domains, windows: { ...range, every: 'month' } })).toBe(10)
+  expect(difference(await readParquet(output), expectedOfDomains(sandbox, domains, range))).toEqual(SAME)
+})
+
+it('per_chain says how many windows are asked for together; 1: each by itself', async () => {
+  const windows = { from: '2023-01-01', until: '2024-01-01', every: 'month' }
+  const domains = domainNames(4)
+  const costs: number[] = []
+  for (const per_chain of [1, 5, 'all']) {
+    const { run } = await bench({ domains, records: 12, from: windows.from, until: windows.until })
+    costs.push(await run({ domains, windows: { ...windows, per_chain } }))
+  }
+  expect(costs).toEqual([4 * 12, 4 * 3, 4])
+})
+
+it('all five kinds of queries go through their windows in one chain', async () => {
+  const { sandbox, output, run } = await bench({ records: 100, domains: ['scatterholt.com'] })
+  const [first] = sandbox.expected({ query: { type: 'domain', fqdn: 'scatterholt.com' } })
+  const email = String(first!.identity_name)
+  const queries = [
+    { type: 'domain', fqdn: 'scatterholt.com' },
+    { type: 'auth_domain', fqdn: 'scatterholt.com' },
+    { type: 'email', email },
+    { type: 'keyword', keyword: email.split('@')[0]! },
+  ] as const
+  const range = { from: '2024-01-01', until: '2025-01-01' }
+  const sent = await run({ queries, windows: { ...range, every: 'week' } })
+  expect(sent).toBe(queries.length)
+  const wanted = queries.flatMap((query) => expectedRows(sandbox, { query, ...range }))
+  expect(difference(await readParquet(output), wanted)).toEqual(SAME)
+})

@@ -1,0 +1,165 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { describe, expect, it } from 'vitest'
+import type { DecodePage, PageContext, Window } from '../../src/core/index.ts'
+import { extractPages, type Service } from '../../src/extract/index.ts'
+import { collect, decode, domainChain, open, sendPage, serve } from './support.ts'
+
+const at = (text: string): number => Date.parse(`${text}T00:00:00Z`) * 1000
+
+const YEAR: Window = { from: at('2024-01-01'), until: at('2025-01-01') }
+const FILTER = { gte: '2024-01-01T00:00:00Z', lte: '2025-01-01T00:00:00Z' }
+
+/** A service with so many pages. */
+function pages(count: number) {
+  return serve((_request, response, index) => sendPage(response, index + 1 < count ? `c${index}` : null))
+}
+
+/** Follows a chain that is over once so many pages are committed. @returns how many it had */
+async function followed(service: Service, most: number): Promise<number> {
+  let committed = 0
+  const chain = domainChain({ window: YEAR, isOver: () => committed >= most })
+  for await (const _page of extractPages(service, chain, decode)) committed++
+  return committed
+}
+
+async function until(isSo: () => boolean): Promise<void> {
+  while (!isSo()) await sleep(2)
+}
+
+/** A decoder that keeps what it is told. */
+function listening(): { decode: DecodePage; contexts: PageContext[] } {
+  const contexts: PageContext[] = []
+  return {
+    contexts,
+    decode: async (body, context) => {
+      contexts.push(context)
+      return decode(body, context)
+    },
+  }
+}
+
+describe('a chain that has all that is its own', () => {
+  it.each([1, 2, 5])('sends no further request after page %d, though there are more', async (last) => {
+    const server = await pages(9)
+    const service = open(server.url)
+    expect(await followed(service, last)).toBe(last)
+    expect(service.counters.requests).toBe(last)
+    expect(server.received).toHaveLength(last)
+  })
+
+  it('goes on as long as it is not over, and ends with the last page all the same', async () => {
+    const server = await pages(9)
+    expect(await followed(open(server.url), 10)).toBe(9)
+    expect(server.received).toHaveLength(9)
+  })
+
+  it('is asked once the page is committed, not before', async () => {
+    const server = await pages(9)
+    const asked: number[] = []
+    let committed = 0
+    const isOver = (): boolean => {
+      asked.push(committed)
+      return committed === 3
+    }
+    for await (const _page of extractPages(open(server.url), domainChain({ isOver }), decode)) committed++
+    expect(asked).toEqual([1, 2, 3])
+  })
+
+  it('gives up the page that was asked for ahead, asks for no other, and leaves its place to others', async () => {
+    let isBrokenOff = false
+    const server = await serve((_request, response, index) => {
+      if (index < 2) sendPage(response, `c${index}`)
+      else response.on('close', () => (isBrokenOff = true))
+    })
+    let taken = 0
+    const ahead = {
+      take: () => ++taken > 0,
+      give: () => void taken--,
+    }
+    let committed = 0
+    const chain = domainChain({ ahead, isOver: () => committed === 2 })
+    for await (const _page of extractPages(open(server.url), chain, decode)) {
+      committed++
+      await until(() => server.received.length === committed + 1)
+    }
+    expect(committed).toBe(2)
+    expect(taken).toBe(0)
+    await until(() => isBrokenOff)
+    expect(server.received.map(({ json }) => json.from)).toEqual([undefined, 'c0', 'c1'])
+  })
+})
+
+describe('what a chain asks for', () => {
+  it.each(['asc', 'desc'] as const)(
+    'is the same on every page, however little is still its own: %s',
+    async (order) => {
+      const server = await pages(4)
+      let own = YEAR
+      const heard = listening()
+      const chain = domainChain({ window: YEAR, order, own: () => own })
+      for await (const _page of extractPages(open(server.url), chain, heard.decode)) {
+        const quarter = (own.until - own.from) / 4
+        own = order === 'asc' ? { ...own, until: own.until - quarter } : { ...own, from: own.from + quarter }
+      }
+      expect(server.received.map(({ json }) => json.filters)).toEqual(
+        Array.from({ length: 4 }, () => ({ imported_at: FILTER })),
+      )
+      expect(new Set(heard.contexts.map(({ asked }) => asked))).toEqual(new Set([YEAR]))
+      // Each page is decoded with what is the chain's own by then.
+      const lengths = heard.contexts.map(({ own }) => (own!.until - own!.from) / (YEAR.until - YEAR.from))
+      expect(lengths).toEqual([1, 0.75, 0.5625, 0.421875])
+    },
+  )
+
+  it('is told to the decoder with the partition that the chain stands in', async () => {
+    const server = await pages(3)
+    const heard = listening()
+    let partition = 0
+    const chain = domainChain({ window: YEAR, partition: () => `domain.acme.example/${partition}` })
+    for await (const _page of extractPages(open(server.url), chain, heard.decode)) partition++
+    expect(heard.contexts).toMatchObject(
+      [0, 1, 2].map((page) => ({
+        query: { type: 'domain', fqdn: 'acme.example', name: 'domain.acme.example' },
+        partition: `domain.acme.example/${page}`,
+        page,
+        asked: YEAR,
+        own: YEAR,
+        since: null,
+      })),
+    )
+  })
+
+  it.each([
+    ['asc', { ...FILTER, gte: '2024-06-01T00:00:00.000007Z' }],
+    ['desc', { ...FILTER, lte: '2024-06-01T00:00:00.000007Z' }],
+  ] as const)(
+    'goes on at its last row after a restart, on every page, its other end as it was: %s',
+    async (order, filter) => {
+      const server = await pages(3)
+      const heard = listening()
+      const since = { at: at('2024-06-01') + 7, ids: [1, 2] }
+      // What is its own has nothing to do with it.
+      const own = { from: at('2024-05-01'), until: at('2024-08-01') }
+      const chain = domainChain({ window: YEAR, own: () => own, order, since })
+      await collect(open(server.url), chain, heard.decode)
+      expect(server.received.map(({ json }) => json.filters)).toEqual(
+        Array.from({ length: 3 }, () => ({ imported_at: filter })),
+      )
+      expect(server.received.map(({ json }) => json.from)).toEqual([undefined, 'c0', 'c1'])
+      for (const context of heard.contexts) expect(context).toMatchObject({ asked: YEAR, own, since })
+    },
+  )
+
+  it.each([
+    ['asc', { gte: '9999-12-31T23:59:59.999999Z', lte: FILTER.lte }],
+    ['desc', { gte: FILTER.gte, lte: '9999-12-31T23:59:59.999999Z' }],
+  ] as const)(
+    'goes on at the very microsecond, also where a double does not hold it: %s',
+    async (order, filter) => {
+      const server = await pages(1)
+      const since = { at: '253402300799999999', ids: [] }
+      await collect(open(server.url), domainChain({ window: YEAR, order, since }))
+      expect(server.received[0]?.json.filters).toEqual({ imported_at: filter })
+    },
+  )
+})

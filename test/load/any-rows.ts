@@ -1,0 +1,105 @@
+import fc from 'fast-check'
+import { type Frame, int64 } from '../../src/core/index.ts'
+import { type CellValue, frameOf, type Row, specs } from './frame-builder.ts'
+
+/** A column of every type, null allowed and not. */
+export const everyColumn = specs({
+  id: 'int64',
+  count: 'int64?',
+  moment: 'timestamp',
+  seen: 'timestamp?',
+  sure: 'boolean',
+  flag: 'boolean?',
+  name: 'text',
+  note: 'text?',
+  labels: 'list',
+  tags: 'list?',
+})
+
+// biome-ignore format: one line reads better
+const nasty = fc.constantFrom(
+  '', ' ', '"', '""', ',', '\n', '\r', '\r\n', '\t', "'", '\\', '\\"', '=1+1', '-1', '@x', '+', 'null', '\ufeffx',
+  '\ud7ff', '\ue000', '😀', 'é', '\u2028', '\u0001', '\u007f', '[]', '[REDACTED]', 'a,b\n"c"\r', 'x'.repeat(70),
+)
+const text = fc.oneof(nasty, fc.string({ unit: 'binary', maxLength: 12 }), fc.string({ maxLength: 40 }))
+const integer = fc.oneof(
+  fc.maxSafeInteger(),
+  fc.integer({ min: -3, max: 300 }),
+  fc.constantFrom(0, Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 33_880_703_907),
+)
+/** From the year 1685 to 2255: whole microseconds that a double holds. */
+const micros = fc.oneof(
+  fc.maxSafeInteger(),
+  fc.integer({ min: -2, max: 2 }),
+  fc.constantFrom(-1, 1_721_676_352_893_439, 951_782_399_999_999),
+)
+const MAX = 2n ** 63n - 1n
+const largeInteger = fc
+  .oneof(
+    fc.bigInt({ min: -MAX - 1n, max: MAX }),
+    fc.bigInt({ min: 2n ** 62n, max: 2n ** 62n + 1000n }),
+    fc.constantFrom(MAX, -MAX - 1n, 2n ** 53n, 2n ** 53n + 1n, -(2n ** 53n) - 1n),
+  )
+  .map(int64)
+/** 0001-01-01 to the last microsecond of the year 9999. */
+const FIRST = -62_135_596_800_000_000n
+const LAST = 253_402_300_799_999_999n
+const farMicros = fc
+  .oneof(
+    fc.bigInt({ min: FIRST, max: LAST }),
+    fc.constantFrom(FIRST, FIRST + 1n, LAST, 253_402_214_400_000_000n),
+  )
+  .map(int64)
+const nullable = <T>(values: fc.Arbitrary<T>): fc.Arbitrary<T | null> => fc.option(values, { freq: 3 })
+const list = fc.array(nullable(text), { maxLength: 4 })
+
+/** Rows of {@link everyColumn}. */
+const rowOf = (
+  id: fc.Arbitrary<CellValue>,
+  count: typeof id,
+  moment: typeof id,
+  seen: typeof id,
+): fc.Arbitrary<Row> =>
+  fc.record({
+    id,
+    count: nullable(count),
+    moment,
+    seen: nullable(seen),
+    sure: fc.boolean(),
+    flag: nullable(fc.boolean()),
+    name: text,
+    note: nullable(text),
+    labels: list,
+    tags: nullable(list),
+  })
+
+/** Numbers that doubles hold. */
+export const ordinaryRow = rowOf(integer, integer, micros, micros)
+/** With numbers that no double holds, in one column or in several. */
+export const farRow = fc.oneof(
+  rowOf(fc.oneof(integer, largeInteger), largeInteger, farMicros, fc.oneof(micros, farMicros)),
+  rowOf(largeInteger, integer, micros, farMicros),
+)
+
+/** Columns that share a table, in several ways. */
+export const groupings = fc.constantFrom<string[][]>(
+  [],
+  [['note', 'seen', 'flag', 'count']],
+  [['name'], ['note', 'tags'], ['moment', 'sure']],
+  [everyColumn.map(({ name }) => name)],
+)
+
+export type Page = { rows: readonly Row[]; frame: Frame }
+
+/** The rows of a page, of which some come again, and their frame. */
+export const anyPage: fc.Arbitrary<Page> = fc
+  .tuple(
+    fc.oneof(fc.array(ordinaryRow, { maxLength: 30 }), fc.array(farRow, { maxLength: 30 })),
+    fc.integer({ min: 1, max: 5 }),
+    groupings,
+  )
+  .map(([drawn, times, groups]) => {
+    // Rows that come again are what dictionaries and runs are made of.
+    const rows = drawn.flatMap((row) => Array.from({ length: times }, () => row))
+    return { rows, frame: frameOf(everyColumn, rows, groups) }
+  })

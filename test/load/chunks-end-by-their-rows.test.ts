@@ -1,0 +1,216 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import type { Column, Frame, Group, RowChoice, TextVector } from '../../src/core/index.ts'
+import { ChunkMeasure, weigh } from '../../src/load/chunk-measure.ts'
+
+const MAX_BYTES = 16 << 20
+
+/** A row by its texts: how many bytes it has to itself, and which source, of how many bytes, it shares with others. */
+type Row = {
+  /** Of its domain; -1: it has none. Rows whose domains are equally long have the same one. */
+  readonly domain: number
+  /** Of each of its two addresses. */
+  readonly urls: number
+  readonly source: Source
+}
+type Source = { readonly id: Uint8Array; readonly description: Uint8Array | null }
+
+const QUERY = Buffer.from('acme.com')
+
+function sourceOf(name: string, bytes: number): Source {
+  const id = Buffer.from(name)
+  return { id, description: bytes === 0 ? null : Buffer.alloc(bytes, name) }
+}
+
+const PLAIN = sourceOf('plain', 10)
+const OTHER: Row = { domain: 5000, urls: 0, source: sourceOf('other', 500_000) }
+
+/** Where chunks of these rows end, by what is promised of it. */
+function expectedEnds(rows: readonly Row[], maxRows: number): number[] {
+  const ends: number[] = []
+  let start = 0
+  let bytes = QUERY.length
+  const seen = new Set<Source>()
+  for (const [index, { domain, urls, source }] of rows.entries()) {
+    bytes += Math.max(0, domain) + 2 * urls
+    if (!seen.has(source)) bytes += source.id.length + (source.description?.length ?? 0)
+    seen.add(source)
+    const count = index + 1 - start
+    if (count < maxRows && (count % 1000 > 0 || bytes < MAX_BYTES)) continue
+    ends.push(index + 1)
+    start = index + 1
+    bytes = QUERY.length
+    seen.clear()
+  }
+  return ends
+}
+
+type Framing = {
+  readonly rows: number
+  /** Whether domains come as a table. */
+  readonly table: boolean
+  /** Whether other rows are on the page, between these. */
+  readonly scattered: boolean
+  /** How many rows are offered at a time. */
+  readonly most: number
+}
+const pages: fc.Arbitrary<Framing[]> = fc.array(
+  fc.record({
+    rows: fc.integer({ min: 1, max: 2500 }),
+    table: fc.boolean(),
+    scattered: fc.boolean(),
+    most: fc.integer({ min: 20, max: 3000 }),
+  }),
+  { minLength: 1, maxLength: 6 },
+)
+
+/** Where chunks end when the rows come in such pages. */
+function endsOf(rows: readonly Row[], maxRows: number, pages: readonly Framing[]): number[] {
+  const measure = new ChunkMeasure(maxRows)
+  const ends: number[] = []
+  let done = 0
+  for (let number = 0; done < rows.length; number++) {
+    const page = pages[number % pages.length]!
+    const own = rows.slice(done, done + page.rows)
+    const { frame, choice } = framed(own, page)
+    const weights = weigh(frame)
+    for (let at = 0; at < own.length; ) {
+      const taken = measure.take(weights, choice, at, page.most)
+      expect(taken).toBeGreaterThan(0)
+      expect(taken).toBeLessThanOrEqual(page.most)
+      at += taken
+      done += taken
+      expect(measure.rows).toBe(done - (ends.at(-1) ?? 0))
+      if (!measure.isFull) continue
+      expect(measure.take(weights, choice, at, page.most)).toBe(0)
+      ends.push(done)
+      measure.reset()
+    }
+  }
+  return ends
+}
+
+function framed(own: readonly Row[], { table, scattered }: Framing): { frame: Frame; choice: RowChoice } {
+  if (!scattered) return { frame: frameOf(own, table), choice: { from: 0, to: own.length } }
+  const all: Row[] = []
+  const choice = new Uint32Array(own.length)
+  for (const [index, row] of own.entries()) {
+    if (index % 100 === 0) all.push(OTHER)
+    choice[index] = all.push(row) - 1
+  }
+  return { frame: frameOf(all, table), choice }
+}
+
+/** A page as the decoder makes it. What texts say that no two rows share is of no matter here. */
+function frameOf(rows: readonly Row[], table: boolean): Frame {
+  const sources = tableOf(rows, ({ source }) => source)
+  const domains = tableOf(rows, ({ domain }) => domain)
+  const domainsOf = (lengths: readonly number[]): TextVector => ({
+    ...blank(lengths.map((length) => Math.max(0, length))),
+    valid: Uint8Array.from(lengths, (length) => (length < 0 ? 0 : 1)),
+  })
+  const ids = sources.entries.map(({ id }) => id)
+  const descriptions = sources.entries.map(({ description }) => description)
+  const columns: Column[] = [
+    {
+      name: 'domain',
+      group: table ? 2 : null,
+      values: domainsOf(table ? domains.entries : rows.map(({ domain }) => domain)),
+    },
+    {
+      name: 'urls',
+      group: null,
+      values: {
+        kind: 'list',
+        offsets: Uint32Array.from({ length: rows.length + 1 }, (_, row) => 2 * row),
+        items: blank(rows.flatMap(({ urls }) => [urls, urls])),
+        valid: null,
+      },
+    },
+    { name: 'source_id', group: 1, values: textsOf(ids) },
+    { name: 'source_description_en', group: 1, values: textsOf(descriptions) },
+    { name: 'query_value', group: 0, values: textsOf([QUERY]) },
+  ]
+  const groups = [{ size: 1, indices: null }, sources.group, ...(table ? [domains.group] : [])]
+  return { rows: rows.length, groups, columns }
+}
+
+function tableOf<T>(rows: readonly Row[], of: (row: Row) => T): { group: Group; entries: T[] } {
+  const numbers = new Map<T, number>()
+  const indices = Uint32Array.from(rows, (row) => {
+    const entry = of(row)
+    if (!numbers.has(entry)) numbers.set(entry, numbers.size)
+    return numbers.get(entry)!
+  })
+  return {
+    group: { size: numbers.size, indices: numbers.size === 1 ? null : indices },
+    entries: [...numbers.keys()],
+  }
+}
+
+function textsOf(texts: readonly (Uint8Array | null)[]): TextVector {
+  const lengths = texts.map((text) => text?.length ?? 0)
+  const valid = Uint8Array.from(texts, (text) => (text === null ? 0 : 1))
+  return { ...blank(lengths), bytes: Buffer.concat(texts.flatMap((text) => text ?? [])), valid }
+}
+
+/** Texts of such lengths. */
+function blank(lengths: readonly number[]): TextVector {
+  const offsets = new Uint32Array(lengths.length + 1)
+  for (const [index, length] of lengths.entries()) offsets[index + 1] = offsets[index]! + length
+  return { kind: 'text', offsets, bytes: new Uint8Array(offsets.at(-1)!), valid: null }
+}
+
+describe('a chunk', () => {
+  it('ends at the same row however its rows are framed', () => {
+    // Stretches of rows: short ones, with long texts of their own, and with long texts that they share.
+    const stretch = fc.record({
+      rows: fc.integer({ min: 1, max: 2500 }),
+      domain: fc.constantFrom(-1, 0, 10, 9000),
+      urls: fc.constantFrom(0, 1500),
+      sources: fc.constantFrom(1, 40, 300),
+      sourceBytes: fc.constantFrom(0, 20, 60_000),
+    })
+    const made = fc.array(stretch, { minLength: 1, maxLength: 4 }).map((stretches) =>
+      stretches.flatMap(({ rows, domain, urls, sources, sourceBytes }, number) => {
+        const known = Array.from({ length: sources }, (_, one) => sourceOf(`${number}-${one}`, sourceBytes))
+        return Array.from({ length: rows }, (_, row): Row => {
+          return { domain: domain + (row % 2), urls, source: known[row % sources]! }
+        })
+      }),
+    )
+    const maxRows = fc.constantFrom(700, 2000, 2500, 100_000)
+    fc.assert(
+      fc.property(made, maxRows, pages, pages, (rows, maxRows, ...framings) => {
+        const expected = expectedEnds(rows, maxRows)
+        for (const framing of framings) expect(endsOf(rows, maxRows, framing)).toEqual(expected)
+      }),
+      { numRuns: 20 },
+    )
+  })
+
+  it.each([
+    ['as a table', { rows: 1234, table: true, scattered: false, most: 9999 }],
+    ['one by one', { rows: 1234, table: false, scattered: false, most: 300 }],
+    ['among others', { rows: 999, table: true, scattered: true, most: 9999 }],
+  ])('ends at the first thousand rows at which their own texts come to 16 MB, %s', (_, page) => {
+    // 1,678 of them come to 16 MB.
+    const rows = Array.from({ length: 5000 }, (): Row => ({ domain: 10_000, urls: 0, source: PLAIN }))
+    expect(endsOf(rows, 100_000, [page])).toEqual([2000, 4000])
+    expect(endsOf(rows, 1500, [page])).toEqual([1500, 3000, 4500])
+  })
+
+  it('counts the texts once that many of its rows share, and again in the next', () => {
+    // Twenty sources of 1 MB: the sixteenth comes with row 1,501 of each chunk.
+    const sources = Array.from({ length: 20 }, (_, one) => sourceOf(`${one}`, 1 << 20))
+    const rows = Array.from({ length: 6000 }, (_, row): Row => {
+      return { domain: 0, urls: 0, source: sources[Math.floor(row / 100) % 20]! }
+    })
+    for (const size of [150, 1000, 6000]) {
+      const page = { rows: size, table: true, scattered: false, most: 9999 }
+      expect(endsOf(rows, 100_000, [page])).toEqual([2000, 4000, 6000])
+      const alike = rows.map((row) => ({ ...row, source: sources[0]! }))
+      expect(endsOf(alike, 5500, [page])).toEqual([5500])
+    }
+  })
+})

@@ -1,0 +1,374 @@
+import { createHash } from 'node:crypto'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  type ColumnSpec,
+  decodeFrame,
+  encodeFrame,
+  type Format,
+  type Frame,
+  type Int64,
+  type RowChoice,
+  type Store,
+} from '../../src/core/index.ts'
+import { createEncoder, shardExtension } from '../../src/load/encode/index.ts'
+import {
+  PageRows,
+  type Piece,
+  type Places,
+  type ShardCoder,
+  ShardSet,
+  type Stretch,
+} from '../../src/load/index.ts'
+import { foldLines } from '../../src/state/checkpoint-state.ts'
+import type { Fact, SealLine } from '../../src/state/index.ts'
+import { temporaryStore } from '../disk/temporary-store.ts'
+import { HEADER } from '../state/lines.ts'
+import { frameOf, type Row, specs } from './frame-builder.ts'
+import { createdBy, encodeShard, plainCsv, snappyParquet } from './shard-fixture.ts'
+
+const columns = specs({
+  id: 'int64',
+  imported_at: 'timestamp',
+  domain: 'text?',
+  identity_name: 'text',
+  flag: 'boolean?',
+  urls: 'list?',
+  source_id: 'text',
+  source_name: 'text?',
+  source_breached_at: 'timestamp?',
+  query_type: 'text',
+  query_value: 'text',
+})
+const SOURCE = ['source_id', 'source_name', 'source_breached_at']
+const QUERY = ['query_type', 'query_value']
+const FOLDERS = ['credentials/import_window=a', 'credentials/import_window=b'] as const
+const QUERY_NAME = 'domain.acme.com'
+
+/** A row, and the window that it belongs to. */
+type OwnRow = { readonly row: Row; readonly window: string }
+
+const sources: readonly Row[] = [
+  { source_id: 's0', source_name: 'A leak', source_breached_at: 1_600_000_000_000_000 },
+  { source_id: 's1', source_name: null, source_breached_at: null },
+  { source_id: 's2', source_name: '', source_breached_at: -62_135_596_800_000_000n },
+  { source_id: 's0', source_name: 'A leak, told anew', source_breached_at: 1_600_000_000_000_000 },
+]
+const large = fc.bigInt({ min: 2n ** 53n, max: 2n ** 63n - 1n })
+const anyRow: fc.Arbitrary<OwnRow> = fc
+  .record({
+    id: fc.oneof({ weight: 9, arbitrary: fc.nat() as fc.Arbitrary<Int64> }, { weight: 1, arbitrary: large }),
+    imported_at: fc.integer({ min: 1_700_000_000_000_000, max: 1_700_000_000_001_000 }),
+    domain: fc.option(fc.oneof(fc.constantFrom('a.com', 'b.com', 'ü.org'), fc.string({ maxLength: 20 }))),
+    identity_name: fc.string({ unit: 'grapheme', maxLength: 8 }),
+    flag: fc.option(fc.boolean()),
+    urls: fc.option(fc.array(fc.option(fc.string({ maxLength: 6 })), { maxLength: 3 })),
+    source: fc.constantFrom(...sources),
+    window: fc.constantFrom('w0', 'w1', 'w2'),
+  })
+  .map(({ source, window, ...row }) => {
+    return { row: { ...row, ...source, query_type: 'domain', query_value: 'acme.com' }, window }
+  })
+
+/** Where rows of both folders, and some that are nobody's, meet in pages; and what becomes of each page. */
+type Framing = {
+  /** From where the next row of the answers comes: a folder's number, or 2 for one that is left out. */
+  readonly from: readonly number[]
+  readonly pages: readonly {
+    readonly rows: number
+    /** Whether domains come as a table, or one by one. */
+    readonly table: boolean
+    /** Whether numbers are wide that need not be. */
+    readonly wide: boolean
+    /** Whether the next page comes before this one is on record. */
+    readonly hurry: boolean
+    /** Whether the run stops behind it, and another one goes on. */
+    readonly stop: boolean
+  }[]
+}
+const framing: fc.Arbitrary<Framing> = fc.record({
+  from: fc.array(fc.nat({ max: 2 }), { minLength: 20, maxLength: 60 }),
+  pages: fc.array(
+    fc.record({
+      rows: fc.integer({ min: 1, max: 40 }),
+      table: fc.boolean(),
+      wide: fc.boolean(),
+      hurry: fc.boolean(),
+      stop: fc.boolean(),
+    }),
+    { minLength: 3, maxLength: 12 },
+  ),
+})
+const stranger: OwnRow = {
+  row: {
+    ...anyRowOf('nobody.com'),
+    ...sources[2],
+    id: 2n ** 62n,
+    source_id: 'stranger',
+    domain: 'stranger.com',
+  },
+  window: 'other',
+}
+
+describe.each<[string, Format]>([
+  ['Parquet', snappyParquet],
+  ['CSV', plainCsv],
+  ['gzipped CSV', { ...plainCsv, compression: 'gzip' }],
+])('%s shards', (_, format) => {
+  it('are the same to the byte however their rows come in pages, commits and runs', async () => {
+    const sizes = fc.record({
+      chunkRows: fc.integer({ min: 1, max: 25 }),
+      shardRows: fc.integer({ min: 1, max: 70 }),
+    })
+    const given = fc.tuple(fc.array(anyRow, { maxLength: 120 }), fc.array(anyRow, { maxLength: 60 }))
+    await fc.assert(
+      fc.asyncProperty(given, sizes, framing, framing, async (rows, sizes, ...framings) => {
+        const expected = await shardsOf(format, rows, sizes)
+        for (const framing of framings) {
+          const { files, seals } = await exported(format, rows, sizes, framing)
+          expect([...files.keys()]).toEqual([...expected.keys()].toSorted())
+          for (const [path, { bytes, rows }] of expected) {
+            expect(Buffer.compare(files.get(path) ?? Buffer.alloc(0), bytes), path).toBe(0)
+            expectSeal(seals, path, bytes, rows)
+          }
+        }
+      }),
+      { numRuns: 30 },
+    )
+  })
+})
+
+describe('Parquet shards of many different domains', () => {
+  /** Half of them are different, more than a dictionary is tried for; the others repeat a few. */
+  const rows = Array.from({ length: 30_000 }, (_, at): OwnRow => {
+    const domain = at < 15_500 ? `host-${at}.example.com` : `host-${at % 50}.example.com`
+    return { row: anyRowOf(domain), window: 'w0' }
+  })
+  // As the decoder has it.
+  const MOST_IN_A_TABLE = 1024
+
+  it.each([500, 10_000])('are the same to the byte where pages have %i rows', async (size) => {
+    const sizes = { chunkRows: 100_000, shardRows: 100_000 }
+    const expected = await shardsOf(snappyParquet, [rows, []], sizes)
+    const pages = slices(rows, size).map((page) => {
+      const domains = new Set(page.map(({ row }) => row.domain))
+      const table = domains.size <= MOST_IN_A_TABLE
+      return { rows: size, table, wide: false, hurry: false, stop: false }
+    })
+    const { files } = await exported(snappyParquet, [rows, []], sizes, { from: [0], pages })
+    expect(files.size).toBe(1)
+    for (const [path, { bytes }] of expected) {
+      expect(Buffer.compare(files.get(path) ?? Buffer.alloc(0), bytes), path).toBe(0)
+    }
+  })
+})
+
+function anyRowOf(domain: string): Row {
+  const row = {
+    id: 1,
+    imported_at: 1_700_000_000_000_000,
+    domain,
+    identity_name: 'x',
+    flag: null,
+    urls: null,
+  }
+  return { ...row, ...sources[0], query_type: 'domain', query_value: 'acme.com' }
+}
+
+type Sizes = { readonly chunkRows: number; readonly shardRows: number }
+type FolderRows = readonly [readonly OwnRow[], readonly OwnRow[]]
+
+/** What is to come of the rows: shards that are full but for the last, of chunks that are full but for the last. */
+async function shardsOf(
+  format: Format,
+  rows: FolderRows,
+  { chunkRows, shardRows }: Sizes,
+): Promise<Map<string, { readonly bytes: Buffer; readonly rows: readonly OwnRow[] }>> {
+  const shards = new Map<string, { bytes: Buffer; rows: readonly OwnRow[] }>()
+  for (const [index, folder] of FOLDERS.entries()) {
+    for (const [part, own] of slices(rows[index]!, shardRows).entries()) {
+      const chunks = slices(own, chunkRows).map((chunk) => [frameFor(chunk, [['domain'], SOURCE, QUERY])])
+      const name = `part-${String(part).padStart(5, '0')}${shardExtension(format)}`
+      shards.set(`${folder}/${name}`, { bytes: await encodeShard(format, columns, chunks), rows: own })
+    }
+  }
+  return shards
+}
+
+function slices<T>(items: readonly T[], size: number): T[][] {
+  const count = Math.ceil(items.length / size)
+  return Array.from({ length: count }, (_, at) => items.slice(at * size, (at + 1) * size))
+}
+
+function frameFor(rows: readonly OwnRow[], groups: readonly (readonly string[])[]): Frame {
+  return frameOf(
+    columns,
+    rows.map(({ row }) => row),
+    groups,
+  )
+}
+
+/** Commits the rows in such pages, and makes the shards whole. */
+async function exported(
+  format: Format,
+  rows: FolderRows,
+  sizes: Sizes,
+  { from, pages }: Framing,
+): Promise<{ readonly files: Map<string, Buffer>; readonly seals: readonly SealLine[] }> {
+  const { store, root } = temporaryStore()
+  const folding = foldLines(HEADER)
+  folding.apply({ kind: 'chain', chain: 0, query: QUERY_NAME, order: 'asc', windows: null })
+  const { state } = folding
+  const record = async (lines: readonly Fact[]): Promise<void> => {
+    // As the journal keeps it.
+    folding.apply(JSON.parse(JSON.stringify({ kind: 'all', lines })))
+  }
+  const left = rows.map((own) => [...own])
+  let drawn = 0
+  const nextRow = (): { folder: number; own: OwnRow } => {
+    let folder = from[drawn++ % from.length]!
+    if (folder < 2 && left[folder]!.length === 0) folder = 1 - folder
+    return { folder, own: folder === 2 ? stranger : left[folder]!.shift()! }
+  }
+  let shards = await openShards(format, store, sizes, state, record)
+  let commits: Promise<void>[] = []
+  for (let number = 0; left.some((own) => own.length > 0); number++) {
+    const page = pages[number % pages.length]!
+    const answer: { folder: number; own: OwnRow }[] = []
+    while (answer.length < page.rows && left.some((own) => own.length > 0)) answer.push(nextRow())
+    const lines = (places: Places): Fact[] => [pageLine(places)]
+    commits.push(shards.commit({ pieces: piecesOf(answer, page), close: [], lines }))
+    if (page.hurry) continue
+    await Promise.all(commits)
+    commits = []
+    if (!page.stop) continue
+    await shards.close()
+    shards = await openShards(format, store, sizes, state, record)
+  }
+  await Promise.all(commits)
+  await shards.seal(shards.openFolders)
+  await shards.close()
+  expect(await store.list('_state/open')).toEqual([])
+  return { files: filesIn(join(root, 'credentials')), seals: [...state.shards] }
+}
+
+async function openShards(
+  format: Format,
+  store: Store,
+  sizes: Sizes,
+  state: ReturnType<typeof foldLines>['state'],
+  record: (lines: readonly Fact[]) => Promise<void>,
+): Promise<ShardSet<Fact>> {
+  const shards = new ShardSet<Fact>({
+    store,
+    coder: coderOf(format, columns),
+    extension: shardExtension(format),
+    ...sizes,
+    nextShard: state.nextShard,
+    partsOf: (folder) => state.partsOf.get(folder) ?? 0,
+    record: (lines) => record(lines as readonly Fact[]),
+    warn: (message) => expect.unreachable(message),
+  })
+  expect(await shards.restore(state.openShards.values())).toEqual(new Set())
+  return shards
+}
+
+/** The encoder as a thread would serve it: frames by their bytes. */
+function coderOf(format: Format, specs: readonly ColumnSpec[]): ShardCoder {
+  const encoder = createEncoder({ format, columns: specs, createdBy, fileMetadata: {} })
+  return {
+    header: async () => encoder.header(),
+    encode: (frames) => encoder.encode(frames.map((frame) => decodeFrame(frame))),
+    footer: (chunks) => encoder.footer(chunks),
+  }
+}
+
+function piecesOf(
+  answer: readonly { readonly folder: number; readonly own: OwnRow }[],
+  { table, wide }: Framing['pages'][number],
+): Piece[] {
+  const frame = frameFor(
+    answer.map(({ own }) => own),
+    [...(table ? [['domain']] : []), SOURCE, QUERY],
+  )
+  const times = answer.map(({ own }) => own.row.imported_at as number)
+  const page = new PageRows(
+    encodeFrame(wide ? widened(frame) : frame),
+    wide ? BigInt64Array.from(times, BigInt) : Float64Array.from(times),
+  )
+  return FOLDERS.flatMap((folder, number): Piece[] => {
+    const rows = [...answer.keys()].filter((row) => answer[row]!.folder === number)
+    if (rows.length === 0) return []
+    const stretches: Stretch[] = []
+    for (const row of rows) {
+      const partition = `${QUERY_NAME}/${answer[row]!.own.window}`
+      const last = stretches.at(-1)
+      if (last?.partition === partition) stretches[stretches.length - 1] = { partition, rows: last.rows + 1 }
+      else stretches.push({ partition, rows: 1 })
+    }
+    return [{ page, folder, rows: choiceOf(rows), stretches }]
+  })
+}
+
+function choiceOf(rows: readonly number[]): RowChoice {
+  const [first, last] = [rows[0]!, rows.at(-1)!]
+  return last - first + 1 === rows.length ? { from: first, to: last + 1 } : Uint32Array.from(rows)
+}
+
+/** As a page has its numbers that took back a row with a large one. */
+function widened({ columns, ...frame }: Frame): Frame {
+  const wide = columns.map((column) => {
+    const { values } = column
+    if (values.kind !== 'number') return column
+    return {
+      ...column,
+      values: { ...values, kind: 'int64' as const, values: BigInt64Array.from(values.values, BigInt) },
+    }
+  })
+  return { ...frame, columns: wide }
+}
+
+function pageLine({ placed, logged }: Places): Fact {
+  return {
+    kind: 'page',
+    chain: 0,
+    next: 'more',
+    requests: 1,
+    pieces: placed.map(({ partition, shard, rows, importedAt }) => ({
+      window: partition.slice(QUERY_NAME.length + 1),
+      shard,
+      rows,
+      imported_at: importedAt,
+    })),
+    logged: [...logged],
+  }
+}
+
+function filesIn(folder: string): Map<string, Buffer> {
+  const files = new Map<string, Buffer>()
+  let paths: string[] = []
+  try {
+    paths = readdirSync(folder, { recursive: true, encoding: 'utf8' })
+  } catch {
+    // No rows, no folder.
+  }
+  for (const path of paths.sort()) {
+    if (/\.(?:csv|parquet|gz)$/.test(path)) files.set(`credentials/${path}`, readFileSync(join(folder, path)))
+  }
+  return files
+}
+
+function expectSeal(seals: readonly SealLine[], path: string, bytes: Buffer, rows: readonly OwnRow[]): void {
+  const times = rows.map(({ row }) => row.imported_at as number)
+  const seal = seals.find((line) => line.path === path)
+  expect(seal).toMatchObject({
+    rows: rows.length,
+    bytes: bytes.length,
+    sha256: createHash('sha256').update(bytes).digest('hex'),
+    imported_at: { min: Math.min(...times), max: Math.max(...times) },
+  })
+  const partitions = new Set(rows.map(({ window }) => `${QUERY_NAME}/${window}`))
+  expect(seal?.partitions.toSorted()).toEqual([...partitions].sort())
+}

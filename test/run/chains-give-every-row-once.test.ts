@@ -1,0 +1,214 @@
+import { describe, expect, it } from 'vitest'
+import { sendJson } from '../extract/support.ts'
+import { brokenAt, type Fields, type ItemService, itemAt, serviceOf, type World, worldAt } from './world.ts'
+
+type Order = 'asc' | 'desc'
+
+/** Months, one at a time. */
+function months(from: string, until: string, order: Order = 'asc', more = ''): string {
+  const windows = `{ from: ${from}-01, until: ${until}-01, every: month }`
+  return `domains: [acme.example], windows: ${windows}, order: ${order}, concurrency: 1${more}`
+}
+const SPRING = months('2024-01', '2024-04')
+const ONE_SEARCH = months('2024-01', '2024-04', 'asc', ', max_requests: 1')
+
+const january = (id: number, day = '10') => itemAt(id, `2024-01-${day}T00:00:00Z`)
+const february = (id: number, day = '10') => itemAt(id, `2024-02-${day}T00:00:00Z`)
+const march = (id: number, day = '10') => itemAt(id, `2024-03-${day}T00:00:00Z`)
+
+async function world(
+  items: readonly Fields[],
+  pageSize: number,
+  extract = SPRING,
+): Promise<{ service: ItemService; here: World }> {
+  const service = await serviceOf(items, pageSize)
+  return { service, here: await worldAt(service.url, extract) }
+}
+
+async function ids(here: World): Promise<number[]> {
+  return (await here.rows()).sort((a, b) => a - b)
+}
+
+/** A service that fails where it is asked for one page, be it with that cursor. */
+function failAt(service: ItemService, cursor: string, status: number, code: string): void {
+  service.fault = ({ json }, response) => {
+    if (json.from !== cursor) return false
+    sendJson(response, { error: { code, message: 'no' } }, { status })
+    return true
+  }
+}
+
+const folder = (month: string) => `query=domain.acme.example/import_window=${month}-01`
+const inOrder = (order: Order, items: readonly Fields[]) => (order === 'asc' ? items : items.toReversed())
+
+describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
+  const asked = months('2024-01', '2024-04', order)
+
+  it('of many windows on a page go each to the folder of its own', async () => {
+    const items = [january(1), january(2, '31'), itemAt(3, '2024-02-01T00:00:00Z'), february(4), march(5)]
+    const { service, here } = await world(inOrder(order, items), 3, asked)
+    const summary = await here.run()
+    expect(summary).toMatchObject({ status: 'complete', requests: 2, rows: 5 })
+    expect(summary.partitions).toEqual({ total: 3, done: 3, failed: 0, pending: 0 })
+    expect(await here.rowsByFolder()).toEqual({
+      [folder('2024-01')]: inOrder(order, [{ id: 1 }, { id: 2 }]).map(({ id }) => id),
+      [folder('2024-02')]: inOrder(order, [{ id: 3 }, { id: 4 }]).map(({ id }) => id),
+      [folder('2024-03')]: [5],
+    })
+    expect(service.asked()).toEqual(['2024-01-01..2024-04-01', '2024-01-01..2024-04-01 c3'])
+  })
+
+  it('refused items go to the files of their windows, and without a time to that of the window it stands in', async () => {
+    const items = [
+      ...[january(1), brokenAt(2, '2024-01-20T00:00:00Z')],
+      ...[brokenAt(3, 'soon'), february(4)],
+      ...[brokenAt(5, '2024-03-20T00:00:00Z'), brokenAt(6, null)],
+    ]
+    const { here } = await world(inOrder(order, items), 2, asked)
+    expect(await here.run('{ max_quarantined: 3 }')).toMatchObject({ status: 'complete', quarantined: 4 })
+    const files = await here.quarantine()
+    const found = Object.entries(files).flatMap(([name, entries]) =>
+      entries.map(({ partition, page, id }) => `${name} ${partition} ${page} ${id}`),
+    )
+    // Window, page, and id.
+    const expected =
+      order === 'asc'
+        ? [
+            [1, 0, 2],
+            [1, 1, 3],
+            [2, 2, 6],
+            [3, 2, 5],
+          ]
+        : [
+            [1, 2, 2],
+            [3, 0, 6],
+            [3, 0, 5],
+            [3, 1, 3],
+          ]
+    const lines = expected.map(([month, page, id]) => {
+      const window = `2024-0${month}-01..2024-0${month! + 1}-01`
+      return `domain.acme.example~${window}.jsonl domain.acme.example/${window} ${page} ${id}`
+    })
+    expect(found.sort()).toEqual(lines.sort())
+    for (const entry of Object.values(files).flat()) {
+      expect(Object.keys(entry)).toEqual(['partition', 'page', 'index', 'id', 'issues', 'item'])
+    }
+  })
+
+  it('a window with too many refused items fails alone, and is all that the next run asks for', async () => {
+    const broken = [brokenAt(11, '2024-02-11T00:00:00Z'), brokenAt(12, '2024-02-12T00:00:00Z')]
+    const items = [january(1), february(2), ...broken, february(3, '13'), march(4), march(5)]
+    for (const pageSize of [1, 2, 3, 10]) {
+      const { service, here } = await world(inOrder(order, items), pageSize, asked)
+      const summary = await here.run('{ max_quarantined: 1 }')
+      expect(summary).toMatchObject({
+        status: 'failed',
+        partitions: { total: 3, done: 2, failed: 1, pending: 0 },
+      })
+      expect(summary.failures.map(({ partition }) => partition)).toEqual([
+        'domain.acme.example/2024-02-01..2024-03-01',
+      ])
+      const before = service.received.length
+      expect(await here.run('{ max_quarantined: 2 }')).toMatchObject({ status: 'complete' })
+      expect(await ids(here)).toEqual([1, 2, 3, 4, 5])
+      expect((await here.refused()).sort()).toEqual([11, 12])
+      expect(await here.isWhole()).toBe(true)
+      // Only what is missing: either the window anew, or the pages that the chain had left.
+      const again = service.asked().slice(before)
+      expect(
+        again.every((line) => line.includes('2024-02-01') || / c\d/.test(line)),
+        again.join(),
+      ).toBe(true)
+    }
+  })
+
+  it('refused items that come before any row of their window are set aside once, though it fails', async () => {
+    const broken = [brokenAt(11, '2024-02-11T00:00:00Z'), brokenAt(12, '2024-02-12T00:00:00Z')]
+    const { here } = await world(inOrder(order, [january(1), ...broken, march(2)]), 1, asked)
+    expect(await here.run('{ max_quarantined: 1 }')).toMatchObject({ status: 'failed' })
+    expect(await here.run('{ max_quarantined: 2 }')).toMatchObject({ status: 'complete' })
+    expect((await here.refused()).sort()).toEqual([11, 12])
+    expect(await ids(here)).toEqual([1, 2])
+  })
+
+  it('under on_invalid: fail one refused item fails its window, with those around it exported', async () => {
+    const items = [january(1), february(2), brokenAt(11, '2024-02-11T00:00:00Z'), march(3)]
+    const { service, here } = await world(inOrder(order, items), 10, asked)
+    expect(await here.run('{ on_invalid: fail }')).toMatchObject({
+      status: 'failed',
+      partitions: { total: 3, done: 2, failed: 1, pending: 0 },
+      rows: 2,
+    })
+    expect(await ids(here)).toEqual([1, 3])
+    expect(await here.quarantine()).toEqual({})
+    service.items = service.items.filter(({ id }) => id !== 11)
+    expect(await here.run('{ on_invalid: fail }')).toMatchObject({ status: 'complete', rows: 1 })
+    expect(await ids(here)).toEqual([1, 2, 3])
+  })
+
+  it('a page that fails costs its window only, which goes on there in the next run', async () => {
+    const items = [january(1), february(2), february(3, '11'), february(4, '12'), march(5), march(6)]
+    const { service, here } = await world(inOrder(order, items), 2, asked)
+    let failed = 0
+    service.fault = ({ json }, response) => {
+      if (json.from !== 'c2' || failed++ > 0) return false
+      sendJson(response, {}, { status: 500 })
+      return true
+    }
+    const summary = await here.run()
+    expect(summary).toMatchObject({ status: 'failed', partitions: { total: 3, failed: 1, pending: 0 } })
+    expect(await here.run()).toMatchObject({ status: 'complete' })
+    expect(await ids(here)).toEqual([1, 2, 3, 4, 5, 6])
+    expect(await here.isWhole()).toBe(true)
+  })
+})
+
+describe('rows in no order', () => {
+  it('that come late open a window again, which is counted once when it is done', async () => {
+    const late = [january(4), brokenAt(5, '2024-01-20T00:00:00Z'), february(6)]
+    const { here } = await world([january(1), february(2), march(3), ...late], 3)
+    const summary = await here.run('{ max_quarantined: 1 }')
+    expect(summary).toMatchObject({ status: 'complete', rows: 5, quarantined: 1 })
+    expect(summary.partitions).toEqual({ total: 3, done: 3, failed: 0, pending: 0 })
+    expect(await ids(here)).toEqual([1, 2, 3, 4, 6])
+    expect(await here.isWhole()).toBe(true)
+  })
+
+  it('come once where too many refused items come late, for a window that was done', async () => {
+    const late = [brokenAt(11, '2024-01-20T00:00:00Z'), brokenAt(12, '2024-01-21T00:00:00Z'), march(4)]
+    const { here } = await world([january(1), february(2), march(3), ...late], 3)
+    expect(await here.run('{ max_quarantined: 1 }')).toMatchObject({ status: 'failed' })
+    expect(await here.run('{ max_quarantined: 2 }')).toMatchObject({ status: 'complete' })
+    expect(await ids(here)).toEqual([1, 2, 3, 4])
+    expect(await here.refused()).toEqual([11, 12])
+  })
+
+  it('come once from a chain that fails on its way', async () => {
+    const items = [march(1), january(2), february(3), march(4), january(5), february(6)]
+    const { service, here } = await world(items, 2)
+    failAt(service, 'c2', 500, 'SICK')
+    expect(await here.run()).toMatchObject({ status: 'failed' })
+    service.fault = () => false
+    expect(await here.run()).toMatchObject({ status: 'complete' })
+    expect(await ids(here)).toEqual([1, 2, 3, 4, 5, 6])
+  })
+
+  it('come once when the cursor is refused, which fails the chain, also where its first window has none', async () => {
+    const { service, here } = await world([march(1), february(2), march(3), february(4)], 2)
+    expect(await here.run('{}', ONE_SEARCH)).toMatchObject({ status: 'budget', rows: 2 })
+    failAt(service, 'c2', 400, 'INVALID_CURSOR')
+    const { status, failures } = await here.run()
+    expect(status).toBe('failed')
+    expect(failures[0]?.message).toContain('the rows did not come in order of imported_at')
+    service.fault = () => false
+    expect(await here.run()).toMatchObject({ status: 'complete' })
+    expect(await ids(here)).toEqual([1, 2, 3, 4])
+  })
+
+  it('come once where windows that a chain has rows of are asked for without the others', async () => {
+    const { here } = await world([march(1), january(2), february(3), march(4)], 2)
+    expect(await here.run('{}', ONE_SEARCH)).toMatchObject({ status: 'budget', rows: 2 })
+    expect(await here.run('{}', months('2024-03', '2024-04'))).toMatchObject({ status: 'complete' })
+    expect((await ids(here)).filter((id) => id !== 2 && id !== 3)).toEqual([1, 4])
+  })
+})

@@ -1,0 +1,241 @@
+import { expect } from 'vitest'
+import { type Span, spanOf, type Window, type WindowRun } from '../../src/core/index.ts'
+import { chainFromLine } from '../../src/state/chain-record.ts'
+import type { CheckpointState, Fact, Line, PageFacts } from '../../src/state/index.ts'
+import { factsOf, keysOf, plainShard } from './lines.ts'
+
+/** What happened to one partition, in its order. */
+type Event =
+  /** A page began in it. */
+  | { readonly what: 'stood'; readonly page: PageFacts }
+  | { readonly what: 'rows'; readonly rows: number }
+  | { readonly what: 'refused'; readonly items: number; readonly end: number }
+  /** The next page will begin in it. */
+  | { readonly what: 'reached' }
+  | { readonly what: 'finished' }
+  | { readonly what: 'failed'; readonly fact: Extract<Fact, { kind: 'failed' }> }
+
+/** What a journal says of one chain. */
+type Course = {
+  readonly chain: number
+  readonly query: string
+  windows: WindowRun
+  asked: Window | null
+  passed: number
+  hasEnded: boolean
+  readonly pages: PageFacts[]
+  restart: Extract<Fact, { kind: 'restart' }> | null
+  /** Pages after the last restart. */
+  since: PageFacts[]
+}
+
+type Story = { readonly events: ReadonlyMap<string, readonly Event[]>; readonly courses: readonly Course[] }
+
+function storyOf(facts: readonly Fact[]): Story {
+  const events = new Map<string, Event[]>()
+  const courses = new Map<number, Course>()
+  const tell = (key: string, event: Event): void => {
+    events.set(key, [...(events.get(key) ?? []), event])
+  }
+  const end = (course: Course): void => {
+    course.hasEnded = true
+    for (const key of keysOf(course)) tell(key, { what: 'finished' })
+  }
+  for (const fact of facts) {
+    const course = 'chain' in fact ? courses.get(fact.chain) : undefined
+    if (fact.kind === 'failed') tell(fact.partition, { what: 'failed', fact })
+    else if (fact.kind === 'chain') {
+      const { chain, query, windows } = chainFromLine(fact)
+      const beginning = {
+        asked: windows.range,
+        passed: 0,
+        hasEnded: false,
+        pages: [],
+        restart: null,
+        since: [],
+      }
+      courses.set(chain, { chain, query, windows, ...beginning })
+    } else if (course === undefined) continue
+    else if (fact.kind === 'restart')
+      Object.assign(course, { restart: fact, since: [], asked: course.windows.range })
+    else if (fact.kind === 'shorten') {
+      course.windows = course.windows.part(0, fact.windows)
+      if (course.passed >= fact.windows) end(course)
+    } else if (fact.kind === 'page') {
+      const keys = keysOf(course)
+      tell(keys[course.passed]!, { what: 'stood', page: fact })
+      for (const { window, items, end } of fact.quarantine ?? []) {
+        tell(`${course.query}/${window}`, { what: 'refused', items, end })
+      }
+      for (const { window, rows } of fact.pieces ?? [])
+        tell(`${course.query}/${window}`, { what: 'rows', rows })
+      course.pages.push(fact)
+      course.since.push(fact)
+      const before = course.passed
+      course.passed = fact.passed ?? before
+      if (fact.next === null || course.passed >= keys.length) end(course)
+      else {
+        for (const key of keys.slice(before, course.passed)) tell(key, { what: 'finished' })
+        tell(keys[course.passed]!, { what: 'reached' })
+      }
+    }
+  }
+  return { events, courses: [...courses.values()] }
+}
+
+/** What a checkpoint should say about one partition. */
+function recordOf(events: readonly Event[]) {
+  const all = <W extends Event['what']>(what: W) =>
+    events.filter((event): event is Extract<Event, { what: W }> => event.what === what)
+  const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0)
+  const pages = all('stood').map(({ page }) => page)
+  const failures = all('failed').map(({ fact }) => fact)
+  const last = events.at(-1)!
+  const failure = events.findLast(({ what }) => ['stood', 'finished', 'failed'].includes(what))
+  return {
+    state: last.what === 'finished' ? 'done' : last.what === 'failed' ? 'failed' : 'partial',
+    rows: sum(all('rows').map(({ rows }) => rows)),
+    pages: pages.length,
+    requests: sum([...pages, ...failures].map(({ requests }) => requests)),
+    quarantined: sum(all('refused').map(({ items }) => items)),
+    repeated: sum(pages.map(({ repeated }) => repeated ?? 0)),
+    quarantineEnd: all('refused').at(-1)?.end ?? 0,
+    error: failure?.what === 'failed' ? failure.fact.error : null,
+  }
+}
+
+/** The last that pages say of something that they do not always say. */
+function lastSaid<K extends 'position' | 'ids'>(pages: readonly PageFacts[], name: K) {
+  return pages.findLast((page) => page[name] !== undefined)?.[name] ?? null
+}
+
+function expectChain(state: CheckpointState, course: Course): void {
+  const { chain, query, windows, asked, passed, pages, restart, since } = course
+  const { seen, windows: own, ...record } = state.chains.get(chain)!
+  expect(record).toEqual({
+    chain,
+    query,
+    passed,
+    next: since.at(-1)?.next ?? null,
+    pages: pages.length,
+    position: lastSaid(pages, 'position'),
+    asked,
+    inOrder: pages.every(({ position }) => position !== null),
+    since: restart?.since ?? null,
+    ids: lastSaid(pages, 'ids'),
+  })
+  expect([own.order, own.bounds]).toEqual([windows.order, windows.bounds])
+  const cursors = since.slice(0, -1).map(({ next }) => next!)
+  expect(seen?.size ?? 0).toBe(cursors.length)
+  expect(cursors.filter((cursor) => seen?.has(cursor) !== true)).toEqual([])
+  for (const { next } of since.slice(-1)) expect(seen?.has(next!) ?? false).toBe(false)
+}
+
+/** Holds a state against its lines, which are worked out anew, all at once and from the beginning. */
+export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Line[]): void {
+  const facts = factsOf(lines)
+  const of = <K extends Fact['kind']>(kind: K) =>
+    facts.filter((fact): fact is Extract<Fact, { kind: K }> => fact.kind === kind)
+  const { events, courses } = storyOf(facts)
+  const expected = [...events].map(([key, own]) => [key, recordOf(own)] as const)
+  expect(new Map(state.partitions)).toEqual(new Map(expected))
+
+  const alive = courses.filter(({ hasEnded }) => !hasEnded)
+  expect([...state.chains.keys()].sort((a, b) => a - b)).toEqual(alive.map(({ chain }) => chain))
+  for (const course of alive) expectChain(state, course)
+  expect(state.nextChain).toBe(courses.length)
+
+  const pages = of('page')
+  const unknown: Record<string, number> = {}
+  for (const { unknown_fields = {} } of pages) {
+    for (const [name, times] of Object.entries(unknown_fields)) unknown[name] = (unknown[name] ?? 0) + times
+  }
+  expect(Object.fromEntries(state.unknownFields)).toEqual(unknown)
+
+  const [opened, sealed, chunks] = [of('open'), of('seal'), of('chunk')]
+  const stillOpen = opened.filter(({ shard }) => !sealed.some((line) => line.shard === shard))
+  expect([...state.openShards.keys()]).toEqual(stillOpen.map(({ shard }) => shard))
+  for (const { shard, folder, part } of stillOpen) {
+    const own = chunks.filter((chunk) => chunk.shard === shard)
+    const generation = 1 + Math.max(0, ...own.map((chunk) => chunk.generation))
+    const logged = pages.flatMap((page) => page.logged ?? []).filter((log) => log.shard === shard)
+    const partitions = new Set<string>()
+    let importedAt: Span | null = null
+    for (const page of pages) {
+      const { query } = courses.find(({ chain }) => chain === page.chain)!
+      for (const piece of page.pieces ?? []) {
+        if (piece.shard !== shard) continue
+        partitions.add(`${query}/${piece.window}`)
+        importedAt = spanOf(importedAt, piece.imported_at)
+      }
+    }
+    expect(plainShard(state.openShards.get(shard)!)).toEqual({
+      shard,
+      folder,
+      part,
+      partitions: [...partitions].sort(),
+      importedAt,
+      chunks: own,
+      generation,
+      records: logged.filter((log) => log.generation === generation).map(({ rows, end }) => ({ rows, end })),
+    })
+  }
+  expect([...state.shards]).toEqual(sealed.map(({ kind: _, ...facts }) => facts))
+  const numbers = [...opened, ...sealed].map(({ shard }) => shard)
+  expect(state.nextShard).toBe(Math.max(-1, ...numbers) + 1)
+  const folders = new Map<string, Set<number>>()
+  const note = (folder: string, part: number): void => {
+    folders.set(folder, (folders.get(folder) ?? new Set()).add(part))
+  }
+  for (const { folder, part } of opened) note(folder, part)
+  for (const { path } of sealed) {
+    const [, folder, part] = /^(.*)\/part-(\d+)\.csv$/.exec(path)!
+    note(folder!, Number(part))
+  }
+  expect(new Map(state.partsOf)).toEqual(new Map([...folders].map(([folder, parts]) => [folder, parts.size])))
+
+  const runs = state.runs.map(({ run, started_at, version, finished_at, status, requests, retries }) => {
+    return { run, started_at, version, finished_at, status, requests, retries }
+  })
+  expect(runs).toEqual(runsOf(facts))
+  expect(state.searchesRemaining).toBe(
+    of('end').findLast((end) => end.searches_remaining !== undefined)?.searches_remaining ?? null,
+  )
+  expect(state.secretChecks).toEqual(new Map(of('secret').map(({ query, check }) => [query, check])))
+  expect(state.queries).toEqual(new Map(of('query').map(({ name, asks }) => [name, asks])))
+  expect(state.lines).toBe(lines.length)
+}
+
+/** A run that never said what it sent sent what its pages took, and its failures. */
+function runsOf(facts: readonly Fact[]) {
+  const begun = facts.flatMap((fact, index) => (fact.kind === 'run' ? [{ fact, index }] : []))
+  return begun.map(({ fact: { kind: _, ...run }, index }, number) => {
+    const own = facts.slice(index + 1, begun[number + 1]?.index)
+    const end = own.findLast((fact) => fact.kind === 'end')
+    const sent = own.flatMap((fact) =>
+      fact.kind === 'page' || fact.kind === 'failed' ? [fact.requests] : [],
+    )
+    return {
+      ...run,
+      finished_at: end?.finished_at ?? null,
+      status: end?.status ?? null,
+      requests: end?.requests ?? sent.reduce((sum, requests) => sum + requests, 0),
+      retries: end?.retries ?? 0,
+    }
+  })
+}
+
+/** The figures of partitions and those of shards are kept apart; they come to the same. */
+export function expectRowsToBeInShards({ partitions, shards, openShards }: CheckpointState): void {
+  const sum = (of: Iterable<{ readonly rows: number }>): number => {
+    let rows = 0
+    for (const each of of) rows += each.rows
+    return rows
+  }
+  const inShards = [...openShards.values()].map(({ chunks, records }) => sum(chunks) + sum(records))
+  const known = sum([...partitions].map(([, record]) => record))
+  expect(known).toBe(inShards.reduce((all, rows) => all + rows, sum(shards)))
+  for (const { partitions: within } of [...shards, ...openShards.values()]) {
+    for (const key of within) expect(partitions.get(key)?.rows ?? 0).toBeGreaterThan(0)
+  }
+}

@@ -1,0 +1,243 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type Store, WindowRun } from '../../src/core/index.ts'
+import { withAllThatGoes } from '../../src/run/give-up.ts'
+import { openSettledCheckpoint } from '../../src/run/recover.ts'
+import { type CheckpointState, chainLine, type Line, rewriteCheckpoint } from '../../src/state/index.ts'
+import { temporaryStore } from '../disk/temporary-store.ts'
+import { someJournal } from './imagined-run.ts'
+import {
+  days,
+  HEADER,
+  keysOf,
+  page,
+  plain,
+  plainChain,
+  plainShard,
+  seal,
+  stateIn,
+  writeCheckpoint,
+} from './lines.ts'
+import { expectRowsToBeInShards } from './sum-of-lines.ts'
+
+/** What some partitions and shards take with them: step by step, from one to whatever is together with it. */
+function reachedFrom(
+  { partitions, shards, openShards, chains }: CheckpointState,
+  keys: readonly string[],
+  lost: readonly number[],
+) {
+  const holders = [...shards, ...openShards.values()].map(({ shard, partitions }) => ({
+    shard,
+    keys: [...partitions],
+  }))
+  const ways = [...chains.values()].map((chain) => ({ chain: chain.chain, keys: keysOf(chain) }))
+  const reached = { partitions: new Set<string>(), shards: new Set<number>(), chains: new Set<number>() }
+  const takeShard = (holder: (typeof holders)[number]): void => {
+    if (reached.shards.has(holder.shard)) return
+    reached.shards.add(holder.shard)
+    for (const key of holder.keys) takePartition(key)
+  }
+  const takePartition = (key: string): void => {
+    if (reached.partitions.has(key)) return
+    reached.partitions.add(key)
+    for (const holder of holders) if (holder.keys.includes(key)) takeShard(holder)
+    for (const way of ways) {
+      if (!way.keys.includes(key) || reached.chains.has(way.chain)) continue
+      reached.chains.add(way.chain)
+      // Those that it has brought to an end do not depend on it any more.
+      for (const other of way.keys) {
+        if ((partitions.get(other)?.state ?? 'done') !== 'done') takePartition(other)
+      }
+    }
+  }
+  for (const key of keys) takePartition(key)
+  for (const holder of holders) if (lost.includes(holder.shard)) takeShard(holder)
+  return reached
+}
+
+/** Partitions and open shards to begin with, chosen by numbers. */
+function chosen(state: CheckpointState, picks: readonly number[], losses: readonly number[]) {
+  const keys = [...state.partitions].map(([key]) => key)
+  const open = [...state.openShards.keys()]
+  return {
+    partitions: keys.filter((_, index) => picks.includes(index)),
+    shards: open.filter((_, index) => losses.includes(index)),
+  }
+}
+
+const picks = fc.uniqueArray(fc.nat({ max: 12 }), { maxLength: 2 })
+const losses = fc.uniqueArray(fc.nat({ max: 3 }), { maxLength: 1 })
+
+async function stateOf(lines: readonly Line[]): Promise<{ store: Store; state: CheckpointState }> {
+  const { store } = temporaryStore()
+  await writeCheckpoint(store, lines)
+  return { store, state: await stateIn(store) }
+}
+
+describe('what is given up', () => {
+  it('is all that is together with it in a shard or a chain, and nothing else', async () => {
+    await fc.assert(
+      fc.asyncProperty(someJournal, picks, losses, async (lines, picks, losses) => {
+        const { state } = await stateOf(lines)
+        const seed = chosen(state, picks, losses)
+        const given = withAllThatGoes(state, seed)
+        const { partitions, shards, chains } = given
+        expect({ partitions, shards, chains }).toEqual(reachedFrom(state, seed.partitions, seed.shards))
+        const gone = [...state.shards].filter(({ shard }) => shards.has(shard))
+        expect([...given.givenUp].sort()).toEqual(gone.map(({ path }) => path).sort())
+        const records = [...partitions].flatMap((key) => state.partitions.get(key) ?? [])
+        expect(given.rows).toBe(records.reduce((sum, { rows }) => sum + rows, 0))
+        expect(given.pages).toBe(records.reduce((sum, { pages }) => sum + pages, 0))
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  it('is gone from the checkpoint, which says of all else what it said before', async () => {
+    await fc.assert(
+      fc.asyncProperty(someJournal, picks, losses, async (lines, picks, losses) => {
+        const { store, state: before } = await stateOf(lines)
+        const given = withAllThatGoes(before, chosen(before, picks, losses))
+        await rewriteCheckpoint(store, before, given)
+        const after = await stateIn(store)
+
+        expect(new Map(after.partitions)).toEqual(
+          new Map([...before.partitions].filter(([key]) => !given.partitions.has(key))),
+        )
+        expect([...after.shards]).toEqual([...before.shards].filter(({ shard }) => !given.shards.has(shard)))
+        expect([...after.openShards.values()].map(plainShard)).toEqual(
+          [...before.openShards.values()].filter(({ shard }) => !given.shards.has(shard)).map(plainShard),
+        )
+        expect([...after.chains.values()].map(plainChain)).toEqual(
+          [...before.chains.values()].filter(({ chain }) => !given.chains.has(chain)).map(plainChain),
+        )
+        // A file holds all rows of its partitions, and a partition all its rows, or neither is there.
+        expectRowsToBeInShards(after)
+        for (const shard of [...after.shards, ...after.openShards.values()]) {
+          for (const key of shard.partitions) expect(given.partitions.has(key)).toBe(false)
+        }
+        for (const chain of after.chains.values()) {
+          for (const key of keysOf(chain)) expect(given.partitions.has(key)).toBe(false)
+        }
+        // Of a chain that is gone nothing is half exported.
+        for (const number of given.chains) {
+          for (const key of keysOf(before.chains.get(number)!)) {
+            expect(after.partitions.get(key)?.state ?? 'done').toBe('done')
+          }
+        }
+        expect([...after.givenUp]).toEqual(given.givenUp)
+        const kept = [
+          'header',
+          'runs',
+          'searchesRemaining',
+          'secretChecks',
+          'queries',
+          'unknownFields',
+        ] as const
+        const [was, is] = [plain(before), plain(after)]
+        for (const name of kept) expect(is[name]).toEqual(was[name])
+      }),
+      { numRuns: 100 },
+    )
+  })
+
+  it('is nothing where nothing was named', async () => {
+    await fc.assert(
+      fc.asyncProperty(someJournal, async (lines) => {
+        const { store, state } = await stateOf(lines)
+        const given = withAllThatGoes(state, { partitions: [], shards: [] })
+        expect(given).toMatchObject({ rows: 0, pages: 0, givenUp: [] })
+        await rewriteCheckpoint(store, state, given)
+        expect(plain(await stateIn(store))).toEqual(plain(state))
+      }),
+      { numRuns: 20 },
+    )
+  })
+})
+
+describe('giving up', () => {
+  const QUERY = 'domain.acme.com'
+  const WINDOWS = WindowRun.of('asc', days(4))
+  const [FIRST, SECOND, THIRD, FOURTH] = keysOf({ query: QUERY, windows: WINDOWS }) as [
+    string,
+    string,
+    string,
+    string,
+  ]
+  const folder = (key: string): string => `credentials/${key}`
+  const into = (key: string, shard: number, rows: number) => ({
+    window: key.slice(QUERY.length + 1),
+    shard,
+    rows,
+    imported_at: { min: 1, max: 2 },
+  })
+  /** A chain that is done with two windows, a whole shard each, and stands in the third, whose shard is open. */
+  const LINES: Line[] = [
+    HEADER,
+    { kind: 'run', run: 'a', started_at: '2024-07-01T00:00:00.000Z', version: '1.0.0' },
+    {
+      kind: 'all',
+      lines: [
+        seal(0, `${folder(FIRST)}/part-00000.csv`, { rows: 5, partitions: [FIRST] }),
+        seal(1, `${folder(SECOND)}/part-00000.csv`, { rows: 6, partitions: [SECOND] }),
+        { kind: 'open', shard: 2, folder: folder(THIRD), part: 0 },
+        chainLine(0, QUERY, WINDOWS),
+        page({
+          passed: 2,
+          requests: 3,
+          pieces: [into(FIRST, 0, 5), into(SECOND, 1, 6), into(THIRD, 2, 1)],
+          logged: [{ shard: 2, generation: 1, end: 8, rows: 1 }],
+          position: { at: 5, ids: [1] },
+        }),
+      ],
+    },
+  ]
+  const states = ({ partitions }: CheckpointState) =>
+    [FIRST, SECOND, THIRD, FOURTH].map((key) => partitions.get(key)?.state ?? null)
+
+  it('an open shard that lost its rows leaves what the chain has brought to an end', async () => {
+    const { store, state } = await stateOf(LINES)
+    expect(states(state)).toEqual(['done', 'done', 'partial', null])
+    const given = withAllThatGoes(state, { partitions: [], shards: [2] })
+    expect(given).toMatchObject({ rows: 1, givenUp: [] })
+    await rewriteCheckpoint(store, state, given)
+    const after = await stateIn(store)
+    expect(states(after)).toEqual(['done', 'done', null, null])
+    expect([after.chains.size, after.openShards.size, after.shards.length]).toEqual([0, 0, 2])
+    expect(after.runs[0]?.requests).toBe(3)
+  })
+
+  it('a window that a chain has passed takes the chain along, and where it stands', async () => {
+    const { store, state } = await stateOf(LINES)
+    const given = withAllThatGoes(state, { partitions: [FIRST], shards: [] })
+    expect(given.givenUp).toEqual([`${folder(FIRST)}/part-00000.csv`])
+    await rewriteCheckpoint(store, state, given)
+    const after = await stateIn(store)
+    expect(states(after)).toEqual([null, 'done', null, null])
+    expect([after.chains.size, after.openShards.size]).toEqual([0, 0])
+    expect([...after.shards].map(({ shard }) => shard)).toEqual([1])
+  })
+
+  it('keeps paths on record until shards of their own are there again, also when more is given up', async () => {
+    const { store, state } = await stateOf(LINES)
+    const paths = [FIRST, SECOND].map((key) => `${folder(key)}/part-00000.csv`)
+    await rewriteCheckpoint(store, state, withAllThatGoes(state, { partitions: [FIRST], shards: [] }))
+    const once = await stateIn(store)
+    await rewriteCheckpoint(store, once, withAllThatGoes(once, { partitions: [SECOND], shards: [] }))
+    const twice = await stateIn(store)
+    expect([...twice.givenUp].sort()).toEqual(paths)
+    expect([twice.shards.length, [...twice.partitions].length, twice.runs[0]?.requests]).toEqual([0, 0, 3])
+    // Files go when the data set is taken up, before anything new gets their names.
+    for (const path of paths) await store.writeWhole(path, ['old'])
+    const checkpoint = await openSettledCheckpoint(
+      store,
+      HEADER,
+      () => {},
+      () => {},
+    )
+    for (const path of paths) expect(await store.size(path)).toBeNull()
+    await checkpoint.append([seal(0, paths[0]!, { partitions: [FIRST] })])
+    await checkpoint.close()
+    expect([...(await stateIn(store)).givenUp]).toEqual(paths.slice(1))
+  })
+})
