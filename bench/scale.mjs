@@ -1,6 +1,6 @@
 /**
- * `npm run bench:scale`: a million partitions (10,000 domains × 100 days): planning them, and going on with a run
- * that has done half of them, each with a shard of its own. Every figure is a process of its own, start-up
+ * `npm run bench:scale`: a million partitions (10,000 domains × 100 days, a chain each): planning them, and going on with
+ * a run that has done half of them, each with a shard of its own. Every figure is a process of its own, start-up
  * included; for `run`, up to its first request, with the looks at half a million shards before it.
  */
 import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
@@ -16,6 +16,7 @@ const folder = mkdtempSync(join(tmpdir(), 'spillway-scale-'))
 const output = join(folder, 'out')
 const DOMAINS = 10_000
 const DAYS = 100
+const DAY_MICROS = 86_400_000_000
 
 let firstRequestAt = null
 const server = createServer((_request, response) => {
@@ -60,7 +61,7 @@ function report(what, { wallSeconds, peakMegabytes }) {
   console.log(`| ${what} | ${wallSeconds.toFixed(1)} | ${peakMegabytes.toFixed(0)} |`)
 }
 
-/** As a run leaves it: every partition one page, and a shard of its own. */
+/** As a run leaves it: every query one chain of one page, every partition a shard of its own. */
 function halfDone(domains) {
   const checkpoint = join(output, '_state/checkpoint.jsonl')
   const [header] = readFileSync(checkpoint, 'utf8').split('\n')
@@ -68,32 +69,36 @@ function halfDone(domains) {
   const fd = openSync(checkpoint, 'w')
   const seal = lineSealer(0)
   writeSync(fd, seal(facts, 0))
-  let shard = 0
-  for (const domain of domains.slice(0, DOMAINS / 2)) {
-    const lines = Array.from({ length: DAYS }, (_, day) => {
-      const [from, until] = [day, day + 1].map((n) =>
-        new Date(Date.UTC(2024, 0, 1 + n)).toISOString().slice(0, 10),
-      )
-      const partition = `domain.${domain}/${from}..${until}`
-      const place = `credentials/query=domain.${domain}/import_window=${from}`
+  const days = Array.from({ length: DAYS }, (_, day) => {
+    const [from, until] = [day, day + 1].map((n) =>
+      new Date(Date.UTC(2024, 0, 1 + n)).toISOString().slice(0, 10),
+    )
+    return { from, window: `${from}..${until}` }
+  })
+  const windows = { from: Date.UTC(2024, 0, 1) * 1000, spans: [[DAY_MICROS, DAYS]] }
+  const importedAt = { min: 1_704_067_200_000_000, max: 1_704_067_300_000_000 }
+  for (const [chain, domain] of domains.slice(0, DOMAINS / 2).entries()) {
+    const query = `domain.${domain}`
+    const shards = days.map(({ from, window }, day) => {
+      const place = `credentials/query=${query}/import_window=${from}`
       mkdirSync(join(output, place), { recursive: true })
       writeFileSync(join(output, place, 'part-00000.parquet'), 'x')
-      const importedAt = { min: 1_704_067_200_000_000, max: 1_704_067_300_000_000 }
-      return seal(
-        {
-          kind: 'seal',
-          shard: shard++,
-          path: `${place}/part-00000.parquet`,
-          rows: 3,
-          bytes: 1,
-          sha256: 'a'.repeat(64),
-          partitions: [partition],
-          imported_at: importedAt,
-          page: { partition, next: null, rows: 3, requests: 1, imported_at: importedAt },
-        },
-        0,
-      )
+      return {
+        kind: 'seal',
+        shard: chain * DAYS + day,
+        path: `${place}/part-00000.parquet`,
+        rows: 3,
+        bytes: 1,
+        sha256: 'a'.repeat(64),
+        partitions: [`${query}/${window}`],
+        imported_at: importedAt,
+      }
     })
-    writeSync(fd, Buffer.concat(lines))
+    const pieces = days.map(({ window }, day) => {
+      return { window, shard: chain * DAYS + day, rows: 3, imported_at: importedAt }
+    })
+    const begun = { kind: 'chain', chain, query, order: 'asc', windows }
+    const page = { kind: 'page', chain, next: null, requests: 1, passed: DAYS, pieces }
+    writeSync(fd, seal({ kind: 'all', lines: [...shards, begun, page] }, 0))
   }
 }

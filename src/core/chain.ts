@@ -22,7 +22,7 @@ export class WindowRun {
   static of(order: Order, windows: readonly (Window | null)[]): WindowRun {
     const [first] = windows
     if (first === null || first === undefined) return new WindowRun(order, null)
-    return new WindowRun(order, Float64Array.of(first.from, ...windows.map((window) => window!.until)))
+    return new WindowRun(order, Float64Array.from([first.from, ...windows.map((window) => window!.until)]))
   }
 
   /** How many windows. */

@@ -16,7 +16,7 @@ it('a token that the service refuses is exit 3, and is not shown', async () => {
 it('the request budget is exit 4, and the next run goes on', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()
-  const file = await writePipeline(folder)
+  const file = await writePipeline(folder, { perChain: 1 })
   const first = await spillway(['run', file, '--json', '--max-requests', '1'], folder, accessTo(sandbox))
   expect(first.code).toBe(4)
   expect(JSON.parse(first.stdout)).toMatchObject({ status: 'budget', requests: 1, partitions: { done: 1 } })
@@ -41,7 +41,7 @@ it('a partition that fails is exit 1; the others are exported, and all is said o
   const refuse = { kind: 'status', status: 400, code: 'NO_WAY', requests: [2] } as const
   const sandbox = await sandboxWith({ faults: [refuse] })
   const folder = workFolder()
-  const file = await writePipeline(folder, { extract: '  concurrency: 1' })
+  const file = await writePipeline(folder, { extract: '  concurrency: 1', perChain: 1 })
   const { code, stdout, stderr } = await spillway(['run', file], folder, accessTo(sandbox))
   expect(code).toBe(1)
   expect(stdout).toMatch(/^trial: 1 partition failed/)
@@ -60,7 +60,11 @@ it('--fresh without a terminal needs --yes', async () => {
   expect({ code: refused.code, stdout: refused.stdout }).toEqual({ code: 2, stdout: '' })
   expect(refused.stderr).toContain('--yes')
   const allowed = await spillway(['run', file, '--fresh', '--yes', '--json'], folder, accessTo(sandbox))
-  expect(JSON.parse(allowed.stdout)).toMatchObject({ status: 'complete', requests: 3 })
+  expect(JSON.parse(allowed.stdout)).toMatchObject({
+    status: 'complete',
+    requests: 3,
+    partitions: { done: 3 },
+  })
 })
 
 it('the log is JSON where that is asked for, errors among it', async () => {

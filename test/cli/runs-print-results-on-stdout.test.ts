@@ -131,7 +131,7 @@ it('plan, status, verify and check tell the same story', async () => {
   const checked = await spillway(['check', file], folder, env)
   expect(checked).toMatchObject({ code: 0, stderr: '' })
   expect(checked.stdout).toContain('2 done')
-  expect(sandbox.requests.filter(({ kind }) => kind === 'search')).toHaveLength(2)
+  expect(sandbox.requests.filter(({ kind }) => kind === 'search')).toHaveLength(4)
 })
 
 it('verify exits 1 and names a shard that was changed', async () => {

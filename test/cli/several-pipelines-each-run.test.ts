@@ -47,7 +47,7 @@ describe('of several pipelines each runs, whatever becomes of those before', () 
     writeFileSync(join(folder, 'broken.yaml'), 'name: broken\n')
     const files = [
       await writePipeline(folder, { name: 'one', service: '  token_env: OTHER' }),
-      await writePipeline(folder, { name: 'two', extract: '  concurrency: 1' }),
+      await writePipeline(folder, { name: 'two', extract: '  concurrency: 1', perChain: 1 }),
       'broken.yaml',
       'missing.yaml',
       await writePipeline(folder, { name: 'three', service: '  token_env: NOBODY_SET_THIS' }),
@@ -58,7 +58,7 @@ describe('of several pipelines each runs, whatever becomes of those before', () 
     expect(code).toBe(3)
     expect(lines).toMatchObject([
       { pipeline: 'one', status: 'failed', error: expect.stringContaining('401') },
-      { pipeline: 'two', status: 'failed', partitions: { done: 0, failed: 1, pending: 2 } },
+      { pipeline: 'two', status: 'failed', partitions: { done: 2, failed: 1 } },
       { pipeline: null, status: 'failed', error: expect.stringContaining('broken.yaml') },
       { pipeline: null, status: 'failed', error: expect.stringContaining('missing.yaml') },
       { pipeline: null, status: 'failed', error: expect.stringContaining('NOBODY_SET_THIS') },

@@ -118,12 +118,15 @@ export type PipelineParts = {
   readonly name?: string
   readonly service?: string
   readonly extract?: string
+  /** Windows that are asked for together. */
+  readonly perChain?: number
   readonly rest?: string
 }
 
 /** Writes a pipeline file of one domain and three months; the parts are YAML lines that are put in. */
 export async function writePipeline(folder: string, parts: PipelineParts = {}): Promise<string> {
-  const { name = 'trial', service = '', extract = '', rest = '' } = parts
+  const { name = 'trial', service = '', extract = '', rest = '', perChain } = parts
+  const together = perChain === undefined ? '' : `, per_chain: ${perChain}`
   const file = `${name}.yaml`
   const lines = [
     `name: ${name}`,
@@ -133,7 +136,7 @@ export async function writePipeline(folder: string, parts: PipelineParts = {}): 
     service || '  requests_per_second: 100',
     'extract:',
     '  domains: [scatterholt.com]',
-    '  windows: { from: 2024-01-01, until: 2024-04-01, every: month }',
+    `  windows: { from: 2024-01-01, until: 2024-04-01, every: month${together} }`,
     extract,
     rest,
   ]

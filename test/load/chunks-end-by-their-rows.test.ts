@@ -185,7 +185,7 @@ describe('a chunk', () => {
         const expected = expectedEnds(rows, maxRows)
         for (const framing of framings) expect(endsOf(rows, maxRows, framing)).toEqual(expected)
       }),
-      { numRuns: 20 },
+      { numRuns: 10 },
     )
   })
 

@@ -78,6 +78,14 @@ describe('the names of shards', () => {
 
   it('while they are open are out of sight of readers of the data set', () => {
     expect(openShardPath(3)).toBe('_state/open/3.part')
-    expect(openLogPath(3)).toBe('_state/open/3.log')
+    expect(openLogPath(3, 1)).toBe('_state/open/3.1.log')
+  })
+
+  it('of the rows of a generation are not those of the one before it, which the record may still name', () => {
+    expect(openLogPath(3, 2)).toBe('_state/open/3.0.log')
+    for (let generation = 1; generation < 10; generation++) {
+      expect(openLogPath(3, generation + 1)).not.toBe(openLogPath(3, generation))
+      expect(openLogPath(3, generation + 2)).toBe(openLogPath(3, generation))
+    }
   })
 })

@@ -1,9 +1,13 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { QuarantinedItem } from '../../src/core/index.ts'
-import { appendQuarantine, quarantinePath } from '../../src/load/index.ts'
+import {
+  appendQuarantine,
+  cutQuarantine,
+  type QuarantinedItem,
+  quarantinePath,
+} from '../../src/load/index.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 
@@ -61,6 +65,25 @@ describe('the quarantine of a partition', () => {
       }),
       { numRuns: 30 },
     )
+  })
+
+  it('loses what no page on record put there, once nothing more is to come', async () => {
+    const { store, root } = temporaryStore()
+    const file = join(root, quarantinePath(KEY))
+    // Nothing to cut: there is no file.
+    await cutQuarantine(store, KEY, 0)
+    expect(existsSync(file)).toBe(false)
+    const end = await appendQuarantine(store, KEY, 0, [itemOf(0, 0)])
+    const whole = readFileSync(file, 'utf8')
+    await appendQuarantine(store, KEY, end, [itemOf(1, 0), itemOf(1, 1)])
+    await cutQuarantine(store, KEY, end)
+    expect(readFileSync(file, 'utf8')).toBe(whole)
+    // Again, and to more than is there: somebody may have cleared it away in part.
+    await cutQuarantine(store, KEY, end)
+    await cutQuarantine(store, KEY, end + 100)
+    expect(readFileSync(file, 'utf8')).toBe(whole)
+    await cutQuarantine(store, KEY, 0)
+    expect(existsSync(file)).toBe(false)
   })
 
   it('is refused where it is shorter than the checkpoint says', async () => {

@@ -23,7 +23,7 @@ import {
   type Stretch,
 } from '../../src/load/index.ts'
 import { foldLines } from '../../src/state/checkpoint-state.ts'
-import type { Fact, SealLine } from '../../src/state/index.ts'
+import type { Fact, SealedShard } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { HEADER } from '../state/lines.ts'
 import { frameOf, type Row, specs } from './frame-builder.ts'
@@ -216,7 +216,7 @@ async function exported(
   rows: FolderRows,
   sizes: Sizes,
   { from, pages }: Framing,
-): Promise<{ readonly files: Map<string, Buffer>; readonly seals: readonly SealLine[] }> {
+): Promise<{ readonly files: Map<string, Buffer>; readonly seals: readonly SealedShard[] }> {
   const { store, root } = temporaryStore()
   const folding = foldLines(HEADER)
   folding.apply({ kind: 'chain', chain: 0, query: QUERY_NAME, order: 'asc', windows: null })
@@ -360,7 +360,12 @@ function filesIn(folder: string): Map<string, Buffer> {
   return files
 }
 
-function expectSeal(seals: readonly SealLine[], path: string, bytes: Buffer, rows: readonly OwnRow[]): void {
+function expectSeal(
+  seals: readonly SealedShard[],
+  path: string,
+  bytes: Buffer,
+  rows: readonly OwnRow[],
+): void {
   const times = rows.map(({ row }) => row.imported_at as number)
   const seal = seals.find((line) => line.path === path)
   expect(seal).toMatchObject({

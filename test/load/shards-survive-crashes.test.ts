@@ -4,41 +4,69 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { readCheckpoint } from '../../src/state/index.ts'
 import { random } from '../support/random.ts'
-import { type ChainPages, Crash, crashingStore, World, type WorldOptions } from './shards-world.ts'
+import {
+  type Answers,
+  answersOf,
+  Crash,
+  crashingStore,
+  keyOf,
+  World,
+  type WorldOptions,
+} from './shards-world.ts'
 
-/** So many rows that a chunk is encoded after a few pages, while their frames stay tiny. */
-const rows = fc.oneof(
-  fc.constant(0),
-  fc.integer({ min: 1, max: 1000 }),
-  fc.integer({ min: 20_000, max: 120_000 }),
-)
-const pages = fc.array(rows, { minLength: 1, maxLength: 8 })
-const shardRows = fc.constantFrom(1, 60_000, 250_000, 1_000_000)
-const sharedFolders = fc
-  .array(pages, { minLength: 1, maxLength: 4 })
-  .map((chains) =>
-    chains.map((rows, chain): ChainPages => ({ folder: `credentials/import_window=${chain % 2}`, rows })),
+/** Queries whose rows go into several folders, page by page; rows of a page may lie in any of the windows. */
+function answers(folderOf: (query: number, window: number) => string): fc.Arbitrary<readonly Answers[]> {
+  const rows = fc.oneof(
+    { weight: 1, arbitrary: fc.constant([]) },
+    { weight: 4, arbitrary: fc.array(fc.nat({ max: 2 }), { minLength: 1, maxLength: 12 }) },
+    // In order, as a service has them as a rule.
+    {
+      weight: 2,
+      arbitrary: fc.array(fc.nat({ max: 2 }), { maxLength: 25 }).map((windows) => windows.toSorted()),
+    },
   )
-const ownFolders = fc
-  .array(pages, { minLength: 1, maxLength: 3 })
-  .map((chains) => chains.map((rows, chain): ChainPages => ({ folder: `credentials/query=${chain}`, rows })))
-const world: fc.Arbitrary<[readonly ChainPages[], WorldOptions]> = fc.oneof(
-  fc.tuple(sharedFolders, fc.record({ shardRows, owned: fc.constant(false) })),
-  fc.tuple(ownFolders, fc.record({ shardRows, owned: fc.constant(true) })),
-)
-const order = fc.array(fc.nat({ max: 3 }), { maxLength: 30 })
+  const pages = fc.array(rows, { minLength: 1, maxLength: 6 })
+  return fc
+    .array(pages, { minLength: 1, maxLength: 3 })
+    .map((queries) =>
+      queries.map((pages, query) => ({ folders: [0, 1, 2].map((window) => folderOf(query, window)), pages })),
+    )
+}
+const sizes = fc.record({ chunkRows: fc.constantFrom(1, 4, 9), shardRows: fc.constantFrom(1, 7, 20, 1000) })
+const sharedFolders = answers((_, window) => `credentials/import_window=${Math.min(window, 1)}`)
+const oneFolder = answers(() => 'credentials')
+const ownFolders = answers((query, window) => `credentials/query=${query}/import_window=${window}`)
+const world: fc.Arbitrary<[readonly Answers[], WorldOptions]> = fc
+  .oneof(
+    fc.tuple(fc.oneof(sharedFolders, oneFolder), sizes, fc.constant(false)),
+    fc.tuple(ownFolders, sizes, fc.constant(true)),
+  )
+  .map(([answers, sizes, owned]) => [answers, { ...sizes, owned }])
+const order = fc.array(fc.nat({ max: 3 }), { maxLength: 20 })
 
 const OPEN = '_state/open'
 
-/** A bit of everything: small and large pages, an empty one, chunks, full shards, two chains in a folder. */
-const BUSY: readonly ChainPages[] = [
-  { folder: 'credentials/import_window=a', rows: [10, 70_000, 50_000, 0, 90_000, 5] },
-  { folder: 'credentials/import_window=a', rows: [40_000, 80_000] },
-  { folder: 'credentials/import_window=b', rows: [7] },
+/**
+ * A bit of everything: small and large pages, an empty one, chunks, full shards, pages for two folders and for more than
+ * one shard of each, two queries in a folder.
+ */
+const BUSY: readonly Answers[] = [
+  {
+    folders: ['credentials/a', 'credentials/b', 'credentials/a'],
+    pages: [[0], windows('0'.repeat(6)), windows('01010101110011'), [], windows('112'.repeat(7)), [2]],
+  },
+  { folders: ['credentials/a'], pages: [windows('0000'), windows('00000000')] },
+  { folders: ['credentials/b', 'credentials/c'], pages: [windows('01')] },
 ]
-const SMALL: readonly ChainPages[] = [{ folder: 'credentials', rows: [10, 20, 5] }]
-const SMALL_OPTIONS = { shardRows: 30, owned: true }
-const BUSY_OPTIONS = { shardRows: 200_000, owned: false }
+const SMALL: readonly Answers[] = [
+  { folders: ['credentials/a', 'credentials/b'], pages: [[0], windows('001'), [1]] },
+]
+const SMALL_OPTIONS = { chunkRows: 2, shardRows: 2, owned: true }
+const BUSY_OPTIONS = { chunkRows: 5, shardRows: 12, owned: false }
+
+function windows(digits: string): number[] {
+  return [...digits].map(Number)
+}
 
 describe('shards', () => {
   it('come out the same to the byte when the run stops between pages, however often', async () => {
@@ -47,14 +75,14 @@ describe('shards', () => {
         world,
         order,
         fc.array(fc.nat({ max: 6 })),
-        async ([chains, options], turns, stops) => {
-          const [calm, disturbed] = [new World(chains, options), new World(chains, options)]
+        async ([answers, options], turns, stops) => {
+          const [calm, disturbed] = [new World(answers, options), new World(answers, options)]
           await calm.open()
           await calm.finish(turns)
           await disturbed.open()
           const waits = [...stops]
-          for (const chain of turns) {
-            await disturbed.commitNext(chain)
+          for (const query of turns) {
+            await disturbed.commitNext(query)
             const wait = waits.shift() ?? 9
             if (wait > 3) continue
             await disturbed.close()
@@ -63,17 +91,17 @@ describe('shards', () => {
           await disturbed.finish()
           await disturbed.expectComplete()
           expect(disturbed.files()).toEqual(calm.files())
-          expect(disturbed.givenUp).toBe(0)
+          expect(disturbed.givenUp).toEqual([])
         },
       ),
       { numRuns: 15 },
     )
   })
 
-  it('come out the same to the byte when pages of several chains are committed at once', async () => {
+  it('come out the same to the byte when pages of several queries are committed at once', async () => {
     await fc.assert(
-      fc.asyncProperty(world, async ([chains, options]) => {
-        const [oneByOne, atOnce] = [new World(chains, options), new World(chains, options)]
+      fc.asyncProperty(world, async ([answers, options]) => {
+        const [oneByOne, atOnce] = [new World(answers, options), new World(answers, options)]
         await oneByOne.open()
         await oneByOne.finish()
         await atOnce.open()
@@ -108,9 +136,9 @@ describe('shards', () => {
         if (power) crashed.disk.cut(draw)
         await crashed.open()
         // Not one page is asked for again of those that counted, whatever came to the disk beside them.
-        for (const [chain, count] of confirmed.entries())
-          expect(crashed.pagesOf(chain)).toBeGreaterThanOrEqual(count)
-        expect(crashed.givenUp).toBe(0)
+        for (const [query, count] of confirmed.entries())
+          expect(crashed.pagesOf(query)).toBeGreaterThanOrEqual(count)
+        expect(crashed.givenUp).toEqual([])
         await crashed.finish()
         await crashed.expectComplete()
       }
@@ -124,15 +152,15 @@ describe('shards', () => {
     })
     const crashes = fc.array(crash, { minLength: 1, maxLength: 5 })
     await fc.assert(
-      fc.asyncProperty(world, crashes, async ([chains, options], ats) => {
-        const crashed = new World(chains, options)
+      fc.asyncProperty(world, crashes, async ([answers, options], ats) => {
+        const crashed = new World(answers, options)
         for (const { at, power } of ats) {
           await runUntilCrash(crashed, at, at % 2 === 0 ? commitInTurns : commitRounds)
           // Without it the next process finds what the system still has in memory, and the power may go later.
           if (power !== null) crashed.disk.cut(random(power))
         }
         await crashed.open()
-        expect(crashed.givenUp).toBe(0)
+        expect(crashed.givenUp).toEqual([])
         await crashed.finish()
         await crashed.expectComplete()
       }),
@@ -171,9 +199,9 @@ describe('shards', () => {
           const confirmed = await runUntilCrash(crashed, at, commitAll)
           const state = await readCheckpoint(crashed.store)
           await crashed.open()
-          for (const [chain, count] of confirmed.entries()) {
-            expect(crashed.pagesOf(chain)).toBeGreaterThanOrEqual(count)
-            expect(crashed.pagesOf(chain)).toBeLessThanOrEqual(count + 1)
+          for (const [query, count] of confirmed.entries()) {
+            expect(crashed.pagesOf(query)).toBeGreaterThanOrEqual(count)
+            expect(crashed.pagesOf(query)).toBeLessThanOrEqual(count + 1)
           }
           expect(state === null && confirmed.some((count) => count > 0)).toBe(false)
           await crashed.close()
@@ -197,12 +225,12 @@ describe('open shards whose bytes did not survive', () => {
     fc.record({ do: fc.constant('remove' as const), at: fc.constant(0) }),
   )
 
-  it('are rolled back to their last good page, and what was lost is exported again, once', async () => {
+  it('are given up with all that shares a shard with them, and that is exported again, once', async () => {
     await fc.assert(
       fc.asyncProperty(world, order, fc.array(fc.tuple(fc.nat(), damage)), async (made, turns, damages) => {
         const damaged = new World(...made)
         await damaged.open()
-        for (const chain of turns) await damaged.commitNext(chain)
+        for (const query of turns) await damaged.commitNext(query)
         await damaged.close()
         const folder = join(damaged.root, OPEN)
         const files = existsSync(folder) ? readdirSync(folder) : []
@@ -226,28 +254,95 @@ describe('open shards whose bytes did not survive', () => {
     )
   })
 
-  it('give up no page that is intact', async () => {
-    const chains = [{ folder: 'credentials', rows: [1000, 60_000, 60_000, 10, 20, 30] }]
-    const made = new World(chains, { shardRows: 1_000_000, owned: false })
+  it('give up no partition of which nothing was lost', async () => {
+    const answers: Answers[] = [
+      // Windows of one chain: the first is done and whole, the others are in open shards.
+      {
+        folders: ['credentials/w0', 'credentials/w1', 'credentials/w2'],
+        pages: [windows('000'), windows('111'), [2]],
+      },
+      answersOf('credentials/other', 3, 4, 5),
+      // Shares a folder with the second window of the first.
+      answersOf('credentials/w1', 2, 2, 2),
+    ]
+    const made = new World(answers, { chunkRows: 3, shardRows: 1000, owned: false })
     await made.open()
-    for (let page = 0; page < 5; page++) await made.commitNext(0)
+    for (const query of [0, 0, 1, 1, 2]) await made.commitNext(query)
+    await made.shards?.seal(['credentials/w0'])
+    const folderOf = new Map(
+      [...made.checkpoint!.state.openShards.values()].map(({ shard, folder }) => [folder, shard]),
+    )
     await made.close()
-    const [log, part] = ['0.log', '0.part'].map((name) => join(made.root, OPEN, name))
-    const ends = (await readCheckpoint(made.store))?.openShards.get(0)?.pages.map(({ end }) => end) ?? []
-    expect(ends).toHaveLength(5)
-    // Three pages are in a chunk, two in the log. A bit of the second of these costs that one only.
-    const bytes = readFileSync(log ?? '')
-    bytes[(ends[3] ?? 0) + 20] = 0
-    writeFileSync(log ?? '', bytes)
+    // A bit of what the other query's rows are logged in, or of what is in a chunk already.
+    const lost = [...folderOf].find(([folder]) => folder.endsWith('w1'))![1]
+    const part = join(made.root, OPEN, `${lost}.part`)
+    const bytes = readFileSync(part)
+    bytes[bytes.length - 3]! ^= 1
+    writeFileSync(part, bytes)
     await made.open()
-    expect([made.pagesOf(0), made.givenUp]).toEqual([4, 1])
-    await made.close()
-    // The chunk is gone, and with it every page after it.
-    truncateSync(part ?? '', 20)
-    await made.open()
-    expect([made.pagesOf(0), made.givenUp]).toEqual([0, 5])
+    expect(made.givenUp).toHaveLength(1)
+    const [given] = made.givenUp
+    expect(given).toMatchObject({ shards: new Set([lost]), givenUp: [] })
+    // The chain goes that one of them is of, and with it the window where it stands, which has no rows yet.
+    expect([...given!.partitions].toSorted()).toEqual([keyOf(0, 1), keyOf(0, 2), keyOf(2, 0)])
+    expect(given!.rows).toBe(5)
+    const { partitions } = made.checkpoint!.state
+    expect(partitions.get(keyOf(0, 0))).toMatchObject({ state: 'done', rows: 3 })
+    expect(partitions.get(keyOf(1, 0))).toMatchObject({ state: 'partial', rows: 7 })
+    expect(made.pagesOf(1)).toBe(2)
+    expect([...made.files().keys()]).toEqual(['credentials/w0/part-00000.csv'])
     await made.finish()
     await made.expectComplete()
+  })
+
+  it('take finished shards with them that hold rows of the same partition', async () => {
+    const made = new World([answersOf('credentials', 10, 10), answersOf('credentials', 9, 2)], {
+      chunkRows: 4,
+      shardRows: 16,
+      owned: false,
+    })
+    await made.open()
+    for (const query of [0, 1]) await made.commitNext(query)
+    await made.close()
+    expect([...made.files().keys()]).toEqual(['credentials/part-00000.csv'])
+    // What is left of the second query's rows is in the log of the second shard alone.
+    rmSync(join(made.root, OPEN, '1.1.log'))
+    await made.open()
+    expect(made.givenUp).toMatchObject([
+      { shards: new Set([1, 0]), givenUp: ['credentials/part-00000.csv'], rows: 19, pages: 2 },
+    ])
+    expect(made.files().size).toBe(0)
+    await made.finish()
+    await made.expectComplete()
+  })
+
+  it('are given up once, however often the run is stopped while that is done', async () => {
+    const answers = [answersOf('credentials', 5, 4), answersOf('credentials', 2)]
+    const damaged = async (): Promise<World> => {
+      const made = new World(answers, { chunkRows: 2, shardRows: 4, owned: false })
+      await made.open()
+      while (await made.commitRound());
+      await made.close()
+      for (const name of readdirSync(join(made.root, OPEN))) truncateSync(join(made.root, OPEN, name), 3)
+      return made
+    }
+    const counted = await damaged()
+    const counting = crashingStore(counted.store, Number.POSITIVE_INFINITY)
+    await counted.open(counting.store)
+    expect(counted.givenUp).toHaveLength(1)
+    expect(counted.givenUp[0]!.givenUp.length).toBeGreaterThan(0)
+    await counted.finish()
+    await counted.expectComplete()
+    const draw = random(7)
+    for (let at = 1; at <= counting.used(); at++) {
+      const crashed = await damaged()
+      await runUntilCrash(crashed, at, commitInTurns)
+      if (at % 2 === 0) crashed.disk.cut(draw)
+      await crashed.open()
+      expect(crashed.givenUp.length).toBeLessThanOrEqual(2)
+      await crashed.finish()
+      await crashed.expectComplete()
+    }
   })
 })
 
@@ -262,21 +357,20 @@ async function commitRounds(made: World, onCommit: () => void): Promise<void> {
   while (await made.commitRound()) onCommit()
 }
 
-/** Commits until the n-th change of the disk, then leaves everything as it is. @returns confirmed pages by chain */
+/** Commits until the n-th change of the disk, then leaves everything as it is. @returns confirmed pages by query */
 async function runUntilCrash(crashed: World, at: number, commitAll: CommitAll): Promise<number[]> {
   const crashing = crashingStore(crashed.store, at)
-  let confirmed = crashed.chains.map(() => 0)
+  let confirmed = crashed.answers.map(() => 0)
   try {
     await crashed.open(crashing.store)
     await commitAll(crashed, () => {
-      confirmed = [...crashed.chains.keys()].map((chain) => crashed.pagesOf(chain))
+      confirmed = [...crashed.answers.keys()].map((query) => crashed.pagesOf(query))
     })
-    for (const folder of crashed.shards?.openFolders ?? []) await crashed.shards?.seal(folder)
+    await crashed.shards?.seal(crashed.shards.openFolders)
   } catch (error) {
     if (!(error instanceof Crash)) throw error
   }
   await crashing.end()
-  crashed.shards = null
-  crashed.checkpoint = null
+  crashed.forget()
   return confirmed
 }

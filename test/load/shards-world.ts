@@ -2,96 +2,202 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
-import type { Log, Store } from '../../src/core/index.ts'
-import { type PageRows, type ShardCoder, ShardSet } from '../../src/load/index.ts'
-import { openSettledCheckpoint, rollBack } from '../../src/run/recover.ts'
+import {
+  decodeFrame,
+  encodeFrame,
+  type Log,
+  type NamedQuery,
+  nameQuery,
+  partitionKey,
+  type Store,
+  type Window,
+  type WindowRun,
+  windowRange,
+} from '../../src/core/index.ts'
+import { valueReader } from '../../src/load/encode/values.ts'
+import {
+  type Commit,
+  PageRows,
+  type Piece,
+  type Places,
+  type ShardCoder,
+  ShardSet,
+  type Stretch,
+} from '../../src/load/index.ts'
+import { chainsOf } from '../../src/plan/chains.ts'
+import { type GivenUp, withAllThatGoes } from '../../src/run/give-up.ts'
+import { openSettledCheckpoint } from '../../src/run/recover.ts'
+import { giveUp } from '../../src/run/redo.ts'
 import {
   type Checkpoint,
-  type Line,
-  type PageFacts,
+  type CheckpointState,
+  chainLine,
+  type Fact,
+  hasBegun,
   readCheckpoint,
   type SealedShard,
+  splitPath,
 } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { HEADER } from '../state/lines.ts'
 import { lossyStore } from '../support/lossy-store.ts'
+import { frameOf, specs } from './frame-builder.ts'
 
-export type Page = Omit<PageFacts, 'shard' | 'log'>
+/** What the service has for one query: pages, which one chain asks for. */
+export type Answers = {
+  /** Where the rows of each window go; windows may share a folder. */
+  readonly folders: readonly string[]
+  /** Of each page the windows of its rows, in their order. */
+  readonly pages: readonly (readonly number[])[]
+}
 
-/** Pages of one chain by their rows; they all go into one folder. */
-export type ChainPages = { readonly folder: string; readonly rows: readonly number[] }
+/** Answers with so many rows a page, all for one folder. */
+export function answersOf(folder: string, ...rows: readonly number[]): Answers {
+  return { folders: [folder], pages: rows.map((count) => Array.from({ length: count }, () => 0)) }
+}
 
-/** Frames as lines of text, one after the other; the footer is one line about the chunks. */
+/** A row in a shard: the number of its query, its window, and its number among the rows of the query. */
+export type Row = { readonly query: number; readonly window: number; readonly row: number }
+
+const COLUMNS = specs({ query: 'int64', window: 'int64', row: 'int64', source_id: 'text' })
+
+/** A line of text for each row; the footer is one about the chunks. */
 export const textCoder: ShardCoder = {
   header: async () => Buffer.from('a shard\n'),
   encode: async (frames) => {
-    // What a worker thread does with them: the buffers are gone afterwards.
-    const texts = frames.map((frame) => {
-      const transfer = frame.buffer instanceof ArrayBuffer ? [frame.buffer] : []
-      return Buffer.from(structuredClone(frame, { transfer }))
-    })
-    const rows = texts.map((text) => Number(text.toString().split(' ')[2]))
-    return {
-      bytes: new Uint8Array(Buffer.concat(texts)),
-      rows: rows.reduce((sum, more) => sum + more, 0),
-      meta: { frames: frames.length },
+    const texts: string[] = []
+    let rows = 0
+    for (const given of frames) {
+      // What a worker thread does with them: the buffers are gone afterwards.
+      const transfer = given.buffer instanceof ArrayBuffer ? [given.buffer] : []
+      const frame = decodeFrame(structuredClone(given, { transfer }))
+      const readers = COLUMNS.map((column) => valueReader(frame, column))
+      for (let row = 0; row < frame.rows; row++) texts.push(`${readers.map((read) => read(row)).join(' ')}\n`)
+      rows += frame.rows
     }
+    return { bytes: new Uint8Array(Buffer.from(texts.join(''))), rows, meta: { lines: texts.length } }
   },
   footer: async (chunks) => Buffer.from(`#${JSON.stringify(chunks)}\n`),
 }
 
-export function keyOf(chain: number): string {
-  return `domain.d${chain}.com/all`
+function queryOf(query: number): NamedQuery {
+  return nameQuery({ type: 'domain', fqdn: `d${query}.com` }, `d${query}.com`)
 }
 
-/** What a page commits: a frame that names its chain and number, and its line. */
-export function pageOf(
+const FIRST_DAY = Date.UTC(2024, 0, 1) * 1000
+const DAY = 86_400_000_000
+
+function windowAt(window: number): Window {
+  return { from: FIRST_DAY + window * DAY, until: FIRST_DAY + (window + 1) * DAY }
+}
+
+export function keyOf(query: number, window: number): string {
+  return partitionKey(queryOf(query).name, windowAt(window))
+}
+
+function timeOf({ window, row }: Row): number {
+  return windowAt(window).from + row
+}
+
+/** Every row of a query, page by page. */
+function rowsOf(query: number, { pages }: Answers): Row[][] {
+  let row = 0
+  return pages.map((windows) => windows.map((window) => ({ query, window, row: row++ })))
+}
+
+/** What rows of a page go into which folder. */
+export function piecesOf(rows: readonly Row[], folderOf: (row: Row) => string): Piece[] {
+  if (rows.length === 0) return []
+  const cells = rows.map(({ query, window, row }) => ({ query, window, row, source_id: `s${row % 3}` }))
+  const frame = encodeFrame(frameOf(COLUMNS, cells, [['source_id']]))
+  const page = new PageRows(frame, Float64Array.from(rows, timeOf))
+  const folders = new Map<string, number[]>()
+  for (const [at, row] of rows.entries()) {
+    const folder = folderOf(row)
+    folders.set(folder, [...(folders.get(folder) ?? []), at])
+  }
+  return [...folders].map(([folder, places]): Piece => {
+    const stretches: Stretch[] = []
+    for (const place of places) {
+      const partition = keyOf(rows[place]!.query, rows[place]!.window)
+      const last = stretches.at(-1)
+      if (last?.partition === partition) stretches[stretches.length - 1] = { partition, rows: last.rows + 1 }
+      else stretches.push({ partition, rows: 1 })
+    }
+    const [from, to] = [places[0]!, places.at(-1)! + 1]
+    return {
+      page,
+      folder,
+      rows: to - from === places.length ? { from, to } : Uint32Array.from(places),
+      stretches,
+    }
+  })
+}
+
+/** So many rows of a query's first window, all for one folder. */
+export function pieceOf(query: number, folder: string, count: number): Piece[] {
+  const rows = Array.from({ length: count }, (_, row): Row => ({ query, window: 0, row }))
+  return piecesOf(rows, () => folder)
+}
+
+/** The line of a page, which says where its rows stand. */
+export function pageLine(
   chain: number,
-  number: number,
-  { rows }: ChainPages,
-): { rows: PageRows | null; page: Page } {
-  const count = rows[number] ?? 0
-  const partition = keyOf(chain)
-  const next = number === rows.length - 1 ? null : `${chain}-${number}`
-  const page = { partition, next, rows: count, requests: 1 }
-  if (count === 0) return { rows: null, page }
-  const text = Buffer.from(`${chain} ${number} ${count}`)
-  const frame = new Uint8Array(Math.ceil((text.length + 1) / 8) * 8).fill(0x20)
-  frame.set(text)
-  frame[frame.length - 1] = 10
-  const importedAt = { min: number * 10, max: number * 10 + chain }
-  return { rows: { partition, frame, rows: count, importedAt }, page: { ...page, imported_at: importedAt } }
+  next: string | null,
+  { placed, logged }: Places,
+  passed?: number,
+): Fact {
+  return {
+    kind: 'page',
+    chain,
+    next,
+    requests: 1,
+    ...(passed === undefined ? {} : { passed }),
+    pieces: placed.map(({ partition, shard, rows, importedAt }) => ({
+      window: splitPath(partition)[1],
+      shard,
+      rows,
+      imported_at: importedAt,
+    })),
+    logged: [...logged],
+  }
 }
 
 // Small beside the lines and frames here, so that they span several blocks, as long ones do on a disk.
 const BLOCK_BYTES = 16
 
 export type WorldOptions = {
+  readonly chunkRows: number
   readonly shardRows: number
-  /** Closes a folder's shard with the last page of a chain; else folders are shared and sealed at the end. */
+  /** Each folder is one window's, and its shard is closed with that; else folders are shared and sealed at the end. */
   readonly owned: boolean
 }
 
-/** A data set that chains are committed to page by page, opened and recovered as a run does it. */
+/** A chain that is still to be followed. */
+type Work = { readonly chain: number; readonly windows: WindowRun; hasEnded: boolean }
+
+/** A data set that pages of many chains are committed to, opened and recovered as a run does it. */
 export class World {
   readonly root: string
   readonly store: Store
   /** Takes the power away: `disk.cut`. */
   readonly disk: ReturnType<typeof lossyStore>
-  readonly chains: readonly ChainPages[]
+  readonly answers: readonly Answers[]
   options: WorldOptions
-  shards: ShardSet<Page> | null = null
+  shards: ShardSet<Fact> | null = null
   checkpoint: Checkpoint | null = null
   readonly warnings: string[] = []
-  /** Pages that a recovery gave up. */
-  givenUp = 0
+  /** What recoveries gave up. */
+  readonly givenUp: GivenUp[] = []
+  /** What is left to do, by query. */
+  #works: Work[][] = []
 
-  constructor(chains: readonly ChainPages[], options: WorldOptions) {
+  constructor(answers: readonly Answers[], options: WorldOptions) {
     const { root, store } = temporaryStore()
     this.root = root
     this.disk = lossyStore(store, root, BLOCK_BYTES)
     this.store = this.disk.store
-    this.chains = chains
+    this.answers = answers
     this.options = options
   }
 
@@ -102,74 +208,141 @@ export class World {
       const checkpoint = await openSettledCheckpoint(store, HEADER, () => {}, warn)
       this.checkpoint = checkpoint
       const { state } = checkpoint
-      const shards = new ShardSet<Page>({
+      const { chunkRows, shardRows } = this.options
+      const shards = new ShardSet<Fact>({
         store,
         coder: textCoder,
         extension: '.csv',
-        chunkRows: 100_000,
-        shardRows: this.options.shardRows,
+        chunkRows,
+        shardRows,
         nextShard: state.nextShard,
         partsOf: (folder) => state.partsOf.get(folder) ?? 0,
-        record: (lines) => checkpoint.append(lines as readonly Line[]),
+        record: (lines) => checkpoint.append(lines as readonly Fact[]),
         warn,
       })
       const lost = await shards.restore(state.openShards.values())
       this.shards = shards
-      if (lost.size === 0) return
+      if (lost.size === 0) return this.#plan(state)
       await checkpoint.close()
-      const pages = await rollBack(store, state, lost)
-      expect(pages).toBeGreaterThan(0)
-      this.givenUp += pages
+      const given = withAllThatGoes(state, { partitions: [], shards: lost })
+      expect([...given.shards]).toEqual(expect.arrayContaining([...lost]))
+      await giveUp(store, state, given)
+      this.givenUp.push(given)
     }
+  }
+
+  /** The chains that it takes for what is not done. */
+  #plan(state: CheckpointState): void {
+    let chains = state.nextChain
+    this.#works = this.answers.map(({ folders }, index) => {
+      const query = queryOf(index)
+      const records = [...(state.partitions.branches.get(query.name) ?? [])]
+      const begun = {
+        windows: new Map(
+          records.flatMap(([name, record]) =>
+            hasBegun(record) ? [[name, { done: record.state === 'done' }] as const] : [],
+          ),
+        ),
+        chains: [...state.chains.values()].filter((chain) => chain.query === query.name),
+      }
+      const wanted = folders.map((_, window) => ({
+        name: windowRange(windowAt(window)),
+        window: windowAt(window),
+      }))
+      const planned = chainsOf(query, wanted, begun, { order: 'asc', perChain: null })
+      return [...planned].map((chain): Work => {
+        if (chain.kind === 'new') return { chain: chains++, windows: chain.windows, hasEnded: false }
+        const { windows } = state.chains.get(chain.chain)!
+        // Nobody else has taken any of them.
+        expect(chain).toMatchObject({ wanted: windows.count, keep: null })
+        return { chain: chain.chain, windows, hasEnded: false }
+      })
+    })
   }
 
   async close(): Promise<void> {
     await this.shards?.close()
     await this.checkpoint?.close()
+    this.forget()
+  }
+
+  /** Leaves everything as it is. */
+  forget(): void {
     this.shards = null
     this.checkpoint = null
   }
 
-  pagesOf(chain: number): number {
-    const record = this.checkpoint?.state.partitions.get(keyOf(chain))
-    return record?.pages ?? 0
+  /** Pages of a query that are on record, where nothing of it was given up. */
+  pagesOf(query: number): number {
+    const { state } = this.checkpoint!
+    const { name } = queryOf(query)
+    for (const chain of state.chains.values()) if (chain.query === name) return chain.pages
+    const isDone = this.answers[query]!.folders.every(
+      (_, window) => state.partitions.get(keyOf(query, window))?.state === 'done',
+    )
+    return isDone ? this.answers[query]!.pages.length : 0
   }
 
-  /** Commits the next page of a chain. @returns false when it has none left */
-  async commitNext(chain: number): Promise<boolean> {
-    const pages = this.chains[chain]
-    const number = this.pagesOf(chain)
-    if (pages === undefined || number >= pages.rows.length) return false
-    const { rows, page } = pageOf(chain, number, pages)
-    await this.shards?.commit(pages.folder, rows, page, this.options.owned && page.next === null)
+  /** Commits the next page of a query. @returns false when it has none left */
+  async commitNext(query: number): Promise<boolean> {
+    const work = this.#works[query]?.find(({ hasEnded }) => !hasEnded)
+    if (work === undefined) return false
+    const commit = this.#nextPage(query, work)
+    await this.shards!.commit(commit)
+    work.hasEnded = this.checkpoint?.state.chains.get(work.chain) === undefined
     return true
   }
 
-  /** Commits every page that is left, of one chain after the other in turns. @param onCommit called after each */
+  #nextPage(query: number, { chain, windows }: Work): Commit<Fact> {
+    const answers = this.answers[query]!
+    const record = this.checkpoint!.state.chains.get(chain)
+    const { from, until } = windows.range!
+    const pages = rowsOf(query, answers).map((rows) =>
+      rows.filter((row) => timeOf(row) >= from && timeOf(row) < until),
+    )
+    const number = record?.pages ?? 0
+    const isLast = number === pages.length - 1
+    const left = pages.slice(number + 1).flatMap((rows) => rows.map((row) => windows.placeOf(timeOf(row))))
+    const passed = isLast ? windows.count : Math.min(windows.count - 1, ...left)
+    const folderAt = (at: number): string => answers.folders[(at - FIRST_DAY) / DAY]!
+    const finished = windows.part(record?.passed ?? 0, passed)
+    return {
+      pieces: piecesOf(pages[number]!, ({ window }) => answers.folders[window]!),
+      close: this.options.owned
+        ? Array.from({ length: finished.count }, (_, place) => folderAt(finished.at(place)!.from))
+        : [],
+      lines: (places) => [
+        ...(record === undefined ? [chainLine(chain, queryOf(query).name, windows)] : []),
+        pageLine(chain, isLast ? null : `${chain}-${number}`, places, passed),
+      ],
+    }
+  }
+
+  /** Commits every page that is left, of one query after the other in turns. @param onCommit called after each */
   async commitInTurns(onCommit: () => void = () => {}): Promise<void> {
     for (let more = true; more; ) {
       more = false
-      for (const chain of this.chains.keys()) {
-        if (!(await this.commitNext(chain))) continue
+      for (const query of this.answers.keys()) {
+        if (!(await this.commitNext(query))) continue
         more = true
         onCommit()
       }
     }
   }
 
-  /** Commits the next page of every chain at once. @returns false when no chain has one left */
+  /** Commits the next page of every query at once. @returns false when none has one left */
   async commitRound(): Promise<boolean> {
-    const commits = await Promise.allSettled([...this.chains.keys()].map((chain) => this.commitNext(chain)))
+    const commits = await Promise.allSettled([...this.answers.keys()].map((query) => this.commitNext(query)))
     const failed = commits.find((commit) => commit.status === 'rejected')
     if (failed !== undefined) throw failed.reason
     return commits.some((commit) => commit.status === 'fulfilled' && commit.value)
   }
 
-  /** Commits every page that is left, in the order of the chains given and then in turns, and seals. */
+  /** Commits every page that is left, in the order of the queries given and then in turns, and seals. */
   async finish(order: readonly number[] = []): Promise<void> {
-    for (const chain of order) await this.commitNext(chain)
+    for (const query of order) await this.commitNext(query)
     await this.commitInTurns()
-    for (const folder of this.shards?.openFolders ?? []) await this.shards?.seal(folder)
+    await this.shards!.seal(this.shards!.openFolders)
     await this.close()
   }
 
@@ -184,68 +357,83 @@ export class World {
     return files
   }
 
-  /** Every row of every chain once and in order, every shard as the checkpoint says, nothing left over. */
+  /** Every row once, where it belongs and in order; every shard as the checkpoint says; nothing left over. */
   async expectComplete(): Promise<void> {
     const state = await readCheckpoint(this.store)
     if (state === null) throw new Error('no checkpoint')
     const files = this.files()
-    expect([...files.keys()].toSorted()).toEqual([...state.shards].map(({ path }) => path).toSorted())
+    const shards = [...state.shards]
+    expect([...files.keys()].toSorted()).toEqual(shards.map(({ path }) => path).toSorted())
     expect(await this.store.list('_state/open')).toEqual([])
-    for (const [chain, { folder, rows }] of this.chains.entries()) {
-      const found = [...files]
-        .filter(([path]) => path.startsWith(`${folder}/`))
-        .flatMap(([, text]) => framesOf(text))
-        .filter((frame) => frame.chain === chain)
-        .map(({ number }) => number)
-      expect(found).toEqual([...rows.keys()].filter((number) => rows[number] !== 0))
-      expect(state.partitions.get(keyOf(chain))).toMatchObject({
-        state: 'done',
-        pages: rows.length,
-        rows: rows.reduce((sum, more) => sum + more, 0),
-      })
+    expect([...state.chains]).toEqual([])
+    const found = [...files].flatMap(([path, text]) => {
+      const [folder] = splitPath(path)
+      return readShard(text, this.options.chunkRows).map((row) => ({ folder, row }))
+    })
+    let total = 0
+    for (const [query, answers] of this.answers.entries()) {
+      const rows = rowsOf(query, answers).flat()
+      total += rows.length
+      for (const [window, folder] of answers.folders.entries()) {
+        const isOwn = (row: Row): boolean => row.query === query && row.window === window
+        const expected = rows.filter(isOwn)
+        expect(found.filter(({ row }) => isOwn(row))).toEqual(expected.map((row) => ({ folder, row })))
+        expect(state.partitions.get(keyOf(query, window))).toMatchObject({
+          state: 'done',
+          rows: expected.length,
+        })
+      }
     }
-    for (const shard of state.shards) this.#expectShard(shard, files.get(shard.path) ?? '')
+    expect(found).toHaveLength(total)
+    for (const shard of shards) this.#expectShard(shard, files.get(shard.path)!, shards)
   }
 
-  #expectShard(shard: SealedShard, text: string): void {
-    const frames = framesOf(text)
-    const sum = frames.reduce((rows, frame) => rows + frame.rows, 0)
+  #expectShard(shard: SealedShard, text: string, all: readonly SealedShard[]): void {
+    const rows = readShard(text, this.options.chunkRows)
+    const times = rows.map(timeOf)
     expect(shard).toMatchObject({
-      rows: sum,
+      rows: rows.length,
       bytes: text.length,
       sha256: createHash('sha256').update(text).digest('hex'),
-      imported_at: {
-        min: Math.min(...frames.map(({ number }) => number * 10)),
-        max: Math.max(...frames.map(({ number, chain }) => number * 10 + chain)),
-      },
+      imported_at: { min: Math.min(...times), max: Math.max(...times) },
     })
-    expect(shard.partitions.toSorted()).toEqual([...new Set(frames.map(({ chain }) => keyOf(chain)))].sort())
-    // A shard is closed as soon as it holds enough rows, and not before a page is whole.
-    expect(sum - (frames.at(-1)?.rows ?? 0)).toBeLessThan(this.options.shardRows)
+    const partitions = new Set(rows.map(({ query, window }) => keyOf(query, window)))
+    expect(shard.partitions.toSorted()).toEqual([...partitions].sort())
+    const [folder, name] = splitPath(shard.path)
+    const isLast = all.every(({ path }) => splitPath(path)[0] !== folder || splitPath(path)[1] <= name)
+    if (isLast) expect(rows.length).toBeLessThanOrEqual(this.options.shardRows)
+    else expect(rows).toHaveLength(this.options.shardRows)
   }
 }
 
-type Frame = { readonly chain: number; readonly number: number; readonly rows: number }
-
-/** The frames of a shard, after checking that its chunks are where its footer says. */
-export function framesOf(text: string): Frame[] {
-  const lines = text.split('\n')
-  expect(lines[0]).toBe('a shard')
-  const footer = lines.at(-2) ?? ''
-  const chunks = JSON.parse(footer.slice(1)) as { offset: number; rows: number; meta: { frames: number } }[]
-  const frames = lines.slice(1, -2).map((line) => {
-    const [chain, number, rows] = line.trimEnd().split(' ').map(Number)
-    return { chain: chain ?? -1, number: number ?? -1, rows: rows ?? -1 }
-  })
-  let at = 0
-  for (const { offset, rows, meta } of chunks) {
-    expect(text.slice(0, offset).split('\n').length - 2).toBe(at)
-    const own = frames.slice(at, at + meta.frames)
-    expect(own.reduce((sum, frame) => sum + frame.rows, 0)).toBe(rows)
-    at += meta.frames
+/** The rows of a shard, after checking that its chunks are where its footer says, and full but for the last. */
+export function readShard(text: string, chunkRows: number): Row[] {
+  const rows: Row[] = []
+  const chunks = chunksOf(text)
+  let end = 'a shard\n'.length
+  expect(text.slice(0, end)).toBe('a shard\n')
+  for (const [index, chunk] of chunks.entries()) {
+    expect(chunk.offset).toBe(end)
+    const lines = text.slice(end).split('\n').slice(0, chunk.meta.lines)
+    end += lines.reduce((bytes, line) => bytes + line.length + 1, 0)
+    expect(lines).toHaveLength(chunk.rows)
+    if (index < chunks.length - 1) expect(chunk.rows).toBe(chunkRows)
+    else expect(chunk.rows).toBeLessThanOrEqual(chunkRows)
+    for (const line of lines) {
+      const [query, window, row, source] = line.split(' ')
+      expect(source).toBe(`s${Number(row) % 3}`)
+      rows.push({ query: Number(query), window: Number(window), row: Number(row) })
+    }
   }
-  expect(at).toBe(frames.length)
-  return frames
+  expect(text.slice(end)).toMatch(/^#.*\n$/)
+  return rows
+}
+
+/** What a shard's footer says of its chunks. */
+export function chunksOf(
+  text: string,
+): { readonly offset: number; readonly rows: number; readonly meta: { readonly lines: number } }[] {
+  return JSON.parse(text.split('\n').at(-2)!.slice(1))
 }
 
 /** Stands for the end of the process: from then on nothing reaches the disk any more. */

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { type Micros, type PartitionBy, parseInstant, windowRange } from '../../src/core/index.ts'
+import { type Micros, type PartitionBy, parseInstant } from '../../src/core/index.ts'
 import { planPartitions } from '../../src/plan/index.ts'
-import { domain, pipelineOf } from './pipeline.ts'
+import { begunOf, domain, pipelineOf } from './pipeline.ts'
 
 const at = (text: string): Micros => parseInstant(text) ?? Number.NaN
 const NOW = at('2030-01-01')
@@ -44,9 +44,9 @@ describe('the order of work', () => {
   it('stays folder by folder where one query has windows of its own', () => {
     const plan = planPartitions(pipelineOf({ queries, windows, partitionBy: ['window'] }), NOW, (name) =>
       name === 'domain.a.com'
-        ? new Map([
-            [windowRange({ from: at('2024-01-01'), until: at('2024-01-10') }), { done: true }],
-            [windowRange({ from: at('2024-01-20'), until: at('2024-02-10') }), { done: false }],
+        ? begunOf([
+            { window: { from: at('2024-01-01'), until: at('2024-01-10') }, done: true },
+            { window: { from: at('2024-01-20'), until: at('2024-02-10') }, done: false },
           ])
         : null,
     )
@@ -64,10 +64,8 @@ describe('the order of work', () => {
   it.each<[PartitionBy[]]>([[['query', 'window']], [['window']]])(
     'is one partition a query where there are no windows, for partition_by %j',
     (partitionBy) => {
-      const plan = planPartitions(
-        pipelineOf({ queries, partitionBy }),
-        NOW,
-        () => new Map([['all', { done: true }]]),
+      const plan = planPartitions(pipelineOf({ queries, partitionBy }), NOW, () =>
+        begunOf([{ window: null, done: true }]),
       )
       expect(plan.total).toBe(2)
       expect([...plan.partitions()]).toEqual([
@@ -88,12 +86,11 @@ describe('the order of work', () => {
 
   it('is empty while no window is ripe, whatever has begun', () => {
     const ahead = { ...windows, from: at('2031-01-01'), until: 'now' as const }
-    const plan = planPartitions(
-      pipelineOf({ queries, windows: ahead }),
-      NOW,
-      () => new Map([[JAN, { done: false }]]),
+    const plan = planPartitions(pipelineOf({ queries, windows: ahead }), NOW, () =>
+      begunOf([{ window: { from: at('2024-01-01'), until: at('2024-02-01') }, done: false }]),
     )
     expect(plan.total).toBe(0)
     expect([...plan.partitions()]).toEqual([])
+    expect([...plan.chains()]).toEqual([])
   })
 })

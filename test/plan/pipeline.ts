@@ -2,14 +2,20 @@ import {
   type NamedPipeline,
   type NamedQuery,
   nameQuery,
+  type Order,
   type PartitionBy,
+  type Window,
   type WindowSettings,
+  windowRange,
 } from '../../src/core/index.ts'
+import type { Begun, BegunChain } from '../../src/plan/index.ts'
 
 export type Wanted = {
   readonly queries?: readonly NamedQuery[]
-  readonly windows?: WindowSettings | null
+  /** Without `perChain`: null. */
+  readonly windows?: (Omit<WindowSettings, 'perChain'> & Partial<WindowSettings>) | null
   readonly partitionBy?: readonly PartitionBy[]
+  readonly order?: Order
 }
 
 /** A pipeline that asks for these queries and windows; everything else as plain as can be. */
@@ -17,6 +23,7 @@ export function pipelineOf({
   queries = [domain('acme.com')],
   windows = null,
   partitionBy = ['query', 'window'],
+  order = 'asc',
 }: Wanted): NamedPipeline {
   return {
     name: 'acme',
@@ -36,9 +43,9 @@ export function pipelineOf({
     extract: {
       resource: 'credentials',
       queries,
-      windows,
+      windows: windows === null ? null : { perChain: null, ...windows },
       whole: null,
-      order: 'asc',
+      order,
       pageSize: 10_000,
       include: [],
       concurrency: 4,
@@ -73,4 +80,11 @@ export function pipelineOf({
 
 export function domain(fqdn: string): NamedQuery {
   return nameQuery({ type: 'domain', fqdn }, fqdn)
+}
+
+export type BegunWindow = { readonly window: Window | null; readonly done: boolean }
+
+/** What of a query has begun, as a plan wants to know it. */
+export function begunOf(windows: readonly BegunWindow[], chains: readonly BegunChain[] = []): Begun {
+  return { windows: new Map(windows.map(({ window, done }) => [windowRange(window), { done }])), chains }
 }

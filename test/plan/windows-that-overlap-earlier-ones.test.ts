@@ -8,17 +8,15 @@ import {
   type Window,
   windowRange,
 } from '../../src/core/index.ts'
-import { type BegunPartitions, planPartitions, splitWindows } from '../../src/plan/index.ts'
-import { domain, pipelineOf } from './pipeline.ts'
+import { type BegunQueries, planPartitions, splitWindows } from '../../src/plan/index.ts'
+import { type BegunWindow, begunOf, domain, pipelineOf } from './pipeline.ts'
 
 const at = (text: string): Micros => parseInstant(text) ?? Number.NaN
 const NOW = at('2030-01-01')
 const HOUR = 3_600_000_000
 
-type BegunWindow = { readonly window: Window | null; readonly done: boolean }
-
-function begunAs(windows: readonly BegunWindow[]): BegunPartitions {
-  return () => new Map(windows.map(({ window, done }) => [windowRange(window), { done }]))
+function begunAs(windows: readonly BegunWindow[]): BegunQueries {
+  return () => begunOf(windows)
 }
 
 function windowsOf(partitions: Iterable<Partition>): Window[] {
@@ -72,7 +70,7 @@ describe('windows that overlap those of earlier runs', () => {
   it('cover every instant that is wanted exactly once, and what has begun keeps its shape', () => {
     fc.assert(
       fc.property(someBegun, someSettings, (begun, windows) => {
-        const wanted = splitWindows(windows, NOW)
+        const wanted = splitWindows({ perChain: null, ...windows }, NOW)
         const isCut = begun.some(
           ({ window: { from, until }, done }) =>
             !done &&
@@ -152,7 +150,7 @@ describe('windows that overlap those of earlier runs', () => {
     const queries = [domain('acme.com'), domain('acme.org')]
     const plan = planPartitions(pipelineOf({ queries, windows: monthly }), NOW, (name) =>
       name === 'domain.acme.org'
-        ? new Map([[windowRange(window('2024-02-10', '2024-02-20')), { done: true }]])
+        ? begunOf([{ window: window('2024-02-10', '2024-02-20'), done: true }])
         : null,
     )
     expect(plan.total).toBe(8)

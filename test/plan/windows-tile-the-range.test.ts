@@ -34,7 +34,14 @@ const range = fc
   .map(([from, span]) => ({ from, until: from + span }))
 
 function settings(over: Partial<WindowSettings>): WindowSettings {
-  return { from: at('2024-01-01'), until: at('2024-07-01'), every: { unit: 'month' }, lagMs: 0, ...over }
+  return {
+    from: at('2024-01-01'),
+    until: at('2024-07-01'),
+    every: { unit: 'month' },
+    lagMs: 0,
+    perChain: null,
+    ...over,
+  }
 }
 
 function show(windows: readonly Window[]): string[] {
@@ -161,7 +168,7 @@ describe('the end of the range', () => {
         fc.option(length),
         fc.nat({ max: 100 * 3_600_000 }),
         (r, end, every, lagMs) => {
-          const windows = splitWindows({ from: r.from, until: end, every, lagMs }, r.until)
+          const windows = splitWindows(settings({ from: r.from, until: end, every, lagMs }), r.until)
           const ripe = r.until - lagMs * 1000
           const last = windows.at(-1)?.until ?? r.from
           if (windows.length > 0) expect(last).toBeLessThanOrEqual(ripe)
@@ -169,7 +176,7 @@ describe('the end of the range', () => {
           const asked = end === 'now' ? ripe : Math.min(end, ripe)
           if (end === 'now' && every !== null) {
             const next = splitWindows(
-              { from: r.from, until: Math.max(ripe, r.from) + 400 * DAY, every, lagMs: 0 },
+              settings({ from: r.from, until: Math.max(ripe, r.from) + 400 * DAY, every }),
               LATER,
             )[windows.length]
             expect(next?.until ?? 0).toBeGreaterThan(ripe)

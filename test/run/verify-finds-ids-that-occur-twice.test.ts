@@ -9,7 +9,10 @@ vi.setConfig({ testTimeout: 120_000 })
 
 const MONTHS = ['2024-01-10T00:00:00Z', '2024-02-10T00:00:00Z']
 
-/** Two months, and a credential that the service has in both: it was imported again. The ids of all queries are the same. */
+/**
+ * Two months, each asked for by a chain of its own, and a credential that the service has in both: it was imported again.
+ * The ids of all queries are the same.
+ */
 async function verified(extract: string, transform: string, load: string): Promise<Verification> {
   const service = await startService(({ body, json }) => {
     const february = String(body.filters.imported_at.gte).startsWith('2024-02')
@@ -27,7 +30,7 @@ async function verified(extract: string, transform: string, load: string): Promi
       `
 name: ids
 service: { base_url: "${service.baseUrl}", requests_per_second: 1000 }
-extract: { ${extract}, windows: { from: 2024-01-01, until: 2024-03-01, every: month } }
+extract: { ${extract}, windows: { from: 2024-01-01, until: 2024-03-01, every: month, per_chain: 1 } }
 transform: { ${transform} }
 load: { path: out, ${load} }
 `,

@@ -186,7 +186,11 @@ describe('a checkpoint', () => {
     ])
     await checkpoint.close()
     const whole = readFileSync(join(root, CHECKPOINT_PATH))
-    for (let end = before; end <= whole.length; end++) {
+    const ends = Array.from(
+      { length: 60 },
+      (_, part) => before + Math.floor((part * (whole.length - before)) / 60),
+    )
+    for (const end of [...ends, whole.length - 1, whole.length]) {
       await store.writeWhole(CHECKPOINT_PATH, [whole.subarray(0, end)])
       const { openShards, partitions, runs } = await stateIn(store)
       const found = [openShards.size, partitions.get(KEY)?.rows ?? 0, runs.length]
@@ -329,8 +333,8 @@ describe('a long chain', () => {
     const checkpoint = await openCheckpoint(store, HEADER, accept)
     await checkpoint.append([CHAIN])
     for (let at = 0; at < pages; at += 500) {
-      const lines = Array.from({ length: 500 }, (_, index) => page({ next: cursor(at + index) }))
-      await checkpoint.append(lines)
+      const pages = Array.from({ length: 500 }, (_, index) => page({ next: cursor(at + index) }))
+      await Promise.all(pages.map((each) => checkpoint.append([each])))
     }
     await checkpoint.close()
     const { stdout } = await promisify(execFile)(process.execPath, [

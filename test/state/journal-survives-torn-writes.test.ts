@@ -12,9 +12,15 @@ import { writeJournal } from './lines.ts'
 
 const PATH = '_state/checkpoint.jsonl'
 const LINES = [
-  { kind: 'header', version: 1, text: 'ü "quoted" \\ \n and a \u2028' },
-  { kind: 'page', partition: 'domain.acme.com/all', next: 'bmV4dA==', rows: 10_000 },
-  { kind: 'page', partition: 'domain.acme.com/all', next: null, rows: 7 },
+  { kind: 'header', version: 2, text: 'ü "quoted" \\ \n and a \u2028' },
+  {
+    kind: 'all',
+    lines: [
+      { kind: 'page', chain: 0, next: 'bmV4dA==' },
+      { kind: 'x', rows: 10_000 },
+    ],
+  },
+  { kind: 'page', chain: 0, next: null, requests: 7 },
   { kind: 'end', status: 'complete' },
 ]
 let WHOLE: Buffer
@@ -272,10 +278,7 @@ function unflushedAfter(base: Store, appends: number): { store: Store } {
 
 describe('appending', () => {
   it('goes over what a crash left behind the good lines', async () => {
-    writeFileSync(
-      file,
-      Buffer.concat([WHOLE, Buffer.from('{"kind":"page","partition":"torn and rather lon')]),
-    )
+    writeFileSync(file, Buffer.concat([WHOLE, Buffer.from('{"kind":"page","next":"torn and rather lon')]))
     const end = await readJournal(store, PATH, () => {})
     const journal = await openJournal(store, PATH, end ?? JOURNAL_START)
     await journal.append([{ kind: 'x' }])

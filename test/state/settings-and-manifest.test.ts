@@ -10,7 +10,6 @@ import {
   type Line,
   MANIFEST_PATH,
   manifestShards,
-  readCheckpoint,
   readManifest,
   type SealLine,
   settingsDigest,
@@ -19,7 +18,7 @@ import {
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { pipelineOf } from '../plan/pipeline.ts'
-import { HEADER, seal, writeCheckpoint } from './lines.ts'
+import { chainOfAll, HEADER, page, seal, stateIn, writeCheckpoint } from './lines.ts'
 
 const KEY = Buffer.from('0123456789abcdef0123456789abcdef')
 const base: Pipeline = pipelineOf({})
@@ -81,7 +80,10 @@ const free: [string, (pipeline: Pipeline) => Pipeline][] = [
   ],
   [
     'windows',
-    (p) => ({ ...p, extract: { ...p.extract, windows: { from: 0, until: 'now', every: null, lagMs: 1 } } }),
+    (p) => ({
+      ...p,
+      extract: { ...p.extract, windows: { from: 0, until: 'now', every: null, lagMs: 1, perChain: 7 } },
+    }),
   ],
   [
     'the limit of quarantine',
@@ -176,9 +178,7 @@ const shard = fc.record({
 async function stateOf(lines: readonly Line[]): Promise<CheckpointState> {
   const { store } = temporaryStore()
   await writeCheckpoint(store, [HEADER, ...lines])
-  const state = await readCheckpoint(store)
-  if (state === null) throw new Error('no checkpoint')
-  return state
+  return stateIn(store)
 }
 
 describe('the manifest', () => {
@@ -226,15 +226,14 @@ describe('the manifest', () => {
     const { store } = temporaryStore()
     const state = await stateOf([
       { kind: 'run', run: 'a', started_at: '2024-07-01T00:00:00.000Z', version: '1.2.3' },
-      {
-        kind: 'page',
-        partition: 'domain.acme.com/all',
+      chainOfAll(0, 'domain.acme.com'),
+      page({
         next: null,
-        rows: 0,
         requests: 3,
-        quarantine: { end: 100, items: 4 },
+        quarantine: [{ window: 'all', end: 100, items: 4 }],
         unknown_fields: { zeta: 1, alpha: 2 },
-      },
+        repeated: 2,
+      }),
       seal(0, 'credentials/part-00000.parquet', {
         imported_at: { min: 1_704_067_200_123_456, max: 1_704_067_200_123_457 },
       }),
@@ -248,7 +247,8 @@ describe('the manifest', () => {
       },
       // Killed: it never said what it sent, but its lines do.
       { kind: 'run', run: 'b', started_at: '2024-07-02T00:00:00.000Z', version: '1.2.3' },
-      { kind: 'page', partition: 'domain.acme.org/all', next: 'n', rows: 0, requests: 4 },
+      chainOfAll(1, 'domain.acme.org'),
+      page({ chain: 1, requests: 4, repeated: 3 }),
       {
         kind: 'failed',
         partition: 'domain.acme.net/all',
@@ -279,7 +279,7 @@ describe('the manifest', () => {
           imported_at: { min: '2024-01-01T00:00:00.123456Z', max: '2024-01-01T00:00:00.123457Z' },
         },
       ],
-      totals: { rows: 1, bytes: 10, shards: 1, quarantined: 4, repeated: 0, replaced_nuls: 0 },
+      totals: { rows: 1, bytes: 10, shards: 1, quarantined: 4, repeated: 5, replaced_nuls: 0 },
       retired: [],
       unknown_fields: { alpha: 2, zeta: 1 },
       runs: [

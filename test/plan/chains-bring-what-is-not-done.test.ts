@@ -1,0 +1,429 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  isExportError,
+  type Micros,
+  type NamedQuery,
+  type Order,
+  parseInstant,
+  type Window,
+  WindowRun,
+  windowRange,
+} from '../../src/core/index.ts'
+import {
+  type Begun,
+  type BegunChain,
+  type Plan,
+  type PlannedChain,
+  planPartitions,
+} from '../../src/plan/index.ts'
+import { type BegunWindow, begunOf, domain, pipelineOf, type Wanted } from './pipeline.ts'
+
+const at = (text: string): Micros => parseInstant(text) ?? Number.NaN
+const START = at('2024-01-01')
+const NOW = at('2030-01-01')
+const HOUR = 3_600_000_000
+const ORDERS: Order[] = ['asc', 'desc']
+
+/** From so many hours after the beginning of 2024 to so many. */
+function hours(from: number, until: number): Window {
+  return { from: START + from * HOUR, until: START + until * HOUR }
+}
+
+/** `3..4 4..5`, in the order of the way. */
+function show(windows: WindowRun): string {
+  const hour = (instant: Micros): number => (instant - START) / HOUR
+  return windowsOf(windows)
+    .map((window) => (window === null ? 'all' : `${hour(window.from)}..${hour(window.until)}`))
+    .join(' ')
+}
+
+function windowsOf(windows: WindowRun): (Window | null)[] {
+  return Array.from({ length: windows.count }, (_, place) => windows.at(place))
+}
+
+/** Windows of an hour each. */
+function hourly(from: number, until: number): Window[] {
+  return Array.from({ length: until - from }, (_, index) => hours(from + index, from + index + 1))
+}
+
+/** One of an hour for each, from one hour to another. */
+function every(from: number, until: number, count = 1): NonNullable<Wanted['windows']> {
+  return { from: START + from * HOUR, until: START + until * HOUR, every: { unit: 'hour', count }, lagMs: 0 }
+}
+
+function planOf(wanted: Wanted, begun: Begun | null = null): Plan {
+  return planPartitions(pipelineOf(wanted), NOW, () => begun)
+}
+
+function shown(plan: Plan): string[] {
+  return [...plan.chains()].map((chain) =>
+    chain.kind === 'new' ? show(chain.windows) : `#${chain.chain}: ${chain.wanted}, keep ${chain.keep}`,
+  )
+}
+
+/** A chain over windows of an hour that stands in the one at `passed`; there it has rows. */
+function chainOver(order: Order, from: number, until: number, passed: number, chain = 7) {
+  const windows = WindowRun.of(order, hourly(from, until))
+  const begun = windowsOf(windows)
+    .slice(0, passed + 1)
+    .map((window, place): BegunWindow => ({ window, done: place < passed }))
+  return { begun, chain: { chain, windows, passed } satisfies BegunChain }
+}
+
+describe('chains that are new', () => {
+  it.each([
+    ['asc' as const, ['0..1 1..2 2..3 3..4']],
+    ['desc' as const, ['3..4 2..3 1..2 0..1']],
+  ])('go through all windows of a query that are adjacent, %s', (order, expected) => {
+    expect(shown(planOf({ windows: every(0, 4), order }))).toEqual(expected)
+  })
+
+  it.each([
+    ['asc' as const, ['0..1 1..2', '4..5', '6..7 7..8']],
+    ['desc' as const, ['7..8 6..7', '4..5', '1..2 0..1']],
+  ])('are divided by windows that are done, %s', (order, expected) => {
+    const done = [hours(2, 3), hours(3, 4), hours(5, 6)].map((window) => ({ window, done: true }))
+    expect(shown(planOf({ windows: every(0, 8), order }, begunOf(done)))).toEqual(expected)
+  })
+
+  it.each([
+    ['asc' as const, ['0..1 1..2', '2..3', '4..5 5..6', '6..7 7..8']],
+    ['desc' as const, ['7..8 6..7', '5..6 4..5', '2..3', '1..2 0..1']],
+  ])('have no more windows than per_chain says, %s', (order, expected) => {
+    const windows = { ...every(0, 8), perChain: 2 }
+    expect(shown(planOf({ windows, order }, begunOf([{ window: hours(3, 4), done: true }])))).toEqual(
+      expected,
+    )
+  })
+
+  it('take what failed on its way, and whatever has another length, along with the rest', () => {
+    const begun = begunOf([
+      { window: hours(0, 2), done: true },
+      { window: hours(2, 5), done: false },
+    ])
+    expect(shown(planOf({ windows: every(0, 8) }, begun))).toEqual(['2..5 5..6 6..7 7..8'])
+  })
+
+  it('are one for each query where there are no windows, and none where that is done', () => {
+    const queries = [domain('a.com'), domain('b.com')]
+    const plan = planPartitions(pipelineOf({ queries }), NOW, (name) =>
+      name === 'domain.a.com' ? begunOf([{ window: null, done: true }]) : null,
+    )
+    expect([...plan.chains()]).toEqual([
+      { kind: 'new', query: queries[1], windows: new WindowRun('asc', null) },
+    ])
+  })
+
+  it('come query by query, as those are given, also where partitions come window by window', () => {
+    const queries = [domain('b.com'), domain('a.com')]
+    const plan = planOf({ queries, windows: every(0, 3), partitionBy: ['window'] })
+    const found = [...plan.chains()].map((chain) =>
+      chain.kind === 'new' ? [chain.query.name, chain.windows.count] : null,
+    )
+    expect(found).toEqual([
+      ['domain.b.com', 3],
+      ['domain.a.com', 3],
+    ])
+  })
+
+  it('may have hundreds of thousands of windows', () => {
+    const [chain, ...others] = planOf({ windows: every(-200_000, 0) }).chains()
+    expect(others).toEqual([])
+    expect(chain?.kind === 'new' ? chain.windows.count : null).toBe(200_000)
+  })
+})
+
+describe('chains that have begun', () => {
+  it.each(ORDERS)('are followed to their end, before what is new, %s', (order) => {
+    const { begun, chain } = chainOver(order, 2, 6, 1)
+    const expected = order === 'asc' ? ['0..1 1..2', '6..7'] : ['6..7', '1..2 0..1']
+    expect(shown(planOf({ windows: every(0, 7), order }, begunOf(begun, [chain])))).toEqual([
+      '#7: 4, keep null',
+      ...expected,
+    ])
+  })
+
+  it.each([
+    ['asc' as const, every(0, 4)],
+    ['desc' as const, every(2, 6)],
+  ])(
+    'are followed as far as their windows are wanted, and keep the others where nobody else asks, %s',
+    (order, windows) => {
+      const { begun, chain } = chainOver(order, 0, 6, 1)
+      expect(shown(planOf({ windows, order }, begunOf(begun, [chain])))).toEqual(['#7: 4, keep null'])
+    },
+  )
+
+  it.each([
+    ['asc' as const, every(3, 8), ['#7: 0, keep 3', '3..4 4..5 5..6 6..7 7..8']],
+    ['desc' as const, every(-2, 3), ['#7: 0, keep 3', '2..3 1..2 0..1 -1..0 -2..-1']],
+  ])(
+    'are left where they stand when that is not wanted, and leave what is, %s',
+    (order, windows, expected) => {
+      const { begun, chain } = chainOver(order, 0, 6, 1)
+      expect(shown(planOf({ windows, order }, begunOf(begun, [chain])))).toEqual(expected)
+    },
+  )
+
+  it('are none of the plan when nothing of them is wanted', () => {
+    const { begun, chain } = chainOver('asc', 0, 6, 1)
+    expect(shown(planOf({ windows: every(6, 8) }, begunOf(begun, [chain])))).toEqual(['6..7 7..8'])
+  })
+
+  it('leave windows that have another length now, from the first of them on', () => {
+    const { begun, chain } = chainOver('asc', 0, 8, 1)
+    expect(shown(planOf({ windows: every(0, 8, 3) }, begunOf(begun, [chain])))).toEqual([
+      '#7: 3, keep 3',
+      '3..6 6..8',
+    ])
+  })
+
+  it('go on in the one partition of a query without windows', () => {
+    const chain = { chain: 7, windows: new WindowRun('asc', null), passed: 0 }
+    expect(shown(planOf({}, begunOf([], [chain])))).toEqual(['#7: 1, keep null'])
+    expect(shown(planOf({}, begunOf([{ window: null, done: false }], [chain])))).toEqual(['#7: 1, keep null'])
+  })
+
+  it('are followed to their end when a row that came late has opened again what they had passed', () => {
+    const { begun, chain } = chainOver('asc', 0, 6, 3)
+    const reopened = begun.map((one, place) => (place === 1 ? { ...one, done: false } : one))
+    expect(shown(planOf({ windows: every(0, 6) }, begunOf(reopened, [chain])))).toEqual(['#7: 6, keep null'])
+    expect(shown(planOf({ windows: every(0, 2) }, begunOf(reopened, [chain])))).toEqual(['#7: 6, keep null'])
+  })
+})
+
+type History = {
+  readonly windows: readonly BegunWindow[]
+  readonly chains: readonly BegunChain[]
+  readonly end: number
+}
+
+/** What earlier runs may have left of a query: windows that are done, that failed half way, and chains on their way. */
+function someHistory(order: Order, canReopen: boolean): fc.Arbitrary<History> {
+  const piece = fc.record({
+    gap: fc.oneof(fc.constant(0), fc.nat({ max: 4 })),
+    /** Hours of windows that follow each other. */
+    lengths: fc.array(fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 3 })), {
+      minLength: 1,
+      maxLength: 6,
+    }),
+    what: fc.constantFrom('done' as const, 'half' as const, 'chain' as const, 'chain' as const),
+    passed: fc.nat({ max: 5 }),
+    hasRows: fc.boolean(),
+    reopened: canReopen ? fc.nat({ max: 12 }) : fc.constant(null),
+  })
+  return fc.array(piece, { maxLength: 4 }).map((pieces) => {
+    let hour = 0
+    const windows: BegunWindow[] = []
+    const chains: BegunChain[] = []
+    for (const { gap, lengths, what, passed: far, hasRows, reopened } of pieces) {
+      hour += gap
+      const own = lengths.map((length) => {
+        hour += length
+        return hours(hour - length, hour)
+      })
+      if (what !== 'chain') {
+        windows.push(...own.map((window) => ({ window, done: what === 'done' })))
+        continue
+      }
+      const run = WindowRun.of(order, own)
+      const passed = far % run.count
+      for (let place = 0; place < passed; place++)
+        windows.push({ window: run.at(place), done: place !== reopened })
+      if (hasRows) windows.push({ window: run.at(passed), done: false })
+      chains.push({ chain: chains.length, windows: run, passed })
+    }
+    return { windows, chains, end: hour }
+  })
+}
+
+const someWanted = fc.record({
+  from: fc.integer({ min: -3, max: 12 }),
+  length: fc.integer({ min: 1, max: 40 }),
+  count: fc.oneof(fc.constant(1), fc.integer({ min: 2, max: 5 })),
+  perChain: fc.option(fc.integer({ min: 1, max: 4 })),
+})
+
+type Case = {
+  readonly order: Order
+  readonly history: History
+  readonly plan: Plan
+  readonly perChain: number | null
+}
+
+function cases(canReopen: boolean): fc.Arbitrary<Case | null> {
+  return fc.constantFrom(...ORDERS).chain((order) =>
+    fc
+      .tuple(someHistory(order, canReopen), someWanted)
+      .map(([history, { from, length, count, perChain }]) => {
+        const windows = { ...every(from, from + length, count), perChain }
+        try {
+          return {
+            order,
+            history,
+            plan: planOf({ windows, order }, begunOf(history.windows, history.chains)),
+            perChain,
+          }
+        } catch (error) {
+          // A window that is half exported would be cut.
+          if (!isExportError(error, 'config')) throw error
+          return null
+        }
+      }),
+  )
+}
+
+function overlap(a: Window | null, b: Window | null): boolean {
+  return a === null || b === null || (a.from < b.until && b.from < a.until)
+}
+
+/** Windows that are wanted and not done, by name. */
+function openOf({ plan, history }: Case): Map<string, Window | null> {
+  const done = new Set(history.windows.flatMap(({ window, done }) => (done ? [windowRange(window)] : [])))
+  const open = [...plan.partitions()].map(({ window }) => [windowRange(window), window] as const)
+  return new Map(open.filter(([name]) => !done.has(name)))
+}
+
+type NewChain = Extract<PlannedChain, { kind: 'new' }>
+type BegunAgain = Extract<PlannedChain, { kind: 'begun' }>
+
+function expectEachWindowOnce(planned: Case): void {
+  const { history, plan } = planned
+  const all = [...plan.chains()]
+  const fresh = all.filter((chain): chain is NewChain => chain.kind === 'new')
+  const again = all.filter((chain): chain is BegunAgain => chain.kind === 'begun')
+  const open = openOf(planned)
+  const taken = new Map<string, number>()
+  const take = (window: Window | null): void => {
+    taken.set(windowRange(window), (taken.get(windowRange(window)) ?? 0) + 1)
+  }
+  for (const { windows } of fresh) for (const window of windowsOf(windows)) take(window)
+  for (const { chain, wanted } of again) {
+    for (const window of windowsOf(history.chains[chain]!.windows).slice(0, wanted)) {
+      if (open.has(windowRange(window))) take(window)
+    }
+  }
+  expect(new Map([...taken].sort())).toEqual(new Map([...open.keys()].sort().map((name) => [name, 1])))
+  // What chains keep is in nobody's way, also of those that the plan says nothing about.
+  for (const { chain, windows } of history.chains) {
+    const { keep = null, wanted = 0 } = again.find((one) => one.chain === chain) ?? {}
+    const kept = windowsOf(windows).slice(0, keep ?? windows.count)
+    expect(wanted).toBeLessThanOrEqual(kept.length)
+    for (const window of kept) {
+      for (const other of fresh) expect(overlap(window, other.windows.range)).toBe(false)
+    }
+  }
+}
+
+describe('the chains of a plan', () => {
+  it('bring each window once, whatever earlier runs have left and whatever is wanted now', () => {
+    fc.assert(
+      fc.property(cases(false), (planned) => {
+        fc.pre(planned !== null)
+        expectEachWindowOnce(planned)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  it('do so also where rows that came late have opened windows again that a chain had passed', () => {
+    fc.assert(
+      fc.property(cases(true), (planned) => {
+        fc.pre(planned !== null)
+        expectEachWindowOnce(planned)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+
+  it('are the fewest: each goes as far as it can', () => {
+    fc.assert(
+      fc.property(cases(false), (planned) => {
+        fc.pre(planned !== null)
+        const { history, plan, order, perChain } = planned
+        const open = openOf(planned)
+        const ranges: Window[] = []
+        for (const chain of plan.chains()) {
+          if (chain.kind === 'new') {
+            expect(chain.windows.order).toBe(order)
+            expect(chain.windows.count).toBeGreaterThan(0)
+            expect(chain.windows.count).toBeLessThanOrEqual(perChain ?? Number.POSITIVE_INFINITY)
+            ranges.push(chain.windows.range!)
+            continue
+          }
+          const { windows, passed } = history.chains[chain.chain]!
+          const isOpen = (place: number): boolean => open.has(windowRange(windows.at(place)))
+          // It is not touched unless it is followed or leaves something.
+          expect(chain.wanted > 0 || chain.keep !== null).toBe(true)
+          expect(chain.keep ?? windows.count).toBeGreaterThanOrEqual(passed)
+          expect(chain.keep ?? 0).toBeLessThan(windows.count)
+          if (chain.wanted === 0) expect(isOpen(passed)).toBe(false)
+          for (let place = passed; place < chain.wanted; place++) expect(isOpen(place)).toBe(true)
+          if (chain.wanted > 0 && chain.wanted < windows.count) expect(isOpen(chain.wanted)).toBe(false)
+        }
+        const starts = ranges.map(({ from }) => from)
+        expect(starts).toEqual(starts.toSorted((a, b) => (order === 'asc' ? a - b : b - a)))
+        if (perChain !== null) return
+        // Two that are adjacent would be one.
+        for (const { until } of ranges) expect(starts).not.toContain(until)
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('come to nothing once all of them have brought what is wanted', () => {
+    fc.assert(
+      fc.property(cases(true), (planned) => {
+        fc.pre(planned !== null)
+        const done = [...planned.plan.partitions()].map(({ window }) => ({ window, done: true }))
+        const [first, last] = [done[0]!.window!, done.at(-1)!.window!]
+        const windows = { ...every(0, 1), from: first.from, until: last.until }
+        const outside = planned.history.windows.filter(
+          ({ window }) => !overlap(window, { from: first.from, until: last.until }),
+        )
+        const plan = planOf({ windows, order: planned.order }, begunOf([...outside, ...done]))
+        expect([...plan.chains()]).toEqual([])
+      }),
+    )
+  })
+})
+
+describe('the chains of a plan of a million partitions', () => {
+  const queries = Array.from({ length: 10_000 }, (_, number) => domain(`d${number}.com`))
+  const windows = every(0, 100)
+
+  /** A plan, and how often it has looked up what has begun. */
+  function counted(begun: (query: string) => Begun | null): { plan: Plan; looks: () => number } {
+    let looks = 0
+    const plan = planPartitions(pipelineOf({ queries, windows }), NOW, (query) => {
+      looks++
+      return begun(query)
+    })
+    return { plan, looks: () => looks }
+  }
+
+  it('are made as they are asked for', () => {
+    const { plan, looks } = counted(() => null)
+    expect(plan.total).toBe(1_000_000)
+    const before = looks()
+    expect(before).toBe(queries.length)
+    const chains = plan.chains()[Symbol.iterator]()
+    expect(looks()).toBe(before)
+    const first: (NamedQuery | undefined)[] = []
+    for (let time = 1; time <= 3; time++) {
+      first.push(chains.next().value?.query)
+      expect(looks()).toBe(before + time)
+    }
+    expect(first).toEqual(queries.slice(0, 3))
+  })
+
+  it('pass over queries that are done, looking once at each', () => {
+    const done = begunOf(hourly(0, 100).map((window) => ({ window, done: true })))
+    const { plan, looks } = counted((query) => (query === 'domain.d9999.com' ? null : done))
+    const before = looks()
+    const chains = [...plan.chains()]
+    expect(chains.map(({ query }) => query.name)).toEqual(['domain.d9999.com'])
+    expect(looks()).toBe(before + queries.length)
+  })
+})

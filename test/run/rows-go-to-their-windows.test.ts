@@ -1,0 +1,316 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import {
+  type DecodedPage,
+  decodeFrame,
+  encodeFrame,
+  type NamedQuery,
+  type Order,
+  type RefusedItem,
+  type Times,
+  type Window,
+  WindowRun,
+} from '../../src/core/index.ts'
+import type { Piece } from '../../src/load/index.ts'
+import { frameOf } from '../../src/load/piece.ts'
+import { ChainWork } from '../../src/run/chain-work.ts'
+import { type SplitPage, splitByWindow } from '../../src/run/split-by-window.ts'
+import { type Folding, foldLines } from '../../src/state/checkpoint-state.ts'
+import { chainLine, type Fact } from '../../src/state/index.ts'
+import { emptyPage } from '../extract/support.ts'
+
+const ACME: NamedQuery = { type: 'domain', fqdn: 'acme.example', name: 'domain.acme.example' }
+
+const DAY = 86_400_000_000
+/** Midnight, so many days after the first of July. */
+const day = (number: number): number => Date.parse('2024-07-01T00:00:00Z') * 1000 + number * DAY
+
+/** Windows from one of these days to the next. */
+function windowsOf(order: Order, days: readonly number[]): WindowRun {
+  return WindowRun.of(
+    order,
+    days.slice(1).map((until, i): Window => ({ from: day(days[i]!), until: day(until) })),
+  )
+}
+
+const CHAIN = 3
+
+/** A chain that a run follows, with what the journal says of it. */
+function chainOver(windows: WindowRun, ...facts: readonly Fact[]): ChainWork {
+  const { state, apply }: Folding = foldLines({
+    kind: 'header',
+    version: 2,
+    pipeline: 'trial',
+    created_at: '2024-07-01T00:00:00Z',
+    settings: {},
+  })
+  for (const fact of facts) apply(fact)
+  return new ChainWork(state, { chain: CHAIN, query: ACME, windows, wanted: windows.count })
+}
+
+/** A page whose rows have their numbers as ids. */
+function pageOf(
+  times: Times | null,
+  count = times?.length ?? 0,
+  refused: readonly RefusedItem[] = [],
+): DecodedPage {
+  const ids = Float64Array.from({ length: count }, (_, row) => row)
+  const column = { name: 'id', group: null, values: { kind: 'number', values: ids, valid: null } } as const
+  const frame = count === 0 ? null : encodeFrame({ rows: count, groups: [], columns: [column] })
+  return emptyPage({ frame, rows: count, items: count + refused.length, times, quarantined: refused })
+}
+
+async function split(
+  page: DecodedPage,
+  chain: ChainWork,
+  folder: (place: number) => string = String,
+): Promise<SplitPage> {
+  const pages = (async function* () {
+    yield { page, requests: 2 }
+  })()
+  const found: SplitPage[] = []
+  for await (const each of splitByWindow(chain, folder)(pages)) found.push(each)
+  expect(found).toHaveLength(1)
+  return found[0]!
+}
+
+/** The rows of a piece, by their numbers on the page. */
+function rowsOf(piece: Piece): number[] {
+  const [column] = decodeFrame(frameOf(piece)).columns
+  return column?.values.kind === 'number' ? [...column.values.values] : []
+}
+
+/** Each row of a page with its folder and its partition. */
+function placed({ pieces }: SplitPage): Map<number, { folder: string; partition: string }> {
+  const found = new Map<number, { folder: string; partition: string }>()
+  for (const piece of pieces) {
+    const rows = rowsOf(piece)
+    const partitions = piece.stretches.flatMap(({ partition, rows }) => Array<string>(rows).fill(partition))
+    expect(partitions).toHaveLength(rows.length)
+    for (const [i, row] of rows.entries()) {
+      expect(found.has(row)).toBe(false)
+      found.set(row, { folder: piece.folder, partition: partitions[i]! })
+    }
+  }
+  return found
+}
+
+const hours = (...numbers: readonly number[]) => Float64Array.from(numbers, (n) => day(0) + (n * DAY) / 24)
+const key = (from: string, until: string) => `domain.acme.example/2024-07-${from}..2024-07-${until}`
+
+describe('the rows of a page', () => {
+  it('of one window are one piece, and the frame that goes on is the page’s own', async () => {
+    const page = pageOf(hours(1, 2, 3))
+    const { pieces, rows, requests } = await split(page, chainOver(windowsOf('asc', [0, 1, 2])))
+    expect(pieces).toMatchObject([
+      { folder: '0', rows: { from: 0, to: 3 }, stretches: [{ partition: key('01', '02'), rows: 3 }] },
+    ])
+    expect(frameOf(pieces[0]!)).toBe(page.frame)
+    expect(rows).toEqual(new Map([[0, 3]]))
+    expect(requests).toBe(2)
+  })
+
+  it('go to the window that they lie in: its first instant is its own, its end the next one’s', async () => {
+    const times = Float64Array.of(day(0), day(1) - 1, day(1), day(2) - 1)
+    const { pieces, rows } = await split(pageOf(times), chainOver(windowsOf('asc', [0, 1, 2])))
+    expect(pieces.map(rowsOf)).toEqual([
+      [0, 1],
+      [2, 3],
+    ])
+    expect(pieces.map(({ stretches }) => stretches)).toEqual([
+      [{ partition: key('01', '02'), rows: 2 }],
+      [{ partition: key('02', '03'), rows: 2 }],
+    ])
+    expect(rows).toEqual(
+      new Map([
+        [0, 2],
+        [1, 2],
+      ]),
+    )
+  })
+
+  it('are counted by the place of the window on the chain’s way, which goes backwards in desc', async () => {
+    const { rows, pieces } = await split(pageOf(hours(30, 2, 1)), chainOver(windowsOf('desc', [0, 1, 2])))
+    expect(rows).toEqual(
+      new Map([
+        [0, 1],
+        [1, 2],
+      ]),
+    )
+    expect(pieces.map(({ folder }) => folder)).toEqual(['0', '1'])
+    expect(pieces.map(rowsOf)).toEqual([[0], [1, 2]])
+  })
+
+  it('in no order are brought together by window, each window’s in the order of the page', async () => {
+    const { pieces } = await split(
+      pageOf(hours(30, 1, 31, 2, 50, 3)),
+      chainOver(windowsOf('asc', [0, 1, 2, 3])),
+    )
+    expect(pieces.map(({ folder }) => folder)).toEqual(['1', '0', '2'])
+    expect(pieces.map(rowsOf)).toEqual([[0, 2], [1, 3, 5], [4]])
+  })
+
+  it('of windows that share a folder stay one piece, in the order of the page', async () => {
+    const chain = chainOver(windowsOf('asc', [0, 1, 2, 3]))
+    const page = pageOf(hours(30, 1, 31, 32, 2, 50))
+    const { pieces, rows } = await split(page, chain, () => 'all')
+    expect(pieces).toHaveLength(1)
+    expect(frameOf(pieces[0]!)).toBe(page.frame)
+    expect(pieces[0]!.stretches).toEqual([
+      { partition: key('02', '03'), rows: 1 },
+      { partition: key('01', '02'), rows: 1 },
+      { partition: key('02', '03'), rows: 2 },
+      { partition: key('01', '02'), rows: 1 },
+      { partition: key('03', '04'), rows: 1 },
+    ])
+    expect(Object.fromEntries(rows)).toEqual({ 0: 2, 1: 3, 2: 1 })
+  })
+
+  it('outside the chain’s windows are left out, before, between and behind the others', async () => {
+    const chain = chainOver(windowsOf('asc', [1, 2]))
+    const found = await split(pageOf(hours(23, 24, 48, 25, 0, 47, 72)), chain)
+    expect(found.pieces.map(rowsOf)).toEqual([[1, 3, 5]])
+    expect(found.rows).toEqual(new Map([[0, 3]]))
+    expect(await split(pageOf(hours(0, 23, 48)), chain)).toMatchObject({ pieces: [], rows: new Map() })
+  })
+
+  it('of windows that were left to another chain since the page was asked for are left out', async () => {
+    for (const order of ['asc', 'desc'] as const) {
+      const windows = windowsOf(order, [0, 1, 2, 3])
+      const begin = chainLine(CHAIN, ACME.name, windows)
+      const chain = chainOver(windows, begin, { kind: 'shorten', chain: CHAIN, windows: 2 })
+      const times = order === 'asc' ? hours(1, 25, 49) : hours(49, 25, 1)
+      expect((await split(pageOf(times), chain)).pieces.map(rowsOf)).toEqual([[0], [1]])
+    }
+  })
+
+  it('of a query without windows are one piece, whatever their times, also where they have none', async () => {
+    const chain = chainOver(WindowRun.of('asc', [null]))
+    for (const page of [pageOf(Float64Array.of(day(9), 0, day(-4000))), pageOf(null, 3)]) {
+      const { pieces, rows } = await split(page, chain)
+      expect(pieces).toMatchObject([
+        { folder: '0', stretches: [{ partition: 'domain.acme.example/all', rows: 3 }] },
+      ])
+      expect(frameOf(pieces[0]!)).toBe(page.frame)
+      expect(rows).toEqual(new Map([[0, 3]]))
+    }
+  })
+
+  it('are none where there are none', async () => {
+    for (const chain of [chainOver(WindowRun.of('asc', [null])), chainOver(windowsOf('asc', [0, 1]))]) {
+      const page = pageOf(new Float64Array(0))
+      expect(await split(page, chain)).toEqual({
+        page,
+        requests: 2,
+        pieces: [],
+        rows: new Map(),
+        refused: new Map(),
+      })
+    }
+  })
+
+  it('long before the days of exact doubles go to their windows to the microsecond', async () => {
+    const years = [1600, 1601, 1602, 1603].map((year) => BigInt(Date.UTC(year, 0)) * 1000n)
+    const windows = new WindowRun('asc', Float64Array.from(years, Number))
+    const found: Record<string, readonly string[]> = {}
+    const expected: Record<string, readonly string[]> = {}
+    for (const [i, year] of years.entries()) {
+      for (const at of [year - 1n, year, year + 1n]) {
+        const place = at < year ? i - 1 : i
+        // Alone on its page.
+        const { pieces } = await split(pageOf(BigInt64Array.of(at)), chainOver(windows))
+        found[`${at}`] = pieces.map(({ folder }) => folder)
+        expected[`${at}`] = place < 0 || place > 2 ? [] : [String(place)]
+      }
+    }
+    expect(found).toEqual(expected)
+  })
+
+  it('each come into exactly the window that they lie in, whatever the order, the windows and the folders', async () => {
+    const world = fc.record({
+      order: fc.constantFrom<Order>('asc', 'desc'),
+      lengths: fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 10 }),
+      folders: fc.integer({ min: 1, max: 10 }),
+      sorting: fc.constantFrom('asc', 'desc', 'none'),
+      isLarge: fc.boolean(),
+      times: fc.array(fc.tuple(fc.integer({ min: -3, max: 53 }), fc.constantFrom(-1, 0, 1, DAY / 2)), {
+        maxLength: 60,
+      }),
+    })
+    await fc.assert(
+      fc.asyncProperty(world, async ({ order, lengths, folders, sorting, isLarge, times }) => {
+        const days = [0]
+        for (const length of lengths) days.push(days.at(-1)! + length)
+        const chain = chainOver(windowsOf(order, days))
+        const instants = times.map(([number, off]) => day(number) + off)
+        if (sorting !== 'none') instants.sort((a, b) => (sorting === 'asc' ? a - b : b - a))
+        const column = isLarge ? BigInt64Array.from(instants, BigInt) : Float64Array.from(instants)
+        const folderOf = (place: number): string => `folder ${place % folders}`
+        const found = await split(pageOf(column), chain, folderOf)
+
+        const expected = new Map<number, { folder: string; partition: string }>()
+        const counts = new Map<number, number>()
+        for (const [row, at] of instants.entries()) {
+          for (let place = 0; place < chain.windows.count; place++) {
+            const window = chain.windows.at(place)!
+            if (at < window.from || at >= window.until) continue
+            expected.set(row, { folder: folderOf(place), partition: chain.partitionAt(place).key })
+            counts.set(place, (counts.get(place) ?? 0) + 1)
+          }
+        }
+        expect(placed(found)).toEqual(expected)
+        expect(found.rows).toEqual(counts)
+        // A folder is one piece, in the order of the page, and so are the pieces among themselves.
+        const pieces = found.pieces.map(rowsOf)
+        for (const rows of pieces) expect(rows).toEqual(rows.toSorted((a, b) => a - b))
+        const firsts = pieces.map((rows) => rows[0]!)
+        expect(firsts).toEqual(firsts.toSorted((a, b) => a - b))
+        expect(new Set(found.pieces.map(({ folder }) => folder)).size).toBe(pieces.length)
+      }),
+      { numRuns: 1000 },
+    )
+  })
+})
+
+describe('the refused items of a page', () => {
+  const refusedAt = (index: number, at: number | null): RefusedItem => ({
+    at,
+    index,
+    id: null,
+    issues: [],
+    item: {},
+  })
+
+  /** Where they go, by their places in the answer. */
+  async function placesOf(chain: ChainWork, ...times: readonly (number | null)[]): Promise<object> {
+    const items = times.map((at, index) => refusedAt(index, at))
+    const { refused, pieces, rows } = await split(pageOf(new Float64Array(0), 0, items), chain)
+    expect([pieces, rows.size]).toEqual([[], 0])
+    return Object.fromEntries([...refused].map(([place, items]) => [place, items.map(({ index }) => index)]))
+  }
+
+  it('go to the windows that they lie in, in the order of the page', async () => {
+    const times = [day(1), day(0), day(2) - 1, day(1) - 1]
+    expect(await placesOf(chainOver(windowsOf('asc', [0, 1, 2])), ...times)).toEqual({ 0: [1, 3], 1: [0, 2] })
+    expect(await placesOf(chainOver(windowsOf('desc', [0, 1, 2])), ...times)).toEqual({
+      0: [0, 2],
+      1: [1, 3],
+    })
+  })
+
+  it('go to the window that the chain stands in where they have no time that can be read, or lie in none', async () => {
+    const windows = windowsOf('asc', [0, 1, 2, 3])
+    const begin = chainLine(CHAIN, ACME.name, windows)
+    const page: Fact = { kind: 'page', chain: CHAIN, next: 'c', requests: 1, passed: 1 }
+    expect(await placesOf(chainOver(windows), null, day(-1), day(3))).toEqual({ 0: [0, 1, 2] })
+    expect(await placesOf(chainOver(windows, begin, page), null, day(2), day(9), day(0))).toEqual({
+      0: [3],
+      1: [0, 2],
+      2: [1],
+    })
+  })
+
+  it('of a query without windows go to its one partition', async () => {
+    expect(await placesOf(chainOver(WindowRun.of('asc', [null])), null, day(1))).toEqual({ 0: [0, 1] })
+  })
+})
