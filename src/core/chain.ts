@@ -1,5 +1,5 @@
+import type { Int64 } from './int64.ts'
 import type { Window } from './partition.ts'
-import type { Micros } from './time.ts'
 
 /** The order in which a chain goes through its windows, and the service through its rows. */
 export type Order = 'asc' | 'desc'
@@ -44,7 +44,7 @@ export class WindowRun {
   }
 
   /** The place of the window that an instant lies in, which must be within the range. */
-  placeOf(at: Micros): number {
+  placeOf(at: Int64): number {
     const { bounds } = this
     if (bounds === null) return 0
     let low = 0
@@ -58,7 +58,7 @@ export class WindowRun {
   }
 
   /** How many windows nothing more can come for once rows that are in order have come to this instant. */
-  passedAt(last: Micros): number {
+  passedAt(last: Int64): number {
     const { bounds, count } = this
     if (bounds === null) return 0
     if (this.order === 'asc') {

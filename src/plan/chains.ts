@@ -1,4 +1,4 @@
-import { type NamedQuery, type Order, type Window, WindowRun } from '../core/index.ts'
+import { type NamedQuery, type Order, type Window, WindowRun, windowRange } from '../core/index.ts'
 import type { Begun, BegunChain, PlannedChain } from './plan.ts'
 
 /** A window and its name; names are made once, as a plan may use each of them ten thousand times. */
@@ -16,17 +16,14 @@ export function* chainsOf(
   begun: Begun | null,
   { order, perChain }: { readonly order: Order; readonly perChain: number | null },
 ): Generator<PlannedChain> {
-  let left = begun === null ? windows : windows.filter(({ name }) => begun.windows.get(name)?.done !== true)
+  const left = new Map<string, Window | null>()
+  for (const { name, window } of windows) if (begun?.windows.get(name)?.done !== true) left.set(name, window)
   for (const chain of begun?.chains ?? []) {
-    const wanted = wantedOf(chain, left)
-    const taken = new Set<number | null>()
-    for (let place = 0; place < wanted; place++) taken.add(chain.windows.at(place)?.from ?? null)
-    left = left.filter(({ window }) => !taken.has(window?.from ?? null))
-    const keep = keepOf(chain, wanted, left)
+    const { wanted, keep } = shareOf(chain, left, begun!.windows)
     if (wanted > 0 || keep !== null) yield { kind: 'begun', query, chain: chain.chain, wanted, keep }
   }
   const runs: (Window | null)[][] = []
-  for (const { window } of left) {
+  for (const window of left.values()) {
     const last = runs.at(-1)
     const isAdjacent = window !== null && last?.at(-1)?.until === window.from
     if (last !== undefined && isAdjacent && last.length < (perChain ?? Number.POSITIVE_INFINITY))
@@ -37,31 +34,52 @@ export function* chainsOf(
   for (const run of runs) yield { kind: 'new', query, windows: WindowRun.of(order, run) }
 }
 
-/** How many windows of a chain, from the beginning, it takes to have those that are wanted from where it stands. */
-function wantedOf({ windows, passed }: BegunChain, left: readonly Named[]): number {
-  const untilOf = new Map(left.map(({ window }) => [window?.from ?? null, window?.until ?? null]))
-  const isWanted = (place: number): boolean => {
-    const window = windows.at(place)
-    const from = window?.from ?? null
-    return untilOf.has(from) && untilOf.get(from) === (window?.until ?? null)
-  }
-  // What a row that came late has opened again is done when the chain is at its end.
-  for (let place = 0; place < passed; place++) if (isWanted(place)) return windows.count
+/**
+ * How many windows of a chain, from the beginning, it takes to have those that are wanted from where it stands; and how
+ * many it may keep so that none is in the way of new chains, null: all of them. Windows that have rows of it already it
+ * keeps: another chain would bring these again.
+ * @param left what is wanted and not done; loses what the chain brings
+ */
+function shareOf(
+  { windows, passed }: BegunChain,
+  left: Map<string, Window | null>,
+  begun: Begun['windows'],
+): { readonly wanted: number; readonly keep: number | null } {
+  const names = Array.from({ length: windows.count }, (_, place) => windowRange(windows.at(place)))
+  let held = 0
   let wanted = passed
-  while (wanted < windows.count && isWanted(wanted)) wanted++
-  return wanted === passed ? 0 : wanted
-}
-
-/** How many windows a chain may keep so that none is in the way of new chains; null: all of them. */
-function keepOf({ windows, passed }: BegunChain, wanted: number, left: readonly Named[]): number | null {
-  const first = Math.max(wanted, passed)
-  for (let place = first; place < windows.count; place++) {
-    const window = windows.at(place)
-    if (left.some((other) => overlap(window, other.window))) return place
+  while (wanted < names.length && left.has(names[wanted]!)) wanted++
+  if (wanted === passed) wanted = 0
+  let isReopened = false
+  for (const [place, name] of names.entries()) {
+    if (begun.get(name)?.done !== false) continue
+    held = place + 1
+    if (!left.has(name)) continue
+    wanted = Math.max(wanted, held)
+    // What a row that came late has opened again is done when the chain is at its end.
+    if (place < passed) isReopened = true
   }
-  return null
+  if (isReopened) wanted = names.length
+  const others = new Map(left)
+  for (const name of names.slice(0, wanted)) others.delete(name)
+  const keep = inTheWay(windows, Math.max(passed, held, isReopened ? 0 : wanted), others)
+  wanted = Math.min(wanted, keep ?? wanted)
+  for (const name of names.slice(0, wanted)) left.delete(name)
+  return { wanted, keep }
 }
 
-function overlap(a: Window | null, b: Window | null): boolean {
-  return a === null || b === null || (a.from < b.until && b.from < a.until)
+/** The first window of a chain, from a place on, that overlaps one of those that are left; null: none. */
+function inTheWay(windows: WindowRun, from: number, left: ReadonlyMap<string, Window | null>): number | null {
+  if (from >= windows.count || left.size === 0) return null
+  const { range } = windows.part(from, windows.count)
+  let first: number | null = null
+  for (const window of left.values()) {
+    if (range === null || window === null) return from
+    if (window.from >= range.until || window.until <= range.from) continue
+    const meets =
+      windows.order === 'asc' ? Math.max(window.from, range.from) : Math.min(window.until, range.until) - 1
+    const place = windows.placeOf(meets)
+    first = Math.min(first ?? place, place)
+  }
+  return first
 }

@@ -58,7 +58,8 @@ export type PlannedChain =
  * The work goes folder by folder: window by window where only the window is a folder, else query by query.
  * @throws ExportError `config` when a half-exported window would have to be cut
  */
-export function planPartitions(pipeline: NamedPipeline, now: Micros, begunOf: BegunQueries): Plan {
+export function planPartitions(pipeline: NamedPipeline, now: Micros, lookUp: BegunQueries): Plan {
+  const begunOf: BegunQueries = (query) => withHeldWindows(lookUp(query))
   const { queries, windows: settings } = pipeline.extract
   const wanted = (settings === null ? [null] : splitWindows(settings, now)).map(named)
   const wantedNames = new Set(wanted.map(({ name }) => name))
@@ -129,6 +130,24 @@ function* byWindow({ queries, names, wanted, reshaped }: Work): Generator<Partit
       if ((own.get(index) ?? common).has(name)) yield { key: `${names[index]}/${name}`, query, window }
     }
   }
+}
+
+/**
+ * A chain whose rows were not in order may have some in windows before and behind the one that it stands in. All
+ * between are its own to finish: no plan may give them another shape.
+ */
+function withHeldWindows(begun: Begun | null): Begun | null {
+  if (begun === null || begun.chains.length === 0) return begun
+  const windows = new Map(begun.windows)
+  for (const { windows: own, passed } of begun.chains) {
+    const names = Array.from({ length: own.count }, (_, place) => windowRange(own.at(place)))
+    const last = names.findLastIndex((name) => begun.windows.get(name)?.done === false)
+    if (last < 0) continue
+    for (const name of names.slice(passed, Math.max(last, passed) + 1)) {
+      if (!windows.has(name)) windows.set(name, { done: false })
+    }
+  }
+  return { ...begun, windows }
 }
 
 /** The windows that have begun within the wanted range, as they are, and what of the wanted ones they leave. */

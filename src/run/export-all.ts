@@ -10,7 +10,7 @@ import {
 import { type Ahead, openService, placesAhead, type Service } from '../extract/index.ts'
 import { folderOf, ownsFolder } from '../load/index.ts'
 import type { Plan, PlannedChain } from '../plan/index.ts'
-import type { RunStatus } from '../state/index.ts'
+import type { Checkpoint, RunStatus } from '../state/index.ts'
 import { maskedQueryValue } from '../transform/index.ts'
 import { ChainQueue } from './chain-queue.ts'
 import { ChainWork } from './chain-work.ts'
@@ -81,13 +81,19 @@ export async function exportAll(context: ExportContext): Promise<Ending> {
   // As long as there is a chain for every lane, none reads ahead.
   const ahead = placesAhead(() => lanes.done)
   const doubt = new Doubt()
+  let taking: Promise<unknown> = Promise.resolve()
   const lane = async (quarantine: Quarantine): Promise<void> => {
     for (;;) {
       const next = halt.halted ? null : queue.next(lanes.freeSoon)
       if (next === null) break
       const work = lanes.begin()
+      // One after the other: what a chain leaves to another is on record before that one begins.
+      const taken = taking.then(() => takeUp(next, context))
+      taking = taken
       try {
-        await exportOne(next, context, { service, ahead, halt, doubt, report, queue, quarantine, work })
+        const chain = await taken
+        if (chain === null) continue
+        await exportOne(chain, context, { service, ahead, halt, doubt, report, queue, quarantine, work })
       } catch (error) {
         halt.abort()
         throw error
@@ -193,7 +199,7 @@ type Surroundings = {
 }
 
 async function exportOne(
-  planned: PlannedChain,
+  chain: ChainWork,
   context: ExportContext,
   surroundings: Surroundings,
 ): Promise<void> {
@@ -208,8 +214,6 @@ async function exportOne(
   }
   await haltWithoutRoom()
   if (halt.halted) return
-  const chain = await takeUp(planned, context)
-  if (chain === null) return
   try {
     const secret = secretOf(chain.query, context)
     await exportChain(chain, {
@@ -297,7 +301,7 @@ async function giveUp(
   const { pipeline, session, tally, options } = context
   const { checkpoint } = session
   const { passed, windows, query } = chain
-  const place = error instanceof PartitionFault ? error.place : Math.min(passed, windows.count - 1)
+  const place = placeOfFault(chain, error)
   const { key } = chain.partitionAt(place)
   const isFailed = async (): Promise<void> => {
     tally.partitionFailed(key, error.message)
@@ -313,20 +317,41 @@ async function giveUp(
   if (error.kind === 'refused' && service.counters.notFound === 1) doubt.keep(isFailed)
   else await isFailed()
   const isRefused = error.kind === 'refused' && chain.record === undefined
-  if (!isRefused && place + 1 < windows.count) {
-    queue.add({ kind: 'new', query, windows: windows.part(place + 1, windows.count) })
-  }
-  // Where it stands before the partition that failed it can go on up to there; else it waits there for the next run.
-  const keep = place > passed ? place : place + 1
-  if (chain.record !== undefined && keep < windows.count) {
-    await checkpoint.append([{ kind: 'shorten', chain: chain.chain, windows: keep }])
-  }
-  if (place > passed) {
-    if (chain.record === undefined) queue.add({ kind: 'new', query, windows: windows.part(0, place) })
-    else queue.add({ kind: 'begun', query, chain: chain.chain, wanted: place, keep: null })
+  if (!isRefused && mayGoOnWithout(chain, place, checkpoint)) {
+    if (place + 1 < windows.count) {
+      queue.add({ kind: 'new', query, windows: windows.part(place + 1, windows.count) })
+    }
+    // Where it stands before the partition that failed it can go on up to there; else it waits there for the next run.
+    const keep = place > passed ? place : place + 1
+    if (chain.record !== undefined && keep < windows.count) {
+      await checkpoint.append([{ kind: 'shorten', chain: chain.chain, windows: keep }])
+    }
+    if (place > passed) {
+      if (chain.record === undefined) queue.add({ kind: 'new', query, windows: windows.part(0, place) })
+      else queue.add({ kind: 'begun', query, chain: chain.chain, wanted: place, keep: null })
+    }
   }
   if (options.failFast) halt.because(error)
   else if (tally.failuresInRow >= MAX_FAILURES_IN_ROW) halt.because(tooManyFailures(pipeline, error))
+}
+
+/** The partition that fails: the one at fault if its chain has not gone past it, else the one it stands in. */
+function placeOfFault({ passed, windows }: ChainWork, error: ExportError): number {
+  if (error instanceof PartitionFault && error.place >= passed) return error.place
+  return Math.min(passed, windows.count - 1)
+}
+
+/**
+ * Whether what lies behind a partition can be left to another chain: only if nothing of it is exported yet, which the
+ * other one would bring again. So it is as long as rows come in order.
+ */
+function mayGoOnWithout(chain: ChainWork, place: number, { state }: Checkpoint): boolean {
+  const first = place > chain.passed ? place : place + 1
+  for (let other = first; other < chain.windows.count; other++) {
+    const record = state.partitions.get(chain.partitionAt(other).key)
+    if (record !== undefined && record.rows + record.quarantined > 0) return false
+  }
+  return true
 }
 
 /** Errors that concern one partition only. */

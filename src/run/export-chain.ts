@@ -267,7 +267,7 @@ function passedAfter(chain: ChainWork, page: DecodedPage, { position }: Pick<Pag
   if (!isInOrder || at === null) return passed
   // What another chain has taken over need not be waited for.
   const most = chain.isShortened ? windows.count : windows.count - 1
-  return Math.max(passed, Math.min(most, windows.passedAt(Number(int64FromJson(at.at)))))
+  return Math.max(passed, Math.min(most, windows.passedAt(int64FromJson(at.at))))
 }
 
 // Beyond this many rows with one and the same time the place to start again is not kept.
@@ -314,7 +314,7 @@ function requireSameSecret(
 
 /** Whether a chain has neither rows nor refused items on record: then it can start from its beginning. */
 function hasBroughtNothing(chain: ChainWork, { state }: Checkpoint): boolean {
-  for (let place = 0; place <= Math.min(chain.passed, chain.windows.count - 1); place++) {
+  for (let place = 0; place < chain.windows.count; place++) {
     const record = state.partitions.get(chain.partitionAt(place).key)
     if (record !== undefined && record.rows + record.quarantined > 0) return false
   }

@@ -50,7 +50,7 @@ function runsOf({ rows, times }: DecodedPage, windows: WindowRun): readonly Run[
   const runs: Run[] = []
   let from = 0
   while (from < rows) {
-    const at = Number(times[from]!)
+    const at = times[from]!
     // Taken over by another chain since the page was asked for.
     if (at < range.from || at >= range.until) {
       from++

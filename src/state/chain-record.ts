@@ -94,18 +94,24 @@ function spansOf(bounds: Float64Array): Spans {
   for (let i = 1; i < bounds.length; i++) {
     const span = bounds[i]! - bounds[i - 1]!
     const last = spans.at(-1)
-    if (last?.[0] === span) last[1]++
+    // Of a time so long that it is rounded the end stands there itself.
+    if (bounds[i - 1]! + span !== bounds[i] || !Number.isSafeInteger(span)) spans.push([bounds[i]!, 0])
+    else if (last?.[0] === span && last[1] > 0) last[1]++
     else spans.push([span, 1])
   }
   return { from: bounds[0]!, spans }
 }
 
 function boundsOf({ from, spans }: Spans): Float64Array {
-  const bounds = new Float64Array(1 + spans.reduce((sum, [, times]) => sum + times, 0))
+  const bounds = new Float64Array(1 + spans.reduce((sum, [, times]) => sum + (times || 1), 0))
   let at = from
   let index = 0
   bounds[index++] = at
   for (const [span, times] of spans) {
+    if (times === 0) {
+      at = span
+      bounds[index++] = at
+    }
     for (let i = 0; i < times; i++) {
       at += span
       bounds[index++] = at

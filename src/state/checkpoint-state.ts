@@ -180,10 +180,7 @@ export function foldLines(header: HeaderLine): Folding {
     if (chain === undefined) return
     const windows = chain.windows.part(0, count)
     if (chain.passed < count) chains.set(number, { ...chain, windows })
-    else {
-      finish({ ...chain, windows }, 0, count)
-      chains.delete(number)
-    }
+    else chains.delete(number)
   }
 
   const takeFact = (line: Fact): void => {

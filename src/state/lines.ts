@@ -22,10 +22,15 @@ const ids = z.object({ file: count, end: count, crc: count })
 
 const range = z.object({ from: z.number(), until: z.number() })
 
-/** Adjacent windows: where the first begins, and how long they are, microseconds, each length so many times. */
+/**
+ * Adjacent windows: where the first begins, and how long they are, microseconds, each length so many times; 0 times: not
+ * the length but the end.
+ */
 const windows = z.object({
   from: z.number(),
-  spans: z.array(z.tuple([z.number().positive(), count.max(MAX_WINDOWS)])),
+  spans: z.array(
+    z.tuple([z.number(), count.max(MAX_WINDOWS)]).refine(([span, times]) => times === 0 || span > 0),
+  ),
 })
 
 /** Rows of a page that stand together. */
