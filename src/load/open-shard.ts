@@ -134,11 +134,13 @@ export class OpenShard {
 
   /** Holds no files open until it is written to again. */
   async sleep(): Promise<void> {
-    if (this.#file !== null) this.#fileSize = this.#file.size
-    await this.#file?.close()
-    await this.#log?.close()
+    const [file, log] = [this.#file, this.#log]
+    if (file !== null) this.#fileSize = file.size
+    // Whoever writes to it meanwhile opens them anew.
     this.#file = null
     this.#log = null
+    await file?.close()
+    await log?.close()
   }
 
   /**

@@ -71,7 +71,9 @@ export class ShardSet<Line> {
     const lost = new Set<number>()
     const kept = new Set<string>()
     for (const restored of left) {
-      kept.add(openShardPath(restored.shard)).add(openLogPath(restored.shard, restored.generation))
+      kept.add(openShardPath(restored.shard))
+      // Without records what lies there is in a chunk by now.
+      if (restored.records.length > 0) kept.add(openLogPath(restored.shard, restored.generation))
       const shard = this.#newShard(restored)
       try {
         if (!(await shard.restore(restored))) lost.add(restored.shard)
@@ -110,6 +112,8 @@ export class ShardSet<Line> {
     const line = await shard.seal(this.#options.extension)
     await this.#options.record([line])
     await shard.publish(line.path)
+    this.#open.delete(folder)
+    this.#parts.delete(folder)
   }
 
   /** Lets go of all open shards as they are; a later run takes them up. */
@@ -130,6 +134,19 @@ export class ShardSet<Line> {
       for (const piece of pieces) workOf(piece.folder).pieces.push(piece)
       for (const folder of close) workOf(folder).close = true
     }
+    try {
+      await this.#carryOut(works, commits)
+    } catch (error) {
+      // Nobody else knows of them any more.
+      for (const { sealed } of works.values()) for (const { shard } of sealed) await shard.sleep()
+      throw error
+    }
+    for (const folder of works.keys()) this.#parts.delete(folder)
+    await this.#sendToSleep()
+  }
+
+  /** Data first, then the record, then the names. */
+  async #carryOut(works: ReadonlyMap<string, FolderWork>, commits: readonly Commit<Line>[]): Promise<void> {
     await atOnce([...works], ([folder, work]) => this.#write(folder, work))
     const lines: (ShardLine | Line)[] = [...works.values()].flatMap(({ lines }) => lines)
     for (const { pieces, lines: linesOf } of commits) {
@@ -144,8 +161,6 @@ export class ShardSet<Line> {
     if (lines.length > 0) await this.#options.record(lines)
     const sealed = [...works.values()].flatMap(({ sealed }) => sealed)
     await atOnce(sealed, ({ shard, line }) => shard.publish(line.path))
-    for (const folder of works.keys()) this.#parts.delete(folder)
-    await this.#sendToSleep()
   }
 
   /** Makes the rows of one folder durable: whole chunks and shards encoded, the rest in the log of the open shard. */
@@ -199,10 +214,14 @@ export class ShardSet<Line> {
     if (work.close && shard.rows > 0) return seal(shard)
     if (isNew) work.lines.push({ kind: 'open', shard: shard.shard, folder, part: shard.part })
     work.lines.push(...chunks)
-    const [places] = await Promise.all([
+    // Nothing is to be written any more when this has failed.
+    const [logged, flushed] = await Promise.allSettled([
       frames.length > 0 ? shard.log(frames) : [],
       chunks.length > 0 ? shard.flush() : undefined,
     ])
+    if (flushed.status === 'rejected') throw flushed.reason
+    if (logged.status === 'rejected') throw logged.reason
+    const places = logged.value
     for (const [i, place] of places.entries()) {
       waiting[i]!.push({ shard: shard.shard, rows: rows[i]!, ...place })
     }

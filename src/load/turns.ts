@@ -61,9 +61,7 @@ export class Turns<T> {
     const [first] = folders
     const batch = first === undefined ? undefined : this.#waiting.get(first)
     if (batch === undefined) return undefined
-    for (const folder of folders) {
-      if (this.#waiting.get(folder) !== batch || this.#last.get(folder) !== batch.done) return undefined
-    }
+    for (const folder of folders) if (this.#waiting.get(folder) !== batch) return undefined
     return batch
   }
 }

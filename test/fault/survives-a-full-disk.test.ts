@@ -6,7 +6,15 @@ import { promisify } from 'node:util'
 import { describe, expect, test } from 'vitest'
 import { faultFigures } from './figures.ts'
 import { CLI, diskFault, type Ended, inLanes } from './support.ts'
-import { expectSameResult, expectWholeShards, isOneOfMany, scenario, trial, undisturbed } from './trial.ts'
+import {
+  expectSameResult,
+  expectWholeShards,
+  SOME,
+  scenario,
+  tellingCalls,
+  trial,
+  undisturbed,
+} from './trial.ts'
 
 const figures = faultFigures('disk full or failing at every write')
 
@@ -20,8 +28,8 @@ describe('a disk that', () => {
     '%s ends a run cleanly, and a later one completes it',
     async (_, mode, calls, message) => {
       const clean = await undisturbed(FAILING)
-      const faults = clean.calls.flatMap((call, index) =>
-        calls.test(call) && !isOneOfMany(call, index) ? [`${mode}:${index + 1}`] : [],
+      const faults = tellingCalls(clean.calls, SOME).flatMap((number) =>
+        calls.test(clean.calls[number - 1]!) ? [`${mode}:${number}`] : [],
       )
       let struck = 0
       await inLanes(faults, (fault) =>

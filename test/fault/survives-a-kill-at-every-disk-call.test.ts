@@ -1,9 +1,17 @@
 import { describe, expect, test } from 'vitest'
 import { faultFigures } from './figures.ts'
 import { diskFault, inLanes } from './support.ts'
-import { expectSameResult, expectWholeShards, isOneOfMany, scenario, trial, undisturbed } from './trial.ts'
+import {
+  expectSameResult,
+  expectWholeShards,
+  SOME,
+  scenario,
+  tellingCalls,
+  trial,
+  undisturbed,
+} from './trial.ts'
 
-const figures = faultFigures('killed, torn or without power at every disk call')
+const figures = faultFigures('killed, torn or without power at every sort of disk call')
 
 describe.each([
   { format: 'parquet', partitionBy: '[query, window]', where: /./ },
@@ -24,14 +32,15 @@ describe.each([
   test('ends as if nothing had happened when it is run again', async () => {
     const export_ = scenario(settings)
     const clean = await undisturbed(export_)
-    const faults = clean.calls.flatMap((call, index) =>
-      where.test(call) && !isOneOfMany(call, index) ? faultsAt(call, index + 1) : [],
-    )
+    const faults = tellingCalls(clean.calls, SOME).flatMap((number) => {
+      const call = clean.calls[number - 1]!
+      return where.test(call) ? faultsAt(call, number) : []
+    })
     await inLanes(faults, (fault) =>
       trial(export_, async (attempt) => {
         const expected = { scenario: export_, clean, figures, about: fault, interruptions: 1 }
         const struck = await attempt.run({ env: diskFault(attempt.place.output, fault) })
-        // Calls of the two partitions interleave, so a call's number may stand for another one, or for none.
+        // Calls of the two chains interleave, so a call's number may stand for another one, or for none.
         if (struck.signal === 'SIGKILL') figures.kills++
         else expect(struck.code, `${fault}\n${struck.stderr}`).toBe(0)
         await expectWholeShards(attempt, expected)

@@ -6,7 +6,16 @@ import { type Clock, systemClock } from '../../src/core/index.ts'
 import { type Pipeline, readPipeline, runOptions, runPipeline, verifyDataSet } from '../../src/index.ts'
 import { faultFigures } from './figures.ts'
 import { diskFault, type Ended, inLanes, treeHashes } from './support.ts'
-import { expectSameResult, scenario, type Trial, trial, type Undisturbed, undisturbed } from './trial.ts'
+import {
+  ENDS,
+  expectSameResult,
+  scenario,
+  type Trial,
+  tellingCalls,
+  trial,
+  type Undisturbed,
+  undisturbed,
+} from './trial.ts'
 
 const figures = faultFigures('taken over, then awake again')
 
@@ -34,7 +43,7 @@ beforeAll(async () => {
 // The state of a process is read from /proc.
 describe.skipIf(process.platform !== 'linux')('a run of another machine that was taken over', () => {
   test('changes nothing when it goes on, wherever it stood', async () => {
-    const stops = tellingCalls(clean.calls)
+    const stops = tellingCalls(clean.calls, ENDS)
     expect(stops.length).toBeGreaterThan(30)
     await inLanes(stops, (number) => {
       const about = `stopped before call ${number}: ${clean.calls[number - 1]}`
@@ -186,19 +195,4 @@ async function expectWhole(attempt: Trial, about: string): Promise<void> {
   const left = [...(await treeHashes(join(attempt.place.output, '_state'))).keys()]
   // Of the ids of chains that are at their end nothing is left but the folder.
   expect(left, about).toEqual(['checkpoint.jsonl', 'ids'])
-}
-
-/** Numbers of calls: of each sort the first and the last. */
-function tellingCalls(calls: readonly string[]): readonly number[] {
-  const sorts = new Map<string, number[]>()
-  for (const [index, call] of calls.entries()) {
-    const sort = call
-      .replace(/[0-9a-f]{12}/, '*')
-      .replace(/[0-9a-f]{8}\./, '*.')
-      .replace(/query=\S*\//, '')
-    sorts.set(sort, [...(sorts.get(sort) ?? []), index + 1])
-  }
-  return [...sorts.values()]
-    .flatMap((all) => all.filter((_, index) => index === 0 || index === all.length - 1))
-    .sort((a, b) => a - b)
 }

@@ -185,10 +185,30 @@ function sameMap(a: ReadonlyMap<string, string>, b: ReadonlyMap<string, string>)
   return a.size === b.size && [...a].every(([key, value]) => b.get(key) === value)
 }
 
+/** Which of the calls of one sort to try, given how many there are of it: places from 0 on. */
+export type Sample = (place: number, count: number) => boolean
+
+/** The first, the last and a third of those between. */
+export const SOME: Sample = (place, count) => place % 3 === 0 || place === count - 1
+
+/** The first and the last. */
+export const ENDS: Sample = (place, count) => place === 0 || place === count - 1
+
 /**
- * Whether a call is one of many that are alike: what every page does to the ids of its chain is always the same, so a
- * third of these calls tells as much as all.
+ * Numbers of calls, from 1 on: some of each sort. What every page and every shard does to the disk is always the same,
+ * whichever page, shard or window it is.
  */
-export function isOneOfMany(call: string, index: number): boolean {
-  return call.includes('_state/ids/') && index % 3 !== 0
+export function tellingCalls(calls: readonly string[], isTelling: Sample): readonly number[] {
+  const sorts = new Map<string, number[]>()
+  for (const [index, call] of calls.entries()) {
+    const sort = call
+      .replace(/[0-9a-f]{12}/, '*')
+      .replace(/[0-9a-f]{8}\./, '*.')
+      .replace(/query=[^/]*(?:\/import_window=[^/]*)?/, '')
+      .replaceAll(/\d+/g, '#')
+    sorts.set(sort, [...(sorts.get(sort) ?? []), index + 1])
+  }
+  return [...sorts.values()]
+    .flatMap((all) => all.filter((_, place) => isTelling(place, all.length)))
+    .sort((a, b) => a - b)
 }

@@ -492,6 +492,23 @@ describe('what nobody knows of', () => {
     await world.expectComplete()
   })
 
+  it('is not left of a shard that was taken up between two chunks', async () => {
+    // Rows of the first generation are in the file that those of the third would go into.
+    const world = new World([answersOf(FOLDER, 1, 3, 3, 1, 1)], {
+      chunkRows: 4,
+      shardRows: 1000,
+      owned: true,
+    })
+    await world.open()
+    for (let page = 0; page < 4; page++) await world.commitNext(0)
+    await world.close()
+    await world.open()
+    expect(await world.store.list('_state/open')).toEqual(['0.part'])
+    await world.commitNext(0)
+    await world.close()
+    await world.expectComplete()
+  })
+
   it('is moved out of the data set, and kept, where a shard is begun in its folder', async () => {
     const world = new World([answersOf(FOLDER, 10, 20, 30)], SHARED)
     const orphans = ['part-00000.csv', 'part-00001.parquet', 'part-123456.csv.gz']

@@ -12,6 +12,8 @@ import { TextDictionary } from './text-dictionary.ts'
 
 /** After so many rows a column of mostly distinct texts is given up. */
 const TRIAL_ROWS = 1 << 14
+/** Of so many rows more than three quarters are most. */
+const MOST_DISTINCT = TRIAL_ROWS * 0.75
 
 /** Used again for every column. */
 const dictionary = new TextDictionary()
@@ -29,6 +31,7 @@ export function codeTexts(
   dictionary.clear()
   const codes = scratchUint32(totalRows(columns))
   let count = 0
+  let isTried = false
   for (const column of columns) {
     const { offsets, bytes, valid } = column.values
     if (column.group === null) {
@@ -37,7 +40,7 @@ export function codeTexts(
         const code = dictionary.intern(bytes, offsets[row]!, offsets[row + 1]!)
         if (code < 0) return null
         codes[count++] = code
-        if (count === TRIAL_ROWS && dictionary.count > TRIAL_ROWS * 0.75) return null
+        if (count === TRIAL_ROWS && dictionary.count > MOST_DISTINCT) return null
       }
     } else {
       const codeOf = new Int32Array(column.group.size)
@@ -50,9 +53,21 @@ export function codeTexts(
       }
       count = codeRows(column, codeOf, codes, count)
     }
+    // Whether rows come with their texts or with a table of these: how they are encoded depends on the rows alone.
+    if (!isTried && count >= TRIAL_ROWS) {
+      isTried = true
+      if (distinct(codes, TRIAL_ROWS) > MOST_DISTINCT) return null
+    }
   }
   const coded = { dictionary: dictionary.texts(), codes: codes.subarray(0, count) }
   return pays(coded, lengthBytes(encodings)) ? coded : null
+}
+
+/** How many texts the first rows have; numbers are given in the order in which these come. */
+function distinct(codes: Uint32Array, rows: number): number {
+  let last = 0
+  for (let row = 0; row < rows; row++) last = Math.max(last, codes[row]!)
+  return last + 1
 }
 
 /** What the length of a text takes, more or less, that stands by itself. */
