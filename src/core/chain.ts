@@ -1,8 +1,6 @@
 import type { Int64 } from './int64.ts'
 import type { Window } from './partition.ts'
-
-/** The order in which a chain goes through its windows, and the service through its rows. */
-export type Order = 'asc' | 'desc'
+import type { Order } from './pipeline.ts'
 
 /**
  * Adjacent windows of one query, in the order in which a chain goes through them. One without bounds stands for the one

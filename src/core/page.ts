@@ -1,8 +1,7 @@
-import type { Order } from './chain.ts'
 import { type Int64Json, int64FromJson } from './int64.ts'
 import type { PageIds } from './page-ids.ts'
 import type { Window } from './partition.ts'
-import type { IdentityPolicy, NamedQuery, Resource, SecretPolicy } from './pipeline.ts'
+import type { IdentityPolicy, NamedQuery, Order, Resource, SecretPolicy } from './pipeline.ts'
 import type { ColumnSpec } from './schema.ts'
 
 /** What every page of a run is decoded with. Plain data and bytes only: it is sent to a worker thread once. */

@@ -1,4 +1,3 @@
-import type { Order } from './chain.ts'
 import type { Micros } from './time.ts'
 
 /** A pipeline file with every default resolved, every path made and every duration in milliseconds. */
@@ -56,6 +55,9 @@ export type ExtractSettings = {
   /** The run stops when the service says that fewer searches are left; null: never. */
   readonly minSearchesRemaining: number | null
 }
+
+/** The order in which the service goes through its rows, and a chain through its windows. */
+export type Order = 'asc' | 'desc'
 
 /** What is to be exported: queries × windows. */
 export type Wanted = Pick<ExtractSettings, 'queries' | 'windows'>

@@ -1,5 +1,32 @@
 import { type NamedQuery, type Order, type Window, WindowRun, windowRange } from '../core/index.ts'
-import type { Begun, BegunChain, PlannedChain } from './plan.ts'
+
+/** What of one query has begun. */
+export type Begun = {
+  /** Whether they are done, by the name of their window ({@link windowRange}): partitions that have rows, or have none to get. */
+  readonly windows: ReadonlyMap<string, { readonly done: boolean }>
+  /** Chains that are not at their end. */
+  readonly chains: readonly BegunChain[]
+}
+
+export type BegunChain = {
+  readonly chain: number
+  readonly windows: WindowRun
+  /** How many of its windows, from the beginning, it has passed. */
+  readonly passed: number
+}
+
+/** What is to be asked: one query over adjacent windows. */
+export type PlannedChain =
+  | { readonly kind: 'new'; readonly query: NamedQuery; readonly windows: WindowRun }
+  | {
+      readonly kind: 'begun'
+      readonly query: NamedQuery
+      readonly chain: number
+      /** How many of its windows, from the beginning, are wanted; 0: it is left where it stands. */
+      readonly wanted: number
+      /** The others are left to new chains, all from this one on; null: to itself, in another run. */
+      readonly keep: number | null
+    }
 
 /** A window and its name; names are made once, as a plan may use each of them ten thousand times. */
 export type Named = { readonly name: string; readonly window: Window | null }

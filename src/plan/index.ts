@@ -1,9 +1,3 @@
-export {
-  type Begun,
-  type BegunChain,
-  type BegunQueries,
-  type Plan,
-  type PlannedChain,
-  planPartitions,
-} from './plan.ts'
+export type { Begun, BegunChain, PlannedChain } from './chains.ts'
+export { type BegunQueries, type Plan, planPartitions } from './plan.ts'
 export { splitWindows } from './windows.ts'

@@ -7,26 +7,10 @@ import {
   type PartitionBy,
   parseWindow,
   type Window,
-  type WindowRun,
   windowRange,
 } from '../core/index.ts'
-import { chainsOf, type Named } from './chains.ts'
+import { type Begun, chainsOf, type Named, type PlannedChain } from './chains.ts'
 import { splitWindows } from './windows.ts'
-
-/** What of one query has begun. */
-export type Begun = {
-  /** Whether they are done, by the name of their window ({@link windowRange}): partitions that have rows, or have none to get. */
-  readonly windows: ReadonlyMap<string, { readonly done: boolean }>
-  /** Chains that are not at their end. */
-  readonly chains: readonly BegunChain[]
-}
-
-export type BegunChain = {
-  readonly chain: number
-  readonly windows: WindowRun
-  /** How many of its windows, from the beginning, it has passed. */
-  readonly passed: number
-}
 
 /** Looks up what has begun by the query's name; null when nothing has. */
 export type BegunQueries = (query: string) => Begun | null
@@ -38,19 +22,6 @@ export type Plan = {
   /** The chains that it takes for what is not done; made as they are asked for. */
   chains(): Iterable<PlannedChain>
 }
-
-/** What is to be asked: one query over adjacent windows. */
-export type PlannedChain =
-  | { readonly kind: 'new'; readonly query: NamedQuery; readonly windows: WindowRun }
-  | {
-      readonly kind: 'begun'
-      readonly query: NamedQuery
-      readonly chain: number
-      /** How many of its windows, from the beginning, are wanted; 0: it is left where it stands. */
-      readonly wanted: number
-      /** The others are left to new chains, all from this one on; null: to itself, in another run. */
-      readonly keep: number | null
-    }
 
 /**
  * Queries × windows, less what earlier runs have covered: a window that cuts across exported ones is

@@ -1,10 +1,16 @@
 export { type LoadOptions, type LoadSummary, loadWarehouse } from './load-warehouse.ts'
-export { type LogFields, type LogLevel, type Progress, type RunObserver, silentObserver } from './observer.ts'
-export type { RunOptions } from './options.ts'
 export { type PlanReport, readPlan } from './plan.ts'
 export { type Answer, queryPipeline } from './query.ts'
 export { planRepair, type Repair } from './repair.ts'
 export { fetchReports, type ServiceCallOptions, type TokenTest, testToken } from './reports.ts'
 export { type RunSummary, runPipeline } from './run.ts'
+export type { RunOptions } from './setting/index.ts'
+export {
+  type LogFields,
+  type LogLevel,
+  type Progress,
+  type RunObserver,
+  silentObserver,
+} from './setting/index.ts'
 export { type PartitionStatus, readStatus, type StatusReport } from './status.ts'
 export { type Problem, type Verification, verifyDataSet } from './verify.ts'

@@ -13,8 +13,8 @@ import {
   tableOf,
   type Warehouse,
 } from '../warehouse/index.ts'
-import { openDataSet } from './data-set.ts'
-import { namePipeline } from './named-pipeline.ts'
+import { openDataSet } from './data-set/index.ts'
+import { namePipeline } from './setting/index.ts'
 
 export type LoadOptions = {
   readonly clock: Clock

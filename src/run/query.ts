@@ -1,7 +1,7 @@
 import { columnsNamed, ExportError, type Pipeline } from '../core/index.ts'
 import { MANIFEST_PATH, readManifest } from '../state/index.ts'
 import { type Answer, dataSetRows, parseTarget, queryDataSet } from '../warehouse/index.ts'
-import { openDataSet } from './data-set.ts'
+import { openDataSet } from './data-set/index.ts'
 
 export type { Answer } from '../warehouse/index.ts'
 

@@ -1,5 +1,5 @@
 import type { Pipeline } from '../core/index.ts'
-import { planRedo } from './redo.ts'
+import { planRedo } from './data-set/index.ts'
 import { readNamed } from './status.ts'
 import type { Problem } from './verify.ts'
 

@@ -1,6 +1,6 @@
 import { bufferPool, type Clock, ExportError, type ServiceSettings } from '../core/index.ts'
 import { AnswerError, fetchReport, openService, type Report, type TokenInfo } from '../extract/index.ts'
-import type { RunObserver } from './observer.ts'
+import type { RunObserver } from './setting/index.ts'
 
 export type ServiceCallOptions = {
   readonly clock: Clock

@@ -11,19 +11,28 @@ import {
 import { folderOf } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
 import { MANIFEST_PATH, type RunStatus, SUCCESS_PATH, takeLock, writeManifest } from '../state/index.ts'
-import { clearDataSet, growingFiles, openDataSet, planFor, refuseLinks } from './data-set.ts'
-import { type Ending, exportAll, statusFor } from './export-all.ts'
-import { namePipeline } from './named-pipeline.ts'
-import { redoPartitions } from './open-checkpoint.ts'
-import { warnOfOpenDoors } from './open-to-all.ts'
-import type { RunOptions } from './options.ts'
-import { namingPlaces, withPlace } from './places.ts'
-import { type QuerySecrets, readQuerySecrets, requireSendableToken } from './query-secrets.ts'
-import { requirePolicies } from './require-policies.ts'
-import { openSession, type Session } from './session.ts'
-import { survey } from './survey.ts'
-import { Tally } from './tally.ts'
-import { isWholeExported, retiredQueries } from './whole.ts'
+import { redoPartitions, requirePolicies, warnOfOpenDoors } from './admission/index.ts'
+import { type Ending, exportAll, statusFor, Tally } from './chains/index.ts'
+import {
+  clearDataSet,
+  growingFiles,
+  isWholeExported,
+  openDataSet,
+  planFor,
+  refuseLinks,
+  retiredQueries,
+  survey,
+} from './data-set/index.ts'
+import { openSession, type Session } from './session/index.ts'
+import type { RunOptions } from './setting/index.ts'
+import {
+  namePipeline,
+  namingPlaces,
+  type QuerySecrets,
+  readQuerySecrets,
+  requireSendableToken,
+  withPlace,
+} from './setting/index.ts'
 
 export type RunSummary = {
   readonly pipeline: string

@@ -12,11 +12,8 @@ import {
   type RetiredQuery,
   readCheckpoint,
 } from '../state/index.ts'
-import { openDataSet, planFor } from './data-set.ts'
-import { namePipeline } from './named-pipeline.ts'
-import { namingPlaces } from './places.ts'
-import { survey } from './survey.ts'
-import { retiredQueries } from './whole.ts'
+import { openDataSet, planFor, retiredQueries, survey } from './data-set/index.ts'
+import { namePipeline, namingPlaces } from './setting/index.ts'
 
 /** Where one partition stands; the names are those of `status --json`. */
 export type PartitionStatus = {

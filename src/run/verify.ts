@@ -21,9 +21,9 @@ import {
   readManifest,
 } from '../state/index.ts'
 import { looksMasked } from '../transform/index.ts'
-import { openDataSet } from './data-set.ts'
-import { namingPlaces } from './places.ts'
+import { openDataSet } from './data-set/index.ts'
 import { repeatedIds } from './repeated-ids.ts'
+import { namingPlaces } from './setting/index.ts'
 
 export type Verification = {
   readonly ok: boolean

@@ -25,9 +25,9 @@ import {
   type Stretch,
 } from '../../src/load/index.ts'
 import { chainsOf } from '../../src/plan/chains.ts'
-import { type GivenUp, withAllThatGoes } from '../../src/run/give-up.ts'
-import { openSettledCheckpoint } from '../../src/run/recover.ts'
-import { giveUp } from '../../src/run/redo.ts'
+import { type GivenUp, withAllThatGoes } from '../../src/run/data-set/give-up.ts'
+import { openSettledCheckpoint } from '../../src/run/data-set/recover.ts'
+import { giveUp } from '../../src/run/data-set/redo.ts'
 import {
   type Checkpoint,
   type CheckpointState,

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type NamedQuery, nameQuery, type Order, type Window, WindowRun } from '../../src/core/index.ts'
 import type { PlannedChain } from '../../src/plan/index.ts'
-import { ChainQueue } from '../../src/run/chain-queue.ts'
+import { ChainQueue } from '../../src/run/chains/chain-queue.ts'
 
 type NewChain = Extract<PlannedChain, { kind: 'new' }>
 

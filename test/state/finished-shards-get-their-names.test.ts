@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Store } from '../../src/core/index.ts'
-import { openSettledCheckpoint } from '../../src/run/recover.ts'
+import { openSettledCheckpoint } from '../../src/run/data-set/recover.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { HEADER, seal, writeCheckpoint } from './lines.ts'

@@ -1,13 +1,13 @@
 import type { Format, Frame } from '../../../core/index.ts'
 import { ByteBuffer } from '../byte-buffer.ts'
 import type { EncodePlan, ShardEncoder } from '../encoder.ts'
-import { bloomFilter } from './bloom-filter.ts'
-import { codec as codecOf } from './codec.ts'
+import { bloomFilter } from './bloom/index.ts'
 import { writeColumnChunk } from './column-chunk.ts'
-import { MAGIC, parquetFooter } from './footer.ts'
+import { codec as codecOf } from './compress/index.ts'
 import { leafOf } from './leaf.ts'
-import type { ColumnChunkMeta } from './row-group-meta.ts'
-import { freeScratch } from './scratch.ts'
+import type { ColumnChunkMeta } from './meta/index.ts'
+import { MAGIC, parquetFooter } from './meta/index.ts'
+import { freeScratch } from './values/index.ts'
 
 /**
  * Parquet straight from columns: no object per value. A chunk is one row group.

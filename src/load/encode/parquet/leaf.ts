@@ -1,10 +1,25 @@
-import { type ColumnSpec, type Encodings, ExportError, type Frame, type Query } from '../../../core/index.ts'
+import {
+  type ColumnSpec,
+  type Encodings,
+  ExportError,
+  type Frame,
+  type IntegerVector,
+  type Query,
+} from '../../../core/index.ts'
 import { type FrameColumn, frameColumns, integerColumn, type VectorOf } from '../frame-column.ts'
-import { isAscending } from './ascending.ts'
-import { textExtremes } from './extremes.ts'
-import { booleanValues, type LeafValues, numberValues, textValues } from './leaf-values.ts'
-import { listItems, listOffsets, totalRows, validRows } from './rows.ts'
-import { scratchBytes } from './scratch.ts'
+import { textExtremes } from './meta/index.ts'
+import {
+  booleanValues,
+  eachEntry,
+  type LeafValues,
+  listItems,
+  listOffsets,
+  numberValues,
+  scratchBytes,
+  textValues,
+  totalRows,
+  validRows,
+} from './values/index.ts'
 
 /** A column of a row group, ready to be cut into pages: good until `freeScratch`. */
 export type Leaf = {
@@ -140,4 +155,26 @@ function listLeaf(
     values: textValues(items, encodings),
     ascending: false,
   }
+}
+
+/** Whether no row has a lesser number than the one before it, and none has none. */
+function isAscending(columns: readonly FrameColumn<IntegerVector>[]): boolean {
+  let last: number | bigint = Number.NEGATIVE_INFINITY
+  let ascending = true
+  for (const column of columns) {
+    const { values, valid } = column.values
+    if (valid !== null) return false
+    if (column.group === null) {
+      for (let row = 0; row < values.length; row++) {
+        if (values[row]! < last) return false
+        last = values[row]!
+      }
+    } else {
+      eachEntry(column, (entry) => {
+        ascending &&= values[entry]! >= last
+        last = values[entry]!
+      })
+    }
+  }
+  return ascending
 }

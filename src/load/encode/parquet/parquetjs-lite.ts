@@ -11,8 +11,8 @@ import {
 } from '../../../core/index.ts'
 import type { EncodedChunk, EncodePlan, ShardEncoder } from '../encoder.ts'
 import { type Value, valueReader } from '../values.ts'
-import { MAGIC, parquetFooter } from './footer.ts'
-import type { RowGroupMeta } from './row-group-meta.ts'
+import type { RowGroupMeta } from './meta/index.ts'
+import { MAGIC, parquetFooter } from './meta/index.ts'
 
 type Library = typeof import('parquetjs-lite').default
 

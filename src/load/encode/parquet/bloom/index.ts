@@ -1,0 +1,1 @@
+export { bloomFilter } from './bloom-filter.ts'

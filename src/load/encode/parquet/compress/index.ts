@@ -1,0 +1,1 @@
+export { type Codec, codec } from './codec.ts'

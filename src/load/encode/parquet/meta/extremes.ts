@@ -1,0 +1,69 @@
+import { type Int64Json, int64, int64ToJson, type TextVector } from '../../../../core/index.ts'
+
+/** Longer texts get no least and greatest value: they would only swell the footer. */
+export const MAX_EXTREME_BYTES = 256
+
+/** Least and greatest number; null when there is none. */
+export function numberExtremes(values: Float64Array): { min: number; max: number } | null {
+  if (values.length === 0) return null
+  let min = values[0]!
+  let max = min
+  for (let i = 1; i < values.length; i++) {
+    const value = values[i]!
+    if (value < min) min = value
+    else if (value > max) max = value
+  }
+  return { min, max }
+}
+
+/** The same of large numbers; {@link toldExtremes} puts them as they are told. */
+export function int64Extremes(values: BigInt64Array): { min: bigint; max: bigint } | null {
+  if (values.length === 0) return null
+  let min = values[0]!
+  let max = min
+  for (const value of values) {
+    if (value < min) min = value
+    else if (value > max) max = value
+  }
+  return { min, max }
+}
+
+export function toldExtremes(
+  extremes: { min: bigint; max: bigint } | null,
+): { min: Int64Json; max: Int64Json } | null {
+  return extremes === null
+    ? null
+    : { min: int64ToJson(int64(extremes.min)), max: int64ToJson(int64(extremes.max)) }
+}
+
+/** Least and greatest text by its bytes, as Parquet orders strings; null when there is none or it is long. */
+export function textExtremes({ offsets, bytes }: TextVector): { min: string; max: string } | null {
+  if (offsets.length < 2) return null
+  let min = 0
+  let max = 0
+  for (let i = 1; i + 1 < offsets.length; i++) {
+    if (compare(bytes, offsets, i, min) < 0) min = i
+    else if (compare(bytes, offsets, i, max) > 0) max = i
+  }
+  const textOf = (i: number): string | null => {
+    const start = offsets[i]!
+    const end = offsets[i + 1]!
+    if (end - start > MAX_EXTREME_BYTES) return null
+    return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString()
+  }
+  const [least, greatest] = [textOf(min), textOf(max)]
+  return least === null || greatest === null ? null : { min: least, max: greatest }
+}
+
+function compare(bytes: Uint8Array, offsets: Uint32Array, a: number, b: number): number {
+  const startA = offsets[a]!
+  const startB = offsets[b]!
+  const lengthA = offsets[a + 1]! - startA
+  const lengthB = offsets[b + 1]! - startB
+  const length = Math.min(lengthA, lengthB)
+  for (let i = 0; i < length; i++) {
+    const difference = bytes[startA + i]! - bytes[startB + i]!
+    if (difference !== 0) return difference
+  }
+  return lengthA - lengthB
+}

@@ -1,0 +1,159 @@
+import type { CompressionCodec, Encoding, FileMetaData, RowGroup, SchemaElement } from 'hyparquet'
+import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js'
+import { writeMetadata } from 'hyparquet-writer/src/metadata.js'
+import type { ColumnSpec, ColumnType } from '../../../../core/index.ts'
+import type { PlacedChunk } from '../../encoder.ts'
+import { MAX_EXTREME_BYTES } from './extremes.ts'
+import { type ColumnChunkMeta, parseRowGroupMeta, type RowGroupMeta } from './row-group-meta.ts'
+
+export const MAGIC = 'PAR1'
+
+/** How the columns are stored, where the engines differ. */
+export type FooterPlan = {
+  readonly columns: readonly ColumnSpec[]
+  readonly codec: CompressionCodec
+  readonly timestampUnit: 'MICROS' | 'MILLIS'
+  readonly createdBy: string
+  readonly fileMetadata: Readonly<Record<string, string>>
+}
+
+/**
+ * The end of a Parquet file. Its version is 1: that number never came to mean anything, and readers
+ * exist that refuse any other.
+ * @throws ExportError `damaged` when a chunk's `meta` is none
+ */
+export function parquetFooter(plan: FooterPlan, chunks: readonly PlacedChunk[]): Uint8Array<ArrayBuffer> {
+  const writer = new ByteWriter()
+  const filled = chunks
+    .filter(({ rows }) => rows > 0)
+    .map((chunk) => ({ ...chunk, metas: parseRowGroupMeta(chunk.meta, plan.columns.length) }))
+  const sortedBy = plan.columns.findIndex((_, i) => areAscending(filled.map(({ metas }) => metas[i]!)))
+  const metadata: FileMetaData = {
+    version: 1,
+    created_by: plan.createdBy,
+    schema: schemaOf(plan),
+    num_rows: BigInt(filled.reduce((sum, { rows }) => sum + rows, 0)),
+    row_groups: filled.map((chunk) => rowGroup(plan, chunk, sortedBy)),
+    key_value_metadata: Object.entries(plan.fileMetadata).map(([key, value]) => ({ key, value })),
+    metadata_length: 0,
+  }
+  // Whole, that is: values that begin alike for long are told apart only by their ends.
+  writeMetadata(writer, metadata, MAX_EXTREME_BYTES)
+  writer.appendBytes(Buffer.from(MAGIC))
+  return new Uint8Array(writer.getBytes())
+}
+
+function schemaOf({ columns, timestampUnit }: FooterPlan): SchemaElement[] {
+  return [
+    { name: 'schema', num_children: columns.length },
+    ...columns.flatMap((column) => elementsOf(column, timestampUnit)),
+  ]
+}
+
+function elementsOf(
+  { name, type, nullable }: ColumnSpec,
+  timestampUnit: 'MICROS' | 'MILLIS',
+): SchemaElement[] {
+  const repetition_type = nullable ? 'OPTIONAL' : 'REQUIRED'
+  switch (type) {
+    case 'int64':
+      return [{ name, repetition_type, type: 'INT64' }]
+    case 'boolean':
+      return [{ name, repetition_type, type: 'BOOLEAN' }]
+    case 'text':
+      return [{ name, repetition_type, ...STRING }]
+    case 'timestamp':
+      return [
+        {
+          name,
+          repetition_type,
+          type: 'INT64',
+          converted_type: `TIMESTAMP_${timestampUnit}`,
+          logical_type: { type: 'TIMESTAMP', isAdjustedToUTC: true, unit: timestampUnit },
+        },
+      ]
+    case 'list':
+      return [
+        { name, repetition_type, num_children: 1, converted_type: 'LIST', logical_type: { type: 'LIST' } },
+        { name: 'list', repetition_type: 'REPEATED', num_children: 1 },
+        { name: 'element', repetition_type: 'OPTIONAL', ...STRING },
+      ]
+  }
+}
+
+const STRING = { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } } as const
+
+/**
+ * Whether all rows of the file are in order of this column. The format speaks of each row group by itself, but some
+ * readers take it for the order of the whole file.
+ */
+function areAscending(metas: readonly ColumnChunkMeta[]): boolean {
+  let last = Number.NEGATIVE_INFINITY
+  for (const { ascending, extremes } of metas) {
+    if (!ascending || typeof extremes?.min !== 'number' || typeof extremes.max !== 'number') return false
+    if (extremes.min < last) return false
+    last = extremes.max
+  }
+  return metas.length > 0
+}
+
+type FilledChunk = PlacedChunk & { readonly metas: RowGroupMeta }
+
+/** @param sortedBy index of the column that all rows are in order of, or -1 */
+function rowGroup(plan: FooterPlan, chunk: FilledChunk, sortedBy: number): RowGroup {
+  const { metas } = chunk
+  const sum = (key: 'raw' | 'stored'): bigint => BigInt(metas.reduce((total, meta) => total + meta[key], 0))
+  return {
+    num_rows: BigInt(chunk.rows),
+    total_byte_size: sum('raw'),
+    total_compressed_size: sum('stored'),
+    file_offset: BigInt(chunk.offset),
+    ...(sortedBy >= 0 && {
+      sorting_columns: [{ column_idx: sortedBy, descending: false, nulls_first: false }],
+    }),
+    columns: plan.columns.map((column, i) => columnChunk(plan.codec, column, metas[i]!, chunk.offset)),
+  }
+}
+
+function columnChunk(
+  codec: CompressionCodec,
+  { name, type }: ColumnSpec,
+  meta: ColumnChunkMeta,
+  offset: number,
+): RowGroup['columns'][number] {
+  const at = (relative: number): bigint => BigInt(offset + relative)
+  const { bloom, dictionary, extremes } = meta
+  const encodings: Encoding[] = [...new Set<Encoding>(['RLE', meta.encoding])]
+  if (dictionary !== null) encodings.push('PLAIN')
+  return {
+    // Deprecated, and to be 0 where the metadata stands in the footer alone.
+    file_offset: 0n,
+    meta_data: {
+      type: type === 'text' || type === 'list' ? 'BYTE_ARRAY' : type === 'boolean' ? 'BOOLEAN' : 'INT64',
+      encodings,
+      path_in_schema: type === 'list' ? [name, 'list', 'element'] : [name],
+      codec,
+      num_values: BigInt(meta.entries),
+      total_uncompressed_size: BigInt(meta.raw),
+      total_compressed_size: BigInt(meta.stored),
+      data_page_offset: at(meta.data),
+      ...(dictionary !== null && { dictionary_page_offset: at(dictionary) }),
+      statistics: {
+        null_count: BigInt(meta.nulls),
+        ...(extremes !== null && {
+          min_value: statistic(type, extremes.min),
+          max_value: statistic(type, extremes.max),
+        }),
+      },
+      ...(bloom !== null && {
+        bloom_filter_offset: at(bloom.offset),
+        bloom_filter_length: bloom.length,
+      }),
+    },
+  }
+}
+
+/** Large numbers are digits in the journal, whose JSON would round them. */
+function statistic(type: ColumnType, value: number | string): bigint | string {
+  return type === 'int64' || type === 'timestamp' ? BigInt(value) : String(value)
+}

@@ -1,0 +1,192 @@
+import type {
+  Encodings,
+  Int64Vector,
+  IntegerVector,
+  NumberVector,
+  TextVector,
+} from '../../../../core/index.ts'
+import type { ByteBuffer } from '../../byte-buffer.ts'
+import type { FrameColumn, VectorOf } from '../../frame-column.ts'
+import type { ColumnChunkMeta } from '../meta/index.ts'
+import { int64Extremes, numberExtremes, toldExtremes } from '../meta/index.ts'
+import { fitsDelta, writeDeltaBinaryPacked } from './delta.ts'
+import { bitWidthOf, codeNumbers, codeTexts, lengthBytes } from './dictionary.ts'
+import { writeHybrid, writePacked } from './hybrid.ts'
+import { writePlainBoolean, writePlainInt64, writePlainTexts } from './plain.ts'
+import { booleanRows, int64Rows, numberRows, textRows } from './rows.ts'
+import { scratchBytes, scratchFloat64, scratchUint32 } from './scratch.ts'
+
+/** The values that are not null, in order: good until `freeScratch`. */
+export type LeafValues = {
+  readonly encoding: ColumnChunkMeta['encoding']
+  /** Values that the encoded ones are numbers of. */
+  readonly dictionary: { readonly count: number; write(out: ByteBuffer): void } | null
+  /** Least and greatest value, large numbers as their digits; null where there is none, or it is not to be told. */
+  readonly extremes: { readonly min: number | string; readonly max: number | string } | null
+  /** Every value at least once, for the bloom filter. */
+  readonly distinct: Float64Array | BigInt64Array | TextVector | null
+  /** Encoded size of `[from, to)`, roughly. */
+  size(from: number, to: number): number
+  write(out: ByteBuffer, from: number, to: number): void
+}
+
+/**
+ * Repeated numbers as a dictionary, others as deltas, or plain where deltas would be rounded. With plain encodings
+ * never a dictionary: there are readers that know dictionaries of texts alone.
+ */
+export function numberValues(
+  columns: readonly FrameColumn<IntegerVector>[],
+  encodings: Encodings,
+): LeafValues {
+  const coded = encodings === 'plain' ? null : codeNumbers(columns)
+  if (coded === null) {
+    return areDoubles(columns)
+      ? plainNumbers(numberRows(columns), encodings)
+      : largeNumbers(int64Rows(columns), encodings)
+  }
+  const { dictionary, codes } = coded
+  const write = (out: ByteBuffer): void => writePlainInt64(out, dictionary, 0, dictionary.length)
+  return {
+    ...codedValues(codes, { count: dictionary.length, write }, encodings),
+    extremes:
+      dictionary instanceof BigInt64Array
+        ? toldExtremes(int64Extremes(dictionary))
+        : numberExtremes(dictionary),
+    distinct: dictionary,
+  }
+}
+
+function areDoubles(
+  columns: readonly FrameColumn<IntegerVector>[],
+): columns is readonly FrameColumn<NumberVector>[] {
+  return columns.every(({ values }) => values.kind === 'number')
+}
+
+function plainNumbers({ values, valid }: NumberVector, encodings: Encodings): LeafValues {
+  const present = valid === null ? values : only(values, valid, scratchFloat64(values.length))
+  const extremes = numberExtremes(present)
+  const delta = encodings === 'compact' && (extremes === null || fitsDelta(extremes.min, extremes.max))
+  const write = delta ? writeDeltaBinaryPacked : writePlainInt64
+  return {
+    encoding: delta ? 'DELTA_BINARY_PACKED' : 'PLAIN',
+    dictionary: null,
+    extremes,
+    distinct: present,
+    size: (from, to) => (to - from) * 8,
+    write: (out, from, to) => write(out, present, from, to),
+  }
+}
+
+/** Numbers beyond 2^53: as deltas too, where what they are more than the least of them fits a double. */
+function largeNumbers({ values, valid }: Int64Vector, encodings: Encodings): LeafValues {
+  const present = valid === null ? values : only(values, valid, new BigInt64Array(values.length))
+  const extremes = int64Extremes(present)
+  const base = extremes?.min ?? 0n
+  const delta = encodings === 'compact' && (extremes === null || fitsDelta(0, Number(extremes.max - base)))
+  const above = delta ? Float64Array.from(present, (value) => Number(value - base)) : null
+  return {
+    encoding: delta ? 'DELTA_BINARY_PACKED' : 'PLAIN',
+    dictionary: null,
+    extremes: toldExtremes(extremes),
+    distinct: present,
+    size: (from, to) => (to - from) * 8,
+    write: (out, from, to) => {
+      if (above === null) writePlainInt64(out, present, from, to)
+      else writeDeltaBinaryPacked(out, above, from, to, base)
+    },
+  }
+}
+
+/** One bit each. */
+export function booleanValues(columns: readonly FrameColumn<VectorOf<'boolean'>>[]): LeafValues {
+  const { values, valid } = booleanRows(columns)
+  const present = valid === null ? values : only(values, valid, scratchBytes(values.length))
+  return {
+    encoding: 'PLAIN',
+    dictionary: null,
+    extremes: null,
+    distinct: null,
+    size: (from, to) => (to - from) / 8,
+    write: (out, from, to) => writePlainBoolean(out, present, from, to),
+  }
+}
+
+export type TextValues = LeafValues & { readonly distinct: TextVector }
+
+/** Repeated texts as a dictionary, others one by one. */
+export function textValues(columns: readonly FrameColumn<TextVector>[], encodings: Encodings): TextValues {
+  const coded = codeTexts(columns, encodings)
+  if (coded === null) return uncodedTexts(textRows(columns), encodings)
+  const { dictionary, codes } = coded
+  const count = dictionary.offsets.length - 1
+  const write = (out: ByteBuffer): void => writePlainTexts(out, dictionary, 0, count)
+  return {
+    ...codedValues(codes, { count, write }, encodings),
+    extremes: null,
+    distinct: dictionary,
+  }
+}
+
+/** Texts one by one. */
+function uncodedTexts({ offsets, bytes, valid }: TextVector, encodings: Encodings): TextValues {
+  // A null is empty, so leaving out its offset is all it takes to leave it out.
+  const ends = valid === null ? offsets : onlyOffsets(offsets, valid)
+  const distinct: TextVector = { kind: 'text', offsets: ends, bytes, valid: null }
+  const size = (from: number, to: number): number =>
+    ends[to]! - ends[from]! + (to - from) * lengthBytes(encodings)
+  const common = { dictionary: null, extremes: null, distinct, size }
+  if (encodings === 'plain') {
+    return {
+      ...common,
+      encoding: 'PLAIN',
+      write: (out, from, to) => writePlainTexts(out, distinct, from, to),
+    }
+  }
+  return {
+    ...common,
+    encoding: 'DELTA_LENGTH_BYTE_ARRAY',
+    // All lengths, then all bytes, which is one copy.
+    write: (out, from, to) => {
+      const lengths = scratchFloat64(to - from)
+      for (let i = from; i < to; i++) lengths[i - from] = ends[i + 1]! - ends[i]!
+      writeDeltaBinaryPacked(out, lengths, 0, to - from)
+      out.append(bytes.subarray(ends[from], ends[to]))
+    },
+  }
+}
+
+/** The values that are there, in `to`. */
+function only<T extends Uint8Array | Float64Array | BigInt64Array>(values: T, valid: Uint8Array, to: T): T {
+  let count = 0
+  for (let row = 0; row < values.length; row++) if (valid[row] === 1) to[count++] = values[row]!
+  return to.subarray(0, count) as T
+}
+
+function onlyOffsets(offsets: Uint32Array, valid: Uint8Array): Uint32Array {
+  const kept = scratchUint32(offsets.length)
+  kept[0] = offsets[0]!
+  let count = 1
+  for (let row = 0; row < valid.length; row++) if (valid[row] === 1) kept[count++] = offsets[row + 1]!
+  return kept.subarray(0, count)
+}
+
+function codedValues(
+  codes: Uint32Array,
+  dictionary: NonNullable<LeafValues['dictionary']>,
+  encodings: Encodings,
+): Pick<LeafValues, 'encoding' | 'dictionary' | 'size' | 'write'> {
+  const bitWidth = bitWidthOf(dictionary.count)
+  // There are readers that take only the first byte of a run's value, or add its bytes up: such values are packed.
+  const write = encodings === 'plain' && bitWidth > 8 ? writePacked : writeHybrid
+  return {
+    // The same bytes by their first name, which readers know that do not know the second.
+    encoding: encodings === 'plain' ? 'PLAIN_DICTIONARY' : 'RLE_DICTIONARY',
+    dictionary,
+    size: (from, to) => ((to - from) * bitWidth) / 8,
+    write: (out, from, to) => {
+      out.reserve(1)
+      out.bytes[out.length++] = bitWidth
+      if (from < to) write(out, codes, from, to, bitWidth)
+    },
+  }
+}

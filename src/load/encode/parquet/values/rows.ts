@@ -1,0 +1,154 @@
+import {
+  copyBytes,
+  type Int64Vector,
+  type IntegerVector,
+  type NumberVector,
+  type TextVector,
+} from '../../../../core/index.ts'
+import { checkSize } from '../../byte-buffer.ts'
+import type { FrameColumn, VectorOf } from '../../frame-column.ts'
+import { scratchBytes, scratchFloat64, scratchUint32 } from './scratch.ts'
+
+/** Calls `visit` with the index into the column's values for every row, in order. */
+export function eachEntry(column: FrameColumn, visit: (entry: number) => void): void {
+  const { rows, group } = column
+  if (group === null) for (let row = 0; row < rows; row++) visit(row)
+  else if (group.indices === null) for (let row = 0; row < rows; row++) visit(0)
+  else for (let row = 0; row < rows; row++) visit(group.indices[row]!)
+}
+
+/** The frames' rows end to end as one number vector without a group. */
+export function numberRows(columns: readonly FrameColumn<NumberVector>[]): NumberVector {
+  const [only] = columns
+  if (columns.length === 1 && only!.group === null) return only!.values
+  const values = scratchFloat64(totalRows(columns))
+  let row = 0
+  for (const column of columns) {
+    const source = column.values.values
+    if (column.group === null) values.set(source, row)
+    else {
+      let at = row
+      eachEntry(column, (entry) => {
+        values[at++] = source[entry]!
+      })
+    }
+    row += column.rows
+  }
+  return { kind: 'number', values, valid: validRows(columns) }
+}
+
+/** The same where some frame has numbers that no double holds. */
+export function int64Rows(columns: readonly FrameColumn<IntegerVector>[]): Int64Vector {
+  const values = new BigInt64Array(totalRows(columns))
+  let row = 0
+  for (const column of columns) {
+    const source = column.values.values
+    eachEntry(column, (entry) => {
+      values[row++] = BigInt(source[entry]!)
+    })
+  }
+  return { kind: 'int64', values, valid: validRows(columns) }
+}
+
+/** The frames' rows end to end as one boolean vector without a group. */
+export function booleanRows(columns: readonly FrameColumn<VectorOf<'boolean'>>[]): VectorOf<'boolean'> {
+  const values = scratchBytes(totalRows(columns))
+  let row = 0
+  for (const column of columns) {
+    const source = column.values.values
+    eachEntry(column, (entry) => {
+      values[row++] = source[entry]!
+    })
+  }
+  return { kind: 'boolean', values, valid: validRows(columns) }
+}
+
+/** The frames' rows end to end as one text vector without a group. */
+export function textRows(columns: readonly FrameColumn<TextVector>[]): TextVector {
+  const [only] = columns
+  if (columns.length === 1 && only!.group === null) return only!.values
+  const offsets = scratchUint32(totalRows(columns) + 1)
+  offsets[0] = 0
+  let row = 0
+  let end = 0
+  for (const column of columns) {
+    const source = column.values.offsets
+    eachEntry(column, (entry) => {
+      end += source[entry + 1]! - source[entry]!
+      offsets[++row] = end
+    })
+  }
+  // A long text that many rows point to is long in every one of them.
+  checkSize(end)
+  const bytes = scratchBytes(end)
+  let at = 0
+  for (const column of columns) {
+    const source = column.values
+    if (column.group === null) {
+      const run = source.bytes.subarray(source.offsets[0], source.offsets[column.rows])
+      copyBytes(run, bytes, at)
+      at += run.length
+    } else {
+      eachEntry(column, (entry) => {
+        const text = source.bytes.subarray(source.offsets[entry], source.offsets[entry + 1])
+        bytes.set(text, at)
+        at += text.length
+      })
+    }
+  }
+  return { kind: 'text', offsets, bytes, valid: validRows(columns) }
+}
+
+/** Where the items of each row of a list column begin and end: row i has `[offsets[i], offsets[i + 1])`. */
+export function listOffsets(columns: readonly FrameColumn<VectorOf<'list'>>[]): Uint32Array {
+  const offsets = scratchUint32(totalRows(columns) + 1)
+  offsets[0] = 0
+  let row = 0
+  for (const column of columns) {
+    const source = column.values.offsets
+    eachEntry(column, (entry) => {
+      offsets[row + 1] = offsets[row]! + source[entry + 1]! - source[entry]!
+      row++
+    })
+  }
+  return offsets
+}
+
+/** The items of all rows of a list column, in order, as a text column. */
+export function listItems(column: FrameColumn<VectorOf<'list'>>): FrameColumn<TextVector> {
+  const { items, offsets } = column.values
+  const size = items.offsets.length - 1
+  if (column.group === null) return { rows: size, group: null, values: items }
+  let count = 0
+  eachEntry(column, (entry) => {
+    count += offsets[entry + 1]! - offsets[entry]!
+  })
+  const indices = scratchUint32(count)
+  let at = 0
+  eachEntry(column, (entry) => {
+    for (let item = offsets[entry]!; item < offsets[entry + 1]!; item++) indices[at++] = item
+  })
+  return { rows: count, group: { size, indices }, values: items }
+}
+
+export function totalRows(columns: readonly FrameColumn[]): number {
+  return columns.reduce((sum, { rows }) => sum + rows, 0)
+}
+
+/** Validity of all rows, 1 or 0; null where there is no null at all. */
+export function validRows(columns: readonly FrameColumn[]): Uint8Array | null {
+  if (columns.every(({ values }) => values.valid === null)) return null
+  const valid = scratchBytes(totalRows(columns)).fill(1)
+  let row = 0
+  for (const column of columns) {
+    const source = column.values.valid
+    const indices = column.group?.indices ?? null
+    if (source === null) row += column.rows
+    else if (indices !== null) for (let i = 0; i < column.rows; i++) valid[row++] = source[indices[i]!]!
+    else
+      eachEntry(column, (entry) => {
+        valid[row++] = source[entry]!
+      })
+  }
+  return valid
+}

@@ -1,0 +1,65 @@
+import {
+  ExportError,
+  hidesIdentity,
+  type NamedPipeline,
+  type NamedQuery,
+  nameQuery,
+  queryLabel,
+} from '../../core/index.ts'
+import { type CheckpointState, type Fact, isKnown } from '../../state/index.ts'
+import { maskedQueryValue } from '../../transform/index.ts'
+
+/**
+ * Refuses a name that stood for another query before: what that one exported would pass for this one's, and this one
+ * would never be asked. Under `drop` nobody can tell, as nothing that would is kept.
+ * @throws ExportError 'config'
+ */
+export function requireSameNames(
+  pipeline: NamedPipeline,
+  found: CheckpointState,
+  maskKey: Uint8Array | null,
+): void {
+  for (const query of pipeline.extract.queries) {
+    const [given, known] = [givenTo(query), found.queries.get(query.name)]
+    if (!given && known === undefined) continue
+    const asks = asksFor(query, pipeline, maskKey)
+    if (asks === null || asks === known) continue
+    // A name that nobody gave is made of what is asked for.
+    const isAnothers =
+      known !== undefined ||
+      (isKnown(found, query.name) && nameQuery(query, queryLabel(query)).name !== query.name)
+    if (isAnothers) throw standsForAnother(query, pipeline.file)
+  }
+}
+
+/** Says on record what the names that were given stand for, as far as it is not there yet. */
+export function newNames(
+  pipeline: NamedPipeline,
+  found: CheckpointState,
+  maskKey: Uint8Array | null,
+): readonly Fact[] {
+  return pipeline.extract.queries.flatMap((query): Fact[] => {
+    if (!givenTo(query) || found.queries.has(query.name)) return []
+    const asks = asksFor(query, pipeline, maskKey)
+    return asks === null ? [] : [{ kind: 'query', name: query.name, asks }]
+  })
+}
+
+function givenTo(query: NamedQuery): boolean {
+  return 'as' in query && query.as !== undefined
+}
+
+/** What tells a query from another of its kind and may be written down: as its rows show it; null: nothing may. */
+function asksFor(query: NamedQuery, { transform }: NamedPipeline, maskKey: Uint8Array | null): string | null {
+  if (!hidesIdentity(query, transform.identity)) return queryLabel(query)
+  return transform.identity === 'hmac' ? maskedQueryValue(query, null, { ...transform, maskKey }) : null
+}
+
+function standsForAnother({ name }: NamedQuery, file: string): ExportError {
+  return new ExportError(
+    'config',
+    `The data set has ${name} as the name of another query`,
+    file,
+    'Give the query another name with as, write to another load.path, or start over with --fresh.',
+  )
+}

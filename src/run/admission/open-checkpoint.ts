@@ -1,0 +1,137 @@
+import { ExportError, type NamedPipeline, type Store } from '../../core/index.ts'
+import {
+  CHECKPOINT_PATH,
+  type Checkpoint,
+  type CheckpointState,
+  checkSettings,
+  frozenSettings,
+  type HeaderLine,
+  MANIFEST_PATH,
+  readCheckpoint,
+} from '../../state/index.ts'
+import { giveUp, openSettledCheckpoint, planRedo, readSettledCheckpoint } from '../data-set/index.ts'
+import type { QuerySecrets, RunOptions } from '../setting/index.ts'
+import { newNames, requireSameNames } from './names-in-use.ts'
+import { newChecks, requireSameSecrets, type SecretCheck, secretChecks } from './secret-checks.ts'
+
+/**
+ * Opens the checkpoint that this pipeline may go on from, with the shards in line with it, or begins a new one.
+ * @throws ExportError `config` or `damaged` when it may not; nothing is changed then
+ */
+export async function openOwnCheckpoint(
+  pipeline: NamedPipeline,
+  store: Store,
+  secrets: QuerySecrets,
+  options: Continuation & Pick<RunOptions, 'observer'>,
+): Promise<Checkpoint> {
+  const { header, checks, accept } = await admission(pipeline, store, secrets, options)
+  const warn = (message: string): void => options.observer.log('warn', message)
+  const checkpoint = await openSettledCheckpoint(store, header, accept, warn)
+  const lines = [
+    ...newChecks(checkpoint.state, checks),
+    ...newNames(pipeline, checkpoint.state, options.maskKey),
+  ]
+  if (lines.length > 0) await checkpoint.append(lines)
+  return checkpoint
+}
+
+/**
+ * Reads the checkpoint that this pipeline would go on from, and refuses what {@link openOwnCheckpoint} refuses;
+ * null when there is none. Changes nothing.
+ */
+export async function readOwnCheckpoint(
+  pipeline: NamedPipeline,
+  store: Store,
+  secrets: QuerySecrets,
+  options: Continuation,
+): Promise<CheckpointState | null> {
+  const { accept } = await admission(pipeline, store, secrets, options)
+  return readSettledCheckpoint(store, accept)
+}
+
+/** What decides whether a run may go on from a checkpoint. */
+export type Continuation = Pick<RunOptions, 'clock' | 'maskKey'>
+
+type Admission = {
+  /** Of the checkpoint that this run would begin. */
+  readonly header: HeaderLine
+  readonly checks: readonly SecretCheck[]
+  /** @throws ExportError when the run may not go on from what was found; null: no checkpoint */
+  readonly accept: (found: CheckpointState | null) => void
+}
+
+async function admission(
+  pipeline: NamedPipeline,
+  store: Store,
+  secrets: QuerySecrets,
+  options: Continuation,
+): Promise<Admission> {
+  const header = headerOf(pipeline, options)
+  const checks = secretChecks(pipeline, secrets, options.maskKey)
+  const hasManifest = (await store.size(MANIFEST_PATH)) !== null
+  const accept = (found: CheckpointState | null): void => {
+    if (found !== null) {
+      checkContinues(pipeline, found, header)
+      requireSameSecrets(found, checks, pipeline.file)
+      requireSameNames(pipeline, found, options.maskKey)
+    } else if (hasManifest) throw lostCheckpoint()
+  }
+  return { header, checks, accept }
+}
+
+/**
+ * Gives up what `options.redo` names, so that this run exports it anew.
+ * @throws ExportError `config` or `damaged` when that may not be; nothing is changed then
+ */
+export async function redoPartitions(
+  pipeline: NamedPipeline,
+  store: Store,
+  secrets: QuerySecrets,
+  options: Continuation & Pick<RunOptions, 'observer' | 'redo'>,
+): Promise<void> {
+  const { accept } = await admission(pipeline, store, secrets, options)
+  const state = await readCheckpoint(store)
+  accept(state)
+  const redo = await planRedo(pipeline, state, options.redo, options.clock.now())
+  if (state === null || redo === null) return
+  options.observer.log('info', 'giving up what is to be exported anew', {
+    partitions: redo.partitions.size,
+    rows: redo.rows,
+    shards: redo.givenUp.length,
+  })
+  await giveUp(store, state, redo)
+}
+
+function headerOf(
+  pipeline: NamedPipeline,
+  { clock, maskKey }: Pick<RunOptions, 'clock' | 'maskKey'>,
+): HeaderLine {
+  return {
+    kind: 'header',
+    version: 2,
+    pipeline: pipeline.name,
+    created_at: new Date(clock.now()).toISOString(),
+    settings: frozenSettings(pipeline, maskKey) as HeaderLine['settings'],
+  }
+}
+
+function checkContinues(pipeline: NamedPipeline, found: CheckpointState, header: HeaderLine): void {
+  if (found.header.pipeline !== pipeline.name) {
+    throw new ExportError(
+      'config',
+      `The folder belongs to the pipeline "${found.header.pipeline}", not to "${pipeline.name}"`,
+      pipeline.load.pathAsGiven,
+      'Give each pipeline a load.path of its own, restore the name, or start over with --fresh.',
+    )
+  }
+  checkSettings(found.header.settings, header.settings, pipeline.file)
+}
+
+function lostCheckpoint(): ExportError {
+  return new ExportError(
+    'damaged',
+    'There is a manifest but no checkpoint, so what was exported can not be gone on with',
+    CHECKPOINT_PATH,
+    'Restore the checkpoint from a backup, choose another load.path, or start over with --fresh.',
+  )
+}

@@ -1,0 +1,64 @@
+import {
+  ExportError,
+  IDENTITY_POLICIES,
+  INVALID_POLICIES,
+  maskKeyFault,
+  type Pipeline,
+  type QuarantineLimit,
+  SECRET_POLICIES,
+} from '../../core/index.ts'
+import type { RunOptions } from '../setting/index.ts'
+
+/**
+ * Refuses whatever is no policy that is known, `plaintext` without consent, and a mask key that is none. A pipeline
+ * that was read from a file has been through this; one that a program made or changed has not, and its types are no
+ * more than a promise.
+ * @throws ExportError 'config'
+ */
+export function requirePolicies(
+  { transform, file }: Pipeline,
+  { allowPlaintext, maskKey }: Pick<RunOptions, 'allowPlaintext' | 'maskKey'>,
+): void {
+  const { secret, identity, onInvalid, maxQuarantined } = transform
+  requireKnown('transform.secret', secret, SECRET_POLICIES, file)
+  requireKnown('transform.identity', identity, IDENTITY_POLICIES, file)
+  requireKnown('transform.on_invalid', onInvalid, INVALID_POLICIES, file)
+  requireLimit(maxQuarantined, file)
+  if (secret === 'plaintext' && allowPlaintext !== true) {
+    throw new ExportError(
+      'config',
+      'transform.secret is plaintext, and this run was not given leave to write secrets unmasked',
+      file,
+      'Choose redact, drop, partial or hmac, or add --allow-plaintext to this run.',
+    )
+  }
+  if (secret === 'hmac' || identity === 'hmac') requireKey(maskKey, file)
+}
+
+function requireKnown(name: string, value: unknown, known: readonly string[], file: string): void {
+  if (typeof value === 'string' && known.includes(value)) return
+  // What stands there is not shown: it may have come from anywhere.
+  throw new ExportError('config', `${name} is no policy that is known`, file, `Choose ${known.join(', ')}.`)
+}
+
+function requireLimit(limit: QuarantineLimit | undefined, file: string): void {
+  if (limit?.kind === 'count' && limit.items >= 0) return
+  if (limit?.kind === 'share' && limit.percent >= 0) return
+  throw new ExportError(
+    'config',
+    'transform.max_quarantined is no limit',
+    file,
+    "Give it as { kind: 'count', items } or as { kind: 'share', percent }.",
+  )
+}
+
+function requireKey(maskKey: unknown, file: string): void {
+  const fault = maskKey instanceof Uint8Array ? maskKeyFault(maskKey) : 'is not there'
+  if (fault === null) return
+  throw new ExportError(
+    'config',
+    `The masking key of the policy hmac ${fault}`,
+    file,
+    'Set the variable that transform.mask_key_env names to 32 bytes or more, and keep it: another key gives other hashes.',
+  )
+}

@@ -1,0 +1,63 @@
+import type { NamedQuery, WindowRun } from '../../core/index.ts'
+import type { PlannedChain } from '../../plan/index.ts'
+
+/**
+ * The chains of a run, for its lanes to take. As long as one waits for every lane, each is taken as a whole; of the last
+ * ones the windows are divided, so that no lane idles while others follow long chains. Each division may cost a search,
+ * so there is at most one less than there are lanes.
+ */
+export class ChainQueue {
+  readonly #planned: Iterator<PlannedChain>
+  readonly #lanes: number
+  readonly #isWorthDividing: (query: NamedQuery, windows: WindowRun) => boolean
+  readonly #waiting: PlannedChain[] = []
+  readonly #parts = new Set<PlannedChain>()
+  #divisions: number
+
+  /** @param isWorthDividing whether that many windows of a query are likely to need more than one search */
+  constructor(
+    planned: Iterable<PlannedChain>,
+    lanes: number,
+    isWorthDividing: (query: NamedQuery, windows: WindowRun) => boolean,
+  ) {
+    this.#planned = planned[Symbol.iterator]()
+    this.#lanes = lanes
+    this.#divisions = lanes - 1
+    this.#isWorthDividing = isWorthDividing
+  }
+
+  /** @param lanes how many have nothing to do, the one that asks among them, or will soon */
+  next(lanes: number): PlannedChain | null {
+    while (this.#waiting.length < this.#lanes) {
+      const { value, done } = this.#planned.next()
+      if (done === true) break
+      this.#waiting.push(value)
+    }
+    const waiting = this.#waiting.length
+    const chain = this.#waiting.shift()
+    if (chain === undefined) return null
+    const ways = Math.min(Math.floor(lanes / waiting), 1 + this.#divisions)
+    return ways > 1 ? this.#divided(chain, ways) : chain
+  }
+
+  /** What is left of a chain that failed on its way. */
+  add(chain: PlannedChain): void {
+    this.#parts.add(chain)
+    this.#waiting.unshift(chain)
+  }
+
+  #divided(chain: PlannedChain, ways: number): PlannedChain {
+    if (chain.kind === 'begun' || this.#parts.has(chain)) return chain
+    const { query, windows } = chain
+    const parts = Math.min(ways, windows.count)
+    if (parts < 2 || !this.#isWorthDividing(query, windows)) return chain
+    this.#divisions -= parts - 1
+    const [first, ...others] = Array.from({ length: parts }, (_, part): PlannedChain => {
+      const at = (number: number): number => Math.round((number * windows.count) / parts)
+      return { kind: 'new', query, windows: windows.part(at(part), at(part + 1)) }
+    })
+    for (const part of others) this.#parts.add(part)
+    this.#waiting.unshift(...others)
+    return first!
+  }
+}

@@ -1,0 +1,79 @@
+import { type NamedQuery, type Partition, partition, type Window, type WindowRun } from '../../core/index.ts'
+import type { ChainRecord, CheckpointState } from '../../state/index.ts'
+
+/** One chain while a run follows it: what the checkpoint says of it, and before its first page what was planned. */
+export class ChainWork {
+  readonly chain: number
+  readonly query: NamedQuery
+  /** How many of its windows this run wants; more may come. */
+  readonly wanted: number
+  readonly #state: CheckpointState
+  #windows: WindowRun
+  /** Whether its end is on record. */
+  #hasEnded = false
+  #passed = 0
+
+  constructor(
+    state: CheckpointState,
+    {
+      chain,
+      query,
+      windows,
+      wanted,
+    }: { chain: number; query: NamedQuery; windows: WindowRun; wanted: number },
+  ) {
+    this.#state = state
+    this.chain = chain
+    this.query = query
+    this.wanted = wanted
+    this.#windows = windows
+    this.#passed = this.record?.passed ?? 0
+  }
+
+  /** Undefined before the first page is committed, and after the last. */
+  get record(): ChainRecord | undefined {
+    return this.#state.chains.get(this.chain)
+  }
+
+  /** Those that are its own. */
+  get windows(): WindowRun {
+    return this.record?.windows ?? this.#windows
+  }
+
+  get passed(): number {
+    return this.record?.passed ?? this.#passed
+  }
+
+  /** The partition that it stands in. */
+  get standing(): Partition {
+    return this.partitionAt(Math.min(this.passed, this.windows.count - 1))
+  }
+
+  partitionAt(place: number): Partition {
+    return partition(this.query, this.windows.at(place))
+  }
+
+  /** What its requests ask for. */
+  get asked(): Window | null {
+    return this.record === undefined ? this.#windows.range : this.record.asked
+  }
+
+  /** Whether it leaves to others the last of what it asks for. */
+  get isShortened(): boolean {
+    const { asked } = this
+    const { range, order } = this.windows
+    if (asked === null || range === null) return false
+    return order === 'asc' ? range.until < asked.until : range.from > asked.from
+  }
+
+  /** Whether this run needs no more of it. */
+  get isOver(): boolean {
+    return this.#hasEnded || (this.wanted < this.windows.count && this.passed >= this.wanted)
+  }
+
+  /** To be called when a page is on record. @param passed how many windows are done with it */
+  committed(passed: number): void {
+    this.#passed = passed
+    this.#hasEnded = this.record === undefined
+  }
+}

@@ -1,0 +1,344 @@
+import { pipeline as streamPipeline } from 'node:stream/promises'
+import {
+  type DecodedPage,
+  type DecodePage,
+  ExportError,
+  int64FromJson,
+  isExportError,
+  type Pipeline,
+  type Restart,
+  SeenCursors,
+  type Store,
+} from '../../core/index.ts'
+import { type Ahead, type Chain, extractPages, type Service } from '../../extract/index.ts'
+import { folderOf, ownsFolder, type Places, type ShardSet } from '../../load/index.ts'
+import {
+  type ChainRecord,
+  type Checkpoint,
+  chainLine,
+  type Fact,
+  type IdLog,
+  newIdLog,
+  openIdLog,
+  type PageFacts,
+  splitPath,
+} from '../../state/index.ts'
+import type { ChainWork } from './chain-work.ts'
+import type { Quarantine } from './quarantine.ts'
+import { excessOf, type PartitionFault } from './quarantine-limit.ts'
+import { type SplitPage, splitByWindow } from './split-by-window.ts'
+import { withoutSecrets } from './without-secrets.ts'
+
+export type ChainDeps = {
+  readonly pipeline: Pipeline
+  /** The `query_value` column. */
+  readonly queryValue: string
+  /** What a secret query asks for; null for other queries. */
+  readonly secret: string | null
+  readonly service: Service
+  readonly decode: DecodePage
+  /** Called with each page whose rows are not needed any more. */
+  readonly release: (page: DecodedPage) => void
+  readonly store: Store
+  readonly shards: ShardSet<Fact>
+  readonly checkpoint: Checkpoint
+  readonly quarantine: Quarantine
+  /** Called after each commit. */
+  readonly onPage: (committed: CommittedPage) => Promise<void>
+  /** Awaited after each commit, before another page is asked for. */
+  readonly beforeNext: () => Promise<void>
+  /** Called before each request. */
+  readonly onRequest: () => void
+  /** For pages that are asked for before the one before them is committed. */
+  readonly ahead: Ahead
+  readonly warn: (message: string, fields: Readonly<Record<string, string | number>>) => void
+}
+
+/** What a page has brought, once it is on record. */
+export type CommittedPage = {
+  readonly page: DecodedPage
+  /** Sent for it, retries included. */
+  readonly requests: number
+  /** Places of the windows that are done now and were not before. */
+  readonly finished: readonly number[]
+  /** Places of windows that were done, and are open again for rows that came late. */
+  readonly reopened: readonly number[]
+}
+
+/**
+ * Follows one chain from wherever the checkpoint says it stands. When the service refuses the saved cursor, or the ids of
+ * the last pages are lost, by which a row that comes again is known, the chain starts again after the last committed
+ * row, where that can be done without repeating any, and without mixing the rows of two secrets.
+ * @throws ExportError of the kinds that end a chain or the run; a {@link PartitionFault} for one of its partitions
+ */
+export async function exportChain(chain: ChainWork, deps: ChainDeps): Promise<void> {
+  const { store, pipeline } = deps
+  const { standing } = chain
+  const before = deps.checkpoint.state.partitions.get(standing.key)
+  const excess = excessOf(standing, chain.passed, pipeline.transform, before)
+  if (excess !== null) throw excess
+  let ids = await openIdLog(store, chain.chain, chain.record?.ids ?? null)
+  if (ids === null) {
+    await restart(chain, LOST_IDS, deps)
+    ids = newIdLog(store, chain.chain)
+  }
+  try {
+    try {
+      await followChain(chain, ids, deps)
+    } catch (error) {
+      if (!isExportError(error, 'cursor')) throw error
+      await restart(chain, REFUSED_CURSOR, deps, error)
+      await followChain(chain, ids, deps)
+    }
+    if (chain.record === undefined) await ids.remove()
+  } finally {
+    await ids.close()
+  }
+}
+
+const REFUSED_CURSOR = 'The service refuses the saved cursor'
+const LOST_IDS = 'The ids of the last pages are damaged or gone'
+
+/** The way of a page: asked for and decoded, its rows given to their windows, all of it made durable. */
+async function followChain(work: ChainWork, ids: IdLog, deps: ChainDeps): Promise<void> {
+  const { extract, load } = deps.pipeline
+  const { record } = work
+  const chain: Chain = {
+    query: work.query,
+    asked: work.asked,
+    own: () => work.windows.range,
+    partition: () => work.standing.key,
+    isOver: () => work.isOver,
+    queryValue: deps.queryValue,
+    secret: deps.secret,
+    include: extract.include,
+    order: extract.order,
+    pageSize: extract.pageSize,
+    cursor: record?.next ?? null,
+    since: record?.since ?? null,
+    recent: ids.recent,
+    page: record?.pages ?? 0,
+    seen: new SeenCursors(record?.seen),
+    onRequest: deps.onRequest,
+    ahead: deps.ahead,
+  }
+  const decode = withoutSecrets(deps.decode, deps.release)
+  const folder = (place: number): string =>
+    folderOf(extract.resource, work.partitionAt(place), load.partitionBy)
+  await streamPipeline(
+    extractPages(deps.service, chain, decode, deps.release),
+    splitByWindow(work, folder),
+    commitPages(work, ids, deps),
+  )
+}
+
+/** Has the chain start again after its last row. @throws ExportError `refused` when there is no such place */
+async function restart(chain: ChainWork, why: string, deps: ChainDeps, cause?: ExportError): Promise<void> {
+  const { record } = chain
+  if (record === undefined) throw cause ?? new Error('a chain without a page has nothing to lose')
+  const isEmpty = hasBroughtNothing(chain, deps.checkpoint)
+  if (cause !== undefined && !isEmpty) requireSameSecret(chain, deps.pipeline, cause)
+  const position = isEmpty ? null : restartPosition(chain, record, why, cause)
+  const since = position === null ? null : { at: position.at, ids: [...position.ids] }
+  deps.warn(`${why.charAt(0).toLowerCase()}${why.slice(1)}; going on after the last committed row`, {
+    partition: chain.standing.key,
+  })
+  await deps.checkpoint.append([{ kind: 'restart', chain: chain.chain, since }])
+}
+
+/** Makes one page durable after the other: refused items and ids, then rows, then the one line that counts. */
+function commitPages(
+  chain: ChainWork,
+  ids: IdLog,
+  deps: ChainDeps,
+): (pages: AsyncIterable<SplitPage>) => Promise<void> {
+  return async (pages) => {
+    for await (const split of pages) {
+      try {
+        await commitPage(split, chain, ids, deps)
+      } finally {
+        deps.release(split.page)
+      }
+      if (split.page.next !== null && !chain.isOver) await deps.beforeNext()
+    }
+  }
+}
+
+async function commitPage(split: SplitPage, chain: ChainWork, ids: IdLog, deps: ChainDeps): Promise<void> {
+  const { page, requests, pieces, rows, refused } = split
+  const { checkpoint, quarantine } = deps
+  const { record, windows } = chain
+  const stateOf = (place: number) => checkpoint.state.partitions.get(chain.partitionAt(place).key)
+  // The page does not count then: it is asked for again, in case the service has mended it or the limit was raised.
+  // Until then its items are in the quarantine file, where they can be looked at.
+  const fault = faultOf(split, chain, deps)
+  const items = await quarantine.append(chain, page, refused, stateOf)
+  if (fault !== null) throw fault
+  const position = positionAfter(record, page, chain.windows.order)
+  const passed = passedAfter(chain, page, position)
+  const isLast = page.next === null || passed >= windows.count
+  const reopened = [...new Set([...rows.keys(), ...refused.keys()])].filter(
+    (place) => place < chain.passed && stateOf(place)?.state === 'done',
+  )
+  const finished: number[] = []
+  // Whatever came late was open until now.
+  for (let place = isLast ? 0 : chain.passed; place < (isLast ? windows.count : passed); place++) {
+    if (stateOf(place)?.state !== 'done' || reopened.includes(place)) finished.push(place)
+  }
+  await quarantine.tidy(
+    finished.map((place) => [chain.partitionAt(place).key, stateOf(place), refused.has(place)]),
+  )
+  // After the last page there is none that could repeat its rows.
+  const mark = isLast ? null : await ids.append(page.ids)
+  const facts: Omit<PageFacts, 'pieces' | 'logged'> = {
+    kind: 'page',
+    chain: chain.chain,
+    next: page.next,
+    requests,
+    ...(passed === chain.passed ? {} : { passed }),
+    ...position,
+    ...(items.length === 0 ? {} : { quarantine: items }),
+    ...(page.repeated === 0 ? {} : { repeated: page.repeated }),
+    ...(mark === null ? {} : { ids: mark }),
+    ...(Object.keys(page.unknownFields).length === 0 ? {} : { unknown_fields: page.unknownFields }),
+  }
+  const begin: Fact[] = record === undefined ? [chainLine(chain.chain, chain.query.name, windows)] : []
+  await deps.shards.commit({
+    pieces,
+    close: foldersToClose(chain, finished, rows, deps),
+    lines: (places) => [...begin, { ...facts, ...placesOf(places) }],
+  })
+  chain.committed(passed)
+  await deps.onPage({ page, requests, finished, reopened })
+}
+
+function placesOf({ placed, logged }: Places): Pick<PageFacts, 'pieces' | 'logged'> {
+  if (placed.length === 0) return {}
+  const pieces = placed.map(({ partition, shard, rows, importedAt }) => ({
+    window: splitPath(partition)[1],
+    shard,
+    rows,
+    imported_at: importedAt,
+  }))
+  return { pieces, ...(logged.length === 0 ? {} : { logged: [...logged] }) }
+}
+
+/** Folders that nothing more can come into, as far as they can have an open shard. */
+function foldersToClose(
+  chain: ChainWork,
+  finished: readonly number[],
+  rows: ReadonlyMap<number, number>,
+  { pipeline: { extract, load }, checkpoint }: ChainDeps,
+): readonly string[] {
+  if (!ownsFolder(extract.resource, load.partitionBy)) return []
+  const hasRows = (place: number): boolean =>
+    rows.has(place) || (checkpoint.state.partitions.get(chain.partitionAt(place).key)?.rows ?? 0) > 0
+  return finished
+    .filter(hasRows)
+    .map((place) => folderOf(extract.resource, chain.partitionAt(place), load.partitionBy))
+}
+
+/** The first partition on the chain's way for which this page has too many refused items. */
+function faultOf(
+  { rows, refused }: SplitPage,
+  chain: ChainWork,
+  { pipeline: { transform }, checkpoint }: ChainDeps,
+): PartitionFault | null {
+  for (const place of [...new Set([...rows.keys(), ...refused.keys()])].sort((a, b) => a - b)) {
+    const partition = chain.partitionAt(place)
+    const record = checkpoint.state.partitions.get(partition.key)
+    const added = {
+      rows: rows.get(place) ?? 0,
+      refused: refused.get(place) ?? [],
+      page: chain.record?.pages ?? 0,
+    }
+    const fault = excessOf(partition, place, transform, record, added)
+    if (fault !== null) return fault
+  }
+  return null
+}
+
+/** How many windows nothing more can come for. The last one is open until the service says that there is no more. */
+function passedAfter(chain: ChainWork, page: DecodedPage, { position }: Pick<PageFacts, 'position'>): number {
+  const { windows, passed, record } = chain
+  if (page.next === null) return windows.count
+  const isInOrder = (record?.inOrder ?? true) && position !== null
+  const at = position ?? record?.position ?? null
+  if (!isInOrder || at === null) return passed
+  // What another chain has taken over need not be waited for.
+  const most = chain.isShortened ? windows.count : windows.count - 1
+  return Math.max(passed, Math.min(most, windows.passedAt(int64FromJson(at.at))))
+}
+
+// Beyond this many rows with one and the same time the place to start again is not kept.
+const MAX_POSITION_IDS = 1000
+
+/** How far the chain has come with this page: null once items were not in order of `imported_at`. */
+function positionAfter(
+  record: ChainRecord | undefined,
+  page: DecodedPage,
+  order: 'asc' | 'desc',
+): Pick<PageFacts, 'position'> {
+  if (page.items === page.repeated || page.next === null) return {}
+  if (record?.inOrder === false) return {}
+  if (page.span === null) return { position: null }
+  const { first, last, lastIds } = page.span
+  const before = record?.position ?? null
+  if (before === null) return { position: { at: last, ids: lastIds === null ? null : [...lastIds] } }
+  const [start, end] = [int64FromJson(first), int64FromJson(before.at)]
+  if (order === 'asc' ? start < end : start > end) return { position: null }
+  if (last !== before.at) return { position: { at: last, ids: lastIds === null ? null : [...lastIds] } }
+  if (before.ids === null || lastIds === null) return { position: { at: last, ids: null } }
+  const ids = [...new Set([...before.ids, ...lastIds])]
+  return { position: { at: last, ids: ids.length > MAX_POSITION_IDS ? null : ids } }
+}
+
+/**
+ * A service refuses the cursor of another query; for a secret query that may be one whose variable has changed. Only
+ * where secrets are masked by hmac has the checkpoint told already that it has not.
+ */
+function requireSameSecret(
+  { query, standing }: ChainWork,
+  { transform }: Pipeline,
+  cause: ExportError,
+): void {
+  if (query.type !== 'secret' || transform.secret === 'hmac') return
+  throw new ExportError(
+    'refused',
+    `The service refuses the saved cursor, and nothing tells whether ${query.secretEnv} still holds the secret whose rows are exported`,
+    standing.key,
+    `If ${query.secretEnv} was changed, restore it and run again; if it was not, the cursor has run out: export the query to another load.path, or start over with --fresh.`,
+    { cause },
+  )
+}
+
+/** Whether a chain has neither rows nor refused items on record: then it can start from its beginning. */
+function hasBroughtNothing(chain: ChainWork, { state }: Checkpoint): boolean {
+  for (let place = 0; place < chain.windows.count; place++) {
+    const record = state.partitions.get(chain.partitionAt(place).key)
+    if (record !== undefined && record.rows + record.quarantined > 0) return false
+  }
+  return true
+}
+
+/** @throws ExportError `refused` when there is no place where rows neither come twice nor are lost */
+function restartPosition(
+  { standing }: ChainWork,
+  record: ChainRecord,
+  why: string,
+  cause?: ExportError,
+): Restart {
+  const { position } = record
+  if (position !== null && position.ids !== null) return { at: position.at, ids: position.ids }
+  const reason =
+    position === null
+      ? 'the rows did not come in order of imported_at'
+      : 'the last rows have one and the same imported_at in great number'
+  throw new ExportError(
+    'refused',
+    `${why}, and ${reason}, so there is no safe place to go on`,
+    standing.key,
+    'Export this query to another load.path, or start over with --fresh.',
+    cause === undefined ? {} : { cause },
+  )
+}

@@ -1,0 +1,82 @@
+import {
+  ExportError,
+  type Partition,
+  type QuarantineLimit,
+  type RefusedItem,
+  type TransformSettings,
+} from '../../core/index.ts'
+import type { PartitionRecord } from '../../state/index.ts'
+
+// A share of fewer items says little: one broken item of ten is no tenth of everything.
+const LEAST_SHARED = 100
+
+/** What is the matter with one partition of a chain; what lies before and behind it can be exported all the same. */
+export class PartitionFault extends ExportError {
+  /** Of its window on the chain's way. */
+  readonly place: number
+
+  constructor(place: number, what: string, where: string, next: string) {
+    super('data', what, where, next)
+    this.place = place
+  }
+}
+
+/** What a page that is not committed yet brings for a partition. */
+export type Added = {
+  readonly rows: number
+  readonly refused: readonly RefusedItem[]
+  /** Pages of the chain before it. */
+  readonly page: number
+}
+
+/**
+ * Whether a partition has set aside more of its items than it may; all of its pages count, those of earlier runs too.
+ * @returns what it fails with; null: all is well
+ */
+export function excessOf(
+  { key }: Partition,
+  place: number,
+  { onInvalid, maxQuarantined }: TransformSettings,
+  record: PartitionRecord | undefined,
+  added?: Added,
+): PartitionFault | null {
+  const [first] = added?.refused ?? []
+  if (onInvalid === 'fail' && first !== undefined)
+    return invalidItem(first, place, `${key}, page ${added?.page}`)
+  const quarantined = (record?.quarantined ?? 0) + (added?.refused.length ?? 0)
+  const seen = (record?.rows ?? 0) + (added?.rows ?? 0) + quarantined
+  const allowed = allowedOf(maxQuarantined)
+  if (quarantined === 0 || !allowed.isExceeded(quarantined, seen)) return null
+  return new PartitionFault(
+    place,
+    `${quarantined} of ${seen} items break the schema, and transform.max_quarantined is ${allowed.text}`,
+    key,
+    'Look at them in _quarantine and run again, with a higher transform.max_quarantined if they may be left out.',
+  )
+}
+
+/** An item breaks the schema under `on_invalid: fail`. Names fields, never values. */
+function invalidItem({ index, issues }: RefusedItem, place: number, where: string): PartitionFault {
+  const paths = new Set(issues.map(({ path }) => path))
+  const fields = [...paths].map((path) => (path === '' ? 'the item itself' : path))
+  return new PartitionFault(
+    place,
+    `Item ${index} of the answer breaks the schema at ${fields.join(', ')}`,
+    where,
+    'Set transform.on_invalid to quarantine to export the rest.',
+  )
+}
+
+type Allowed = { readonly text: string; isExceeded(quarantined: number, seen: number): boolean }
+
+function allowedOf(limit: QuarantineLimit): Allowed {
+  switch (limit.kind) {
+    case 'count':
+      return { text: String(limit.items), isExceeded: (quarantined) => quarantined > limit.items }
+    case 'share':
+      return {
+        text: `${limit.percent}%`,
+        isExceeded: (quarantined, seen) => seen >= LEAST_SHARED && 100 * quarantined > limit.percent * seen,
+      }
+  }
+}

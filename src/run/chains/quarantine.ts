@@ -1,0 +1,60 @@
+import type { DecodedPage, InvalidPolicy, RefusedItem, Store } from '../../core/index.ts'
+import { appendQuarantine, cutQuarantine, QUARANTINE_FOLDER, quarantinePath } from '../../load/index.ts'
+import { type PageFacts, type PartitionRecord, splitPath } from '../../state/index.ts'
+import type { ChainWork } from './chain-work.ts'
+
+type StateOf = (place: number) => PartitionRecord | undefined
+
+/** The quarantine files of a run. */
+export class Quarantine {
+  readonly #store: Store
+  readonly #policy: InvalidPolicy
+  /** Files that earlier runs left; of what is in them, not all need be on record. */
+  readonly #left: Set<string>
+
+  private constructor(store: Store, policy: InvalidPolicy, left: Set<string>) {
+    this.#store = store
+    this.#policy = policy
+    this.#left = left
+  }
+
+  static async open(store: Store, policy: InvalidPolicy): Promise<Quarantine> {
+    const names = await store.list(QUARANTINE_FOLDER)
+    return new Quarantine(store, policy, new Set(names.map((name) => `${QUARANTINE_FOLDER}/${name}`)))
+  }
+
+  /** Makes the refused items of a page durable, each with its partition. @returns what is to be on record with the page */
+  async append(
+    chain: ChainWork,
+    page: DecodedPage,
+    refused: ReadonlyMap<number, readonly RefusedItem[]>,
+    stateOf: StateOf,
+  ): Promise<NonNullable<PageFacts['quarantine']>> {
+    if (this.#policy === 'fail' || page.quarantined.length === 0) return []
+    const pages = chain.record?.pages ?? 0
+    return Promise.all(
+      [...refused].map(async ([place, items]) => {
+        const { key } = chain.partitionAt(place)
+        const lines = items.map(({ at: _, ...item }) => ({ partition: key, page: pages, ...item }))
+        const end = await appendQuarantine(this.#store, key, stateOf(place)?.quarantineEnd ?? 0, lines)
+        this.#left.delete(quarantinePath(key))
+        return { window: splitPath(key)[1], end, items: items.length }
+      }),
+    )
+  }
+
+  /**
+   * Takes out of the files of partitions that are about to be done what a page left there that did not come to be on
+   * record: it need not bring the same items again.
+   */
+  async tidy(
+    partitions: readonly (readonly [key: string, record: PartitionRecord | undefined, isAdded: boolean])[],
+  ): Promise<void> {
+    if (this.#left.size === 0) return
+    for (const [key, record, isAdded] of partitions) {
+      const path = quarantinePath(key)
+      if (!isAdded && this.#left.delete(path))
+        await cutQuarantine(this.#store, key, record?.quarantineEnd ?? 0)
+    }
+  }
+}

@@ -1,0 +1,156 @@
+import {
+  isExportError,
+  type NamedPipeline,
+  type Pipeline,
+  type Resource,
+  type Store,
+} from '../../core/index.ts'
+import { diskStore } from '../../disk/index.ts'
+import { OPEN_FOLDER, ORPHANS, partOf, QUARANTINE_FOLDER, setAside } from '../../load/index.ts'
+import { type BegunChain, type Plan, planPartitions } from '../../plan/index.ts'
+import {
+  CHECKPOINT_PATH,
+  CHECKPOINT_START,
+  type CheckpointState,
+  hasBegun,
+  ID_FOLDER,
+  isIdFile,
+  MANIFEST_PATH,
+  MANIFEST_START,
+  readCheckpoint,
+  readManifest,
+  SUCCESS_PATH,
+} from '../../state/index.ts'
+
+/** The folder that a pipeline writes to. */
+export function openDataSet({ load }: Pipeline): Store {
+  return diskStore({ root: load.path, fileMode: load.fileMode, dirMode: load.dirMode })
+}
+
+/** What is to be exported, given what the checkpoint says has begun. */
+export function planFor(pipeline: NamedPipeline, nowMs: number, state: CheckpointState | null): Plan {
+  if (state === null) return planPartitions(pipeline, nowMs * 1000, () => null)
+  // Those that begin from now on are of queries that the plan has done with.
+  const chains = new Map<string, BegunChain[]>()
+  for (const chain of state.chains.values()) {
+    const others = chains.get(chain.query)
+    if (others === undefined) chains.set(chain.query, [chain])
+    else others.push(chain)
+  }
+  return planPartitions(pipeline, nowMs * 1000, (query) => {
+    const records = state.partitions.branches.get(query)
+    if (records === undefined) return null
+    const windows = new Map<string, { done: boolean }>()
+    for (const [name, record] of records) {
+      if (hasBegun(record)) windows.set(name, { done: record.state === 'done' })
+    }
+    return { windows, chains: chains.get(query) ?? [] }
+  })
+}
+
+/**
+ * Removes what earlier runs left, whatever state it is in, but nothing that can't be known to be Spillway's own: what
+ * only has such a name is moved to `_state/orphans`. The lock, which this run holds, stays.
+ */
+export async function clearDataSet(store: Store, warn: (message: string) => void): Promise<void> {
+  const known = await shardsOnRecord(store)
+  const aside: string[] = []
+  const clear = async (path: string, isOurs: boolean): Promise<void> => {
+    if (isOurs) await store.remove(path)
+    else aside.push(await setAside(store, path))
+  }
+  await clearFile(store, SUCCESS_PATH, '', clear)
+  for (const resource of RESOURCES) {
+    await clearShards(store, resource, (path) => clear(path, known.has(path)))
+  }
+  for (const path of await quarantineFiles(store)) await store.remove(path)
+  await store.removeEmptyFolder(QUARANTINE_FOLDER)
+  for (const path of await idFiles(store)) await store.remove(path)
+  await clearFile(store, MANIFEST_PATH, MANIFEST_START, clear)
+  // The last to go: until then a run that was not told to start over sees that something is missing.
+  await clearFile(store, CHECKPOINT_PATH, CHECKPOINT_START, clear)
+  for (const name of await store.list(OPEN_FOLDER)) await store.remove(`${OPEN_FOLDER}/${name}`)
+  if (aside.length === 0) return
+  const more = aside.length > 1 ? ` and ${aside.length - 1} more` : ''
+  warn(`what is not known to be spillway's own was kept: ${aside[0]}${more}`)
+}
+
+/** @throws ExportError `storage` naming a symbolic link in the place of what a run may come to use, before it begins */
+export async function refuseLinks(store: Store): Promise<void> {
+  for (const path of [
+    SUCCESS_PATH,
+    MANIFEST_PATH,
+    CHECKPOINT_PATH,
+    QUARANTINE_FOLDER,
+    ORPHANS,
+    ID_FOLDER,
+    ...RESOURCES,
+  ]) {
+    await store.size(path)
+  }
+}
+
+const RESOURCES: readonly Resource[] = ['credentials', 'reports']
+
+/** Files that runs add to under the names that they keep. */
+export async function growingFiles(store: Store): Promise<readonly string[]> {
+  return [CHECKPOINT_PATH, ...(await quarantineFiles(store)), ...(await idFiles(store))]
+}
+
+async function idFiles(store: Store): Promise<readonly string[]> {
+  return (await store.list(ID_FOLDER)).filter(isIdFile).map((name) => `${ID_FOLDER}/${name}`)
+}
+
+async function quarantineFiles(store: Store): Promise<readonly string[]> {
+  const names = await store.list(QUARANTINE_FOLDER)
+  return names.filter((name) => name.endsWith('.jsonl')).map((name) => `${QUARANTINE_FOLDER}/${name}`)
+}
+
+type Clear = (path: string, isOurs: boolean) => Promise<void>
+
+/** @param start how it begins when it is Spillway's; nothing: it is empty */
+async function clearFile(store: Store, path: string, start: string, clear: Clear): Promise<void> {
+  const size = await store.size(path)
+  if (size === null) return
+  const isOurs = start === '' ? size === 0 : await beginsWith(store, path, start)
+  await clear(path, isOurs)
+}
+
+async function beginsWith(store: Store, path: string, start: string): Promise<boolean> {
+  try {
+    return Buffer.from(await store.readRange(path, 0, start.length)).toString() === start
+  } catch (error) {
+    // A folder, for one.
+    if (isExportError(error)) return false
+    throw error
+  }
+}
+
+/** Paths of the shards that checkpoint or manifest vouch for, as far as these can be read. */
+async function shardsOnRecord(store: Store): Promise<ReadonlySet<string>> {
+  const paths = new Set<string>()
+  for (const read of [
+    async () => (await readCheckpoint(store))?.shards,
+    async () => (await readManifest(store))?.shards,
+  ]) {
+    try {
+      for (const { path } of (await read()) ?? []) paths.add(path)
+    } catch (error) {
+      if (!isExportError(error)) throw error
+    }
+  }
+  return paths
+}
+
+async function clearShards(
+  store: Store,
+  folder: string,
+  clear: (path: string) => Promise<void>,
+): Promise<void> {
+  for (const name of await store.list(folder)) {
+    const path = `${folder}/${name}`
+    if (partOf(name) !== null) await clear(path)
+    else if (/^(?:query|import_window)=/.test(name)) await clearShards(store, path, clear)
+  }
+  await store.removeEmptyFolder(folder)
+}

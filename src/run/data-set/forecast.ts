@@ -1,0 +1,64 @@
+import { type NamedPipeline, parseWindow, type Window } from '../../core/index.ts'
+import type { CheckpointState } from '../../state/index.ts'
+
+/** What earlier windows of a data set let expect of those to come. */
+export type Forecast = {
+  /**
+   * Rows that a query may bring in a range of time, by the median day of its last windows; of a query that nothing is
+   * known of, by that of all queries.
+   * @returns null when nothing is known of any
+   */
+  rowsOf(query: string, range: Window | null): number | null
+}
+
+/** Windows that say what is usual now: a query's last ones. */
+const LAST = 12
+/** Queries that are looked at to know what is usual among them. */
+const SAMPLE = 1000
+
+const MICROS_A_DAY = 86_400_000_000
+
+export function forecast(pipeline: NamedPipeline, state: CheckpointState | null): Forecast {
+  const rates = new Map<string, number | null>()
+  const rateOf = (query: string): number | null => {
+    let rate = rates.get(query)
+    if (rate === undefined) {
+      rate = rowsADay(state, query)
+      rates.set(query, rate)
+    }
+    return rate
+  }
+  let common: number | null | undefined
+  const commonRate = (): number | null => {
+    const sample = pipeline.extract.queries.slice(0, SAMPLE)
+    common ??= median(sample.flatMap(({ name }) => rateOf(name) ?? []))
+    return common
+  }
+  return {
+    rowsOf(query, range) {
+      if (range === null) return null
+      const rate = rateOf(query) ?? commonRate()
+      return rate === null ? null : (rate * (range.until - range.from)) / MICROS_A_DAY
+    },
+  }
+}
+
+function rowsADay(state: CheckpointState | null, query: string): number | null {
+  const windows = state?.partitions.branches.get(query)
+  if (windows === undefined) return null
+  const known: { readonly until: number; readonly rate: number }[] = []
+  for (const [name, { state, rows }] of windows) {
+    const window = state === 'done' ? parseWindow(name) : null
+    if (window === null) continue
+    known.push({ until: window.until, rate: (rows * MICROS_A_DAY) / (window.until - window.from) })
+  }
+  known.sort((a, b) => b.until - a.until)
+  return median(known.slice(0, LAST).map(({ rate }) => rate))
+}
+
+function median(values: readonly number[]): number | null {
+  if (values.length === 0) return null
+  const sorted = [...values].sort((a, b) => a - b)
+  const middle = sorted.length >> 1
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2
+}

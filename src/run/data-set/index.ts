@@ -1,0 +1,7 @@
+export { clearDataSet, growingFiles, openDataSet, planFor, refuseLinks } from './data-set.ts'
+export { type Forecast, forecast } from './forecast.ts'
+export { withAllThatGoes } from './give-up.ts'
+export { openSettledCheckpoint, readSettledCheckpoint } from './recover.ts'
+export { giveUp, planRedo } from './redo.ts'
+export { type Survey, survey } from './survey.ts'
+export { isWholeExported, retiredQueries } from './whole.ts'

@@ -1,0 +1,71 @@
+import { ExportError, type NamedPipeline, type Pipeline, type Store } from '../../core/index.ts'
+import { quarantinePath } from '../../load/index.ts'
+import { CHECKPOINT_PATH, type CheckpointState, rewriteCheckpoint } from '../../state/index.ts'
+import { planFor } from './data-set.ts'
+import { type GivenUp, withAllThatGoes } from './give-up.ts'
+
+/**
+ * Which partitions a run is to export anew.
+ * @param patterns keys of partitions or globs of them; one without a slash stands for all windows of a query
+ * @returns null when nothing of them is exported yet
+ * @throws ExportError `config` when a pattern matches nothing that the pipeline asks for, or when a shard that would
+ *   go holds rows that it does not ask for and that would be lost
+ */
+export async function planRedo(
+  pipeline: NamedPipeline,
+  state: CheckpointState | null,
+  patterns: readonly string[],
+  nowMs: number,
+): Promise<GivenUp | null> {
+  const plan = planFor(pipeline, nowMs, state)
+  const { default: picomatch } = await import('picomatch')
+  const matchers = patterns.map((pattern) => ({
+    pattern,
+    matches: picomatch(pattern.includes('/') ? pattern : `${pattern}/*`, { dot: true }),
+    isUsed: false,
+  }))
+  const begun = new Set<string>()
+  for (const { key } of plan.partitions()) {
+    for (const matcher of matchers) {
+      if (!matcher.matches(key)) continue
+      matcher.isUsed = true
+      if (state?.partitions.get(key) !== undefined) begun.add(key)
+    }
+  }
+  const unused = matchers.filter(({ isUsed }) => !isUsed).map(({ pattern }) => pattern)
+  if (unused.length > 0) throw matchesNothing(pipeline, unused)
+  if (state === null || begun.size === 0) return null
+  const redo = withAllThatGoes(state, { partitions: begun, shards: [] })
+  const planned = new Set<string>()
+  for (const { key } of plan.partitions()) if (redo.partitions.has(key)) planned.add(key)
+  for (const key of redo.partitions) if (!planned.has(key)) throw wouldBeLost(pipeline, key)
+  return redo
+}
+
+/**
+ * Gives up what a run is to export anew: from then on the checkpoint knows nothing of it, and the files go when the
+ * run takes the data set up, also after a crash.
+ */
+export async function giveUp(store: Store, state: CheckpointState, given: GivenUp): Promise<void> {
+  // Items in quarantine come again with the pages that they were in.
+  for (const key of given.partitions) await store.remove(quarantinePath(key))
+  await rewriteCheckpoint(store, state, given)
+}
+
+function matchesNothing({ file }: Pipeline, patterns: readonly string[]): ExportError {
+  return new ExportError(
+    'config',
+    `--redo ${patterns.join(', ')} matches no partition of the pipeline`,
+    file,
+    'Name a partition as `status` does, such as domain.example.com/2024-01-01..2024-02-01, or a glob such as "domain.example.com/*"; nothing was changed.',
+  )
+}
+
+function wouldBeLost({ file }: Pipeline, key: string): ExportError {
+  return new ExportError(
+    'config',
+    `${key} lies in one shard with what is to be exported anew, and the pipeline no longer asks for it, so its rows would be lost`,
+    CHECKPOINT_PATH,
+    `Put its query and window back into ${file}, or start over with --fresh; nothing was changed.`,
+  )
+}

@@ -1,0 +1,1 @@
+export { openSession, type Session } from './session.ts'

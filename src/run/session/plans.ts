@@ -1,0 +1,36 @@
+import { columnsNamed, type DecodePlan, type Pipeline } from '../../core/index.ts'
+import type { EncodePlan } from '../../load/index.ts'
+import type { RunOptions } from '../setting/index.ts'
+
+/** How the pages of a pipeline become rows. */
+export function decodePlan({ extract, transform }: Pipeline, maskKey: Uint8Array | null): DecodePlan {
+  return {
+    resource: extract.resource,
+    columns: columnsNamed(extract.resource, extract.include, transform.columns),
+    order: extract.order,
+    secret: transform.secret,
+    identity: transform.identity,
+    maskKey,
+  }
+}
+
+/** How the rows of a pipeline become shards. */
+export function encodePlan(
+  { name, extract, transform, load }: Pipeline,
+  { version, build }: Pick<RunOptions, 'version' | 'build'>,
+): EncodePlan {
+  const columns = columnsNamed(extract.resource, extract.include, transform.columns)
+  return {
+    format: load.format,
+    columns,
+    // In these very words: parquet-java trusts no statistics of a writer whose name it cannot take apart.
+    createdBy: `spillway version ${version} (build ${build})`,
+    fileMetadata: {
+      'spillway.pipeline': name,
+      'spillway.masking': JSON.stringify({ secret: transform.secret, identity: transform.identity }),
+      'spillway.columns': JSON.stringify(
+        Object.fromEntries(columns.map((column) => [column.name, column.meaning])),
+      ),
+    },
+  }
+}

@@ -1,0 +1,24 @@
+import { ExportError, isExportError, type Pipeline } from '../../core/index.ts'
+
+/**
+ * Carries out what is about a data set; errors that name a place in it name it below `load.path` as the pipeline file
+ * gives that. Inside, paths are relative to the data set, wherever it lies.
+ */
+export async function namingPlaces<T>(pipeline: Pipeline, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw isExportError(error) ? withPlace(pipeline, error) : error
+  }
+}
+
+/** The same error with its place below `load.path`; as it is when it is about something else. */
+export function withPlace({ load }: Pipeline, error: ExportError): ExportError {
+  if (!IN_DATA_SET.test(error.where)) return error
+  const root = load.pathAsGiven.replace(/(?<=.)\/+$/, '')
+  const place = error.where === '.' ? root : `${root === '/' ? '' : root}/${error.where}`
+  return new ExportError(error.kind, error.what, place, error.next, { cause: error.cause })
+}
+
+/** The first part of every path in a data set. Partitions are named `<type>.<value>/…`, addresses begin otherwise. */
+const IN_DATA_SET = /^(?:_[\w.]+|credentials|reports)(?:\/|$)|^\.$/
