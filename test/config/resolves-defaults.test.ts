@@ -86,6 +86,7 @@ test('windows alone begin somewhere, last until now and wait for 15 minutes', as
     until: 'now',
     every: null,
     lagMs: 900_000,
+    perChain: null,
   })
 })
 

@@ -98,6 +98,6 @@ function folderLines(
   const better = [['window'], ['query'], []].find((by) => rowsBy(by) >= FEW_ROWS) ?? []
   const name = better.length === 0 ? 'none' : better[0]
   return [
-    `folders will be many and small: about ${count(Math.round(rowsBy(partitionBy)))} rows a shard; with load.partition_by: ${name} about ${count(Math.round(rowsBy(better)))}`,
+    `folders will be many and small: about ${counted(Math.round(rowsBy(partitionBy)), 'row')} a shard; with load.partition_by: ${name} about ${count(Math.round(rowsBy(better)))}`,
   ]
 }

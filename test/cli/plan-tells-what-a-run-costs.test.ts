@@ -1,0 +1,108 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { startSandbox } from '../../src/sandbox/index.ts'
+import { accessTo, type Environment, spillway, workFolder } from './spillway.ts'
+
+const DOMAINS = Array.from({ length: 12 }, (_, i) => `d${i}.example`)
+
+type Parts = {
+  readonly until: string
+  readonly every?: string
+  readonly extract?: string
+  readonly load?: string
+}
+
+/** A data set of twelve domains with a row a day each. */
+async function begin(options: { readonly quota?: number } = {}) {
+  const sandbox = await startSandbox({
+    domains: DOMAINS,
+    records: 366,
+    from: '2024-01-01',
+    until: '2025-01-01',
+    requestsPerSecond: 0,
+    ...options,
+  })
+  const folder = workFolder()
+  const env: Environment = accessTo(sandbox)
+  const call = async (command: string, parts: Parts, ...flags: string[]) => {
+    const { until, every = 'month', extract = '', load = '' } = parts
+    await writeFile(
+      join(folder, 'cost.yaml'),
+      `name: cost
+service: { base_url: "\${SPILLWAY_BASE_URL}", requests_per_second: 100 }
+extract:
+  domains: [${DOMAINS}]
+  windows: { from: 2024-01-01, until: ${until}, every: ${every} }
+  page_size: 40
+  min_searches_remaining: 0
+${extract}
+load: { path: out, format: csv${load} }
+`,
+    )
+    const { code, stdout, stderr } = await spillway([command, 'cost.yaml', ...flags], folder, env)
+    expect(code, stderr).toBe(0)
+    return stdout
+  }
+  return { call, end: () => sandbox.close() }
+}
+
+describe('plan', () => {
+  it('counts a chain a query, and expects of new windows what the last ones held', async () => {
+    const { call, end } = await begin()
+    try {
+      expect(JSON.parse(await call('plan', { until: '2024-07-01' }, '--json'))).toMatchObject({
+        partitions: { total: 72, done: 0, pending: 72 },
+        min_requests: 12,
+        min_seconds: 0.12,
+        expected_requests: null,
+        expected_seconds: null,
+      })
+      await call('run', { until: '2024-05-01' })
+      // Sixty-one days more, a row a day: two pages of forty for each query.
+      const more = JSON.parse(await call('plan', { until: '2024-07-01' }, '--json'))
+      expect(more).toMatchObject({ partitions: { total: 72, done: 48, pending: 24 }, min_requests: 12 })
+      expect(more.expected_requests).toBe(24)
+      expect(more.expected_seconds).toBeCloseTo(0.24)
+      expect(JSON.parse(await call('plan', { until: '2024-05-01' }, '--json'))).toMatchObject({
+        min_requests: 0,
+        expected_requests: 0,
+      })
+    } finally {
+      await end()
+    }
+  })
+
+  it('says how many runs it takes, and what it is of the searches that are left', async () => {
+    const { call, end } = await begin({ quota: 100 })
+    try {
+      await call('run', { until: '2024-05-01' })
+      const said = await call('plan', { until: '2024-07-01', extract: '  max_requests: 10' })
+      expect(said).toContain('at least 12 requests')
+      expect(said).toContain('by what was exported so far about 24 requests')
+      expect(said).toContain('budget of one run: 10 requests, so about 3 runs')
+      // Four pages of forty for each of twelve queries are gone, and what kept the lanes busy.
+      expect(said).toMatch(
+        /searches left when the service last said so: (?:49|5[0-2]); about \d+% of them are needed/,
+      )
+      const far = await call('plan', { until: '2025-01-01' })
+      expect(far).toContain('not enough for all of it before the service counts anew')
+    } finally {
+      await end()
+    }
+  })
+
+  it('warns of folders that will be many and tiny, and names what mends it', async () => {
+    const { call, end } = await begin()
+    try {
+      await call('run', { until: '2024-05-01', every: '1d' })
+      const said = await call('plan', { until: '2024-12-01', every: '1d' })
+      expect(said).toMatch(
+        /folders will be many and small: about 1 row a shard; with load\.partition_by: none/,
+      )
+      expect(await call('plan', { until: '2024-05-02', every: '1d' })).not.toContain('many and small')
+    } finally {
+      await end()
+    }
+  })
+})
