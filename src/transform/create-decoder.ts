@@ -8,7 +8,6 @@ import {
 import { credentialDecoder } from './credential-decoder.ts'
 import { reportDecoder } from './reports.ts'
 import { pagePlace } from './set-aside/index.ts'
-import { hasTooManyValues } from './value-count.ts'
 
 /**
  * Turns one answer's bytes into a page. Nothing returned points into them but the frame, if that gets its room where
@@ -38,4 +37,28 @@ function tooManyValues(context: PageContext): ExportError {
     pagePlace(context),
     'Lower extract.page_size; if it stays so, report it to the service.',
   )
+}
+
+// Below this the objects that JSON.parse makes of a body can not fill the memory; no page of the service's
+// own comes near it.
+const MODEST_BYTES = 16 << 20
+// Some fifty bytes of memory each.
+const MAX_VALUES = 10_000_000
+
+const COMMA = 0x2c
+const OPEN_BRACE = 0x7b
+const OPEN_BRACKET = 0x5b
+
+/**
+ * Whether a JSON text may hold so many values that parsing it would take gigabytes: `[{},{},…` needs three
+ * bytes a value. Marks inside strings are counted as well, so the limit leaves room for those.
+ */
+function hasTooManyValues(body: Uint8Array): boolean {
+  if (body.length <= MODEST_BYTES) return false
+  let values = 0
+  for (let i = 0; i < body.length; i++) {
+    const byte = body[i]
+    if (byte === COMMA || byte === OPEN_BRACE || byte === OPEN_BRACKET) values++
+  }
+  return values > MAX_VALUES
 }

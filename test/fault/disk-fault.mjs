@@ -84,7 +84,7 @@ async function install() {
       const first = await mkdir(path, options)
       for (let made = path; first !== undefined && made.length >= first.length; made = dirname(made)) {
         const folder = made
-        changed(folder, () => rmSync(folder, { recursive: true, force: true }))
+        changed(folder, () => rmSync(folder, { recursive: true, force: true }), true)
       }
       return first
     })
@@ -161,7 +161,10 @@ async function strike(counts, name, path, work, half = null) {
 /** Files are as they were last flushed; changes of a folder that was not flushed did not happen. */
 function loseUnflushed() {
   for (const [path, content] of flushed) if (existsSync(path)) writeFileSync(path, content)
-  for (const { undo } of unflushed.toReversed()) undo()
+  // What was moved into a new folder goes back before the folder goes, whichever of several calls side by side made it.
+  const changes = unflushed.toReversed()
+  for (const { undo, isFolder } of changes) if (!isFolder) undo()
+  for (const { undo, isFolder } of changes) if (isFolder) undo()
   return die()
 }
 
@@ -200,10 +203,10 @@ function keep(path) {
   flushed.set(path, contentOf(path) ?? Buffer.alloc(0))
 }
 
-function changed(path, undo) {
+function changed(path, undo, isFolder = false) {
   // The flush of the folder that holds the root is not seen from here.
   if (path === root) return
-  unflushed.push({ folder: dirname(path), undo })
+  unflushed.push({ folder: dirname(path), undo, isFolder })
 }
 
 function contentOf(path) {

@@ -24,7 +24,7 @@ import {
   splitPath,
 } from '../../state/index.ts'
 import type { ChainWork } from './chain-work.ts'
-import type { Quarantine } from './quarantine.ts'
+import type { Quarantine, StateOf } from './quarantine.ts'
 import { excessOf, type PartitionFault } from './quarantine-limit.ts'
 import { type SplitPage, splitByWindow } from './split-by-window.ts'
 import { withoutSecrets } from './without-secrets.ts'
@@ -168,23 +168,14 @@ async function commitPage(split: SplitPage, chain: ChainWork, ids: IdLog, deps: 
   const { page, requests, pieces, rows, refused } = split
   const { checkpoint, quarantine } = deps
   const { record, windows } = chain
-  const stateOf = (place: number) => checkpoint.state.partitions.get(chain.partitionAt(place).key)
+  const stateOf: StateOf = (place) => checkpoint.state.partitions.get(chain.partitionAt(place).key)
   // The page does not count then: it is asked for again, in case the service has mended it or the limit was raised.
   // Until then its items are in the quarantine file, where they can be looked at.
   const fault = faultOf(split, chain, deps)
   const items = await quarantine.append(chain, page, refused, stateOf)
   if (fault !== null) throw fault
   const position = positionAfter(record, page, chain.windows.order)
-  const passed = passedAfter(chain, page, position)
-  const isLast = page.next === null || passed >= windows.count
-  const reopened = [...new Set([...rows.keys(), ...refused.keys()])].filter(
-    (place) => place < chain.passed && stateOf(place)?.state === 'done',
-  )
-  const finished: number[] = []
-  // Whatever came late was open until now.
-  for (let place = isLast ? 0 : chain.passed; place < (isLast ? windows.count : passed); place++) {
-    if (stateOf(place)?.state !== 'done' || reopened.includes(place)) finished.push(place)
-  }
+  const { passed, isLast, finished, reopened } = progressOf(split, chain, position, stateOf)
   await quarantine.tidy(
     finished.map((place) => [chain.partitionAt(place).key, stateOf(place), refused.has(place)]),
   )
@@ -210,6 +201,33 @@ async function commitPage(split: SplitPage, chain: ChainWork, ids: IdLog, deps: 
   })
   chain.committed(passed)
   await deps.onPage({ page, requests, finished, reopened })
+}
+
+/** What a page means for the windows of its chain; all by their places. */
+type WindowProgress = Pick<CommittedPage, 'finished' | 'reopened'> & {
+  /** How many nothing more can come for. */
+  readonly passed: number
+  readonly isLast: boolean
+}
+
+function progressOf(
+  { page, rows, refused }: SplitPage,
+  chain: ChainWork,
+  position: Pick<PageFacts, 'position'>,
+  stateOf: StateOf,
+): WindowProgress {
+  const { count } = chain.windows
+  const passed = passedAfter(chain, page, position)
+  const isLast = page.next === null || passed >= count
+  const isDone = (place: number): boolean => stateOf(place)?.state === 'done'
+  const touched = new Set([...rows.keys(), ...refused.keys()])
+  const reopened = new Set([...touched].filter((place) => place < chain.passed && isDone(place)))
+  const finished: number[] = []
+  // Whatever came late was open until now.
+  for (let place = isLast ? 0 : chain.passed; place < (isLast ? count : passed); place++) {
+    if (!isDone(place) || reopened.has(place)) finished.push(place)
+  }
+  return { passed, isLast, finished, reopened: [...reopened] }
 }
 
 function placesOf({ placed, logged }: Places): Pick<PageFacts, 'pieces' | 'logged'> {

@@ -3,7 +3,8 @@ import { appendQuarantine, cutQuarantine, QUARANTINE_FOLDER, quarantinePath } fr
 import { type PageFacts, type PartitionRecord, splitPath } from '../../state/index.ts'
 import type { ChainWork } from './chain-work.ts'
 
-type StateOf = (place: number) => PartitionRecord | undefined
+/** What is on record of a partition, by the place of its window on the chain's way. */
+export type StateOf = (place: number) => PartitionRecord | undefined
 
 /** The quarantine files of a run. */
 export class Quarantine {
