@@ -1,5 +1,12 @@
 import { crc32 } from 'node:zlib'
-import { countRows, type Frame, type Group, type RowChoice, type TextVector } from '../core/index.ts'
+import {
+  countRows,
+  type Frame,
+  type Group,
+  type RowChoice,
+  type TextVector,
+  type Vector,
+} from '../core/index.ts'
 
 // Keeps memory bounded when values are long.
 const MAX_BYTES = 16 << 20
@@ -45,22 +52,41 @@ export class ChunkMeasure {
 
   /** Takes rows from a place on, as many as there is room for. @returns how many */
   take(frame: WeighedFrame, rows: RowChoice, from: number, most: number): number {
-    const { own, groups } = frame
-    const seen = groups.map(({ size }) => new Uint8Array(size))
     const end = Math.min(countRows(rows), from + most)
+    const isWhole = from === 0 && end === frame.own.length && !(rows instanceof Uint32Array)
+    return isWhole && this.#hasRoomFor(frame) ? this.#takeAll(frame) : this.#takeSome(frame, rows, from, end)
+  }
+
+  /** Whether it can not become full before the last row of a frame. */
+  #hasRoomFor({ own, most }: WeighedFrame): boolean {
+    return this.#rows + own.length <= this.#maxRows && this.#bytes + most < MAX_BYTES
+  }
+
+  #takeAll({ own, total, groups }: WeighedFrame): number {
+    this.#bytes += total
+    for (const group of groups) {
+      const { size, indices } = group
+      const used = new Uint8Array(size)
+      if (indices === null) used[0] = 1
+      else for (let row = 0; row < indices.length; row++) used[indices[row]!] = 1
+      for (let entry = 0; entry < size; entry++) if (used[entry] === 1) this.#countShared(group, entry)
+    }
+    this.#rows += own.length
+    this.#isFull = this.#rows === this.#maxRows
+    return own.length
+  }
+
+  #takeSome({ own, groups }: WeighedFrame, rows: RowChoice, from: number, end: number): number {
+    const seen = groups.map(({ size }) => new Uint8Array(size))
     let index = from
     while (index < end && !this.#isFull) {
       const row = rows instanceof Uint32Array ? rows[index]! : rows.from + index
       this.#bytes += own[row]!
-      for (let g = 0; g < groups.length; g++) {
-        const { entries, indices } = groups[g]!
-        const entry = indices === null ? 0 : indices[row]!
+      for (const [g, group] of groups.entries()) {
+        const entry = group.indices === null ? 0 : group.indices[row]!
         if (seen[g]![entry] === 1) continue
         seen[g]![entry] = 1
-        const { checksum, bytes } = entries(entry)
-        if (this.#counted.has(checksum)) continue
-        this.#counted.add(checksum)
-        this.#bytes += bytes
+        this.#countShared(group, entry)
       }
       this.#rows++
       index++
@@ -68,56 +94,77 @@ export class ChunkMeasure {
     }
     return index - from
   }
+
+  #countShared({ columns }: SharedTexts, entry: number): void {
+    let bytes = 0
+    for (const { offsets } of columns) bytes += offsets[entry + 1]! - offsets[entry]!
+    const { offsets, bytes: texts } = columns[0]!
+    // Two that are taken for one only make a chunk a little larger, wherever they come.
+    const checksum = crc32(texts.subarray(offsets[entry], offsets[entry + 1]), bytes)
+    if (this.#counted.has(checksum)) return
+    this.#counted.add(checksum)
+    this.#bytes += bytes
+  }
 }
 
 /** What the rows of a frame weigh. */
 export type WeighedFrame = {
   /** Bytes of the texts that each row has to itself. */
   readonly own: Float64Array
-  readonly groups: readonly {
-    readonly size: number
-    readonly indices: Uint32Array | null
-    entries(entry: number): { readonly checksum: number; readonly bytes: number }
-  }[]
+  /** Their sum. */
+  readonly total: number
+  /** More than all rows together can weigh. */
+  readonly most: number
+  readonly groups: readonly SharedTexts[]
 }
+
+/** Texts that rows share. */
+type SharedTexts = Group & { readonly columns: readonly TextVector[] }
 
 export function weigh(frame: Frame): WeighedFrame {
   const own = new Float64Array(frame.rows)
   const shared = new Map<Group, TextVector[]>()
   for (const { name, group, values } of frame.columns) {
+    if (values.kind !== 'text' && values.kind !== 'list') continue
     const table = group === null ? null : frame.groups[group]!
-    const texts = values.kind === 'list' ? values.items : values
-    if (texts.kind !== 'text') continue
-    if (table !== null && SHARED.test(name) && values.kind === 'text') {
+    if (table === null) addRows(own, values)
+    else if (values.kind !== 'text' || !SHARED.test(name)) addEntries(own, table, values)
+    else {
       const columns = shared.get(table)
       if (columns === undefined) shared.set(table, [values])
       else columns.push(values)
-      continue
     }
-    const lengthAt =
-      values.kind === 'list'
-        ? (at: number) => texts.offsets[values.offsets[at + 1]!]! - texts.offsets[values.offsets[at]!]!
-        : (at: number) => texts.offsets[at + 1]! - texts.offsets[at]!
-    const indices = table?.indices ?? null
-    if (table === null) for (let row = 0; row < own.length; row++) own[row]! += lengthAt(row)
-    else
-      for (let row = 0; row < own.length; row++) own[row]! += lengthAt(indices === null ? 0 : indices[row]!)
   }
-  const groups = [...shared].map(([{ size, indices }, columns]) => ({
-    size,
-    indices,
-    entries: (entry: number) => entryOf(columns, entry),
-  }))
-  return { own, groups }
+  let total = 0
+  for (let row = 0; row < own.length; row++) total += own[row]!
+  const groups = [...shared].map(([group, columns]) => ({ ...group, columns }))
+  const most = groups.reduce((sum, { columns }) => sum + columns.reduce(plusBytes, 0), total)
+  return { own, total, most, groups }
 }
 
-function entryOf(columns: readonly TextVector[], entry: number): { checksum: number; bytes: number } {
-  let checksum = 0
-  let bytes = 0
-  for (const [place, { offsets, bytes: texts }] of columns.entries()) {
-    const text = texts.subarray(offsets[entry], offsets[entry + 1])
-    checksum = crc32(text, (checksum ^ place) >>> 0)
-    bytes += text.length
-  }
-  return { checksum, bytes }
+function plusBytes(sum: number, { bytes }: TextVector): number {
+  return sum + bytes.length
+}
+
+type Texts = TextVector | Extract<Vector, { kind: 'list' }>
+
+/** Adds what each row has of a column with a value a row. */
+function addRows(own: Float64Array, texts: Texts): void {
+  if (texts.kind === 'text') {
+    const { offsets } = texts
+    for (let row = 0; row < own.length; row++) own[row]! += offsets[row + 1]! - offsets[row]!
+  } else for (let row = 0; row < own.length; row++) own[row]! += bytesOf(texts, row)
+}
+
+/** The same of a column with a table. */
+function addEntries(own: Float64Array, { size, indices }: Group, texts: Texts): void {
+  const bytes = Float64Array.from({ length: size }, (_, entry) => bytesOf(texts, entry))
+  if (indices === null) for (let row = 0; row < own.length; row++) own[row]! += bytes[0]!
+  else for (let row = 0; row < own.length; row++) own[row]! += bytes[indices[row]!]!
+}
+
+function bytesOf(texts: Texts, at: number): number {
+  if (texts.kind === 'text') return texts.offsets[at + 1]! - texts.offsets[at]!
+  const { offsets, items } = texts
+  return items.offsets[offsets[at + 1]!]! - items.offsets[offsets[at]!]!
 }

@@ -69,6 +69,9 @@ export function frameOf({ page, rows }: Piece): Uint8Array {
 /** Least and greatest `imported_at` of rows `[from, to)` of a piece; null: they have none. */
 export function importedAt({ page: { times }, rows }: Piece, from: number, to: number): Span | null {
   if (times === null || from === to) return null
+  if (times instanceof Float64Array && !(rows instanceof Uint32Array)) {
+    return spanOfDoubles(times, rows.from + from, rows.from + to)
+  }
   const at = (index: number): number | bigint =>
     times[rows instanceof Uint32Array ? rows[index]! : rows.from + index]!
   let min = at(from)
@@ -79,4 +82,16 @@ export function importedAt({ page: { times }, rows }: Piece, from: number, to: n
     if (time > max) max = time
   }
   return { min: int64ToJson(int64(min)), max: int64ToJson(int64(max)) }
+}
+
+/** The same as nearly all rows have it. */
+function spanOfDoubles(times: Float64Array, from: number, to: number): Span {
+  let min = times[from]!
+  let max = min
+  for (let row = from + 1; row < to; row++) {
+    const time = times[row]!
+    if (time < min) min = time
+    if (time > max) max = time
+  }
+  return { min, max }
 }
