@@ -46,14 +46,17 @@ export function forecast(pipeline: NamedPipeline, state: CheckpointState | null)
 function rowsADay(state: CheckpointState | null, query: string): number | null {
   const windows = state?.partitions.branches.get(query)
   if (windows === undefined) return null
-  const known: { readonly until: number; readonly rate: number }[] = []
-  for (const [name, { state, rows }] of windows) {
-    const window = state === 'done' ? parseWindow(name) : null
-    if (window === null) continue
-    known.push({ until: window.until, rate: (rows * MICROS_A_DAY) / (window.until - window.from) })
-  }
-  known.sort((a, b) => b.until - a.until)
-  return median(known.slice(0, LAST).map(({ rate }) => rate))
+  const done: string[] = []
+  for (const [name, { state }] of windows) if (state === 'done') done.push(name)
+  // Names begin with the time at which the window begins, so their order is that of time.
+  const last = done.sort().slice(-LAST)
+  return median(
+    last.flatMap((name) => {
+      const window = parseWindow(name)
+      if (window === null) return []
+      return (windows.get(name)!.rows * MICROS_A_DAY) / (window.until - window.from)
+    }),
+  )
 }
 
 function median(values: readonly number[]): number | null {
