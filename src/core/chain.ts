@@ -1,5 +1,5 @@
 import type { Int64 } from './int64.ts'
-import type { Window } from './partition.ts'
+import { type Window, windowRange } from './partition.ts'
 import type { Order } from './pipeline.ts'
 
 /**
@@ -39,6 +39,11 @@ export class WindowRun {
     if (this.bounds === null) return null
     const place = this.order === 'asc' ? index : this.count - 1 - index
     return { from: this.bounds[place]!, until: this.bounds[place + 1]! }
+  }
+
+  /** Of its windows, in order: see {@link windowRange}. */
+  get names(): readonly string[] {
+    return Array.from({ length: this.count }, (_, place) => windowRange(this.at(place)))
   }
 
   /** The place of the window that an instant lies in, which must be within the range. */

@@ -126,7 +126,7 @@ export class ShardSet<Line> {
   async #commit(commits: readonly Commit<Line>[]): Promise<void> {
     const works = new Map<string, FolderWork>()
     const workOf = (folder: string): FolderWork => {
-      const work = works.get(folder) ?? { pieces: [], places: [], close: false, lines: [], sealed: [] }
+      const work = works.get(folder) ?? { pieces: [], close: false, places: new Map(), lines: [], sealed: [] }
       works.set(folder, work)
       return work
     }
@@ -150,10 +150,7 @@ export class ShardSet<Line> {
     await atOnce([...works], ([folder, work]) => this.#write(folder, work))
     const lines: (ShardLine | Line)[] = [...works.values()].flatMap(({ lines }) => lines)
     for (const { pieces, lines: linesOf } of commits) {
-      const places = pieces.map((piece) => {
-        const work = works.get(piece.folder)!
-        return work.places[work.pieces.indexOf(piece)]!
-      })
+      const places = pieces.map((piece) => works.get(piece.folder)!.places.get(piece)!)
       const placed = places.flatMap(({ placed }) => placed)
       const logged = places.flatMap(({ logged }) => logged)
       lines.push(...linesOf({ placed, logged }))
@@ -167,14 +164,11 @@ export class ShardSet<Line> {
   async #write(folder: string, work: FolderWork): Promise<void> {
     let shard = await this.#openIn(folder)
     let isNew = false
-    let frames: Uint8Array[] = []
-    let rows: number[] = []
-    let waiting: LoggedRows[][] = []
+    // Rows that are neither encoded nor in the log yet, and who is to know where they come to stand in it.
+    let waiting: { frame: Uint8Array; rows: number; logged: LoggedRows[] }[] = []
     let chunks: ShardLine[] = []
     const encode = async (open: OpenShard): Promise<void> => {
-      chunks.push(await open.encode(frames))
-      frames = []
-      rows = []
+      chunks.push(await open.encode(waiting.map(({ frame }) => frame)))
       waiting = []
     }
     const seal = async (open: OpenShard): Promise<void> => {
@@ -189,7 +183,7 @@ export class ShardSet<Line> {
     for (const piece of work.pieces) {
       const placed: PlacedRows[] = []
       const logged: LoggedRows[] = []
-      work.places.push({ placed, logged })
+      work.places.set(piece, { placed, logged })
       const count = countRows(piece.rows)
       for (let at = 0; at < count; ) {
         if (shard === undefined) {
@@ -201,9 +195,7 @@ export class ShardSet<Line> {
         if (taken > 0) {
           const cut = cutPiece(piece, at, at + taken)
           placed.push(...place(cut, shard))
-          frames.push(frameOf(cut))
-          rows.push(taken)
-          waiting.push(logged)
+          waiting.push({ frame: frameOf(cut), rows: taken, logged })
           at += taken
         }
         if (shard.rows >= this.#options.shardRows) await seal(shard)
@@ -215,15 +207,15 @@ export class ShardSet<Line> {
     if (isNew) work.lines.push({ kind: 'open', shard: shard.shard, folder, part: shard.part })
     work.lines.push(...chunks)
     // Nothing is to be written any more when this has failed.
-    const [logged, flushed] = await Promise.allSettled([
-      frames.length > 0 ? shard.log(frames) : [],
+    const [logging, flushed] = await Promise.allSettled([
+      waiting.length > 0 ? shard.log(waiting.map(({ frame }) => frame)) : [],
       chunks.length > 0 ? shard.flush() : undefined,
     ])
     if (flushed.status === 'rejected') throw flushed.reason
-    if (logged.status === 'rejected') throw logged.reason
-    const places = logged.value
-    for (const [i, place] of places.entries()) {
-      waiting[i]!.push({ shard: shard.shard, rows: rows[i]!, ...place })
+    if (logging.status === 'rejected') throw logging.reason
+    for (const [i, place] of logging.value.entries()) {
+      const { rows, logged } = waiting[i]!
+      logged.push({ shard: shard.shard, rows, ...place })
     }
   }
 
@@ -284,9 +276,8 @@ export class ShardSet<Line> {
 /** What a batch of pages brings for one folder, and what comes of it. */
 type FolderWork = {
   readonly pieces: Piece[]
-  /** Of each piece, in the same order. */
-  readonly places: Places[]
   close: boolean
+  readonly places: Map<Piece, Places>
   readonly lines: ShardLine[]
   readonly sealed: { readonly shard: OpenShard; readonly line: SealLine }[]
 }

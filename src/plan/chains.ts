@@ -1,4 +1,4 @@
-import { type NamedQuery, type Order, type Window, WindowRun, windowRange } from '../core/index.ts'
+import { type NamedQuery, type Order, type Window, WindowRun } from '../core/index.ts'
 
 /** What of one query has begun. */
 export type Begun = {
@@ -72,7 +72,7 @@ function shareOf(
   left: Map<string, Window | null>,
   begun: Begun['windows'],
 ): { readonly wanted: number; readonly keep: number | null } {
-  const names = Array.from({ length: windows.count }, (_, place) => windowRange(windows.at(place)))
+  const { names } = windows
   let held = 0
   let wanted = passed
   while (wanted < names.length && left.has(names[wanted]!)) wanted++

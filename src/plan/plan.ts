@@ -111,7 +111,7 @@ function withHeldWindows(begun: Begun | null): Begun | null {
   if (begun === null || begun.chains.length === 0) return begun
   const windows = new Map(begun.windows)
   for (const { windows: own, passed } of begun.chains) {
-    const names = Array.from({ length: own.count }, (_, place) => windowRange(own.at(place)))
+    const { names } = own
     const last = names.findLastIndex((name) => begun.windows.get(name)?.done === false)
     if (last < 0) continue
     for (const name of names.slice(passed, Math.max(last, passed) + 1)) {

@@ -1,5 +1,5 @@
 import { type NamedQuery, type Partition, partition, type Window, type WindowRun } from '../../core/index.ts'
-import type { ChainRecord, CheckpointState } from '../../state/index.ts'
+import type { ChainRecord, CheckpointState, PartitionRecord } from '../../state/index.ts'
 
 /** One chain while a run follows it: what the checkpoint says of it, and before its first page what was planned. */
 export class ChainWork {
@@ -51,6 +51,20 @@ export class ChainWork {
 
   partitionAt(place: number): Partition {
     return partition(this.query, this.windows.at(place))
+  }
+
+  /** What is on record of the partition at a place of its way. */
+  recordAt(place: number): PartitionRecord | undefined {
+    return this.#state.partitions.get(this.partitionAt(place).key)
+  }
+
+  /** Whether rows or refused items of its windows are on record, from a place of its way on. */
+  hasItems(from = 0): boolean {
+    for (let place = from; place < this.windows.count; place++) {
+      const record = this.recordAt(place)
+      if (record !== undefined && record.rows + record.quarantined > 0) return true
+    }
+    return false
   }
 
   /** What its requests ask for. */

@@ -24,7 +24,7 @@ import {
   splitPath,
 } from '../../state/index.ts'
 import type { ChainWork } from './chain-work.ts'
-import type { Quarantine, StateOf } from './quarantine.ts'
+import type { Quarantine } from './quarantine.ts'
 import { excessOf, type PartitionFault } from './quarantine-limit.ts'
 import { type SplitPage, splitByWindow } from './split-by-window.ts'
 import { withoutSecrets } from './without-secrets.ts'
@@ -136,7 +136,8 @@ async function followChain(work: ChainWork, ids: IdLog, deps: ChainDeps): Promis
 async function restart(chain: ChainWork, why: string, deps: ChainDeps, cause?: ExportError): Promise<void> {
   const { record } = chain
   if (record === undefined) throw cause ?? new Error('a chain without a page has nothing to lose')
-  const isEmpty = hasBroughtNothing(chain, deps.checkpoint)
+  // With neither rows nor refused items on record it can start from its beginning.
+  const isEmpty = !chain.hasItems()
   if (cause !== undefined && !isEmpty) requireSameSecret(chain, deps.pipeline, cause)
   const position = isEmpty ? null : restartPosition(chain, record, why, cause)
   const since = position === null ? null : { at: position.at, ids: [...position.ids] }
@@ -166,19 +167,16 @@ function commitPages(
 
 async function commitPage(split: SplitPage, chain: ChainWork, ids: IdLog, deps: ChainDeps): Promise<void> {
   const { page, requests, pieces, rows, refused } = split
-  const { checkpoint, quarantine } = deps
+  const { quarantine } = deps
   const { record, windows } = chain
-  const stateOf: StateOf = (place) => checkpoint.state.partitions.get(chain.partitionAt(place).key)
   // The page does not count then: it is asked for again, in case the service has mended it or the limit was raised.
   // Until then its items are in the quarantine file, where they can be looked at.
-  const fault = faultOf(split, chain, deps)
-  const items = await quarantine.append(chain, page, refused, stateOf)
+  const fault = faultOf(split, chain, deps.pipeline)
+  const items = await quarantine.append(chain, page, refused)
   if (fault !== null) throw fault
-  const position = positionAfter(record, page, chain.windows.order)
-  const { passed, isLast, finished, reopened } = progressOf(split, chain, position, stateOf)
-  await quarantine.tidy(
-    finished.map((place) => [chain.partitionAt(place).key, stateOf(place), refused.has(place)]),
-  )
+  const position = positionAfter(record, page, windows.order)
+  const { passed, isLast, finished, reopened } = progressOf(split, chain, position)
+  await quarantine.tidy(chain, finished)
   // After the last page there is none that could repeat its rows.
   const mark = isLast ? null : await ids.append(page.ids)
   const facts: Omit<PageFacts, 'pieces' | 'logged'> = {
@@ -214,12 +212,11 @@ function progressOf(
   { page, rows, refused }: SplitPage,
   chain: ChainWork,
   position: Pick<PageFacts, 'position'>,
-  stateOf: StateOf,
 ): WindowProgress {
   const { count } = chain.windows
   const passed = passedAfter(chain, page, position)
   const isLast = page.next === null || passed >= count
-  const isDone = (place: number): boolean => stateOf(place)?.state === 'done'
+  const isDone = (place: number): boolean => chain.recordAt(place)?.state === 'done'
   const touched = new Set([...rows.keys(), ...refused.keys()])
   const reopened = new Set([...touched].filter((place) => place < chain.passed && isDone(place)))
   const finished: number[] = []
@@ -246,11 +243,10 @@ function foldersToClose(
   chain: ChainWork,
   finished: readonly number[],
   rows: ReadonlyMap<number, number>,
-  { pipeline: { extract, load }, checkpoint }: ChainDeps,
+  { pipeline: { extract, load } }: ChainDeps,
 ): readonly string[] {
   if (!ownsFolder(extract.resource, load.partitionBy)) return []
-  const hasRows = (place: number): boolean =>
-    rows.has(place) || (checkpoint.state.partitions.get(chain.partitionAt(place).key)?.rows ?? 0) > 0
+  const hasRows = (place: number): boolean => rows.has(place) || (chain.recordAt(place)?.rows ?? 0) > 0
   return finished
     .filter(hasRows)
     .map((place) => folderOf(extract.resource, chain.partitionAt(place), load.partitionBy))
@@ -260,17 +256,15 @@ function foldersToClose(
 function faultOf(
   { rows, refused }: SplitPage,
   chain: ChainWork,
-  { pipeline: { transform }, checkpoint }: ChainDeps,
+  { transform }: Pipeline,
 ): PartitionFault | null {
   for (const place of [...new Set([...rows.keys(), ...refused.keys()])].sort((a, b) => a - b)) {
-    const partition = chain.partitionAt(place)
-    const record = checkpoint.state.partitions.get(partition.key)
     const added = {
       rows: rows.get(place) ?? 0,
       refused: refused.get(place) ?? [],
       page: chain.record?.pages ?? 0,
     }
-    const fault = excessOf(partition, place, transform, record, added)
+    const fault = excessOf(chain.partitionAt(place), place, transform, chain.recordAt(place), added)
     if (fault !== null) return fault
   }
   return null
@@ -302,10 +296,11 @@ function positionAfter(
   if (page.span === null) return { position: null }
   const { first, last, lastIds } = page.span
   const before = record?.position ?? null
-  if (before === null) return { position: { at: last, ids: lastIds === null ? null : [...lastIds] } }
+  const here = { position: { at: last, ids: lastIds === null ? null : [...lastIds] } }
+  if (before === null) return here
   const [start, end] = [int64FromJson(first), int64FromJson(before.at)]
   if (order === 'asc' ? start < end : start > end) return { position: null }
-  if (last !== before.at) return { position: { at: last, ids: lastIds === null ? null : [...lastIds] } }
+  if (last !== before.at) return here
   if (before.ids === null || lastIds === null) return { position: { at: last, ids: null } }
   const ids = [...new Set([...before.ids, ...lastIds])]
   return { position: { at: last, ids: ids.length > MAX_POSITION_IDS ? null : ids } }
@@ -328,15 +323,6 @@ function requireSameSecret(
     `If ${query.secretEnv} was changed, restore it and run again; if it was not, the cursor has run out: export the query to another load.path, or start over with --fresh.`,
     { cause },
   )
-}
-
-/** Whether a chain has neither rows nor refused items on record: then it can start from its beginning. */
-function hasBroughtNothing(chain: ChainWork, { state }: Checkpoint): boolean {
-  for (let place = 0; place < chain.windows.count; place++) {
-    const record = state.partitions.get(chain.partitionAt(place).key)
-    if (record !== undefined && record.rows + record.quarantined > 0) return false
-  }
-  return true
 }
 
 /** @throws ExportError `refused` when there is no place where rows neither come twice nor are lost */

@@ -9,7 +9,6 @@ import {
 import type { Ahead, Service } from '../../extract/index.ts'
 import { folderOf, ownsFolder } from '../../load/index.ts'
 import type { Plan, PlannedChain } from '../../plan/index.ts'
-import type { Checkpoint } from '../../state/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
 import type { Survey } from '../data-set/index.ts'
 import type { Session } from '../session/index.ts'
@@ -196,12 +195,13 @@ async function giveUp(
   if (error.kind === 'refused' && service.counters.notFound === 1) doubt.keep(isFailed)
   else await isFailed()
   const isRefused = error.kind === 'refused' && chain.record === undefined
-  if (!isRefused && mayGoOnWithout(chain, place, checkpoint)) {
+  // Where it stands before the partition that failed it can go on up to there; else it waits there for the next run.
+  const keep = place > passed ? place : place + 1
+  // What is exported already another chain would bring again; as long as rows come in order nothing is.
+  if (!isRefused && !chain.hasItems(keep)) {
     if (place + 1 < windows.count) {
       queue.add({ kind: 'new', query, windows: windows.part(place + 1, windows.count) })
     }
-    // Where it stands before the partition that failed it can go on up to there; else it waits there for the next run.
-    const keep = place > passed ? place : place + 1
     if (chain.record !== undefined && keep < windows.count) {
       await checkpoint.append([{ kind: 'shorten', chain: chain.chain, windows: keep }])
     }
@@ -218,19 +218,6 @@ async function giveUp(
 function placeOfFault({ passed, windows }: ChainWork, error: ExportError): number {
   if (error instanceof PartitionFault && error.place >= passed) return error.place
   return Math.min(passed, windows.count - 1)
-}
-
-/**
- * Whether what lies behind a partition can be left to another chain: only if nothing of it is exported yet, which the
- * other one would bring again. So it is as long as rows come in order.
- */
-function mayGoOnWithout(chain: ChainWork, place: number, { state }: Checkpoint): boolean {
-  const first = place > chain.passed ? place : place + 1
-  for (let other = first; other < chain.windows.count; other++) {
-    const record = state.partitions.get(chain.partitionAt(other).key)
-    if (record !== undefined && record.rows + record.quarantined > 0) return false
-  }
-  return true
 }
 
 /** Errors that concern one partition only. */

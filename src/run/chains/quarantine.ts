@@ -1,10 +1,7 @@
 import type { DecodedPage, InvalidPolicy, RefusedItem, Store } from '../../core/index.ts'
 import { appendQuarantine, cutQuarantine, QUARANTINE_FOLDER, quarantinePath } from '../../load/index.ts'
-import { type PageFacts, type PartitionRecord, splitPath } from '../../state/index.ts'
+import { type PageFacts, splitPath } from '../../state/index.ts'
 import type { ChainWork } from './chain-work.ts'
-
-/** What is on record of a partition, by the place of its window on the chain's way. */
-export type StateOf = (place: number) => PartitionRecord | undefined
 
 /** The quarantine files of a run. */
 export class Quarantine {
@@ -29,7 +26,6 @@ export class Quarantine {
     chain: ChainWork,
     page: DecodedPage,
     refused: ReadonlyMap<number, readonly RefusedItem[]>,
-    stateOf: StateOf,
   ): Promise<NonNullable<PageFacts['quarantine']>> {
     if (this.#policy === 'fail' || page.quarantined.length === 0) return []
     const pages = chain.record?.pages ?? 0
@@ -37,7 +33,7 @@ export class Quarantine {
       [...refused].map(async ([place, items]) => {
         const { key } = chain.partitionAt(place)
         const lines = items.map(({ at: _, ...item }) => ({ partition: key, page: pages, ...item }))
-        const end = await appendQuarantine(this.#store, key, stateOf(place)?.quarantineEnd ?? 0, lines)
+        const end = await appendQuarantine(this.#store, key, chain.recordAt(place)?.quarantineEnd ?? 0, lines)
         this.#left.delete(quarantinePath(key))
         return { window: splitPath(key)[1], end, items: items.length }
       }),
@@ -47,15 +43,14 @@ export class Quarantine {
   /**
    * Takes out of the files of partitions that are about to be done what a page left there that did not come to be on
    * record: it need not bring the same items again.
+   * @param places of their windows on the chain's way; of those that a page has just added to nothing is left
    */
-  async tidy(
-    partitions: readonly (readonly [key: string, record: PartitionRecord | undefined, isAdded: boolean])[],
-  ): Promise<void> {
+  async tidy(chain: ChainWork, places: readonly number[]): Promise<void> {
     if (this.#left.size === 0) return
-    for (const [key, record, isAdded] of partitions) {
-      const path = quarantinePath(key)
-      if (!isAdded && this.#left.delete(path))
-        await cutQuarantine(this.#store, key, record?.quarantineEnd ?? 0)
+    for (const place of places) {
+      const { key } = chain.partitionAt(place)
+      if (!this.#left.delete(quarantinePath(key))) continue
+      await cutQuarantine(this.#store, key, chain.recordAt(place)?.quarantineEnd ?? 0)
     }
   }
 }

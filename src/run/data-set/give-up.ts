@@ -1,4 +1,3 @@
-import { partitionKey } from '../../core/index.ts'
 import type { CheckpointState, Omission } from '../../state/index.ts'
 
 /** What exporting some partitions anew gives up. */
@@ -37,7 +36,7 @@ export function withAllThatGoes(
     for (const { shard, partitions: within } of state.openShards.values()) take(shard, within)
     for (const { chain, query, windows } of state.chains.values()) {
       if (chains.has(chain)) continue
-      const keys = Array.from({ length: windows.count }, (_, place) => partitionKey(query, windows.at(place)))
+      const keys = windows.names.map((name) => `${query}/${name}`)
       if (!keys.some((key) => partitions.has(key))) continue
       chains.add(chain)
       for (const key of keys) {
