@@ -34,7 +34,7 @@ export default defineConfig({
   platform: 'node',
   logLevel: 'warn',
   // Loaded only when a pipeline asks for it; not made to be bundled.
-  external: ['parquetjs-lite', '@duckdb/node-api', 'pg', 'pg-copy-streams'],
+  external: ['parquetjs-lite', '@aws-sdk/client-s3', '@duckdb/node-api', 'pg', 'pg-copy-streams'],
   plugins: [onlyTheAgent, encoderBuild],
   output: { dir: 'dist/cli', format: 'esm', chunkFileNames: '[name]-[hash].js' },
 })

@@ -1,9 +1,10 @@
-import { relative, resolve } from 'node:path'
+import { resolve } from 'node:path'
 import type { ExportError, Pipeline } from '../core/index.ts'
 import type { RunSummary } from '../run/index.ts'
 import { plainLine } from './plain-text.ts'
 import { bytes, count, counted, duration } from './quantities.ts'
 import { shellWord } from './shell.ts'
+import { shownPath } from './shown-path.ts'
 import type { Colour, Style } from './style.ts'
 
 const MAX_FAILURES_SHOWN = 10
@@ -175,10 +176,4 @@ function nextLines(
 
 function shellSql(sql: string): string {
   return `"${sql.replace(/[\\"$`]/g, '\\$&')}"`
-}
-
-/** Relative to the working directory where it lies below. */
-function shownPath(path: string, cwd: string): string {
-  const short = relative(cwd, path)
-  return plainLine(short === '' ? '.' : short.startsWith('..') ? path : short)
 }

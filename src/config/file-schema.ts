@@ -232,11 +232,30 @@ const load = section({
   engine: choice('columnar', 'parquetjs-lite', 'csv-stringify').prefault('columnar').meta({
     description: 'Encoder: columnar, or for parquet parquetjs-lite, for csv csv-stringify.',
   }),
-  path: text(/^[^\0]+$/, 'the path of a folder')
+  path: text(/^[^\0]+$/, 'the path of a folder, or s3://bucket/prefix')
     .optional()
     .meta({
-      description: 'Folder of the data set, relative to the working directory. Default output/<name>.',
+      description:
+        'Folder of the data set, relative to the working directory, or s3://bucket/prefix. Default output/<name>.',
     }),
+  s3: section({
+    endpoint: parsed(URL_PATTERN, URL_EXPECTED, parseUrl).optional().meta({
+      description:
+        'Address of an S3-compatible store. Default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, ~/.aws, or AWS itself.',
+    }),
+    region: text(/^[a-z0-9-]{1,64}$/, 'a region such as eu-central-1')
+      .optional()
+      .meta({
+        description:
+          'Region of the bucket. Default: AWS_REGION or ~/.aws, or us-east-1 where there is an endpoint.',
+      }),
+    path_style: flag().optional().meta({
+      description:
+        "Name the bucket in the path instead of the host: most stores other than AWS's need it. Default: true where an endpoint is given.",
+    }),
+  })
+    .optional()
+    .meta({ description: 'Object storage; goes with a path that begins with s3://.' }),
   partition_by: z
     .union(
       [
@@ -280,6 +299,15 @@ const load = section({
     .meta({ description: 'Settings for parquet alone.' }),
 }).meta({ description: 'Where the rows go.' })
 
+const state = section({
+  path: text(/^[^\0]+$/, 'the path of a folder')
+    .optional()
+    .meta({
+      description:
+        'Local folder for _state (checkpoint, open shards, lock), relative to the working directory, where load.path is s3://. Default: _state in the bucket.',
+    }),
+}).meta({ description: 'Where the state of the export is kept.' })
+
 export const pipelineFile = section({
   name: text(/^[a-z0-9-]{1,100}$/, 'up to 100 of a-z, 0-9 and -').meta({
     description: 'Names the pipeline and its checkpoint.',
@@ -288,6 +316,7 @@ export const pipelineFile = section({
   extract,
   transform: transform.prefault({}),
   load: load.prefault({}),
+  state: state.prefault({}),
 })
 
 /** What a pipeline file says, with simple defaults filled in. */

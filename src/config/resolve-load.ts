@@ -1,33 +1,25 @@
-import { dirname, resolve } from 'node:path'
 import type { Format, LoadSettings } from '../core/index.ts'
 import type { PipelineFile } from './file-schema.ts'
 import type { Problems } from './problems.ts'
+import { resolvePlace } from './resolve-place.ts'
 
 type LoadFile = PipelineFile['load']
 
 export type LoadContext = { readonly cwd: string; readonly nodeVersion: string }
 
-/** The format with the settings that go with it, the absolute path of the data set, and permissions. */
+/** The format with the settings that go with it, where the data set lies, and permissions. */
 export function resolveLoad(
-  { name, load }: PipelineFile,
+  file: PipelineFile,
   columns: readonly string[],
   problems: Problems,
   { cwd, nodeVersion }: LoadContext,
 ): LoadSettings {
+  const { load } = file
   const format =
     load.format === 'parquet' ? parquet(load, columns, nodeVersion, problems) : csv(load, problems)
-  const path = resolve(cwd, load.path ?? `output/${name}`)
-  if (dirname(path) === path) {
-    problems.add(
-      ['load', 'path'],
-      `is the root of the file system, where other files are; expected a folder for the data set alone, found ${JSON.stringify(load.path)}`,
-    )
-  }
   const fileMode = Number.parseInt(load.file_mode.slice(-3), 8)
-  const pathAsGiven = load.path ?? `output/${name}`
   return {
-    path,
-    pathAsGiven,
+    ...resolvePlace(file, problems, cwd),
     format,
     partitionBy: (['query', 'window'] as const).filter((by) => load.partition_by.includes(by)),
     shardRows: load.shard_rows,

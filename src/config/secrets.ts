@@ -37,7 +37,13 @@ function learned(secret: string): string {
   return secret
 }
 
-const USUAL_SECRETS = ['SPILLWAY_TOKEN', 'SPILLWAY_API_KEY', 'SPILLWAY_MASK_KEY']
+const USUAL_SECRETS = [
+  'SPILLWAY_TOKEN',
+  'SPILLWAY_API_KEY',
+  'SPILLWAY_MASK_KEY',
+  'AWS_SECRET_ACCESS_KEY',
+  'AWS_SESSION_TOKEN',
+]
 const PROXIES = ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY', 'all_proxy', 'ALL_PROXY']
 
 /**

@@ -145,9 +145,28 @@ export type Encodings = 'compact' | 'plain'
 export type Compression = 'none' | 'snappy' | 'gzip' | 'zstd'
 export type PartitionBy = 'query' | 'window'
 
+/** Where a data set lies. */
+export type Place =
+  | { readonly kind: 'disk'; readonly root: string }
+  | {
+      readonly kind: 's3'
+      readonly bucket: string
+      /** Without slashes at either end; empty: the bucket itself. */
+      readonly prefix: string
+      /** null: as the environment and `~/.aws` have it, or AWS itself. */
+      readonly endpoint: string | null
+      /** null: as the environment and `~/.aws` have it. */
+      readonly region: string | null
+      /** Whether requests name the bucket in their path instead of the host; null: where the endpoint is not AWS's own. */
+      readonly pathStyle: boolean | null
+      /** Absolute path of the folder in which `_state` lies; null: in the bucket as well. */
+      readonly stateRoot: string | null
+    }
+
 export type LoadSettings = {
-  /** Absolute path of the data set. */
+  /** Absolute path of the data set, or its `s3://` address. */
   readonly path: string
+  readonly place: Place
   /** The same as the file gives it, for messages. */
   readonly pathAsGiven: string
   readonly format: Format

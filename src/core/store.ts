@@ -1,3 +1,5 @@
+import { ExportError } from './errors.ts'
+
 /**
  * Where shards and state live. The pipeline needs no more than this of a disk, so that another kind of
  * storage can take its place. Paths are relative to the data set's root, with `/`; every method rejects
@@ -6,6 +8,11 @@
 export type Store = {
   /** Opens for appending, made if absent, cut to `size` bytes (0: empty). @throws `damaged` when it is shorter. */
   openLog(path: string, size: number): Promise<Log>
+  /**
+   * The same for a file that stays short, or that others read: where nothing can be appended to a file, each flush
+   * writes it anew.
+   */
+  openSmallLog(path: string, size: number): Promise<Log>
   /** The whole file, or null when there is none. */
   read(path: string): Promise<Uint8Array<ArrayBuffer> | null>
   /** Bytes `[start, end)` of a file. */
@@ -59,6 +66,8 @@ export type OwnStore = Store & {
   settle(): Promise<void>
   /** Leaves what is in the own folder under the folder's common name, and is an owner no more. */
   leave(): Promise<void>
+  /** @throws ExportError `locked` when another owner took over */
+  require(): Promise<void>
 }
 
 /** What a file or a folder is to hold: so many bytes, or so many names. */
@@ -79,9 +88,17 @@ export type Log = {
   /** Bytes written so far. */
   readonly size: number
   append(chunks: readonly Uint8Array[]): Promise<void>
-  /** Cuts it to nothing; what follows starts at 0 again. */
-  reset(): Promise<void>
   /** Returns when everything appended is on stable storage, under the file's own name. */
   flush(): Promise<void>
   close(): Promise<void>
+}
+
+/** What is thrown for a log that is too short to be gone on with. */
+export function shorterThanCounted(path: string, found: number, size: number): ExportError {
+  return new ExportError(
+    'damaged',
+    `The file holds ${found} bytes, but the checkpoint counts on ${size}`,
+    path,
+    'Put the file back as it was, or start over with --fresh.',
+  )
 }

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
 import { type FileHandle, lstat, mkdir, readdir, rename, rm, rmdir, statfs, unlink } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { ExportError, type OwnStore, type Store } from '../core/index.ts'
+import { type Log, type OwnStore, type Store, shorterThanCounted } from '../core/index.ts'
 import { hasCode, isAbsent } from './codes.ts'
 import { logFile } from './log-file.ts'
 import { looks } from './looks.ts'
@@ -157,7 +157,7 @@ function storeOf(options: DiskOptions, folders: Folders, own: OwnFolder | null):
     } catch (error) {
       if (!isAbsent(error)) throw error
       await own?.require()
-      throw shorter(path, 0, size)
+      throw shorterThanCounted(path, 0, size)
     }
     try {
       // Who takes over puts a copy in the file's place, and takes the own folder away before. So as long as the
@@ -170,22 +170,25 @@ function storeOf(options: DiskOptions, folders: Folders, own: OwnFolder | null):
     }
   }
 
+  const openLog = (path: string, size: number): Promise<Log> =>
+    naming(path, async () => {
+      const full = place(path)
+      const handle = size === 0 ? await emptyLog(full) : await existingLog(full, path, size)
+      try {
+        const { size: found, ino, dev } = await handle.stat()
+        if (found < size) throw shorterThanCounted(path, found, size)
+        if (found > size) await handle.truncate(size)
+        if (size === 0) await flushFolder(dirname(full))
+        return logFile({ path, full, handle, ino, dev }, size, naming)
+      } catch (error) {
+        await handle.close()
+        throw error
+      }
+    })
+
   const store: Store = {
-    openLog: (path, size) =>
-      naming(path, async () => {
-        const full = place(path)
-        const handle = size === 0 ? await emptyLog(full) : await existingLog(full, path, size)
-        try {
-          const { size: found, ino, dev } = await handle.stat()
-          if (found < size) throw shorter(path, found, size)
-          if (found > size) await handle.truncate(size)
-          if (size === 0) await flushFolder(dirname(full))
-          return logFile({ path, full, handle, ino, dev }, size, naming)
-        } catch (error) {
-          await handle.close()
-          throw error
-        }
-      }),
+    openLog,
+    openSmallLog: openLog,
 
     read: (path) =>
       naming(path, async () => {
@@ -352,6 +355,7 @@ function storeOf(options: DiskOptions, folders: Folders, own: OwnFolder | null):
       }),
     settle: () => naming('_state', () => own.settle()),
     leave: () => naming('_state', () => own.leave()),
+    require: () => naming('_state', () => own.require()),
   }
   return ownStore
 }
@@ -391,13 +395,4 @@ async function readAt(full: string, bytes: Uint8Array, position: number): Promis
   } finally {
     await handle.close()
   }
-}
-
-function shorter(path: string, found: number, size: number): ExportError {
-  return new ExportError(
-    'damaged',
-    `The file holds ${found} bytes, but the checkpoint counts on ${size}`,
-    path,
-    'Put the file back as it was, or start over with --fresh.',
-  )
 }

@@ -28,11 +28,6 @@ export function logFile(
         // A write that fails half-way leaves bytes behind `size`; the next one goes over them.
         size = await writeAt(handle, chunks, size)
       }),
-    reset: () =>
-      naming(path, async () => {
-        await handle.truncate(0)
-        size = 0
-      }),
     flush: () =>
       naming(path, async () => {
         await Promise.all([handle.datasync(), requireInPlace(file)])

@@ -22,7 +22,7 @@ export async function appendQuarantine(
 ): Promise<number> {
   const path = quarantinePath(partition)
   // Somebody may have looked at what was refused and cleared it away.
-  const log = await store.openLog(path, (await store.size(path)) === null ? 0 : end)
+  const log = await store.openSmallLog(path, (await store.size(path)) === null ? 0 : end)
   try {
     await log.append([Buffer.from(items.map((item) => `${JSON.stringify(item)}\n`).join(''))])
     await log.flush()
@@ -41,7 +41,7 @@ export async function cutQuarantine(store: Store, partition: string, end: number
   const size = await store.size(path)
   if (size === null || size <= end) return
   if (end === 0) await store.remove(path)
-  else await (await store.openLog(path, end)).close()
+  else await (await store.openSmallLog(path, end)).close()
 }
 export const QUARANTINE_FOLDER = '_quarantine'
 

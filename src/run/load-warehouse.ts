@@ -14,6 +14,7 @@ import {
   type Warehouse,
 } from '../warehouse/index.ts'
 import { openDataSet } from './data-set/index.ts'
+import { localShards } from './local-shards.ts'
 import { namePipeline } from './setting/index.ts'
 
 export type LoadOptions = {
@@ -57,11 +58,12 @@ export async function loadWarehouse(
   const table = tableOf(pipeline, options.schema, options.table)
   checkColumns(manifest, pipeline)
   const rulesOf = await partitionRules(pipeline, manifest, options)
-  const source = { root: pipeline.load.path, format: pipeline.load.format }
   const warehouse = await openTarget(target, options)
+  const shards = await localShards(pipeline, store)
   try {
+    const source = { root: shards.root, format: pipeline.load.format }
     const result = await loadDataSet(warehouse, {
-      store,
+      shards,
       manifest,
       table,
       mode,
@@ -78,6 +80,7 @@ export async function loadWarehouse(
     throw stop.aborted ? interrupted(error) : error
   } finally {
     await warehouse.close()
+    await shards.close()
   }
 }
 

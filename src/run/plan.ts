@@ -1,9 +1,8 @@
 import type { NamedPipeline, Pipeline } from '../core/index.ts'
-import { requireWritable } from '../disk/index.ts'
 import type { Plan, PlannedChain } from '../plan/index.ts'
 import type { CheckpointState } from '../state/index.ts'
 import { type Continuation, readOwnCheckpoint, requirePolicies } from './admission/index.ts'
-import { type Forecast, forecast, openDataSet, planFor, survey } from './data-set/index.ts'
+import { type Forecast, forecast, openDataSet, planFor, requireReachable, survey } from './data-set/index.ts'
 import type { RunOptions } from './setting/index.ts'
 import { namePipeline, namingPlaces, readQuerySecrets, requireSendableToken } from './setting/index.ts'
 
@@ -41,7 +40,7 @@ export async function readPlan(
   const secrets = await readQuerySecrets(pipeline, options)
   await requireSendableToken(pipeline, options)
   const state = await namingPlaces(pipeline, async () => {
-    await requireWritable(pipeline.load.path)
+    await requireReachable(pipeline)
     return readOwnCheckpoint(pipeline, openDataSet(pipeline), secrets, options)
   })
   const plan = planFor(pipeline, options.clock.now(), state)

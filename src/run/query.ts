@@ -2,6 +2,7 @@ import { columnsNamed, ExportError, type Pipeline } from '../core/index.ts'
 import { MANIFEST_PATH, readManifest } from '../state/index.ts'
 import { type Answer, dataSetRows, parseTarget, queryDataSet } from '../warehouse/index.ts'
 import { openDataSet } from './data-set/index.ts'
+import { localShards } from './local-shards.ts'
 
 export type { Answer } from '../warehouse/index.ts'
 
@@ -22,7 +23,8 @@ export async function queryPipeline(
     return queryDataSet({ kind: 'database', file: target.file }, sql)
   }
   const { extract, transform, load } = pipeline
-  const manifest = await readManifest(openDataSet(pipeline))
+  const store = openDataSet(pipeline)
+  const manifest = await readManifest(store)
   if (manifest === null) {
     throw new ExportError(
       'config',
@@ -37,8 +39,15 @@ export async function queryPipeline(
     manifest.columns.map(({ name }) => name).filter((name) => transform.columns.includes(name)),
   )
   const paths = manifest.shards.map(({ path }) => path)
-  const select = dataSetRows({ root: load.path, format: load.format }, columns, paths)
-  return queryDataSet({ kind: 'files', view: extract.resource, select, root: load.path }, sql)
+  const shards = await localShards(pipeline, store)
+  try {
+    const { root } = shards
+    for (const path of paths) await shards.bring(path)
+    const select = dataSetRows({ root, format: load.format }, columns, paths)
+    return await queryDataSet({ kind: 'files', view: extract.resource, select, root }, sql)
+  } finally {
+    await shards.close()
+  }
 }
 
 function onlyDuckdb(): ExportError {

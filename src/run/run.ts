@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { join } from 'node:path'
 import {
   type ExportError,
   isBlank,
@@ -28,6 +27,7 @@ import type { RunOptions } from './setting/index.ts'
 import {
   namePipeline,
   namingPlaces,
+  pathIn,
   type QuerySecrets,
   readQuerySecrets,
   requireSendableToken,
@@ -57,7 +57,7 @@ export type RunSummary = {
   /** What the service said last; null when it said nothing. */
   readonly searchesRemaining: number | null
   readonly durationMs: number
-  /** Absolute path of the manifest; null when it could not be written. */
+  /** Absolute path of the manifest, or its address; null when it could not be written. */
   readonly manifest: string | null
   /** What stopped the run before its time; null when nothing did. */
   readonly error: ExportError | null
@@ -164,7 +164,7 @@ async function carryOut(
     const left = searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }
     await checkpoint.append([{ kind: 'end', run, finished_at, status, requests, retries, ...left }])
     await writeManifest(store, pipeline, checkpoint.state, retiredQueries(pipeline, checkpoint.state))
-    manifest = join(pipeline.load.path, MANIFEST_PATH)
+    manifest = pathIn(pipeline, MANIFEST_PATH)
     if (whole) await store.writeWhole(SUCCESS_PATH, [])
   })
   return {

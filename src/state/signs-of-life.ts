@@ -19,7 +19,7 @@ export async function showSignsOfLife(
   claim: Claim,
   clock: Clock,
 ): Promise<SignsOfLife> {
-  const log = await store.openLog(path, Buffer.byteLength(claimText(claim)))
+  const log = await store.openSmallLog(path, Buffer.byteLength(claimText(claim)))
   const end = new AbortController()
   const lost = new AbortController()
   const beating = async (): Promise<void> => {

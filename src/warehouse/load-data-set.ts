@@ -4,8 +4,17 @@ import { MANIFEST_PATH, type Manifest, type ManifestShard } from '../state/index
 import type { TableSpec } from './table.ts'
 import type { Loaded, LoadMode, LoadTarget, LoadUnit, Warehouse } from './warehouse.ts'
 
+/** Shards where the database can read them. */
+export type ShardFiles = {
+  readonly store: Pick<Store, 'size' | 'stream'>
+  /** Has a shard there. */
+  bring(path: string): Promise<void>
+  /** It is needed no longer. */
+  drop(path: string): Promise<void>
+}
+
 export type LoadRequest = {
-  readonly store: Store
+  readonly shards: ShardFiles
   readonly manifest: Manifest
   readonly table: TableSpec
   readonly mode: LoadMode
@@ -30,7 +39,7 @@ export type LoadResult = {
  * @throws ExportError `damaged` when a shard's bytes are not those of the manifest; what was loaded before stays
  */
 export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): Promise<LoadResult> {
-  const { store, manifest, table, mode, evolve, loadedAt, rowsOf, stop, onShard } = request
+  const { shards: files, manifest, table, mode, evolve, loadedAt, rowsOf, stop, onShard } = request
   if (mode === 'upsert') requireKey(table)
   await warehouse.prepare(table, { evolve })
   const loaded = await warehouse.loaded(manifest.pipeline, table)
@@ -43,12 +52,16 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
     if (stop.aborted) throw interrupted()
     for (const shard of unit.shards) {
       onShard(shard.path, ++number, total)
-      await requireUnchanged(store, shard)
+      await files.bring(shard.path)
+      await requireUnchanged(files.store, shard)
     }
     const done = await warehouse.load(unit, { dataSet: manifest.pipeline, table, mode, loadedAt, rowsOf })
     result.rows += done.rows
     result.replacedTexts += done.replacedTexts
-    for (const { path } of unit.shards) result[known.has(path) ? 'replaced' : 'loaded']++
+    for (const { path } of unit.shards) {
+      result[known.has(path) ? 'replaced' : 'loaded']++
+      await files.drop(path)
+    }
   }
   const { rows, replacedTexts, ...shards } = result
   return { shards: { ...shards, skipped: manifest.shards.length - total }, rows, replacedTexts }
@@ -140,7 +153,10 @@ class Groups {
 }
 
 /** A shard that is not what the manifest says must not get into a table. */
-async function requireUnchanged(store: Store, { path, sha256, bytes }: ManifestShard): Promise<void> {
+async function requireUnchanged(
+  store: ShardFiles['store'],
+  { path, sha256, bytes }: ManifestShard,
+): Promise<void> {
   const hash = createHash('sha256')
   if ((await store.size(path)) === bytes) for await (const chunk of store.stream(path)) hash.update(chunk)
   if (hash.digest('hex') === sha256) return

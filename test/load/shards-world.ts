@@ -469,7 +469,6 @@ export function crashingStore(store: Store, atChange: number) {
       await log.append([all.subarray(0, Math.floor((all.length * (used % 4)) / 3))])
       throw new Crash()
     },
-    reset: () => change(() => log.reset()),
     flush: () => change(() => log.flush()),
     close: () => log.close(),
   })

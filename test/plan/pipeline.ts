@@ -62,6 +62,7 @@ export function pipelineOf({
     },
     load: {
       path: '/nowhere',
+      place: { kind: 'disk', root: '/nowhere' },
       pathAsGiven: '/nowhere',
       format: {
         kind: 'parquet',

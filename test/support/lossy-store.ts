@@ -29,10 +29,6 @@ export function lossyStore(store: Store, root: string, blockBytes: number) {
       changes(log.path)
       return log.append(chunks)
     },
-    reset: () => {
-      changes(log.path)
-      return log.reset()
-    },
     flush: async () => {
       await log.flush()
       durable.delete(log.path)

@@ -1,4 +1,3 @@
-import { relative } from 'node:path'
 import { ExportError, isExportError, type Pipeline } from '../../core/index.ts'
 import { parseTarget, type Target } from '../../warehouse/index.ts'
 import { command } from '../command.ts'
@@ -9,6 +8,7 @@ import type { Io } from '../io.ts'
 import { loadTables, PLAIN_LOAD } from '../load-tables.ts'
 import { HOW_IT_RUNS, type OverrideFlags, pipelineToRun, runPipelineOptions } from '../pipeline-options.ts'
 import { plainJson } from '../plain-text.ts'
+import { shownPath } from '../shown-path.ts'
 import { announceStop, type StopSignals } from '../signals.ts'
 import { notBegunJson } from '../summary.ts'
 
@@ -99,7 +99,7 @@ async function readEach(args: ReadArgs, io: Io): Promise<readonly Found[]> {
 }
 
 async function askToStartOver(pipelines: readonly Pipeline[], { cwd, screen }: Io): Promise<void> {
-  const paths = pipelines.map(({ load }) => relative(cwd, load.path) || '.').join(', ')
+  const paths = pipelines.map(({ load }) => shownPath(load.path, cwd)).join(', ')
   if (!process.stdin.isTTY || !screen.stream.isTTY) {
     throw new ExportError(
       'config',

@@ -1,4 +1,3 @@
-import { relative } from 'node:path'
 import { checkRequirements, readNamingKey } from '../../config/index.ts'
 import { ExportError, type Pipeline } from '../../core/index.ts'
 import { planRepair, type Repair, type Verification, verifyDataSet } from '../../run/index.ts'
@@ -10,6 +9,7 @@ import type { Io } from '../io.ts'
 import { pipelineFrom, pipelineOptions } from '../pipeline-options.ts'
 import { plainJson, plainLine } from '../plain-text.ts'
 import { count, counted } from '../quantities.ts'
+import { shownPath } from '../shown-path.ts'
 import { announceStop } from '../signals.ts'
 import { type Style, styleFor, wantsColour } from '../style.ts'
 
@@ -95,7 +95,7 @@ async function askToFix(pipeline: Pipeline, { redo, rows, shards, searches }: Re
     throw new ExportError(
       'config',
       `--fix changes the data set, and there is no terminal to ask on. ${cost}`,
-      relative(cwd, pipeline.load.path) || '.',
+      shownPath(pipeline.load.path, cwd),
       'Add --yes if that is what you want.',
     )
   }

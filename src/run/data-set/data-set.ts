@@ -1,11 +1,4 @@
-import {
-  isExportError,
-  type NamedPipeline,
-  type Pipeline,
-  type Resource,
-  type Store,
-} from '../../core/index.ts'
-import { diskStore } from '../../disk/index.ts'
+import { isExportError, type NamedPipeline, type Resource, type Store } from '../../core/index.ts'
 import { OPEN_FOLDER, ORPHANS, partOf, QUARANTINE_FOLDER, setAside } from '../../load/index.ts'
 import { type BegunChain, type Plan, planPartitions } from '../../plan/index.ts'
 import {
@@ -21,11 +14,6 @@ import {
   readManifest,
   SUCCESS_PATH,
 } from '../../state/index.ts'
-
-/** The folder that a pipeline writes to. */
-export function openDataSet({ load }: Pipeline): Store {
-  return diskStore({ root: load.path, fileMode: load.fileMode, dirMode: load.dirMode })
-}
 
 /** What is to be exported, given what the checkpoint says has begun. */
 export function planFor(pipeline: NamedPipeline, nowMs: number, state: CheckpointState | null): Plan {

@@ -1,6 +1,7 @@
-export { clearDataSet, growingFiles, openDataSet, planFor, refuseLinks } from './data-set.ts'
+export { clearDataSet, growingFiles, planFor, refuseLinks } from './data-set.ts'
 export { type Forecast, forecast } from './forecast.ts'
 export { withAllThatGoes } from './give-up.ts'
+export { openDataSet, requireReachable } from './open-data-set.ts'
 export { openSettledCheckpoint, readSettledCheckpoint } from './recover.ts'
 export { giveUp, planRedo } from './redo.ts'
 export { type Survey, survey } from './survey.ts'

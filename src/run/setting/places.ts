@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { ExportError, isExportError, type Pipeline } from '../../core/index.ts'
 
 /**
@@ -15,10 +16,16 @@ export async function namingPlaces<T>(pipeline: Pipeline, work: () => Promise<T>
 /** The same error with its place below `load.path`; as it is when it is about something else. */
 export function withPlace({ load }: Pipeline, error: ExportError): ExportError {
   if (!IN_DATA_SET.test(error.where)) return error
-  const root = load.pathAsGiven.replace(/(?<=.)\/+$/, '')
+  const apart = load.place.kind === 's3' && error.where.startsWith('_state') ? load.place.stateRoot : null
+  const root = (apart ?? load.pathAsGiven).replace(/(?<=.)\/+$/, '')
   const place = error.where === '.' ? root : `${root === '/' ? '' : root}/${error.where}`
   return new ExportError(error.kind, error.what, place, error.next, { cause: error.cause })
 }
 
 /** The first part of every path in a data set. Partitions are named `<type>.<value>/…`, addresses begin otherwise. */
 const IN_DATA_SET = /^(?:_[\w.]+|credentials|reports)(?:\/|$)|^\.$/
+
+/** Absolute path of a file of the data set, or its address. */
+export function pathIn({ load }: Pipeline, path: string): string {
+  return load.place.kind === 'disk' ? join(load.place.root, path) : `${load.path}/${path}`
+}

@@ -1,0 +1,94 @@
+import { type ErrorKind, ExportError } from '../core/index.ts'
+
+type Cause = readonly [kind: ErrorKind, what: string, next: string]
+
+const AGAIN = 'run again; the run goes on from its last committed page.'
+const KEYS = 'Check AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN, or the profile in ~/.aws'
+
+const DENIED: Cause = [
+  'storage',
+  'The store does not allow it',
+  'The credentials need s3:ListBucket, s3:ListBucketMultipartUploads, s3:GetObject, s3:PutObject, s3:DeleteObject and s3:AbortMultipartUpload for load.path.',
+]
+
+const UNREACHABLE = `Check load.s3.endpoint, the network and the proxy, then ${AGAIN}`
+
+/** What stores and the SDK call it, in words for people, and what to do about it. */
+const CAUSES: Record<string, Cause> = {
+  NoSuchBucket: ['config', 'There is no such bucket', 'Create it, or correct load.path or load.s3.endpoint.'],
+  AccessDenied: DENIED,
+  Forbidden: DENIED,
+  AllAccessDisabled: DENIED,
+  CredentialsProviderError: [
+    'config',
+    'There are no credentials for object storage',
+    'Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE with a profile in ~/.aws.',
+  ],
+  TokenProviderError: ['config', 'The session of the profile has ended', 'Log in again (`aws sso login`).'],
+  InvalidAccessKeyId: ['credentials', 'The store does not know the access key', `${KEYS}.`],
+  SignatureDoesNotMatch: ['credentials', 'The store does not take the secret access key', `${KEYS}.`],
+  ExpiredToken: ['credentials', 'The session token has run out', `${KEYS}; ${AGAIN}`],
+  InvalidToken: ['credentials', 'The store does not take the session token', `${KEYS}.`],
+  RequestTimeTooSkewed: [
+    'storage',
+    "This machine's clock and the store's are too far apart",
+    'Set the clock, then run again.',
+  ],
+  AuthorizationHeaderMalformed: [
+    'config',
+    'The bucket is in another region',
+    'Set load.s3.region or AWS_REGION to it.',
+  ],
+  PermanentRedirect: ['config', 'The bucket is in another region', 'Set load.s3.region or AWS_REGION to it.'],
+  KeyTooLongError: [
+    'storage',
+    'The name is too long for a key',
+    'Choose a shorter load.path or leave query out of load.partition_by.',
+  ],
+  QuotaExceeded: ['storage', 'The store is full', `Free some space, then ${AGAIN}`],
+  EntityTooLarge: [
+    'storage',
+    'The file is too large for the store',
+    'Lower load.shard_rows, then run again.',
+  ],
+  InvalidObjectState: ['storage', 'The object lies in an archive', 'Restore it, then run again.'],
+}
+
+/** Gives an error of the SDK the place that it is about, and an advice; whatever else was thrown passes as it is. */
+export function bucketError(error: unknown, where: string): unknown {
+  if (error instanceof ExportError || !(error instanceof Error)) return error
+  const code = codeOf(error)
+  const status = statusOf(error)
+  if (code === null && status === null) return error
+  const [kind, what, next] = CAUSES[code ?? ''] ?? byStatus(status, code) ?? network(code)
+  return new ExportError(kind, what, where, next, { cause: error })
+}
+
+/** The store's word for what went wrong, or the system's. */
+export function codeOf(error: Error): string | null {
+  if (error.message === 'Region is missing') return 'AuthorizationHeaderMalformed'
+  if ('code' in error && typeof error.code === 'string' && /^E[A-Z]+$/.test(error.code)) return error.code
+  if ('Code' in error && typeof error.Code === 'string') return error.Code
+  return '$metadata' in error || /^(?:Timeout|CredentialsProvider|TokenProvider)Error$/.test(error.name)
+    ? error.name
+    : null
+}
+
+export function statusOf(error: Error): number | null {
+  const metadata = '$metadata' in error ? (error.$metadata as { httpStatusCode?: number }) : {}
+  return metadata.httpStatusCode ?? null
+}
+
+function byStatus(status: number | null, code: string | null): Cause | null {
+  if (status === null) return null
+  if (status === 403) return DENIED
+  if (status === 301) return CAUSES.PermanentRedirect!
+  const said = `${status}${code === null || /^(?:UnknownError|Unknown|\d+)$/.test(code) ? '' : ` ${code}`}`
+  if (status >= 500) return ['storage', `The store fails (${said})`, `Wait until it is well, then ${AGAIN}`]
+  return ['storage', `The store refuses (${said})`, 'Check load.path and load.s3, then run again.']
+}
+
+function network(code: string | null): Cause {
+  const said = code === 'TimeoutError' ? 'no answer in time' : (code ?? 'broken connection')
+  return ['storage', `The store can not be reached (${said})`, UNREACHABLE]
+}

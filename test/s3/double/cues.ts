@@ -1,0 +1,125 @@
+import type { OperationName } from './operations/index.ts'
+
+/** A request that came in, and what became of it. */
+export type Seen = {
+  readonly operation: OperationName | 'Unknown'
+  readonly bucket: string | null
+  readonly key: string | null
+  readonly headers: ReadonlyMap<string, string>
+  /** Counts connections from 0, so that one can tell which requests shared one. */
+  readonly connection: number
+  /** Bytes of the body that came. */
+  received: number
+  /** Bytes of the body that was answered. */
+  sent: number
+  /** Of the answer; null as long as there is none, and for ever when the connection broke before. */
+  status: number | null
+  /** The code of an answer that is an error. */
+  code: string | null
+}
+
+/** Everything that is named has to fit; nothing named fits every request. */
+export type Matcher = {
+  readonly operation?: OperationName | readonly OperationName[]
+  readonly bucket?: string
+  readonly key?: string | RegExp
+  readonly where?: (request: Seen) => boolean
+}
+
+export type Trouble =
+  /** Nothing is done, and this error answered; with status 200 it comes in an answer that looked like success. */
+  | { readonly code: string; readonly status?: number }
+  /**
+   * - `reset-before`: the connection breaks before anything is done
+   * - `reset-after`: the request is carried out, and its answer lost
+   * - `cut-answer`: the connection breaks in the middle of the answer's body
+   * - `hang`: nothing is done and nothing answered, until the other side gives up
+   */
+  | { readonly connection: 'reset-before' | 'reset-after' | 'cut-answer' | 'hang' }
+  /** Waits before the request is carried out. */
+  | { readonly slowMs: number }
+
+export type Often = {
+  /** How many of the requests that fit it meets: 1 unless told. */
+  readonly times?: number
+  /** How many that fit it lets pass before. */
+  readonly skip?: number
+}
+
+export type Hook = (request: Seen) => Promise<void> | void
+
+type Cue<T> = { readonly matcher: Matcher; readonly act: T; skip: number; times: number }
+
+/** What is to happen to which of the requests to come. Of several cues that fit the one given first has its turn. */
+export class Cues {
+  #troubles: Cue<Trouble>[] = []
+  #before: Cue<Hook>[] = []
+  #during: Cue<Hook>[] = []
+
+  fail(matcher: Matcher, trouble: Trouble & Often): void {
+    this.#troubles.push(cue(matcher, trouble, trouble))
+  }
+
+  /**
+   * Calls a hook once a request has come in whole and before anything of it is looked at, and waits for it: as if the
+   * network had held the request up for so long.
+   */
+  before(matcher: Matcher, hook: Hook, often: Often = {}): void {
+    this.#before.push(cue(matcher, hook, often))
+  }
+
+  /**
+   * Calls a hook in the midst of a write or a delete: its condition has been found to hold, but nobody sees the change
+   * yet. Conditional writes to the same key that come meanwhile get `ConditionalRequestConflict`; and so does this one
+   * when it is conditional and something else changes the key meanwhile.
+   */
+  during(matcher: Matcher, hook: Hook, often: Often = {}): void {
+    this.#during.push(cue(matcher, hook, often))
+  }
+
+  /** Forgets all cues that are left. */
+  clear(): void {
+    this.#troubles = []
+    this.#before = []
+    this.#during = []
+  }
+
+  troubleFor(request: Seen): Trouble | null {
+    return take(this.#troubles, request)
+  }
+
+  async pauseBefore(request: Seen): Promise<void> {
+    await take(this.#before, request)?.(request)
+  }
+
+  /** @returns null when there is none, so that the change is made at once */
+  pauseDuring(request: Seen): (() => Promise<void>) | null {
+    const hook = take(this.#during, request)
+    return hook === null ? null : async () => hook(request)
+  }
+}
+
+export function fits(request: Seen, { operation, bucket, key, where }: Matcher): boolean {
+  if (operation !== undefined && ![operation].flat().some((each) => each === request.operation)) return false
+  if (bucket !== undefined && bucket !== request.bucket) return false
+  if (typeof key === 'string' && key !== request.key) return false
+  if (key instanceof RegExp && !key.test(request.key ?? '')) return false
+  return where?.(request) ?? true
+}
+
+function cue<T>(matcher: Matcher, act: T, { times = 1, skip = 0 }: Often): Cue<T> {
+  return { matcher, act, skip, times }
+}
+
+function take<T>(cues: Cue<T>[], request: Seen): T | null {
+  for (const each of cues) {
+    if (each.times <= 0 || !fits(request, each.matcher)) continue
+    if (each.skip > 0) {
+      each.skip--
+      continue
+    }
+    each.times--
+    return each.act
+  }
+  return null
+}

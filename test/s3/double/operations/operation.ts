@@ -1,0 +1,111 @@
+import { S3Error } from '../errors.ts'
+import type { Bucket, Condition } from '../objects.ts'
+import type { S3Request } from '../request.ts'
+import { document, type Node, parseXml, type Xml } from '../xml.ts'
+
+/** Sizes that S3 sets, and that tests may lower. */
+export type Limits = {
+  /** Names in one answer of a listing. */
+  page: number
+  /** Of every part but the last; what is not larger than this can't be copied in ranges either. */
+  minPartBytes: number
+  maxParts: number
+  /** Of what comes in one request, or is copied by one. */
+  maxRequestBytes: number
+}
+
+// Source: Amazon S3 user guide, "Amazon S3 multipart upload limits".
+export const S3_LIMITS: Limits = {
+  page: 1000,
+  minPartBytes: 5 << 20,
+  maxParts: 10_000,
+  maxRequestBytes: 5 * 2 ** 30,
+}
+
+/** A request that is signed, and where it is carried out. */
+export type Context = {
+  readonly request: S3Request
+  readonly body: Buffer
+  readonly buckets: Map<string, Bucket>
+  readonly limits: Readonly<Limits>
+  readonly region: string
+  readonly nowMs: number
+  /** Comes between the moment when a condition holds and the change; null when there is nothing to wait for. */
+  readonly pause: (() => Promise<void>) | null
+}
+
+export type Answer = {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly body: Buffer
+  /** Of an error. */
+  readonly code?: string
+}
+
+export function answer(
+  status: number,
+  headers: Readonly<Record<string, string>> = {},
+  body: Buffer = Buffer.alloc(0),
+): Answer {
+  return { status, headers, body }
+}
+
+export function xmlAnswer(name: string, content: readonly Xml[]): Answer {
+  return answer(200, { 'content-type': 'application/xml' }, Buffer.from(document(name, content)))
+}
+
+/** @throws S3Error `NoSuchBucket` */
+export function bucketOf({ request, buckets }: Context): Bucket {
+  return bucketNamed(buckets, request.bucket ?? '')
+}
+
+export function bucketNamed(buckets: ReadonlyMap<string, Bucket>, name: string): Bucket {
+  const found = buckets.get(name)
+  if (found === undefined) throw new S3Error('NoSuchBucket', undefined, { BucketName: name })
+  return found
+}
+
+/** @throws S3Error when the key is longer than S3 takes */
+export function keyOf({ request }: Context): string {
+  const key = request.key ?? ''
+  if (Buffer.byteLength(key) > 1024) throw new S3Error('KeyTooLongError', 'The key is too long.')
+  return key
+}
+
+/** @throws S3Error `NotImplemented` where S3 takes nothing but an asterisk */
+export function conditionOf({ request: { headers } }: Context): Condition {
+  const ifNoneMatch = headers.get('if-none-match') ?? null
+  if (ifNoneMatch !== null && ifNoneMatch !== '*') throw new S3Error('NotImplemented')
+  return { ifMatch: headers.get('if-match') ?? null, ifNoneMatch }
+}
+
+const KEPT = /^(?:content-(?:type|encoding|disposition|language)|cache-control|expires|x-amz-meta-.+)$/
+const MAX_METADATA_BYTES = 2048
+
+/** Those headers of a request that come back with the object. */
+export function keptHeaders({ request: { headers } }: Context): Record<string, string> {
+  const kept = [...headers].filter(([name]) => KEPT.test(name))
+  const metadata = kept.filter(([name]) => name.startsWith('x-amz-meta-'))
+  const bytes = metadata.reduce(
+    (sum, [name, value]) => sum + Buffer.byteLength(name.slice('x-amz-meta-'.length) + value),
+    0,
+  )
+  if (bytes > MAX_METADATA_BYTES) throw new S3Error('MetadataTooLarge', 'The metadata headers are too large.')
+  return { 'content-type': 'binary/octet-stream', ...Object.fromEntries(kept) }
+}
+
+/** @throws S3Error `MalformedXML` */
+export function xmlBody({ body }: Context, name: string): Node {
+  try {
+    const root = parseXml(body.toString())
+    if (root.name === name) return root
+  } catch {
+    // What is wrong with it S3 does not say either.
+  }
+  throw new S3Error('MalformedXML')
+}
+
+/** As listings and copies tell it; S3 has whole seconds. */
+export function isoTime(ms: number): string {
+  return new Date(Math.floor(ms / 1000) * 1000).toISOString()
+}

@@ -1,0 +1,245 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo, Socket } from 'node:net'
+import { setTimeout } from 'node:timers/promises'
+import { Cues, fits, type Matcher, type Seen, type Trouble } from './cues.ts'
+import { S3Error } from './errors.ts'
+import { Bucket, type StoredObject, type Upload } from './objects.ts'
+import { OPERATIONS, operationOf, requireKnownHeaders } from './operations/index.ts'
+import { type Answer, answer, bucketNamed, type Limits, S3_LIMITS } from './operations/operation.ts'
+import { parseRequest, type S3Request } from './request.ts'
+import { type Credentials, verifySignature } from './signature.ts'
+import { document, elements } from './xml.ts'
+
+export type S3DoubleOptions = {
+  readonly buckets?: readonly string[]
+  readonly region?: string
+  readonly credentials?: readonly Credentials[]
+  readonly limits?: Partial<Limits>
+  readonly allowUnsignedPayload?: boolean
+}
+
+/** Starts a server on a free port of the loopback; whoever starts it closes it. */
+export async function startS3Double(options: S3DoubleOptions = {}): Promise<S3Double> {
+  const double = new S3Double(options)
+  await double.listen()
+  return double
+}
+
+/**
+ * S3 as far as a client for objects needs it: signatures are verified, conditions kept, pages turned, parts put
+ * together, all in memory. What it does not know it refuses with `NotImplemented` rather than to pass it over.
+ * Path-style addresses only.
+ */
+export class S3Double {
+  readonly region: string
+  /** May be changed while the server runs. */
+  readonly credentials: Credentials[]
+  readonly limits: Limits
+  readonly cues = new Cues()
+  /** Requests in the order in which they came. */
+  readonly log: Seen[] = []
+  /** How much the clock of the server is ahead of ours. */
+  clockSkewMs = 0
+  readonly #allowUnsignedPayload: boolean
+  readonly #buckets = new Map<string, Bucket>()
+  readonly #connections = new WeakMap<Socket, number>()
+  readonly #closing = new AbortController()
+  readonly #server: Server
+  #requests = 0
+
+  constructor({ buckets, region, credentials, limits, allowUnsignedPayload }: S3DoubleOptions) {
+    this.region = region ?? 'eu-central-1'
+    this.credentials = [...(credentials ?? [{ accessKeyId: 'double', secretAccessKey: 'not a secret' }])]
+    this.limits = { ...S3_LIMITS, ...limits }
+    this.#allowUnsignedPayload = allowUnsignedPayload ?? false
+    for (const name of buckets ?? []) this.createBucket(name)
+    let connections = 0
+    this.#server = createServer({ keepAliveTimeout: 60_000 }, (message, response) => {
+      void this.#serve(message, response)
+    })
+    this.#server.on('connection', (socket) => {
+      this.#connections.set(socket, connections++)
+    })
+  }
+
+  async listen(): Promise<void> {
+    this.#server.listen(0, '127.0.0.1')
+    await once(this.#server, 'listening')
+  }
+
+  get endpoint(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`
+  }
+
+  createBucket(name: string): void {
+    this.#buckets.set(name, new Bucket(name))
+  }
+
+  objects(bucket: string): ReadonlyMap<string, StoredObject> {
+    return bucketNamed(this.#buckets, bucket).objects
+  }
+
+  /** Multipart uploads that are neither completed nor aborted. */
+  uploads(bucket: string): readonly Upload[] {
+    return [...bucketNamed(this.#buckets, bucket).uploads.values()]
+  }
+
+  /** Those requests of the log that fit. */
+  requests(matcher: Matcher): readonly Seen[] {
+    return this.log.filter((seen) => fits(seen, matcher))
+  }
+
+  async close(): Promise<void> {
+    this.#closing.abort()
+    this.#server.closeAllConnections()
+    this.#server.close()
+    await once(this.#server, 'close')
+  }
+
+  async #serve(message: IncomingMessage, response: ServerResponse): Promise<void> {
+    const id = (this.#requests++).toString(16).toUpperCase().padStart(16, '0')
+    let seen: Seen | null = null
+    try {
+      const request = parseRequest(message)
+      seen = this.#note(request, message)
+      const body = await wholeBody(message, seen)
+      // The other side is gone, and what did not come whole is nothing.
+      if (body === null) return
+      await this.#perform(request, body, seen, response, id)
+    } catch (error) {
+      if (!(error instanceof S3Error)) console.error('the double of S3 has a defect:', error)
+      send(response, seen, message.method, errorAnswer(error, message.url ?? '', id), id, this.#nowMs())
+    }
+  }
+
+  #nowMs(): number {
+    return Date.now() + this.clockSkewMs
+  }
+
+  #note(request: S3Request, message: IncomingMessage): Seen {
+    const { bucket, key, headers } = request
+    const seen: Seen = {
+      operation: operationOf(request) ?? 'Unknown',
+      bucket,
+      key,
+      headers,
+      connection: this.#connections.get(message.socket) ?? -1,
+      received: 0,
+      sent: 0,
+      status: null,
+      code: null,
+    }
+    this.log.push(seen)
+    return seen
+  }
+
+  async #perform(
+    request: S3Request,
+    body: Buffer,
+    seen: Seen,
+    response: ServerResponse,
+    id: string,
+  ): Promise<void> {
+    const trouble = this.cues.troubleFor(seen)
+    if (trouble !== null && !(await this.#endure(trouble, response))) return
+    await this.cues.pauseBefore(seen)
+    const done = await this.#carryOut(request, body, seen)
+    const way = trouble !== null && 'connection' in trouble ? trouble.connection : null
+    if (way === 'reset-after') response.socket?.resetAndDestroy()
+    else if (way === 'cut-answer') cutAnswer(response, done)
+    else send(response, seen, request.method, done, id, this.#nowMs())
+  }
+
+  /** @returns whether the request is carried out all the same */
+  async #endure(trouble: Trouble, response: ServerResponse): Promise<boolean> {
+    if ('code' in trouble) throw new S3Error(trouble.code, undefined, {}, trouble.status)
+    if ('slowMs' in trouble) {
+      await setTimeout(trouble.slowMs, null, { signal: this.#closing.signal }).catch(() => {})
+      return !response.destroyed
+    }
+    if (trouble.connection === 'reset-before') response.socket?.resetAndDestroy()
+    return trouble.connection === 'reset-after' || trouble.connection === 'cut-answer'
+  }
+
+  async #carryOut(request: S3Request, body: Buffer, seen: Seen): Promise<Answer> {
+    verifySignature(request, body, {
+      credentials: this.credentials,
+      region: this.region,
+      nowMs: this.#nowMs(),
+      allowUnsignedPayload: this.#allowUnsignedPayload,
+    })
+    const { operation } = seen
+    if (operation === 'Unknown') throw new S3Error('NotImplemented')
+    requireKnownHeaders(request, operation)
+    return OPERATIONS[operation].run({
+      request,
+      body,
+      buckets: this.#buckets,
+      limits: this.limits,
+      region: this.region,
+      nowMs: this.#nowMs(),
+      pause: this.cues.pauseDuring(seen),
+    })
+  }
+}
+
+/** @returns null when the connection broke before the end */
+async function wholeBody(message: IncomingMessage, seen: Seen): Promise<Buffer | null> {
+  const chunks: Buffer[] = []
+  try {
+    for await (const chunk of message as AsyncIterable<Buffer>) {
+      chunks.push(chunk)
+      seen.received += chunk.length
+    }
+  } catch {
+    return null
+  }
+  return message.complete ? Buffer.concat(chunks) : null
+}
+
+function errorAnswer(error: unknown, resource: string, id: string): Answer {
+  const { code, message, status, details } = error instanceof S3Error ? error : new S3Error('InternalError')
+  if (status === 304) return { ...answer(304), code }
+  const said = elements({
+    Code: code,
+    Message: message,
+    ...details,
+    Resource: resource,
+    RequestId: id,
+    HostId: 'double',
+  })
+  const body = Buffer.from(document('Error', said, false))
+  return { ...answer(status, { 'content-type': 'application/xml' }, body), code }
+}
+
+function send(
+  response: ServerResponse,
+  seen: Seen | null,
+  method: string | undefined,
+  { status, headers, body, code }: Answer,
+  id: string,
+  nowMs: number,
+): void {
+  if (response.destroyed) return
+  const hasBody = method !== 'HEAD' && status !== 204 && status !== 304
+  if (seen !== null) {
+    seen.status = status
+    seen.code = code ?? null
+    seen.sent = hasBody ? body.length : 0
+  }
+  response.writeHead(status, {
+    ...headers,
+    ...(status === 204 || status === 304 ? {} : { 'content-length': body.length }),
+    date: new Date(nowMs).toUTCString(),
+    server: 'AmazonS3',
+    'x-amz-request-id': id,
+    'x-amz-id-2': 'double',
+  })
+  response.end(hasBody ? body : undefined)
+}
+
+function cutAnswer(response: ServerResponse, { status, headers, body }: Answer): void {
+  response.writeHead(status, { ...headers, 'content-length': body.length + 1 })
+  response.write(body.subarray(0, body.length >> 1), () => response.socket?.resetAndDestroy())
+}

@@ -1,0 +1,39 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+
+/** A server of S3 that others have made, to hold ours against. */
+export type Moto = { readonly endpoint: string; stop(): Promise<void> }
+
+/** Whether there is one on the PATH: it comes with a package of Python's, which not everybody has. */
+export const hasMoto = (process.env.PATH ?? '')
+  .split(delimiter)
+  .some((folder) => existsSync(join(folder, 'moto_server')))
+
+/** Starts `moto_server` on a free port of the loopback. It takes any credentials and looks at no signature. */
+export async function startMoto(): Promise<Moto> {
+  const child = spawn('moto_server', ['-H', '127.0.0.1', '-p', '0'], { stdio: ['ignore', 'ignore', 'pipe'] })
+  const endpoint = await addressOf(child)
+  return {
+    endpoint,
+    async stop() {
+      const ended = once(child, 'exit')
+      child.kill('SIGKILL')
+      await ended
+    },
+  }
+}
+
+function addressOf(child: ChildProcess): Promise<string> {
+  return new Promise((resolve, reject) => {
+    let text = ''
+    // Read for as long as it runs: it tells every request there.
+    child.stderr!.on('data', (chunk: Buffer) => {
+      if (text.length < 10_000) text += chunk
+      const address = /Running on (http:\/\/127\.0\.0\.1:\d+)/.exec(text)?.[1]
+      if (address !== undefined) resolve(address)
+    })
+    child.once('exit', () => reject(new Error(`moto_server did not start: ${text}`)))
+  })
+}
