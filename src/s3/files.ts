@@ -22,6 +22,12 @@ const STATE = '_state/'
 // What fits goes up in one request; S3 takes up to 5 GiB.
 const ONE_REQUEST_BYTES = 8 << 20
 const MAX_COPY_BYTES = 5 * 1024 ** 3
+// Each object of a file is a request to whoever reads it; so many at most while it grows, and so many when it is opened.
+const MAX_PIECES = 1000
+const MAX_PIECES_AT_START = 32
+// A reader may come upon a file in the moment in which a run writes it anew.
+const READ_ATTEMPTS = 5
+const AT_ONCE = 16
 
 type Chunks = Iterable<Uint8Array> | AsyncIterable<Uint8Array>
 
@@ -58,20 +64,27 @@ export class Files {
 
   /** Bytes `[start, end)`, as far as there are any. @throws ExportError `storage` when there is no such file */
   async read(path: string, start: number, end: number): Promise<Uint8Array<ArrayBuffer>> {
-    return readFile(this.#bucket, await this.#there(path), start, end)
+    return this.#again(async () => readFile(this.#bucket, await this.#there(path), start, end))
   }
 
   /** The first bytes of a file, up to `limit`, in chunks. @throws ExportError `storage` when there is no such file */
   async *stream(path: string, limit = Number.POSITIVE_INFINITY): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-    const file = await this.#there(path)
-    yield* streamFile(this.#bucket, file, 0, Math.min(limit, file.size))
+    // What has been given can't be taken back.
+    const { chunks, first } = await this.#again(async () => {
+      const file = await this.#there(path)
+      const chunks = streamFile(this.#bucket, file, 0, Math.min(limit, file.size))
+      return { chunks, first: await chunks.next() }
+    })
+    if (first.done === true) return
+    yield first.value
+    yield* chunks
   }
 
   /** Gives a path a content, in one step. */
   async write(path: string, chunks: Chunks): Promise<void> {
     const before = path.startsWith(STATE) ? await this.find(path) : null
     await this.#write(this.#place(path), chunks, path.startsWith(STATE))
-    await this.#removeBehind(before)
+    if (before !== null) await this.#removeBehind(before)
   }
 
   /** Opens a log after its first `size` bytes; what is behind them goes. */
@@ -79,8 +92,11 @@ export class Files {
     const name = this.#place(path)
     if (size === 0) return this.#logAt(path, null)
     let file = await this.#longEnough(path, size)
+    // Of a crash. What ended an epoch stays, for whoever was taken over and still adds to it.
+    if (!file.isSealed && !this.#isOwn(name)) await this.#removeAll(file.stale)
     if (file.size > size) file = await this.#cut(name, file, size)
-    return this.#logAt(path, file.isSealed ? await this.#renewed(name, file) : file)
+    const isScattered = file.pieces.length > MAX_PIECES_AT_START && !this.#isOwn(name)
+    return this.#logAt(path, file.isSealed || isScattered ? await this.#gathered(name, file) : file)
   }
 
   /** The same for a file that is written anew with each flush. */
@@ -119,9 +135,7 @@ export class Files {
       } else if (!(await this.#bucket.copy(source, target, null))) return this.#missing(from)
       this.#forget(target)
     }
-    await this.#bucket.remove(source)
-    this.#forget(source)
-    await this.#removeBehind(file)
+    await this.#removeFile(source, file)
   }
 
   /** Gives a path the content of a file that lies elsewhere. */
@@ -135,10 +149,7 @@ export class Files {
   async remove(path: string): Promise<void> {
     const name = this.#place(path)
     if (!this.#isOwn(name)) await this.#own?.require()
-    const file = path.startsWith(STATE) ? await this.find(path) : null
-    await this.#bucket.remove(name)
-    this.#forget(name)
-    await this.#removeBehind(file)
+    await this.#removeFile(name, path.startsWith(STATE) ? await this.find(path) : null)
   }
 
   async removeFolder(folder: string): Promise<void> {
@@ -166,6 +177,17 @@ export class Files {
     return this.#own?.has(name) === true
   }
 
+  /** Reads once more what was written anew on the way. */
+  async #again<T>(read: () => Promise<T>): Promise<T> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await read()
+      } catch (error) {
+        if (!(error instanceof Conflict) || this.#own !== null || attempt === READ_ATTEMPTS) throw error
+      }
+    }
+  }
+
   async #there(path: string): Promise<StoredFile> {
     return (await this.find(path)) ?? this.#missing(path)
   }
@@ -191,12 +213,15 @@ export class Files {
     const name = this.#place(path)
     return growingLog(path, file, {
       begin: async (bytes) => {
+        // Nothing of what was there counts any more.
         const before = await this.find(path)
-        const begun = await this.#write(name, [bytes], true)
-        await this.#removeBehind(before)
-        return begun
+        if (before !== null) await this.#removeBehind(before)
+        return this.#write(name, [bytes], true)
       },
-      grow: (grown, bytes) => this.#grow(name, grown, bytes),
+      grow: async (file, bytes) => {
+        const grown = await this.#grow(name, file, bytes)
+        return grown.pieces.length > MAX_PIECES ? this.#gathered(name, grown) : grown
+      },
     })
   }
 
@@ -228,7 +253,15 @@ export class Files {
       size <= ONE_REQUEST_BYTES
         ? await this.#bucket.put(name, Buffer.concat(beginning), { epoch, condition })
         : await this.#bucket.upload(name, counted(), { epoch, condition })
-    const file = { etag, epoch, pieces: [{ name, start: 0, size: total }], size: total, isSealed: false }
+    const file = {
+      etag,
+      epoch,
+      pieces: [{ name, start: 0, size: total }],
+      size: total,
+      isSealed: false,
+      stale: [],
+      seals: [],
+    }
     this.#note(name, file)
     return file
   }
@@ -249,7 +282,7 @@ export class Files {
   async #cut(name: string, file: StoredFile, size: number): Promise<StoredFile> {
     const [first, ...others] = file.pieces
     // From the end: at no moment is there a gap that later pieces could close.
-    if (file.isSealed) await this.#bucket.remove(pieceName(name, file.epoch!, file.size))
+    await this.#removeAll([...file.stale, ...file.seals])
     for (const piece of others.toReversed()) {
       if (piece.start >= size) await this.#bucket.remove(piece.name)
       else if (piece.start + piece.size > size) {
@@ -267,7 +300,7 @@ export class Files {
     const pieces = file.pieces
       .filter(({ start }, i) => i === 0 || start < size)
       .map((piece) => ({ ...piece, size: Math.min(piece.size, size - piece.start) }))
-    const shorter = { ...file, etag, pieces, size, isSealed: false }
+    const shorter = { ...file, etag, pieces, size, isSealed: false, stale: [], seals: [] }
     this.#note(name, shorter)
     return shorter
   }
@@ -295,17 +328,32 @@ export class Files {
     this.#seen.set(name, file.etag)
     let renewed = await this.#write(name, [bytes.subarray(0, at)], true)
     if (at < bytes.byteLength) renewed = await this.#grow(name, renewed, bytes.subarray(at))
-    await this.#removeBehind(file)
+    await this.#removeAll(file.pieces.slice(1).map((piece) => piece.name))
     return renewed
   }
 
-  /** Removes what stood behind a first object that is there no more, or is another one. */
-  async #removeBehind(file: StoredFile | null): Promise<void> {
-    if (file === null) return
-    const [first, ...others] = file.pieces
-    const names = others.map(({ name }) => name)
-    if (file.isSealed) names.push(pieceName(first!.name, file.epoch!, file.size))
-    await Promise.all(names.map((name) => this.#bucket.remove(name)))
+  /** The same for a file that nobody else adds to: what is in many objects comes to be in two. */
+  async #gathered(name: string, file: StoredFile): Promise<StoredFile> {
+    const gathered = await this.#renewed(name, file)
+    await this.#removeAll([...file.seals, pieceName(name, file.epoch!, file.size)])
+    return gathered
+  }
+
+  /** Removes a file; what is behind its first object goes first, so that nothing is left that nobody finds. */
+  async #removeFile(name: string, file: StoredFile | null): Promise<void> {
+    if (file !== null) await this.#removeBehind(file)
+    await this.#bucket.remove(name)
+    this.#forget(name)
+  }
+
+  async #removeBehind({ pieces, stale, seals }: StoredFile): Promise<void> {
+    await this.#removeAll([...pieces.slice(1).map((piece) => piece.name), ...stale, ...seals])
+  }
+
+  async #removeAll(names: readonly string[]): Promise<void> {
+    for (let from = 0; from < names.length; from += AT_ONCE) {
+      await Promise.all(names.slice(from, from + AT_ONCE).map((name) => this.#bucket.remove(name)))
+    }
   }
 
   #note(name: string, file: StoredFile): void {

@@ -1,7 +1,7 @@
 import { ExportError } from '../core/index.ts'
 import { type Bucket, Conflict } from './bucket.ts'
 import type { Owner } from './files.ts'
-import { holdsPieces } from './stored-file.ts'
+import { holdsPieces, ownerOfPiece } from './stored-file.ts'
 
 /** Stands in an owner's folder for as long as it is the owner. */
 const OWNER = '.owner'
@@ -87,6 +87,19 @@ export class OwnPrefix implements Owner {
     this.#taken.clear()
     // One of a process that was killed, or of one that woke up since.
     await this.#bucket.abortUploads(isOurs)
+    await this.#sweep()
+  }
+
+  /** Removes pieces of what is no more: requests of a process that was killed, which came to the store after all. */
+  async #sweep(): Promise<void> {
+    const whole = new Set<string>()
+    const pieces: (readonly [name: string, of: string])[] = []
+    for await (const { name } of this.#bucket.objects(this.#common.replace(/[^/]*$/, ''))) {
+      const of = ownerOfPiece(name)
+      if (of === null) whole.add(name)
+      else pieces.push([name, of])
+    }
+    for (const [name, of] of pieces) if (!whole.has(of)) await this.#bucket.remove(name)
   }
 
   /** Says that what is here was left in order, or leaves nothing. */

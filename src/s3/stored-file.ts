@@ -14,6 +14,10 @@ export type StoredFile = {
   readonly size: number
   /** Whether its epoch was ended. */
   readonly isSealed: boolean
+  /** Pieces of earlier epochs. */
+  readonly stale: readonly string[]
+  /** What ended epochs, this one's among them. */
+  readonly seals: readonly string[]
 }
 
 export type Piece = { readonly name: string; readonly start: number; readonly size: number }
@@ -23,6 +27,12 @@ const PIECES = '.pieces'
 /** Whether a name in a folder stands for the pieces of another one there. */
 export function holdsPieces(name: string): boolean {
   return name.endsWith(PIECES)
+}
+
+/** The file that a piece belongs to; null when a name is not that of one. */
+export function ownerOfPiece(name: string): string | null {
+  const at = name.lastIndexOf(`${PIECES}/`)
+  return at < 0 ? null : name.slice(0, at)
 }
 
 export function pieceName(name: string, epoch: string, start: number): string {
@@ -36,17 +46,21 @@ export async function findFile(bucket: Bucket, name: string): Promise<StoredFile
   const pieces: Piece[] = [{ name, start: 0, size: head.size }]
   let size = head.size
   let isSealed = false
+  const stale: string[] = []
+  const seals: string[] = []
   if (head.epoch !== null) {
-    for await (const piece of bucket.objects(`${name}${PIECES}/${head.epoch}/`)) {
-      const start = Number(piece.name.slice(-16))
-      if (start !== size) break
-      isSealed = piece.size === 0
-      if (isSealed) break
-      pieces.push({ ...piece, start })
-      size += piece.size
+    for await (const piece of bucket.objects(`${name}${PIECES}/`)) {
+      const isNext = piece.name === pieceName(name, head.epoch, size)
+      if (piece.size === 0) {
+        isSealed ||= isNext
+        seals.push(piece.name)
+      } else if (isNext && !isSealed) {
+        pieces.push({ ...piece, start: size })
+        size += piece.size
+      } else stale.push(piece.name)
     }
   }
-  return { etag: head.etag, epoch: head.epoch, pieces, size, isSealed }
+  return { etag: head.etag, epoch: head.epoch, pieces, size, isSealed, stale, seals }
 }
 
 // So much is held at a time.

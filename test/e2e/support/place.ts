@@ -22,6 +22,7 @@ export type PipelineParts = {
   readonly extract?: Section
   readonly transform?: Section
   readonly load?: Section
+  readonly state?: Section
 }
 
 export type Environment = Readonly<Record<string, string>>
@@ -110,7 +111,14 @@ export function temporaryFolder(): string {
 }
 
 /** A pipeline file; JSON is YAML. */
-export function pipelineText({ name = 'trial', service, extract, transform, load }: PipelineParts): string {
+export function pipelineText({
+  name = 'trial',
+  service,
+  extract,
+  transform,
+  load,
+  state,
+}: PipelineParts): string {
   return JSON.stringify(
     {
       name,
@@ -125,6 +133,7 @@ export function pipelineText({ name = 'trial', service, extract, transform, load
       // Sandboxes of tests send more broken items than a service should.
       transform: { max_quarantined: '100%', ...transform },
       load: { path: 'out', ...load },
+      ...(state === undefined ? {} : { state }),
     },
     null,
     2,

@@ -1,0 +1,56 @@
+import { rm } from 'node:fs/promises'
+import { expect } from 'vitest'
+import type { S3Double } from '../s3/double/server.ts'
+import { BUCKET, mirror, startBucket } from '../support/bucket.ts'
+import type { Ended, RunArgs } from './support.ts'
+import { type Expectations, expectSameResult, type Scenario, type Trial, trial } from './trial.ts'
+
+export type BucketTrial = Trial & {
+  readonly double: S3Double
+  readonly env: Readonly<Record<string, string>>
+}
+
+/** What the changes of a data set are, as the store sees them. */
+export const CHANGES = [
+  'PutObject',
+  'CopyObject',
+  'DeleteObject',
+  'CreateMultipartUpload',
+  'UploadPart',
+  'CompleteMultipartUpload',
+  'AbortMultipartUpload',
+] as const
+
+/** The same export into a bucket; its state beside it, or in the folder `kept`. */
+export async function bucketTrial<T>(
+  scenario: Scenario,
+  state: 'in the bucket' | 'on a local disk',
+  work: (trial: BucketTrial) => Promise<T>,
+): Promise<T> {
+  const { double, env } = await startBucket()
+  const place = `path: s3://${BUCKET}/acme, s3: { endpoint: "${double.endpoint}", region: ${double.region} },`
+  const apart = state === 'in the bucket' ? '' : 'state: { path: kept }\n'
+  const yaml = scenario.yaml.replace('path: out,', place) + apart
+  // Runs of this process find them here; all doubles have the same.
+  Object.assign(process.env, env, { AWS_ENDPOINT_URL_S3: undefined })
+  try {
+    return await trial({ ...scenario, yaml }, (attempt) => {
+      const command = (name: string, settings: Partial<RunArgs> = {}): Promise<Ended> =>
+        attempt.command(name, { ...settings, env: { ...env, ...settings.env } })
+      return work({ ...attempt, double, env, command, run: (settings) => command('run', settings) })
+    })
+  } finally {
+    await double.close()
+  }
+}
+
+/** Holds a finished export against the undisturbed one, and looks that nothing is left behind. */
+export async function expectSameInBucket(attempt: BucketTrial, expectations: Expectations): Promise<void> {
+  const { double, place } = attempt
+  await rm(place.output, { recursive: true, force: true })
+  await mirror(double, 'acme', place.output)
+  await expectSameResult(attempt, expectations)
+  expect(double.uploads(BUCKET), expectations.about).toEqual([])
+  const left = [...double.objects(BUCKET).keys()].filter((key) => /_state\/(?:open|lock|ids)/.test(key))
+  expect(left, expectations.about).toEqual([])
+}

@@ -1,0 +1,33 @@
+import { mkdir, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { type S3Double, startS3Double } from '../s3/double/server.ts'
+
+export const BUCKET = 'leaks'
+
+/** A store in which one bucket is, and the environment by which every AWS tool finds it. */
+export async function startBucket(): Promise<{ double: S3Double; env: Readonly<Record<string, string>> }> {
+  const double = await startS3Double({ buckets: [BUCKET] })
+  const [{ accessKeyId, secretAccessKey }] = double.credentials as [S3Double['credentials'][number]]
+  const env = {
+    AWS_ACCESS_KEY_ID: accessKeyId,
+    AWS_SECRET_ACCESS_KEY: secretAccessKey,
+    AWS_REGION: double.region,
+    AWS_ENDPOINT_URL_S3: double.endpoint,
+  }
+  return { double, env }
+}
+
+/** Names below a prefix, in order. */
+export function namesIn(double: S3Double, prefix = ''): string[] {
+  return [...double.objects(BUCKET).keys()].filter((name) => name.startsWith(prefix)).sort()
+}
+
+/** Writes what lies below a prefix into a folder, for whatever reads folders. */
+export async function mirror(double: S3Double, prefix: string, folder: string): Promise<void> {
+  for (const [name, { bytes }] of double.objects(BUCKET)) {
+    if (!name.startsWith(`${prefix}/`)) continue
+    const file = join(folder, name.slice(prefix.length + 1))
+    await mkdir(dirname(file), { recursive: true })
+    await writeFile(file, bytes)
+  }
+}
