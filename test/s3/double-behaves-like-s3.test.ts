@@ -24,10 +24,8 @@ import {
 } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type S3Double, startS3Double } from './double/server.ts'
-import { hasMoto, type Moto, startMoto } from './moto.ts'
+import { CREDENTIALS, REGION, S3_SERVERS, type S3Server } from './servers.ts'
 
-const CREDENTIALS = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'a/secret+of=the tests' }
-const REGION = 'eu-central-1'
 const MIB = 1 << 20
 
 function clientOf(endpoint: string, more: S3ClientConfig = {}): S3Client {
@@ -52,31 +50,9 @@ async function refusal(work: Promise<unknown>): Promise<string> {
     : String(error)
 }
 
-/** What the double and a server that others have made have in common. */
-type Server = { readonly endpoint: string; close(): Promise<void> }
-
-async function startDouble(): Promise<Server> {
-  return await startS3Double({ region: REGION, credentials: [CREDENTIALS] })
-}
-
-async function startOther(): Promise<Server> {
-  const moto: Moto = await startMoto()
-  return { endpoint: moto.endpoint, close: () => moto.stop() }
-}
-
-const SERVERS = [
-  { name: 'the double', isThere: true, isDouble: true, start: startDouble },
-  {
-    name: hasMoto ? 'moto_server' : 'moto_server (not on the PATH)',
-    isThere: hasMoto,
-    isDouble: false,
-    start: startOther,
-  },
-]
-
-describe.each(SERVERS)('$name', ({ isThere, isDouble, start }) => {
+describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
   describe.skipIf(!isThere)('answers as the documentation of S3 says', () => {
-    let server: Server
+    let server: S3Server
     let client: S3Client
     let Bucket: string
     let buckets = 0

@@ -2,22 +2,20 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
+import type { S3Server } from './servers.ts'
 
-/** A server of S3 that others have made, to hold ours against. */
-export type Moto = { readonly endpoint: string; stop(): Promise<void> }
-
-/** Whether there is one on the PATH: it comes with a package of Python's, which not everybody has. */
+/** Whether `moto_server` is on the PATH: it comes with a package of Python's, which not everybody has. */
 export const hasMoto = (process.env.PATH ?? '')
   .split(delimiter)
   .some((folder) => existsSync(join(folder, 'moto_server')))
 
-/** Starts `moto_server` on a free port of the loopback. It takes any credentials and looks at no signature. */
-export async function startMoto(): Promise<Moto> {
+/** Starts it on a free port of the loopback. It takes any credentials and looks at no signature. */
+export async function startMoto(): Promise<S3Server> {
   const child = spawn('moto_server', ['-H', '127.0.0.1', '-p', '0'], { stdio: ['ignore', 'ignore', 'pipe'] })
   const endpoint = await addressOf(child)
   return {
     endpoint,
-    async stop() {
+    async close() {
       const ended = once(child, 'exit')
       child.kill('SIGKILL')
       await ended

@@ -1,0 +1,29 @@
+import { describe } from 'vitest'
+import { aLockHolds } from './conformance/a-lock-holds.ts'
+import { anySequence } from './conformance/any-sequence.ts'
+import { errorsNameThePath } from './conformance/errors-name-the-path.ts'
+import { filesAreWhole } from './conformance/files-are-whole.ts'
+import { logsGrow } from './conformance/logs-grow.ts'
+import { looksFindWhatDiffers } from './conformance/looks-find-what-differs.ts'
+import { namesAreListed } from './conformance/names-are-listed.ts'
+import { oneOwnerAtATime } from './conformance/one-owner-at-a-time.ts'
+import type { MakeWorld } from './conformance/world.ts'
+
+export type ConformanceOptions = {
+  /** Random sequences of operations to try; fewer where each operation takes long. */
+  readonly sequences?: number
+}
+
+/** What `Store` and `OwnStore` promise (`src/core/store.ts`), whatever it is that they store in. */
+export function storeConformance(name: string, make: MakeWorld, { sequences = 30 }: ConformanceOptions = {}) {
+  describe(name, () => {
+    filesAreWhole(make)
+    namesAreListed(make)
+    looksFindWhatDiffers(make)
+    logsGrow(make)
+    errorsNameThePath(make)
+    oneOwnerAtATime(make)
+    aLockHolds(make)
+    anySequence(make, sequences)
+  })
+}

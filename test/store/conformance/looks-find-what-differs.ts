@@ -1,0 +1,84 @@
+import { describe, expect, it } from 'vitest'
+import type { Look } from '../../../src/core/index.ts'
+import type { MakeWorld } from './world.ts'
+
+const FILES = [
+  ['credentials/a/part-00000.csv', '12345'],
+  ['credentials/a/part-00001.csv', ''],
+  ['credentials/b/part-00000.csv', 'x'],
+  ['_manifest.json', '{}'],
+] as const
+
+const AS_EXPECTED: readonly Look[] = [
+  ...FILES.map(([path, text]) => ({ path, bytes: text.length })),
+  { path: 'credentials/a', names: 2 },
+  { path: 'credentials/b', names: 1 },
+  { path: 'credentials', names: 2 },
+]
+
+const OTHERWISE: readonly (readonly Look[])[] = [
+  [
+    { path: 'credentials/a/part-00000.csv', bytes: 4 },
+    { path: 'credentials/a/part-00001.csv', bytes: 1 },
+    { path: 'credentials/a', names: 1 },
+    { path: 'credentials', names: 1 },
+  ],
+  [
+    { path: 'credentials/a/part-00000.csv', bytes: 6 },
+    { path: 'credentials/a', names: 3 },
+    { path: 'credentials/c', names: 1 },
+    { path: 'reports', names: 1 },
+  ],
+  [
+    { path: 'credentials/a/part-00002.csv', bytes: 0 },
+    { path: 'credentials/c/part-00000.csv', bytes: 1 },
+    { path: 'reports/part-00000.csv', bytes: 1 },
+    { path: '_none.json', bytes: 2 },
+  ],
+]
+
+export function looksFindWhatDiffers(make: MakeWorld): void {
+  describe('looks', () => {
+    it('find files of another size, folders with another number of names, and what is not there', async () => {
+      const { open } = await make()
+      for (const [path, text] of FILES) await open().writeWhole(path, [text])
+      const different = async (expected: readonly Look[]): Promise<readonly Look[]> => {
+        const looks = open().looks()
+        try {
+          for (const look of expected) looks.add(look)
+          return await looks.different()
+        } finally {
+          await looks.close()
+        }
+      }
+      expect(await different([])).toEqual([])
+      expect(await different(AS_EXPECTED)).toEqual([])
+      for (const wrong of OTHERWISE) {
+        const right = AS_EXPECTED.filter(({ path }) => !wrong.some((look) => look.path === path))
+        expect(inOrder(await different([...right, ...wrong]))).toEqual(inOrder(wrong))
+      }
+    })
+
+    it('count the folders in a folder among its names', async () => {
+      const { open } = await make()
+      await open().writeWhole('credentials/a/part-00000.csv', ['x'])
+      await open().writeWhole('credentials/a/strange/file', ['x'])
+      const looks = open().looks()
+      const look = { path: 'credentials/a', names: 1 }
+      looks.add(look)
+      expect(await looks.different()).toEqual([look])
+      await looks.close()
+    })
+
+    it('may be given up', async () => {
+      const { open } = await make()
+      const looks = open().looks()
+      looks.add({ path: 'credentials/a', names: 1 })
+      await looks.close()
+    })
+  })
+}
+
+function inOrder(looks: readonly Look[]): readonly Look[] {
+  return looks.toSorted((a, b) => (a.path < b.path ? -1 : 1))
+}

@@ -1,0 +1,85 @@
+import type { Log, OwnStore, Store } from '../../../src/core/index.ts'
+
+/** An empty place of its own for one data set. */
+export type World = {
+  /** A store there, as another process opens it: it shares nothing with those opened before but what is stored. */
+  readonly open: () => Store
+  /** The names of all that is stored, as it really lies there. */
+  readonly names: () => Promise<readonly string[]>
+}
+
+export type MakeWorld = () => World | Promise<World>
+
+/** What all files of a store hold, by path. */
+export type Contents = Readonly<Record<string, string | null>>
+
+/** @returns null when there is no such file */
+export async function textOf(store: Store, path: string): Promise<string | null> {
+  const bytes = await store.read(path)
+  return bytes === null ? null : Buffer.from(bytes).toString()
+}
+
+export async function contentsOf(store: Store, paths: readonly string[]): Promise<Contents> {
+  const texts = await Promise.all(paths.map((path) => textOf(store, path)))
+  return Object.fromEntries(paths.map((path, index) => [path, texts[index]!]))
+}
+
+export async function streamed(store: Store, path: string): Promise<Buffer> {
+  const chunks: Uint8Array[] = []
+  for await (const chunk of store.stream(path)) chunks.push(chunk)
+  return Buffer.concat(chunks)
+}
+
+/** Adds a text to a log and has it last. */
+export async function add(log: Log, text: string | Uint8Array): Promise<void> {
+  await log.append([Buffer.from(text)])
+  await log.flush()
+}
+
+/** Writes a file as a log, in as many pieces as there are texts. */
+export async function writeLog(store: Store, path: string, ...texts: readonly string[]): Promise<void> {
+  const log = await store.openLog(path, 0)
+  for (const text of texts) await add(log, text)
+  await log.close()
+}
+
+let owners = 0
+
+/** A name that nobody else has, as runs make theirs. */
+export function newOwner(): string {
+  return (++owners).toString(16).padStart(12, '0')
+}
+
+/**
+ * What a run does with all owners before it, see `takeLock`: ends what they may do, and gathers what they left.
+ * @param self the name of the one who takes over
+ * @param mayWrite whether they may still be there
+ * @param growing files that they may have opened under public names
+ */
+export async function takeOverAll(
+  own: OwnStore,
+  self: string,
+  mayWrite: boolean,
+  growing: readonly string[] = [],
+): Promise<void> {
+  const names = await own.list('_state')
+  if (names.includes('open')) await own.takeOver(null, false)
+  for (const name of names) {
+    const id = /^open\.([0-9a-f]{12})$/.exec(name)?.[1]
+    if (id !== undefined && id !== self) await own.takeOver(id, mayWrite)
+  }
+  if (mayWrite) for (const path of growing) if ((await own.size(path)) !== null) await own.renew(path)
+  await own.settle()
+}
+
+/** A new owner who has taken over from all before it. */
+export async function nextOwner(
+  { open }: World,
+  mayWrite: boolean,
+  growing: readonly string[] = [],
+): Promise<OwnStore> {
+  const self = newOwner()
+  const own = await open().own('_state/open', self)
+  await takeOverAll(own, self, mayWrite, growing)
+  return own
+}

@@ -1,0 +1,16 @@
+import { readdir } from 'node:fs/promises'
+import { join, relative } from 'node:path'
+import { storeAt, temporaryFolder } from '../disk/temporary-store.ts'
+import { storeConformance } from './conformance.ts'
+
+storeConformance('a store in a folder', () => {
+  const root = join(temporaryFolder(), 'data')
+  return { open: () => storeAt(root), names: () => filesBelow(root) }
+})
+
+async function filesBelow(root: string): Promise<string[]> {
+  const found = await readdir(root, { recursive: true, withFileTypes: true }).catch(() => [])
+  return found
+    .filter((entry) => !entry.isDirectory())
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)))
+}

@@ -1,0 +1,66 @@
+import { CreateBucketCommand, paginateListObjectsV2, S3Client } from '@aws-sdk/client-s3'
+import { afterAll, beforeAll, vi } from 'vitest'
+import type { Store } from '../../src/core/index.ts'
+import { CREDENTIALS, REGION, type S3Server, type S3ServerKind } from '../s3/servers.ts'
+import type { MakeWorld } from './conformance/world.ts'
+
+/** Where a data set lies in object storage. */
+export type S3Place = {
+  readonly kind: 's3'
+  readonly bucket: string
+  readonly prefix: string
+  readonly endpoint: string
+  readonly region: string
+  readonly pathStyle: true
+  readonly stateRoot: null
+}
+
+/**
+ * Places in a bucket, each below a prefix of its own. The server runs for as long as the tests around; credentials are in
+ * the environment, as users have them.
+ */
+export function s3World(kind: S3ServerKind, openStore: (place: S3Place) => Store): MakeWorld {
+  const bucket = 'exports'
+  let server: S3Server
+  let client: S3Client
+  let worlds = 0
+
+  beforeAll(async () => {
+    vi.stubEnv('AWS_PROFILE', undefined)
+    vi.stubEnv('AWS_SESSION_TOKEN', undefined)
+    vi.stubEnv('AWS_ACCESS_KEY_ID', CREDENTIALS.accessKeyId)
+    vi.stubEnv('AWS_SECRET_ACCESS_KEY', CREDENTIALS.secretAccessKey)
+    server = await kind.start()
+    const { endpoint } = server
+    client = new S3Client({ endpoint, region: REGION, credentials: CREDENTIALS, forcePathStyle: true })
+    await client.send(new CreateBucketCommand({ Bucket: bucket }))
+  })
+  afterAll(async () => {
+    client?.destroy()
+    await server?.close()
+    vi.unstubAllEnvs()
+  })
+
+  return () => {
+    const prefix = `team/data-set-${worlds++}`
+    const { endpoint } = server
+    const place: S3Place = {
+      kind: 's3',
+      bucket,
+      prefix,
+      endpoint,
+      region: REGION,
+      pathStyle: true,
+      stateRoot: null,
+    }
+    return {
+      open: () => openStore(place),
+      async names() {
+        const names: string[] = []
+        const pages = paginateListObjectsV2({ client }, { Bucket: bucket, Prefix: `${prefix}/` })
+        for await (const { Contents } of pages) names.push(...(Contents?.map(({ Key = '' }) => Key) ?? []))
+        return names
+      },
+    }
+  }
+}
