@@ -23,7 +23,7 @@ const STATE = '_state/'
 const ONE_REQUEST_BYTES = 8 << 20
 const MAX_COPY_BYTES = 5 * 1024 ** 3
 // Each object of a file is a request to whoever reads it; so many at most while it grows, and so many when it is opened.
-const MAX_PIECES = 1000
+const MAX_PIECES = 250
 const MAX_PIECES_AT_START = 32
 // A reader may come upon a file in the moment in which a run writes it anew.
 const READ_ATTEMPTS = 5
@@ -60,6 +60,14 @@ export class Files {
     if (isOwn && file !== null) this.#known.set(name, file)
     else if (this.#own !== null && !this.#seen.has(name)) this.#seen.set(name, file?.etag ?? null)
     return file
+  }
+
+  /** @returns null when there is no such file */
+  async readWhole(path: string): Promise<Uint8Array<ArrayBuffer> | null> {
+    return this.#again(async () => {
+      const file = await this.find(path)
+      return file === null ? null : readFile(this.#bucket, file, 0, file.size)
+    })
   }
 
   /** Bytes `[start, end)`, as far as there are any. @throws ExportError `storage` when there is no such file */

@@ -110,6 +110,8 @@ export class OwnPrefix implements Owner {
     const head = await this.#bucket.head(mark)
     // Somebody took it over.
     if (head === null) return
+    // Of an upload whose id was lost on the way.
+    await this.#bucket.abortUploads(isOurs)
     if (isEmpty) return this.#bucket.remove(mark)
     try {
       await this.#bucket.put(mark, LEFT, { condition: { etag: head.etag } })

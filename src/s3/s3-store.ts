@@ -60,11 +60,7 @@ export function storeOf(
   return {
     openLog: (path, size) => logAt(path, () => files.openLog(path, size)),
     openSmallLog: (path, size) => logAt(path, () => files.openSmallLog(path, size)),
-    read: (path) =>
-      at(path, async () => {
-        const file = await files.find(path)
-        return file === null ? null : files.read(path, 0, file.size)
-      }),
+    read: (path) => at(path, () => files.readWhole(path)),
     readRange: (path, start, end) => at(path, () => files.read(path, start, end)),
     readInto: (path, bytes) =>
       at(path, async () => {

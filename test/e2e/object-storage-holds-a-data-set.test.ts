@@ -1,6 +1,9 @@
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { BUCKET, mirror, namesIn, startBucket } from '../support/bucket.ts'
-import { type PipelineParts, type Place, place, temporaryFolder } from './support/place.ts'
+import type { S3Double } from '../s3/double/server.ts'
+import { BUCKET, editObjects, mirror, namesIn, startBucket } from '../support/bucket.ts'
+import { type PipelineParts, type Place, place, placeAt, temporaryFolder } from './support/place.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 
@@ -8,67 +11,196 @@ const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-04-01' }
 const PREFIX = 'team/acme'
 
-type World = { readonly here: Place; readonly double: Awaited<ReturnType<typeof startBucket>>['double'] }
+type World = {
+  readonly here: Place
+  readonly double: S3Double
+  readonly parts: PipelineParts
+  readonly env: Readonly<Record<string, string>>
+}
 
-async function world(parts: PipelineParts & { state?: object } = {}): Promise<World> {
+async function world(given: PipelineParts = {}): Promise<World> {
   const { double, env } = await startBucket()
   onTestFinished(() => double.close())
-  const here = await place(
-    {
-      ...parts,
-      extract: { domains: DOMAINS, windows: { ...RANGE, every: 'month' }, page_size: 20, ...parts.extract },
-      load: { path: `s3://${BUCKET}/${PREFIX}`, ...parts.load },
-    },
-    {},
-    env,
-  )
-  return { here, double }
+  const parts = {
+    ...given,
+    extract: { domains: DOMAINS, windows: { ...RANGE, every: 'month' }, page_size: 20, ...given.extract },
+    load: { path: `s3://${BUCKET}/${PREFIX}`, ...given.load },
+  }
+  return { here: await place(parts, {}, env), double, parts, env }
 }
 
-/** The data set as a folder. */
-async function copied({ double }: World): Promise<string> {
+async function expectEveryRowOnce({ here, double }: World): Promise<void> {
   const folder = temporaryFolder()
   await mirror(double, PREFIX, folder)
-  return folder
+  const wanted = expectedOfDomains(here.sandbox, DOMAINS, RANGE)
+  expect(difference(await readParquet(folder), wanted)).toEqual(SAME)
+  const { value } = await here.json('verify')
+  expect(value).toMatchObject({ ok: true, rows: wanted.length, problems: [] })
+  expect(double.uploads(BUCKET)).toEqual([])
+  expect(namesIn(double).filter((name) => /\/(?:open|lock)/.test(name))).toEqual([])
 }
 
-async function expectEveryRowOnce(at: World): Promise<void> {
-  const rows = await readParquet(await copied(at))
-  expect(difference(rows, expectedOfDomains(at.here.sandbox, DOMAINS, RANGE))).toEqual(SAME)
-}
-
+/** What a state in the bucket and one on a disk have in common. */
 describe.each([
   { kept: 'in the bucket', state: undefined },
   { kept: 'on a local disk', state: { path: 'kept' } },
 ])('with its state $kept', ({ state }) => {
-  it('is exported, resumed, verified and exported anew', async () => {
-    const at = await world({
-      ...(state === undefined ? {} : { state }),
-      extract: { max_requests: 3, concurrency: 2 },
-    })
+  const apart = state === undefined ? {} : { state }
+
+  it('is exported by as many runs as the budget makes of it, and asked for nothing twice', async () => {
+    const at = await world({ ...apart, extract: { max_requests: 2, concurrency: 2 } })
     const { here, double } = at
-    let sent = 0
-    for (;;) {
-      const { code, stderr, summary } = await here.run()
-      console.log(code, stderr, summary, double.log.length)
-      expect([0, 4], stderr).toContain(code)
-      sent += summary.requests
+    let [runs, sent] = [0, 0]
+    for (let code: number | null = null; code !== 0; runs++) {
+      const ended = await here.run()
+      code = ended.code
+      expect([0, 4], ended.stderr).toContain(code)
+      sent += ended.summary.requests
       expect(namesIn(double, `${PREFIX}/_SUCCESS`)).toHaveLength(code === 0 ? 1 : 0)
-      if (code === 0) break
+      expect(ended.summary.manifest).toBe(`s3://${BUCKET}/${PREFIX}/_manifest.json`)
     }
+    expect(runs).toBeGreaterThan(1)
     expect(here.searches()).toHaveLength(sent)
     await expectEveryRowOnce(at)
-    console.log(namesIn(double))
-    expect(double.uploads(BUCKET)).toEqual([])
-    console.log(await here.cli('verify', 'pipeline.yaml'))
-    console.log(await here.cli('status', 'pipeline.yaml'))
-    console.log(await here.run())
-    console.log(await here.run('--redo', 'domain.quillmere.net/*', '--max-requests', '100'))
+    const again = await here.run()
+    expect(again).toMatchObject({ code: 0, summary: { requests: 0, rows: 0 } })
+    const kept = await readdir(join(here.folder, 'kept/_state')).catch(() => [])
+    expect(kept).toEqual(state === undefined ? [] : expect.arrayContaining(['checkpoint.jsonl', 'home.json']))
+    expect(namesIn(double, `${PREFIX}/_state/checkpoint`).length > 0).toBe(state === undefined)
+  })
+
+  it('is mended, exported anew and started over', async () => {
+    const at = await world(apart)
+    const { here, double } = at
+    expect((await here.run()).code).toBe(0)
+    editObjects(double, /domain\.quillmere\.net\/import_window=2024-02-01/, (text) => `${text}!`)
+    expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(1)
+    const mended = await here.cli('verify', 'pipeline.yaml', '--fix', '--yes')
+    expect(mended.code, mended.stderr).toBe(0)
     await expectEveryRowOnce(at)
-    console.log(await here.cli('load', 'pipeline.yaml', '--to', 'duckdb:a.db'))
-    console.log(await here.cli('query', 'pipeline.yaml', 'SELECT count(*) FROM credentials', '--json'))
-    console.log(await here.run('--fresh', '--yes', '--max-requests', '100'))
+    expect(await here.run('--redo', 'domain.quillmere.net/*')).toMatchObject({ code: 0 })
     await expectEveryRowOnce(at)
-    console.log(namesIn(double))
+    expect(await here.run('--fresh', '--yes')).toMatchObject({ code: 0 })
+    await expectEveryRowOnce(at)
+  })
+
+  it('is loaded into tables and asked in SQL', async () => {
+    const { here } = await world(apart)
+    const { summary } = await here.run()
+    const loaded = await here.json('load', '--to', 'duckdb:leaks.db')
+    expect(loaded.value, loaded.stderr).toMatchObject({
+      rows: summary.rows,
+      shards: { loaded: 6, skipped: 0 },
+    })
+    for (const source of [[], ['--in', 'duckdb:leaks.db']]) {
+      const asked = await here.cli(
+        'query',
+        'pipeline.yaml',
+        'SELECT count(*) AS n FROM credentials',
+        '--json',
+        ...source,
+      )
+      expect(JSON.parse(asked.stdout)).toEqual([{ n: summary.rows }])
+    }
+  })
+
+  it('is planned and told of while a run is at work', async () => {
+    const { here, double } = await world(apart)
+    let held: () => void = () => {}
+    const pause = new Promise<void>((resolve) => (held = resolve))
+    let isHeld = false
+    double.cues.before({ key: /part-00000/ }, () => {
+      isHeld = true
+      return pause
+    })
+    const run = here.run()
+    while (!isHeld) await new Promise((resolve) => setTimeout(resolve, 5))
+    expect((await here.json('status')).value).toMatchObject({ totals: { partitions: 6 } })
+    expect((await here.json('plan')).value).toMatchObject({ partitions: { total: 6 } })
+    const second = await here.run()
+    expect(second.code, second.stderr).toBe(5)
+    held()
+    expect((await run).code).toBe(0)
   })
 })
+
+it('a machine whose state is elsewhere is refused, and changes nothing', async () => {
+  const at = await world({ state: { path: 'kept' }, extract: { max_requests: 1 } })
+  expect((await at.here.run()).code).toBe(4)
+  const before = namesIn(at.double)
+  const other = await placeAt(at.here.sandbox, at.parts, at.env)
+  const searches = at.here.searches().length
+  for (const parts of [at.parts, { ...at.parts, state: {} }]) {
+    await other.write(parts)
+    const refused = await other.cli('run', 'pipeline.yaml')
+    expect(refused.code, refused.stderr).toBe(2)
+    expect(refused.stderr).toContain(join(at.here.folder, 'kept'))
+  }
+  expect(namesIn(at.double)).toEqual(before)
+  expect(at.here.searches()).toHaveLength(searches)
+})
+
+it('a manifest that somebody else wrote meanwhile is not written over', async () => {
+  const { here, double } = await world()
+  expect((await here.run()).code).toBe(0)
+  double.cues.before({ operation: 'PutObject', key: /_manifest\.json/ }, () =>
+    editObjects(double, /_manifest\.json/, (text) => `${text}\n`),
+  )
+  const late = await here.run()
+  expect(late.code, late.stderr).toBe(5)
+  expect(late.stderr).toContain('_manifest.json')
+  expect(await here.run()).toMatchObject({ code: 0 })
+})
+
+it.each([
+  ['s3://Bucket/x', /3 to 63 of a-z/],
+  ['s3://leaks/a//b', /single \//],
+  ['s3://leaks/../b', /expected a prefix/],
+  ['gs://leaks/b', /expected a folder or s3:/],
+])('%s is refused with what is allowed', async (path, word) => {
+  const { here } = await world({ load: { path } })
+  const refused = await here.cli('plan', 'pipeline.yaml')
+  expect(refused.code).toBe(2)
+  expect(refused.stderr).toMatch(word)
+  expect(refused.stderr).toContain('pipeline.yaml:')
+})
+
+it('what goes with a bucket alone is refused with a folder', async () => {
+  const { here } = await world({
+    load: { path: 'out', s3: { region: 'eu-central-1' } },
+    state: { path: 'kept' },
+  })
+  const refused = await here.cli('plan', 'pipeline.yaml')
+  expect(refused.code).toBe(2)
+  expect(refused.stderr.match(/goes with a load\.path that begins with s3:\/\//g)).toHaveLength(2)
+})
+
+it.each([
+  ['no bucket', { bucket: 'nobody' }, {}, 2, 'There is no such bucket'],
+  ['no credentials', {}, { AWS_ACCESS_KEY_ID: '', AWS_SECRET_ACCESS_KEY: '' }, 2, 'There are no credentials'],
+  [
+    'a wrong secret',
+    {},
+    { AWS_SECRET_ACCESS_KEY: 'wrong-but-secret' },
+    3,
+    'does not take the secret access key',
+  ],
+] as const)(
+  '%s: says what to do, and asks the service nothing',
+  async (_, { bucket = BUCKET }: { bucket?: string }, env, code, word) => {
+    const at = await world({ load: { path: `s3://${bucket}/x` } })
+    const here = await placeAt(at.here.sandbox, at.parts, {
+      ...at.env,
+      AWS_EC2_METADATA_DISABLED: 'true',
+      ...env,
+    })
+    for (const command of ['plan', 'run']) {
+      const ended = await here.cli(command, 'pipeline.yaml')
+      expect(ended.code, ended.stderr).toBe(code)
+      expect(ended.stderr).toContain(word)
+      expect(ended.stderr).not.toContain('wrong-but-secret')
+      expect(ended.stdout).toBe('')
+    }
+    expect(here.searches()).toEqual([])
+  },
+)

@@ -1,8 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { type Clock, systemClock } from '../../src/core/index.ts'
+import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
+import type { S3Double } from '../s3/double/server.ts'
+import { BUCKET, editObjects } from '../support/bucket.ts'
 import { type BucketTrial, bucketTrial, CHANGES, expectSameInBucket } from './bucket-trial.ts'
 import { faultFigures } from './figures.ts'
-import { inLanes } from './support.ts'
+import { type Ended, inLanes } from './support.ts'
 import { ENDS, type Sample, scenario, tellingCalls, type Undisturbed, undisturbed } from './trial.ts'
 
 const figures = faultFigures('in object storage')
@@ -84,6 +88,99 @@ async function killedAt(
   return { letGo }
 }
 
-test('a run of another machine that was taken over changes nothing when it wakes up', async () => {
-  void delay
-})
+/** Waits in no time, so that twenty seconds without a sign of life are over at once. */
+function hurriedClock(): Clock {
+  let ahead = 0
+  return {
+    ...systemClock,
+    monotonicMs: () => systemClock.monotonicMs() + ahead,
+    sleep: async (ms, signal) => {
+      if (ms !== 500) return systemClock.sleep(ms, signal)
+      ahead += ms
+    },
+  }
+}
+
+/** Runs the pipeline here, as on a machine on which the stopped run can't be seen. */
+async function takeOver({ double, place }: BucketTrial, maxRequests: number | null): Promise<void> {
+  editObjects(double, /_state\/lock\./, (text) =>
+    text.replace(/"boot":"[^"]*"/, `"boot":"${'0'.repeat(36)}"`),
+  )
+  const pipeline = await readPipeline(place.pipeline, { env: place.env, cwd: place.folder })
+  const { error } = await runPipeline(
+    { ...pipeline, extract: { ...pipeline.extract, maxRequests } },
+    await runOptions(pipeline, { env: place.env, clock: hurriedClock() }),
+  )
+  expect([undefined, 'quota']).toContain(error?.kind)
+}
+
+// Stopped processes are seen in /proc.
+test.skipIf(process.platform !== 'linux')(
+  'a run of another machine that was taken over changes nothing when it wakes up',
+  async () => {
+    const calls = await bucketTrial(EXPORT, 'in the bucket', async (attempt) => {
+      await attempt.run()
+      return changesOf(attempt)
+    })
+    // A process that was stopped takes its time; those that were killed have been everywhere.
+    const stops = tellingCalls(calls, SAMPLE).filter((_, i) => SAMPLE !== ENDS || i % 4 === 0)
+    await inLanes([...stops.entries()], ([index, number]) =>
+      bucketTrial(EXPORT, 'in the bucket', async (attempt) => {
+        const about = `stopped at ${number}: ${calls[number - 1]}`
+        const { double } = attempt
+        const stopped = await stoppedAt(attempt, number)
+        if (stopped.isStopped) {
+          // Now everything is done when it wakes up, now half of it.
+          await takeOver(attempt, index % 2 === 0 ? null : 3)
+          const before = dataOf(double)
+          stopped.goOn()
+          const late = await stopped.ended
+          figures.faults++
+          expect([0, 5], `${about}\n${late.stderr}`).toContain(late.code)
+          if (late.code === 5) expect(dataOf(double), about).toEqual(before)
+        }
+        const last = await attempt.runHere()
+        expect(last, about).toMatchObject({ status: 'complete', error: null })
+        const interruptions = Number.POSITIVE_INFINITY
+        await expectSameInBucket(attempt, { scenario: EXPORT, clean, figures, about, interruptions })
+      }),
+    )
+    expect(figures.faults).toBeGreaterThan(4)
+  },
+  900_000,
+)
+
+type Stopped = { readonly isStopped: boolean; goOn(): void; readonly ended: Promise<Ended> }
+
+/** Starts a run that stops at a request, which the network holds up until it goes on. */
+async function stoppedAt({ double, run }: BucketTrial, number: number): Promise<Stopped> {
+  let letGo: () => void = () => {}
+  const held = new Promise<void>((resolve) => (letGo = resolve))
+  let send: (signal: NodeJS.Signals) => void = () => {}
+  let isStopped = false
+  double.cues.before(
+    { operation: CHANGES },
+    async () => {
+      send('SIGSTOP')
+      isStopped = true
+      await held
+    },
+    { skip: number - 1, times: 1 },
+  )
+  let isOver = false
+  const ended = run({ onStart: (kill) => (send = kill) }).finally(() => (isOver = true))
+  while (!isOver && !isStopped) await delay(5)
+  const goOn = (): void => {
+    send('SIGCONT')
+    letGo()
+  }
+  return { isStopped, goOn, ended }
+}
+
+/** What people and later runs go by. */
+function dataOf(double: S3Double): readonly (readonly [key: string, etag: string])[] {
+  return [...double.objects(BUCKET)]
+    .filter(([key]) => !/_state\/(?:lock|open|ids)|\.pieces\//.test(key))
+    .map(([key, { etag }]) => [key, etag] as const)
+    .sort()
+}

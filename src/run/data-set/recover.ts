@@ -1,5 +1,5 @@
 import { ExportError, type Looks, type Store } from '../../core/index.ts'
-import { openShardPath, partOf, setAsideStrangers } from '../../load/index.ts'
+import { OPEN_FOLDER, openShardPath, partOf, setAsideStrangers } from '../../load/index.ts'
 import {
   type Checkpoint,
   type CheckpointState,
@@ -114,12 +114,24 @@ async function unsettledShards(store: Store, state: CheckpointState, looks: Look
     const { shard, path, bytes } = sealed
     const size = await store.size(path)
     if (size === bytes) return
-    if (size === null && (await store.size(openShardPath(shard))) === bytes) unpublished.push(sealed)
+    if (size === null && (await waits(store, shard, bytes))) unpublished.push(sealed)
     // A run that is at work may have given it its name between the two looks.
     else if (size !== null || (await store.size(path)) !== bytes) throw damaged(sealed, size)
   })
   const folders = [...state.partsOf].map(([folder]) => folder).filter((folder) => odd.has(folder))
   return { unpublished, folders, known }
+}
+
+/** Whether a whole shard is about to get its name, also from a run that is at work in a folder of its own. */
+async function waits(store: Store, shard: number, bytes: number): Promise<boolean> {
+  if ((await store.size(openShardPath(shard))) === bytes) return true
+  const [state, open] = splitPath(OPEN_FOLDER)
+  for (const name of await store.list(state)) {
+    if (!name.startsWith(`${open}.`)) continue
+    if ((await store.size(`${state}/${name}${openShardPath(shard).slice(OPEN_FOLDER.length)}`)) === bytes)
+      return true
+  }
+  return false
 }
 
 // Enough to keep the threads busy that Node.js has for asynchronous calls.
