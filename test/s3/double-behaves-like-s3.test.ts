@@ -596,6 +596,23 @@ describe('the double', () => {
       expect(stored()).toBe('2')
     })
 
+    it('completes nothing that is aborted in the midst of it', async () => {
+      const { UploadId } = await client.send(new CreateMultipartUploadCommand({ Bucket, Key }))
+      const part = { Bucket, Key, UploadId: UploadId!, PartNumber: 1 }
+      const { ETag } = await client.send(new UploadPartCommand({ ...part, Body: 'x' }))
+      const MultipartUpload = { Parts: [{ PartNumber: 1, ETag: ETag! }] }
+      const complete = (more: object) =>
+        refusal(client.send(new CompleteMultipartUploadCommand({ ...part, MultipartUpload, ...more })))
+      double.cues.during({ operation: 'CompleteMultipartUpload' }, async () => {
+        await client.send(new AbortMultipartUploadCommand(part))
+      })
+      // Where the condition does not hold there is no midst.
+      expect(await complete({ IfMatch: '"none"' })).toBe('NoSuchKey 404')
+      expect(await complete({})).toBe('NoSuchUpload 404')
+      expect(stored()).toBeUndefined()
+      expect(double.uploads(Bucket)).toEqual([])
+    })
+
     it('lets conditional writes that meet conflict', async () => {
       double.cues.during({ operation: 'PutObject' }, async () => {
         expect(stored()).toBeUndefined()

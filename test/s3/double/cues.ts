@@ -93,9 +93,9 @@ export class Cues {
   }
 
   /** @returns null when there is none, so that the change is made at once */
-  pauseDuring(request: Seen): (() => Promise<void>) | null {
+  pauseDuring(request: Seen): Promise<void> | null {
     const hook = take(this.#during, request)
-    return hook === null ? null : async () => hook(request)
+    return hook === null ? null : (async () => hook(request))()
   }
 }
 

@@ -67,24 +67,25 @@ export class Bucket {
 
   /**
    * Puts an object in its place, or with null takes it away.
-   * @param pause comes between the moment when the condition holds and the one when others see the change
+   * @param pause called between the moment when the condition holds and the one when others see the change
    * @throws S3Error `PreconditionFailed` or `NoSuchKey` when the condition does not hold, `ConditionalRequestConflict`
    *   when there is one and something else happened to the key meanwhile, or is still under way
    */
   async change(
     key: string,
     condition: Condition,
-    pause: (() => Promise<void>) | null,
+    pause: () => Promise<void> | null,
     object: StoredObject | null,
   ): Promise<void> {
     const before = this.objects.get(key)
     const isConditional = condition.ifMatch !== null || condition.ifNoneMatch !== null
     if (isConditional && this.#underWay.has(key)) throw new S3Error('ConditionalRequestConflict')
     requireCondition(condition, before, key)
-    if (pause !== null) {
+    const waiting = pause()
+    if (waiting !== null) {
       this.#underWay.set(key, (this.#underWay.get(key) ?? 0) + 1)
       try {
-        await pause()
+        await waiting
       } finally {
         const others = this.#underWay.get(key)! - 1
         if (others === 0) this.#underWay.delete(key)

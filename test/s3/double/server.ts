@@ -108,7 +108,7 @@ export class S3Double {
       if (body === null) return
       await this.#perform(request, body, seen, response, id)
     } catch (error) {
-      if (!(error instanceof S3Error)) console.error('the double of S3 has a defect:', error)
+      if (!(error instanceof S3Error)) console.error('the double of S3, or a hook of its, has failed:', error)
       send(response, seen, message.method, errorAnswer(error, message.url ?? '', id), id, this.#nowMs())
     }
   }
@@ -179,7 +179,7 @@ export class S3Double {
       limits: this.limits,
       region: this.region,
       nowMs: this.#nowMs(),
-      pause: this.cues.pauseDuring(seen),
+      pause: () => this.cues.pauseDuring(seen),
     })
   }
 }

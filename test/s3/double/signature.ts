@@ -29,7 +29,8 @@ export function verifySignature(request: S3Request, body: Uint8Array, options: V
   const { headers } = request
   const { scope, signedHeaders, signature } = parseAuthorization(request)
   const known = options.credentials.find(({ accessKeyId }) => accessKeyId === scope.accessKeyId)
-  if (known === undefined) throw new S3Error('InvalidAccessKeyId', undefined, scope)
+  if (known === undefined)
+    throw new S3Error('InvalidAccessKeyId', undefined, { AWSAccessKeyId: scope.accessKeyId })
   if (headers.get('x-amz-security-token') !== known.sessionToken) throw new S3Error('InvalidToken')
   if (scope.region !== options.region || scope.service !== 's3' || scope.end !== 'aws4_request')
     throw new S3Error('AuthorizationHeaderMalformed', 'The credential scope is wrong.', {

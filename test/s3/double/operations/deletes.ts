@@ -30,13 +30,13 @@ export async function deleteObjects(context: Context): Promise<Answer> {
   const root = xmlBody(context, 'Delete')
   const objects = root.children.filter(({ name }) => name === 'Object')
   if (objects.length === 0 || objects.length > MAX_KEYS) throw new S3Error('MalformedXML')
-  await pause?.()
+  await pause()
   const said: Xml[] = []
   for (const object of objects) {
     const key = textOf(object, 'Key')
     if (key === null || key === '') throw new S3Error('MalformedXML')
     try {
-      await bucket.change(key, { ifMatch: textOf(object, 'ETag'), ifNoneMatch: null }, null, null)
+      await bucket.change(key, { ifMatch: textOf(object, 'ETag'), ifNoneMatch: null }, () => null, null)
       if (textOf(root, 'Quiet') !== 'true') said.push(element('Deleted', elements({ Key: key })))
     } catch (error) {
       if (!(error instanceof S3Error)) throw error

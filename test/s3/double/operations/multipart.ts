@@ -77,7 +77,9 @@ export async function completeMultipartUpload(context: Context): Promise<Answer>
         )
   const etag = multipartEtag(parts)
   const bytes = Buffer.concat(parts.map((part) => part.bytes))
-  await bucket.change(key, condition, pause, { key, bytes, etag, modifiedMs: nowMs, headers, checksum })
+  // Who aborts the upload meanwhile comes first.
+  const pauseInIt = () => pause()?.then(() => void uploadOf(context)) ?? null
+  await bucket.change(key, condition, pauseInIt, { key, bytes, etag, modifiedMs: nowMs, headers, checksum })
   bucket.uploads.delete(upload.id)
   return xmlAnswer(
     'CompleteMultipartUploadResult',

@@ -30,8 +30,8 @@ export type Context = {
   readonly limits: Readonly<Limits>
   readonly region: string
   readonly nowMs: number
-  /** Comes between the moment when a condition holds and the change; null when there is nothing to wait for. */
-  readonly pause: (() => Promise<void>) | null
+  /** Called between the moment when a condition holds and the change; null when there is nothing to wait for. */
+  readonly pause: () => Promise<void> | null
 }
 
 export type Answer = {
