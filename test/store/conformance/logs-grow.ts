@@ -6,6 +6,7 @@ import { add, type MakeWorld, streamed, textOf } from './world.ts'
 /** The ways to open a log; all have one contract. */
 const WAYS: readonly [name: string, open: (store: Store, path: string, size: number) => Promise<Log>][] = [
   ['openLog', (store, path, size) => store.openLog(path, size)],
+  ['openSmallLog', (store, path, size) => store.openSmallLog(path, size)],
 ]
 
 // One that belongs to the run at work, and one that everybody sees.

@@ -30,6 +30,7 @@ const LATE_CHANGES: readonly [name: string, change: (own: OwnStore, checkpoint: 
     ['removes a folder', (own) => own.removeFolder('credentials')],
     ['adds to a public log that it has opened', (_, checkpoint) => add(checkpoint, 'late')],
     ['opens a public log to go on', async (own) => add(await own.openLog(CHECKPOINT, 4), 'late')],
+    ['asks whether it is the owner', (own) => own.require()],
     ['opens a public log anew', async (own) => add(await own.openLog(CHECKPOINT, 0), 'late')],
   ]
 
@@ -75,6 +76,7 @@ export function oneOwnerAtATime(make: MakeWorld): void {
       const id = newOwner()
       const own = await open().own('_state/open', id)
       expect(await open().list('_state')).toEqual([`open.${id}`])
+      await own.require()
       await own.leave()
       expect(await open().list('_state')).toEqual([])
       expect(await names()).toEqual([])
