@@ -1,19 +1,10 @@
 import { CreateBucketCommand, paginateListObjectsV2, S3Client } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, vi } from 'vitest'
-import type { Store } from '../../src/core/index.ts'
+import type { Place, Store } from '../../src/core/index.ts'
 import { CREDENTIALS, REGION, type S3Server, type S3ServerKind } from '../s3/servers.ts'
 import type { MakeWorld } from './conformance/world.ts'
 
-/** Where a data set lies in object storage. */
-export type S3Place = {
-  readonly kind: 's3'
-  readonly bucket: string
-  readonly prefix: string
-  readonly endpoint: string
-  readonly region: string
-  readonly pathStyle: true
-  readonly stateRoot: null
-}
+type S3Place = Extract<Place, { kind: 's3' }>
 
 /**
  * Places in a bucket, each below a prefix of its own. The server runs for as long as the tests around; credentials are in
