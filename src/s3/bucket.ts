@@ -53,6 +53,19 @@ export class Bucket {
     etag: string | null = null,
   ): Promise<Uint8Array<ArrayBuffer> | null> {
     if (range !== null && range[0] >= range[1]) return new Uint8Array()
+    return (await this.#get(name, range, etag))?.bytes ?? null
+  }
+
+  /** A whole object, and what the store says of it; null when there is none. */
+  getWhole(name: string): Promise<{ readonly bytes: Uint8Array<ArrayBuffer>; readonly head: Head } | null> {
+    return this.#get(name, null, null)
+  }
+
+  async #get(
+    name: string,
+    range: readonly [start: number, end: number] | null,
+    etag: string | null,
+  ): Promise<{ readonly bytes: Uint8Array<ArrayBuffer>; readonly head: Head } | null> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#send(async ({ sdk, s3 }) => {
@@ -63,13 +76,16 @@ export class Bucket {
               ...(etag === null ? {} : { IfMatch: etag }),
             }),
           )
-          return new Uint8Array((await answer.Body?.transformToByteArray()) ?? [])
+          const bytes = new Uint8Array((await answer.Body?.transformToByteArray()) ?? [])
+          const { [EPOCH]: epoch = null } = answer.Metadata ?? {}
+          return { bytes, head: { size: bytes.byteLength, etag: answer.ETag ?? '', epoch } }
         })
       } catch (error) {
         if (isMissing(error)) return null
         if (isConflict(error)) throw new Conflict(name)
         // Nothing lies in the range.
-        if (error instanceof Error && statusOf(error) === 416) return new Uint8Array()
+        if (error instanceof Error && statusOf(error) === 416)
+          return { bytes: new Uint8Array(), head: { size: 0, etag: '', epoch: null } }
         // What the SDK itself gave up has been tried often enough; it does not look after bodies.
         if (attempt === BODY_ATTEMPTS || !isBrokenBody(error)) throw error
       }

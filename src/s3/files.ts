@@ -26,7 +26,7 @@ const MAX_COPY_BYTES = 5 * 1024 ** 3
 const MAX_PIECES = 250
 const MAX_PIECES_AT_START = 32
 // A reader may come upon a file in the moment in which a run writes it anew.
-const READ_ATTEMPTS = 5
+const READ_ATTEMPTS = 20
 const AT_ONCE = 16
 
 type Chunks = Iterable<Uint8Array> | AsyncIterable<Uint8Array>
@@ -44,6 +44,9 @@ export class Files {
   /** ETags of public names as this owner last saw them; null: there was nothing. */
   readonly #seen = new Map<string, string | null>()
 
+  /** Names of this owner's that something was moved to. */
+  readonly #moved = new Set<string>()
+
   constructor(bucket: Bucket, own: Owner | null) {
     this.#bucket = bucket
     this.#own = own
@@ -55,7 +58,7 @@ export class Files {
     const known = this.#known.get(name)
     if (known !== undefined) return known
     const isOwn = this.#isOwn(name)
-    if (isOwn && this.#own?.mayHold(name) === false) return null
+    if (isOwn && this.#own?.mayHold(name) === false && !this.#moved.has(name)) return null
     const file = await findFile(this.#bucket, name)
     if (isOwn && file !== null) this.#known.set(name, file)
     else if (this.#own !== null && !this.#seen.has(name)) this.#seen.set(name, file?.etag ?? null)
@@ -64,7 +67,14 @@ export class Files {
 
   /** @returns null when there is no such file */
   async readWhole(path: string): Promise<Uint8Array<ArrayBuffer> | null> {
+    const name = this.#place(path)
     return this.#again(async () => {
+      if (this.#known.has(name)) return this.read(path, 0, Number.POSITIVE_INFINITY)
+      const got = await this.#bucket.getWhole(name)
+      if (this.#own !== null && !this.#isOwn(name) && !this.#seen.has(name)) {
+        this.#seen.set(name, got?.head.etag ?? null)
+      }
+      if (got === null || got.head.epoch === null) return got?.bytes ?? null
       const file = await this.find(path)
       return file === null ? null : readFile(this.#bucket, file, 0, file.size)
     })
@@ -142,6 +152,7 @@ export class Files {
         await this.#bucket.upload(target, streamFile(this.#bucket, file, 0, file.size), { size: file.size })
       } else if (!(await this.#bucket.copy(source, target, null))) return this.#missing(from)
       this.#forget(target)
+      if (this.#isOwn(target)) this.#moved.add(target)
     }
     await this.#removeFile(source, file)
   }
@@ -212,8 +223,9 @@ export class Files {
 
   async #longEnough(path: string, size: number): Promise<StoredFile> {
     const file = await this.find(path)
+    // Who is the owner still has found nothing of a later one.
+    if (!this.#isOwn(this.#place(path)) || file === null || file.size < size) await this.#own?.require()
     if (file !== null && file.size >= size) return file
-    await this.#own?.require()
     throw shorterThanCounted(path, file?.size ?? 0, size)
   }
 
@@ -223,6 +235,7 @@ export class Files {
       begin: async (bytes) => {
         // Nothing of what was there counts any more.
         const before = await this.find(path)
+        if (!this.#isOwn(name)) await this.#own?.require()
         if (before !== null) await this.#removeBehind(before)
         return this.#write(name, [bytes], true)
       },
@@ -277,12 +290,13 @@ export class Files {
   /** What has to be so for this owner to write a name. */
   async #conditionFor(name: string): Promise<Condition | null> {
     if (this.#own === null || this.#isOwn(name)) return null
-    await this.#own.require()
     let etag = this.#seen.get(name)
     if (etag === undefined) {
       etag = (await this.#bucket.head(name))?.etag ?? null
       this.#seen.set(name, etag)
     }
+    // Afterwards: who is the owner still has seen nothing of a later one.
+    await this.#own.require()
     return etag === null ? 'absent' : { etag }
   }
 
@@ -372,6 +386,7 @@ export class Files {
   #forget(name: string): void {
     this.#known.delete(name)
     this.#seen.delete(name)
+    this.#moved.delete(name)
   }
 }
 

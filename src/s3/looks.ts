@@ -4,26 +4,30 @@ import type { Bucket } from './bucket.ts'
 /** Lists what lies in the bucket, a thousand names a request, and holds it against what should. */
 export function looks(bucket: Bucket): Looks {
   const sizes = new Map<string, number>()
-  const counts = new Map<string, number>()
+  const folders = new Map<string, { readonly names: number; found: number; last: string }>()
   return {
     add(look) {
       if ('bytes' in look) sizes.set(look.path, look.bytes)
-      else counts.set(look.path, look.names)
+      else folders.set(look.path, { names: look.names, found: 0, last: '' })
     },
     async different() {
-      const found = new Map<string, number>()
-      const roots = new Set([...sizes.keys(), ...counts.keys()].map((path) => path.split('/', 1)[0]!))
-      for (const root of roots) {
-        for await (const { name, size } of bucket.objects(`${root}/`)) {
+      const starts = new Set([...sizes.keys(), ...folders.keys()].map((path) => path.split('/', 1)[0]!))
+      for (const start of starts) {
+        for await (const { name, size } of bucket.objects(start)) {
           if (sizes.get(name) === size) sizes.delete(name)
-          const folder = name.slice(0, name.lastIndexOf('/'))
-          if (counts.has(folder)) found.set(folder, (found.get(folder) ?? 0) + 1)
+          for (let end = name.lastIndexOf('/'); end > 0; end = name.lastIndexOf('/', end - 1)) {
+            const folder = folders.get(name.slice(0, end))
+            if (folder === undefined) continue
+            // What lies in one folder of it comes in a row.
+            const [child = ''] = name.slice(end + 1).split('/', 1)
+            if (child !== folder.last) folder.found++
+            folder.last = child
+          }
         }
       }
       const different: Look[] = []
       for (const [path, bytes] of sizes) different.push({ path, bytes })
-      for (const [path, names] of counts)
-        if (names !== (found.get(path) ?? 0)) different.push({ path, names })
+      for (const [path, { names, found }] of folders) if (names !== found) different.push({ path, names })
       return different
     },
     async close() {},

@@ -6,12 +6,13 @@ import { holdsPieces, ownerOfPiece } from './stored-file.ts'
 /** Stands in an owner's folder for as long as it is the owner. */
 const OWNER = '.owner'
 const LEFT = Buffer.from('left in order\n')
+const TAKEN = Buffer.from('taken over\n')
 const AT_ONCE = 32
 
 /**
  * The names through which one owner changes a data set: `_state/open.<owner>/` in the place of `_state/open/`. Nothing
  * can take a prefix away from somebody, as a folder can be, so an owner loses its rights in another way: whoever takes
- * over removes its `.owner`, ends the epoch of every log that it adds to (see StoredFile), its uploads, and moves what
+ * over changes its `.owner`, ends the epoch of every log that it adds to (see StoredFile), its uploads, and moves what
  * it copies from.
  */
 export class OwnPrefix implements Owner {
@@ -23,6 +24,9 @@ export class OwnPrefix implements Owner {
   /** Names of what came from there. */
   readonly #brought = new Set<string>()
 
+  /** ETag of the owner's mark. */
+  #etag = ''
+
   private constructor(bucket: Bucket, common: string, owner: string) {
     this.#bucket = bucket
     this.#common = common
@@ -31,7 +35,7 @@ export class OwnPrefix implements Owner {
 
   static async make(bucket: Bucket, common: string, owner: string): Promise<OwnPrefix> {
     const own = new OwnPrefix(bucket, common, owner)
-    await bucket.put(`${own.folder}/${OWNER}`, new Uint8Array(), { condition: 'absent' })
+    own.#etag = await bucket.put(`${own.folder}/${OWNER}`, new Uint8Array(), { condition: 'absent' })
     return own
   }
 
@@ -51,7 +55,8 @@ export class OwnPrefix implements Owner {
 
   /** @throws ExportError `locked` when another owner took over */
   async require(): Promise<void> {
-    if ((await this.#bucket.head(`${this.folder}/${OWNER}`)) === null) throw takenOver(this.folder)
+    const mark = await this.#bucket.head(`${this.folder}/${OWNER}`)
+    if (mark?.etag !== this.#etag) throw takenOver(this.folder)
   }
 
   /** Ends what another owner may do. @returns whether there was something in its folder that it did not leave in order */
@@ -59,35 +64,76 @@ export class OwnPrefix implements Owner {
     const folder = owner === null ? this.#common : `${this.#common}.${owner}`
     const mark = `${folder}/${OWNER}`
     const said = owner === null ? LEFT : await this.#bucket.get(mark)
-    await this.#bucket.remove(mark)
+    // All that was there has gone to another owner: what lies there now came too late.
+    if (said === null) {
+      await this.#removeFolder(folder)
+      return false
+    }
+    await this.#bucket.put(mark, TAKEN)
     await this.#bucket.abortUploads(isOurs)
     this.#taken.add(folder)
     let found = false
-    for await (const { name } of this.#bucket.objects(`${folder}/`)) {
-      found = true
-      if (name !== mark) break
-    }
-    return found && !(said !== null && LEFT.equals(said))
+    for await (const { name } of this.#bucket.objects(`${folder}/`)) found ||= name !== mark
+    return found && !LEFT.equals(said)
   }
 
-  /** Brings what earlier owners had into this folder. */
+  /**
+   * Brings what earlier owners had into this folder. Everything is copied before anything goes, and the mark goes last,
+   * so that after a crash the next one finds all of it, in this folder or the one before. Of a file that is in both it
+   * takes the longer.
+   */
   async settle(): Promise<void> {
+    const files = new Map<string, Group>()
     for (const folder of this.#taken) {
-      const names = this.#bucket.objects(`${folder}/`)
-      const lane = async (): Promise<void> => {
-        for await (const { name } of { [Symbol.asyncIterator]: () => ({ next: () => names.next() }) }) {
-          const here = this.folder + name.slice(folder.length)
-          await this.#bucket.copy(name, here)
-          this.#brought.add(here)
-          await this.#bucket.remove(name)
-        }
+      for (const group of await this.#groups(folder)) {
+        if (group.isWhole && group.bytes > (files.get(group.file)?.bytes ?? -1)) files.set(group.file, group)
       }
-      await allOf(Array.from({ length: AT_ONCE }, lane))
     }
+    await atOnce([...files.values()], async ({ folder, file, names }) => {
+      for (const name of names) await this.#bucket.copy(name, this.folder + name.slice(folder.length))
+      this.#brought.add(`${this.folder}/${file}`)
+    })
+    for (const folder of this.#taken) await this.#removeFolder(folder)
     this.#taken.clear()
     // One of a process that was killed, or of one that woke up since.
     await this.#bucket.abortUploads(isOurs)
     await this.#sweep()
+  }
+
+  /** The files of a folder. */
+  async #groups(folder: string): Promise<Iterable<Group>> {
+    const groups = new Map<
+      string,
+      { folder: string; file: string; names: string[]; bytes: number; isWhole: boolean }
+    >()
+    for await (const { name, size } of this.#bucket.objects(`${folder}/`)) {
+      const of = ownerOfPiece(name)
+      const file = (of ?? name).slice(folder.length + 1)
+      if (file === OWNER) continue
+      const group = groups.get(file) ?? { folder, file, names: [], bytes: 0, isWhole: false }
+      groups.set(file, group)
+      group.names.push(name)
+      group.bytes += size
+      group.isWhole ||= of === null
+    }
+    return groups.values()
+  }
+
+  /** First what files begin with, so that none is there in part, and the owner's mark last. */
+  async #removeFolder(folder: string): Promise<void> {
+    const names: string[] = []
+    for await (const { name } of this.#bucket.objects(`${folder}/`)) names.push(name)
+    const remove = (name: string): Promise<void> => this.#bucket.remove(name)
+    const mark = `${folder}/${OWNER}`
+    await atOnce(
+      names.filter((name) => ownerOfPiece(name) === null && name !== mark),
+      remove,
+    )
+    await atOnce(
+      names.filter((name) => ownerOfPiece(name) !== null),
+      remove,
+    )
+    await remove(mark)
   }
 
   /** Removes pieces of what is no more: requests of a process that was killed, which came to the store after all. */
@@ -107,15 +153,14 @@ export class OwnPrefix implements Owner {
     const mark = `${this.folder}/${OWNER}`
     let isEmpty = true
     for await (const { name } of this.#bucket.objects(`${this.folder}/`)) isEmpty &&= name === mark
-    const head = await this.#bucket.head(mark)
-    // Somebody took it over.
-    if (head === null) return
+    if ((await this.#bucket.head(mark))?.etag !== this.#etag) return
     // Of an upload whose id was lost on the way.
     await this.#bucket.abortUploads(isOurs)
     if (isEmpty) return this.#bucket.remove(mark)
     try {
-      await this.#bucket.put(mark, LEFT, { condition: { etag: head.etag } })
+      await this.#bucket.put(mark, LEFT, { condition: { etag: this.#etag } })
     } catch (error) {
+      // Somebody has just taken it over.
       if (!(error instanceof Conflict)) throw error
     }
   }
@@ -131,8 +176,24 @@ export function isOurs(name: string): boolean {
   return /^(?:_|credentials\/|reports\/)/.test(name)
 }
 
-async function allOf(works: readonly Promise<void>[]): Promise<void> {
-  for (const result of await Promise.allSettled(works)) if (result.status === 'rejected') throw result.reason
+type Group = {
+  readonly folder: string
+  /** Its name there. */
+  readonly file: string
+  /** The objects that it is made of. */
+  readonly names: readonly string[]
+  readonly bytes: number
+  /** Whether the first of them is there. */
+  readonly isWhole: boolean
+}
+
+async function atOnce<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
+  const queue = items.values()
+  const lane = async (): Promise<void> => {
+    for (const item of queue) await work(item)
+  }
+  const results = await Promise.allSettled(Array.from({ length: AT_ONCE }, lane))
+  for (const result of results) if (result.status === 'rejected') throw result.reason
 }
 
 function takenOver(folder: string): ExportError {
