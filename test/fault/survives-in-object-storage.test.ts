@@ -34,7 +34,7 @@ describe.each(['in the bucket', 'on a local disk'] as const)('with the state %s'
       return changesOf(attempt)
     })
     const stops = tellingCalls(calls, SAMPLE)
-    expect(stops.length).toBeGreaterThan(8)
+    expect(stops.length).toBeGreaterThan(4)
     await inLanes([...stops.entries()], ([index, number]) =>
       bucketTrial(EXPORT, state, async (attempt) => {
         const fate = FATES[index % FATES.length]!
@@ -48,7 +48,7 @@ describe.each(['in the bucket', 'on a local disk'] as const)('with the state %s'
         await expectSameInBucket(attempt, { scenario: EXPORT, clean, figures, about, interruptions: 2 })
       }),
     )
-    expect(figures.kills).toBeGreaterThan(8)
+    expect(figures.kills).toBeGreaterThan(4)
   }, 900_000)
 })
 
