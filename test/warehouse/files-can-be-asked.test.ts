@@ -69,18 +69,21 @@ it('a loaded database is asked with --in', async () => {
   expect(JSON.parse(stdout)[0].n).toBeGreaterThan(0)
 })
 
-it.each([
-  { what: 'a change', sql: 'CREATE TABLE t AS SELECT 1' },
-  { what: 'a file to be written', sql: "COPY credentials TO 'out/stolen.csv'" },
-  { what: 'another file', sql: "SELECT * FROM read_text('/etc/hostname')" },
-  { what: 'two statements', sql: 'SELECT 1; DROP VIEW credentials' },
-  { what: 'nonsense', sql: 'SELEC' },
-  { what: 'a setting', sql: 'SET enable_external_access = true' },
-])('$what is refused with exit 2', async ({ sql }) => {
+it('what is more than one SELECT over the files is refused with exit 2', async () => {
   const here = await exported()
-  const { code, stdout, stderr } = await ask(here, sql)
-  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-  expect(stderr).toMatch(/^spillway: /)
+  const refused = {
+    'a change': 'CREATE TABLE t AS SELECT 1',
+    'a file to be written': "COPY credentials TO 'out/stolen.csv'",
+    'another file': "SELECT * FROM read_text('/etc/hostname')",
+    'two statements': 'SELECT 1; DROP VIEW credentials',
+    nonsense: 'SELEC',
+    'a setting': 'SET enable_external_access = true',
+  }
+  for (const [what, sql] of Object.entries(refused)) {
+    const { code, stdout, stderr } = await ask(here, sql)
+    expect({ what, code, stdout }).toEqual({ what, code: 2, stdout: '' })
+    expect(stderr, what).toMatch(/^spillway: /)
+  }
   expect(existsSync(join(here.folder, 'out/stolen.csv'))).toBe(false)
 })
 

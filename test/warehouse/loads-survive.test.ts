@@ -5,6 +5,7 @@ import { type Place, place } from '../e2e/support/place.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
 import { startPostgres } from '../support/postgres/server.ts'
 import { CLI, runCli } from '../support/run-cli.ts'
+import { exportHere } from './in-process.ts'
 import { newTarget, type TestTarget } from './targets.ts'
 
 /** By weeks: some twenty shards, enough of them for a kill to come between any two steps. */
@@ -15,7 +16,7 @@ async function exported(every: 'week' | 'year' = 'week'): Promise<Place> {
       windows: { from: '2024-01-01', until: '2024-03-10', every },
     },
   })
-  expect((await here.run()).code).toBe(0)
+  await exportHere(here)
   return here
 }
 
@@ -139,34 +140,22 @@ describe('a PostgreSQL server', () => {
     await holdsAll(here, target)
   })
 
-  it.each([
-    {
-      what: 'a wrong password',
-      env: { PGPASSWORD: 'wrong' },
-      url: (url: string) => url,
-      says: /user or the password/,
-    },
-    { what: 'no password', env: { PGPASSWORD: '' }, url: (url: string) => url, says: /user or the password/ },
-    {
-      what: 'no such database',
-      env: {},
-      url: (url: string) => url.replace(/test_\d+/, 'nowhere'),
-      says: /no such database/,
-    },
-    {
-      what: 'nobody there',
-      env: {},
-      url: (url: string) => url.replace(/:\d+\//, ':1/'),
-      says: /can not be reached/,
-    },
-  ])('$what is said, exit 1', async ({ env, url, says }) => {
+  it('that can not be used is named with what is wrong, exit 1', async () => {
     const here = await exported('year')
-    const target = await newTarget('postgres', here)
-    Object.assign(here.env, target.env, env)
-    const { code, stderr } = await here.cli('load', 'pipeline.yaml', '--to', url(target.url))
-    expect(stderr).toMatch(says)
-    expect(stderr).not.toMatch(/not-to-be-shown|wrong"/)
-    expect(code).toBe(1)
+    const { url } = await newTarget('postgres', here)
+    const wrong = [
+      { to: url, password: 'wrong', says: /user or the password/ },
+      { to: url, password: '', says: /user or the password/ },
+      { to: url.replace(/test_\d+/, 'nowhere'), password: PASSWORD, says: /no such database/ },
+      { to: url.replace(/:\d+\//, ':1/'), password: PASSWORD, says: /can not be reached/ },
+    ]
+    for (const { to, password, says } of wrong) {
+      Object.assign(here.env, { PGPASSWORD: password })
+      const { code, stderr } = await here.cli('load', 'pipeline.yaml', '--to', to)
+      expect(stderr).toMatch(says)
+      expect(stderr).not.toMatch(/not-to-be-shown|wrong"/)
+      expect(code).toBe(1)
+    }
   })
 
   it('is not asked with a password on the command line: exit 2', async () => {

@@ -1,10 +1,11 @@
 import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
-import { readPipeline, runOptions, runPipeline, startSandbox } from '../../src/index.ts'
+import { expect, it, onTestFinished } from 'vitest'
+import { startSandbox } from '../../src/sandbox/index.ts'
 import { type PipelineParts, type Place, place, SMALL } from '../e2e/support/place.ts'
 import { shardPaths } from '../e2e/support/read-shards.ts'
 import { expectedOfDomains, type Row } from '../e2e/support/rows.ts'
+import { exportHere, loadHere } from './in-process.ts'
 import { newTarget, type TargetKind, type TestTarget } from './targets.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
@@ -32,14 +33,6 @@ async function loaded(kind: TargetKind, parts: PipelineParts = asked()) {
   Object.assign(here.env, target.env)
   await exportHere(here)
   return { here, target }
-}
-
-/** In this process: what is tried here is the load. */
-async function exportHere({ folder, env }: Place, redo: readonly string[] = []): Promise<void> {
-  const pipeline = await readPipeline(join(folder, 'pipeline.yaml'), { env, cwd: folder })
-  expect(await runPipeline(pipeline, await runOptions(pipeline, { env, redo }))).toMatchObject({
-    error: null,
-  })
 }
 
 /** The rows as the tests for files know them: integers and microseconds as text. */
@@ -76,7 +69,8 @@ async function count(target: TestTarget, query: string): Promise<number> {
   return Number(row?.n)
 }
 
-describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
+/** What holds for every database; each has a test file of its own, so that they are tried side by side. */
+export function tablesHoldWhatIsExported(kind: TargetKind): void {
   it.each([
     { load: { format: 'parquet' } },
     { load: { format: 'csv', compression: 'gzip', partition_by: 'none' } },
@@ -106,8 +100,7 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     )
     expect(wrong).toBe(0)
 
-    const again = await load(here, target)
-    expect(again.summary).toMatchObject({
+    expect(await loadHere(here, target)).toMatchObject({
       shards: { loaded: 0, skipped: shards.length, replaced: 0 },
       rows: 0,
     })
@@ -123,12 +116,12 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     ...(kind === 'postgres' ? [] : [{ partition_by: 'query' }]),
   ])('what was exported anew takes the place of what was there: $partition_by', async (settings) => {
     const { here, target } = await loaded(kind, asked({ load: settings }))
-    await load(here, target)
+    await loadHere(here, target)
     // The service has other credentials now, but only what is exported anew can show them.
     const later = await startSandbox({ ...SMALL, seed: 'later', records: 90 })
     onTestFinished(() => later.close())
     Object.assign(here.env, { SPILLWAY_BASE_URL: later.baseUrl, SPILLWAY_TOKEN: later.token })
-    expect((await here.run('--redo', 'domain.quillmere.net')).code).toBe(0)
+    await exportHere(here, ['domain.quillmere.net'])
     const { code, stderr, summary } = await load(here, target)
     expect(code, stderr).toBe(0)
     expect(summary.shards.replaced).toBeGreaterThan(0)
@@ -144,16 +137,16 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
 
   it('with append an overlap of queries stays, with upsert there is one row for each query', async () => {
     const { here, target } = await loaded(kind)
-    await load(here, target)
+    await loadHere(here, target)
     const rows = await count(target, 'credentials')
     await here.write({ ...asked({ name: 'other', load: { path: 'other' } }) })
     await exportHere(here)
-    expect((await load(here, target)).code).toBe(0)
+    await loadHere(here, target)
     expect(await count(target, 'credentials')).toBe(2 * rows)
 
     const upserted = await newTarget(kind, { ...here, folder: join(here.folder, 'other') })
     const to = kind === 'duckdb' ? { ...upserted, url: 'duckdb:other/leaks.db' } : upserted
-    expect((await load(here, to, '--mode', 'upsert')).code).toBe(0)
+    await loadHere(here, to, 'upsert')
     await here.write(asked())
     const second = await load(here, to, '--mode', 'upsert')
     expect(second.code, second.stderr).toBe(0)
@@ -165,7 +158,7 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
 
   it('with replace a partition is there once, whoever brought it', async () => {
     const { here, target } = await loaded(kind)
-    await load(here, target)
+    await loadHere(here, target)
     const rows = await count(target, 'credentials')
     await here.write(asked({ name: 'other', load: { path: 'other' } }))
     await exportHere(here)
@@ -193,7 +186,7 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
 
   it('a table that does not fit is refused with the difference, and gains columns with --evolve', async () => {
     const { here, target } = await loaded(kind)
-    await load(here, target)
+    await loadHere(here, target)
     await here.write(asked({ extract: { include: ['known_password_id'] }, load: { path: 'wider' } }))
     await exportHere(here)
     const refused = await load(here, target)
@@ -209,7 +202,7 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
       kind,
       asked({ extract: { windows: { ...RANGE, until: '2024-03-01', every: 'month' } } }),
     )
-    await load(here, target)
+    await loadHere(here, target)
     const before = await count(target, 'credentials')
     expect(await count(target, 'credentials_new')).toBe(before)
     const [sum] = await target.rows('select sum(credentials) as n from credentials_by_domain_month')
@@ -218,7 +211,7 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     )
     await here.write(asked())
     await exportHere(here)
-    await load(here, target)
+    await loadHere(here, target)
     expect(await count(target, 'credentials_new')).toBe((await count(target, 'credentials')) - before)
     expect(await count(target, 'credentials_by_source')).toBe(
       Number((await target.rows('select count(distinct source_id) as n from credentials'))[0]?.n),
@@ -234,4 +227,4 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
       { spillway_partition: 'report.2/all' },
     ])
   })
-})
+}

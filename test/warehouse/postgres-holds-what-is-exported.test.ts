@@ -1,0 +1,3 @@
+import { tablesHoldWhatIsExported } from './table-suite.ts'
+
+tablesHoldWhatIsExported('postgres')
