@@ -17,6 +17,7 @@ export {
 export { version } from './package/index.ts'
 export {
   type Answer,
+  type LoadedAhead,
   type LoadOptions,
   type LoadSummary,
   type LogFields,
@@ -33,6 +34,8 @@ export {
   readPlan,
   readStatus,
   runPipeline,
+  SealedLoader,
+  type SealedLoaderOptions,
   type StatusReport,
   type Verification,
   verifyDataSet,

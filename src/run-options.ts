@@ -21,6 +21,7 @@ export async function runOptions(pipeline: Pipeline, settings: RunSettings = {})
     abort: given.abort ?? new AbortController().signal,
     clock: systemClock,
     observer: silentObserver,
+    onShard: () => {},
     allowPlaintext: false,
     failFast: false,
     fresh: false,

@@ -10,7 +10,10 @@ import type { StopSignals } from './signals.ts'
 import { styleFor, wantsColour } from './style.ts'
 import { summaryJson, summaryText } from './summary.ts'
 
-export type ExportSettings = Pick<RunOptions, 'allowPlaintext' | 'failFast' | 'fresh' | 'redo'> & {
+export type ExportSettings = Pick<
+  RunOptions,
+  'allowPlaintext' | 'failFast' | 'fresh' | 'redo' | 'onShard'
+> & {
   readonly noProgress: boolean
   /** Prints the summary as JSON. */
   readonly json: boolean
@@ -30,7 +33,7 @@ export async function exportPipeline(
   io: Io,
 ): Promise<number> {
   const { env, cwd, program, stdout } = io
-  const { allowPlaintext, failFast, fresh, redo, noProgress, json, again } = settings
+  const { allowPlaintext, failFast, fresh, redo, onShard, noProgress, json, again } = settings
   const view = progressView(pipeline.name, io, noProgress)
   const collectChunks = chunkCollector()
   const observer: RunObserver = {
@@ -42,7 +45,7 @@ export async function exportPipeline(
   }
   let summary: RunSummary
   try {
-    const options = { env, stop, abort, observer, allowPlaintext, failFast, fresh, redo }
+    const options = { env, stop, abort, observer, allowPlaintext, failFast, fresh, redo, onShard }
     summary = await runPipeline(pipeline, await runOptions(pipeline, options))
   } finally {
     view.close()

@@ -1,6 +1,12 @@
 import { readMaskKey, readSecret } from '../config/index.ts'
 import { type Pipeline, systemClock } from '../core/index.ts'
-import { type LoadOptions, type LoadSummary, loadWarehouse } from '../run/index.ts'
+import {
+  type LoadedAhead,
+  type LoadOptions,
+  type LoadSummary,
+  loadWarehouse,
+  SealedLoader,
+} from '../run/index.ts'
 import type { Target } from '../warehouse/index.ts'
 import type { Io } from './io.ts'
 import { plainJson, plainLine } from './plain-text.ts'
@@ -9,6 +15,8 @@ import { count, counted, duration } from './quantities.ts'
 export type LoadSettings = Pick<LoadOptions, 'schema' | 'table' | 'mode' | 'evolve'> & {
   /** Prints the result as JSON. */
   readonly json: boolean
+  /** What a {@link loaderBeside} has loaded of them; null: nothing. */
+  readonly ahead: LoadedAhead | null
 }
 
 /** What `load` does when nothing else is said. */
@@ -18,30 +26,49 @@ export const PLAIN_LOAD: LoadSettings = {
   mode: 'append',
   evolve: false,
   json: false,
+  ahead: null,
 }
 
 /** Loads what is exported into a database, shows how far it is, and prints what came of it. @throws ExportError */
 export async function loadTables(
   pipeline: Pipeline,
   target: Target,
-  { json, ...settings }: LoadSettings,
+  { json, ahead, ...settings }: LoadSettings,
   stop: AbortSignal,
   { env, screen, stdout }: Io,
 ): Promise<void> {
-  const summary = await loadWarehouse(pipeline, target, {
+  const options = {
     ...settings,
-    clock: systemClock,
-    stop,
-    readSecret: (name) => readSecret(name, env),
-    readMaskKey: () => readMaskKey(pipeline, env),
+    ...surroundings(pipeline, stop, env),
     onWait: () =>
       screen.write(`Another load is at work in ${plainLine(target.label)}; waiting for it to end.\n`),
-    onShard: (path, number, of) => {
+    onShard: (path: string, number: number, of: number) => {
       if (!screen.canRedraw) return
       screen.show(`shard ${count(number)} of ${count(of)}: ${plainLine(path)}`.slice(0, screen.columns - 1))
     },
-  }).finally(() => screen.clear())
+  }
+  const loading = loadWarehouse(pipeline, target, options, ahead ?? undefined)
+  const summary = await loading.finally(() => screen.clear())
   await stdout.line(json ? plainJson(summaryJson(summary)) : summaryText(summary))
+}
+
+/** What loads the shards of a run while it goes on, as {@link loadTables} does afterwards. */
+export function loaderBeside(
+  pipeline: Pipeline,
+  target: Target,
+  stop: AbortSignal,
+  { env, log }: Io,
+): SealedLoader {
+  return new SealedLoader(pipeline, target, { ...PLAIN_LOAD, ...surroundings(pipeline, stop, env), log })
+}
+
+function surroundings(pipeline: Pipeline, stop: AbortSignal, env: Io['env']) {
+  return {
+    clock: systemClock,
+    stop,
+    readSecret: (name: string) => readSecret(name, env),
+    readMaskKey: () => readMaskKey(pipeline, env),
+  }
 }
 
 function summaryJson({ target, table, shards, rows, replacedTexts, durationMs }: LoadSummary) {

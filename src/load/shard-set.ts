@@ -23,6 +23,8 @@ export type ShardSetOptions<Line> = {
   /** Shards begun so far in a folder. */
   readonly partsOf: (folder: string) => number
   readonly warn: (message: string) => void
+  /** Called with each shard once it is on record and has its final name. */
+  readonly onPublished: (shard: SealLine) => void
 }
 
 /** A page on its way to disk. */
@@ -111,7 +113,7 @@ export class ShardSet<Line> {
     shard.take(partition, 0, null)
     const line = await shard.seal(this.#options.extension)
     await this.#options.record([line])
-    await shard.publish(line.path)
+    await this.#publish(shard, line)
     this.#open.delete(folder)
     this.#parts.delete(folder)
   }
@@ -157,7 +159,12 @@ export class ShardSet<Line> {
     }
     if (lines.length > 0) await this.#options.record(lines)
     const sealed = [...works.values()].flatMap(({ sealed }) => sealed)
-    await atOnce(sealed, ({ shard, line }) => shard.publish(line.path))
+    await atOnce(sealed, ({ shard, line }) => this.#publish(shard, line))
+  }
+
+  async #publish(shard: OpenShard, line: SealLine): Promise<void> {
+    await shard.publish(line.path)
+    this.#options.onPublished(line)
   }
 
   /** Makes the rows of one folder durable: whole chunks and shards encoded, the rest in the log of the open shard. */

@@ -1,9 +1,10 @@
-export { type LoadOptions, type LoadSummary, loadWarehouse } from './load-warehouse.ts'
+export { type LoadedAhead, type LoadOptions, type LoadSummary, loadWarehouse } from './load-warehouse.ts'
 export { type PlanReport, readPlan } from './plan.ts'
 export { type Answer, queryPipeline } from './query.ts'
 export { planRepair, type Repair } from './repair.ts'
 export { fetchReports, type ServiceCallOptions, type TokenTest, testToken } from './reports.ts'
 export { type RunSummary, runPipeline } from './run.ts'
+export { SealedLoader, type SealedLoaderOptions } from './sealed-loader.ts'
 export type { RunOptions } from './setting/index.ts'
 export {
   type LogFields,

@@ -40,8 +40,18 @@ export type LoadSummary = LoadResult & {
   readonly durationMs: number
 }
 
+/** What the same command loaded before the manifest was written. */
+export type LoadedAhead = {
+  /** ISO 8601: stands in the ledger for all that one command loads. */
+  readonly loadedAt: string
+  /** Rows, as in {@link LoadResult}; how many there are in all is in the ledger. */
+  readonly replacedTexts: number
+  readonly durationMs: number
+}
+
 /**
  * Loads the shards that the manifest lists into a database, each once.
+ * @param ahead what {@link loadAsSealed} has loaded of them; counted as loaded now
  * @throws ExportError `config` when nothing is exported yet or the table does not fit, `target` when the database can't
  *   be reached or refuses, `damaged` when a shard is not what the manifest says
  */
@@ -49,6 +59,7 @@ export async function loadWarehouse(
   pipeline: Pipeline,
   target: Target,
   options: LoadOptions,
+  ahead: LoadedAhead = nothingAhead(options.clock),
 ): Promise<LoadSummary> {
   const { clock, stop, mode, evolve, onShard } = options
   const startedMs = clock.monotonicMs()
@@ -63,18 +74,24 @@ export async function loadWarehouse(
   try {
     const source = { root: shards.root, format: pipeline.load.format }
     const result = await loadDataSet(warehouse, {
+      store,
       shards,
       manifest,
       table,
       mode,
       evolve,
-      loadedAt: new Date(clock.now()).toISOString(),
+      loadedAt: ahead.loadedAt,
       rowsOf: (shard) => shardRows(source, table, shard, rulesOf),
       stop,
       onShard,
     })
-    const durationMs = Math.round(clock.monotonicMs() - startedMs)
-    return { ...result, target: target.label, table: table.name, durationMs }
+    return {
+      ...result,
+      replacedTexts: result.replacedTexts + ahead.replacedTexts,
+      target: target.label,
+      table: table.name,
+      durationMs: Math.round(clock.monotonicMs() - startedMs + ahead.durationMs),
+    }
   } catch (error) {
     // What is given up on the way shows as a connection that ended.
     throw stop.aborted ? interrupted(error) : error
@@ -84,7 +101,15 @@ export async function loadWarehouse(
   }
 }
 
-function openTarget(target: Target, { clock, stop, onWait }: LoadOptions): Promise<Warehouse> {
+/** What begins with the load itself. */
+export function nothingAhead(clock: Clock): LoadedAhead {
+  return { loadedAt: new Date(clock.now()).toISOString(), replacedTexts: 0, durationMs: 0 }
+}
+
+export function openTarget(
+  target: Target,
+  { clock, stop, onWait }: Pick<LoadOptions, 'clock' | 'stop' | 'onWait'>,
+): Promise<Warehouse> {
   switch (target.kind) {
     case 'duckdb':
       return duckdbWarehouse(target.file, { clock, stop, onWait })
@@ -94,9 +119,9 @@ function openTarget(target: Target, { clock, stop, onWait }: LoadOptions): Promi
 }
 
 /** How the rows of partitions that share a shard are told apart. */
-async function partitionRules(
+export async function partitionRules(
   pipeline: Pipeline,
-  manifest: Manifest,
+  manifest: Pick<Manifest, 'resource' | 'shards'>,
   options: Pick<LoadOptions, 'readSecret' | 'readMaskKey'>,
 ): Promise<(partitions: readonly string[]) => readonly PartitionRule[]> {
   if (manifest.resource === 'reports') return (partitions) => partitions.map(reportRule)
@@ -125,7 +150,7 @@ function reportRule(key: string): PartitionRule {
 /** `query_type` and `query_value` of the queries, by name, as they stand in the rows; none where no shard needs them. */
 async function queryValues(
   pipeline: Pipeline,
-  { shards }: Manifest,
+  { shards }: Pick<Manifest, 'shards'>,
   { readSecret, readMaskKey }: Pick<LoadOptions, 'readSecret' | 'readMaskKey'>,
 ): Promise<ReadonlyMap<string, { readonly type: string; readonly value: string }>> {
   const needed = new Set<string>()

@@ -40,6 +40,7 @@ export {
   MANIFEST_START,
   type Manifest,
   type ManifestShard,
+  manifestShard,
   manifestShards,
   type RetiredQuery,
   readManifest,

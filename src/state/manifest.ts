@@ -10,6 +10,7 @@ import {
 } from '../core/index.ts'
 import type { CheckpointState } from './checkpoint-state.ts'
 import { settingsDigest } from './settings.ts'
+import type { SealedShard } from './shard-list.ts'
 
 export const MANIFEST_PATH = '_manifest.json'
 /** How every manifest begins. */
@@ -99,21 +100,31 @@ export async function readManifest(store: Store): Promise<Manifest | null> {
 /** The shards that the checkpoint vouches for, in the manifest's form and order. */
 export function* manifestShards(state: CheckpointState): Generator<ManifestShard> {
   const byPath = [...state.shards].sort((a, b) => (a.path < b.path ? -1 : 1))
-  for (const { path, rows, bytes, sha256, partitions, imported_at } of byPath) {
-    yield {
-      path,
-      rows,
-      bytes,
-      sha256,
-      partitions: [...partitions].sort(),
-      imported_at:
-        imported_at === null
-          ? null
-          : {
-              min: formatTimestamp(int64FromJson(imported_at.min)),
-              max: formatTimestamp(int64FromJson(imported_at.max)),
-            },
-    }
+  for (const shard of byPath) yield manifestShard(shard)
+}
+
+/** A shard in the manifest's form. */
+export function manifestShard({
+  path,
+  rows,
+  bytes,
+  sha256,
+  partitions,
+  imported_at,
+}: Omit<SealedShard, 'shard'>): ManifestShard {
+  return {
+    path,
+    rows,
+    bytes,
+    sha256,
+    partitions: [...partitions].sort(),
+    imported_at:
+      imported_at === null
+        ? null
+        : {
+            min: formatTimestamp(int64FromJson(imported_at.min)),
+            max: formatTimestamp(int64FromJson(imported_at.max)),
+          },
   }
 }
 

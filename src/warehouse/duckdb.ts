@@ -1,5 +1,6 @@
 import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from '@duckdb/node-api'
 import { type Clock, ExportError, isExportError } from '../core/index.ts'
+import type { ManifestShard } from '../state/index.ts'
 import type { FoundColumn } from './fit.ts'
 import { prepareTable } from './prepare-table.ts'
 import { columnList } from './shard-rows.ts'
@@ -52,6 +53,9 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
   await run("SET TimeZone = 'UTC'")
 
   return {
+    // Whoever has opened the file has it for himself.
+    async hold() {},
+
     prepare(table, options) {
       const maker = {
         run,
@@ -64,13 +68,15 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
       return transaction(run, () => prepareTable(maker, table, options))
     },
 
-    async loaded(dataSet, table) {
-      const { rows } = await ask(
-        connection,
-        file,
-        `SELECT shard, sha256, partitions FROM ${qualified(table, LEDGER)} WHERE data_set = ${literal(dataSet)} AND table_name = ${literal(table.name)}`,
-      )
-      return rows as unknown as readonly Loaded[]
+    async loaded(dataSet, table, about) {
+      const ledger = `SELECT shard, sha256, partitions, rows::DOUBLE AS rows, epoch_ms(loaded_at)::DOUBLE AS "loadedAtMs" FROM ${qualified(table, LEDGER)} WHERE data_set = ${literal(dataSet)} AND table_name = ${literal(table.name)}`
+      const found: unknown[] = []
+      for (const condition of conditionsAbout(about)) {
+        const { rows } = await ask(connection, file, `${ledger} AND ${condition}`)
+        // One by one: a call takes no hundred thousand arguments.
+        for (const row of rows) found.push(row)
+      }
+      return found as readonly Loaded[]
     },
 
     async load({ shards, stale, forgotten }, { dataSet, table, mode, loadedAt, rowsOf }) {
@@ -111,6 +117,13 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
       instance.closeSync()
     },
   }
+}
+
+function* conditionsAbout(about: readonly ManifestShard[] | null): Generator<string> {
+  if (about === null) return yield 'true'
+  for (const paths of slices(about.map(({ path }) => path))) yield `shard IN (${paths})`
+  for (const keys of slices(about.flatMap(({ partitions }) => partitions)))
+    yield `list_has_any(partitions, [${keys}])`
 }
 
 async function findColumns(

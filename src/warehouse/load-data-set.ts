@@ -1,24 +1,20 @@
-import { createHash } from 'node:crypto'
 import { ExportError, type Store } from '../core/index.ts'
 import { MANIFEST_PATH, type Manifest, type ManifestShard } from '../state/index.ts'
+import type { ShardFiles } from './shard-files.ts'
 import type { TableSpec } from './table.ts'
+import { requireUnchanged } from './unchanged.ts'
+import { unlistedShards } from './unlisted-shards.ts'
 import type { Loaded, LoadMode, LoadTarget, LoadUnit, Warehouse } from './warehouse.ts'
 
-/** Shards where the database can read them. */
-export type ShardFiles = {
-  readonly store: Pick<Store, 'size' | 'stream'>
-  /** Has a shard there. */
-  bring(path: string): Promise<void>
-  /** It is needed no longer. */
-  drop(path: string): Promise<void>
-}
-
 export type LoadRequest = {
+  /** The data set. */
+  readonly store: Store
   readonly shards: ShardFiles
   readonly manifest: Manifest
   readonly table: TableSpec
   readonly mode: LoadMode
   readonly evolve: boolean
+  /** ISO 8601, in milliseconds; what the ledger has of this very time was loaded by the same command. */
   readonly loadedAt: string
   readonly rowsOf: LoadTarget['rowsOf']
   readonly stop: AbortSignal
@@ -39,12 +35,17 @@ export type LoadResult = {
  * @throws ExportError `damaged` when a shard's bytes are not those of the manifest; what was loaded before stays
  */
 export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): Promise<LoadResult> {
-  const { shards: files, manifest, table, mode, evolve, loadedAt, rowsOf, stop, onShard } = request
+  const { store, shards: files, manifest, table, mode, evolve, loadedAt, rowsOf, stop, onShard } = request
   if (mode === 'upsert') requireKey(table)
+  await warehouse.hold(table)
   await warehouse.prepare(table, { evolve })
-  const loaded = await warehouse.loaded(manifest.pipeline, table)
-  const units = unitsOf(manifest.shards, loaded, mode)
-  const known = new Set(loaded.map(({ shard }) => shard))
+  const loaded = await warehouse.loaded(manifest.pipeline, table, null)
+  const shards = [...manifest.shards, ...(await unlistedShards(store, manifest, loaded))]
+  const units = unitsOf(shards, loaded, mode)
+  const isAhead = ({ loadedAtMs }: Loaded): boolean => loadedAtMs === Date.parse(loadedAt)
+  const known = new Set(loaded.filter((entry) => !isAhead(entry)).map(({ shard }) => shard))
+  // What this command loaded ahead, and what is left of that.
+  const ahead = new Map(loaded.filter(isAhead).map(({ shard, rows }) => [shard, rows]))
   const total = units.reduce((sum, { shards }) => sum + shards.length, 0)
   const result = { loaded: 0, replaced: 0, rows: 0, replacedTexts: 0 }
   let number = 0
@@ -58,13 +59,18 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
     const done = await warehouse.load(unit, { dataSet: manifest.pipeline, table, mode, loadedAt, rowsOf })
     result.rows += done.rows
     result.replacedTexts += done.replacedTexts
+    for (const path of unit.forgotten) ahead.delete(path)
     for (const { path } of unit.shards) {
       result[known.has(path) ? 'replaced' : 'loaded']++
       await files.drop(path)
     }
   }
-  const { rows, replacedTexts, ...shards } = result
-  return { shards: { ...shards, skipped: manifest.shards.length - total }, rows, replacedTexts }
+  for (const rows of ahead.values()) {
+    result.loaded++
+    result.rows += rows
+  }
+  const { rows, replacedTexts, ...counts } = result
+  return { shards: { ...counts, skipped: shards.length - total - ahead.size }, rows, replacedTexts }
 }
 
 /**
@@ -152,23 +158,7 @@ class Groups {
   }
 }
 
-/** A shard that is not what the manifest says must not get into a table. */
-async function requireUnchanged(
-  store: ShardFiles['store'],
-  { path, sha256, bytes }: ManifestShard,
-): Promise<void> {
-  const hash = createHash('sha256')
-  if ((await store.size(path)) === bytes) for await (const chunk of store.stream(path)) hash.update(chunk)
-  if (hash.digest('hex') === sha256) return
-  throw new ExportError(
-    'damaged',
-    'The shard is missing or its bytes are not those that were exported',
-    path,
-    'Run `verify`, and `verify --fix` to export it anew; nothing of it was loaded.',
-  )
-}
-
-function requireKey(table: TableSpec): void {
+export function requireKey(table: TableSpec): void {
   const names = new Set(table.columns.map(({ name }) => name))
   const missing = ['query_type', 'query_value', 'id'].filter((name) => !names.has(name))
   if (missing.length === 0) return

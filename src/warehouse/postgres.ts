@@ -1,3 +1,4 @@
+import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { DuckDBConnection } from '@duckdb/node-api'
@@ -36,9 +37,11 @@ export async function postgresWarehouse(
   label: string,
   { stop, onWait }: PostgresOptions,
 ): Promise<Warehouse> {
-  const { default: pg } = await import('pg')
+  const [{ default: pg }, { DuckDBInstance }] = await Promise.all([import('pg'), loadDuckdb()])
   learnSecret(process.env.PGPASSWORD ?? '')
-  const client = new pg.Client({ connectionString: url, application_name: 'spillway' })
+  const socket = new Socket()
+  const stream = (): Socket => socket
+  const client = new pg.Client({ connectionString: url, application_name: 'spillway', stream })
   // A connection that breaks is told by the query that is under way, and must not end the process.
   client.on('error', () => {})
   const guarded = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -48,26 +51,32 @@ export async function postgresWarehouse(
       throw error instanceof ExportError ? error : refusal(label, error)
     }
   }
+  // Whatever is waited for ends with the connection: an answer, a lock, the connection itself.
+  const giveUp = (): void => void socket.destroy()
+  stop.throwIfAborted()
+  stop.addEventListener('abort', giveUp, { once: true })
   await guarded(() => client.connect()).catch((error: unknown) => {
+    stop.removeEventListener('abort', giveUp)
     // What was refused half-way would hold its connection, and with it the process, until the server ends it.
-    client.end().catch(() => {})
+    giveUp()
+    stop.throwIfAborted()
     throw error
   })
-  const duckdb = await (await loadDuckdb()).DuckDBInstance.create(':memory:')
+  const duckdb = await DuckDBInstance.create(':memory:')
   const reader = await duckdb.connect()
-  const giveUp = (): void => void client.end().catch(() => {})
-  stop.addEventListener('abort', giveUp, { once: true })
   const run = async (sql: string, values: unknown[] = []): Promise<Record<string, unknown>[]> =>
     (await client.query(sql, values)).rows as Record<string, unknown>[]
 
   const inTransaction = (work: () => Promise<void>): Promise<void> => guarded(() => transaction(run, work))
 
   return {
-    async prepare(table, options) {
-      await guarded(async () => {
+    hold: (table) =>
+      guarded(async () => {
         await run("SET TimeZone = 'UTC'")
         await holdTables(run, table, onWait)
-      })
+      }),
+
+    async prepare(table, options) {
       const maker = {
         run,
         findColumns: () => findColumns(run, table),
@@ -78,14 +87,13 @@ export async function postgresWarehouse(
       await inTransaction(() => prepareTable(maker, table, options))
     },
 
-    loaded: (dataSet, table) =>
-      guarded(
-        async () =>
-          (await run(
-            `SELECT shard, sha256, partitions FROM ${qualified(table, LEDGER)} WHERE data_set = $1 AND table_name = $2`,
-            [dataSet, table.name],
-          )) as unknown as readonly Loaded[],
-      ),
+    loaded: (dataSet, table, about) =>
+      guarded(async () => {
+        const ledger = `SELECT shard, sha256, partitions, rows::float8 AS rows, round(extract(epoch FROM loaded_at) * 1000)::float8 AS "loadedAtMs" FROM ${qualified(table, LEDGER)} WHERE data_set = $1 AND table_name = $2`
+        const [condition, names] = conditionAbout(about)
+        const found = await run(`${ledger} AND ${condition}`, [dataSet, table.name, ...names])
+        return found as unknown as readonly Loaded[]
+      }),
 
     async load({ shards, stale, forgotten }, target) {
       const { dataSet, table, loadedAt, rowsOf } = target
@@ -132,6 +140,14 @@ async function holdTables(run: Run, { schema, name }: TableSpec, onWait: () => v
   if (got?.held === true) return
   onWait()
   await run('SELECT pg_advisory_lock(hashtextextended($1, 0))', key)
+}
+
+function conditionAbout(
+  about: readonly ManifestShard[] | null,
+): readonly [condition: string, names: readonly (readonly string[])[]] {
+  if (about === null) return ['true', []]
+  const names = [about.map(({ path }) => path), about.flatMap(({ partitions }) => partitions)]
+  return ['(shard = ANY ($3) OR partitions && $4::text[])', names]
 }
 
 async function findColumns(run: Run, table: TableSpec): Promise<readonly FoundColumn[]> {

@@ -16,6 +16,9 @@ export type Loaded = {
   readonly shard: string
   readonly sha256: string
   readonly partitions: readonly string[]
+  readonly rows: number
+  /** Epoch milliseconds: when the command that loaded it began to load. */
+  readonly loadedAtMs: number
 }
 
 /** Shards that are loaded in one transaction, together with what has to go first. */
@@ -41,10 +44,19 @@ export type PartitionRule = {
 
 /** A database that shards are loaded into. Every method rejects with an ExportError `target` that quotes no row. */
 export type Warehouse = {
+  /** Waits until no other load is at work in the table; from then on none is until `close`. */
+  hold(table: TableSpec): Promise<void>
   /** Makes table, ledger and views, or sees that they fit. @throws ExportError `config` with the difference */
   prepare(table: TableSpec, options: { readonly evolve: boolean }): Promise<void>
-  /** What the ledger says of a data set and a table. */
-  loaded(dataSet: string, table: TableSpec): Promise<readonly Loaded[]>
+  /**
+   * What the ledger says of a data set and a table.
+   * @param about null: everything; otherwise only what it says of these shards and of others with partitions of theirs
+   */
+  loaded(
+    dataSet: string,
+    table: TableSpec,
+    about: readonly ManifestShard[] | null,
+  ): Promise<readonly Loaded[]>
   /** Carries out one unit in one transaction. @returns the rows that were added, and texts changed to fit */
   load(unit: LoadUnit, into: LoadTarget): Promise<{ readonly rows: number; readonly replacedTexts: number }>
   close(): Promise<void>

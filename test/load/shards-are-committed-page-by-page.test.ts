@@ -35,6 +35,7 @@ function shardSet(store: Store, over: Partial<ShardSetOptions<Fact>>): ShardSet<
     nextShard: 0,
     partsOf: () => 0,
     warn: () => {},
+    onPublished: () => {},
     ...over,
   })
 }
@@ -71,6 +72,7 @@ describe('a shard', () => {
       'part-00003.csv': 100,
       'part-00004.csv': 53,
     })
+    expect(world.told.sort()).toEqual([...world.files().keys()].sort())
     await world.expectComplete()
   })
 
@@ -117,8 +119,13 @@ describe('a shard', () => {
   it('without rows tells readers the columns, and nothing is left open', async () => {
     const { store } = temporaryStore()
     const lines: Fact[] = []
-    const shards = shardSet(store, { record: async (more) => void lines.push(...(more as readonly Fact[])) })
+    const told: string[] = []
+    const shards = shardSet(store, {
+      record: async (more) => void lines.push(...(more as readonly Fact[])),
+      onPublished: ({ path }) => void told.push(path),
+    })
     await shards.sealEmpty(FOLDER, keyOf(0, 0))
+    expect(told).toEqual([`${FOLDER}/part-00000.csv`])
     expect(shards.openFolders).toEqual([])
     await shards.close()
     expect(lines).toMatchObject([

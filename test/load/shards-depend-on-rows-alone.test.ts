@@ -270,6 +270,7 @@ async function openShards(
     partsOf: (folder) => state.partsOf.get(folder) ?? 0,
     record: (lines) => record(lines as readonly Fact[]),
     warn: (message) => expect.unreachable(message),
+    onPublished: () => {},
   })
   expect(await shards.restore(state.openShards.values())).toEqual(new Set())
   return shards

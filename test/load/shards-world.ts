@@ -187,6 +187,8 @@ export class World {
   shards: ShardSet<Fact> | null = null
   checkpoint: Checkpoint | null = null
   readonly warnings: string[] = []
+  /** Shards that were told once they were on record and had their names. */
+  readonly told: string[] = []
   /** What recoveries gave up. */
   readonly givenUp: GivenUp[] = []
   /** What is left to do, by query. */
@@ -219,6 +221,11 @@ export class World {
         partsOf: (folder) => state.partsOf.get(folder) ?? 0,
         record: (lines) => checkpoint.append(lines as readonly Fact[]),
         warn,
+        onPublished: ({ path, sha256 }) => {
+          const isOnRecord = [...state.shards].some((shard) => shard.path === path && shard.sha256 === sha256)
+          if (!isOnRecord || !existsSync(join(this.root, path))) expect.unreachable(`told too soon: ${path}`)
+          this.told.push(path)
+        },
       })
       const lost = await shards.restore(state.openShards.values())
       this.shards = shards

@@ -6,7 +6,9 @@ import { PASSWORD, pgRows } from '../support/postgres/client.ts'
 import { startPostgres } from '../support/postgres/server.ts'
 import { CLI, runCli } from '../support/run-cli.ts'
 import { exportHere } from './in-process.ts'
-import { newTarget, type TestTarget } from './targets.ts'
+import { holdsAll, isHonest } from './ledger.ts'
+import { start } from './start.ts'
+import { newTarget } from './targets.ts'
 
 /** By weeks: some twenty shards, enough of them for a kill to come between any two steps. */
 async function exported(every: 'week' | 'year' = 'week'): Promise<Place> {
@@ -18,29 +20,6 @@ async function exported(every: 'week' | 'year' = 'week'): Promise<Place> {
   })
   await exportHere(here)
   return here
-}
-
-async function holdsAll(here: Place, target: TestTarget): Promise<void> {
-  const { shards, totals } = await here.manifest()
-  const [table] = await target.rows(
-    'select count(*) as n, count(distinct spillway_partition) as p from credentials',
-  )
-  const [ledger] = await target.rows('select count(*) as n, sum(rows) as r from spillway_loads')
-  expect([Number(table?.n), Number(table?.p)]).toEqual([totals.rows, shards.length])
-  expect([Number(ledger?.n), Number(ledger?.r)]).toEqual([shards.length, totals.rows])
-}
-
-/** The rows in the table are those of the ledger's shards, whatever came in between. */
-async function isHonest(target: TestTarget): Promise<void> {
-  const wrong = await target
-    .rows(
-      `select count(*) as n from (select spillway_partition as p, count(*) as c from credentials group by 1) t
-       full join (select partitions[1] as p, rows as c from spillway_loads) l on t.p = l.p
-       where t.c is distinct from l.c`,
-    )
-    // Killed before the tables were there.
-    .catch((error: Error) => (/does not exist/i.test(error.message) ? [{ n: 0 }] : Promise.reject(error)))
-  expect(Number(wrong[0]?.n)).toBe(0)
 }
 
 describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
@@ -70,8 +49,8 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     const target = await newTarget(kind, here)
     Object.assign(here.env, target.env)
     const release = await target.hold()
-    const loads = [1, 2].map(() => startLoad(here, target))
-    await Promise.all(loads.map(({ waits }) => waits))
+    const loads = [1, 2].map(() => start(here, 'load', 'pipeline.yaml', '--to', target.url, '--json'))
+    await Promise.all(loads.map(({ says }) => says(/waiting for it to end/)))
     await release()
     const ended = await Promise.all(loads.map(({ ended }) => ended))
     expect(ended.map(({ code }) => code)).toEqual([0, 0])
@@ -81,29 +60,6 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     await holdsAll(here, target)
   })
 })
-
-/** A load under way; `waits` resolves once it says that it waits. */
-function startLoad(here: Place, { url }: TestTarget) {
-  const child = spawn(process.execPath, [CLI, 'load', 'pipeline.yaml', '--to', url, '--json'], {
-    cwd: here.folder,
-    env: { PATH: process.env.PATH ?? '', ...here.env },
-  })
-  let [stdout, stderr] = ['', '']
-  child.stdout.setEncoding('utf8').on('data', (text: string) => {
-    stdout += text
-  })
-  const ended = new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve) =>
-    child.once('close', (code) => resolve({ code, stdout, stderr })),
-  )
-  const waits = new Promise<void>((resolve, reject) => {
-    child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      stderr += text
-      if (/waiting for it to end/.test(stderr)) resolve()
-    })
-    ended.then(() => reject(new Error(`it ended without having waited: ${stderr}`)))
-  })
-  return { waits, ended }
-}
 
 describe('a PostgreSQL server', () => {
   it('that goes away in mid-load ends it with exit 1 and a clear word; the next load completes', async () => {

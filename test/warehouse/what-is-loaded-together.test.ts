@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { ManifestShard } from '../../src/state/index.ts'
+import { aheadOf } from '../../src/warehouse/load-ahead.ts'
 import { unitsOf } from '../../src/warehouse/load-data-set.ts'
-
-/** A table as a set of "shard bytes, partition" pairs, which is what loading is about. */
-type Table = Map<string, Set<string>>
+import type { Loaded, LoadUnit } from '../../src/warehouse/warehouse.ts'
 
 const shard = (path: string, sha256: string, partitions: readonly string[]): ManifestShard => ({
   path,
@@ -23,43 +22,86 @@ const dataSet = fc
   .array(fc.tuple(fc.constantFrom('x', 'y'), partitions), { maxLength: 6 })
   .map((shards) => shards.map(([sha, keys], index) => shard(`part-${index}`, `${sha}${keys}`, keys)))
 
-function add(table: Table, { path, sha256, partitions }: ManifestShard): void {
-  for (const key of partitions) {
-    const rows = table.get(key) ?? new Set()
-    table.set(key, rows.add(`${path} ${sha256}`))
+/** A database: of each partition the shards that its rows came from, and the ledger. */
+class Model {
+  readonly table = new Map<string, string[]>()
+  readonly ledger = new Map<string, Loaded>()
+
+  carryOut(units: readonly LoadUnit[], loadedAtMs: number): void {
+    for (const { stale, forgotten, shards } of units) {
+      for (const key of stale) this.table.delete(key)
+      for (const path of forgotten) this.ledger.delete(path)
+      for (const { path, sha256, partitions, rows } of shards) {
+        expect(this.ledger.has(path)).toBe(false)
+        this.ledger.set(path, { shard: path, sha256, partitions, rows, loadedAtMs })
+        for (const key of partitions)
+          this.table.set(key, [...(this.table.get(key) ?? []), `${path} ${sha256}`].sort())
+      }
+    }
+  }
+
+  /** What the ledger is asked before shards go in ahead. */
+  about(shards: readonly ManifestShard[]): readonly Loaded[] {
+    const paths = new Set(shards.map(({ path }) => path))
+    const keys = new Set(shards.flatMap(({ partitions }) => partitions))
+    return [...this.ledger.values()].filter(
+      ({ shard, partitions }) => paths.has(shard) || partitions.some((key) => keys.has(key)),
+    )
   }
 }
 
+function modelOf(shards: readonly ManifestShard[], loadedAtMs: number): Model {
+  const model = new Model()
+  model.carryOut([{ shards, stale: [], forgotten: [] }], loadedAtMs)
+  return model
+}
+
+const mode = fc.constantFrom('append', 'upsert', 'replace')
+
 it('after any change of a data set the table holds just what the data set holds, and the ledger says so', () => {
   fc.assert(
-    fc.property(dataSet, dataSet, fc.constantFrom('append', 'upsert', 'replace'), (before, now, mode) => {
-      const table: Table = new Map()
-      for (const one of before) add(table, one)
-      const ledger = new Map(before.map((one) => [one.path, one]))
-      const loaded = before.map(({ path, sha256, partitions }) => ({ shard: path, sha256, partitions }))
-      for (const { stale, forgotten, shards } of unitsOf(now, loaded, mode)) {
-        for (const key of stale) table.delete(key)
-        for (const path of forgotten) ledger.delete(path)
-        for (const one of shards) {
-          expect(ledger.has(one.path)).toBe(false)
-          ledger.set(one.path, one)
-          add(table, one)
-        }
-      }
-      const expected: Table = new Map()
-      for (const one of now) add(expected, one)
-      expect(table).toEqual(expected)
-      expect([...ledger.keys()].sort()).toEqual(now.map(({ path }) => path).sort())
+    fc.property(dataSet, dataSet, mode, (before, now, mode) => {
+      const model = modelOf(before, 1)
+      model.carryOut(unitsOf(now, [...model.ledger.values()], mode), 1)
+      expect(model).toEqual(modelOf(now, 1))
     }),
     { numRuns: 500 },
   )
 })
 
+it('also where some of it was loaded ahead, in any order, and where the data set changed again after that', () => {
+  const order = fc.array(fc.array(fc.nat(5), { maxLength: 3 }), { maxLength: 4 })
+  fc.assert(
+    fc.property(dataSet, dataSet, fc.option(dataSet), order, mode, (before, now, later, batches, mode) => {
+      const model = modelOf(before, 1)
+      const left = [...now]
+      for (const batch of batches) {
+        const shards = batch.flatMap((at) => left.splice(at, 1))
+        for (const one of aheadOf(shards, model.about(shards), 2))
+          model.carryOut([{ shards: [one], stale: [], forgotten: [] }], 2)
+      }
+      // What is to be replaced is replaced as a whole, not added to first.
+      for (const [key, rows] of modelOf(before, 1).table) expect(model.table.get(key)).toEqual(rows)
+      model.carryOut(unitsOf(later ?? now, [...model.ledger.values()], mode), 3)
+      const { table, ledger } = modelOf(later ?? now, 3)
+      expect(model.table).toEqual(table)
+      expect(new Set(model.ledger.keys())).toEqual(new Set(ledger.keys()))
+    }),
+    { numRuns: 1000 },
+  )
+})
+
+it('a new shard goes in ahead, also a further one of a partition that the same command has begun', () => {
+  const [first, second] = [shard('part-0', 'x', ['a']), shard('part-1', 'y', ['a'])]
+  expect(aheadOf([first, second], [], 2)).toEqual([first, second])
+  expect(aheadOf([second], modelOf([first], 2).about([second]), 2)).toEqual([second])
+  expect(aheadOf([second], modelOf([first], 1).about([second]), 2)).toEqual([])
+})
+
 it('what did not change is not touched', () => {
   fc.assert(
     fc.property(dataSet, (shards) => {
-      const loaded = shards.map(({ path, sha256, partitions }) => ({ shard: path, sha256, partitions }))
-      expect(unitsOf(shards, loaded, 'append')).toEqual([])
+      expect(unitsOf(shards, [...modelOf(shards, 1).ledger.values()], 'append')).toEqual([])
     }),
   )
 })

@@ -61,6 +61,7 @@ export const demo = command({
         redo: [],
         allowPlaintext: false,
         failFast: false,
+        onShard: () => {},
         json: false,
         again: `${io.program} demo`,
         noProgress,

@@ -1,7 +1,7 @@
 import { LOAD_MODES, parseTarget } from '../../warehouse/index.ts'
 import { command } from '../command.ts'
 import { DONE } from '../exit-code.ts'
-import { loadTables } from '../load-tables.ts'
+import { loadTables, PLAIN_LOAD } from '../load-tables.ts'
 import { pipelineFrom, pipelineOptions } from '../pipeline-options.ts'
 import { announceStop } from '../signals.ts'
 
@@ -44,7 +44,13 @@ export const load = command({
     const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
     try {
       const { schema = null, table = null, mode, evolve, json } = args
-      await loadTables(pipeline, target, { schema, table, mode, evolve, json }, signals.stop, io)
+      await loadTables(
+        pipeline,
+        target,
+        { ...PLAIN_LOAD, schema, table, mode, evolve, json },
+        signals.stop,
+        io,
+      )
       return DONE
     } finally {
       signals.release()

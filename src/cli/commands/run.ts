@@ -1,11 +1,12 @@
 import { ExportError, isExportError, type Pipeline } from '../../core/index.ts'
+import type { LoadedAhead } from '../../run/index.ts'
 import { parseTarget, type Target } from '../../warehouse/index.ts'
 import { command } from '../command.ts'
 import { confirm } from '../confirm.ts'
 import { DONE, exitCode, gravest } from '../exit-code.ts'
 import { type ExportSettings, exportPipeline } from '../export-pipeline.ts'
 import type { Io } from '../io.ts'
-import { loadTables, PLAIN_LOAD } from '../load-tables.ts'
+import { loaderBeside, loadTables, PLAIN_LOAD } from '../load-tables.ts'
 import { HOW_IT_RUNS, type OverrideFlags, pipelineToRun, runPipelineOptions } from '../pipeline-options.ts'
 import { plainJson } from '../plain-text.ts'
 import { shownPath } from '../shown-path.ts'
@@ -37,7 +38,7 @@ export const run = command({
         load: {
           type: 'string',
           requiresArg: true,
-          describe: 'Then load the shards, as `load --to` does: duckdb:<file> or postgres://…',
+          describe: 'Load the shards as they come, as `load --to` does: duckdb:<file> or postgres://…',
         },
         yes: { type: 'boolean', default: false, describe: 'Do not ask' },
         json: { type: 'boolean', default: false, describe: 'Print the summary as JSON, one object a line' },
@@ -121,10 +122,10 @@ async function runEach(
 ): Promise<number> {
   const codes: number[] = []
   for (const each of found) {
-    const { code, error } = await runOne(each, settings, signals, io)
+    const { code, error, ahead } = await runBesideLoad(each, settings, signals, io)
     codes.push(code)
     if (each.pipeline !== null && error === null && settings.target !== null && !signals.stop.aborted) {
-      codes.push(await loadAfter(each.pipeline, settings.target, settings.json, signals, io))
+      codes.push(await loadAfter(each.pipeline, settings.target, { json: settings.json, ahead }, signals, io))
     }
     // Of one pipeline the exit code says it; among several each has its line.
     if (error !== null && settings.json && found.length > 1) {
@@ -134,21 +135,42 @@ async function runEach(
   return gravest(codes)
 }
 
-type RunSettings = ExportSettings & {
-  /** Where the shards are loaded once a run has ended, also one that left something to do; null: nowhere. */
+type RunSettings = Omit<ExportSettings, 'onShard'> & {
+  /**
+   * Where the shards are loaded, as they come and once a run has ended, also one that left something to do; null:
+   * nowhere.
+   */
   readonly target: Target | null
+}
+
+/** Runs one, and has its shards loaded while it goes on. */
+async function runBesideLoad(
+  each: Found,
+  settings: RunSettings,
+  signals: StopSignals,
+  io: Io,
+): Promise<RunEnding & { readonly ahead: LoadedAhead | null }> {
+  const { target } = settings
+  if (target === null || each.pipeline === null) {
+    return { ...(await runOne(each, { ...settings, onShard: () => {} }, signals, io)), ahead: null }
+  }
+  const loader = loaderBeside(each.pipeline, target, signals.stop, io)
+  const running = runOne(each, { ...settings, onShard: loader.offer }, signals, io)
+  // Also where a defect ends the run.
+  const ending = await running.finally(() => loader.end())
+  return { ...ending, ahead: await loader.end() }
 }
 
 /** @returns the exit code of the load */
 async function loadAfter(
   pipeline: Pipeline,
   target: Target,
-  json: boolean,
+  { json, ahead }: { readonly json: boolean; readonly ahead: LoadedAhead | null },
   signals: StopSignals,
   io: Io,
 ): Promise<number> {
   try {
-    await loadTables(pipeline, target, { ...PLAIN_LOAD, json }, signals.stop, io)
+    await loadTables(pipeline, target, { ...PLAIN_LOAD, json, ahead }, signals.stop, io)
     return DONE
   } catch (error) {
     if (!isExportError(error)) throw error
@@ -157,13 +179,18 @@ async function loadAfter(
   }
 }
 
-/** @returns the exit code, and why the run could not begin; null when it could */
+type RunEnding = {
+  readonly code: number
+  /** Why the run could not begin; null when it could. */
+  readonly error: ExportError | null
+}
+
 async function runOne(
   { pipeline, error }: Found,
   settings: ExportSettings,
   signals: StopSignals,
   io: Io,
-): Promise<{ readonly code: number; readonly error: ExportError | null }> {
+): Promise<RunEnding> {
   const { received } = io.signals
   if (signals.stop.aborted) return { code: exitCode('interrupted', received), error: signals.stop.reason }
   // Told when it was read.

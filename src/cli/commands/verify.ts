@@ -74,6 +74,7 @@ async function fix(pipeline: Pipeline, { problems }: Verification, args: FixArgs
     failFast: false,
     fresh: false,
     redo: repair.redo,
+    onShard: () => {},
     json,
     noProgress,
     again: null,

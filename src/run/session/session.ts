@@ -1,6 +1,13 @@
 import { type BufferPool, bufferPool, type NamedPipeline, type Store } from '../../core/index.ts'
 import { chunkRows, ShardSet, shardExtension } from '../../load/index.ts'
-import { type Checkpoint, type CheckpointState, type Fact, idPath, sweepIds } from '../../state/index.ts'
+import {
+  type Checkpoint,
+  type CheckpointState,
+  type Fact,
+  idPath,
+  manifestShard,
+  sweepIds,
+} from '../../state/index.ts'
 import { openOwnCheckpoint } from '../admission/index.ts'
 import { type Cpu, openCpu } from '../cpu/index.ts'
 import { giveUp, withAllThatGoes } from '../data-set/index.ts'
@@ -76,6 +83,7 @@ async function openOnce(
           session.onRecorded(lines as readonly Fact[])
         },
         warn: (message) => options.observer.log('warn', message),
+        onPublished: (shard) => options.onShard(manifestShard(shard)),
       }),
       onRecorded: () => {},
       nextChain: () => chains++,

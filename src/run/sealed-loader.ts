@@ -1,0 +1,157 @@
+import { ExportError, isExportError, type Pipeline } from '../core/index.ts'
+import type { ManifestShard } from '../state/index.ts'
+import {
+  loadAhead,
+  shardRows,
+  type TableSpec,
+  type Target,
+  tableOf,
+  type Warehouse,
+} from '../warehouse/index.ts'
+import { openDataSet } from './data-set/index.ts'
+import {
+  type LoadedAhead,
+  type LoadOptions,
+  nothingAhead,
+  openTarget,
+  partitionRules,
+} from './load-warehouse.ts'
+import { type LocalShards, localShards } from './local-shards.ts'
+import type { RunObserver } from './setting/index.ts'
+
+export type SealedLoaderOptions = Omit<LoadOptions, 'onShard' | 'onWait'> & {
+  readonly log: RunObserver['log']
+}
+
+// Names of shards and partitions that wait: a few megabytes. What finds no room is loaded when the run has ended.
+const MAX_NAMES = 20_000
+/** Shards that the ledger is asked about together. */
+const AT_ONCE = 100
+
+/**
+ * Loads shards while the run that makes them goes on. Nothing rests on it: `loadWarehouse` loads afterwards what is
+ * missing. So an error ends it with a warning, and a slow database only leaves more for later. The target is held only
+ * while there is something to load.
+ */
+export class SealedLoader {
+  readonly #pipeline: Pipeline
+  readonly #target: Target
+  readonly #table: TableSpec
+  readonly #options: SealedLoaderOptions
+  readonly #ahead: { -readonly [key in keyof LoadedAhead]: LoadedAhead[key] }
+  /** Aborts what is waited for before anything is loaded. */
+  readonly #leave = new AbortController()
+  readonly #waiting: ManifestShard[] = []
+  #names = 0
+  #accepts: boolean
+  #files: LocalShards | null = null
+  #isPrepared = false
+  #isLoading = false
+  #working: Promise<void> | null = null
+  #defect: { readonly error: unknown } | null = null
+
+  constructor(pipeline: Pipeline, target: Target, options: SealedLoaderOptions) {
+    this.#pipeline = pipeline
+    this.#target = target
+    this.#table = tableOf(pipeline, options.schema, options.table)
+    this.#options = options
+    this.#ahead = nothingAhead(options.clock)
+    // Partitions are replaced as a whole, when all their shards are known.
+    this.#accepts = options.mode !== 'replace'
+  }
+
+  /** Takes a shard that is on record and has its final name: `onShard` of a run. */
+  readonly offer = (shard: ManifestShard): void => {
+    const names = this.#names + namesOf(shard)
+    if (this.#isOver || names > MAX_NAMES) return
+    this.#names = names
+    this.#waiting.push(shard)
+    this.#working ??= this.#work()
+  }
+
+  /** Resolves once the shard that is under way is loaded. @returns what `loadWarehouse` is to know */
+  async end(): Promise<LoadedAhead> {
+    this.#accepts = false
+    if (!this.#isLoading) this.#leave.abort(hasEnded())
+    await this.#working
+    await this.#files?.close()
+    if (this.#defect !== null) throw this.#defect.error
+    return this.#ahead
+  }
+
+  get #isOver(): boolean {
+    return !this.#accepts || this.#options.stop.aborted
+  }
+
+  async #work(): Promise<void> {
+    try {
+      while (!this.#isOver && this.#waiting.length > 0) await this.#visit()
+    } catch (error) {
+      if (!isExportError(error)) this.#defect = { error }
+      else if (!this.#isOver) this.#options.log('warn', `${LATER}: ${error.message}`)
+      this.#accepts = false
+    } finally {
+      this.#working = null
+    }
+  }
+
+  /** Loads what waits, and what comes meanwhile. */
+  async #visit(): Promise<void> {
+    const { clock, stop, evolve, log } = this.#options
+    const warehouse = await openTarget(this.#target, {
+      clock,
+      stop: AbortSignal.any([stop, this.#leave.signal]),
+      onWait: () => log('info', 'another load is at work in the target; shards wait for it to end'),
+    })
+    let startedMs = clock.monotonicMs()
+    try {
+      await warehouse.hold(this.#table)
+      startedMs = clock.monotonicMs()
+      // Once: each time readers of the views would have to step aside.
+      if (!this.#isPrepared) await warehouse.prepare(this.#table, { evolve })
+      this.#isPrepared = true
+      this.#isLoading = true
+      while (!this.#isOver && this.#waiting.length > 0) await this.#load(warehouse, this.#next())
+    } finally {
+      this.#isLoading = false
+      this.#ahead.durationMs += clock.monotonicMs() - startedMs
+      await warehouse.close()
+    }
+  }
+
+  #next(): readonly ManifestShard[] {
+    const shards = this.#waiting.splice(0, AT_ONCE)
+    for (const shard of shards) this.#names -= namesOf(shard)
+    return shards
+  }
+
+  async #load(warehouse: Warehouse, shards: readonly ManifestShard[]): Promise<void> {
+    const { extract, load, name } = this.#pipeline
+    this.#files ??= await localShards(this.#pipeline, openDataSet(this.#pipeline))
+    const source = { root: this.#files.root, format: load.format }
+    const { mode } = this.#options
+    this.#ahead.replacedTexts += await loadAhead(warehouse, shards, {
+      files: this.#files,
+      dataSet: name,
+      table: this.#table,
+      mode,
+      loadedAt: this.#ahead.loadedAt,
+      rowsOf: async (shard) => {
+        const manifest = { resource: extract.resource, shards: [shard] }
+        const rules = await partitionRules(this.#pipeline, manifest, this.#options)
+        return shardRows(source, this.#table, shard, rules)
+      },
+      isStopped: () => this.#isOver,
+    })
+  }
+}
+
+const LATER = 'no more shards are loaded while the run goes on; what is missing is loaded when it has ended'
+
+function hasEnded(): ExportError {
+  return new ExportError('interrupted', 'The run has ended', '', 'Load what is missing.')
+}
+
+function namesOf({ partitions }: ManifestShard): number {
+  return 1 + partitions.length
+}

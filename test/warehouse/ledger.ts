@@ -1,0 +1,36 @@
+import { expect } from 'vitest'
+import type { Place } from '../e2e/support/place.ts'
+import type { TestTarget } from './targets.ts'
+
+/** Every row of the data set is in the table once, and the ledger has every shard. */
+export async function holdsAll(here: Place, target: TestTarget): Promise<void> {
+  const { shards, totals } = await here.manifest()
+  const [table] = await target.rows(
+    'select count(*) as n, count(distinct spillway_partition) as p from credentials',
+  )
+  const [ledger] = await target.rows('select count(*) as n, sum(rows) as r from spillway_loads')
+  expect([Number(table?.n), Number(table?.p)]).toEqual([totals.rows, shards.length])
+  expect([Number(ledger?.n), Number(ledger?.r)]).toEqual([shards.length, totals.rows])
+}
+
+/** The rows in the table are those of the ledger's shards, whatever came in between. */
+export async function isHonest(target: TestTarget): Promise<void> {
+  const wrong = await target
+    .rows(
+      `select count(*) as n from (select spillway_partition as p, count(*) as c from credentials group by 1) t
+       full join (select partitions[1] as p, rows as c from spillway_loads) l on t.p = l.p
+       where t.c is distinct from l.c`,
+    )
+    // Killed before the tables were there.
+    .catch((error: Error) => (/does not exist/i.test(error.message) ? [{ n: 0 }] : Promise.reject(error)))
+  expect(Number(wrong[0]?.n)).toBe(0)
+}
+
+/** How many shards the ledger has by now; 0 also while the tables are not there, or the file is being written to. */
+export async function shardsIn(target: TestTarget): Promise<number> {
+  const [row] = await target.rows('select count(*) as n from spillway_loads').catch((error: Error) => {
+    if (/does not exist|cannot open|conflicting lock|could not set lock/i.test(error.message)) return []
+    throw error
+  })
+  return Number(row?.n ?? 0)
+}

@@ -1,0 +1,131 @@
+import { setTimeout as wait } from 'node:timers/promises'
+import { describe, expect, it, onTestFinished } from 'vitest'
+import { startSandbox } from '../../src/sandbox/index.ts'
+import { type PipelineParts, type Place, place, SMALL } from '../e2e/support/place.ts'
+import { runCli } from '../support/run-cli.ts'
+import { holdsAll, isHonest, shardsIn } from './ledger.ts'
+import { start } from './start.ts'
+import { newTarget, type TestTarget } from './targets.ts'
+
+/** By weeks, and in small pages: shards are sealed with nearly every page. */
+const parts = (service: PipelineParts['service'] = {}): PipelineParts => ({
+  service,
+  extract: {
+    domains: ['scatterholt.com', 'quillmere.net'],
+    windows: { from: '2024-01-01', until: '2024-03-10', every: 'week' },
+    page_size: 10,
+  },
+})
+// The first request is sent at once, and the next one when all tests here are long over.
+const STANDSTILL = { requests_per_second: 0.002 }
+
+async function asked(kind: 'duckdb' | 'postgres', service: PipelineParts['service'] = {}) {
+  const here = await place(parts(service))
+  const target = await newTarget(kind, here)
+  Object.assign(here.env, target.env)
+  return { here, target }
+}
+
+async function runAndLoad(here: Place, { url }: TestTarget, ...flags: string[]) {
+  const { code, stdout, stderr } = await here.cli('run', 'pipeline.yaml', '--json', '--load', url, ...flags)
+  expect(code, stderr).toBe(0)
+  const [, load] = stdout.trim().split('\n')
+  return JSON.parse(load!)
+}
+
+describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
+  it.each([
+    { signal: 'SIGKILL', code: null },
+    { signal: 'SIGINT', code: 130 },
+  ] as const)(
+    'has shards while the run goes on; after $signal the next run adds what is missing',
+    async ({ signal, code }) => {
+      const { here, target } = await asked(kind, STANDSTILL)
+      // So that there is a manifest, which lacks what comes next.
+      expect((await here.cli('run', 'pipeline.yaml', '--max-requests', '1')).code).toBe(4)
+      const run = start(here, 'run', 'pipeline.yaml', '--load', target.url)
+      // The run can not have ended: it waits for its second request.
+      while ((await shardsIn(target)) === 0) await wait(100)
+      expect(here.searches()).toHaveLength(2)
+      run.kill(signal)
+      const ended = await run.ended
+      expect(ended.code, ended.stderr).toBe(code)
+      await isHonest(target)
+      const ahead = await shardsIn(target)
+      const load = await here.cli('load', 'pipeline.yaml', '--to', target.url, '--json')
+      expect(JSON.parse(load.stdout).shards).toMatchObject({ skipped: ahead, replaced: 0 })
+      const before = await shardsIn(target)
+      await here.write(parts())
+      const { shards } = await runAndLoad(here, target)
+      const all = (await here.manifest()).shards.length
+      expect(shards).toEqual({ loaded: all - before, skipped: before, replaced: 0 })
+      await holdsAll(here, target)
+    },
+  )
+
+  it('holds no half shard and none twice, whenever runs are killed', async () => {
+    const { here, target } = await asked(kind)
+    let kills = 0
+    for (let delayMs = 400; kills < 4; delayMs += 60) {
+      const { signal } = await runCli({
+        args: ['run', 'pipeline.yaml', '--load', target.url],
+        cwd: here.folder,
+        env: here.env,
+        onStart: (kill) => void setTimeout(() => kill('SIGKILL'), delayMs),
+      })
+      if (signal !== 'SIGKILL') break
+      kills++
+      await isHonest(target)
+    }
+    expect(kills).toBeGreaterThan(0)
+    await runAndLoad(here, target)
+    await holdsAll(here, target)
+  })
+
+  it('when another load holds it the run goes on to its end, and the load waits', async () => {
+    const { here, target } = await asked(kind)
+    const release = await target.hold()
+    const run = start(here, 'run', 'pipeline.yaml', '--json', '--load', target.url)
+    await run.says(/"status":"complete"/)
+    await run.says(/another load is at work in the target/)
+    await run.says(/waiting for it to end/)
+    await release()
+    const { code, stdout, stderr } = await run.ended
+    expect(code, stderr).toBe(0)
+    const { shards, totals } = await here.manifest()
+    expect(JSON.parse(stdout.split('\n')[1]!)).toMatchObject({
+      shards: { loaded: shards.length, skipped: 0, replaced: 0 },
+      rows: totals.rows,
+    })
+    await holdsAll(here, target)
+  })
+})
+
+it('what is exported anew takes the place of what was there', async () => {
+  const { here, target } = await asked('duckdb')
+  const first = await runAndLoad(here, target)
+  const later = await startSandbox({ ...SMALL, seed: 'later' })
+  onTestFinished(() => later.close())
+  Object.assign(here.env, { SPILLWAY_BASE_URL: later.baseUrl, SPILLWAY_TOKEN: later.token })
+  const { shards } = await runAndLoad(here, target, '--redo', 'domain.quillmere.net/*')
+  expect(shards.replaced).toBeGreaterThan(0)
+  expect(shards.skipped).toBe(
+    (await here.manifest()).shards.filter(({ path }) => path.includes('scatterholt')).length,
+  )
+  expect(first.shards.loaded).toBeGreaterThan(shards.skipped)
+  await holdsAll(here, target)
+  await isHonest(target)
+})
+
+it('a database that can not be reached does not stop the run: a warning, and at the end exit 1', async () => {
+  const { here, target } = await asked('postgres')
+  const nowhere = target.url.replace(/:\d+\//, ':1/')
+  const { code, stdout, stderr } = await here.cli('run', 'pipeline.yaml', '--json', '--load', nowhere)
+  expect(code).toBe(1)
+  expect(JSON.parse(stdout)).toMatchObject({ status: 'complete' })
+  expect(stderr.match(/no more shards are loaded while the run goes on/g)).toHaveLength(1)
+  expect(stderr).toMatch(/^spillway: PostgreSQL can not be reached/m)
+  expect((await here.manifest()).shards.length).toBeGreaterThan(0)
+  await runAndLoad(here, target)
+  await holdsAll(here, target)
+})

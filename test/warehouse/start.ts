@@ -1,0 +1,49 @@
+import { spawn } from 'node:child_process'
+import { onTestFinished } from 'vitest'
+import type { Place } from '../e2e/support/place.ts'
+import { CLI, type Ended } from '../support/run-cli.ts'
+
+/** The built command under way. */
+export type Started = {
+  readonly ended: Promise<Ended>
+  /** Resolves once what it has printed, on stdout and stderr together, matches. */
+  says(pattern: RegExp): Promise<void>
+  kill(signal: NodeJS.Signals): void
+}
+
+/** Starts the command with these words, in the folder; it does not outlive the test. */
+export function start(here: Place, ...words: string[]): Started {
+  const child = spawn(process.execPath, [CLI, ...words], {
+    cwd: here.folder,
+    env: { PATH: process.env.PATH ?? '', ...here.env },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  let [stdout, stderr] = ['', '']
+  const listeners = new Set<() => void>()
+  const heard = (): void => {
+    for (const listener of listeners) listener()
+  }
+  child.stdout.setEncoding('utf8').on('data', (text: string) => {
+    stdout += text
+    heard()
+  })
+  child.stderr.setEncoding('utf8').on('data', (text: string) => {
+    stderr += text
+    heard()
+  })
+  const ended = new Promise<Ended>((resolve) =>
+    child.once('close', (code, signal) => resolve({ code, signal, stdout, stderr })),
+  )
+  return {
+    ended,
+    says: (pattern) =>
+      new Promise((resolve, reject) => {
+        const listen = (): void => void (pattern.test(stdout + stderr) && resolve())
+        listeners.add(listen)
+        listen()
+        ended.then(() => reject(new Error(`it ended without saying ${pattern}: ${stderr}`)))
+      }),
+    kill: (signal) => void child.kill(signal),
+  }
+}
