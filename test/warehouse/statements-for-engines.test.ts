@@ -39,6 +39,24 @@ describe.each(DIALECT_NAMES.filter((name) => name !== 'duckdb' && name !== 'post
   })
 })
 
+it.each(['snowflake', 'redshift', 'athena', 'trino', 'spark', 'clickhouse', 'duckdb'] as const)(
+  '%s reads a data set in object storage where it lies',
+  (name) => {
+    const text = DIALECTS[name]({
+      pipeline: 'acme',
+      resource: 'credentials',
+      table: 'credentials',
+      columns: allColumns('credentials', []),
+      format: FORMATS.parquet!,
+      path: 's3://lake/acme',
+      extension: '.parquet',
+      partitionBy: ['query', 'window'],
+    })
+    expect(text).toMatch(/s3:\/\/lake\/acme|s3\('https:\/\/lake\.s3\.amazonaws\.com\/acme\/credentials/)
+    expect(text).not.toContain('YOUR-BUCKET')
+  },
+)
+
 it('the source for dbt is YAML that names every column', () => {
   const columns = allColumns('reports', [])
   const text = DIALECTS.dbt({

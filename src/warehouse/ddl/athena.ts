@@ -1,6 +1,6 @@
 import type { ColumnType } from '../../core/index.ts'
 import { literal } from '../table.ts'
-import { BUCKET, type Dialect, hiveColumns, repairFolders } from './dialect.ts'
+import { bucketOf, type Dialect, hiveColumns, repairFolders } from './dialect.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   int64: 'bigint',
@@ -32,6 +32,6 @@ CREATE EXTERNAL TABLE \`${table}\` (
 ${lines.join(',\n')}
 )${partitioned}
 ${storage}
-LOCATION ${literal(`${BUCKET}/${resource}/`)}${properties};
+LOCATION ${literal(`${bucketOf(input)}/${resource}/`)}${properties};
 ${repairFolders(`\`${table}\``, hive)}`
 }

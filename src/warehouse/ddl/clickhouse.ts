@@ -1,6 +1,6 @@
 import type { ColumnSpec, ColumnType } from '../../core/index.ts'
 import { literal } from '../table.ts'
-import { backslashed, type Dialect, shardGlob } from './dialect.ts'
+import { backslashed, type DdlInput, type Dialect, shardGlob } from './dialect.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   int64: 'Int64',
@@ -19,7 +19,7 @@ export const clickhouse: Dialect = (input) => {
   const order = ['query_type', 'query_value', 'imported_at', 'id'].filter((name) =>
     columns.some((column) => column.name === name && !column.nullable),
   )
-  const source = literal(shardGlob(input))
+  const source = sourceOf(input)
   const names = columns.map(({ name }) => name).join(', ')
   const structure = columns
     .map(({ name, type, nullable }) => `${name} ${fieldType(type, nullable)}`)
@@ -29,8 +29,8 @@ export const clickhouse: Dialect = (input) => {
   )
   const select =
     format.kind === 'parquet'
-      ? `SELECT ${names}\nFROM file(${source}, 'Parquet')`
-      : `SELECT ${terms.join(', ')}\nFROM file(${source}, 'CSVWithNames', ${literal(structure)})
+      ? `SELECT ${names}\nFROM ${source}, 'Parquet')`
+      : `SELECT ${terms.join(', ')}\nFROM ${source}, 'CSVWithNames', ${literal(structure)})
 SETTINGS format_csv_null_representation = '', input_format_csv_empty_as_default = 0, date_time_input_format = 'best_effort'`
   return `-- ClickHouse: times before 1900 and after 2299 do not fit DateTime64
 CREATE TABLE ${table} (
@@ -39,10 +39,25 @@ ${lines.join(',\n')}
 ENGINE = MergeTree
 ORDER BY ${order.length === 0 ? 'tuple()' : `(${order.join(', ')})`};
 
--- The file function reads below the server's user_files_path; s3(…) takes the same format.
+${noteOn(input)}
 INSERT INTO ${table} (${names})
 ${select};
 `
+}
+
+/** The table function that reads the files, up to their format. */
+function sourceOf(input: DdlInput): string {
+  const glob = shardGlob(input)
+  const [, bucket, key] = /^s3:\/\/([^/]+)\/(.*)$/.exec(glob) ?? []
+  return bucket === undefined
+    ? `file(${literal(glob)}`
+    : `s3(${literal(`https://${bucket}.s3.amazonaws.com/${key}`)}`
+}
+
+function noteOn({ path }: DdlInput): string {
+  return path.startsWith('s3://')
+    ? '-- Key and secret may follow the address; other stores than AWS have other addresses.'
+    : "-- The file function reads below the server's user_files_path; s3(…) takes the same format."
 }
 
 /** Arrays can't be null there. */

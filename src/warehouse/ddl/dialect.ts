@@ -35,6 +35,11 @@ export function shardGlob({ path, resource, extension }: DdlInput): string {
 /** Where a store has to be named that only the reader knows. */
 export const BUCKET = 's3://YOUR-BUCKET/PREFIX'
 
+/** The data set's place in object storage: its own, or one that it has to be copied to. */
+export function bucketOf({ path }: DdlInput): string {
+  return path.startsWith('s3://') ? path : BUCKET
+}
+
 /** Single quotes; for engines in which a backslash is an escape. */
 export function backslashed(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`

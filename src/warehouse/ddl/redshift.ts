@@ -1,6 +1,6 @@
 import type { ColumnType } from '../../core/index.ts'
 import { literal } from '../table.ts'
-import { BUCKET, type Dialect } from './dialect.ts'
+import { bucketOf, type Dialect } from './dialect.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   int64: 'BIGINT',
@@ -11,7 +11,8 @@ const TYPES: Readonly<Record<ColumnType, string>> = {
 }
 
 /** Source: https://docs.aws.amazon.com/redshift/latest/dg/r_COPY.html and …/copy-usage_notes-copy-from-columnar.html */
-export const redshift: Dialect = ({ table, columns, format, resource }) => {
+export const redshift: Dialect = (input) => {
+  const { table, columns, format, resource } = input
   const lines = columns.map(
     ({ name, type, nullable }) => `  ${name} ${TYPES[type]}${nullable ? '' : ' NOT NULL'}`,
   )
@@ -37,7 +38,7 @@ ${lines.join(',\n')}
 ${comments.join('\n')}
 
 ${note}COPY ${table}
-FROM ${literal(`${BUCKET}/${resource}/`)}
+FROM ${literal(`${bucketOf(input)}/${resource}/`)}
 IAM_ROLE default
 ${options};
 `

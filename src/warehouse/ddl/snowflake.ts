@@ -1,6 +1,6 @@
 import type { ColumnType } from '../../core/index.ts'
 import { literal } from '../table.ts'
-import { BUCKET, type Dialect } from './dialect.ts'
+import { bucketOf, type Dialect } from './dialect.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   int64: 'NUMBER(19, 0)',
@@ -15,7 +15,8 @@ const TYPES: Readonly<Record<ColumnType, string>> = {
  * Parquet come right with USE_LOGICAL_TYPE only; backslashes in CSV are escapes unless ESCAPE_UNENCLOSED_FIELD is NONE,
  * and \N and the empty string null unless NULL_IF is empty.
  */
-export const snowflake: Dialect = ({ table, columns, format, resource, extension }) => {
+export const snowflake: Dialect = (input) => {
+  const { table, columns, format, resource, extension } = input
   const lines = columns.map(
     ({ name, type, nullable, meaning }) =>
       `  ${name} ${TYPES[type]}${nullable ? '' : ' NOT NULL'} COMMENT ${literal(meaning)}`,
@@ -23,7 +24,7 @@ export const snowflake: Dialect = ({ table, columns, format, resource, extension
   const pattern = `.*/${resource}/.*part-[0-9]+${extension.replaceAll('.', '[.]')}`
   const names = columns.map(({ name }) => name).join(', ')
   const stage = `CREATE OR REPLACE STAGE ${table}_stage
-  URL = ${literal(`${BUCKET}/`)}
+  URL = ${literal(`${bucketOf(input)}/`)}
   -- STORAGE_INTEGRATION = …
   FILE_FORMAT = ${table}_format;`
   if (format.kind === 'parquet') {

@@ -1,6 +1,6 @@
 import type { ColumnType } from '../../core/index.ts'
 import { literal } from '../table.ts'
-import { BUCKET, type Dialect, hiveColumns } from './dialect.ts'
+import { bucketOf, type Dialect, hiveColumns } from './dialect.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   int64: 'BIGINT',
@@ -22,7 +22,7 @@ export const trino: Dialect = (input) => {
     ...hive.map((key) => `  ${key} VARCHAR`),
   ]
   const properties = [
-    `external_location = ${literal(`${BUCKET}/${resource}`)}`,
+    `external_location = ${literal(`${bucketOf(input)}/${resource}`)}`,
     `format = ${literal(format.kind.toUpperCase())}`,
     ...(isCsv
       ? ['skip_header_line_count = 1', `csv_separator = ','`, `csv_quote = '"'`, `csv_escape = '"'`]
