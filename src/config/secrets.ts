@@ -37,12 +37,16 @@ function learned(secret: string): string {
   return secret
 }
 
+/** Opens an encrypted signing key. */
+export const SIGNING_PASSPHRASE = 'SPILLWAY_SIGNING_PASSPHRASE'
+
 const USUAL_SECRETS = [
   'SPILLWAY_TOKEN',
   'SPILLWAY_API_KEY',
   'SPILLWAY_MASK_KEY',
   'AWS_SECRET_ACCESS_KEY',
   'AWS_SESSION_TOKEN',
+  SIGNING_PASSPHRASE,
 ]
 const PROXIES = ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY', 'all_proxy', 'ALL_PROXY']
 

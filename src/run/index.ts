@@ -13,5 +13,6 @@ export {
   type RunObserver,
   silentObserver,
 } from './setting/index.ts'
+export { type Signed, signDataSet } from './sign.ts'
 export { type PartitionStatus, readStatus, type StatusReport } from './status.ts'
 export { type Problem, type Verification, verifyDataSet } from './verify.ts'

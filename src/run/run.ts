@@ -9,7 +9,7 @@ import {
 } from '../core/index.ts'
 import { folderOf } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
-import { MANIFEST_PATH, type RunStatus, SUCCESS_PATH, takeLock, writeManifest } from '../state/index.ts'
+import { MANIFEST_PATH, type RunStatus, SUCCESS_PATH, takeLock } from '../state/index.ts'
 import { redoPartitions, requirePolicies, warnOfOpenDoors } from './admission/index.ts'
 import { type Ending, exportAll, statusFor, Tally } from './chains/index.ts'
 import {
@@ -19,7 +19,7 @@ import {
   openDataSet,
   planFor,
   refuseLinks,
-  retiredQueries,
+  replaceManifest,
   survey,
 } from './data-set/index.ts'
 import { openSession, type Session } from './session/index.ts'
@@ -163,7 +163,7 @@ async function carryOut(
     const finished_at = isoTime(clock.now())
     const left = searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }
     await checkpoint.append([{ kind: 'end', run, finished_at, status, requests, retries, ...left }])
-    await writeManifest(store, pipeline, checkpoint.state, retiredQueries(pipeline, checkpoint.state))
+    await replaceManifest(pipeline, store, checkpoint.state, options.observer)
     manifest = pathIn(pipeline, MANIFEST_PATH)
     if (whole) await store.writeWhole(SUCCESS_PATH, [])
   })

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, type KeyObject } from 'node:crypto'
 import {
   columnsNamed,
   hidesIdentity,
@@ -14,11 +14,14 @@ import { type InspectedShard, partOf, type ShardReader } from '../load/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,
+  fitsManifest,
   MANIFEST_PATH,
   type ManifestShard,
   manifestShards,
+  parseManifest,
   readCheckpoint,
-  readManifest,
+  SIGNATURE_BYTES,
+  SIGNATURE_PATH,
 } from '../state/index.ts'
 import { looksMasked } from '../transform/index.ts'
 import { openDataSet } from './data-set/index.ts'
@@ -38,18 +41,27 @@ export type Problem = { readonly path: string; readonly problem: string }
  * Reads every shard again and holds it against what is on record: there, as long as it should be, the same
  * SHA-256, rows and columns, nothing unmasked, and no id twice for one query. Changes nothing and asks the service nothing.
  * @param onShard called before each shard
+ * @param signedBy a public Ed25519 key that the manifest has to be signed under; null: its signature is not looked at
  */
-export function verifyDataSet(pipeline: Pipeline, onShard: (path: string) => void): Promise<Verification> {
-  return namingPlaces(pipeline, () => verify(pipeline, onShard))
+export function verifyDataSet(
+  pipeline: Pipeline,
+  onShard: (path: string) => void,
+  signedBy: KeyObject | null = null,
+): Promise<Verification> {
+  return namingPlaces(pipeline, () => verify(pipeline, onShard, signedBy))
 }
 
-async function verify(pipeline: Pipeline, onShard: (path: string) => void): Promise<Verification> {
+async function verify(
+  pipeline: Pipeline,
+  onShard: (path: string) => void,
+  signedBy: KeyObject | null,
+): Promise<Verification> {
   const store = openDataSet(pipeline)
   const problems: Problem[] = []
   // Looked for first: what a run that is at work publishes is on record before it has its name.
   const files: string[] = []
   for await (const path of shardFiles(store, pipeline.extract.resource)) files.push(path)
-  const expected = await shardsOnRecord(store, problems)
+  const expected = await shardsOnRecord(store, signedBy, problems)
   let rows = 0
   const sound: ManifestShard[] = []
   for (const shard of expected) {
@@ -73,30 +85,62 @@ async function verify(pipeline: Pipeline, onShard: (path: string) => void): Prom
 }
 
 /** What the checkpoint vouches for; where the data set was moved without it, what the manifest lists. */
-async function shardsOnRecord(store: Store, problems: Problem[]): Promise<readonly ManifestShard[]> {
+async function shardsOnRecord(
+  store: Store,
+  signedBy: KeyObject | null,
+  problems: Problem[],
+): Promise<readonly ManifestShard[]> {
   const state = await reading(() => readCheckpoint(store), CHECKPOINT_PATH, problems)
-  const manifest = await reading(() => readManifest(store), MANIFEST_PATH, problems)
+  // Read once, so that what is signed is what is listed.
+  const bytes = await reading(() => store.read(MANIFEST_PATH), MANIFEST_PATH, problems)
+  const manifest =
+    bytes === null ? null : await reading(async () => parseManifest(bytes), MANIFEST_PATH, problems)
+  const isReadable = problems.length === 0
+  if (signedBy !== null) {
+    const fault = await signatureFault(store, bytes, signedBy)
+    if (fault !== null) problems.push({ path: SIGNATURE_PATH, problem: fault })
+  }
   if (state === null) {
-    if (manifest === null && problems.length === 0) {
+    if (manifest === null && isReadable) {
       problems.push({ path: MANIFEST_PATH, problem: 'is not there: nothing was exported yet' })
     }
     return manifest?.shards ?? []
   }
   const shards = [...manifestShards(state)]
-  if (manifest !== null) compareManifest(manifest.shards, shards, problems)
-  else if (problems.length === 0 && hasEnded(state))
-    problems.push({ path: MANIFEST_PATH, problem: 'is missing' })
+  if (manifest !== null) compareManifest(manifest.shards, shards, signedBy !== null, problems)
+  else if (isReadable && hasEnded(state)) problems.push({ path: MANIFEST_PATH, problem: 'is missing' })
   return shards
+}
+
+/** Why a manifest can't be taken for one that the key's owner signed; null: it can. */
+async function signatureFault(
+  store: Store,
+  manifest: Uint8Array | null,
+  signedBy: KeyObject,
+): Promise<string | null> {
+  const signature = await store.read(SIGNATURE_PATH)
+  if (signature === null) return 'is missing: the manifest is not signed'
+  const { byteLength } = signature
+  if (byteLength !== SIGNATURE_BYTES) {
+    return `is no signature: it holds ${byteLength} bytes instead of ${SIGNATURE_BYTES}`
+  }
+  if (manifest === null) return 'is there without the manifest that it is of'
+  if (fitsManifest(signature, manifest, signedBy)) return null
+  return 'does not fit: the manifest was changed after it was signed, or it was signed under another key'
 }
 
 function hasEnded(state: CheckpointState): boolean {
   return state.runs.some(({ finished_at }) => finished_at !== null)
 }
 
-/** A manifest may be older than the checkpoint (a run was killed), but must not say anything else. */
+/**
+ * A manifest may be older than the checkpoint (a run was killed), but must not say anything else. One whose signature is
+ * asked for has to list every shard: nobody has signed the others.
+ */
 function compareManifest(
   listed: readonly ManifestShard[],
   onRecord: readonly ManifestShard[],
+  isSigned: boolean,
   problems: Problem[],
 ): void {
   const byPath = new Map(onRecord.map((shard) => [shard.path, shard]))
@@ -106,7 +150,10 @@ function compareManifest(
     else if (shard.sha256 !== sha256 || shard.rows !== rows || shard.bytes !== bytes) {
       problems.push({ path, problem: 'manifest and checkpoint say different things about it' })
     }
+    byPath.delete(path)
   }
+  if (!isSigned) return
+  for (const path of byPath.keys()) problems.push({ path, problem: 'is not in the manifest that was signed' })
 }
 
 async function reading<T>(read: () => Promise<T>, path: string, problems: Problem[]): Promise<T | null> {

@@ -36,12 +36,15 @@ export type {
 } from './lines.ts'
 export { type Lock, type LockOptions, takeLock } from './lock.ts'
 export {
+  holdingsOf,
+  isManifestOf,
   MANIFEST_PATH,
   MANIFEST_START,
   type Manifest,
   type ManifestShard,
   manifestShard,
   manifestShards,
+  parseManifest,
   type RetiredQuery,
   readManifest,
   SUCCESS_PATH,
@@ -51,4 +54,5 @@ export { splitPath } from './path-map.ts'
 export { secretCheck } from './secret-check.ts'
 export { checkMaskKey, checkSettings, frozenSettings, type Settings, settingsDigest } from './settings.ts'
 export type { SealedShard, ShardList } from './shard-list.ts'
+export { fitsManifest, keyDigest, SIGNATURE_BYTES, SIGNATURE_PATH, signatureOf } from './signature.ts'
 export type { Omission } from './snapshot.ts'

@@ -8,7 +8,7 @@ import {
   type Store,
   typeName,
 } from '../core/index.ts'
-import type { CheckpointState } from './checkpoint-state.ts'
+import { type CheckpointState, hasBegun } from './checkpoint-state.ts'
 import { settingsDigest } from './settings.ts'
 import type { SealedShard } from './shard-list.ts'
 
@@ -83,7 +83,11 @@ export async function writeManifest(
  */
 export async function readManifest(store: Store): Promise<Manifest | null> {
   const bytes = await store.read(MANIFEST_PATH)
-  if (bytes === null) return null
+  return bytes === null ? null : parseManifest(bytes)
+}
+
+/** @throws ExportError `damaged` when it is no manifest */
+export function parseManifest(bytes: Uint8Array): Manifest {
   try {
     return manifestSchema.parse(JSON.parse(Buffer.from(bytes).toString()))
   } catch (error) {
@@ -95,6 +99,34 @@ export async function readManifest(store: Store): Promise<Manifest | null> {
       { cause: error },
     )
   }
+}
+
+/**
+ * Whether these are, to the byte, the manifest that belongs to a checkpoint: the one that its last run wrote, and that
+ * nobody has changed since.
+ */
+export function isManifestOf(bytes: Uint8Array, pipeline: Pipeline, state: CheckpointState): boolean {
+  // Which queries were retired then the pipeline file may no longer say; what the data set has of them the state does.
+  const names = new Set(parseManifest(bytes).retired.map(({ query }) => query))
+  const retired = [...names].sort().flatMap((query) => holdingsOf(query, state) ?? [])
+  let at = 0
+  for (const text of manifestText(pipeline, state, retired)) {
+    const expected = Buffer.from(text)
+    if (!expected.equals(bytes.subarray(at, at + expected.byteLength))) return false
+    at += expected.byteLength
+  }
+  return at === bytes.byteLength
+}
+
+/** What a data set has of a query; null: nothing. */
+export function holdingsOf(query: string, { partitions: all }: CheckpointState): RetiredQuery | null {
+  let [partitions, rows] = [0, 0]
+  for (const record of all.branches.get(query)?.values() ?? []) {
+    if (!hasBegun(record)) continue
+    partitions++
+    rows += record.rows
+  }
+  return partitions === 0 ? null : { query, partitions, rows }
 }
 
 /** The shards that the checkpoint vouches for, in the manifest's form and order. */

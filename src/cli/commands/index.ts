@@ -22,6 +22,11 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
     'Read every file again and hold it against the record; exit 1 when something is off',
     async () => (await import('./verify.ts')).verify,
   ),
+  sign: lazyCommand(
+    'sign <pipeline>',
+    'Sign the manifest, so that the export can be shown to be complete and untouched',
+    async () => (await import('./sign.ts')).sign,
+  ),
   load: lazyCommand(
     'load <pipeline>',
     'Load the exported shards into a database, each once',

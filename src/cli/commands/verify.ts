@@ -1,4 +1,5 @@
-import { checkRequirements, readNamingKey } from '../../config/index.ts'
+import type { KeyObject } from 'node:crypto'
+import { checkRequirements, readNamingKey, readVerifyingKey } from '../../config/index.ts'
 import { ExportError, type Pipeline } from '../../core/index.ts'
 import { planRepair, type Repair, type Verification, verifyDataSet } from '../../run/index.ts'
 import { command } from '../command.ts'
@@ -26,6 +27,16 @@ export const verify = command({
           default: false,
           describe: 'Export anew what is damaged; says what it costs and asks first',
         },
+        signature: {
+          type: 'boolean',
+          default: false,
+          describe: 'See as well whether the manifest is signed under the key given by --key',
+        },
+        key: {
+          type: 'string',
+          requiresArg: true,
+          describe: 'With --signature: file of the public Ed25519 key, PEM',
+        },
         yes: { type: 'boolean', default: false, describe: 'Do not ask' },
         'allow-plaintext': {
           type: 'boolean',
@@ -35,25 +46,50 @@ export const verify = command({
         'no-progress': { type: 'boolean', default: false, describe: 'With --fix: no progress line' },
       })
       .example('$0 verify pipeline.yaml', 'Sizes, checksums, rows, columns, masking')
-      .example('$0 verify pipeline.yaml --fix', 'Export damaged shards anew'),
+      .example('$0 verify pipeline.yaml --fix', 'Export damaged shards anew')
+      .example('$0 verify pipeline.yaml --signature --key pub.pem', 'And that it is what was signed'),
   async run(args, io) {
+    const signedBy = await keyOf(args, io)
     const pipeline = await pipelineFrom(args.pipeline, args, io)
     const { screen, stdout } = io
     let shards = 0
     let drawnMs = 0
-    const result = await verifyDataSet(pipeline, (path) => {
+    const onShard = (path: string): void => {
       shards++
       const nowMs = performance.now()
       if (!screen.canRedraw || nowMs - drawnMs < REDRAW_MS) return
       drawnMs = nowMs
       screen.show(`shard ${count(shards)}: ${plainLine(path)}`.slice(0, screen.columns - 1))
-    }).finally(() => screen.clear())
+    }
+    const result = await verifyDataSet(pipeline, onShard, signedBy).finally(() => screen.clear())
     const style = styleFor(wantsColour(stdout.terminal, io.env))
-    await stdout.line(args.json ? plainJson(result) : verificationText(result, pipeline.name, style))
+    const text = verificationText(result, pipeline.name, signedBy !== null, style)
+    await stdout.line(args.json ? plainJson(result) : text)
     if (result.ok) return DONE
     return args.fix ? await fix(pipeline, result, args, io) : FAILED
   },
 })
+
+type SignatureArgs = { readonly signature: boolean; readonly key?: string | undefined; readonly fix: boolean }
+
+/** The key that the manifest has to be signed under; null: its signature is not asked for. */
+async function keyOf({ signature, key, fix }: SignatureArgs, io: Io): Promise<KeyObject | null> {
+  if (signature !== (key !== undefined)) throw togetherOnly()
+  if (key === undefined) return null
+  if (fix) throw signatureAndFix()
+  return readVerifyingKey(key, io)
+}
+
+function togetherOnly(): ExportError {
+  const next = 'Give both: `verify pipeline.yaml --signature --key pub.pem`.'
+  return new ExportError('config', '--signature and --key go together', '', next)
+}
+
+function signatureAndFix(): ExportError {
+  const what =
+    '--signature and --fix do not go together: what is mended gets a new manifest, which nobody has signed'
+  return new ExportError('config', what, '', 'Use --fix alone, then `sign` again.')
+}
 
 type FixArgs = {
   readonly yes: boolean
@@ -105,8 +141,13 @@ async function askToFix(pipeline: Pipeline, { redo, rows, shards, searches }: Re
   throw new ExportError('config', 'Nothing was changed', '', 'Run `verify --fix` again any time.')
 }
 
-function verificationText({ ok, shards, rows, problems }: Verification, name: string, style: Style): string {
-  const read = `${counted(shards, 'shard')}, ${counted(rows, 'row')}`
+function verificationText(
+  { ok, shards, rows, problems }: Verification,
+  name: string,
+  isSigned: boolean,
+  style: Style,
+): string {
+  const read = `${counted(shards, 'shard')}, ${counted(rows, 'row')}${ok && isSigned ? '; signed under this key' : ''}`
   if (ok) return `${style('bold', name)}: ${style('green', 'all is as it should be')}: ${read}`
   return [
     `${style('bold', name)}: ${style('red', counted(problems.length, 'problem'))} in ${read}`,

@@ -1,3 +1,9 @@
-export { type Continuation, openOwnCheckpoint, readOwnCheckpoint, redoPartitions } from './open-checkpoint.ts'
+export {
+  type Continuation,
+  openOwnCheckpoint,
+  readBegunCheckpoint,
+  readOwnCheckpoint,
+  redoPartitions,
+} from './open-checkpoint.ts'
 export { warnOfOpenDoors } from './open-to-all.ts'
 export { requirePolicies } from './require-policies.ts'

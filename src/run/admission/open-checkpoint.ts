@@ -1,4 +1,4 @@
-import { ExportError, type NamedPipeline, type Store } from '../../core/index.ts'
+import { ExportError, type NamedPipeline, type Pipeline, type Store } from '../../core/index.ts'
 import {
   CHECKPOINT_PATH,
   type Checkpoint,
@@ -8,6 +8,7 @@ import {
   type HeaderLine,
   MANIFEST_PATH,
   readCheckpoint,
+  type Settings,
 } from '../../state/index.ts'
 import { giveUp, openSettledCheckpoint, planRedo, readSettledCheckpoint } from '../data-set/index.ts'
 import type { QuerySecrets, RunOptions } from '../setting/index.ts'
@@ -49,6 +50,17 @@ export async function readOwnCheckpoint(
   return readSettledCheckpoint(store, accept)
 }
 
+/**
+ * The same for what asks the service nothing: secrets are not read, and the mask key is not compared. Shards are not
+ * looked at.
+ */
+export async function readBegunCheckpoint(pipeline: Pipeline, store: Store): Promise<CheckpointState | null> {
+  const found = await readCheckpoint(store)
+  if (found !== null) checkContinues(pipeline, found, frozenSettings(pipeline, null))
+  else if ((await store.size(MANIFEST_PATH)) !== null) throw lostCheckpoint()
+  return found
+}
+
 /** What decides whether a run may go on from a checkpoint. */
 export type Continuation = Pick<RunOptions, 'clock' | 'maskKey'>
 
@@ -71,7 +83,7 @@ async function admission(
   const hasManifest = (await store.size(MANIFEST_PATH)) !== null
   const accept = (found: CheckpointState | null): void => {
     if (found !== null) {
-      checkContinues(pipeline, found, header)
+      checkContinues(pipeline, found, header.settings)
       requireSameSecrets(found, checks, pipeline.file)
       requireSameNames(pipeline, found, options.maskKey)
     } else if (hasManifest) throw lostCheckpoint()
@@ -115,7 +127,7 @@ function headerOf(
   }
 }
 
-function checkContinues(pipeline: NamedPipeline, found: CheckpointState, header: HeaderLine): void {
+function checkContinues(pipeline: Pipeline, found: CheckpointState, settings: Settings): void {
   if (found.header.pipeline !== pipeline.name) {
     throw new ExportError(
       'config',
@@ -124,7 +136,7 @@ function checkContinues(pipeline: NamedPipeline, found: CheckpointState, header:
       'Give each pipeline a load.path of its own, restore the name, or start over with --fresh.',
     )
   }
-  checkSettings(found.header.settings, header.settings, pipeline.file)
+  checkSettings(found.header.settings, settings, pipeline.file)
 }
 
 function lostCheckpoint(): ExportError {

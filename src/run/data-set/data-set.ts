@@ -12,6 +12,8 @@ import {
   MANIFEST_START,
   readCheckpoint,
   readManifest,
+  SIGNATURE_BYTES,
+  SIGNATURE_PATH,
   SUCCESS_PATH,
 } from '../../state/index.ts'
 
@@ -54,6 +56,8 @@ export async function clearDataSet(store: Store, warn: (message: string) => void
   for (const path of await quarantineFiles(store)) await store.remove(path)
   await store.removeEmptyFolder(QUARANTINE_FOLDER)
   for (const path of await idFiles(store)) await store.remove(path)
+  const signature = await store.size(SIGNATURE_PATH)
+  if (signature !== null) await clear(SIGNATURE_PATH, signature === SIGNATURE_BYTES)
   await clearFile(store, MANIFEST_PATH, MANIFEST_START, clear)
   // The last to go: until then a run that was not told to start over sees that something is missing.
   await clearFile(store, CHECKPOINT_PATH, CHECKPOINT_START, clear)
@@ -68,6 +72,7 @@ export async function refuseLinks(store: Store): Promise<void> {
   for (const path of [
     SUCCESS_PATH,
     MANIFEST_PATH,
+    SIGNATURE_PATH,
     CHECKPOINT_PATH,
     QUARANTINE_FOLDER,
     ORPHANS,

@@ -1,6 +1,6 @@
 import { isExportError, type NamedPipeline } from '../../core/index.ts'
 import type { Plan } from '../../plan/index.ts'
-import { type CheckpointState, hasBegun, type RetiredQuery } from '../../state/index.ts'
+import { type CheckpointState, holdingsOf, type RetiredQuery } from '../../state/index.ts'
 import { planFor } from './data-set.ts'
 
 /** The pipeline as its file has it, without the flags that have this run ask for something else. */
@@ -44,15 +44,9 @@ function planOfFile(pipeline: NamedPipeline, nowMs: number, state: CheckpointSta
 export function retiredQueries(pipeline: NamedPipeline, state: CheckpointState): readonly RetiredQuery[] {
   const asked = new Set(asInFile(pipeline).extract.queries.map(({ name }) => name))
   const retired: RetiredQuery[] = []
-  for (const [query, windows] of state.partitions.branches) {
-    if (asked.has(query)) continue
-    let [partitions, rows] = [0, 0]
-    for (const record of windows.values()) {
-      if (!hasBegun(record)) continue
-      partitions++
-      rows += record.rows
-    }
-    if (partitions > 0) retired.push({ query, partitions, rows })
+  for (const query of state.partitions.branches.keys()) {
+    const holdings = asked.has(query) ? null : holdingsOf(query, state)
+    if (holdings !== null) retired.push(holdings)
   }
   return retired.sort((a, b) => (a.query < b.query ? -1 : 1))
 }

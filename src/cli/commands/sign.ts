@@ -1,0 +1,55 @@
+import { relative } from 'node:path'
+import { readSigningKey } from '../../config/index.ts'
+import { systemClock } from '../../core/index.ts'
+import { type Signed, signDataSet } from '../../run/index.ts'
+import { command } from '../command.ts'
+import { DONE } from '../exit-code.ts'
+import { pipelineFrom, pipelineOptions } from '../pipeline-options.ts'
+import { plainJson, plainLine } from '../plain-text.ts'
+import { bytes, counted } from '../quantities.ts'
+import { announceStop } from '../signals.ts'
+
+export const sign = command({
+  options: (yargs) =>
+    pipelineOptions(yargs)
+      .options({
+        key: {
+          type: 'string',
+          demandOption: true,
+          requiresArg: true,
+          describe:
+            'File of the private Ed25519 key, PEM; SPILLWAY_SIGNING_PASSPHRASE opens an encrypted one',
+        },
+        json: { type: 'boolean', default: false, describe: 'Print the result as JSON' },
+      })
+      .example('$0 sign pipeline.yaml --key key.pem', 'Write _manifest.sig beside the manifest')
+      .example('$0 verify pipeline.yaml && $0 sign pipeline.yaml --key key.pem', 'Read every byte before')
+      .epilogue('`openssl genpkey -algorithm ed25519 -out key.pem` makes a key.'),
+  async run(args, io) {
+    const pipeline = await pipelineFrom(args.pipeline, args, io)
+    const key = await readSigningKey(args.key, io)
+    const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
+    try {
+      const warn = (message: string): void => io.log('warn', message)
+      const signed = await signDataSet(pipeline, key, { clock: systemClock, stop: signals.stop, warn })
+      await io.stdout.line(args.json ? plainJson(signedJson(signed)) : signedText(signed, io.cwd))
+      return DONE
+    } finally {
+      signals.release()
+    }
+  },
+})
+
+function signedJson({ manifestSha256, keySha256, ...rest }: Signed) {
+  return { ...rest, manifest_sha256: manifestSha256, key_sha256: keySha256 }
+}
+
+function signedText({ pipeline, signature, keySha256, complete, ...signed }: Signed, cwd: string): string {
+  const { shards, rows } = signed
+  const lines = [
+    `${pipeline}: signed: ${counted(shards, 'shard')} with ${counted(rows, 'row')} (${bytes(signed.bytes)})`,
+    `signature: ${plainLine(relative(cwd, signature))}, Ed25519, SHA-256 of the public key ${keySha256}`,
+  ]
+  if (!complete) lines.push('It vouches for what is listed; not everything that the file plans is exported.')
+  return lines.join('\n')
+}

@@ -1,0 +1,262 @@
+import { spawnSync } from 'node:child_process'
+import { generateKeyPairSync, verify } from 'node:crypto'
+import { copyFile, readFile, stat, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { systemClock } from '../../src/core/index.ts'
+import { diskStore } from '../../src/disk/index.ts'
+import type { Problem } from '../../src/run/index.ts'
+import { takeLock } from '../../src/state/index.ts'
+import { type Place, pipelineText, place } from '../e2e/support/place.ts'
+import { shardPaths } from '../e2e/support/read-shards.ts'
+import { spillway, workFolder } from './spillway.ts'
+
+const PARTS = {
+  extract: {
+    domains: ['scatterholt.com'],
+    windows: { from: '2024-01-01', until: '2024-04-01', every: 'month' },
+  },
+  load: { format: 'csv' },
+}
+
+const ED25519 = generateKeyPairSync('ed25519')
+const OTHER = generateKeyPairSync('ed25519')
+const RSA = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const PASSPHRASE = 'correct horse battery staple'
+const PRIVATE = { type: 'pkcs8', format: 'pem' } as const
+const PUBLIC = { type: 'spki', format: 'pem' } as const
+
+const KEYS: Readonly<Record<string, string>> = {
+  'key.pem': ED25519.privateKey.export(PRIVATE).toString(),
+  'pub.pem': ED25519.publicKey.export(PUBLIC).toString(),
+  'other.pem': OTHER.publicKey.export(PUBLIC).toString(),
+  'rsa.pem': RSA.privateKey.export(PRIVATE).toString(),
+  'rsa-pub.pem': RSA.publicKey.export(PUBLIC).toString(),
+  'locked.pem': ED25519.privateKey
+    .export({ ...PRIVATE, cipher: 'aes-256-cbc', passphrase: PASSPHRASE })
+    .toString(),
+  'garbage.pem': '-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n',
+  'empty.pem': '',
+}
+
+/** What nobody is to see of the private keys. */
+const BODIES = ['key.pem', 'rsa.pem', 'locked.pem'].map((name) => KEYS[name]!.split('\n').at(1)!.slice(24))
+
+async function placeWithKeys(env: Readonly<Record<string, string>> = {}): Promise<Place> {
+  const here = await place(PARTS, {}, env)
+  for (const [name, text] of Object.entries(KEYS)) await writeFile(join(here.folder, name), text)
+  return here
+}
+
+async function exported(): Promise<Place> {
+  const here = await placeWithKeys()
+  expect((await run(here)).code).toBe(0)
+  return here
+}
+
+const run = (here: Place) => spillway(['run', 'pipeline.yaml'], here.folder, here.env)
+
+const sign = (here: Place, key = 'key.pem') =>
+  spillway(['sign', 'pipeline.yaml', '--key', key], here.folder, here.env)
+
+async function problems(here: Place, key = 'pub.pem') {
+  const args = ['verify', 'pipeline.yaml', '--signature', '--key', key, '--json']
+  const { code, stdout } = await spillway(args, here.folder, here.env)
+  const found: { readonly ok: boolean; readonly problems: readonly Problem[] } = JSON.parse(stdout)
+  expect(code).toBe(found.ok ? 0 : 1)
+  return found.problems
+}
+
+it('what is signed is found to be whole, by verify and by openssl alone', async () => {
+  const here = await exported()
+  const { value, code, stderr } = await here.json('sign', '--key', 'key.pem')
+  expect(code, stderr).toBe(0)
+  const { totals } = await here.manifest()
+  const signature = join(here.output, '_manifest.sig')
+  expect(value).toMatchObject({
+    pipeline: 'trial',
+    signature,
+    complete: true,
+    shards: 3,
+    rows: totals.rows,
+    bytes: totals.bytes,
+  })
+  expect(await problems(here)).toEqual([])
+  const said = await here.cli('verify', 'pipeline.yaml', '--signature', '--key', 'pub.pem')
+  expect(said.stdout).toContain('signed under this key')
+
+  const bytes = await readFile(signature)
+  expect([bytes.length, (await stat(signature)).mode & 0o777]).toEqual([64, 0o600])
+  const manifest = join(here.output, '_manifest.json')
+  const args = ['pkeyutl', '-verify', '-pubin', '-inkey', 'pub.pem', '-rawin', '-in', manifest]
+  const openssl = spawnSync('openssl', [...args, '-sigfile', signature], { cwd: here.folder })
+  // Where there is no openssl (or one before 3.0), what it would do.
+  if (openssl.error === undefined) expect(openssl.status, String(openssl.stderr)).toBe(0)
+  else expect(verify(null, await readFile(manifest), ED25519.publicKey, bytes)).toBe(true)
+
+  // The same manifest has the same signature.
+  expect((await sign(here)).code).toBe(0)
+  expect(await readFile(signature)).toEqual(bytes)
+})
+
+it('whatever was changed, is missing or foreign is one clear problem', async () => {
+  const here = await exported()
+  const [first, second] = (await shardPaths(here.output)) as [string, string]
+  const unsigned = await problems(here)
+  expect(unsigned).toEqual([{ path: '_manifest.sig', problem: expect.stringContaining('is missing') }])
+  expect((await sign(here)).code).toBe(0)
+  const file = (name: string): string => join(here.output, name)
+  const edit = async (name: string, change: (text: string) => string): Promise<void> =>
+    writeFile(file(name), change(await readFile(file(name), 'utf8')))
+
+  const damages = [
+    {
+      what: 'another manifest',
+      name: '_manifest.json',
+      damage: () => edit('_manifest.json', (text) => text.replace('"retries": 0', '"retries": 1')),
+      path: '_manifest.sig',
+      problem: /does not fit: the manifest was changed/,
+    },
+    {
+      what: 'another shard',
+      name: first,
+      damage: () => copyFile(file(second), file(first)),
+      path: first,
+      problem: /holds \d+ bytes instead of|SHA-256/,
+    },
+    {
+      what: 'half a signature',
+      name: '_manifest.sig',
+      damage: () => truncate(file('_manifest.sig'), 32),
+      path: '_manifest.sig',
+      problem: /holds 32 bytes instead of 64/,
+    },
+  ]
+  for (const { what, name, damage, path, problem } of damages) {
+    const before = await readFile(file(name))
+    await damage()
+    const found = await problems(here)
+    await writeFile(file(name), before)
+    expect(found, what).toEqual([{ path, problem: expect.stringMatching(problem) }])
+  }
+  const foreign = [{ path: '_manifest.sig', problem: expect.stringContaining('under another key') }]
+  expect(await problems(here, 'other.pem')).toEqual(foreign)
+  expect(await problems(here)).toEqual([])
+
+  // The checkpoint can't bring in a shard that nobody has signed.
+  const signed = await Promise.all(['_manifest.json', '_manifest.sig'].map((name) => readFile(file(name))))
+  await here.write({ ...PARTS, extract: { ...PARTS.extract, domains: ['scatterholt.com', 'quillmere.net'] } })
+  expect((await run(here)).code).toBe(0)
+  await writeFile(file('_manifest.json'), signed[0]!)
+  await writeFile(file('_manifest.sig'), signed[1]!)
+  const added = await problems(here)
+  expect(added).toHaveLength(3)
+  for (const { path, problem } of added) {
+    expect(path).toContain('quillmere.net')
+    expect(problem).toBe('is not in the manifest that was signed')
+  }
+})
+
+it('a signature goes with its manifest: a later run takes it away', async () => {
+  const here = await exported()
+  expect((await sign(here)).code).toBe(0)
+  const again = await run(here)
+  expect(again.code).toBe(0)
+  expect(again.stderr).toContain('the signature of the one before was removed')
+  expect(await problems(here)).toMatchObject([{ path: '_manifest.sig', problem: /missing/ }])
+  // What is none of ours is kept.
+  await writeFile(join(here.output, '_manifest.sig'), 'somebody else’s')
+  const refused = await sign(here)
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('none of spillway')])
+  expect((await run(here)).code).toBe(0)
+  const kept = join(here.output, '_state/orphans/_manifest.sig.orphan')
+  expect(await readFile(kept, 'utf8')).toBe('somebody else’s')
+  expect((await sign(here)).code).toBe(0)
+})
+
+it('nothing is signed that is not as the checkpoint says', async () => {
+  const nothing = await placeWithKeys()
+  const early = await sign(nothing)
+  expect([early.code, early.stderr]).toEqual([2, expect.stringContaining('nothing to vouch for')])
+  await expect(stat(nothing.output)).rejects.toThrow()
+
+  const here = await exported()
+  const manifest = join(here.output, '_manifest.json')
+  const before = await readFile(manifest)
+  const [first] = (await shardPaths(here.output)) as [string]
+  const sha256 = (await here.manifest()).shards[0]!.sha256
+
+  await writeFile(manifest, before.toString().replace(sha256, 'ab'.repeat(32)))
+  const edited = await sign(here)
+  expect([edited.code, edited.stderr]).toEqual([1, expect.stringContaining('not what the checkpoint says')])
+  // As a run leaves it that is killed.
+  expect((await run(here)).code).toBe(0)
+  const after = await readFile(manifest)
+  await writeFile(manifest, before)
+  expect((await sign(here)).code).toBe(1)
+
+  await writeFile(manifest, after)
+  await truncate(join(here.output, first), 1)
+  const short = await sign(here)
+  expect([short.code, short.stderr]).toEqual([1, expect.stringContaining(first)])
+  await expect(stat(join(here.output, '_manifest.sig'))).rejects.toThrow()
+})
+
+it('a data set that a run is at work on is not signed', async () => {
+  const here = await exported()
+  const store = diskStore({ root: here.output, fileMode: 0o600, dirMode: 0o700 })
+  const lock = await takeLock(store, {
+    clock: systemClock,
+    stop: new AbortController().signal,
+    fresh: false,
+    growing: async () => [],
+    warn: () => {},
+  })
+  const held = await sign(here)
+  await lock.release()
+  expect([held.code, held.stderr]).toEqual([5, expect.stringContaining('Another run holds')])
+  expect((await sign(here)).code).toBe(0)
+})
+
+describe('a key that is none of the right kind', () => {
+  const SIGN = ['sign', 'pipeline.yaml', '--key']
+  const VERIFY = ['verify', 'pipeline.yaml', '--signature', '--key']
+  const OPENED = { SPILLWAY_SIGNING_PASSPHRASE: 'wrong horse battery staple' }
+
+  it.each([
+    [[...SIGN, 'none.pem'], {}, 'does not exist'],
+    [[...SIGN, '.'], {}, 'is a directory'],
+    [[...SIGN, 'empty.pem'], {}, 'no private key in PEM'],
+    [[...SIGN, 'garbage.pem'], {}, 'no private key that can be read'],
+    [[...SIGN, 'pub.pem'], {}, 'a public key, which can not sign'],
+    [[...SIGN, 'rsa.pem'], {}, 'of the kind rsa, not ed25519'],
+    [[...SIGN, 'locked.pem'], {}, 'SPILLWAY_SIGNING_PASSPHRASE is not set'],
+    [[...SIGN, 'locked.pem'], OPENED, 'can not be opened with SPILLWAY_SIGNING_PASSPHRASE'],
+    [[...VERIFY, 'none.pem'], {}, 'does not exist'],
+    [[...VERIFY, 'empty.pem'], {}, 'no public key in PEM'],
+    [[...VERIFY, 'key.pem'], {}, 'holds a private key'],
+    [[...VERIFY, 'rsa-pub.pem'], {}, 'of the kind rsa, not ed25519'],
+    [['verify', 'pipeline.yaml', '--signature'], {}, '--signature and --key go together'],
+    [['verify', 'pipeline.yaml', '--key', 'pub.pem'], {}, '--signature and --key go together'],
+    [[...VERIFY, 'pub.pem', '--fix'], {}, '--signature and --fix do not go together'],
+  ])('%j is refused with exit 2, and nothing of a key is shown', async (args, env, why) => {
+    const folder = workFolder()
+    await writeFile(join(folder, 'pipeline.yaml'), pipelineText(PARTS))
+    for (const [name, text] of Object.entries(KEYS)) await writeFile(join(folder, name), text)
+    const access = { SPILLWAY_BASE_URL: 'http://127.0.0.1:1', ...env }
+    const { code, stdout, stderr } = await spillway([...args, '--log-level', 'trace'], folder, access)
+    expect([code, stderr]).toEqual([2, expect.stringContaining(why)])
+    for (const secret of [...BODIES, OPENED.SPILLWAY_SIGNING_PASSPHRASE]) {
+      expect(stdout + stderr).not.toContain(secret)
+    }
+  })
+})
+
+it('an encrypted key signs as the same key in the open does, once its passphrase is given', async () => {
+  const here = await placeWithKeys({ SPILLWAY_SIGNING_PASSPHRASE: PASSPHRASE })
+  expect((await run(here)).code).toBe(0)
+  const { code, stdout, stderr } = await sign(here, 'locked.pem')
+  expect(code, stderr).toBe(0)
+  expect(await problems(here)).toEqual([])
+  for (const secret of [...BODIES, PASSPHRASE]) expect(stdout + stderr).not.toContain(secret)
+})
