@@ -47,6 +47,12 @@ export function pipelineOptions(yargs: Argv<CommonArgs>): Argv<PipelineArgs> {
   return yargs.positional('pipeline', FILE).options(OVERRIDES).group(Object.keys(OVERRIDES), GROUP)
 }
 
+/** The same for a command that has an `--output` of its own, and nothing to do with what is asked for. */
+export function pipelineAndFormat(yargs: Argv<CommonArgs>) {
+  const { format } = OVERRIDES
+  return yargs.positional('pipeline', FILE).options({ format }).group('format', GROUP)
+}
+
 /** And those that decide what a run does, and whether it may: what foretells a run takes them as well. */
 export function runPipelineOptions(yargs: Argv<CommonArgs>): Argv<RunPipelineArgs> {
   return pipelineOptions(yargs)

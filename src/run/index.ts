@@ -1,3 +1,4 @@
+export { type Evidence, readEvidence } from './evidence.ts'
 export { type LoadedAhead, type LoadOptions, type LoadSummary, loadWarehouse } from './load-warehouse.ts'
 export { type PlanReport, readPlan } from './plan.ts'
 export { type Answer, queryPipeline } from './query.ts'

@@ -52,7 +52,14 @@ export {
 } from './manifest.ts'
 export { splitPath } from './path-map.ts'
 export { secretCheck } from './secret-check.ts'
-export { checkMaskKey, checkSettings, frozenSettings, type Settings, settingsDigest } from './settings.ts'
+export {
+  checkMaskKey,
+  checkSettings,
+  frozenSettings,
+  type Settings,
+  settingsDigest,
+  settingsText,
+} from './settings.ts'
 export type { SealedShard, ShardList } from './shard-list.ts'
 export { fitsManifest, keyDigest, SIGNATURE_BYTES, SIGNATURE_PATH, signatureOf } from './signature.ts'
 export type { Omission } from './snapshot.ts'

@@ -36,9 +36,12 @@ export function frozenSettings(pipeline: Pipeline, maskKey: Uint8Array | null): 
 
 /** SHA-256 in hex over the settings; the same for the same settings, whatever their order. */
 export function settingsDigest(settings: Settings): string {
-  return createHash('sha256')
-    .update(JSON.stringify(Object.entries(settings).sort(byName)))
-    .digest('hex')
+  return createHash('sha256').update(settingsText(settings)).digest('hex')
+}
+
+/** What {@link settingsDigest} digests: a JSON array of names and values, by name, without a line break. */
+export function settingsText(settings: Settings): string {
+  return JSON.stringify(Object.entries(settings).sort(byName))
 }
 
 /** @throws ExportError `config` naming every setting that differs from the data set's */

@@ -27,6 +27,11 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
     'Sign the manifest, so that the export can be shown to be complete and untouched',
     async () => (await import('./sign.ts')).sign,
   ),
+  evidence: lazyCommand(
+    'evidence <pipeline>',
+    'Pack manifest, signature, settings and checksums for an auditor; never rows',
+    async () => (await import('./evidence.ts')).evidence,
+  ),
   load: lazyCommand(
     'load <pipeline>',
     'Load the exported shards into a database, each once',

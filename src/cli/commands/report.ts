@@ -1,4 +1,4 @@
-import { resolve } from 'node:path'
+import { join, resolve } from 'node:path'
 import { learnSecrets, readSecret, serviceFromEnvironment } from '../../config/index.ts'
 import { ExportError, isExportError, type ServiceSettings, systemClock } from '../../core/index.ts'
 import { fetchReports } from '../../run/index.ts'
@@ -8,7 +8,7 @@ import type { Io } from '../io.ts'
 import { plainJson } from '../plain-text.ts'
 import { reportId } from '../report-id.ts'
 import { type ReportFields, reportMarkdown } from '../report-markdown.ts'
-import { saveReport } from '../save-report.ts'
+import { saveFile } from '../save-file.ts'
 import { announceStop } from '../signals.ts'
 import { tryLater } from '../try-later.ts'
 
@@ -52,7 +52,9 @@ function deliver(
   return async (id, found) => {
     const text = format === 'json' ? `${reportJson(id, found)}\n` : reportMarkdown(found)
     if (output !== undefined) {
-      await stdout.line(await saveReport(resolve(cwd, output), `report-${id}.${EXTENSIONS[format]}`, text))
+      const path = join(resolve(cwd, output), `report-${id}.${EXTENSIONS[format]}`)
+      await saveFile(path, text, 'The report')
+      await stdout.line(path)
       return
     }
     if (!first && format === 'markdown') await stdout.write('\n---\n\n')

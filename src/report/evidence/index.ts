@@ -1,0 +1,1 @@
+export { evidenceTar, type PackedEvidence } from './evidence-tar.ts'

@@ -1,0 +1,75 @@
+import { createHash, type KeyObject } from 'node:crypto'
+import type { Evidence } from '../../run/index.ts'
+import { keyDigest, type Manifest } from '../../state/index.ts'
+import { CHECKSUMS_OF_MANIFEST } from './checksums.ts'
+
+/** Says what is in the archive, and how to check all of it with openssl and sha256sum. Plain ASCII, short lines. */
+export function readmeText(evidence: Evidence, publicKey: KeyObject | null): string {
+  const { manifest } = evidence
+  const key = publicKey === null ? 'pub.pem' : 'public-key.pem'
+  const { rows, shards } = manifest.totals
+  return `Evidence of the export "${manifest.pipeline}"
+
+${shards} files with ${rows} rows of ${manifest.resource}; the last run: ${lastRun(manifest)}.
+The files themselves are not in this archive, and no rows are.
+
+${contents(evidence, publicKey)}
+
+How to check it: OpenSSL 3.0 or later, sha256sum, sed and diff are enough.
+Unpack the archive, and go to where it is unpacked.
+
+1. The manifest is the one that was signed. This says "Signature Verified Successfully":
+
+   openssl pkeyutl -verify -pubin -inkey ${key} -rawin -in _manifest.json -sigfile _manifest.sig
+
+${aboutKey(publicKey)}
+
+2. The list of checksums is the manifest's. This prints nothing:
+
+   ${CHECKSUMS_OF_MANIFEST} | diff - SHA256SUMS
+
+3. The files are as they were exported. DATA is the folder of the data set; this prints nothing:
+
+   (cd DATA && sha256sum --check --strict --quiet) < SHA256SUMS
+
+   None was added: this prints ${shards}.
+
+   find DATA/${manifest.resource} -type f | wc -l
+
+4. The settings are those of the export. This prints the config_digest of the manifest,
+   ${createHash('sha256').update(evidence.settings).digest('hex')}:
+
+   sha256sum settings.json
+`
+}
+
+function lastRun({ runs }: Manifest): string {
+  const run = runs.at(-1)
+  if (run === undefined) return 'none'
+  return `${run.status}, ${run.finished_at ?? 'killed'}, spillway ${run.version}`
+}
+
+function contents({ isWhole, report }: Evidence, publicKey: KeyObject | null): string {
+  const lines = [
+    ['_manifest.json', 'what was exported: every file with its rows, bytes and SHA-256'],
+    ['_manifest.sig', 'an Ed25519 signature over the bytes of _manifest.json'],
+    ...(isWhole ? [['_SUCCESS', 'was there: all that was planned was exported (not signed)']] : []),
+    ...(report === null ? [] : [['_report.html', 'a summary for people (not signed)']]),
+    ['settings.json', 'what a row is and how it is masked; no secrets'],
+    ['SHA256SUMS', 'the checksums of the files, for sha256sum'],
+    ...(publicKey === null ? [] : [['public-key.pem', 'the key that the signature is checked with']]),
+  ]
+  return lines.map(([name = '', what]) => `  ${name.padEnd(16)}${what}`).join('\n')
+}
+
+function aboutKey(publicKey: KeyObject | null): string {
+  if (publicKey === null) {
+    return `   pub.pem is the public key of whoever signed. Get it from them, not from whoever gave
+   you this archive.`
+  }
+  return `   Whoever can change this archive can change the key in it: compare it with what the
+   signer says. This prints
+   ${keyDigest(publicKey)}:
+
+   openssl pkey -pubin -in public-key.pem -outform DER | sha256sum`
+}

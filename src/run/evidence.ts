@@ -1,0 +1,80 @@
+import type { KeyObject } from 'node:crypto'
+import { ExportError, type Pipeline, type Store } from '../core/index.ts'
+import {
+  fitsManifest,
+  MANIFEST_PATH,
+  type Manifest,
+  SIGNATURE_PATH,
+  SUCCESS_PATH,
+  settingsText,
+} from '../state/index.ts'
+import { openDataSet } from './data-set/index.ts'
+import { namingPlaces } from './setting/index.ts'
+import { readVouchedManifest } from './vouched-manifest.ts'
+
+/** What there is to show of an export that was signed. */
+export type Evidence = {
+  readonly manifest: Manifest
+  /** As it stands on the disk, which is what was signed. */
+  readonly manifestBytes: Uint8Array
+  readonly signature: Uint8Array
+  /** Whether everything that the pipeline file plans was exported, as `_SUCCESS` says. */
+  readonly isWhole: boolean
+  /** The HTML report; null: none was made. */
+  readonly report: Uint8Array | null
+  /** The text that the manifest's `config_digest` is the SHA-256 of. */
+  readonly settings: string
+}
+
+const REPORT_PATH = '_report.html'
+
+/**
+ * Reads what shows that an export is complete and untouched. Changes nothing and takes no lock, so it works where nothing
+ * can be written, but not while a run is at work.
+ * @param publicKey the signature has to fit it; null: nobody knows what it has to fit
+ * @throws ExportError `config` when nothing is exported or signed, `damaged` when the data set or the signature is not as
+ *   the manifest says, `locked` when a run wrote another manifest meanwhile
+ */
+export function readEvidence(pipeline: Pipeline, publicKey: KeyObject | null): Promise<Evidence> {
+  return namingPlaces(pipeline, () => read(pipeline, openDataSet(pipeline), publicKey))
+}
+
+async function read(pipeline: Pipeline, store: Store, publicKey: KeyObject | null): Promise<Evidence> {
+  const { bytes, manifest, state } = await readVouchedManifest(pipeline, store)
+  const signature = await store.read(SIGNATURE_PATH)
+  const report = await store.read(REPORT_PATH)
+  const isWhole = (await store.size(SUCCESS_PATH)) !== null
+  const again = await store.read(MANIFEST_PATH)
+  if (again === null || !Buffer.from(again).equals(bytes)) throw changedMeanwhile()
+  if (signature === null) throw notSigned(pipeline)
+  if (publicKey !== null && !fitsManifest(signature, bytes, publicKey)) throw doesNotFit()
+  const settings = settingsText(state.header.settings)
+  return { manifest, manifestBytes: bytes, signature, isWhole, report, settings }
+}
+
+function notSigned({ file }: Pipeline): ExportError {
+  return new ExportError(
+    'config',
+    'The manifest is not signed, so nothing shows that it is untouched',
+    SIGNATURE_PATH,
+    `Run \`spillway sign ${file} --key <private key>\` first.`,
+  )
+}
+
+function doesNotFit(): ExportError {
+  return new ExportError(
+    'damaged',
+    'The signature does not fit the manifest under this key',
+    SIGNATURE_PATH,
+    'Give the public key of the one that signed it, or sign it again.',
+  )
+}
+
+function changedMeanwhile(): ExportError {
+  return new ExportError(
+    'locked',
+    'A run wrote another manifest meanwhile',
+    MANIFEST_PATH,
+    'Wait for runs to end, and sign again.',
+  )
+}

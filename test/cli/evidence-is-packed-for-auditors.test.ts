@@ -1,0 +1,188 @@
+import { spawnSync } from 'node:child_process'
+import { createHash, generateKeyPairSync } from 'node:crypto'
+import { copyFile, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { unpackTar } from 'modern-tar'
+import { describe, expect, it } from 'vitest'
+import { type Place, place } from '../e2e/support/place.ts'
+import { shardPaths } from '../e2e/support/read-shards.ts'
+import { spillway, workFolder } from './spillway.ts'
+
+const KEY = generateKeyPairSync('ed25519')
+const OTHER = generateKeyPairSync('ed25519')
+const PUBLIC = { type: 'spki', format: 'pem' } as const
+const MASK_KEY = 'a mask key that nobody is to find anywhere'
+
+const PARTS = {
+  extract: {
+    domains: ['scatterholt.com'],
+    windows: { from: '2024-01-01', until: '2024-04-01', every: 'month' },
+  },
+  transform: { secret: 'hmac' },
+}
+
+/** Everything that the command line needs is there; nothing is signed yet. */
+async function exported(): Promise<Place> {
+  const here = await place(PARTS, {}, { SPILLWAY_MASK_KEY: MASK_KEY })
+  const key = KEY.privateKey.export({ type: 'pkcs8', format: 'pem' })
+  await writeFile(join(here.folder, 'key.pem'), key)
+  await writeFile(join(here.folder, 'pub.pem'), KEY.publicKey.export(PUBLIC))
+  await writeFile(join(here.folder, 'other.pem'), OTHER.publicKey.export(PUBLIC))
+  expect((await inProcess(here, 'run')).code).toBe(0)
+  return here
+}
+
+async function signed(): Promise<Place> {
+  const here = await exported()
+  expect((await inProcess(here, 'sign', '--key', 'key.pem')).code).toBe(0)
+  return here
+}
+
+const inProcess = (here: Place, command: string, ...flags: string[]) =>
+  spillway([command, 'pipeline.yaml', ...flags], here.folder, here.env)
+
+const evidence = (here: Place, ...flags: string[]) => inProcess(here, 'evidence', ...flags)
+
+/** What an archive holds, by name. */
+async function filesOf(path: string): Promise<ReadonlyMap<string, Buffer>> {
+  const entries = await unpackTar(await readFile(path))
+  return new Map(entries.map(({ header, data }) => [header.name, Buffer.from(data ?? [])]))
+}
+
+it('holds what is there to show, no rows and no secrets, and is the same to the byte every time', async () => {
+  const here = await signed()
+  await writeFile(join(here.output, '_report.html'), '<p>A report</p>')
+  const { code, value, stderr } = await here.json('evidence', '--output', 'acme.tar', '--key', 'pub.pem')
+  expect(code, stderr).toBe(0)
+  const path = join(here.folder, 'acme.tar')
+  const tar = await readFile(path)
+  const names = [
+    'README.txt',
+    'SHA256SUMS',
+    '_SUCCESS',
+    '_manifest.json',
+    '_manifest.sig',
+    '_report.html',
+    'public-key.pem',
+    'settings.json',
+  ]
+  const manifest = await here.manifest()
+  expect(value).toEqual({
+    pipeline: 'trial',
+    output: path,
+    bytes: tar.length,
+    sha256: createHash('sha256').update(tar).digest('hex'),
+    files: names,
+    shards: 3,
+    rows: manifest.totals.rows,
+  })
+  expect((await stat(path)).mode & 0o777).toBe(0o600)
+
+  const finished = Math.floor(Date.parse(manifest.runs.at(-1)!.finished_at!) / 1000)
+  const entries = await unpackTar(tar)
+  expect(entries.map(({ header }) => header.name)).toEqual(names)
+  for (const { header } of entries) {
+    expect(header).toMatchObject({ type: 'file', mode: 0o644, uid: 0, gid: 0 })
+    expect(header.mtime?.getTime()).toBe(finished * 1000)
+    expect([header.uname ?? '', header.gname ?? '']).toEqual(['', ''])
+  }
+  const files = await filesOf(path)
+  for (const name of ['_manifest.json', '_manifest.sig', '_report.html', '_SUCCESS']) {
+    expect(files.get(name), name).toEqual(await readFile(join(here.output, name)))
+  }
+  expect(files.get('public-key.pem')!.toString()).toBe(KEY.publicKey.export(PUBLIC).toString())
+  // Whoever reads it can see what was chosen, and that it is what the manifest's digest is of.
+  const settings = files.get('settings.json')!
+  expect(createHash('sha256').update(settings).digest('hex')).toBe(manifest.config_digest)
+  expect(JSON.parse(settings.toString())).toContainEqual(['transform.secret', 'hmac'])
+  for (const secret of [MASK_KEY, here.env.SPILLWAY_TOKEN!, 'PRIVATE KEY'])
+    expect(tar.includes(secret)).toBe(false)
+
+  // Over the one before.
+  expect((await evidence(here, '--output', 'acme.tar', '--key', 'pub.pem')).code).toBe(0)
+  expect(await readFile(path)).toEqual(tar)
+})
+
+const TOOLS = ['openssl', 'tar', 'sha256sum', 'sed', 'diff'].every(
+  (tool) => spawnSync(tool, ['--version']).error === undefined,
+)
+
+describe.skipIf(!TOOLS)('an auditor who follows the README', () => {
+  /** Carries out its commands, which are the lines that are set in. */
+  function follow(readme: string, cwd: string, data: string) {
+    const commands = readme
+      .split('\n')
+      .filter((line) => /^ {3}(?:openssl|sed|\(cd|find|sha256sum) /.test(line))
+    return commands.map((line) => {
+      const { status, stdout } = spawnSync('sh', ['-c', line.replace('DATA', data)], {
+        cwd,
+        encoding: 'utf8',
+      })
+      return { status, stdout: stdout.trim() }
+    })
+  }
+
+  it('finds a good export good, and a changed one changed', async () => {
+    const here = await signed()
+    expect((await evidence(here, '--output', 'acme.tar', '--key', 'pub.pem')).code).toBe(0)
+    const cwd = workFolder()
+    const unpacked = spawnSync('tar', ['-xf', join(here.folder, 'acme.tar'), '-C', cwd])
+    expect(unpacked.status, String(unpacked.stderr)).toBe(0)
+    const readme = await readFile(join(cwd, 'README.txt'), 'utf8')
+    expect(readme).toMatch(/^[\x20-\x7e\n]*$/)
+    const { config_digest } = await here.manifest()
+    const good = follow(readme, cwd, here.output)
+    const [signature, key, list, shards, count, settings] = good
+    expect(good.map(({ status }) => status)).toEqual([0, 0, 0, 0, 0, 0])
+    expect(signature!.stdout).toBe('Signature Verified Successfully')
+    const digest = key!.stdout.split(' ')[0]!
+    expect(readme).toContain(digest)
+    expect([list!.stdout, shards!.stdout, count!.stdout]).toEqual(['', '', '3'])
+    expect(settings!.stdout).toContain(config_digest)
+
+    const [first, second] = (await shardPaths(here.output)) as [string, string]
+    await copyFile(join(here.output, first), join(here.output, second))
+    const sums = join(cwd, 'SHA256SUMS')
+    await writeFile(sums, (await readFile(sums, 'utf8')).replace(/^./, 'x'))
+    const manifest = join(cwd, '_manifest.json')
+    await writeFile(manifest, `${await readFile(manifest, 'utf8')} `)
+    expect(follow(readme, cwd, here.output).map(({ status }) => status)).toEqual([1, 0, 1, 1, 0, 0])
+  })
+})
+
+it('without a key it says whose key to ask for, and holds none', async () => {
+  const here = await signed()
+  await rm(join(here.output, '_SUCCESS'))
+  expect((await evidence(here, '--output', 'acme.tar')).code).toBe(0)
+  const files = await filesOf(join(here.folder, 'acme.tar'))
+  const names = ['README.txt', 'SHA256SUMS', '_manifest.json', '_manifest.sig', 'settings.json']
+  expect([...files.keys()]).toEqual(names)
+  expect(files.get('README.txt')!.toString()).toContain('pub.pem is the public key of whoever signed')
+})
+
+it('what proves nothing is not packed, and nothing is written over that is no archive', async () => {
+  const here = await exported()
+  const refuses = async (code: number, why: string, ...flags: string[]): Promise<void> => {
+    const ended = await evidence(here, ...flags)
+    expect([ended.code, ended.stderr]).toEqual([code, expect.stringContaining(why)])
+  }
+  const TO = ['--output', 'acme.tar']
+  await refuses(2, 'is not signed', ...TO)
+  expect((await inProcess(here, 'sign', '--key', 'key.pem')).code).toBe(0)
+  await refuses(1, 'does not fit the manifest under this key', ...TO, '--key', 'other.pem')
+  await refuses(2, 'holds a private key', ...TO, '--key', 'key.pem')
+  await refuses(2, 'no tar archive', '--output', 'pipeline.yaml')
+  await refuses(2, 'no tar archive', '--output', '.')
+  for (const path of ['out/acme.tar', 'out/credentials/acme.tar', 'out/_state/acme.tar', 'out/_SUCCESS']) {
+    await refuses(2, 'folder of the data set', '--output', path)
+  }
+  // Below a name that readers skip it may lie there.
+  await mkdir(join(here.output, '_evidence'))
+  expect((await evidence(here, '--output', 'out/_evidence/acme.tar')).code).toBe(0)
+  expect((await inProcess(here, 'verify')).code).toBe(0)
+
+  const manifest = join(here.output, '_manifest.json')
+  await writeFile(manifest, (await readFile(manifest, 'utf8')).replace('"retries": 0', '"retries": 1'))
+  await refuses(1, 'not what the checkpoint says', ...TO)
+  await expect(stat(join(here.folder, 'acme.tar'))).rejects.toThrow()
+})
