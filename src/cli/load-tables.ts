@@ -71,15 +71,16 @@ function surroundings(pipeline: Pipeline, stop: AbortSignal, env: Io['env']) {
   }
 }
 
-function summaryJson({ target, table, shards, rows, replacedTexts, durationMs }: LoadSummary) {
-  return { target, table, shards, rows, replaced_texts: replacedTexts, duration_ms: durationMs }
+function summaryJson({ target, table, shards, removed, rows, replacedTexts, durationMs }: LoadSummary) {
+  return { target, table, shards, removed, rows, replaced_texts: replacedTexts, duration_ms: durationMs }
 }
 
-function summaryText({ target, table, shards, rows, replacedTexts, durationMs }: LoadSummary): string {
+function summaryText(summary: LoadSummary): string {
+  const { target, table, shards, removed, rows, replacedTexts, durationMs } = summary
   const { loaded, skipped, replaced } = shards
   const lines = [
     `${plainLine(table)} in ${plainLine(target)}: ${counted(rows, 'row')} loaded in ${duration(durationMs)}`,
-    `shards: ${count(loaded)} loaded, ${count(replaced)} replaced, ${count(skipped)} there already`,
+    `shards: ${count(loaded)} loaded, ${count(replaced)} replaced, ${count(skipped)} there already${removed === 0 ? '' : `, ${count(removed)} gone with their rows`}`,
   ]
   if (replacedTexts > 0) {
     lines.push(

@@ -47,10 +47,16 @@ export function pipelineOptions(yargs: Argv<CommonArgs>): Argv<PipelineArgs> {
   return yargs.positional('pipeline', FILE).options(OVERRIDES).group(Object.keys(OVERRIDES), GROUP)
 }
 
-/** The same for a command that has an `--output` of its own, and nothing to do with what is asked for. */
+/** The same for a command that has nothing to do with what is asked for, and an `--output` of its own. */
 export function pipelineAndFormat(yargs: Argv<CommonArgs>) {
   const { format } = OVERRIDES
   return yargs.positional('pipeline', FILE).options({ format }).group('format', GROUP)
+}
+
+/** And for one that has nothing to do with what is asked for. */
+export function dataSetOptions(yargs: Argv<CommonArgs>) {
+  const { output } = OVERRIDES
+  return pipelineAndFormat(yargs).options({ output }).group('output', GROUP)
 }
 
 /** And those that decide what a run does, and whether it may: what foretells a run takes them as well. */

@@ -1,7 +1,10 @@
 import { z } from 'zod'
 import {
+  AGE_EXPECTED,
+  AGE_PATTERN,
   IDENTITY_POLICIES,
   INVALID_POLICIES,
+  parseAge,
   parseInstant,
   SECRET_POLICIES,
   type WindowLength,
@@ -272,6 +275,10 @@ const load = section({
   compression: choice('none', 'snappy', 'gzip', 'zstd').optional().meta({
     description:
       'parquet: none, snappy (default), gzip or zstd (Node 22.15 or newer); csv: none (default) or gzip.',
+  }),
+  keep: parsed(AGE_PATTERN, AGE_EXPECTED, parseAge).optional().meta({
+    description:
+      'How old partitions may become before `prune` removes them: <n>d, <n>w, <n>mo or <n>y; left out: `prune` has to be told. A run removes nothing.',
   }),
   file_mode: text(
     /^(?:0o?)?[67][0-7]{2}$/,

@@ -23,6 +23,7 @@ export function resolveLoad(
     format,
     partitionBy: (['query', 'window'] as const).filter((by) => load.partition_by.includes(by)),
     shardRows: load.shard_rows,
+    keep: load.keep ?? null,
     fileMode,
     // Whoever may read the files may also enter the folders.
     dirMode: fileMode | ((fileMode & 0o444) >> 2),

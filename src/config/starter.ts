@@ -49,5 +49,6 @@ load:
   # path: output/my-export           # relative to the working directory
   # partition_by: [query, window]    # either, both, or none
   # shard_rows: 1000000
+  # keep: 24mo                      # what is older \`spillway prune\` removes; left out: nothing by itself
   # compression: snappy              # parquet: none | snappy | gzip | zstd; csv: none | gzip
 `

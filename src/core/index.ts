@@ -1,3 +1,4 @@
+export * from './age.ts'
 export * from './buffer-pool.ts'
 export * from './chain.ts'
 export * from './clock.ts'

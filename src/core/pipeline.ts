@@ -1,3 +1,4 @@
+import type { Age } from './age.ts'
 import type { Micros } from './time.ts'
 
 /** A pipeline file with every default resolved, every path made and every duration in milliseconds. */
@@ -172,6 +173,8 @@ export type LoadSettings = {
   readonly format: Format
   readonly partitionBy: readonly PartitionBy[]
   readonly shardRows: number
+  /** How old a partition may become before `prune` takes it away; null: any age. */
+  readonly keep: Age | null
   readonly fileMode: number
   readonly dirMode: number
 }

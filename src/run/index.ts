@@ -1,6 +1,7 @@
 export { type Evidence, readEvidence } from './evidence.ts'
 export { type LoadedAhead, type LoadOptions, type LoadSummary, loadWarehouse } from './load-warehouse.ts'
 export { type PlanReport, readPlan } from './plan.ts'
+export { type PruneOptions, type PruneReport, planPruning, pruneDataSet } from './prune.ts'
 export { type Answer, queryPipeline } from './query.ts'
 export { planRepair, type Repair } from './repair.ts'
 export { fetchReports, type ServiceCallOptions, type TokenTest, testToken } from './reports.ts'

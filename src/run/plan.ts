@@ -8,11 +8,13 @@ import { namePipeline, namingPlaces, readQuerySecrets, requireSendableToken } fr
 
 export type PlanReport = {
   readonly partitions: {
+    /** But for those that were pruned. */
     readonly total: number
     readonly done: number
     /** Some of their rows are in, or a chain stands in them. */
     readonly partial: number
     readonly pending: number
+    readonly pruned: number
   }
   /** At least one request for each chain. */
   readonly minRequests: number
@@ -44,12 +46,12 @@ export async function readPlan(
     return readOwnCheckpoint(pipeline, openDataSet(pipeline), secrets, options)
   })
   const plan = planFor(pipeline, options.clock.now(), state)
-  const { total, done, begun } = survey(pipeline, plan, state)
+  const { total, done, begun, pruned } = survey(pipeline, plan, state)
   const { requests, expected, rows } = costOf(plan, pipeline, state)
   const { requestsPerSecond, basicRequestsPerSecond } = pipeline.service
   const rate = pipeline.extract.resource === 'reports' ? basicRequestsPerSecond : requestsPerSecond
   return {
-    partitions: { total, done, partial: begun, pending: total - done - begun },
+    partitions: { total, done, partial: begun, pending: total - done - begun, pruned },
     minRequests: requests,
     minSeconds: requests / rate,
     expectedRequests: expected,

@@ -1,10 +1,17 @@
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
 import { join } from 'node:path'
 import { ExportError, type Pipeline, type Store } from '../core/index.ts'
-import { keyDigest, SIGNATURE_BYTES, SIGNATURE_PATH, SUCCESS_PATH, signatureOf } from '../state/index.ts'
+import {
+  keyDigest,
+  MANIFEST_PATH,
+  SIGNATURE_BYTES,
+  SIGNATURE_PATH,
+  SUCCESS_PATH,
+  signatureOf,
+} from '../state/index.ts'
 import { type HoldOptions, holdDataSet, openDataSet } from './data-set/index.ts'
 import { namingPlaces } from './setting/index.ts'
-import { readVouchedManifest } from './vouched-manifest.ts'
+import { nothingExported, readVouchedManifest } from './vouched-manifest.ts'
 
 export type Signed = {
   readonly pipeline: string
@@ -29,8 +36,8 @@ export type Signed = {
  */
 export function signDataSet(pipeline: Pipeline, key: KeyObject, options: HoldOptions): Promise<Signed> {
   return namingPlaces(pipeline, async () => {
-    // Once before the lock, which makes a folder also where there is no data set.
-    await readVouchedManifest(pipeline, openDataSet(pipeline))
+    // Looked for before the lock is taken, which makes a folder also where there is no data set.
+    if ((await openDataSet(pipeline).size(MANIFEST_PATH)) === null) throw nothingExported(pipeline)
     return holdDataSet(pipeline, options, (store) => sign(pipeline, store, key))
   })
 }

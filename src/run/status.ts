@@ -21,7 +21,7 @@ export type PartitionStatus = {
   /** `domain.acme.com`, as in folder names. */
   readonly query: string
   readonly window: { readonly from: string; readonly until: string } | null
-  readonly state: 'pending' | 'partial' | 'done' | 'failed'
+  readonly state: 'pending' | 'partial' | 'done' | 'failed' | 'pruned'
   /** Committed rows, those in open shards too. */
   readonly rows: number
   /** Of pages that began in it. */
@@ -39,11 +39,13 @@ export type StatusReport = {
   /** Queries that the pipeline file no longer asks for; what is exported of them stays. */
   readonly retired: readonly RetiredQuery[]
   readonly totals: {
+    /** But for those that were pruned. */
     readonly partitions: number
     readonly done: number
     readonly partial: number
     readonly failed: number
     readonly pending: number
+    readonly pruned: number
     readonly rows: number
     readonly requests: number
     readonly quarantined: number
@@ -66,7 +68,7 @@ export async function readStatus(
 ): Promise<StatusReport> {
   const { pipeline, state } = await readNamed(given, maskKey)
   const plan = planFor(pipeline, nowMs, state)
-  const { total, done, partial, failed, pending } = survey(pipeline, plan, state)
+  const { total, done, partial, failed, pending, pruned } = survey(pipeline, plan, state)
   const standing = new Map<string, string | null>()
   for (const { query, windows, passed, next } of state?.chains.values() ?? []) {
     standing.set(partitionKey(query, windows.at(passed)), next)
@@ -79,7 +81,7 @@ export async function readStatus(
       }
     },
     retired: state === null ? [] : retiredQueries(pipeline, state),
-    totals: { partitions: total, done, partial, failed, pending, ...sums(state) },
+    totals: { partitions: total, done, partial, failed, pending, pruned, ...sums(state) },
   }
 }
 

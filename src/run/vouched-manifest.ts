@@ -42,7 +42,7 @@ async function requireShards(store: Store, { shards }: Manifest): Promise<void> 
   }
 }
 
-function nothingExported({ file }: Pipeline): ExportError {
+export function nothingExported({ file }: Pipeline): ExportError {
   return new ExportError(
     'config',
     'There is no manifest, so there is nothing to vouch for yet',

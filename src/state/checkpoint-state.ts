@@ -1,6 +1,6 @@
 import { type Span, spanOf, type Window, windowRange } from '../core/index.ts'
 import { afterPage, type ChainRecord, chainFromLine } from './chain-record.ts'
-import type { ChunkLine, Fact, HeaderLine, Line, PageFacts, PieceFacts, RunStatus } from './lines.ts'
+import type { ChunkLine, Fact, HeaderLine, Line, PageFacts, PieceFacts, Prune, RunStatus } from './lines.ts'
 import { PathMap, type ReadonlyPathMap, splitPath } from './path-map.ts'
 import { PackedShardList, type ShardList } from './shard-list.ts'
 
@@ -23,6 +23,7 @@ export type CheckpointState = {
   readonly givenUp: ReadonlySet<string>
   readonly unknownFields: ReadonlyMap<string, number>
   readonly runs: readonly RunRecord[]
+  readonly prunes: readonly Prune[]
   /** Searches that the service said were left, when it last said so; null: never. */
   readonly searchesRemaining: number | null
   /** What tells the secret of a secret query from another, by the query's name. */
@@ -34,8 +35,8 @@ export type CheckpointState = {
 }
 
 export type PartitionRecord = {
-  /** `partial`: some of its rows are in, or a chain stands in it. */
-  readonly state: 'partial' | 'failed' | 'done'
+  /** `partial`: some of its rows are in, or a chain stands in it; `pruned`: they were, and are not to come again. */
+  readonly state: 'partial' | 'failed' | 'done' | 'pruned'
   readonly rows: number
   /** Pages that began in it, and what they took; a page may bring rows of many partitions. */
   readonly pages: number
@@ -49,8 +50,18 @@ export type PartitionRecord = {
 }
 
 /** Whether anything of a partition is exported, or nothing of it is left to be. */
-export function hasBegun({ state, rows, quarantined }: PartitionRecord): boolean {
-  return state === 'done' || rows > 0 || quarantined > 0
+export function hasBegun(record: PartitionRecord): boolean {
+  return isOver(record) || record.rows > 0 || record.quarantined > 0
+}
+
+/** Whether nothing of a partition is left to be exported. */
+export function isOver({ state }: PartitionRecord): boolean {
+  return state === 'done' || state === 'pruned'
+}
+
+/** What stays on record of a partition whose rows are pruned: what it took to get them. */
+export function withoutRows({ pages, requests }: PartitionRecord): PartitionRecord {
+  return { ...BEGINNING, state: 'pruned', pages, requests }
 }
 
 export type OpenShard = {
@@ -94,6 +105,7 @@ export function foldLines(header: HeaderLine): Folding {
   const partsOf = new PathMap<number>()
   const shards = new PackedShardList()
   const runs: Mutable<RunRecord>[] = []
+  const prunes: Prune[] = []
   const givenUp = new Set<string>()
   const unknownFields = new Map<string, number>()
   const secretChecks = new Map<string, string>()
@@ -110,6 +122,7 @@ export function foldLines(header: HeaderLine): Folding {
     givenUp,
     unknownFields,
     runs,
+    prunes,
     searchesRemaining: null as number | null,
     secretChecks,
     queries,
@@ -255,7 +268,7 @@ export function foldLines(header: HeaderLine): Folding {
         update(line.partition, (record) => ({
           ...record,
           // What went wrong after its last page is for the next run to mend, not to ask for again.
-          state: record.state === 'done' ? 'done' : 'failed',
+          state: isOver(record) ? record.state : 'failed',
           requests: record.requests + line.requests,
           error: line.error,
         }))
@@ -271,6 +284,11 @@ export function foldLines(header: HeaderLine): Folding {
       case 'given-up':
         for (const path of line.shards) givenUp.add(path)
         break
+      case 'prune': {
+        const { kind: _, ...prune } = line
+        prunes.push(prune)
+        break
+      }
       case 'unknown':
         addCounts(unknownFields, line.fields)
         break
@@ -339,9 +357,9 @@ const MAX_SHARED_RECORDS = 10_000
 function sharedRecords(): (record: PartitionRecord) => PartitionRecord {
   const shared = new Map<string, PartitionRecord>()
   return (record) => {
-    if (record.state !== 'done' || record.error !== null) return record
-    const { rows, pages, requests, quarantined, repeated, quarantineEnd } = record
-    const figures = `${rows} ${pages} ${requests} ${quarantined} ${repeated} ${quarantineEnd}`
+    if (!isOver(record) || record.error !== null) return record
+    const { state, rows, pages, requests, quarantined, repeated, quarantineEnd } = record
+    const figures = `${state} ${rows} ${pages} ${requests} ${quarantined} ${repeated} ${quarantineEnd}`
     const known = shared.get(figures)
     if (known !== undefined) return known
     if (shared.size < MAX_SHARED_RECORDS) shared.set(figures, record)
@@ -371,7 +389,7 @@ function plusPage(record: PartitionRecord, requests: number, repeated: number): 
 }
 
 function finished(record: PartitionRecord): PartitionRecord {
-  return record.state === 'done' ? record : { ...record, state: 'done', error: null }
+  return isOver(record) ? record : { ...record, state: 'done', error: null }
 }
 
 /** `part-00012.parquet` → 12 */

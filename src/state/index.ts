@@ -11,6 +11,7 @@ export {
   type CheckpointState,
   hasBegun,
   isKnown,
+  isOver,
   type OpenShard,
   type PartitionRecord,
 } from './checkpoint-state.ts'
@@ -31,6 +32,7 @@ export type {
   Line,
   PageFacts,
   PieceFacts,
+  Prune,
   RunStatus,
   SealLine,
 } from './lines.ts'

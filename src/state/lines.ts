@@ -180,13 +180,21 @@ const fact = z.discriminatedUnion('kind', [
     kind: z.literal('partition'),
     partition: z.string(),
     /** Absent: it is done. */
-    state: z.enum(['partial', 'failed']).optional(),
+    state: z.enum(['partial', 'failed', 'pruned']).optional(),
     ...partitionCounts,
     quarantine_end: count.optional(),
     error: error.optional(),
   }),
-  /** Finished shards whose partitions are exported anew: their files are to go. */
+  /** Finished shards whose partitions are exported anew, or pruned: their files are to go. */
   z.object({ kind: z.literal('given-up'), shards: z.array(z.string()) }),
+  /** Partitions were pruned: when, those that ended before which instant, how many they were, and their rows. */
+  z.object({
+    kind: z.literal('prune'),
+    pruned_at: z.string(),
+    before: z.string(),
+    partitions: count,
+    rows: count,
+  }),
   z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),
 ])
 
@@ -205,6 +213,7 @@ export type SealLine = z.infer<typeof seal>
 export type ChunkLine = Extract<Fact, { kind: 'chunk' }>
 export type ChainLine = Extract<Fact, { kind: 'chain' }>
 export type HeaderLine = Extract<Fact, { kind: 'header' }>
+export type Prune = Omit<Extract<Fact, { kind: 'prune' }>, 'kind'>
 export type RunStatus = Extract<Fact, { kind: 'end' }>['status']
 
 /** @returns null when the line is none of the kinds above (a newer version may know more) */

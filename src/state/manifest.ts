@@ -49,6 +49,10 @@ const manifestSchema = z.object({
   }),
   unknown_fields: z.record(z.string(), count),
   retired: z.array(z.object({ query: z.string(), partitions: count, rows: count })),
+  /** Partitions that were removed for their age; absent: written before there was such a thing. */
+  prunes: z
+    .array(z.object({ pruned_at: z.string(), before: z.string(), partitions: count, rows: count }))
+    .default([]),
   runs: z.array(
     z.object({
       started_at: z.string(),
@@ -122,7 +126,7 @@ export function isManifestOf(bytes: Uint8Array, pipeline: Pipeline, state: Check
 export function holdingsOf(query: string, { partitions: all }: CheckpointState): RetiredQuery | null {
   let [partitions, rows] = [0, 0]
   for (const record of all.branches.get(query)?.values() ?? []) {
-    if (!hasBegun(record)) continue
+    if (!hasBegun(record) || record.state === 'pruned') continue
     partitions++
     rows += record.rows
   }
@@ -194,6 +198,7 @@ function* manifestText(
     totals,
     unknown_fields: Object.fromEntries([...state.unknownFields].sort(([a], [b]) => (a < b ? -1 : 1))),
     retired,
+    prunes: state.prunes,
     runs: state.runs.map(({ started_at, finished_at, status, requests, retries, version }) => ({
       started_at,
       finished_at,

@@ -1,8 +1,13 @@
 import { standingLine } from './chain-record.ts'
-import type { CheckpointState, OpenShard, PartitionRecord } from './checkpoint-state.ts'
-import type { Fact } from './lines.ts'
+import {
+  type CheckpointState,
+  type OpenShard,
+  type PartitionRecord,
+  withoutRows,
+} from './checkpoint-state.ts'
+import type { Fact, Prune } from './lines.ts'
 
-/** What a rewrite leaves out, so that it is exported anew. */
+/** What a rewrite leaves out: so that it is exported anew, or that it is no more. */
 export type Omission = {
   /** By key. */
   readonly partitions: ReadonlySet<string>
@@ -12,6 +17,8 @@ export type Omission = {
   readonly chains: ReadonlySet<number>
   /** Paths of finished shards whose files are to go. */
   readonly givenUp: readonly string[]
+  /** Partitions, by key, that stay on record without their rows, and what is told of that; null: none. */
+  readonly pruned: { readonly partitions: ReadonlySet<string>; readonly prune: Prune } | null
 }
 
 /** The fewest lines that come to this state, less what is left out. Requests count, whatever becomes of their pages. */
@@ -20,8 +27,13 @@ export function* snapshot(state: CheckpointState, without: Omission | null): Gen
   for (const [query, check] of state.secretChecks) yield { kind: 'secret', query, check }
   for (const [name, asks] of state.queries) yield { kind: 'query', name, asks }
   yield* runLines(state)
+  for (const prune of state.prunes) yield { kind: 'prune', ...prune }
+  const pruned = without?.pruned ?? null
+  if (pruned !== null) yield { kind: 'prune', ...pruned.prune }
   for (const [partition, record] of state.partitions) {
-    if (without?.partitions.has(partition) !== true) yield partitionLine(partition, record)
+    if (without?.partitions.has(partition) === true) continue
+    const isPruned = pruned?.partitions.has(partition) === true
+    yield partitionLine(partition, isPruned ? withoutRows(record) : record)
   }
   for (const shard of state.shards) {
     if (without?.shards.has(shard.shard) !== true) yield { kind: 'seal', ...shard }

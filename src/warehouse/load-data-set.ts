@@ -24,6 +24,8 @@ export type LoadRequest = {
 
 export type LoadResult = {
   readonly shards: { readonly loaded: number; readonly skipped: number; readonly replaced: number }
+  /** Shards that are no longer listed, pruned ones for example, whose rows left the table. */
+  readonly removed: number
   readonly rows: number
   /** Rows with texts that the database does not take as they are. */
   readonly replacedTexts: number
@@ -47,7 +49,8 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
   // What this command loaded ahead, and what is left of that.
   const ahead = new Map(loaded.filter(isAhead).map(({ shard, rows }) => [shard, rows]))
   const total = units.reduce((sum, { shards }) => sum + shards.length, 0)
-  const result = { loaded: 0, replaced: 0, rows: 0, replacedTexts: 0 }
+  const listed = new Set(shards.map(({ path }) => path))
+  const result = { loaded: 0, replaced: 0, removed: 0, rows: 0, replacedTexts: 0 }
   let number = 0
   for (const unit of units) {
     if (stop.aborted) throw interrupted()
@@ -59,7 +62,10 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
     const done = await warehouse.load(unit, { dataSet: manifest.pipeline, table, mode, loadedAt, rowsOf })
     result.rows += done.rows
     result.replacedTexts += done.replacedTexts
-    for (const path of unit.forgotten) ahead.delete(path)
+    for (const path of unit.forgotten) {
+      ahead.delete(path)
+      if (!listed.has(path)) result.removed++
+    }
     for (const { path } of unit.shards) {
       result[known.has(path) ? 'replaced' : 'loaded']++
       await files.drop(path)
@@ -69,8 +75,8 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
     result.loaded++
     result.rows += rows
   }
-  const { rows, replacedTexts, ...counts } = result
-  return { shards: { ...counts, skipped: shards.length - total - ahead.size }, rows, replacedTexts }
+  const { loaded: added, replaced, ...rest } = result
+  return { shards: { loaded: added, skipped: shards.length - total - ahead.size, replaced }, ...rest }
 }
 
 /**

@@ -90,7 +90,7 @@ it('plan, status, verify and check tell the same story', async () => {
     return JSON.parse(stdout)
   }
   expect(await json('plan')).toEqual({
-    partitions: { total: 3, done: 0, partial: 0, pending: 3 },
+    partitions: { total: 3, done: 0, partial: 0, pending: 3, pruned: 0 },
     min_requests: 1,
     min_seconds: 0.01,
     expected_requests: null,

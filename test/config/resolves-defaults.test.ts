@@ -67,6 +67,7 @@ test('the smallest file gets every default', async () => {
       },
       partitionBy: ['query', 'window'],
       shardRows: 1_000_000,
+      keep: null,
       fileMode: 0o600,
       dirMode: 0o700,
     },

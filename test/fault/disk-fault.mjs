@@ -14,7 +14,16 @@
  *                     `eio:n`     call n fails with EIO
  *                     `room:n`    the disk has room for n bytes in all, and says so
  */
-import { existsSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import fs from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 import { dirname, join, relative, resolve, sep } from 'node:path'
@@ -46,6 +55,8 @@ async function install() {
     const isNew = creates && !existsSync(path)
     return strike(creates, isNew ? 'create' : 'open', path, async () => {
       const handle = await open(path, flags, ...rest)
+      // What had the name before is another file.
+      if (isNew) renamed.delete(path)
       // Signs of life come by the clock, so they would shift the numbers of all other calls.
       const isCounted = covers(path) && !/_state[/\\]lock\.\w+$/.test(path)
       if (isCounted) paths.set(handle, path)
@@ -89,7 +100,11 @@ async function install() {
       return first
     })
   fs.rm = (path, options) => strike(covers(path), 'rm', path, () => rm(path, options))
-  fs.rmdir = (path) => strike(covers(path), 'rmdir', path, () => rmdir(path))
+  fs.rmdir = (path) =>
+    strike(covers(path), 'rmdir', path, async () => {
+      await rmdir(path)
+      changed(path, () => mkdirSync(path, { recursive: true }))
+    })
 
   const statfs = fs.statfs
   fs.statfs = async (path) => {

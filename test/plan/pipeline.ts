@@ -72,6 +72,7 @@ export function pipelineOf({
         bloomFilters: [],
       },
       partitionBy,
+      keep: null,
       shardRows: 1_000_000,
       fileMode: 0o600,
       dirMode: 0o700,

@@ -260,7 +260,15 @@ describe('a checkpoint that is rewritten', () => {
     const shards = [...state.openShards.values()].map(({ chunks }) => 1 + chunks.length)
     const others = [state.secretChecks, state.queries, state.chains].map(({ size }) => size)
     const unknown = state.unknownFields.size > 0 ? 1 : 0
-    const counts = [...runs, ...shards, ...others, [...state.partitions].length, state.shards.length, unknown]
+    const counts = [
+      ...runs,
+      ...shards,
+      ...others,
+      [...state.partitions].length,
+      state.shards.length,
+      state.prunes.length,
+      unknown,
+    ]
     return counts.reduce((sum, count) => sum + count, 1)
   }
 

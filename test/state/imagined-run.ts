@@ -27,7 +27,7 @@ export type Step =
       readonly ways: readonly number[]
     }
   | {
-      readonly do: 'fail' | 'shorten' | 'restart' | 'seal' | 'run' | 'end' | 'names'
+      readonly do: 'fail' | 'shorten' | 'restart' | 'seal' | 'run' | 'end' | 'names' | 'prune'
       readonly pick: number
       readonly count: number
     }
@@ -55,6 +55,7 @@ const otherStep: fc.Arbitrary<Step> = fc.record({
     'run' as const,
     'end' as const,
     'names' as const,
+    'prune' as const,
   ),
   pick: fc.nat({ max: 5 }),
   count: fc.nat({ max: WINDOWS }),
@@ -181,6 +182,9 @@ class ImaginedRun {
         this.#write([{ kind: 'secret', query: `secret.s${step.pick}`, check: `check-${step.count}` }])
         this.#write([{ kind: 'query', name: `keyword.k${step.pick}`, asks: `value-${step.count}` }])
         break
+      case 'prune':
+        this.#prune(CHAIN_QUERIES[step.pick % 2]!, step.count)
+        break
     }
   }
 
@@ -215,6 +219,23 @@ class ImaginedRun {
     if (!this.#free.get('domain.b.com')!.has(count)) return
     const partition = partitionKey('domain.b.com', days(1, count)[0]!)
     this.#write([{ kind: 'failed', partition, requests: 3, error: { kind: 'refused', message: 'no' } }])
+  }
+
+  /** As a rewrite says it of a window that was done once and has no shard any more. */
+  #prune(query: string, day: number): void {
+    if (!this.#free.get(query)!.delete(day)) return
+    const partition = partitionKey(query, days(1, day)[0]!)
+    const figures = { rows: 0, pages: 1 + day, requests: 2 + day, quarantined: 0 }
+    this.#write([
+      {
+        kind: 'prune',
+        pruned_at: `2026-07-0${1 + day}T00:00:00.000Z`,
+        before: '2024-07-01T00:00:00Z',
+        partitions: 1,
+        rows: day,
+      },
+      { kind: 'partition', partition, state: 'pruned', ...figures },
+    ])
   }
 
   /** What has rows already is never left to others: they would come again. */

@@ -107,6 +107,7 @@ export function plain(state: CheckpointState) {
     nextShard: state.nextShard,
     unknownFields: [...state.unknownFields].sort(byKey),
     runs: state.runs.map((run) => ({ ...run })),
+    prunes: state.prunes.map((prune) => ({ ...prune })),
     searchesRemaining: state.searchesRemaining,
     secretChecks: [...state.secretChecks].sort(byKey),
     queries: [...state.queries].sort(byKey),

@@ -281,6 +281,7 @@ describe('the manifest', () => {
       ],
       totals: { rows: 1, bytes: 10, shards: 1, quarantined: 4, repeated: 5, replaced_nuls: 0 },
       retired: [],
+      prunes: [],
       unknown_fields: { alpha: 2, zeta: 1 },
       runs: [
         {

@@ -14,6 +14,8 @@ type Event =
   | { readonly what: 'reached' }
   | { readonly what: 'finished' }
   | { readonly what: 'failed'; readonly fact: Extract<Fact, { kind: 'failed' }> }
+  /** A rewrite said what there was of it: it is the first of its events. */
+  | { readonly what: 'summed up'; readonly fact: Extract<Fact, { kind: 'partition' }> }
 
 /** What a journal says of one chain. */
 type Course = {
@@ -44,6 +46,7 @@ function storyOf(facts: readonly Fact[]): Story {
   for (const fact of facts) {
     const course = 'chain' in fact ? courses.get(fact.chain) : undefined
     if (fact.kind === 'failed') tell(fact.partition, { what: 'failed', fact })
+    else if (fact.kind === 'partition') tell(fact.partition, { what: 'summed up', fact })
     else if (fact.kind === 'chain') {
       const { chain, query, windows } = chainFromLine(fact)
       const beginning = {
@@ -91,6 +94,11 @@ function recordOf(events: readonly Event[]) {
   const pages = all('stood').map(({ page }) => page)
   const failures = all('failed').map(({ fact }) => fact)
   const last = events.at(-1)!
+  // Nothing comes for what is pruned.
+  if (last.what === 'summed up') {
+    const { state = 'done', rows, pages, requests, quarantined } = last.fact
+    return { state, rows, pages, requests, quarantined, repeated: 0, quarantineEnd: 0, error: null }
+  }
   const failure = events.findLast(({ what }) => ['stood', 'finished', 'failed'].includes(what))
   return {
     state: last.what === 'finished' ? 'done' : last.what === 'failed' ? 'failed' : 'partial',
@@ -203,6 +211,7 @@ export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Line[
   )
   expect(state.secretChecks).toEqual(new Map(of('secret').map(({ query, check }) => [query, check])))
   expect(state.queries).toEqual(new Map(of('query').map(({ name, asks }) => [name, asks])))
+  expect(state.prunes).toEqual(of('prune').map(({ kind: _, ...prune }) => prune))
   expect(state.lines).toBe(lines.length)
 }
 

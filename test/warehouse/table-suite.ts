@@ -135,6 +135,19 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     expect(await count(target, 'spillway_loads')).toBe(shards.length)
   })
 
+  it('what was pruned leaves the table and the ledger', async () => {
+    const { here, target } = await loaded(kind)
+    await load(here, target)
+    const days = Math.floor((Date.now() - Date.parse('2024-02-01T12:00:00Z')) / 86_400_000)
+    expect((await here.cli('prune', 'pipeline.yaml', '--older-than', `${days}d`, '--yes')).code).toBe(0)
+    const { code, stderr, summary } = await load(here, target)
+    expect(code, stderr).toBe(0)
+    expect(summary).toMatchObject({ shards: { loaded: 0, skipped: 4, replaced: 0 }, removed: 2, rows: 0 })
+    const left = expectedOfDomains(here.sandbox, DOMAINS, { ...RANGE, from: '2024-02-01' })
+    expect(lines(await tableRows(target, kind))).toEqual(lines(left))
+    expect(await count(target, 'spillway_loads')).toBe(4)
+  })
+
   it('with append an overlap of queries stays, with upsert there is one row for each query', async () => {
     const { here, target } = await loaded(kind)
     await loadHere(here, target)

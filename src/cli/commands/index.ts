@@ -32,6 +32,11 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
     'Pack manifest, signature, settings and checksums for an auditor; never rows',
     async () => (await import('./evidence.ts')).evidence,
   ),
+  prune: lazyCommand(
+    'prune <pipeline>',
+    'Remove partitions that are older than they may become; asks first',
+    async () => (await import('./prune.ts')).prune,
+  ),
   load: lazyCommand(
     'load <pipeline>',
     'Load the exported shards into a database, each once',

@@ -33,10 +33,10 @@ function planJson({ partitions, minRequests, minSeconds, expectedRequests, expec
 }
 
 function planText(report: PlanReport, pipeline: Pipeline): string {
-  const { total, done, partial, pending } = report.partitions
+  const { total, done, partial, pending, pruned } = report.partitions
   const { minRequests, minSeconds, expectedRequests, expectedSeconds } = report
   const lines = [
-    `${pipeline.name}: ${counted(total, 'partition')}: ${count(done)} done, ${count(partial)} partial, ${count(pending)} pending`,
+    `${pipeline.name}: ${counted(total, 'partition')}: ${count(done)} done, ${count(partial)} partial, ${count(pending)} pending${pruned === 0 ? '' : `; ${count(pruned)} pruned`}`,
   ]
   if (minRequests === 0) return [...lines, 'Nothing to do.'].join('\n')
   const { extract, service } = pipeline

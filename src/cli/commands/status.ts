@@ -76,8 +76,8 @@ function retiredLines(retired: StatusReport['retired']): string[] {
   ]
 }
 
-function others({ failed, partial, pending }: StatusReport['totals']): string {
-  const parts = Object.entries({ failed, partial, pending }).filter(([, number]) => number > 0)
+function others({ failed, partial, pending, pruned }: StatusReport['totals']): string {
+  const parts = Object.entries({ failed, partial, pending, pruned }).filter(([, number]) => number > 0)
   return parts.map(([state, number]) => `, ${count(number)} ${state}`).join('')
 }
 
@@ -85,7 +85,7 @@ function notDone(report: StatusReport, limit: number): readonly PartitionStatus[
   const found: PartitionStatus[] = []
   if (report.totals.done === report.totals.partitions) return found
   for (const partition of report.partitions()) {
-    if (partition.state === 'done') continue
+    if (partition.state === 'done' || partition.state === 'pruned') continue
     found.push(partition)
     if (found.length === limit) break
   }

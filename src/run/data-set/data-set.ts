@@ -8,6 +8,7 @@ import {
   hasBegun,
   ID_FOLDER,
   isIdFile,
+  isOver,
   MANIFEST_PATH,
   MANIFEST_START,
   readCheckpoint,
@@ -32,7 +33,7 @@ export function planFor(pipeline: NamedPipeline, nowMs: number, state: Checkpoin
     if (records === undefined) return null
     const windows = new Map<string, { done: boolean }>()
     for (const [name, record] of records) {
-      if (hasBegun(record)) windows.set(name, { done: record.state === 'done' })
+      if (hasBegun(record)) windows.set(name, { done: isOver(record) })
     }
     return { windows, chains: chains.get(query) ?? [] }
   })

@@ -1,4 +1,4 @@
-import type { CheckpointState, Omission } from '../../state/index.ts'
+import { type CheckpointState, isOver, type Omission } from '../../state/index.ts'
 
 /** What exporting some partitions anew gives up. */
 export type GivenUp = Omission & {
@@ -41,7 +41,7 @@ export function withAllThatGoes(
       chains.add(chain)
       for (const key of keys) {
         const record = state.partitions.get(key)
-        if (record !== undefined && record.state !== 'done') partitions.add(key)
+        if (record !== undefined && !isOver(record)) partitions.add(key)
       }
     }
   }
@@ -51,5 +51,5 @@ export function withAllThatGoes(
     rows += record?.rows ?? 0
     pages += record?.pages ?? 0
   }
-  return { partitions, shards, chains, givenUp, rows, pages }
+  return { partitions, shards, chains, givenUp, pruned: null, rows, pages }
 }

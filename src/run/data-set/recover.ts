@@ -9,6 +9,8 @@ import {
   type SealedShard,
   splitPath,
 } from '../../state/index.ts'
+import { removePrunedQuarantine } from './prune.ts'
+import { sideBySide } from './side-by-side.ts'
 
 /**
  * Opens a checkpoint, or begins one, and brings the data set in line with it: makes sure that every finished shard
@@ -28,6 +30,7 @@ export async function openSettledCheckpoint(
     accept(found)
     if (found === null) return
     for (const path of found.givenUp) await store.remove(path)
+    await removePrunedQuarantine(store, found)
     await settleShards(store, found, looks, warn)
   }
   try {
@@ -73,7 +76,7 @@ async function settleShards(
 ): Promise<void> {
   const { unpublished, folders, known } = await unsettledShards(store, state, looks)
   for (const { shard, path } of unpublished) await store.publish(openShardPath(shard), path)
-  await forEach(folders, (folder) => setAsideStrangers(store, folder, (path) => known.has(path), warn))
+  await sideBySide(folders, (folder) => setAsideStrangers(store, folder, (path) => known.has(path), warn))
 }
 
 type Unsettled = {
@@ -110,7 +113,7 @@ async function unsettledShards(store: Store, state: CheckpointState, looks: Look
     if (odd.has(folder)) known.add(sealed.path)
   }
   const unpublished: SealedShard[] = []
-  await forEach(shards, async (sealed) => {
+  await sideBySide(shards, async (sealed) => {
     const { shard, path, bytes } = sealed
     const size = await store.size(path)
     if (size === bytes) return
@@ -132,18 +135,6 @@ async function waits(store: Store, shard: number, bytes: number): Promise<boolea
       return true
   }
   return false
-}
-
-// Enough to keep the threads busy that Node.js has for asynchronous calls.
-const LOOKS_AT_ONCE = 32
-
-/** Does many at a time. */
-async function forEach<T>(items: Iterable<T>, look: (item: T) => Promise<void>): Promise<void> {
-  const queue = items[Symbol.iterator]()
-  const lane = async (): Promise<void> => {
-    for (let next = queue.next(); !next.done; next = queue.next()) await look(next.value)
-  }
-  await Promise.all(Array.from({ length: LOOKS_AT_ONCE }, lane))
 }
 
 function damaged({ path, bytes, partitions }: SealedShard, size: number | null): ExportError {

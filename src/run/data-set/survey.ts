@@ -1,14 +1,16 @@
 import type { Pipeline } from '../../core/index.ts'
 import { folderOf, ownsFolder } from '../../load/index.ts'
 import type { Plan } from '../../plan/index.ts'
-import { type CheckpointState, hasBegun } from '../../state/index.ts'
+import { type CheckpointState, hasBegun, isOver } from '../../state/index.ts'
 
 export type Survey = {
+  /** But for those that were pruned. */
   readonly total: number
   readonly done: number
   readonly partial: number
   readonly failed: number
   readonly pending: number
+  readonly pruned: number
   /** Of those that are not done, how many have rows, or a chain that stands in them. */
   readonly begun: number
   /** Partitions still to be done in each folder that several share; folders with none are absent. */
@@ -20,15 +22,16 @@ export function survey(pipeline: Pipeline, plan: Plan, state: CheckpointState | 
   const { extract, load } = pipeline
   const shared = !ownsFolder(extract.resource, load.partitionBy)
   const unfinished = new Map<string, number>()
-  const counts = { done: 0, partial: 0, failed: 0, pending: 0, begun: 0 }
+  const counts = { done: 0, partial: 0, failed: 0, pending: 0, pruned: 0, begun: 0 }
   for (const partition of plan.partitions()) {
     const record = state?.partitions.get(partition.key)
     const where = record?.state ?? 'pending'
     counts[where]++
-    if (where !== 'done' && record !== undefined && (where === 'partial' || hasBegun(record))) counts.begun++
-    if (!shared || where === 'done') continue
+    if (record !== undefined && isOver(record)) continue
+    if (record !== undefined && (where === 'partial' || hasBegun(record))) counts.begun++
+    if (!shared) continue
     const folder = folderOf(extract.resource, partition, load.partitionBy)
     unfinished.set(folder, (unfinished.get(folder) ?? 0) + 1)
   }
-  return { total: plan.total, ...counts, unfinished }
+  return { total: plan.total - counts.pruned, ...counts, unfinished }
 }

@@ -1,6 +1,6 @@
 import { isExportError, type NamedPipeline } from '../../core/index.ts'
 import type { Plan } from '../../plan/index.ts'
-import { type CheckpointState, holdingsOf, type RetiredQuery } from '../../state/index.ts'
+import { type CheckpointState, holdingsOf, isOver, type RetiredQuery } from '../../state/index.ts'
 import { planFor } from './data-set.ts'
 
 /** The pipeline as its file has it, without the flags that have this run ask for something else. */
@@ -11,7 +11,7 @@ function asInFile(pipeline: NamedPipeline): NamedPipeline {
 
 /**
  * Whether everything that the pipeline file plans is exported and can be read: what `_SUCCESS` says. Flags that narrow
- * a run don't count, and neither do queries that the file no longer asks for.
+ * a run don't count, and neither do queries that the file no longer asks for, nor what was pruned.
  * @param plan of this run, which is the file's where no flags changed it
  */
 export function isWholeExported(
@@ -22,7 +22,10 @@ export function isWholeExported(
 ): boolean {
   const whole = pipeline.extract.whole === null ? plan : planOfFile(pipeline, nowMs, state)
   if (whole === null) return false
-  for (const { key } of whole.partitions()) if (state.partitions.get(key)?.state !== 'done') return false
+  for (const { key } of whole.partitions()) {
+    const record = state.partitions.get(key)
+    if (record === undefined || !isOver(record)) return false
+  }
   // A crash, a budget or a signal may have left the shard of a folder open that others were still to write to.
   for (const { partitions } of state.openShards.values()) {
     for (const key of partitions) if (state.partitions.get(key)?.state === 'done') return false

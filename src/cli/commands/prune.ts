@@ -1,0 +1,140 @@
+import { relative } from 'node:path'
+import { readNamingKey } from '../../config/index.ts'
+import {
+  AGE_EXPECTED,
+  type Age,
+  ago,
+  ExportError,
+  type Micros,
+  type Pipeline,
+  parseAge,
+  systemClock,
+} from '../../core/index.ts'
+import { type PruneReport, planPruning, pruneDataSet } from '../../run/index.ts'
+import { command } from '../command.ts'
+import { confirm } from '../confirm.ts'
+import { DONE } from '../exit-code.ts'
+import type { Io } from '../io.ts'
+import { dataSetOptions, pipelineFrom } from '../pipeline-options.ts'
+import { plainJson, plainLine } from '../plain-text.ts'
+import { bytes, count, counted } from '../quantities.ts'
+import { announceStop } from '../signals.ts'
+
+// More lines than a screen are for --json.
+const MAX_SHOWN = 20
+
+export const prune = command({
+  options: (yargs) =>
+    dataSetOptions(yargs)
+      .options({
+        'older-than': {
+          type: 'string',
+          requiresArg: true,
+          describe: `Partitions whose windows ended so long ago: ${AGE_EXPECTED}; left out: load.keep`,
+        },
+        'dry-run': { type: 'boolean', default: false, describe: 'Say what would go, and change nothing' },
+        yes: { type: 'boolean', default: false, describe: 'Do not ask' },
+        json: { type: 'boolean', default: false, describe: 'Print the result as JSON' },
+      })
+      .example('$0 prune pipeline.yaml --older-than 24mo --dry-run', 'What is older than two years')
+      .example('$0 prune pipeline.yaml --yes', 'From cron, by the load.keep of the file')
+      .epilogue('What is pruned no run asks for again, but for `run --redo`.'),
+  async run(args, io) {
+    const pipeline = await pipelineFrom(args.pipeline, args, io)
+    const before = ago(ageOf(args.olderThan, pipeline), systemClock.now() * 1000)
+    const print = async (report: PruneReport, isDry: boolean): Promise<void> => {
+      const text = args.json ? plainJson(reportJson(report, isDry)) : reportText(report, isDry)
+      await io.stdout.line(text)
+    }
+    if (args.dryRun) {
+      await print(await planPruning(pipeline, before), true)
+      return DONE
+    }
+    if (!args.yes) await askToPrune(pipeline, before, io)
+    const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
+    try {
+      const maskKey = await readNamingKey(pipeline, io)
+      const options = { clock: systemClock, stop: signals.stop, observer: { log: io.log }, maskKey }
+      await print(await pruneDataSet(pipeline, before, options), false)
+      return DONE
+    } finally {
+      signals.release()
+    }
+  },
+})
+
+function ageOf(olderThan: string | undefined, { load, file }: Pipeline): Age {
+  if (olderThan === undefined) {
+    if (load.keep !== null) return load.keep
+    const next = 'Give --older-than 24mo, or set load.keep in the file.'
+    throw new ExportError('config', 'Nothing says how old partitions may become', file, next)
+  }
+  const age = parseAge(olderThan)
+  if (age !== null) return age
+  throw new ExportError(
+    'config',
+    `--older-than: expected ${AGE_EXPECTED}`,
+    '',
+    'See `spillway prune --help`.',
+  )
+}
+
+async function askToPrune(pipeline: Pipeline, before: Micros, { screen, cwd }: Io): Promise<void> {
+  const report = await planPruning(pipeline, before)
+  if (!process.stdin.isTTY || !screen.stream.isTTY) {
+    throw new ExportError(
+      'config',
+      `prune removes data, and there is no terminal to ask on. ${cost(report)}`,
+      relative(cwd, pipeline.load.path) || '.',
+      'Add --yes if that is what you want; nothing was changed.',
+    )
+  }
+  if (report.partitions === 0) return
+  screen.write(`${reportText(report, true)}\n`)
+  if (await confirm('Remove them for good?', screen)) return
+  throw new ExportError('config', 'Nothing was changed', '', 'Run `prune` again any time.')
+}
+
+function reportJson({ pipeline, before, ...rest }: PruneReport, isDry: boolean) {
+  return { pipeline, before, dry_run: isDry, ...rest }
+}
+
+function reportText(report: PruneReport, isDry: boolean): string {
+  const { pipeline, kept } = report
+  const lines = [`${pipeline}: ${isDry ? cost(report) : outcome(report)}`]
+  if (kept.length === 0) return lines.join('\n')
+  lines.push(`${counted(kept.length, 'partition')} of that age ${kept.length === 1 ? 'stays' : 'stay'}:`)
+  for (const each of kept.slice(0, MAX_SHOWN))
+    lines.push(`  ${plainLine(each.partition)}  ${reasonText(each)}`)
+  if (kept.length > MAX_SHOWN) lines.push(`  … and ${count(kept.length - MAX_SHOWN)} more; --json lists all`)
+  if (kept.some(({ reason }) => reason === 'shared')) {
+    lines.push('What lies in one shard goes together; with window in load.partition_by each has its own.')
+  }
+  return lines.join('\n')
+}
+
+function cost(report: PruneReport): string {
+  if (report.partitions === 0) return `No partition that ended before ${report.before} is there to go.`
+  return `${amount(report)} ended before ${report.before} and would go.`
+}
+
+function outcome(report: PruneReport): string {
+  if (report.partitions === 0) return `no partition that ended before ${report.before} was there to go`
+  return `pruned ${amount(report)}; they ended before ${report.before}`
+}
+
+function amount({ partitions, shards, rows, bytes: size, quarantined }: PruneReport): string {
+  const refused = quarantined === 0 ? '' : `, ${counted(quarantined, 'quarantined item')}`
+  return `${counted(partitions, 'partition')}: ${counted(shards, 'shard')} with ${counted(rows, 'row')} (${bytes(size)})${refused}`
+}
+
+function reasonText({ reason, with: other }: PruneReport['kept'][number]): string {
+  switch (reason) {
+    case 'unfinished':
+      return 'is not exported to its end; run the pipeline first'
+    case 'open':
+      return 'has rows in a shard that is still open; run the pipeline first'
+    case 'shared':
+      return `lies in one shard with ${plainLine(other ?? '')}, which stays`
+  }
+}

@@ -1,0 +1,20 @@
+// Enough to keep the threads busy that Node.js has for asynchronous calls.
+const AT_ONCE = 32
+
+/** Does many small things at a time; when one fails no more are begun, and it waits for those that were. */
+export async function sideBySide<T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> {
+  const queue = items[Symbol.iterator]()
+  let failed = false
+  const lane = async (): Promise<void> => {
+    for (let next = queue.next(); !next.done && !failed; next = queue.next()) {
+      try {
+        await work(next.value)
+      } catch (error) {
+        failed = true
+        throw error
+      }
+    }
+  }
+  const results = await Promise.allSettled(Array.from({ length: AT_ONCE }, lane))
+  for (const result of results) if (result.status === 'rejected') throw result.reason
+}

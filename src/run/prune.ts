@@ -1,0 +1,161 @@
+import {
+  type Clock,
+  ExportError,
+  formatInstant,
+  type Micros,
+  type NamedPipeline,
+  type Pipeline,
+  type Store,
+} from '../core/index.ts'
+import {
+  CHECKPOINT_PATH,
+  type CheckpointState,
+  checkMaskKey,
+  readManifest,
+  rewriteCheckpoint,
+  SUCCESS_PATH,
+} from '../state/index.ts'
+import { readBegunCheckpoint } from './admission/index.ts'
+import {
+  holdDataSet,
+  type KeptPartition,
+  type OldPartitions,
+  oldPartitions,
+  openDataSet,
+  recordPrune,
+  refuseLinks,
+  removePruned,
+  removePrunedQuarantine,
+  replaceManifest,
+} from './data-set/index.ts'
+import { namePipeline, namingPlaces, type RunObserver } from './setting/index.ts'
+
+export type PruneReport = {
+  readonly pipeline: string
+  /** Windows that ended by then are old enough. */
+  readonly before: string
+  readonly partitions: number
+  readonly shards: number
+  readonly rows: number
+  readonly quarantined: number
+  readonly bytes: number
+  /** Partitions that are old enough and stay. */
+  readonly kept: readonly KeptPartition[]
+}
+
+export type PruneOptions = {
+  readonly clock: Clock
+  readonly stop: AbortSignal
+  readonly observer: Pick<RunObserver, 'log'>
+  /** Where queries are named by digests; null: none is. */
+  readonly maskKey: Uint8Array | null
+}
+
+/**
+ * Says what `pruneDataSet` would remove; changes nothing. Works while a run is at work.
+ * @throws ExportError `config` when the pipeline has no windows, or is not the one that the data set belongs to
+ */
+export async function planPruning(pipeline: Pipeline, before: Micros): Promise<PruneReport> {
+  requireWindows(pipeline)
+  const state = await namingPlaces(pipeline, () => readBegunCheckpoint(pipeline, openDataSet(pipeline)))
+  return report(pipeline, before, state === null ? NOTHING : oldPartitions(state, before))
+}
+
+/**
+ * Removes the partitions whose windows ended by an instant: shards, quarantine files and their place in the manifest.
+ * They stay on record as pruned, so that no run asks for them again. The record comes first, then the manifest, then the
+ * files; what a crash leaves the next prune or run finishes.
+ * @throws ExportError `config` as above, `locked` when a run is at work
+ */
+export function pruneDataSet(given: Pipeline, before: Micros, options: PruneOptions): Promise<PruneReport> {
+  requireWindows(given)
+  const pipeline = namePipeline(given, options.maskKey)
+  const { clock, stop, observer } = options
+  const warn = (message: string): void => observer.log('warn', message)
+  return namingPlaces(pipeline, async () => {
+    // Taking the lock would make a folder, also where there is no data set.
+    const isThere = (await openDataSet(pipeline).size(CHECKPOINT_PATH)) !== null
+    if (!isThere) return planPruning(pipeline, before)
+    return holdDataSet(pipeline, { clock, stop, warn }, (store) => prune(pipeline, store, before, options))
+  })
+}
+
+async function prune(
+  pipeline: NamedPipeline,
+  store: Store,
+  before: Micros,
+  { clock, stop, observer, maskKey }: PruneOptions,
+): Promise<PruneReport> {
+  await refuseLinks(store)
+  const state = await readBegunCheckpoint(pipeline, store)
+  if (state === null) return report(pipeline, before, NOTHING)
+  if (maskKey !== null) checkMaskKey(state.header.settings, maskKey, pipeline.file)
+  const old = oldPartitions(state, before)
+  const done = report(pipeline, before, old)
+  if (done.partitions > 0) {
+    const pruned_at = new Date(clock.now()).toISOString()
+    const { partitions, rows } = done
+    await recordPrune(store, state, old, { pruned_at, before: done.before, partitions, rows })
+  }
+  await finish(pipeline, store, stop, observer)
+  return done
+}
+
+/** Brings manifest and files in line with the checkpoint, as far as a prune, or a crash of one, has left that to do. */
+async function finish(
+  pipeline: NamedPipeline,
+  store: Store,
+  stop: AbortSignal,
+  observer: Pick<RunObserver, 'log'>,
+): Promise<void> {
+  const state = await readBegunCheckpoint(pipeline, store)
+  if (state === null) return
+  if (await isLeftToDo(store, state)) {
+    // Without a shard there is nothing to read: the next run makes one without rows.
+    if (state.shards.length === 0) await store.remove(SUCCESS_PATH)
+    await replaceManifest(pipeline, store, state, observer)
+    await removePruned(store, state, stop)
+    // Those who come later need not look for the files any more.
+    await rewriteCheckpoint(store, state)
+  }
+  await removePrunedQuarantine(store, state)
+}
+
+async function isLeftToDo(store: Store, { givenUp, prunes }: CheckpointState): Promise<boolean> {
+  if (givenUp.size > 0) return true
+  const manifest = prunes.length === 0 ? null : await readManifest(store)
+  return manifest !== null && manifest.prunes.length < prunes.length
+}
+
+const NOTHING: OldPartitions = {
+  partitions: new Set(),
+  shards: new Map(),
+  rows: 0,
+  quarantined: 0,
+  bytes: 0,
+  kept: [],
+}
+
+function report({ name }: Pipeline, before: Micros, old: OldPartitions): PruneReport {
+  const { partitions, shards, rows, quarantined, bytes, kept } = old
+  return {
+    pipeline: name,
+    before: formatInstant(before),
+    partitions: partitions.size,
+    shards: shards.size,
+    rows,
+    quarantined,
+    bytes,
+    kept,
+  }
+}
+
+function requireWindows({ extract, file }: Pipeline): void {
+  if (extract.windows !== null) return
+  throw new ExportError(
+    'config',
+    'prune goes by windows, and the pipeline has none: nothing tells which rows are old enough',
+    file,
+    'Export to another load.path with extract.windows and every, or keep a shorter range: begin it anew with --fresh.',
+  )
+}

@@ -1,0 +1,215 @@
+import { existsSync } from 'node:fs'
+import { readdir, readFile, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { systemClock } from '../../src/core/index.ts'
+import { diskStore } from '../../src/disk/index.ts'
+import { takeLock } from '../../src/state/index.ts'
+import { type PipelineParts, type Place, place } from '../e2e/support/place.ts'
+import { shardPaths } from '../e2e/support/read-shards.ts'
+import { treeHashes } from '../fault/support.ts'
+import { spillway } from './spillway.ts'
+
+const DOMAINS = ['scatterholt.com', 'quillmere.net']
+
+const parts = (until = '2024-05-01', load = {}): PipelineParts => ({
+  extract: { domains: DOMAINS, windows: { from: '2024-01-01', until, every: 'month' } },
+  load: { format: 'csv', ...load },
+})
+
+const DAY_MS = 86_400_000
+
+/** An age that is reached by what ended on this day, and not by what ended on the next. */
+function since(date: string): string {
+  return `${Math.floor((Date.now() - Date.parse(`${date}T12:00:00Z`)) / DAY_MS)}d`
+}
+
+const MARCH = since('2024-03-01')
+
+const inProcess = (here: Place, command: string, ...flags: string[]) =>
+  spillway([command, 'pipeline.yaml', ...flags], here.folder, here.env)
+
+async function json(here: Place, command: string, ...flags: string[]) {
+  const { code, stdout, stderr } = await inProcess(here, command, '--json', ...flags)
+  expect(code, stderr).toBe(0)
+  return JSON.parse(stdout)
+}
+
+async function exported(given = parts(), sandbox = {}): Promise<Place> {
+  const here = await place(given, sandbox)
+  expect(await json(here, 'run')).toMatchObject({ status: 'complete' })
+  return here
+}
+
+const months = (paths: readonly string[]): string[] => [
+  ...new Set(paths.map((path) => /import_window=(\d{4}-\d\d)/.exec(path)?.[1] ?? '')),
+]
+
+it('old partitions go with all that is theirs, and nobody asks for them again, unless told to', async () => {
+  const here = await exported(parts(), { invalidRate: 0.2 })
+  const before = await here.manifest()
+  const old = before.shards.filter(({ path }) => /import_window=2024-0[12]/.test(path))
+  const rows = old.reduce((sum, shard) => sum + shard.rows, 0)
+  const quarantined = async () => (await readdir(join(here.output, '_quarantine'))).sort()
+  const refused = await quarantined()
+  expect(months(old.map(({ path }) => path))).toHaveLength(2)
+  expect(refused.some((name) => name.includes('2024-01-01'))).toBe(true)
+
+  const pruned = await here.json('prune', '--older-than', MARCH, '--yes')
+  expect(pruned.code, pruned.stderr).toBe(0)
+  expect(pruned.value).toMatchObject({
+    pipeline: 'trial',
+    before: expect.stringMatching(/^2024-03-0[12]T/),
+    dry_run: false,
+    partitions: 4,
+    shards: old.length,
+    rows,
+    bytes: old.reduce((sum, shard) => sum + shard.bytes, 0),
+    kept: [],
+  })
+  expect(months(await shardPaths(here.output))).toEqual(['2024-03', '2024-04'])
+  expect(await readdir(join(here.output, 'credentials/query=domain.quillmere.net'))).toHaveLength(2)
+  expect(await quarantined()).toEqual(refused.filter((name) => !/~2024-0[12]-01\.\./.test(name)))
+  const manifest = await here.manifest()
+  expect(manifest.shards).toEqual(before.shards.filter((shard) => !old.includes(shard)))
+  expect(manifest.totals.rows).toBe(before.totals.rows - rows)
+  expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
+  expect(await json(here, 'verify')).toMatchObject({ ok: true })
+  const raw = JSON.parse(await readFile(join(here.output, '_manifest.json'), 'utf8'))
+  expect(raw.prunes).toMatchObject([
+    { before: (pruned.value as { before: string }).before, partitions: 4, rows },
+  ])
+
+  const status = await json(here, 'status')
+  expect(status.totals).toMatchObject({ partitions: 4, done: 4, pending: 0, pruned: 4 })
+  expect(status.partitions.map(({ state }: { state: string }) => state).sort()).toEqual(
+    [...Array(4).fill('done'), ...Array(4).fill('pruned')].sort(),
+  )
+  expect((await inProcess(here, 'status')).stdout).toContain('4 of 4 partitions done, 4 pruned')
+  expect(await json(here, 'plan')).toMatchObject({
+    partitions: { total: 4, done: 4, partial: 0, pending: 0, pruned: 4 },
+    min_requests: 0,
+  })
+
+  // Again, it finds nothing and changes nothing.
+  const tree = await treeHashes(here.output)
+  expect(await json(here, 'prune', '--older-than', MARCH, '--yes')).toMatchObject({
+    partitions: 0,
+    shards: 0,
+  })
+  expect(await treeHashes(here.output)).toEqual(tree)
+
+  // A later run asks for what is new alone.
+  await here.write(parts('2024-06-01'))
+  const sent = here.searches().length
+  expect(await json(here, 'run')).toMatchObject({ partitions: { total: 6, done: 6, pending: 0 } })
+  const asked = here.searches().slice(sent)
+  const from = asked.map(
+    ({ body }) => (body as { filters: { imported_at: { gte: string } } }).filters.imported_at.gte,
+  )
+  expect([...new Set(from.map((at) => at.slice(0, 10)))]).toEqual(['2024-05-01'])
+
+  // And so what is pruned comes back.
+  const key = 'domain.quillmere.net/2024-01-01..2024-02-01'
+  expect((await inProcess(here, 'run', '--redo', key)).code).toBe(0)
+  const again = (await here.manifest()).shards.filter(({ partitions }) => partitions.includes(key))
+  expect(again).toEqual(before.shards.filter(({ partitions }) => partitions.includes(key)))
+  expect((await json(here, 'status')).totals).toMatchObject({ partitions: 7, done: 7, pruned: 3 })
+  expect(await json(here, 'verify')).toMatchObject({ ok: true })
+})
+
+it('load.keep says how old; what would go is said before, and nothing goes unasked', async () => {
+  const here = await exported(parts('2024-04-01', { keep: MARCH }))
+  await writeFile(join(here.output, '_manifest.sig'), Buffer.alloc(64))
+  const tree = await treeHashes(here.output)
+  expect(await json(here, 'prune', '--dry-run')).toMatchObject({ dry_run: true, partitions: 4, kept: [] })
+  const unasked = await inProcess(here, 'prune')
+  expect(unasked.code).toBe(2)
+  expect(unasked.stderr).toMatch(/4 partitions: 4 shards with \d+ rows .* would go.*--yes/)
+  expect(await treeHashes(here.output)).toEqual(tree)
+  const pruned = await inProcess(here, 'prune', '--yes')
+  expect([pruned.code, pruned.stdout]).toEqual([
+    0,
+    expect.stringMatching(/^trial: pruned 4 partitions: 4 shards/),
+  ])
+  // The manifest is another one now.
+  expect(existsSync(join(here.output, '_manifest.sig'))).toBe(false)
+})
+
+describe('what shares shards', () => {
+  it.each(['query', 'none'])('stays as long as any of it does: partition_by %s', async (partition_by) => {
+    const here = await exported(parts('2024-04-01', { partition_by }))
+    const some = await json(here, 'prune', '--older-than', MARCH, '--yes')
+    expect(some).toMatchObject({ partitions: 0, shards: 0, rows: 0 })
+    expect(some.kept).toHaveLength(4)
+    for (const { reason, with: other } of some.kept) {
+      expect([reason, other]).toEqual(['shared', expect.stringContaining('2024-03-01..2024-04-01')])
+    }
+    const said = await inProcess(here, 'prune', '--older-than', MARCH, '--dry-run')
+    expect(said.stdout).toContain('lies in one shard with')
+    expect(said.stdout).toContain('load.partition_by')
+    expect(await json(here, 'verify')).toMatchObject({ ok: true })
+
+    // Once all is old nothing is left; the next run makes something to read of it.
+    const all = await json(here, 'prune', '--older-than', since('2024-04-01'), '--yes')
+    expect(all).toMatchObject({ partitions: 6, kept: [] })
+    expect([await shardPaths(here.output), existsSync(join(here.output, '_SUCCESS'))]).toEqual([[], false])
+    const sent = here.searches().length
+    expect(await json(here, 'run')).toMatchObject({ status: 'complete', requests: 0 })
+    expect(here.searches()).toHaveLength(sent)
+    expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
+    expect((await here.manifest()).totals).toMatchObject({ rows: 0, shards: 1 })
+    expect(await json(here, 'prune', '--older-than', MARCH, '--yes')).toMatchObject({ partitions: 0 })
+    expect(await json(here, 'verify')).toMatchObject({ ok: true, shards: 1 })
+  })
+})
+
+it('what is not exported to its end stays; what nobody asks for any more goes', async () => {
+  const here = await place({
+    ...parts(),
+    extract: {
+      ...parts().extract,
+      windows: { from: '2024-01-01', until: '2024-05-01', every: 'month' },
+      page_size: 5,
+    },
+  })
+  expect((await inProcess(here, 'run', '--domain', 'scatterholt.com', '--max-requests', '2')).code).toBe(4)
+  const early = await json(here, 'prune', '--older-than', MARCH, '--yes')
+  expect(early.partitions).toBe(0)
+  expect(early.kept.map(({ reason }: { reason: string }) => reason)).toContain('unfinished')
+  expect(await json(here, 'run')).toMatchObject({ status: 'complete' })
+
+  await here.write({ ...parts(), extract: { ...parts().extract, domains: ['quillmere.net'], page_size: 5 } })
+  expect(await json(here, 'prune', '--older-than', MARCH, '--yes')).toMatchObject({ partitions: 4, kept: [] })
+  const { retired } = await here.manifest()
+  expect(retired).toMatchObject([{ query: 'domain.scatterholt.com', partitions: 2 }])
+})
+
+it('what can not be is refused with exit 2, and a data set at work with exit 5', async () => {
+  const here = await exported(parts('2024-03-01'))
+  const tree = await treeHashes(here.output)
+  const refuses = async (code: number, why: string, ...flags: string[]): Promise<void> => {
+    const ended = await inProcess(here, 'prune', '--yes', ...flags)
+    expect([ended.code, ended.stderr]).toEqual([code, expect.stringContaining(why)])
+  }
+  await refuses(2, 'set load.keep in the file')
+  await refuses(2, 'expected <n>d, <n>w, <n>mo or <n>y', '--older-than', '24m')
+  await refuses(2, 'domain', '--older-than', '1d', '--domain', 'scatterholt.com')
+
+  const store = diskStore({ root: here.output, fileMode: 0o600, dirMode: 0o700 })
+  const stop = new AbortController().signal
+  const options = { clock: systemClock, stop, fresh: false, growing: async () => [], warn: () => {} }
+  const lock = await takeLock(store, options)
+  await refuses(5, 'Another run holds', '--older-than', '1d')
+  await lock.release()
+
+  await here.write({ ...parts(), extract: { domains: DOMAINS } })
+  await refuses(2, 'the pipeline has none', '--older-than', '1d')
+  await here.write({ ...parts(), name: 'another' })
+  await refuses(2, 'belongs to the pipeline "trial"', '--older-than', '1d')
+  expect(await treeHashes(here.output)).toEqual(tree)
+
+  const nothing = await place(parts())
+  expect(await json(nothing, 'prune', '--older-than', '1d', '--yes')).toMatchObject({ partitions: 0 })
+  expect(existsSync(nothing.output)).toBe(false)
+})

@@ -1,0 +1,95 @@
+import { cp, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { spillway } from '../cli/spillway.ts'
+import { faultFigures } from './figures.ts'
+import { diskFault, inLanes, runCli, treeHashes } from './support.ts'
+import { type Sample, scenario, tellingCalls, trial } from './trial.ts'
+
+const figures = faultFigures('prune killed or without power at every sort of disk call')
+
+/** Between the ends of its second and its third week, and their neighbours'. */
+const CUT = `${Math.floor((Date.now() - Date.parse('2024-01-17T12:00:00Z')) / 86_400_000)}d`
+const PRUNE = ['prune', 'pipeline.yaml', '--older-than', CUT, '--yes']
+
+/** One of each sort, and not the first, where there are several. */
+const ONE: Sample = (place, count) => place === count >> 1
+
+/** What prune does with the lock every run does. */
+const OWN_WORK = /checkpoint|manifest|\.gone|credentials|_quarantine|^sync $/
+
+/** Everything in a data set but for the checkpoint, in which runs and prunes leave their times. */
+async function dataOf(output: string) {
+  const tree = await treeHashes(output)
+  const files = [...tree].filter(([path]) => !path.startsWith('_state') && path !== '_manifest.json')
+  const { runs: _, prunes, ...manifest } = JSON.parse(await readFile(join(output, '_manifest.json'), 'utf8'))
+  const counts = prunes.map(({ pruned_at: _, before: __, ...counts }: Record<string, unknown>) => counts)
+  return { files: files.filter(([, hash]) => hash !== ''), manifest, counts }
+}
+
+test('what is killed while it prunes has pruned nothing or all of it, once the next prune or run is done', async () => {
+  const export_ = scenario({ format: 'csv', partitionBy: '[query, window]', sandbox: { invalidRate: 0.2 } })
+  await trial(export_, async ({ place, run, sandbox }) => {
+    const exported = await run()
+    expect(exported.code, exported.stderr).toBe(0)
+    const whole = await dataOf(place.output)
+    const sent = sandbox.requests.length
+
+    /** Works on a copy of the export. */
+    const onCopy = async <T>(work: (folder: string) => Promise<T>): Promise<T> => {
+      const folder = await mkdtemp(join(tmpdir(), 'spillway-prune-'))
+      try {
+        await cp(place.folder, folder, { recursive: true })
+        return await work(folder)
+      } finally {
+        await rm(folder, { recursive: true, force: true })
+      }
+    }
+    const inProcess = async (folder: string, args: readonly string[], about: string) => {
+      const { code, stdout, stderr } = await spillway(args, folder, place.env)
+      expect(code, `${about}: ${args.join(' ')}\n${stdout}${stderr}`).toBe(0)
+    }
+    const struck = (folder: string, fault: string) =>
+      runCli({
+        args: PRUNE,
+        cwd: folder,
+        env: { ...place.env, ...diskFault(join(folder, 'out'), fault, join(folder, 'calls')) },
+      })
+
+    const { clean, calls } = await onCopy(async (folder) => {
+      expect((await struck(folder, 'count')).code).toBe(0)
+      const clean = await dataOf(join(folder, 'out'))
+      return { clean, calls: (await readFile(join(folder, 'calls'), 'utf8')).split('\n') }
+    })
+    expect(clean.files.length).toBeLessThan(whole.files.length)
+
+    const faults = tellingCalls(calls, ONE).flatMap((number) => {
+      const call = calls[number - 1]!
+      // Shards go side by side: how far the others have come when the power fails is not known.
+      const isFlush = /^(?:sync|datasync) (?!credentials)/.test(call)
+      return OWN_WORK.test(call) ? [{ fault: `${isFlush ? 'power' : 'kill'}:${number}`, call }] : []
+    })
+    expect(faults.length).toBeGreaterThan(8)
+    await inLanes([...faults.entries()], ([index, { fault, call }]) =>
+      onCopy(async (folder) => {
+        const about = `${fault} ${call}`
+        const output = join(folder, 'out')
+        const ended = await struck(folder, fault)
+        expect(ended.signal, `${about}\n${ended.stderr}`).toBe('SIGKILL')
+        figures.kills++
+        figures.exports++
+        if (index % 2 === 0) {
+          await inProcess(folder, ['run', 'pipeline.yaml'], about)
+          const after = await dataOf(output)
+          expect([whole, clean], about).toContainEqual(after)
+          await inProcess(folder, ['verify', 'pipeline.yaml'], about)
+        }
+        await inProcess(folder, PRUNE, about)
+        expect(await dataOf(output), about).toEqual(clean)
+        await inProcess(folder, ['verify', 'pipeline.yaml'], about)
+      }),
+    )
+    expect(sandbox.requests).toHaveLength(sent)
+  })
+})

@@ -1,0 +1,113 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { parseWindow } from '../../src/core/index.ts'
+import { oldPartitions, recordPrune } from '../../src/run/data-set/index.ts'
+import { type CheckpointState, type Prune, rewriteCheckpoint, splitPath } from '../../src/state/index.ts'
+import { temporaryStore } from '../disk/temporary-store.ts'
+import { someJournal } from './imagined-run.ts'
+import { days, keysOf, plain, plainChain, plainShard, stateIn, writeCheckpoint } from './lines.ts'
+import { expectRowsToBeInShards } from './sum-of-lines.ts'
+
+const PRUNE: Prune = {
+  pruned_at: '2026-07-01T00:00:00.000Z',
+  before: '2024-01-04T00:00:00Z',
+  partitions: 2,
+  rows: 7,
+}
+
+/** Ends of the days that the journals speak of; some of them, or all, or none. */
+const cut = fc.nat({ max: 6 }).map((day) => days(1, day)[0]!.from)
+
+/**
+ * Who may go: partitions that are done, old enough, and in no chain that may bring more. Of those that hang together by
+ * their shards all go or none; an open shard holds all of them back.
+ */
+function mayGo(state: CheckpointState, before: number): ReadonlySet<string> {
+  const standing = new Set([...state.chains.values()].flatMap((chain) => [...keysOf(chain)]))
+  const isOld = (key: string): boolean =>
+    (parseWindow(splitPath(key)[1])?.until ?? Number.MAX_VALUE) <= before
+  const open = new Set([...state.openShards.values()].flatMap(({ partitions }) => [...partitions]))
+  const isFit = (key: string): boolean =>
+    isOld(key) && !open.has(key) && !standing.has(key) && state.partitions.get(key)?.state === 'done'
+  const holders = [...state.shards].map(({ partitions }) => partitions)
+  const going = new Set<string>()
+  for (const [key] of state.partitions) {
+    const together = new Set([key])
+    for (let size = 0; size < together.size; ) {
+      size = together.size
+      for (const held of holders) {
+        if (held.some((other) => together.has(other))) for (const other of held) together.add(other)
+      }
+    }
+    if ([...together].every(isFit)) going.add(key)
+  }
+  return going
+}
+
+describe('what is old enough', () => {
+  it('goes with all that lies in one shard with it, or not at all', async () => {
+    let seen = 0
+    await fc.assert(
+      fc.asyncProperty(someJournal, cut, async (lines, before) => {
+        const { store } = temporaryStore()
+        await writeCheckpoint(store, lines)
+        const state = await stateIn(store)
+        const old = oldPartitions(state, before)
+        expect(old.partitions).toEqual(mayGo(state, before))
+        seen += old.partitions.size
+        const going = [...state.shards].filter(({ partitions }) =>
+          partitions.some((key) => old.partitions.has(key)),
+        )
+        expect([...old.shards.values()]).toEqual(going)
+        // What it holds is what is in those shards.
+        expect(old.rows).toBe(going.reduce((sum, { rows }) => sum + rows, 0))
+        // Of all that is old and holds anything, it is said why it stays.
+        const staying = [...state.partitions]
+          .filter(([key, { rows, quarantined }]) => {
+            const window = parseWindow(splitPath(key)[1])
+            const isOld = window !== null && window.until <= before
+            return isOld && rows + quarantined > 0 && !old.partitions.has(key)
+          })
+          .map(([key]) => key)
+        expect(old.kept.map(({ partition }) => partition).sort()).toEqual(staying.sort())
+      }),
+      { numRuns: 40 },
+    )
+    expect(seen).toBeGreaterThan(0)
+  })
+
+  it('is on record as pruned, without rows and shards; of all else is said what was said before', async () => {
+    await fc.assert(
+      fc.asyncProperty(someJournal, cut, async (lines, before) => {
+        const { store } = temporaryStore()
+        await writeCheckpoint(store, lines)
+        const state = await stateIn(store)
+        const old = oldPartitions(state, before)
+        await recordPrune(store, state, old, PRUNE)
+        const after = await stateIn(store)
+        for (const [key, record] of state.partitions) {
+          const { pages, requests } = record
+          const none = { rows: 0, quarantined: 0, repeated: 0, quarantineEnd: 0, error: null }
+          const expected = old.partitions.has(key) ? { state: 'pruned', pages, requests, ...none } : record
+          expect(after.partitions.get(key)).toEqual(expected)
+        }
+        expect([...after.partitions]).toHaveLength([...state.partitions].length)
+        expect([...after.shards]).toEqual([...state.shards].filter(({ shard }) => !old.shards.has(shard)))
+        expect([...after.openShards.values()].map(plainShard)).toEqual(
+          [...state.openShards.values()].map(plainShard),
+        )
+        expect([...after.chains.values()].map(plainChain)).toEqual([...state.chains.values()].map(plainChain))
+        expect([...after.givenUp]).toEqual([...old.shards.values()].map(({ path }) => path))
+        expect(after.prunes).toEqual([...state.prunes, PRUNE])
+        expectRowsToBeInShards(after)
+        // What is pruned is not there to be pruned again, and whoever has removed the files may forget them.
+        expect(oldPartitions(after, before).partitions.size).toBe(0)
+        await rewriteCheckpoint(store, after)
+        const last = await stateIn(store)
+        expect(plain(last)).toEqual(plain(after))
+        expect(last.givenUp.size).toBe(0)
+      }),
+      { numRuns: 40 },
+    )
+  })
+})
