@@ -37,8 +37,9 @@ export function oldPartitions(state: CheckpointState, before: Micros): OldPartit
     old.delete(partition)
     kept.set(partition, { partition, reason, with: other })
   }
+  const ranges = rangesUnderWay(state)
   for (const [query, windows] of state.partitions.branches) {
-    const underWay = rangesOf(query, state)
+    const underWay = ranges.get(query) ?? []
     for (const [name, record] of windows) {
       const window = parseWindow(name)
       if (window === null || window.until > before || record.state === 'pruned') continue
@@ -66,9 +67,14 @@ export function oldPartitions(state: CheckpointState, before: Micros): OldPartit
   return { partitions: old, shards, ...sums(old, shards, state), kept: [...kept.values()] }
 }
 
-/** What chains of a query go through that are not at their end: they may bring more for any of their windows. */
-function rangesOf(query: string, { chains }: CheckpointState): readonly Window[] {
-  return [...chains.values()].flatMap((chain) => (chain.query === query ? (chain.windows.range ?? []) : []))
+/** What chains that are not at their end go through, by query: they may bring more for any of their windows. */
+function rangesUnderWay({ chains }: CheckpointState): ReadonlyMap<string, readonly Window[]> {
+  const ranges = new Map<string, Window[]>()
+  for (const { query, windows } of chains.values()) {
+    const { range } = windows
+    if (range !== null) ranges.set(query, [...(ranges.get(query) ?? []), range])
+  }
+  return ranges
 }
 
 function holdsAnything({ rows, quarantined }: PartitionRecord): boolean {
