@@ -112,7 +112,8 @@ export class Bucket {
   }
 
   /**
-   * Gives `to` the content of an object of at most 5 GiB, in one step on the server.
+   * Gives `to` the content of an object of at most 5 GiB, in one step on the server; by way of here where the store does
+   * not know how.
    * @param epoch that of the copy; undefined: as it is with the original
    * @returns false when there is no such object
    */
@@ -136,7 +137,11 @@ export class Bucket {
       return true
     } catch (error) {
       if (isMissing(error)) return false
-      throw error
+      if (!isUnknownThere(error)) throw error
+      const found = await this.getWhole(from)
+      if (found === null) return false
+      await this.upload(to, [found.bytes], { epoch: epoch === undefined ? found.head.epoch : epoch })
+      return true
     }
   }
 
@@ -231,6 +236,15 @@ export class Bucket {
 
   /** Ends every upload that is under way below the names given: what a killed process left, or a late one still holds. */
   async abortUploads(isOurs: (name: string) => boolean): Promise<void> {
+    try {
+      await this.#abortUploads(isOurs)
+    } catch (error) {
+      // Some stores can't tell; a rule of theirs may end what is left.
+      if (!isUnknownThere(error)) throw error
+    }
+  }
+
+  async #abortUploads(isOurs: (name: string) => boolean): Promise<void> {
     const start = this.#key('')
     for (let from: { KeyMarker?: string; UploadIdMarker?: string } = {}; ; ) {
       const page = await this.#send(({ sdk, s3 }) =>
@@ -360,6 +374,11 @@ function isMissing(error: unknown): boolean {
 function isConflict(error: unknown): boolean {
   if (!(error instanceof Error)) return false
   return statusOf(error) === 412 || statusOf(error) === 409
+}
+
+/** Whether the store does not know a request at all. */
+function isUnknownThere(error: unknown): boolean {
+  return error instanceof Error && (statusOf(error) === 501 || statusOf(error) === 405)
 }
 
 function isBrokenBody(error: unknown): boolean {

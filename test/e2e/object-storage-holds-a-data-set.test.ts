@@ -1,4 +1,5 @@
-import { readdir } from 'node:fs/promises'
+import { generateKeyPairSync } from 'node:crypto'
+import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { S3Double } from '../s3/double/server.ts'
@@ -102,6 +103,28 @@ describe.each([
       )
       expect(JSON.parse(asked.stdout)).toEqual([{ n: summary.rows }])
     }
+  })
+
+  it('is signed, packed and pruned', async () => {
+    const { here, double } = await world(apart)
+    await here.run()
+    const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+    const [secret, open] = [join(here.folder, 'key.pem'), join(here.folder, 'public.pem')]
+    await writeFile(secret, privateKey.export({ type: 'pkcs8', format: 'pem' }))
+    await writeFile(open, publicKey.export({ type: 'spki', format: 'pem' }))
+    for (const words of [
+      ['sign', '--key', secret],
+      ['verify', '--signature', '--key', open],
+      ['evidence', '--output', 'evidence.tar'],
+      ['prune', '--older-than', '12mo', '--yes'],
+    ] as const) {
+      const [command, ...flags] = words
+      const ended = await here.cli(command, 'pipeline.yaml', ...flags)
+      expect(ended.code, `${command}: ${ended.stderr}`).toBe(0)
+    }
+    expect(namesIn(double, `${PREFIX}/credentials`)).toEqual([])
+    expect(namesIn(double).filter((name) => /\/(?:open|lock)/.test(name))).toEqual([])
+    expect(await here.run()).toMatchObject({ code: 0, summary: { requests: 0 } })
   })
 
   it('is planned and told of while a run is at work', async () => {

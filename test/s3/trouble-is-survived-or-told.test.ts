@@ -114,6 +114,14 @@ describe('what passes', () => {
     expect([...double.objects(BUCKET).keys()].filter((key) => key.includes('open'))).toEqual([])
   })
 
+  it('a store that knows neither copies nor lists of uploads', async () => {
+    for (const operation of ['CopyObject', 'ListMultipartUploads'] as const) {
+      double.cues.fail({ operation }, { code: 'NotImplemented', times: 99 })
+    }
+    expect(await workThrough(open())).toEqual(WORKED)
+    expect(double.uploads(BUCKET)).toEqual([])
+  })
+
   it('bodies that break off are asked for again', async () => {
     double.cues.fail({ operation: 'GetObject' }, { connection: 'cut-answer', times: 2 })
     expect(await workThrough(open())).toEqual(WORKED)
