@@ -1,4 +1,4 @@
-import { countRows, type Store, spanOf } from '../core/index.ts'
+import { countRows, type Store, sideBySide, spanOf } from '../core/index.ts'
 import { ChunkMeasure } from './chunk-measure.ts'
 import { OPEN_FOLDER, openLogPath, openShardPath } from './layout.ts'
 import { OpenShard, type ShardCoder } from './open-shard.ts'
@@ -37,8 +37,6 @@ export type Commit<Line> = {
   readonly lines: (places: Places) => readonly Line[]
 }
 
-/** How many files are written to and flushed side by side. */
-const AT_ONCE = 32
 /** Shards that hold files open beyond those being written. */
 const MAX_AWAKE = 64
 
@@ -149,7 +147,7 @@ export class ShardSet<Line> {
 
   /** Data first, then the record, then the names. */
   async #carryOut(works: ReadonlyMap<string, FolderWork>, commits: readonly Commit<Line>[]): Promise<void> {
-    await atOnce([...works], ([folder, work]) => this.#write(folder, work))
+    await sideBySide(works, ([folder, work]) => this.#write(folder, work))
     const lines: (ShardLine | Line)[] = [...works.values()].flatMap(({ lines }) => lines)
     for (const { pieces, lines: linesOf } of commits) {
       const places = pieces.map((piece) => works.get(piece.folder)!.places.get(piece)!)
@@ -159,7 +157,7 @@ export class ShardSet<Line> {
     }
     if (lines.length > 0) await this.#options.record(lines)
     const sealed = [...works.values()].flatMap(({ sealed }) => sealed)
-    await atOnce(sealed, ({ shard, line }) => this.#publish(shard, line))
+    await sideBySide(sealed, ({ shard, line }) => this.#publish(shard, line))
   }
 
   async #publish(shard: OpenShard, line: SealLine): Promise<void> {
@@ -306,14 +304,4 @@ function place(piece: Piece, shard: OpenShard): Iterable<PlacedRows> {
     at += rows
   }
   return placed.values()
-}
-
-/** Does many things side by side, and waits for all, also when one fails: they hold the same files. */
-async function atOnce<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const queue = items.values()
-  const lane = async (): Promise<void> => {
-    for (const item of queue) await work(item)
-  }
-  const results = await Promise.allSettled(Array.from({ length: Math.min(AT_ONCE, items.length) }, lane))
-  for (const result of results) if (result.status === 'rejected') throw result.reason
 }

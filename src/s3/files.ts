@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { ExportError, type Log, shorterThanCounted } from '../core/index.ts'
+import { ExportError, type Log, shorterThanCounted, sideBySide } from '../core/index.ts'
 import { type Bucket, type Condition, Conflict } from './bucket.ts'
 import { growingLog } from './growing-log.ts'
 import { smallLog } from './small-log.ts'
@@ -27,7 +27,6 @@ const MAX_PIECES = 250
 const MAX_PIECES_AT_START = 32
 // A reader may come upon a file in the moment in which a run writes it anew.
 const READ_ATTEMPTS = 20
-const AT_ONCE = 16
 
 type Chunks = Iterable<Uint8Array> | AsyncIterable<Uint8Array>
 
@@ -114,7 +113,8 @@ export class Files {
     if (!file.isSealed && !this.#isOwn(name)) await this.#removeAll(file.stale)
     if (file.size > size) file = await this.#cut(name, file, size)
     const isScattered = file.pieces.length > MAX_PIECES_AT_START && !this.#isOwn(name)
-    return this.#logAt(path, file.isSealed || isScattered ? await this.#gathered(name, file) : file)
+    const mayGrow = file.epoch !== null && !file.isSealed
+    return this.#logAt(path, mayGrow && !isScattered ? file : await this.#gathered(name, file))
   }
 
   /** The same for a file that is written anew with each flush. */
@@ -144,13 +144,16 @@ export class Files {
       if ((await findFile(this.#bucket, target)) !== null) return
       return this.#missing(from)
     }
+    if (source === target) return
     if (!this.#isOwn(source)) await this.#own?.require()
+    const epoch = to.startsWith(STATE) ? newEpoch() : null
     if (to.startsWith(STATE) && !this.#isOwn(target)) {
       await this.write(to, streamFile(this.#bucket, file, 0, file.size))
     } else {
       if (file.pieces.length > 1 || file.size > MAX_COPY_BYTES) {
-        await this.#bucket.upload(target, streamFile(this.#bucket, file, 0, file.size), { size: file.size })
-      } else if (!(await this.#bucket.copy(source, target, null))) return this.#missing(from)
+        const chunks = streamFile(this.#bucket, file, 0, file.size)
+        await this.#bucket.upload(target, chunks, { size: file.size, epoch })
+      } else if (!(await this.#bucket.copy(source, target, epoch))) return this.#missing(from)
       this.#forget(target)
       if (this.#isOwn(target)) this.#moved.add(target)
     }
@@ -260,7 +263,7 @@ export class Files {
   /** Writes one object, in parts where it is large. @param mayGrow it gets an epoch of its own */
   async #write(name: string, chunks: Chunks, mayGrow: boolean): Promise<StoredFile> {
     const condition = await this.#conditionFor(name)
-    const epoch = mayGrow ? randomBytes(6).toString('hex') : null
+    const epoch = mayGrow ? newEpoch() : null
     const { beginning, size, rest } = await firstBytes(chunks, ONE_REQUEST_BYTES)
     let total = size
     const counted = async function* (): AsyncGenerator<Uint8Array> {
@@ -329,9 +332,9 @@ export class Files {
 
   async #renewed(name: string, found: StoredFile): Promise<StoredFile> {
     let file = found
-    while (!file.isSealed) {
+    while (file.epoch !== null && !file.isSealed) {
       try {
-        const end = pieceName(name, file.epoch!, file.size)
+        const end = pieceName(name, file.epoch, file.size)
         await this.#bucket.put(end, new Uint8Array(), { condition: 'absent' })
         file = { ...file, isSealed: true }
       } catch (error) {
@@ -357,7 +360,7 @@ export class Files {
   /** The same for a file that nobody else adds to: what is in many objects comes to be in two. */
   async #gathered(name: string, file: StoredFile): Promise<StoredFile> {
     const gathered = await this.#renewed(name, file)
-    await this.#removeAll([...file.seals, pieceName(name, file.epoch!, file.size)])
+    if (file.epoch !== null) await this.#removeAll([...file.seals, pieceName(name, file.epoch, file.size)])
     return gathered
   }
 
@@ -372,10 +375,8 @@ export class Files {
     await this.#removeAll([...pieces.slice(1).map((piece) => piece.name), ...stale, ...seals])
   }
 
-  async #removeAll(names: readonly string[]): Promise<void> {
-    for (let from = 0; from < names.length; from += AT_ONCE) {
-      await Promise.all(names.slice(from, from + AT_ONCE).map((name) => this.#bucket.remove(name)))
-    }
+  #removeAll(names: readonly string[]): Promise<void> {
+    return sideBySide(names, (name) => this.#bucket.remove(name))
   }
 
   #note(name: string, file: StoredFile): void {
@@ -388,6 +389,10 @@ export class Files {
     this.#seen.delete(name)
     this.#moved.delete(name)
   }
+}
+
+function newEpoch(): string {
+  return randomBytes(6).toString('hex')
 }
 
 type Beginning = {

@@ -1,4 +1,4 @@
-import { ExportError } from '../core/index.ts'
+import { ExportError, sideBySide } from '../core/index.ts'
 import { type Bucket, Conflict } from './bucket.ts'
 import type { Owner } from './files.ts'
 import { holdsPieces, ownerOfPiece } from './stored-file.ts'
@@ -7,7 +7,6 @@ import { holdsPieces, ownerOfPiece } from './stored-file.ts'
 const OWNER = '.owner'
 const LEFT = Buffer.from('left in order\n')
 const TAKEN = Buffer.from('taken over\n')
-const AT_ONCE = 32
 
 /**
  * The names through which one owner changes a data set: `_state/open.<owner>/` in the place of `_state/open/`. Nothing
@@ -89,7 +88,7 @@ export class OwnPrefix implements Owner {
         if (group.isWhole && group.bytes > (files.get(group.file)?.bytes ?? -1)) files.set(group.file, group)
       }
     }
-    await atOnce([...files.values()], async ({ folder, file, names }) => {
+    await sideBySide(files.values(), async ({ folder, file, names }) => {
       for (const name of names) await this.#bucket.copy(name, this.folder + name.slice(folder.length))
       this.#brought.add(`${this.folder}/${file}`)
     })
@@ -125,11 +124,11 @@ export class OwnPrefix implements Owner {
     for await (const { name } of this.#bucket.objects(`${folder}/`)) names.push(name)
     const remove = (name: string): Promise<void> => this.#bucket.remove(name)
     const mark = `${folder}/${OWNER}`
-    await atOnce(
+    await sideBySide(
       names.filter((name) => ownerOfPiece(name) === null && name !== mark),
       remove,
     )
-    await atOnce(
+    await sideBySide(
       names.filter((name) => ownerOfPiece(name) !== null),
       remove,
     )
@@ -185,15 +184,6 @@ type Group = {
   readonly bytes: number
   /** Whether the first of them is there. */
   readonly isWhole: boolean
-}
-
-async function atOnce<T>(items: readonly T[], work: (item: T) => Promise<void>): Promise<void> {
-  const queue = items.values()
-  const lane = async (): Promise<void> => {
-    for (const item of queue) await work(item)
-  }
-  const results = await Promise.allSettled(Array.from({ length: AT_ONCE }, lane))
-  for (const result of results) if (result.status === 'rejected') throw result.reason
 }
 
 function takenOver(folder: string): ExportError {

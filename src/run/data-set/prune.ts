@@ -1,8 +1,7 @@
-import type { Store } from '../../core/index.ts'
+import { type Store, sideBySide } from '../../core/index.ts'
 import { OPEN_FOLDER, openShardPath, QUARANTINE_FOLDER, quarantinePath } from '../../load/index.ts'
 import { type CheckpointState, type Prune, rewriteCheckpoint, splitPath } from '../../state/index.ts'
 import type { OldPartitions } from './old-partitions.ts'
-import { sideBySide } from './side-by-side.ts'
 
 /**
  * Puts on record that partitions are pruned, in one step: from then on no run asks for them, no reader of the checkpoint

@@ -1,4 +1,4 @@
-import { ExportError, type Looks, type Store } from '../../core/index.ts'
+import { ExportError, type Looks, type Store, sideBySide } from '../../core/index.ts'
 import { OPEN_FOLDER, openShardPath, partOf, setAsideStrangers } from '../../load/index.ts'
 import {
   type Checkpoint,
@@ -10,7 +10,6 @@ import {
   splitPath,
 } from '../../state/index.ts'
 import { removePrunedQuarantine } from './prune.ts'
-import { sideBySide } from './side-by-side.ts'
 
 /**
  * Opens a checkpoint, or begins one, and brings the data set in line with it: makes sure that every finished shard

@@ -1,4 +1,4 @@
-// Enough to keep the threads busy that Node.js has for asynchronous calls.
+// Enough to keep the threads busy that Node.js has for asynchronous calls, and a store over a network.
 const AT_ONCE = 32
 
 /** Does many small things at a time; when one fails no more are begun, and it waits for those that were. */
