@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { z } from 'zod'
 import { ExportError, type Store } from '../core/index.ts'
-import { type Bucket, Conflict } from './bucket.ts'
+import { type Bucket, Conflict } from './requests/index.ts'
 
 /** Says where the state of a data set is kept when that is not in the bucket; the same in both places. */
 const HOME = '_state/home.json'

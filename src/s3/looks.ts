@@ -1,5 +1,5 @@
 import type { Look, Looks } from '../core/index.ts'
-import type { Bucket } from './bucket.ts'
+import type { Bucket } from './requests/index.ts'
 
 /** Lists what lies in the bucket, a thousand names a request, and holds it against what should. */
 export function looks(bucket: Bucket): Looks {

@@ -1,7 +1,6 @@
 import { ExportError, sideBySide } from '../core/index.ts'
-import { type Bucket, Conflict } from './bucket.ts'
-import type { Owner } from './files.ts'
-import { holdsPieces, ownerOfPiece } from './stored-file.ts'
+import { holdsPieces, type Owner, ownerOfPiece } from './files/index.ts'
+import { type Bucket, Conflict } from './requests/index.ts'
 
 /** Stands in an owner's folder for as long as it is the owner. */
 const OWNER = '.owner'

@@ -1,11 +1,9 @@
 import { ExportError, type Log, type OwnStore, type Store } from '../core/index.ts'
-import { Bucket, Conflict } from './bucket.ts'
-import { bucketError } from './bucket-error.ts'
-import type { BucketPlace } from './client.ts'
-import { Files, type Owner } from './files.ts'
+import { Files, type Owner } from './files/index.ts'
 import { refuseOtherHome } from './home.ts'
 import { looks } from './looks.ts'
 import { isShown, OwnPrefix } from './own-prefix.ts'
+import { Bucket, type BucketPlace, bucketError, Conflict } from './requests/index.ts'
 
 /**
  * A {@link Store} below a prefix of a bucket, in any S3-compatible object storage that honours `If-Match` and

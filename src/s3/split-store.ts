@@ -1,9 +1,8 @@
 import type { OwnStore, Store } from '../core/index.ts'
-import { Bucket } from './bucket.ts'
-import type { BucketPlace } from './client.ts'
-import { Files, type Owner } from './files.ts'
+import { Files, type Owner } from './files/index.ts'
 import { bindHome } from './home.ts'
 import { isOurs } from './own-prefix.ts'
+import { Bucket, type BucketPlace } from './requests/index.ts'
 import { naming, storeOf } from './s3-store.ts'
 
 /**

@@ -1,4 +1,5 @@
-import { type ErrorKind, ExportError } from '../core/index.ts'
+import { type ErrorKind, ExportError } from '../../core/index.ts'
+import { codeOf, statusOf } from './codes.ts'
 
 type Cause = readonly [kind: ErrorKind, what: string, next: string]
 
@@ -62,21 +63,6 @@ export function bucketError(error: unknown, where: string): unknown {
   if (code === null && status === null) return error
   const [kind, what, next] = CAUSES[code ?? ''] ?? byStatus(status, code) ?? network(code)
   return new ExportError(kind, what, where, next, { cause: error })
-}
-
-/** The store's word for what went wrong, or the system's. */
-export function codeOf(error: Error): string | null {
-  if (error.message === 'Region is missing') return 'AuthorizationHeaderMalformed'
-  if ('code' in error && typeof error.code === 'string' && /^E[A-Z]+$/.test(error.code)) return error.code
-  if ('Code' in error && typeof error.Code === 'string') return error.Code
-  return '$metadata' in error || /^(?:Timeout|CredentialsProvider|TokenProvider)Error$/.test(error.name)
-    ? error.name
-    : null
-}
-
-export function statusOf(error: Error): number | null {
-  const metadata = '$metadata' in error ? (error.$metadata as { httpStatusCode?: number }) : {}
-  return metadata.httpStatusCode ?? null
 }
 
 function byStatus(status: number | null, code: string | null): Cause | null {

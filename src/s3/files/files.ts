@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
-import { ExportError, type Log, shorterThanCounted, sideBySide } from '../core/index.ts'
-import { type Bucket, type Condition, Conflict } from './bucket.ts'
+import { ExportError, type Log, shorterThanCounted, sideBySide } from '../../core/index.ts'
+import { type Bucket, type Chunks, type Condition, Conflict } from '../requests/index.ts'
 import { growingLog } from './growing-log.ts'
 import { smallLog } from './small-log.ts'
 import { findFile, pieceName, readFile, type StoredFile, streamFile } from './stored-file.ts'
@@ -27,8 +27,6 @@ const MAX_PIECES = 250
 const MAX_PIECES_AT_START = 32
 // A reader may come upon a file in the moment in which a run writes it anew.
 const READ_ATTEMPTS = 20
-
-type Chunks = Iterable<Uint8Array> | AsyncIterable<Uint8Array>
 
 /**
  * The files of a data set in a bucket, by their paths, as one owner may change them (null: nobody's claim stands

@@ -1,4 +1,4 @@
-import type { Log } from '../core/index.ts'
+import type { Log } from '../../core/index.ts'
 
 /** A log that is one object, written anew with each flush: for what stays short, and what others read as it is. */
 export function smallLog(path: string, found: Uint8Array, write: (bytes: Uint8Array) => Promise<void>): Log {

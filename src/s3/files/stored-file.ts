@@ -1,4 +1,4 @@
-import { type Bucket, Conflict } from './bucket.ts'
+import { type Bucket, Conflict } from '../requests/index.ts'
 
 /**
  * A file as it lies in the bucket. Objects can't grow, so one that does is its first object and, for every flush that

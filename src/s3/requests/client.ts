@@ -1,5 +1,5 @@
 import type { S3Client } from '@aws-sdk/client-s3'
-import { ExportError, type Place } from '../core/index.ts'
+import { ExportError, type Place } from '../../core/index.ts'
 
 export type BucketPlace = Extract<Place, { kind: 's3' }>
 

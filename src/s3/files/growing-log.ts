@@ -1,4 +1,4 @@
-import type { Log } from '../core/index.ts'
+import type { Log } from '../../core/index.ts'
 import type { StoredFile } from './stored-file.ts'
 
 // What waits for a flush is written out before it when it comes to this.

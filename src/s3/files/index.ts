@@ -1,0 +1,2 @@
+export { Files, type Owner } from './files.ts'
+export { holdsPieces, ownerOfPiece } from './stored-file.ts'

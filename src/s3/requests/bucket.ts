@@ -1,0 +1,201 @@
+import type { BucketPlace } from './client.ts'
+import { isBrokenBody, isConflict, isMissing, isUnknownThere, statusOf } from './codes.ts'
+import { Connection } from './connection.ts'
+import {
+  Conflict,
+  conditionOf,
+  contentType,
+  EPOCH,
+  type Head,
+  metadata,
+  newMark,
+  type PutOptions,
+} from './object.ts'
+import { abortUploads, type Chunks, upload } from './uploads.ts'
+
+// Bodies that break off half-way are asked for again.
+const BODY_ATTEMPTS = 4
+
+/**
+ * The requests that a data set needs, with names relative to its prefix. A write whose answer was lost is sent again by
+ * the SDK, so every object carries a mark of the write that made it: by that mark a conditional write knows its own.
+ */
+export class Bucket {
+  readonly #connection: Connection
+
+  constructor(place: BucketPlace) {
+    this.#connection = new Connection(place)
+  }
+
+  async head(name: string): Promise<Head | null> {
+    return (await this.#connection.look(name))?.head ?? null
+  }
+
+  /**
+   * @param range bytes `[start, end)`; null: all
+   * @returns null when there is no such object
+   * @throws Conflict when it is not the one with the ETag given
+   */
+  async get(
+    name: string,
+    range: readonly [start: number, end: number] | null = null,
+    etag: string | null = null,
+  ): Promise<Uint8Array<ArrayBuffer> | null> {
+    if (range !== null && range[0] >= range[1]) return new Uint8Array()
+    return (await this.#get(name, range, etag))?.bytes ?? null
+  }
+
+  /** A whole object, and what the store says of it; null when there is none. */
+  getWhole(name: string): Promise<{ readonly bytes: Uint8Array<ArrayBuffer>; readonly head: Head } | null> {
+    return this.#get(name, null, null)
+  }
+
+  async #get(
+    name: string,
+    range: readonly [start: number, end: number] | null,
+    etag: string | null,
+  ): Promise<{ readonly bytes: Uint8Array<ArrayBuffer>; readonly head: Head } | null> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        return await this.#connection.send(async ({ sdk, s3 }) => {
+          const answer = await s3.send(
+            new sdk.GetObjectCommand({
+              ...this.#connection.object(name),
+              ...(range === null ? {} : { Range: `bytes=${range[0]}-${range[1] - 1}` }),
+              ...(etag === null ? {} : { IfMatch: etag }),
+            }),
+          )
+          const bytes = new Uint8Array((await answer.Body?.transformToByteArray()) ?? [])
+          const { [EPOCH]: epoch = null } = answer.Metadata ?? {}
+          return { bytes, head: { size: bytes.byteLength, etag: answer.ETag ?? '', epoch } }
+        })
+      } catch (error) {
+        if (isMissing(error)) return null
+        if (isConflict(error)) throw new Conflict(name)
+        // Nothing lies in the range.
+        if (error instanceof Error && statusOf(error) === 416)
+          return { bytes: new Uint8Array(), head: { size: 0, etag: '', epoch: null } }
+        // What the SDK itself gave up has been tried often enough; it does not look after bodies.
+        if (attempt === BODY_ATTEMPTS || !isBrokenBody(error)) throw error
+      }
+    }
+  }
+
+  /** @returns its ETag @throws Conflict when the condition does not hold */
+  async put(name: string, body: Uint8Array, options: PutOptions = {}): Promise<string> {
+    const mark = newMark()
+    const put = (): Promise<string> =>
+      this.#connection.send(async ({ sdk, s3 }) => {
+        const { ETag = '' } = await s3.send(
+          new sdk.PutObjectCommand({
+            ...this.#connection.object(name),
+            Body: body,
+            ContentType: contentType(name),
+            Metadata: metadata(mark, options.epoch ?? null),
+            ...conditionOf(options.condition ?? null),
+          }),
+        )
+        return ETag
+      })
+    return this.#connection.conditionally(name, mark, put)
+  }
+
+  /**
+   * Gives `to` the content of an object of at most 5 GiB, in one step on the server; by way of here where the store does
+   * not know how.
+   * @param epoch that of the copy; undefined: as it is with the original
+   * @returns false when there is no such object
+   */
+  async copy(from: string, to: string, epoch?: string | null): Promise<boolean> {
+    try {
+      await this.#connection.send(({ sdk, s3 }) =>
+        s3.send(
+          new sdk.CopyObjectCommand({
+            ...this.#connection.object(to),
+            CopySource: `${this.#connection.bucket}/${this.#connection.key(from).split('/').map(encodeURIComponent).join('/')}`,
+            ...(epoch === undefined
+              ? {}
+              : {
+                  MetadataDirective: 'REPLACE',
+                  Metadata: metadata(newMark(), epoch),
+                  ContentType: contentType(to),
+                }),
+          }),
+        ),
+      )
+      return true
+    } catch (error) {
+      if (isMissing(error)) return false
+      if (!isUnknownThere(error)) throw error
+      const found = await this.getWhole(from)
+      if (found === null) return false
+      await this.upload(to, [found.bytes], { epoch: epoch === undefined ? found.head.epoch : epoch })
+      return true
+    }
+  }
+
+  /**
+   * Makes an object out of chunks, in parts: nothing is seen of it until the last step. Where that step finds the upload
+   * ended by somebody else, it fails.
+   * @param options.size bytes in all; where it is not known there is room for 80 GB
+   * @throws Conflict when the condition does not hold, or the upload was taken away
+   */
+  upload(
+    name: string,
+    chunks: Chunks,
+    options: PutOptions & { readonly size?: number } = {},
+  ): Promise<string> {
+    return upload(this.#connection, name, chunks, options)
+  }
+
+  async remove(name: string): Promise<void> {
+    await this.#connection.send(({ sdk, s3 }) =>
+      s3.send(new sdk.DeleteObjectCommand(this.#connection.object(name))),
+    )
+  }
+
+  /** Every object whose name begins so, in order. */
+  async *objects(start: string): AsyncGenerator<{ readonly name: string; readonly size: number }> {
+    const cut = this.#connection.key('').length
+    for (let token: string | undefined; ; ) {
+      const page = await this.#connection.send(({ sdk, s3 }) =>
+        s3.send(
+          new sdk.ListObjectsV2Command({
+            Bucket: this.#connection.bucket,
+            Prefix: this.#connection.key(start),
+            ContinuationToken: token,
+          }),
+        ),
+      )
+      for (const { Key = '', Size = 0 } of page.Contents ?? []) yield { name: Key.slice(cut), size: Size }
+      token = page.NextContinuationToken
+      if (token === undefined || page.IsTruncated !== true) return
+    }
+  }
+
+  /** What lies directly in a folder: objects and folders, by their last names. */
+  async *names(folder: string): AsyncGenerator<string> {
+    const prefix = this.#connection.key(folder === '' ? '' : `${folder}/`)
+    for (let token: string | undefined; ; ) {
+      const page = await this.#connection.send(({ sdk, s3 }) =>
+        s3.send(
+          new sdk.ListObjectsV2Command({
+            Bucket: this.#connection.bucket,
+            Prefix: prefix,
+            Delimiter: '/',
+            ContinuationToken: token,
+          }),
+        ),
+      )
+      for (const { Prefix = '' } of page.CommonPrefixes ?? []) yield Prefix.slice(prefix.length, -1)
+      for (const { Key = '' } of page.Contents ?? []) if (Key !== prefix) yield Key.slice(prefix.length)
+      token = page.NextContinuationToken
+      if (token === undefined || page.IsTruncated !== true) return
+    }
+  }
+
+  /** Ends every upload that is under way below the names given: what a killed process left, or a late one still holds. */
+  abortUploads(isOurs: (name: string) => boolean): Promise<void> {
+    return abortUploads(this.#connection, isOurs)
+  }
+}

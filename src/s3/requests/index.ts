@@ -1,0 +1,5 @@
+export { Bucket } from './bucket.ts'
+export { bucketError } from './bucket-error.ts'
+export type { BucketPlace } from './client.ts'
+export { type Condition, Conflict } from './object.ts'
+export type { Chunks } from './uploads.ts'

@@ -1,0 +1,138 @@
+import { isMissing, isUnknownThere } from './codes.ts'
+import type { Connection } from './connection.ts'
+import { conditionOf, contentType, metadata, newMark, type PutOptions } from './object.ts'
+
+// The least part that S3 takes is 5 MiB; whatever is longer than this goes up in parts.
+const PART_BYTES = 8 << 20
+const MAX_PARTS = 10_000
+const PARTS_AT_ONCE = 3
+
+export type Chunks = AsyncIterable<Uint8Array> | Iterable<Uint8Array>
+
+/**
+ * Makes an object out of chunks, in parts: nothing is seen of it until the last step. Where that step finds the upload
+ * ended by somebody else, it fails.
+ * @param options.size bytes in all; where it is not known there is room for 80 GB
+ * @throws Conflict when the condition does not hold, or the upload was taken away
+ */
+export async function upload(
+  connection: Connection,
+  name: string,
+  chunks: Chunks,
+  options: PutOptions & { readonly size?: number } = {},
+): Promise<string> {
+  const mark = newMark()
+  const partBytes = Math.max(PART_BYTES, Math.ceil((options.size ?? 0) / MAX_PARTS))
+  const id = await connection.send(async ({ sdk, s3 }) => {
+    const { UploadId } = await s3.send(
+      new sdk.CreateMultipartUploadCommand({
+        ...connection.object(name),
+        ContentType: contentType(name),
+        Metadata: metadata(mark, options.epoch ?? null),
+      }),
+    )
+    if (UploadId === undefined) throw new Error('an upload without id')
+    return UploadId
+  })
+  try {
+    const parts = await sendParts(connection, name, id, blocks(chunks, partBytes))
+    const complete = (): Promise<string> =>
+      connection.send(async ({ sdk, s3 }) => {
+        const { ETag = '' } = await s3.send(
+          new sdk.CompleteMultipartUploadCommand({
+            ...connection.object(name),
+            UploadId: id,
+            MultipartUpload: { Parts: parts },
+            ...conditionOf(options.condition ?? null),
+          }),
+        )
+        return ETag
+      })
+    return await connection.conditionally(name, mark, complete)
+  } catch (error) {
+    await abort(connection, connection.key(name), id).catch(() => {})
+    throw error
+  }
+}
+
+/** Ends every upload that is under way below the names given: what a killed process left, or a late one still holds. */
+export async function abortUploads(connection: Connection, isOurs: (name: string) => boolean): Promise<void> {
+  try {
+    await abortAll(connection, isOurs)
+  } catch (error) {
+    // Some stores can't tell; a rule of theirs may end what is left.
+    if (!isUnknownThere(error)) throw error
+  }
+}
+
+async function abortAll(connection: Connection, isOurs: (name: string) => boolean): Promise<void> {
+  const start = connection.key('')
+  for (let from: { KeyMarker?: string; UploadIdMarker?: string } = {}; ; ) {
+    const page = await connection.send(({ sdk, s3 }) =>
+      s3.send(new sdk.ListMultipartUploadsCommand({ Bucket: connection.bucket, Prefix: start, ...from })),
+    )
+    for (const { Key = '', UploadId = '' } of page.Uploads ?? []) {
+      if (isOurs(Key.slice(start.length))) await abort(connection, Key, UploadId)
+    }
+    if (page.IsTruncated !== true || page.NextKeyMarker === undefined) return
+    from = {
+      KeyMarker: page.NextKeyMarker,
+      ...(page.NextUploadIdMarker === undefined ? {} : { UploadIdMarker: page.NextUploadIdMarker }),
+    }
+  }
+}
+
+async function sendParts(
+  connection: Connection,
+  name: string,
+  id: string,
+  bodies: AsyncGenerator<readonly [number: number, body: Uint8Array]>,
+): Promise<{ PartNumber: number; ETag: string }[]> {
+  const parts: { PartNumber: number; ETag: string }[] = []
+  const lane = async (): Promise<void> => {
+    for await (const [PartNumber, Body] of {
+      [Symbol.asyncIterator]: () => ({ next: () => bodies.next() }),
+    }) {
+      const { ETag = '' } = await connection.send(({ sdk, s3 }) =>
+        s3.send(new sdk.UploadPartCommand({ ...connection.object(name), UploadId: id, PartNumber, Body })),
+      )
+      parts.push({ PartNumber, ETag })
+    }
+  }
+  const results = await Promise.allSettled(Array.from({ length: PARTS_AT_ONCE }, lane))
+  for (const result of results) if (result.status === 'rejected') throw result.reason
+  return parts.sort((a, b) => a.PartNumber - b.PartNumber)
+}
+
+async function abort(connection: Connection, Key: string, UploadId: string): Promise<void> {
+  try {
+    await connection.send(({ sdk, s3 }) =>
+      s3.send(new sdk.AbortMultipartUploadCommand({ Bucket: connection.bucket, Key, UploadId })),
+    )
+  } catch (error) {
+    if (!isMissing(error)) throw error
+  }
+}
+
+/** Chunks put together and cut, numbered: all blocks but the last are of one size; one empty block for nothing at all. */
+async function* blocks(
+  chunks: Chunks,
+  bytes: number,
+): AsyncGenerator<readonly [number: number, body: Uint8Array]> {
+  let held: Uint8Array[] = []
+  let size = 0
+  let number = 1
+  for await (const chunk of chunks) {
+    for (let at = 0; at < chunk.byteLength; ) {
+      const taken = chunk.subarray(at, at + bytes - size)
+      held.push(taken)
+      size += taken.byteLength
+      at += taken.byteLength
+      if (size < bytes) continue
+      yield [number++, Buffer.concat(held)]
+      held = []
+      size = 0
+    }
+  }
+  if (size > 0 || number === 1) yield [number, Buffer.concat(held)]
+}
