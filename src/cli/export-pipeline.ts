@@ -34,10 +34,11 @@ export async function exportPipeline(
 ): Promise<number> {
   const { env, cwd, program, stdout } = io
   const { allowPlaintext, failFast, fresh, redo, onShard, noProgress, json, again } = settings
-  const view = progressView(pipeline.name, io, noProgress)
+  const view = progressView(pipeline, io, stop, noProgress)
   const collectChunks = chunkCollector()
   const observer: RunObserver = {
     log: view.log,
+    opening: view.opening,
     progress(progress) {
       view.progress(progress)
       collectChunks()

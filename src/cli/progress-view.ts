@@ -1,54 +1,63 @@
-import type { Progress, RunObserver } from '../run/index.ts'
+import type { Pipeline } from '../core/index.ts'
+import type { OpeningStep, Progress, RunObserver } from '../run/index.ts'
 import type { Io } from './io.ts'
-import { progressLine } from './progress-line.ts'
+import { progressLines } from './progress-lines.ts'
+import { count, stopwatch } from './quantities.ts'
 import { styleFor, wantsColour } from './style.ts'
+import { cutTo } from './width.ts'
 
-// Ten times a second looks continuous, and costs next to nothing.
-const REDRAW_MS = 100
+// Figures that change faster can't be read.
+const REDRAW_MS = 250
 const LOG_MS = 30_000
 
-export type ProgressView = RunObserver & { close(): void }
+export type ProgressView = Required<RunObserver> & { close(): void }
 
 /**
- * Shows how far a run is: as a line that is redrawn in place, or, where nothing can be redrawn, as a log line
+ * Shows how far a run is: in lines that are redrawn in place, or, where nothing can be redrawn, as a log line
  * every half minute.
- * @param quiet the user wants no redrawn line
+ * @param stop aborts when the run is told to stop
+ * @param quiet the user wants no redrawn lines
  */
-export function progressView(name: string, io: Io, quiet: boolean): ProgressView {
+export function progressView(pipeline: Pipeline, io: Io, stop: AbortSignal, quiet: boolean): ProgressView {
   const redraws = io.screen.canRedraw && io.logging.format === 'pretty' && !quiet
-  return redraws ? redrawnLine(name, io) : logLines(io)
+  return redraws ? redrawnLines(pipeline, io, stop) : logLines(io)
 }
 
-function redrawnLine(name: string, { screen, env, log }: Io): ProgressView {
+function redrawnLines(pipeline: Pipeline, { screen, env, log }: Io, stop: AbortSignal): ProgressView {
+  const { name } = pipeline
   const style = styleFor(wantsColour(screen.stream, env))
-  const startedMs = performance.now()
+  let opening: { readonly step: OpeningStep; readonly sinceMs: number } | null = null
   let latest: Progress | null = null
-  let doneBefore = 0
+  let startedMs = 0
+  let drawnMs = performance.now()
   let changed = false
-  let ticks = 0
+  const draw = (): void => {
+    const elapsedMs = performance.now() - startedMs
+    const nowMs = Date.now()
+    if (latest !== null) {
+      const pace = stop.aborted ? STOPPING : paceText(pipeline)
+      const moment = { name, progress: latest, elapsedMs, nowMs, columns: screen.columns, pace }
+      screen.show(progressLines(moment, style))
+    } else if (opening !== null) {
+      screen.show(cutTo(`${name}: ${openingText(opening.step, opening.sinceMs, nowMs)}`, screen.columns - 1))
+    }
+  }
   const timer = setInterval(() => {
     // The stopwatch runs on, also when nothing else happens.
-    if (latest === null || (!changed && ++ticks % 10 !== 0)) return
+    const ageMs = performance.now() - drawnMs
+    if (!changed && ageMs < 1000 && !screen.isResized) return
     changed = false
-    screen.show(
-      progressLine(
-        {
-          name,
-          progress: latest,
-          doneBefore,
-          elapsedMs: performance.now() - startedMs,
-          nowMs: Date.now(),
-          columns: screen.columns,
-        },
-        style,
-      ),
-    )
+    drawnMs = performance.now()
+    draw()
   }, REDRAW_MS)
   timer.unref()
   return {
     log,
+    opening(step) {
+      opening = { step, sinceMs: Date.now() }
+    },
     progress(progress) {
-      if (latest === null) doneBefore = progress.partitionsDone
+      if (latest === null) startedMs = performance.now()
       latest = progress
       changed = true
     },
@@ -59,13 +68,35 @@ function redrawnLine(name: string, { screen, env, log }: Io): ProgressView {
   }
 }
 
+const STOPPING = 'stopping: what is in hand is brought to its end'
+
+/** What a run is at as long as nothing keeps it up. */
+function paceText({ extract, service }: Pipeline): string {
+  const isSearch = extract.resource !== 'reports'
+  const rate = isSearch ? service.requestsPerSecond : service.basicRequestsPerSecond
+  const unit = isSearch ? ['search', 'searches'] : ['request', 'requests']
+  const pages = extract.concurrency === 1 ? 'one page' : `${count(extract.concurrency)} pages`
+  return `pace: up to ${rate} ${rate === 1 ? unit[0] : unit[1]} a second, ${pages} at a time`
+}
+
+function openingText(step: OpeningStep, sinceMs: number, nowMs: number): string {
+  switch (step.kind) {
+    case 'lock':
+      return `waits for a sign of life of the run that held the lock: ${stopwatch(step.untilMs - nowMs)}`
+    case 'checkpoint':
+      return `looks at what is exported: ${stopwatch(nowMs - sinceMs)}`
+  }
+}
+
 function logLines({ log }: Io): ProgressView {
   let latest: Progress | null = null
   const timer = setInterval(() => {
     if (latest === null) return
     log('info', 'progress', {
+      event: 'progress',
       partitions_total: latest.partitionsTotal,
       partitions_done: latest.partitionsDone,
+      partitions_done_before: latest.partitionsDoneBefore,
       partitions_failed: latest.partitionsFailed,
       rows: latest.rows,
       requests: latest.requests,
@@ -77,6 +108,7 @@ function logLines({ log }: Io): ProgressView {
   timer.unref()
   return {
     log,
+    opening: () => {},
     progress(progress) {
       latest = progress
     },

@@ -32,6 +32,14 @@ export function duration(ms: number): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`
 }
 
+/** A time that is only guessed, in steps, so that it does not jump about: `15 s`, `4 min`, `2 h 5 min`, `4 d 3 h` */
+export function roughly(ms: number): string {
+  const seconds = Math.max(5, Math.ceil(ms / 5000) * 5)
+  if (seconds < 60) return `${seconds} s`
+  const minutes = Math.ceil(ms / 60_000)
+  return minutes < 60 ? `${minutes} min` : duration(minutes * 60_000)
+}
+
 /** `0:07`, `12:40`, `3:02:11` */
 export function stopwatch(ms: number): string {
   const seconds = Math.max(0, Math.round(ms / 1000))

@@ -11,8 +11,11 @@ export type { RunOptions } from './setting/index.ts'
 export {
   type LogFields,
   type LogLevel,
+  type OpeningStep,
   type Progress,
+  type RetryWait,
   type RunObserver,
+  type RunWaits,
   silentObserver,
 } from './setting/index.ts'
 export { type Signed, signDataSet } from './sign.ts'

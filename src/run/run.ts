@@ -86,9 +86,19 @@ async function runOnDataSet(
   secrets: QuerySecrets,
   options: RunOptions,
 ): Promise<RunSummary> {
-  const { clock, stop, abort, fresh } = options
-  const warn = (message: string): void => options.observer.log('warn', message)
-  const lock = await takeLock(openDataSet(pipeline), { clock, stop, fresh, growing: growingFiles, warn })
+  const { clock, stop, abort, fresh, observer } = options
+  const warn = (message: string): void => observer.log('warn', message)
+  const lock = await takeLock(openDataSet(pipeline), {
+    clock,
+    stop,
+    fresh,
+    growing: growingFiles,
+    warn(message, waitMs) {
+      observer.log('warn', message, { event: 'wait', for: 'lock', wait_ms: waitMs })
+      observer.opening?.({ kind: 'lock', untilMs: clock.now() + waitMs })
+    },
+  })
+  observer.opening?.({ kind: 'checkpoint' })
   const { store, lost } = lock
   // Whoever has lost the data set can't commit anything any more, so there is nothing to wait for.
   const held = {

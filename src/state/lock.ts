@@ -20,8 +20,8 @@ export type LockOptions = {
   readonly fresh: boolean
   /** The files that runs add to under the names that they keep. */
   readonly growing: (store: Store) => Promise<readonly string[]>
-  /** Tells why nothing happens for a while. */
-  readonly warn: (message: string) => void
+  /** Tells why nothing happens for a while, so many milliseconds at most. */
+  readonly warn: (message: string, waitMs: number) => void
 }
 
 const FOLDER = '_state'
@@ -136,6 +136,7 @@ async function watch(
   if (first === undefined) return []
   warn(
     `${holder(first.claim)}; whether it is alive can not be known from here, so it is taken over once it has shown no sign of life for ${SILENCE_MS / 1000} s`,
+    SILENCE_MS,
   )
   let silenceMs = 0
   for (let lookedMs = clock.monotonicMs(); silenceMs < SILENCE_MS && watched.size > 0; ) {

@@ -1,10 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { plainJson, plainLine, plainText } from '../../src/cli/plain-text.ts'
-import { progressLine } from '../../src/cli/progress-line.ts'
-import { bytes, duration, stopwatch } from '../../src/cli/quantities.ts'
+import { bytes, duration, roughly, stopwatch } from '../../src/cli/quantities.ts'
 import { shellWord } from '../../src/cli/shell.ts'
-import { styleFor } from '../../src/cli/style.ts'
+import { cutTo, fitTo, widthOf } from '../../src/cli/width.ts'
 
 const anyText = fc.string({ unit: 'binary' })
 
@@ -33,58 +32,23 @@ describe('text from elsewhere', () => {
   })
 })
 
-describe('the progress line', () => {
-  const amount = fc.integer({ min: 0, max: 1_000_000_000 })
-  const moment = fc.record({
-    name: fc.stringMatching(/^[a-z0-9-]{1,100}$/),
-    progress: fc.record({
-      partitionsTotal: amount,
-      partitionsDone: amount,
-      partitionsFailed: amount,
-      rows: amount,
-      requests: amount,
-      retries: amount,
-      quarantined: amount,
-      searchesRemaining: fc.option(amount),
-      pausedUntilMs: fc.option(amount),
-    }),
-    doneBefore: amount,
-    elapsedMs: amount,
-    nowMs: amount,
-    columns: fc.integer({ min: 24, max: 300 }),
-  })
+describe('columns of a terminal', () => {
+  it.each([
+    ['plain', 5],
+    ['Grüße', 5],
+    ['é', 1],
+    ['世界', 4],
+    ['🧵!', 3],
+  ])('%s takes %d', (text, width) => expect(widthOf(text)).toBe(width))
 
-  it('never is wider than the terminal', () => {
+  it('texts are cut and filled up by columns, not by characters', () => {
+    expect(cutTo('世界世界', 5)).toBe('世界…')
+    expect(fitTo('世界', 6)).toBe('世界  ')
+    expect(fitTo('12', 4, 'right')).toBe('  12')
     fc.assert(
-      fc.property(moment, (now) => {
-        const plain = styleFor(false)
-        for (const line of progressLine(now, plain).split('\n')) {
-          expect(line.length).toBeLessThan(now.columns)
-        }
+      fc.property(anyText, fc.nat(40), (text, columns) => {
+        expect(widthOf(cutTo(text, columns))).toBeLessThanOrEqual(columns)
       }),
-    )
-  })
-
-  it('says what matters first', () => {
-    const progress = {
-      partitionsTotal: 24,
-      partitionsDone: 12,
-      partitionsFailed: 1,
-      rows: 150_000,
-      requests: 26,
-      retries: 0,
-      quarantined: 0,
-      searchesRemaining: 974,
-      pausedUntilMs: 9_000,
-    }
-    const now = { name: 'demo', progress, doneBefore: 0, elapsedMs: 6_000, nowMs: 0 }
-    const [wide, wait] = progressLine({ ...now, columns: 200 }, styleFor(false)).split('\n')
-    expect(wide).toBe(
-      'demo ━━━━━━━━━━──────────  12/24  1 failed  150,000 rows  0:06, about 0:06 left  25,000 rows/s  26 requests  974 searches left',
-    )
-    expect(wait).toBe('the service asks for patience: 0:09')
-    expect(progressLine({ ...now, columns: 40 }, styleFor(false)).split('\n')[0]).toBe(
-      'demo ━━━━────  12/24  1 failed',
     )
   })
 })
@@ -108,6 +72,14 @@ describe('quantities', () => {
     [3_599_600, '1 h 0 min'],
     [86_399_000, '1 d 0 h'],
   ])('%d ms are %s', (value, text) => expect(duration(value)).toBe(text))
+
+  it.each([
+    [0, '5 s'],
+    [11_000, '15 s'],
+    [56_000, '1 min'],
+    [61_000, '2 min'],
+    [3_599_000, '1 h 0 min'],
+  ])('%d ms that are guessed are %s', (value, text) => expect(roughly(value)).toBe(text))
 
   it.each([
     [0, '0:00'],

@@ -23,8 +23,12 @@ export type RetryOptions = {
   readonly retries: number
   readonly clock: Clock
   readonly signal: AbortSignal
-  /** Called before each wait. */
-  onRetry(error: ExportError, waitMs: number): void
+  /**
+   * Called before each wait.
+   * @param number of the retry, from 1 on
+   * @returns to be called after the wait
+   */
+  onRetry(error: ExportError, waitMs: number, number: number): () => void
 }
 
 const BASE_MS = 500
@@ -44,12 +48,16 @@ export async function retry<T>(
       // Waiting is done below, by a clock that tests can bring.
       minTimeout: 0,
       maxTimeout: 0,
-      shouldRetry: async ({ error, retriesConsumed }) => {
+      shouldRetry: async ({ error, retriesConsumed, attemptNumber }) => {
         if (!(error instanceof TryAgain)) return false
         signal.throwIfAborted()
         const waitMs = error.wait === 'pace' ? 0 : Math.max(backoffMs(retriesConsumed), error.atLeastMs)
-        onRetry(error.error, waitMs)
-        if (waitMs > 0) await clock.sleep(waitMs, signal)
+        const isOver = onRetry(error.error, waitMs, attemptNumber)
+        try {
+          if (waitMs > 0) await clock.sleep(waitMs, signal)
+        } finally {
+          isOver()
+        }
         return true
       },
     })

@@ -5,3 +5,4 @@ export {
   type ServiceLimits,
   type ServiceRequest,
 } from './service.ts'
+export type { RetryWait, Waits } from './waits.ts'

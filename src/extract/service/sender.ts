@@ -4,6 +4,7 @@ import type { Token, Tokens } from '../credentials/index.ts'
 import type { Budget, RateLimit, Reservation } from '../pace/index.ts'
 import { retryAfterMs, TryAgain } from '../pace/index.ts'
 import { type HttpAnswer, type HttpClient, isSuccess } from '../transport/index.ts'
+import type { WaitBoard } from './waits.ts'
 
 /** Where lines for the log go. Nothing secret is among them. */
 export type Log = (
@@ -21,6 +22,8 @@ export type Outgoing = {
   readonly tier: Tier
   /** JSON; null: none. */
   readonly body: string | null
+  /** What it is about, for the log: `domain.acme.com/all, page 3`. */
+  readonly about: string
   /** Names the request in messages. */
   readonly where: string
   /** Whether a cursor goes along. */
@@ -42,6 +45,7 @@ export type SenderParts = {
   readonly log: Log
   /** Called with the status of every answer to a search; `hasCursor`: to a request that had one. */
   readonly onStatus: (status: number, hasCursor: boolean) => void
+  readonly board: WaitBoard
 }
 
 export type Sent =
@@ -51,10 +55,11 @@ export type Sent =
 
 /**
  * Sends one request in its turn and within the budget. `onSent` is called when the request is written.
+ * `attempt` counts from 1 on.
  * @throws TryAgain when another attempt may help
  * @throws ExportError otherwise; or the signal's reason
  */
-export type Send = (outgoing: Outgoing, tokens: Tokens, onSent: () => void) => Promise<Sent>
+export type Send = (outgoing: Outgoing, attempt: number, tokens: Tokens, onSent: () => void) => Promise<Sent>
 
 // Recommended by the public API documentation where a 429 says nothing better.
 const RATE_LIMITED_MS = 10_000
@@ -67,43 +72,62 @@ const MAX_STALE_TOKENS = 3
 /** Everybody was paused between getting a turn and writing. */
 class TurnLost extends Error {}
 
-export function sender({ http, pace, budget, auth, clock, log, onStatus }: SenderParts): Send {
+export function sender({ http, pace, budget, auth, clock, log, onStatus, board }: SenderParts): Send {
   async function sendInTurn(
     outgoing: Outgoing,
+    attempt: number,
     tokens: Tokens,
     onWrite: () => void,
   ): Promise<{ answer: HttpAnswer; token: Token }> {
     for (let tries = 1; ; tries++) {
-      const token = await tokens.current()
+      const hasToken = board.token()
+      const token = await tokens.current().finally(hasToken)
       const turn = await pace[outgoing.tier].turn(outgoing.signal)
+      let hasEnded = (_facts: Readonly<Record<string, string | number>>): void => {}
       try {
         // Turns can be long in coming; still, a token that never outlives the wait must not hold us for ever.
         if (!tokens.isCurrent(token) && tries <= MAX_STALE_TOKENS) continue
         const answer = await http.send({ ...outgoing, headers: requestHeaders(outgoing, token) }, () => {
           if (!turn.take()) throw new TurnLost()
           onWrite()
+          hasEnded = begin(outgoing, attempt)
         })
+        hasEnded({ status: answer.status })
         return { answer, token }
       } catch (error) {
-        if (!(error instanceof TurnLost)) throw asTryAgain(error)
+        if (error instanceof TurnLost) continue
+        hasEnded({ reason: isExportError(error) ? error.what : 'not foreseen' })
+        throw asTryAgain(error)
       } finally {
         turn.end()
       }
     }
   }
 
+  /** @returns to be called when the answer is there or will not come, with what there is to tell of it */
+  function begin({ method, url, about }: Outgoing, attempt: number) {
+    const startMs = clock.monotonicMs()
+    const hasAnswer = board.answer()
+    return (facts: Readonly<Record<string, string | number>>): void => {
+      hasAnswer()
+      const duration_ms = Math.round(clock.monotonicMs() - startMs)
+      const request = { request: about, method, path: url.pathname, attempt }
+      log('debug', 'request', { event: 'request', ...request, ...facts, duration_ms })
+    }
+  }
+
   /** Learns what the answer says about limits, whatever its status. */
-  function readLimits({ headers }: HttpAnswer, where: string): void {
+  function readLimits({ headers }: HttpAnswer, about: string): void {
     const remaining = headers['x-flare-global-searches-remaining']
     if (typeof remaining === 'string' && /^\d+$/.test(remaining)) budget.learn(Number(remaining))
     const batchReached = headers['x-flare-global-searches-batch-reached']
     if (batchReached !== undefined && batchReached !== 'false') {
-      log('debug', 'the next request of this search may be charged as another search', { request: where })
+      log('debug', 'the next request of this search may be charged as another search', { request: about })
     }
   }
 
   /** What to do about an answer that asks for patience. */
-  function patience({ status, headers }: HttpAnswer, error: ExportError): Error {
+  function patience({ status, headers }: HttpAnswer, about: string, error: ExportError): Error {
     const askedMs = retryAfterMs(headers, clock.now())
     if (askedMs !== null && askedMs > LONGEST_WAIT_MS) {
       budget.closeUntil(clock.now() + askedMs)
@@ -118,25 +142,30 @@ export function sender({ http, pace, budget, auth, clock, log, onStatus }: Sende
     if (status !== 429) return new TryAgain(error, 'backoff', askedMs ?? 0)
     const pauseMs = Math.max(askedMs ?? RATE_LIMITED_MS, LEAST_PAUSE_MS)
     for (const limit of Object.values(pace)) limit.pauseUntil(clock.monotonicMs() + pauseMs)
-    log('warn', 'the service answered 429; everybody waits', { request: error.where, wait_ms: pauseMs })
+    log('warn', 'the service answered 429; everybody waits', {
+      event: 'wait',
+      for: 'pause',
+      request: about,
+      wait_ms: pauseMs,
+    })
     return new TryAgain(error, 'pace')
   }
 
-  return async (outgoing, tokens, onSent) => {
-    const { where, hasCursor } = outgoing
+  return async (outgoing, attempt, tokens, onSent) => {
+    const { about, where, hasCursor } = outgoing
     const reservation = reserve(budget, outgoing)
     try {
-      const { answer, token } = await sendInTurn(outgoing, tokens, () => {
+      const { answer, token } = await sendInTurn(outgoing, attempt, tokens, () => {
         reservation.spend()
         onSent()
       })
-      readLimits(answer, where)
+      readLimits(answer, about)
       if (outgoing.tier === 'search') onStatus(answer.status, hasCursor)
       if (isSuccess(answer.status)) return { kind: 'answered', body: answer.body, release: answer.release }
       answer.release()
       const error = answerError(answer, auth, { where, hasCursor })
       if (answer.status === 401) return { kind: 'unauthorised', token, error }
-      throw error.kind === 'transient' ? patience(answer, error) : error
+      throw error.kind === 'transient' ? patience(answer, about, error) : error
     } finally {
       reservation.release()
     }

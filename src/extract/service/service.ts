@@ -17,6 +17,7 @@ import {
 import { budget, rateLimit, retry, TryAgain } from '../pace/index.ts'
 import { httpClient, interrupted, isSuccess } from '../transport/index.ts'
 import { asTryAgain, type Log, type Outgoing, sender } from './sender.ts'
+import { WaitBoard, type Waits } from './waits.ts'
 
 export type ServiceDeps = {
   readonly clock: Clock
@@ -29,6 +30,8 @@ export type ServiceDeps = {
   /** Where the buffers of answers come from. */
   readonly buffers: BufferPool
   readonly log: Log
+  /** Called when requests wait for something else than before: see `Service.waits`. */
+  readonly onWait?: () => void
 }
 
 export type ServiceLimits = {
@@ -53,6 +56,7 @@ export type Service = {
     /** Searches answered with 404 as long as none was answered with anything good; 0 from then on. */
     readonly notFound: number
   }
+  readonly waits: Waits
   readonly endpoints: { readonly search: URL; readonly reports: URL }
   /**
    * Sends a request in its turn, with the token, until `read` accepts the answer's body or no retry is left.
@@ -71,9 +75,7 @@ export type Service = {
   close(): Promise<void>
 }
 
-export type ServiceRequest = Pick<Outgoing, 'method' | 'url' | 'tier' | 'body' | 'hasCursor'> & {
-  /** What it is about, for messages: `domain.acme.com/all, page 3`. */
-  readonly about: string
+export type ServiceRequest = Pick<Outgoing, 'method' | 'url' | 'tier' | 'body' | 'hasCursor' | 'about'> & {
   /** Nobody wants the answer any more: nothing is sent from then on, and what is on its way is broken off. */
   readonly giveUp?: AbortSignal
 }
@@ -110,7 +112,9 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
     // A cursor may not be found where the address is right.
     else if (status === 404 && !hasCursor) notFound++
   }
-  const send = sender({ http, pace, budget: spending, auth, clock, log, onStatus })
+  const onWait = deps.onWait ?? (() => {})
+  const board = new WaitBoard(() => clock.now(), onWait)
+  const send = sender({ http, pace, budget: spending, auth, clock, log, onStatus, board })
   const tokens = tokenSource({ auth, clock, readSecret, exchange })
   let retries = 0
 
@@ -122,7 +126,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
 
   /** Repeats an attempt as the settings say; every way of being stopped becomes one error. */
   async function repeat<T>(
-    { where, signal }: Pick<Outgoing, 'where' | 'signal'>,
+    { about, where, signal }: Pick<Outgoing, 'about' | 'where' | 'signal'>,
     attempt: (number: number) => Promise<T>,
   ): Promise<T> {
     try {
@@ -130,8 +134,17 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
         retries: settings.retries,
         clock,
         signal,
-        onRetry: ({ what }, waitMs) => {
-          log('warn', 'trying again', { request: where, reason: what, wait_ms: Math.round(waitMs) })
+        onRetry: ({ what: reason }, waitMs, number) => {
+          const of = settings.retries
+          log('warn', 'trying again', {
+            event: 'retry',
+            request: about,
+            retry: number,
+            of,
+            wait_ms: Math.round(waitMs),
+            reason,
+          })
+          return board.retry({ number, of, reason }, waitMs)
         },
       })
     } catch (error) {
@@ -152,8 +165,8 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
       method: 'POST',
       body: tenantId === null ? null : JSON.stringify({ tenant_id: tenantId }),
     })
-    return repeat(outgoing, async () => {
-      const sent = await send(outgoing, always(apiKey), () => {})
+    return repeat(outgoing, async (attempt) => {
+      const sent = await send(outgoing, attempt, always(apiKey), () => {})
       if (sent.kind === 'unauthorised') throw sent.error
       sent.release()
       return accepted(async () => exchangedToken(sent.body, outgoing.where))
@@ -164,7 +177,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
   async function ask<T>(outgoing: Outgoing, read: ReadAnswer<T>, onSent: () => void = () => {}): Promise<T> {
     let refusedBefore = false
     return repeat(outgoing, async (attempt) => {
-      const sent = await send(outgoing, tokens, () => {
+      const sent = await send(outgoing, attempt, tokens, () => {
         if (attempt > 1 && outgoing.metered) retries++
         onSent()
       })
@@ -201,9 +214,12 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
         return isFound ? 0 : notFound
       },
     },
+    get waits() {
+      return board.waits
+    },
     endpoints,
-    request: ({ about, giveUp, ...request }, read, onSent) => {
-      const where = whereOf(request.method, request.url, about)
+    request: ({ giveUp, ...request }, read, onSent) => {
+      const where = whereOf(request.method, request.url, request.about)
       const ends =
         giveUp === undefined
           ? { signal, giveUp: null }
@@ -240,7 +256,7 @@ function endpoint(baseUrl: string, pathOrUrl: string): URL {
 /** A request of the basic tier that the budget has nothing to do with. */
 function freeRequest(url: URL, about: string, parts: Pick<Outgoing, 'method' | 'body' | 'signal'>): Outgoing {
   const where = whereOf(parts.method, url, about)
-  return { ...parts, url, tier: 'basic', where, hasCursor: false, metered: false, giveUp: null }
+  return { ...parts, url, tier: 'basic', about, where, hasCursor: false, metered: false, giveUp: null }
 }
 
 /** Without the query string: cursors are long, and nobody can read them. */

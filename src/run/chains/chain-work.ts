@@ -1,4 +1,11 @@
-import { type NamedQuery, type Partition, partition, type Window, type WindowRun } from '../../core/index.ts'
+import {
+  int64FromJson,
+  type NamedQuery,
+  type Partition,
+  partition,
+  type Window,
+  type WindowRun,
+} from '../../core/index.ts'
 import type { ChainRecord, CheckpointState, PartitionRecord } from '../../state/index.ts'
 
 /** One chain while a run follows it: what the checkpoint says of it, and before its first page what was planned. */
@@ -42,6 +49,16 @@ export class ChainWork {
 
   get passed(): number {
     return this.record?.passed ?? this.#passed
+  }
+
+  /** How many windows it has come through, by the time of its last row: a part of one is a fraction. */
+  get come(): number {
+    const at = this.record?.position?.at
+    const window = this.passed < this.windows.count ? this.windows.at(this.passed) : null
+    if (at === undefined || window === null) return this.passed
+    const share = (Number(int64FromJson(at)) - window.from) / (window.until - window.from)
+    const part = this.windows.order === 'asc' ? share : 1 - share
+    return this.passed + Math.min(1, Math.max(0, part))
   }
 
   /** The partition that it stands in. */

@@ -1,10 +1,16 @@
-import { ExportError, isExportError, type NamedQuery, type WindowRun } from '../../core/index.ts'
+import {
+  ExportError,
+  isExportError,
+  type NamedPipeline,
+  type NamedQuery,
+  type WindowRun,
+} from '../../core/index.ts'
 import { openService, placesAhead, type Service } from '../../extract/index.ts'
 import { ownsFolder } from '../../load/index.ts'
 import type { RunStatus } from '../../state/index.ts'
 import type { Survey } from '../data-set/index.ts'
 import { type Forecast, forecast } from '../data-set/index.ts'
-import type { Progress } from '../setting/index.ts'
+import type { AllowedRequests, Progress } from '../setting/index.ts'
 import { ChainQueue } from './chain-queue.ts'
 import { Doubt, type ExportContext, exportOne, type LaneWork, takeUp } from './export-one.ts'
 import { Halt } from './halt.ts'
@@ -38,6 +44,7 @@ export async function exportAll(context: ExportContext): Promise<Ending> {
       abort: options.abort,
       buffers: session.buffers,
       log: options.observer.log,
+      onWait: () => report(),
     },
   )
   const report = (): void => options.observer.progress(progressOf(context, service))
@@ -166,16 +173,34 @@ async function allSettled(work: readonly (() => Promise<void>)[]): Promise<void>
   for (const result of results) if (result.status === 'rejected') throw result.reason
 }
 
-function progressOf({ tally, work }: ExportContext, { counters }: Service): Progress {
+function progressOf({ pipeline, tally, work }: ExportContext, { counters, waits }: Service): Progress {
   return {
     partitionsTotal: work.total,
     partitionsDone: tally.done,
+    partitionsDoneBefore: tally.doneBefore,
+    partitionsAdvanced: tally.advanced,
     partitionsFailed: tally.failed,
     rows: tally.rows,
     requests: counters.requests,
     retries: counters.retries,
     quarantined: tally.quarantined,
     searchesRemaining: counters.searchesRemaining,
+    requestsAllowed: allowedOf(pipeline, counters),
     pausedUntilMs: counters.pausedUntilMs,
+    waits: { ...waits, diskSinceMs: tally.committingSinceMs },
   }
+}
+
+/** The narrower of the budget of the run and what may be taken of the quota. */
+function allowedOf(
+  { extract: { resource, maxRequests, minSearchesRemaining } }: NamedPipeline,
+  { requests, searchesRemaining }: Service['counters'],
+): AllowedRequests | null {
+  const budget = maxRequests === null ? Number.POSITIVE_INFINITY : maxRequests - requests
+  const isFree = resource === 'reports' || searchesRemaining === null
+  const quota = isFree
+    ? Number.POSITIVE_INFINITY
+    : Math.max(0, searchesRemaining - (minSearchesRemaining ?? 0))
+  const allowed = Math.min(budget, quota)
+  return Number.isFinite(allowed) ? { requests: allowed, by: budget <= quota ? 'budget' : 'quota' } : null
 }

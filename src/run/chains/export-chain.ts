@@ -43,6 +43,8 @@ export type ChainDeps = {
   readonly shards: ShardSet<Fact>
   readonly checkpoint: Checkpoint
   readonly quarantine: Quarantine
+  /** Called before each commit; what it returns, after it, also when it failed. */
+  readonly onCommit: () => () => void
   /** Called after each commit. */
   readonly onPage: (committed: CommittedPage) => Promise<void>
   /** Awaited after each commit, before another page is asked for. */
@@ -155,9 +157,11 @@ function commitPages(
 ): (pages: AsyncIterable<SplitPage>) => Promise<void> {
   return async (pages) => {
     for await (const split of pages) {
+      const isOver = deps.onCommit()
       try {
         await commitPage(split, chain, ids, deps)
       } finally {
+        isOver()
         deps.release(split.page)
       }
       if (split.page.next !== null && !chain.isOver) await deps.beforeNext()

@@ -84,6 +84,7 @@ export async function exportOne(
   }
   await haltWithoutRoom()
   if (halt.halted) return
+  let come = chain.come
   try {
     const secret = secretOf(chain.query, context)
     await exportChain(chain, {
@@ -102,9 +103,12 @@ export async function exportOne(
         report()
       },
       ahead,
+      onCommit: () => tally.committing(options.clock.now()),
       onPage: async (committed) => {
         requests -= committed.requests
         work.pages++
+        tally.advanced += chain.come - come
+        come = chain.come
         countPage(committed, chain, context)
         await doubt.settle()
         await leaveFolders(committed, chain, context)

@@ -7,7 +7,10 @@ const MAX_FIELDS_NAMED = 1000
 /** What this run has done so far, and what is left; counted as it happens. */
 export class Tally {
   done = 0
+  readonly doneBefore: number
   failed = 0
+  /** Windows that its chains have come through, parts of them as fractions. */
+  advanced = 0
   rows = 0
   shards = 0
   bytes = 0
@@ -19,6 +22,8 @@ export class Tally {
   reopened = 0
   /** Partitions that failed in a row, with no answer that could be used in between. */
   failuresInRow = 0
+  /** Since when pages are being committed, epoch ms; in the order of their beginnings. */
+  readonly #commits = new Set<{ readonly sinceMs: number }>()
   #chains = 0
   #chainPages = 0
   readonly failures: { readonly partition: string; readonly message: string }[] = []
@@ -26,6 +31,20 @@ export class Tally {
 
   constructor({ done }: { readonly done: number }) {
     this.done = done
+    this.doneBefore = done
+  }
+
+  /** A page is being committed. @returns to be called when it is, or can't be */
+  committing(nowMs: number): () => void {
+    const commit = { sinceMs: nowMs }
+    this.#commits.add(commit)
+    return () => this.#commits.delete(commit)
+  }
+
+  /** Since when the page is being committed that came first; null: none is. */
+  get committingSinceMs(): number | null {
+    const [first] = this.#commits
+    return first?.sinceMs ?? null
   }
 
   page(page: DecodedPage): void {

@@ -1,5 +1,15 @@
 export { namePipeline } from './named-pipeline.ts'
-export { type LogFields, type LogLevel, type Progress, type RunObserver, silentObserver } from './observer.ts'
+export {
+  type AllowedRequests,
+  type LogFields,
+  type LogLevel,
+  type OpeningStep,
+  type Progress,
+  type RetryWait,
+  type RunObserver,
+  type RunWaits,
+  silentObserver,
+} from './observer.ts'
 export type { RunOptions } from './options.ts'
 export { namingPlaces, pathIn, withPlace } from './places.ts'
 export { type QuerySecrets, readQuerySecrets, requireSendableToken } from './query-secrets.ts'

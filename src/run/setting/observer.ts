@@ -2,7 +2,14 @@
 export type RunObserver = {
   log(level: LogLevel, message: string, fields?: LogFields): void
   progress(progress: Progress): void
+  /** Called before there is any progress to tell of, with what is done until then. */
+  opening?(step: OpeningStep): void
 }
+
+/** `lock`: another run may hold the data set; it does not, should it show no sign of life until then (epoch ms). */
+export type OpeningStep =
+  | { readonly kind: 'lock'; readonly untilMs: number }
+  | { readonly kind: 'checkpoint' }
 
 export type LogLevel = 'trace' | 'debug' | 'info' | 'warn' | 'error'
 export type LogFields = Readonly<Record<string, string | number | boolean | null>>
@@ -10,6 +17,10 @@ export type LogFields = Readonly<Record<string, string | number | boolean | null
 export type Progress = {
   readonly partitionsTotal: number
   readonly partitionsDone: number
+  /** Of those, how many were done when the run began. */
+  readonly partitionsDoneBefore: number
+  /** How many this run has come through, by the times of its rows; a part of one is a fraction. */
+  readonly partitionsAdvanced: number
   readonly partitionsFailed: number
   /** Rows, requests, retries and quarantined items of this run. */
   readonly rows: number
@@ -18,8 +29,36 @@ export type Progress = {
   readonly quarantined: number
   /** What the service said last; null while it has not. */
   readonly searchesRemaining: number | null
+  /** Requests that may still be sent, by the budget of the run and by what is to be left of the quota; null: no limit. */
+  readonly requestsAllowed: AllowedRequests | null
   /** While the service has everybody wait: until when, epoch milliseconds. */
   readonly pausedUntilMs: number | null
+  readonly waits: RunWaits
+}
+
+export type AllowedRequests = { readonly requests: number; readonly by: 'budget' | 'quota' }
+
+/** What pages wait for at a moment, besides their pace. Times are epoch ms; null: for nothing of the kind. */
+export type RunWaits = {
+  /** The failed request that is sent again first. */
+  readonly retry: RetryWait | null
+  /** How many failed requests wait to be sent again. */
+  readonly retries: number
+  /** Since when a token is being read or renewed. */
+  readonly tokenSinceMs: number | null
+  /** Since when the answer is on its way that was asked for first. */
+  readonly answerSinceMs: number | null
+  /** Since when the page is being written that came first. */
+  readonly diskSinceMs: number | null
+}
+
+export type RetryWait = {
+  /** Which retry it is, from 1 on, and how many there may be. */
+  readonly number: number
+  readonly of: number
+  readonly untilMs: number
+  /** Why the last attempt failed. */
+  readonly reason: string
 }
 
 export const silentObserver: RunObserver = { log: () => {}, progress: () => {} }

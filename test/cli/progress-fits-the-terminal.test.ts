@@ -1,0 +1,145 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { type ProgressMoment, progressLines } from '../../src/cli/progress-lines.ts'
+import { styleFor } from '../../src/cli/style.ts'
+import { widthOf } from '../../src/cli/width.ts'
+import type { Progress } from '../../src/run/index.ts'
+
+const amount = fc.integer({ min: 0, max: 1_000_000_000 })
+const time = fc.option(amount)
+const moment: fc.Arbitrary<ProgressMoment> = fc.record({
+  name: fc.stringMatching(/^[a-z0-9-]{1,100}$/),
+  progress: fc.record({
+    partitionsTotal: amount,
+    partitionsDone: amount,
+    partitionsDoneBefore: amount,
+    partitionsAdvanced: fc.double({ min: 0, max: 1e9, noNaN: true }),
+    partitionsFailed: amount,
+    rows: amount,
+    requests: amount,
+    retries: amount,
+    quarantined: amount,
+    searchesRemaining: time,
+    requestsAllowed: fc.option(
+      fc.record({ requests: amount, by: fc.constantFrom('budget' as const, 'quota' as const) }),
+    ),
+    pausedUntilMs: time,
+    waits: fc.record({
+      retry: fc.option(
+        fc.record({ number: amount, of: amount, untilMs: amount, reason: fc.string({ unit: 'binary' }) }),
+      ),
+      retries: amount,
+      tokenSinceMs: time,
+      answerSinceMs: time,
+      diskSinceMs: time,
+    }),
+  }),
+  elapsedMs: amount,
+  nowMs: amount,
+  columns: fc.integer({ min: 2, max: 300 }),
+  pace: fc.constant('pace: up to 5 searches a second, 4 pages at a time'),
+})
+
+const PROGRESS: Progress = {
+  partitionsTotal: 48,
+  partitionsDone: 22,
+  partitionsDoneBefore: 10,
+  partitionsAdvanced: 12.5,
+  partitionsFailed: 1,
+  rows: 5700,
+  requests: 59,
+  retries: 2,
+  quarantined: 0,
+  searchesRemaining: 999_943,
+  requestsAllowed: { requests: 441, by: 'budget' },
+  pausedUntilMs: null,
+  waits: { retry: null, retries: 0, tokenSinceMs: null, answerSinceMs: null, diskSinceMs: null },
+}
+const NOW = 1_700_000_000_000
+
+function shown(columns: number, changes: Partial<Progress> = {}): readonly string[] {
+  const now = {
+    name: 'acme-backfill',
+    elapsedMs: 12_000,
+    nowMs: NOW,
+    pace: 'pace: up to 5 searches a second',
+  }
+  return progressLines({ ...now, columns, progress: { ...PROGRESS, ...changes } }, styleFor(false)).split(
+    '\n',
+  )
+}
+
+describe('what a run shows while it is at work', () => {
+  it('always is three lines, none as wide as the terminal', () => {
+    fc.assert(
+      fc.property(moment, (now) => {
+        const lines = progressLines(now, styleFor(false)).split('\n')
+        expect(lines).toHaveLength(3)
+        for (const line of lines) expect(widthOf(line)).toBeLessThan(now.columns)
+      }),
+    )
+  })
+
+  it('at 80 columns is everything, what earlier runs did told apart', () => {
+    expect(shown(80)).toEqual([
+      'acme-backfill  ╍╍━━━━───────  22 of 48 partitions  10 by earlier runs  1 failed',
+      '5,700 rows, 475/s  59 searches, 999,943 left  0:12, about 25 s to go',
+      'pace: up to 5 searches a second',
+    ])
+  })
+
+  it('in large numbers still has all of it', () => {
+    const large = {
+      partitionsTotal: 1_000_000,
+      partitionsDone: 223_456,
+      partitionsDoneBefore: 100_000,
+      partitionsAdvanced: 123_456.5,
+      rows: 12_345_678,
+      requests: 123_456,
+      requestsAllowed: { requests: 999_943, by: 'quota' },
+    } as const
+    expect(shown(80, large).slice(0, 2)).toEqual([
+      'acme-back…  ━───────  223,456 of 1,000,000 partitions  100,000 before  1 failed',
+      '12,345,678 rows, 1,028,807/s  123,456 sent, 999,943 left  0:12, ~2 min to go',
+    ])
+  })
+
+  it('in a narrow window keeps what matters', () => {
+    expect(shown(40)).toEqual([
+      'acme-back…  22/48  10 before  1 failed',
+      '5,700 rows, 475/s  59 sent  ~25 s to go',
+      'pace: up to 5 searches a second',
+    ])
+    expect(shown(24).slice(0, 2)).toEqual(['22/48  1 failed', '5,700 rows  ~25 s to go'])
+  })
+
+  it.each([
+    ['budget', 20],
+    ['quota', 3],
+  ] as const)('tells that the %s ends before the export does', (by, requests) => {
+    expect(shown(80, { requestsAllowed: { requests, by } })[1]).toContain(`${by} ends before the export does`)
+    expect(shown(120, { requestsAllowed: { requests, by } })[1]).toContain('before the export does (25 s)')
+  })
+
+  it('guesses no end before there is something to go by', () => {
+    expect(shown(80, { requests: 4 })[1]).toMatch(/ {2}0:12$/)
+    expect(shown(80, { partitionsAdvanced: 0 })[1]).toMatch(/ {2}0:12$/)
+  })
+
+  const { waits } = PROGRESS
+  const retry = { number: 2, of: 8, untilMs: NOW + 3400, reason: 'The service answered 503' }
+  it.each<[string, Partial<Progress>]>([
+    ['the service answered 429 and wants a pause: goes on in 9 s', { pausedUntilMs: NOW + 9000 }],
+    ['retry 2 of 8 in 4 s: The service answered 503', { waits: { ...waits, retry, retries: 1 } }],
+    ['retry 2 of 8 in 4 s, and 2 more: The service answered 503', { waits: { ...waits, retry, retries: 3 } }],
+    ['waits for a token: 4 s', { waits: { ...waits, tokenSinceMs: NOW - 3500, answerSinceMs: NOW - 3500 } }],
+    ['waits for the disk: 1:40', { waits: { ...waits, diskSinceMs: NOW - 99_600 } }],
+    ['waits for an answer: 12 s', { waits: { ...waits, answerSinceMs: NOW - 12_000 } }],
+    [
+      'pace: up to 5 searches a second',
+      { pausedUntilMs: NOW, waits: { ...waits, answerSinceMs: NOW - 900 } },
+    ],
+  ])('says what it waits for: %s', (text, changes) => {
+    expect(shown(80, changes)[2]).toBe(text)
+  })
+})
