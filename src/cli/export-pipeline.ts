@@ -2,6 +2,7 @@ import type { Pipeline } from '../core/index.ts'
 import { type RunObserver, type RunOptions, type RunSummary, runPipeline } from '../run/index.ts'
 import { runOptions } from '../run-options.ts'
 import { DONE, exitCode, FAILED } from './exit-code.ts'
+import type { GivenFlags } from './given-flags.ts'
 import { chunkCollector } from './heap.ts'
 import type { Io } from './io.ts'
 import { plainJson } from './plain-text.ts'
@@ -17,8 +18,10 @@ export type ExportSettings = Pick<
   readonly noProgress: boolean
   /** Prints the summary as JSON. */
   readonly json: boolean
-  /** The command that goes on with the run; null: `run` with the same flags. */
+  /** The command that goes on with the run; null: `run` with the flags. */
   readonly again: string | null
+  /** For the commands that are proposed. */
+  readonly flags: GivenFlags
 }
 
 /**
@@ -33,7 +36,7 @@ export async function exportPipeline(
   io: Io,
 ): Promise<number> {
   const { env, cwd, program, stdout } = io
-  const { allowPlaintext, failFast, fresh, redo, onShard, noProgress, json, again } = settings
+  const { allowPlaintext, failFast, fresh, redo, onShard, noProgress, json, again, flags } = settings
   const view = progressView(pipeline, io, stop, noProgress)
   const collectChunks = chunkCollector()
   const observer: RunObserver = {
@@ -57,7 +60,9 @@ export async function exportPipeline(
   if (error !== null && !told) io.reportError(error)
   const style = styleFor(wantsColour(stdout.terminal, env))
   await stdout.line(
-    json ? plainJson(summaryJson(summary)) : summaryText(summary, pipeline, { cwd, program, again, style }),
+    json
+      ? plainJson(summaryJson(summary))
+      : summaryText(summary, pipeline, { cwd, program, again, flags, style }),
   )
   if (summary.status === 'complete') return DONE
   return error === null ? FAILED : exitCode(error.kind, io.signals.received)

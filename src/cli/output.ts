@@ -1,6 +1,8 @@
 import type { WriteStream } from 'node:tty'
 import { ExportError } from '../core/index.ts'
 
+const CHUNK_LENGTH = 64 * 1024
+
 /**
  * stdout, which carries results only. When its reader goes away (`| head`, a terminal that is closed), the rest is dropped quietly.
  */
@@ -26,6 +28,11 @@ export class Output {
 
   get terminal(): Pick<WriteStream, 'isTTY' | 'hasColors'> {
     return this.#stream
+  }
+
+  /** Width of the terminal; null: there is none, and lines may be as long as they come. */
+  get columns(): number | null {
+    return this.#stream.isTTY ? this.#stream.columns || 80 : null
   }
 
   /** Writes text as it is; resolves when it is out, or when nothing gets out any more. */
@@ -57,4 +64,26 @@ export class Output {
   async line(text: string): Promise<void> {
     await this.write(`${text}\n`)
   }
+
+  /** Lines as they are made. */
+  async lines(lines: Iterable<string>): Promise<void> {
+    await this.pieces(withEnds(lines))
+  }
+
+  /** Writes pieces as they are made, some at a time: a million of them are never in memory at once. */
+  async pieces(pieces: Iterable<string>): Promise<void> {
+    let text = ''
+    for (const piece of pieces) {
+      text += piece
+      if (text.length < CHUNK_LENGTH) continue
+      await this.write(text)
+      if (this.#closed) return
+      text = ''
+    }
+    await this.write(text)
+  }
+}
+
+function* withEnds(lines: Iterable<string>): Generator<string> {
+  for (const line of lines) yield `${line}\n`
 }

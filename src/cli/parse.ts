@@ -73,7 +73,7 @@ function noNonsense(args: Readonly<Record<string, unknown>> & { readonly _: read
   return true
 }
 
-const LISTS: ReadonlySet<string> = new Set(['_', 'domain', 'redo', 'pipeline', 'id'])
+const LISTS: ReadonlySet<string> = new Set(['_', 'domain', 'redo', 'pipeline', 'id', 'state', 'query'])
 
 function usageError(message: string, [word = '']: readonly string[]): ExportError {
   const help = Object.hasOwn(COMMANDS, word) ? `spillway ${word} --help` : 'spillway --help'

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path'
 import type { ExportError, Pipeline } from '../core/index.ts'
 import type { RunSummary } from '../run/index.ts'
+import type { GivenFlags } from './given-flags.ts'
 import { plainLine } from './plain-text.ts'
 import { bytes, count, counted, duration } from './quantities.ts'
 import { shellWord } from './shell.ts'
@@ -61,8 +62,9 @@ export type Reader = {
   readonly cwd: string
   /** How spillway was called, for the commands that are proposed. */
   readonly program: string
-  /** The command that goes on with the run; null: the same again. */
+  /** The command that goes on with the run; null: `run` with the flags. */
   readonly again: string | null
+  readonly flags: GivenFlags
   readonly style: Style
 }
 
@@ -152,7 +154,7 @@ function failureLines({ failures, partitions }: RunSummary, style: Style): strin
 function nextLines(
   { status, partitions }: RunSummary,
   { file, load, extract }: Pipeline,
-  { cwd, program, again }: Reader,
+  { cwd, program, again, flags }: Reader,
 ): string[] {
   const name = shellWord(shownPath(resolve(cwd, file), cwd))
   const read = load.format.kind === 'parquet' ? 'read_parquet' : 'read_csv'
@@ -161,11 +163,11 @@ function nextLines(
   const files = `${shownPath(load.path, cwd)}/${extract.resource}/**/*.${extension}`.replaceAll("'", "''")
   const lines: (readonly [string, string])[] = []
   if (status !== 'complete') {
-    lines.push(['go on', again ?? `${program} run ${name}   (the same flags, without --fresh)`])
-    lines.push(['where it is', `${program} status ${name}`])
+    lines.push(['go on', again ?? `${program} run ${name}${flags.run}`])
+    lines.push(['where it is', `${program} status ${name}${flags.read}`])
   }
   if (partitions.done > 0) {
-    lines.push(['check the files', `${program} verify ${name}`])
+    lines.push(['check the files', `${program} verify ${name}${flags.read}`])
     lines.push([
       'read them',
       `duckdb -c ${shellSql(`SELECT count(*) FROM ${read}('${files}', hive_partitioning = true)`)}`,

@@ -1,9 +1,11 @@
+import { numberOf } from './number-of.ts'
+
 /** HMAC-SHA256 keys shorter than the digest weaken it (RFC 2104, section 3). */
 export const MIN_MASK_KEY_BYTES = 32
 
 /** What is wrong with a mask key, as the end of a sentence that begins with the key; null: nothing. */
 export function maskKeyFault(key: Uint8Array): string | null {
-  if (key.byteLength < MIN_MASK_KEY_BYTES) return `has ${key.byteLength} bytes`
+  if (key.byteLength < MIN_MASK_KEY_BYTES) return `has ${numberOf(key.byteLength, 'byte')}`
   return key.every(isBlank) ? 'consists of blanks only' : null
 }
 

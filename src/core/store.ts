@@ -1,4 +1,5 @@
 import { ExportError } from './errors.ts'
+import { numberOf } from './number-of.ts'
 
 /**
  * Where shards and state live. The pipeline needs no more than this of a disk, so that another kind of
@@ -97,7 +98,7 @@ export type Log = {
 export function shorterThanCounted(path: string, found: number, size: number): ExportError {
   return new ExportError(
     'damaged',
-    `The file holds ${found} bytes, but the checkpoint counts on ${size}`,
+    `The file holds ${numberOf(found, 'byte')}, but the checkpoint counts on ${size}`,
     path,
     'Put the file back as it was, or start over with --fresh.',
   )

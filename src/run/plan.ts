@@ -3,8 +3,10 @@ import type { Plan, PlannedChain } from '../plan/index.ts'
 import type { CheckpointState } from '../state/index.ts'
 import { type Continuation, readOwnCheckpoint, requirePolicies } from './admission/index.ts'
 import { type Forecast, forecast, openDataSet, planFor, requireReachable, survey } from './data-set/index.ts'
+import { type QueryStatus, statusByQuery, type Wanted } from './query-status.ts'
 import type { RunOptions } from './setting/index.ts'
 import { namePipeline, namingPlaces, readQuerySecrets, requireSendableToken } from './setting/index.ts'
+import { type PartitionStatus, statusOfEach } from './status.ts'
 
 export type PlanReport = {
   readonly partitions: {
@@ -27,6 +29,17 @@ export type PlanReport = {
   readonly rowsPerPartition: number | null
   /** Searches that the service said were left, when it last said so; null: never. */
   readonly searchesRemaining: number | null
+  /** Where each partition stands, in the order of work; made as they are asked for. */
+  each(): Iterable<PartitionStatus>
+  /** The same added up, query by query, with what each costs; of the wanted partitions, if not of all. */
+  queries(isWanted?: Wanted): readonly QueryPlan[]
+}
+
+/** What a run would do for one query. */
+export type QueryPlan = QueryStatus & {
+  /** As of {@link PlanReport}. */
+  readonly minRequests: number
+  readonly expectedRequests: number | null
 }
 
 /**
@@ -47,7 +60,7 @@ export async function readPlan(
   })
   const plan = planFor(pipeline, options.clock.now(), state)
   const { total, done, begun, pruned } = survey(pipeline, plan, state)
-  const { requests, expected, rows } = costOf(plan, pipeline, state)
+  const { requests, expected, rows } = sumOf(chainCosts(plan, pipeline, state))
   const { requestsPerSecond, basicRequestsPerSecond } = pipeline.service
   const rate = pipeline.extract.resource === 'reports' ? basicRequestsPerSecond : requestsPerSecond
   return {
@@ -58,28 +71,47 @@ export async function readPlan(
     expectedSeconds: expected === null ? null : expected / rate,
     rowsPerPartition: rows === null || total === done ? null : rows / (total - done),
     searchesRemaining: state?.searchesRemaining ?? null,
+    each: () => statusOfEach(plan, state),
+    queries(isWanted = () => true) {
+      const costs = new Map<string, Cost>()
+      for (const { query, ...cost } of chainCosts(plan, pipeline, state)) {
+        costs.set(query, sumOf([costs.get(query) ?? NOTHING, cost]))
+      }
+      return statusByQuery(plan, state, isWanted).map((status) => {
+        const { requests, expected } = costs.get(status.query) ?? NOTHING
+        return { ...status, minRequests: requests, expectedRequests: expected }
+      })
+    },
   }
 }
 
+/** Of one chain or several; null: nothing is known to go by. */
 type Cost = { readonly requests: number; readonly expected: number | null; readonly rows: number | null }
 
-/** Goes through the chains of a plan once. */
-function costOf(plan: Plan, pipeline: NamedPipeline, state: CheckpointState | null): Cost {
+const NOTHING: Cost = { requests: 0, expected: 0, rows: 0 }
+
+function* chainCosts(
+  plan: Plan,
+  pipeline: NamedPipeline,
+  state: CheckpointState | null,
+): Generator<Cost & { readonly query: string }> {
   const seen = forecast(pipeline, state)
-  let requests = 0
-  let expected: number | null = 0
-  let rows: number | null = 0
   for (const chain of plan.chains()) {
     if (chain.kind === 'begun' && chain.wanted === 0) continue
-    requests++
-    const more = rowsOf(chain, seen, state)
-    if (more === null || expected === null || rows === null) [expected, rows] = [null, null]
-    else {
-      rows += more
-      expected += Math.max(1, Math.ceil(more / pipeline.extract.pageSize))
-    }
+    const rows = rowsOf(chain, seen, state)
+    const expected = rows === null ? null : Math.max(1, Math.ceil(rows / pipeline.extract.pageSize))
+    yield { query: chain.query.name, requests: 1, expected, rows }
   }
-  return { requests, expected, rows }
+}
+
+function sumOf(costs: Iterable<Cost>): Cost {
+  const sum: { -readonly [K in keyof Cost]: Cost[K] } = { ...NOTHING }
+  for (const { requests, expected, rows } of costs) {
+    sum.requests += requests
+    sum.expected = sum.expected === null || expected === null ? null : sum.expected + expected
+    sum.rows = sum.rows === null || rows === null ? null : sum.rows + rows
+  }
+  return sum
 }
 
 function rowsOf(chain: PlannedChain, seen: Forecast, state: CheckpointState | null): number | null {

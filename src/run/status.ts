@@ -5,6 +5,7 @@ import {
   type Pipeline,
   partitionKey,
 } from '../core/index.ts'
+import type { Plan } from '../plan/index.ts'
 import {
   type CheckpointState,
   checkMaskKey,
@@ -13,6 +14,7 @@ import {
   readCheckpoint,
 } from '../state/index.ts'
 import { openDataSet, planFor, retiredQueries, survey } from './data-set/index.ts'
+import { type QueryStatus, statusByQuery, type Wanted } from './query-status.ts'
 import { namePipeline, namingPlaces } from './setting/index.ts'
 
 /** Where one partition stands; the names are those of `status --json`. */
@@ -36,6 +38,8 @@ export type PartitionStatus = {
 export type StatusReport = {
   /** In the order of work; made as they are asked for. */
   partitions(): Iterable<PartitionStatus>
+  /** The same added up, query by query; of the wanted partitions, if not of all. */
+  queries(isWanted?: Wanted): readonly QueryStatus[]
   /** Queries that the pipeline file no longer asks for; what is exported of them stays. */
   readonly retired: readonly RetiredQuery[]
   readonly totals: {
@@ -69,17 +73,9 @@ export async function readStatus(
   const { pipeline, state } = await readNamed(given, maskKey)
   const plan = planFor(pipeline, nowMs, state)
   const { total, done, partial, failed, pending, pruned } = survey(pipeline, plan, state)
-  const standing = new Map<string, string | null>()
-  for (const { query, windows, passed, next } of state?.chains.values() ?? []) {
-    standing.set(partitionKey(query, windows.at(passed)), next)
-  }
   return {
-    *partitions() {
-      for (const partition of plan.partitions()) {
-        const next = standing.get(partition.key) ?? null
-        yield statusOf(partition, state?.partitions.get(partition.key), next)
-      }
-    },
+    partitions: () => statusOfEach(plan, state),
+    queries: (isWanted = () => true) => statusByQuery(plan, state, isWanted),
     retired: state === null ? [] : retiredQueries(pipeline, state),
     totals: { partitions: total, done, partial, failed, pending, pruned, ...sums(state) },
   }
@@ -94,6 +90,18 @@ export async function readNamed(
   const state = await namingPlaces(pipeline, () => readCheckpoint(openDataSet(pipeline)))
   if (state !== null && maskKey !== null) checkMaskKey(state.header.settings, maskKey, pipeline.file)
   return { pipeline, state }
+}
+
+/** Where each partition of a plan stands, in the order of work; made as they are asked for. */
+export function* statusOfEach(plan: Plan, state: CheckpointState | null): Generator<PartitionStatus> {
+  const standing = new Map<string, string | null>()
+  for (const { query, windows, passed, next } of state?.chains.values() ?? []) {
+    standing.set(partitionKey(query, windows.at(passed)), next)
+  }
+  for (const partition of plan.partitions()) {
+    const next = standing.get(partition.key) ?? null
+    yield statusOf(partition, state?.partitions.get(partition.key), next)
+  }
 }
 
 function statusOf(

@@ -4,6 +4,7 @@ import {
   hidesIdentity,
   type IdentityPolicy,
   isExportError,
+  numberOf,
   type Pipeline,
   type Query,
   queryLabel,
@@ -35,7 +36,25 @@ export type Verification = {
   readonly problems: readonly Problem[]
 }
 
-export type Problem = { readonly path: string; readonly problem: string }
+/** `cause`: what many shards may have in common; the words of `problem` are about this one. */
+export type Problem = { readonly path: string; readonly problem: string; readonly cause: ProblemCause }
+
+export type ProblemCause =
+  | 'missing'
+  | 'size'
+  | 'checksum'
+  | 'unreadable'
+  | 'rows'
+  | 'columns'
+  | 'unmasked'
+  | 'repeated_ids'
+  | 'not_on_record'
+  | 'manifest'
+  | 'signature'
+  | 'checkpoint'
+  | 'nothing_exported'
+
+type Finding = Omit<Problem, 'path'>
 
 /**
  * Reads every shard again and holds it against what is on record: there, as long as it should be, the same
@@ -66,20 +85,22 @@ async function verify(
   const sound: ManifestShard[] = []
   for (const shard of expected) {
     onShard(shard.path)
-    const problem = await verifyShard(store, pipeline, shard)
-    if (problem !== null) problems.push({ path: shard.path, problem })
+    const finding = await verifyShard(store, pipeline, shard)
+    if (finding !== null) problems.push({ path: shard.path, ...finding })
     else {
       rows += shard.rows
       sound.push(shard)
     }
   }
   for (const [path, times] of (await repeatedIds(pipeline, sound, (shard) => readerOf(store, shard))) ?? []) {
-    problems.push({ path, problem: `${times} of its rows have an id that their query has had before` })
+    const problem = `${times} of its rows ${times === 1 ? 'has' : 'have'} an id that their query has had before`
+    problems.push({ path, problem, cause: 'repeated_ids' })
   }
   const known = new Set(expected.map(({ path }) => path))
   for (const path of files) {
-    if (!known.has(path))
-      problems.push({ path, problem: 'is not on record: a reader would take its rows for data' })
+    if (known.has(path)) continue
+    const problem = 'is not on record: a reader would take its rows for data'
+    problems.push({ path, problem, cause: 'not_on_record' })
   }
   return { ok: problems.length === 0, shards: expected.length, rows, problems }
 }
@@ -90,25 +111,29 @@ async function shardsOnRecord(
   signedBy: KeyObject | null,
   problems: Problem[],
 ): Promise<readonly ManifestShard[]> {
-  const state = await reading(() => readCheckpoint(store), CHECKPOINT_PATH, problems)
+  const state = await reading(() => readCheckpoint(store), CHECKPOINT_PATH, 'checkpoint', problems)
   // Read once, so that what is signed is what is listed.
-  const bytes = await reading(() => store.read(MANIFEST_PATH), MANIFEST_PATH, problems)
+  const bytes = await reading(() => store.read(MANIFEST_PATH), MANIFEST_PATH, 'manifest', problems)
   const manifest =
-    bytes === null ? null : await reading(async () => parseManifest(bytes), MANIFEST_PATH, problems)
+    bytes === null
+      ? null
+      : await reading(async () => parseManifest(bytes), MANIFEST_PATH, 'manifest', problems)
   const isReadable = problems.length === 0
   if (signedBy !== null) {
     const fault = await signatureFault(store, bytes, signedBy)
-    if (fault !== null) problems.push({ path: SIGNATURE_PATH, problem: fault })
+    if (fault !== null) problems.push({ path: SIGNATURE_PATH, problem: fault, cause: 'signature' })
   }
   if (state === null) {
     if (manifest === null && isReadable) {
-      problems.push({ path: MANIFEST_PATH, problem: 'is not there: nothing was exported yet' })
+      const problem = 'is not there: nothing was exported yet'
+      problems.push({ path: MANIFEST_PATH, problem, cause: 'nothing_exported' })
     }
     return manifest?.shards ?? []
   }
   const shards = [...manifestShards(state)]
   if (manifest !== null) compareManifest(manifest.shards, shards, signedBy !== null, problems)
-  else if (isReadable && hasEnded(state)) problems.push({ path: MANIFEST_PATH, problem: 'is missing' })
+  else if (isReadable && hasEnded(state))
+    problems.push({ path: MANIFEST_PATH, problem: 'is missing', cause: 'manifest' })
   return shards
 }
 
@@ -144,44 +169,62 @@ function compareManifest(
   problems: Problem[],
 ): void {
   const byPath = new Map(onRecord.map((shard) => [shard.path, shard]))
+  const tell = (path: string, problem: string): void => {
+    problems.push({ path, problem, cause: 'manifest' })
+  }
   for (const { path, sha256, rows, bytes } of listed) {
     const shard = byPath.get(path)
-    if (shard === undefined) problems.push({ path, problem: 'is in the manifest but not in the checkpoint' })
+    if (shard === undefined) tell(path, 'is in the manifest but not in the checkpoint')
     else if (shard.sha256 !== sha256 || shard.rows !== rows || shard.bytes !== bytes) {
-      problems.push({ path, problem: 'manifest and checkpoint say different things about it' })
+      tell(path, 'manifest and checkpoint say different things about it')
     }
     byPath.delete(path)
   }
   if (!isSigned) return
-  for (const path of byPath.keys()) problems.push({ path, problem: 'is not in the manifest that was signed' })
+  for (const path of byPath.keys()) {
+    problems.push({ path, problem: 'is not in the manifest that was signed', cause: 'signature' })
+  }
 }
 
-async function reading<T>(read: () => Promise<T>, path: string, problems: Problem[]): Promise<T | null> {
+async function reading<T>(
+  read: () => Promise<T>,
+  path: string,
+  cause: ProblemCause,
+  problems: Problem[],
+): Promise<T | null> {
   try {
     return await read()
   } catch (error) {
     if (!isExportError(error)) throw error
-    problems.push({ path, problem: error.what })
+    problems.push({ path, problem: error.what, cause })
     return null
   }
 }
 
-async function verifyShard(store: Store, pipeline: Pipeline, shard: ManifestShard): Promise<string | null> {
+async function verifyShard(store: Store, pipeline: Pipeline, shard: ManifestShard): Promise<Finding | null> {
   const size = await store.size(shard.path)
-  if (size === null) return 'is missing'
-  if (size !== shard.bytes) return `holds ${size} bytes instead of ${shard.bytes}`
+  if (size === null) return { problem: 'is missing', cause: 'missing' }
+  if (size !== shard.bytes) {
+    return { problem: `holds ${numberOf(size, 'byte')} instead of ${shard.bytes}`, cause: 'size' }
+  }
   const hash = createHash('sha256')
   for await (const chunk of store.stream(shard.path)) hash.update(chunk)
-  if (hash.digest('hex') !== shard.sha256) return 'its SHA-256 is not the one on record'
+  if (hash.digest('hex') !== shard.sha256) {
+    return { problem: 'its SHA-256 is not the one on record', cause: 'checksum' }
+  }
   try {
     return await verifyContent(store, pipeline, shard)
   } catch (error) {
     if (!isExportError(error)) throw error
-    return error.what
+    return { problem: error.what, cause: 'unreadable' }
   }
 }
 
-async function verifyContent(store: Store, pipeline: Pipeline, shard: ManifestShard): Promise<string | null> {
+async function verifyContent(
+  store: Store,
+  pipeline: Pipeline,
+  shard: ManifestShard,
+): Promise<Finding | null> {
   const { extract, transform, load } = pipeline
   const columns = columnsNamed(extract.resource, extract.include, transform.columns)
   const checks = maskingChecks(pipeline)
@@ -197,20 +240,42 @@ async function verifyContent(store: Store, pipeline: Pipeline, shard: ManifestSh
       }
     },
   })
-  if (found.rows !== shard.rows) return `holds ${found.rows} rows instead of ${shard.rows}`
+  if (found.rows !== shard.rows) {
+    return { problem: `holds ${numberOf(found.rows, 'row')} instead of ${shard.rows}`, cause: 'rows' }
+  }
   const namesOnly = load.format.kind === 'csv'
   const expected = columns.map((column) => ({ ...column, type: typeName(column.type, load.format) }))
-  const [is, wanted] = [columnList(found.columns, namesOnly), columnList(expected, namesOnly)]
-  if (is !== wanted) return `its columns are (${is}) instead of (${wanted})`
-  for (const [column, times] of unmasked) return `${times} values of ${column} are not masked`
+  const difference = differenceOf(typesByName(found.columns, namesOnly), typesByName(expected, namesOnly))
+  if (difference !== null) return { problem: `its columns differ: ${difference}`, cause: 'columns' }
+  for (const [column, times] of unmasked) {
+    return {
+      problem: `${numberOf(times, 'value')} of ${column} ${times === 1 ? 'is' : 'are'} not masked`,
+      cause: 'unmasked',
+    }
+  }
   return null
 }
 
-/** As a list for messages; CSV has names only. */
-function columnList(columns: InspectedShard['columns'], names: boolean): string {
-  return columns
-    .map(({ name, type, nullable }) => (names ? name : `${name} ${type}${nullable ? '' : ' not null'}`))
-    .join(', ')
+/** In the order of the columns; CSV has names only. */
+function typesByName(columns: InspectedShard['columns'], names: boolean): ReadonlyMap<string, string> {
+  const types = columns.map(
+    ({ name, type, nullable }) => [name, names ? '' : `${type}${nullable ? '' : ' not null'}`] as const,
+  )
+  return new Map(types)
+}
+
+/** What is other than it should be, in words; null: nothing. */
+function differenceOf(is: ReadonlyMap<string, string>, wanted: ReadonlyMap<string, string>): string | null {
+  const lacking = [...wanted.keys()].filter((name) => !is.has(name))
+  const besides = [...is.keys()].filter((name) => !wanted.has(name))
+  const others = [...is].filter(([name, type]) => wanted.has(name) && wanted.get(name) !== type)
+  const parts = [
+    ...(lacking.length === 0 ? [] : [`without ${lacking.join(', ')}`]),
+    ...(besides.length === 0 ? [] : [`with ${besides.join(', ')}`]),
+    ...others.map(([name, type]) => `${name} is ${type} instead of ${wanted.get(name)}`),
+  ]
+  if (parts.length > 0) return parts.join('; ')
+  return [...is.keys()].join() === [...wanted.keys()].join() ? null : 'they stand in another order'
 }
 
 type Check = (value: string | null) => boolean

@@ -214,6 +214,7 @@ it('verify finds what a query asked for where the policy hides it', async () => 
       {
         path: expect.stringContaining('query=email.case-17/'),
         problem: expect.stringMatching(/^\d+ values of query_value are not masked$/),
+        cause: 'unmasked',
       },
     ])
   }

@@ -110,11 +110,11 @@ describe('under on_invalid: fail', () => {
     expect(error).toMatchObject({
       kind: 'data',
       place: 2,
-      where: `${KEY}, page 7`,
-      what: 'Item 2 of the answer breaks the schema at id, source.id',
+      where: `${KEY}, page 8`,
+      what: 'Item 3 of the answer breaks the schema at id, source.id',
     })
     expect(error?.message).not.toContain(SECRET)
-    expect(fault([SECRET])?.what).toBe('Item 1 of the answer breaks the schema at the item itself')
+    expect(fault([SECRET])?.what).toBe('Item 2 of the answer breaks the schema at the item itself')
     expect(fault([SECRET])?.message).not.toContain(SECRET)
   })
 
@@ -131,12 +131,12 @@ describe('under on_invalid: fail', () => {
       refused: [refused],
       page: 0,
     })
-    expect(error?.what).toBe('Item 4 of the answer breaks the schema at urls, id')
+    expect(error?.what).toBe('Item 5 of the answer breaks the schema at urls, id')
   })
 
   it('no limit allows for one, and what was set aside under another policy is held against the limit', () => {
     const five: QuarantineLimit = { kind: 'count', items: 5 }
-    expect(fault([null], five)?.what).toContain('Item 1 of the answer')
+    expect(fault([null], five)?.what).toContain('Item 2 of the answer')
     expect(fault([], five)).toBeNull()
     expect(fault([], five, record(10, 5))).toBeNull()
     expect(fault([], five, record(10, 6))?.what).toBe(
@@ -259,6 +259,6 @@ it('early pages of few items may be as broken as they are, until there are a hun
 it('on_invalid: fail needs no limit', async () => {
   const world = await service([{ good: 300, broken: 1 }])
   const { failures } = await world.run('{ on_invalid: fail, max_quarantined: 100% }')
-  expect(failures[0]?.message).toContain('Item 0 of the answer breaks the schema at identity_name')
+  expect(failures[0]?.message).toContain('Item 1 of the answer breaks the schema at identity_name')
   expect(await world.refused()).toEqual([])
 })

@@ -25,7 +25,7 @@ test('an answer that is none may be asked for again, and is not quoted', () => {
   ]
   for (const body of wrong) {
     const error = errorOf(() => decode(body))
-    expect(error).toMatchObject({ kind: 'transient', where: 'domain.scatterholt.com/all, page 3' })
+    expect(error).toMatchObject({ kind: 'transient', where: 'domain.scatterholt.com/all, page 4' })
     expect(String(error.stack) + String(error.cause)).not.toContain('sunflower-42')
   }
 })

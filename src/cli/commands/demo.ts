@@ -7,6 +7,7 @@ import { lacksDuckdb, parseTarget } from '../../warehouse/index.ts'
 import { command } from '../command.ts'
 import { DONE } from '../exit-code.ts'
 import { exportPipeline } from '../export-pipeline.ts'
+import { NO_FLAGS } from '../given-flags.ts'
 import type { Io } from '../io.ts'
 import { loadTables, PLAIN_LOAD } from '../load-tables.ts'
 import { announceStop } from '../signals.ts'
@@ -64,6 +65,7 @@ export const demo = command({
         onShard: () => {},
         json: false,
         again: `${io.program} demo`,
+        flags: NO_FLAGS,
         noProgress,
       }
       const code = await exportPipeline(pipeline, settings, signals, { ...io, env })

@@ -1,15 +1,20 @@
 import type { Pipeline } from '../../core/index.ts'
-import { type PlanReport, readPlan } from '../../run/index.ts'
+import { type PlanReport, readPlan, type Wanted } from '../../run/index.ts'
 import { runOptions } from '../../run-options.ts'
+import { alignedTable } from '../aligned-table.ts'
 import { command } from '../command.ts'
 import { DONE } from '../exit-code.ts'
+import { choiceOptions, wantedPartitions } from '../partition-choice.ts'
+import { partitionTable } from '../partition-table.ts'
 import { pipelineToRun, runPipelineOptions } from '../pipeline-options.ts'
 import { plainJson } from '../plain-text.ts'
 import { count, counted, duration } from '../quantities.ts'
+import { firstQueries, queryTable, unlessZero } from '../query-table.ts'
+import { type Style, styleFor, wantsColour } from '../style.ts'
 
 export const plan = command({
   options: (yargs) =>
-    runPipelineOptions(yargs)
+    choiceOptions(runPipelineOptions(yargs))
       .options({ json: { type: 'boolean', default: false, describe: 'Print it as JSON' } })
       .example('$0 plan pipeline.yaml', 'Requests and time that are needed at least')
       .example('$0 plan pipeline.yaml --from 2020-01-01', 'The same for a longer range'),
@@ -17,7 +22,13 @@ export const plan = command({
     const pipeline = await pipelineToRun(args.pipeline, args, io)
     const options = await runOptions(pipeline, { env: io.env, allowPlaintext: args.allowPlaintext })
     const report = await readPlan(pipeline, options)
-    await io.stdout.line(args.json ? plainJson(planJson(report)) : planText(report, pipeline))
+    if (args.json) await io.stdout.line(plainJson(planJson(report)))
+    else {
+      const style = styleFor(wantsColour(io.stdout.terminal, io.env))
+      const wanted = await wantedPartitions(args)
+      const shown = { all: args.all, wanted, columns: io.stdout.columns, style }
+      await io.stdout.lines(planLines(report, pipeline, shown))
+    }
     return DONE
   },
 })
@@ -32,25 +43,65 @@ function planJson({ partitions, minRequests, minSeconds, expectedRequests, expec
   }
 }
 
-function planText(report: PlanReport, pipeline: Pipeline): string {
+type Shown = {
+  readonly all: boolean
+  readonly wanted: Wanted | null
+  /** Width of the terminal; null: there is none. */
+  readonly columns: number | null
+  readonly style: Style
+}
+
+function* planLines(report: PlanReport, pipeline: Pipeline, shown: Shown): Generator<string> {
   const { total, done, partial, pending, pruned } = report.partitions
   const { minRequests, minSeconds, expectedRequests, expectedSeconds } = report
-  const lines = [
-    `${pipeline.name}: ${counted(total, 'partition')}: ${count(done)} done, ${count(partial)} partial, ${count(pending)} pending${pruned === 0 ? '' : `; ${count(pruned)} pruned`}`,
-  ]
-  if (minRequests === 0) return [...lines, 'Nothing to do.'].join('\n')
-  const { extract, service } = pipeline
-  const rate = extract.resource === 'reports' ? service.basicRequestsPerSecond : service.requestsPerSecond
-  lines.push(
-    `at least ${counted(minRequests, 'request')}, ${duration(minSeconds * 1000)} at ${rate} a second; full pages need more`,
-  )
-  if (expectedRequests !== null && expectedSeconds !== null) {
-    lines.push(
-      `by what was exported so far about ${counted(expectedRequests, 'request')}, ${duration(expectedSeconds * 1000)}`,
-    )
+  const name = shown.style('bold', pipeline.name)
+  yield `${name}: ${counted(total, 'partition')}: ${count(done)} done, ${count(partial)} partial, ${count(pending)} pending${pruned === 0 ? '' : `; ${count(pruned)} pruned`}`
+  if (minRequests === 0) yield 'Nothing to do.'
+  else {
+    const { extract, service } = pipeline
+    const rate = extract.resource === 'reports' ? service.basicRequestsPerSecond : service.requestsPerSecond
+    yield `at least ${counted(minRequests, 'request')}, ${duration(minSeconds * 1000)} at ${rate} a second; full pages need more`
+    if (expectedRequests !== null && expectedSeconds !== null) {
+      yield `by what was exported so far about ${counted(expectedRequests, 'request')}, ${duration(expectedSeconds * 1000)}`
+    }
+    yield* budgetLines(report, pipeline)
+    yield* folderLines(report, pipeline)
   }
-  lines.push(...budgetLines(report, pipeline), ...folderLines(report, pipeline))
-  return lines.join('\n')
+  yield* tableLines(report, shown)
+}
+
+function* tableLines(report: PlanReport, { all, wanted, columns, style }: Shown): Generator<string> {
+  if (all) {
+    yield ''
+    yield* alignedTable(
+      partitionTable(() => report.each(), wanted, style),
+      columns,
+      style,
+    )
+    return
+  }
+  // Of what is done `status` tells.
+  if (report.minRequests === 0 && wanted === null) return
+  const queries = report.queries(wanted ?? undefined)
+  if (queries.length === 0) {
+    yield 'no partition is like that'
+    return
+  }
+  const { shown, folded } = firstQueries(queries)
+  yield ''
+  yield* alignedTable(
+    queryTable(
+      shown,
+      [
+        { title: 'at least', align: 'right', cell: ({ minRequests }) => unlessZero(minRequests) },
+        { title: 'about', align: 'right', cell: ({ expectedRequests }) => unlessZero(expectedRequests ?? 0) },
+      ],
+      style,
+    ),
+    columns,
+    style,
+  )
+  if (folded !== null) yield folded
 }
 
 /** What the requests are against the budget of a run, and against what is left of the month's quota. */

@@ -5,6 +5,7 @@ import { command } from '../command.ts'
 import { confirm } from '../confirm.ts'
 import { DONE, exitCode, gravest } from '../exit-code.ts'
 import { type ExportSettings, exportPipeline } from '../export-pipeline.ts'
+import { givenFlags } from '../given-flags.ts'
 import type { Io } from '../io.ts'
 import { loaderBeside, loadTables, PLAIN_LOAD } from '../load-tables.ts'
 import { HOW_IT_RUNS, type OverrideFlags, pipelineToRun, runPipelineOptions } from '../pipeline-options.ts'
@@ -57,7 +58,7 @@ export const run = command({
       const found = await readEach(args, io)
       const pipelines = found.flatMap(({ pipeline }) => (pipeline === null ? [] : [pipeline]))
       if (args.fresh && !args.yes && pipelines.length > 0) await askToStartOver(pipelines, io)
-      const settings = { ...args, redo: args.redo ?? [], again: null, target }
+      const settings = { ...args, redo: args.redo ?? [], again: null, flags: givenFlags(args), target }
       return await runEach(found, settings, signals, io)
     } finally {
       signals.release()

@@ -6,13 +6,15 @@ import { command } from '../command.ts'
 import { confirm } from '../confirm.ts'
 import { DONE, FAILED } from '../exit-code.ts'
 import { exportPipeline } from '../export-pipeline.ts'
+import { givenFlags } from '../given-flags.ts'
 import type { Io } from '../io.ts'
 import { pipelineFrom, pipelineOptions } from '../pipeline-options.ts'
 import { plainJson, plainLine } from '../plain-text.ts'
 import { count, counted } from '../quantities.ts'
 import { shownPath } from '../shown-path.ts'
 import { announceStop } from '../signals.ts'
-import { type Style, styleFor, wantsColour } from '../style.ts'
+import { styleFor, wantsColour } from '../style.ts'
+import { verificationLines } from '../verification.ts'
 
 // As often as the eye can follow.
 const REDRAW_MS = 100
@@ -22,6 +24,11 @@ export const verify = command({
     pipelineOptions(yargs)
       .options({
         json: { type: 'boolean', default: false, describe: 'Print the result as JSON' },
+        all: {
+          type: 'boolean',
+          default: false,
+          describe: 'A line for each problem instead of each cause',
+        },
         fix: {
           type: 'boolean',
           default: false,
@@ -63,8 +70,16 @@ export const verify = command({
     }
     const result = await verifyDataSet(pipeline, onShard, signedBy).finally(() => screen.clear())
     const style = styleFor(wantsColour(stdout.terminal, io.env))
-    const text = verificationText(result, pipeline.name, signedBy !== null, style)
-    await stdout.line(args.json ? plainJson(result) : text)
+    if (args.json) await stdout.line(plainJson(result))
+    else
+      await stdout.lines(
+        verificationLines(result, {
+          name: pipeline.name,
+          all: args.all,
+          isSigned: signedBy !== null,
+          style,
+        }),
+      )
     if (result.ok) return DONE
     return args.fix ? await fix(pipeline, result, args, io) : FAILED
   },
@@ -114,6 +129,7 @@ async function fix(pipeline: Pipeline, { problems }: Verification, args: FixArgs
     json,
     noProgress,
     again: null,
+    flags: givenFlags(args),
   }
   try {
     return await exportPipeline(pipeline, settings, signals, io)
@@ -139,18 +155,4 @@ async function askToFix(pipeline: Pipeline, { redo, rows, shards, searches }: Re
   screen.write(`${cost}\n`)
   if (await confirm('Go on?', screen)) return
   throw new ExportError('config', 'Nothing was changed', '', 'Run `verify --fix` again any time.')
-}
-
-function verificationText(
-  { ok, shards, rows, problems }: Verification,
-  name: string,
-  isSigned: boolean,
-  style: Style,
-): string {
-  const read = `${counted(shards, 'shard')}, ${counted(rows, 'row')}${ok && isSigned ? '; signed under this key' : ''}`
-  if (ok) return `${style('bold', name)}: ${style('green', 'all is as it should be')}: ${read}`
-  return [
-    `${style('bold', name)}: ${style('red', counted(problems.length, 'problem'))} in ${read}`,
-    ...problems.map(({ path, problem }) => `  ${plainLine(path)}  ${plainLine(problem)}`),
-  ].join('\n')
 }

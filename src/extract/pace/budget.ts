@@ -1,4 +1,4 @@
-import { type Clock, ExportError } from '../../core/index.ts'
+import { type Clock, ExportError, numberOf } from '../../core/index.ts'
 
 export type BudgetLimits = {
   /** Requests that may be sent; null: no limit. */
@@ -50,7 +50,7 @@ export function budget(limits: BudgetLimits, clock: Clock): Budget {
     if (least === null || searchesRemaining === null || searchesRemaining >= least) return
     throw new ExportError(
       'quota',
-      `The service says that ${searchesRemaining} searches are left, fewer than the ${least} to be kept`,
+      `The service says that ${numberOf(searchesRemaining, 'search is', 'searches are')} left, fewer than the ${least} to be kept`,
       where,
       'Lower extract.min_searches_remaining or wait for the next quota period, then run again.',
     )
@@ -61,7 +61,7 @@ export function budget(limits: BudgetLimits, clock: Clock): Budget {
       if (limits.maxRequests !== null && requests + reserved >= limits.maxRequests) {
         throw new ExportError(
           'quota',
-          `The budget of ${limits.maxRequests} requests is used up`,
+          `The budget of ${numberOf(limits.maxRequests, 'request')} is used up`,
           where,
           'Run again, or raise extract.max_requests: the export goes on from where it stopped.',
         )

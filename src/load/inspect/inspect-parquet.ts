@@ -7,7 +7,7 @@ import {
   parquetSchema,
   type SchemaTree,
 } from 'hyparquet'
-import { TYPE_NAMES } from '../../core/index.ts'
+import { numberOf, TYPE_NAMES } from '../../core/index.ts'
 import { damaged, guarded } from './damaged.ts'
 import { decompressors } from './decompressors.ts'
 import type { InspectedShard, InspectOptions, ShardReader } from './inspector.ts'
@@ -29,7 +29,7 @@ export async function inspectParquet(
         readColumn(reader, metadata, name, rows, rows + count),
       )
       const found = chunks.reduce((sum, chunk) => sum + chunk.length, 0)
-      if (found !== count) throw damaged(`${which} has ${found} rows instead of ${count}`)
+      if (found !== count) throw damaged(`${which} has ${numberOf(found, 'row')} instead of ${count}`)
       if (!watch.includes(name)) continue
       for (const chunk of chunks) for (const value of chunk) onText(name, textOf(value))
     }

@@ -1,5 +1,6 @@
 import {
   ExportError,
+  numberOf,
   type Partition,
   type QuarantineLimit,
   type RefusedItem,
@@ -42,14 +43,14 @@ export function excessOf(
 ): PartitionFault | null {
   const [first] = added?.refused ?? []
   if (onInvalid === 'fail' && first !== undefined)
-    return invalidItem(first, place, `${key}, page ${added?.page}`)
+    return invalidItem(first, place, `${key}, page ${(added?.page ?? 0) + 1}`)
   const quarantined = (record?.quarantined ?? 0) + (added?.refused.length ?? 0)
   const seen = (record?.rows ?? 0) + (added?.rows ?? 0) + quarantined
   const allowed = allowedOf(maxQuarantined)
   if (quarantined === 0 || !allowed.isExceeded(quarantined, seen)) return null
   return new PartitionFault(
     place,
-    `${quarantined} of ${seen} items break the schema, and transform.max_quarantined is ${allowed.text}`,
+    `${quarantined} of ${numberOf(seen, 'item')} ${quarantined === 1 ? 'breaks' : 'break'} the schema, and transform.max_quarantined is ${allowed.text}`,
     key,
     'Look at them in _quarantine and run again, with a higher transform.max_quarantined if they may be left out.',
   )
@@ -61,7 +62,7 @@ function invalidItem({ index, issues }: RefusedItem, place: number, where: strin
   const fields = [...paths].map((path) => (path === '' ? 'the item itself' : path))
   return new PartitionFault(
     place,
-    `Item ${index} of the answer breaks the schema at ${fields.join(', ')}`,
+    `Item ${index + 1} of the answer breaks the schema at ${fields.join(', ')}`,
     where,
     'Set transform.on_invalid to quarantine to export the rest.',
   )

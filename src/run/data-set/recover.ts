@@ -1,4 +1,4 @@
-import { ExportError, type Looks, type Store, sideBySide } from '../../core/index.ts'
+import { ExportError, type Looks, numberOf, type Store, sideBySide } from '../../core/index.ts'
 import { OPEN_FOLDER, openShardPath, partOf, setAsideStrangers } from '../../load/index.ts'
 import {
   type Checkpoint,
@@ -141,7 +141,7 @@ function damaged({ path, bytes, partitions }: SealedShard, size: number | null):
     'damaged',
     size === null
       ? 'A finished shard is missing'
-      : `A finished shard holds ${size} bytes instead of ${bytes}`,
+      : `A finished shard holds ${numberOf(size, 'byte')} instead of ${bytes}`,
     path,
     `Put it back as it was (rows already paid for are in it), or have it exported anew: \`run --redo ${partitions[0]}\`, or \`verify --fix\` for all that is damaged; nothing was changed.`,
   )

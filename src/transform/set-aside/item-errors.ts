@@ -1,15 +1,15 @@
 import { ExportError, type PageContext } from '../../core/index.ts'
 
-/** Where in a run a page is: partition and page, for messages. */
+/** Where in a run a page is: partition and page, for messages, which count from 1 on. */
 export function pagePlace(context: PageContext): string {
-  return `${context.partition}, page ${context.page}`
+  return `${context.partition}, page ${context.page + 1}`
 }
 
-/** An item lies outside the window asked for. */
+/** An item lies outside the window asked for. @param index from 0 on */
 export function ignoredFilter(index: number, context: PageContext): ExportError {
   return new ExportError(
     'data',
-    `Item ${index} of the answer has an imported_at that was not asked for: the service ignored the filter`,
+    `Item ${index + 1} of the answer has an imported_at that was not asked for: the service ignored the filter`,
     pagePlace(context),
     'Check that service.search_path names an endpoint that filters by imported_at.',
   )

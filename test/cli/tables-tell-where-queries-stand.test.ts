@@ -1,0 +1,155 @@
+import { rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { alignedTable, type Table } from '../../src/cli/aligned-table.ts'
+import { styleFor } from '../../src/cli/style.ts'
+import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
+
+const DOMAINS = ['scatterholt.com', 'quillmere.net', 'd.example']
+const TWO_MONTHS = '  windows: { from: 2024-01-01, until: 2024-03-01, every: month, per_chain: 1 }'
+
+/** Three queries over two months each: the first is done, of the second a month failed, the third waits. */
+async function halfDone() {
+  const sandbox = await sandboxWith({
+    domains: DOMAINS,
+    faults: [{ kind: 'status', status: 400, code: 'NO_WAY', requests: [4] }],
+  })
+  const folder = workFolder()
+  const env = accessTo(sandbox)
+  writeFileSync(
+    join(folder, 'trial.yaml'),
+    `name: trial
+service: { base_url: "\${SPILLWAY_BASE_URL}", requests_per_second: 100 }
+extract:
+  domains: [${DOMAINS}]
+${TWO_MONTHS}
+  concurrency: 1
+`,
+  )
+  const call = async (...args: string[]) => {
+    const [command = '', ...flags] = args
+    const { code, stdout, stderr } = await spillway([command, 'trial.yaml', ...flags], folder, env)
+    expect(stderr).not.toContain('Unknown')
+    return { code, stdout, lines: stdout.trimEnd().split('\n') }
+  }
+  const run = await call('run', '--max-requests', '4')
+  expect(run.code).toBe(4)
+  return { call, run, folder }
+}
+
+it('status and plan show a line for each query, and on request for each partition', async () => {
+  const { call, run } = await halfDone()
+  const status = await call('status')
+  expect(status.lines[0]).toBe('trial: 3 of 6 partitions done, 1 failed, 2 pending')
+  const table = status.lines.slice(status.lines.indexOf('') + 1)
+  expect(table).toEqual([
+    'query                   partitions  done  failed  pending  rows  requests',
+    expect.stringMatching(/^domain\.scatterholt\.com {11}2 {5}2 {22}\d {9}2$/),
+    expect.stringMatching(/^domain\.quillmere\.net {13}2 {5}1 {7}1 {14}\d {9}2$/),
+    expect.stringMatching(/^ {2}2024-02-01\.\.2024-03-01: The service answered 400: NO_WAY/),
+    'domain.d.example                 2                      2',
+  ])
+
+  const all = await call('status', '--all', '--state', 'failed', '--state', 'pending')
+  expect(all.lines.slice(all.lines.indexOf('') + 1)).toEqual([
+    'query                 window                  state    requests',
+    'domain.quillmere.net  2024-02-01..2024-03-01  failed          1',
+    expect.stringMatching(/^ {2}The service answered 400: NO_WAY/),
+    'domain.d.example      2024-01-01..2024-02-01  pending',
+    'domain.d.example      2024-02-01..2024-03-01  pending',
+  ])
+  for (const glob of ['d.*', 'domain.d.example', '*.d.*']) {
+    const { lines } = await call('status', '--query', glob)
+    expect(lines.slice(lines.indexOf('') + 2)).toEqual([expect.stringMatching(/^domain\.d\.example /)])
+  }
+  expect((await call('status', '--query', 'nobody')).lines.at(-1)).toBe('no partition is like that')
+
+  const json = JSON.parse((await call('status', '--json', '--state', 'failed')).stdout)
+  expect(json.partitions).toMatchObject([{ query: 'domain.quillmere.net', state: 'failed' }])
+  expect(json.totals.partitions).toBe(6)
+
+  const plan = await call('plan')
+  expect(plan.lines.slice(plan.lines.indexOf('') + 1)).toEqual([
+    'query                   partitions  done  failed  pending  at least  about',
+    'domain.scatterholt.com           2     2',
+    'domain.quillmere.net             2     1       1                  1      1',
+    expect.stringMatching(/NO_WAY/),
+    'domain.d.example                 2                      2         2      2',
+  ])
+  // What is proposed goes on with the same limits.
+  expect(run.stdout).toContain('spillway run trial.yaml --max-requests 4\n')
+  expect(run.stdout).toContain('spillway status trial.yaml\n')
+  expect((await call('run')).code).toBe(0)
+  const end = await call('status')
+  expect(end.lines).toEqual(
+    expect.arrayContaining([expect.stringMatching(/^domain\.d\.example {17}2 {5}2 +\d {9}2$/)]),
+  )
+})
+
+it('of five hundred queries the first are shown, and the rest in one line', async () => {
+  const folder = workFolder()
+  const file = await writePipeline(folder, { extract: '  domains_file: domains.txt' })
+  writeFileSync(
+    join(folder, 'domains.txt'),
+    Array.from({ length: 500 }, (_, i) => `d${i}.example`).join('\n'),
+  )
+  const env = { SPILLWAY_BASE_URL: 'https://api.example.com/firework', SPILLWAY_TOKEN: 'token' }
+  for (const command of ['status', 'plan']) {
+    const { stdout } = await spillway([command, file], folder, env)
+    const lines = stdout.trimEnd().split('\n')
+    expect(lines.filter((line) => line.startsWith('domain.'))).toHaveLength(20)
+    expect(lines.at(-1)).toBe(
+      '… and 481 more queries with 1,443 partitions (1,443 pending); --query shows some of them, --all every partition',
+    )
+  }
+})
+
+it('verify tells each cause in one line, and on request each problem', async () => {
+  const { call, folder } = await halfDone()
+  const before = await call('verify')
+  expect(before).toMatchObject({ code: 0, stdout: expect.stringMatching(/all is as it should be: 3 shards/) })
+  rmSync(join(folder, 'output/trial/credentials'), { recursive: true })
+  const grouped = await call('verify')
+  const path = 'credentials/query=domain.quillmere.net/import_window=2024-01-01/part-00000.parquet'
+  expect(grouped.code).toBe(1)
+  expect(grouped.lines).toEqual([
+    'trial: 3 problems in 3 shards, 0 rows',
+    expect.stringMatching(`^  3 shards are missing: ${path}, `),
+    '  --all shows each',
+  ])
+  const each = await call('verify', '--all')
+  expect(each.lines.slice(1)).toHaveLength(3)
+  expect(each.lines[1]).toBe(`  ${path}  is missing`)
+  const { problems } = JSON.parse((await call('verify', '--json')).stdout)
+  expect(problems).toHaveLength(3)
+  expect(problems[0]).toEqual({ path, problem: 'is missing', cause: 'missing' })
+})
+
+it('a table fits its terminal: what may be left out goes, and names are cut', () => {
+  type Row = { readonly name: string; readonly rows: number; readonly next: string }
+  const rows: readonly Row[] = [
+    { name: 'domain.a-rather-long-name.example.com', rows: 12, next: 'abc' },
+    { name: 'domain.b', rows: 3456, next: '' },
+  ]
+  const table: Table<Row> = {
+    columns: [
+      { title: 'query', cell: ({ name }) => name, least: 12 },
+      { title: 'nothing', cell: () => '' },
+      { title: 'rows', align: 'right', cell: ({ rows: count }) => String(count) },
+      { title: 'next', cell: ({ next }) => next, isOptional: true },
+    ],
+    rows: () => rows,
+  }
+  const lines = (room: number | null) => [...alignedTable(table, room, styleFor(false))]
+  expect(lines(null)).toEqual([
+    'query                                  rows  next',
+    'domain.a-rather-long-name.example.com    12  abc',
+    'domain.b                               3456',
+  ])
+  expect(lines(30)).toEqual([
+    'query               rows  next',
+    'domain.a-rather-l…    12  abc',
+    'domain.b            3456',
+  ])
+  expect(lines(20)).toEqual(['query           rows', 'domain.a-rath…    12', 'domain.b        3456'])
+})
