@@ -6,6 +6,7 @@ import type { LOG_FORMATS, LOG_LEVELS } from './log.ts'
 export type CommonArgs = {
   readonly 'log-format': (typeof LOG_FORMATS)[number]
   readonly 'log-level': (typeof LOG_LEVELS)[number]
+  readonly 'log-file': string | undefined
 }
 
 /** What a command takes, and what it does. */

@@ -35,9 +35,12 @@ export async function exportPipeline(
   { stop, abort }: StopSignals,
   io: Io,
 ): Promise<number> {
-  const { env, cwd, program, stdout } = io
+  const { env, cwd, program, stdout, run } = io
   const { allowPlaintext, failFast, fresh, redo, onShard, noProgress, json, again, flags } = settings
-  const view = progressView(pipeline, io, stop, noProgress)
+  const own = { ...io, log: named(io.log, pipeline), record: named(io.record, pipeline) }
+  const view = progressView(pipeline, own, stop, noProgress)
+  const onStop = (): void => own.log('info', 'told to stop', { event: 'stop', signal: io.signals.received })
+  stop.addEventListener('abort', onStop, { once: true })
   const collectChunks = chunkCollector()
   const observer: RunObserver = {
     log: view.log,
@@ -49,10 +52,11 @@ export async function exportPipeline(
   }
   let summary: RunSummary
   try {
-    const options = { env, stop, abort, observer, allowPlaintext, failFast, fresh, redo, onShard }
+    const options = { env, stop, abort, observer, allowPlaintext, failFast, fresh, redo, onShard, runId: run }
     summary = await runPipeline(pipeline, await runOptions(pipeline, options))
   } finally {
     view.close()
+    stop.removeEventListener('abort', onStop)
   }
   const { error, failures } = summary
   // What has been told already, by the log or at the signal, is not told twice.
@@ -66,4 +70,9 @@ export async function exportPipeline(
   )
   if (summary.status === 'complete') return DONE
   return error === null ? FAILED : exitCode(error.kind, io.signals.received)
+}
+
+/** A log whose lines name the pipeline. */
+function named(log: RunObserver['log'], { name }: Pipeline): RunObserver['log'] {
+  return (level, message, fields) => log(level, message, { pipeline: name, ...fields })
 }

@@ -20,6 +20,10 @@ export type World = {
 export type Io = World & {
   readonly logging: LogSettings
   readonly log: RunObserver['log']
+  /** The same for machines alone. */
+  readonly record: RunObserver['log']
+  /** The id of what this process does, as on every line of its log. */
+  readonly run: string
   /** Tells on stderr what went wrong. */
   reportError(error: unknown): void
 }

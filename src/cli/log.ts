@@ -1,11 +1,11 @@
-import { pino } from 'pino'
-import pinoPretty from 'pino-pretty'
+import { hostname } from 'node:os'
 import type { Environment } from '../config/index.ts'
 import { unlessSecret } from '../core/index.ts'
 import type { LogFields, LogLevel, RunObserver } from '../run/index.ts'
-import { plainLine } from './plain-text.ts'
+import type { LogFile } from './log-file.ts'
+import { plainJson, plainLine } from './plain-text.ts'
 import type { Screen } from './screen.ts'
-import { wantsColour } from './style.ts'
+import { type Colour, type Style, styleFor, wantsColour } from './style.ts'
 
 export const LOG_FORMATS = ['pretty', 'json'] as const
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
@@ -15,26 +15,85 @@ export type LogSettings = {
   readonly level: (typeof LOG_LEVELS)[number]
 }
 
-/** A log on stderr, a line each, written before the call returns. */
-export function openLog(
-  screen: Screen,
-  env: Environment,
-  { format, level }: LogSettings,
-): RunObserver['log'] {
-  const pretty = pinoPretty.prettyFactory({
-    colorize: wantsColour(screen.stream, env),
-    translateTime: 'SYS:HH:MM:ss',
-    ignore: 'pid,hostname',
-    hideObject: true,
-    messageFormat: (line, messageKey) => `${line[messageKey]}${fieldsText(line)}`,
-  })
-  const logger = pino(
-    { level, timestamp: pino.stdTimeFunctions.isoTime, formatters: { level: (label) => ({ level: label }) } },
-    { write: (line) => screen.write(format === 'json' ? line : pretty(line)) },
-  )
-  return (at: LogLevel, message: string, fields: LogFields = {}) => {
-    logger[at](plainFields(fields), plainLine(unlessSecret(message, 'long')))
+export type LogPlaces = {
+  readonly screen: Screen
+  readonly env: Environment
+  /** Gets every line as JSON as well; null: there is none. */
+  readonly file: LogFile | null
+  /** On every line of JSON. */
+  readonly run: string
+}
+
+export type Logs = {
+  /** Lines are written before the call returns. */
+  readonly log: RunObserver['log']
+  /** The same for machines alone: nothing of it is shown to people. */
+  readonly record: RunObserver['log']
+}
+
+/** The log on stderr, a line each, and in the log file. */
+export function openLogs({ screen, env, file, run }: LogPlaces, { format, level }: LogSettings): Logs {
+  const style = styleFor(wantsColour(screen.stream, env))
+  const least = LOG_LEVELS.indexOf(level)
+  const isWanted = (at: LogLevel): boolean => LOG_LEVELS.indexOf(at) >= least
+  const forPeople = format === 'pretty'
+  const forMachines = !forPeople || file !== null
+  const write = (at: LogLevel, message: string, fields: LogFields, isShown: boolean): void => {
+    const shows = isShown && forPeople && isWanted(levelForPeople(at, fields))
+    const records = forMachines && isWanted(at)
+    if (!shows && !records) return
+    const line = { at, fields: plainFields(fields), message: plainLine(unlessSecret(message, 'long')) }
+    if (shows) screen.writeLog(prettyLine(line, style))
+    if (!records) return
+    const json = jsonLine(line, run)
+    if (!forPeople) screen.writeLog(json)
+    file?.write(json)
   }
+  return {
+    log: (at, message, fields = {}) => write(at, message, fields, true),
+    record: (at, message, fields = {}) => write(at, message, fields, false),
+  }
+}
+
+type Line = { readonly at: LogLevel; readonly message: string; readonly fields: LogFields }
+
+/** What tells machines how a run goes people see in the progress and in the summary. */
+function levelForPeople(at: LogLevel, { event }: LogFields): LogLevel {
+  return at === 'info' && typeof event === 'string' && FOR_MACHINES.test(event) ? 'debug' : at
+}
+
+const FOR_MACHINES = /^(?:run|partition|shard)\.|^stop$/
+
+const HOST = hostname()
+
+function jsonLine({ at, message, fields }: Line, run: string): string {
+  const time = new Date().toISOString()
+  const { event = 'note', ...others } = fields
+  return `${plainJson({ level: at, time, pid: process.pid, hostname: HOST, run, event, ...others, msg: message })}\n`
+}
+
+const COLOURS: Readonly<Record<LogLevel, Colour>> = {
+  trace: 'dim',
+  debug: 'dim',
+  info: 'green',
+  warn: 'yellow',
+  error: 'red',
+}
+
+/** `[12:42:41] WARN: trying again request="domain.acme.com/all, page 3" retry=1 of=8 wait_ms=300` */
+function prettyLine({ at, message, fields }: Line, style: Style): string {
+  const time = new Date().toTimeString().slice(0, 8)
+  return `[${time}] ${style(COLOURS[at], at.toUpperCase())}: ${message}${fieldsText(fields)}\n`
+}
+
+/** What the message says already is for machines. */
+const UNSHOWN: ReadonlySet<string> = new Set(['event', 'for', 'pipeline'])
+
+function fieldsText(fields: LogFields): string {
+  return Object.entries(fields)
+    .filter(([name]) => !UNSHOWN.has(name))
+    .map(([name, value]) => ` ${name}=${/\s/.test(String(value)) ? JSON.stringify(value) : value}`)
+    .join('')
 }
 
 function plainFields(fields: LogFields): LogFields {
@@ -44,14 +103,4 @@ function plainFields(fields: LogFields): LogFields {
       typeof value === 'string' ? plainLine(unlessSecret(value, 'long')) : value,
     ]),
   )
-}
-
-const OWN_FIELDS: ReadonlySet<string> = new Set(['level', 'time', 'pid', 'hostname', 'msg'])
-
-/** ` wait_ms=300 reason="The service answered 503"` */
-function fieldsText(line: Readonly<Record<string, unknown>>): string {
-  return Object.entries(line)
-    .filter(([name]) => !OWN_FIELDS.has(name))
-    .map(([name, value]) => ` ${name}=${/\s/.test(String(value)) ? JSON.stringify(value) : value}`)
-    .join('')
 }

@@ -28,8 +28,13 @@ export async function parseCommandLine(
     .options({
       'log-format': { choices: LOG_FORMATS, default: 'pretty' as const, describe: 'Log lines on stderr' },
       'log-level': { choices: LOG_LEVELS, default: 'info' as const, describe: 'Least level that is logged' },
+      'log-file': {
+        type: 'string',
+        requiresArg: true,
+        describe: 'Log lines are added to this file as well, as JSON',
+      },
     })
-    .group(['log-format', 'log-level', 'help', 'version'], 'Common:')
+    .group(['log-format', 'log-level', 'log-file', 'help', 'version'], 'Common:')
     .version(version)
     .help()
     .detectLocale(false)

@@ -23,8 +23,9 @@ export function progressView(pipeline: Pipeline, io: Io, stop: AbortSignal, quie
   return redraws ? redrawnLines(pipeline, io, stop) : logLines(io)
 }
 
-function redrawnLines(pipeline: Pipeline, { screen, env, log }: Io, stop: AbortSignal): ProgressView {
+function redrawnLines(pipeline: Pipeline, { screen, env, log, record }: Io, stop: AbortSignal): ProgressView {
   const { name } = pipeline
+  const ticker = everyHalfMinute(record)
   const style = styleFor(wantsColour(screen.stream, env))
   let opening: { readonly step: OpeningStep; readonly sinceMs: number } | null = null
   let latest: Progress | null = null
@@ -60,8 +61,10 @@ function redrawnLines(pipeline: Pipeline, { screen, env, log }: Io, stop: AbortS
       if (latest === null) startedMs = performance.now()
       latest = progress
       changed = true
+      ticker.progress(progress)
     },
     close() {
+      ticker.close()
       clearInterval(timer)
       screen.clear()
     },
@@ -89,6 +92,12 @@ function openingText(step: OpeningStep, sinceMs: number, nowMs: number): string 
 }
 
 function logLines({ log }: Io): ProgressView {
+  const ticker = everyHalfMinute(log)
+  return { log, opening: () => {}, progress: ticker.progress, close: ticker.close }
+}
+
+/** Tells a log how far a run is. */
+function everyHalfMinute(log: RunObserver['log']): Pick<ProgressView, 'progress' | 'close'> {
   let latest: Progress | null = null
   const timer = setInterval(() => {
     if (latest === null) return
@@ -107,8 +116,6 @@ function logLines({ log }: Io): ProgressView {
   }, LOG_MS)
   timer.unref()
   return {
-    log,
-    opening: () => {},
     progress(progress) {
       latest = progress
     },

@@ -10,6 +10,8 @@ export type ErrorDesk = {
   readonly style: Style
   readonly logging: LogSettings
   readonly log: RunObserver['log']
+  /** A log for machines alone. */
+  readonly record?: RunObserver['log']
 }
 
 /**
@@ -17,14 +19,15 @@ export type ErrorDesk = {
  * foreseen are defects; their messages may quote data (JSON.parse does), so only their kind is shown, and where
  * they come from when --log-level asks for it.
  */
-export function reportError(error: unknown, { screen, style, logging, log }: ErrorDesk): void {
+export function reportError(error: unknown, { screen, style, logging, log, record }: ErrorDesk): void {
   // An error may be older than what is known now.
   const text = unlessSecret(isExportError(error) ? error.message : defect(error, logging), 'long')
-  if (logging.format === 'json') {
-    log('error', text, isExportError(error) ? { kind: error.kind } : { kind: 'defect' })
-    return
+  const fields = { event: 'error', kind: isExportError(error) ? error.kind : 'defect' }
+  if (logging.format === 'json') log('error', text, fields)
+  else {
+    screen.write(`${style('red', 'spillway:')} ${plainText(text)}\n`)
+    record?.('error', text, fields)
   }
-  screen.write(`${style('red', 'spillway:')} ${plainText(text)}\n`)
 }
 
 function defect(error: unknown, { level }: LogSettings): string {

@@ -1,18 +1,25 @@
+import { randomUUID } from 'node:crypto'
+import { resolve } from 'node:path'
 import { ExportError } from '../core/index.ts'
 import { DONE, exitCode, exitCodeOf } from './exit-code.ts'
 import type { Io, World } from './io.ts'
-import { type LogSettings, openLog } from './log.ts'
+import { type LogSettings, openLogs } from './log.ts'
+import { LogFile } from './log-file.ts'
 import { parseCommandLine } from './parse.ts'
 import { reportError } from './report-error.ts'
 import { styleFor, wantsColour } from './style.ts'
 
 /** Carries a command line out, telling what goes wrong. @returns the exit code */
 export async function runCommandLine(words: readonly string[], world: World): Promise<number> {
-  let io = openIo(world, { format: 'pretty', level: 'info' })
+  const run = randomUUID()
+  // A command line that makes no sense is told of in the format that it asks for.
+  let io = openIo(world, run, { format: wantsJson(words) ? 'json' : 'pretty', level: 'info' }, null)
   let code = DONE
   try {
-    await parseCommandLine(words, world.screen.columns, async ({ logFormat, logLevel }, work) => {
-      io = openIo(world, { format: logFormat, level: logLevel })
+    await parseCommandLine(words, world.screen.columns, async ({ logFormat, logLevel, logFile }, work) => {
+      const onTrouble = (message: string): void => world.screen.write(`${message}\n`, 'warn')
+      const file = logFile === undefined ? null : new LogFile(resolve(world.cwd, logFile), onTrouble)
+      io = openIo(world, run, { format: logFormat, level: logLevel }, file)
       code = await work(io)
     })
     // What --help printed may be on its way still.
@@ -27,6 +34,12 @@ export async function runCommandLine(words: readonly string[], world: World): Pr
   }
 }
 
+function wantsJson(words: readonly string[]): boolean {
+  return words.some((word, i) => {
+    return word === '--log-format=json' || (word === 'json' && words[i - 1] === '--log-format')
+  })
+}
+
 /** Commands are loaded when they are called, from files. */
 function foreseen(error: unknown): unknown {
   if (!(error instanceof Error && 'code' in error && error.code === 'EMFILE')) return error
@@ -34,17 +47,20 @@ function foreseen(error: unknown): unknown {
   return new ExportError('storage', 'Too many files are open', '', next, { cause: error })
 }
 
-function openIo(world: World, logging: LogSettings): Io {
+function openIo(world: World, run: string, logging: LogSettings, file: LogFile | null): Io {
   const { screen, env } = world
-  const log = openLog(screen, env, logging)
+  const { log, record } = openLogs({ screen, env, file, run }, logging)
   const style = styleFor(wantsColour(screen.stream, env))
+  if (logging.format === 'json') screen.divert((text, level) => log(level, text))
   return {
     ...world,
     logging,
     log,
+    record,
+    run,
     reportError(error) {
       screen.clear()
-      reportError(error, { screen, style, logging, log })
+      reportError(error, { screen, style, logging, log, record })
     },
   }
 }

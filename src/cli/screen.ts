@@ -2,6 +2,8 @@ import { stripVTControlCharacters } from 'node:util'
 import type { Environment } from '../config/index.ts'
 import { widthOf } from './width.ts'
 
+export type MessageLevel = 'info' | 'warn' | 'error'
+
 const ERASE_BELOW = '\x1b[J'
 const ERASE_LINE_END = '\x1b[K'
 
@@ -17,6 +19,7 @@ export class Screen {
   #shown: readonly string[] = []
   /** Of the terminal that they were made for. */
   #columns = 0
+  #messages: ((text: string, level: MessageLevel) => void) | null = null
 
   constructor(stream: NodeJS.WriteStream, env: Environment) {
     this.stream = stream
@@ -35,8 +38,19 @@ export class Screen {
     return this.stream.columns || 80
   }
 
-  /** Writes whole lines, each with its end. */
-  write(text: string): void {
+  /** Has messages go into a log instead, as where that is JSON to the last line. */
+  divert(messages: (text: string, level: MessageLevel) => void): void {
+    this.#messages = messages
+  }
+
+  /** Writes a message for people: whole lines, each with its end. */
+  write(text: string, level: MessageLevel = 'info'): void {
+    if (this.#messages === null) this.writeLog(text)
+    else if (text.trim() !== '') this.#messages(text.trim(), level)
+  }
+
+  /** Writes lines of a log, each with its end. */
+  writeLog(text: string): void {
     const drawn = this.#shown.map((line) => `${line}\n`).join('')
     this.stream.write(drawn === '' ? text : `${this.#toTop()}${ERASE_BELOW}${text}${drawn}`)
   }

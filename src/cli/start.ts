@@ -15,9 +15,12 @@ export function start(): Promise<number> {
   // message may quote data.
   process.on('uncaughtException', (error) => {
     screen.clear()
-    screen.write(`spillway: An error that was not foreseen: ${error.name}\n`)
+    screen.write(`spillway: An error that was not foreseen: ${error.name}\n`, 'error')
     process.exit(FAILED)
   })
+  // Node's own printing of these is no line of a log.
+  process.removeAllListeners('warning')
+  process.on('warning', ({ name, message }) => screen.write(`spillway: ${name}: ${message}\n`, 'warn'))
   return runCommandLine(process.argv.slice(2), {
     env: process.env,
     cwd: process.cwd(),

@@ -9,7 +9,7 @@ import {
 } from '../core/index.ts'
 import { folderOf } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
-import { MANIFEST_PATH, type RunStatus, SUCCESS_PATH, takeLock } from '../state/index.ts'
+import { type Fact, MANIFEST_PATH, type RunStatus, SUCCESS_PATH, takeLock } from '../state/index.ts'
 import { redoPartitions, requirePolicies, warnOfOpenDoors } from './admission/index.ts'
 import { type Ending, exportAll, statusFor, Tally } from './chains/index.ts'
 import {
@@ -23,7 +23,7 @@ import {
   survey,
 } from './data-set/index.ts'
 import { openSession, type Session } from './session/index.ts'
-import type { RunOptions } from './setting/index.ts'
+import type { RunObserver, RunOptions } from './setting/index.ts'
 import {
   namePipeline,
   namingPlaces,
@@ -149,15 +149,26 @@ async function carryOut(
 ): Promise<RunSummary> {
   const { clock } = options
   const { checkpoint } = session
-  const run = randomUUID()
+  const run = options.runId ?? randomUUID()
+  const { log } = options.observer
   const startedMs = clock.monotonicMs()
   const work = survey(pipeline, plan, checkpoint.state)
   const tally = new Tally(work)
-  session.onRecorded = (lines) => tally.recorded(lines)
+  session.onRecorded = (lines) => {
+    tally.recorded(lines)
+    tellSealed(lines, log)
+  }
   const isWhole = (): boolean => isWholeExported(pipeline, plan, clock.now(), checkpoint.state)
   if (work.done < work.total) session.cpu.start()
   if (work.done < work.total || !isWhole()) await store.remove(SUCCESS_PATH)
   await checkpoint.append([{ kind: 'run', run, started_at: isoTime(clock.now()), version: options.version }])
+  log('info', 'run started', {
+    event: 'run.start',
+    pipeline: pipeline.name,
+    version: options.version,
+    partitions_total: work.total,
+    partitions_done: work.done,
+  })
 
   const ending = await exportAll({ pipeline, store, session, plan, work, tally, secrets, options })
   let manifest: string | null = null
@@ -177,7 +188,7 @@ async function carryOut(
     manifest = pathIn(pipeline, MANIFEST_PATH)
     if (whole) await store.writeWhole(SUCCESS_PATH, [])
   })
-  return {
+  const summary: RunSummary = {
     pipeline: pipeline.name,
     status: error === null ? ending.status : statusFor(error),
     partitions: {
@@ -200,6 +211,40 @@ async function carryOut(
     error: error === null ? null : withPlace(pipeline, error),
     failures: tally.failures,
   }
+  tellEnd(summary, log)
+  return summary
+}
+
+function tellSealed(lines: readonly Fact[], log: RunObserver['log']): void {
+  for (const line of lines) {
+    if (line.kind !== 'seal') continue
+    const { path, rows, bytes } = line
+    log('info', 'shard sealed', { event: 'shard.sealed', path, rows, bytes })
+  }
+}
+
+function tellEnd(summary: RunSummary, log: RunObserver['log']): void {
+  const { pipeline, status, partitions, rows, shards, bytes, requests, retries, quarantined, repeated } =
+    summary
+  log('info', 'run finished', {
+    event: 'run.finish',
+    pipeline,
+    status,
+    partitions_total: partitions.total,
+    partitions_done: partitions.done,
+    partitions_failed: partitions.failed,
+    partitions_pending: partitions.pending,
+    rows,
+    shards,
+    bytes,
+    requests,
+    retries,
+    quarantined,
+    repeated,
+    searches_remaining: summary.searchesRemaining,
+    duration_ms: summary.durationMs,
+    error_kind: summary.error?.kind ?? null,
+  })
 }
 
 /**

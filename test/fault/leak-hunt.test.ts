@@ -41,7 +41,8 @@ test.concurrent.each(SETUPS)(
     const { identity = 'keep', logs = 'pretty' } = setup
     const hunt = await startHunt(setup)
     try {
-      const run = ['run', hunt.pipeline, '--log-level', 'trace', '--log-format', logs]
+      const logFile = ['--log-file', join(hunt.folder, 'run.log')]
+      const run = ['run', hunt.pipeline, '--log-level', 'trace', '--log-format', logs, ...logFile]
       const killed = await hunt.call(run, { killAtSearch: 7 })
       expect(killed.signal).toBe('SIGKILL')
       await hunt.expectNoLeaks('after the kill')

@@ -17,6 +17,7 @@ import type { ChainQueue } from './chain-queue.ts'
 import { ChainWork } from './chain-work.ts'
 import { type CommittedPage, exportChain } from './export-chain.ts'
 import type { Halt } from './halt.ts'
+import { PartitionEvents } from './partition-events.ts'
 import type { Quarantine } from './quarantine.ts'
 import { PartitionFault } from './quarantine-limit.ts'
 import { lackOfRoom } from './room.ts'
@@ -85,6 +86,8 @@ export async function exportOne(
   await haltWithoutRoom()
   if (halt.halted) return
   let come = chain.come
+  const events = new PartitionEvents(chain, options.observer.log)
+  events.begin()
   try {
     const secret = secretOf(chain.query, context)
     await exportChain(chain, {
@@ -110,6 +113,7 @@ export async function exportOne(
         tally.advanced += chain.come - come
         come = chain.come
         countPage(committed, chain, context)
+        events.committed(committed)
         await doubt.settle()
         await leaveFolders(committed, chain, context)
         report()
@@ -187,8 +191,8 @@ async function giveUp(
   const { key } = chain.partitionAt(place)
   const isFailed = async (): Promise<void> => {
     tally.partitionFailed(key, error.message)
-    options.observer.log('error', error.message, { partition: key })
     const { kind, message } = error
+    options.observer.log('error', message, { event: 'partition.failed', partition: key, kind, requests })
     await checkpoint.append([{ kind: 'failed', partition: key, requests, error: { kind, message } }])
   }
   if (error.kind === 'refused' && service.counters.notFound > 1) {

@@ -83,7 +83,10 @@ async function openOnce(
           session.onRecorded(lines as readonly Fact[])
         },
         warn: (message) => options.observer.log('warn', message),
-        onPublished: (shard) => options.onShard(manifestShard(shard)),
+        onPublished: (shard) => {
+          options.observer.log('info', 'shard published', { event: 'shard.published', path: shard.path })
+          options.onShard(manifestShard(shard))
+        },
       }),
       onRecorded: () => {},
       nextChain: () => chains++,

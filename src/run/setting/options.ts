@@ -26,4 +26,6 @@ export type RunOptions = {
   readonly version: string
   /** Which encoder it has, for the files. */
   readonly build: string
+  /** Names the run in the log and the checkpoint, a UUID; left out: a new one. */
+  readonly runId?: string
 }

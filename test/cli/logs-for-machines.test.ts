@@ -1,0 +1,163 @@
+import { readFileSync, renameSync, statSync, truncateSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { LogFile } from '../../src/cli/log-file.ts'
+import { accessTo, sandboxWith, spillway, start, workFolder, writePipeline } from './spillway.ts'
+
+type Line = { readonly event: string; readonly run: string } & Readonly<Record<string, unknown>>
+
+function linesOf(text: string): readonly Line[] {
+  return text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as Line)
+}
+
+const ONE_LANE = '  page_size: 2\n  concurrency: 1'
+const JSON_LOG = ['--log-format', 'json']
+
+it('a run tells its events as JSON, each line with the id of the run, on stderr and in the log file alike', async () => {
+  const sandbox = await sandboxWith({
+    faults: [
+      { kind: 'status', status: 503, requests: [2] },
+      { kind: 'status', status: 429, retryAfter: '0', requests: [4] },
+      { kind: 'status', status: 400, code: 'NO_WAY', requests: [7] },
+    ],
+  })
+  const folder = workFolder()
+  const file = await writePipeline(folder, { extract: ONE_LANE, perChain: 1 })
+  const log = join(folder, 'run.log')
+  const args = ['run', file, ...JSON_LOG, '--log-level', 'debug', '--log-file', log]
+  const { code, stderr } = await spillway(args, folder, accessTo(sandbox))
+  expect(code).toBe(1)
+  expect(readFileSync(log, 'utf8')).toBe(stderr)
+  expect(statSync(log).mode & 0o777).toBe(0o600)
+  const lines = linesOf(stderr)
+  expect(new Set(lines.map(({ run }) => run)).size).toBe(1)
+  for (const line of lines) {
+    expect(line).toMatchObject({
+      level: expect.any(String),
+      time: expect.stringMatching(/^\d{4}-.*Z$/),
+      run: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      event: expect.any(String),
+      pipeline: 'trial',
+      msg: expect.any(String),
+    })
+  }
+  const of = (event: string) => lines.filter((line) => line.event === event)
+  expect(lines[0]).toMatchObject({ event: 'run.start', partitions_total: 3, partitions_done: 0 })
+  expect(lines.at(-1)).toMatchObject({
+    event: 'run.finish',
+    status: 'failed',
+    partitions_done: 2,
+    partitions_failed: 1,
+    partitions_pending: 0,
+    retries: 2,
+    error_kind: null,
+  })
+  expect(of('retry')).toMatchObject([
+    { retry: 1, of: 8, wait_ms: expect.any(Number), reason: expect.stringContaining('503') },
+    { retry: 1, of: 8, wait_ms: 0, reason: expect.stringContaining('429') },
+  ])
+  expect(of('wait')).toMatchObject([{ for: 'pause', wait_ms: 1000 }])
+  expect(of('partition.failed')).toMatchObject([{ level: 'error', kind: 'refused', requests: 1 }])
+
+  // Whatever ends has begun before.
+  const begun = of('partition.start').map(({ partition }) => partition)
+  const ended = [...of('partition.done'), ...of('partition.failed')].map(({ partition }) => partition)
+  expect([...ended].sort()).toEqual([...begun].sort())
+  for (const { partition } of of('partition.done')) {
+    const [first, last] = lines.flatMap((line, i) => (line.partition === partition ? [i] : []))
+    expect([lines[first!]!.event, lines[last!]!.event]).toEqual(['partition.start', 'partition.done'])
+  }
+  const rows = of('partition.done').reduce((sum, line) => sum + Number(line.rows), 0)
+  expect(lines.at(-1)!.rows).toBe(rows)
+  expect(of('shard.published').map(({ path }) => path)).toEqual(of('shard.sealed').map(({ path }) => path))
+
+  const requests = of('request')
+  expect(requests).toHaveLength(sandbox.requests.length)
+  expect(requests.map(({ status }) => status)).toEqual(expect.arrayContaining([200, 503, 429, 400]))
+  expect(requests[0]).toMatchObject({
+    level: 'debug',
+    request: 'domain.scatterholt.com/2024-01-01..2024-02-01, page 1',
+    method: 'POST',
+    path: '/firework/v4/credentials/global/_search',
+    attempt: 1,
+    status: 200,
+    duration_ms: expect.any(Number),
+  })
+  expect(requests.find(({ attempt }) => attempt === 2)).toMatchObject({ request: requests[1]!.request })
+})
+
+it('stderr is JSON to the last line, also when a signal comes or the command line makes no sense', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const file = await writePipeline(folder, { service: '  requests_per_second: 0.01' })
+  const running = start(['run', file, ...JSON_LOG], folder, accessTo(sandbox))
+  await running.until(() => sandbox.requests.length > 0)
+  running.child.kill('SIGTERM')
+  const { code, stderr } = await running.result
+  expect(code).toBe(143)
+  const lines = linesOf(stderr)
+  expect(lines.map(({ event }) => event)).toEqual(expect.arrayContaining(['run.start', 'stop', 'run.finish']))
+  expect(lines.find(({ event }) => event === 'stop')).toMatchObject({ signal: 'SIGTERM' })
+  expect(lines.map(({ msg }) => msg).join('\n')).toContain('Stopping: what is in hand')
+
+  for (const args of [
+    ['run', file, '--max-requests', 'x', ...JSON_LOG],
+    ['run', 'nowhere.yaml', ...JSON_LOG],
+  ]) {
+    const wrong = await spillway(args, folder)
+    expect(wrong.code).toBe(2)
+    expect(linesOf(wrong.stderr)).toMatchObject([{ event: 'error', kind: 'config', level: 'error' }])
+  }
+})
+
+it('people are spared what is for machines, and a log file has it all the same', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const file = await writePipeline(folder)
+  const quiet = await spillway(['run', file, '--log-file', 'run.log'], folder, accessTo(sandbox))
+  expect(quiet).toMatchObject({ code: 0, stderr: '' })
+  const refused = await spillway(
+    ['run', file, '--log-file', 'run.log', '--format', 'csv'],
+    folder,
+    accessTo(sandbox),
+  )
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/^spillway: /) })
+  const lines = linesOf(readFileSync(join(folder, 'run.log'), 'utf8'))
+  expect(lines.map(({ event }) => event)).toEqual(
+    expect.arrayContaining(['run.start', 'run.finish', 'error']),
+  )
+  expect(new Set(lines.map(({ run }) => run)).size).toBe(2)
+  const debug = await spillway(
+    ['run', file, '--fresh', '--yes', '--log-level', 'debug'],
+    folder,
+    accessTo(sandbox),
+  )
+  expect(debug.stderr).toMatch(/^\[\d\d:\d\d:\d\d\] INFO: run started /)
+  const nowhere = await spillway(['run', file, '--log-file', 'nowhere/run.log'], folder, accessTo(sandbox))
+  expect(nowhere).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining('The log file can not be opened: ENOENT'),
+  })
+})
+
+it('a log file that was moved away is made anew, and one that was cut goes on', () => {
+  vi.useFakeTimers({ toFake: ['performance'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const path = join(workFolder(), 'run.log')
+  const troubles: string[] = []
+  const log = new LogFile(path, (message) => troubles.push(message))
+  log.write('one\n')
+  renameSync(path, `${path}.1`)
+  log.write('two\n')
+  vi.advanceTimersByTime(1000)
+  log.write('three\n')
+  expect(readFileSync(`${path}.1`, 'utf8')).toBe('one\ntwo\n')
+  expect(readFileSync(path, 'utf8')).toBe('three\n')
+  truncateSync(path)
+  log.write('four\n')
+  expect(readFileSync(path, 'utf8')).toBe('four\n')
+  expect(troubles).toEqual([])
+})
