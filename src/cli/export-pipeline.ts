@@ -5,6 +5,7 @@ import { DONE, exitCode, FAILED } from './exit-code.ts'
 import type { GivenFlags } from './given-flags.ts'
 import { chunkCollector } from './heap.ts'
 import type { Io } from './io.ts'
+import type { MetricsFile } from './metrics-file.ts'
 import { plainJson } from './plain-text.ts'
 import { progressView } from './progress-view.ts'
 import type { StopSignals } from './signals.ts'
@@ -22,6 +23,7 @@ export type ExportSettings = Pick<
   readonly again: string | null
   /** For the commands that are proposed. */
   readonly flags: GivenFlags
+  readonly metrics?: MetricsFile | null
 }
 
 /**
@@ -36,7 +38,7 @@ export async function exportPipeline(
   io: Io,
 ): Promise<number> {
   const { env, cwd, program, stdout, run } = io
-  const { allowPlaintext, failFast, fresh, redo, onShard, noProgress, json, again, flags } = settings
+  const { allowPlaintext, failFast, fresh, redo, onShard, noProgress, json, again, flags, metrics } = settings
   const own = { ...io, log: named(io.log, pipeline), record: named(io.record, pipeline) }
   const view = progressView(pipeline, own, stop, noProgress)
   const onStop = (): void => own.log('info', 'told to stop', { event: 'stop', signal: io.signals.received })
@@ -47,10 +49,12 @@ export async function exportPipeline(
     opening: view.opening,
     progress(progress) {
       view.progress(progress)
+      metrics?.progress(pipeline.name, progress)
       collectChunks()
     },
   }
   let summary: RunSummary
+  metrics?.begin(pipeline.name)
   try {
     const options = { env, stop, abort, observer, allowPlaintext, failFast, fresh, redo, onShard, runId: run }
     summary = await runPipeline(pipeline, await runOptions(pipeline, options))
@@ -58,6 +62,7 @@ export async function exportPipeline(
     view.close()
     stop.removeEventListener('abort', onStop)
   }
+  metrics?.end(summary)
   const { error, failures } = summary
   // What has been told already, by the log or at the signal, is not told twice.
   const told = error?.kind === 'interrupted' || failures.some(({ message }) => message === error?.message)

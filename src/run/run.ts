@@ -9,7 +9,14 @@ import {
 } from '../core/index.ts'
 import { folderOf } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
-import { type Fact, MANIFEST_PATH, type RunStatus, SUCCESS_PATH, takeLock } from '../state/index.ts'
+import {
+  type CheckpointState,
+  type Fact,
+  MANIFEST_PATH,
+  type RunStatus,
+  SUCCESS_PATH,
+  takeLock,
+} from '../state/index.ts'
 import { redoPartitions, requirePolicies, warnOfOpenDoors } from './admission/index.ts'
 import { type Ending, exportAll, statusFor, Tally } from './chains/index.ts'
 import {
@@ -57,6 +64,8 @@ export type RunSummary = {
   /** What the service said last; null when it said nothing. */
   readonly searchesRemaining: number | null
   readonly durationMs: number
+  /** When a run of this data set last ended as `complete`, epoch ms; null: none has. */
+  readonly lastCompleteMs: number | null
   /** Absolute path of the manifest, or its address; null when it could not be written. */
   readonly manifest: string | null
   /** What stopped the run before its time; null when nothing did. */
@@ -207,12 +216,18 @@ async function carryOut(
     repeated: tally.repeated,
     searchesRemaining: ending.searchesRemaining,
     durationMs: Math.round(clock.monotonicMs() - startedMs),
+    lastCompleteMs: lastCompleteMs(checkpoint.state),
     manifest,
     error: error === null ? null : withPlace(pipeline, error),
     failures: tally.failures,
   }
   tellEnd(summary, log)
   return summary
+}
+
+function lastCompleteMs({ runs }: CheckpointState): number | null {
+  const finished = runs.findLast(({ status }) => status === 'complete')?.finished_at
+  return finished == null ? null : Date.parse(finished)
 }
 
 function tellSealed(lines: readonly Fact[], log: RunObserver['log']): void {

@@ -1,3 +1,4 @@
+import { resolve } from 'node:path'
 import { ExportError, isExportError, type Pipeline } from '../../core/index.ts'
 import type { LoadedAhead } from '../../run/index.ts'
 import { parseTarget, type Target } from '../../warehouse/index.ts'
@@ -8,6 +9,7 @@ import { type ExportSettings, exportPipeline } from '../export-pipeline.ts'
 import { givenFlags } from '../given-flags.ts'
 import type { Io } from '../io.ts'
 import { loaderBeside, loadTables, PLAIN_LOAD } from '../load-tables.ts'
+import { MetricsFile } from '../metrics-file.ts'
 import { HOW_IT_RUNS, type OverrideFlags, pipelineToRun, runPipelineOptions } from '../pipeline-options.ts'
 import { plainJson } from '../plain-text.ts'
 import { shownPath } from '../shown-path.ts'
@@ -43,9 +45,17 @@ export const run = command({
         },
         yes: { type: 'boolean', default: false, describe: 'Do not ask' },
         json: { type: 'boolean', default: false, describe: 'Print the summary as JSON, one object a line' },
-        'no-progress': { type: 'boolean', default: false, describe: 'No progress line' },
+        'no-progress': { type: 'boolean', default: false, describe: 'No progress lines' },
+        'metrics-file': {
+          type: 'string',
+          requiresArg: true,
+          describe: 'Figures for Prometheus, written anew every half minute and at the end',
+        },
       })
-      .group(['fail-fast', 'redo', 'load', 'fresh', 'yes', 'json', 'no-progress'], HOW_IT_RUNS)
+      .group(
+        ['fail-fast', 'redo', 'load', 'fresh', 'yes', 'json', 'no-progress', 'metrics-file'],
+        HOW_IT_RUNS,
+      )
       .example('$0 run pipeline.yaml', 'Export, or go on')
       .example('$0 run pipeline.yaml --domain example.com --from 2024-01-01', 'A part of it')
       .example("$0 run pipeline.yaml --redo 'domain.example.com/*'", 'All windows of one query anew')
@@ -58,8 +68,18 @@ export const run = command({
       const found = await readEach(args, io)
       const pipelines = found.flatMap(({ pipeline }) => (pipeline === null ? [] : [pipeline]))
       if (args.fresh && !args.yes && pipelines.length > 0) await askToStartOver(pipelines, io)
-      const settings = { ...args, redo: args.redo ?? [], again: null, flags: givenFlags(args), target }
-      return await runEach(found, settings, signals, io)
+      const metrics = await openMetrics(args.metricsFile, pipelines, io)
+      const settings = {
+        ...args,
+        redo: args.redo ?? [],
+        again: null,
+        flags: givenFlags(args),
+        metrics,
+        target,
+      }
+      const code = await runEach(found, settings, signals, io)
+      await metrics?.close(code)
+      return code
     } finally {
       signals.release()
     }
@@ -73,6 +93,20 @@ function redoAndFresh(): ExportError {
     '',
     'Choose one of them.',
   )
+}
+
+async function openMetrics(
+  path: string | undefined,
+  pipelines: readonly Pipeline[],
+  { cwd, log }: Io,
+): Promise<MetricsFile | null> {
+  if (path === undefined) return null
+  // Of several data sets the most private counts.
+  const mode = pipelines.reduce(
+    (least, { load }) => least & load.fileMode,
+    pipelines[0]?.load.fileMode ?? 0o600,
+  )
+  return MetricsFile.open(resolve(cwd, path), mode, (message) => log('warn', message))
 }
 
 type ReadArgs = OverrideFlags & {
@@ -201,6 +235,7 @@ async function runOne(
   } catch (error) {
     if (!isExportError(error)) throw error
     io.reportError(error)
+    settings.metrics?.notBegun(pipeline.name)
     return { code: exitCode(error.kind, io.signals.received), error }
   }
 }

@@ -1,0 +1,126 @@
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
+
+const hasPromtool = spawnSync('promtool', ['--version']).status === 0
+
+/** Samples by name and labels, read as strictly as Prometheus reads them, and by the rules of `promtool check metrics`. */
+function samplesOf(text: string): ReadonlyMap<string, number> {
+  expect(text.endsWith('\n')).toBe(true)
+  const samples = new Map<string, number>()
+  const families = new Set<string>()
+  let helped = ''
+  let current = ''
+  for (const line of text.trimEnd().split('\n')) {
+    const comment = /^# (HELP|TYPE) ([a-z_]+) (.+)$/.exec(line)
+    if (comment !== null) {
+      const [, kind, name = '', rest] = comment
+      if (kind === 'HELP') {
+        expect(families.has(name), `${name} comes twice`).toBe(false)
+        helped = name
+      } else {
+        expect([name, rest]).toEqual([helped, 'gauge'])
+        families.add(name)
+        current = name
+      }
+      continue
+    }
+    const sample = /^([a-z_]+)(\{(?:[a-z]+="[^"\\\n]*",?)+\})? (-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)$/.exec(line)
+    expect(sample, line).not.toBeNull()
+    const [, name = '', labels = '', value] = sample!
+    expect(name).toBe(current)
+    expect(name).toMatch(/^spillway_/)
+    expect(name).not.toMatch(/_(total|count|sum|bucket)$/)
+    expect(samples.has(name + labels), `${line} comes twice`).toBe(false)
+    samples.set(name + labels, Number(value))
+  }
+  if (hasPromtool) {
+    const { status, stdout, stderr } = spawnSync('promtool', ['check', 'metrics'], { input: text })
+    expect(status, `${stdout}${stderr}`).toBe(0)
+  }
+  return samples
+}
+
+it('a run writes its figures, privately and in one step, and one that fails keeps the last success', async () => {
+  const sandbox = await sandboxWith({ faults: [{ kind: 'status', status: 503, requests: [2] }] })
+  const folder = workFolder()
+  const file = await writePipeline(folder, { extract: '  page_size: 2\n  concurrency: 1' })
+  const path = join(folder, 'spillway.prom')
+  const run = async (...flags: string[]) => {
+    const result = await spillway(
+      ['run', ...flags, '--json', '--metrics-file', path],
+      folder,
+      accessTo(sandbox),
+    )
+    expect(readdirSync(folder).filter((name) => name.includes('.prom'))).toEqual(['spillway.prom'])
+    return { ...result, samples: samplesOf(readFileSync(path, 'utf8')) }
+  }
+  const own = (name: string) => `spillway_${name}{pipeline="trial"}`
+  const states = (done: number, pending: number) => [
+    [`spillway_partitions{pipeline="trial",state="done"}`, done],
+    [`spillway_partitions{pipeline="trial",state="failed"}`, 0],
+    [`spillway_partitions{pipeline="trial",state="pending"}`, pending],
+  ]
+
+  const stopped = await run(file, '--max-requests', '3')
+  expect(stopped.code).toBe(4)
+  expect(Object.fromEntries(stopped.samples)).toMatchObject({
+    ...Object.fromEntries(states(0, 3)),
+    [own('running')]: 0,
+    [own('last_run_success')]: 0,
+    [own('last_run_searches')]: 3,
+    [own('last_run_retries')]: 1,
+    [own('last_run_rows')]: 4,
+    [own('searches_left')]: 999_998,
+    spillway_exit_code: 4,
+  })
+  const version = (JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }).version
+  expect(stopped.samples.get(`spillway_info{pipeline="trial",version="${version}"}`)).toBe(1)
+  expect(stopped.samples.has(own('last_success_timestamp_seconds'))).toBe(false)
+  expect(statSync(path).mode & 0o777).toBe(0o600)
+
+  const before = Date.now() / 1000
+  const complete = await run(file)
+  const success = complete.samples.get(own('last_success_timestamp_seconds'))
+  expect(success).toBeGreaterThanOrEqual(before - 1)
+  expect(Object.fromEntries(complete.samples)).toMatchObject({
+    ...Object.fromEntries(states(3, 0)),
+    [own('last_run_success')]: 1,
+    [own('last_run_rows')]: JSON.parse(complete.stdout).rows,
+    [own('last_run_failures')]: 0,
+    [own('last_run_quarantined')]: 0,
+    [own('last_run_duration_seconds')]: expect.any(Number),
+    spillway_exit_code: 0,
+  })
+
+  // One that can't begin, and one whose file can't be read, take nothing away from what is known.
+  for (const [flags, code, told] of [
+    [[file, '--format', 'csv'], 2, 0],
+    [['nowhere.yaml'], 2, undefined],
+  ] as const) {
+    const refused = await run(...flags)
+    expect(refused.code).toBe(code)
+    expect(refused.samples.get(own('last_run_success'))).toBe(told)
+    expect(refused.samples.get(own('last_success_timestamp_seconds'))).toBe(success)
+    expect(refused.samples.get('spillway_exit_code')).toBe(code)
+  }
+})
+
+it('what can not be written is refused before anything begins', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const file = await writePipeline(folder)
+  for (const path of ['nowhere/a.prom', '.', '/dev/null']) {
+    const { code, stderr } = await spillway(['run', file, '--metrics-file', path], folder, accessTo(sandbox))
+    expect(code).toBe(2)
+    expect(stderr).toContain('The metrics file can not be written')
+  }
+  expect(sandbox.requests).toEqual([])
+  // Whatever lies there is replaced, as long as it is a file.
+  writeFileSync(join(folder, 'a.prom'), 'not metrics')
+  const { code } = await spillway(['run', file, '--metrics-file', 'a.prom'], folder, accessTo(sandbox))
+  expect(code).toBe(0)
+  expect(samplesOf(readFileSync(join(folder, 'a.prom'), 'utf8')).get('spillway_exit_code')).toBe(0)
+})
