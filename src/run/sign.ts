@@ -1,5 +1,4 @@
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
-import { join } from 'node:path'
 import { ExportError, type Pipeline, type Store } from '../core/index.ts'
 import {
   keyDigest,
@@ -10,7 +9,7 @@ import {
   signatureOf,
 } from '../state/index.ts'
 import { type HoldOptions, holdDataSet, openDataSet } from './data-set/index.ts'
-import { namingPlaces } from './setting/index.ts'
+import { namingPlaces, pathIn } from './setting/index.ts'
 import { nothingExported, readVouchedManifest } from './vouched-manifest.ts'
 
 export type Signed = {
@@ -50,7 +49,7 @@ async function sign(pipeline: Pipeline, store: Store, key: KeyObject): Promise<S
   const { shards, rows, bytes: shardBytes } = manifest.totals
   return {
     pipeline: pipeline.name,
-    signature: join(pipeline.load.path, SIGNATURE_PATH),
+    signature: pathIn(pipeline, SIGNATURE_PATH),
     manifestSha256: createHash('sha256').update(bytes).digest('hex'),
     keySha256: keyDigest(createPublicKey(key)),
     complete: (await store.size(SUCCESS_PATH)) !== null,

@@ -1,4 +1,3 @@
-import { relative } from 'node:path'
 import { readNamingKey } from '../../config/index.ts'
 import {
   AGE_EXPECTED,
@@ -18,6 +17,7 @@ import type { Io } from '../io.ts'
 import { dataSetOptions, pipelineFrom } from '../pipeline-options.ts'
 import { plainJson, plainLine } from '../plain-text.ts'
 import { bytes, count, counted } from '../quantities.ts'
+import { shownPath } from '../shown-path.ts'
 import { announceStop } from '../signals.ts'
 
 // More lines than a screen are for --json.
@@ -85,7 +85,7 @@ async function askToPrune(pipeline: Pipeline, before: Micros, { screen, cwd }: I
     throw new ExportError(
       'config',
       `prune removes data, and there is no terminal to ask on. ${cost(report)}`,
-      relative(cwd, pipeline.load.path) || '.',
+      shownPath(pipeline.load.path, cwd),
       'Add --yes if that is what you want; nothing was changed.',
     )
   }

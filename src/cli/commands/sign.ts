@@ -1,4 +1,3 @@
-import { relative } from 'node:path'
 import { readSigningKey } from '../../config/index.ts'
 import { systemClock } from '../../core/index.ts'
 import { type Signed, signDataSet } from '../../run/index.ts'
@@ -7,6 +6,7 @@ import { DONE } from '../exit-code.ts'
 import { pipelineFrom, pipelineOptions } from '../pipeline-options.ts'
 import { plainJson, plainLine } from '../plain-text.ts'
 import { bytes, counted } from '../quantities.ts'
+import { shownPath } from '../shown-path.ts'
 import { announceStop } from '../signals.ts'
 
 export const sign = command({
@@ -48,7 +48,7 @@ function signedText({ pipeline, signature, keySha256, complete, ...signed }: Sig
   const { shards, rows } = signed
   const lines = [
     `${pipeline}: signed: ${counted(shards, 'shard')} with ${counted(rows, 'row')} (${bytes(signed.bytes)})`,
-    `signature: ${plainLine(relative(cwd, signature))}, Ed25519, SHA-256 of the public key ${keySha256}`,
+    `signature: ${shownPath(signature, cwd)}, Ed25519, SHA-256 of the public key ${keySha256}`,
   ]
   if (!complete) lines.push('It vouches for what is listed; not everything that the file plans is exported.')
   return lines.join('\n')
