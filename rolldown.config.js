@@ -1,16 +1,55 @@
+import { join, sep } from 'node:path'
 import { defineConfig } from 'rolldown'
 
 // Of undici the command needs its agent, which the entry point loads along with fetch, WebSocket and mocks: a tenth
 // of a second that every run would pay. What the entry point puts on every dispatcher (request, connect and the like)
-// is not there; extract/ uses `dispatch` alone.
+// is not there; extract/ uses `dispatch` alone, over HTTP/1.1, with bodies that are texts.
 const onlyTheAgent = {
   name: 'only-the-agent',
-  resolveId: (id) => (id === 'undici' ? '\0undici' : null),
-  load: (id) =>
-    id === '\0undici'
+  resolveId: (id, importer) => {
+    if (id === 'undici') return '\0undici'
+    const isUnused = id.endsWith('/client-h2.js') || id.endsWith('/web/fetch/body.js')
+    return isUnused && importer?.includes('undici') ? `\0unused:${id}` : null
+  },
+  load: (id) => {
+    if (id.startsWith('\0unused:')) {
+      return `module.exports = () => { throw new Error('${id.slice(1)} is not in the bundle') }`
+    }
+    return id === '\0undici'
       ? `export { default as Agent } from 'undici/lib/dispatcher/agent.js'
          export { default as buildConnector } from 'undici/lib/core/connect.js'`
-      : null,
+      : null
+  },
+}
+
+// What yargs measures its texts by knows every emoji, and takes a third of the time in which yargs loads to learn them;
+// and for two checks of its own yargs loads all of node:assert.
+const forYargs = {
+  name: 'for-yargs',
+  resolveId: (id, importer) => {
+    if (id === 'string-width') return '\0string-width'
+    return id === 'assert' && importer?.includes('yargs') ? '\0assert' : null
+  },
+  load: (id) => {
+    switch (id) {
+      case '\0string-width':
+        return `import { stripVTControlCharacters } from 'node:util'
+                import { widthOf } from '${import.meta.dirname}/src/cli/width.ts'
+                export default (text) => widthOf(stripVTControlCharacters(text))`
+      case '\0assert':
+        return `const must = (isSo, message) => { if (!isSo) throw new Error(message) }
+                export const strictEqual = (is, expected, message) => must(Object.is(is, expected), message)
+                export const notStrictEqual = (is, other, message) => must(!Object.is(is, other), message)`
+    }
+    return null
+  },
+}
+
+// Node.js is given the modules of yaml in an older form, of which nothing can be left out.
+const yamlModules = {
+  name: 'yaml-modules',
+  resolveId: (id) =>
+    id === 'yaml' ? join(import.meta.dirname, 'node_modules/yaml/browser/dist/index.js') : null,
 }
 
 // What the encoders' sources come to, for the footers of Parquet files. `tsc` has compiled what computes it.
@@ -21,6 +60,33 @@ const encoderBuild = {
     this.emitFile({ type: 'asset', fileName: 'encoder-build.txt', source: encoderDigest() })
   },
 }
+
+/** Whether a module is of one of these folders of the sources. */
+function isIn(...folders) {
+  const paths = folders.map((folder) => join(import.meta.dirname, 'src', folder, sep))
+  return (id) => paths.some((path) => id.startsWith(path))
+}
+
+/** What it takes to know where a data set stands. */
+const ofDataSets = isIn('config', 'disk', 'plan', 'state', 'run/admission', 'run/data-set', 'run/setting')
+const toRead = (id) => /src.run.(plan|query-status|status)\.ts$/.test(id)
+
+/** Of cli/, what every command needs; none of it imports more than core/. */
+const ofEveryCommand = new RegExp(
+  `/src/cli/(${[
+    'command',
+    'exit-code',
+    'log',
+    'output',
+    'plain-text',
+    'quantities',
+    'screen',
+    'shell',
+    'signals',
+    'style',
+    'width',
+  ].join('|')})\\.ts$`,
+)
 
 // The command is bundled with what it needs: finding and opening three hundred files takes longer than most
 // commands do. See docs/decisions/0007-bundled-command.md.
@@ -35,6 +101,22 @@ export default defineConfig({
   logLevel: 'warn',
   // Loaded only when a pipeline asks for it; not made to be bundled.
   external: ['parquetjs-lite', '@aws-sdk/client-s3', '@duckdb/node-api', 'pg', 'pg-copy-streams'],
-  plugins: [onlyTheAgent, encoderBuild],
-  output: { dir: 'dist/cli', format: 'esm', chunkFileNames: '[name]-[hash].js' },
+  plugins: [onlyTheAgent, forYargs, yamlModules, encoderBuild],
+  output: {
+    dir: 'dist/cli',
+    format: 'esm',
+    chunkFileNames: '[name]-[hash].js',
+    // By itself each few modules that have the same users would be a file, and to find and open one takes a millisecond.
+    // The worker threads import no more than the first four of these.
+    codeSplitting: {
+      groups: [
+        { name: 'core', test: isIn('core'), priority: 2 },
+        { name: 'zod', test: /[\\/]node_modules[\\/]zod[\\/]/, priority: 2 },
+        { name: 'mask', test: isIn('transform/mask'), priority: 2 },
+        { name: 'look', test: (id) => isIn('disk')(id) && id.includes('look'), priority: 2 },
+        { name: 'data-set', test: (id) => ofDataSets(id) || toRead(id), priority: 1 },
+        { name: 'shell', test: (id) => ofEveryCommand.test(id.replaceAll(sep, '/')) },
+      ],
+    },
+  },
 })

@@ -1,4 +1,3 @@
-import { createInterface } from 'node:readline/promises'
 import { ExportError } from '../core/index.ts'
 import type { Screen } from './screen.ts'
 
@@ -7,6 +6,7 @@ import type { Screen } from './screen.ts'
  * @throws ExportError `interrupted` on Ctrl-C
  */
 export async function confirm(question: string, screen: Screen): Promise<boolean> {
+  const { createInterface } = await import('node:readline/promises')
   const reader = createInterface({ input: process.stdin, output: screen.stream })
   const giveUp = new AbortController()
   let interrupted = false

@@ -3,7 +3,7 @@ import { type RunObserver, type RunOptions, type RunSummary, runPipeline } from 
 import { runOptions } from '../run-options.ts'
 import { DONE, exitCode, FAILED } from './exit-code.ts'
 import type { GivenFlags } from './given-flags.ts'
-import { chunkCollector } from './heap.ts'
+import { chunkCollector, keepYoungGenerationSmall } from './heap.ts'
 import type { Io } from './io.ts'
 import type { MetricsFile } from './metrics-file.ts'
 import { plainJson } from './plain-text.ts'
@@ -43,6 +43,7 @@ export async function exportPipeline(
   const view = progressView(pipeline, own, stop, noProgress)
   const onStop = (): void => own.log('info', 'told to stop', { event: 'stop', signal: io.signals.received })
   stop.addEventListener('abort', onStop, { once: true })
+  keepYoungGenerationSmall()
   const collectChunks = chunkCollector()
   const observer: RunObserver = {
     log: view.log,

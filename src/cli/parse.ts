@@ -55,6 +55,7 @@ export async function parseCommandLine(
     .fail((message, error) => {
       throw message ? usageError(message, words) : error
     })
+  spareHelp(parser)
   for (const add of Object.values(COMMANDS)) add(parser, perform)
   try {
     await parser.parseAsync()
@@ -62,6 +63,13 @@ export async function parseCommandLine(
     // Some of its complaints yargs throws past `fail` when options are loaded late.
     throw error instanceof Error && error.name === 'YError' ? usageError(error.message, words) : error
   }
+}
+
+/** Keeps yargs from laying out the help of each command that it carries out, which takes longer than to parse it. */
+function spareHelp(parser: Argv<CommonArgs>): void {
+  type Inner = { getInternalMethods?(): { getUsageInstance?(): { cacheHelpMessage?: () => void } } }
+  const usage = (parser as Inner).getInternalMethods?.().getUsageInstance?.()
+  if (usage?.cacheHelpMessage !== undefined) usage.cacheHelpMessage = () => {}
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { Argv, InferredOptionTypes } from 'yargs'
-import { checkRequirements, learnSecrets, type Overrides, readPipeline } from '../config/index.ts'
+import type { Overrides } from '../config/index.ts'
 import type { Pipeline } from '../core/index.ts'
 import type { CommonArgs } from './command.ts'
 import type { Io } from './io.ts'
@@ -81,6 +81,8 @@ export type OverrideFlags = {
 
 /** Reads a pipeline file with the flags in place of what it says. @throws ExportError `config` */
 export async function pipelineFrom(file: string, flags: OverrideFlags, { env, cwd }: Io): Promise<Pipeline> {
+  // Help needs the options alone.
+  const { learnSecrets, readPipeline } = await import('../config/index.ts')
   await learnSecrets(env)
   const pipeline = await readPipeline(file, { env, cwd, overrides: overridesFrom(flags) })
   await learnSecrets(env, pipeline)
@@ -97,6 +99,7 @@ export async function pipelineToRun(
   io: Io,
 ): Promise<Pipeline> {
   const pipeline = await pipelineFrom(file, flags, io)
+  const { checkRequirements } = await import('../config/index.ts')
   await checkRequirements(pipeline, { env: io.env, cwd: io.cwd, allowPlaintext: flags.allowPlaintext })
   return pipeline
 }

@@ -1,6 +1,7 @@
 /** `1,234,567` */
 export function count(value: number): string {
-  return Math.round(value).toLocaleString('en-US')
+  // Intl, which does the same, takes a fifth of the time in which a command starts.
+  return String(Math.round(value)).replace(/\B(?=(?:\d{3})+$)/g, ',')
 }
 
 /** `1 shard`, `24 shards` */

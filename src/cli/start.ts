@@ -1,15 +1,19 @@
 import { basename, relative } from 'node:path'
-import { FAILED } from './exit-code.ts'
-import { keepYoungGenerationSmall } from './heap.ts'
+import { version } from '../package/index.ts'
+import { DONE, FAILED } from './exit-code.ts'
 import { Output } from './output.ts'
-import { runCommandLine } from './run-command-line.ts'
 import { Screen } from './screen.ts'
 import { shellWord } from './shell.ts'
 import { Signals } from './signals.ts'
 
 /** Carries out what this process was called for. @returns the exit code */
-export function start(): Promise<number> {
-  keepYoungGenerationSmall()
+export async function start(): Promise<number> {
+  const words = process.argv.slice(2)
+  // What needs nothing of all the rest does not wait for it.
+  if (words.length === 1 && words[0] === '--version') {
+    process.stdout.write(`${version}\n`)
+    return DONE
+  }
   const screen = new Screen(process.stderr, process.env)
   // A defect that no command could catch: the state of things is unknown, and what is committed is on disk. Its
   // message may quote data.
@@ -21,7 +25,8 @@ export function start(): Promise<number> {
   // Node's own printing of these is no line of a log.
   process.removeAllListeners('warning')
   process.on('warning', ({ name, message }) => screen.write(`spillway: ${name}: ${message}\n`, 'warn'))
-  return runCommandLine(process.argv.slice(2), {
+  const { runCommandLine } = await import('./run-command-line.ts')
+  return runCommandLine(words, {
     env: process.env,
     cwd: process.cwd(),
     program: programName(process.argv[1] ?? ''),

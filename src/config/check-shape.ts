@@ -13,9 +13,8 @@ type Issue = z.core.$ZodIssue
  * it cannot be left out), so that the checks across keys can still run on the rest.
  */
 export function checkShape(tree: Tree, problems: Problems): PipelineFile {
-  let result = pipelineFile.safeParse(tree.root)
-  if (!result.success && retypeReferences(tree, result.error.issues))
-    result = pipelineFile.safeParse(tree.root)
+  let result = parsed(tree.root)
+  if (!result.success && retypeReferences(tree, result.error.issues)) result = parsed(tree.root)
   if (result.success) return result.data
   // Unknown keys first: one that was mistyped explains why another is missing.
   const isUnknown = (issue: Issue) => (issue.code === 'unrecognized_keys' ? 0 : 1)
@@ -23,9 +22,14 @@ export function checkShape(tree: Tree, problems: Problems): PipelineFile {
     report(issue, tree, problems)
   }
   if (!isMapping(tree.root)) throw problems.error()
-  const rest = pipelineFile.safeParse(withoutFaults(tree.root, result.error.issues))
+  const rest = parsed(withoutFaults(tree.root, result.error.issues))
   if (rest.success) return rest.data
   throw problems.error()
+}
+
+/** Without the code that zod would make for it: to make it takes longer than to read a file without. */
+function parsed(root: unknown): ReturnType<typeof pipelineFile.safeParse> {
+  return pipelineFile.safeParse(root, { jitless: true })
 }
 
 /** `retries: ${RETRIES}` is text to begin with; where text is wrong, what YAML reads there may be right. */

@@ -168,7 +168,6 @@ async function carryOut(
     tellSealed(lines, log)
   }
   const isWhole = (): boolean => isWholeExported(pipeline, plan, clock.now(), checkpoint.state)
-  if (work.done < work.total) session.cpu.start()
   if (work.done < work.total || !isWhole()) await store.remove(SUCCESS_PATH)
   await checkpoint.append([{ kind: 'run', run, started_at: isoTime(clock.now()), version: options.version }])
   log('info', 'run started', {

@@ -1,4 +1,4 @@
-import { Worker } from 'node:worker_threads'
+import type { Worker } from 'node:worker_threads'
 import { ExportError } from '../core/index.ts'
 
 /** What a thread is asked. */
@@ -40,6 +40,8 @@ export function openThread(script: URL, workerData: unknown): Thread {
   }
   const running = (): Worker => {
     if (worker !== null) return worker
+    // Loaded by those who need a thread.
+    const { Worker } = process.getBuiltinModule('node:worker_threads')
     worker = new Worker(script, { workerData, resourceLimits: { maxYoungGenerationSizeMb: MAX_YOUNG_MB } })
     worker.on('message', (answer: Answer) => {
       const asker = waiting.get(answer.id)

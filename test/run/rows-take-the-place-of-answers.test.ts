@@ -20,7 +20,7 @@ const ENCODE_PLAN: EncodePlan = {
 describe('the rows of a page', () => {
   it('are the same where the answer lay as in memory of their own', async () => {
     const decode = createDecoder(PLAN)
-    const { cpu, body } = world()
+    const { cpu, body } = await world()
     let inPlace = 0
     await fc.assert(
       fc.asyncProperty(
@@ -44,7 +44,7 @@ describe('the rows of a page', () => {
   })
 
   it('keep the memory of their answer until they are given back', async () => {
-    const { pool, cpu, body } = world()
+    const { pool, cpu, body } = await world()
     const bytes = body(answer([credential()]), 20_000)
     const page = await cpu.decode(bytes, pageContext())
     expect(page.frame?.buffer).toBe(bytes.buffer)
@@ -59,7 +59,7 @@ describe('the rows of a page', () => {
     ['holds none', answer([]), 0],
     ['is wrong', Buffer.from('{"items": 1}'), 0],
   ])('leave the memory of an answer that %s at once', async (_, bytes, extraRoom) => {
-    const { pool, cpu, body } = world()
+    const { pool, cpu, body } = await world()
     const lent = body(bytes, extraRoom)
     const page = await cpu.decode(lent, pageContext()).catch(() => null)
     expect(pool.take(1)).toBe(lent.buffer)
@@ -68,11 +68,11 @@ describe('the rows of a page', () => {
   })
 })
 
-function world() {
+async function world() {
   const pool = bufferPool(1)
   return {
     pool,
-    cpu: openCpu(PLAN, ENCODE_PLAN, pool),
+    cpu: await openCpu(PLAN, ENCODE_PLAN, pool),
     /** An answer as it is received: at the beginning of a buffer of the pool. */
     body(bytes: Uint8Array, extraRoom: number): Uint8Array {
       const room = new Uint8Array(pool.take(bytes.length + extraRoom), 0, bytes.length)

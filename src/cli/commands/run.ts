@@ -5,10 +5,9 @@ import { parseTarget, type Target } from '../../warehouse/index.ts'
 import { command } from '../command.ts'
 import { confirm } from '../confirm.ts'
 import { DONE, exitCode, gravest } from '../exit-code.ts'
-import { type ExportSettings, exportPipeline } from '../export-pipeline.ts'
+import type { ExportSettings } from '../export-pipeline.ts'
 import { givenFlags } from '../given-flags.ts'
 import type { Io } from '../io.ts'
-import { loaderBeside, loadTables, PLAIN_LOAD } from '../load-tables.ts'
 import { MetricsFile } from '../metrics-file.ts'
 import { HOW_IT_RUNS, type OverrideFlags, pipelineToRun, runPipelineOptions } from '../pipeline-options.ts'
 import { plainJson } from '../plain-text.ts'
@@ -189,6 +188,7 @@ async function runBesideLoad(
   if (target === null || each.pipeline === null) {
     return { ...(await runOne(each, { ...settings, onShard: () => {} }, signals, io)), ahead: null }
   }
+  const { loaderBeside } = await import('../load-tables.ts')
   const loader = loaderBeside(each.pipeline, target, signals.stop, io)
   const running = runOne(each, { ...settings, onShard: loader.offer }, signals, io)
   // Also where a defect ends the run.
@@ -205,6 +205,7 @@ async function loadAfter(
   io: Io,
 ): Promise<number> {
   try {
+    const { loadTables, PLAIN_LOAD } = await import('../load-tables.ts')
     await loadTables(pipeline, target, { ...PLAIN_LOAD, json, ahead }, signals.stop, io)
     return DONE
   } catch (error) {
@@ -231,6 +232,8 @@ async function runOne(
   // Told when it was read.
   if (pipeline === null) return { code: exitCode(error.kind, received), error }
   try {
+    // Help needs the options alone.
+    const { exportPipeline } = await import('../export-pipeline.ts')
     return { code: await exportPipeline(pipeline, settings, signals, io), error: null }
   } catch (error) {
     if (!isExportError(error)) throw error

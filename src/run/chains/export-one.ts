@@ -103,6 +103,8 @@ export async function exportOne(
       release: session.cpu.release,
       onRequest: () => {
         requests++
+        // They get ready while the answer is on its way.
+        session.cpu.start()
         report()
       },
       ahead,

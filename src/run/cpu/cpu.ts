@@ -1,14 +1,7 @@
 import { availableParallelism } from 'node:os'
-import {
-  type BufferPool,
-  type DecodedPage,
-  type DecodePage,
-  type DecodePlan,
-  decodeFrame,
-} from '../../core/index.ts'
-import { createEncoder, type EncodedChunk, type EncodePlan, type ShardCoder } from '../../load/index.ts'
+import type { BufferPool, DecodedPage, DecodePage, DecodePlan } from '../../core/index.ts'
+import type { EncodedChunk, EncodePlan, ShardCoder } from '../../load/index.ts'
 import { canStartThreads, openThread } from '../../threads/index.ts'
-import { decoderInPlace } from './decoder-in-place.ts'
 import { owned } from './owned.ts'
 
 /** The work that costs processor time: answers to rows, rows to shard bytes. */
@@ -28,25 +21,16 @@ export type Cpu = {
  * Buffers are shared or change hands, they are not copied.
  * @param buffers gets the buffers of answers back: once they are decoded, or with the rows that were put into them
  */
-export function openCpu(decodePlan: DecodePlan, encodePlan: EncodePlan, buffers: BufferPool): Cpu {
-  return availableParallelism() > 1 && canStartThreads
-    ? threadedCpu(decodePlan, encodePlan, buffers)
-    : inlineCpu(decodePlan, encodePlan, buffers)
-}
-
-function inlineCpu(decodePlan: DecodePlan, encodePlan: EncodePlan, buffers: BufferPool): Cpu {
-  const decode = decoderInPlace(decodePlan)
-  const encoder = createEncoder(encodePlan)
-  return {
-    ...answerMemory(async (body, context) => decode(body, context), buffers),
-    coder: {
-      header: async () => encoder.header(),
-      encode: (frames) => encoder.encode(frames.map(decodeFrame)),
-      footer: (chunks) => encoder.footer(chunks),
-    },
-    start() {},
-    async close() {},
-  }
+export async function openCpu(
+  decodePlan: DecodePlan,
+  encodePlan: EncodePlan,
+  buffers: BufferPool,
+): Promise<Cpu> {
+  if (availableParallelism() > 1 && canStartThreads) return threadedCpu(decodePlan, encodePlan, buffers)
+  // Loaded by those who have no threads that do the same.
+  const { inlineWork } = await import('./inline-work.ts')
+  const { decode, coder } = inlineWork(decodePlan, encodePlan)
+  return { ...answerMemory(decode, buffers), coder, start() {}, async close() {} }
 }
 
 function threadedCpu(decodePlan: DecodePlan, encodePlan: EncodePlan, buffers: BufferPool): Cpu {

@@ -41,7 +41,7 @@ export async function openSession(
 ): Promise<Session> {
   // One for each answer that is on its way or not committed yet, and one more for answers that grow.
   const buffers = bufferPool(pipeline.extract.concurrency + 1)
-  const cpu = openCpu(decodePlan(pipeline, options.maskKey), encodePlan(pipeline, options), buffers)
+  const cpu = await openCpu(decodePlan(pipeline, options.maskKey), encodePlan(pipeline, options), buffers)
   try {
     for (;;) {
       const session = await openOnce(pipeline, store, secrets, { cpu, buffers }, options)

@@ -1,0 +1,90 @@
+/**
+ * `npm run bench:start`: processor time that commands take before there is anything to do, over that of a Node.js
+ * which does nothing. Each round measures everything once, one after the other, so that a machine that changes its
+ * pace changes it for all; figures are medians of the rounds, and of the differences round by round.
+ *
+ *   --rounds N   rounds (11)
+ *   --only TEXT  what has this text in its name
+ */
+import { spawn } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { CLI, measure, median } from './measure.mjs'
+
+const { values: options } = parseArgs({
+  options: { rounds: { type: 'string', default: '11' }, only: { type: 'string', default: '' } },
+})
+
+const folder = mkdtempSync(join(tmpdir(), 'spillway-bench-'))
+const file = join(folder, 'small.yaml')
+let onRequest = () => {}
+// Never answered: what counts ends here.
+const server = createServer(() => onRequest())
+await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+writeFileSync(
+  file,
+  `name: small
+service: { base_url: "http://127.0.0.1:${server.address().port}/firework" }
+extract:
+  domains: [a.example.com, b.example.com]
+  windows: { from: 2024-01-01, until: 2024-07-01, every: month }
+load: { path: "${join(folder, 'out')}" }
+`,
+)
+const ENV = { SPILLWAY_TOKEN: 'bench' }
+const cpuOf = async (script, ...args) => (await measure(script, args, ENV)).cpuSeconds
+
+const BARE = 'node -e 0'
+const contenders = Object.entries({
+  [BARE]: () => cpuOf('-e', '0'),
+  '--version': () => cpuOf(CLI, '--version'),
+  '--help': () => cpuOf(CLI, '--help'),
+  'run --help': () => cpuOf(CLI, 'run', '--help'),
+  status: () => cpuOf(CLI, 'status', file),
+  plan: () => cpuOf(CLI, 'plan', file),
+  'run, to its first request': toFirstRequest,
+}).filter(([name]) => name === BARE || name.includes(options.only))
+
+try {
+  const rounds = []
+  for (let round = 0; round < Number(options.rounds); round++) {
+    const times = {}
+    for (const [name, take] of contenders) times[name] = await take()
+    rounds.push(times)
+  }
+  console.log(`| Node ${process.version}, ${rounds.length} rounds | CPU s | over \`${BARE}\` |`)
+  console.log('|---|---|---|')
+  for (const [name] of contenders) {
+    const all = median(rounds.map((times) => times[name]))
+    const more = median(rounds.map((times) => times[name] - times[BARE]))
+    console.log(`| \`${name}\` | ${all.toFixed(3)} | ${name === BARE ? '' : `+${more.toFixed(3)}`} |`)
+  }
+} finally {
+  server.closeAllConnections()
+  server.close()
+  rmSync(folder, { recursive: true, force: true })
+}
+
+/** What all threads of a run have used when its first request comes in; Linux tells. */
+async function toFirstRequest() {
+  rmSync(join(folder, 'out'), { recursive: true, force: true })
+  const child = spawn(process.execPath, [CLI, 'run', file], { env: { ...process.env, ...ENV }, stdio: 'ignore' })
+  const ended = new Promise((resolve) => child.once('close', resolve))
+  const seconds = await new Promise((resolve) => {
+    onRequest = () => resolve(threadSeconds(child.pid))
+  })
+  child.kill('SIGKILL')
+  await ended
+  return seconds
+}
+
+function threadSeconds(pid) {
+  const threads = readdirSync(`/proc/${pid}/task`)
+  const nanoseconds = threads.map((thread) =>
+    Number(readFileSync(`/proc/${pid}/task/${thread}/schedstat`, 'utf8').split(' ')[0]),
+  )
+  return nanoseconds.reduce((sum, each) => sum + each, 0) / 1e9
+}

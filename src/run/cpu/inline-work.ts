@@ -1,0 +1,20 @@
+import { type DecodePage, type DecodePlan, decodeFrame } from '../../core/index.ts'
+import { createEncoder, type EncodePlan, type ShardCoder } from '../../load/index.ts'
+import { decoderInPlace } from './decoder-in-place.ts'
+
+/** Decoding and encoding in the calling thread. */
+export function inlineWork(
+  decodePlan: DecodePlan,
+  encodePlan: EncodePlan,
+): { readonly decode: DecodePage; readonly coder: ShardCoder } {
+  const decode = decoderInPlace(decodePlan)
+  const encoder = createEncoder(encodePlan)
+  return {
+    decode: async (body, context) => decode(body, context),
+    coder: {
+      header: async () => encoder.header(),
+      encode: (frames) => encoder.encode(frames.map(decodeFrame)),
+      footer: (chunks) => encoder.footer(chunks),
+    },
+  }
+}
