@@ -51,7 +51,9 @@ function report(issue: Issue, tree: Tree, problems: Problems): void {
     const found = describe(tree, path)
     problems.add(
       path,
-      found === null ? `missing; expected ${issue.message}` : `expected ${issue.message}, found ${found}`,
+      found === null
+        ? `missing; expected ${issue.message}`
+        : `expected ${issue.message}, found ${found}${faultOf(issue)}`,
     )
     return
   }
@@ -65,6 +67,12 @@ function report(issue: Issue, tree: Tree, problems: Problems): void {
     problems.addKey(path, key, `unknown key \`${name}\`${advice}; allowed: ${issue.message}`)
     if (meant !== null && valueAt(tree, [...path, meant]) === undefined) problems.excuse([...path, meant])
   }
+}
+
+/** What is wrong with a value, where more can be said of it than what it is. */
+function faultOf(issue: Issue): string {
+  const fault: unknown = issue.code === 'custom' ? issue.params?.fault : undefined
+  return typeof fault === 'string' ? `: ${fault}` : ''
 }
 
 /** Stand for what is required and wrong. No pipeline is made of them: the problem is reported already. */

@@ -17,6 +17,8 @@ const UNSHOWN = new Set([
   'queries',
 ])
 
+const DOMAINS = new Set(['domains', 'fqdn'])
+
 /** What stands at a path, in words that may be shown; null when nothing does. */
 export function describe(tree: Tree, path: Path): string | null {
   const value = valueAt(tree, path)
@@ -30,7 +32,9 @@ export function describe(tree: Tree, path: Path): string | null {
   }
   const key = path.findLast((part) => typeof part === 'string')
   // Text in the place of a whole section may be anything, a pasted token for example.
-  const isSection = key === undefined || (path.length === 1 && key !== 'name')
+  const isSection = key === undefined || (path.length === 1 && key !== 'name' && key !== 'extends')
   if (isSection || UNSHOWN.has(key)) return `a ${typeof value} (not shown)`
+  // An address or a URL in the place of a domain may name a person or hold a password.
+  if (typeof value === 'string' && DOMAINS.has(key) && /@|\/\//.test(value)) return 'a text (not shown)'
   return typeof value === 'string' ? `"${shown(value)}"` : String(value)
 }

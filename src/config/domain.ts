@@ -1,28 +1,69 @@
+import { isIP } from 'node:net'
+import { domainToASCII } from 'node:url'
+
 const DOMAIN = /^[\p{L}\p{M}\p{N}_-]+(?:\.[\p{L}\p{M}\p{N}_-]+)*$/u
 const NO_DOMAIN_CHARACTER = /[^\p{L}\p{M}\p{N}_.-]/u
-/** RFC 1035, section 2.3.4: 255 bytes with the length byte and the root. */
+/** Whoever reads addresses takes a name that ends so for an IPv4 address, short or hexadecimal forms among them. */
+const NUMBER_AT_END = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/i
+/** RFC 1035, section 2.3.4: 255 bytes with the length byte and the root, and 63 for what stands between two dots. */
 const MAX_LENGTH = 253
+const MAX_LABEL = 63
 /** Composing makes a text shorter, to a quarter at most; of many marks in a row it takes quadratic time. */
 const MAX_RAW_LENGTH = 4 * MAX_LENGTH
 
 export const DOMAIN_EXPECTED = `a domain name (letters, digits, -, _ and dots, at most ${MAX_LENGTH} characters)`
 
-/** A domain in lower case without the trailing dot, so that the same domain is the same text; null when it is none. */
+/**
+ * A domain in lower case without the trailing dot, letters outside ASCII in punycode, so that the same domain is the
+ * same text, and the one that the service knows; null when it is none. A search for what can't be one would cost and
+ * find nothing.
+ */
 export function parseDomain(text: string): string | null {
-  if (text.length > MAX_RAW_LENGTH) return null
-  const domain = normalise(text)
-  return domain.length <= MAX_LENGTH && DOMAIN.test(domain) ? domain : null
+  return faultOf(text) === null ? asciiOf(text) : null
 }
 
-/** Why a text is no domain, without showing the text. */
+/** Why a text is no domain, and what to write instead, without showing the text. */
 export function domainFault(text: string): string {
+  return faultOf(text) ?? 'no domain'
+}
+
+function faultOf(text: string): string | null {
   if (text.length > MAX_RAW_LENGTH) return `${text.length} characters`
   const domain = normalise(text)
+  if (/^[a-z][a-z0-9+.-]*:\/\/|^\/\//i.test(domain)) return 'a URL; write its host alone, such as acme.com'
+  if (domain.includes('@')) {
+    return 'an e-mail address; write what follows the @, or ask for the address with a query of type: email'
+  }
+  if (isIP(domain.replace(/^\[|\]$/g, '')) > 0 || NUMBER_AT_END.test(domain)) {
+    return 'an IP address; only domains can be searched for'
+  }
+  if (domain.startsWith('*.')) return 'a wildcard; write the domain alone'
   const strange = NO_DOMAIN_CHARACTER.exec(domain)
   if (strange !== null) return `the character ${JSON.stringify(strange[0])}`
-  return domain.length > MAX_LENGTH ? `${domain.length} characters` : 'an empty label'
+  if (domain.length > MAX_LENGTH) return `${domain.length} characters`
+  if (!DOMAIN.test(domain)) return 'an empty label'
+  if (!domain.includes('.')) return 'a name without a dot; write the domain in full, such as acme.com'
+  return faultOfLabels(asciiOf(text))
+}
+
+function faultOfLabels(ascii: string): string | null {
+  if (ascii === '') return 'letters that no domain can have'
+  if (ascii.length > MAX_LENGTH) return `${ascii.length} characters in punycode`
+  const labels = ascii.split('.')
+  const longest = Math.max(...labels.map((label) => label.length))
+  if (longest > MAX_LABEL) return `${longest} characters between two dots; ${MAX_LABEL} are the most`
+  return labels.at(-1)!.length < 2 ? 'a single character after the last dot' : null
+}
+
+function asciiOf(text: string): string {
+  return domainToASCII(normalise(text))
 }
 
 function normalise(text: string): string {
-  return text.trim().replace(/\.$/, '').normalize('NFC').toLowerCase()
+  return text
+    .trim()
+    .replace(/[。．｡]/g, '.')
+    .replace(/\.$/, '')
+    .normalize('NFC')
+    .toLowerCase()
 }

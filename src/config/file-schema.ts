@@ -9,7 +9,7 @@ import {
   SECRET_POLICIES,
   type WindowLength,
 } from '../core/index.ts'
-import { DOMAIN_EXPECTED, parseDomain } from './domain.ts'
+import { DOMAIN_EXPECTED, domainFault, parseDomain } from './domain.ts'
 import {
   byteSize,
   choice,
@@ -44,7 +44,8 @@ const address = () => parsed(ADDRESS_PATTERN, ADDRESS_EXPECTED, parseAddress)
 
 const service = section({
   base_url: parsed(URL_PATTERN, URL_EXPECTED, parseUrl).meta({
-    description: 'Host and fixed prefix segment of the service; https unless the host is this machine.',
+    description:
+      'Host and fixed prefix segment of the service; https unless the host is this machine. Required.',
   }),
   allow_http: flag().prefault(false).meta({
     description: 'Allow plain http to other machines: tokens and leaked secrets then travel unencrypted.',
@@ -54,19 +55,22 @@ const service = section({
       'Environment variable with the access token; <name>_FILE may name a file instead. Default SPILLWAY_TOKEN.',
   }),
   api_key_env: variableName().optional().meta({
-    description: 'Environment variable with an API key that is exchanged for tokens; instead of token_env.',
+    description:
+      'Environment variable with an API key that is exchanged for tokens, instead of token_env. Default: none.',
   }),
   token_url: address().optional().meta({
     description:
       'Where the API key is exchanged: a path on the host of base_url, or a URL. Default /tokens/generate.',
   }),
-  tenant_id: integer(0).optional().meta({ description: 'Tenant that exchanged tokens are for.' }),
+  tenant_id: integer(0)
+    .optional()
+    .meta({ description: 'Tenant that exchanged tokens are for. Default: that of the key.' }),
   token_lifetime: duration('1s', '365d').optional().meta({
     description: 'How long an exchanged token lives; it is renewed before. Default 1h.',
   }),
   token_test_url: address().optional().meta({
     description:
-      'Where `check` tests the token for free: a path on the host of base_url, or a URL. Left out: /tokens/test, where the service has it.',
+      'Where `check` tests the token for free: a path on the host of base_url, or a URL. Default: /tokens/test, where the service has it.',
   }),
   search_path: address().prefault('/v4/credentials/global/_search').meta({
     description: 'Credential search: a path under base_url, or a URL.',
@@ -91,28 +95,31 @@ const service = section({
     .meta({
       description: 'Largest answer that is accepted.',
     }),
-}).meta({ description: 'The service, and how to reach it.' })
+}).meta({ description: 'The service, and how to reach it. Required.' })
 
 // A looser pattern than the parser's: regular expressions for Unicode differ between editors.
-const domain = () => parsed(/^\s*\S+\s*$/, DOMAIN_EXPECTED, parseDomain)
+const domain = () => parsed(/^\s*\S+\s*$/, DOMAIN_EXPECTED, parseDomain, domainFault)
 const fqdn = domain().meta({ description: 'Domain name.' })
 const as = () =>
   parsed(/\S/, 'a name of 1 to 200 characters, without control characters', cleanName).optional().meta({
-    description: 'Name of the query in folders, keys and logs, in place of what it asks for.',
+    description:
+      'Name of the query in folders, keys and logs, in place of what it asks for. Default: what it asks for.',
   })
+const kind = <const Kind extends string>(name: Kind) =>
+  z.literal(name).meta({ description: 'Kind of the query: what is looked for.' })
 const query = z
   .discriminatedUnion(
     'type',
     [
-      section({ type: z.literal('domain'), fqdn, as: as() }),
-      section({ type: z.literal('auth_domain'), fqdn, as: as() }),
+      section({ type: kind('domain'), fqdn, as: as() }),
+      section({ type: kind('auth_domain'), fqdn, as: as() }),
       section({
-        type: z.literal('email'),
+        type: kind('email'),
         email: parsed(/\S@\S/, 'an e-mail address', cleanEmail).meta({ description: 'Exact address.' }),
         as: as(),
       }),
       section({
-        type: z.literal('keyword'),
+        type: kind('keyword'),
         keyword: parsed(/\S/, 'a text of 1 to 256 characters, without control characters', cleanKeyword).meta(
           {
             description: 'The part of the identity before the @.',
@@ -121,7 +128,7 @@ const query = z
         as: as(),
       }),
       section({
-        type: z.literal('secret'),
+        type: kind('secret'),
         secret_env: variableName().meta({
           description: 'Environment variable that holds the secret; a secret never stands in the file.',
         }),
@@ -155,24 +162,29 @@ const windows = section({
     parseWindowLength,
   )
     .optional()
-    .meta({ description: 'Length of a window: <n>h, <n>d, week, month or year; left out: one window.' }),
+    .meta({ description: 'Length of a window: <n>h, <n>d, week, month or year. Default: one window.' }),
   per_chain: countOrAll(1).prefault('all').meta({
     description:
       'Windows that are asked for together, with one sequence of cursors; each such chain is at least one search.',
   }),
-}).meta({ description: 'Range of import times, cut into windows; left out: everything, in one piece.' })
+}).meta({ description: 'Range of import times, cut into windows. Default: everything, in one piece.' })
 
 const extract = section({
   resource: choice('credentials', 'reports').prefault('credentials').meta({ description: 'What to export.' }),
   domains: list(domain(), 'a list of domain names').optional().meta({
-    description: 'Short for domain queries.',
+    description: 'Short for domain queries. Default: none.',
   }),
   domains_file: text(/./, 'the path of a file').optional().meta({
-    description: 'File with one domain a line and # comments, relative to the pipeline file.',
+    description:
+      'File with one domain a line and # comments, relative to the file that names it. Default: none.',
   }),
-  queries: list(query, 'a list of queries').optional().meta({ description: 'Queries of any kind.' }),
-  ids: list(integer(0), 'a list of report ids').optional().meta({ description: 'Reports to fetch, by id.' }),
-  all: flag().optional().meta({ description: 'Fetch every report.' }),
+  queries: list(query, 'a list of queries')
+    .optional()
+    .meta({ description: 'Queries of any kind. Default: none.' }),
+  ids: list(integer(0), 'a list of report ids')
+    .optional()
+    .meta({ description: 'Reports to fetch, by id. Default: none.' }),
+  all: flag().optional().meta({ description: 'Fetch every report. Default: false.' }),
   windows: windows.optional(),
   lag: duration('0s', '365d').optional().meta({
     description: 'With until: now, windows that ended less than this ago wait. Default 15m.',
@@ -187,7 +199,8 @@ const extract = section({
   include: list(text(/^[a-z0-9_]+$/, 'a field name (a-z, 0-9 and _)'), 'a list of field names')
     .optional()
     .meta({
-      description: 'Optional fields to ask for, such as known_password_id, auth_domains or urls.',
+      description:
+        'Optional fields to ask for, such as known_password_id, auth_domains or urls. Default: none.',
     }),
   concurrency: integer(1, 64).prefault(4).meta({
     description: 'Chains of searches in flight; they share the rate.',
@@ -198,7 +211,7 @@ const extract = section({
   min_searches_remaining: limit(0).prefault(100).meta({
     description: 'Stop when the service says that fewer searches are left this month; none: never.',
   }),
-}).meta({ description: 'What to ask for.' })
+}).meta({ description: 'What to ask for. Required.' })
 
 const columnName = z.string('a column name')
 
@@ -215,7 +228,7 @@ const transform = section({
     description: 'Environment variable with the key of the hmac policies, 32 bytes or more.',
   }),
   columns: list(columnName, 'a list of column names').optional().meta({
-    description: 'Columns to export; left out: all.',
+    description: 'Columns to export. Default: all.',
   }),
   on_invalid: choice(...INVALID_POLICIES)
     .prefault('quarantine')
@@ -258,7 +271,10 @@ const load = section({
     }),
   })
     .optional()
-    .meta({ description: 'Object storage; goes with a path that begins with s3://.' }),
+    .meta({
+      description:
+        'Object storage; goes with a path that begins with s3://. Default: as AWS tools are set up.',
+    }),
   partition_by: z
     .union(
       [
@@ -274,7 +290,7 @@ const load = section({
   }),
   compression: choice('none', 'snappy', 'gzip', 'zstd').optional().meta({
     description:
-      'parquet: none, snappy (default), gzip or zstd (Node 22.15 or newer); csv: none (default) or gzip.',
+      'parquet: none, snappy, gzip or zstd (Node 22.15 or newer); csv: none or gzip. Default: snappy for parquet, none for csv.',
   }),
   keep: parsed(AGE_PATTERN, AGE_EXPECTED, parseAge).optional().meta({
     description:
@@ -292,7 +308,7 @@ const load = section({
     }),
   })
     .optional()
-    .meta({ description: 'Settings for csv alone.' }),
+    .meta({ description: 'Settings for csv alone. Default: those of its keys.' }),
   parquet: section({
     encodings: choice('compact', 'plain').optional().meta({
       description:
@@ -303,7 +319,7 @@ const load = section({
     }),
   })
     .optional()
-    .meta({ description: 'Settings for parquet alone.' }),
+    .meta({ description: 'Settings for parquet alone. Default: those of its keys.' }),
 }).meta({ description: 'Where the rows go.' })
 
 const state = section({
@@ -315,9 +331,19 @@ const state = section({
     }),
 }).meta({ description: 'Where the state of the export is kept.' })
 
+const FILES_EXPECTED = 'the path of a pipeline file, or a list of them'
+
 export const pipelineFile = section({
+  // Taken away while files are merged: here for editors, and for the list of known keys.
+  extends: z
+    .union([z.string(FILES_EXPECTED), z.array(z.string(FILES_EXPECTED))], FILES_EXPECTED)
+    .optional()
+    .meta({
+      description:
+        'Pipeline files whose settings hold where this one says nothing, relative to this file; later ones win. Default: none.',
+    }),
   name: text(/^[a-z0-9-]{1,100}$/, 'up to 100 of a-z, 0-9 and -').meta({
-    description: 'Names the pipeline and its checkpoint.',
+    description: 'Names the pipeline and its checkpoint. Required.',
   }),
   service,
   extract,

@@ -70,12 +70,21 @@ export function text(pattern: RegExp, expected: string) {
   return z.string(expected).regex(pattern, expected)
 }
 
-/** A text with a meaning: `parse` gives it, or null where there is none. */
-export function parsed<Value>(pattern: RegExp, expected: string, parse: (text: string) => Value | null) {
+/**
+ * A text with a meaning: `parse` gives it, or null where there is none.
+ * @param fault what is wrong with such a text and what to write instead, without showing the text
+ */
+export function parsed<Value>(
+  pattern: RegExp,
+  expected: string,
+  parse: (text: string) => Value | null,
+  fault?: (text: string) => string,
+) {
   return text(pattern, expected).transform((value, context): Value => {
     const result = parse(value)
     if (result !== null) return result
-    context.issues.push({ code: 'custom', message: expected, input: value })
+    const params = fault === undefined ? {} : { fault: fault(value) }
+    context.issues.push({ code: 'custom', message: expected, input: value, params })
     return z.NEVER
   })
 }

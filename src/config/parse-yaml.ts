@@ -8,18 +8,20 @@ import type { Tree } from './tree.ts'
 const MAX_DEPTH = 100
 const MAX_TOKENS = 250_000
 
+/** The text of a file, its name for messages and its absolute path. */
+export type NamedText = { readonly file: string; readonly path: string; readonly text: string }
+
 /**
  * Reads YAML 1.2 (core schema) text into plain values with a place for each. Duplicate keys and bad aliases
  * are collected, since the rest of the file can still be checked.
  * @throws ExportError 'config' with every syntax error
  */
-export function parseYaml(file: string, text: string): { tree: Tree; problems: Problems } {
+export function parseYaml({ file, path, text }: NamedText): { tree: Tree; problems: Problems } {
   const lines = new LineCounter()
   const tree: Tree = {
-    file,
+    source: { file, path, lineAt: (offset) => lines.linePos(offset) },
     root: undefined,
     places: new Map(),
-    lineAt: (offset) => lines.linePos(offset),
   }
   const problems = new Problems(tree)
   const document = compose(text, lines, problems)

@@ -1,6 +1,6 @@
 import { ExportError } from '../core/index.ts'
 import { describe } from './describe.ts'
-import { dotted, type Path, placeAt, type Tree } from './tree.ts'
+import { dotted, type Path, placeAt, type Source, type Tree } from './tree.ts'
 
 /** More lines than that help nobody. */
 const MAX_SHOWN = 100
@@ -20,6 +20,7 @@ export class Problems {
   readonly #touched = new Set<string>()
   /** Paths that have a touched path inside. */
   readonly #around = new Set<string>()
+  readonly #turns = new Map<string, number>()
   readonly #tree: Tree
 
   constructor(tree: Tree) {
@@ -43,7 +44,7 @@ export class Problems {
     // What is missing is reported at the key that should hold it.
     const offset = place === null ? 0 : exact ? place[part] : place.key
     const named = path.length === 0 ? text : `${dotted(path)}: ${text}`
-    this.addAt(offset, named)
+    this.addAt(offset, named, place?.source)
   }
 
   /** A problem with a key that the mapping at `path` does not have. */
@@ -51,7 +52,8 @@ export class Problems {
     const { place } = placeAt(this.#tree, [...path, key])
     this.excuse([...path, key])
     const named = path.length === 0 ? text : `${dotted(path)}: ${text}`
-    this.addAt(place?.from === 'file' ? place.key : 0, named)
+    if (place?.from === 'file') this.addAt(place.key, named, place.source)
+    else this.addAt(0, named)
   }
 
   /** What stands at a path, in words that may be shown. */
@@ -59,15 +61,34 @@ export class Problems {
     return describe(this.#tree, path) ?? 'nothing'
   }
 
-  /** A problem at an offset of the pipeline file. */
-  addAt(offset: number, text: string): void {
-    const { line, col } = this.#tree.lineAt(offset)
-    this.#found.push({ where: `${this.#tree.file}:${line}:${col}`, order: [1, line, col], text })
+  /** The file in which the value at a path stands; the pipeline file itself where a flag has set it. */
+  sourceOf(path: Path): Source {
+    const { place } = placeAt(this.#tree, path)
+    return place?.from === 'file' ? place.source : this.#tree.source
+  }
+
+  /** A problem at an offset of the pipeline file, or of one that it extends. */
+  addAt(offset: number, text: string, source: Source = this.#tree.source): void {
+    const { line, col } = source.lineAt(offset)
+    this.#found.push({
+      where: `${source.file}:${line}:${col}`,
+      order: [this.#turnOf(source.path), line, col],
+      text,
+    })
   }
 
   /** A problem in another file that the pipeline names. */
   addLine(file: string, line: number, text: string): void {
-    this.#found.push({ where: `${file}:${line}:1`, order: [2, line, 1], text })
+    this.#found.push({ where: `${file}:${line}:1`, order: [this.#turnOf(file), line, 1], text })
+  }
+
+  /** Takes over what was found in a file by itself. */
+  addAll(others: Problems): void {
+    for (const problem of others.#found) {
+      const { path } = others.#tree.source
+      const [, line, col] = problem.order
+      this.#found.push({ ...problem, order: [this.#turnOf(path), line, col] })
+    }
   }
 
   /** Marks a path as dealt with although no problem stands there: a mistyped key that means it, for example. */
@@ -82,6 +103,14 @@ export class Problems {
       (path) =>
         this.#around.has(keyOf(path)) || path.some((_, i) => this.#touched.has(keyOf(path.slice(0, i + 1)))),
     )
+  }
+
+  /** Flags come first, then the pipeline file, then other files in the order in which they were found at fault. */
+  #turnOf(path: string): number {
+    if (path === this.#tree.source.path) return 1
+    const known = this.#turns.get(path) ?? this.#turns.size + 2
+    this.#turns.set(path, known)
+    return known
   }
 
   get none(): boolean {
@@ -100,7 +129,7 @@ export class Problems {
     return new ExportError(
       'config',
       what,
-      this.#tree.file,
+      this.#tree.source.file,
       `Correct the following and try again:\n${lines.join('\n')}`,
     )
   }

@@ -10,7 +10,7 @@ import {
   type YAMLSeq,
 } from 'yaml'
 import type { Problems } from './problems.ts'
-import { type Container, dotted, type Mapping, type Path, type Place, type Tree } from './tree.ts'
+import { type Container, dotted, isMapping, type Mapping, type Path, type Place, type Tree } from './tree.ts'
 
 /** Values that aliases may repeat: a file of a few lines could otherwise unfold to billions. */
 const MAX_ALIASED = 10_000
@@ -78,24 +78,47 @@ class Reader {
     // Without a prototype, so that no key has a meaning of its own.
     const mapping: Mapping = Object.create(null)
     const places = this.#placesOf(mapping)
+    const merged: Mapping[] = []
+    let merges = 0
     for (const { key, value } of node.items) {
       const name = keyName(key)
       const inner = [...path, name ?? '']
-      if (name === null) this.#problems.addAt(startOf(key), `${dotted(inner)}: a key must be a plain word`)
+      if (isMerge(key)) {
+        if (merges++ > 0) this.#problems.addAt(startOf(key), `${dotted(inner)}: duplicate key`)
+        else merged.push(...this.#merged(value, inner))
+      } else if (name === null)
+        this.#problems.addAt(startOf(key), `${dotted(inner)}: a key must be a plain word`)
       else if (places.has(name)) this.#problems.addAt(startOf(key), `${dotted(inner)}: duplicate key`)
       else {
-        places.set(name, placeOf(startOf(key), value))
+        places.set(name, this.#placeOf(startOf(key), value))
         mapping[name] = this.read(value, inner)
       }
     }
+    // Own keys win wherever `<<` stands, and what is named first wins over what is named later.
+    for (const other of merged) {
+      for (const [name, place] of this.#tree.places.get(other) ?? []) {
+        if (places.has(name)) continue
+        places.set(name, place)
+        Reflect.set(mapping, name, Reflect.get(other, name))
+      }
+    }
     return mapping
+  }
+
+  #merged(node: Node | null, path: Path): readonly Mapping[] {
+    const value = this.read(node, path)
+    const mappings = Array.isArray(value) ? value : [value]
+    if (mappings.every(isMapping)) return mappings
+    const at = node === null ? 0 : startOf(node)
+    this.#problems.addAt(at, `${dotted(path)}: expected a mapping such as *name, or a list of them`)
+    return []
   }
 
   #list(node: YAMLSeq<Node>, path: Path): unknown[] {
     const list: unknown[] = []
     const places = this.#placesOf(list)
     for (const [i, item] of node.items.entries()) {
-      places.set(i, placeOf(startOf(item), item))
+      places.set(i, this.#placeOf(startOf(item), item))
       list.push(this.read(item, [...path, i]))
     }
     return list
@@ -106,13 +129,19 @@ class Reader {
     this.#tree.places.set(container, places)
     return places
   }
+
+  #placeOf(key: number, node: Node | null): Place {
+    const plain = isScalar(node) && node.type === Scalar.PLAIN
+    // Where nothing stands, the key is all there is to point at.
+    const nothing = node?.range == null || node.range[0] === node.range[1]
+    const value = nothing ? key : startOf(node)
+    return { from: 'file', source: this.#tree.source, key, value, plain, variables: [] }
+  }
 }
 
-function placeOf(key: number, node: Node | null): Place {
-  const plain = isScalar(node) && node.type === Scalar.PLAIN
-  // Where nothing stands, the key is all there is to point at.
-  const nothing = node?.range == null || node.range[0] === node.range[1]
-  return { from: 'file', key, value: nothing ? key : startOf(node), plain, variables: [] }
+/** `<<`, unquoted: its value is a mapping, or a list of mappings, whose keys stand here too. */
+function isMerge(key: Node): boolean {
+  return isScalar(key) && key.value === '<<' && key.type === Scalar.PLAIN
 }
 
 function keyName(key: Node): string | null {

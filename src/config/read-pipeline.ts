@@ -3,9 +3,10 @@ import { ExportError, isExportError, type Pipeline, type Wanted } from '../core/
 import { checkShape } from './check-shape.ts'
 import { expandTree } from './expand-tree.ts'
 import { type Overrides, override } from './override.ts'
-import { parseYaml } from './parse-yaml.ts'
+import type { NamedText } from './parse-yaml.ts'
 import { readText } from './read-text.ts'
-import { type PipelinePath, resolveExtract } from './resolve-extract.ts'
+import { readTree } from './read-tree.ts'
+import { resolveExtract } from './resolve-extract.ts'
 import { resolveLoad } from './resolve-load.ts'
 import { resolveService } from './resolve-service.ts'
 import { resolveTransform } from './resolve-transform.ts'
@@ -43,10 +44,8 @@ export async function readPipeline(file: string, options: ReadOptions): Promise<
   return { ...pipeline, extract: { ...pipeline.extract, whole } }
 }
 
-type Source = PipelinePath & { readonly text: string }
-
-async function resolvePipeline({ file, path, text }: Source, options: ReadOptions): Promise<Pipeline> {
-  const { tree, problems } = parseYaml(file, text)
+async function resolvePipeline(source: NamedText, options: ReadOptions): Promise<Pipeline> {
+  const { tree, problems } = await readTree(source, options.env)
   if (tree.root === null) {
     problems.add([], 'the file is empty; `spillway init` writes one to begin with')
     throw problems.error()
@@ -56,18 +55,18 @@ async function resolvePipeline({ file, path, text }: Source, options: ReadOption
   const settings = checkShape(tree, problems)
 
   const service = resolveService(settings.service, problems)
-  const extract = await resolveExtract(settings, { file, path }, problems)
+  const extract = await resolveExtract(settings, problems)
   const transform = resolveTransform(settings, problems)
   const load = resolveLoad(settings, transform.columns, problems, {
     cwd: options.cwd,
     nodeVersion: options.nodeVersion ?? process.version,
   })
   if (!problems.none) throw problems.error()
-  return { name: settings.name, file, service, extract, transform, load }
+  return { name: settings.name, file: source.file, service, extract, transform, load }
 }
 
 /** What the file asks for by itself; null when it takes the flags to make it whole, so that they narrow nothing. */
-async function wanted(source: Source, options: ReadOptions): Promise<Wanted | null> {
+async function wanted(source: NamedText, options: ReadOptions): Promise<Wanted | null> {
   try {
     const { queries, windows } = (await resolvePipeline(source, options)).extract
     return { queries, windows }

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { ExportError, isExportError, isHeaderText, openLabel, type Pipeline } from '../core/index.ts'
-import { parseYaml } from './parse-yaml.ts'
 import { readText } from './read-text.ts'
+import { readTree } from './read-tree.ts'
 import { type Environment, readMaskKey, readSecret } from './secrets.ts'
 import { dotted, isMapping, type Path, placeAt, type Tree, valueAt } from './tree.ts'
 
@@ -29,7 +29,7 @@ export async function checkRequirements(
     const problem = await problemOf(need)
     if (problem !== null) missing.push({ problem, find: need.find })
   }
-  if (missing.length > 0) throw await missingError(missing, pipeline.file, surroundings.cwd)
+  if (missing.length > 0) throw await missingError(missing, pipeline.file, surroundings)
   return needs.flatMap(({ variable }) => (variable === null ? [] : [variable]))
 }
 
@@ -46,7 +46,7 @@ export async function readNamingKey(
   if (queries.every((query) => openLabel(query, transform.identity) !== null)) return null
   const need = maskKeyNeed(pipeline, env)
   const problem = await problemOf(need)
-  if (problem !== null) throw await missingError([{ problem, find: need.find }], pipeline.file, cwd)
+  if (problem !== null) throw await missingError([{ problem, find: need.find }], pipeline.file, { env, cwd })
   return readMaskKey(pipeline, env)
 }
 
@@ -138,10 +138,15 @@ async function problemOf({ check }: Need): Promise<ExportError | null> {
   }
 }
 
-async function missingError(missing: readonly Missing[], file: string, cwd: string): Promise<ExportError> {
+async function missingError(
+  missing: readonly Missing[],
+  file: string,
+  { env, cwd }: Pick<Surroundings, 'env' | 'cwd'>,
+): Promise<ExportError> {
   // The file is read again: the pipeline made of it no longer knows its lines.
-  const read = await readText(resolve(cwd, file))
-  const tree = parseYaml(file, read.ok ? read.text : '').tree
+  const path = resolve(cwd, file)
+  const read = await readText(path)
+  const { tree } = await readTree({ file, path, text: read.ok ? read.text : '' }, env)
   const lines = missing.map(({ problem, find }) => {
     const path = find(tree)
     return `${lineOf(tree, path)}: ${dotted(path)}: ${problem.what}. ${problem.next}`
@@ -168,7 +173,7 @@ function queryPath(tree: Tree, variable: string): Path {
 
 function lineOf(tree: Tree, path: Path): string {
   const { place } = placeAt(tree, path)
-  if (place?.from !== 'file') return tree.file
-  const { line, col } = tree.lineAt(place.key)
-  return `${tree.file}:${line}:${col}`
+  if (place?.from !== 'file') return tree.source.file
+  const { line, col } = place.source.lineAt(place.key)
+  return `${place.source.file}:${line}:${col}`
 }

@@ -19,9 +19,6 @@ import type { Path } from './tree.ts'
 type ExtractFile = PipelineFile['extract']
 type Report = (text: string) => void
 
-/** The pipeline file: its name for messages, and its absolute path. */
-export type PipelinePath = { readonly file: string; readonly path: string }
-
 const UNIT_MICROS = { hour: 3_600_000_000, day: 86_400_000_000 } as const
 const DEFAULT_LAG_MS = 15 * 60_000
 /** Longest name of a file or folder on the file systems in use (NAME_MAX). */
@@ -31,11 +28,7 @@ const CREDENTIAL_KEYS = ['domains', 'domains_file', 'queries', 'windows', 'lag',
 const REPORT_KEYS = ['ids', 'all'] as const
 
 /** Queries gathered and made unique, windows checked, defaults of the resource filled in. */
-export async function resolveExtract(
-  settings: PipelineFile,
-  pipeline: PipelinePath,
-  problems: Problems,
-): Promise<ExtractSettings> {
+export async function resolveExtract(settings: PipelineFile, problems: Problems): Promise<ExtractSettings> {
   const { extract, transform, load } = settings
   const reports = extract.resource === 'reports'
   for (const key of reports ? CREDENTIAL_KEYS : REPORT_KEYS) {
@@ -44,7 +37,7 @@ export async function resolveExtract(
   }
   const queries = new Queries(load.partition_by.includes('query'), transform.identity)
   if (reports) addReports(extract, queries, problems)
-  else await addCredentials(extract, pipeline, queries, problems)
+  else await addCredentials(extract, queries, problems)
   return {
     resource: extract.resource,
     queries: queries.all,
@@ -132,12 +125,7 @@ function addReports(extract: ExtractFile, queries: Queries, problems: Problems):
   }
 }
 
-async function addCredentials(
-  extract: ExtractFile,
-  pipeline: PipelinePath,
-  queries: Queries,
-  problems: Problems,
-): Promise<void> {
+async function addCredentials(extract: ExtractFile, queries: Queries, problems: Problems): Promise<void> {
   const reportAt =
     (...path: Path): Report =>
     (text) =>
@@ -146,7 +134,7 @@ async function addCredentials(
     queries.add({ type: 'domain', fqdn }, reportAt('extract', 'domains', i))
   }
   if (extract.domains_file !== undefined) {
-    await addDomainsFile(extract.domains_file, pipeline, queries, problems)
+    await addDomainsFile(extract.domains_file, queries, problems)
   }
   for (const [i, query] of (extract.queries ?? []).entries()) {
     queries.add(asQuery(query), reportAt('extract', 'queries', i))
@@ -194,12 +182,8 @@ function asQuery({ as, ...query }: NonNullable<ExtractFile['queries']>[number]):
   return as === undefined ? kind : { ...kind, as }
 }
 
-async function addDomainsFile(
-  name: string,
-  { file, path }: PipelinePath,
-  queries: Queries,
-  problems: Problems,
-): Promise<void> {
+async function addDomainsFile(name: string, queries: Queries, problems: Problems): Promise<void> {
+  const { file, path } = problems.sourceOf(['extract', 'domains_file'])
   const read = await readText(resolve(dirname(path), name))
   if (!read.ok) {
     problems.add(

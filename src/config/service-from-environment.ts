@@ -22,10 +22,9 @@ export function serviceFromEnvironment(env: Environment): ServiceSettings {
   const service = pipelineFile.shape.service.safeParse({ base_url: baseUrl })
   if (!service.success) throw wrong('SPILLWAY_BASE_URL is no base URL', `Set it to ${URL_EXPECTED}.`)
   const problems = new Problems({
-    file: '',
+    source: { file: '', path: '', lineAt: () => ({ line: 1, col: 1 }) },
     root: {},
     places: new Map(),
-    lineAt: () => ({ line: 1, col: 1 }),
   })
   const settings = resolveService(service.data, problems)
   if (problems.none) return settings

@@ -2,10 +2,20 @@ export type Path = readonly (string | number)[]
 export type Mapping = { [key: string]: unknown }
 export type Container = Mapping | unknown[]
 
+/** A file that a pipeline is made of. */
+export type Source = {
+  /** Its name for messages. */
+  readonly file: string
+  /** Its absolute path; relative paths in it start from its folder. */
+  readonly path: string
+  readonly lineAt: (offset: number) => { readonly line: number; readonly col: number }
+}
+
 /** Where a value comes from. Messages point at it; values that come from variables are never shown. */
 export type Place =
   | {
       readonly from: 'file'
+      readonly source: Source
       /** Offsets of the key (of the value itself in a list) and of the value. */
       readonly key: number
       readonly value: number
@@ -20,12 +30,11 @@ export type Place =
 
 /** What a pipeline file says, as plain values, and the place of each. */
 export type Tree = {
-  /** The file's name for messages. */
-  readonly file: string
+  /** The pipeline file itself; with `extends`, values may come from others. */
+  readonly source: Source
   root: unknown
   /** Places of the members of every mapping and list. */
   readonly places: Map<Container, Map<string | number, Place>>
-  readonly lineAt: (offset: number) => { readonly line: number; readonly col: number }
 }
 
 export function isContainer(value: unknown): value is Container {

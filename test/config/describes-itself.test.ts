@@ -55,28 +55,62 @@ test('editors flag what the reader refuses, and accept references', () => {
   expect(accepts(`${SMALLEST}load: { shard_rows: "\${ROWS:-5}" }\n`)).toBe(true)
   expect(accepts(`${SMALLEST}  queries: [{ type: secret, secret: x }]\n`)).toBe(false)
   expect(accepts(`${SMALLEST}  windows: { until: now }\n`)).toBe(false)
-  expect(accepts(SMALLEST.replace(/service:\n.*\n/, ''))).toBe(false)
+  // What is missing here may stand in the file that it extends.
+  expect(accepts('extends: base.yaml\nname: acme\n')).toBe(true)
+  expect(accepts(`${SMALLEST}x-usual: &usual { shard_rows: many }\n`)).toBe(true)
 })
 
-test('every key has a description', () => {
+test('every key has a description, a default (or says what holds without it, or that it is required) and an example', async () => {
   const undescribed: string[] = []
+  const defaultless: string[] = []
   const visit = (node: unknown, path: string): void => {
     if (typeof node !== 'object' || node === null) return
     for (const [key, child] of Object.entries(node)) {
       if (key === 'properties') {
         for (const [name, property] of Object.entries<Record<string, unknown>>(child)) {
-          if (property.description === undefined && property.const === undefined)
+          if (property.description === undefined || property.examples === undefined)
             undescribed.push(`${path}.${name}`)
+          const isRequired = (node as { required?: string[] }).required?.includes(name)
+          const says = /Default:? |Required\.|none: never/.test(String(property.description))
+          if (property.default === undefined && !isRequired && !says) defaultless.push(`${path}.${name}`)
           visit(property, `${path}.${name}`)
         }
       } else visit(child, path)
     }
   }
   visit(pipelineJsonSchema(), '')
-  expect(undescribed).toEqual([])
+  expect({ undescribed, defaultless }).toEqual({ undescribed: [], defaultless: [] })
   expect(pipelineJsonSchema()).toMatchObject({
     $schema: 'https://json-schema.org/draft/2020-12/schema',
     additionalProperties: false,
-    required: ['name', 'service', 'extract'],
   })
 })
+
+test('the reader takes every example', async () => {
+  const refused: string[] = []
+  const visit = async (node: Node, path: readonly string[]): Promise<void> => {
+    for (const [name, property] of Object.entries(node.properties ?? {})) {
+      const inner = [...path, name]
+      if (property.properties !== undefined) await visit(property, inner)
+      // One key alone can be held against the shape of the file; what it needs beside it is another matter.
+      const [example] = property.examples ?? []
+      const wrong = (await read(withKey(inner, example), TWO_FILES).catch((error) => error)) as Error
+      if (/: expected .*(?:found|such as)/.test(wrong.message ?? '')) refused.push(wrong.message)
+    }
+  }
+  await visit(pipelineJsonSchema() as Node, [])
+  expect(refused).toEqual([])
+})
+
+type Node = {
+  readonly properties?: Readonly<Record<string, Node>>
+  readonly examples?: readonly unknown[]
+}
+
+const TWO_FILES = { files: { 'base.yaml': SMALLEST, 'domains.txt': 'acme.com\n' } }
+
+/** A pipeline file with one key set: all others are those of `base.yaml`. */
+function withKey(path: readonly string[], value: unknown): string {
+  const text = JSON.stringify(path.reduceRight((inner, key) => ({ [key]: inner }), value as object))
+  return path[0] === 'extends' ? text : `extends: base.yaml\n${text.slice(1, -1)}\n`
+}

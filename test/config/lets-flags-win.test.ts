@@ -61,7 +61,7 @@ test('problems name the flag', async () => {
     },
   })
   expect(found.map((line) => line.replace(/: expected .*, found /, ': found '))).toEqual([
-    '--domain: found "a/b"',
+    '--domain: found "a/b": the character "/"',
     '--from: found "yesterday"',
     '--until: found "2024-02-30"',
     '--concurrency: found NaN',

@@ -147,7 +147,7 @@ const WRONG: readonly (readonly [
     'queries: [{ type: domain, fqdn: a/b }]',
     35,
     'queries[0].fqdn',
-    `expected ${DOMAIN}, found "a/b"`,
+    `expected ${DOMAIN}, found "a/b": the character "/"`,
   ],
   [
     'extract',
@@ -308,14 +308,14 @@ test('http to another machine needs allow_http', async () => {
 
 test('an unknown key gets the nearest known one and the list', async () => {
   expect(await problems(SMALLEST.replace('service:', 'servce:'))).toEqual([
-    'p.yaml:2:1: unknown key `servce`; did you mean `service`?; allowed: name, service, extract, transform, load, state',
+    'p.yaml:2:1: unknown key `servce`; did you mean `service`?; allowed: extends, name, service, extract, transform, load, state',
   ])
   expect(await problems(withLine('load', 'csv: { escape: true }'))).toContain(
     'p.yaml:7:10: load.csv: unknown key `escape`; allowed: escape_formulas',
   )
   expect(await problems(`${SMALLEST}__proto__: { name: x }\nconstructor: 1\n`)).toEqual([
-    'p.yaml:6:1: unknown key `__proto__`; allowed: name, service, extract, transform, load, state',
-    'p.yaml:7:1: unknown key `constructor`; allowed: name, service, extract, transform, load, state',
+    'p.yaml:6:1: unknown key `__proto__`; allowed: extends, name, service, extract, transform, load, state',
+    'p.yaml:7:1: unknown key `constructor`; allowed: extends, name, service, extract, transform, load, state',
   ])
 })
 
