@@ -45,6 +45,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   'extract.include': { example: ['known_password_id'] },
   'extract.concurrency': { example: 8 },
   'extract.max_requests': { example: 2000 },
+  'extract.monthly_searches': { example: 5000 },
   'extract.min_searches_remaining': { example: 1000 },
   transform: { example: { secret: 'hmac' } },
   'transform.secret': { example: 'hmac' },

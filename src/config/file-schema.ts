@@ -208,6 +208,10 @@ const extract = section({
   max_requests: limit(1).prefault(500).meta({
     description: 'Budget of one run in searches, retries among them; none: no budget.',
   }),
+  monthly_searches: limit(1).prefault('none').meta({
+    description:
+      'Searches that all runs of the data set may send in a calendar month (UTC), retries among them; none: no such share.',
+  }),
   min_searches_remaining: limit(0).prefault(100).meta({
     description: 'Stop when the service says that fewer searches are left this month; none: never.',
   }),

@@ -35,6 +35,10 @@ export async function resolveExtract(settings: PipelineFile, problems: Problems)
     if (extract[key] === undefined || problems.touched(['extract', 'resource'])) continue
     problems.add(['extract', key], `does not go with resource: ${extract.resource}`, 'key')
   }
+  if (reports && extract.monthly_searches !== null && !problems.touched(['extract', 'resource'])) {
+    const path = ['extract', 'monthly_searches']
+    problems.add(path, 'does not go with resource: reports, which costs no searches', 'key')
+  }
   const queries = new Queries(load.partition_by.includes('query'), transform.identity)
   if (reports) addReports(extract, queries, problems)
   else await addCredentials(extract, queries, problems)
@@ -48,6 +52,7 @@ export async function resolveExtract(settings: PipelineFile, problems: Problems)
     include: [...new Set(extract.include)],
     concurrency: extract.concurrency,
     maxRequests: extract.max_requests,
+    monthlySearches: extract.monthly_searches,
     minSearchesRemaining: extract.min_searches_remaining,
   }
 }

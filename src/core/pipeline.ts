@@ -53,6 +53,8 @@ export type ExtractSettings = {
   readonly concurrency: number
   /** Requests that one run may send; null: no budget. */
   readonly maxRequests: number | null
+  /** Searches that all runs of the data set may send in a calendar month (UTC); null: no such share. */
+  readonly monthlySearches: number | null
   /** The run stops when the service says that fewer searches are left; null: never. */
   readonly minSearchesRemaining: number | null
 }

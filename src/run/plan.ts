@@ -1,6 +1,6 @@
-import type { NamedPipeline, Pipeline } from '../core/index.ts'
+import { monthOf, type NamedPipeline, type Pipeline } from '../core/index.ts'
 import type { Plan, PlannedChain } from '../plan/index.ts'
-import type { CheckpointState } from '../state/index.ts'
+import { type CheckpointState, requestsByMonth } from '../state/index.ts'
 import { type Continuation, readOwnCheckpoint, requirePolicies } from './admission/index.ts'
 import { type Forecast, forecast, openDataSet, planFor, requireReachable, survey } from './data-set/index.ts'
 import { type QueryStatus, statusByQuery, type Wanted } from './query-status.ts'
@@ -27,6 +27,10 @@ export type PlanReport = {
   readonly expectedSeconds: number | null
   /** Rows that a partition which is not done is expected to bring, on average; null as above. */
   readonly rowsPerPartition: number | null
+  /** With `extract.monthly_searches`: calendar months (UTC) that it takes, this one included; null: no such share. */
+  readonly months: number | null
+  /** Searches that earlier runs have sent in this month. */
+  readonly searchesThisMonth: number
   /** Searches that the service said were left, when it last said so; null: never. */
   readonly searchesRemaining: number | null
   /** Where each partition stands, in the order of work; made as they are asked for. */
@@ -61,6 +65,8 @@ export async function readPlan(
   const plan = planFor(pipeline, options.clock.now(), state)
   const { total, done, begun, pruned } = survey(pipeline, plan, state)
   const { requests, expected, rows } = sumOf(chainCosts(plan, pipeline, state))
+  const month = monthOf(options.clock.now())
+  const searchesThisMonth = requestsByMonth(state?.runs ?? []).get(month) ?? 0
   const { requestsPerSecond, basicRequestsPerSecond } = pipeline.service
   const rate = pipeline.extract.resource === 'reports' ? basicRequestsPerSecond : requestsPerSecond
   return {
@@ -70,6 +76,8 @@ export async function readPlan(
     expectedRequests: expected,
     expectedSeconds: expected === null ? null : expected / rate,
     rowsPerPartition: rows === null || total === done ? null : rows / (total - done),
+    months: monthsFor(expected ?? requests, pipeline.extract.monthlySearches, searchesThisMonth),
+    searchesThisMonth,
     searchesRemaining: state?.searchesRemaining ?? null,
     each: () => statusOfEach(plan, state),
     queries(isWanted = () => true) {
@@ -83,6 +91,12 @@ export async function readPlan(
       })
     },
   }
+}
+
+/** Months in which so many searches can be sent: the rest of this one, and as many whole ones as it takes. */
+function monthsFor(searches: number, share: number | null, sent: number): number | null {
+  if (share === null || searches === 0) return share === null ? null : 0
+  return 1 + Math.ceil(Math.max(0, searches - Math.max(0, share - sent)) / share)
 }
 
 /** Of one chain or several; null: nothing is known to go by. */

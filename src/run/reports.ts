@@ -68,7 +68,7 @@ const PUBLIC_TOKEN_TEST = '/tokens/test'
 function openCalls(settings: ServiceSettings, { clock, readSecret, stop, log }: ServiceCallOptions) {
   return openService(
     settings,
-    { maxRequests: null, minSearchesRemaining: null, connections: 1 },
+    { maxRequests: null, minSearchesRemaining: null, monthly: null, connections: 1 },
     { clock, readSecret, stop, abort: stop, log, buffers: bufferPool(1) },
   )
 }

@@ -18,7 +18,7 @@ import {
   takeLock,
 } from '../state/index.ts'
 import { redoPartitions, requirePolicies, warnOfOpenDoors } from './admission/index.ts'
-import { type Ending, exportAll, statusFor, Tally } from './chains/index.ts'
+import { type Ending, exportAll, MonthNotes, statusFor, Tally } from './chains/index.ts'
 import {
   clearDataSet,
   growingFiles,
@@ -160,6 +160,7 @@ async function carryOut(
   const { checkpoint } = session
   const run = options.runId ?? randomUUID()
   const { log } = options.observer
+  const startedAt = clock.now()
   const startedMs = clock.monotonicMs()
   const work = survey(pipeline, plan, checkpoint.state)
   const tally = new Tally(work)
@@ -169,7 +170,7 @@ async function carryOut(
   }
   const isWhole = (): boolean => isWholeExported(pipeline, plan, clock.now(), checkpoint.state)
   if (work.done < work.total || !isWhole()) await store.remove(SUCCESS_PATH)
-  await checkpoint.append([{ kind: 'run', run, started_at: isoTime(clock.now()), version: options.version }])
+  await checkpoint.append([{ kind: 'run', run, started_at: isoTime(startedAt), version: options.version }])
   log('info', 'run started', {
     event: 'run.start',
     pipeline: pipeline.name,
@@ -178,7 +179,8 @@ async function carryOut(
     partitions_done: work.done,
   })
 
-  const ending = await exportAll({ pipeline, store, session, plan, work, tally, secrets, options })
+  const months = new MonthNotes(run, startedAt, checkpoint, clock)
+  const ending = await exportAll({ pipeline, store, session, plan, work, tally, secrets, options, months })
   let manifest: string | null = null
   if (tally.replacedNuls > 0) {
     options.observer.log('warn', 'NUL characters, which readers of CSV refuse, were replaced by U+FFFD', {

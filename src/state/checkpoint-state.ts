@@ -88,6 +88,8 @@ export type RunRecord = {
   readonly requests: number
   readonly retries: number
   readonly version: string
+  /** Months (UTC) after the one that it started in, and what it had sent when each began. */
+  readonly months: readonly { readonly month: string; readonly before: number }[]
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
@@ -207,7 +209,7 @@ export function foldLines(header: HeaderLine): Folding {
         queries.set(line.name, line.asks)
         break
       case 'run':
-        runs.push({ ...line, finished_at: null, status: null, requests: 0, retries: 0 })
+        runs.push({ ...line, finished_at: null, status: null, requests: 0, retries: 0, months: [] })
         break
       case 'end': {
         state.searchesRemaining = line.searches_remaining ?? state.searchesRemaining
@@ -217,6 +219,11 @@ export function foldLines(header: HeaderLine): Folding {
         run.status = line.status
         run.requests = line.requests
         run.retries = line.retries
+        break
+      }
+      case 'month': {
+        const run = runs.findLast(({ run }) => run === line.run)
+        if (run !== undefined) run.months = [...run.months, { month: line.month, before: line.before }]
         break
       }
       case 'cut': {

@@ -14,6 +14,7 @@ export {
   isOver,
   type OpenShard,
   type PartitionRecord,
+  type RunRecord,
 } from './checkpoint-state.ts'
 export {
   ID_FOLDER,
@@ -52,6 +53,7 @@ export {
   SUCCESS_PATH,
   writeManifest,
 } from './manifest.ts'
+export { requestsByMonth } from './months.ts'
 export { splitPath } from './path-map.ts'
 export { secretCheck } from './secret-check.ts'
 export {

@@ -115,6 +115,8 @@ const fact = z.discriminatedUnion('kind', [
     /** What the service said last; absent: nothing. */
     searches_remaining: count.optional(),
   }),
+  /** A run has gone into another month (`2024-02`, UTC), and had sent so much before. */
+  z.object({ kind: z.literal('month'), run: z.string(), month: z.string(), before: count }),
   /** What the pages of a run say that it sent, in the place of pages that are no longer there. It never ended. */
   z.object({ kind: z.literal('cut'), run: z.string(), requests: count }),
   /** A chain that has begun: what it asks for, and the windows that it goes through. */

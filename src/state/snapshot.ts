@@ -52,8 +52,9 @@ export function* snapshot(state: CheckpointState, without: Omission | null): Gen
 }
 
 function* runLines({ runs, searchesRemaining }: CheckpointState): Generator<Fact> {
-  for (const { run, started_at, finished_at, status, requests, retries, version } of runs) {
+  for (const { run, started_at, finished_at, status, requests, retries, version, months } of runs) {
     yield { kind: 'run', run, started_at, version }
+    for (const { month, before } of months) yield { kind: 'month', run, month, before }
     if (finished_at !== null && status !== null) {
       const left = searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }
       yield { kind: 'end', run, finished_at, status, requests, retries, ...left }

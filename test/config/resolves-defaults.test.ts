@@ -29,6 +29,7 @@ test('the smallest file gets every default', async () => {
       concurrency: 4,
       maxRequests: 500,
       minSearchesRemaining: 100,
+      monthlySearches: null,
     },
     transform: {
       secret: 'redact',

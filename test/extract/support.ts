@@ -199,7 +199,7 @@ export function open(url: string, options: OpenOptions = {}): Service {
       maxResponseBytes: 1_000_000,
       ...options.settings,
     },
-    { maxRequests: null, minSearchesRemaining: null, connections: 8, ...options.limits },
+    { maxRequests: null, minSearchesRemaining: null, monthly: null, connections: 8, ...options.limits },
     {
       clock: options.clock ?? systemClock,
       readSecret: async (name) => ({ TOKEN: 'the-token', ...options.secrets })[name] ?? null,

@@ -51,6 +51,7 @@ export function pipelineOf({
       concurrency: 4,
       maxRequests: null,
       minSearchesRemaining: null,
+      monthlySearches: null,
     },
     transform: {
       secret: 'redact',

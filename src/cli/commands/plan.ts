@@ -1,4 +1,4 @@
-import type { Pipeline } from '../../core/index.ts'
+import { monthAfter, monthOf, type Pipeline } from '../../core/index.ts'
 import { type PlanReport, readPlan, type Wanted } from '../../run/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { alignedTable } from '../aligned-table.ts'
@@ -33,13 +33,16 @@ export const plan = command({
   },
 })
 
-function planJson({ partitions, minRequests, minSeconds, expectedRequests, expectedSeconds }: PlanReport) {
+function planJson(report: PlanReport) {
+  const { partitions, minRequests, minSeconds, expectedRequests, expectedSeconds } = report
   return {
     partitions,
     min_requests: minRequests,
     min_seconds: minSeconds,
     expected_requests: expectedRequests,
     expected_seconds: expectedSeconds,
+    months: report.months,
+    searches_this_month: report.searchesThisMonth,
   }
 }
 
@@ -106,8 +109,8 @@ function* tableLines(report: PlanReport, { all, wanted, columns, style }: Shown)
 
 /** What the requests are against the budget of a run, and against what is left of the month's quota. */
 function budgetLines(
-  { minRequests, expectedRequests, searchesRemaining }: PlanReport,
-  { extract: { maxRequests, minSearchesRemaining, resource } }: Pipeline,
+  { minRequests, expectedRequests, searchesRemaining, months, searchesThisMonth }: PlanReport,
+  { extract: { maxRequests, monthlySearches, minSearchesRemaining, resource } }: Pipeline,
 ): string[] {
   const requests = expectedRequests ?? minRequests
   const least = expectedRequests === null ? 'at least' : 'about'
@@ -116,6 +119,11 @@ function budgetLines(
     const runs = Math.ceil(requests / maxRequests)
     const several = runs > 1 ? `, so ${least} ${count(runs)} runs` : ''
     lines.push(`budget of one run: ${counted(maxRequests, 'request')}${several}`)
+  }
+  if (monthlySearches !== null && months !== null) {
+    const share = `share of a month: ${counted(monthlySearches, 'search', 'searches')}, ${count(searchesThisMonth)} of them sent`
+    const last = monthAfter(monthOf(Date.now()), months - 1)
+    lines.push(`${share}; so ${least} ${counted(months, 'calendar month')}, the last of them ${last}`)
   }
   if (resource === 'reports' || searchesRemaining === null) return lines
   const usable = Math.max(0, searchesRemaining - (minSearchesRemaining ?? 0))

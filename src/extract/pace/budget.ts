@@ -1,10 +1,18 @@
-import { type Clock, ExportError, numberOf } from '../../core/index.ts'
+import { type Clock, ExportError, endOfMonth, type Month, monthOf, numberOf } from '../../core/index.ts'
 
 export type BudgetLimits = {
   /** Requests that may be sent; null: no limit. */
   readonly maxRequests: number | null
   /** Nothing is sent once the service says that fewer searches are left; null: never mind. */
   readonly minSearchesRemaining: number | null
+  /** What may be sent in a calendar month, what was sent before included; null: no limit. */
+  readonly monthly: MonthlyLimit | null
+}
+
+export type MonthlyLimit = {
+  readonly searches: number
+  /** Sent by earlier runs, by month. */
+  readonly before: ReadonlyMap<Month, number>
 }
 
 /** What a run may still spend. Reserving comes before any wait, so a used-up budget is known at once. */
@@ -19,6 +27,8 @@ export type Budget = {
   checkOpen(where: string): void
   /** Requests sent. */
   readonly requests: number
+  /** Those of them that were sent in a calendar month, UTC. */
+  requestsIn(month: Month): number
   readonly searchesRemaining: number | null
 }
 
@@ -31,6 +41,7 @@ export type Reservation = {
 
 export function budget(limits: BudgetLimits, clock: Clock): Budget {
   let requests = 0
+  const byMonth = new Map<Month, number>()
   let reserved = 0
   let searchesRemaining: number | null = null
   let closedUntil = Number.NEGATIVE_INFINITY
@@ -56,6 +67,20 @@ export function budget(limits: BudgetLimits, clock: Clock): Budget {
     )
   }
 
+  function checkMonth(where: string): void {
+    if (limits.monthly === null) return
+    const { searches, before } = limits.monthly
+    const month = monthOf(clock.now())
+    const sent = (before.get(month) ?? 0) + (byMonth.get(month) ?? 0)
+    if (sent + reserved < searches) return
+    throw new ExportError(
+      'quota',
+      `The ${searches} searches for ${month} are used up`,
+      where,
+      `Run again from ${endOfMonth(month)} on, or raise extract.monthly_searches: the export goes on from where it stopped.`,
+    )
+  }
+
   return {
     reserve(where) {
       if (limits.maxRequests !== null && requests + reserved >= limits.maxRequests) {
@@ -66,6 +91,7 @@ export function budget(limits: BudgetLimits, clock: Clock): Budget {
           'Run again, or raise extract.max_requests: the export goes on from where it stopped.',
         )
       }
+      checkMonth(where)
       checkOpen(where)
       checkSearches(where)
       reserved++
@@ -80,6 +106,8 @@ export function budget(limits: BudgetLimits, clock: Clock): Budget {
           checkSearches(where)
           release()
           requests++
+          const month = monthOf(clock.now())
+          byMonth.set(month, (byMonth.get(month) ?? 0) + 1)
         },
         release,
       }
@@ -94,6 +122,7 @@ export function budget(limits: BudgetLimits, clock: Clock): Budget {
     get requests() {
       return requests
     },
+    requestsIn: (month) => byMonth.get(month) ?? 0,
     get searchesRemaining() {
       return searchesRemaining
     },

@@ -4,6 +4,7 @@ import {
   type BufferPool,
   type Clock,
   ExportError,
+  type Month,
   type ServiceSettings,
 } from '../../core/index.ts'
 import {
@@ -14,7 +15,7 @@ import {
   testedToken,
   tokenSource,
 } from '../credentials/index.ts'
-import { budget, rateLimit, retry, TryAgain } from '../pace/index.ts'
+import { budget, type MonthlyLimit, rateLimit, retry, TryAgain } from '../pace/index.ts'
 import { httpClient, interrupted, isSuccess } from '../transport/index.ts'
 import { asTryAgain, type Log, type Outgoing, sender } from './sender.ts'
 import { WaitBoard, type Waits } from './waits.ts'
@@ -39,6 +40,8 @@ export type ServiceLimits = {
   readonly maxRequests: number | null
   /** Nothing more is sent when the service says that fewer searches are left; null: never mind. */
   readonly minSearchesRemaining: number | null
+  /** What may be sent in a calendar month (UTC), what earlier runs sent included; null: no such share. */
+  readonly monthly: MonthlyLimit | null
   /** Connections at most, to each host. */
   readonly connections: number
 }
@@ -48,6 +51,8 @@ export type Service = {
   readonly counters: {
     /** Searches and report requests written to a connection, retries among them. */
     readonly requests: number
+    /** Those of them that were sent in a calendar month, UTC. */
+    readonly requestsIn: (month: Month) => number
     readonly retries: number
     /** As the service said last; null: not yet. */
     readonly searchesRemaining: number | null
@@ -200,6 +205,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
       get requests() {
         return spending.requests
       },
+      requestsIn: (month) => spending.requestsIn(month),
       get retries() {
         return retries
       },

@@ -7,7 +7,7 @@ import {
 } from '../../core/index.ts'
 import { openService, placesAhead, type Service } from '../../extract/index.ts'
 import { ownsFolder } from '../../load/index.ts'
-import type { RunStatus } from '../../state/index.ts'
+import { type RunStatus, requestsByMonth } from '../../state/index.ts'
 import type { Survey } from '../data-set/index.ts'
 import { type Forecast, forecast } from '../data-set/index.ts'
 import type { AllowedRequests, Progress } from '../setting/index.ts'
@@ -36,7 +36,11 @@ export async function exportAll(context: ExportContext): Promise<Ending> {
   const halt = new Halt(options.stop)
   const service = openService(
     pipeline.service,
-    { ...pipeline.extract, connections: pipeline.extract.concurrency },
+    {
+      ...pipeline.extract,
+      monthly: monthlyLimit(context),
+      connections: pipeline.extract.concurrency,
+    },
     {
       clock: options.clock,
       readSecret: options.readSecret,
@@ -89,6 +93,7 @@ export async function exportAll(context: ExportContext): Promise<Ending> {
     await doubt.settle()
     // What the other partitions gave is to be read, whatever became of the failed ones.
     if (halt.error === null && tally.failed > 0) await sealShared(context, () => true)
+    await context.months.settle(service)
   } catch (error) {
     if (!isExportError(error)) throw error
     halt.because(error)
@@ -98,6 +103,12 @@ export async function exportAll(context: ExportContext): Promise<Ending> {
   const { requests, retries, searchesRemaining } = service.counters
   const error = halt.error ?? interruption(options.stop, tally, work)
   return { status: statusOf(error, tally), error, requests, retries, searchesRemaining }
+}
+
+function monthlyLimit({ pipeline, session }: ExportContext) {
+  const { monthlySearches } = pipeline.extract
+  if (monthlySearches === null) return null
+  return { searches: monthlySearches, before: requestsByMonth(session.checkpoint.state.runs) }
 }
 
 /** Whether windows of a query are likely to need more than one search, going by what came before in time or in this run. */

@@ -17,6 +17,7 @@ import type { ChainQueue } from './chain-queue.ts'
 import { ChainWork } from './chain-work.ts'
 import { type CommittedPage, exportChain } from './export-chain.ts'
 import type { Halt } from './halt.ts'
+import type { MonthNotes } from './month-notes.ts'
 import { PartitionEvents } from './partition-events.ts'
 import type { Quarantine } from './quarantine.ts'
 import { PartitionFault } from './quarantine-limit.ts'
@@ -32,6 +33,7 @@ export type ExportContext = {
   readonly tally: Tally
   readonly secrets: QuerySecrets
   readonly options: RunOptions
+  readonly months: MonthNotes
 }
 
 // So many chains that fail one after the other, with nothing usable in between, are one trouble, not
@@ -116,6 +118,7 @@ export async function exportOne(
         come = chain.come
         countPage(committed, chain, context)
         events.committed(committed)
+        await context.months.settle(service)
         await doubt.settle()
         await leaveFolders(committed, chain, context)
         report()

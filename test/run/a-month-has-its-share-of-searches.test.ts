@@ -1,0 +1,73 @@
+import { expect, test } from 'vitest'
+import type { Clock } from '../../src/core/index.ts'
+import { readPlan, runOptions, runPipeline } from '../../src/index.ts'
+import { sendPage, serve } from '../extract/support.ts'
+import { worldAt } from './world.ts'
+
+const ENV = { SPILLWAY_TOKEN: 'token' }
+const PAGES = 8
+const SHARE = 'domains: [acme.com], monthly_searches: 3'
+
+/** One query of eight pages, the time at which they are asked for, and a run or a plan at that time. */
+async function world(onAsked: (asked: number, at: (time: string) => void) => void = () => {}) {
+  let nowMs = 0
+  const at = (time: string): void => {
+    nowMs = Date.parse(time)
+  }
+  at('2024-01-30')
+  const server = await serve((_request, response, index) => {
+    onAsked(index + 1, at)
+    sendPage(response, index + 1 < PAGES ? `c${index}` : null, [])
+  })
+  const here = await worldAt(server.url, SHARE)
+  const clock: Clock = {
+    now: () => nowMs,
+    monotonicMs: () => performance.now(),
+    sleep: async (_ms, signal) => signal.throwIfAborted(),
+  }
+  const options = async () => {
+    const pipeline = await here.read()
+    return { pipeline, options: await runOptions(pipeline, { env: ENV, clock }) }
+  }
+  return {
+    at,
+    asked: () => server.received.length,
+    run: async () => {
+      const { pipeline, options: given } = await options()
+      return runPipeline(pipeline, given)
+    },
+    plan: async () => {
+      const { pipeline, options: given } = await options()
+      return readPlan(pipeline, given)
+    },
+  }
+}
+
+test('runs of one month send no more together, and the next month goes on', async () => {
+  const { at, asked, run, plan } = await world()
+  const { status, error } = await run()
+  expect({ status, asked: asked() }).toEqual({ status: 'budget', asked: 3 })
+  expect(error).toMatchObject({ kind: 'quota', what: 'The 3 searches for 2024-01 are used up' })
+  expect(error?.next).toContain('Run again from 2024-02-01T00:00:00Z on')
+  await expect(plan()).resolves.toMatchObject({ minRequests: 1, months: 2, searchesThisMonth: 3 })
+
+  at('2024-01-31T23:59:59.999Z')
+  await expect(run()).resolves.toMatchObject({ status: 'budget', requests: 0 })
+  at('2024-02-01')
+  await expect(plan()).resolves.toMatchObject({ months: 1, searchesThisMonth: 0 })
+  await expect(run()).resolves.toMatchObject({ status: 'budget', requests: 3 })
+  at('2024-12-31')
+  await expect(run()).resolves.toMatchObject({ status: 'complete', requests: 2 })
+  expect(asked()).toBe(PAGES)
+})
+
+test('a run that goes into another month has the share of both, and that is known afterwards', async () => {
+  const { asked, run } = await world((asked, at) => {
+    if (asked === 2) at('2024-02-01')
+  })
+  await expect(run()).resolves.toMatchObject({ status: 'budget', requests: 5 })
+  const again = await run()
+  expect(again).toMatchObject({ status: 'budget', requests: 0 })
+  expect(again.error?.what).toContain('2024-02')
+  expect(asked()).toBe(5)
+})
