@@ -104,7 +104,7 @@ export async function pipelineToRun(
   return pipeline
 }
 
-function overridesFrom(flags: OverrideFlags): Overrides {
+export function overridesFrom(flags: OverrideFlags): Overrides {
   const { from, until, domain, output, format, maxRequests, concurrency } = flags
   return {
     ...(from === undefined ? {} : { from }),

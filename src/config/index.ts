@@ -1,3 +1,10 @@
+export {
+  type ExplainedSecret,
+  type ExplainedSetting,
+  type Explanation,
+  explainPipeline,
+  type Origin,
+} from './explain.ts'
 export { pipelineJsonSchema } from './json-schema.ts'
 export type { Overrides } from './override.ts'
 export { type ReadOptions, readPipeline } from './read-pipeline.ts'

@@ -94,7 +94,7 @@ function needsOf(pipeline: Pipeline, { env, allowPlaintext }: Surroundings): rea
 
 function maskKeyNeed(pipeline: Pipeline, env: Environment): Need {
   return {
-    variable: needsKey(pipeline) ? pipeline.transform.maskKeyEnv : null,
+    variable: needsMaskKey(pipeline) ? pipeline.transform.maskKeyEnv : null,
     check: () => readMaskKey(pipeline, env),
     // Without a name for the key in the file, the policy that needs one is at fault.
     find: (tree) =>
@@ -106,7 +106,7 @@ function maskKeyNeed(pipeline: Pipeline, env: Environment): Need {
   }
 }
 
-function needsKey({ extract, transform }: Pipeline): boolean {
+export function needsMaskKey({ extract, transform }: Pipeline): boolean {
   return extract.resource !== 'reports' && (transform.secret === 'hmac' || transform.identity === 'hmac')
 }
 

@@ -61,7 +61,8 @@ export async function learnSecrets(env: Environment, pipeline: Pipeline | null =
   }
 }
 
-function secretVariables({ service: { auth }, extract, transform }: Pipeline): readonly string[] {
+/** Variables with secrets that a pipeline speaks of, whether it needs them or not. */
+export function secretVariables({ service: { auth }, extract, transform }: Pipeline): readonly string[] {
   return [
     auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv,
     transform.maskKeyEnv,

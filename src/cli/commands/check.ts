@@ -1,11 +1,12 @@
-import { checkRequirements, readMaskKey, readSecret } from '../../config/index.ts'
+import { checkRequirements, explainPipeline, readMaskKey, readSecret } from '../../config/index.ts'
 import { isExportError, type Pipeline, systemClock } from '../../core/index.ts'
 import { readPlan, testToken } from '../../run/index.ts'
 import { command } from '../command.ts'
 import { DONE, exitCode } from '../exit-code.ts'
+import { explanationJson, explanationLines } from '../explanation.ts'
 import type { Io } from '../io.ts'
-import { pipelineFrom, runPipelineOptions } from '../pipeline-options.ts'
-import { plainLine } from '../plain-text.ts'
+import { overridesFrom, pipelineFrom, runPipelineOptions } from '../pipeline-options.ts'
+import { plainJson, plainLine } from '../plain-text.ts'
 import { counted } from '../quantities.ts'
 import { announceStop } from '../signals.ts'
 import { styleFor, wantsColour } from '../style.ts'
@@ -13,20 +14,37 @@ import { tryLater } from '../try-later.ts'
 
 export const check = command({
   options: (yargs) =>
-    runPipelineOptions(yargs).example('$0 check pipeline.yaml', 'Before the first run; costs no search'),
+    runPipelineOptions(yargs)
+      .options({ json: { type: 'boolean', default: false, describe: 'Print it as JSON' } })
+      .example('$0 check pipeline.yaml', 'Before the first run; costs no search'),
   async run(args, io) {
     const style = styleFor(wantsColour(io.stdout.terminal, io.env))
     const pipeline = await pipelineFrom(args.pipeline, args, io)
+    const overrides = overridesFrom(args)
+    const explanation = await explainPipeline(pipeline, { env: io.env, cwd: io.cwd, overrides })
+    if (!args.json) for (const text of explanationLines(explanation)) await io.stdout.line(text)
+    const checks: { name: string; ok: boolean; finding: string }[] = []
+    const tell = async (name: string, ok: boolean, finding: string): Promise<void> => {
+      checks.push({ name, ok, finding })
+      if (!args.json)
+        await io.stdout.line(line(name, ok ? style('green', 'ok') : style('red', 'no'), finding))
+    }
     let code = DONE
     for (const [name, step] of stepsOf(pipeline, args, io)) {
       try {
-        await io.stdout.line(line(name, style('green', 'ok'), await step()))
+        await tell(name, true, await step())
       } catch (error) {
         if (!isExportError(error)) throw error
-        await io.stdout.line(line(name, style('red', 'no'), error.what))
+        await tell(name, false, error.what)
         io.reportError(tryLater(error))
         if (code === DONE) code = exitCode(error.kind, io.signals.received)
       }
+    }
+    if (args.json) {
+      const { name } = pipeline
+      await io.stdout.line(
+        plainJson({ pipeline: name, ok: code === DONE, checks, ...explanationJson(explanation) }),
+      )
     }
     return code
   },

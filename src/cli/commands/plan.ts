@@ -41,8 +41,9 @@ function planJson(report: PlanReport) {
     min_seconds: minSeconds,
     expected_requests: expectedRequests,
     expected_seconds: expectedSeconds,
-    months: report.months,
-    searches_this_month: report.searchesThisMonth,
+    ...(report.months === null
+      ? {}
+      : { months: report.months, searches_this_month: report.searchesThisMonth }),
   }
 }
 

@@ -1,0 +1,158 @@
+import { resolve } from 'node:path'
+import { type Pipeline, unlessSecret } from '../core/index.ts'
+import { checkShape } from './check-shape.ts'
+import { parseDomain } from './domain.ts'
+import { expandTree } from './expand-tree.ts'
+import { pipelineJsonSchema } from './json-schema.ts'
+import { override } from './override.ts'
+import type { ReadOptions } from './read-pipeline.ts'
+import { readText } from './read-text.ts'
+import { readTree } from './read-tree.ts'
+import { needsMaskKey } from './requirements.ts'
+import { type Environment, secretVariables, variable } from './secrets.ts'
+import { isMapping, type Path, type Place, placeAt, type Tree, valueAt } from './tree.ts'
+
+/** One key of a pipeline: what holds, and why. */
+export type ExplainedSetting = {
+  /** `extract.page_size` */
+  readonly key: string
+  /** As a pipeline file would say it. */
+  readonly value: unknown
+  readonly from: Origin
+}
+
+export type Origin =
+  | { readonly by: 'flag'; readonly flag: string }
+  | {
+      readonly by: 'file'
+      readonly file: string
+      readonly line: number
+      readonly column: number
+      /** It stands in a file that the pipeline file extends. */
+      readonly extended: boolean
+      /** Environment variables that it was made from. */
+      readonly variables: readonly string[]
+    }
+  | { readonly by: 'default' }
+
+/** A secret by the name of its variable; the secret itself is not even read. */
+export type ExplainedSecret = {
+  readonly variable: string
+  readonly isSet: boolean
+  /** The variable that names a file with it; null: it stands in the variable itself, or nowhere. */
+  readonly fileVariable: string | null
+}
+
+export type Explanation = {
+  readonly settings: readonly ExplainedSetting[]
+  readonly secrets: readonly ExplainedSecret[]
+}
+
+/**
+ * Says of every key that means something for a pipeline what holds and where it comes from, in the order of the
+ * reference. What an identity policy hides is not in it, nor anything known to be secret.
+ * @param pipeline as it was read with the same options
+ */
+export async function explainPipeline(pipeline: Pipeline, options: ReadOptions): Promise<Explanation> {
+  const path = resolve(options.cwd, pipeline.file)
+  const read = await readText(path)
+  const text = read.ok ? read.text : ''
+  const { tree, problems } = await readTree({ file: pipeline.file, path, text }, options.env)
+  override(tree, options.overrides ?? {})
+  expandTree(tree, options.env, problems)
+  // Gives numbers that come from variables their type.
+  if (isMapping(tree.root)) checkShape(tree, problems)
+  const settings = settingsOf(pipelineJsonSchema() as Schema, [], { tree, pipeline })
+  const names = secretVariables(pipeline).filter(
+    (name) => name !== pipeline.transform.maskKeyEnv || needsMaskKey(pipeline),
+  )
+  return { settings, secrets: names.map((name) => explainSecret(name, options.env)) }
+}
+
+type Schema = { readonly properties?: Readonly<Record<string, Schema>>; readonly default?: unknown }
+type Context = { readonly tree: Tree; readonly pipeline: Pipeline }
+
+function settingsOf({ properties = {} }: Schema, around: Path, context: Context): ExplainedSetting[] {
+  return Object.entries(properties).flatMap(([name, schema]) => {
+    const path = [...around, name]
+    const key = path.join('.')
+    if (schema.properties !== undefined) {
+      return isIdle(key, context) ? [] : settingsOf(schema, path, context)
+    }
+    const setting = settingOf(key, path, schema, context)
+    return setting === null ? [] : [setting]
+  })
+}
+
+/** Sections that mean nothing here. */
+function isIdle(key: string, { tree, pipeline }: Context): boolean {
+  if (key === 'load.csv' || key === 'load.parquet') return key !== `load.${pipeline.load.format.kind}`
+  return (key === 'extract.windows' || key === 'load.s3') && valueAt(tree, key.split('.')) === undefined
+}
+
+function settingOf(key: string, path: Path, schema: Schema, context: Context): ExplainedSetting | null {
+  const { tree, pipeline } = context
+  const given = valueAt(tree, path)
+  if (given === undefined) {
+    const value = Object.hasOwn(RESOLVED, key) ? RESOLVED[key]!(pipeline) : schema.default
+    return value === undefined ? null : { key, value, from: { by: 'default' } }
+  }
+  const { place } = placeAt(tree, path)
+  const from = place === null ? ({ by: 'default' } as const) : originOf(place, tree)
+  const show = SHOWN[key]
+  const value = show !== undefined && Array.isArray(given) ? given.map((item) => show(item, pipeline)) : given
+  return { key, value: withoutSecrets(value, isMadeOfVariables(tree, path)), from }
+}
+
+function originOf(place: Place, tree: Tree): Exclude<Origin, { by: 'default' }> {
+  if (place.from === 'flag') return { by: 'flag', flag: place.flag }
+  const { file, lineAt } = place.source
+  const { line, col } = lineAt(place.value)
+  const extended = place.source.path !== tree.source.path
+  return { by: 'file', file, line, column: col, extended, variables: place.variables }
+}
+
+/** Defaults that depend on other settings; undefined: nothing holds. */
+const RESOLVED: Readonly<Record<string, (pipeline: Pipeline) => unknown>> = {
+  'service.token_env': ({ service }) => (service.auth.kind === 'token' ? service.auth.tokenEnv : undefined),
+  'service.token_url': ({ service: { auth } }) => (auth.kind === 'api-key' ? '/tokens/generate' : undefined),
+  'service.token_lifetime': ({ service: { auth } }) => (auth.kind === 'api-key' ? '1h' : undefined),
+  'extract.lag': ({ extract }) => (extract.windows?.until === 'now' ? '15m' : undefined),
+  'extract.page_size': ({ extract }) => extract.pageSize,
+  'transform.columns': ({ transform }) => transform.columns,
+  'load.path': ({ load }) => load.pathAsGiven,
+  'load.compression': ({ load }) => load.format.compression,
+}
+
+/** Values that are not shown as they stand: domains as they are searched for, queries in a line each. */
+const SHOWN: Readonly<Record<string, (item: unknown, pipeline: Pipeline) => unknown>> = {
+  'extract.domains': (domain) => (typeof domain === 'string' ? parseDomain(domain) : domain),
+  'extract.queries': (query, { transform }) => {
+    if (!isMapping(query)) return query
+    const { type, as, fqdn, email, keyword, secret_env } = query
+    const isHidden = transform.identity !== 'keep' && (type === 'email' || type === 'keyword')
+    const asked = isHidden ? '(hidden by transform.identity)' : (fqdn ?? email ?? keyword ?? secret_env)
+    return `${type} ${as ?? asked}`
+  },
+}
+
+function isMadeOfVariables(tree: Tree, path: Path): boolean {
+  const { place } = placeAt(tree, path)
+  if (place?.from === 'file' && place.variables.length > 0) return true
+  const value = valueAt(tree, path)
+  return Array.isArray(value) && value.some((_, i) => isMadeOfVariables(tree, [...path, i]))
+}
+
+/** A variable may hold anything, so even a short secret in its value is one. */
+function withoutSecrets(value: unknown, isFromOutside: boolean): unknown {
+  if (typeof value === 'string') return unlessSecret(value, isFromOutside ? 'any' : 'long')
+  if (Array.isArray(value)) return value.map((item) => withoutSecrets(item, isFromOutside))
+  return value
+}
+
+function explainSecret(name: string, env: Environment): ExplainedSecret {
+  const file = `${name}_FILE`
+  const isThere = variable(name, env) !== ''
+  const isInFile = !isThere && variable(file, env) !== ''
+  return { variable: name, isSet: isThere || isInFile, fileVariable: isInFile ? file : null }
+}
