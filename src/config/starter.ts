@@ -1,19 +1,75 @@
-/** The commented pipeline file that `init` writes: valid as it stands once SPILLWAY_BASE_URL is set. */
-export function starterPipeline(): string {
-  return STARTER
+import { stringify } from 'yaml'
+
+/** What of a starter may be asked for. */
+export type StarterAnswers = {
+  readonly name: string
+  /** A URL, or a reference to a variable that holds one. */
+  readonly baseUrl: string
+  readonly domains: readonly string[]
+  readonly from: string
+  readonly until: string
+  readonly every: string
+  readonly secret: string
+  readonly format: string
 }
 
+const DEFAULTS: StarterAnswers = {
+  name: 'my-export',
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the file's own
+  baseUrl: '${SPILLWAY_BASE_URL}',
+  domains: ['example.com'],
+  from: '2024-01-01',
+  until: 'now',
+  every: 'month',
+  secret: 'redact',
+  format: 'parquet',
+}
+
+/** The commented pipeline file that `init` writes: valid as it stands once SPILLWAY_BASE_URL is set. */
+export function starterPipeline(answers: Partial<StarterAnswers> = {}): string {
+  const { name, baseUrl, domains, from, until, every, secret, format } = { ...DEFAULTS, ...answers }
+  return starter({
+    name: commented(`name: ${scalar(name)}`, 'a-z, 0-9 and -; names the checkpoint'),
+    baseUrl: commented(
+      `  base_url: ${scalar(baseUrl)}`,
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: the text shows the reader's own syntax
+      'host and prefix of the service; ${VAR} and ${VAR:-default} are expanded',
+    ),
+    domains: `  domains: [${domains.map(scalar).join(', ')}]`,
+    windows: `  windows: { from: ${from}, until: ${until}, every: ${every} }   # UTC; every: <n>h, <n>d, week, month or year`,
+    secret: commented(
+      `  secret: ${secret}`,
+      'redact | drop | partial | hmac | plaintext (needs --allow-plaintext)',
+    ),
+    format: commented(`  format: ${format}`, 'parquet | csv'),
+    path: commented(`  # path: output/${name}`, 'relative to the working directory'),
+  })
+}
+
+/** Comments stand in one column, where there is room. */
+function commented(text: string, comment: string): string {
+  return `${text.padEnd(36)} # ${comment}`
+}
+
+function scalar(value: string): string {
+  return stringify(value, { lineWidth: 0 }).trimEnd()
+}
+
+type Lines = Readonly<
+  Record<'name' | 'baseUrl' | 'domains' | 'windows' | 'secret' | 'format' | 'path', string>
+>
+
 // `$` before `{` is escaped for TypeScript alone.
-const STARTER = `# A pipeline: what to export, how to mask it, where to write it.
+const starter = (lines: Lines): string => `# A pipeline: what to export, how to mask it, where to write it.
 #   spillway check pipeline.yaml   validates this file, the environment and the service
 #   spillway plan pipeline.yaml    shows what a run would do and cost; sends nothing
 #   spillway run pipeline.yaml     exports; run again to go on where it stopped
 # Commented lines show the defaults or an alternative.
 
-name: my-export                      # a-z, 0-9 and -; names the checkpoint
+${lines.name}
 
 service:
-  base_url: \${SPILLWAY_BASE_URL}     # host and prefix of the service; \${VAR} and \${VAR:-default} are expanded
+${lines.baseUrl}
   token_env: SPILLWAY_TOKEN          # the variable that holds the token; SPILLWAY_TOKEN_FILE may name a file
   # api_key_env: SPILLWAY_API_KEY    # instead of token_env: a key that is exchanged for tokens and renewed
   # tenant_id: 1                     # with api_key_env: the tenant that the tokens are for
@@ -22,14 +78,14 @@ service:
   # retries: 8
 
 extract:
-  domains: [example.com]
+${lines.domains}
   # domains_file: domains.txt        # one a line, # comments; relative to this file
   # queries:                         # any of the five kinds
   #   - { type: auth_domain, fqdn: login.example.com }
   #   - { type: email, email: someone@example.com }
   #   - { type: keyword, keyword: someone }
   #   - { type: secret, secret_env: LEAKED_PASSWORD }   # the variable that holds it, never the secret
-  windows: { from: 2024-01-01, until: now, every: month }   # UTC; every: <n>h, <n>d, week, month or year
+${lines.windows}
   # lag: 15m                         # with until: now, windows that ended less than this ago wait
   # include: [known_password_id]     # optional fields to ask for
   # concurrency: 4                   # partitions in flight; the rate limit is shared by all
@@ -37,7 +93,7 @@ extract:
   min_searches_remaining: 100        # stop when the service says that fewer are left; none: never
 
 transform:
-  secret: redact                     # redact | drop | partial | hmac | plaintext (needs --allow-plaintext)
+${lines.secret}
   identity: keep                     # keep | hmac | drop
   # mask_key_env: SPILLWAY_MASK_KEY  # with hmac: the variable that holds a key of 32 bytes or more
   # columns: [id, domain, imported_at, source_name]   # left out: all
@@ -45,8 +101,8 @@ transform:
   # max_quarantined: 1%              # a count or a share; beyond it the partition fails
 
 load:
-  format: parquet                    # parquet | csv
-  # path: output/my-export           # relative to the working directory
+${lines.format}
+${lines.path}
   # partition_by: [query, window]    # either, both, or none
   # shard_rows: 1000000
   # keep: 24mo                      # what is older \`spillway prune\` removes; left out: nothing by itself

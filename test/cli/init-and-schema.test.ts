@@ -1,8 +1,11 @@
-import { readFileSync, statSync, writeFileSync } from 'node:fs'
+import { spawnSync } from 'node:child_process'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { readPipeline } from '../../src/config/index.ts'
-import { spillway, workFolder } from './spillway.ts'
+import { interview } from '../../src/cli/interview.ts'
+import { readPipeline, starterPipeline } from '../../src/config/index.ts'
+import { CLI } from '../support/run-cli.ts'
+import { spillway, start, workFolder } from './spillway.ts'
 
 it('init writes a pipeline file that is valid once the service is named', async () => {
   const folder = workFolder()
@@ -29,6 +32,86 @@ it('init into a folder that is not there is exit 2', async () => {
   const { code, stderr } = await spillway(['init', 'no/such/folder.yaml'], workFolder())
   expect(code).toBe(2)
   expect(stderr).toContain('ENOENT')
+})
+
+it('init --interactive asks until each answer is one, and writes them down', async () => {
+  const answers = [
+    '',
+    'ftp://x',
+    'https://api.example.com/firework',
+    '',
+    'localhost',
+    'acme.com, bücher.example',
+  ]
+  const rest = ['2024-02-30', '2024-02-03', '', 'fortnight', 'week', 'csv', 'hmac']
+  const told: string[] = []
+  const given = [...answers, ...rest]
+  const asked = await interview(
+    async () => given.shift() ?? '',
+    (line) => void told.push(line),
+    { name: 'my-acme', from: '2023-01-01' },
+  )
+  expect(told).toEqual([
+    expect.stringContaining('expected an http or https URL'),
+    '  expected at least one domain',
+    expect.stringContaining('found a name without a dot'),
+    expect.stringContaining('expected a date or date-time that exists'),
+    '  expected <n>h, <n>d, week, month or year',
+  ])
+  const folder = workFolder()
+  writeFileSync(join(folder, 'p.yaml'), starterPipeline(asked))
+  await expect(readPipeline('p.yaml', { env: {}, cwd: folder })).resolves.toMatchObject({
+    name: 'my-acme',
+    service: { baseUrl: 'https://api.example.com/firework' },
+    extract: {
+      queries: [{ fqdn: 'acme.com' }, { fqdn: 'xn--bcher-kva.example' }],
+      windows: { until: 'now' },
+    },
+    transform: { secret: 'hmac' },
+    load: { format: { kind: 'csv' } },
+  })
+})
+
+it('init --interactive without a terminal is exit 2, and writes nothing', async () => {
+  const folder = workFolder()
+  const { code, stderr } = await start(['init', '--interactive'], folder).result
+  expect(code).toBe(2)
+  expect(stderr).toContain('no terminal')
+  expect(readdirSync(folder)).toEqual([])
+})
+
+const hasPython = spawnSync('python3', ['-c', 'import pty']).status === 0
+
+it.skipIf(!hasPython)('init --interactive on a terminal', async () => {
+  const folder = workFolder()
+  // Answers each question with a line of its own, as somebody at a keyboard would.
+  const script = `
+import os, pty, sys
+answers = [b"", b"", b"acme.com", b"", b"", b"", b"", b"partial"]
+pid, terminal = pty.fork()
+if pid == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+seen = b""
+while True:
+    try:
+        text = os.read(terminal, 4096)
+    except OSError:
+        break
+    if not text:
+        break
+    seen += text
+    if answers and (b"]: " in seen or b"spaces: " in seen):
+        seen = b""
+        os.write(terminal, answers.pop(0) + b"\\n")
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+`
+  const args = ['-c', script, process.execPath, CLI, 'init', 'acme.yaml', '--interactive']
+  const { status, stderr } = spawnSync('python3', args, { cwd: folder, encoding: 'utf8', timeout: 60_000 })
+  expect({ status, stderr }).toEqual({ status: 0, stderr: '' })
+  const text = readFileSync(join(folder, 'acme.yaml'), 'utf8')
+  expect(text).toMatch(/^name: acme /m)
+  expect(text).toContain('  domains: [acme.com]')
+  expect(text).toContain('  secret: partial ')
 })
 
 it('schema prints a JSON Schema and nothing else', async () => {

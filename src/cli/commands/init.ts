@@ -1,9 +1,12 @@
-import { writeFile } from 'node:fs/promises'
-import { resolve } from 'node:path'
-import { starterPipeline } from '../../config/index.ts'
+import { access, writeFile } from 'node:fs/promises'
+import { parse, resolve } from 'node:path'
+import { type StarterAnswers, starterPipeline } from '../../config/index.ts'
 import { ExportError } from '../../core/index.ts'
+import { asking } from '../ask.ts'
 import { command } from '../command.ts'
 import { DONE } from '../exit-code.ts'
+import { interview } from '../interview.ts'
+import type { Screen } from '../screen.ts'
 import { shellWord } from '../shell.ts'
 
 export const init = command({
@@ -14,10 +17,16 @@ export const init = command({
         default: 'spillway.yaml',
         describe: 'Where to; never overwritten',
       })
+      .options({
+        interactive: { type: 'boolean', default: false, describe: 'Ask for the most important settings' },
+      })
+      .example('$0 init acme.yaml --interactive', 'The same, made to measure')
       .example('$0 init acme.yaml', 'A starter under that name'),
-  async run({ file }, { cwd, stdout }) {
+  async run({ file, interactive }, { cwd, stdout, screen }) {
+    if (interactive) await refuseExisting(resolve(cwd, file), file)
+    const answers = interactive ? await askOnTerminal(file, screen) : {}
     try {
-      await writeFile(resolve(cwd, file), starterPipeline(), { flag: 'wx', mode: 0o600 })
+      await writeFile(resolve(cwd, file), starterPipeline(answers), { flag: 'wx', mode: 0o600 })
     } catch (error) {
       throw notWritten(file, error)
     }
@@ -36,6 +45,32 @@ export const init = command({
     return DONE
   },
 })
+
+/** Nobody wants to answer questions for a file that can't be written then. */
+async function refuseExisting(path: string, file: string): Promise<void> {
+  const isThere = await access(path).then(
+    () => true,
+    () => false,
+  )
+  if (isThere) throw notWritten(file, Object.assign(new Error(), { code: 'EEXIST' }))
+}
+
+async function askOnTerminal(file: string, screen: Screen): Promise<StarterAnswers> {
+  if (!process.stdin.isTTY || !screen.stream.isTTY) {
+    throw new ExportError(
+      'config',
+      'Nobody is there to be asked: stdin or stderr is no terminal',
+      '--interactive',
+      'Leave it out: init then writes a commented file to be edited.',
+    )
+  }
+  const name = parse(file)
+    .name.toLowerCase()
+    .replace(/[^a-z0-9-]+/g, '-')
+    .slice(0, 100)
+  const usual = { name: name || 'my-export', from: `${new Date().getUTCFullYear() - 1}-01-01` }
+  return asking(screen, (ask) => interview(ask, (line) => screen.write(`${line}\n`), usual))
+}
 
 function notWritten(file: string, cause: unknown): ExportError {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown error'
