@@ -1,19 +1,41 @@
 export {
   type Environment,
   type Overrides,
+  type PipelineSettings,
   pipelineJsonSchema,
-  type ReadOptions,
-  readPipeline,
   starterPipeline,
 } from './config/index.ts'
 export {
+  type Auth,
+  type BatchColumn,
   type Clock,
   type ErrorKind,
   ExportError,
+  type ExtractSettings,
+  type Format,
   isExportError,
+  type LoadSettings,
   type Pipeline,
+  type Query,
+  type RowBatch,
+  type RowValue,
+  rowsOf,
+  type ServiceSettings,
   systemClock,
+  type TransformSettings,
+  type WindowSettings,
 } from './core/index.ts'
+export {
+  exportRows,
+  pipelineFrom,
+  type ReadSettings,
+  readPipeline,
+  readPlan,
+  readStatus,
+  runPipeline,
+  type StatusSettings,
+  verifyDataSet,
+} from './library.ts'
 export { version } from './package/index.ts'
 export {
   type Answer,
@@ -28,17 +50,15 @@ export {
   type Problem,
   type Progress,
   queryPipeline,
+  type ReadRowsOptions,
   type RunObserver,
   type RunOptions,
   type RunSummary,
-  readPlan,
-  readStatus,
-  runPipeline,
+  readRows,
   SealedLoader,
   type SealedLoaderOptions,
   type StatusReport,
   type Verification,
-  verifyDataSet,
 } from './run/index.ts'
 export { type RunSettings, runOptions } from './run-options.ts'
 export { type Sandbox, type SandboxOptions, startSandbox } from './sandbox/index.ts'

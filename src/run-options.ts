@@ -1,10 +1,20 @@
 import { type Environment, learnSecrets, readMaskKey, readSecret } from './config/index.ts'
-import { type Pipeline, systemClock } from './core/index.ts'
+import { type Pipeline, type RowBatch, systemClock } from './core/index.ts'
 import { encoderBuild, version } from './package/index.ts'
-import { type RunOptions, silentObserver } from './run/index.ts'
+import { type RunObserver, type RunOptions, silentObserver } from './run/index.ts'
+import type { ManifestShard } from './state/index.ts'
 
 /** Any of the options of a run, and where secrets come from (`process.env` when left out). */
-export type RunSettings = Partial<RunOptions> & { readonly env?: Environment }
+export type RunSettings = Partial<RunOptions> & {
+  readonly env?: Environment
+  /** These four are called in addition to the `observer`, or in its place. */
+  readonly onLog?: RunObserver['log']
+  readonly onProgress?: RunObserver['progress']
+  /** A file has its final name. */
+  readonly onShard?: (shard: ManifestShard) => void
+  /** Masked rows, a page at a time, once they are committed; the run waits for what it returns. */
+  readonly onBatch?: (batch: RowBatch) => void | Promise<void>
+}
 
 /**
  * The options of a run, with defaults for all that is not given: secrets from the environment, the machine's
@@ -12,7 +22,7 @@ export type RunSettings = Partial<RunOptions> & { readonly env?: Environment }
  * @throws ExportError 'config' when the masking key is missing or too short
  */
 export async function runOptions(pipeline: Pipeline, settings: RunSettings = {}): Promise<RunOptions> {
-  const { env = process.env, ...given } = settings
+  const { env = process.env, onLog, onProgress, onShard, onBatch, ...given } = settings
   await learnSecrets(env, pipeline)
   return {
     readSecret: (name) => readSecret(name, env),
@@ -20,8 +30,6 @@ export async function runOptions(pipeline: Pipeline, settings: RunSettings = {})
     stop: given.stop ?? new AbortController().signal,
     abort: given.abort ?? new AbortController().signal,
     clock: systemClock,
-    observer: silentObserver,
-    onShard: () => {},
     allowPlaintext: false,
     failFast: false,
     fresh: false,
@@ -29,5 +37,36 @@ export async function runOptions(pipeline: Pipeline, settings: RunSettings = {})
     version,
     build: given.build ?? encoderBuild(),
     ...given,
+    observer: observing(given.observer ?? silentObserver, { onLog, onProgress, onShard, onBatch }),
+  }
+}
+
+type Callbacks = { [Name in 'onLog' | 'onProgress' | 'onShard' | 'onBatch']: RunSettings[Name] | undefined }
+
+/** What nobody listens to is not there at all: rows are copied only where somebody wants them. */
+function observing(observer: RunObserver, { onLog, onProgress, onShard, onBatch }: Callbacks): RunObserver {
+  if (onLog === undefined && onProgress === undefined && onShard === undefined && onBatch === undefined) {
+    return observer
+  }
+  const hasRows = observer.rows !== undefined || onBatch !== undefined
+  return {
+    log(level, message, fields) {
+      observer.log(level, message, fields)
+      onLog?.(level, message, fields)
+    },
+    progress(progress) {
+      observer.progress(progress)
+      onProgress?.(progress)
+    },
+    shard(shard) {
+      observer.shard?.(shard)
+      onShard?.(shard)
+    },
+    ...(hasRows && {
+      async rows(batch: RowBatch) {
+        await observer.rows?.(batch)
+        await onBatch?.(batch)
+      },
+    }),
   }
 }

@@ -1,6 +1,6 @@
 import type { Pipeline } from '../core/index.ts'
 import { type RunObserver, type RunOptions, type RunSummary, runPipeline } from '../run/index.ts'
-import { runOptions } from '../run-options.ts'
+import { type RunSettings, runOptions } from '../run-options.ts'
 import { DONE, exitCode, FAILED } from './exit-code.ts'
 import type { GivenFlags } from './given-flags.ts'
 import { chunkCollector, keepYoungGenerationSmall } from './heap.ts'
@@ -12,10 +12,9 @@ import type { StopSignals } from './signals.ts'
 import { styleFor, wantsColour } from './style.ts'
 import { summaryJson, summaryText } from './summary.ts'
 
-export type ExportSettings = Pick<
-  RunOptions,
-  'allowPlaintext' | 'failFast' | 'fresh' | 'redo' | 'onShard'
-> & {
+export type ExportSettings = Pick<RunOptions, 'allowPlaintext' | 'failFast' | 'fresh' | 'redo'> & {
+  /** Called with each shard that the run makes, once it is on record and has its final name; must not throw. */
+  readonly onShard: NonNullable<RunSettings['onShard']>
   readonly noProgress: boolean
   /** Prints the summary as JSON. */
   readonly json: boolean

@@ -10,7 +10,7 @@ import { cutTo } from './width.ts'
 const REDRAW_MS = 250
 const LOG_MS = 30_000
 
-export type ProgressView = Required<RunObserver> & { close(): void }
+export type ProgressView = Required<Pick<RunObserver, 'log' | 'opening' | 'progress'>> & { close(): void }
 
 /**
  * Shows how far a run is: in lines that are redrawn in place, or, where nothing can be redrawn, as a log line

@@ -107,7 +107,7 @@ function settingOf(key: string, path: Path, schema: Schema, context: Context): E
 function originOf(place: Place, tree: Tree): Exclude<Origin, { by: 'default' }> {
   if (place.from === 'flag') return { by: 'flag', flag: place.flag }
   const { file, lineAt } = place.source
-  const { line, col } = lineAt(place.value)
+  const { line, col } = lineAt?.(place.value) ?? { line: 1, col: 1 }
   const extended = place.source.path !== tree.source.path
   return { by: 'file', file, line, column: col, extended, variables: place.variables }
 }

@@ -7,7 +7,7 @@ export {
 } from './explain.ts'
 export { pipelineJsonSchema } from './json-schema.ts'
 export type { Overrides } from './override.ts'
-export { type ReadOptions, readPipeline } from './read-pipeline.ts'
+export { type PipelineSettings, pipelineFrom, type ReadOptions, readPipeline } from './read-pipeline.ts'
 export { checkRequirements, readNamingKey, type Surroundings } from './requirements.ts'
 export { type Environment, learnSecrets, readMaskKey, readSecret } from './secrets.ts'
 export { serviceFromEnvironment } from './service-from-environment.ts'

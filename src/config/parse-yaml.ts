@@ -9,17 +9,23 @@ const MAX_DEPTH = 100
 const MAX_TOKENS = 250_000
 
 /** The text of a file, its name for messages and its absolute path. */
-export type NamedText = { readonly file: string; readonly path: string; readonly text: string }
+export type NamedText = {
+  readonly file: string
+  readonly path: string
+  readonly text: string
+  /** A program made it: its lines mean nothing to anybody. */
+  readonly isMade?: boolean
+}
 
 /**
  * Reads YAML 1.2 (core schema) text into plain values with a place for each. Duplicate keys and bad aliases
  * are collected, since the rest of the file can still be checked.
  * @throws ExportError 'config' with every syntax error
  */
-export function parseYaml({ file, path, text }: NamedText): { tree: Tree; problems: Problems } {
+export function parseYaml({ file, path, text, isMade }: NamedText): { tree: Tree; problems: Problems } {
   const lines = new LineCounter()
   const tree: Tree = {
-    source: { file, path, lineAt: (offset) => lines.linePos(offset) },
+    source: { file, path, lineAt: isMade === true ? null : (offset) => lines.linePos(offset) },
     root: undefined,
     places: new Map(),
   }

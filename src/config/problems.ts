@@ -1,6 +1,6 @@
 import { ExportError } from '../core/index.ts'
 import { describe } from './describe.ts'
-import { dotted, type Path, placeAt, type Source, type Tree } from './tree.ts'
+import { dotted, lineOf, type Path, placeAt, type Source, type Tree } from './tree.ts'
 
 /** More lines than that help nobody. */
 const MAX_SHOWN = 100
@@ -69,12 +69,8 @@ export class Problems {
 
   /** A problem at an offset of the pipeline file, or of one that it extends. */
   addAt(offset: number, text: string, source: Source = this.#tree.source): void {
-    const { line, col } = source.lineAt(offset)
-    this.#found.push({
-      where: `${source.file}:${line}:${col}`,
-      order: [this.#turnOf(source.path), line, col],
-      text,
-    })
+    const { line, col } = source.lineAt?.(offset) ?? { line: 0, col: 0 }
+    this.#found.push({ where: lineOf(source, offset), order: [this.#turnOf(source.path), line, col], text })
   }
 
   /** A problem in another file that the pipeline names. */

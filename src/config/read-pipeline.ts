@@ -1,7 +1,9 @@
 import { resolve } from 'node:path'
+import type { z } from 'zod'
 import { ExportError, isExportError, type Pipeline, type Wanted } from '../core/index.ts'
 import { checkShape } from './check-shape.ts'
 import { expandTree } from './expand-tree.ts'
+import type { pipelineFile } from './file-schema.ts'
 import { type Overrides, override } from './override.ts'
 import type { NamedText } from './parse-yaml.ts'
 import { readText } from './read-text.ts'
@@ -36,7 +38,25 @@ export async function readPipeline(file: string, options: ReadOptions): Promise<
       'Name a pipeline file in YAML; `spillway init` writes one to begin with.',
     )
   }
-  const source = { file, path, text: read.text }
+  return readSource({ file, path, text: read.text }, options)
+}
+
+/** What a pipeline file says, as a program writes it: the keys of the file, and texts where it has texts. */
+export type PipelineSettings = z.input<typeof pipelineFile>
+
+/**
+ * A pipeline from settings, or from the text of a pipeline file. Relative paths in it start in the working directory.
+ * @throws ExportError 'config' that names every problem with its key, in a text also with line and column
+ */
+export function pipelineFrom(settings: PipelineSettings | string, options: ReadOptions): Promise<Pipeline> {
+  const isMade = typeof settings !== 'string'
+  // JSON is YAML.
+  const text = isMade ? JSON.stringify(settings) : settings
+  const file = isMade ? 'settings' : 'pipeline.yaml'
+  return readSource({ file, path: resolve(options.cwd, file), text, isMade }, options)
+}
+
+async function readSource(source: NamedText, options: ReadOptions): Promise<Pipeline> {
   const pipeline = await resolvePipeline(source, options)
   const { from, until, domains, ...rest } = options.overrides ?? {}
   if (from === undefined && until === undefined && domains === undefined) return pipeline

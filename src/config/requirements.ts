@@ -3,7 +3,7 @@ import { ExportError, isExportError, isHeaderText, openLabel, type Pipeline } fr
 import { readText } from './read-text.ts'
 import { readTree } from './read-tree.ts'
 import { type Environment, readMaskKey, readSecret } from './secrets.ts'
-import { dotted, isMapping, type Path, placeAt, type Tree, valueAt } from './tree.ts'
+import { dotted, isMapping, lineOf, type Path, placeAt, type Tree, valueAt } from './tree.ts'
 
 export type Surroundings = {
   readonly env: Environment
@@ -149,7 +149,7 @@ async function missingError(
   const { tree } = await readTree({ file, path, text: read.ok ? read.text : '' }, env)
   const lines = missing.map(({ problem, find }) => {
     const path = find(tree)
-    return `${lineOf(tree, path)}: ${dotted(path)}: ${problem.what}. ${problem.next}`
+    return `${placeOf(tree, path)}: ${dotted(path)}: ${problem.what}. ${problem.next}`
   })
   return new ExportError(
     'config',
@@ -171,9 +171,8 @@ function queryPath(tree: Tree, variable: string): Path {
   return index < 0 ? path : [...path, index, 'secret_env']
 }
 
-function lineOf(tree: Tree, path: Path): string {
+function placeOf(tree: Tree, path: Path): string {
   const { place } = placeAt(tree, path)
   if (place?.from !== 'file') return tree.source.file
-  const { line, col } = place.source.lineAt(place.key)
-  return `${place.source.file}:${line}:${col}`
+  return lineOf(place.source, place.key)
 }

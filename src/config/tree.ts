@@ -8,7 +8,15 @@ export type Source = {
   readonly file: string
   /** Its absolute path; relative paths in it start from its folder. */
   readonly path: string
-  readonly lineAt: (offset: number) => { readonly line: number; readonly col: number }
+  /** null: it has no lines, because a program made it. */
+  readonly lineAt: ((offset: number) => { readonly line: number; readonly col: number }) | null
+}
+
+/** The place of an offset for messages: `acme.yaml:3:5`. */
+export function lineOf({ file, lineAt }: Source, offset: number): string {
+  if (lineAt === null) return file
+  const { line, col } = lineAt(offset)
+  return `${file}:${line}:${col}`
 }
 
 /** Where a value comes from. Messages point at it; values that come from variables are never shown. */

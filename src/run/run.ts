@@ -140,7 +140,7 @@ async function runOnDataSet(
 }
 
 /** As it stands now: what a program changes in its pipeline while the run goes on is not this run's business. */
-function ownCopy(pipeline: Pipeline): Pipeline {
+export function ownCopy(pipeline: Pipeline): Pipeline {
   return { ...pipeline, extract: { ...pipeline.extract }, transform: { ...pipeline.transform } }
 }
 

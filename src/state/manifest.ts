@@ -139,7 +139,7 @@ export function* manifestShards(state: CheckpointState): Generator<ManifestShard
   for (const shard of byPath) yield manifestShard(shard)
 }
 
-/** A shard in the manifest's form. */
+/** A finished shard as the manifest lists it. */
 export function manifestShard({
   path,
   rows,
@@ -148,20 +148,14 @@ export function manifestShard({
   partitions,
   imported_at,
 }: Omit<SealedShard, 'shard'>): ManifestShard {
-  return {
-    path,
-    rows,
-    bytes,
-    sha256,
-    partitions: [...partitions].sort(),
-    imported_at:
-      imported_at === null
-        ? null
-        : {
-            min: formatTimestamp(int64FromJson(imported_at.min)),
-            max: formatTimestamp(int64FromJson(imported_at.max)),
-          },
-  }
+  const span =
+    imported_at === null
+      ? null
+      : {
+          min: formatTimestamp(int64FromJson(imported_at.min)),
+          max: formatTimestamp(int64FromJson(imported_at.max)),
+        }
+  return { path, rows, bytes, sha256, partitions: [...partitions].sort(), imported_at: span }
 }
 
 function* manifestText(

@@ -113,8 +113,8 @@ let latest: Progress | null = null
 const observer = { log: () => {}, progress: (progress: Progress) => { latest = progress } }
 try {
   const summary: RunSummary = await runPipeline(pipeline, await runOptions(pipeline, { observer }))
-  const { ok }: Verification = await verifyDataSet(pipeline, () => {})
-  const partitions: PartitionStatus[] = [...(await readStatus(pipeline, Date.now())).partitions()]
+  const { ok }: Verification = await verifyDataSet(pipeline)
+  const partitions: PartitionStatus[] = [...(await readStatus(pipeline)).partitions()]
   // @ts-expect-error: what the summary does not have is no any
   summary.nothing
   if (latest === null) throw new ExportError('data', 'No progress', '', '')

@@ -191,7 +191,7 @@ async function dataHashes({ place }: Trial): Promise<Map<string, string>> {
 async function expectWhole(attempt: Trial, about: string): Promise<void> {
   const interruptions = Number.POSITIVE_INFINITY
   await expectSameResult(attempt, { scenario: EXPORT, clean, figures, about, interruptions })
-  expect(await verifyDataSet(await pipelineOf(attempt), () => {}), about).toMatchObject({ ok: true })
+  expect(await verifyDataSet(await pipelineOf(attempt)), about).toMatchObject({ ok: true })
   const left = [...(await treeHashes(join(attempt.place.output, '_state'))).keys()]
   // Of the ids of chains that are at their end nothing is left but the folder.
   expect(left, about).toEqual(['checkpoint.jsonl', 'ids'])

@@ -39,7 +39,7 @@ load: { path: out, ${load} }
     const pipeline = await readPipeline(file, { env, cwd: folder })
     const summary = await runPipeline(pipeline, await runOptions(pipeline, { env }))
     expect(summary.status).toBe('complete')
-    return await verifyDataSet(pipeline, () => {})
+    return await verifyDataSet(pipeline)
   } finally {
     await rm(folder, { recursive: true, force: true })
     await service.close()

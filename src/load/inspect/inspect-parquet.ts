@@ -7,7 +7,7 @@ import {
   parquetSchema,
   type SchemaTree,
 } from 'hyparquet'
-import { numberOf, TYPE_NAMES } from '../../core/index.ts'
+import { int64, numberOf, TYPE_NAMES } from '../../core/index.ts'
 import { damaged, guarded } from './damaged.ts'
 import { decompressors } from './decompressors.ts'
 import type { InspectedShard, InspectOptions, ShardReader } from './inspector.ts'
@@ -82,8 +82,10 @@ export async function readColumn(
     rowEnd,
     compressors: decompressors,
     geoparquet: false,
-    // hyparquet's own drops a byte order mark.
+    // hyparquet's own drop a byte order mark, and the microseconds of a time.
     parsers: {
+      timestampFromMicroseconds: (micros) => int64(micros),
+      timestampFromMilliseconds: (millis) => int64(millis * 1000n),
       stringFromBytes: (bytes) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString(),
     },
     onChunk: ({ columnData }) => chunks.push(columnData),

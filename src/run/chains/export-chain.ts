@@ -7,6 +7,7 @@ import {
   isExportError,
   type Pipeline,
   type Restart,
+  type RowBatch,
   SeenCursors,
   type Store,
 } from '../../core/index.ts'
@@ -45,6 +46,8 @@ export type ChainDeps = {
   readonly quarantine: Quarantine
   /** Called before each commit; what it returns, after it, also when it failed. */
   readonly onCommit: () => () => void
+  /** A copy of a page's rows for whoever looks on; null: nobody does. */
+  readonly copyRows: (page: DecodedPage) => RowBatch | null
   /** Called after each commit. */
   readonly onPage: (committed: CommittedPage) => Promise<void>
   /** Awaited after each commit, before another page is asked for. */
@@ -59,6 +62,8 @@ export type ChainDeps = {
 /** What a page has brought, once it is on record. */
 export type CommittedPage = {
   readonly page: DecodedPage
+  /** Its rows, where somebody looks on: those of the page itself may be gone. */
+  readonly batch: RowBatch | null
   /** Sent for it, retries included. */
   readonly requests: number
   /** Places of the windows that are done now and were not before. */
@@ -196,13 +201,14 @@ async function commitPage(split: SplitPage, chain: ChainWork, ids: IdLog, deps: 
     ...(Object.keys(page.unknownFields).length === 0 ? {} : { unknown_fields: page.unknownFields }),
   }
   const begin: Fact[] = record === undefined ? [chainLine(chain.chain, chain.query.name, windows)] : []
+  const batch = deps.copyRows(page)
   await deps.shards.commit({
     pieces,
     close: foldersToClose(chain, finished, rows, deps),
     lines: (places) => [...begin, { ...facts, ...placesOf(places) }],
   })
   chain.committed(passed)
-  await deps.onPage({ page, requests, finished, reopened })
+  await deps.onPage({ page, batch, requests, finished, reopened })
 }
 
 /** What a page means for the windows of its chain; all by their places. */

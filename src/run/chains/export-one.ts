@@ -1,9 +1,14 @@
 import {
+  batchFromFrame,
+  columnsNamed,
+  type DecodedPage,
+  decodeFrame,
   type ErrorKind,
   ExportError,
   isExportError,
   type NamedPipeline,
   type NamedQuery,
+  type RowBatch,
   type Store,
 } from '../../core/index.ts'
 import type { Ahead, Service } from '../../extract/index.ts'
@@ -12,7 +17,7 @@ import type { Plan, PlannedChain } from '../../plan/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
 import type { Survey } from '../data-set/index.ts'
 import type { Session } from '../session/index.ts'
-import type { QuerySecrets, RunOptions } from '../setting/index.ts'
+import type { QuerySecrets, RunObserver, RunOptions } from '../setting/index.ts'
 import type { ChainQueue } from './chain-queue.ts'
 import { ChainWork } from './chain-work.ts'
 import { type CommittedPage, exportChain } from './export-chain.ts'
@@ -111,6 +116,7 @@ export async function exportOne(
       },
       ahead,
       onCommit: () => tally.committing(options.clock.now()),
+      copyRows: (page) => copyRows(page, pipeline, options.observer),
       onPage: async (committed) => {
         requests -= committed.requests
         work.pages++
@@ -119,6 +125,7 @@ export async function exportOne(
         countPage(committed, chain, context)
         events.committed(committed)
         await context.months.settle(service)
+        if (committed.batch !== null) await options.observer.rows?.(committed.batch)
         await doubt.settle()
         await leaveFolders(committed, chain, context)
         report()
@@ -132,6 +139,16 @@ export async function exportOne(
     if (!OWN_TROUBLE.has(error.kind)) return halt.because(error)
     await giveUp(chain, error, requests, context, surroundings)
   }
+}
+
+function copyRows(
+  { frame, rows }: DecodedPage,
+  { extract, transform }: NamedPipeline,
+  observer: RunObserver,
+): RowBatch | null {
+  if (observer.rows === undefined || frame === null || rows === 0) return null
+  const columns = columnsNamed(extract.resource, extract.include, transform.columns)
+  return batchFromFrame(decodeFrame(frame), columns)
 }
 
 function countPage(

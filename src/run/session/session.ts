@@ -83,9 +83,9 @@ async function openOnce(
           session.onRecorded(lines as readonly Fact[])
         },
         warn: (message) => options.observer.log('warn', message),
-        onPublished: (shard) => {
-          options.observer.log('info', 'shard published', { event: 'shard.published', path: shard.path })
-          options.onShard(manifestShard(shard))
+        onPublished: (line) => {
+          options.observer.log('info', 'shard published', { event: 'shard.published', path: line.path })
+          options.observer.shard?.(manifestShard(line))
         },
       }),
       onRecorded: () => {},

@@ -1,9 +1,19 @@
+import type { RowBatch } from '../../core/index.ts'
+import type { ManifestShard } from '../../state/index.ts'
+
 /** How a run speaks while it is at work. Nothing here ever holds a secret or a value of a record. */
 export type RunObserver = {
   log(level: LogLevel, message: string, fields?: LogFields): void
   progress(progress: Progress): void
   /** Called before there is any progress to tell of, with what is done until then. */
   opening?(step: OpeningStep): void
+  /** A file has its final name, and what is in it counts. */
+  shard?(shard: ManifestShard): void
+  /**
+   * The rows of a page are committed; they may not be in a finished file yet. The chain waits for what this returns. Rows
+   * of earlier runs don't come again, and a crash may come between commit and call.
+   */
+  rows?(batch: RowBatch): void | Promise<void>
 }
 
 /** `lock`: another run may hold the data set; it does not, should it show no sign of life until then (epoch ms). */

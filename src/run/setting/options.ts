@@ -1,5 +1,4 @@
 import type { Clock } from '../../core/index.ts'
-import type { ManifestShard } from '../../state/index.ts'
 import type { RunObserver } from './observer.ts'
 
 export type RunOptions = {
@@ -13,8 +12,6 @@ export type RunOptions = {
   readonly abort: AbortSignal
   readonly clock: Clock
   readonly observer: RunObserver
-  /** Called with each shard that the run makes, once it is on record and has its final name; must not throw. */
-  readonly onShard: (shard: ManifestShard) => void
   /** Consent to `transform.secret: plaintext`, given anew at each run. */
   readonly allowPlaintext: boolean
   readonly failFast: boolean

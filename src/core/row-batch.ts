@@ -1,0 +1,105 @@
+import type { Column, Frame, Vector } from './frame.ts'
+import { type Int64, int64 } from './int64.ts'
+import type { ColumnSpec, ColumnType } from './schema.ts'
+
+/** Some masked rows in columns: value i of each column belongs to row i. Whoever gets one may keep it. */
+export type RowBatch = {
+  readonly rows: number
+  /** In the order of the files. */
+  readonly columns: readonly BatchColumn[]
+}
+
+export type BatchColumn = { readonly name: string } & (
+  | {
+      /** Whole numbers; of timestamps microseconds since 1970, UTC. */
+      readonly type: 'int64' | 'timestamp'
+      /** 64-bit integers where one of them is beyond what a double holds exactly. */
+      readonly values: Float64Array | BigInt64Array
+      /** 1 for a value, 0 for null; null: there is no null. */
+      readonly valid: Uint8Array | null
+    }
+  | { readonly type: 'text'; readonly values: readonly (string | null)[] }
+  | { readonly type: 'boolean'; readonly values: readonly (boolean | null)[] }
+  | { readonly type: 'list'; readonly values: readonly (readonly (string | null)[] | null)[] }
+)
+
+/** One value of a row: texts, lists, booleans, and whole numbers, which are bigints where a double is not exact. */
+export type RowValue = string | boolean | Int64 | readonly (string | null)[] | null
+
+/** The rows of a batch as objects, one after the other: convenient, and much slower than its columns. */
+export function* rowsOf({ rows, columns }: RowBatch): Generator<Record<string, RowValue>> {
+  for (let row = 0; row < rows; row++) {
+    yield Object.fromEntries(columns.map((column) => [column.name, valueAt(column, row)]))
+  }
+}
+
+function valueAt(column: BatchColumn, row: number): RowValue {
+  if (!('valid' in column)) return column.values[row] ?? null
+  return column.valid?.[row] === 0 ? null : int64(column.values[row]!)
+}
+
+/** A copy of a frame's rows, so that its memory may be used again. */
+export function batchFromFrame(frame: Frame, specs: readonly ColumnSpec[]): RowBatch {
+  const columns = specs.flatMap(({ name, type }) => {
+    const column = frame.columns.find((candidate) => candidate.name === name)
+    return column === undefined ? [] : [batchColumn(name, type, valuesOf(column, frame))]
+  })
+  return { rows: frame.rows, columns }
+}
+
+/** A column of a batch from its values, row by row. */
+export function batchColumn(name: string, type: ColumnType, values: readonly RowValue[]): BatchColumn {
+  switch (type) {
+    case 'int64':
+    case 'timestamp':
+      return { name, type, ...integers(values as readonly (Int64 | null)[]) }
+    case 'text':
+      return { name, type, values: values as readonly (string | null)[] }
+    case 'boolean':
+      return { name, type, values: values as readonly (boolean | null)[] }
+    case 'list':
+      return { name, type, values: values as readonly (readonly (string | null)[] | null)[] }
+  }
+}
+
+function integers(values: readonly (Int64 | null)[]) {
+  const valid = values.includes(null) ? Uint8Array.from(values, (value) => (value === null ? 0 : 1)) : null
+  if (values.some((value) => typeof value === 'bigint')) {
+    return { values: BigInt64Array.from(values, (value) => BigInt(value ?? 0)), valid }
+  }
+  return { values: Float64Array.from(values as readonly (number | null)[], (value) => value ?? 0), valid }
+}
+
+/** One value for each row, whether or not rows share them. */
+function valuesOf({ group, values }: Column, frame: Frame): readonly RowValue[] {
+  const entries = entriesOf(values)
+  if (group === null) return entries
+  const { indices } = frame.groups[group]!
+  return Array.from({ length: frame.rows }, (_, row) => entries[indices === null ? 0 : indices[row]!] ?? null)
+}
+
+function entriesOf(vector: Vector): readonly RowValue[] {
+  const isThere = (i: number): boolean => vector.valid === null || vector.valid[i] === 1
+  switch (vector.kind) {
+    case 'number':
+      return Array.from(vector.values, (value, i) => (isThere(i) ? value : null))
+    case 'int64':
+      return Array.from(vector.values, (value, i) => (isThere(i) ? int64(value) : null))
+    case 'boolean':
+      return Array.from(vector.values, (value, i) => (isThere(i) ? value === 1 : null))
+    case 'text': {
+      const bytes = Buffer.from(vector.bytes.buffer, vector.bytes.byteOffset, vector.bytes.byteLength)
+      const { offsets } = vector
+      return Array.from({ length: offsets.length - 1 }, (_, i) =>
+        isThere(i) ? bytes.toString('utf8', offsets[i]!, offsets[i + 1]!) : null,
+      )
+    }
+    case 'list': {
+      const items = entriesOf(vector.items) as readonly (string | null)[]
+      const { offsets } = vector
+      return Array.from({ length: offsets.length - 1 }, (_, i) =>
+        isThere(i) ? items.slice(offsets[i]!, offsets[i + 1]!) : null,
+      )
+    }
+  }
+}

@@ -1,0 +1,160 @@
+import {
+  type Environment,
+  type PipelineSettings,
+  type ReadOptions,
+  readMaskKey,
+  readPipeline as resolveFile,
+  pipelineFrom as resolveSettings,
+} from './config/index.ts'
+import { type Pipeline, type RowBatch, systemClock } from './core/index.ts'
+import {
+  ownCopy,
+  type PlanReport,
+  readPlan as planOf,
+  type RunObserver,
+  type RunSummary,
+  runPipeline as run,
+  type StatusReport,
+  readStatus as statusOf,
+  type Verification,
+  verifyDataSet as verify,
+} from './run/index.ts'
+import { type RunSettings, runOptions } from './run-options.ts'
+
+/** Where a pipeline is read; environment and working directory are those of the process when left out. */
+export type ReadSettings = Partial<ReadOptions>
+
+/**
+ * Reads a pipeline file.
+ * @throws ExportError 'config' that names every problem with file, line and column
+ */
+export function readPipeline(file: string, settings: ReadSettings = {}): Promise<Pipeline> {
+  return resolveFile(file, surroundings(settings))
+}
+
+/**
+ * A pipeline from an object with the keys of a pipeline file, or from the text of one. Relative paths in it start in the
+ * working directory.
+ * @throws ExportError 'config' that names every problem with its key, in a text also with line and column
+ */
+export function pipelineFrom(
+  source: PipelineSettings | string,
+  settings: ReadSettings = {},
+): Promise<Pipeline> {
+  return resolveSettings(source, surroundings(settings))
+}
+
+function surroundings({ env = process.env, cwd = process.cwd(), ...given }: ReadSettings): ReadOptions {
+  return { env, cwd, ...given }
+}
+
+/**
+ * Exports everything that the pipeline asks for and that earlier runs have not. What stops a run half-way (budget, signal,
+ * refused credentials, full disk) is told in the summary, and the next run goes on from there.
+ * @throws ExportError when the run could not begin; nothing is changed then
+ */
+export async function runPipeline(pipeline: Pipeline, settings: RunSettings = {}): Promise<RunSummary> {
+  // As it stands now, whatever the program does with it while the options are made.
+  const own = ownCopy(pipeline)
+  return run(own, await runOptions(own, settings))
+}
+
+/**
+ * The same, with the masked rows of each page as soon as they are committed. Files are written all the same. Who takes no
+ * more rows (`break`) stops the run, in order. Rows of earlier runs don't come: `readRows` has them.
+ * @returns the summary of the run, as the generator's own result
+ * @throws ExportError as `runPipeline`
+ */
+export async function* exportRows(
+  pipeline: Pipeline,
+  settings: RunSettings = {},
+): AsyncGenerator<RowBatch, RunSummary, undefined> {
+  const options = await runOptions(pipeline, settings)
+  const leave = new AbortController()
+  const batches = new Handover<RowBatch>()
+  const observer: RunObserver = {
+    ...options.observer,
+    rows: async (batch) => {
+      await options.observer.rows?.(batch)
+      await batches.give(batch)
+    },
+  }
+  const stop = AbortSignal.any([options.stop, leave.signal])
+  const running = run(pipeline, { ...options, observer, stop }).finally(() => batches.close())
+  // Whoever leaves early does not see how it ended.
+  running.catch(() => {})
+  try {
+    yield* batches.taken()
+    return await running
+  } finally {
+    leave.abort()
+    batches.close()
+    await running.catch(() => {})
+  }
+}
+
+/** Hands things from who has them to who wants them, one at a time: giving ends once it is taken. */
+class Handover<Thing> {
+  readonly #waiting: { readonly thing: Thing; readonly done: () => void }[] = []
+  #isClosed = false
+  #wake: () => void = () => {}
+
+  give(thing: Thing): Promise<void> {
+    if (this.#isClosed) return Promise.resolve()
+    return new Promise((done) => {
+      this.#waiting.push({ thing, done })
+      this.#wake()
+    })
+  }
+
+  async *taken(): AsyncGenerator<Thing, void, undefined> {
+    for (;;) {
+      const next = this.#waiting.shift()
+      if (next !== undefined) {
+        // Also where whoever takes it leaves.
+        try {
+          yield next.thing
+        } finally {
+          next.done()
+        }
+      } else if (this.#isClosed) return
+      else await new Promise<void>((wake) => (this.#wake = wake))
+    }
+  }
+
+  close(): void {
+    this.#isClosed = true
+    for (const { done } of this.#waiting.splice(0)) done()
+    this.#wake()
+  }
+}
+
+/** What a run with these settings would do; sends nothing. @throws ExportError when such a run could not begin */
+export async function readPlan(pipeline: Pipeline, settings: RunSettings = {}): Promise<PlanReport> {
+  return planOf(pipeline, await runOptions(pipeline, settings))
+}
+
+export type StatusSettings = {
+  /** Where the mask key is, if queries are named by digests; `process.env` when left out. */
+  readonly env?: Environment
+  /** In the place of the key from the environment. */
+  readonly maskKey?: Uint8Array | null
+  /** Epoch milliseconds; now when left out. */
+  readonly nowMs?: number
+}
+
+/** Where a pipeline stands, also while a run is at work. @throws ExportError `damaged` or `config` */
+export async function readStatus(pipeline: Pipeline, settings: StatusSettings = {}): Promise<StatusReport> {
+  const { env = process.env, nowMs = systemClock.now() } = settings
+  const maskKey =
+    settings.maskKey === undefined ? await readMaskKey(pipeline, env).catch(() => null) : settings.maskKey
+  return statusOf(pipeline, nowMs, maskKey)
+}
+
+/** Reads every shard again and holds it against what is on record. @param onShard called before each, with its path */
+export function verifyDataSet(
+  pipeline: Pipeline,
+  settings: { readonly onShard?: (path: string) => void } = {},
+): Promise<Verification> {
+  return verify(pipeline, settings.onShard ?? (() => {}))
+}

@@ -1,0 +1,52 @@
+import { execFile } from 'node:child_process'
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, it } from 'vitest'
+import { blocksOf, ROOT } from '../docs/page.ts'
+import { PACKAGE } from '../support/run-cli.ts'
+import { place } from './support/place.ts'
+
+const execute = promisify(execFile)
+
+/** What each example prints on stdout, in the order of the page. */
+const PRINTS: readonly RegExp[] = [
+  /^complete \d+\n$/,
+  /^true\n$/,
+  /^true\n$/,
+  /^0 true true\n$/,
+  /settings\): Correct|extract\.domains\[0\]: expected a domain name .* a name without a dot/,
+  /^complete 100\n$/,
+]
+
+it('every example compiles with all checks on, and does what the page says', async () => {
+  const here = await place({ extract: { domains: ['scatterholt.com'], page_size: 50 } })
+  const examples = blocksOf('docs/library.md').filter(({ language }) => language === 'ts')
+  expect(examples).toHaveLength(PRINTS.length)
+  const modules = join(here.folder, 'node_modules')
+  await mkdir(modules)
+  await symlink(PACKAGE, join(modules, 'spillway'))
+  await symlink(join(ROOT, 'node_modules/@types'), join(modules, '@types'))
+  await writeFile(join(here.folder, 'package.json'), '{"type":"module"}')
+  const files = examples.map((_, i) => `example-${i}.ts`)
+  await Promise.all(files.map((file, i) => writeFile(join(here.folder, file), examples[i]!.text)))
+  await writeFile(join(here.folder, 'tsconfig.json'), JSON.stringify({ compilerOptions: STRICT, files }))
+  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
+  const compiled = await execute(process.execPath, [tsc], { cwd: here.folder }).catch((error) => error)
+  expect(compiled.stdout).toBe('')
+  const options = { cwd: here.folder, env: { PATH: process.env.PATH, ...here.env } }
+  for (const [i, prints] of PRINTS.entries()) {
+    const { stdout } = await execute(process.execPath, [`example-${i}.js`], options)
+    expect(stdout, examples[i]!.under.join(': ')).toMatch(prints)
+  }
+})
+
+const STRICT = {
+  strict: true,
+  skipLibCheck: false,
+  exactOptionalPropertyTypes: true,
+  noUncheckedIndexedAccess: true,
+  target: 'es2023',
+  module: 'nodenext',
+  types: ['node'],
+}
