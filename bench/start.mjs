@@ -71,7 +71,10 @@ try {
 /** What all threads of a run have used when its first request comes in; Linux tells. */
 async function toFirstRequest() {
   rmSync(join(folder, 'out'), { recursive: true, force: true })
-  const child = spawn(process.execPath, [CLI, 'run', file], { env: { ...process.env, ...ENV }, stdio: 'ignore' })
+  const child = spawn(process.execPath, [CLI, 'run', file], {
+    env: { ...process.env, ...ENV },
+    stdio: 'ignore',
+  })
   const ended = new Promise((resolve) => child.once('close', resolve))
   const seconds = await new Promise((resolve) => {
     onRequest = () => resolve(threadSeconds(child.pid))
