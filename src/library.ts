@@ -11,7 +11,6 @@ import {
   ownCopy,
   type PlanReport,
   readPlan as planOf,
-  type RunObserver,
   type RunSummary,
   runPipeline as run,
   type StatusReport,
@@ -69,18 +68,16 @@ export async function* exportRows(
   pipeline: Pipeline,
   settings: RunSettings = {},
 ): AsyncGenerator<RowBatch, RunSummary, undefined> {
-  const options = await runOptions(pipeline, settings)
-  const leave = new AbortController()
+  const own = ownCopy(pipeline)
   const batches = new Handover<RowBatch>()
-  const observer: RunObserver = {
-    ...options.observer,
-    rows: async (batch) => {
-      await options.observer.rows?.(batch)
-      await batches.give(batch)
-    },
+  const onBatch = async (batch: RowBatch): Promise<void> => {
+    await settings.onBatch?.(batch)
+    await batches.give(batch)
   }
+  const options = await runOptions(own, { ...settings, onBatch })
+  const leave = new AbortController()
   const stop = AbortSignal.any([options.stop, leave.signal])
-  const running = run(pipeline, { ...options, observer, stop }).finally(() => batches.close())
+  const running = run(own, { ...options, stop }).finally(() => batches.close())
   // Whoever leaves early does not see how it ended.
   running.catch(() => {})
   try {

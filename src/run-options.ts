@@ -50,6 +50,7 @@ function observing(observer: RunObserver, { onLog, onProgress, onShard, onBatch 
   }
   const hasRows = observer.rows !== undefined || onBatch !== undefined
   return {
+    ...observer,
     log(level, message, fields) {
       observer.log(level, message, fields)
       onLog?.(level, message, fields)

@@ -46,16 +46,16 @@ it.each(['keep', 'hmac'])(
     const { here, run } = await begin(identity)
     const first = [
       email('a@scatterholt.com', 'case'),
-      domain('scatterholt.com', 'ours'),
+      domain('scatterholt.com', 'ours.example'),
       domain('quillmere.net'),
     ]
     expect(await run(first)).toBe('complete')
     expect(await run(first)).toBe('complete')
     expect(await run([email('b@scatterholt.com', 'case')])).toBe(ANOTHER('email.case'))
     expect(await run([email('A@scatterholt.com', 'case')])).toBe(ANOTHER('email.case'))
-    expect(await run([domain('quillmere.net', 'ours')])).toBe(ANOTHER('domain.ours'))
+    expect(await run([domain('quillmere.net', 'ours.example')])).toBe(ANOTHER('domain.ours.example'))
     // Nor may a name that was given pass for what it says, or the other way round.
-    expect(await run([domain('ours')])).toBe(ANOTHER('domain.ours'))
+    expect(await run([domain('ours.example')])).toBe(ANOTHER('domain.ours.example'))
     expect(await run([domain('scatterholt.com', 'quillmere.net')])).toBe(ANOTHER('domain.quillmere.net'))
     expect(await run([domain('quillmere.net', 'quillmere.net'), email('b@scatterholt.com', 'new')])).toBe(
       'complete',
