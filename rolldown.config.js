@@ -69,7 +69,8 @@ function isIn(...folders) {
 
 /** What it takes to know where a data set stands. */
 const ofDataSets = isIn('config', 'disk', 'plan', 'state', 'run/admission', 'run/data-set', 'run/setting')
-const toRead = (id) => /src.run.(plan|query-status|status)\.ts$/.test(id)
+const toRead = (id) => /src.run.(?:plan|query-status|status)\.ts$/.test(id)
+const ofThreads = (id) => id.endsWith('-worker.ts')
 
 /** Of cli/, what every command needs; none of it imports more than core/. */
 const ofEveryCommand = new RegExp(
@@ -113,8 +114,9 @@ export default defineConfig({
         { name: 'core', test: isIn('core'), priority: 2 },
         { name: 'zod', test: /[\\/]node_modules[\\/]zod[\\/]/, priority: 2 },
         { name: 'mask', test: isIn('transform/mask'), priority: 2 },
-        { name: 'look', test: (id) => isIn('disk')(id) && id.includes('look'), priority: 2 },
-        { name: 'data-set', test: (id) => ofDataSets(id) || toRead(id), priority: 1 },
+        // Not the script of the thread: what is in a chunk is carried out by whoever imports it.
+        { name: 'look', test: /src.disk.looks?\.ts$/, priority: 2 },
+        { name: 'data-set', test: (id) => (ofDataSets(id) && !ofThreads(id)) || toRead(id), priority: 1 },
         { name: 'shell', test: (id) => ofEveryCommand.test(id.replaceAll(sep, '/')) },
       ],
     },

@@ -1,3 +1,4 @@
+import { parentPort } from 'node:worker_threads'
 import { isExportError } from '../core/index.ts'
 import type { Answer, Question } from './thread.ts'
 
@@ -6,8 +7,6 @@ type Reply = { readonly value: unknown; readonly transfer?: readonly ArrayBuffer
 
 /** The far end of `openThread`: answers questions by name, with what these make of their arguments. */
 export function serve(replies: Readonly<Record<string, (...args: never[]) => Promise<Reply>>>): void {
-  // By itself it would be loaded by whoever may start a thread as well.
-  const { parentPort } = process.getBuiltinModule('node:worker_threads')
   parentPort?.on('message', ({ id, name, args }: Question) => {
     replies[name]!(...(args as never[])).then(
       ({ value, transfer = [] }) =>
