@@ -22,3 +22,4 @@ export {
 export { ORPHANS, setAside, setAsideStrangers } from './set-aside.ts'
 export type { Places, RestoredShard, ShardLine } from './shard-lines.ts'
 export { type Commit, ShardSet, type ShardSetOptions } from './shard-set.ts'
+export { encodeSummed, type SummedChunk } from './sum-rows.ts'

@@ -1,11 +1,22 @@
 import { createHash, type Hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { decodeFrame, ExportError, type Log, type Span, type Store, spanOf } from '../core/index.ts'
+import {
+  CHUNK_LIMITS,
+  decodeFrame,
+  ExportError,
+  type Log,
+  type Span,
+  type Store,
+  type Sums,
+  SumTally,
+  spanOf,
+} from '../core/index.ts'
 import { type ChunkMeasure, weigh } from './chunk-measure.ts'
-import type { EncodedChunk, PlacedChunk } from './encode/index.ts'
+import type { PlacedChunk } from './encode/index.ts'
 import { openLogPath, openShardPath, shardPath } from './layout.ts'
 import { appendRecords, readRecords } from './row-log.ts'
 import type { ChunkLine, RestoredShard, SealLine } from './shard-lines.ts'
+import type { SummedChunk } from './sum-rows.ts'
 import type { Workplace } from './workplace.ts'
 
 /** Turns rows into the bytes of a shard, wherever the work is done. See ShardEncoder. */
@@ -15,7 +26,7 @@ export type ShardCoder = {
    * Takes the frames' buffers over, but for shared memory: they may be gone afterwards. What it gives is good until
    * the next call.
    */
-  encode(frames: readonly Uint8Array[]): Promise<EncodedChunk>
+  encode(frames: readonly Uint8Array[]): Promise<SummedChunk>
   footer(chunks: readonly PlacedChunk[]): Promise<Uint8Array>
 }
 
@@ -41,6 +52,7 @@ export class OpenShard {
   readonly #partitions = new Set<string>()
   readonly #chunks: PlacedChunk[] = []
   #span: Span | null = null
+  readonly #sums = new SumTally(CHUNK_LIMITS)
   #replaced = 0
   #generation = 1
   /** Ends of the log's records. */
@@ -62,6 +74,11 @@ export class OpenShard {
     this.shard = shard
     this.folder = folder
     this.part = part
+  }
+
+  /** What the rows of its chunks come to. */
+  get sums(): Sums {
+    return this.#sums.sums()
   }
 
   /** Whether it holds files open. */
@@ -194,13 +211,14 @@ export class OpenShard {
     return this.#workplace.inTurn(async () => {
       const logged = await this.#records(this.#ends)
       if (logged.length < this.#ends.length) throw notWhatWasWritten(this.#logPath)
-      const { bytes, rows, meta, replaced = 0 } = await this.#coder.encode([...logged, ...frames])
+      const { bytes, rows, meta, sums, replaced = 0 } = await this.#coder.encode([...logged, ...frames])
       const offset = file.size
       await this.#append(file, bytes)
       this.#chunks.push({ offset, rows, meta })
       this.#replaced += replaced
+      this.#sums.add(sums)
       const counted = replaced === 0 ? {} : { replaced }
-      return { offset, bytes: bytes.byteLength, crc: crc32(bytes), rows, meta, ...counted }
+      return { offset, bytes: bytes.byteLength, crc: crc32(bytes), rows, meta, sums, ...counted }
     })
   }
 
@@ -218,12 +236,14 @@ export class OpenShard {
     if (Buffer.compare(await this.#store.readRange(path, 0, header.byteLength), header) !== 0) return false
     this.#hash.update(header)
     let end = header.byteLength
-    for (const { offset, bytes, crc, rows, meta, replaced = 0 } of chunks) {
+    for (const { offset, bytes, crc, rows, meta, sums, replaced = 0 } of chunks) {
       const encoded = await this.#store.readRange(path, offset, offset + bytes)
       if (encoded.byteLength < bytes || crc32(encoded) !== crc) return false
       this.#hash.update(encoded)
       this.#chunks.push({ offset, rows, meta })
       this.#replaced += replaced
+      // Chunks of earlier versions have none.
+      if (sums !== undefined) this.#sums.add(sums)
       end = offset + bytes
     }
     this.#fileSize = end

@@ -1,4 +1,4 @@
-import type { Span } from '../core/index.ts'
+import type { Span, Sums } from '../core/index.ts'
 import type { JsonValue } from './encode/index.ts'
 
 /** What has to be on record about shards before it counts. The names are those of the checkpoint's lines. */
@@ -6,6 +6,8 @@ export type ShardLine =
   | { readonly kind: 'open'; readonly shard: number; readonly folder: string; readonly part: number }
   | ChunkLine
   | SealLine
+  /** What the rows of the shards come to that become whole with it. */
+  | ({ readonly kind: 'sums' } & Sums)
 
 export type SealLine = {
   readonly kind: 'seal'
@@ -32,6 +34,7 @@ export type ChunkLine = {
   readonly meta: JsonValue
   /** As in the seal. */
   readonly replaced?: number | undefined
+  readonly sums?: Sums | undefined
 }
 
 /** Where rows of a page stand. */

@@ -1,4 +1,12 @@
-import { countRows, type Store, sideBySide, spanOf } from '../core/index.ts'
+import {
+  CHUNK_LIMITS,
+  countRows,
+  type Store,
+  type Sums,
+  SumTally,
+  sideBySide,
+  spanOf,
+} from '../core/index.ts'
 import { ChunkMeasure } from './chunk-measure.ts'
 import { OPEN_FOLDER, openLogPath, openShardPath } from './layout.ts'
 import { OpenShard, type ShardCoder } from './open-shard.ts'
@@ -149,6 +157,8 @@ export class ShardSet<Line> {
   async #carryOut(works: ReadonlyMap<string, FolderWork>, commits: readonly Commit<Line>[]): Promise<void> {
     await sideBySide(works, ([folder, work]) => this.#write(folder, work))
     const lines: (ShardLine | Line)[] = [...works.values()].flatMap(({ lines }) => lines)
+    const sealed = [...works.values()].flatMap(({ sealed }) => sealed)
+    if (sealed.length > 0) lines.push({ kind: 'sums', ...sumsOf(sealed) })
     for (const { pieces, lines: linesOf } of commits) {
       const places = pieces.map((piece) => works.get(piece.folder)!.places.get(piece)!)
       const placed = places.flatMap(({ placed }) => placed)
@@ -156,7 +166,6 @@ export class ShardSet<Line> {
       lines.push(...linesOf({ placed, logged }))
     }
     if (lines.length > 0) await this.#options.record(lines)
-    const sealed = [...works.values()].flatMap(({ sealed }) => sealed)
     await sideBySide(sealed, ({ shard, line }) => this.#publish(shard, line))
   }
 
@@ -285,6 +294,13 @@ type FolderWork = {
   readonly places: Map<Piece, Places>
   readonly lines: ShardLine[]
   readonly sealed: { readonly shard: OpenShard; readonly line: SealLine }[]
+}
+
+/** Together, as a page may complete a thousand shards that have the same sources. */
+function sumsOf(sealed: FolderWork['sealed']): Sums {
+  const tally = new SumTally(CHUNK_LIMITS)
+  for (const { shard } of sealed) tally.add(shard.sums)
+  return tally.sums()
 }
 
 /** Notes the rows of a piece in the shard that they go into. @returns where they stand, partition by partition */

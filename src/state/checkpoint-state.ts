@@ -1,4 +1,12 @@
-import { type Span, spanOf, type Window, windowRange } from '../core/index.ts'
+import {
+  DATA_SET_LIMITS,
+  type Span,
+  type Sums,
+  SumTally,
+  spanOf,
+  type Window,
+  windowRange,
+} from '../core/index.ts'
 import { afterPage, type ChainRecord, chainFromLine } from './chain-record.ts'
 import type { ChunkLine, Fact, HeaderLine, Line, PageFacts, PieceFacts, Prune, RunStatus } from './lines.ts'
 import { PathMap, type ReadonlyPathMap, splitPath } from './path-map.ts'
@@ -22,6 +30,11 @@ export type CheckpointState = {
   /** Paths of shards that were given up and whose files may still be there. */
   readonly givenUp: ReadonlySet<string>
   readonly unknownFields: ReadonlyMap<string, number>
+  /**
+   * What the rows of finished shards come to; of fewer rows than those have where shards were given up since, or
+   * written by an earlier version.
+   */
+  readonly sums: () => Sums
   readonly runs: readonly RunRecord[]
   readonly prunes: readonly Prune[]
   /** Searches that the service said were left, when it last said so; null: never. */
@@ -90,6 +103,31 @@ export type RunRecord = {
   readonly version: string
   /** Months (UTC) after the one that it started in, and what it had sent when each began. */
   readonly months: readonly { readonly month: string; readonly before: number }[]
+  readonly rows: number
+  readonly quarantined: number
+  readonly repeated: number
+  /** Partitions that failed in it. */
+  readonly failures: number
+  /** The fewest searches that its items could have come with; null: not known. */
+  readonly least: number | null
+  /** Searches that the service said were left when it ended; null: it did not say. */
+  readonly searchesRemaining: number | null
+  /** Why items were set aside, and how many. */
+  readonly reasons: Readonly<Record<string, number>>
+}
+
+const NEW_RUN = {
+  finished_at: null,
+  status: null,
+  requests: 0,
+  retries: 0,
+  rows: 0,
+  quarantined: 0,
+  repeated: 0,
+  failures: 0,
+  least: null,
+  searchesRemaining: null,
+  reasons: {},
 }
 
 type Mutable<T> = { -readonly [K in keyof T]: T[K] }
@@ -112,6 +150,7 @@ export function foldLines(header: HeaderLine): Folding {
   const unknownFields = new Map<string, number>()
   const secretChecks = new Map<string, string>()
   const queries = new Map<string, string>()
+  let sums = new SumTally(DATA_SET_LIMITS)
   const state = {
     header,
     partitions,
@@ -123,6 +162,7 @@ export function foldLines(header: HeaderLine): Folding {
     nextShard: 0,
     givenUp,
     unknownFields,
+    sums: () => sums.sums(),
     runs,
     prunes,
     searchesRemaining: null as number | null,
@@ -138,9 +178,9 @@ export function foldLines(header: HeaderLine): Folding {
     partitions.update(key, (record) => oneOf(change(record ?? BEGINNING)))
   }
   // Until a run says what it sent, its pages do; one that is killed never says it.
-  const addRequests = (requests: number): void => {
+  const inRun = (count: (run: Mutable<RunRecord>) => void): void => {
     const run = runs.at(-1)
-    if (run !== undefined && run.finished_at === null) run.requests += requests
+    if (run !== undefined && run.finished_at === null) count(run)
   }
   const takePiece = (query: string, { window, shard, rows, imported_at }: PieceFacts): void => {
     const key = `${query}/${window}`
@@ -157,7 +197,12 @@ export function foldLines(header: HeaderLine): Folding {
     }
   }
   const takePage = (page: PageFacts): void => {
-    addRequests(page.requests)
+    inRun((run) => {
+      run.requests += page.requests
+      run.repeated += page.repeated ?? 0
+      for (const { rows } of page.pieces ?? []) run.rows += rows
+      for (const { items } of page.quarantine ?? []) run.quarantined += items
+    })
     if (page.unknown_fields !== undefined) addCounts(unknownFields, page.unknown_fields)
     const chain = chains.get(page.chain)
     if (chain === undefined) return
@@ -209,7 +254,13 @@ export function foldLines(header: HeaderLine): Folding {
         queries.set(line.name, line.asks)
         break
       case 'run':
-        runs.push({ ...line, finished_at: null, status: null, requests: 0, retries: 0, months: [] })
+        runs.push({
+          ...NEW_RUN,
+          run: line.run,
+          started_at: line.started_at,
+          version: line.version,
+          months: [],
+        })
         break
       case 'end': {
         state.searchesRemaining = line.searches_remaining ?? state.searchesRemaining
@@ -219,6 +270,10 @@ export function foldLines(header: HeaderLine): Folding {
         run.status = line.status
         run.requests = line.requests
         run.retries = line.retries
+        run.least = line.least ?? run.least
+        run.searchesRemaining = line.searches_remaining ?? run.searchesRemaining
+        run.reasons = line.reasons ?? run.reasons
+        takeFigures(run, line)
         break
       }
       case 'month': {
@@ -228,7 +283,9 @@ export function foldLines(header: HeaderLine): Folding {
       }
       case 'cut': {
         const run = runs.findLast(({ run }) => run === line.run)
-        if (run !== undefined) run.requests = line.requests
+        if (run === undefined) break
+        run.requests = line.requests
+        takeFigures(run, line)
         break
       }
       case 'chain':
@@ -270,8 +327,15 @@ export function foldLines(header: HeaderLine): Folding {
         shards.push(line)
         break
       }
+      case 'sums':
+        if (line.anew === true) sums = new SumTally(DATA_SET_LIMITS)
+        sums.add(line)
+        break
       case 'failed':
-        addRequests(line.requests)
+        inRun((run) => {
+          run.requests += line.requests
+          run.failures++
+        })
         update(line.partition, (record) => ({
           ...record,
           // What went wrong after its last page is for the next run to mend, not to ask for again.
@@ -310,6 +374,18 @@ export function foldLines(header: HeaderLine): Folding {
       else takeFact(line)
     },
   }
+}
+
+export type RunFigures = Pick<RunRecord, 'rows' | 'quarantined' | 'repeated' | 'failures'>
+
+function takeFigures(
+  run: Mutable<RunFigures>,
+  line: { readonly [Name in keyof RunFigures]?: number | undefined },
+): void {
+  run.rows = line.rows ?? run.rows
+  run.quarantined = line.quarantined ?? run.quarantined
+  run.repeated = line.repeated ?? run.repeated
+  run.failures = line.failures ?? run.failures
 }
 
 type GrowingShard = Omit<OpenShard, 'partitions' | 'chunks' | 'records' | 'importedAt' | 'generation'> & {

@@ -45,6 +45,27 @@ const piece = z.object({
 /** Rows of a page that stand in the row log of an open shard; all others are in a chunk, or in a shard that is whole. */
 const logged = z.object({ shard: count, generation: count, end: count, rows: count })
 
+const counts = <Key extends z.ZodType<string | number | null>>(key: Key) =>
+  z.object({ counts: z.array(z.tuple([key, count])), others: count })
+
+/** What rows come to. */
+const sums = z.object({
+  rows: count,
+  days: counts(z.int()),
+  sources: counts(z.string().nullable()),
+  hash_types: counts(z.string().nullable()),
+  nulls: z.record(z.string(), count),
+})
+
+/** What a run brought and what that took; absent: as its pages say, or not known. */
+const runFigures = {
+  rows: count.optional(),
+  quarantined: count.optional(),
+  repeated: count.optional(),
+  /** Partitions that failed in it, a partition as often as it did. */
+  failures: count.optional(),
+}
+
 /** One answered page whose rows are durable. */
 const page = z.object({
   kind: z.literal('page'),
@@ -114,11 +135,16 @@ const fact = z.discriminatedUnion('kind', [
     retries: count,
     /** What the service said last; absent: nothing. */
     searches_remaining: count.optional(),
+    ...runFigures,
+    /** The fewest searches that its items could have come with. */
+    least: count.optional(),
+    /** Why items were set aside, and how many. */
+    reasons: z.record(z.string(), count).optional(),
   }),
   /** A run has gone into another month (`2024-02`, UTC), and had sent so much before. */
   z.object({ kind: z.literal('month'), run: z.string(), month: z.string(), before: count }),
   /** What the pages of a run say that it sent, in the place of pages that are no longer there. It never ended. */
-  z.object({ kind: z.literal('cut'), run: z.string(), requests: count }),
+  z.object({ kind: z.literal('cut'), run: z.string(), requests: count, ...runFigures }),
   /** A chain that has begun: what it asks for, and the windows that it goes through. */
   z.object({
     kind: z.literal('chain'),
@@ -174,8 +200,15 @@ const fact = z.discriminatedUnion('kind', [
     rows: count,
     meta: json,
     replaced: count.optional(),
+    /** Absent: an earlier version wrote it. */
+    sums: sums.optional(),
   }),
   seal,
+  /**
+   * What the rows of shards come to that are whole with this line, or, where it stands in the place of lines that are
+   * no longer there, of all so far. `anew`: of all so far, whatever was said before.
+   */
+  z.object({ kind: z.literal('sums'), ...sums.shape, anew: z.literal(true).optional() }),
   z.object({ kind: z.literal('failed'), partition: z.string(), requests: count, error }),
   /** What all lines about a partition come to, once a rewrite has taken their place. */
   z.object({

@@ -3,6 +3,7 @@ import {
   type CheckpointState,
   type OpenShard,
   type PartitionRecord,
+  type RunFigures,
   withoutRows,
 } from './checkpoint-state.ts'
 import type { Fact, Prune } from './lines.ts'
@@ -35,9 +36,14 @@ export function* snapshot(state: CheckpointState, without: Omission | null): Gen
     const isPruned = pruned?.partitions.has(partition) === true
     yield partitionLine(partition, isPruned ? withoutRows(record) : record)
   }
+  let isLess = false
   for (const shard of state.shards) {
-    if (without?.shards.has(shard.shard) !== true) yield { kind: 'seal', ...shard }
+    if (without?.shards.has(shard.shard) === true) isLess = true
+    else yield { kind: 'seal', ...shard }
   }
+  // What a shard's share of them was nobody knows any more; they are to be counted anew.
+  const sums = state.sums()
+  if (!isLess && sums.rows > 0) yield { kind: 'sums', ...sums }
   for (const shard of state.openShards.values()) {
     if (without?.shards.has(shard.shard) !== true) yield* openLines(shard)
   }
@@ -51,14 +57,35 @@ export function* snapshot(state: CheckpointState, without: Omission | null): Gen
   if (paths.size > 0) yield { kind: 'given-up', shards: [...paths] }
 }
 
-function* runLines({ runs, searchesRemaining }: CheckpointState): Generator<Fact> {
-  for (const { run, started_at, finished_at, status, requests, retries, version, months } of runs) {
+function* runLines({ runs }: CheckpointState): Generator<Fact> {
+  for (const { run, started_at, version, finished_at, status, requests, retries, months, ...more } of runs) {
     yield { kind: 'run', run, started_at, version }
     for (const { month, before } of months) yield { kind: 'month', run, month, before }
+    const figures = figuresOf(more)
     if (finished_at !== null && status !== null) {
-      const left = searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }
-      yield { kind: 'end', run, finished_at, status, requests, retries, ...left }
-    } else if (requests > 0) yield { kind: 'cut', run, requests }
+      const { least, searchesRemaining, reasons } = more
+      yield {
+        kind: 'end',
+        run,
+        finished_at,
+        status,
+        requests,
+        retries,
+        ...(searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }),
+        ...figures,
+        ...(least === null ? {} : { least }),
+        ...(Object.keys(reasons).length === 0 ? {} : { reasons }),
+      }
+    } else if (requests > 0) yield { kind: 'cut', run, requests, ...figures }
+  }
+}
+
+function figuresOf({ rows, quarantined, repeated, failures }: RunFigures): Partial<RunFigures> {
+  return {
+    ...(rows === 0 ? {} : { rows }),
+    ...(quarantined === 0 ? {} : { quarantined }),
+    ...(repeated === 0 ? {} : { repeated }),
+    ...(failures === 0 ? {} : { failures }),
   }
 }
 

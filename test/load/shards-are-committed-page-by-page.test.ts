@@ -200,7 +200,7 @@ describe('a page', () => {
     expect(records).toHaveLength(1)
     // Forty rows for one folder, twenty for the other: chunks of whole shards are in these.
     expect(records[0]!.map(({ kind }) => kind).toSorted()).toEqual(
-      ['seal', 'seal', 'open', 'chunk', 'seal', 'open', 'page'].toSorted(),
+      ['seal', 'seal', 'open', 'chunk', 'seal', 'open', 'sums', 'page'].toSorted(),
     )
     expect(records[0]!.at(-1)?.kind).toBe('page')
     const seals = records[0]!.flatMap((line) => (line.kind === 'seal' ? [line.path] : []))
@@ -299,8 +299,8 @@ describe('what goes on record', () => {
       ['chunk', 'page'],
       ['page'],
       ['chunk', 'page'],
-      ['seal', 'open', 'chunk', 'page'],
-      ['seal'],
+      ['seal', 'open', 'chunk', 'sums', 'page'],
+      ['seal', 'sums'],
     ])
     expect(await store.list(FOLDER)).toEqual(['part-00000.csv', 'part-00001.csv'])
     expect(await store.list('_state/open')).toEqual([])

@@ -15,6 +15,7 @@ import {
 } from '../../src/core/index.ts'
 import { createEncoder, shardExtension } from '../../src/load/encode/index.ts'
 import {
+  encodeSummed,
   PageRows,
   type Piece,
   type Places,
@@ -281,7 +282,11 @@ function coderOf(format: Format, specs: readonly ColumnSpec[]): ShardCoder {
   const encoder = createEncoder({ format, columns: specs, createdBy, fileMetadata: {} })
   return {
     header: async () => encoder.header(),
-    encode: (frames) => encoder.encode(frames.map((frame) => decodeFrame(frame))),
+    encode: (frames) =>
+      encodeSummed(
+        encoder,
+        frames.map((frame) => decodeFrame(frame)),
+      ),
     footer: (chunks) => encoder.footer(chunks),
   }
 }

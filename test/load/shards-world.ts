@@ -5,6 +5,7 @@ import { expect } from 'vitest'
 import {
   decodeFrame,
   encodeFrame,
+  type Frame,
   type Log,
   type NamedQuery,
   nameQuery,
@@ -24,6 +25,7 @@ import {
   ShardSet,
   type Stretch,
 } from '../../src/load/index.ts'
+import { sumRows } from '../../src/load/sum-rows.ts'
 import { chainsOf } from '../../src/plan/chains.ts'
 import { type GivenUp, withAllThatGoes } from '../../src/run/data-set/give-up.ts'
 import { openSettledCheckpoint } from '../../src/run/data-set/recover.ts'
@@ -66,6 +68,7 @@ export const textCoder: ShardCoder = {
   header: async () => Buffer.from('a shard\n'),
   encode: async (frames) => {
     const texts: string[] = []
+    const decoded: Frame[] = []
     let rows = 0
     for (const given of frames) {
       // What a worker thread does with them: the buffers are gone afterwards.
@@ -74,8 +77,10 @@ export const textCoder: ShardCoder = {
       const readers = COLUMNS.map((column) => valueReader(frame, column))
       for (let row = 0; row < frame.rows; row++) texts.push(`${readers.map((read) => read(row)).join(' ')}\n`)
       rows += frame.rows
+      decoded.push(frame)
     }
-    return { bytes: new Uint8Array(Buffer.from(texts.join(''))), rows, meta: { lines: texts.length } }
+    const sums = sumRows(decoded)
+    return { bytes: new Uint8Array(Buffer.from(texts.join(''))), rows, meta: { lines: texts.length }, sums }
   },
   footer: async (chunks) => Buffer.from(`#${JSON.stringify(chunks)}\n`),
 }

@@ -260,6 +260,7 @@ describe('a checkpoint that is rewritten', () => {
     const shards = [...state.openShards.values()].map(({ chunks }) => 1 + chunks.length)
     const others = [state.secretChecks, state.queries, state.chains].map(({ size }) => size)
     const unknown = state.unknownFields.size > 0 ? 1 : 0
+    const sums = state.sums().rows > 0 ? 1 : 0
     const counts = [
       ...runs,
       ...shards,
@@ -267,6 +268,7 @@ describe('a checkpoint that is rewritten', () => {
       [...state.partitions].length,
       state.shards.length,
       state.prunes.length,
+      sums,
       unknown,
     ]
     return counts.reduce((sum, count) => sum + count, 1)

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { partitionKey, WindowRun } from '../../src/core/index.ts'
+import { partitionKey, type Sums, WindowRun } from '../../src/core/index.ts'
 import { chainLine, type Fact, type Line, type PageFacts } from '../../src/state/index.ts'
 import { DAY, days, HEADER, keysOf, seal } from './lines.ts'
 
@@ -162,7 +162,7 @@ class ImaginedRun {
         break
       case 'seal': {
         const folder = [...this.#open.keys()][step.pick % Math.max(1, this.#open.size)]
-        if (folder !== undefined) this.#write([this.#seal(folder, this.#open.get(folder)!)])
+        if (folder !== undefined) this.#write(this.#seal(folder, this.#open.get(folder)!))
         break
       }
       case 'run':
@@ -202,6 +202,7 @@ class ImaginedRun {
         requests: 5 + count,
         retries: count,
         ...(count % 3 === 0 ? {} : { searches_remaining: 1000 - count }),
+        ...(count % 2 === 0 ? { least: count, reasons: { 'id: missing': count } } : {}),
       },
     ])
   }
@@ -383,11 +384,11 @@ class ImaginedRun {
         const [first, ...others] = all
         const before = put(open, [first!])
         const sealed = this.#seal(folder, open)
-        if (others.length === 0) return { lines: [sealed], pieces: before, logged: [] }
+        if (others.length === 0) return { lines: sealed, pieces: before, logged: [] }
         const next = this.#openIn(folder)
         const count = rows - first!.rows
         const pieces = [...before, ...put(next.open, others)]
-        return { lines: [sealed, ...next.lines], pieces, logged: log(next.open, count) }
+        return { lines: [...sealed, ...next.lines], pieces, logged: log(next.open, count) }
       }
       default:
         return { lines, pieces: put(open, all), logged: log(open, rows) }
@@ -427,10 +428,17 @@ class ImaginedRun {
   }
 
   /** Of a shard that is whole the chunks need not be known. */
-  #seal(folder: string, { shard, part, rows, partitions }: ImaginedShard): Fact {
+  #seal(folder: string, { shard, part, rows, partitions }: ImaginedShard): Fact[] {
     this.#open.delete(folder)
     const path = `${folder}/part-${String(part).padStart(5, '0')}.csv`
-    return seal(shard, path, { rows, partitions: [...partitions] })
+    const sums: Sums = {
+      rows,
+      days: { counts: [[shard % 5, rows]], others: 0 },
+      sources: { counts: [[shard % 3 === 0 ? null : `source-${shard % 4}`, rows]], others: 0 },
+      hash_types: { counts: [], others: rows },
+      nulls: { hash: shard % 2, domain: rows },
+    }
+    return [seal(shard, path, { rows, partitions: [...partitions] }), { kind: 'sums', ...sums }]
   }
 }
 

@@ -1,4 +1,12 @@
-import { parseInstant, partitionKey, type Store, type Window, WindowRun } from '../../src/core/index.ts'
+import {
+  type Counts,
+  parseInstant,
+  partitionKey,
+  type Store,
+  type Sums,
+  type Window,
+  WindowRun,
+} from '../../src/core/index.ts'
 import {
   CHECKPOINT_PATH,
   type ChainRecord,
@@ -106,12 +114,19 @@ export function plain(state: CheckpointState) {
     partsOf: [...state.partsOf].sort(byKey),
     nextShard: state.nextShard,
     unknownFields: [...state.unknownFields].sort(byKey),
+    sums: plainSums(state.sums()),
     runs: state.runs.map((run) => ({ ...run })),
     prunes: state.prunes.map((prune) => ({ ...prune })),
     searchesRemaining: state.searchesRemaining,
     secretChecks: [...state.secretChecks].sort(byKey),
     queries: [...state.queries].sort(byKey),
   }
+}
+
+/** In no order. */
+export function plainSums({ rows, days, sources, hash_types, nulls }: Sums) {
+  const counts = <Key>({ counts, others }: Counts<Key>) => ({ counts: new Map(counts), others })
+  return { rows, days: counts(days), sources: counts(sources), hash_types: counts(hash_types), nulls }
 }
 
 /** Cursors by how many they are and, in no order, by their digests. */

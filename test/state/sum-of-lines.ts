@@ -1,8 +1,8 @@
 import { expect } from 'vitest'
-import { type Span, spanOf, type Window, type WindowRun } from '../../src/core/index.ts'
+import { type Counts, type Span, spanOf, type Window, type WindowRun } from '../../src/core/index.ts'
 import { chainFromLine } from '../../src/state/chain-record.ts'
 import type { CheckpointState, Fact, Line, PageFacts } from '../../src/state/index.ts'
-import { factsOf, keysOf, plainShard } from './lines.ts'
+import { factsOf, keysOf, plainShard, plainSums } from './lines.ts'
 
 /** What happened to one partition, in its order. */
 type Event =
@@ -202,10 +202,8 @@ export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Line[
   }
   expect(new Map(state.partsOf)).toEqual(new Map([...folders].map(([folder, parts]) => [folder, parts.size])))
 
-  const runs = state.runs.map(({ run, started_at, version, finished_at, status, requests, retries }) => {
-    return { run, started_at, version, finished_at, status, requests, retries }
-  })
-  expect(runs).toEqual(runsOf(facts))
+  expect(plainSums(state.sums())).toEqual(sumsOf(of('sums')))
+  expect(state.runs).toEqual(runsOf(facts))
   expect(state.searchesRemaining).toBe(
     of('end').findLast((end) => end.searches_remaining !== undefined)?.searches_remaining ?? null,
   )
@@ -215,12 +213,38 @@ export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Line[
   expect(state.lines).toBe(lines.length)
 }
 
+/** Of finished shards, all of them together. */
+function sumsOf(lines: readonly Extract<Fact, { kind: 'sums' }>[]) {
+  const added = <Key>(all: readonly Counts<Key>[]) => {
+    const counts = new Map<Key, number>()
+    for (const [key, rows] of all.flatMap(({ counts }) => counts))
+      counts.set(key, (counts.get(key) ?? 0) + rows)
+    return { counts, others: all.reduce((sum, { others }) => sum + others, 0) }
+  }
+  const nulls: Record<string, number> = {}
+  for (const line of lines) {
+    for (const [column, rows] of Object.entries(line.nulls)) nulls[column] = (nulls[column] ?? 0) + rows
+  }
+  return {
+    rows: lines.reduce((sum, { rows }) => sum + rows, 0),
+    days: added(lines.map(({ days }) => days)),
+    sources: added(lines.map(({ sources }) => sources)),
+    hash_types: added(lines.map(({ hash_types }) => hash_types)),
+    nulls,
+  }
+}
+
 /** A run that never said what it sent sent what its pages took, and its failures. */
 function runsOf(facts: readonly Fact[]) {
   const begun = facts.flatMap((fact, index) => (fact.kind === 'run' ? [{ fact, index }] : []))
   return begun.map(({ fact: { kind: _, ...run }, index }, number) => {
     const own = facts.slice(index + 1, begun[number + 1]?.index)
-    const end = own.findLast((fact) => fact.kind === 'end')
+    const ends = own.filter((fact) => fact.kind === 'end')
+    const end = ends.at(-1)
+    // What comes behind its end is no run's.
+    const [first] = own.flatMap((fact, at) => (fact.kind === 'end' ? [at] : []))
+    const pages = own.slice(0, first).flatMap((fact) => (fact.kind === 'page' ? [fact] : []))
+    const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0)
     const sent = own.flatMap((fact) =>
       fact.kind === 'page' || fact.kind === 'failed' ? [fact.requests] : [],
     )
@@ -230,6 +254,15 @@ function runsOf(facts: readonly Fact[]) {
       status: end?.status ?? null,
       requests: end?.requests ?? sent.reduce((sum, requests) => sum + requests, 0),
       retries: end?.retries ?? 0,
+      rows: sum(pages.flatMap(({ pieces = [] }) => pieces.map(({ rows }) => rows))),
+      quarantined: sum(pages.flatMap(({ quarantine = [] }) => quarantine.map(({ items }) => items))),
+      repeated: sum(pages.map(({ repeated = 0 }) => repeated)),
+      failures: own.slice(0, first).filter(({ kind }) => kind === 'failed').length,
+      least: ends.findLast(({ least }) => least !== undefined)?.least ?? null,
+      searchesRemaining:
+        ends.findLast(({ searches_remaining }) => searches_remaining !== undefined)?.searches_remaining ??
+        null,
+      reasons: ends.findLast(({ reasons }) => reasons !== undefined)?.reasons ?? {},
     }
   })
 }

@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os'
 import type { BufferPool, DecodedPage, DecodePage, DecodePlan } from '../../core/index.ts'
-import type { EncodedChunk, EncodePlan, ShardCoder } from '../../load/index.ts'
+import type { EncodePlan, ShardCoder, SummedChunk } from '../../load/index.ts'
 import { canStartThreads, openThread } from '../../threads/index.ts'
 import { owned } from './owned.ts'
 
@@ -44,7 +44,7 @@ function threadedCpu(decodePlan: DecodePlan, encodePlan: EncodePlan, buffers: Bu
     coder: {
       header: () => encoder.ask<Uint8Array>('header'),
       encode: (frames) =>
-        encoder.ask<EncodedChunk>(
+        encoder.ask<SummedChunk>(
           'encode',
           [frames],
           frames.flatMap(({ buffer }) => owned(buffer)),

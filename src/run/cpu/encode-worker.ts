@@ -1,6 +1,6 @@
 import { workerData } from 'node:worker_threads'
 import { decodeFrame } from '../../core/index.ts'
-import { createEncoder, type EncodePlan, type PlacedChunk } from '../../load/index.ts'
+import { createEncoder, type EncodePlan, encodeSummed, type PlacedChunk } from '../../load/index.ts'
 import { serve } from '../../threads/index.ts'
 import { owned } from './owned.ts'
 
@@ -9,7 +9,7 @@ const encoder = createEncoder(workerData as EncodePlan)
 serve({
   header: async () => ({ value: encoder.header() }),
   async encode(frames: readonly Uint8Array[]) {
-    const value = await encoder.encode(frames.map(decodeFrame))
+    const value = await encodeSummed(encoder, frames.map(decodeFrame))
     return { value, transfer: owned(value.bytes.buffer) }
   },
   footer: async (chunks: readonly PlacedChunk[]) => ({ value: await encoder.footer(chunks) }),

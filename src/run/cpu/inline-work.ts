@@ -1,5 +1,5 @@
 import { type DecodePage, type DecodePlan, decodeFrame } from '../../core/index.ts'
-import { createEncoder, type EncodePlan, type ShardCoder } from '../../load/index.ts'
+import { createEncoder, type EncodePlan, encodeSummed, type ShardCoder } from '../../load/index.ts'
 import { decoderInPlace } from './decoder-in-place.ts'
 
 /** Decoding and encoding in the calling thread. */
@@ -13,7 +13,7 @@ export function inlineWork(
     decode: async (body, context) => decode(body, context),
     coder: {
       header: async () => encoder.header(),
-      encode: (frames) => encoder.encode(frames.map(decodeFrame)),
+      encode: (frames) => encodeSummed(encoder, frames.map(decodeFrame)),
       footer: (chunks) => encoder.footer(chunks),
     },
   }

@@ -1,0 +1,107 @@
+/**
+ * What rows come to, without any of them: how many there are by day, source and kind of hash, and how many nulls each
+ * column has. It is what the checkpoint keeps of them for the report. What does not fit is counted under `others`.
+ */
+export type Sums = {
+  readonly rows: number
+  /** By the day of `imported_at`, UTC, counted from 1970-01-01; empty where rows have none. */
+  readonly days: Counts<number>
+  /** By `source_name`; null: rows without one. */
+  readonly sources: Counts<string | null>
+  /** By `hash_type`, likewise. */
+  readonly hash_types: Counts<string | null>
+  /** By column; those without nulls, too. */
+  readonly nulls: Record<string, number>
+}
+
+export type Counts<Key> = {
+  readonly counts: [Key, number][]
+  /** Rows under keys that there was no place for. */
+  readonly others: number
+}
+
+/** Keys of each kind that are kept apart; up to twice as many for a while, so that keeping the largest costs little. */
+export type SumLimits = { readonly days: number; readonly sources: number; readonly hashTypes: number }
+
+/** For some rows that are encoded together: a few kB at most. */
+export const CHUNK_LIMITS: SumLimits = { days: 366, sources: 50, hashTypes: 50 }
+/** For whole data sets: a hundred years, and more sources than a report names. */
+export const DATA_SET_LIMITS: SumLimits = { days: 36_525, sources: 2_000, hashTypes: 200 }
+
+/** Names of sources are as long as the service likes. */
+const MAX_NAME = 100
+
+/** A name as sums have it. */
+export function nameInSums(name: string): string {
+  return name.length > MAX_NAME ? `${name.slice(0, MAX_NAME).toWellFormed()}…` : name
+}
+
+/** Adds up. What it gives out depends on nothing but what was added, in which order. */
+export class SumTally {
+  rows = 0
+  readonly days: Tally<number>
+  readonly sources: Tally<string | null>
+  readonly hashTypes: Tally<string | null>
+  readonly nulls = new Map<string, number>()
+
+  constructor({ days, sources, hashTypes }: SumLimits) {
+    this.days = new Tally(days)
+    this.sources = new Tally(sources)
+    this.hashTypes = new Tally(hashTypes)
+  }
+
+  addNulls(column: string, rows: number): void {
+    this.nulls.set(column, (this.nulls.get(column) ?? 0) + rows)
+  }
+
+  add(sums: Sums): void {
+    this.rows += sums.rows
+    this.days.addAll(sums.days)
+    this.sources.addAll(sums.sources)
+    this.hashTypes.addAll(sums.hash_types)
+    for (const [column, rows] of Object.entries(sums.nulls)) this.addNulls(column, rows)
+  }
+
+  sums(): Sums {
+    return {
+      rows: this.rows,
+      days: this.days.all(),
+      sources: this.sources.all(),
+      hash_types: this.hashTypes.all(),
+      nulls: Object.fromEntries(this.nulls),
+    }
+  }
+}
+
+/** Counts rows under keys, of which it keeps the largest apart once they are too many. */
+export class Tally<Key> {
+  readonly #limit: number
+  readonly #counts = new Map<Key, number>()
+  #others = 0
+
+  constructor(limit: number) {
+    this.#limit = limit
+  }
+
+  add(key: Key, rows: number): void {
+    this.#counts.set(key, (this.#counts.get(key) ?? 0) + rows)
+    if (this.#counts.size > 2 * this.#limit) this.#keepLargest()
+  }
+
+  addAll({ counts, others }: Counts<Key>): void {
+    for (const [key, rows] of counts) this.add(key, rows)
+    this.#others += others
+  }
+
+  all(): Counts<Key> {
+    return { counts: [...this.#counts], others: this.#others }
+  }
+
+  #keepLargest(): void {
+    const bySize = [...this.#counts].sort(([, a], [, b]) => b - a)
+    for (const [key, rows] of bySize.slice(this.#limit)) {
+      this.#counts.delete(key)
+      this.#others += rows
+    }
+  }
+}

@@ -1,0 +1,109 @@
+import {
+  CHUNK_LIMITS,
+  type Column,
+  type Frame,
+  type IntegerVector,
+  nameInSums,
+  type Sums,
+  SumTally,
+  type TextVector,
+} from '../core/index.ts'
+import type { EncodedChunk, ShardEncoder } from './encode/index.ts'
+
+/** Encodes frames as one chunk, and says what their rows come to. */
+export async function encodeSummed(encoder: ShardEncoder, frames: readonly Frame[]): Promise<SummedChunk> {
+  return { ...(await encoder.encode(frames)), sums: sumRows(frames) }
+}
+
+export type SummedChunk = EncodedChunk & { readonly sums: Sums }
+
+/**
+ * What the rows of some frames come to. Goes through the table that rows point into rather than through the rows where
+ * there is one, and through bits and numbers where there is none; no text is read twice for one page.
+ */
+export function sumRows(frames: readonly Frame[]): Sums {
+  const tally = new SumTally(CHUNK_LIMITS)
+  for (const frame of frames) sumFrame(frame, tally)
+  return tally.sums()
+}
+
+function sumFrame(frame: Frame, tally: SumTally): void {
+  tally.rows += frame.rows
+  const weights = frame.groups.map(({ size, indices }) => rowsOfEntries(size, indices, frame.rows))
+  for (const column of frame.columns) {
+    const weight = column.group === null ? null : weights[column.group]!
+    tally.addNulls(column.name, nullsOf(column.values.valid, weight))
+    if (column.name === 'imported_at') addDays(column, weight, tally)
+    else if (column.name === 'source_name') addNames(column, weight, frame.rows, tally.sources)
+    else if (column.name === 'hash_type') addNames(column, weight, frame.rows, tally.hashTypes)
+  }
+}
+
+/** How many rows point to each entry of a table. */
+function rowsOfEntries(size: number, indices: Uint32Array | null, rows: number): Uint32Array {
+  const weights = new Uint32Array(size)
+  if (indices === null) weights[0] = rows
+  else for (let row = 0; row < rows; row++) weights[indices[row]!]!++
+  return weights
+}
+
+/** @param weight rows that each value stands for; null: one */
+function nullsOf(valid: Uint8Array | null, weight: Uint32Array | null): number {
+  if (valid === null) return 0
+  let nulls = 0
+  if (weight === null) for (let i = 0; i < valid.length; i++) nulls += 1 - valid[i]!
+  else for (let i = 0; i < weight.length; i++) if (valid[i] === 0) nulls += weight[i]!
+  return nulls
+}
+
+const DAY_MICROS = 86_400_000_000
+
+/** Rows come in order of their time as a rule, so most are of the day of the one before. */
+function addDays({ values }: Column, weight: Uint32Array | null, tally: SumTally): void {
+  if (values.kind !== 'number' && values.kind !== 'int64') return
+  const { valid } = values
+  const times = asDoubles(values)
+  let start = Number.NaN
+  let rows = 0
+  const flush = (): void => {
+    if (rows > 0) tally.days.add(start / DAY_MICROS, rows)
+    rows = 0
+  }
+  for (let i = 0; i < times.length; i++) {
+    if (valid !== null && valid[i] === 0) continue
+    const at = times[i]!
+    if (!(at >= start && at < start + DAY_MICROS)) {
+      flush()
+      // A quotient would be rounded, and up to the next day just before midnight.
+      start = at - (((at % DAY_MICROS) + DAY_MICROS) % DAY_MICROS)
+    }
+    rows += weight === null ? 1 : weight[i]!
+  }
+  flush()
+}
+
+/** Days are told right by the nearest double, but at midnights thousands of years away. */
+function asDoubles({ kind, values }: IntegerVector): Float64Array {
+  return kind === 'number' ? values : Float64Array.from(values, Number)
+}
+
+function addNames(
+  { values }: Column,
+  weight: Uint32Array | null,
+  rows: number,
+  names: SumTally['sources'],
+): void {
+  if (values.kind !== 'text') return
+  const { valid } = values
+  for (let i = 0; i < (weight?.length ?? rows); i++) {
+    const count = weight === null ? 1 : weight[i]!
+    if (count > 0) names.add(valid !== null && valid[i] === 0 ? null : textAt(values, i), count)
+  }
+}
+
+function textAt({ bytes, offsets }: TextVector, index: number): string {
+  const start = offsets[index]!
+  return nameInSums(
+    Buffer.from(bytes.buffer, bytes.byteOffset + start, offsets[index + 1]! - start).toString(),
+  )
+}
