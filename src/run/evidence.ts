@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto'
-import { ExportError, type Pipeline, type Store } from '../core/index.ts'
+import { ExportError, type Pipeline, REPORT_PATH, type Store } from '../core/index.ts'
 import {
   fitsManifest,
   MANIFEST_PATH,
@@ -25,8 +25,6 @@ export type Evidence = {
   /** The text that the manifest's `config_digest` is the SHA-256 of. */
   readonly settings: string
 }
-
-const REPORT_PATH = '_report.html'
 
 /**
  * Reads what shows that an export is complete and untouched. Changes nothing and takes no lock, so it works where nothing

@@ -10,6 +10,7 @@ import {
 import { folderOf } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
 import {
+  type Checkpoint,
   type CheckpointState,
   type Fact,
   MANIFEST_PATH,
@@ -29,6 +30,7 @@ import {
   replaceManifest,
   survey,
 } from './data-set/index.ts'
+import { writeReport } from './report/index.ts'
 import { openSession, type Session } from './session/index.ts'
 import type { RunObserver, RunOptions } from './setting/index.ts'
 import {
@@ -157,6 +159,7 @@ async function carryOut(
   options: RunOptions,
 ): Promise<RunSummary> {
   const { clock } = options
+  const { extract } = pipeline
   const { checkpoint } = session
   const run = options.runId ?? randomUUID()
   const { log } = options.observer
@@ -193,10 +196,15 @@ async function carryOut(
     const { status, requests, retries, searchesRemaining } = ending
     const finished_at = isoTime(clock.now())
     const left = searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }
-    await checkpoint.append([{ kind: 'end', run, finished_at, status, requests, retries, ...left }])
+    const least = extract.resource === 'credentials' ? { least: tally.least(extract.pageSize) } : {}
+    const reasons = tally.reasons === null ? {} : { reasons: tally.reasons }
+    await checkpoint.append([
+      { kind: 'end', run, finished_at, status, requests, retries, ...left, ...least, ...reasons },
+    ])
     await replaceManifest(pipeline, store, checkpoint.state, options.observer)
     manifest = pathIn(pipeline, MANIFEST_PATH)
     if (whole) await store.writeWhole(SUCCESS_PATH, [])
+    await reportOn(pipeline, store, checkpoint, options)
   })
   const summary: RunSummary = {
     pipeline: pipeline.name,
@@ -276,6 +284,23 @@ async function fillEmptyDataSet(
   for (const partition of plan.partitions()) {
     await shards.sealEmpty(folderOf(extract.resource, partition, load.partitionBy), partition.key)
     return
+  }
+}
+
+/** Everything that counts is on disk by then, so a report that can't be written is no failure of the run. */
+async function reportOn(
+  pipeline: NamedPipeline,
+  store: Store,
+  checkpoint: Checkpoint,
+  { clock, version, observer }: RunOptions,
+): Promise<void> {
+  try {
+    await writeReport(pipeline, store, checkpoint.state, { nowMs: clock.now(), version }, (fact) =>
+      checkpoint.append([fact]),
+    )
+  } catch (error) {
+    if (!isExportError(error)) throw error
+    observer.log('warn', `the report could not be written: ${withPlace(pipeline, error).message}`)
   }
 }
 

@@ -37,6 +37,11 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
     'Remove partitions that are older than they may become; asks first',
     async () => (await import('./prune.ts')).prune,
   ),
+  summary: lazyCommand(
+    'summary <pipeline>',
+    'Write _report.html: what was asked, what came, how it went; counts only',
+    async () => (await import('./summary.ts')).summary,
+  ),
   load: lazyCommand(
     'load <pipeline>',
     'Load the exported shards into a database, each once',

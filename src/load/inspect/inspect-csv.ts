@@ -101,6 +101,6 @@ function lineCheck(
 }
 
 /** The text before a quote was put before it to keep a spreadsheet from running it. */
-function unescaped(text: string): string {
+export function unescaped(text: string): string {
   return /^'[=+\-@\t\r]/.test(text) ? text.slice(1) : text
 }

@@ -164,7 +164,7 @@ function countPage(
     const message = 'rows came late, for partitions that were done; they go into shards of their own'
     options.observer.log('warn', message, { partition: chain.partitionAt(reopened[0]!).key })
   }
-  tally.page(page)
+  tally.page(page, chain.query.name)
   tally.reopened += reopened.length
   tally.done += finished.length - reopened.length
   for (const field of tally.newFields(page)) {

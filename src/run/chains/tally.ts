@@ -3,6 +3,8 @@ import type { Fact } from '../../state/index.ts'
 
 // A service that makes up new names with every page is not to fill the log.
 const MAX_FIELDS_NAMED = 1000
+const MAX_REASONS = 50
+const MAX_REASON = 200
 
 /** What this run has done so far, and what is left; counted as it happens. */
 export class Tally {
@@ -28,6 +30,9 @@ export class Tally {
   #chainPages = 0
   readonly failures: { readonly partition: string; readonly message: string }[] = []
   readonly #unknownFields = new Set<string>()
+  /** Items by query. */
+  readonly #items = new Map<string, number>()
+  readonly #reasons = new Map<string, number>()
 
   constructor({ done }: { readonly done: number }) {
     this.done = done
@@ -47,11 +52,34 @@ export class Tally {
     return first?.sinceMs ?? null
   }
 
-  page(page: DecodedPage): void {
+  /** @param query its name */
+  page(page: DecodedPage, query: string): void {
+    this.#items.set(query, (this.#items.get(query) ?? 0) + page.items - page.repeated)
+    for (const { issues } of page.quarantined) this.#setAside(issues)
     this.rows += page.rows
     this.quarantined += page.quarantined.length
     this.repeated += page.repeated
     this.failuresInRow = 0
+  }
+
+  /** The fewest searches that the items of this run could have come with, a query's apart from others'. */
+  least(pageSize: number): number {
+    let searches = 0
+    for (const items of this.#items.values()) searches += Math.max(1, Math.ceil(items / pageSize))
+    return searches
+  }
+
+  /** Why items were set aside, and how many, whichever entry of a list it was; null: none were. */
+  get reasons(): Record<string, number> | null {
+    return this.#reasons.size === 0 ? null : Object.fromEntries(this.#reasons)
+  }
+
+  #setAside(issues: DecodedPage['quarantined'][number]['issues']): void {
+    const [first] = issues
+    if (first === undefined) return
+    const reason = `${first.path.replace(/\d+/g, '*')}: ${first.message}`.slice(0, MAX_REASON)
+    const under = this.#reasons.has(reason) || this.#reasons.size < MAX_REASONS ? reason : '…'
+    this.#reasons.set(under, (this.#reasons.get(under) ?? 0) + 1)
   }
 
   /** A chain has come to its end with so many pages. */

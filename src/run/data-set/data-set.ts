@@ -1,4 +1,11 @@
-import { isExportError, type NamedPipeline, type Resource, type Store } from '../../core/index.ts'
+import {
+  isExportError,
+  type NamedPipeline,
+  REPORT_PATH,
+  REPORT_START,
+  type Resource,
+  type Store,
+} from '../../core/index.ts'
 import { OPEN_FOLDER, ORPHANS, partOf, QUARANTINE_FOLDER, setAside } from '../../load/index.ts'
 import { type BegunChain, type Plan, planPartitions } from '../../plan/index.ts'
 import {
@@ -59,6 +66,7 @@ export async function clearDataSet(store: Store, warn: (message: string) => void
   for (const path of await idFiles(store)) await store.remove(path)
   const signature = await store.size(SIGNATURE_PATH)
   if (signature !== null) await clear(SIGNATURE_PATH, signature === SIGNATURE_BYTES)
+  await clearFile(store, REPORT_PATH, REPORT_START, clear)
   await clearFile(store, MANIFEST_PATH, MANIFEST_START, clear)
   // The last to go: until then a run that was not told to start over sees that something is missing.
   await clearFile(store, CHECKPOINT_PATH, CHECKPOINT_START, clear)
@@ -74,6 +82,7 @@ export async function refuseLinks(store: Store): Promise<void> {
     SUCCESS_PATH,
     MANIFEST_PATH,
     SIGNATURE_PATH,
+    REPORT_PATH,
     CHECKPOINT_PATH,
     QUARANTINE_FOLDER,
     ORPHANS,
@@ -108,6 +117,11 @@ async function clearFile(store: Store, path: string, start: string, clear: Clear
   if (size === null) return
   const isOurs = start === '' ? size === 0 : await beginsWith(store, path, start)
   await clear(path, isOurs)
+}
+
+/** Whether what lies in the place of the report is one of Spillway's; null: nothing does. */
+export async function isReport(store: Store): Promise<boolean | null> {
+  return (await store.size(REPORT_PATH)) === null ? null : beginsWith(store, REPORT_PATH, REPORT_START)
 }
 
 async function beginsWith(store: Store, path: string, start: string): Promise<boolean> {

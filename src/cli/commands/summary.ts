@@ -1,0 +1,40 @@
+import { readNamingKey } from '../../config/index.ts'
+import { REPORT_PATH, systemClock } from '../../core/index.ts'
+import { version } from '../../package/index.ts'
+import { summarizeDataSet } from '../../run/index.ts'
+import { command } from '../command.ts'
+import { DONE } from '../exit-code.ts'
+import { pipelineFrom, pipelineOptions } from '../pipeline-options.ts'
+import { plainJson } from '../plain-text.ts'
+import { counted } from '../quantities.ts'
+import { shownPath } from '../shown-path.ts'
+import { announceStop } from '../signals.ts'
+
+export const summary = command({
+  options: (yargs) =>
+    pipelineOptions(yargs)
+      .options({ json: { type: 'boolean', default: false, describe: 'Print where it is as JSON' } })
+      .example('$0 summary pipeline.yaml', 'What was asked, what came, how it went: one page of HTML'),
+  async run(args, io) {
+    const pipeline = await pipelineFrom(args.pipeline, args, io)
+    const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
+    try {
+      const { rows, shards } = await summarizeDataSet(pipeline, {
+        maskKey: await readNamingKey(pipeline, io),
+        clock: systemClock,
+        stop: signals.stop,
+        version,
+        warn: (message) => void io.screen.write(`${message}\n`),
+      })
+      const path = `${pipeline.load.path}/${REPORT_PATH}`
+      await io.stdout.line(
+        args.json
+          ? plainJson({ pipeline: pipeline.name, report: path, rows, shards })
+          : `${shownPath(path, io.cwd)}: ${counted(rows, 'row')}, ${counted(shards, 'shard')}`,
+      )
+      return DONE
+    } finally {
+      signals.release()
+    }
+  },
+})

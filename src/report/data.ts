@@ -1,0 +1,104 @@
+/**
+ * All that a report says, and nothing that it may not: aggregates over rows, with small counts folded away
+ * (`disclosure.ts`). It stands in the page as JSON, under the names that are given here.
+ */
+export type ReportData = {
+  readonly version: 1
+  readonly pipeline: string
+  readonly resource: 'credentials' | 'reports'
+  readonly format: 'parquet' | 'csv'
+  readonly written_at: string
+  /** Spillway's own. */
+  readonly spillway: string
+  readonly from: 'checkpoint' | 'manifest'
+  readonly asked: {
+    /** The first of them, by the names that paths have. */
+    readonly queries: readonly string[]
+    readonly queries_total: number
+    /** Queries that the pipeline file no longer asks for; what is exported of them stays. */
+    readonly retired: number
+    /** As `2024-01-01T00:00:00Z`; null: one window over all there is. */
+    readonly windows: { readonly from: string; readonly until: string; readonly every: string } | null
+    readonly masking: { readonly secret: string; readonly identity: string }
+    readonly columns: readonly string[]
+    readonly config_digest: string
+  }
+  readonly came: {
+    readonly rows: Shown
+    readonly bytes: number
+    readonly shards: number
+    /** Of the last run that brought any. */
+    readonly new_rows: Shown
+    readonly quarantined: Shown
+    readonly repeated: Shown
+    /** Of how many rows the next four speak. */
+    readonly counted_rows: Shown
+    /** `axis`: every day, month or year from the first to the last, also those of which nothing is told. */
+    readonly timeline: Groups & { readonly unit: TimeUnit; readonly axis: readonly string[] }
+    readonly sources: Groups
+    readonly hash_types: Groups
+    readonly nulls: readonly { readonly column: string; readonly share: Share }[]
+    /** null: what is known does not tell. */
+    readonly heat: HeatMap | null
+  }
+  readonly went: {
+    /** The last ones, oldest first. */
+    readonly runs: readonly ReportRun[]
+    readonly runs_total: number
+    /** Why items were set aside; of runs that said so. */
+    readonly reasons: Groups
+    /** Partitions that failed, the first of them, with the kind of what went wrong. */
+    readonly failures: readonly { readonly partition: string; readonly kind: string }[]
+    readonly failures_total: number
+  }
+  readonly shards: readonly ReportShard[]
+}
+
+/** A number of rows or items; null: fewer than are told, but some. */
+export type Shown = number | null
+
+export type TimeUnit = 'day' | 'month' | 'year'
+
+export type Groups = {
+  readonly groups: readonly { readonly name: string; readonly rows: number }[]
+  /** What is in none of them. */
+  readonly others: Shown
+}
+
+/** Percent, 1 to 99; `few` and `nearly all` stand for counts that are not told. */
+export type Share = number | 'none' | 'few' | 'nearly all' | 'all'
+
+export type HeatMap = {
+  readonly columns: readonly string[]
+  readonly rows: readonly {
+    readonly query: string
+    /** As in `CLASSES`; null: nothing is on record. */
+    readonly cells: readonly (number | null)[]
+  }[]
+  /** Queries that the last row stands for, together; 0: it is one like the others. */
+  readonly folded: number
+}
+
+export type ReportRun = {
+  readonly started_at: string
+  readonly finished_at: string | null
+  readonly status: string
+  readonly rows: Shown
+  readonly searches: number
+  /** null: not known. */
+  readonly least: number | null
+  readonly left: number | null
+  readonly retries: number
+  readonly failures: number
+  readonly repeated: Shown
+  readonly quarantined: Shown
+  readonly spillway: string
+}
+
+export type ReportShard = {
+  readonly path: string
+  /** As in `CLASSES`. */
+  readonly rows: number
+  readonly kilobytes: number
+  readonly sha256: string
+}

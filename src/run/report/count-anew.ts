@@ -1,0 +1,33 @@
+import {
+  columnsNamed,
+  DATA_SET_LIMITS,
+  type Pipeline,
+  type Store,
+  type Sums,
+  SumTally,
+} from '../../core/index.ts'
+import type { KnownShard } from './known.ts'
+
+/**
+ * Counts the rows of shards by reading them, for shards of which nobody has kept what their rows come to.
+ * @throws ExportError `damaged` or `storage` when one can't be read
+ */
+export async function countAnew(
+  { extract, transform, load }: Pipeline,
+  store: Store,
+  shards: Iterable<KnownShard>,
+): Promise<Sums> {
+  // Loaded here, as it would only lengthen the start of every other command.
+  const { readSums } = await import('../../load/inspect/index.ts')
+  const columns = columnsNamed(extract.resource, extract.include, transform.columns)
+  const tally = new SumTally(DATA_SET_LIMITS)
+  for (const { path, bytes } of shards) {
+    const reader = {
+      size: bytes,
+      slice: (start: number, end: number) => store.readRange(path, start, end),
+      stream: () => store.stream(path),
+    }
+    await readSums(reader, load.format, columns, tally)
+  }
+  return tally.sums()
+}

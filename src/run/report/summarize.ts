@@ -1,0 +1,71 @@
+import { type Clock, ExportError, type Pipeline, type Store } from '../../core/index.ts'
+import { checkMaskKey, openCheckpoint, readCheckpoint, readManifest, takeLock } from '../../state/index.ts'
+import { growingFiles, openDataSet } from '../data-set/index.ts'
+import { namePipeline, namingPlaces } from '../setting/index.ts'
+import { countAnew } from './count-anew.ts'
+import { knownFromManifest } from './known.ts'
+import { type ReportOptions, writePage, writeReport } from './write-report.ts'
+
+export type ReportedDataSet = { readonly rows: number; readonly shards: number }
+
+export type SummarizeOptions = Pick<ReportOptions, 'version'> & {
+  /** Where queries are named by digests: under another key they have other names. */
+  readonly maskKey: Uint8Array | null
+  readonly clock: Clock
+  readonly stop: AbortSignal
+  readonly warn: (message: string) => void
+}
+
+/**
+ * Writes the report of a data set as it stands, having counted by reading them what rows come to of which that is not
+ * on record. Of a data set that was moved without its state it says what manifest and shards tell.
+ * @throws ExportError `locked` while a run is at work, which writes the report at its end
+ * @throws ExportError `config` when nothing was exported yet
+ */
+export async function summarize(given: Pipeline, options: SummarizeOptions): Promise<ReportedDataSet> {
+  const pipeline = namePipeline(given, options.maskKey)
+  return namingPlaces(pipeline, async () => {
+    const { clock, stop, warn } = options
+    const data = openDataSet(pipeline)
+    // Before the lock, which would make the folder.
+    if ((await readManifest(data)) === null && (await readCheckpoint(data)) === null) throw nothing(pipeline)
+    const lock = await takeLock(data, { clock, stop, fresh: false, growing: growingFiles, warn })
+    try {
+      return await report(pipeline, lock.store, options)
+    } finally {
+      await lock.release()
+    }
+  })
+}
+
+async function report(
+  pipeline: ReturnType<typeof namePipeline>,
+  store: Store,
+  { clock, version, maskKey }: SummarizeOptions,
+): Promise<ReportedDataSet> {
+  const around = { nowMs: clock.now(), version }
+  const found = await readCheckpoint(store)
+  if (found === null) {
+    const manifest = await readManifest(store)
+    if (manifest === null) throw nothing(pipeline)
+    const sums = await countAnew(pipeline, store, manifest.shards)
+    const retired = manifest.retired.length
+    await writePage(pipeline, store, knownFromManifest(manifest, sums), { ...around, retired })
+    return { rows: manifest.totals.rows, shards: manifest.totals.shards }
+  }
+  if (maskKey !== null) checkMaskKey(found.header.settings, maskKey, pipeline.file)
+  const checkpoint = await openCheckpoint(store, found.header, () => {})
+  try {
+    const options = { ...around, mostRows: Number.POSITIVE_INFINITY }
+    await writeReport(pipeline, store, checkpoint.state, options, (fact) => checkpoint.append([fact]))
+    let rows = 0
+    for (const shard of checkpoint.state.shards) rows += shard.rows
+    return { rows, shards: checkpoint.state.shards.length }
+  } finally {
+    await checkpoint.close()
+  }
+}
+
+function nothing({ load }: Pipeline): ExportError {
+  return new ExportError('config', 'Nothing was exported yet', load.pathAsGiven, 'Run the pipeline first.')
+}

@@ -1,0 +1,70 @@
+import { ExportError, type NamedPipeline, REPORT_PATH, type Store } from '../../core/index.ts'
+import type { CheckpointState, Fact } from '../../state/index.ts'
+import { isReport, retiredQueries } from '../data-set/index.ts'
+import { countAnew } from './count-anew.ts'
+import { type Known, knownFromState } from './known.ts'
+
+export type ReportOptions = {
+  readonly nowMs: number
+  /** Spillway's own. */
+  readonly version: string
+}
+
+/** Reading so many rows takes no time that anybody would notice. */
+const FEW_ROWS = 100_000
+
+/**
+ * Writes the report of a data set at the end of a run. What its rows come to is on record; only where it is not of all
+ * rows, since some were given up, and those that are left are few, they are counted anew.
+ * @param record puts what was counted on record
+ * @throws ExportError `storage` when it can't be written, or what lies in its place is none of ours
+ */
+export async function writeReport(
+  pipeline: NamedPipeline,
+  store: Store,
+  state: CheckpointState,
+  { mostRows = FEW_ROWS, ...options }: ReportOptions & { readonly mostRows?: number },
+  record: (fact: Fact) => Promise<void>,
+): Promise<void> {
+  await countMissing(pipeline, store, state, mostRows, record)
+  const retired = retiredQueries(pipeline, state).length
+  await writePage(pipeline, store, knownFromState(state), { ...options, retired })
+}
+
+/** Has on record what all rows come to, if it takes reading no more than so many. */
+async function countMissing(
+  pipeline: NamedPipeline,
+  store: Store,
+  state: CheckpointState,
+  mostRows: number,
+  record: (fact: Fact) => Promise<void>,
+): Promise<void> {
+  let rows = 0
+  for (const shard of state.shards) rows += shard.rows
+  if (state.sums().rows === rows || rows > mostRows) return
+  const sums = await countAnew(pipeline, store, state.shards)
+  await record({ kind: 'sums', ...sums, anew: true })
+}
+
+/** @throws ExportError as {@link writeReport} */
+export async function writePage(
+  pipeline: NamedPipeline,
+  store: Store,
+  known: Known,
+  options: ReportOptions & { readonly retired: number },
+): Promise<void> {
+  if ((await isReport(store)) === false) throw notOurs()
+  // Loaded here: what draws charts is larger than all the rest.
+  const { renderReport } = await import('../../report/index.ts')
+  const { gatherReport } = await import('./gather.ts')
+  await store.writeWhole(REPORT_PATH, [await renderReport(gatherReport(pipeline, known, options))])
+}
+
+function notOurs(): ExportError {
+  return new ExportError(
+    'storage',
+    'The file is no report of spillway, so it is not written over',
+    REPORT_PATH,
+    'Move it away; `spillway summary` writes the report then.',
+  )
+}
