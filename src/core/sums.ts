@@ -23,8 +23,8 @@ export type Counts<Key> = {
 /** Keys of each kind that are kept apart; up to twice as many for a while, so that keeping the largest costs little. */
 export type SumLimits = { readonly days: number; readonly sources: number; readonly hashTypes: number }
 
-/** For some rows that are encoded together: a few kB at most. */
-export const CHUNK_LIMITS: SumLimits = { days: 366, sources: 50, hashTypes: 50 }
+/** For some rows that are encoded together: a few kB as a rule. */
+export const CHUNK_LIMITS: SumLimits = { days: 366, sources: 250, hashTypes: 50 }
 /** For whole data sets: a hundred years, and more sources than a report names. */
 export const DATA_SET_LIMITS: SumLimits = { days: 36_525, sources: 2_000, hashTypes: 200 }
 

@@ -44,7 +44,7 @@ export function drawBars({ names, series, direction, unit }: Bars): string {
     animation: false,
     textStyle: { fontFamily: 'inherit' },
     grid: { left: isUp ? 70 : 250, right: 60, top: series.length > 1 ? 34 : 12, bottom: 28 },
-    ...(series.length > 1 ? { legend: { top: 0, textStyle: label, selectedMode: false } } : {}),
+    ...(series.length > 1 ? { legend: { top: 0, itemGap: 60, textStyle: label, selectedMode: false } } : {}),
     xAxis: isUp ? category : value,
     yAxis: isUp ? value : category,
     series: series.map(({ name, values }, i) => ({

@@ -83,7 +83,7 @@ function heat(map: ReportData['came']['heat']): Html {
   if (map === null || map.rows.length === 0) return html``
   const legend = CLASSES.map((name, i) => html`<span class="c${i}">&nbsp;${name}&nbsp;</span> `)
   return html`<h3>Rows by query and window</h3>
-<p class="soft">Rows: ${legend} An empty place was not exported yet.</p>
+<p>${legend} rows. An empty place was not exported yet.</p>
 ${scroll(
   'Rows by query and window',
   html`<table class="heat"><caption>How many rows each query has in each window</caption>
@@ -171,7 +171,7 @@ function went({ went }: ReportData, draw: Draw): Html {
     'spillway',
   ]
   return html`<section aria-labelledby="went"><h2 id="went">How it went</h2>
-${draw !== null && known.length > 0 ? scroll('Searches of each run, chart', new Html(draw(bars))) : ''}
+${draw !== null && known.length > 1 ? scroll('Searches of each run, chart', new Html(draw(bars))) : ''}
 ${scroll(
   'Runs',
   html`<table><caption>${runs_total > runs.length ? `The last ${runs.length} of ${number(runs_total)} runs` : 'Runs'}: searches spent, the fewest that the rows could have come with, and what the service said was left</caption>
@@ -211,7 +211,7 @@ function shards({ shards, came }: ReportData): Html {
   return html`<section aria-labelledby="shards"><h2 id="shards">Files</h2>
 <p class="soft">${number(came.shards)} in all${more > 0 ? `, of which the first ${number(shards.length)} are here; _manifest.json has every one` : ''}. <code>spillway verify</code> holds them against these checksums.</p>
 ${scroll(
-  'Files',
+  'Files and checksums',
   html`<table><caption>Files with their SHA-256</caption><thead><tr><th scope="col">file</th><th scope="col" class="n">rows</th><th scope="col" class="n">kB</th><th scope="col">SHA-256</th></tr></thead>
 <tbody>${shards.map(
     ({ path, rows, kilobytes, sha256 }) =>
@@ -231,7 +231,7 @@ function few(rows: Shown): string {
 }
 
 function number(value: number): string {
-  return String(value).replace(/\B(?=(?:\d{3})+$)/g, '\u202f')
+  return String(value).replace(/\B(?=(?:\d{3})+$)/g, ',')
 }
 
 function size(bytes: number): string {

@@ -28,7 +28,8 @@ td.n,th.n{text-align:right}
 th{font-weight:600}
 code{font-size:.8rem}
 .heat td{text-align:center;font-size:.75rem;border:1px solid var(--paper);padding:.15rem .3rem}
-.heat tbody th{font-weight:400;max-width:18rem;overflow:hidden;text-overflow:ellipsis}
+tbody th{font-weight:400}
+.heat tbody th{max-width:18rem;overflow:hidden;text-overflow:ellipsis}
 ${Array.from({ length: 8 }, (_, i) => `.c${i}{background:var(--c${i})}`).join('')}
 summary{cursor:pointer;color:var(--soft)}
 footer{margin-top:3rem;padding-bottom:2rem;font-size:.875rem}
