@@ -18,7 +18,7 @@ export function largestGroups(
   most: number,
   others = 0,
 ): Groups {
-  const bySize = groups.toSorted(([, a], [, b]) => b - a)
+  const bySize = groups.toSorted(([nameA, a], [nameB, b]) => b - a || (nameA < nameB ? -1 : 1))
   const kept = new Map(bySize.slice(0, most).filter(([, rows]) => rows >= LEAST_ROWS))
   let folded = others
   for (const [name, rows] of groups) if (!kept.has(name)) folded += rows

@@ -1,9 +1,13 @@
 import type { ReportData } from './data.ts'
 import { type Draw, reportPage } from './page.ts'
 
-/** The page of a report, with charts where what draws them is there. */
+// Of fewer rows tables say as much, and drawing takes longer than exporting them did.
+const LEAST_ROWS_TO_DRAW = 1000
+
+/** The page of a report, with charts where they are worth it and what draws them is there. */
 export async function renderReport(data: ReportData): Promise<string> {
-  return reportPage(data, await drawer())
+  const isWorthIt = (data.came.rows ?? 0) >= LEAST_ROWS_TO_DRAW
+  return reportPage(data, isWorthIt ? await drawer() : null)
 }
 
 /** The command has it in a file of its own; a program that uses the library may have installed it or not. */

@@ -139,7 +139,7 @@ function named(
     groups.set(own, (groups.get(own) ?? 0) + rows)
   }
   const { groups: told, others: rest } = largestGroups([...groups], most, others)
-  return { groups: told.toSorted((a, b) => b.rows - a.rows), others: rest }
+  return { groups: told.toSorted((a, b) => b.rows - a.rows || (a.name < b.name ? -1 : 1)), others: rest }
 }
 
 // Control characters, and marks that turn the direction of writing.

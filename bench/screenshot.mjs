@@ -1,0 +1,31 @@
+/**
+ * `npm run screenshot`: draws docs/images/report.png anew, from the report of the demo. Takes Debian's Chromium
+ * (`apt install chromium`).
+ *
+ *   --browser PATH   another one of its kind
+ */
+import { execFileSync } from 'node:child_process'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { chromium } from 'playwright-core'
+import { CLI } from './measure.mjs'
+
+const { values: options } = parseArgs({
+  options: { browser: { type: 'string', default: '/usr/bin/chromium' } },
+})
+
+const folder = mkdtempSync(join(tmpdir(), 'spillway-screenshot-'))
+const images = join(import.meta.dirname, '../docs/images')
+try {
+  execFileSync(process.execPath, [CLI, 'demo'], { cwd: folder, stdio: 'ignore' })
+  const browser = await chromium.launch({ executablePath: options.browser, args: ['--no-sandbox'] })
+  const page = await browser.newPage({ viewport: { width: 1000, height: 1150 } })
+  await page.goto(`file://${join(folder, 'output/demo/_report.html')}`)
+  mkdirSync(images, { recursive: true })
+  await page.screenshot({ path: join(images, 'report.png') })
+  await browser.close()
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}

@@ -1,0 +1,217 @@
+import { existsSync } from 'node:fs'
+import { readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
+import type { ReportData } from '../../src/report/index.ts'
+import { runCli } from '../support/run-cli.ts'
+import { type Place, place } from './support/place.ts'
+import { readCsv, readParquet } from './support/read-shards.ts'
+import type { Row } from './support/rows.ts'
+
+const DOMAINS = ['scatterholt.com', 'quillmere.net']
+const WINDOWS = { from: '2024-01-01', until: '2024-07-01', every: 'month' }
+const CLASSES: readonly (readonly [least: number, place: number])[] = [
+  [100, 3],
+  [10, 2],
+  [1, 1],
+  [0, 0],
+]
+
+const pageIn = (output: string): Promise<string> => readFile(join(output, '_report.html'), 'utf8')
+
+/** What the page says for machines. */
+function dataOf(page: string): ReportData {
+  const [, json] = /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(page)!
+  return JSON.parse(json!)
+}
+
+function counted(names: readonly string[]): Map<string, number> {
+  const counts = new Map<string, number>()
+  for (const name of names) counts.set(name, (counts.get(name) ?? 0) + 1)
+  return counts
+}
+
+/** As names look in the report. */
+const inReport = (name: unknown, none: string): string =>
+  name === null
+    ? none
+    : String(name)
+        .replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]+/gu, ' ')
+        .trim() || '(blank)'
+
+const monthOf = ({ imported_at }: Row): string =>
+  new Date(Number(BigInt(String(imported_at)) / 1000n)).toISOString().slice(0, 7)
+
+/** Groups that are told have the rows that were counted, and all others are those that are left. */
+function expectGroups({ groups, others }: ReportData['came']['sources'], names: readonly string[]): void {
+  const counts = counted(names)
+  for (const { name, rows } of groups) expect([name, rows]).toEqual([name, counts.get(name)])
+  const rest = names.length - groups.reduce((sum, { rows }) => sum + rows, 0)
+  expect(others).toBe(rest > 0 && rest < 5 ? null : rest)
+  const least = Math.min(...groups.map(({ rows }) => rows))
+  expect(least).toBeGreaterThanOrEqual(5)
+}
+
+function expectToTell({ came, went, shards }: ReportData, rows: readonly Row[], paths: number): void {
+  expect([came.rows, came.counted_rows, came.shards]).toEqual([rows.length, rows.length, paths])
+  expectGroups(came.timeline, rows.map(monthOf))
+  expectGroups(
+    came.sources,
+    rows.map(({ source_name }) => inReport(source_name, 'no name')),
+  )
+  expectGroups(
+    came.hash_types,
+    rows.map(({ hash_type }) => inReport(hash_type, 'not told')),
+  )
+  for (const { column, share } of came.nulls) {
+    const nulls = rows.filter((row) => row[column] === null).length
+    if (typeof share === 'number')
+      expect(Math.abs(share - (100 * nulls) / rows.length)).toBeLessThanOrEqual(1)
+    else if (share === 'none' || share === 'all') expect(nulls).toBe(share === 'none' ? 0 : rows.length)
+    else expect(share === 'few' ? nulls : rows.length - nulls).toBeLessThan(5)
+  }
+  const cells = came.heat!.rows.map(({ query, cells }) => [query, cells] as const)
+  const expected = DOMAINS.toSorted().map((domain) => {
+    const own = counted(rows.filter(({ query_value }) => query_value === domain).map(monthOf))
+    const months = came.heat!.columns.map((column) => own.get(column.slice(0, 7)) ?? 0)
+    return [`domain.${domain}`, months.map((rows) => CLASSES.find(([least]) => rows >= least)![1])] as const
+  })
+  expect(cells).toEqual(expected)
+  expect(shards).toHaveLength(paths)
+  expect(went.failures).toEqual([])
+}
+
+async function readAll(here: Place, format: string): Promise<Row[]> {
+  return format === 'csv' ? readCsv(here.output) : readParquet(here.output)
+}
+
+it.each([
+  { format: 'parquet', partition_by: ['query', 'window'] },
+  { format: 'csv', partition_by: 'none' },
+])('after runs, a kill, a --redo: $format by $partition_by', async (load) => {
+  const extract = { domains: DOMAINS, windows: WINDOWS, page_size: 20 }
+  const here = await place({ extract, load }, { records: 400, invalidRate: 0.1 })
+  const killed = await runCli({
+    args: ['run', 'pipeline.yaml'],
+    cwd: here.folder,
+    env: here.env,
+    onStart(kill) {
+      const timer = setInterval(() => here.searches().length >= 8 && kill('SIGKILL'), 2)
+      onTestFinished(() => clearInterval(timer))
+    },
+  })
+  expect(killed.signal).toBe('SIGKILL')
+  expect(existsSync(join(here.output, '_report.html'))).toBe(false)
+
+  const { stderr, summary } = await here.run()
+  expect(stderr).not.toContain('report')
+  const manifest = await here.manifest()
+  const rows = await readAll(here, load.format)
+  const first = dataOf(await pageIn(here.output))
+  expectToTell(first, rows, manifest.shards.length)
+  expect(first.went.runs.map(({ status }) => status)).toEqual(['interrupted', 'complete'])
+  expect(first.went.runs.at(-1)).toMatchObject({
+    rows: summary.rows,
+    searches: summary.requests,
+    quarantined: summary.quarantined,
+    left: summary.searches_remaining,
+  })
+  const [begun, ended] = first.went.runs
+  expect((begun!.rows ?? 0) + ended!.rows!).toBe(rows.length)
+  expect(first.shards.map(({ path, sha256 }) => [path, sha256])).toEqual(
+    manifest.shards.map(({ path, sha256 }) => [path, sha256]),
+  )
+  expect(first.asked).toMatchObject({ queries: DOMAINS.map((name) => `domain.${name}`), retired: 0 })
+  expect(first.asked.config_digest).toBe(
+    JSON.parse(await readFile(join(here.output, '_manifest.json'), 'utf8')).config_digest,
+  )
+
+  expect((await here.run('--redo', 'domain.quillmere.net/2024-03*')).code).toBe(0)
+  expectToTell(dataOf(await pageIn(here.output)), rows, manifest.shards.length)
+
+  // Where the state was left behind, it is the files that tell.
+  await rm(join(here.output, '_state'), { recursive: true })
+  await rm(join(here.output, '_report.html'))
+  expect((await here.cli('summary', 'pipeline.yaml')).code).toBe(0)
+  const moved = dataOf(await pageIn(here.output))
+  expect(moved.from).toBe('manifest')
+  expect(moved.came).toMatchObject({
+    ...first.came,
+    new_rows: 0,
+    heat: moved.came.heat,
+    bytes: moved.came.bytes,
+  })
+})
+
+it('a later run adds what is new; what is no report of ours is kept', async () => {
+  const parts = (until: string) => ({ extract: { domains: DOMAINS, windows: { ...WINDOWS, until } } })
+  const here = await place(parts('2024-03-01'), { records: 400 })
+  await here.run()
+  const before = await readAll(here, 'parquet')
+  await here.write(parts('2024-07-01'))
+  await here.run()
+  const rows = await readAll(here, 'parquet')
+  const data = dataOf(await pageIn(here.output))
+  expectToTell(data, rows, (await here.manifest()).shards.length)
+  expect(data.came.new_rows).toBe(rows.length - before.length)
+
+  await writeFile(join(here.output, '_report.html'), '<!doctype html><p>mine')
+  const { code, stderr } = await here.run()
+  expect(code).toBe(0)
+  expect(stderr).toContain('_report.html')
+  expect(await pageIn(here.output)).toBe('<!doctype html><p>mine')
+  expect((await here.run('--fresh', '--yes')).code).toBe(0)
+  expectToTell(dataOf(await pageIn(here.output)), rows, data.came.shards)
+})
+
+it('reports have one as well, and what failed is told', async () => {
+  const here = await place({ extract: { resource: 'reports', all: true } })
+  expect((await here.run()).code).toBe(0)
+  const data = dataOf(await pageIn(here.output))
+  expect(data).toMatchObject({
+    resource: 'reports',
+    came: { rows: 25, counted_rows: 25, sources: { groups: [] } },
+  })
+  await here.write({ extract: { resource: 'reports', all: true, max_requests: 1 } })
+  expect((await here.cli('summary', 'pipeline.yaml', '--json')).stdout).toContain('_report.html')
+})
+
+it('nothing that a service puts into names is more than text', async () => {
+  const name = `</script><img src=x onerror="document.title='x'">`
+  const items = Array.from({ length: 2000 }, (_, id) => ({
+    id,
+    domain: 'scatterholt.com',
+    identity_name: `somebody-${id}@scatterholt.com`,
+    hash: 'leaked-secret',
+    hash_type: `<b onclick=x>${id % 2}`,
+    imported_at: '2024-01-01T00:00:00Z',
+    source_id: 'a',
+    source: {
+      id: 'a',
+      name,
+      description_en: null,
+      description_fr: null,
+      is_alert_enabled: null,
+      breached_at: null,
+      leaked_at: null,
+    },
+  }))
+  const server = createServer((_, response) => void response.end(JSON.stringify({ items, next: null })))
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  const here = await place({})
+  const env = { SPILLWAY_BASE_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/firework` }
+  const { code, stderr } = await runCli({
+    args: ['run', 'pipeline.yaml'],
+    cwd: here.folder,
+    env: { ...here.env, ...env },
+  })
+  expect(code, stderr).toBe(0)
+  const page = await pageIn(here.output)
+  expect(page).not.toMatch(/<img|<b onclick|somebody-|leaked-secret/)
+  expect(page.match(/<script/g)).toHaveLength(1)
+  expect(page).toContain('<svg')
+  expect(dataOf(page).came.sources.groups).toEqual([{ name, rows: 2000 }])
+})

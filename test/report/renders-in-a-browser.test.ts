@@ -1,0 +1,84 @@
+import { existsSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { type Browser, chromium } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { renderReport } from '../../src/report/index.ts'
+import { SOME_REPORT } from './some-report.ts'
+
+// Debian's. Where it is not there, these tests are passed over.
+const CHROMIUM = '/usr/bin/chromium'
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+describe.skipIf(!existsSync(CHROMIUM))(`in ${CHROMIUM}`, () => {
+  let browser: Browser
+  beforeAll(async () => {
+    browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox'] })
+  })
+  afterAll(() => browser.close())
+
+  it.each([
+    { colorScheme: 'light', width: 1200, media: 'screen' },
+    { colorScheme: 'dark', width: 1200, media: 'screen' },
+    { colorScheme: 'dark', width: 360, media: 'screen' },
+    { colorScheme: 'light', width: 700, media: 'print' },
+  ] as const)('it is whole and open to everybody: $colorScheme, $width wide, $media', async (look) => {
+    const { colorScheme, width, media } = look
+    // The page lets no script run, so axe needs to be let past.
+    const context = await browser.newContext({
+      colorScheme,
+      viewport: { width, height: 900 },
+      bypassCSP: true,
+    })
+    const page = await context.newPage()
+    const noise: string[] = []
+    page.on('console', (message) => noise.push(message.text()))
+    page.on('pageerror', (error) => noise.push(error.message))
+    page.on('request', (request) => noise.push(request.url()))
+    page.on('dialog', (dialog) => noise.push(dialog.message()))
+    await page.emulateMedia({ media, colorScheme })
+    await page.setContent(await renderReport(SOME_REPORT))
+    expect(noise).toEqual([])
+    expect(await page.title()).toBe('acme-backfill: what was exported')
+    expect(await page.locator('img').count()).toBe(0)
+    expect(await page.locator('svg').count()).toBe(4)
+    // What is wide is moved within its own place.
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
+    const data = await page.evaluate('JSON.parse(document.getElementById("data").textContent)')
+    expect(data).toEqual(SOME_REPORT)
+    await page.evaluate('for (const details of document.querySelectorAll("details")) details.open = true')
+    await page.evaluate(AXE)
+    const { violations } = (await page.evaluate('axe.run()')) as { violations: readonly Violation[] }
+    expect(violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)])).toEqual([])
+    await context.close()
+  })
+
+  it('as it is sent it lets no script run, whatever stands in it', async () => {
+    const page = await browser.newPage()
+    const name = '<script>document.title = "x"</script>'
+    const text = (await renderReport(SOME_REPORT)).replace('</main>', `${name}</main>`)
+    await page.setContent(text)
+    expect(await page.title()).toBe('acme-backfill: what was exported')
+    await page.close()
+  })
+
+  it('fits on paper', async () => {
+    const page = await browser.newPage()
+    await page.setContent(await renderReport(SOME_REPORT))
+    const pdf = await page.pdf({ format: 'A4' })
+    const pages = pdf.toString('latin1').match(/\/Type \/Page\b/g) ?? []
+    expect(pages.length).toBeGreaterThan(1)
+    expect(pages.length).toBeLessThan(8)
+    await page.close()
+  })
+})
+
+type Violation = { readonly id: string; readonly nodes: readonly { readonly html: string }[] }
+
+it('is one page of HTML that asks for nothing from elsewhere', async () => {
+  const text = await renderReport(SOME_REPORT)
+  expect(text.startsWith('<!doctype html>\n<!-- spillway report -->\n')).toBe(true)
+  expect(text).not.toMatch(/<(?:img|link|iframe|object|embed|base)\b/)
+  expect(text.match(/<script/g)).toHaveLength(1)
+  const own = text.replace(/&#60;img src=|\\u003cimg src=|&lt;img src=/g, '')
+  expect(own.match(/\b(?:src|href)=|url\(/g)).toBeNull()
+})

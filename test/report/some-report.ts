@@ -1,0 +1,95 @@
+import type { ReportData } from '../../src/report/index.ts'
+
+const months = Array.from({ length: 12 }, (_, month) => `2024-${String(month + 1).padStart(2, '0')}`)
+
+/** One with everything in it, names that mean harm among them. */
+export const SOME_REPORT: ReportData = {
+  version: 1,
+  pipeline: 'acme-backfill',
+  resource: 'credentials',
+  format: 'parquet',
+  written_at: '2024-12-31T08:00:00.000Z',
+  spillway: '1.0.0',
+  from: 'checkpoint',
+  asked: {
+    queries: ['domain.scatterholt.com', 'domain.quillmere.net', 'email.case-17'],
+    queries_total: 60,
+    retired: 1,
+    windows: { from: '2024-01-01T00:00:00Z', until: 'now', every: 'a window each month' },
+    masking: { secret: 'hmac', identity: 'hmac' },
+    columns: ['id', 'domain', 'identity_name', 'hash', 'hash_type', 'imported_at'],
+    config_digest: 'ab'.repeat(32),
+  },
+  came: {
+    rows: 1_234_567,
+    bytes: 98_765_000,
+    shards: 900,
+    new_rows: 12_345,
+    quarantined: null,
+    repeated: 17,
+    counted_rows: 1_200_000,
+    timeline: {
+      unit: 'month',
+      groups: months.map((name, i) => ({ name, rows: 50_000 + 9000 * ((i * 7) % 11) })),
+      others: null,
+      axis: months,
+    },
+    sources: {
+      groups: [
+        { name: `</script><img src=x onerror="document.title='x'">`, rows: 500_000 },
+        {
+          name: 'A name that is far too long for the room that there is beside a bar of a chart',
+          rows: 90_000,
+        },
+        { name: '\u05d0\u05d1\u05d2 {c} {value}', rows: 80_000 },
+      ],
+      others: 530_000,
+    },
+    hash_types: {
+      groups: [
+        { name: 'md5', rows: 700_000 },
+        { name: 'not told', rows: 500_000 },
+      ],
+      others: 0,
+    },
+    nulls: [
+      { column: 'domain', share: 'few' },
+      { column: 'hash', share: 12 },
+      { column: 'id', share: 'none' },
+    ],
+    heat: {
+      columns: months,
+      rows: ['domain.quillmere.net', 'domain.scatterholt.com', '58 others'].map((query, row) => ({
+        query,
+        cells: months.map((_, i) => (i + row > 11 ? null : (i + row) % 8)),
+      })),
+      folded: 58,
+    },
+  },
+  went: {
+    runs: ['complete', 'failed', 'interrupted'].map((status, i) => ({
+      started_at: `2024-12-0${i + 1}T02:00:00.000Z`,
+      finished_at: null,
+      status,
+      rows: i === 2 ? null : 500_000,
+      searches: 60 + i,
+      least: i === 2 ? null : 55,
+      left: i === 2 ? null : 9000,
+      retries: i,
+      failures: i,
+      repeated: 0,
+      quarantined: null,
+      spillway: '1.0.0',
+    })),
+    runs_total: 30,
+    reasons: { groups: [{ name: 'id: Invalid input', rows: 7 }], others: null },
+    failures: [{ partition: 'domain.quillmere.net/2024-01-01..2024-02-01', kind: 'transient' }],
+    failures_total: 1,
+  },
+  shards: Array.from({ length: 20 }, (_, i) => ({
+    path: `credentials/query=domain.scatterholt.com/import_window=2024-01-01/part-${String(i).padStart(5, '0')}.parquet`,
+    rows: i % 8,
+    kilobytes: 280 + i,
+    sha256: 'cd'.repeat(32),
+  })),
+}
