@@ -51,6 +51,7 @@ export {
   type Progress,
   queryPipeline,
   type ReadRowsOptions,
+  type ReportedDataSet,
   type RunObserver,
   type RunOptions,
   type RunSummary,
@@ -58,6 +59,8 @@ export {
   SealedLoader,
   type SealedLoaderOptions,
   type StatusReport,
+  type SummarizeOptions,
+  summarizeDataSet,
   type Verification,
 } from './run/index.ts'
 export { type RunSettings, runOptions } from './run-options.ts'

@@ -1,2 +1,2 @@
-export { type ReportedDataSet, summarize } from './summarize.ts'
+export { type ReportedDataSet, type SummarizeOptions, summarizeDataSet } from './summarize.ts'
 export { writeReport } from './write-report.ts'

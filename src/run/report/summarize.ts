@@ -22,7 +22,7 @@ export type SummarizeOptions = Pick<ReportOptions, 'version'> & {
  * @throws ExportError `locked` while a run is at work, which writes the report at its end
  * @throws ExportError `config` when nothing was exported yet
  */
-export async function summarize(given: Pipeline, options: SummarizeOptions): Promise<ReportedDataSet> {
+export async function summarizeDataSet(given: Pipeline, options: SummarizeOptions): Promise<ReportedDataSet> {
   const pipeline = namePipeline(given, options.maskKey)
   return namingPlaces(pipeline, async () => {
     const { clock, stop, warn } = options
