@@ -27,7 +27,7 @@ export type ReportData = {
     readonly rows: Shown
     readonly bytes: number
     readonly shards: number
-    /** Of the last run that brought any. */
+    /** Of the last run. */
     readonly new_rows: Shown
     readonly quarantined: Shown
     readonly repeated: Shown

@@ -5,7 +5,11 @@ import type { SealLine } from './lines.ts'
 export type SealedShard = Omit<SealLine, 'kind'>
 
 /** Finished shards in the order in which they were finished; each is made anew whenever it is asked for. */
-export type ShardList = Iterable<SealedShard> & { readonly length: number }
+export type ShardList = Iterable<SealedShard> & {
+  readonly length: number
+  /** Of all of them. */
+  readonly rows: number
+}
 
 /** Shards to a piece. */
 const PIECE = 100
@@ -28,6 +32,7 @@ type Packed = readonly [
 export class PackedShardList implements ShardList {
   readonly #pieces: Buffer[] = []
   #last: Packed[] = []
+  rows = 0
 
   get length(): number {
     return this.#pieces.length * PIECE + this.#last.length
@@ -36,6 +41,7 @@ export class PackedShardList implements ShardList {
   push({ shard, path, rows, bytes, sha256, partitions, imported_at, replaced = 0 }: SealedShard): void {
     const importedAt = imported_at === null ? null : ([imported_at.min, imported_at.max] as const)
     this.#last.push([shard, path, rows, bytes, sha256, partitions, importedAt, replaced])
+    this.rows += rows
     if (this.#last.length < PIECE) return
     this.#pieces.push(Buffer.from(JSON.stringify(this.#last)))
     this.#last = []

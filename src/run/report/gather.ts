@@ -34,8 +34,6 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, around: Surr
   const { queries, windows } = extract.whole ?? extract
   const { rows, bytes, shards, files } = shardsOf(known)
   const { sums, runs, failed } = known
-  // A run that brought nothing says nothing of what is new; the first one is all there is.
-  const newRows = runs.findLast((run) => run.rows > 0)?.rows ?? 0
   return {
     version: 1,
     pipeline: pipeline.name,
@@ -64,7 +62,7 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, around: Surr
       rows: shown(rows),
       bytes: Math.ceil(bytes / 1000) * 1000,
       shards,
-      new_rows: shown(newRows),
+      new_rows: shown(runs.at(-1)?.rows ?? 0),
       quarantined: shown(known.quarantined),
       repeated: shown(known.repeated),
       counted_rows: shown(sums.rows),
@@ -98,12 +96,17 @@ function everyText(every: NonNullable<NamedPipeline['extract']['windows']>['ever
 function shardsOf(known: Known) {
   let [rows, bytes, shards] = [0, 0, 0]
   let first: ReturnType<typeof reportShard>[] = []
+  // Beyond it none is among the first.
+  let last: string | null = null
   for (const shard of known.shards()) {
     rows += shard.rows
     bytes += shard.bytes
     shards++
+    if (last !== null && shard.path > last) continue
     first.push(reportShard(shard))
-    if (first.length >= 4 * MAX_SHARDS) first = firstOf(first)
+    if (first.length < 4 * MAX_SHARDS) continue
+    first = firstOf(first)
+    last = first.at(-1)!.path
   }
   return { rows, bytes, shards, files: firstOf(first) }
 }

@@ -33,7 +33,8 @@ export type KnownShard = {
   readonly sha256: string
 }
 
-export function knownFromState(state: CheckpointState): Known {
+/** @param sums as the state has them, or counted anew */
+export function knownFromState(state: CheckpointState, sums: Sums): Known {
   const failed: { partition: string; kind: string }[] = []
   let [quarantined, repeated] = [0, 0]
   for (const [partition, record] of state.partitions) {
@@ -47,7 +48,7 @@ export function knownFromState(state: CheckpointState): Known {
     runs: state.runs,
     quarantined,
     repeated,
-    sums: state.sums(),
+    sums,
     failed,
     *partitions() {
       for (const [query, windows] of state.partitions.branches) {

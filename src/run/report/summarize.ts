@@ -1,5 +1,14 @@
 import { type Clock, ExportError, type Pipeline, type Store } from '../../core/index.ts'
-import { checkMaskKey, openCheckpoint, readCheckpoint, readManifest, takeLock } from '../../state/index.ts'
+import {
+  CHECKPOINT_PATH,
+  checkMaskKey,
+  type Fact,
+  MANIFEST_PATH,
+  openCheckpoint,
+  readCheckpoint,
+  readManifest,
+  takeLock,
+} from '../../state/index.ts'
 import { growingFiles, openDataSet } from '../data-set/index.ts'
 import { namePipeline, namingPlaces } from '../setting/index.ts'
 import { countAnew } from './count-anew.ts'
@@ -28,7 +37,8 @@ export async function summarizeDataSet(given: Pipeline, options: SummarizeOption
     const { clock, stop, warn } = options
     const data = openDataSet(pipeline)
     // Before the lock, which would make the folder.
-    if ((await readManifest(data)) === null && (await readCheckpoint(data)) === null) throw nothing(pipeline)
+    const found = await Promise.all([CHECKPOINT_PATH, MANIFEST_PATH].map((path) => data.size(path)))
+    if (found.every((size) => size === null)) throw nothing(pipeline)
     const lock = await takeLock(data, { clock, stop, fresh: false, growing: growingFiles, warn })
     try {
       return await report(pipeline, lock.store, options)
@@ -54,16 +64,16 @@ async function report(
     return { rows: manifest.totals.rows, shards: manifest.totals.shards }
   }
   if (maskKey !== null) checkMaskKey(found.header.settings, maskKey, pipeline.file)
-  const checkpoint = await openCheckpoint(store, found.header, () => {})
-  try {
-    const options = { ...around, mostRows: Number.POSITIVE_INFINITY }
-    await writeReport(pipeline, store, checkpoint.state, options, (fact) => checkpoint.append([fact]))
-    let rows = 0
-    for (const shard of checkpoint.state.shards) rows += shard.rows
-    return { rows, shards: checkpoint.state.shards.length }
-  } finally {
-    await checkpoint.close()
+  const record = async (fact: Fact): Promise<void> => {
+    const checkpoint = await openCheckpoint(store, found.header, () => {})
+    try {
+      await checkpoint.append([fact])
+    } finally {
+      await checkpoint.close()
+    }
   }
+  await writeReport(pipeline, store, found, { ...around, mostRows: Number.POSITIVE_INFINITY }, record)
+  return { rows: found.shards.rows, shards: found.shards.length }
 }
 
 function nothing({ load }: Pipeline): ExportError {

@@ -1,4 +1,4 @@
-import { ExportError, type NamedPipeline, REPORT_PATH, type Store } from '../../core/index.ts'
+import { ExportError, type NamedPipeline, REPORT_PATH, type Store, type Sums } from '../../core/index.ts'
 import type { CheckpointState, Fact } from '../../state/index.ts'
 import { isReport, retiredQueries } from '../data-set/index.ts'
 import { countAnew } from './count-anew.ts'
@@ -26,24 +26,25 @@ export async function writeReport(
   { mostRows = FEW_ROWS, ...options }: ReportOptions & { readonly mostRows?: number },
   record: (fact: Fact) => Promise<void>,
 ): Promise<void> {
-  await countMissing(pipeline, store, state, mostRows, record)
+  const sums = await sumsOf(pipeline, store, state, mostRows, record)
   const retired = retiredQueries(pipeline, state).length
-  await writePage(pipeline, store, knownFromState(state), { ...options, retired })
+  await writePage(pipeline, store, knownFromState(state, sums), { ...options, retired })
 }
 
-/** Has on record what all rows come to, if it takes reading no more than so many. */
-async function countMissing(
+/** What all rows come to, counted anew where that is not on record and takes reading no more than so many. */
+async function sumsOf(
   pipeline: NamedPipeline,
   store: Store,
   state: CheckpointState,
   mostRows: number,
   record: (fact: Fact) => Promise<void>,
-): Promise<void> {
-  let rows = 0
-  for (const shard of state.shards) rows += shard.rows
-  if (state.sums().rows === rows || rows > mostRows) return
+): Promise<Sums> {
+  const known = state.sums()
+  const { rows } = state.shards
+  if (known.rows === rows || rows > mostRows) return known
   const sums = await countAnew(pipeline, store, state.shards)
   await record({ kind: 'sums', ...sums, anew: true })
+  return sums
 }
 
 /** @throws ExportError as {@link writeReport} */
