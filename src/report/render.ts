@@ -4,9 +4,12 @@ import { type Draw, reportPage } from './page.ts'
 // Of fewer rows tables say as much, and drawing takes longer than exporting them did.
 const LEAST_ROWS_TO_DRAW = 1000
 
-/** The page of a report, with charts where they are worth it and what draws them is there. */
-export async function renderReport(data: ReportData): Promise<string> {
-  const isWorthIt = (data.came.rows ?? 0) >= LEAST_ROWS_TO_DRAW
+/**
+ * The page of a report, with charts where they are worth it and what draws them is there.
+ * @param hurry somebody waits: no charts
+ */
+export async function renderReport(data: ReportData, hurry = false): Promise<string> {
+  const isWorthIt = !hurry && (data.came.rows ?? 0) >= LEAST_ROWS_TO_DRAW
   return reportPage(data, isWorthIt ? await drawer() : null)
 }
 

@@ -36,6 +36,6 @@ footer{margin-top:3rem;padding-bottom:2rem;font-size:.875rem}
 @media (max-width:40rem){dl{grid-template-columns:1fr}dt{margin-top:.4rem}}
 @media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#333;--line:#bbb;--bar:#2f6fb3;--bar2:#b8741a;--c0:#f3f5f7;--c1:#e3eef8;--c2:#c9def1;--c3:#abcce9;--c4:#8cb9e0;--c5:#6ea6d6;--c6:#5b98cc;--c7:#4f8fc6}
 body{font-size:10pt}main,header,footer{max-width:none;padding:0}.scroll{overflow:visible}svg{min-width:0}
-table{font-size:7.5pt}th,td{white-space:normal;overflow-wrap:anywhere;padding:.1rem .25rem}.heat td,code{font-size:6.5pt}
+table{font-size:7.5pt}th,td{white-space:normal;overflow-wrap:anywhere;padding:.1rem .25rem}td.n{white-space:nowrap;overflow-wrap:normal}.heat td,code{font-size:6.5pt}
 section,figure{break-inside:auto}h2,h3,caption{break-after:avoid}tr,svg{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
 `

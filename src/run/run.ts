@@ -292,12 +292,11 @@ async function reportOn(
   pipeline: NamedPipeline,
   store: Store,
   checkpoint: Checkpoint,
-  { clock, version, observer }: RunOptions,
+  { clock, version, observer, stop }: RunOptions,
 ): Promise<void> {
   try {
-    await writeReport(pipeline, store, checkpoint.state, { nowMs: clock.now(), version }, (fact) =>
-      checkpoint.append([fact]),
-    )
+    const around = { nowMs: clock.now(), version, hurry: stop.aborted }
+    await writeReport(pipeline, store, checkpoint.state, around, (fact) => checkpoint.append([fact]))
   } catch (error) {
     if (!isExportError(error)) throw error
     observer.log('warn', `the report could not be written: ${withPlace(pipeline, error).message}`)

@@ -87,11 +87,13 @@ describe.each(ways)(
       said.push(await here.run('--max-requests', '10000', '--log-level', 'trace', '--log-format', 'json'))
       said.push(
         await here.cli('verify', 'pipeline.yaml'),
+        await here.cli('summary', 'pipeline.yaml'),
         await here.cli('status', 'pipeline.yaml', '--json'),
       )
       expect(said.slice(3).map(({ code, stderr }) => [code, stderr])).toEqual([
         [0, expect.anything()],
         [0, expect.anything()],
+        [0, ''],
         [0, ''],
       ])
       expect(await leaks(here, said)).toEqual([])
@@ -126,7 +128,7 @@ describe('where names take the mask key', () => {
     transform: { identity: 'hmac' },
   })
 
-  it.each(['run', 'plan', 'status', 'check'])(
+  it.each(['run', 'plan', 'status', 'summary', 'check'])(
     '%s says that it is missing, with file and line',
     async (command) => {
       const here = await placeAt(sandbox, parts())
@@ -151,7 +153,7 @@ describe('where names take the mask key', () => {
         SPILLWAY_MASK_KEY: `${KEY}!`,
       },
     )
-    for (const command of ['run', 'plan', 'status']) {
+    for (const command of ['run', 'plan', 'status', 'summary']) {
       const { code, stderr } = await other.cli(command, 'pipeline.yaml')
       expect([command, code]).toEqual([command, 2])
       expect(stderr).toContain('the mask key is not the one used so far')

@@ -53,7 +53,7 @@ async function report(
   store: Store,
   { clock, version, maskKey }: SummarizeOptions,
 ): Promise<ReportedDataSet> {
-  const around = { nowMs: clock.now(), version }
+  const around = { nowMs: clock.now(), version, hurry: false }
   const found = await readCheckpoint(store)
   if (found === null) {
     const manifest = await readManifest(store)

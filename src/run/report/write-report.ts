@@ -8,6 +8,8 @@ export type ReportOptions = {
   readonly nowMs: number
   /** Spillway's own. */
   readonly version: string
+  /** The process is about to be ended: what takes time is left out. */
+  readonly hurry: boolean
 }
 
 /** Reading so many rows takes no time that anybody would notice. */
@@ -26,7 +28,7 @@ export async function writeReport(
   { mostRows = FEW_ROWS, ...options }: ReportOptions & { readonly mostRows?: number },
   record: (fact: Fact) => Promise<void>,
 ): Promise<void> {
-  const sums = await sumsOf(pipeline, store, state, mostRows, record)
+  const sums = await sumsOf(pipeline, store, state, options.hurry ? 0 : mostRows, record)
   const retired = retiredQueries(pipeline, state).length
   await writePage(pipeline, store, knownFromState(state, sums), { ...options, retired })
 }
@@ -58,7 +60,9 @@ export async function writePage(
   // Loaded here: what draws charts is larger than all the rest.
   const { renderReport } = await import('../../report/index.ts')
   const { gatherReport } = await import('./gather.ts')
-  await store.writeWhole(REPORT_PATH, [await renderReport(gatherReport(pipeline, known, options))])
+  await store.writeWhole(REPORT_PATH, [
+    await renderReport(gatherReport(pipeline, known, options), options.hurry),
+  ])
 }
 
 function notOurs(): ExportError {
