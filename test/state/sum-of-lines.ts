@@ -254,6 +254,9 @@ function runsOf(facts: readonly Fact[]) {
       status: end?.status ?? null,
       requests: end?.requests ?? sent.reduce((sum, requests) => sum + requests, 0),
       retries: end?.retries ?? 0,
+      months: facts.flatMap((fact) =>
+        fact.kind === 'month' && fact.run === run.run ? [{ month: fact.month, before: fact.before }] : [],
+      ),
       rows: sum(pages.flatMap(({ pieces = [] }) => pieces.map(({ rows }) => rows))),
       quarantined: sum(pages.flatMap(({ quarantine = [] }) => quarantine.map(({ items }) => items))),
       repeated: sum(pages.map(({ repeated = 0 }) => repeated)),
