@@ -69,7 +69,7 @@ export async function loadWarehouse(
   const table = tableOf(pipeline, options.schema, options.table)
   checkColumns(manifest, pipeline)
   const rulesOf = await partitionRules(pipeline, manifest, options)
-  const warehouse = await openTarget(target, options)
+  const warehouse = await openTarget(target, { ...options, threads: null })
   const shards = await localShards(pipeline, store)
   try {
     const source = { root: shards.root, format: pipeline.load.format }
@@ -106,15 +106,17 @@ export function nothingAhead(clock: Clock): LoadedAhead {
   return { loadedAt: new Date(clock.now()).toISOString(), replacedTexts: 0, durationMs: 0 }
 }
 
-export function openTarget(
-  target: Target,
-  { clock, stop, onWait }: Pick<LoadOptions, 'clock' | 'stop' | 'onWait'>,
-): Promise<Warehouse> {
+export type OpenOptions = Pick<LoadOptions, 'clock' | 'stop' | 'onWait'> & {
+  /** Of DuckDB; null: as many as there are processors. */
+  readonly threads: number | null
+}
+
+export function openTarget(target: Target, options: OpenOptions): Promise<Warehouse> {
   switch (target.kind) {
     case 'duckdb':
-      return duckdbWarehouse(target.file, { clock, stop, onWait })
+      return duckdbWarehouse(target.file, options)
     case 'postgres':
-      return postgresWarehouse(target.url, target.label, { stop, onWait })
+      return postgresWarehouse(target.url, target.label, options)
   }
 }
 

@@ -101,6 +101,8 @@ export class SealedLoader {
     const warehouse = await openTarget(this.#target, {
       clock,
       stop: AbortSignal.any([stop, this.#leave.signal]),
+      // The processors are the run's first.
+      threads: 1,
       onWait: () => log('info', 'another load is at work in the target; shards wait for it to end'),
     })
     let startedMs = clock.monotonicMs()

@@ -13,6 +13,8 @@ export type DuckdbOptions = {
   readonly stop: AbortSignal
   /** Called once when another process holds the file. */
   readonly onWait: () => void
+  /** Of DuckDB; null: as many as there are processors. */
+  readonly threads: number | null
 }
 
 // DuckDB lets one process in at a time; how long it stays nobody says.
@@ -61,8 +63,7 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
         run,
         findColumns: () => findColumns(connection, file, table),
         types: DUCKDB_TYPES,
-        // It finds what it looks for by the extremes of its row groups.
-        indexed: [],
+        remark: null,
         ledgerKey: '',
       }
       return transaction(run, () => prepareTable(maker, table, options))
@@ -112,6 +113,9 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
       return { rows, replacedTexts: 0 }
     },
 
+    // It finds what it looks for by the extremes of its row groups.
+    async finish() {},
+
     async close() {
       connection.closeSync()
       instance.closeSync()
@@ -139,11 +143,19 @@ async function findColumns(
   return rows as unknown as readonly FoundColumn[]
 }
 
-async function openFile(file: string, { clock, stop, onWait }: DuckdbOptions): Promise<DuckDBInstance> {
+/** @param threads null: as many as there are processors */
+export function duckdbSettings(threads: number | null): Record<string, string> {
+  return threads === null ? {} : { threads: String(threads) }
+}
+
+async function openFile(
+  file: string,
+  { clock, stop, onWait, threads }: DuckdbOptions,
+): Promise<DuckDBInstance> {
   const { DuckDBInstance } = await loadDuckdb()
   for (let waits = 0; ; waits++) {
     try {
-      return await DuckDBInstance.create(file)
+      return await DuckDBInstance.create(file, duckdbSettings(threads))
     } catch (error) {
       if (!isHeld(error)) throw refusal(file, error)
       if (waits === 0) onWait()

@@ -71,6 +71,7 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
       await files.drop(path)
     }
   }
+  await warehouse.finish(table)
   for (const rows of ahead.values()) {
     result.loaded++
     result.rows += rows

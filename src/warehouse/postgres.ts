@@ -1,11 +1,11 @@
 import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
-import type { DuckDBConnection } from '@duckdb/node-api'
+import type { DuckDBBlobValue, DuckDBConnection } from '@duckdb/node-api'
 import type { Client as PgClient } from 'pg'
 import { type ColumnSpec, ExportError, learnSecret } from '../core/index.ts'
 import type { ManifestShard } from '../state/index.ts'
-import { loadDuckdb } from './duckdb.ts'
+import { duckdbSettings, loadDuckdb } from './duckdb.ts'
 import type { FoundColumn } from './fit.ts'
 import { prepareTable } from './prepare-table.ts'
 import { columnList } from './shard-rows.ts'
@@ -25,6 +25,8 @@ export type PostgresOptions = {
   readonly stop: AbortSignal
   /** Called once when another load holds the tables. */
   readonly onWait: () => void
+  /** Of the DuckDB that reads the shards; null: as many as there are processors. */
+  readonly threads: number | null
 }
 
 /**
@@ -35,7 +37,7 @@ export type PostgresOptions = {
 export async function postgresWarehouse(
   url: string,
   label: string,
-  { stop, onWait }: PostgresOptions,
+  { stop, onWait, threads }: PostgresOptions,
 ): Promise<Warehouse> {
   const [{ default: pg }, { DuckDBInstance }] = await Promise.all([import('pg'), loadDuckdb()])
   learnSecret(process.env.PGPASSWORD ?? '')
@@ -62,7 +64,7 @@ export async function postgresWarehouse(
     stop.throwIfAborted()
     throw error
   })
-  const duckdb = await DuckDBInstance.create(':memory:')
+  const duckdb = await DuckDBInstance.create(':memory:', duckdbSettings(threads))
   const reader = await duckdb.connect()
   const run = async (sql: string, values: unknown[] = []): Promise<Record<string, unknown>[]> =>
     (await client.query(sql, values)).rows as Record<string, unknown>[]
@@ -73,6 +75,8 @@ export async function postgresWarehouse(
     hold: (table) =>
       guarded(async () => {
         await run("SET TimeZone = 'UTC'")
+        // A server that can do that notices when nobody waits for a long statement any more, and lets go of its locks.
+        await run("SET client_connection_check_interval = '5s'").catch(() => {})
         await holdTables(run, table, onWait)
       }),
 
@@ -81,7 +85,7 @@ export async function postgresWarehouse(
         run,
         findColumns: () => findColumns(run, table),
         types: POSTGRES_TYPES,
-        indexed: [...POSTGRES_INDEXED, PARTITION_COLUMN.name].filter((name) => hasColumns(table, name)),
+        remark: WITHOUT_INDEXES,
         ledgerKey: ', PRIMARY KEY (data_set, table_name, shard)',
       }
       await inTransaction(() => prepareTable(maker, table, options))
@@ -122,6 +126,17 @@ export async function postgresWarehouse(
       return { rows, replacedTexts }
     },
 
+    async finish(table) {
+      const name = qualified(table, table.name)
+      await inTransaction(async () => {
+        const [found] = await run(`SELECT obj_description(to_regclass($1), 'pg_class') AS remark`, [name])
+        if (found?.remark !== WITHOUT_INDEXES) return
+        const indexed = [...POSTGRES_INDEXED, PARTITION_COLUMN.name].filter((name) => hasColumns(table, name))
+        for (const column of indexed) await run(`CREATE INDEX ON ${name} (${identifier(column)})`)
+        await run(`COMMENT ON TABLE ${name} IS NULL`)
+      })
+    },
+
     async close() {
       stop.removeEventListener('abort', giveUp)
       reader.closeSync()
@@ -130,6 +145,12 @@ export async function postgresWarehouse(
     },
   }
 }
+
+/**
+ * Says of a table that it has yet to get its indexes: made once its first rows are all in, they cost half of what they
+ * cost row by row. It stays until they are there, whatever ends a load before.
+ */
+const WITHOUT_INDEXES = 'spillway makes the indexes when the first load is through'
 
 type Run = (sql: string, values?: unknown[]) => Promise<Record<string, unknown>[]>
 
@@ -192,20 +213,22 @@ async function copyInto(
   const { from } = await import('pg-copy-streams')
   for (const sql of setup) await reader.run(sql)
   const names = columnList(table)
-  const texts = table.columns.filter(({ type }) => type === 'text').map(({ name }) => identifier(name))
-  const hasNul = texts.map((name) => `contains(${name}, chr(0))`).join(' OR ')
-  const line = table.columns.map(csvField).join(" || ',' || ")
-  const result = await reader.stream(
-    `SELECT ${line} AS line, coalesce(${hasNul}, false) AS changed FROM (${select}) AS shard(${names})`,
-  )
+  // As bytes, so that no strings of this process are made of them.
+  const line = `encode(concat(${table.columns.map(csvField).join(", ',', ")}, chr(10)))`
+  const result = await reader.stream(`SELECT ${line} FROM (${select}) AS shard(${names})`)
   let [rows, changed] = [0, 0]
-  async function* lines(): AsyncGenerator<Buffer> {
+  async function* lines(): AsyncGenerator<Uint8Array> {
     for (;;) {
       const chunk = await result.fetchChunk()
       if (chunk === null || chunk.rowCount === 0) break
       rows += chunk.rowCount
-      for (const one of chunk.getColumnValues(1)) if (one === true) changed++
-      yield Buffer.from(`${(chunk.getColumnValues(0) as string[]).join('\n')}\n`)
+      const given = (chunk.getColumnValues(0) as DuckDBBlobValue[]).map(({ bytes }) => bytes)
+      const block = Buffer.concat(given)
+      if (!block.includes(0)) yield block
+      else {
+        changed += given.filter((bytes) => bytes.includes(0)).length
+        yield Buffer.from(block.toString().replaceAll('\0', '\uFFFD'))
+      }
     }
     if (rows !== shard.rows) throw notWhole(shard, rows)
   }
@@ -216,28 +239,28 @@ async function copyInto(
   return changed
 }
 
-/** A field of CSV as COPY reads it; PostgreSQL takes no NUL in a text. */
+/** A field of CSV as COPY reads it; null where it is to be empty. */
 function csvField({ name, type }: ColumnSpec): string {
   const column = identifier(name)
-  const quoted = (text: string): string => `'"' || replace(${text}, '"', '""') || '"'`
   switch (type) {
     case 'text':
-      return `coalesce(${quoted(withoutNul(column))}, '')`
+      return quoted(column)
     case 'int64':
     case 'boolean':
-      return `coalesce(${column}::VARCHAR, '')`
+      return `${column}::VARCHAR`
     case 'timestamp':
-      return `coalesce(make_timestamp(epoch_us(${column}))::VARCHAR || '+00', '')`
+      return `make_timestamp(epoch_us(${column}))::VARCHAR || '+00'`
     case 'list': {
-      const item = `replace(replace(${withoutNul('x')}, '\\', '\\\\'), '"', '\\"')`
+      const item = `replace(replace(x, '\\', '\\\\'), '"', '\\"')`
       const items = `list_transform(${column}, x -> CASE WHEN x IS NULL THEN 'NULL' ELSE '"' || ${item} || '"' END)`
-      return `coalesce(${quoted(`'{' || array_to_string(${items}, ',') || '}'`)}, '')`
+      return quoted(`('{' || array_to_string(${items}, ',') || '}')`)
     }
   }
 }
 
-function withoutNul(text: string): string {
-  return `replace(${text}, chr(0), '\uFFFD')`
+/** Looked at before it is copied: few texts hold a quote. */
+function quoted(text: string): string {
+  return `'"' || if(contains(${text}, '"'), replace(${text}, '"', '""'), ${text}) || '"'`
 }
 
 function notWhole({ path, rows }: ManifestShard, found: number): ExportError {

@@ -11,14 +11,15 @@ export type TableMaker = {
   readonly findColumns: () => Promise<readonly FoundColumn[]>
   /** Names of the types as the database gives them back. */
   readonly types: Readonly<Record<ColumnType, string>>
-  readonly indexed: readonly string[]
+  /** What a new table is remarked with; null: nothing. */
+  readonly remark: string | null
   /** What the ledger's table says behind its columns. */
   readonly ledgerKey: string
 }
 
 /** Makes table, ledger and views, or sees that they fit. @throws ExportError `config` with the difference */
 export async function prepareTable(
-  { run, findColumns, types, indexed, ledgerKey }: TableMaker,
+  { run, findColumns, types, remark, ledgerKey }: TableMaker,
   table: TableSpec,
   options: { readonly evolve: boolean },
 ): Promise<void> {
@@ -29,7 +30,7 @@ export async function prepareTable(
   const added = found.length === 0 ? [] : missingColumns(table, found, types, options)
   if (found.length === 0) {
     await run(`CREATE TABLE ${name} (\n${columnLines(table.columns, types)}\n)`)
-    for (const column of indexed) await run(`CREATE INDEX ON ${name} (${identifier(column)})`)
+    if (remark !== null) await run(`COMMENT ON TABLE ${name} IS ${literal(remark)}`)
   }
   for (const { name: column, type } of added) {
     await run(`ALTER TABLE ${name} ADD COLUMN ${identifier(column)} ${types[type]}`)

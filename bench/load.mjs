@@ -1,0 +1,144 @@
+/**
+ * `npm run bench:load`: `load` into DuckDB and PostgreSQL, beside what these bring themselves: `CREATE TABLE AS` and `COPY`
+ * over the same Parquet files, and psql's `\copy` of the same rows as CSV (left out where psql is not installed), with the
+ * indexes that `load` makes. Whole processes, into what is empty, in turns; the median counts. PostgreSQL is that of the
+ * tests, which does not flush.
+ *
+ *   --rows N       rows (500000)
+ *   --rounds N     rounds (5)
+ */
+import { spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { parseArgs } from 'node:util'
+import { PASSWORD, startPostgres } from '../test/support/postgres/server.mjs'
+import { CLI, measure, median, pageServer, writePipeline } from './measure.mjs'
+
+const { values: options } = parseArgs({
+  options: { rows: { type: 'string', default: '500000' }, rounds: { type: 'string', default: '5' } },
+})
+const PARTITIONS = 5
+const DUCKDB = join(import.meta.dirname, 'peers/duckdb-load.mjs')
+const ENV = { PGPASSWORD: PASSWORD, SPILLWAY_TOKEN: 'bench' }
+
+const folder = mkdtempSync(join(tmpdir(), 'spillway-load-'))
+const files = join(folder, 'out/credentials/*/*/*.parquet')
+const parquet = `read_parquet('${files}', hive_partitioning = false)`
+const csv = join(folder, 'rows.csv')
+const pages = Math.ceil(Number(options.rows) / 10_000 / PARTITIONS)
+const rows = pages * 10_000 * PARTITIONS
+const postgres = await startPostgres()
+try {
+  const pipeline = await exportRows()
+  const load = (target) => measure(CLI, ['load', pipeline, '--to', target], ENV)
+  const database = await postgres.database()
+  await load(database)
+  const hasPsql = spawnSync('psql', ['--version']).status === 0
+  if (hasPsql) psql(database, `\\copy credentials TO '${csv}' WITH (FORMAT csv)`)
+
+  const copied = `CREATE TABLE credentials AS SELECT * FROM ${parquet} LIMIT 0; COPY credentials FROM '${files}'`
+  const ways = {
+    'DuckDB | `load`': () => load(`duckdb:${newFile()}`),
+    'DuckDB | `CREATE TABLE AS`': () => duckdb(`CREATE TABLE credentials AS SELECT * FROM ${parquet}`),
+    'DuckDB | `COPY`': () => duckdb(copied),
+    'PostgreSQL | `load`': async () => {
+      const target = await postgres.database()
+      return withServer(() => load(target))
+    },
+  }
+  if (hasPsql) {
+    ways['PostgreSQL | `\\copy`, then the indexes'] = () => copyIn(database, 'after')
+    ways['PostgreSQL | `\\copy`, the indexes first'] = () => copyIn(database, 'before')
+  }
+  const runs = new Map(Object.keys(ways).map((name) => [name, []]))
+  for (let round = 0; round < Number(options.rounds); round++) {
+    for (const [name, run] of Object.entries(ways)) runs.get(name).push(await run())
+  }
+  console.log(
+    `| ${rows.toLocaleString('en')} rows into | by | s | rows/s | CPU s | peak MB | CPU s of the server |`,
+  )
+  console.log('|---|---|---|---|---|---|---|')
+  for (const [name, each] of runs) console.log(`| ${name} | ${cells(each).join(' | ')} |`)
+  if (!hasPsql) console.log('\npsql is not installed: nothing to hold the loads into PostgreSQL against.')
+} finally {
+  await postgres.stop()
+  rmSync(folder, { recursive: true, force: true })
+}
+
+/** @returns the pipeline file, whose data set is there */
+async function exportRows() {
+  const server = await pageServer('typical', pages)
+  try {
+    const { file, env } = writePipeline(folder, server.url, PARTITIONS, {})
+    // Many processes read the one data set.
+    const text = readFileSync(file, 'utf8').replace(/path: "[^"]*"/, `path: "${join(folder, 'out')}"`)
+    writeFileSync(file, text)
+    await measure(CLI, ['run', file], env)
+    return file
+  } finally {
+    server.stop()
+  }
+}
+
+function newFile() {
+  const file = join(folder, 'rows.db')
+  rmSync(file, { force: true })
+  return file
+}
+
+function duckdb(sql) {
+  return measure(DUCKDB, [newFile(), sql])
+}
+
+/** Into a table like the one that `load` made; its time is that of one psql. */
+function copyIn(database, indexes) {
+  psql(database, 'DROP TABLE IF EXISTS peer', 'CREATE TABLE peer (LIKE credentials)')
+  const columns = ['identity_name', 'domain', 'imported_at', 'spillway_partition']
+  const made = columns.map((column) => `CREATE INDEX ON peer (${column})`)
+  if (indexes === 'before') psql(database, ...made)
+  return withServer(() => {
+    const started = performance.now()
+    psql(database, `\\copy peer FROM '${csv}' WITH (FORMAT csv)`, ...(indexes === 'after' ? made : []))
+    return { wallSeconds: (performance.now() - started) / 1000 }
+  })
+}
+
+/** What `work` measures, and the processor time of the server's processes that ended with it; where Linux tells. */
+async function withServer(work) {
+  const before = await serverSeconds()
+  const measured = await work()
+  return { ...measured, serverSeconds: (await serverSeconds()) - before }
+}
+
+async function serverSeconds() {
+  const file = `/proc/${postgres.pid}/stat`
+  if (!existsSync(file)) return Number.NaN
+  // Whoever served the last connection has ended by then.
+  await wait(500)
+  const [, figures] = readFileSync(file, 'utf8').split(') ')
+  const [user, system] = figures.split(' ').slice(13, 15)
+  return (Number(user) + Number(system)) / 100
+}
+
+function psql(database, ...statements) {
+  const words = [database, '-q', '-v', 'ON_ERROR_STOP=1', ...statements.flatMap((sql) => ['-c', sql])]
+  const { status, stderr } = spawnSync('psql', words, { env: { ...process.env, ...ENV }, encoding: 'utf8' })
+  if (status !== 0) throw new Error(stderr)
+}
+
+function cells(runs) {
+  const cell = (figure, digits) => {
+    const values = runs.map((run) => run[figure]).filter(Number.isFinite)
+    return values.length === 0 ? '' : median(values).toFixed(digits)
+  }
+  const perSecond = rows / median(runs.map(({ wallSeconds }) => wallSeconds))
+  return [
+    cell('wallSeconds', 1),
+    `${Math.round(perSecond / 1000)}k`,
+    cell('cpuSeconds', 1),
+    cell('peakMegabytes', 0),
+    cell('serverSeconds', 1),
+  ]
+}

@@ -1,0 +1,9 @@
+/** What a database does by itself: SQL carried out in a DuckDB file. */
+import { DuckDBInstance } from '@duckdb/node-api'
+
+const [, , file, sql] = process.argv
+const instance = await DuckDBInstance.create(file)
+const connection = await instance.connect()
+await connection.run(sql)
+connection.closeSync()
+instance.closeSync()

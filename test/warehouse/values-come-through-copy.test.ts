@@ -1,0 +1,88 @@
+import { expect, it } from 'vitest'
+import type { ColumnSpec, ColumnType } from '../../src/core/index.ts'
+import { postgresWarehouse } from '../../src/warehouse/index.ts'
+import { PARTITION_COLUMN } from '../../src/warehouse/table.ts'
+import { PASSWORD, pgRows } from '../support/postgres/client.ts'
+import { newDatabase } from '../support/postgres/database.ts'
+
+const column = (name: string, type: ColumnType): ColumnSpec => ({ name, type, nullable: true, meaning: name })
+const TABLE = {
+  schema: null,
+  name: 'credentials',
+  columns: [
+    column('id', 'int64'),
+    column('word', 'text'),
+    column('flag', 'boolean'),
+    column('at', 'timestamp'),
+    column('list', 'list'),
+    PARTITION_COLUMN,
+  ],
+}
+const NUL = 'chr(0)'
+
+it('PostgreSQL has every value as it was, but for NUL, which becomes U+FFFD, row by row counted', async () => {
+  process.env.PGPASSWORD = PASSWORD
+  const url = await newDatabase()
+  const warehouse = await postgresWarehouse(url, url, {
+    stop: new AbortController().signal,
+    onWait: () => {},
+    threads: null,
+  })
+  const select = `SELECT * FROM (VALUES
+    (1::BIGINT, 'a"b,c' || chr(10) || 'd\\e', true, '0001-01-01 00:00:00.000001+00'::TIMESTAMPTZ,
+      ['x"y', 'a\\b', NULL, '', 'n' || ${NUL}, 'NULL', 'a,b{}', '\\.'], 'p'),
+    (9223372036854775807, '', false, '9999-12-31 23:59:59.999999+00'::TIMESTAMPTZ, [], 'p'),
+    (3, ${NUL} || 'ä' || ${NUL}, NULL, NULL, [''], 'p"q'),
+    (NULL, NULL, NULL, NULL, NULL, 'p'))`
+  try {
+    await warehouse.hold(TABLE)
+    await warehouse.prepare(TABLE, { evolve: false })
+    const shard = { path: 'x', sha256: 'y', rows: 4, bytes: 1, partitions: ['p'], imported_at: null }
+    const done = await warehouse.load(
+      { shards: [shard], stale: [], forgotten: [] },
+      {
+        dataSet: 'trial',
+        table: TABLE,
+        mode: 'append',
+        loadedAt: '2024-07-01T00:00:00.123Z',
+        rowsOf: () => ({ setup: [], select }),
+      },
+    )
+    expect(done).toEqual({ rows: 4, replacedTexts: 2 })
+    expect(await warehouse.loaded('trial', TABLE, null)).toEqual([
+      {
+        shard: 'x',
+        sha256: 'y',
+        rows: 4,
+        partitions: ['p'],
+        loadedAtMs: Date.parse('2024-07-01T00:00:00.123Z'),
+      },
+    ])
+  } finally {
+    await warehouse.close()
+  }
+  const rows = await pgRows(
+    url,
+    'select id, word, flag, at::text, list, spillway_partition as p from credentials',
+  )
+  expect(rows).toEqual([
+    {
+      id: '1',
+      word: 'a"b,c\nd\\e',
+      flag: true,
+      at: '0001-01-01 00:00:00.000001+00',
+      list: ['x"y', 'a\\b', null, '', 'n\uFFFD', 'NULL', 'a,b{}', '\\.'],
+      p: 'p',
+    },
+    {
+      id: '9223372036854775807',
+      word: '',
+      flag: false,
+      at: '9999-12-31 23:59:59.999999+00',
+      list: [],
+      p: 'p',
+    },
+    { id: '3', word: '\uFFFDä\uFFFD', flag: null, at: null, list: [''], p: 'p"q' },
+    { id: null, word: null, flag: null, at: null, list: null, p: 'p' },
+  ])
+})
