@@ -1,4 +1,4 @@
-import { ExportError, isExportError, type Pipeline } from '../core/index.ts'
+import { ExportError, isExportError, type Pipeline, type Store } from '../core/index.ts'
 import type { ManifestShard } from '../state/index.ts'
 import {
   loadAhead,
@@ -37,6 +37,7 @@ export class SealedLoader {
   readonly #pipeline: Pipeline
   readonly #target: Target
   readonly #table: TableSpec
+  readonly #store: Store
   readonly #options: SealedLoaderOptions
   readonly #ahead: { -readonly [key in keyof LoadedAhead]: LoadedAhead[key] }
   /** Aborts what is waited for before anything is loaded. */
@@ -54,6 +55,7 @@ export class SealedLoader {
     this.#pipeline = pipeline
     this.#target = target
     this.#table = tableOf(pipeline, options.schema, options.table)
+    this.#store = openDataSet(pipeline)
     this.#options = options
     this.#ahead = nothingAhead(options.clock)
     // Partitions are replaced as a whole, when all their shards are known.
@@ -129,7 +131,7 @@ export class SealedLoader {
 
   async #load(warehouse: Warehouse, shards: readonly ManifestShard[]): Promise<void> {
     const { extract, load, name } = this.#pipeline
-    this.#files ??= await localShards(this.#pipeline, openDataSet(this.#pipeline))
+    this.#files ??= await localShards(this.#pipeline, this.#store)
     const source = { root: this.#files.root, format: load.format }
     const { mode } = this.#options
     this.#ahead.replacedTexts += await loadAhead(warehouse, shards, {
