@@ -28,7 +28,10 @@ export type Perform = (
 ) => Promise<void>
 
 /** Adds one command to the command line. */
-export type AddCommand = (yargs: Argv<CommonArgs>, perform: Perform) => void
+export type AddCommand = ((yargs: Argv<CommonArgs>, perform: Perform) => void) & {
+  /** Loads it ahead of its call: what completes its options does not wait. */
+  readonly load: () => Promise<void>
+}
 
 /**
  * A command that is loaded once it is called: what the others need costs it no time.
@@ -40,8 +43,10 @@ export function lazyCommand<Args extends CommonArgs>(
   describe: string | null,
   load: () => Promise<Command<Args>>,
 ): AddCommand {
-  return (yargs, perform) => {
-    const builder = async (options: Argv<CommonArgs>) => (await load()).options(options)
+  let loaded: Command<Args> | null = null
+  const add = (yargs: Argv<CommonArgs>, perform: Perform): void => {
+    const builder = (options: Argv<CommonArgs>): Argv<Args> | Promise<Argv<Args>> =>
+      loaded === null ? load().then((found) => found.options(options)) : loaded.options(options)
     const handler = async (args: ArgumentsCamelCase<Args>) => {
       const { run } = await load()
       await perform(args, (io) => run(args, io))
@@ -49,4 +54,8 @@ export function lazyCommand<Args extends CommonArgs>(
     if (describe === null) yargs.command(usage, false, builder, handler)
     else yargs.command(usage, describe, builder, handler)
   }
+  const loadAhead = async (): Promise<void> => {
+    loaded = await load()
+  }
+  return Object.assign(add, { load: loadAhead })
 }

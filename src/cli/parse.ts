@@ -8,7 +8,7 @@ import { LOG_FORMATS, LOG_LEVELS } from './log.ts'
 const EXIT_CODES = `Exit codes:
   0 all done                        4 stopped at the budget or quota (resumable)
   1 something failed; run again     5 another run holds the pipeline
-  2 usage or configuration          130, 143 interrupted (resumable)
+  2 usage or configuration          129, 130, 143 interrupted (resumable)
   3 credentials refused`
 
 /**
@@ -20,6 +20,7 @@ export async function parseCommandLine(
   columns: number,
   perform: Perform,
 ): Promise<void> {
+  await loadForCompletion(words)
   const parser: Argv<CommonArgs> = yargs([...words])
     .scriptName('spillway')
     .usage(
@@ -57,12 +58,31 @@ export async function parseCommandLine(
     })
   spareHelp(parser)
   for (const add of Object.values(COMMANDS)) add(parser, perform)
+  parser.completion('completion', 'Print a script that completes commands and flags in the shell', complete)
   try {
     await parser.parseAsync()
   } catch (error) {
     // Some of its complaints yargs throws past `fail` when options are loaded late.
     throw error instanceof Error && error.name === 'YError' ? usageError(error.message, words) : error
   }
+}
+
+/** yargs asks for completions with the command line as it stands: which command is it of? */
+async function loadForCompletion(words: readonly string[]): Promise<void> {
+  if (!words.some((word) => /^--get-yargs-completions(?:=|$)/.test(word))) return
+  const name = words.find((word) => Object.hasOwn(COMMANDS, word))
+  if (name !== undefined) await COMMANDS[name]!.load()
+}
+
+/** Where no flag is begun after a command, a file is wanted, which the shell completes by itself. */
+function complete(
+  current: string,
+  { _: words }: { readonly _: readonly unknown[] },
+  byYargs: (onDone?: (error: Error | null, found: string[] | undefined) => void) => unknown,
+  done: (found: string[]) => void,
+): void {
+  const isFile = !current.startsWith('-') && words.some((word) => Object.hasOwn(COMMANDS, String(word)))
+  byYargs((_error, found = []) => done(found.filter((text) => !(isFile && text.startsWith('--')))))
 }
 
 /** Keeps yargs from laying out the help of each command that it carries out, which takes longer than to parse it. */

@@ -38,6 +38,34 @@ it('each command explains its flags', async () => {
   expect(stdout).toContain('Examples:')
 })
 
+const COMMANDS = 'run plan status verify load query ddl check report sandbox init schema demo'.split(' ')
+
+it('the help of each command ends with two examples or more', async () => {
+  const helps = COMMANDS.map((command) => start([command, '--help'], workFolder()).result)
+  for (const { stdout } of await Promise.all(helps)) {
+    const examples = stdout.slice(stdout.indexOf('Examples:')).trimEnd().split('\n').slice(1)
+    expect(examples.filter((line) => line.startsWith('  spillway ')).length, stdout).toBeGreaterThan(1)
+    expect(examples.filter((line) => !line.startsWith('  '))).toEqual([])
+  }
+})
+
+it.each([
+  [['spillway', 'st'], /^run\n.*^status\n/ms],
+  [['spillway', 'run', '--'], /^--from\n.*^--metrics-file\n/ms],
+  [['spillway', 'status', 'a.yaml', '--state', ''], /^failed\npartial\npending\ndone\n$/],
+  // A file is for the shell to complete.
+  [['spillway', 'run', ''], /^\n?$/],
+])('the shell completes %j', async (words, expected) => {
+  const { code, stdout } = await start(['--get-yargs-completions', ...words], workFolder()).result
+  expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(expected) })
+})
+
+it('completion is a script for the shell', async () => {
+  const { code, stdout } = await start(['completion'], workFolder()).result
+  expect(code).toBe(0)
+  expect(stdout).toContain('spillway --get-yargs-completions')
+})
+
 it('--version is that of the package', async () => {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }
   expect(await start(['--version'], workFolder()).result).toEqual({

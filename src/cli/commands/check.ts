@@ -16,7 +16,8 @@ export const check = command({
   options: (yargs) =>
     runPipelineOptions(yargs)
       .options({ json: { type: 'boolean', default: false, describe: 'Print it as JSON' } })
-      .example('$0 check pipeline.yaml', 'Before the first run; costs no search'),
+      .example('$0 check pipeline.yaml', 'Before the first run; costs no search')
+      .example('$0 check pipeline.yaml && $0 run pipeline.yaml', 'For a job that should not begin in vain'),
   async run(args, io) {
     const style = styleFor(wantsColour(io.stdout.terminal, io.env))
     const pipeline = await pipelineFrom(args.pipeline, args, io)

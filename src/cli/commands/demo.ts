@@ -34,7 +34,10 @@ async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise
 /** `npm run demo`: the demo pipeline against a sandbox in the same process. No token, no network. */
 export const demo = command({
   options: (yargs) =>
-    yargs.options({ 'no-progress': { type: 'boolean', default: false, describe: 'No progress line' } }),
+    yargs
+      .options({ 'no-progress': { type: 'boolean', default: false, describe: 'No progress lines' } })
+      .example('$0 demo', 'Made-up credentials into output/demo, and a table of them')
+      .example('$0 demo --no-progress', 'The same for a log'),
   async run({ noProgress }, io) {
     const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
     // The months of the demo pipeline, about 12,500 credentials for each domain and month.

@@ -15,7 +15,12 @@ import { tryLater } from '../try-later.ts'
 export const report = command({
   options: (yargs) =>
     yargs
-      .positional('id', { type: 'string', array: true, demandOption: true, describe: 'Ids of the reports' })
+      .positional('id', {
+        type: 'string',
+        array: true,
+        demandOption: true,
+        describe: 'Ids of the reports; SPILLWAY_BASE_URL and SPILLWAY_TOKEN name the service',
+      })
       .options({
         format: { choices: ['markdown', 'json'] as const, default: 'markdown' as const, describe: 'How' },
         output: {
@@ -26,8 +31,7 @@ export const report = command({
       })
       .example('$0 report 12 14', 'To read')
       .example('$0 report 12 14 --format json', 'One object a line')
-      .example('$0 report 12 --output reports', 'Writes reports/report-12.md')
-      .epilogue('SPILLWAY_BASE_URL and SPILLWAY_TOKEN name the service.'),
+      .example('$0 report 12 --output reports', 'Writes reports/report-12.md'),
   async run(args, io) {
     const ids = [...new Set(args.id.map(reportId))]
     await learnSecrets(io.env)

@@ -3,7 +3,10 @@ import { command } from '../command.ts'
 import { DONE } from '../exit-code.ts'
 
 export const schema = command({
-  options: (yargs) => yargs.example('$0 schema > pipeline.schema.json', 'Once; then point the editor to it'),
+  options: (yargs) =>
+    yargs
+      .example('$0 schema > pipeline.schema.json', 'Once; then point the editor to it')
+      .example('$0 schema | jq .properties.load', 'What can be said in one section'),
   async run(_args, { stdout }) {
     await stdout.line(JSON.stringify(pipelineJsonSchema(), null, 2))
     return DONE
