@@ -155,7 +155,14 @@ it('without a key it says whose key to ask for, and holds none', async () => {
   await rm(join(here.output, '_SUCCESS'))
   expect((await evidence(here, '--output', 'acme.tar')).code).toBe(0)
   const files = await filesOf(join(here.folder, 'acme.tar'))
-  const names = ['README.txt', 'SHA256SUMS', '_manifest.json', '_manifest.sig', 'settings.json']
+  const names = [
+    'README.txt',
+    'SHA256SUMS',
+    '_manifest.json',
+    '_manifest.sig',
+    '_report.html',
+    'settings.json',
+  ]
   expect([...files.keys()]).toEqual(names)
   expect(files.get('README.txt')!.toString()).toContain('pub.pem is the public key of whoever signed')
 })

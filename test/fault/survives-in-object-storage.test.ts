@@ -4,6 +4,7 @@ import { type Clock, systemClock } from '../../src/core/index.ts'
 import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import type { S3Double } from '../s3/double/server.ts'
 import { BUCKET, editObjects } from '../support/bucket.ts'
+import { THOROUGH } from '../support/thorough.ts'
 import { type BucketTrial, bucketTrial, CHANGES, expectSameInBucket } from './bucket-trial.ts'
 import { faultFigures } from './figures.ts'
 import { type Ended, inLanes } from './support.ts'
@@ -11,8 +12,7 @@ import { ENDS, type Sample, scenario, tellingCalls, type Undisturbed, undisturbe
 
 const figures = faultFigures('in object storage')
 const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
-// Every request that changes something: FAULT_S3=all npm run test:fault.
-const SAMPLE: Sample = process.env.FAULT_S3 === 'all' ? () => true : ENDS
+const SAMPLE: Sample = THOROUGH ? () => true : ENDS
 
 let clean: Undisturbed
 
@@ -123,7 +123,7 @@ test.skipIf(process.platform !== 'linux')(
       return changesOf(attempt)
     })
     // A process that was stopped takes its time; those that were killed have been everywhere.
-    const stops = tellingCalls(calls, SAMPLE).filter((_, i) => SAMPLE !== ENDS || i % 4 === 0)
+    const stops = tellingCalls(calls, SAMPLE).filter((_, i) => THOROUGH || i % 4 === 0)
     await inLanes([...stops.entries()], ([index, number]) =>
       bucketTrial(EXPORT, 'in the bucket', async (attempt) => {
         const about = `stopped at ${number}: ${calls[number - 1]}`

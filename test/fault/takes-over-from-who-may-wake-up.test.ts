@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type Clock, systemClock } from '../../src/core/index.ts'
 import { type Pipeline, readPipeline, runOptions, runPipeline, verifyDataSet } from '../../src/index.ts'
+import { THOROUGH } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
 import { diskFault, type Ended, inLanes, treeHashes } from './support.ts'
 import {
@@ -43,8 +44,8 @@ beforeAll(async () => {
 // The state of a process is read from /proc.
 describe.skipIf(process.platform !== 'linux')('a run of another machine that was taken over', () => {
   test('changes nothing when it goes on, wherever it stood', async () => {
-    const stops = tellingCalls(clean.calls, ENDS)
-    expect(stops.length).toBeGreaterThan(30)
+    const stops = tellingCalls(clean.calls, ENDS).filter((_, i) => THOROUGH || i % 2 === 0)
+    expect(stops.length).toBeGreaterThan(15)
     await inLanes(stops, (number) => {
       const about = `stopped before call ${number}: ${clean.calls[number - 1]}`
       // Now everything is done when it wakes up, now half of it.

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { readCheckpoint } from '../../src/state/index.ts'
 import { random } from '../support/random.ts'
+import { THOROUGH } from '../support/thorough.ts'
 import {
   type Answers,
   answersOf,
@@ -130,7 +131,9 @@ describe('shards', () => {
       await counted.finish()
       await counted.expectComplete()
       expect(counting.used()).toBeGreaterThan(50)
-      for (let at = 1; at <= counting.used(); at++) {
+      // Pages that are committed at once change the disk as those do that come one by one.
+      const step = THOROUGH || commitAll === commitInTurns ? 1 : 2
+      for (let at = 1; at <= counting.used(); at += step) {
         const crashed = new World(BUSY, BUSY_OPTIONS)
         const confirmed = await runUntilCrash(crashed, at, commitAll)
         if (power) crashed.disk.cut(draw)
@@ -175,7 +178,8 @@ describe('shards', () => {
     await counted.commitInTurns()
     await counted.finish()
     for (let at = 1; at <= counting.used(); at++) {
-      for (let later = 1; later <= 4; later++) {
+      const laters = THOROUGH ? [1, 2, 3, 4] : at % 2 === 0 ? [2, 4] : [1, 3]
+      for (const later of laters) {
         const crashed = new World(SMALL, SMALL_OPTIONS)
         // Killed in one process, which leaves what it wrote in memory; the power goes in the next one.
         await runUntilCrash(crashed, at, commitInTurns)
