@@ -52,7 +52,7 @@ it('the help of each command ends with two examples or more', async () => {
 it.each([
   [['spillway', 'st'], /^run\n.*^status\n/ms],
   [['spillway', 'run', '--'], /^--from\n.*^--metrics-file\n/ms],
-  [['spillway', 'status', 'a.yaml', '--state', ''], /^failed\npartial\npending\ndone\n$/],
+  [['spillway', 'status', 'a.yaml', '--state', ''], /^failed\npartial\npending\ndone\npruned\n$/],
   // A file is for the shell to complete.
   [['spillway', 'run', ''], /^\n?$/],
 ])('the shell completes %j', async (words, expected) => {
