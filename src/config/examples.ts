@@ -65,6 +65,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   'load.partition_by': { example: ['window'] },
   'load.shard_rows': { example: 5_000_000 },
   'load.compression': { example: 'gzip' },
+  'load.keep': { example: '24mo' },
   'load.file_mode': { example: '0640' },
   'load.csv': { example: { escape_formulas: true } },
   'load.csv.escape_formulas': { example: true },

@@ -298,7 +298,7 @@ const load = section({
   }),
   keep: parsed(AGE_PATTERN, AGE_EXPECTED, parseAge).optional().meta({
     description:
-      'How old partitions may become before `prune` removes them: <n>d, <n>w, <n>mo or <n>y; left out: `prune` has to be told. A run removes nothing.',
+      'How old partitions may become before `prune` removes them: <n>d, <n>w, <n>mo or <n>y. A run removes nothing. Default: none, `prune` has to be told.',
   }),
   file_mode: text(
     /^(?:0o?)?[67][0-7]{2}$/,
