@@ -22,7 +22,9 @@ const OWN_WORK = /checkpoint|manifest|\.gone|credentials|_quarantine|^sync $/
 /** Everything in a data set but for the checkpoint, in which runs and prunes leave their times. */
 async function dataOf(output: string) {
   const tree = await treeHashes(output)
-  const files = [...tree].filter(([path]) => !path.startsWith('_state') && path !== '_manifest.json')
+  // These say when a run was.
+  const dated = ['_manifest.json', '_report.html']
+  const files = [...tree].filter(([path]) => !path.startsWith('_state') && !dated.includes(path))
   const { runs: _, prunes, ...manifest } = JSON.parse(await readFile(join(output, '_manifest.json'), 'utf8'))
   const counts = prunes.map(({ pruned_at: _, before: __, ...counts }: Record<string, unknown>) => counts)
   return { files: files.filter(([, hash]) => hash !== ''), manifest, counts }
