@@ -137,7 +137,7 @@ export async function exportOne(
   } catch (error) {
     if (!isExportError(error)) throw error
     if (!OWN_TROUBLE.has(error.kind)) return halt.because(error)
-    await giveUp(chain, error, requests, context, surroundings)
+    await giveUp(chain, error, { requests, events }, context, surroundings)
   }
 }
 
@@ -202,7 +202,7 @@ async function leaveFolders(
 async function giveUp(
   chain: ChainWork,
   error: ExportError,
-  requests: number,
+  { requests, events }: { readonly requests: number; readonly events: PartitionEvents },
   context: ExportContext,
   { service, halt, doubt, queue }: Surroundings,
 ): Promise<void> {
@@ -213,8 +213,8 @@ async function giveUp(
   const { key } = chain.partitionAt(place)
   const isFailed = async (): Promise<void> => {
     tally.partitionFailed(key, error.message)
+    events.failed(place, error, requests)
     const { kind, message } = error
-    options.observer.log('error', message, { event: 'partition.failed', partition: key, kind, requests })
     await checkpoint.append([{ kind: 'failed', partition: key, requests, error: { kind, message } }])
   }
   if (error.kind === 'refused' && service.counters.notFound > 1) {

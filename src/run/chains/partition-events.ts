@@ -1,8 +1,9 @@
+import type { ExportError } from '../../core/index.ts'
 import type { RunObserver } from '../setting/index.ts'
 import type { ChainWork } from './chain-work.ts'
 import type { CommittedPage } from './export-chain.ts'
 
-/** Tells the log, for machines, which partitions a chain begins with and which are done: each start comes before its end. */
+/** Tells the log which partitions a chain begins with, which are done and which fail: each start comes before its end. */
 export class PartitionEvents {
   readonly #chain: ChainWork
   readonly #log: RunObserver['log']
@@ -30,6 +31,13 @@ export class PartitionEvents {
       this.#log('info', 'partition done', facts)
     }
     if (!this.#chain.isOver) this.#start(this.#chain.passed)
+  }
+
+  /** @param requests sent in vain */
+  failed(place: number, { kind, message }: ExportError, requests: number): void {
+    this.#start(place)
+    const { key } = this.#chain.partitionAt(place)
+    this.#log('error', message, { event: 'partition.failed', partition: key, kind, requests })
   }
 
   #start(place: number): void {
