@@ -1,6 +1,7 @@
 import { parentPort } from 'node:worker_threads'
 import { isExportError } from '../core/index.ts'
 import type { Answer, Question } from './thread.ts'
+import { tooManyFiles } from './too-many-files.ts'
 
 /** What a question is answered with. */
 type Reply = { readonly value: unknown; readonly transfer?: readonly ArrayBuffer[] }
@@ -17,7 +18,8 @@ export function serve(replies: Readonly<Record<string, (...args: never[]) => Pro
   })
 }
 
-function described(error: unknown): Extract<Answer, { ok: false }>['error'] {
+function described(thrown: unknown): Extract<Answer, { ok: false }>['error'] {
+  const error = tooManyFiles(thrown) ?? thrown
   if (isExportError(error)) {
     const { kind, what, where, next } = error
     return { kind, what, where, next }

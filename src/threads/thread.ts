@@ -1,5 +1,6 @@
 import type { Worker } from 'node:worker_threads'
 import { ExportError } from '../core/index.ts'
+import { tooManyFiles } from './too-many-files.ts'
 
 /** What a thread is asked. */
 export type Question = { readonly id: number; readonly name: string; readonly args: readonly unknown[] }
@@ -80,17 +81,6 @@ function outOfMemory(error: unknown): ExportError | null {
     'The memory is used up',
     'worker thread',
     'Lower extract.page_size, extract.concurrency or service.max_response_bytes, or give Node more with NODE_OPTIONS=--max-old-space-size=…; the export goes on from where it stopped.',
-  )
-}
-
-/** Its script, and what that imports, are files as well. */
-function tooManyFiles(error: unknown): ExportError | null {
-  if (!(error instanceof Error && 'code' in error && error.code === 'EMFILE')) return null
-  return new ExportError(
-    'storage',
-    'Too many files are open',
-    'worker thread',
-    'Raise the limit (ulimit -n) or lower extract.concurrency, then run again.',
   )
 }
 

@@ -26,13 +26,13 @@ export function readSums(
 
 const DAY_MS = 86_400_000
 
-/** A value that is there, as a text or a time. */
+/** @param value a text; of `imported_at` microseconds since 1970 */
 function addValue(column: string, value: unknown, tally: SumTally): void {
   if (value === null || value === undefined) tally.addNulls(column, 1)
   if (column === 'source_name') tally.sources.add(nameOf(value), 1)
   else if (column === 'hash_type') tally.hashTypes.add(nameOf(value), 1)
-  else if (column === 'imported_at' && value instanceof Date) {
-    tally.days.add(Math.floor(value.getTime() / DAY_MS), 1)
+  else if (column === 'imported_at' && value !== null) {
+    tally.days.add(Math.floor(Number(value) / (1000 * DAY_MS)), 1)
   }
 }
 
@@ -85,7 +85,7 @@ async function csvSums(
       const text = fieldText(line, i)
       const value = text === null || !format.escapeFormulas ? text : unescaped(text)
       // Its milliseconds are enough to tell the day.
-      addValue(name, name === 'imported_at' && value !== null ? new Date(value) : value, tally)
+      addValue(name, name === 'imported_at' && value !== null ? Date.parse(value) * 1000 : value, tally)
     }
     tally.rows++
   })
