@@ -72,6 +72,12 @@ const service = section({
     description:
       'Where `check` tests the token for free: a path on the host of base_url, or a URL. Default: /tokens/test, where the service has it.',
   }),
+  organization: text(/^[\w.@/-]{1,100}$/, 'up to 100 letters, digits and . _ @ / -')
+    .optional()
+    .meta({
+      description:
+        'Whose pace and quota this is, a name, for runs of many workers. Default: what the token test says, else the host of base_url.',
+    }),
   search_path: address().prefault('/v4/credentials/global/_search').meta({
     description: 'Credential search: a path under base_url, or a URL.',
   }),

@@ -16,6 +16,7 @@ export function resolveService(service: ServiceFile, problems: Problems): Servic
   return {
     baseUrl: service.base_url,
     auth: resolveAuth(service, origin, problems),
+    organization: service.organization ?? null,
     searchPath: service.search_path,
     reportPath: service.report_path,
     tokenTestUrl: service.token_test_url === undefined ? null : onOrigin(service.token_test_url, origin),

@@ -16,6 +16,8 @@ export type ServiceSettings = {
   /** Host plus the fixed prefix segment; never ends in a slash. */
   readonly baseUrl: string
   readonly auth: Auth
+  /** Whose pace and quota it is, where many processes share these; null: as the token test says. */
+  readonly organization: string | null
   readonly searchPath: string
   readonly reportPath: string
   /** Where `check` may test the token for free; null: not configured. */

@@ -1,5 +1,11 @@
 export { AnswerError } from './answers/index.ts'
 export type { TokenInfo } from './credentials/index.ts'
-export { type Ahead, placesAhead, rateLimit } from './pace/index.ts'
+export { type Ahead, placesAhead, type RateLimit, rateLimit, type Turn } from './pace/index.ts'
 export { type Chain, type ExtractedPage, extractPages, fetchReport, type Report } from './paging/index.ts'
-export { openService, type Service, type ServiceDeps, type ServiceLimits } from './service/index.ts'
+export {
+  openService,
+  type Pace,
+  type Service,
+  type ServiceDeps,
+  type ServiceLimits,
+} from './service/index.ts'

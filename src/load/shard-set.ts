@@ -14,11 +14,13 @@ import { cutPiece, frameOf, importedAt, type Piece } from './piece.ts'
 import { finishSettingAside, setAsideStrangers } from './set-aside.ts'
 import type { LoggedRows, PlacedRows, Places, RestoredShard, SealLine, ShardLine } from './shard-lines.ts'
 import { Turns } from './turns.ts'
-import { workplace } from './workplace.ts'
+import { type Workplace, workplace } from './workplace.ts'
 
 export type ShardSetOptions<Line> = {
   readonly store: Store
   readonly coder: ShardCoder
+  /** That of the coder: whoever else uses it takes turns there. Left out: nobody else does. */
+  readonly workplace?: Workplace
   readonly extension: string
   /** Rows that are encoded together. */
   readonly chunkRows: number
@@ -30,6 +32,11 @@ export type ShardSetOptions<Line> = {
   readonly nextShard: number
   /** Shards begun so far in a folder. */
   readonly partsOf: (folder: string) => number
+  /**
+   * Gives the next shard of a folder its number, where others begin shards there as well; left out: nobody else does, and
+   * a shard there that is not on record is a stranger's.
+   */
+  readonly allotPart?: (folder: string) => Promise<number>
   readonly warn: (message: string) => void
   /** Called with each shard once it is on record and has its final name. */
   readonly onPublished: (shard: SealLine) => void
@@ -62,10 +69,11 @@ export class ShardSet<Line> {
   /** Parts of folders whose lines are on their way. */
   readonly #parts = new Map<string, number>()
   #nextShard: number
-  readonly #workplace = workplace()
+  readonly #workplace: Workplace
 
   constructor(options: ShardSetOptions<Line>) {
     this.#options = options
+    this.#workplace = options.workplace ?? workplace()
     this.#nextShard = options.nextShard
     this.#turns = new Turns((commits) => this.#commit(commits))
   }
@@ -251,7 +259,9 @@ export class ShardSet<Line> {
   }
 
   async #begin(folder: string): Promise<OpenShard> {
-    const part = Math.max(this.#options.partsOf(folder), this.#parts.get(folder) ?? 0)
+    const { allotPart } = this.#options
+    const next = Math.max(this.#options.partsOf(folder), this.#parts.get(folder) ?? 0)
+    const part = allotPart === undefined ? next : await allotPart(folder)
     await this.#moveAside(folder, part)
     this.#parts.set(folder, part + 1)
     const shard = this.#newShard({ shard: this.#nextShard++, folder, part })
@@ -265,8 +275,9 @@ export class ShardSet<Line> {
     return new OpenShard({ store, coder, workplace: this.#workplace, measure }, identity)
   }
 
-  #moveAside(folder: string, known: number): Promise<void> {
-    const { store, warn } = this.#options
+  async #moveAside(folder: string, known: number): Promise<void> {
+    const { store, warn, allotPart } = this.#options
+    if (allotPart !== undefined) return
     return setAsideStrangers(store, folder, (_path, part) => part < known, warn)
   }
 

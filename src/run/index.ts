@@ -1,3 +1,4 @@
+export type { Pace, RateLimit, Turn } from '../extract/index.ts'
 export { type Evidence, readEvidence } from './evidence.ts'
 export { type LoadedAhead, type LoadOptions, type LoadSummary, loadWarehouse } from './load-warehouse.ts'
 export { type PlanReport, type QueryPlan, readPlan } from './plan.ts'
@@ -8,7 +9,7 @@ export { type ReadRowsOptions, readRows } from './read-rows.ts'
 export { planRepair, type Repair } from './repair.ts'
 export { type ReportedDataSet, type SummarizeOptions, summarizeDataSet } from './report/index.ts'
 export { fetchReports, type ServiceCallOptions, type TokenTest, testToken } from './reports.ts'
-export { ownCopy, type RunSummary, runPipeline } from './run.ts'
+export { ownCopy, runPipeline } from './run.ts'
 export { SealedLoader, type SealedLoaderOptions } from './sealed-loader.ts'
 export type { RunOptions } from './setting/index.ts'
 export {
@@ -21,6 +22,20 @@ export {
   type RunWaits,
   silentObserver,
 } from './setting/index.ts'
+export {
+  type Begun,
+  type Bench,
+  beginSharedRun,
+  endSharedRun,
+  exportPart,
+  leaveSharedRun,
+  openBench,
+  type Part,
+  type PartEnding,
+  readSharedRunOf,
+  type SharedEnding,
+} from './shared/index.ts'
 export { type Signed, signDataSet } from './sign.ts'
 export { type PartitionStatus, readStatus, type StatusReport } from './status.ts'
+export type { RunSummary } from './summary.ts'
 export { type Problem, type ProblemCause, type Verification, verifyDataSet } from './verify.ts'

@@ -7,18 +7,10 @@ import {
   type Pipeline,
   type Store,
 } from '../core/index.ts'
-import { folderOf } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
-import {
-  type Checkpoint,
-  type CheckpointState,
-  type Fact,
-  MANIFEST_PATH,
-  type RunStatus,
-  SUCCESS_PATH,
-  takeLock,
-} from '../state/index.ts'
+import { type Fact, MANIFEST_PATH, SUCCESS_PATH, takeLock } from '../state/index.ts'
 import { redoPartitions, requirePolicies, warnOfOpenDoors } from './admission/index.ts'
+import { leaveAtRest } from './at-rest.ts'
 import { type Ending, exportAll, MonthNotes, statusFor, Tally } from './chains/index.ts'
 import {
   clearDataSet,
@@ -27,10 +19,8 @@ import {
   openDataSet,
   planFor,
   refuseLinks,
-  replaceManifest,
   survey,
 } from './data-set/index.ts'
-import { writeReport } from './report/index.ts'
 import { openSession, type Session } from './session/index.ts'
 import type { RunObserver, RunOptions } from './setting/index.ts'
 import {
@@ -42,39 +32,7 @@ import {
   requireSendableToken,
   withPlace,
 } from './setting/index.ts'
-
-export type RunSummary = {
-  readonly pipeline: string
-  readonly status: RunStatus
-  readonly partitions: {
-    readonly total: number
-    readonly done: number
-    readonly failed: number
-    readonly pending: number
-  }
-  /** Of this run, as are the figures that follow. */
-  readonly rows: number
-  readonly shards: number
-  readonly bytes: number
-  readonly requests: number
-  readonly retries: number
-  readonly quarantined: number
-  /** NUL characters that became U+FFFD, in CSV. */
-  readonly replacedNuls: number
-  /** Items that the service sent again within a chain; each was exported once. */
-  readonly repeated: number
-  /** What the service said last; null when it said nothing. */
-  readonly searchesRemaining: number | null
-  readonly durationMs: number
-  /** When a run of this data set last ended as `complete`, epoch ms; null: none has. */
-  readonly lastCompleteMs: number | null
-  /** Absolute path of the manifest, or its address; null when it could not be written. */
-  readonly manifest: string | null
-  /** What stopped the run before its time; null when nothing did. */
-  readonly error: ExportError | null
-  /** Partitions that failed in this run, the first hundred, with why. */
-  readonly failures: readonly { readonly partition: string; readonly message: string }[]
-}
+import { lastCompleteMs, type RunSummary } from './summary.ts'
 
 /**
  * Exports everything that the pipeline asks for and that earlier runs have not: from the lock to the
@@ -192,19 +150,24 @@ async function carryOut(
   }
   const error = await settleAccounts(ending, async () => {
     const whole = isWhole()
-    if (whole) await fillEmptyDataSet(pipeline, session, plan)
     const { status, requests, retries, searchesRemaining } = ending
     const finished_at = isoTime(clock.now())
     const left = searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }
     const least = extract.resource === 'credentials' ? { least: tally.least(extract.pageSize) } : {}
     const reasons = tally.reasons === null ? {} : { reasons: tally.reasons }
-    await checkpoint.append([
-      { kind: 'end', run, finished_at, status, requests, retries, ...left, ...least, ...reasons },
-    ])
-    await replaceManifest(pipeline, store, checkpoint.state, options.observer)
+    const end: Fact = {
+      kind: 'end',
+      run,
+      finished_at,
+      status,
+      requests,
+      retries,
+      ...left,
+      ...least,
+      ...reasons,
+    }
+    await leaveAtRest(pipeline, store, { session, plan, whole, end }, options)
     manifest = pathIn(pipeline, MANIFEST_PATH)
-    if (whole) await store.writeWhole(SUCCESS_PATH, [])
-    await reportOn(pipeline, store, checkpoint, options)
   })
   const summary: RunSummary = {
     pipeline: pipeline.name,
@@ -232,11 +195,6 @@ async function carryOut(
   }
   tellEnd(summary, log)
   return summary
-}
-
-function lastCompleteMs({ runs }: CheckpointState): number | null {
-  const finished = runs.findLast(({ status }) => status === 'complete')?.finished_at
-  return finished == null ? null : Date.parse(finished)
 }
 
 function tellSealed(lines: readonly Fact[], log: RunObserver['log']): void {
@@ -269,38 +227,6 @@ function tellEnd(summary: RunSummary, log: RunObserver['log']): void {
     duration_ms: summary.durationMs,
     error_kind: summary.error?.kind ?? null,
   })
-}
-
-/**
- * Gives a data set without rows one shard without rows, in the folder of its first partition: whoever reads it on
- * schedule needs something to read, with all columns, those of the folders' names too.
- */
-async function fillEmptyDataSet(
-  { extract, load }: Pipeline,
-  { checkpoint, shards }: Session,
-  plan: Plan,
-): Promise<void> {
-  if (checkpoint.state.shards.length > 0) return
-  for (const partition of plan.partitions()) {
-    await shards.sealEmpty(folderOf(extract.resource, partition, load.partitionBy), partition.key)
-    return
-  }
-}
-
-/** Everything that counts is on disk by then, so a report that can't be written is no failure of the run. */
-async function reportOn(
-  pipeline: NamedPipeline,
-  store: Store,
-  checkpoint: Checkpoint,
-  { clock, version, observer, stop }: RunOptions,
-): Promise<void> {
-  try {
-    const around = { nowMs: clock.now(), version, hurry: stop.aborted }
-    await writeReport(pipeline, store, checkpoint.state, around, (fact) => checkpoint.append([fact]))
-  } catch (error) {
-    if (!isExportError(error)) throw error
-    observer.log('warn', `the report could not be written: ${withPlace(pipeline, error).message}`)
-  }
 }
 
 /** A disk that is full does not take a manifest either; what stopped the run first is what counts. */

@@ -22,17 +22,21 @@ export class OwnPrefix implements Owner {
   /** Names of what came from there. */
   readonly #brought = new Set<string>()
 
+  readonly #isOneOfMany: boolean
+
   /** ETag of the owner's mark. */
   #etag = ''
 
-  private constructor(bucket: Bucket, common: string, owner: string) {
+  private constructor(bucket: Bucket, common: string, owner: string, isOneOfMany: boolean) {
     this.#bucket = bucket
     this.#common = common
     this.folder = `${common}.${owner}`
+    this.#isOneOfMany = isOneOfMany
   }
 
-  static async make(bucket: Bucket, common: string, owner: string): Promise<OwnPrefix> {
-    const own = new OwnPrefix(bucket, common, owner)
+  /** @param isOneOfMany whether uploads of others, whoever they are, are to go on */
+  static async make(bucket: Bucket, common: string, owner: string, isOneOfMany: boolean): Promise<OwnPrefix> {
+    const own = new OwnPrefix(bucket, common, owner, isOneOfMany)
     own.#etag = await bucket.put(`${own.folder}/${OWNER}`, new Uint8Array(), { condition: 'absent' })
     return own
   }
@@ -68,8 +72,8 @@ export class OwnPrefix implements Owner {
       return false
     }
     await this.#bucket.put(mark, TAKEN)
-    await this.#bucket.abortUploads(isOurs)
     this.#taken.add(folder)
+    await this.#abortUploads()
     let found = false
     for await (const { name } of this.#bucket.objects(`${folder}/`)) found ||= name !== mark
     return found && !LEFT.equals(said)
@@ -94,7 +98,7 @@ export class OwnPrefix implements Owner {
     for (const folder of this.#taken) await this.#removeFolder(folder)
     this.#taken.clear()
     // One of a process that was killed, or of one that woke up since.
-    await this.#bucket.abortUploads(isOurs)
+    await this.#abortUploads()
     await this.#sweep()
   }
 
@@ -115,6 +119,13 @@ export class OwnPrefix implements Owner {
       group.isWhole ||= of === null
     }
     return groups.values()
+  }
+
+  /** Of those who are owners no more; one among many leaves those alone that it can't know to be such. */
+  #abortUploads(): Promise<void> {
+    if (!this.#isOneOfMany) return this.#bucket.abortUploads(isOurs)
+    const folders = [this.folder, ...this.#taken].map((folder) => `${folder}/`)
+    return this.#bucket.abortUploads((name) => folders.some((folder) => name.startsWith(folder)))
   }
 
   /** First what files begin with, so that none is there in part, and the owner's mark last. */
@@ -153,7 +164,7 @@ export class OwnPrefix implements Owner {
     for await (const { name } of this.#bucket.objects(`${this.folder}/`)) isEmpty &&= name === mark
     if ((await this.#bucket.head(mark))?.etag !== this.#etag) return
     // Of an upload whose id was lost on the way.
-    await this.#bucket.abortUploads(isOurs)
+    await this.#abortUploads()
     if (isEmpty) return this.#bucket.remove(mark)
     try {
       await this.#bucket.put(mark, LEFT, { condition: { etag: this.#etag } })

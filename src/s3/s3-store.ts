@@ -13,10 +13,10 @@ export function s3Store(place: BucketPlace): Store {
   const bucket = new Bucket(place)
   return {
     ...storeOf(bucket, null),
-    own: (folder, owner) =>
+    own: (folder, owner, isOneOfMany = false) =>
       naming(folder, null, async () => {
         await refuseOtherHome(bucket, null)
-        const prefix = await OwnPrefix.make(bucket, folder, owner)
+        const prefix = await OwnPrefix.make(bucket, folder, owner, isOneOfMany)
         return ownStoreOf(bucket, prefix)
       }),
   }

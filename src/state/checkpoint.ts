@@ -49,16 +49,74 @@ export async function openCheckpoint(
   const journal = await openJournal(store, CHECKPOINT_PATH, end)
   return {
     state: folding.state,
-    async append(given) {
-      const facts = given.map(withoutSecret)
-      const [only] = facts
-      if (only === undefined) return
-      const line: Line = facts.length === 1 ? only : { kind: 'all', lines: facts }
+    async append(facts) {
+      const line = lineOf(facts)
+      if (line === null) return
       await journal.append([line])
       folding.apply(line)
     },
     close: () => journal.close(),
   }
+}
+
+/**
+ * A part of a checkpoint whose lines are kept somewhere else than in a file: those of one chain, while many processes
+ * work on a data set.
+ * @param header of the data set's own checkpoint
+ * @param lines what is on record, each as `put` was given it
+ * @param put makes a line durable; called with one after the other
+ * @throws ExportError `damaged` when a line makes no sense
+ */
+export function openPart(
+  header: HeaderLine,
+  lines: readonly string[],
+  put: (line: string) => Promise<void>,
+): Checkpoint {
+  const folding = foldLines(header)
+  for (const [i, line] of lines.entries()) folding.apply(partLine(line, i + 1))
+  let last: Promise<void> = Promise.resolve()
+  return {
+    state: folding.state,
+    append(facts) {
+      const line = lineOf(facts)
+      if (line === null) return Promise.resolve()
+      // When one could not be kept, those behind it must not be either.
+      last = last.then(async () => {
+        await put(JSON.stringify(line))
+        folding.apply(line)
+      })
+      const appended = last
+      appended.catch(() => {})
+      return appended
+    },
+    async close() {
+      await last.catch(() => {})
+    },
+  }
+}
+
+/** Reads a checkpoint so that parts of it, kept somewhere else, can be brought into it; null when there is none. */
+export async function readToExtend(store: Store): Promise<Folding | null> {
+  return (await fold(store))?.folding ?? null
+}
+
+/**
+ * A line as {@link openPart} put it.
+ * @param number for messages
+ * @throws ExportError `damaged` when it makes no sense
+ */
+export function partLine(text: string, number: number): Line {
+  const line = parseLine(JSON.parse(text))
+  if (line === null) throw unreadable(number)
+  return line
+}
+
+/** All or none of them. @returns null when there are none */
+function lineOf(given: readonly Fact[]): Line | null {
+  const facts = given.map(withoutSecret)
+  const [only] = facts
+  if (only === undefined) return null
+  return facts.length === 1 ? only : { kind: 'all', lines: facts }
 }
 
 /** The one text in a line that others may have had a hand in. */

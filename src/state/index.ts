@@ -4,7 +4,10 @@ export {
   CHECKPOINT_START,
   type Checkpoint,
   openCheckpoint,
+  openPart,
+  partLine,
   readCheckpoint,
+  readToExtend,
   rewriteCheckpoint,
 } from './checkpoint.ts'
 export {
@@ -65,5 +68,6 @@ export {
   settingsText,
 } from './settings.ts'
 export type { SealedShard, ShardList } from './shard-list.ts'
+export { readSharedRun, SHARED_RUN_PATH, type SharedRun, sharedRunText } from './shared-run.ts'
 export { fitsManifest, keyDigest, SIGNATURE_BYTES, SIGNATURE_PATH, signatureOf } from './signature.ts'
 export type { Omission } from './snapshot.ts'

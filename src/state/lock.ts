@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import { type Clock, ExportError, isExportError, type OwnStore, type Store } from '../core/index.ts'
 import { type Claim, claimText, describeSelf, fateOf, parseClaim } from './claim.ts'
+import { refuseSharedRun } from './shared-run.ts'
 import { showSignsOfLife } from './signs-of-life.ts'
 
 export type Lock = {
@@ -18,6 +19,8 @@ export type LockOptions = {
   readonly stop: AbortSignal
   /** Everything is started over, so a claim that can't be read stands in nobody's way. */
   readonly fresh: boolean
+  /** The run of many workers that the lock is taken for; left out: for none, and none may be at it. */
+  readonly sharedRun?: string
   /** The files that runs add to under the names that they keep. */
   readonly growing: (store: Store) => Promise<readonly string[]>
   /** Tells why nothing happens for a while, so many milliseconds at most. */
@@ -41,9 +44,20 @@ const LOOK_MS = 500
  * taken over at once. Any other claim can't be judged, so it is watched by this machine's own clock: one that grows is
  * alive, one that does not for twenty seconds is taken over. Its owner may wake up later all the same; it can't change
  * anything then, see {@link OwnStore}.
- * @throws ExportError `locked` naming process, host and start
+ * @throws ExportError `locked` naming process, host and start, or that workers of many machines are at it
  */
 export async function takeLock(data: Store, options: LockOptions): Promise<Lock> {
+  const lock = await takeAlone(data, options)
+  try {
+    if (!options.fresh) await refuseSharedRun(lock.store, options.sharedRun ?? null)
+  } catch (error) {
+    await lock.release()
+    throw error
+  }
+  return lock
+}
+
+async function takeAlone(data: Store, options: LockOptions): Promise<Lock> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await claim(data, options)

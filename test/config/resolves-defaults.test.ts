@@ -12,6 +12,7 @@ test('the smallest file gets every default', async () => {
       searchPath: '/v4/credentials/global/_search',
       reportPath: '/v4/threat_flow/reports',
       tokenTestUrl: null,
+      organization: null,
       requestsPerSecond: 1,
       basicRequestsPerSecond: 4,
       timeoutMs: 60_000,

@@ -59,7 +59,12 @@ it.skipIf(process.platform === 'win32')(
     })
     // Node itself needs some twenty; then the files of our own code come, those of threads, those of the data set.
     for (let handles = 28; handles <= 40; handles++) {
-      const { code, stderr } = await run(here, `ulimit -n ${handles};`, ['run', PIPELINE, '--log-level', 'debug'])
+      const { code, stderr } = await run(here, `ulimit -n ${handles};`, [
+        'run',
+        PIPELINE,
+        '--log-level',
+        'debug',
+      ])
       expect({ handles, code }, stderr).toEqual({ handles, code: 1 })
       expect(stderr).toMatch(/Too many files are open.*ulimit -n/)
       expect(stderr).not.toMatch(STACK)

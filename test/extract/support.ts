@@ -192,6 +192,7 @@ export function open(url: string, options: OpenOptions = {}): Service {
       searchPath: '/v4/credentials/global/_search',
       reportPath: '/v4/threat_flow/reports',
       tokenTestUrl: null,
+      organization: null,
       requestsPerSecond: 10_000,
       basicRequestsPerSecond: 10_000,
       timeoutMs: 10_000,

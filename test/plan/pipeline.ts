@@ -34,6 +34,7 @@ export function pipelineOf({
       searchPath: '/v4/credentials/global/_search',
       reportPath: '/v4/threat_flow/reports',
       tokenTestUrl: null,
+      organization: null,
       requestsPerSecond: 1,
       basicRequestsPerSecond: 4,
       timeoutMs: 60_000,

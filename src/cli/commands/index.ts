@@ -57,6 +57,21 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
     'Print the tables, and how to load or mount the data set, for an engine',
     async () => (await import('./ddl.ts')).ddl,
   ),
+  submit: lazyCommand(
+    'submit <pipeline..>',
+    'Plan, and put the chains where workers on any machine find them',
+    async () => (await import('./submit.ts')).submit,
+  ),
+  worker: lazyCommand(
+    'worker',
+    'Follow chains of submitted pipelines until a signal comes',
+    async () => (await import('./worker.ts')).worker,
+  ),
+  cluster: lazyCommand(
+    'cluster <action>',
+    'Set up the database that workers meet in',
+    async () => (await import('./cluster.ts')).cluster,
+  ),
   check: lazyCommand(
     'check <pipeline>',
     'Validate the file, the environment, what was exported so far, and the token where the service can tell',

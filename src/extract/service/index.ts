@@ -1,3 +1,4 @@
+export type { Pace } from './sender.ts'
 export {
   openService,
   type Service,

@@ -16,6 +16,9 @@ export type Log = (
 /** Searches have a pace of their own; everything else shares the other. */
 export type Tier = 'search' | 'basic'
 
+/** One for each tier. */
+export type Pace = Readonly<Record<Tier, RateLimit>>
+
 export type Outgoing = {
   readonly method: 'GET' | 'POST'
   readonly url: URL
@@ -38,7 +41,7 @@ export type Outgoing = {
 
 export type SenderParts = {
   readonly http: HttpClient
-  readonly pace: Readonly<Record<Tier, RateLimit>>
+  readonly pace: Pace
   readonly budget: Budget
   readonly auth: Auth
   readonly clock: Clock

@@ -17,7 +17,7 @@ import {
 } from '../credentials/index.ts'
 import { budget, type MonthlyLimit, rateLimit, retry, TryAgain } from '../pace/index.ts'
 import { httpClient, interrupted, isSuccess } from '../transport/index.ts'
-import { asTryAgain, type Log, type Outgoing, sender } from './sender.ts'
+import { asTryAgain, type Log, type Outgoing, type Pace, sender } from './sender.ts'
 import { WaitBoard, type Waits } from './waits.ts'
 
 export type ServiceDeps = {
@@ -31,6 +31,11 @@ export type ServiceDeps = {
   /** Where the buffers of answers come from. */
   readonly buffers: BufferPool
   readonly log: Log
+  /**
+   * The pace that requests keep, where others keep the same one; left out: that of the settings, for this service alone.
+   * @param searchesRemaining what the service said last
+   */
+  readonly openPace?: (searchesRemaining: () => number | null) => Pace
   /** Called when requests wait for something else than before: see `Service.waits`. */
   readonly onWait?: () => void
 }
@@ -106,10 +111,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
     abort,
   })
   const spending = budget(limits, clock)
-  const pace = {
-    search: rateLimit({ requestsPerSecond: settings.requestsPerSecond, clock }),
-    basic: rateLimit({ requestsPerSecond: settings.basicRequestsPerSecond, clock }),
-  }
+  const pace = deps.openPace?.(() => spending.searchesRemaining) ?? ownPace(settings, clock)
   let notFound = 0
   let isFound = false
   const onStatus = (status: number, hasCursor: boolean): void => {
@@ -241,6 +243,13 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
       return ask(outgoing, async (body, where) => testedToken(body, where))
     },
     close: () => http.close(),
+  }
+}
+
+function ownPace({ requestsPerSecond, basicRequestsPerSecond }: ServiceSettings, clock: Clock): Pace {
+  return {
+    search: rateLimit({ requestsPerSecond, clock }),
+    basic: rateLimit({ requestsPerSecond: basicRequestsPerSecond, clock }),
   }
 }
 

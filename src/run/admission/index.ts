@@ -4,6 +4,7 @@ export {
   readBegunCheckpoint,
   readOwnCheckpoint,
   redoPartitions,
+  requireSameRun,
 } from './open-checkpoint.ts'
 export { warnOfOpenDoors } from './open-to-all.ts'
 export { requirePolicies } from './require-policies.ts'

@@ -34,23 +34,7 @@ export type Ending = {
 export async function exportAll(context: ExportContext): Promise<Ending> {
   const { pipeline, store, plan, session, work, tally, options } = context
   const halt = new Halt(options.stop)
-  const service = openService(
-    pipeline.service,
-    {
-      ...pipeline.extract,
-      monthly: monthlyLimit(context),
-      connections: pipeline.extract.concurrency,
-    },
-    {
-      clock: options.clock,
-      readSecret: options.readSecret,
-      stop: halt.signal,
-      abort: options.abort,
-      buffers: session.buffers,
-      log: options.observer.log,
-      onWait: () => report(),
-    },
-  )
+  const service = context.service ?? openOwnService(context, halt, () => report())
   const report = (): void => options.observer.progress(progressOf(context, service))
   const { concurrency } = pipeline.extract
   const seen = forecast(pipeline, session.checkpoint.state)
@@ -98,11 +82,32 @@ export async function exportAll(context: ExportContext): Promise<Ending> {
     if (!isExportError(error)) throw error
     halt.because(error)
   } finally {
-    await service.close()
+    if (context.service === undefined) await service.close()
   }
   const { requests, retries, searchesRemaining } = service.counters
   const error = halt.error ?? interruption(options.stop, tally, work)
   return { status: statusOf(error, tally), error, requests, retries, searchesRemaining }
+}
+
+function openOwnService(context: ExportContext, halt: Halt, onWait: () => void): Service {
+  const { pipeline, session, options } = context
+  return openService(
+    pipeline.service,
+    {
+      ...pipeline.extract,
+      monthly: monthlyLimit(context),
+      connections: pipeline.extract.concurrency,
+    },
+    {
+      clock: options.clock,
+      readSecret: options.readSecret,
+      stop: halt.signal,
+      abort: options.abort,
+      buffers: session.buffers,
+      log: options.observer.log,
+      onWait,
+    },
+  )
 }
 
 function monthlyLimit({ pipeline, session }: ExportContext) {

@@ -38,7 +38,9 @@ export type ExportContext = {
   readonly tally: Tally
   readonly secrets: QuerySecrets
   readonly options: RunOptions
-  readonly months: MonthNotes
+  readonly months: Pick<MonthNotes, 'settle'>
+  /** Shared with whoever opened it; left out: one is opened. */
+  readonly service?: Service
 }
 
 // So many chains that fail one after the other, with nothing usable in between, are one trouble, not

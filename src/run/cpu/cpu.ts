@@ -20,13 +20,15 @@ export type Cpu = {
  * flush; with one processor, or run straight from TypeScript, everything is done in the calling thread.
  * Buffers are shared or change hands, they are not copied.
  * @param buffers gets the buffers of answers back: once they are decoded, or with the rows that were put into them
+ * @param threads false: everything is done in the calling thread
  */
 export async function openCpu(
   decodePlan: DecodePlan,
   encodePlan: EncodePlan,
   buffers: BufferPool,
+  threads = availableParallelism() > 1,
 ): Promise<Cpu> {
-  if (availableParallelism() > 1 && canStartThreads) return threadedCpu(decodePlan, encodePlan, buffers)
+  if (threads && canStartThreads) return threadedCpu(decodePlan, encodePlan, buffers)
   // Loaded by those who have no threads that do the same.
   const { inlineWork } = await import('./inline-work.ts')
   const { decode, coder } = inlineWork(decodePlan, encodePlan)

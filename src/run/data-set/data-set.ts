@@ -7,7 +7,7 @@ import {
   type Store,
 } from '../../core/index.ts'
 import { OPEN_FOLDER, ORPHANS, partOf, QUARANTINE_FOLDER, setAside } from '../../load/index.ts'
-import { type BegunChain, type Plan, planPartitions } from '../../plan/index.ts'
+import { type Begun, type BegunChain, type Plan, planPartitions } from '../../plan/index.ts'
 import {
   CHECKPOINT_PATH,
   CHECKPOINT_START,
@@ -20,6 +20,7 @@ import {
   MANIFEST_START,
   readCheckpoint,
   readManifest,
+  SHARED_RUN_PATH,
   SIGNATURE_BYTES,
   SIGNATURE_PATH,
   SUCCESS_PATH,
@@ -35,15 +36,18 @@ export function planFor(pipeline: NamedPipeline, nowMs: number, state: Checkpoin
     if (others === undefined) chains.set(chain.query, [chain])
     else others.push(chain)
   }
-  return planPartitions(pipeline, nowMs * 1000, (query) => {
-    const records = state.partitions.branches.get(query)
-    if (records === undefined) return null
-    const windows = new Map<string, { done: boolean }>()
-    for (const [name, record] of records) {
-      if (hasBegun(record)) windows.set(name, { done: isOver(record) })
-    }
-    return { windows, chains: chains.get(query) ?? [] }
-  })
+  return planPartitions(pipeline, nowMs * 1000, (query) => begunOf(query, state, chains.get(query) ?? []))
+}
+
+/** What of a query has begun; null: nothing. @param chains those of the query that are not at their end */
+export function begunOf(query: string, state: CheckpointState, chains: readonly BegunChain[]): Begun | null {
+  const records = state.partitions.branches.get(query)
+  if (records === undefined) return null
+  const windows = new Map<string, { done: boolean }>()
+  for (const [name, record] of records) {
+    if (hasBegun(record)) windows.set(name, { done: isOver(record) })
+  }
+  return { windows, chains }
 }
 
 /**
@@ -71,10 +75,23 @@ export async function clearDataSet(store: Store, warn: (message: string) => void
   // The last to go: until then a run that was not told to start over sees that something is missing.
   await clearFile(store, CHECKPOINT_PATH, CHECKPOINT_START, clear)
   for (const name of await store.list(OPEN_FOLDER)) await store.remove(`${OPEN_FOLDER}/${name}`)
+  await clearSharedRun(store)
   if (aside.length === 0) return
   const more = aside.length > 1 ? ` and ${aside.length - 1} more` : ''
   warn(`what is not known to be spillway's own was kept: ${aside[0]}${more}`)
 }
+
+/** Ends what workers of many machines may do here. */
+async function clearSharedRun(store: Store): Promise<void> {
+  if ((await store.size(SHARED_RUN_PATH)) === null) return
+  for (const name of await store.list('_state')) {
+    if (OF_CHAINS.test(name)) await store.removeFolder(`_state/${name}`)
+  }
+  await store.remove(SHARED_RUN_PATH)
+}
+
+/** Folders of the owners of chains: see run/shared/chain-store.ts. */
+const OF_CHAINS = /^open\.c\d+\.\d+$/
 
 /** @throws ExportError `storage` naming a symbolic link in the place of what a run may come to use, before it begins */
 export async function refuseLinks(store: Store): Promise<void> {

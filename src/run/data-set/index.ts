@@ -1,4 +1,4 @@
-export { clearDataSet, growingFiles, isReport, planFor, refuseLinks } from './data-set.ts'
+export { begunOf, clearDataSet, growingFiles, isReport, planFor, refuseLinks } from './data-set.ts'
 export { type Forecast, forecast } from './forecast.ts'
 export { withAllThatGoes } from './give-up.ts'
 export { type HoldOptions, holdDataSet } from './hold.ts'

@@ -1,1 +1,2 @@
+export { decodePlan, encodePlan } from './plans.ts'
 export { openSession, type Session } from './session.ts'

@@ -1,0 +1,209 @@
+import { type Clock, ExportError, endOfMonth, monthOf, numberOf } from '../core/index.ts'
+import type { Pace, RateLimit, Turn } from '../run/index.ts'
+import type { Database } from './database.ts'
+
+/** What is told to all workers: an organization's tiers are to be left alone for so many milliseconds. */
+export const PAUSES = 'spillway_pauses'
+
+export type PaceOptions = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly organization: string
+  readonly run: string
+  readonly pauses: Pauses
+  readonly searchesRemaining: () => number | null
+}
+
+// As for a pace of one process: see extract/pace.
+const MARGIN = 1.013
+const FIRST_MS = 100
+const WIDER = 1.02
+const WIDEST = 1.1
+/** A request that is written so much later than its turn has the next one wait as much longer. */
+const LATE_MS = 4
+
+/** Until when organizations are to be left alone, by the monotonic clock; one for all that a process sends. */
+export class Pauses {
+  readonly #until = new Map<string, number>()
+
+  /** Takes what the database tells: `<milliseconds> <organization>`. */
+  hear(message: string, clock: Clock): void {
+    const [ms = '', ...name] = message.split(' ')
+    this.set(name.join(' '), clock.monotonicMs() + Number(ms))
+  }
+
+  set(organization: string, untilMs: number): void {
+    this.#until.set(organization, Math.max(untilMs, this.until(organization)))
+  }
+
+  until(organization: string): number {
+    return this.#until.get(organization) ?? Number.NEGATIVE_INFINITY
+  }
+}
+
+/**
+ * The pace of an organization, kept by all workers together: turns are given by the database, by its own clock, one at a
+ * time. What the run may spend is counted in the same step.
+ */
+export function sharedPace(
+  rates: { readonly search: number; readonly basic: number },
+  options: PaceOptions,
+): Pace {
+  return {
+    search: sharedLimit('search', rates.search, options),
+    basic: sharedLimit('basic', rates.basic, options),
+  }
+}
+
+function sharedLimit(tier: 'search' | 'basic', requestsPerSecond: number, options: PaceOptions): RateLimit {
+  const { database, clock, organization, run, pauses, searchesRemaining } = options
+  const exactMs = 1000 / requestsPerSecond
+  let intervalMs = exactMs * MARGIN
+  let isFirst = true
+  let last: Promise<unknown> = Promise.resolve()
+  const send = (sql: string, values: readonly unknown[]): void => {
+    // The next turn is asked for in any case; this only makes it better.
+    void database.query(sql, values).catch(() => {})
+  }
+
+  /** When the next turn is, by the monotonic clock. */
+  async function nextTurn(signal: AbortSignal): Promise<number> {
+    const spacingMs = intervalMs + (isFirst ? FIRST_MS : 0)
+    const [found] = await database.insist(
+      `SELECT wait_ms, refusal, amount FROM take_turn($1, $2, $3, $4 * interval '1 millisecond', $5)`,
+      [organization, tier, run, spacingMs, searchesRemaining()],
+      signal,
+    )
+    isFirst = false
+    if (found?.refusal != null) throw refusal(String(found.refusal), Number(found.amount), clock)
+    return clock.monotonicMs() + Number(found?.wait_ms ?? 0)
+  }
+
+  async function due(signal: AbortSignal): Promise<number> {
+    for (;;) {
+      const at = await nextTurn(signal)
+      await sleepUntil(at, signal)
+      if (pauses.until(organization) <= clock.monotonicMs()) return at
+      // The turn is over by then; it was counted, and is not used.
+      giveBack()
+      await sleepUntil(pauses.until(organization), signal)
+    }
+  }
+
+  async function sleepUntil(atMs: number, signal: AbortSignal): Promise<void> {
+    for (;;) {
+      const waitMs = atMs - clock.monotonicMs()
+      if (waitMs <= 0) return
+      await clock.sleep(waitMs, signal)
+    }
+  }
+
+  function giveBack(): void {
+    if (tier === 'search') {
+      send('UPDATE spending SET requests = requests - 1 WHERE run = $1 AND month = $2', [
+        run,
+        monthOf(clock.now()),
+      ])
+    }
+  }
+
+  return {
+    async turn(signal): Promise<Turn> {
+      signal.throwIfAborted()
+      const previous = last
+      let end = (): void => {}
+      last = new Promise<void>((resolve) => {
+        end = resolve
+      })
+      let atMs: number
+      try {
+        await untilSettled(previous, signal)
+        atMs = await due(signal)
+      } catch (error) {
+        void previous.then(end)
+        throw error
+      }
+      let isTaken = false
+      let hasEnded = false
+      return {
+        take() {
+          const now = clock.monotonicMs()
+          if (now < pauses.until(organization)) return false
+          isTaken = true
+          const lateMs = now - atMs
+          if (lateMs > LATE_MS) {
+            send(
+              `UPDATE tiers SET next_turn = next_turn + $3 * interval '1 millisecond' WHERE organization = $1 AND tier = $2`,
+              [organization, tier, lateMs],
+            )
+          }
+          end()
+          return true
+        },
+        end() {
+          if (!isTaken && !hasEnded) giveBack()
+          hasEnded = true
+          end()
+        },
+      }
+    },
+    pauseUntil(monotonicMs) {
+      const pauseMs = monotonicMs - clock.monotonicMs()
+      pauses.set(organization, monotonicMs)
+      intervalMs = Math.min(intervalMs * WIDER, exactMs * WIDEST)
+      send(
+        `WITH paused AS (
+           UPDATE tiers SET paused_until = greatest(paused_until, clock_timestamp() + $2 * interval '1 millisecond')
+           WHERE organization = $1 RETURNING 1
+         ) SELECT pg_notify('${PAUSES}', $3) FROM paused LIMIT 1`,
+        [organization, pauseMs, `${Math.ceil(pauseMs)} ${organization}`],
+      )
+    },
+    pausedForMs: () => Math.max(0, pauses.until(organization) - clock.monotonicMs()),
+  }
+}
+
+function refusal(why: string, amount: number, clock: Clock): ExportError {
+  switch (why) {
+    case 'budget':
+      return quota(
+        `The budget of ${numberOf(amount, 'request')} is used up`,
+        'Submit again, or raise extract.max_requests: the export goes on from where it stopped.',
+      )
+    case 'month': {
+      const month = monthOf(clock.now())
+      return quota(
+        `The ${amount} searches for ${month} are used up`,
+        `Submit again from ${endOfMonth(month)} on, or raise extract.monthly_searches.`,
+      )
+    }
+    case 'quota':
+      return quota(
+        `The service says that ${numberOf(amount, 'search is', 'searches are')} left, fewer than are to be kept`,
+        'Lower extract.min_searches_remaining or wait for the next quota period, then submit again.',
+      )
+    default:
+      return new ExportError(
+        'interrupted',
+        'The run was stopped',
+        'run of many workers',
+        'Submit it again to go on.',
+      )
+  }
+}
+
+function quota(what: string, next: string): ExportError {
+  return new ExportError('quota', what, 'run of many workers', next)
+}
+
+/** Waits for a promise that never rejects, or until the signal aborts. */
+function untilSettled(promise: Promise<unknown>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(signal.reason)
+    signal.addEventListener('abort', stop, { once: true })
+    void promise.then(() => {
+      signal.removeEventListener('abort', stop)
+      resolve()
+    })
+  })
+}

@@ -1,0 +1,64 @@
+import { isExportError, type NamedPipeline, type Store } from '../core/index.ts'
+import { folderOf } from '../load/index.ts'
+import type { Plan } from '../plan/index.ts'
+import { type Checkpoint, type Fact, SUCCESS_PATH } from '../state/index.ts'
+import { replaceManifest } from './data-set/index.ts'
+import { writeReport } from './report/index.ts'
+import type { Session } from './session/index.ts'
+import { type RunOptions, withPlace } from './setting/index.ts'
+
+export type Rest = {
+  readonly session: Session
+  readonly plan: Plan
+  /** Whether everything that the pipeline file plans is exported. */
+  readonly whole: boolean
+  /** What is to be on record of the run; null: it is already. */
+  readonly end: Fact | null
+}
+
+/** Leaves a data set as whoever reads it wants to find it: with its manifest, its report and, when it is whole, `_SUCCESS`. */
+export async function leaveAtRest(
+  pipeline: NamedPipeline,
+  store: Store,
+  { session, plan, whole, end }: Rest,
+  options: RunOptions,
+): Promise<void> {
+  const { checkpoint } = session
+  if (whole) await fillEmptyDataSet(pipeline, session, plan)
+  if (end !== null) await checkpoint.append([end])
+  await replaceManifest(pipeline, store, checkpoint.state, options.observer)
+  if (whole) await store.writeWhole(SUCCESS_PATH, [])
+  await reportOn(pipeline, store, checkpoint, options)
+}
+
+/**
+ * Gives a data set without rows one shard without rows, in the folder of its first partition: whoever reads it on
+ * schedule needs something to read, with all columns, those of the folders' names too.
+ */
+async function fillEmptyDataSet(
+  { extract, load }: NamedPipeline,
+  { checkpoint, shards }: Session,
+  plan: Plan,
+): Promise<void> {
+  if (checkpoint.state.shards.length > 0) return
+  for (const partition of plan.partitions()) {
+    await shards.sealEmpty(folderOf(extract.resource, partition, load.partitionBy), partition.key)
+    return
+  }
+}
+
+/** Everything that counts is on disk by then, so a report that can't be written is no failure of the run. */
+async function reportOn(
+  pipeline: NamedPipeline,
+  store: Store,
+  checkpoint: Checkpoint,
+  { clock, version, observer, stop }: RunOptions,
+): Promise<void> {
+  try {
+    const around = { nowMs: clock.now(), version, hurry: stop.aborted }
+    await writeReport(pipeline, store, checkpoint.state, around, (fact) => checkpoint.append([fact]))
+  } catch (error) {
+    if (!isExportError(error)) throw error
+    observer.log('warn', `the report could not be written: ${withPlace(pipeline, error).message}`)
+  }
+}
