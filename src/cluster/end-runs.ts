@@ -7,6 +7,7 @@ import {
   type SharedEnding,
 } from '../run/index.ts'
 import type { Database, Row } from './database.ts'
+import { linesOf } from './lines-of.ts'
 import { outcomeJson } from './outcome.ts'
 import type { Definition } from './submit.ts'
 
@@ -94,21 +95,6 @@ async function endRun(desk: Desk, row: Row, bench: Bench): Promise<void> {
       `DELETE FROM ${table} WHERE run = $1 AND EXISTS (SELECT 1 FROM runs WHERE runs.run = $1 AND status = 'ended')`,
       [run],
     )
-  }
-}
-
-/** Lines of all chains, a thousand chains at a time. */
-async function* linesOf(database: Database, run: string): AsyncGenerator<string> {
-  let after = { chain: -1, number: -1 }
-  for (;;) {
-    const rows = await database.query(
-      'SELECT chain, number, line FROM lines WHERE run = $1 AND (chain, number) > ($2, $3) ORDER BY chain, number LIMIT 2000',
-      [run, after.chain, after.number],
-    )
-    for (const { line } of rows) yield String(line)
-    const last = rows.at(-1)
-    if (last === undefined) return
-    after = { chain: Number(last.chain), number: Number(last.number) }
   }
 }
 

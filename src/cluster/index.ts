@@ -1,5 +1,6 @@
 export { type ClusterStanding, type RunStanding, readCluster, type WorkerStanding } from './cluster-status.ts'
 export { DATABASE_VARIABLE, type Database, initCluster, openDatabase, requireTables } from './database.ts'
 export { type FollowProgress, followRun } from './follow.ts'
+export { linesOf } from './lines-of.ts'
 export { type Definition, type Submitted, submitPipeline } from './submit.ts'
 export { type WorkerOptions, work } from './worker.ts'

@@ -36,6 +36,6 @@ export {
   type SharedEnding,
 } from './shared/index.ts'
 export { type Signed, signDataSet } from './sign.ts'
-export { type PartitionStatus, readStatus, type StatusReport } from './status.ts'
+export { type PartitionStatus, readStatus, type SharedLines, type StatusReport } from './status.ts'
 export type { RunSummary } from './summary.ts'
 export { type Problem, type ProblemCause, type Verification, verifyDataSet } from './verify.ts'

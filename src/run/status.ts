@@ -4,14 +4,17 @@ import {
   type Partition,
   type Pipeline,
   partitionKey,
+  type Store,
 } from '../core/index.ts'
 import type { Plan } from '../plan/index.ts'
 import {
   type CheckpointState,
   checkMaskKey,
   type PartitionRecord,
+  partLine,
   type RetiredQuery,
   readCheckpoint,
+  readToExtend,
 } from '../state/index.ts'
 import { openDataSet, planFor, retiredQueries, survey } from './data-set/index.ts'
 import { type QueryStatus, statusByQuery, type Wanted } from './query-status.ts'
@@ -63,14 +66,16 @@ export type StatusReport = {
 /**
  * Reads where a pipeline stands from its checkpoint, also while a run is at work; changes nothing.
  * @param maskKey where queries are named by digests: under another key they have other names
+ * @param shared the run that workers are at, and the lines that are on record of it; null: none
  * @throws ExportError `damaged` or `config` when the checkpoint can't be read, or the key is not there or another one
  */
 export async function readStatus(
   given: Pipeline,
   nowMs: number,
   maskKey: Uint8Array | null = null,
+  shared: SharedLines | null = null,
 ): Promise<StatusReport> {
-  const { pipeline, state } = await readNamed(given, maskKey)
+  const { pipeline, state } = await readNamed(given, maskKey, shared)
   const plan = planFor(pipeline, nowMs, state)
   const { total, done, partial, failed, pending, pruned } = survey(pipeline, plan, state)
   return {
@@ -81,15 +86,29 @@ export async function readStatus(
   }
 }
 
+/** What of a run is on record, but not in the checkpoint yet. */
+export type SharedLines = { readonly run: string; readonly lines: AsyncIterable<string> }
+
 /** The checkpoint of a data set, and the pipeline with the names that its queries have in it. */
 export async function readNamed(
   given: Pipeline,
   maskKey: Uint8Array | null,
+  shared: SharedLines | null = null,
 ): Promise<{ pipeline: NamedPipeline; state: CheckpointState | null }> {
   const pipeline = namePipeline(given, maskKey)
-  const state = await namingPlaces(pipeline, () => readCheckpoint(openDataSet(pipeline)))
+  const state = await namingPlaces(pipeline, () => readState(openDataSet(pipeline), shared))
   if (state !== null && maskKey !== null) checkMaskKey(state.header.settings, maskKey, pipeline.file)
   return { pipeline, state }
+}
+
+async function readState(store: Store, shared: SharedLines | null): Promise<CheckpointState | null> {
+  if (shared === null) return readCheckpoint(store)
+  const folding = await readToExtend(store)
+  if (folding === null) return null
+  if (folding.state.runs.some(({ run }) => run === shared.run)) return folding.state
+  let number = 0
+  for await (const line of shared.lines) folding.apply(partLine(line, ++number))
+  return folding.state
 }
 
 /** Where each partition of a plan stands, in the order of work; made as they are asked for. */

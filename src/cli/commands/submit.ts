@@ -6,7 +6,7 @@ import { command } from '../command.ts'
 import { DONE, exitCode, FAILED, gravest } from '../exit-code.ts'
 import { NO_FLAGS } from '../given-flags.ts'
 import type { Io } from '../io.ts'
-import { pipelineToRun } from '../pipeline-options.ts'
+import { pipelineFrom } from '../pipeline-options.ts'
 import { plainJson } from '../plain-text.ts'
 import { counted } from '../quantities.ts'
 import type { StopSignals } from '../signals.ts'
@@ -61,7 +61,8 @@ async function submitOne(file: string, args: Args, { database, signals, io }: De
   const { stop, abort } = signals
   let pipeline: Pipeline | null = null
   try {
-    pipeline = await pipelineToRun(file, { allowPlaintext: args.allowPlaintext }, io)
+    // The token may be with the workers alone.
+    pipeline = await pipelineFrom(file, {}, io)
     const { name } = pipeline
     const log: Io['log'] = (level, message, fields) => io.log(level, message, { pipeline: name, ...fields })
     const observer = { log, progress: () => {} }

@@ -1,4 +1,4 @@
-import { type BufferPool, bufferPool, type NamedPipeline, type Store } from '../../core/index.ts'
+import { type BufferPool, bufferPool, ExportError, type NamedPipeline, type Store } from '../../core/index.ts'
 import { openService, type Service, type ServiceDeps } from '../../extract/index.ts'
 import { type Workplace, workplace } from '../../load/index.ts'
 import { type CheckpointState, readCheckpoint, readSharedRun } from '../../state/index.ts'
@@ -55,6 +55,7 @@ export async function openBench(
   const asked = { ...pipeline, extract: { ...pipeline.extract, whole: null } }
   const secrets = await readQuerySecrets(asked, options)
   await requireSendableToken(asked, options)
+  await requireToken(pipeline, options)
   return namingPlaces(asked, async () => {
     const data = openDataSet(asked)
     const before = await readCheckpoint(data)
@@ -88,4 +89,20 @@ export async function openBench(
       },
     }
   })
+}
+
+/** A run of one machine needs it with its first request; here somebody else may have it. */
+async function requireToken(
+  { service: { auth }, file }: NamedPipeline,
+  { readSecret }: RunOptions,
+): Promise<void> {
+  const variable = auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv
+  const token = await readSecret(variable)
+  if (token !== null && token !== '') return
+  throw new ExportError(
+    'config',
+    `The variable ${variable} is not set`,
+    file,
+    'Set it, and start the worker again.',
+  )
 }
