@@ -16,11 +16,16 @@ export type PaceOptions = {
 
 // As for a pace of one process: see extract/pace.
 const MARGIN = 1.013
-const FIRST_MS = 100
+// The first request of a worker meets cold code and no connection; others wait for it, once.
+const FIRST_MS = 500
 const WIDER = 1.02
 const WIDEST = 1.1
-/** A request that is written so much later than its turn has the next one wait as much longer. */
-const LATE_MS = 4
+/** Above the exact interval there is room for this much, but no more than a twentieth of it. */
+const ROOM_MS = 10
+// Who came too late for his turn asks for more room with the next one: so much of the interval, each time again.
+const MORE_ROOM = 0.25
+/** Intervals shorter than this are of the order of what timers are late by; they are kept on average. */
+const EXACT_FROM_MS = 100
 
 /** Until when organizations are to be left alone, by the monotonic clock; one for all that a process sends. */
 export class Pauses {
@@ -58,7 +63,9 @@ export function sharedPace(
 function sharedLimit(tier: 'search' | 'basic', requestsPerSecond: number, options: PaceOptions): RateLimit {
   const { database, clock, organization, run, pauses, searchesRemaining } = options
   const exactMs = 1000 / requestsPerSecond
-  let intervalMs = exactMs * MARGIN
+  let intervalMs = exactMs + Math.max(exactMs * (MARGIN - 1), Math.min(ROOM_MS, exactMs / 20))
+  /** Turns in a row that it came too late for. */
+  let lost = 0
   let isFirst = true
   let last: Promise<unknown> = Promise.resolve()
   const send = (sql: string, values: readonly unknown[]): void => {
@@ -66,9 +73,9 @@ function sharedLimit(tier: 'search' | 'basic', requestsPerSecond: number, option
     void database.query(sql, values).catch(() => {})
   }
 
-  /** When the next turn is, by the monotonic clock. */
-  async function nextTurn(signal: AbortSignal): Promise<number> {
-    const spacingMs = intervalMs + (isFirst ? FIRST_MS : 0)
+  /** When the next turn is, by the monotonic clock, and how much later a request does not come too near to the next one. */
+  async function nextTurn(signal: AbortSignal): Promise<OwnTurn> {
+    const spacingMs = intervalMs + (isFirst ? FIRST_MS : 0) + lost * MORE_ROOM * exactMs
     const [found] = await database.insist(
       `SELECT wait_ms, refusal, amount FROM take_turn($1, $2, $3, $4 * interval '1 millisecond', $5)`,
       [organization, tier, run, spacingMs, searchesRemaining()],
@@ -76,14 +83,15 @@ function sharedLimit(tier: 'search' | 'basic', requestsPerSecond: number, option
     )
     isFirst = false
     if (found?.refusal != null) throw refusal(String(found.refusal), Number(found.amount), clock)
-    return clock.monotonicMs() + Number(found?.wait_ms ?? 0)
+    const roomMs = exactMs < EXACT_FROM_MS ? Number.POSITIVE_INFINITY : spacingMs - exactMs
+    return { atMs: clock.monotonicMs() + Number(found?.wait_ms ?? 0), roomMs }
   }
 
-  async function due(signal: AbortSignal): Promise<number> {
+  async function due(signal: AbortSignal): Promise<OwnTurn> {
     for (;;) {
-      const at = await nextTurn(signal)
-      await sleepUntil(at, signal)
-      if (pauses.until(organization) <= clock.monotonicMs()) return at
+      const turn = await nextTurn(signal)
+      await sleepUntil(turn.atMs, signal)
+      if (pauses.until(organization) <= clock.monotonicMs()) return turn
       // The turn is over by then; it was counted, and is not used.
       giveBack()
       await sleepUntil(pauses.until(organization), signal)
@@ -115,10 +123,10 @@ function sharedLimit(tier: 'search' | 'basic', requestsPerSecond: number, option
       last = new Promise<void>((resolve) => {
         end = resolve
       })
-      let atMs: number
+      let own: OwnTurn
       try {
         await untilSettled(previous, signal)
-        atMs = await due(signal)
+        own = await due(signal)
       } catch (error) {
         void previous.then(end)
         throw error
@@ -129,14 +137,13 @@ function sharedLimit(tier: 'search' | 'basic', requestsPerSecond: number, option
         take() {
           const now = clock.monotonicMs()
           if (now < pauses.until(organization)) return false
-          isTaken = true
-          const lateMs = now - atMs
-          if (lateMs > LATE_MS) {
-            send(
-              `UPDATE tiers SET next_turn = next_turn + $3 * interval '1 millisecond' WHERE organization = $1 AND tier = $2`,
-              [organization, tier, lateMs],
-            )
+          // The connection stands by now, so the next turn will hardly be missed.
+          if (now - own.atMs > own.roomMs) {
+            lost++
+            return false
           }
+          lost = 0
+          isTaken = true
           end()
           return true
         },
@@ -162,6 +169,8 @@ function sharedLimit(tier: 'search' | 'basic', requestsPerSecond: number, option
     pausedForMs: () => Math.max(0, pauses.until(organization) - clock.monotonicMs()),
   }
 }
+
+type OwnTurn = { readonly atMs: number; readonly roomMs: number }
 
 function refusal(why: string, amount: number, clock: Clock): ExportError {
   switch (why) {

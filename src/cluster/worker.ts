@@ -105,18 +105,23 @@ class Worker {
   /** Shows that it is there, and takes their chains from those who do not. */
   async #beat(signal: AbortSignal): Promise<void> {
     const { database, clock, log } = this.#options
+    let isAway = false
     while (!signal.aborted) {
       try {
         const nowMs = clock.monotonicMs()
         const [seen] = await database.query(BE_SEEN, this.#self())
+        if (isAway) log('info', 'the database answers again')
+        isAway = false
         // After a time without a database everybody looks dead to whoever comes back first.
         if (Number(seen?.gap_ms ?? 0) > SILENCE_MS / 2) this.#seenSinceMs = null
         this.#seenSinceMs ??= nowMs
         if (nowMs - this.#seenSinceMs >= SILENCE_MS) await this.#takeBack()
       } catch (error) {
         if (!isExportError(error)) throw error
+        if (!isAway)
+          log('warn', `${error.message} Nothing is committed until then.`, { event: 'wait', for: 'database' })
+        isAway = true
         this.#seenSinceMs = null
-        log('debug', error.message)
       }
       await clock.sleep(BEAT_MS, signal).catch(() => {})
     }
