@@ -91,7 +91,7 @@ CREATE TABLE chains (
   state text NOT NULL DEFAULT 'waiting' CHECK (state IN ('waiting', 'active', 'done', 'failed')),
   -- Grows each time it changes hands: what comes with an older number counts no more.
   fence integer NOT NULL DEFAULT 0,
-  -- How often it was begun or taken over since it was submitted.
+  -- How often a worker held it and did not hand it back: those that died, and the one that holds it.
   attempts integer NOT NULL DEFAULT 0,
   worker uuid,
   not_before timestamptz NOT NULL DEFAULT '-infinity',
@@ -203,7 +203,7 @@ CREATE FUNCTION give_back(
 BEGIN
   PERFORM 1 FROM runs WHERE run = a_run FOR UPDATE;
   UPDATE chains SET state = a_state, worker = NULL, note = a_note, not_before = clock_timestamp() + delay,
-    attempts = CASE WHEN a_state = 'waiting' AND delay = '0' THEN attempts - 1 ELSE attempts END
+    attempts = CASE WHEN a_state = 'waiting' THEN attempts - 1 ELSE attempts END
     WHERE run = a_run AND chain = a_chain AND fence = a_fence AND state = 'active';
   IF NOT FOUND THEN RETURN false; END IF;
   UPDATE runs SET active = active - 1, retries = retries + more_retries,

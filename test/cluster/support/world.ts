@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import type { SandboxOptions } from '../../../src/sandbox/index.ts'
+import { type SandboxOptions, startSandbox } from '../../../src/sandbox/index.ts'
 import { summaryShape } from '../../e2e/support/json-shapes.ts'
 import {
   type Environment,
@@ -10,6 +10,7 @@ import {
   type PipelineParts,
   type Place,
   place,
+  SMALL,
   type Summary,
 } from '../../e2e/support/place.ts'
 import { readParquet } from '../../e2e/support/read-shards.ts'
@@ -38,6 +39,8 @@ export type WorkerProcess = {
 }
 
 export type World = Place & {
+  /** Of the sandbox. */
+  readonly options: SandboxOptions
   readonly database: string
   /** Starts one, which is killed when the test ends. */
   worker(options?: { concurrency?: number; env?: Environment }): Promise<WorkerProcess>
@@ -84,6 +87,7 @@ export async function world(
   if (made.code !== 0) throw new Error(made.stderr)
   return {
     ...here,
+    options,
     database: url,
     worker: ({ concurrency = 4, env: own = {} } = {}) => {
       return new Promise((resolve) => {
@@ -138,24 +142,23 @@ export async function digests(output: string): Promise<Record<string, string>> {
   return found
 }
 
-/** What one machine makes of the same pipeline, against the same sandbox: its shards, and how many searches it takes. */
+/** What one machine makes of the same pipeline and the same data, undisturbed: its shards, and how many searches it takes. */
 export async function ofOneMachine(
   here: World,
 ): Promise<{ shards: Record<string, string>; searches: number }> {
-  const before = here.searches().length
-  const output = join(here.folder, 'alone')
-  const { code, stderr } = await here.cli(
-    'run',
-    PIPELINE,
-    '--output',
-    output,
-    '--concurrency',
-    '1',
-    '--max-requests',
-    '100000',
-  )
-  if (code !== 0) throw new Error(stderr)
-  return { shards: await digests(output), searches: here.searches().length - before }
+  const sandbox = await startSandbox({ ...SMALL, ...RECORDS, ...here.options, latencyMs: 0, faults: [] })
+  try {
+    const { code, stderr } = await runCli({
+      args: ['run', PIPELINE, '--output', 'alone', '--concurrency', '1', '--max-requests', '100000'],
+      cwd: here.folder,
+      env: { ...here.env, SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token },
+    })
+    if (code !== 0) throw new Error(stderr)
+    const searches = sandbox.requests.filter(({ kind }) => kind === 'search').length
+    return { shards: await digests(join(here.folder, 'alone')), searches }
+  } finally {
+    await sandbox.close()
+  }
 }
 
 /** Waits until something is so, and fails when it does not come to be within a minute. */
