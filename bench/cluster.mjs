@@ -26,6 +26,15 @@ const { values: options } = parseArgs({
     chains: { type: 'string', default: '1000000' },
   },
 })
+/** As a worker appends: src/cluster/worker.ts. */
+const APPEND = `
+WITH held AS (
+  SELECT 1 FROM chains WHERE run = $1 AND chain = $2 AND fence = $3 AND state = 'active' FOR SHARE
+), put AS (
+  INSERT INTO lines (run, chain, number, line) SELECT $1, $2, $4, $5 FROM held ON CONFLICT DO NOTHING
+)
+SELECT 1 FROM held`
+
 const PARTS = { workers, pace, commits, million, idle }
 const folder = mkdtempSync(join(tmpdir(), 'spillway-cluster-'))
 const server = await startPostgres()
@@ -145,15 +154,6 @@ async function commits() {
   }
 }
 
-/** As a worker appends: src/cluster/worker.ts. */
-const APPEND = `
-WITH held AS (
-  SELECT 1 FROM chains WHERE run = $1 AND chain = $2 AND fence = $3 AND state = 'active' FOR SHARE
-), put AS (
-  INSERT INTO lines (run, chain, number, line) SELECT $1, $2, $4, $5 FROM held ON CONFLICT DO NOTHING
-)
-SELECT 1 FROM held`
-
 /** A great many chains at once. */
 async function million() {
   const at = await place(null)
@@ -239,6 +239,8 @@ async function place(sandbox) {
       database: pathname.slice(1),
       options: '-c search_path=spillway',
     })
+    // Ended with the server where something failed.
+    each.on('error', () => {})
     await each.connect()
     return each
   }

@@ -1,0 +1,100 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { expect, it, onTestFinished } from 'vitest'
+import { parseAllDocuments } from 'yaml'
+import { startSandbox } from '../../src/sandbox/index.ts'
+import { newDatabase } from '../support/postgres/database.ts'
+import { PASSWORD } from '../support/postgres/server.mjs'
+import { blocksOf, blockUnder, commandFolder, temporaryFolder } from './page.ts'
+
+const PAGE = 'docs/cluster.md'
+const execute = promisify(execFile)
+
+/** A folder with a pipeline, a sandbox and a database, as the page wants them. */
+async function world(...files: string[]) {
+  const sandbox = await startSandbox({ records: 30, requestsPerSecond: 0, basicRequestsPerSecond: 0 })
+  onTestFinished(() => sandbox.close())
+  const folder = temporaryFolder()
+  mkdirSync(join(folder, 'pipelines'))
+  for (const name of ['acme', ...files]) {
+    const service = { base_url: sandbox.baseUrl, requests_per_second: 100 }
+    const pipeline = {
+      name,
+      service,
+      extract: { domains: ['scatterholt.com'] },
+      load: { path: `out/${name}` },
+    }
+    for (const place of ['.', 'pipelines']) {
+      writeFileSync(join(folder, place, `${name}.yaml`), JSON.stringify(pipeline))
+    }
+  }
+  const env = {
+    PATH: `${commandFolder(folder)}:${process.env.PATH}`,
+    SPILLWAY_DATABASE_URL: await newDatabase(),
+    PGPASSWORD: PASSWORD,
+    SPILLWAY_TOKEN: sandbox.token,
+  }
+  const start = (command: string) => {
+    const child = spawn('/bin/sh', ['-c', `exec ${command}`], { cwd: folder, env, stdio: 'ignore' })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    return child
+  }
+  const carryOut = async (command: string) =>
+    (await execute('/bin/sh', ['-c', command], { cwd: folder, env })).stdout
+  return { start, carryOut }
+}
+
+it('five minutes, two terminals: its commands do what it says', async () => {
+  const commands = blocksOf(PAGE)
+    .filter(({ language, under }) => language === 'sh' && under.includes('Five minutes, two terminals'))
+    .flatMap(({ text }) => text.split('\n'))
+    .filter((line) => line.startsWith('spillway '))
+    .map((line) => line.replace(/ +#.*/, ''))
+  expect(commands).toEqual(['spillway cluster init', 'spillway worker', 'spillway submit acme.yaml --wait'])
+  const { start, carryOut } = await world()
+  expect(await carryOut(commands[0]!)).toContain('The tables are made')
+  const worker = start(commands[1]!)
+  expect(await carryOut(commands[2]!)).toMatch(/30/)
+  expect(await carryOut('spillway status acme.yaml')).toContain('1 worker in')
+  worker.kill('SIGTERM')
+  expect(await once(worker, 'exit')).toEqual([0, null])
+})
+
+it('what the containers are told works, and the objects belong together', async () => {
+  const [deployment, job] = parseAllDocuments(blockUnder(PAGE, 'Kubernetes', 'yaml')).map((each) =>
+    each.toJS(),
+  )
+  expect([deployment.kind, deployment.apiVersion, job.kind, job.apiVersion]).toEqual([
+    'Deployment',
+    'apps/v1',
+    'CronJob',
+    'batch/v1',
+  ])
+  expect(deployment.spec.selector.matchLabels).toEqual(deployment.spec.template.metadata.labels)
+  const pod = job.spec.jobTemplate.spec.template.spec
+  const [workers] = deployment.spec.template.spec.containers
+  const [submit] = pod.containers
+  expect(workers.image).toBe(submit.image)
+  expect(submit.volumeMounts.map(({ name }: { name: string }) => name)).toEqual(
+    pod.volumes.map(({ name }: { name: string }) => name),
+  )
+  const { start, carryOut } = await world('globex')
+  await carryOut('spillway cluster init')
+  const worker = start(`spillway ${workers.args.join(' ')}`)
+  const summaries = await carryOut(
+    `spillway ${submit.args.join(' ').replaceAll('/pipelines/', 'pipelines/')}`,
+  )
+  const lines = summaries
+    .trim()
+    .split('\n')
+    .map((line) => JSON.parse(line))
+  expect(lines.map(({ pipeline, status, rows }) => [pipeline, status, rows]).sort()).toEqual([
+    ['acme', 'complete', 30],
+    ['globex', 'complete', 30],
+  ])
+  worker.kill('SIGTERM')
+  expect(await once(worker, 'exit')).toEqual([0, null])
+})
