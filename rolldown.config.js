@@ -69,7 +69,7 @@ function isIn(...folders) {
 
 /** What it takes to know where a data set stands. */
 const ofDataSets = isIn('config', 'disk', 'plan', 'state', 'run/admission', 'run/data-set', 'run/setting')
-const toRead = (id) => /src.run.(?:plan|query-status|status)\.ts$/.test(id)
+const toRead = (id) => /src.run.(?:plan|partition-status|query-status|status)\.ts$/.test(id)
 const ofThreads = (id) => id.endsWith('-worker.ts')
 
 /** Of cli/, what every command needs; none of it imports more than core/. */

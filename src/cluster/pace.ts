@@ -22,6 +22,8 @@ const WIDER = 1.02
 const WIDEST = 1.1
 /** Above the exact interval there is room for this much, but no more than a twentieth of it. */
 const ROOM_MS = 10
+/** From here on it is worth asking. */
+const LATE_MS = 3
 // Who came too late for his turn asks for more room with the next one: so much of the interval, each time again.
 const MORE_ROOM = 0.25
 /** Intervals shorter than this are of the order of what timers are late by; they are kept on average. */
@@ -77,25 +79,43 @@ function sharedLimit(tier: 'search' | 'basic', requestsPerSecond: number, option
   async function nextTurn(signal: AbortSignal): Promise<OwnTurn> {
     const spacingMs = intervalMs + (isFirst ? FIRST_MS : 0) + lost * MORE_ROOM * exactMs
     const [found] = await database.insist(
-      `SELECT wait_ms, refusal, amount FROM take_turn($1, $2, $3, $4 * interval '1 millisecond', $5)`,
+      `SELECT wait_ms, refusal, amount, next_at FROM take_turn($1, $2, $3, $4 * interval '1 millisecond', $5)`,
       [organization, tier, run, spacingMs, searchesRemaining()],
       signal,
     )
     isFirst = false
     if (found?.refusal != null) throw refusal(String(found.refusal), Number(found.amount), clock)
     const roomMs = exactMs < EXACT_FROM_MS ? Number.POSITIVE_INFINITY : spacingMs - exactMs
-    return { atMs: clock.monotonicMs() + Number(found?.wait_ms ?? 0), roomMs }
+    return {
+      atMs: clock.monotonicMs() + Number(found?.wait_ms ?? 0),
+      roomMs,
+      spacingMs,
+      nextAt: String(found?.next_at),
+    }
   }
 
   async function due(signal: AbortSignal): Promise<OwnTurn> {
     for (;;) {
       const turn = await nextTurn(signal)
       await sleepUntil(turn.atMs, signal)
-      if (pauses.until(organization) <= clock.monotonicMs()) return turn
+      if (pauses.until(organization) <= clock.monotonicMs()) return inTime(turn)
       // The turn is over by then; it was counted, and is not used.
       giveBack()
       await sleepUntil(pauses.until(organization), signal)
     }
+  }
+
+  /** Timers fire late where there is much to do; as long as nobody has the next turn that costs nothing but the delay. */
+  async function inTime(turn: OwnTurn): Promise<OwnTurn> {
+    if (clock.monotonicMs() - turn.atMs < Math.min(LATE_MS, turn.roomMs)) return turn
+    const moved = database.query(`SELECT move_turn($1, $2, $3, $4 * interval '1 millisecond') AS moved`, [
+      organization,
+      tier,
+      turn.nextAt,
+      turn.spacingMs,
+    ])
+    const [answer] = await moved.catch(() => [])
+    return answer?.moved === true ? { ...turn, atMs: clock.monotonicMs() } : turn
   }
 
   async function sleepUntil(atMs: number, signal: AbortSignal): Promise<void> {
@@ -170,7 +190,15 @@ function sharedLimit(tier: 'search' | 'basic', requestsPerSecond: number, option
   }
 }
 
-type OwnTurn = { readonly atMs: number; readonly roomMs: number }
+type OwnTurn = {
+  /** By the monotonic clock. */
+  readonly atMs: number
+  /** How much later a request does not come too near to the next one. */
+  readonly roomMs: number
+  readonly spacingMs: number
+  /** When the next turn is, by the database's clock, as long as nobody has it. */
+  readonly nextAt: string
+}
 
 function refusal(why: string, amount: number, clock: Clock): ExportError {
   switch (why) {

@@ -123,7 +123,7 @@ CREATE TABLE parts (
 -- takes longer than a turn.
 CREATE FUNCTION take_turn(
   an_organization text, a_tier text, a_run uuid, spacing interval, remaining bigint,
-  OUT wait_ms double precision, OUT refusal text, OUT amount bigint
+  OUT wait_ms double precision, OUT refusal text, OUT amount bigint, OUT next_at text
 ) LANGUAGE plpgsql AS $$
 DECLARE
   its runs;
@@ -168,7 +168,18 @@ BEGIN
   END IF;
   UPDATE tiers SET next_turn = greatest(next_turn, paused_until, clock_timestamp()) + spacing
     WHERE organization = an_organization AND tier = a_tier
-    RETURNING extract(epoch FROM next_turn - spacing - clock_timestamp()) * 1000 INTO wait_ms;
+    RETURNING extract(epoch FROM next_turn - spacing - clock_timestamp()) * 1000, next_turn::text INTO wait_ms, next_at;
+END
+$$;
+
+-- Moves the turn that a request has come late for to now, unless somebody has the next one already. Whether it is moved.
+CREATE FUNCTION move_turn(an_organization text, a_tier text, next_at text, spacing interval) RETURNS boolean
+LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM set_config('synchronous_commit', 'off', true);
+  UPDATE tiers SET next_turn = clock_timestamp() + spacing
+    WHERE organization = an_organization AND tier = a_tier AND next_turn = next_at::timestamptz;
+  RETURN FOUND;
 END
 $$;
 

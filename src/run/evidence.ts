@@ -1,30 +1,10 @@
 import type { KeyObject } from 'node:crypto'
 import { ExportError, type Pipeline, REPORT_PATH, type Store } from '../core/index.ts'
-import {
-  fitsManifest,
-  MANIFEST_PATH,
-  type Manifest,
-  SIGNATURE_PATH,
-  SUCCESS_PATH,
-  settingsText,
-} from '../state/index.ts'
+import type { Evidence } from '../report/index.ts'
+import { fitsManifest, MANIFEST_PATH, SIGNATURE_PATH, SUCCESS_PATH, settingsText } from '../state/index.ts'
 import { openDataSet } from './data-set/index.ts'
 import { namingPlaces } from './setting/index.ts'
 import { readVouchedManifest } from './vouched-manifest.ts'
-
-/** What there is to show of an export that was signed. */
-export type Evidence = {
-  readonly manifest: Manifest
-  /** As it stands on the disk, which is what was signed. */
-  readonly manifestBytes: Uint8Array
-  readonly signature: Uint8Array
-  /** Whether everything that the pipeline file plans was exported, as `_SUCCESS` says. */
-  readonly isWhole: boolean
-  /** The HTML report; null: none was made. */
-  readonly report: Uint8Array | null
-  /** The text that the manifest's `config_digest` is the SHA-256 of. */
-  readonly settings: string
-}
 
 /**
  * Reads what shows that an export is complete and untouched. Changes nothing and takes no lock, so it works where nothing

@@ -1,6 +1,7 @@
 export type { Pace, RateLimit, Turn } from '../extract/index.ts'
-export { type Evidence, readEvidence } from './evidence.ts'
+export { readEvidence } from './evidence.ts'
 export { type LoadedAhead, type LoadOptions, type LoadSummary, loadWarehouse } from './load-warehouse.ts'
+export type { PartitionStatus } from './partition-status.ts'
 export { type PlanReport, type QueryPlan, readPlan } from './plan.ts'
 export { type PruneOptions, type PruneReport, planPruning, pruneDataSet } from './prune.ts'
 export { type Answer, queryPipeline } from './query.ts'
@@ -36,6 +37,6 @@ export {
   type SharedEnding,
 } from './shared/index.ts'
 export { type Signed, signDataSet } from './sign.ts'
-export { type PartitionStatus, readStatus, type SharedLines, type StatusReport } from './status.ts'
+export { readStatus, type SharedLines, type StatusReport } from './status.ts'
 export type { RunSummary } from './summary.ts'
 export { type Problem, type ProblemCause, type Verification, verifyDataSet } from './verify.ts'

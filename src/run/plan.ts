@@ -3,10 +3,11 @@ import type { Plan, PlannedChain } from '../plan/index.ts'
 import { type CheckpointState, requestsByMonth } from '../state/index.ts'
 import { type Continuation, readOwnCheckpoint, requirePolicies } from './admission/index.ts'
 import { type Forecast, forecast, openDataSet, planFor, requireReachable, survey } from './data-set/index.ts'
+import type { PartitionStatus } from './partition-status.ts'
 import { type QueryStatus, statusByQuery, type Wanted } from './query-status.ts'
 import type { RunOptions } from './setting/index.ts'
 import { namePipeline, namingPlaces, readQuerySecrets, requireSendableToken } from './setting/index.ts'
-import { type PartitionStatus, statusOfEach } from './status.ts'
+import { statusOfEach } from './status.ts'
 
 export type PlanReport = {
   readonly partitions: {

@@ -1,7 +1,7 @@
 import { windowRange } from '../core/index.ts'
 import type { Plan } from '../plan/index.ts'
 import type { CheckpointState } from '../state/index.ts'
-import type { PartitionStatus } from './status.ts'
+import type { PartitionStatus } from './partition-status.ts'
 
 /** Where the partitions of one query stand. */
 export type QueryStatus = {

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readVerifyingKey } from '../../config/index.ts'
-import { type Evidence, readEvidence } from '../../run/index.ts'
+import type { Evidence } from '../../report/index.ts'
+import { readEvidence } from '../../run/index.ts'
 import { command } from '../command.ts'
 import { evidencePlace } from '../evidence-place.ts'
 import { DONE } from '../exit-code.ts'

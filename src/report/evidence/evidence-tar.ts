@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import { packTar } from 'modern-tar'
-import type { Evidence } from '../../run/index.ts'
 import { checksumLines } from './checksums.ts'
+import type { Evidence } from './evidence.ts'
 import { readmeText } from './readme.ts'
 
 export type PackedEvidence = {

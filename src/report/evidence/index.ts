@@ -1,1 +1,2 @@
+export type { Evidence } from './evidence.ts'
 export { evidenceTar, type PackedEvidence } from './evidence-tar.ts'
