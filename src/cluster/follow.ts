@@ -16,6 +16,8 @@ export type FollowProgress = {
   readonly failed: number
   readonly active: number
   readonly requests: number
+  /** That were seen lately. */
+  readonly workers: number
 }
 
 const LOOK_MS = 500
@@ -34,7 +36,8 @@ export async function followRun(
     for (;;) {
       const [row] = await database.insist(
         `SELECT status, outcome, waiting, active, done, failed, halt,
-           coalesce((SELECT sum(requests) FROM spending WHERE spending.run = runs.run), 0)::float8 AS requests
+           coalesce((SELECT sum(requests) FROM spending WHERE spending.run = runs.run), 0)::float8 AS requests,
+           (SELECT count(*) FROM workers WHERE seen_at > clock_timestamp() - interval '15 seconds')::integer AS workers
          FROM runs WHERE run = $1`,
         [run],
         stop,
@@ -42,7 +45,14 @@ export async function followRun(
       if (row === undefined) throw gone('The run is not in the database any more', run)
       const [done, failed, active] = [Number(row.done), Number(row.failed), Number(row.active)]
       const chains = done + failed + active + Number(row.waiting)
-      onProgress({ chains, done, failed, active, requests: Number(row.requests) })
+      onProgress({
+        chains,
+        done,
+        failed,
+        active,
+        requests: Number(row.requests),
+        workers: Number(row.workers),
+      })
       if (row.status === 'stopped' || row.status === 'ended') {
         if (row.outcome !== null) return summaryFrom(row.outcome as Outcome)
         throw gone((row.halt as { what: string } | null)?.what ?? 'The run was given up', run)

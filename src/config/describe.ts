@@ -8,6 +8,7 @@ const UNSHOWN = new Set([
   'api_key_env',
   'token_url',
   'token_test_url',
+  'organization',
   'search_path',
   'report_path',
   'mask_key_env',

@@ -14,6 +14,7 @@ export const EXAMPLES: Readonly<Record<string, Example>> = {
   'service.tenant_id': { example: 1 },
   'service.token_lifetime': { example: '30m', byDefault: '1h' },
   'service.token_test_url': { example: '/tokens/test' },
+  'service.organization': { example: 'acme' },
   'service.search_path': { example: '/v4/credentials/global/_search' },
   'service.report_path': { example: '/v4/threat_flow/reports' },
   'service.requests_per_second': { example: 0.5 },

@@ -138,14 +138,16 @@ describe('while workers are at it', () => {
 
   it('one that lacks a secret leaves such chains to others, and says so', async () => {
     const here = await world({ service: { token_env: 'OTHER_TOKEN' } }, { latencyMs: 0 })
-    const without = await here.worker()
     const submitted = here.submitAndWait()
+    await until('it is there', async () => (await here.query('SELECT 1 FROM spillway.runs')).length > 0)
+    const without = await here.worker()
     await until('it was looked at', async () => {
       const [row] = await here.query('SELECT waiting FROM spillway.runs')
       return row?.waiting === 12
     })
     await here.worker({ env: { OTHER_TOKEN: here.sandbox.token } })
-    expect((await submitted).code).toBe(0)
+    const ended = await submitted
+    expect([ended.code, ended.stderr]).toEqual([0, expect.stringContaining('no worker is there')])
     without.kill('SIGTERM')
     const { stderr } = await without.ended
     expect(stderr).toMatch(/left to other workers.*OTHER_TOKEN/)

@@ -77,10 +77,14 @@ async function submitOne(file: string, args: Args, { database, signals, io }: De
     }
     log('info', submittedText(name, submitted), { event: 'submit', run: submitted.run })
     let told = -1
+    let isAlone = false
     const summary = await followRun(submitted.run, database, {
       clock: systemClock,
       stop,
-      onProgress({ chains, done, failed, requests }) {
+      onProgress({ chains, done, failed, requests, workers }) {
+        if (workers === 0 && !isAlone)
+          log('warn', 'no worker is there to take it; start one: spillway worker')
+        isAlone = workers === 0
         const percent = chains === 0 ? 100 : Math.floor(((done + failed) / chains) * 10)
         if (percent === told) return
         told = percent
