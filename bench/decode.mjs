@@ -22,12 +22,16 @@ const plan = {
   maskKey: null,
   onInvalid: 'quarantine',
 }
-const query = { type: 'domain', fqdn: 'scatterholt.com' }
+const query = { type: 'domain', fqdn: 'scatterholt.com', name: 'domain.scatterholt.com' }
 const context = {
-  partition: { key: 'domain.scatterholt.com/all', query, window: null },
+  query,
+  partition: 'domain.scatterholt.com/all',
   page: 0,
+  asked: null,
+  own: null,
   queryValue: 'scatterholt.com',
   since: null,
+  recent: [],
 }
 
 console.log('| pages | CPU s per 1M rows | plain path | ratio |')
