@@ -1,41 +1,9 @@
-import { execFile } from 'node:child_process'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { startSandbox } from '../../src/sandbox/index.ts'
 import { startBucket } from '../support/bucket.ts'
-import { type Block, blocksOf, commandFolder, ROOT, temporaryFolder } from './page.ts'
-
-const execute = promisify(execFile)
-
-/** Writes the files of a recipe, carries its commands out, and gives what they print. */
-async function carryOut(
-  blocks: readonly Block[],
-  more: Readonly<Record<string, string>> = {},
-): Promise<string> {
-  const sandbox = await startSandbox({ records: 12, requestsPerSecond: 0, basicRequestsPerSecond: 0 })
-  onTestFinished(() => sandbox.close())
-  const folder = temporaryFolder()
-  let output = ''
-  const env = {
-    PATH: `${commandFolder(folder)}:${process.env.PATH}`,
-    SPILLWAY_BASE_URL: sandbox.baseUrl,
-    SPILLWAY_TOKEN: sandbox.token,
-    ...more,
-  }
-  for (const { language, text } of blocks) {
-    // The service of the tests is as quick as it is asked to be.
-    const quick = text.replace('base_url:', 'requests_per_second: 100\n  base_url:')
-    const file = /^# (\S+\.yaml)\n/.exec(text)?.[1]
-    if (file !== undefined)
-      writeFileSync(join(folder, file), text.includes('requests_per_second') ? text : quick)
-    if (language !== 'sh') continue
-    const { stdout } = await execute('/bin/sh', ['-e', '-c', text], { cwd: folder, env })
-    output += stdout
-  }
-  return output
-}
+import { carryOut } from './carry-out.ts'
+import { type Block, blocksOf, ROOT } from './page.ts'
 
 const recipes = new Map<string, Block[]>()
 for (const block of blocksOf('docs/recipes.md')) {
@@ -47,6 +15,7 @@ for (const block of blocksOf('docs/recipes.md')) {
 const SHOWS: Readonly<Record<string, RegExp>> = {
   'Three years within a monthly quota':
     /share of a month: 5,000 searches, 0 of them sent; so at least 1 calendar month/,
+  'Sharing with auditors': /Signature Verified Successfully\n(credentials\/\S+: OK\n)+$/,
   'Retiring a domain': /brambleworth\.org/,
   'Shared settings for many pipelines': /service\.retries +20 +base\.yaml:5:12 \(extended\)/,
 }

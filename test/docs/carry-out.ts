@@ -1,0 +1,48 @@
+import { execFile } from 'node:child_process'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { onTestFinished } from 'vitest'
+import { startSandbox } from '../../src/sandbox/index.ts'
+import { type Block, commandFolder, temporaryFolder } from './page.ts'
+
+const execute = promisify(execFile)
+
+/** A folder with the command on its path. */
+export type Bench = { readonly folder: string; readonly env: Readonly<Record<string, string>> }
+
+/** Writes the files of a page and carries its commands out, and gives what they print; against a sandbox of its own. */
+export async function carryOut(
+  blocks: readonly Block[],
+  more: Readonly<Record<string, string>> = {},
+): Promise<string> {
+  const sandbox = await startSandbox({ records: 12, requestsPerSecond: 0, basicRequestsPerSecond: 0 })
+  onTestFinished(() => sandbox.close())
+  const bench = newBench({ SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token, ...more })
+  let output = ''
+  for (const block of blocks) output += await carryOutBlock(block, bench)
+  return output
+}
+
+export function newBench(env: Readonly<Record<string, string>>): Bench {
+  const folder = temporaryFolder()
+  return { folder, env: { PATH: `${commandFolder(folder)}:${process.env.PATH}`, ...env } }
+}
+
+/** What the service of a test allows: it is as quick as it is asked to be. */
+const QUICK = 100
+
+/** @returns what its commands print on stdout; nothing of a file */
+export async function carryOutBlock(
+  { language, text }: Block,
+  { folder, env }: Bench,
+  requestsPerSecond = QUICK,
+): Promise<string> {
+  const file = /^# (\S+\.yaml)\n/.exec(text)?.[1]
+  if (file !== undefined) {
+    const quick = text.replace('base_url:', `requests_per_second: ${requestsPerSecond}\n  base_url:`)
+    writeFileSync(join(folder, file), text.includes('requests_per_second') ? text : quick)
+  }
+  if (language !== 'sh') return ''
+  return (await execute('/bin/sh', ['-e', '-c', text], { cwd: folder, env })).stdout
+}

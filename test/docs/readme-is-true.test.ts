@@ -1,0 +1,95 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { dirname, join, relative } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
+import { COMMANDS } from '../../src/cli/commands/index.ts'
+import { startSandbox } from '../../src/sandbox/index.ts'
+import { carryOutBlock, newBench } from './carry-out.ts'
+import { blocksOf, blockUnder, ROOT } from './page.ts'
+
+const REAL = 'Export from the real service'
+const PAGES = ['README.md', ...pagesBelow('docs')]
+
+function pagesBelow(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => join(folder, name))
+}
+
+const textOf = (page: string) => readFileSync(join(ROOT, page), 'utf8')
+
+it('its commands lead from a token to a table, and run prints what the sample shows', async () => {
+  const sandbox = await startSandbox({ records: 200, requestsPerSecond: 0, basicRequestsPerSecond: 0 })
+  onTestFinished(() => sandbox.close())
+  const bench = newBench({ SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token })
+  const [table, sample] = blocksOf('README.md')
+  // What comes before puts the command on the path and names the service, as the test does in its own way.
+  const real = blockUnder('README.md', REAL, 'sh').split('\n')
+  const [init, planAndRun] = real.filter((line) => line.startsWith('spillway '))
+  const settings = { language: 'yaml', text: blockUnder('README.md', REAL, 'yaml'), under: [] }
+  await carryOutBlock({ language: 'sh', text: init!, under: [] }, bench)
+  await carryOutBlock(settings, bench)
+  const printed = await carryOutBlock({ language: 'sh', text: planAndRun!, under: [] }, bench)
+  expect(shapeOf(printed)).toContain(shapeOf(sample!.text))
+
+  const asked = await carryOutBlock(table!, bench)
+  expect(asked).toMatch(/credentials in duckdb:leaks\.db: \d+ rows loaded/)
+  expect(asked).toMatch(/^source_id +source_name +credentials/m)
+})
+
+/** Without the figures, which depend on machine and data, and the way in which the command was called. */
+function shapeOf(text: string): string {
+  return text
+    .replace(/node \S+main\.js/g, 'spillway')
+    .replace(/\d[\d,.]*/g, '#')
+    .replace(/# [kM]?B/g, '# bytes')
+    .replace(/#( ms| s)/g, '# s')
+}
+
+it('every command of npm that a page names is there', () => {
+  const { scripts } = JSON.parse(textOf('package.json'))
+  const named = PAGES.flatMap((page) =>
+    [...textOf(page).matchAll(/npm run ([\w:]+)/g)].map(([, name]) => name!),
+  )
+  expect(named.length).toBeGreaterThan(10)
+  expect([...new Set(named)].filter((name) => !(name in scripts))).toEqual([])
+})
+
+it('every command is in the list of commands, and nothing else', () => {
+  const rows = textOf('docs/commands.md').matchAll(/^\| `spillway ([a-z]+)/gm)
+  const listed = [...rows].map(([, name]) => name)
+  // The demo is for `npm run demo`.
+  expect(listed.sort()).toEqual(
+    Object.keys(COMMANDS)
+      .filter((name) => name !== 'demo')
+      .sort(),
+  )
+})
+
+it('every link to a page or a heading leads there', () => {
+  const dead: string[] = []
+  for (const page of PAGES) {
+    // Not what only looks like a link, in code.
+    const text = textOf(page).replace(/```[\s\S]*?```|`[^`\n]*`/g, (code) => code.replaceAll('](', ''))
+    for (const [, target = ''] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
+      if (/^[a-z]+:/.test(target)) continue
+      const [path = '', anchor] = target.split('#')
+      const file = path === '' ? page : relative(ROOT, join(ROOT, dirname(page), path))
+      const isThere = existsSync(join(ROOT, file)) && (anchor === undefined || anchorsOf(file).has(anchor))
+      if (!isThere) dead.push(`${page}: ${target}`)
+    }
+  }
+  expect(dead).toEqual([])
+})
+
+/** As GitHub and npm make them of headings. */
+function anchorsOf(page: string): ReadonlySet<string> {
+  const headings = textOf(page).matchAll(/^#+ (.*)$/gm)
+  return new Set(
+    [...headings].map(([, title = '']) =>
+      title
+        .toLowerCase()
+        .replace(/[^\p{L}\p{N} _-]/gu, '')
+        .replaceAll(' ', '-'),
+    ),
+  )
+}

@@ -1,0 +1,89 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { setTimeout } from 'node:timers/promises'
+import { expect, it, onTestFinished } from 'vitest'
+import { carryOutBlock, newBench } from './carry-out.ts'
+import { type Block, blocksOf, blockUnder } from './page.ts'
+
+const PAGE = 'docs/tutorial.md'
+const SANDBOX = 'A service to ask'
+const STOPPED = 'Run, and stop it'
+
+it('goes from nothing to a query as it stands, with a run that is stopped on the way', async () => {
+  const blocks = blocksOf(PAGE)
+  const [service, exports] = blocks.filter(({ under }) => under.includes(SANDBOX)) as [Block, Block]
+  const { env, banner } = await startService(service)
+  // What the page has readers set is what the sandbox tells them to, but for the port.
+  for (const line of exports.text.trim().split('\n')) {
+    expect(banner.replace(/127\.0\.0\.1:\d+/g, '127.0.0.1:8787')).toContain(line.replace('export ', ''))
+  }
+
+  const bench = newBench(env)
+  const [stopped] = blocks.filter(({ under, language }) => under.includes(STOPPED) && language === 'sh')
+  const rest = blocks.filter(
+    ({ under }) => under.length > 0 && !under.includes(SANDBOX) && under[0] !== 'Install',
+  )
+  let printed = ''
+  for (const block of rest) {
+    if (block === stopped) printed += await stoppedRun(block.text, bench)
+    // Slow enough to be stopped.
+    else printed += await carryOutBlock(block, bench, 8)
+  }
+  for (const said of [
+    'acme.yaml is written',
+    'the token is accepted',
+    'acme: 12 partitions: 0 done, 0 partial, 12 pending',
+    'acme: interrupted; what is committed stays',
+    'acme: complete in',
+    ...blockUnder(PAGE, 'Is it all there?', 'text').trim().split('\n'),
+    ...lastBlockUnder('Ask it').trim().split('\n'),
+    'shards: 0 loaded, 0 replaced, 12 there already',
+    'signed under this key',
+  ]) {
+    expect(printed).toContain(said)
+  }
+  const sheet = ['output/acme/_report.html', 'output/acme/_manifest.sig', 'acme-evidence.tar', 'leaks.db']
+  expect(sheet.filter((path) => !existsSync(join(bench.folder, path)))).toEqual([])
+})
+
+/** The sandbox as the page starts it, on a free port and without a limit. */
+async function startService({ text }: Block) {
+  const { folder, env } = newBench({})
+  const command = `exec ${text.trim()} --port 0 --requests-per-second 0`
+  const child = spawn('/bin/sh', ['-c', command], { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] })
+  onTestFinished(async () => {
+    child.kill('SIGINT')
+    await once(child, 'close')
+  })
+  const [banner] = (await once(child.stdout.setEncoding('utf8'), 'data')) as [string]
+  const [, baseUrl = ''] = /SPILLWAY_BASE_URL=(\S+)/.exec(banner) ?? []
+  const [, token = ''] = /SPILLWAY_TOKEN=(\S+)/.exec(banner) ?? []
+  return { banner, env: { SPILLWAY_BASE_URL: baseUrl, SPILLWAY_TOKEN: token } }
+}
+
+/** Presses Ctrl-C once a page is committed. */
+async function stoppedRun(text: string, { folder, env }: ReturnType<typeof newBench>): Promise<string> {
+  const child = spawn('/bin/sh', ['-c', `exec ${text}`], {
+    cwd: folder,
+    env,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  })
+  let printed = ''
+  child.stdout.setEncoding('utf8').on('data', (chunk) => {
+    printed += chunk
+  })
+  const ended = once(child, 'close')
+  const checkpoint = join(folder, 'output/acme/_state/checkpoint.jsonl')
+  const isCommitted = () => existsSync(checkpoint) && readFileSync(checkpoint, 'utf8').includes('"rows"')
+  while (!isCommitted() && child.exitCode === null) await setTimeout(10)
+  child.kill('SIGINT')
+  expect(await ended).toEqual([130, null])
+  return printed
+}
+
+function lastBlockUnder(heading: string): string {
+  return blocksOf(PAGE).filter(({ under, language }) => under.includes(heading) && language === 'text')[0]!
+    .text
+}
