@@ -2,6 +2,7 @@ import {
   type Clock,
   ExportError,
   formatInstant,
+  isExportError,
   type Micros,
   type NamedPipeline,
   type Pipeline,
@@ -28,7 +29,8 @@ import {
   removePrunedQuarantine,
   replaceManifest,
 } from './data-set/index.ts'
-import { namePipeline, namingPlaces, type RunObserver } from './setting/index.ts'
+import { writeReport } from './report/index.ts'
+import { namePipeline, namingPlaces, type RunObserver, withPlace } from './setting/index.ts'
 
 export type PruneReport = {
   readonly pipeline: string
@@ -47,6 +49,8 @@ export type PruneOptions = {
   readonly clock: Clock
   readonly stop: AbortSignal
   readonly observer: Pick<RunObserver, 'log'>
+  /** Spillway's own. */
+  readonly version: string
   /** Where queries are named by digests; null: none is. */
   readonly maskKey: Uint8Array | null
 }
@@ -84,8 +88,9 @@ async function prune(
   pipeline: NamedPipeline,
   store: Store,
   before: Micros,
-  { clock, stop, observer, maskKey }: PruneOptions,
+  options: PruneOptions,
 ): Promise<PruneReport> {
+  const { clock, maskKey } = options
   await refuseLinks(store)
   const state = await readBegunCheckpoint(pipeline, store)
   if (state === null) return report(pipeline, before, NOTHING)
@@ -97,17 +102,13 @@ async function prune(
     const { partitions, rows } = done
     await recordPrune(store, state, old, { pruned_at, before: done.before, partitions, rows })
   }
-  await finish(pipeline, store, stop, observer)
+  await finish(pipeline, store, options)
   return done
 }
 
-/** Brings manifest and files in line with the checkpoint, as far as a prune, or a crash of one, has left that to do. */
-async function finish(
-  pipeline: NamedPipeline,
-  store: Store,
-  stop: AbortSignal,
-  observer: Pick<RunObserver, 'log'>,
-): Promise<void> {
+/** Brings manifest, files and report in line with the checkpoint, as far as a prune, or a crash of one, has left that to do. */
+async function finish(pipeline: NamedPipeline, store: Store, options: PruneOptions): Promise<void> {
+  const { stop, observer } = options
   const state = await readBegunCheckpoint(pipeline, store)
   if (state === null) return
   if (await isLeftToDo(store, state)) {
@@ -115,10 +116,28 @@ async function finish(
     if (state.shards.length === 0) await store.remove(SUCCESS_PATH)
     await replaceManifest(pipeline, store, state, observer)
     await removePruned(store, state, stop)
+    await reportOn(pipeline, store, state, options)
     // Those who come later need not look for the files any more.
     await rewriteCheckpoint(store, state)
   }
   await removePrunedQuarantine(store, state)
+}
+
+/** What is pruned must not be told any longer. That it can't be written undoes nothing. */
+async function reportOn(
+  pipeline: NamedPipeline,
+  store: Store,
+  state: CheckpointState,
+  { clock, stop, observer, version }: PruneOptions,
+): Promise<void> {
+  try {
+    const around = { nowMs: clock.now(), version, hurry: stop.aborted }
+    // The checkpoint is about to be rewritten from what is known here; the next run counts anew, where it has to.
+    await writeReport(pipeline, store, state, around, async () => {})
+  } catch (error) {
+    if (!isExportError(error)) throw error
+    observer.log('warn', `the report could not be written: ${withPlace(pipeline, error).message}`)
+  }
 }
 
 async function isLeftToDo(store: Store, { givenUp, prunes }: CheckpointState): Promise<boolean> {

@@ -41,6 +41,13 @@ async function exported(given = parts(), sandbox = {}): Promise<Place> {
   return here
 }
 
+/** What the report says, as its machine-readable part has it. */
+async function reportOf({ output }: Place) {
+  const html = await readFile(join(output, '_report.html'), 'utf8')
+  const [, data = ''] = /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(html) ?? []
+  return JSON.parse(data)
+}
+
 const months = (paths: readonly string[]): string[] => [
   ...new Set(paths.map((path) => /import_window=(\d{4}-\d\d)/.exec(path)?.[1] ?? '')),
 ]
@@ -79,6 +86,12 @@ it('old partitions go with all that is theirs, and nobody asks for them again, u
   expect(raw.prunes).toMatchObject([
     { before: (pruned.value as { before: string }).before, partitions: 4, rows },
   ])
+
+  // The report tells of what is left alone.
+  const { came, shards } = await reportOf(here)
+  expect(came).toMatchObject({ rows: manifest.totals.rows, counted_rows: manifest.totals.rows })
+  expect(months(shards.map(({ path }: { path: string }) => path))).toEqual(['2024-03', '2024-04'])
+  expect(Math.min(...came.timeline.axis.map(Date.parse))).toBeGreaterThanOrEqual(Date.parse('2024-03-01'))
 
   const status = await json(here, 'status')
   expect(status.totals).toMatchObject({ partitions: 4, done: 4, pending: 0, pruned: 4 })

@@ -9,6 +9,7 @@ import {
   parseAge,
   systemClock,
 } from '../../core/index.ts'
+import { version } from '../../package/index.ts'
 import { type PruneReport, planPruning, pruneDataSet } from '../../run/index.ts'
 import { command } from '../command.ts'
 import { confirm } from '../confirm.ts'
@@ -54,7 +55,7 @@ export const prune = command({
     const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
     try {
       const maskKey = await readNamingKey(pipeline, io)
-      const options = { clock: systemClock, stop: signals.stop, observer: { log: io.log }, maskKey }
+      const options = { clock: systemClock, stop: signals.stop, observer: { log: io.log }, version, maskKey }
       await print(await pruneDataSet(pipeline, before, options), false)
       return DONE
     } finally {
