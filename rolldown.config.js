@@ -1,3 +1,4 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, sep } from 'node:path'
 import { defineConfig } from 'rolldown'
 
@@ -61,6 +62,36 @@ const encoderBuild = {
   },
 }
 
+// Who passes on somebody's code passes on its licence: the texts of all packages of which the bundle holds a part.
+const notices = {
+  name: 'notices',
+  generateBundle(_options, bundle) {
+    const modules = Object.values(bundle).flatMap((file) => (file.type === 'chunk' ? file.moduleIds : []))
+    const folders = modules.map((id) => /^.*[\\/]node_modules[\\/](?:@[^\\/]+[\\/])?[^\\/]+/.exec(id)?.[0])
+    const packages = [...new Set(folders.filter((folder) => folder !== undefined))]
+    // Some lie there twice.
+    const texts = [...new Set(packages.map(noticeOf))].sort()
+    const source = `${NOTICES_HEAD}\n${texts.join('\n')}`
+    this.emitFile({ type: 'asset', fileName: 'THIRD-PARTY-NOTICES.txt', source })
+  },
+}
+
+const NOTICES_HEAD =
+  'The files in this folder hold code of the packages below, each under the licence that follows its name.\n'
+
+/** What a package has its users pass on. @throws Error when it has no such file */
+function noticeOf(folder) {
+  const { name, version, license } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  const more = join(folder, 'licenses')
+  const files = [
+    ...readdirSync(folder).filter((file) => /^(?:licen[cs]e|notice|copying|copyright)/i.test(file)),
+    ...(existsSync(more) ? readdirSync(more).map((file) => join('licenses', file)) : []),
+  ].filter((file) => file !== 'licenses')
+  if (files.length === 0) throw new Error(`${name} is in the bundle and has no file with its licence`)
+  const texts = files.map((file) => readFileSync(join(folder, file), 'utf8').trim())
+  return [`${'='.repeat(80)}\n${name} ${version} (${license})`, ...texts, ''].join('\n\n')
+}
+
 /** Whether a module is of one of these folders of the sources. */
 function isIn(...folders) {
   const paths = folders.map((folder) => join(import.meta.dirname, 'src', folder, sep))
@@ -102,7 +133,7 @@ export default defineConfig({
   logLevel: 'warn',
   // Loaded only when a pipeline asks for it; not made to be bundled.
   external: ['parquetjs-lite', '@aws-sdk/client-s3', '@duckdb/node-api', 'pg', 'pg-copy-streams'],
-  plugins: [onlyTheAgent, forYargs, yamlModules, encoderBuild],
+  plugins: [onlyTheAgent, forYargs, yamlModules, encoderBuild, notices],
   output: {
     dir: 'dist/cli',
     format: 'esm',

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -57,6 +57,43 @@ it('holds what users need, and nothing else', async () => {
     )
   expect(stale).toEqual([])
 })
+
+it('carries the licence of every package whose code it holds', async () => {
+  const notices = await readFile(
+    join(INSTALLED, 'node_modules/spillway/dist/cli/THIRD-PARTY-NOTICES.txt'),
+    'utf8',
+  )
+  const [, ...entries] = notices.split(/^={80}$/m)
+  const names = entries.map((entry) => /^(\S+) [\d.]+ \(.+\)$/m.exec(entry)?.[1])
+  expect(new Set(names).size).toBe(names.length)
+  // What the sources import and the bundle does not leave outside, and what these bring along.
+  const outside = ['parquetjs-lite', '@aws-sdk/client-s3', '@duckdb/node-api', 'pg', 'pg-copy-streams']
+  const bundled = importedPackages().filter((name) => !outside.includes(name))
+  expect(bundled).toEqual(expect.arrayContaining(['zod', 'undici', 'echarts', 'yargs', 'hyparquet']))
+  expect(names).toEqual(expect.arrayContaining(bundled))
+  expect(names).toEqual(expect.arrayContaining(['zrender', 'yargs-parser', 'cliui']))
+  for (const [index, entry] of entries.entries()) {
+    expect(entry, names[index]).toMatch(/Copyright/i)
+    expect(entry, names[index]).toMatch(/Permission|Redistribution|Apache License/i)
+  }
+  const echarts = entries[names.indexOf('echarts')]
+  expect(echarts).toContain('Apache License\n')
+  expect(echarts).toContain('The Apache Software Foundation (https://www.apache.org/).')
+})
+
+function importedPackages(): readonly string[] {
+  const sources = readdirSync(join(ROOT, 'src'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.ts'))
+    .map((name) => readFileSync(join(ROOT, 'src', name), 'utf8'))
+  const imported = sources.flatMap((text) =>
+    [
+      ...text.matchAll(
+        /(?:^(?:import|export|\}) .*from |await import\()'((?:@[^/']+\/)?[^./'][^/']*)[^']*'/gm,
+      ),
+    ].map(([, name]) => name!),
+  )
+  return [...new Set(imported)].filter((name) => !name.startsWith('node:'))
+}
 
 it('works where npm installed it: the command, by its name', async () => {
   const here = await place({ extract: { domains: ['scatterholt.com'], page_size: 50 } })
