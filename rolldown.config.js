@@ -98,26 +98,23 @@ function isIn(...folders) {
   return (id) => paths.some((path) => id.startsWith(path))
 }
 
-/** What it takes to know where a data set stands. */
-const ofDataSets = isIn('config', 'disk', 'plan', 'state', 'run/admission', 'run/data-set', 'run/setting')
-const toRead = (id) => /src.run.(?:plan|partition-status|query-status|status)\.ts$/.test(id)
-const ofThreads = (id) => id.endsWith('-worker.ts')
+function either(isFirst, second) {
+  return (id) => isFirst(id) || second.test(id)
+}
 
-/** Of cli/, what every command needs; none of it imports more than core/. */
-const ofEveryCommand = new RegExp(
-  `/src/cli/(${[
-    'command',
-    'exit-code',
-    'log',
-    'output',
-    'plain-text',
-    'quantities',
-    'screen',
-    'shell',
-    'signals',
-    'style',
-    'width',
-  ].join('|')})\\.ts$`,
+/** What every thread may import. Not the scripts of threads: what is in a chunk is carried out by whoever imports it. */
+const ofCore = either(isIn('core', 'transform/mask'), /src.(?:disk.looks?|threads.thread)\.ts$/)
+
+/** What every command needs; none of it imports more than core/. */
+const ofEveryCommand = either(
+  isIn('package'),
+  /src.cli.(?:command|exit-code|log|output|plain-text|quantities|screen|shell|signals|style|width)\.ts$/,
+)
+
+/** What it takes to know where a data set stands, and to show it. */
+const ofDataSets = either(
+  isIn('config', 'disk', 'plan', 'state', 'run/admission', 'run/data-set', 'run/setting'),
+  /src.(?:run.(?:plan|partition-status|query-status|status)|run-options|cli.(?:[a-z]+-table|partition-choice))\.ts$/,
 )
 
 // The command is bundled with what it needs: finding and opening three hundred files takes longer than most
@@ -139,16 +136,13 @@ export default defineConfig({
     format: 'esm',
     chunkFileNames: '[name]-[hash].js',
     // By itself each few modules that have the same users would be a file, and to find and open one takes a millisecond.
-    // The worker threads import no more than the first four of these.
+    // The worker threads import no more than the first two of these.
     codeSplitting: {
       groups: [
-        { name: 'core', test: isIn('core'), priority: 2 },
+        { name: 'core', test: ofCore, priority: 2 },
         { name: 'zod', test: /[\\/]node_modules[\\/]zod[\\/]/, priority: 2 },
-        { name: 'mask', test: isIn('transform/mask'), priority: 2 },
-        // Not the script of the thread: what is in a chunk is carried out by whoever imports it.
-        { name: 'look', test: /src.disk.looks?\.ts$/, priority: 2 },
-        { name: 'data-set', test: (id) => (ofDataSets(id) && !ofThreads(id)) || toRead(id), priority: 1 },
-        { name: 'shell', test: (id) => ofEveryCommand.test(id.replaceAll(sep, '/')) },
+        { name: 'shell', test: ofEveryCommand, priority: 2 },
+        { name: 'data-set', test: (id) => ofDataSets(id) && !id.endsWith('-worker.ts'), priority: 1 },
       ],
     },
   },
