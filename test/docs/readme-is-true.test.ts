@@ -48,7 +48,7 @@ function shapeOf(text: string): string {
 it('every command of npm that a page names is there', () => {
   const { scripts } = JSON.parse(textOf('package.json'))
   const named = PAGES.flatMap((page) =>
-    [...textOf(page).matchAll(/npm run ([\w:]+)/g)].map(([, name]) => name!),
+    [...textOf(page).matchAll(/npm run ([\w:-]+)/g)].map(([, name]) => name!),
   )
   expect(named.length).toBeGreaterThan(10)
   expect([...new Set(named)].filter((name) => !(name in scripts))).toEqual([])

@@ -1,0 +1,74 @@
+/**
+ * `npm run bench:log-packages -- --packages DIR`: processor time that a command's start would take more with a package
+ * for its log, or for the lines that are redrawn, than with our own code. DIR is where they are installed:
+ * `npm install --prefix DIR pino pino-pretty log-update`. Each is bundled as the command is, loads, and writes one line;
+ * over a bundle that does neither, round by round; medians.
+ *
+ *   --rounds N   rounds (15)
+ */
+import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { build } from 'rolldown'
+import { measure, median } from './measure.mjs'
+
+const { values: options } = parseArgs({
+  options: { packages: { type: 'string', default: '' }, rounds: { type: 'string', default: '15' } },
+})
+if (options.packages === '')
+  throw new Error('--packages: where pino, pino-pretty and log-update are installed')
+
+const SOURCES = join(import.meta.dirname, '../src')
+const LINE = `{ partition: 'domain.acme.com/all', page: 3 }, 'trying again'`
+
+// What every command loads anyway stands in all of them.
+const ALWAYS = `import { unlessSecret } from '${SOURCES}/core/index.ts'\nunlessSecret('a line', 'long')\n`
+const CONTENDERS = {
+  'neither log nor redrawn lines': '',
+  'our log and our redrawn lines': `
+    import { openLogs } from '${SOURCES}/cli/log.ts'
+    import { Screen } from '${SOURCES}/cli/screen.ts'
+    const screen = new Screen(process.stderr, {})
+    const settings = { format: 'pretty', level: 'info' }
+    openLogs({ screen, env: {}, file: null, run: 'bench' }, settings).log('info', 'trying again', { page: 3 })
+    screen.show('1 of 2 partitions')`,
+  'pino, JSON': `
+    import pino from 'pino'
+    pino(pino.destination({ fd: 2, sync: true })).info(${LINE})`,
+  'pino and pino-pretty': `
+    import pino from 'pino'
+    import pretty from 'pino-pretty'
+    pino(pretty({ destination: 2, sync: true })).info(${LINE})`,
+  'log-update': `
+    import { createLogUpdate } from 'log-update'
+    createLogUpdate(process.stderr)('1 of 2 partitions')`,
+}
+
+const folder = mkdtempSync(join(tmpdir(), 'spillway-bench-'))
+try {
+  symlinkSync(join(options.packages, 'node_modules'), join(folder, 'node_modules'))
+  const scripts = new Map()
+  for (const [number, [name, text]] of Object.entries(CONTENDERS).entries()) {
+    const input = join(folder, `in-${number}.mjs`)
+    const file = join(folder, `out-${number}.mjs`)
+    writeFileSync(input, ALWAYS + text)
+    await build({ input, platform: 'node', logLevel: 'silent', output: { file, format: 'esm' } })
+    scripts.set(name, file)
+  }
+  const rounds = []
+  for (let round = 0; round < Number(options.rounds); round++) {
+    const times = {}
+    for (const [name, file] of scripts) times[name] = (await measure(file, [])).cpuSeconds
+    rounds.push(times)
+  }
+  const [bare] = scripts.keys()
+  console.log(`| Node ${process.version}, ${rounds.length} rounds | CPU ms more |\n|---|---|`)
+  for (const name of scripts.keys()) {
+    if (name === bare) continue
+    const more = median(rounds.map((times) => times[name] - times[bare]))
+    console.log(`| ${name} | ${(more * 1000).toFixed(0)} |`)
+  }
+} finally {
+  rmSync(folder, { recursive: true, force: true })
+}
