@@ -1,10 +1,21 @@
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
 import { CLI } from '../support/run-cli.ts'
 
 export const ROOT = join(import.meta.dirname, '../..')
+
+/** Every page of the documentation, by its path in the repository. */
+export const PAGES = ['README.md', ...pagesBelow('docs')]
+
+function pagesBelow(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => join(folder, name))
+}
+
+export const textOf = (page: string): string => readFileSync(join(ROOT, page), 'utf8')
 
 /** A fenced block of a page of the documentation. */
 export type Block = {
@@ -19,7 +30,7 @@ export function blocksOf(page: string): readonly Block[] {
   const blocks: Block[] = []
   let under: string[] = []
   let open: { language: string; lines: string[] } | null = null
-  for (const line of readFileSync(join(ROOT, page), 'utf8').split('\n')) {
+  for (const line of textOf(page).split('\n')) {
     if (open === null) {
       const [, marks = '', title = ''] = /^(##+) (.*)$/.exec(line) ?? []
       if (marks !== '') under = [...under.slice(0, marks.length - 2), title]

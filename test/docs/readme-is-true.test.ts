@@ -1,21 +1,12 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { existsSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { COMMANDS } from '../../src/cli/commands/index.ts'
 import { startSandbox } from '../../src/sandbox/index.ts'
 import { carryOutBlock, newBench } from './carry-out.ts'
-import { blocksOf, blockUnder, ROOT } from './page.ts'
+import { blocksOf, blockUnder, PAGES, ROOT, textOf } from './page.ts'
 
 const REAL = 'Export from the real service'
-const PAGES = ['README.md', ...pagesBelow('docs')]
-
-function pagesBelow(folder: string): string[] {
-  return readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => join(folder, name))
-}
-
-const textOf = (page: string) => readFileSync(join(ROOT, page), 'utf8')
 
 it('its commands lead from a token to a table, and run prints what the sample shows', async () => {
   const sandbox = await startSandbox({ records: 200, requestsPerSecond: 0, basicRequestsPerSecond: 0 })

@@ -1,0 +1,48 @@
+import { expect, it } from 'vitest'
+import { COMMANDS } from '../../src/cli/commands/index.ts'
+import { runCli } from '../support/run-cli.ts'
+import { carryOut } from './carry-out.ts'
+import { blocksOf, PAGES, temporaryFolder, textOf } from './page.ts'
+
+const shellOf = (page: string) => blocksOf(page).filter(({ language }) => language === 'sh')
+
+it('those about keeping data and about tables work', async () => {
+  const text = `# acme.yaml
+name: acme
+service:
+  base_url: \${SPILLWAY_BASE_URL}
+extract:
+  domains: [scatterholt.com]
+  windows: { from: 2024-01-01, until: 2024-07-01, every: month }
+load:
+  keep: 1d
+`
+  const settings = { language: 'yaml', text, under: [] }
+  // What takes a server of PostgreSQL or some other service is tested with it.
+  const tables = shellOf('docs/warehouses.md').map((block) => ({
+    ...block,
+    text: block.text.replace(/^.*postgres:.*$/gm, ''),
+  }))
+  const printed = await carryOut([settings, ...shellOf('docs/pipeline.md'), ...tables])
+  expect(printed).toMatch(/acme: pruned 6 partitions/)
+  expect(printed).toMatch(/^create table .*credentials/im)
+})
+
+it('every command and flag that a page names is one', async () => {
+  const help = new Map<string, string>()
+  const cwd = temporaryFolder()
+  for (const name of Object.keys(COMMANDS)) {
+    help.set(name, (await runCli({ args: [name, '--help'], cwd })).stdout)
+  }
+  const wrong: string[] = []
+  for (const page of PAGES) {
+    for (const [, command = '', rest = ''] of textOf(page).matchAll(/\bspillway ([a-z]+)\b([^`\n|&;#]*)/g)) {
+      // In a sentence the name is followed by any word.
+      const flags = [...rest.matchAll(/(?<= )--[a-z][a-z-]*/g)].map(([flag]) => flag)
+      const known = help.get(command)
+      const isWrong = known === undefined ? flags.length > 0 : flags.some((flag) => !known.includes(flag))
+      if (isWrong && command !== 'completion') wrong.push(`${page}: spillway ${command}${rest}`)
+    }
+  }
+  expect(wrong).toEqual([])
+})
