@@ -12,33 +12,37 @@ export type Cluster = {
   readonly shared: SharedLines | null
 }
 
-/** What workers are at, where SPILLWAY_DATABASE_URL says that there may be any; null: it does not, or they can't be asked. */
-export async function clusterOf(pipeline: Pipeline, io: Io): Promise<Cluster | null> {
+/**
+ * Tells what workers are at, where SPILLWAY_DATABASE_URL says that there may be any.
+ * @param use gets null where it does not, or where they can't be asked
+ */
+export async function withCluster<T>(
+  pipeline: Pipeline,
+  io: Io,
+  use: (cluster: Cluster | null) => Promise<T>,
+): Promise<T> {
   // Loaded by those alone who have a database.
-  if ((io.env.SPILLWAY_DATABASE_URL ?? '') === '' && (io.env.SPILLWAY_DATABASE_URL_FILE ?? '') === '')
-    return null
+  if ((io.env.SPILLWAY_DATABASE_URL ?? '') === '' && (io.env.SPILLWAY_DATABASE_URL_FILE ?? '') === '') {
+    return use(null)
+  }
   const [{ withDatabase }, { linesOf, readCluster }] = await Promise.all([
     import('./cluster-database.ts'),
     import('../cluster/index.ts'),
   ])
-  try {
-    return await withDatabase(io, { tables: true }, async (database) => {
+  return withDatabase(io, { tables: false }, async (database) => {
+    let cluster: Cluster
+    try {
       const standing = await readCluster(database, pipeline.load.path)
       const [own] = standing.runs
-      if (own === undefined) return { standing, shared: null }
-      const lines: string[] = []
-      for await (const line of linesOf(database, own.run)) lines.push(line)
-      return { standing, shared: { run: own.run, lines: each(lines) } }
-    })
-  } catch (error) {
-    if (!isExportError(error)) throw error
-    io.log('warn', `what workers are at is not known: ${error.message}`)
-    return null
-  }
-}
-
-async function* each<T>(items: readonly T[]): AsyncGenerator<T> {
-  yield* items
+      const shared = own === undefined ? null : { run: own.run, lines: linesOf(database, own.run) }
+      cluster = { standing, shared }
+    } catch (error) {
+      if (!isExportError(error)) throw error
+      io.log('warn', `what workers are at is not known: ${error.message}`)
+      return use(null)
+    }
+    return use(cluster)
+  })
 }
 
 const RUNS: readonly Column<RunStanding>[] = [

@@ -89,12 +89,22 @@ async function endRun(desk: Desk, row: Row, bench: Bench): Promise<void> {
   }
   await leaveSharedRun(bench, run)
   await settle(`status = 'ended', finished_at = clock_timestamp()`)
-  // It is all in the checkpoint of the data set.
+  await forgetEnded(database)
+}
+
+/** What runs had on record that are over is in the checkpoints of their data sets; it goes, so much at a time. */
+async function forgetEnded(database: Database): Promise<void> {
   for (const table of ['lines', 'chains', 'parts']) {
-    await database.query(
-      `DELETE FROM ${table} WHERE run = $1 AND EXISTS (SELECT 1 FROM runs WHERE runs.run = $1 AND status = 'ended')`,
-      [run],
-    )
+    for (let gone = 1; gone > 0; ) {
+      const [row] = await database.query(
+        `WITH gone AS (
+           DELETE FROM ${table} WHERE ctid = ANY (ARRAY (
+             SELECT ctid FROM ${table} WHERE run IN (SELECT run FROM runs WHERE status = 'ended') LIMIT 20000))
+           RETURNING 1
+         ) SELECT count(*)::integer AS gone FROM gone`,
+      )
+      gone = Number(row?.gone)
+    }
   }
 }
 

@@ -35,24 +35,42 @@ export async function submitPipeline(
   const found = await liveRun(database, pipeline)
   if (found !== null) return goOn(database, found, digest, pipeline)
   const organization = await organizationOf(pipeline, options)
+  for (let tries = 1; ; tries++) {
+    try {
+      return await begin(pipeline, { organization, digest }, database, options)
+    } catch (error) {
+      // Somebody else may be submitting it in the same moment.
+      if (!isExportError(error, 'locked', 'target')) throw error
+      const rival = await liveRun(database, pipeline)
+      if (rival !== null) return goOn(database, rival, digest, pipeline)
+      if (error.kind !== 'locked' || tries === RIVAL_TRIES) throw error
+      await options.clock.sleep(RIVAL_MS, options.stop)
+    }
+  }
+}
+
+// As long as it takes to plan a million chains.
+const RIVAL_TRIES = 15
+const RIVAL_MS = 1_000
+
+async function begin(
+  pipeline: Pipeline,
+  { organization, digest }: { readonly organization: string; readonly digest: string },
+  database: Database,
+  options: RunOptions,
+): Promise<Submitted> {
   const run = randomUUID()
   const shared = { run, submitted_at: new Date(options.clock.now()).toISOString(), database: database.label }
+  const { allowPlaintext } = options
   let chains = 0
   let partitions = 0
-  try {
-    const over = await deadRun(database, pipeline)
-    await beginSharedRun(pipeline, { shared, over }, options, async (begun) => {
-      partitions = begun.partitions.total
-      chains = await database.transaction((client) =>
-        insert(client, { run, digest, organization, allowPlaintext: options.allowPlaintext }, begun),
-      )
-    })
-  } catch (error) {
-    // Somebody else has submitted it in the same moment.
-    const rival = isExportError(error, 'locked', 'target') ? await liveRun(database, pipeline) : null
-    if (rival === null) throw error
-    return goOn(database, rival, digest, pipeline)
-  }
+  const over = await deadRun(database, pipeline)
+  await beginSharedRun(pipeline, { shared, over }, options, async (begun) => {
+    partitions = begun.partitions.total
+    chains = await database.transaction((client) =>
+      insert(client, { run, digest, organization, allowPlaintext }, begun),
+    )
+  })
   await wake(database)
   return { run, organization, how: 'begun', chains, partitions }
 }
@@ -109,7 +127,7 @@ async function goOn(
     if (rowCount === 0) return
     await client.query(
       `UPDATE chains SET state = 'waiting', attempts = 0, not_before = '-infinity'
-       WHERE run = $1 AND state IN ('failed', 'waiting')`,
+       WHERE run = $1 AND (state = 'failed' OR (state = 'waiting' AND (attempts > 0 OR not_before > '-infinity')))`,
       [run],
     )
   })

@@ -20,7 +20,7 @@ export type WorkerOptions = {
   readonly abort: AbortSignal
   readonly log: RunObserver['log']
   /** The options under which it works for a pipeline; fails with `config` when it lacks a secret. */
-  readonly runOptions: (definition: Definition) => Promise<RunOptions>
+  readonly runOptions: (definition: Definition, run: string) => Promise<RunOptions>
 }
 
 // Six signs of life may be late; what is taken over from whoever is still alive costs the pages that are on their way.
@@ -135,7 +135,7 @@ class Worker {
     ])
     const chains = Number(taken?.chains ?? 0)
     if (chains === 0) return
-    log('warn', 'chains of workers that died are free again', { event: 'take_back', chains })
+    log('warn', 'chains of workers that died are free again', { event: 'chains.freed', chains })
     await database.query(`SELECT pg_notify('${WAKES}', '')`)
   }
 
@@ -176,7 +176,7 @@ class Worker {
     const giveBack: GiveBack = (state, delayMs, note, retries) =>
       database.insist(
         `SELECT give_back($1, $2, $3, $4, $5 * interval '1 millisecond', $6, $7) AS held`,
-        [run, chain, fence, state, delayMs, JSON.stringify(note), retries],
+        [run, chain, fence, state, delayMs, note === null ? null : JSON.stringify(note), retries],
         abort,
       )
     const own = await this.#benchOf(run)
@@ -233,7 +233,9 @@ class Worker {
     const { retries } = bench.service.counters
     const more = retries - own.retries
     own.retries = retries
-    const note = { failures: failures.slice(0, 20), failed, reasons, replacedNuls }
+    // Of most chains there is nothing to tell.
+    const isPlain = failed === 0 && replacedNuls === 0 && Object.keys(reasons).length === 0
+    const note = isPlain ? null : { failures: failures.slice(0, 20), failed, reasons, replacedNuls }
     if (error === null) await giveBack(failed > 0 ? 'failed' : 'done', 0, note, more)
     else await this.#giveUp(error, run, giveBack, note, more)
   }
@@ -243,7 +245,7 @@ class Worker {
     error: ExportError,
     run: string,
     giveBack: GiveBack,
-    note: object,
+    note: object | null,
     retries: number,
   ): Promise<void> {
     const { database, log, abort } = this.#options
@@ -304,7 +306,10 @@ class Worker {
     } catch (error) {
       if (!isExportError(error)) throw error
       if (!this.#unfit.has(run)) {
-        log('warn', `chains of a run are left to other workers: ${error.message}`, { event: 'unfit', run })
+        log('warn', `chains of a run are left to other workers: ${error.message}`, {
+          event: 'run.unfit',
+          run,
+        })
       }
     }
     this.#benches.delete(run)
@@ -340,7 +345,7 @@ class Worker {
         sharedPace(rates, { database, clock, organization, run, pauses: this.#pauses, searchesRemaining }),
       threads,
     }
-    const bench = await openBench(pipeline, settings, await runOptions(definition))
+    const bench = await openBench(pipeline, settings, await runOptions(definition, run))
     if (bench !== null) return bench
     // The data set was started over by somebody who wanted it back.
     await database.query(

@@ -2,7 +2,7 @@ import type { ClusterStanding } from '../../cluster/index.ts'
 import { readNamingKey } from '../../config/index.ts'
 import { readStatus, type StatusReport, type Wanted } from '../../run/index.ts'
 import { alignedTable } from '../aligned-table.ts'
-import { clusterLines, clusterOf } from '../cluster-standing.ts'
+import { clusterLines, withCluster } from '../cluster-standing.ts'
 import { command } from '../command.ts'
 import { DONE } from '../exit-code.ts'
 import { choiceOptions, wantedPartitions } from '../partition-choice.ts'
@@ -24,18 +24,19 @@ export const status = command({
       .example('$0 status pipeline.yaml --json', 'All of it, whole cursors among it'),
   async run(args, io) {
     const pipeline = await pipelineFrom(args.pipeline, args, io)
-    const cluster = await clusterOf(pipeline, io)
-    const key = await readNamingKey(pipeline, io)
-    const report = await readStatus(pipeline, Date.now(), key, cluster?.shared ?? null)
-    const wanted = await wantedPartitions(args)
-    if (args.json)
-      await io.stdout.pieces(jsonPieces(report, pipeline.name, wanted, cluster?.standing ?? null))
-    else {
-      const style = styleFor(wantsColour(io.stdout.terminal, io.env))
-      const shown = { name: pipeline.name, all: args.all, wanted, columns: io.stdout.columns, style }
-      await io.stdout.lines(statusLines(report, shown))
-      if (cluster !== null) await io.stdout.lines(clusterLines(cluster.standing, shown))
-    }
+    await withCluster(pipeline, io, async (cluster) => {
+      const key = await readNamingKey(pipeline, io)
+      const report = await readStatus(pipeline, Date.now(), key, cluster?.shared ?? null)
+      const wanted = await wantedPartitions(args)
+      if (args.json)
+        await io.stdout.pieces(jsonPieces(report, pipeline.name, wanted, cluster?.standing ?? null))
+      else {
+        const style = styleFor(wantsColour(io.stdout.terminal, io.env))
+        const shown = { name: pipeline.name, all: args.all, wanted, columns: io.stdout.columns, style }
+        await io.stdout.lines(statusLines(report, shown))
+        if (cluster !== null) await io.stdout.lines(clusterLines(cluster.standing, shown))
+      }
+    })
     return DONE
   },
 })

@@ -75,7 +75,7 @@ async function submitOne(file: string, args: Args, { database, signals, io }: De
       )
       return DONE
     }
-    log('info', submittedText(name, submitted), { event: 'submit', run: submitted.run })
+    log('info', submittedText(name, submitted), { event: 'run.submit', run: submitted.run })
     let told = -1
     let isAlone = false
     const summary = await followRun(submitted.run, database, {

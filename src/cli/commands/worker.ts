@@ -7,6 +7,7 @@ import { withDatabase } from '../cluster-database.ts'
 import { command } from '../command.ts'
 import { DONE } from '../exit-code.ts'
 import { chunkCollector, keepYoungGenerationSmall } from '../heap.ts'
+import type { Io } from '../io.ts'
 
 export const worker = command({
   options: (yargs) =>
@@ -45,9 +46,11 @@ export const worker = command({
           stop,
           abort,
           log: io.log,
-          runOptions: ({ pipeline, allowPlaintext }: Definition) => {
+          runOptions: ({ pipeline, allowPlaintext }: Definition, run) => {
             const given = { ...pipeline, extract: { ...pipeline.extract, whole: null } }
-            const observer = { log: io.log, progress: collectChunks }
+            const log: Io['log'] = (level, message, fields) =>
+              io.log(level, message, { pipeline: pipeline.name, run, ...fields })
+            const observer = { log, progress: collectChunks }
             return readMaskKey(given, env).then((maskKey) =>
               runOptions(given, { env, maskKey, stop, abort, observer, allowPlaintext }),
             )
