@@ -1,7 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { availableParallelism, hostname } from 'node:os'
 import { type Clock, ExportError, isExportError, WindowRun } from '../core/index.ts'
-import { type Bench, exportPart, openBench, type RunObserver, type RunOptions } from '../run/index.ts'
+import {
+  type Bench,
+  exportPart,
+  openBench,
+  type RunObserver,
+  type RunOptions,
+  readSharedRunOf,
+} from '../run/index.ts'
 import type { Database, Row } from './database.ts'
 import { endRuns } from './end-runs.ts'
 import { PAUSES, Pauses, sharedPace } from './pace.ts'
@@ -237,13 +244,13 @@ class Worker {
     const isPlain = failed === 0 && replacedNuls === 0 && Object.keys(reasons).length === 0
     const note = isPlain ? null : { failures: failures.slice(0, 20), failed, reasons, replacedNuls }
     if (error === null) await giveBack(failed > 0 ? 'failed' : 'done', 0, note, more)
-    else await this.#giveUp(error, run, giveBack, note, more)
+    else await this.#giveUp(error, bench, giveBack, note, more)
   }
 
   /** What becomes of a chain that could not be followed to its end. */
   async #giveUp(
     error: ExportError,
-    run: string,
+    { run, pipeline }: Bench,
     giveBack: GiveBack,
     note: object | null,
     retries: number,
@@ -252,6 +259,7 @@ class Worker {
     switch (error.kind) {
       case 'locked':
         log('warn', error.message)
+        await this.#giveUpIfStartedOver(run, pipeline)
         return
       case 'interrupted':
         await giveBack('waiting', 0, note, retries)
@@ -347,14 +355,14 @@ class Worker {
     }
     const bench = await openBench(pipeline, settings, await runOptions(definition, run))
     if (bench !== null) return bench
-    // The data set was started over by somebody who wanted it back.
-    await database.query(
-      `UPDATE runs SET status = 'ended', finished_at = clock_timestamp(),
-         halt = '{"kind":"config","what":"The data set was started over","where":"","next":"Submit again."}'
-       WHERE run = $1 AND status <> 'ended'`,
-      [run],
-    )
+    await database.query(GIVE_UP, [run])
     return null
+  }
+
+  /** Somebody may have wanted the data set back. */
+  async #giveUpIfStartedOver(run: string, pipeline: Bench['pipeline']): Promise<void> {
+    if ((await readSharedRunOf(pipeline))?.run === run) return
+    await this.#options.database.query(GIVE_UP, [run])
   }
 }
 
@@ -377,6 +385,11 @@ WITH before AS (SELECT extract(epoch FROM clock_timestamp() - seen_at)::float8 *
     ON CONFLICT (worker) DO UPDATE SET seen_at = clock_timestamp()
   )
 SELECT coalesce((SELECT gap_ms FROM before), 0) AS gap_ms`
+
+const GIVE_UP = `
+UPDATE runs SET status = 'ended', finished_at = clock_timestamp(),
+  halt = '{"kind":"config","what":"The data set was started over","where":"","next":"Submit again."}'
+WHERE run = $1 AND status <> 'ended'`
 
 /** Only while the chain is still that of the worker who sends it; the same line again changes nothing. */
 const APPEND = `

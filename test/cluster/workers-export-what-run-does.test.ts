@@ -101,6 +101,23 @@ describe('while workers are at it', () => {
     expect((await worker.ended).code).toBe(0)
   })
 
+  it('--fresh takes the data set back: workers can do nothing more there', async () => {
+    const here = await world({}, { latencyMs: 100 })
+    const worker = await here.worker()
+    const submitted = here.submitAndWait()
+    await until('it is at work', () => here.searches().length > 15)
+    const fresh = await here.run('--fresh', '--yes')
+    expect(fresh.summary).toMatchObject({ status: 'complete', rows: 1200 })
+    const { code, stdout } = await submitted
+    expect([code, stdout]).toEqual([2, expect.stringContaining('started over')])
+    expect(await here.difference()).toEqual(SAME)
+    expect((await here.cli('verify', PIPELINE)).code).toBe(0)
+    // Workers take it again where they are told to.
+    expect((await here.submitAndWait()).summary).toMatchObject({ status: 'complete', requests: 0 })
+    worker.kill('SIGTERM')
+    expect((await worker.ended).code).toBe(0)
+  })
+
   it('the budget holds for all of them, and another submit goes on without a search too many', async () => {
     const here = await world({ extract: { max_requests: 40 } }, { latencyMs: 10 })
     await Promise.all([here.worker(), here.worker()])

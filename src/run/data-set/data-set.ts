@@ -55,6 +55,7 @@ export function begunOf(query: string, state: CheckpointState, chains: readonly 
  * only has such a name is moved to `_state/orphans`. The lock, which this run holds, stays.
  */
 export async function clearDataSet(store: Store, warn: (message: string) => void): Promise<void> {
+  await clearSharedRun(store)
   const known = await shardsOnRecord(store)
   const aside: string[] = []
   const clear = async (path: string, isOurs: boolean): Promise<void> => {
@@ -75,19 +76,20 @@ export async function clearDataSet(store: Store, warn: (message: string) => void
   // The last to go: until then a run that was not told to start over sees that something is missing.
   await clearFile(store, CHECKPOINT_PATH, CHECKPOINT_START, clear)
   for (const name of await store.list(OPEN_FOLDER)) await store.remove(`${OPEN_FOLDER}/${name}`)
-  await clearSharedRun(store)
   if (aside.length === 0) return
   const more = aside.length > 1 ? ` and ${aside.length - 1} more` : ''
   warn(`what is not known to be spillway's own was kept: ${aside[0]}${more}`)
 }
 
-/** Ends what workers of many machines may do here. */
+/**
+ * Ends what workers of many machines may do here. The mark goes first: who begins with a chain from then on sees that it is
+ * gone, and who has begun loses his folder.
+ */
 async function clearSharedRun(store: Store): Promise<void> {
-  if ((await store.size(SHARED_RUN_PATH)) === null) return
+  await store.remove(SHARED_RUN_PATH)
   for (const name of await store.list('_state')) {
     if (OF_CHAINS.test(name)) await store.removeFolder(`_state/${name}`)
   }
-  await store.remove(SHARED_RUN_PATH)
 }
 
 /** Folders of the owners of chains: see run/shared/chain-store.ts. */

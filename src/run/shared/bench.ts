@@ -14,9 +14,15 @@ import {
   requireSendableToken,
 } from '../setting/index.ts'
 
+/** A pipeline that no flags have changed. */
+export type SharedPipeline = Omit<NamedPipeline, 'extract'> & {
+  readonly extract: NamedPipeline['extract'] & { readonly whole: null }
+}
+
 /** What a process has to follow chains of a run that others follow as well. */
 export type Bench = {
-  readonly pipeline: NamedPipeline
+  readonly run: string
+  readonly pipeline: SharedPipeline
   readonly data: Store
   readonly secrets: QuerySecrets
   readonly options: RunOptions
@@ -47,24 +53,24 @@ export type BenchOptions = {
  * @throws ExportError `config` when this process lacks what it takes: a secret, the mask key, the data set itself
  */
 export async function openBench(
-  pipeline: NamedPipeline,
+  given: NamedPipeline,
   { run, lanes, openPace, threads }: BenchOptions,
   options: RunOptions,
 ): Promise<Bench | null> {
-  requirePolicies({ ...pipeline, extract: { ...pipeline.extract, whole: null } }, options)
-  const asked = { ...pipeline, extract: { ...pipeline.extract, whole: null } }
-  const secrets = await readQuerySecrets(asked, options)
-  await requireSendableToken(asked, options)
+  const pipeline: SharedPipeline = { ...given, extract: { ...given.extract, whole: null } }
+  requirePolicies(pipeline, options)
+  const secrets = await readQuerySecrets(pipeline, options)
+  await requireSendableToken(pipeline, options)
   await requireToken(pipeline, options)
-  return namingPlaces(asked, async () => {
-    const data = openDataSet(asked)
+  return namingPlaces(pipeline, async () => {
+    const data = openDataSet(pipeline)
     const before = await readCheckpoint(data)
     requireSameRun(pipeline, before, secrets, options)
     if ((await readSharedRun(data))?.run !== run) return null
     const buffers = bufferPool(lanes + 1)
     const cpu = await openCpu(
-      decodePlan(asked, options.maskKey),
-      encodePlan(asked, options),
+      decodePlan(pipeline, options.maskKey),
+      encodePlan(pipeline, options),
       buffers,
       threads,
     )
@@ -74,6 +80,7 @@ export async function openBench(
       { ...options, buffers, openPace, log: options.observer.log },
     )
     return {
+      run,
       pipeline,
       data,
       secrets,

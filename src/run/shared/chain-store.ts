@@ -1,20 +1,25 @@
-import type { OwnStore, Store } from '../../core/index.ts'
+import { ExportError, type OwnStore, type Store } from '../../core/index.ts'
 import { OPEN_FOLDER, QUARANTINE_FOLDER } from '../../load/index.ts'
-import { ID_FOLDER } from '../../state/index.ts'
+import { ID_FOLDER, readSharedRun } from '../../state/index.ts'
 
 /**
  * The data set as the holder of one chain may change it: by way of a folder of its own, which the next holder takes away.
  * So one that lost its chain, and does not know it yet, can neither publish a shard nor write to one.
  * @param fence which holder of the chain this is, from 1 on
  * @param growing files of the chain that are added to under the names that they keep
- * @throws ExportError `storage`
+ * @throws ExportError `locked` when the data set is given to the run no more
  */
 export async function openChainStore(
   data: Store,
-  { chain, fence }: { readonly chain: number; readonly fence: number },
+  { run, chain, fence }: { readonly run: string; readonly chain: number; readonly fence: number },
   growing: (path: string) => boolean,
 ): Promise<OwnStore> {
   const own = await data.own(OPEN_FOLDER, ownerOf(chain, fence), true)
+  const shared = await readSharedRun(own)
+  if (shared?.run !== run) {
+    await own.leave()
+    throw startedOver()
+  }
   if (fence === 1) return own
   const names = new Set(await own.list(STATE_FOLDER))
   for (let earlier = 1; earlier < fence; earlier++) {
@@ -36,4 +41,13 @@ const [STATE_FOLDER = '', OPEN_NAME = ''] = OPEN_FOLDER.split('/')
 
 function ownerOf(chain: number, fence: number): string {
   return `c${chain}.${fence}`
+}
+
+function startedOver(): ExportError {
+  return new ExportError(
+    'locked',
+    'The data set was started over by somebody else',
+    '_state',
+    'Submit the pipeline again if workers are to export it.',
+  )
 }

@@ -55,11 +55,10 @@ export type SharedEnding = {
  * @throws ExportError `locked` when another worker is at it
  */
 export async function endSharedRun(
-  { pipeline: named, secrets, options }: Bench,
+  { pipeline, secrets, options }: Bench,
   ending: SharedEnding,
   lines: AsyncIterable<string>,
 ): Promise<{ readonly summary: RunSummary; readonly isAtRest: boolean }> {
-  const pipeline = { ...named, extract: { ...named.extract, whole: null } }
   return namingPlaces(pipeline, async () => {
     const { clock, stop, observer } = options
     const { run } = ending
@@ -124,8 +123,7 @@ export async function endSharedRun(
 export async function leaveSharedRun({ pipeline, options }: Bench, run: string): Promise<void> {
   const { clock, stop, observer } = options
   const warn = (message: string): void => observer.log('warn', message)
-  const whole = { ...pipeline, extract: { ...pipeline.extract, whole: null } }
-  await holdDataSet(whole, { clock, stop, warn, sharedRun: run }, (store) => store.remove(SHARED_RUN_PATH))
+  await holdDataSet(pipeline, { clock, stop, warn, sharedRun: run }, (store) => store.remove(SHARED_RUN_PATH))
 }
 
 type FoldedRun = {

@@ -63,7 +63,7 @@ export async function exportPart(bench: Bench, part: Part): Promise<PartEnding> 
     if (!isExportError(error)) throw error
     const none = { failures: [], failed: 0, reasons: {}, replacedNuls: 0 }
     return {
-      error: withPlace({ ...bench.pipeline, extract: { ...bench.pipeline.extract, whole: null } }, error),
+      error: withPlace(bench.pipeline, error),
       ...none,
     }
   }
@@ -77,7 +77,7 @@ async function exportIt(bench: Bench, part: Part): Promise<PartEnding> {
   const firstChain = before.nextChain + number * STRIDE
   const store = await openChainStore(
     data,
-    { chain: number, fence: part.fence },
+    { run: bench.run, chain: number, fence: part.fence },
     growingFilesOf(part, firstChain),
   )
   let chains = Math.max(firstChain, state.nextChain)
@@ -97,7 +97,7 @@ async function exportIt(bench: Bench, part: Part): Promise<PartEnding> {
     await settle(session, store)
     const begun = begunOf(query.name, state, [...state.chains.values()])
     const plan = planWindows(query, windows, begun)
-    const work = survey({ ...pipeline, extract: { ...pipeline.extract, whole: null } }, plan, state)
+    const work = survey(pipeline, plan, state)
     const tally = new Tally(work)
     session.onRecorded = (facts) => tally.recorded(facts)
     const { error } = await exportAll({
@@ -182,12 +182,17 @@ async function settle({ checkpoint: { state }, shards }: Session, store: OwnStor
 
 /** Files of a chain that are added to under names that they keep. */
 function growingFilesOf({ query, windows }: Part, firstChain: number): (path: string) => boolean {
-  const own = new Set<string>()
-  for (let place = 0; place < windows.count; place++) {
-    own.add(quarantinePath(partition(query, windows.at(place)).key))
+  // Asked for only where somebody held the chain before.
+  let own: Set<string> | null = null
+  const quarantineFiles = (): Set<string> => {
+    const keys = Array.from({ length: windows.count }, (_, place) => partition(query, windows.at(place)).key)
+    return new Set(keys.map(quarantinePath))
   }
   return (path) => {
-    if (!path.startsWith(`${ID_FOLDER}/`)) return own.has(path)
+    if (!path.startsWith(`${ID_FOLDER}/`)) {
+      own ??= quarantineFiles()
+      return own.has(path)
+    }
     const chain = Number.parseInt(path.slice(ID_FOLDER.length + 1), 10)
     return chain >= firstChain && chain < firstChain + STRIDE
   }
