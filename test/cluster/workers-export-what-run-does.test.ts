@@ -41,7 +41,7 @@ it('rows, bytes and searches are those of one machine, and what is there afterwa
   expect(await here.query('SELECT count(*)::integer AS n FROM spillway.lines')).toEqual([{ n: 0 }])
 })
 
-it.each([['none'], ['window'], [['query']]])('by %s workers fill the same folders', async (partition_by) => {
+it.each([['none'], [['query']]])('by %s workers fill the same folders', async (partition_by) => {
   const here = await world({ load: { partition_by, shard_rows: 100 } }, { latencyMs: 0 })
   await Promise.all([here.worker(), here.worker()])
   const { code, summary, stderr } = await here.submitAndWait()

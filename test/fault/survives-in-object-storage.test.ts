@@ -123,7 +123,7 @@ test.skipIf(process.platform !== 'linux')(
       return changesOf(attempt)
     })
     // A process that was stopped takes its time; those that were killed have been everywhere.
-    const stops = tellingCalls(calls, SAMPLE).filter((_, i) => THOROUGH || i % 4 === 0)
+    const stops = tellingCalls(calls, SAMPLE).filter((_, i) => THOROUGH || i % 6 === 0)
     await inLanes([...stops.entries()], ([index, number]) =>
       bucketTrial(EXPORT, 'in the bucket', async (attempt) => {
         const about = `stopped at ${number}: ${calls[number - 1]}`

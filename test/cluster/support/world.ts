@@ -166,6 +166,6 @@ export async function until(what: string, isSo: () => boolean | Promise<boolean>
   const end = Date.now() + 60_000
   while (!(await isSo())) {
     if (Date.now() > end) throw new Error(`it did not come to be: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 50))
+    await new Promise((resolve) => setTimeout(resolve, 100))
   }
 }
