@@ -95,7 +95,7 @@ describe('shards', () => {
           expect(disturbed.givenUp).toEqual([])
         },
       ),
-      { numRuns: 15 },
+      { numRuns: THOROUGH ? 15 : 10 },
     )
   })
 
@@ -111,7 +111,7 @@ describe('shards', () => {
         await atOnce.expectComplete()
         expect(atOnce.files()).toEqual(oneByOne.files())
       }),
-      { numRuns: 25 },
+      { numRuns: THOROUGH ? 25 : 15 },
     )
   })
 
@@ -167,7 +167,7 @@ describe('shards', () => {
         await crashed.finish()
         await crashed.expectComplete()
       }),
-      { numRuns: 15 },
+      { numRuns: THOROUGH ? 15 : 10 },
     )
   })
 
@@ -211,7 +211,7 @@ describe('shards', () => {
           await crashed.close()
         },
       ),
-      { numRuns: 15 },
+      { numRuns: THOROUGH ? 15 : 10 },
     )
   })
 })
@@ -254,7 +254,7 @@ describe('open shards whose bytes did not survive', () => {
         await damaged.finish()
         await damaged.expectComplete()
       }),
-      { numRuns: 25 },
+      { numRuns: THOROUGH ? 25 : 15 },
     )
   })
 
