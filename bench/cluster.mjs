@@ -26,15 +26,6 @@ const { values: options } = parseArgs({
     chains: { type: 'string', default: '1000000' },
   },
 })
-/** As a worker appends: src/cluster/worker.ts. */
-const APPEND = `
-WITH held AS (
-  SELECT 1 FROM chains WHERE run = $1 AND chain = $2 AND fence = $3 AND state = 'active' FOR SHARE
-), put AS (
-  INSERT INTO lines (run, chain, number, line) SELECT $1, $2, $4, $5 FROM held ON CONFLICT DO NOTHING
-)
-SELECT 1 FROM held`
-
 const PARTS = { workers, pace, commits, million, idle }
 const folder = mkdtempSync(join(tmpdir(), 'spillway-cluster-'))
 const server = await startPostgres()
@@ -145,7 +136,13 @@ async function commits() {
             `o${chain}`,
             run,
           ])
-          await client.query(APPEND, [run, chain, 1, number + connections * 1_000_000, line])
+          await client.query('SELECT append_line($1, $2, $3, $4, $5)', [
+            run,
+            chain,
+            1,
+            number + connections * 1_000_000,
+            line,
+          ])
           pages++
         }
       }),

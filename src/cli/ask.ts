@@ -1,15 +1,18 @@
-import { createInterface } from 'node:readline/promises'
 import { ExportError } from '../core/index.ts'
 import type { Screen } from './screen.ts'
 
 /**
  * Has questions answered on the terminal.
- * @throws ExportError `interrupted` on Ctrl-C, `config` when the input ends before all is answered
+ * @param unchanged what Ctrl-C left as it was, for the message
+ * @returns null when the input, with Ctrl-D for one, ends before all is answered
+ * @throws ExportError `interrupted` on Ctrl-C
  */
 export async function asking<Result>(
   screen: Screen,
+  unchanged: string,
   work: (ask: (question: string) => Promise<string>) => Promise<Result>,
-): Promise<Result> {
+): Promise<Result | null> {
+  const { createInterface } = await import('node:readline/promises')
   const reader = createInterface({ input: process.stdin, output: screen.stream })
   const giveUp = new AbortController()
   let interrupted = false
@@ -23,13 +26,8 @@ export async function asking<Result>(
   } catch (error) {
     if (!giveUp.signal.aborted) throw error
     screen.write('\n')
-    if (interrupted) throw new ExportError('interrupted', 'Nothing was written', '', 'Run it again any time.')
-    throw new ExportError(
-      'config',
-      'The answers ended too early',
-      'stdin',
-      'Nothing was written. Run it again.',
-    )
+    if (interrupted) throw new ExportError('interrupted', unchanged, '', 'Run it again any time.')
+    return null
   } finally {
     reader.close()
   }

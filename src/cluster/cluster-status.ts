@@ -44,7 +44,7 @@ const MAX_CHAINS = 100
 export async function readCluster(database: Database, dataSet: string | null): Promise<ClusterStanding> {
   const runs = await database.query(
     `SELECT run, pipeline, data_set, organization, status, submitted_at, waiting, active, done, failed, halt,
-       coalesce((SELECT sum(requests) FROM spending WHERE spending.run = runs.run), 0)::float8 AS requests
+       sent(run)::float8 AS requests
      FROM runs WHERE status <> 'ended' AND ($1::text IS NULL OR data_set = $1) ORDER BY submitted_at`,
     [dataSet],
   )

@@ -1,4 +1,4 @@
-import { type Clock, ExportError, isExportError } from '../core/index.ts'
+import { type Clock, fromPlainError, isExportError, type PlainError } from '../core/index.ts'
 import {
   type Bench,
   endSharedRun,
@@ -135,7 +135,7 @@ async function endingOf({ database, version }: Desk, row: Row): Promise<SharedEn
     failures.push(...(said.failures ?? []))
     if (said.error !== undefined) failures.push({ partition: `chain ${chain}`, message: said.error })
   }
-  const halt = row.halt as { kind: ExportError['kind']; what: string; where: string; next: string } | null
+  const halt = row.halt as PlainError | null
   return {
     run,
     version,
@@ -146,7 +146,7 @@ async function endingOf({ database, version }: Desk, row: Row): Promise<SharedEn
     months: spent.map(({ month, requests }) => [String(month), Number(requests)] as const),
     searchesRemaining: left?.searches == null ? null : Number(left.searches),
     failedChains: Number(row.failed),
-    error: halt === null ? null : new ExportError(halt.kind, halt.what, halt.where, halt.next),
+    error: halt && fromPlainError(halt),
     failures: failures.slice(0, 100),
     reasons,
     replacedNuls,

@@ -36,7 +36,7 @@ export async function followRun(
     for (;;) {
       const [row] = await database.insist(
         `SELECT status, outcome, waiting, active, done, failed, halt,
-           coalesce((SELECT sum(requests) FROM spending WHERE spending.run = runs.run), 0)::float8 AS requests,
+           sent(run)::float8 AS requests,
            (SELECT count(*) FROM workers WHERE seen_at > clock_timestamp() - interval '15 seconds')::integer AS workers
          FROM runs WHERE run = $1`,
         [run],

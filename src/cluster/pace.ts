@@ -1,5 +1,14 @@
 import { type Clock, ExportError, endOfMonth, monthOf, numberOf } from '../core/index.ts'
-import type { Pace, RateLimit, Turn } from '../run/index.ts'
+import {
+  InTurn,
+  MARGIN,
+  type Pace,
+  type RateLimit,
+  sleepUntil,
+  type Turn,
+  WIDER,
+  WIDEST,
+} from '../run/index.ts'
 import type { Database } from './database.ts'
 
 /** What is told to all workers: an organization's tiers are to be left alone for so many milliseconds. */
@@ -14,12 +23,8 @@ export type PaceOptions = {
   readonly searchesRemaining: () => number | null
 }
 
-// As for a pace of one process: see extract/pace.
-const MARGIN = 1.013
 // The first request of a worker meets cold code and no connection; others wait for it, once.
 const FIRST_MS = 500
-const WIDER = 1.02
-const WIDEST = 1.1
 /** Above the exact interval there is room for this much, but no more than a twentieth of it. */
 const ROOM_MS = 10
 /** From here on it is worth asking. */
@@ -69,7 +74,7 @@ function sharedLimit(tier: 'search' | 'basic', requestsPerSecond: number, option
   /** Turns in a row that it came too late for. */
   let lost = 0
   let isFirst = true
-  let last: Promise<unknown> = Promise.resolve()
+  const turns = new InTurn()
   const send = (sql: string, values: readonly unknown[]): void => {
     // The next turn is asked for in any case; this only makes it better.
     void database.query(sql, values).catch(() => {})
@@ -97,11 +102,11 @@ function sharedLimit(tier: 'search' | 'basic', requestsPerSecond: number, option
   async function due(signal: AbortSignal): Promise<OwnTurn> {
     for (;;) {
       const turn = await nextTurn(signal)
-      await sleepUntil(turn.atMs, signal)
+      await sleepUntil(() => turn.atMs, { clock, signal })
       if (pauses.until(organization) <= clock.monotonicMs()) return inTime(turn)
       // The turn is over by then; it was counted, and is not used.
       giveBack()
-      await sleepUntil(pauses.until(organization), signal)
+      await sleepUntil(() => pauses.until(organization), { clock, signal })
     }
   }
 
@@ -118,14 +123,6 @@ function sharedLimit(tier: 'search' | 'basic', requestsPerSecond: number, option
     return answer?.moved === true ? { ...turn, atMs: clock.monotonicMs() } : turn
   }
 
-  async function sleepUntil(atMs: number, signal: AbortSignal): Promise<void> {
-    for (;;) {
-      const waitMs = atMs - clock.monotonicMs()
-      if (waitMs <= 0) return
-      await clock.sleep(waitMs, signal)
-    }
-  }
-
   function giveBack(): void {
     if (tier === 'search') {
       send('UPDATE spending SET requests = requests - 1 WHERE run = $1 AND month = $2', [
@@ -137,20 +134,7 @@ function sharedLimit(tier: 'search' | 'basic', requestsPerSecond: number, option
 
   return {
     async turn(signal): Promise<Turn> {
-      signal.throwIfAborted()
-      const previous = last
-      let end = (): void => {}
-      last = new Promise<void>((resolve) => {
-        end = resolve
-      })
-      let own: OwnTurn
-      try {
-        await untilSettled(previous, signal)
-        own = await due(signal)
-      } catch (error) {
-        void previous.then(end)
-        throw error
-      }
+      const { due: own, end } = await turns.enter(() => due(signal), signal)
       let isTaken = false
       let hasEnded = false
       return {
@@ -231,16 +215,4 @@ function refusal(why: string, amount: number, clock: Clock): ExportError {
 
 function quota(what: string, next: string): ExportError {
   return new ExportError('quota', what, 'run of many workers', next)
-}
-
-/** Waits for a promise that never rejects, or until the signal aborts. */
-function untilSettled(promise: Promise<unknown>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => reject(signal.reason)
-    signal.addEventListener('abort', stop, { once: true })
-    void promise.then(() => {
-      signal.removeEventListener('abort', stop)
-      resolve()
-    })
-  })
 }

@@ -119,6 +119,23 @@ CREATE TABLE parts (
   PRIMARY KEY (run, folder)
 );
 
+-- What a run has sent so far.
+CREATE FUNCTION sent(a_run uuid) RETURNS bigint LANGUAGE sql STABLE AS $$
+  SELECT coalesce(sum(requests), 0)::bigint FROM spending WHERE run = a_run
+$$;
+
+-- Puts a line of a chain on record, while it is still held under this number; the same line again changes nothing.
+-- Whether it is.
+CREATE FUNCTION append_line(a_run uuid, a_chain integer, a_fence integer, a_number integer, a_line text)
+RETURNS boolean LANGUAGE plpgsql AS $$
+BEGIN
+  PERFORM 1 FROM chains WHERE run = a_run AND chain = a_chain AND fence = a_fence AND state = 'active' FOR SHARE;
+  IF NOT FOUND THEN RETURN false; END IF;
+  INSERT INTO lines (run, chain, number, line) VALUES (a_run, a_chain, a_number, a_line) ON CONFLICT DO NOTHING;
+  RETURN true;
+END
+$$;
+
 -- Gives the next turn of an organization to a request, and counts it. Neither must survive a crash of the server, which
 -- takes longer than a turn.
 CREATE FUNCTION take_turn(

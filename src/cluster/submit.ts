@@ -3,7 +3,7 @@ import type { PoolClient } from 'pg'
 import { ExportError, isExportError, type NamedPipeline, type Pipeline } from '../core/index.ts'
 import { type Begun, beginSharedRun, type RunOptions, readSharedRunOf, testToken } from '../run/index.ts'
 import type { Database } from './database.ts'
-import { WAKES } from './wakes.ts'
+import { wake } from './wakes.ts'
 
 export type Submitted = {
   readonly run: string
@@ -113,7 +113,7 @@ async function goOn(
       `UPDATE runs SET status = 'active', halt = NULL, finisher = NULL, outcome = NULL, finished_at = NULL,
          waiting = waiting + failed, failed = 0, lanes = $2, max_requests = $3, min_searches_remaining = $4,
          monthly_searches = $5, definition = jsonb_set(definition, '{pipeline,service}', $6),
-         spent_before = coalesce((SELECT sum(requests) FROM spending WHERE spending.run = runs.run), 0)
+         spent_before = sent(run)
        WHERE run = $1 AND status = 'stopped'`,
       [
         run,
@@ -209,10 +209,6 @@ async function deadRun(database: Database, pipeline: Pipeline): Promise<string |
     shared.run,
   ])
   return alive === undefined ? shared.run : null
-}
-
-async function wake(database: Database): Promise<void> {
-  await database.query(`SELECT pg_notify('${WAKES}', '')`)
 }
 
 /** Whatever changes what is exported, or into what. How fast, at what cost and from which file changes neither. */

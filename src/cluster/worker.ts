@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { availableParallelism, hostname } from 'node:os'
-import { type Clock, ExportError, isExportError, WindowRun } from '../core/index.ts'
+import { type Clock, ExportError, isExportError, plainError, WindowRun } from '../core/index.ts'
 import {
   type Bench,
   exportPart,
@@ -13,7 +13,7 @@ import type { Database, Row } from './database.ts'
 import { endRuns } from './end-runs.ts'
 import { PAUSES, Pauses, sharedPace } from './pace.ts'
 import type { Definition } from './submit.ts'
-import { WAKES } from './wakes.ts'
+import { WAKES, wake } from './wakes.ts'
 
 export type WorkerOptions = {
   readonly database: Database
@@ -143,11 +143,11 @@ class Worker {
     const chains = Number(taken?.chains ?? 0)
     if (chains === 0) return
     log('warn', 'chains of workers that died are free again', { event: 'chains.freed', chains })
-    await database.query(`SELECT pg_notify('${WAKES}', '')`)
+    await wake(database)
   }
 
   /** A chain for this worker; null: there is none now. */
-  async #next(): Promise<Row | null> {
+  async #next(): Promise<Claim | null> {
     const { database } = this.#options
     try {
       for (;;) {
@@ -155,7 +155,7 @@ class Worker {
           'SELECT run, chain, fence, query, bounds FROM claim_chain($1, $2)',
           [this.#id, this.#unfitRuns()],
         )
-        if (claimed?.chain != null) return claimed
+        if (claimed?.chain != null) return claimFrom(claimed)
         const hasEnded = await endRuns(this.#desk(), async (run) => (await this.#benchOf(run))?.bench ?? null)
         if (!hasEnded) return null
       }
@@ -176,9 +176,8 @@ class Worker {
   }
 
   /** Follows a chain for as long as it is this worker's. */
-  async #follow(claimed: Row): Promise<void> {
-    const run = String(claimed.run)
-    const [chain, fence] = [Number(claimed.chain), Number(claimed.fence)]
+  async #follow(claim: Claim): Promise<void> {
+    const { run, chain, fence } = claim
     const { database, abort } = this.#options
     const giveBack: GiveBack = (state, delayMs, note, retries) =>
       database.insist(
@@ -193,21 +192,18 @@ class Worker {
     }
     own.users++
     try {
-      await this.#followOn(own, claimed, giveBack)
+      await this.#followOn(own, claim, giveBack)
     } finally {
       own.users--
       own.usedMs = this.#options.clock.monotonicMs()
     }
   }
 
-  async #followOn(own: OpenBench, claimed: Row, giveBack: GiveBack): Promise<void> {
+  async #followOn(own: OpenBench, claim: Claim, giveBack: GiveBack): Promise<void> {
     const { database, log, stop, abort } = this.#options
-    const run = String(claimed.run)
-    const [chain, fence] = [Number(claimed.chain), Number(claimed.fence)]
-    const key = [run, chain, fence]
+    const { run, chain, fence } = claim
     const { bench } = own
-    const query = bench.pipeline.extract.queries[Number(claimed.query)]!
-    const bounds = claimed.bounds === null ? null : Float64Array.from(JSON.parse(String(claimed.bounds)))
+    const { queries, order } = bench.pipeline.extract
     const found = await database.insist(
       'SELECT line FROM lines WHERE run = $1 AND chain = $2 ORDER BY number',
       [run, chain],
@@ -219,12 +215,16 @@ class Worker {
     const ending = await exportPart(bench, {
       number: chain,
       fence,
-      query,
-      windows: new WindowRun(bench.pipeline.extract.order, bounds),
+      query: queries[claim.query]!,
+      windows: new WindowRun(order, claim.bounds),
       lines: found.map(({ line }) => String(line)),
       async put(line) {
-        const [held] = await database.insist(APPEND, [...key, number, line], abort)
-        if (held === undefined) {
+        const [answer] = await database.insist(
+          'SELECT append_line($1, $2, $3, $4, $5) AS held',
+          [run, chain, fence, number, line],
+          abort,
+        )
+        if (answer?.held !== true) {
           lost.abort()
           throw lostChain(chain)
         }
@@ -274,10 +274,9 @@ class Worker {
       case 'config':
       case 'damaged': {
         log('warn', error.message)
-        const { kind, what, where, next } = error
         await database.insist(
           'UPDATE runs SET halt = $2 WHERE run = $1 AND halt IS NULL',
-          [run, JSON.stringify({ kind, what, where, next })],
+          [run, JSON.stringify(plainError(error))],
           abort,
         )
         await giveBack('waiting', 0, note, retries)
@@ -366,6 +365,27 @@ class Worker {
   }
 }
 
+/** A chain that this worker holds. */
+type Claim = {
+  readonly run: string
+  readonly chain: number
+  readonly fence: number
+  /** Its place among those of the pipeline. */
+  readonly query: number
+  /** Of its windows; null: it has none. */
+  readonly bounds: Float64Array | null
+}
+
+function claimFrom({ run, chain, fence, query, bounds }: Row): Claim {
+  return {
+    run: String(run),
+    chain: Number(chain),
+    fence: Number(fence),
+    query: Number(query),
+    bounds: bounds === null ? null : Float64Array.from(JSON.parse(String(bounds))),
+  }
+}
+
 type OpenBench = {
   readonly bench: Bench
   /** Chains that it is used for. */
@@ -390,15 +410,6 @@ const GIVE_UP = `
 UPDATE runs SET status = 'ended', finished_at = clock_timestamp(),
   halt = '{"kind":"config","what":"The data set was started over","where":"","next":"Submit again."}'
 WHERE run = $1 AND status <> 'ended'`
-
-/** Only while the chain is still that of the worker who sends it; the same line again changes nothing. */
-const APPEND = `
-WITH held AS (
-  SELECT 1 FROM chains WHERE run = $1 AND chain = $2 AND fence = $3 AND state = 'active' FOR SHARE
-), put AS (
-  INSERT INTO lines (run, chain, number, line) SELECT $1, $2, $4, $5 FROM held ON CONFLICT DO NOTHING
-)
-SELECT 1 FROM held`
 
 const ALLOT = `
 INSERT INTO parts (run, folder, next) VALUES ($1, $2, $3 + 1)

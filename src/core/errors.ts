@@ -55,6 +55,17 @@ export class ExportError extends Error {
   }
 }
 
+/** An error as it goes between threads and machines, where it would lose its class. */
+export type PlainError = Pick<ExportError, 'kind' | 'what' | 'where' | 'next'>
+
+export function plainError({ kind, what, where, next }: ExportError): PlainError {
+  return { kind, what, where, next }
+}
+
+export function fromPlainError({ kind, what, where, next }: PlainError): ExportError {
+  return new ExportError(kind, what, where, next)
+}
+
 /** Narrows an unknown thrown value to an {@link ExportError} of one of the kinds given (any, when none is). */
 export function isExportError(error: unknown, ...kinds: ErrorKind[]): error is ExportError {
   return error instanceof ExportError && (kinds.length === 0 || kinds.includes(error.kind))

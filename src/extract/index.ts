@@ -1,6 +1,17 @@
 export { AnswerError } from './answers/index.ts'
 export type { TokenInfo } from './credentials/index.ts'
-export { type Ahead, placesAhead, type RateLimit, rateLimit, type Turn } from './pace/index.ts'
+export {
+  type Ahead,
+  InTurn,
+  MARGIN,
+  placesAhead,
+  type RateLimit,
+  rateLimit,
+  sleepUntil,
+  type Turn,
+  WIDER,
+  WIDEST,
+} from './pace/index.ts'
 export { type Chain, type ExtractedPage, extractPages, fetchReport, type Report } from './paging/index.ts'
 export {
   openService,

@@ -1,4 +1,13 @@
-export type { Pace, RateLimit, Turn } from '../extract/index.ts'
+export {
+  InTurn,
+  MARGIN,
+  type Pace,
+  type RateLimit,
+  sleepUntil,
+  type Turn,
+  WIDER,
+  WIDEST,
+} from '../extract/index.ts'
 export { readEvidence } from './evidence.ts'
 export { type LoadedAhead, type LoadOptions, type LoadSummary, loadWarehouse } from './load-warehouse.ts'
 export type { PartitionStatus } from './partition-status.ts'

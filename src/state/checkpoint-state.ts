@@ -116,7 +116,8 @@ export type RunRecord = {
   readonly reasons: Readonly<Record<string, number>>
 }
 
-const NEW_RUN = {
+/** Of a run of which no more is known than that it began. */
+export const NEW_RUN = {
   finished_at: null,
   status: null,
   requests: 0,

@@ -15,6 +15,7 @@ export {
   hasBegun,
   isKnown,
   isOver,
+  NEW_RUN,
   type OpenShard,
   type PartitionRecord,
   type RunRecord,

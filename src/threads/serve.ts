@@ -1,5 +1,5 @@
 import { parentPort } from 'node:worker_threads'
-import { isExportError } from '../core/index.ts'
+import { isExportError, plainError } from '../core/index.ts'
 import type { Answer, Question } from './thread.ts'
 import { tooManyFiles } from './too-many-files.ts'
 
@@ -20,9 +20,6 @@ export function serve(replies: Readonly<Record<string, (...args: never[]) => Pro
 
 function described(thrown: unknown): Extract<Answer, { ok: false }>['error'] {
   const error = tooManyFiles(thrown) ?? thrown
-  if (isExportError(error)) {
-    const { kind, what, where, next } = error
-    return { kind, what, where, next }
-  }
+  if (isExportError(error)) return plainError(error)
   return { unforeseen: `unexpected ${error instanceof Error ? error.name : typeof error} in the worker` }
 }

@@ -1,5 +1,5 @@
 import type { Worker } from 'node:worker_threads'
-import { ExportError } from '../core/index.ts'
+import { ExportError, fromPlainError, type PlainError } from '../core/index.ts'
 import { tooManyFiles } from './too-many-files.ts'
 
 /** What a thread is asked. */
@@ -8,9 +8,7 @@ export type Question = { readonly id: number; readonly name: string; readonly ar
 /** What it answers. Only the kind of an error that was not foreseen: the messages of parsers quote what they parse. */
 export type Answer =
   | { readonly id: number; readonly ok: true; readonly value: unknown }
-  | { readonly id: number; readonly ok: false; readonly error: KnownError | { readonly unforeseen: string } }
-
-type KnownError = Pick<ExportError, 'kind' | 'what' | 'where' | 'next'>
+  | { readonly id: number; readonly ok: false; readonly error: PlainError | { readonly unforeseen: string } }
 
 export type Thread = {
   /** @param transfer buffers that change hands */
@@ -87,5 +85,5 @@ function outOfMemory(error: unknown): ExportError | null {
 /** An error loses its class on the way between threads. */
 function thrown(error: Extract<Answer, { ok: false }>['error']): Error {
   if ('unforeseen' in error) return new Error(error.unforeseen)
-  return new ExportError(error.kind, error.what, error.where, error.next)
+  return fromPlainError(error)
 }

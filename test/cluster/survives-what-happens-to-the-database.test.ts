@@ -1,21 +1,7 @@
 import { expect, it, onTestFinished } from 'vitest'
-import { SAME } from '../e2e/support/rows.ts'
 import { PASSWORD, startPostgres } from '../support/postgres/server.mjs'
 import { startWire } from './support/wire.ts'
-import { digests, ofOneMachine, until, type World, world } from './support/world.ts'
-
-const LOAD = { load: { partition_by: ['query', 'window'], shard_rows: 25 } }
-const IN_FLIGHT = 6
-
-async function expectAllOfIt(here: World, more: number): Promise<void> {
-  const { code, stderr } = await here.submitAndWait()
-  expect(code, stderr).toBe(0)
-  const searches = here.searches().length
-  expect(await here.difference()).toEqual(SAME)
-  const alone = await ofOneMachine(here)
-  expect(await digests(here.output)).toEqual(alone.shards)
-  expect(searches - alone.searches).toBeLessThanOrEqual(more)
-}
+import { expectAllOfIt, IN_FLIGHT, LOAD, until, world } from './support/world.ts'
 
 it('restarted, and gone for a while: workers wait, and no search is sent twice', {
   timeout: 180_000,

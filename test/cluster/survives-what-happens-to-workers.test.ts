@@ -1,22 +1,14 @@
 import { expect, it } from 'vitest'
 import { SAME } from '../e2e/support/rows.ts'
-import { digests, ofOneMachine, until, type WorkerProcess, type World, world } from './support/world.ts'
-
-const LOAD = { load: { partition_by: ['query', 'window'], shard_rows: 25 } }
-/** Chains in flight, of all workers together: see EXTRACT. */
-const IN_FLIGHT = 6
-
-/** After whatever has happened: what one machine makes undisturbed, for at most so many searches more. */
-async function expectAllOfIt(here: World, more: number): Promise<void> {
-  const { code, stderr } = await here.submitAndWait()
-  expect(code, stderr).toBe(0)
-  const searches = here.searches().length
-  expect(await here.difference()).toEqual(SAME)
-  const alone = await ofOneMachine(here)
-  expect(await digests(here.output)).toEqual(alone.shards)
-  expect(searches - alone.searches).toBeLessThanOrEqual(more)
-  expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(0)
-}
+import {
+  expectAllOfIt,
+  IN_FLIGHT,
+  LOAD,
+  until,
+  type WorkerProcess,
+  type World,
+  world,
+} from './support/world.ts'
 
 function atWork(here: World, { pid }: WorkerProcess): Promise<void> {
   return until('it holds a chain', async () => {

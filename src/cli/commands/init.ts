@@ -69,7 +69,15 @@ async function askOnTerminal(file: string, screen: Screen): Promise<StarterAnswe
     .replace(/[^a-z0-9-]+/g, '-')
     .slice(0, 100)
   const usual = { name: name || 'my-export', from: `${new Date().getUTCFullYear() - 1}-01-01` }
-  return asking(screen, (ask) => interview(ask, (line) => screen.write(`${line}\n`), usual))
+  const write = (line: string): void => screen.write(`${line}\n`)
+  const answers = await asking(screen, 'Nothing was written', (ask) => interview(ask, write, usual))
+  if (answers !== null) return answers
+  throw new ExportError(
+    'config',
+    'The answers ended too early',
+    'stdin',
+    'Nothing was written. Run it again.',
+  )
 }
 
 function notWritten(file: string, cause: unknown): ExportError {

@@ -1,5 +1,6 @@
 export { type Ahead, placesAhead } from './ahead.ts'
 export { type Budget, budget, type MonthlyLimit, type Reservation } from './budget.ts'
-export { type RateLimit, rateLimit, type Turn } from './rate-limit.ts'
+export { InTurn, sleepUntil } from './in-turn.ts'
+export { MARGIN, type RateLimit, rateLimit, type Turn, WIDER, WIDEST } from './rate-limit.ts'
 export { retry, TryAgain } from './retry.ts'
 export { retryAfterMs } from './retry-after.ts'

@@ -1,4 +1,5 @@
 import type { Clock } from '../../core/index.ts'
+import { InTurn, sleepUntil } from './in-turn.ts'
 
 /** The pace of one tier: turns are given in order of asking, one at a time, never closer than the tier allows. */
 export type RateLimit = {
@@ -24,12 +25,12 @@ export type Turn = {
 
 // Above the exact interval, because requests do not all take the same time on their way: at 1/s an arrival
 // may be 13 ms late without the next one coming too early.
-const MARGIN = 1.013
+export const MARGIN = 1.013
 // The very first request meets cold code and caches on both sides and may arrive later than that.
 const FIRST_MS = 100
 // Each 429 says that the margin was not enough, up to a tenth: a 429 costs far more than a slower pace.
-const WIDER = 1.02
-const WIDEST = 1.1
+export const WIDER = 1.02
+export const WIDEST = 1.1
 // Timers have a grain of 1 ms or more. Where the interval is of that order, a late timer may be made up for.
 const CATCH_UP_MS = 20
 
@@ -41,16 +42,7 @@ export function rateLimit(options: { requestsPerSecond: number; clock: Clock }):
   let first = true
   let nextAt = Number.NEGATIVE_INFINITY
   let pausedUntil = Number.NEGATIVE_INFINITY
-  let lastTurn: Promise<void> = Promise.resolve()
-
-  async function untilDue(signal: AbortSignal): Promise<void> {
-    // Timers may fire early, and a pause may begin while we sleep: only the clock decides.
-    for (;;) {
-      const waitMs = Math.max(nextAt, pausedUntil) - clock.monotonicMs()
-      if (waitMs <= 0) return
-      await clock.sleep(waitMs, signal)
-    }
-  }
+  const turns = new InTurn()
 
   function take(askedAt: number): boolean {
     const now = clock.monotonicMs()
@@ -65,21 +57,10 @@ export function rateLimit(options: { requestsPerSecond: number; clock: Clock }):
 
   return {
     async turn(signal) {
-      signal.throwIfAborted()
       const askedAt = clock.monotonicMs()
-      const previous = lastTurn
-      let end = (): void => {}
-      lastTurn = new Promise((resolve) => {
-        end = resolve
-      })
-      try {
-        await settled(previous, signal)
-        await untilDue(signal)
-      } catch (error) {
-        // Those behind still wait for those before.
-        void previous.then(end)
-        throw error
-      }
+      // A pause may begin while we sleep.
+      const dueMs = (): number => Math.max(nextAt, pausedUntil)
+      const { end } = await turns.enter(() => sleepUntil(dueMs, { clock, signal }), signal)
       return {
         take() {
           const taken = take(askedAt)
@@ -95,16 +76,4 @@ export function rateLimit(options: { requestsPerSecond: number; clock: Clock }):
     },
     pausedForMs: () => Math.max(0, pausedUntil - clock.monotonicMs()),
   }
-}
-
-/** Waits for a promise that never rejects, or until the signal aborts. */
-function settled(promise: Promise<void>, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const stop = (): void => reject(signal.reason)
-    signal.addEventListener('abort', stop, { once: true })
-    void promise.then(() => {
-      signal.removeEventListener('abort', stop)
-      resolve()
-    })
-  })
 }

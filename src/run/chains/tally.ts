@@ -6,6 +6,13 @@ const MAX_FIELDS_NAMED = 1000
 const MAX_REASONS = 50
 const MAX_REASON = 200
 
+/** @param items of each query */
+export function leastSearches(items: Iterable<number>, pageSize: number): number {
+  let searches = 0
+  for (const each of items) searches += Math.max(1, Math.ceil(each / pageSize))
+  return searches
+}
+
 /** What this run has done so far, and what is left; counted as it happens. */
 export class Tally {
   done = 0
@@ -64,9 +71,7 @@ export class Tally {
 
   /** The fewest searches that the items of this run could have come with, a query's apart from others'. */
   least(pageSize: number): number {
-    let searches = 0
-    for (const items of this.#items.values()) searches += Math.max(1, Math.ceil(items / pageSize))
-    return searches
+    return leastSearches(this.#items.values(), pageSize)
   }
 
   /** Why items were set aside, and how many, whichever entry of a list it was; null: none were. */

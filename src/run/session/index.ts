@@ -1,2 +1,3 @@
+export { openShards } from './open-shards.ts'
 export { decodePlan, encodePlan } from './plans.ts'
 export { openSession, type Session } from './session.ts'

@@ -1,17 +1,11 @@
 import { type BufferPool, bufferPool, type NamedPipeline, type Store } from '../../core/index.ts'
-import { chunkRows, ShardSet, shardExtension } from '../../load/index.ts'
-import {
-  type Checkpoint,
-  type CheckpointState,
-  type Fact,
-  idPath,
-  manifestShard,
-  sweepIds,
-} from '../../state/index.ts'
+import type { ShardSet } from '../../load/index.ts'
+import { type Checkpoint, type CheckpointState, type Fact, idPath, sweepIds } from '../../state/index.ts'
 import { openOwnCheckpoint } from '../admission/index.ts'
 import { type Cpu, openCpu } from '../cpu/index.ts'
 import { giveUp, withAllThatGoes } from '../data-set/index.ts'
 import type { QuerySecrets, RunOptions } from '../setting/index.ts'
+import { openShards } from './open-shards.ts'
 import { decodePlan, encodePlan } from './plans.ts'
 
 /** What a run holds open on its data set. */
@@ -70,24 +64,17 @@ async function openOnce(
       checkpoint,
       cpu,
       buffers,
-      shards: new ShardSet<Fact>({
-        store,
-        coder: cpu.coder,
-        extension: shardExtension(pipeline.load.format),
-        chunkRows: chunkRows(pipeline.load.format),
-        shardRows: pipeline.load.shardRows,
-        nextShard: state.nextShard,
-        partsOf: (folder) => state.partsOf.get(folder) ?? 0,
-        record: async (lines) => {
-          await checkpoint.append(lines as readonly Fact[])
-          session.onRecorded(lines as readonly Fact[])
+      shards: openShards(
+        pipeline,
+        {
+          store,
+          cpu,
+          checkpoint,
+          observer: options.observer,
+          onRecorded: (facts) => session.onRecorded(facts),
         },
-        warn: (message) => options.observer.log('warn', message),
-        onPublished: (line) => {
-          options.observer.log('info', 'shard published', { event: 'shard.published', path: line.path })
-          options.observer.shard?.(manifestShard(line))
-        },
-      }),
+        { nextShard: state.nextShard, partsOf: (folder) => state.partsOf.get(folder) ?? 0 },
+      ),
       onRecorded: () => {},
       nextChain: () => chains++,
       async close() {

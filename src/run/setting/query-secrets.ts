@@ -36,15 +36,20 @@ export async function readQuerySecrets(
 /**
  * Makes sure, before anything is written, that the token or API key can be sent. That one is missing shows when it is
  * needed: a run that has nothing left to do needs none.
+ * @param isNeeded whether it is to be there in any case
  * @throws ExportError `config`
  */
 export async function requireSendableToken(
   { service: { auth }, file }: Pipeline,
   { readSecret }: Pick<RunOptions, 'readSecret'>,
+  isNeeded = false,
 ): Promise<void> {
   const variable = auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv
   const token = await readSecret(variable)
-  if (token === null || token === '') return
+  if (token === null || token === '') {
+    if (isNeeded) throw unset(variable, file)
+    return
+  }
   learnSecret(token)
   if (isHeaderText(token)) return
   throw new ExportError(

@@ -8,17 +8,9 @@ import {
   type SharedRun,
   SUCCESS_PATH,
   sharedRunText,
-  takeLock,
 } from '../../state/index.ts'
 import { openOwnCheckpoint, requirePolicies, warnOfOpenDoors } from '../admission/index.ts'
-import {
-  growingFiles,
-  isWholeExported,
-  openDataSet,
-  planFor,
-  refuseLinks,
-  survey,
-} from '../data-set/index.ts'
+import { holdDataSet, isWholeExported, openDataSet, planFor, refuseLinks, survey } from '../data-set/index.ts'
 import {
   namePipeline,
   namingPlaces,
@@ -60,17 +52,8 @@ export async function beginSharedRun(
   await namingPlaces(pipeline, async () => {
     const { clock, stop, observer } = options
     const warn = (message: string): void => observer.log('warn', message)
-    const data = openDataSet(pipeline)
-    const lock = await takeLock(data, {
-      clock,
-      stop,
-      fresh: false,
-      growing: growingFiles,
-      warn,
-      sharedRun: over ?? shared.run,
-    })
-    const { store } = lock
-    try {
+    const hold = { clock, stop, warn, sharedRun: over ?? shared.run }
+    await holdDataSet(pipeline, hold, async (store) => {
       await warnOfOpenDoors(pipeline, observer)
       await refuseLinks(store)
       const checkpoint = await openOwnCheckpoint(pipeline, store, secrets, options)
@@ -93,9 +76,7 @@ export async function beginSharedRun(
       } finally {
         await checkpoint.close()
       }
-    } finally {
-      await lock.release()
-    }
+    })
   })
 }
 

@@ -1,4 +1,4 @@
-import { type BufferPool, bufferPool, ExportError, type NamedPipeline, type Store } from '../../core/index.ts'
+import { type BufferPool, bufferPool, type NamedPipeline, type Store } from '../../core/index.ts'
 import { openService, type Service, type ServiceDeps } from '../../extract/index.ts'
 import { type Workplace, workplace } from '../../load/index.ts'
 import { type CheckpointState, readCheckpoint, readSharedRun } from '../../state/index.ts'
@@ -60,8 +60,8 @@ export async function openBench(
   const pipeline: SharedPipeline = { ...given, extract: { ...given.extract, whole: null } }
   requirePolicies(pipeline, options)
   const secrets = await readQuerySecrets(pipeline, options)
-  await requireSendableToken(pipeline, options)
-  await requireToken(pipeline, options)
+  // A run of one machine needs it with its first request; here somebody else may have it.
+  await requireSendableToken(pipeline, options, true)
   return namingPlaces(pipeline, async () => {
     const data = openDataSet(pipeline)
     const before = await readCheckpoint(data)
@@ -96,20 +96,4 @@ export async function openBench(
       },
     }
   })
-}
-
-/** A run of one machine needs it with its first request; here somebody else may have it. */
-async function requireToken(
-  { service: { auth }, file }: NamedPipeline,
-  { readSecret }: RunOptions,
-): Promise<void> {
-  const variable = auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv
-  const token = await readSecret(variable)
-  if (token !== null && token !== '') return
-  throw new ExportError(
-    'config',
-    `The variable ${variable} is not set`,
-    file,
-    'Set it, and start the worker again.',
-  )
 }

@@ -9,19 +9,10 @@ import {
   readToExtend,
   rewriteCheckpoint,
   SHARED_RUN_PATH,
-  takeLock,
 } from '../../state/index.ts'
 import { leaveAtRest } from '../at-rest.ts'
-import { statusFor } from '../chains/index.ts'
-import {
-  growingFiles,
-  holdDataSet,
-  isWholeExported,
-  openDataSet,
-  planFor,
-  replaceManifest,
-  survey,
-} from '../data-set/index.ts'
+import { leastSearches, statusFor } from '../chains/index.ts'
+import { holdDataSet, isWholeExported, planFor, replaceManifest, survey } from '../data-set/index.ts'
 import { openSession } from '../session/index.ts'
 import { namingPlaces, pathIn } from '../setting/index.ts'
 import { lastCompleteMs, type RunSummary } from '../summary.ts'
@@ -63,17 +54,7 @@ export async function endSharedRun(
     const { clock, stop, observer } = options
     const { run } = ending
     const warn = (message: string): void => observer.log('warn', message)
-    const data = openDataSet(pipeline)
-    const lock = await takeLock(data, {
-      clock,
-      stop,
-      fresh: false,
-      growing: growingFiles,
-      warn,
-      sharedRun: run,
-    })
-    const { store } = lock
-    try {
+    return holdDataSet(pipeline, { clock, stop, warn, sharedRun: run }, async (store) => {
       const { state, counts, isAtRest, status } = await foldRun(
         store,
         ending,
@@ -113,9 +94,7 @@ export async function endSharedRun(
         failures: ending.failures,
       }
       return { summary, isAtRest }
-    } finally {
-      await lock.release()
-    }
+    })
   })
 }
 
@@ -214,8 +193,6 @@ class Counts {
 
   /** The fewest searches that the items could have come with, a query's apart from others'. */
   least(pageSize: number): number {
-    let searches = 0
-    for (const items of this.#items.values()) searches += Math.max(1, Math.ceil(items / pageSize))
-    return searches
+    return leastSearches(this.#items.values(), pageSize)
   }
 }

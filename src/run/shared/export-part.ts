@@ -6,19 +6,12 @@ import {
   partition,
   type WindowRun,
 } from '../../core/index.ts'
-import {
-  chunkRows,
-  openShardPath,
-  ownsFolder,
-  quarantinePath,
-  ShardSet,
-  shardExtension,
-} from '../../load/index.ts'
+import { openShardPath, ownsFolder, quarantinePath, type ShardSet } from '../../load/index.ts'
 import { planWindows } from '../../plan/index.ts'
 import { type Checkpoint, type Fact, ID_FOLDER, openPart } from '../../state/index.ts'
 import { exportAll, Tally } from '../chains/index.ts'
 import { begunOf, survey } from '../data-set/index.ts'
-import type { Session } from '../session/index.ts'
+import { openShards, type Session } from '../session/index.ts'
 import { withPlace } from '../setting/index.ts'
 import type { Bench } from './bench.ts'
 import { openChainStore } from './chain-store.ts'
@@ -132,24 +125,16 @@ function shardsOf(
   const { state } = checkpoint
   const partsBefore = (folder: string): number => before.partsOf.get(folder) ?? 0
   const isShared = !ownsFolder(extract.resource, load.partitionBy)
-  return new ShardSet<Fact>({
-    store,
-    coder: cpu.coder,
-    workplace,
-    extension: shardExtension(load.format),
-    chunkRows: chunkRows(load.format),
-    shardRows: load.shardRows,
-    nextShard: Math.max(before.nextShard + number * STRIDE, state.nextShard),
-    partsOf: (folder) => Math.max(partsBefore(folder), state.partsOf.get(folder) ?? 0),
-    ...(isShared && { allotPart: (folder: string) => allotPart(folder, partsBefore(folder)) }),
-    record: async (lines) => {
-      await checkpoint.append(lines as readonly Fact[])
-      onRecorded(lines as readonly Fact[])
+  return openShards(
+    pipeline,
+    { store, cpu, checkpoint, observer: options.observer, onRecorded },
+    {
+      workplace,
+      nextShard: Math.max(before.nextShard + number * STRIDE, state.nextShard),
+      partsOf: (folder) => Math.max(partsBefore(folder), state.partsOf.get(folder) ?? 0),
+      ...(isShared && { allotPart: (folder: string) => allotPart(folder, partsBefore(folder)) }),
     },
-    warn: (message) => options.observer.log('warn', message),
-    onPublished: ({ path }) =>
-      options.observer.log('info', 'shard published', { event: 'shard.published', path }),
-  })
+  )
 }
 
 /** Gives shards their names that a crash kept them from, and takes up those that are open. */

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import { type SandboxOptions, startSandbox } from '../../../src/sandbox/index.ts'
 import { summaryShape } from '../../e2e/support/json-shapes.ts'
 import {
@@ -14,7 +14,7 @@ import {
   type Summary,
 } from '../../e2e/support/place.ts'
 import { readParquet } from '../../e2e/support/read-shards.ts'
-import { difference, expectedOfDomains, type SAME } from '../../e2e/support/rows.ts'
+import { difference, expectedOfDomains, SAME } from '../../e2e/support/rows.ts'
 import { PASSWORD, pgClient } from '../../support/postgres/client.ts'
 import { newDatabase } from '../../support/postgres/database.ts'
 import { type Ended, runCli } from '../../support/run-cli.ts'
@@ -159,6 +159,23 @@ export async function ofOneMachine(
   } finally {
     await sandbox.close()
   }
+}
+
+/** The bytes of shards of a partition depend on its rows alone. */
+export const LOAD = { load: { partition_by: ['query', 'window'], shard_rows: 25 } }
+/** Chains in flight, of all workers together: see EXTRACT. */
+export const IN_FLIGHT = EXTRACT.concurrency
+
+/** After whatever has happened: what one machine makes undisturbed, for at most so many searches more. */
+export async function expectAllOfIt(here: World, more: number): Promise<void> {
+  const { code, stderr } = await here.submitAndWait()
+  expect(code, stderr).toBe(0)
+  const searches = here.searches().length
+  expect(await here.difference()).toEqual(SAME)
+  const alone = await ofOneMachine(here)
+  expect(await digests(here.output)).toEqual(alone.shards)
+  expect(searches - alone.searches).toBeLessThanOrEqual(more)
+  expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(0)
 }
 
 /** Waits until something is so, and fails when it does not come to be within a minute. */

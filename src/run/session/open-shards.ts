@@ -1,0 +1,39 @@
+import type { NamedPipeline, Store } from '../../core/index.ts'
+import { chunkRows, ShardSet, type ShardSetOptions, shardExtension } from '../../load/index.ts'
+import { type Checkpoint, type Fact, manifestShard } from '../../state/index.ts'
+import type { Cpu } from '../cpu/index.ts'
+import type { RunObserver } from '../setting/index.ts'
+
+export type OpenShardsParts = {
+  readonly store: Store
+  readonly cpu: Cpu
+  readonly checkpoint: Checkpoint
+  readonly observer: RunObserver
+  /** Called with the lines of every commit, once they are durable. */
+  readonly onRecorded: (facts: readonly Fact[]) => void
+}
+
+/** The shards that a pipeline has open, on record in a checkpoint. @param numbers what its shards are called by */
+export function openShards(
+  { load }: Pick<NamedPipeline, 'load'>,
+  { store, cpu, checkpoint, observer, onRecorded }: OpenShardsParts,
+  numbers: Pick<ShardSetOptions<Fact>, 'nextShard' | 'partsOf' | 'allotPart' | 'workplace'>,
+): ShardSet<Fact> {
+  return new ShardSet<Fact>({
+    store,
+    coder: cpu.coder,
+    extension: shardExtension(load.format),
+    chunkRows: chunkRows(load.format),
+    shardRows: load.shardRows,
+    ...numbers,
+    record: async (lines) => {
+      await checkpoint.append(lines as readonly Fact[])
+      onRecorded(lines as readonly Fact[])
+    },
+    warn: (message) => observer.log('warn', message),
+    onPublished: (line) => {
+      observer.log('info', 'shard published', { event: 'shard.published', path: line.path })
+      observer.shard?.(manifestShard(line))
+    },
+  })
+}
