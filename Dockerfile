@@ -1,23 +1,34 @@
 # The command in an image of its own: built from this repository, run as a user without rights.
 #   docker build --tag spillway .
-#   docker run --rm --volume "$PWD:/data" --env SPILLWAY_BASE_URL --env SPILLWAY_TOKEN spillway run acme.yaml
-FROM node:22-slim AS build
+#   docker run --rm --user "$(id -u):$(id -g)" --volume "$PWD:/data" \
+#     --env SPILLWAY_BASE_URL --env SPILLWAY_TOKEN spillway run acme.yaml
+# Who pins by digest gives it: --build-arg NODE_IMAGE=node:22.23.3-bookworm-slim@sha256:…
+ARG NODE_IMAGE=node:22.23.3-bookworm-slim
+FROM ${NODE_IMAGE} AS build
 WORKDIR /src
 COPY package.json package-lock.json ./
 RUN npm ci
 COPY . .
 RUN npm run build && npm prune --omit=dev
 
-FROM node:22-slim
+FROM ${NODE_IMAGE}
+LABEL org.opencontainers.image.title="Spillway" \
+  org.opencontainers.image.description="Bulk export of leaked-credential search results into Parquet or CSV: complete, once, masked, resumable." \
+  org.opencontainers.image.version="0.2.0" \
+  org.opencontainers.image.licenses="MIT"
 ENV NODE_ENV=production
-COPY --from=build /src/package.json /opt/spillway/package.json
+COPY --from=build /src/package.json /src/LICENSE /opt/spillway/
+# The notices of what is bundled lie in dist/, those of the other packages beside each of them.
 COPY --from=build /src/node_modules /opt/spillway/node_modules
 COPY --from=build /src/dist /opt/spillway/dist
-# Pipeline files and, where it is no bucket, the data set: a volume, which has to belong to this user.
+# Pipeline files and, where it is no bucket, the data set: a volume, which has to belong to the user that it runs as.
 RUN chmod +x /opt/spillway/dist/cli/main.js \
   && ln -s /opt/spillway/dist/cli/main.js /usr/local/bin/spillway \
   && install --directory --owner=node --group=node /data
 WORKDIR /data
 USER node
+# `worker --heartbeat-file /tmp/alive` writes the file every five seconds; without it there is nothing to go by.
+HEALTHCHECK --interval=30s --timeout=5s CMD \
+  test ! -e /tmp/alive || test $(($(date +%s) - $(stat -c %Y /tmp/alive))) -lt 60
 ENTRYPOINT ["spillway"]
 CMD ["--help"]

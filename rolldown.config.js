@@ -1,63 +1,13 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join, sep } from 'node:path'
+import { Extractor, ExtractorConfig } from '@microsoft/api-extractor'
 import { defineConfig } from 'rolldown'
 
-// Of undici the command needs its agent, which the entry point loads along with fetch, WebSocket and mocks: a tenth
-// of a second that every run would pay. What the entry point puts on every dispatcher (request, connect and the like)
-// is not there; extract/ uses `dispatch` alone, over HTTP/1.1, with bodies that are texts.
-const onlyTheAgent = {
-  name: 'only-the-agent',
-  resolveId: (id, importer) => {
-    if (id === 'undici') return '\0undici'
-    const isUnused = id.endsWith('/client-h2.js') || id.endsWith('/web/fetch/body.js')
-    return isUnused && importer?.includes('undici') ? `\0unused:${id}` : null
-  },
-  load: (id) => {
-    if (id.startsWith('\0unused:')) {
-      return `module.exports = () => { throw new Error('${id.slice(1)} is not in the bundle') }`
-    }
-    return id === '\0undici'
-      ? `export { default as Agent } from 'undici/lib/dispatcher/agent.js'
-         export { default as buildConnector } from 'undici/lib/core/connect.js'`
-      : null
-  },
-}
-
-// What yargs measures its texts by knows every emoji, and takes a third of the time in which yargs loads to learn them;
-// and for two checks of its own yargs loads all of node:assert.
-const forYargs = {
-  name: 'for-yargs',
-  resolveId: (id, importer) => {
-    if (id === 'string-width') return '\0string-width'
-    return id === 'assert' && importer?.includes('yargs') ? '\0assert' : null
-  },
-  load: (id) => {
-    switch (id) {
-      case '\0string-width':
-        return `import { stripVTControlCharacters } from 'node:util'
-                import { widthOf } from '${import.meta.dirname}/src/cli/width.ts'
-                export default (text) => widthOf(stripVTControlCharacters(text))`
-      case '\0assert':
-        return `const must = (isSo, message) => { if (!isSo) throw new Error(message) }
-                export const strictEqual = (is, expected, message) => must(Object.is(is, expected), message)
-                export const notStrictEqual = (is, other, message) => must(!Object.is(is, other), message)`
-    }
-    return null
-  },
-}
-
-// Node.js is given the modules of yaml in an older form, of which nothing can be left out.
-const yamlModules = {
-  name: 'yaml-modules',
-  resolveId: (id) =>
-    id === 'yaml' ? join(import.meta.dirname, 'node_modules/yaml/browser/dist/index.js') : null,
-}
-
-// What the encoders' sources come to, for the footers of Parquet files. `tsc` has compiled what computes it.
+// What the encoders' sources come to, for the footers of Parquet files.
 const encoderBuild = {
   name: 'encoder-build',
   async buildStart() {
-    const { encoderDigest } = await import('./dist/package/encoder-build.js')
+    const { encoderDigest } = await import('./build/parts/encoder-build.js')
     this.emitFile({ type: 'asset', fileName: 'encoder-build.txt', source: encoderDigest() })
   },
 }
@@ -77,7 +27,7 @@ const notices = {
 }
 
 const NOTICES_HEAD =
-  'The files in this folder hold code of the packages below, each under the licence that follows its name.\n'
+  'The files in this folder and below hold code of the packages below, each under the licence that follows its name.\n'
 
 /** What a package has its users pass on. @throws Error when it has no such file */
 function noticeOf(folder) {
@@ -90,6 +40,37 @@ function noticeOf(folder) {
   if (files.length === 0) throw new Error(`${name} is in the bundle and has no file with its licence`)
   const texts = files.map((file) => readFileSync(join(folder, file), 'utf8').trim())
   return [`${'='.repeat(80)}\n${name} ${version} (${license})`, ...texts, ''].join('\n\n')
+}
+
+// npm makes the command of an installed package executable. `npm link` leads to the built file itself.
+const executable = {
+  name: 'executable',
+  writeBundle: ({ dir }) => chmodSync(join(dir, 'cli/main.js'), 0o755),
+}
+
+// What `tsc` says of each file becomes one file, with the types alone that the library's exports lead to.
+const declarations = {
+  name: 'declarations',
+  writeBundle({ dir }) {
+    const projectFolder = import.meta.dirname
+    const config = ExtractorConfig.prepare({
+      configObject: {
+        projectFolder,
+        mainEntryPointFilePath: '<projectFolder>/build/types/index.d.ts',
+        compiler: { tsconfigFilePath: '<projectFolder>/tsconfig.json' },
+        dtsRollup: { enabled: true, untrimmedFilePath: join(projectFolder, dir, 'index.d.ts') },
+      },
+      configObjectFullPath: undefined,
+      packageJsonFullPath: join(projectFolder, 'package.json'),
+    })
+    const { succeeded } = Extractor.invoke(config, { localBuild: true, messageCallback: onlyErrors })
+    if (!succeeded) throw new Error('the declarations could not be put together')
+  },
+}
+
+/** Its warnings are about comments, and about types that need no name of their own. */
+function onlyErrors(message) {
+  if (message.logLevel !== 'error') message.logLevel = 'none'
 }
 
 /** Whether a module is of one of these folders of the sources. */
@@ -106,10 +87,8 @@ function either(isFirst, second) {
 const ofCore = either(isIn('core', 'transform/mask'), /src.(?:disk.looks?|threads.thread)\.ts$/)
 
 /** What every command needs; none of it imports more than core/. */
-const ofEveryCommand = either(
-  isIn('package'),
-  /src.cli.(?:command|exit-code|log|output|plain-text|quantities|screen|shell|signals|style|width)\.ts$/,
-)
+const ofEveryCommand =
+  /src.cli.(?:command|exit-code|log|output|plain-text|quantities|screen|shell|signals|style|width)\.ts$/
 
 /** What it takes to know where a data set stands, and to show it. */
 const ofDataSets = either(
@@ -117,33 +96,77 @@ const ofDataSets = either(
   /src.(?:run.(?:plan|partition-status|query-status|status)|run-options|cli.(?:[a-z]+-table|partition-choice))\.ts$/,
 )
 
-// The command is bundled with what it needs: finding and opening three hundred files takes longer than most
-// commands do. See docs/decisions/0007-bundled-command.md.
-export default defineConfig({
-  input: [
-    'src/cli/main.ts',
-    'src/disk/look-worker.ts',
-    'src/run/cpu/decode-worker.ts',
-    'src/run/cpu/encode-worker.ts',
-  ],
+const shared = {
   platform: 'node',
   logLevel: 'warn',
   // Loaded only when a pipeline asks for it; not made to be bundled.
-  external: ['parquetjs-lite', '@aws-sdk/client-s3', '@duckdb/node-api', 'pg', 'pg-copy-streams'],
-  plugins: [onlyTheAgent, forYargs, yamlModules, encoderBuild, notices],
+  external: [
+    'parquetjs-lite',
+    '@aws-sdk/client-s3',
+    '@duckdb/node-api',
+    'bullmq',
+    'ioredis',
+    'pg',
+    'pg-copy-streams',
+    'pgpass',
+  ],
+}
+
+/** Their scripts lie beside the chunks that start them. */
+const threads = {
+  'look-worker': 'src/disk/look-worker.ts',
+  'decode-worker': 'src/run/cpu/decode-worker.ts',
+  'encode-worker': 'src/run/cpu/encode-worker.ts',
+}
+
+// Parts of the sources as tests and benchmarks take them by themselves; no part of the package.
+const parts = defineConfig({
+  ...shared,
+  input: {
+    cluster: 'src/cluster/index.ts',
+    config: 'src/config/index.ts',
+    core: 'src/core/index.ts',
+    'credential-decoder': 'src/transform/credential-decoder.ts',
+    disk: 'src/disk/index.ts',
+    'encoder-build': 'src/package/encoder-build.ts',
+    journal: 'src/state/journal.ts',
+    load: 'src/load/index.ts',
+    'run-options': 'src/run-options.ts',
+    state: 'src/state/index.ts',
+    transform: 'src/transform/index.ts',
+    ...threads,
+  },
+  output: { dir: 'build/parts', format: 'esm' },
+})
+
+// Command and library, made of the same chunks, with what they need: finding and opening three hundred files takes
+// longer than most commands do. See docs/decisions/0007-bundled-command.md.
+const main = defineConfig({
+  ...shared,
+  input: {
+    index: 'src/index.ts',
+    main: 'src/cli/main.ts',
+    ...threads,
+  },
+  plugins: [encoderBuild, notices, executable, declarations],
   output: {
-    dir: 'dist/cli',
+    dir: 'dist',
     format: 'esm',
-    chunkFileNames: '[name]-[hash].js',
+    entryFileNames: ({ name }) => ({ index: 'index.js', main: 'cli/main.js' })[name] ?? 'chunks/[name].js',
+    chunkFileNames: 'chunks/[name]-[hash].js',
     // By itself each few modules that have the same users would be a file, and to find and open one takes a millisecond.
     // The worker threads import no more than the first two of these.
     codeSplitting: {
       groups: [
         { name: 'core', test: ofCore, priority: 2 },
         { name: 'zod', test: /[\\/]node_modules[\\/]zod[\\/]/, priority: 2 },
+        { name: 'package', test: isIn('package'), priority: 2 },
         { name: 'shell', test: ofEveryCommand, priority: 2 },
         { name: 'data-set', test: (id) => ofDataSets(id) && !id.endsWith('-worker.ts'), priority: 1 },
       ],
     },
   },
 })
+
+// One after the other: the second reads what the first makes.
+export default [parts, main]

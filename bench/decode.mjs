@@ -4,18 +4,19 @@
  * Both take turns in one process; CPU seconds per million rows, least of the rounds.
  */
 import { parseArgs } from 'node:util'
-import { credentialPaths } from '../dist/transform/credential-decoder.js'
-import { createDecoder } from '../dist/transform/index.js'
+import { credentialPaths } from '../build/parts/credential-decoder.js'
+import { createDecoder } from '../build/parts/transform.js'
 import { renderItems, SHAPES } from './pages.mjs'
 
 const { values: options } = parseArgs({
   options: { rounds: { type: 'string', default: '4' }, only: { type: 'string', default: '' } },
 })
 
-const COLUMNS = (await import('../dist/core/index.js')).allColumns('credentials', [])
+const COLUMNS = (await import('../build/parts/core.js')).allColumns('credentials', [])
 const plan = {
   resource: 'credentials',
   columns: COLUMNS,
+  extras: [],
   order: 'asc',
   secret: 'redact',
   identity: 'keep',

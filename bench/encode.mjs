@@ -8,9 +8,9 @@
  */
 import { parseArgs } from 'node:util'
 import zlib from 'node:zlib'
-import { allColumns, decodeFrame } from '../dist/core/index.js'
-import { createEncoder, encodeSummed } from '../dist/load/index.js'
-import { createDecoder } from '../dist/transform/index.js'
+import { allColumns, decodeFrame } from '../build/parts/core.js'
+import { createEncoder, encodeSummed } from '../build/parts/load.js'
+import { createDecoder } from '../build/parts/transform.js'
 import { renderItems, SHAPES } from './pages.mjs'
 
 const { values: options } = parseArgs({

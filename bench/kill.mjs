@@ -1,5 +1,5 @@
 /**
- * `npm run bench:kill`: what `kill -9` loses. An export is killed when half of the searches that it needs have come in,
+ * `npm run bench:kill`: what `kill -9` loses. An export is killed when half of the requests that it needs have come in,
  * and started again until it ends by itself; against the hand-written scripts of `npm run bench`, which begin anew.
  *
  *   --rows N   rows of each of four domains (50000)
@@ -10,7 +10,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { startSandbox } from '../dist/sandbox/index.js'
+import { startSandbox } from '../dist/index.js'
 import { CLI } from './measure.mjs'
 
 const { values: options } = parseArgs({ options: { rows: { type: 'string', default: '50000' } } })
@@ -29,7 +29,7 @@ const CONTENDERS = {
 
 const count = (number) => number.toLocaleString('en')
 console.log(
-  `| ${count(ROWS * DOMAINS.length)} rows, killed at search ${FEWEST / 2} | rows on disk after the kill | searches in all | of them needed | asked twice |`,
+  `| ${count(ROWS * DOMAINS.length)} rows, killed at request ${FEWEST / 2} | rows on disk after the kill | requests in all | of them needed | asked twice |`,
 )
 console.log('|---|---|---|---|---|')
 for (const [name, { start, rowsKept }] of Object.entries(CONTENDERS)) {

@@ -3,7 +3,8 @@
  * promise switched on. Each round runs every contender once, so that a machine that changes its pace changes
  * it for all; figures are medians, ratios are taken round by round.
  *
- *   --rounds N     rounds (3)
+ *   --against C    this build and that of another commit instead of the contenders: the ratios of both, pair by pair
+ *   --rounds N     rounds (3; 5 with --against)
  *   --rows N       rows (500000)
  *   --only TEXTS   contenders whose name holds one of the texts, which are separated by commas
  *   --compare      hold the ratios against bench/ratios.json and fail when one got worse by more than a quarter
@@ -14,12 +15,14 @@ import { cpus, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import zlib from 'node:zlib'
+import { buildCommit, compareBuilds, HEAD as RATIOS, ratioRow } from './against.mjs'
 import { CLI, measure, median, pageServer, writePipeline } from './measure.mjs'
 import { renderItems } from './pages.mjs'
 
 const { values: options } = parseArgs({
   options: {
-    rounds: { type: 'string', default: '3' },
+    against: { type: 'string' },
+    rounds: { type: 'string' },
     rows: { type: 'string', default: '500000' },
     only: { type: 'string', default: '' },
     compare: { type: 'boolean', default: false },
@@ -28,6 +31,7 @@ const { values: options } = parseArgs({
 })
 
 const ROWS = Number(options.rows)
+const ROUNDS = Number(options.rounds ?? (options.against === undefined ? 3 : 5))
 const PARTITIONS = 5
 const PAGE_ROWS = 10_000
 const PAGES = Math.ceil(ROWS / PAGE_ROWS / PARTITIONS)
@@ -40,7 +44,7 @@ const folder = mkdtempSync(join(tmpdir(), 'spillway-bench-'))
 const server = await pageServer('typical', PAGES)
 const gzipServer = await pageServer('typical', PAGES, 'gzip')
 try {
-  await bench()
+  await (options.against === undefined ? bench() : against(options.against))
 } finally {
   server.stop()
   gzipServer.stop()
@@ -52,7 +56,7 @@ async function bench() {
     options.only.split(',').some((text) => name.includes(text)),
   )
   const runs = new Map(contenders.map(({ name }) => [name, []]))
-  for (let round = 1; round <= Number(options.rounds); round++) {
+  for (let round = 1; round <= ROUNDS; round++) {
     for (const { name, run, rows } of contenders) {
       process.stderr.write(`round ${round}: ${name}\n`)
       const figures = await run()
@@ -72,6 +76,14 @@ async function bench() {
   )
   if (options.write) writeResults(table, ratios)
   if (options.compare) compare(ratios)
+}
+
+async function against(name) {
+  const { cli, commit } = buildCommit(name, folder)
+  const settings = { folder, url: server.url, partitions: PARTITIONS, rounds: ROUNDS, only: options.only }
+  const pairs = await compareBuilds(cli, settings)
+  const lines = [...pairs].map(([contender, each]) => ratioRow(contender, each))
+  console.log(`${machine()}\nThis build to ${commit}\n\n${[RATIOS, ...lines].join('\n')}`)
 }
 
 function allContenders() {
@@ -157,13 +169,13 @@ function row(name, rows, figures, baseline) {
 }
 
 function machine() {
-  return `${cpus().length} × ${cpus()[0].model}, Node ${process.version}, ${ROWS} rows, ${options.rounds} rounds: medians (least–greatest)`
+  return `${cpus().length} × ${cpus()[0].model}, Node ${process.version}, ${ROWS} rows, ${ROUNDS} rounds: medians (least–greatest)`
 }
 
 function writeResults(table, ratios) {
   const text = `# Benchmark results
 
-\`npm run bench -- --rounds ${options.rounds} --rows ${ROWS} --write\`
+\`npm run bench -- --rounds ${ROUNDS} --rows ${ROWS} --write\`
 
 ${machine()}
 

@@ -1,8 +1,8 @@
 /**
  * `npm run bench:pace`: whether an export keeps to the pace that is allowed and uses all of it, against a sandbox
- * that allows one search a second and tells of every search that came too early.
+ * that allows one request a second and tells of every one that came too early.
  *
- *   --pages N      searches in one chain (60)
+ *   --pages N      requests in one chain (60)
  *   --latency A-B  milliseconds that answers take; with several partitions (0)
  */
 import { spawn } from 'node:child_process'
@@ -10,7 +10,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { startSandbox } from '../dist/sandbox/index.js'
+import { startSandbox } from '../dist/index.js'
 import { CLI } from './measure.mjs'
 
 const { values: options } = parseArgs({
@@ -43,7 +43,7 @@ load: { path: "${join(folder, 'out')}" }
   const searches = sandbox.requests.filter(({ kind }) => kind === 'search')
   const seconds = (searches.at(-1).at - searches[0].at) / 1000
   const refused = searches.filter(({ status }) => status === 429).length
-  console.log('| searches | from first to last, s | per allowed second | 429 |')
+  console.log('| requests | from first to last, s | per allowed second | 429 |')
   console.log('|---|---|---|---|')
   console.log(
     `| ${searches.length} | ${seconds.toFixed(1)} | ${(seconds / (searches.length - 1)).toFixed(4)} | ${refused} |`,

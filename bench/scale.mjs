@@ -7,7 +7,7 @@ import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, 
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { lineSealer } from '../dist/state/journal.js'
+import { lineSealer } from '../build/parts/journal.js'
 import { CLI, measure } from './measure.mjs'
 
 const ENV = { SPILLWAY_TOKEN: 'bench' }

@@ -1,5 +1,5 @@
 /**
- * `npm run bench:windows`: what windows cost. Searches that an export sends, against the fewest that its rows allow and
+ * `npm run bench:windows`: what windows cost. Requests that an export sends, against the fewest that its rows allow and
  * against one for each partition and page, and how long it takes where a search may be sent at any time.
  *
  *   --only TEXT    cases whose name holds the text
@@ -8,7 +8,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { startSandbox } from '../dist/sandbox/index.js'
+import { startSandbox } from '../dist/index.js'
 import { CLI, measure } from './measure.mjs'
 
 const { values: options } = parseArgs({ options: { only: { type: 'string', default: '' } } })
@@ -50,7 +50,7 @@ const CASES = [
 ]
 const FROM = '2022-01-01'
 
-console.log('| windows | partitions | searches | fewest | a search for each | s | peak MB |')
+console.log('| windows | partitions | requests | fewest | a request for each | s | peak MB |')
 console.log('|---|---|---|---|---|---|---|')
 for (const {
   name,

@@ -3,22 +3,47 @@ import {
   type PipelineSettings,
   type ReadOptions,
   readMaskKey,
+  readNamingKey,
+  readSigningKey,
+  readVerifyingKey,
   readPipeline as resolveFile,
   pipelineFrom as resolveSettings,
 } from './config/index.ts'
-import { type Pipeline, type RowBatch, systemClock } from './core/index.ts'
+import {
+  AGE_EXPECTED,
+  ago,
+  ExportError,
+  isExportError,
+  type Pipeline,
+  parseAge,
+  type RowBatch,
+  systemClock,
+} from './core/index.ts'
+import { version } from './package/index.ts'
 import {
   ownCopy,
   type PlanReport,
+  type PruneReport,
   readPlan as planOf,
+  planPruning,
+  pruneDataSet as prune,
   type RunSummary,
+  readEvidence,
   runPipeline as run,
+  type Signed,
   type StatusReport,
+  signDataSet as sign,
   readStatus as statusOf,
   type Verification,
   verifyDataSet as verify,
 } from './run/index.ts'
 import { type RunSettings, runOptions } from './run-options.ts'
+import {
+  startSandbox as openSandbox,
+  type Sandbox,
+  SandboxOptionError,
+  type SandboxOptions,
+} from './sandbox/index.ts'
 
 /** Where a pipeline is read; environment and working directory are those of the process when left out. */
 export type ReadSettings = Partial<ReadOptions>
@@ -153,5 +178,117 @@ export function verifyDataSet(
   pipeline: Pipeline,
   settings: { readonly onShard?: (path: string) => void } = {},
 ): Promise<Verification> {
-  return verify(pipeline, settings.onShard ?? (() => {}))
+  return verify(pipeline, settings)
+}
+
+/** Where secrets and relative paths come from, as in {@link ReadSettings}, and what is told meanwhile. */
+export type ChangeSettings = {
+  readonly env?: Environment
+  readonly cwd?: string
+  /** Ends the wait for a run that is at work. */
+  readonly stop?: AbortSignal
+  readonly onWarning?: (message: string) => void
+}
+
+/**
+ * Signs the manifest, and with it the digest of every shard; reads none of them, as `verifyDataSet` does.
+ * @param keyFile of the private Ed25519 key, PEM; SPILLWAY_SIGNING_PASSPHRASE opens an encrypted one
+ * @throws ExportError `config` when there is no such key or nothing is exported, `damaged` when the data set is not as its
+ *   manifest says, `locked` when a run is at work
+ */
+export async function signDataSet(
+  pipeline: Pipeline,
+  keyFile: string,
+  settings: ChangeSettings = {},
+): Promise<Signed> {
+  return sign(pipeline, await readSigningKey(keyFile, surroundings(settings)), changing(settings))
+}
+
+export type EvidenceSettings = Pick<ChangeSettings, 'env' | 'cwd'> & {
+  /** File of the public Ed25519 key, PEM: packed too, and the signature has to fit it. */
+  readonly keyFile?: string
+}
+
+/**
+ * What shows that an export is complete and untouched, as the bytes of a tar archive; never rows.
+ * @throws ExportError `config` when nothing is exported or signed, `damaged` when the data set or the signature is not as
+ *   the manifest says, `locked` when a run writes another manifest meanwhile
+ */
+export async function packEvidence(
+  pipeline: Pipeline,
+  { keyFile, ...settings }: EvidenceSettings = {},
+): Promise<{ readonly tar: Uint8Array; readonly files: readonly string[] }> {
+  const around = surroundings(settings)
+  const key = keyFile === undefined ? null : await readVerifyingKey(keyFile, around)
+  const found = await readEvidence(pipeline, key, await knownNamingKey(pipeline, around))
+  const { evidenceTar } = await import('./report/index.ts')
+  return evidenceTar(found, key)
+}
+
+/** null also where it can't be read: what is complete is told without figures then. */
+async function knownNamingKey(
+  pipeline: Pipeline,
+  around: { readonly env: Environment; readonly cwd: string },
+): Promise<Uint8Array | null> {
+  try {
+    return await readNamingKey(pipeline, around)
+  } catch (error) {
+    if (isExportError(error, 'config')) return null
+    throw error
+  }
+}
+
+export type PruneSettings = ChangeSettings & {
+  /** `90d`, `6w`, `24mo`, `2y`; left out: `load.keep`. */
+  readonly olderThan?: string
+  /** Says what would go, and changes nothing. */
+  readonly dryRun?: boolean
+}
+
+/**
+ * Removes the partitions whose windows ended so long ago, for good; no run asks for them again.
+ * @throws ExportError `config` when the pipeline has no windows or nothing says how old, `locked` when a run is at work
+ */
+export async function pruneDataSet(pipeline: Pipeline, settings: PruneSettings = {}): Promise<PruneReport> {
+  const { olderThan, dryRun = false } = settings
+  const age = olderThan === undefined ? pipeline.load.keep : parseAge(olderThan)
+  if (age === null) {
+    const what = `olderThan, or load.keep in its place: expected ${AGE_EXPECTED}`
+    throw new ExportError('config', what, pipeline.file, 'Say how old partitions may become.')
+  }
+  const before = ago(age, systemClock.now() * 1000)
+  if (dryRun) return planPruning(pipeline, before)
+  const maskKey = await readNamingKey(pipeline, surroundings(settings))
+  const { clock, stop, warn } = changing(settings)
+  const observer = { log: (_level: string, message: string) => warn(message) }
+  return prune(pipeline, before, { clock, stop, observer, version, maskKey })
+}
+
+function changing({ stop, onWarning }: ChangeSettings) {
+  return {
+    clock: systemClock,
+    stop: stop ?? new AbortController().signal,
+    warn: onWarning ?? (() => {}),
+  }
+}
+
+/**
+ * Serves an emulation of the service with made-up data on 127.0.0.1.
+ * @throws ExportError 'config' when an option is out of range or the port is taken
+ */
+export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
+  try {
+    return await openSandbox(options)
+  } catch (cause) {
+    if (cause instanceof SandboxOptionError) {
+      throw new ExportError('config', cause.message, 'options of the sandbox', 'Correct them.', { cause })
+    }
+    if (cause instanceof Error && 'code' in cause && 'port' in cause) {
+      const where = `port ${cause.port}`
+      throw new ExportError('config', `The sandbox can not listen: ${cause.code}`, where, 'Give port: 0.', {
+        cause,
+      })
+    }
+    throw cause
+  }
 }

@@ -1,6 +1,7 @@
-import { open, realpath } from 'node:fs/promises'
-import { basename, dirname, isAbsolute, join, relative, resolve, sep } from 'node:path'
+import { open } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import { ExportError, type Pipeline } from '../core/index.ts'
+import { pathWithin } from './real-folder.ts'
 
 /**
  * Where an archive about a data set may be written: anywhere but among its files, where readers take everything for data
@@ -10,11 +11,9 @@ import { ExportError, type Pipeline } from '../core/index.ts'
  */
 export async function evidencePlace(output: string, cwd: string, { load }: Pipeline): Promise<string> {
   const path = resolve(cwd, output)
-  const place = join(await realFolder(dirname(path)), basename(path))
-  const within = relative(await realFolder(load.path), place)
-  const [first = ''] = within.split(sep)
-  const isWithin = first !== '..' && !isAbsolute(within)
-  if (isWithin && (!first.startsWith('_') || OWN.has(first))) throw amongData(output)
+  const within = await pathWithin(path, load.path)
+  const [first = ''] = within ?? []
+  if (within !== null && (!first.startsWith('_') || OWN.has(first))) throw amongData(output)
   const found = await kindOf(path)
   if (found === 'other') throw notAnArchive(output)
   return path
@@ -29,15 +28,6 @@ const OWN: ReadonlySet<string> = new Set([
   '_state',
   '_SUCCESS',
 ])
-
-/** The folder without symbolic links, as far as it is there. */
-async function realFolder(folder: string): Promise<string> {
-  try {
-    return await realpath(folder)
-  } catch {
-    return folder === dirname(folder) ? folder : join(await realFolder(dirname(folder)), basename(folder))
-  }
-}
 
 const MAGIC = 'ustar'
 const MAGIC_AT = 257

@@ -3,7 +3,6 @@ import { type RunObserver, type RunOptions, type RunSummary, runPipeline } from 
 import { type RunSettings, runOptions } from '../run-options.ts'
 import { DONE, exitCode, FAILED } from './exit-code.ts'
 import type { GivenFlags } from './given-flags.ts'
-import { chunkCollector, keepYoungGenerationSmall } from './heap.ts'
 import type { Io } from './io.ts'
 import type { MetricsFile } from './metrics-file.ts'
 import { plainJson } from './plain-text.ts'
@@ -42,15 +41,12 @@ export async function exportPipeline(
   const view = progressView(pipeline, own, stop, noProgress)
   const onStop = (): void => own.log('info', 'told to stop', { event: 'stop', signal: io.signals.received })
   stop.addEventListener('abort', onStop, { once: true })
-  keepYoungGenerationSmall()
-  const collectChunks = chunkCollector()
   const observer: RunObserver = {
     log: view.log,
     opening: view.opening,
     progress(progress) {
       view.progress(progress)
       metrics?.progress(pipeline.name, progress)
-      collectChunks()
     },
   }
   let summary: RunSummary

@@ -7,12 +7,13 @@ import {
   loadWarehouse,
   SealedLoader,
 } from '../run/index.ts'
-import type { Target } from '../warehouse/index.ts'
+import type { Target, TargetWait } from '../warehouse/index.ts'
+import { completenessFor, completenessText } from './completeness-text.ts'
 import type { Io } from './io.ts'
 import { plainJson, plainLine } from './plain-text.ts'
 import { count, counted, duration } from './quantities.ts'
 
-export type LoadSettings = Pick<LoadOptions, 'schema' | 'table' | 'mode' | 'evolve'> & {
+export type LoadSettings = Pick<LoadOptions, 'schema' | 'table' | 'mode' | 'evolve' | 'reload'> & {
   /** Prints the result as JSON. */
   readonly json: boolean
   /** What a {@link loaderBeside} has loaded of them; null: nothing. */
@@ -25,6 +26,7 @@ export const PLAIN_LOAD: LoadSettings = {
   table: null,
   mode: 'append',
   evolve: false,
+  reload: false,
   json: false,
   ahead: null,
 }
@@ -35,13 +37,12 @@ export async function loadTables(
   target: Target,
   { json, ahead, ...settings }: LoadSettings,
   stop: AbortSignal,
-  { env, screen, stdout }: Io,
+  { env, cwd, screen, stdout }: Io,
 ): Promise<void> {
   const options = {
     ...settings,
     ...surroundings(pipeline, stop, env),
-    onWait: () =>
-      screen.write(`Another load is at work in ${plainLine(target.label)}; waiting for it to end.\n`),
+    onWait: (wait: TargetWait) => screen.write(`${waitText(wait, plainLine(target.label))}\n`),
     onShard: (path: string, number: number, of: number) => {
       if (!screen.canRedraw) return
       screen.show(`shard ${count(number)} of ${count(of)}: ${plainLine(path)}`.slice(0, screen.columns - 1))
@@ -49,7 +50,12 @@ export async function loadTables(
   }
   const loading = loadWarehouse(pipeline, target, options, ahead ?? undefined)
   const summary = await loading.finally(() => screen.clear())
-  await stdout.line(json ? plainJson(summaryJson(summary)) : summaryText(summary))
+  const completeness = await completenessFor(pipeline, { env, cwd })
+  await stdout.line(
+    json
+      ? plainJson({ ...summaryJson(summary), complete: completeness.complete })
+      : `${summaryText(summary)}\n${completenessText(completeness)}.`,
+  )
 }
 
 /** What loads the shards of a run while it goes on, as {@link loadTables} does afterwards. */
@@ -71,12 +77,32 @@ function surroundings(pipeline: Pipeline, stop: AbortSignal, env: Io['env']) {
   }
 }
 
-function summaryJson({ target, table, shards, removed, rows, replacedTexts, durationMs }: LoadSummary) {
-  return { target, table, shards, removed, rows, replaced_texts: replacedTexts, duration_ms: durationMs }
+function waitText({ holder, limitMs }: TargetWait, target: string): string {
+  const who =
+    holder === null ? `Another load is at work in ${target}` : `${plainLine(holder)} has ${target} open`
+  const limit = limitMs === null ? '' : `, for ${duration(limitMs)} at most`
+  return `${who}; waiting for it to end${limit}.`
+}
+
+function summaryJson(summary: LoadSummary) {
+  const { target, table, dataSet, shards, removed, rows, replacedTexts, isEmptied, others, durationMs } =
+    summary
+  return {
+    target,
+    table,
+    data_set: dataSet,
+    shards,
+    removed,
+    rows,
+    replaced_texts: replacedTexts,
+    emptied: isEmptied,
+    other_data_sets: others,
+    duration_ms: durationMs,
+  }
 }
 
 function summaryText(summary: LoadSummary): string {
-  const { target, table, shards, removed, rows, replacedTexts, durationMs } = summary
+  const { target, table, shards, removed, rows, replacedTexts, isEmptied, others, durationMs } = summary
   const { loaded, skipped, replaced } = shards
   const lines = [
     `${plainLine(table)} in ${plainLine(target)}: ${counted(rows, 'row')} loaded in ${duration(durationMs)}`,
@@ -85,6 +111,16 @@ function summaryText(summary: LoadSummary): string {
   if (replacedTexts > 0) {
     lines.push(
       `${counted(replacedTexts, 'row')} held a NUL, which PostgreSQL does not take: it is U+FFFD there`,
+    )
+  }
+  if (isEmptied) {
+    lines.push(
+      'The table had no row of this data set, though rows were loaded: they were removed by hand. --reload loads them again.',
+    )
+  }
+  if (others.length > 0) {
+    lines.push(
+      `The table also holds rows of ${counted(others.length, 'other data set')} of this pipeline: ${others.join(', ')}`,
     )
   }
   return lines.join('\n')

@@ -58,7 +58,9 @@ export function openLogs({ screen, env, file, run }: LogPlaces, { format, level 
 type Line = { readonly at: LogLevel; readonly message: string; readonly fields: LogFields }
 
 /** What tells machines how a run goes people see in the progress and in the summary. */
-function levelForPeople(at: LogLevel, { event }: LogFields): LogLevel {
+function levelForPeople(at: LogLevel, { event, alike }: LogFields): LogLevel {
+  // The summary counts those that fail like one before.
+  if (event === 'partition.failed' && typeof alike === 'number' && alike > 0) return 'debug'
   return at === 'info' && typeof event === 'string' && FOR_MACHINES.test(event) ? 'debug' : at
 }
 
@@ -83,15 +85,16 @@ const COLOURS: Readonly<Record<LogLevel, Colour>> = {
 /** `[12:42:41] WARN: trying again request="domain.acme.com/all, page 3" retry=1 of=8 wait_ms=300` */
 function prettyLine({ at, message, fields }: Line, style: Style): string {
   const time = new Date().toTimeString().slice(0, 8)
-  return `[${time}] ${style(COLOURS[at], at.toUpperCase())}: ${message}${fieldsText(fields)}\n`
+  return `[${time}] ${style(COLOURS[at], at.toUpperCase())}: ${message}${fieldsText(fields, message)}\n`
 }
 
 /** What the message says already is for machines. */
-const UNSHOWN: ReadonlySet<string> = new Set(['event', 'for', 'pipeline'])
+const UNSHOWN: ReadonlySet<string> = new Set(['event', 'for', 'pipeline', 'alike'])
 
-function fieldsText(fields: LogFields): string {
+function fieldsText(fields: LogFields, message: string): string {
+  const isSaid = (value: unknown): boolean => typeof value === 'string' && message.includes(value)
   return Object.entries(fields)
-    .filter(([name]) => !UNSHOWN.has(name))
+    .filter(([name, value]) => !(UNSHOWN.has(name) || (name === 'partition' && isSaid(value))))
     .map(([name, value]) => ` ${name}=${/\s/.test(String(value)) ? JSON.stringify(value) : value}`)
     .join('')
 }

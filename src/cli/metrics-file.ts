@@ -1,18 +1,20 @@
 import { randomBytes } from 'node:crypto'
-import { readFile, realpath, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { lstat, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { ExportError } from '../core/index.ts'
+import { ExportError, isExportError, type Pipeline } from '../core/index.ts'
 import { version } from '../package/index.ts'
 import type { Progress, RunSummary } from '../run/index.ts'
-import { lastSuccesses, metricsText, type PipelineFigures } from './metrics-text.ts'
+import { isMetricsText, lastSuccesses, metricsText, type PipelineFigures } from './metrics-text.ts'
+import { pathWithin } from './real-folder.ts'
 
 // A run may take days; who watches it looks about as often.
 const WRITE_MS = 30_000
+// Whoever collects it is another user, and it holds no row.
+const MODE = 0o644
 
 /** A file with figures for Prometheus, replaced in one step: when a run begins, every half minute, and at its end. */
 export class MetricsFile {
   readonly #path: string
-  readonly #mode: number
   readonly #onTrouble: (message: string) => void
   /** By pipeline, seconds since the epoch. */
   readonly #successes: Map<string, number>
@@ -23,31 +25,41 @@ export class MetricsFile {
 
   private constructor(
     path: string,
-    mode: number,
     successes: ReadonlyMap<string, number>,
     onTrouble: (message: string) => void,
   ) {
     this.#path = path
-    this.#mode = mode
     this.#successes = new Map(successes)
     this.#onTrouble = onTrouble
   }
 
   /**
+   * @param pipelines it may not lie among what they export
    * @param onTrouble called when it can't be written later on; the work matters more
-   * @throws ExportError `config` when it can't be written
+   * @throws ExportError `config` when it can't be written, or something else lies in its place
    */
-  static async open(path: string, mode: number, onTrouble: (message: string) => void): Promise<MetricsFile> {
+  static async open(
+    path: string,
+    pipelines: readonly Pick<Pipeline, 'load'>[],
+    onTrouble: (message: string) => void,
+  ): Promise<MetricsFile> {
+    for (const { load } of pipelines) {
+      if (load.place.kind !== 'disk' || (await pathWithin(path, load.place.root)) === null) continue
+      throw unusable(
+        path,
+        'The metrics file would lie in the folder of the data set',
+        'Choose another folder.',
+      )
+    }
     try {
-      const place = await placeOf(path)
-      const text = place.isThere ? await readFile(place.path, 'utf8') : ''
-      const file = new MetricsFile(place.path, mode, lastSuccesses(text), onTrouble)
+      const text = await textOf(path)
+      const file = new MetricsFile(path, lastSuccesses(text), onTrouble)
       await file.#replace(text)
       return file
     } catch (error) {
+      if (isExportError(error)) throw error
       const next = 'Choose a file in a folder that is there and can be written.'
-      const what = `The metrics file can not be written: ${codeOf(error)}`
-      throw new ExportError('config', what, path, next, { cause: error })
+      throw unusable(path, `The metrics file can not be written: ${codeOf(error)}`, next, error)
     }
   }
 
@@ -62,13 +74,15 @@ export class MetricsFile {
     const nowMs = performance.now()
     if (nowMs - this.#toldMs < WRITE_MS) return
     const { partitionsTotal, partitionsDone: done, partitionsFailed: failed, requests, ...figures } = progress
-    const { rows, retries, quarantined, searchesRemaining } = figures
+    const { rows, retries, quarantined, searchesSpent, searchesRemaining } = figures
     this.#tell({
       ...this.#nothingOf(pipeline),
       isRunning: true,
       durationSeconds: Math.round(nowMs - this.#startedMs) / 1000,
       rows,
-      searches: requests,
+      requests,
+      searches: searchesSpent,
+      service: null,
       searchesLeft: searchesRemaining,
       retries,
       quarantined,
@@ -78,7 +92,7 @@ export class MetricsFile {
   }
 
   end({ pipeline, status, partitions, lastCompleteMs, requests, ...figures }: RunSummary): void {
-    const { rows, retries, quarantined, searchesRemaining, durationMs } = figures
+    const { rows, retries, quarantined, searchesSpent, searchesRemaining, service, durationMs } = figures
     const { done, failed, pending } = partitions
     if (lastCompleteMs !== null) this.#successes.set(pipeline, lastCompleteMs / 1000)
     this.#tell({
@@ -86,7 +100,9 @@ export class MetricsFile {
       isSuccess: status === 'complete',
       durationSeconds: durationMs / 1000,
       rows,
-      searches: requests,
+      requests,
+      searches: searchesSpent,
+      service: service,
       searchesLeft: searchesRemaining,
       retries,
       quarantined,
@@ -114,7 +130,9 @@ export class MetricsFile {
       at: Date.now() / 1000,
       durationSeconds: 0,
       rows: 0,
-      searches: 0,
+      requests: 0,
+      searches: null,
+      service: null,
       searchesLeft: null,
       retries: 0,
       quarantined: 0,
@@ -143,7 +161,7 @@ export class MetricsFile {
     // Collectors look for *.prom, and take no other.
     const unfinished = join(dirname(this.#path), `.${basename(this.#path)}.${randomBytes(6).toString('hex')}`)
     try {
-      await writeFile(unfinished, text, { flag: 'wx', mode: this.#mode })
+      await writeFile(unfinished, text, { flag: 'wx', mode: MODE })
       await rename(unfinished, this.#path)
     } catch (error) {
       await rm(unfinished, { force: true }).catch(() => {})
@@ -152,16 +170,25 @@ export class MetricsFile {
   }
 }
 
-/** Where the file lies, links followed. @throws when something else than a file is there, which must not be replaced */
-async function placeOf(path: string): Promise<{ readonly path: string; readonly isThere: boolean }> {
-  try {
-    const real = await realpath(path)
-    if ((await stat(real)).isFile()) return { path: real, isThere: true }
-  } catch (error) {
-    if (codeOf(error) === 'ENOENT') return { path, isThere: false }
+/** What lies there, which is Spillway's own or nothing: whatever it is, it is replaced. @throws ExportError `config` */
+async function textOf(path: string): Promise<string> {
+  const found = await lstat(path).catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT') return null
     throw error
+  })
+  if (found === null) return ''
+  const next = 'Choose another name, or move away what lies there.'
+  if (found.isSymbolicLink()) throw unusable(path, 'The metrics file is a symbolic link', next)
+  if (!found.isFile()) throw Object.assign(new Error('no file'), { code: 'not a regular file' })
+  const text = await readFile(path, 'utf8')
+  if (text !== '' && !isMetricsText(text)) {
+    throw unusable(path, 'In the place of the metrics file lies a file that is none of spillway', next)
   }
-  throw Object.assign(new Error('no file'), { code: 'not a regular file' })
+  return text
+}
+
+function unusable(path: string, what: string, next: string, cause?: unknown): ExportError {
+  return new ExportError('config', what, path, next, { cause })
 }
 
 function codeOf(error: unknown): string {

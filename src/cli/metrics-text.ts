@@ -1,3 +1,5 @@
+import type { ServiceFigures } from '../core/index.ts'
+
 /** What there is to measure of a pipeline; figures are of its last run, or of the one at work. */
 export type PipelineFigures = {
   readonly pipeline: string
@@ -8,7 +10,10 @@ export type PipelineFigures = {
   readonly at: number
   readonly durationSeconds: number
   readonly rows: number
-  readonly searches: number
+  readonly requests: number
+  /** What of the quota it spent, by the service's own count; null: the service does not tell. */
+  readonly searches: number | null
+  readonly service: ServiceFigures | null
   /** As the service said last; null: it has not. */
   readonly searchesLeft: number | null
   readonly retries: number
@@ -42,6 +47,11 @@ export function metricsText({ version, pipelines, successes, exitCode }: Metrics
   const codes = exitCode === null ? [] : [sampleLine(EXIT_CODE, {}, exitCode)]
   families.push(family(EXIT_CODE, 'Exit code of the command that wrote this file.', codes))
   return families.join('')
+}
+
+/** Whether {@link metricsText} wrote it. */
+export function isMetricsText(text: string): boolean {
+  return /^# HELP spillway_[a-z_]+ /.test(text)
 }
 
 /** The time of each pipeline's last success, as {@link metricsText} wrote it. */
@@ -96,9 +106,29 @@ const FAMILIES: readonly Family[] = [
     samples: ({ rows }) => [[rows]],
   },
   {
+    name: 'spillway_last_run_requests',
+    help: 'Requests that the last run sent, retries among them.',
+    samples: ({ requests }) => [[requests]],
+  },
+  {
     name: 'spillway_last_run_searches',
-    help: 'Requests that the last run sent and paid for, retries among them.',
-    samples: ({ searches }) => [[searches]],
+    help: 'Searches of the quota that the last run spent, by what the service said was left.',
+    samples: ({ searches }) => maybe(searches),
+  },
+  {
+    name: 'spillway_searches_per_request',
+    help: 'Searches of the quota that a request was measured to cost.',
+    samples: ({ service }) => maybe(service?.searchesPerRequest ?? null),
+  },
+  {
+    name: 'spillway_searches_per_thousand_rows',
+    help: 'Searches of the quota that 1,000 rows were measured to cost.',
+    samples: ({ service }) => maybe(service?.searchesPer1000Rows ?? null),
+  },
+  {
+    name: 'spillway_page_size_rows',
+    help: 'Rows that the last page was asked for with.',
+    samples: ({ service }) => maybe(service?.pageSize ?? null),
   },
   {
     name: 'spillway_last_run_retries',
@@ -118,7 +148,7 @@ const FAMILIES: readonly Family[] = [
   {
     name: 'spillway_searches_left',
     help: 'Searches that the service said were left.',
-    samples: ({ searchesLeft }) => (searchesLeft === null ? [] : [[searchesLeft]]),
+    samples: ({ searchesLeft }) => maybe(searchesLeft),
   },
   {
     name: 'spillway_partitions',
@@ -126,6 +156,10 @@ const FAMILIES: readonly Family[] = [
     samples: ({ partitions }) => Object.entries(partitions ?? {}).map(([state, value]) => [value, { state }]),
   },
 ]
+
+function maybe(value: number | null): readonly Sample[] {
+  return value === null ? [] : [[value]]
+}
 
 function family(name: string, help: string, lines: readonly string[]): string {
   return lines.length === 0 ? '' : `# HELP ${name} ${help}\n# TYPE ${name} gauge\n${lines.join('')}`

@@ -71,9 +71,9 @@ export class Output {
   }
 
   /** Writes pieces as they are made, some at a time: a million of them are never in memory at once. */
-  async pieces(pieces: Iterable<string>): Promise<void> {
+  async pieces(pieces: Iterable<string> | AsyncIterable<string>): Promise<void> {
     let text = ''
-    for (const piece of pieces) {
+    for await (const piece of pieces) {
       text += piece
       if (text.length < CHUNK_LENGTH) continue
       await this.write(text)

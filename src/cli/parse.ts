@@ -39,7 +39,8 @@ export async function parseCommandLine(
     .version(version)
     .help()
     .detectLocale(false)
-    .wrap(Math.min(110, columns))
+    // yargs lays out the help of each command that it carries out. To break its lines is most of that work.
+    .wrap(wantsHelp(words) ? Math.min(110, columns) : null)
     .parserConfiguration({
       'boolean-negation': false,
       'dot-notation': false,
@@ -56,7 +57,6 @@ export async function parseCommandLine(
     .fail((message, error) => {
       throw message ? usageError(message, words) : error
     })
-  spareHelp(parser)
   for (const add of Object.values(COMMANDS)) add(parser, perform)
   parser.completion('completion', 'Print a script that completes commands and flags in the shell', complete)
   try {
@@ -65,6 +65,10 @@ export async function parseCommandLine(
     // Some of its complaints yargs throws past `fail` when options are loaded late.
     throw error instanceof Error && error.name === 'YError' ? usageError(error.message, words) : error
   }
+}
+
+function wantsHelp(words: readonly string[]): boolean {
+  return words.length === 0 || words.some((word) => word.startsWith('--h'))
 }
 
 /** yargs asks for completions with the command line as it stands: which command is it of? */
@@ -83,13 +87,6 @@ function complete(
 ): void {
   const isFile = !current.startsWith('-') && words.some((word) => Object.hasOwn(COMMANDS, String(word)))
   byYargs((_error, found = []) => done(found.filter((text) => !(isFile && text.startsWith('--')))))
-}
-
-/** Keeps yargs from laying out the help of each command that it carries out, which takes longer than to parse it. */
-function spareHelp(parser: Argv<CommonArgs>): void {
-  type Inner = { getInternalMethods?(): { getUsageInstance?(): { cacheHelpMessage?: () => void } } }
-  const usage = (parser as Inner).getInternalMethods?.().getUsageInstance?.()
-  if (usage?.cacheHelpMessage !== undefined) usage.cacheHelpMessage = () => {}
 }
 
 /**

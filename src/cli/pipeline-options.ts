@@ -99,8 +99,9 @@ export async function pipelineToRun(
   io: Io,
 ): Promise<Pipeline> {
   const pipeline = await pipelineFrom(file, flags, io)
-  const { checkRequirements } = await import('../config/index.ts')
+  const { cautionsOf, checkRequirements } = await import('../config/index.ts')
   await checkRequirements(pipeline, { env: io.env, cwd: io.cwd, allowPlaintext: flags.allowPlaintext })
+  for (const { message, fields } of await cautionsOf(pipeline, io.env)) io.log('warn', message, fields)
   return pipeline
 }
 

@@ -74,12 +74,13 @@ function figures(moment: ProgressMoment, style: Style): Part[] {
   const rate = elapsedMs < 1000 ? '' : `, ${count((rows * 1000) / elapsedMs)}/s`
   const left = searchesRemaining === null ? '' : `, ${count(searchesRemaining)} left`
   const searches =
-    searchesRemaining === null ? counted(requests, 'request') : counted(requests, 'search', 'searches')
+    searchesRemaining === null ? '' : `, ${counted(searchesRemaining, 'search', 'searches')} left`
+  const sent = counted(requests, 'request')
   const parts: Part[] = [
     { rank: 0, variants: [`${rowsText}${rate}`, rowsText] },
     {
       rank: 2,
-      variants: [`${searches}${left}`, `${count(requests)} sent${left}`, `${count(requests)} sent`],
+      variants: [`${sent}${searches}`, `${count(requests)} sent${left}`, `${count(requests)} sent`],
     },
     endOf(moment, style),
   ]

@@ -2,8 +2,9 @@ import type { Pipeline } from '../core/index.ts'
 import type { OpeningStep, Progress, RunObserver } from '../run/index.ts'
 import type { Io } from './io.ts'
 import { progressLines } from './progress-lines.ts'
-import { count, stopwatch } from './quantities.ts'
+import { count, counted, stopwatch } from './quantities.ts'
 import { styleFor, wantsColour } from './style.ts'
+import { waitText } from './wait-text.ts'
 import { cutTo } from './width.ts'
 
 // Figures that change faster can't be read.
@@ -20,7 +21,7 @@ export type ProgressView = Required<Pick<RunObserver, 'log' | 'opening' | 'progr
  */
 export function progressView(pipeline: Pipeline, io: Io, stop: AbortSignal, quiet: boolean): ProgressView {
   const redraws = io.screen.canRedraw && io.logging.format === 'pretty' && !quiet
-  return redraws ? redrawnLines(pipeline, io, stop) : logLines(io)
+  return redraws ? redrawnLines(pipeline, io, stop) : logLines(pipeline, io, quiet)
 }
 
 function redrawnLines(pipeline: Pipeline, { screen, env, log, record }: Io, stop: AbortSignal): ProgressView {
@@ -75,11 +76,10 @@ const STOPPING = 'stopping: what is in hand is brought to its end'
 
 /** What a run is at as long as nothing keeps it up. */
 function paceText({ extract, service }: Pipeline): string {
-  const isSearch = extract.resource !== 'reports'
-  const rate = isSearch ? service.requestsPerSecond : service.basicRequestsPerSecond
-  const unit = isSearch ? ['search', 'searches'] : ['request', 'requests']
+  const isReports = extract.resource === 'reports'
+  const rate = isReports ? service.basicRequestsPerSecond : service.requestsPerSecond
   const pages = extract.concurrency === 1 ? 'one page' : `${count(extract.concurrency)} pages`
-  return `pace: up to ${rate} ${rate === 1 ? unit[0] : unit[1]} a second, ${pages} at a time`
+  return `pace: up to ${rate} ${rate === 1 ? 'request' : 'requests'} a second, ${pages} at a time`
 }
 
 function openingText(step: OpeningStep, sinceMs: number, nowMs: number): string {
@@ -91,9 +91,63 @@ function openingText(step: OpeningStep, sinceMs: number, nowMs: number): string 
   }
 }
 
-function logLines({ log }: Io): ProgressView {
-  const ticker = everyHalfMinute(log)
-  return { log, opening: () => {}, progress: ticker.progress, close: ticker.close }
+/** Where nothing can be redrawn: at once what is planned, then a line every half minute, for people in words. */
+function logLines(pipeline: Pipeline, { log, record, logging, screen }: Io, quiet: boolean): ProgressView {
+  const ticker = everyHalfMinute(logging.format === 'json' ? log : record)
+  if (quiet || logging.format === 'json' || !isToldToPeople(logging.level)) {
+    return { log, opening: () => {}, progress: ticker.progress, close: ticker.close }
+  }
+  let latest: Progress | null = null
+  let startedMs = 0
+  const say = (words: readonly string[]): void => screen.write(`${pipeline.name}: ${words.join(', ')}\n`)
+  const timer = setInterval(() => {
+    if (latest !== null) say(standingWords(latest, performance.now() - startedMs, Date.now()))
+  }, LOG_MS)
+  timer.unref()
+  return {
+    log,
+    opening: () => {},
+    progress(progress) {
+      if (latest === null) {
+        startedMs = performance.now()
+        say(planWords(pipeline, progress))
+      }
+      latest = progress
+      ticker.progress(progress)
+    },
+    close() {
+      clearInterval(timer)
+      ticker.close()
+    },
+  }
+}
+
+function isToldToPeople(level: Io['logging']['level']): boolean {
+  return level === 'trace' || level === 'debug' || level === 'info'
+}
+
+/** `144 partitions to do of 150, 6 by earlier runs, pace: …` */
+function planWords(pipeline: Pipeline, { partitionsTotal, partitionsDoneBefore }: Progress): string[] {
+  const left = partitionsTotal - partitionsDoneBefore
+  return [
+    `${count(left)} of ${counted(partitionsTotal, 'partition')} to do`,
+    ...(partitionsDoneBefore === 0 ? [] : [`${count(partitionsDoneBefore)} done by earlier runs`]),
+    ...(left === 0 ? [] : [paceText(pipeline)]),
+  ]
+}
+
+function standingWords(progress: Progress, elapsedMs: number, nowMs: number): string[] {
+  const { partitionsTotal, partitionsDone, partitionsFailed, rows, requests, quarantined } = progress
+  const wait = waitText(progress, nowMs)
+  return [
+    `${count(partitionsDone)} of ${counted(partitionsTotal, 'partition')} done`,
+    ...(partitionsFailed === 0 ? [] : [`${count(partitionsFailed)} failed`]),
+    counted(rows, 'row'),
+    counted(requests, 'request'),
+    ...(quarantined === 0 ? [] : [`${count(quarantined)} quarantined`]),
+    stopwatch(elapsedMs),
+    ...(wait === null ? [] : [wait]),
+  ]
 }
 
 /** Tells a log how far a run is. */
@@ -111,6 +165,7 @@ function everyHalfMinute(log: RunObserver['log']): Pick<ProgressView, 'progress'
       requests: latest.requests,
       retries: latest.retries,
       quarantined: latest.quarantined,
+      searches_spent: latest.searchesSpent,
       searches_remaining: latest.searchesRemaining,
     })
   }, LOG_MS)

@@ -56,9 +56,17 @@ function block(text: string): string {
 }
 
 /**
- * Markdown whose HTML is text and whose images are links: a report is written by others, and whoever reads it should
- * run and load nothing. Entities, since a backslash might be there already, and undo another one.
+ * Markdown whose HTML is text, whose images are links, and whose links lead to the web or to a mailbox: a report is written
+ * by others, and whoever reads it should run and load nothing. Entities, since a backslash might be there already, and
+ * undo another one.
  */
 function withoutMarkup(markdown: string): string {
-  return markdown.replace(/<(?=[A-Za-z/!?])/g, '&lt;').replaceAll('![', '&#33;[')
+  return markdown
+    .replace(/<(?=[A-Za-z/!?])/g, '&lt;')
+    .replaceAll('![', '&#33;[')
+    .replace(OTHER_LINK, (_, mark: string) => `]${mark === '(' ? '&#40;' : '&#58;'}`)
 }
+
+// `[text](address` and `[name]: address`. An address that does not begin like one of these may be `javascript:` in any
+// disguise: renderers decode entities in it, and browsers take blanks out.
+const OTHER_LINK = /\]([(:])(?!\s*<?(?:https?:\/\/|mailto:))/gi

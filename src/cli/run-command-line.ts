@@ -15,6 +15,8 @@ export async function runCommandLine(words: readonly string[], world: World): Pr
   // A command line that makes no sense is told of in the format that it asks for.
   let io = openIo(world, run, { format: wantsJson(words) ? 'json' : 'pretty', level: 'info' }, null)
   let code = DONE
+  const onWarning = ({ name, message }: Error): void => io.log('debug', `${name}: ${message}`)
+  process.on('warning', onWarning)
   try {
     await parseCommandLine(words, world.screen.columns, async ({ logFormat, logLevel, logFile }, work) => {
       const onTrouble = (message: string): void => world.screen.write(`${message}\n`, 'warn')
@@ -31,6 +33,8 @@ export async function runCommandLine(words: readonly string[], world: World): Pr
   } catch (error) {
     io.reportError(foreseen(error))
     return exitCodeOf(error, world.signals.received)
+  } finally {
+    process.off('warning', onWarning)
   }
 }
 

@@ -22,9 +22,8 @@ export async function start(): Promise<number> {
     screen.write(`spillway: An error that was not foreseen: ${error.name}\n`, 'error')
     process.exit(FAILED)
   })
-  // Node's own printing of these is no line of a log.
+  // What libraries warn of is for those who write programs: `runCommandLine` has it in the log.
   process.removeAllListeners('warning')
-  process.on('warning', ({ name, message }) => screen.write(`spillway: ${name}: ${message}\n`, 'warn'))
   const { runCommandLine } = await import('./run-command-line.ts')
   return runCommandLine(words, {
     env: process.env,

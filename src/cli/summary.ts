@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
-import type { ExportError, Pipeline } from '../core/index.ts'
-import type { RunSummary } from '../run/index.ts'
+import type { ErrorKind, ExportError, Pipeline } from '../core/index.ts'
+import { type RunSummary, serviceJson } from '../run/index.ts'
 import type { GivenFlags } from './given-flags.ts'
 import { plainLine } from './plain-text.ts'
 import { bytes, count, counted, duration } from './quantities.ts'
@@ -8,7 +8,8 @@ import { shellWord } from './shell.ts'
 import { shownPath } from './shown-path.ts'
 import type { Colour, Style } from './style.ts'
 
-const MAX_FAILURES_SHOWN = 10
+const MAX_CAUSES_SHOWN = 5
+const MAX_REASONS_SHOWN = 3
 
 /** What `run --json` prints. */
 export function summaryJson(summary: RunSummary): Readonly<Record<string, unknown>> {
@@ -25,7 +26,9 @@ export function summaryJson(summary: RunSummary): Readonly<Record<string, unknow
     quarantined,
     replaced_nuls: summary.replacedNuls,
     repeated,
+    searches_spent: summary.searchesSpent,
     searches_remaining: summary.searchesRemaining,
+    service: serviceJson(summary.service),
     duration_ms: summary.durationMs,
     manifest: summary.manifest,
     error: summary.error?.message ?? null,
@@ -50,7 +53,9 @@ export function notBegunJson(
     quarantined: 0,
     replaced_nuls: 0,
     repeated: 0,
+    searches_spent: null,
     searches_remaining: null,
+    service: { page_size: null, searches_per_request: null, searches_per_1000_rows: null },
     duration_ms: 0,
     manifest: null,
     error: message,
@@ -71,18 +76,26 @@ export type Reader = {
 /** What `run` prints for people: how it went, what there is now, and what to do next. */
 export function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Reader): string {
   const { cwd, style } = reader
-  const { partitions, rows, shards, requests, retries, quarantined, searchesRemaining } = summary
+  const { partitions, rows, shards, requests, retries, quarantined } = summary
   const seconds = summary.durationMs / 1000
   const facts: (readonly [string, string])[] = [
     ['partitions', partitionsText(partitions, style)],
     ['rows', rows === 0 ? '0' : `${count(rows)} (${count(rows / Math.max(seconds, 0.001))} a second)`],
+    ...(summary.dataSet.rows === rows
+      ? []
+      : [
+          [
+            'data set',
+            `${counted(summary.dataSet.rows, 'row')} in all, by this run and earlier ones`,
+          ] as const,
+        ]),
     ['written', `${counted(shards, 'shard')}, ${bytes(summary.bytes)}`],
     [
       'requests',
       `${count(requests)}${retries === 0 ? '' : `, ${counted(retries, 'retry', 'retries')} among them`}`,
     ],
   ]
-  if (searchesRemaining !== null) facts.push(['searches left', count(searchesRemaining)])
+  facts.push(...quotaFacts(summary))
   if (quarantined > 0)
     facts.push(['quarantined', style('yellow', `${counted(quarantined, 'item')}, in _quarantine`)])
   if (summary.repeated > 0) {
@@ -103,12 +116,29 @@ export function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Rea
   const lines = [
     headline(summary, style),
     '',
-    ...facts.map(([name, value]) => `  ${style('dim', name.padEnd(14))}${value}`),
+    ...facts.map(([name, value]) => `  ${style('dim', name.padEnd(16))}${value}`),
+    ...reasonLines(summary, style),
     ...failureLines(summary, style),
     '',
     ...nextLines(summary, pipeline, reader).map((line) => `  ${line}`),
   ]
   return lines.join('\n')
+}
+
+/** What of the quota was spent, what pages cost, and their size where the service did not serve full ones. */
+function quotaFacts({ searchesSpent, searchesRemaining, service }: RunSummary): [string, string][] {
+  const { searchesPerRequest, searchesPer1000Rows } = service
+  const facts: [string, string][] = []
+  if (searchesSpent !== null) {
+    const rate =
+      searchesPerRequest === null
+        ? ''
+        : ` (${searchesPerRequest} a request${searchesPer1000Rows === null ? '' : `, ${searchesPer1000Rows} for 1,000 rows`})`
+    facts.push(['searches spent', `${count(searchesSpent)}${rate}`])
+  }
+  if (searchesRemaining !== null) facts.push(['searches left', count(searchesRemaining)])
+  if (service.pageSize !== null) facts.push(['page size', counted(service.pageSize, 'row')])
+  return facts
 }
 
 function headline(
@@ -138,44 +168,65 @@ function partitionsText({ total, done, failed, pending }: RunSummary['partitions
   ].join(', ')
 }
 
-function failureLines({ failures, partitions }: RunSummary, style: Style): string[] {
-  if (failures.length === 0) return []
-  const shown = failures.slice(0, MAX_FAILURES_SHOWN)
-  const more = partitions.failed - shown.length
+/** Why the run stopped before its time: stderr may be kept nowhere. */
+function reasonLines({ error, causes }: RunSummary, style: Style): string[] {
+  if (error === null || error.kind === 'interrupted') return []
+  if (causes.some(({ what }) => what === error.what)) return []
+  return ['', `  ${style('red', 'stopped')}: ${plainLine(error.what)}`, `    ${plainLine(error.next)}`]
+}
+
+/** A line for each cause, however many partitions it failed. */
+function failureLines({ causes }: RunSummary, style: Style): string[] {
+  if (causes.length === 0) return []
+  const shown = causes.slice(0, MAX_CAUSES_SHOWN)
+  const more = causes.slice(MAX_CAUSES_SHOWN).reduce((sum, { partitions }) => sum + partitions, 0)
   return [
     '',
-    ...shown.map(
-      ({ partition, message }) => `  ${style('red', plainLine(partition))}  ${plainLine(message)}`,
-    ),
-    ...(more > 0 ? [`  … and ${count(more)} more`] : []),
+    ...shown.flatMap(({ what, partitions, first, next, reasons }) => {
+      const who = partitions === 1 ? plainLine(first) : counted(partitions, 'partition')
+      return [`  ${style('red', who)}: ${plainLine(what)}${reasonsText(reasons)}`, `    ${plainLine(next)}`]
+    }),
+    ...(more > 0 ? [`  … and ${counted(more, 'partition')} more, for other causes`] : []),
   ]
 }
 
+/** ` (imported_at: not a timestamp, 1,302)`: fields and rules, no values. */
+function reasonsText(reasons: Readonly<Record<string, number>>): string {
+  const all = Object.entries(reasons).sort(([, a], [, b]) => b - a)
+  if (all.length === 0) return ''
+  const shown = all
+    .slice(0, MAX_REASONS_SHOWN)
+    .map(([reason, items]) => `${plainLine(reason)}, ${count(items)}`)
+  return ` (${shown.join('; ')}${all.length > shown.length ? '; …' : ''})`
+}
+
 function nextLines(
-  { status, partitions }: RunSummary,
-  { file, load, extract }: Pipeline,
+  { status, partitions, error, causes }: RunSummary,
+  { file, extract }: Pipeline,
   { cwd, program, again, flags }: Reader,
 ): string[] {
   const name = shellWord(shownPath(resolve(cwd, file), cwd))
-  const read = load.format.kind === 'parquet' ? 'read_parquet' : 'read_csv'
-  const extension =
-    load.format.kind === 'csv' && load.format.compression === 'gzip' ? 'csv.gz' : load.format.kind
-  const files = `${shownPath(load.path, cwd)}/${extract.resource}/**/*.${extension}`.replaceAll("'", "''")
   const lines: (readonly [string, string])[] = []
   if (status !== 'complete') {
-    lines.push(['go on', again ?? `${program} run ${name}${flags.run}`])
+    const command = again ?? `${program} run ${name}${flags.run}`
+    const isHopeful = helpsToGoOn(error, causes)
+    lines.push([isHopeful ? 'go on' : 'once corrected', command])
     lines.push(['where it is', `${program} status ${name}${flags.read}`])
   }
   if (partitions.done > 0) {
     lines.push(['check the files', `${program} verify ${name}${flags.read}`])
     lines.push([
       'read them',
-      `duckdb -c ${shellSql(`SELECT count(*) FROM ${read}('${files}', hive_partitioning = true)`)}`,
+      `${program} query ${name}${flags.read} "SELECT count(*) FROM ${extract.resource}"`,
     ])
   }
   return lines.map(([what, command]) => `${what.padEnd(17)}${command}`)
 }
 
-function shellSql(sql: string): string {
-  return `"${sql.replace(/[\\"$`]/g, '\\$&')}"`
+/** Whether the same command may end otherwise next time; where it does not, it costs searches for nothing. */
+function helpsToGoOn(error: ExportError | null, causes: RunSummary['causes']): boolean {
+  if (error !== null) return !NEEDS_SOMEBODY.has(error.kind)
+  return causes.length === 0 || causes.some(({ kind }) => !NEEDS_SOMEBODY.has(kind))
 }
+
+const NEEDS_SOMEBODY: ReadonlySet<ErrorKind> = new Set(['config', 'credentials', 'refused', 'data'])

@@ -1,4 +1,5 @@
 import type { Problem, ProblemCause, Verification } from '../run/index.ts'
+import { completenessText } from './completeness-text.ts'
 import { plainLine } from './plain-text.ts'
 import { count, counted } from './quantities.ts'
 import type { Style } from './style.ts'
@@ -10,18 +11,37 @@ type VerificationView = {
   readonly name: string
   /** Each problem for itself. */
   readonly all: boolean
-  readonly isSigned: boolean
+  /** As it was asked for; null: it was not. */
+  readonly signature: { readonly notBefore: string | null } | null
   readonly style: Style
 }
 
-/** What `verify` prints for people: a line for each cause, or for each problem. */
-export function* verificationLines(
+/**
+ * What `verify` prints for people: whether the files are right, with a line for each cause or each problem, and then
+ * whether they are all that the file plans. The one says nothing about the other.
+ */
+export function* verificationLines(result: Verification, view: VerificationView): Generator<string> {
+  yield* fileLines(result, view)
+  const { style } = view
+  const [first, ...rest] = completenessText(result).split(': ')
+  const verdict = style(result.complete ? 'green' : 'red', first!)
+  yield `${[verdict, ...rest].join(': ')}.`
+}
+
+function* fileLines(
   { ok, shards, rows, problems }: Verification,
-  { name, all, isSigned, style }: VerificationView,
+  { name, all, signature, style }: VerificationView,
 ): Generator<string> {
-  const read = `${counted(shards, 'shard')}, ${counted(rows, 'row')}${ok && isSigned ? '; signed under this key' : ''}`
+  const read = `${counted(shards, 'shard')}, ${counted(rows, 'row')}`
   if (ok) {
-    yield `${style('bold', name)}: ${style('green', 'all is as it should be')}: ${read}`
+    const intact = shards === 0 ? 'there is no file to check' : 'the files are intact'
+    yield `${style('bold', name)}: ${style('green', intact)}: ${read}`
+    if (signature === null) return
+    const latest =
+      signature.notBefore === null
+        ? 'which does not show that they are the latest: an older export that was signed passes as well (--not-before)'
+        : `after a run that ended at ${signature.notBefore} or later`
+    yield `They are signed under this key, ${latest}.`
     return
   }
   yield `${style('bold', name)}: ${style('red', counted(problems.length, 'problem'))} in ${read}`
@@ -63,6 +83,7 @@ const COMMON: Readonly<Record<ProblemCause, (first: string) => string>> = {
   repeated_ids: () => 'shards hold ids that their query has had before',
   not_on_record: () => 'files are not on record: a reader would take their rows for data',
   manifest: () => 'shards are others in the manifest than on record',
+  another_data_set: (first) => `problems with whose data set it is (the first: ${first})`,
   signature: (first) => `problems with the signature (the first: ${first})`,
   checkpoint: (first) => `problems with the checkpoint (the first: ${first})`,
   nothing_exported: (first) => `problems (the first: ${first})`,

@@ -1,9 +1,8 @@
-/** Columns that a text takes on a terminal. */
+import stringWidth from 'string-width'
+
+/** Columns that a string takes on a terminal. */
 export function widthOf(text: string): number {
-  if (/^[\x20-\x7e]*$/.test(text)) return text.length
-  let width = 0
-  for (const character of text) width += columnsOf(character)
-  return width
+  return stringWidth(text)
 }
 
 /** The text in no more than so many columns; what is cut ends in `…`. */
@@ -13,7 +12,7 @@ export function cutTo(text: string, columns: number): string {
   let cut = ''
   let left = columns - 1
   for (const character of text) {
-    left -= columnsOf(character)
+    left -= widthOf(character)
     if (left < 0) break
     cut += character
   }
@@ -26,12 +25,3 @@ export function fitTo(text: string, columns: number, align: 'left' | 'right' = '
   const blanks = ' '.repeat(Math.max(0, columns - widthOf(cut)))
   return align === 'left' ? cut + blanks : blanks + cut
 }
-
-function columnsOf(character: string): number {
-  if (/\p{Mark}/u.test(character)) return 0
-  return WIDE.test(character) ? 2 : 1
-}
-
-// East Asian scripts with their punctuation and full-width forms, and emoji.
-const WIDE =
-  /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Hangul}\p{Emoji_Presentation}\u3000-\u303e\uff01-\uff60\uffe0-\uffe6]/u

@@ -1,6 +1,3 @@
-export { type ClusterStanding, type RunStanding, readCluster, type WorkerStanding } from './cluster-status.ts'
-export { DATABASE_VARIABLE, type Database, initCluster, openDatabase, requireTables } from './database.ts'
-export { type FollowProgress, followRun } from './follow.ts'
-export { linesOf } from './lines-of.ts'
-export { type Definition, type Submitted, submitPipeline } from './submit.ts'
+export { openQueue, QUEUE_VARIABLE, type Queue } from './queue.ts'
+export { followSubmission, type Submission, submitPipeline } from './submit.ts'
 export { type WorkerOptions, work } from './worker.ts'

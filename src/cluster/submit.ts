@@ -1,221 +1,76 @@
-import { createHash, randomUUID } from 'node:crypto'
-import type { PoolClient } from 'pg'
-import { ExportError, isExportError, type NamedPipeline, type Pipeline } from '../core/index.ts'
-import { type Begun, beginSharedRun, type RunOptions, readSharedRunOf, testToken } from '../run/index.ts'
-import type { Database } from './database.ts'
-import { wake } from './wakes.ts'
+import { randomUUID } from 'node:crypto'
+import { isDeepStrictEqual } from 'node:util'
+import {
+  type Clock,
+  ExportError,
+  fromPlainError,
+  hidesIdentity,
+  isExportError,
+  type Pipeline,
+  repeatsSecret,
+} from '../core/index.ts'
+import { type RunOptions, type RunSummary, testToken } from '../run/index.ts'
+import { entryId, isAwake, standingOf, wake } from './entries.ts'
+import type { Entry, Standing } from './job.ts'
+import { answered, type Queue } from './queue.ts'
 
-export type Submitted = {
-  readonly run: string
+export type Submission = {
   readonly organization: string
-  /** `begun` now, `resumed` where it stopped, or `there` already. */
-  readonly how: 'begun' | 'resumed' | 'there'
-  readonly chains: number
-  readonly partitions: number | null
-}
-
-/** What a run is, for those who carry it out. */
-export type Definition = {
-  readonly pipeline: NamedPipeline
-  readonly allowPlaintext: boolean
-  readonly plannedAtMs: number
+  readonly run: string
+  readonly entry: string
+  /** `there`: the same was submitted before, and is not done yet. */
+  readonly how: 'submitted' | 'there'
 }
 
 /**
- * Plans a pipeline and puts its chains where workers find them. What is there already is gone on with, and nothing comes
- * twice.
- * @throws ExportError `config` when another version of the pipeline is at work there; `target` when the database is away
+ * Puts a pipeline among what is to be done for its organization. What is there already is not put there twice; another
+ * version of it takes its place.
+ * @throws ExportError `config` when it can't be told to a queue; `target` when that does not answer
  */
 export async function submitPipeline(
-  pipeline: Pipeline,
-  database: Database,
+  given: Pipeline,
+  /** What its file says. */
+  settings: Entry['settings'],
+  queue: Queue,
   options: RunOptions,
-): Promise<Submitted> {
-  const digest = digestOf(pipeline)
-  const found = await liveRun(database, pipeline)
-  if (found !== null) return goOn(database, found, digest, pipeline)
-  const organization = await organizationOf(pipeline, options)
-  for (let tries = 1; ; tries++) {
-    try {
-      return await begin(pipeline, { organization, digest }, database, options)
-    } catch (error) {
-      // Somebody else may be submitting it in the same moment.
-      if (!isExportError(error, 'locked', 'target')) throw error
-      const rival = await liveRun(database, pipeline)
-      if (rival !== null) return goOn(database, rival, digest, pipeline)
-      if (error.kind !== 'locked' || tries === RIVAL_TRIES) throw error
-      await options.clock.sleep(RIVAL_MS, options.stop)
-    }
+): Promise<Submission> {
+  const organization = await organizationOf(given, options)
+  const hidden = given.extract.queries.some((query) => hidesIdentity(query, given.transform.identity))
+  const { queries, ...extract } = settings.extract
+  const data: Entry = {
+    version: 1,
+    submission: randomUUID(),
+    allowPlaintext: options.allowPlaintext,
+    hidden,
+    file: given.file,
+    settings: hidden ? { ...settings, extract } : settings,
   }
-}
-
-// As long as it takes to plan a million chains.
-const RIVAL_TRIES = 15
-const RIVAL_MS = 1_000
-
-async function begin(
-  pipeline: Pipeline,
-  { organization, digest }: { readonly organization: string; readonly digest: string },
-  database: Database,
-  options: RunOptions,
-): Promise<Submitted> {
-  const run = randomUUID()
-  const shared = { run, submitted_at: new Date(options.clock.now()).toISOString(), database: database.label }
-  const { allowPlaintext } = options
-  let chains = 0
-  let partitions = 0
-  const over = await deadRun(database, pipeline)
-  await beginSharedRun(pipeline, { shared, over }, options, async (begun) => {
-    partitions = begun.partitions.total
-    chains = await database.transaction((client) =>
-      insert(client, { run, digest, organization, allowPlaintext }, begun),
-    )
-  })
-  await wake(database)
-  return { run, organization, how: 'begun', chains, partitions }
-}
-
-type LiveRun = {
-  readonly run: string
-  readonly status: string
-  readonly digest: string
-  readonly organization: string
-  readonly chains: number
-}
-
-async function liveRun(database: Database, { load }: Pipeline): Promise<LiveRun | null> {
-  const [found] = await database.query(
-    `SELECT run, status, digest, organization, (waiting + active + done + failed)::integer AS chains
-     FROM runs WHERE data_set = $1 AND status <> 'ended'`,
-    [load.path],
-  )
-  return (found as LiveRun | undefined) ?? null
-}
-
-async function goOn(
-  database: Database,
-  { run, status, digest, organization, chains }: LiveRun,
-  own: string,
-  { service, extract, load }: Pipeline,
-): Promise<Submitted> {
-  if (digest !== own) {
+  if (repeatsSecret(JSON.stringify(data.settings), 'long')) {
     throw new ExportError(
       'config',
-      'Another version of this pipeline is at work on the data set',
-      load.pathAsGiven,
-      'Wait for its end (`status` shows it), or submit the pipeline as it was.',
+      'The pipeline repeats a secret, which must not lie in a queue',
+      given.file,
+      'Take it out.',
     )
   }
-  const common = { run, organization, chains, partitions: null }
-  if (status !== 'stopped') return { ...common, how: 'there' }
-  await database.transaction(async (client) => {
-    const { rowCount } = await client.query(
-      `UPDATE runs SET status = 'active', halt = NULL, finisher = NULL, outcome = NULL, finished_at = NULL,
-         waiting = waiting + failed, failed = 0, lanes = $2, max_requests = $3, min_searches_remaining = $4,
-         monthly_searches = $5, definition = jsonb_set(definition, '{pipeline,service}', $6),
-         spent_before = sent(run)
-       WHERE run = $1 AND status = 'stopped'`,
-      [
-        run,
-        extract.concurrency,
-        extract.maxRequests,
-        extract.minSearchesRemaining,
-        extract.monthlySearches,
-        JSON.stringify(service),
-      ],
-    )
-    if (rowCount === 0) return
-    await client.query(
-      `UPDATE chains SET state = 'waiting', attempts = 0, not_before = '-infinity'
-       WHERE run = $1 AND (state = 'failed' OR (state = 'waiting' AND (attempts > 0 OR not_before > '-infinity')))`,
-      [run],
-    )
-  })
-  await wake(database)
-  return { ...common, how: 'resumed' }
-}
-
-/** Chains of one statement: a million of them are a few hundred statements. */
-const CHAINS_AT_ONCE = 5_000
-
-async function insert(
-  client: PoolClient,
-  {
-    run,
-    digest,
-    organization,
-    allowPlaintext,
-  }: { run: string; digest: string; organization: string; allowPlaintext: boolean },
-  { pipeline, chains, months, plannedAtMs }: Begun,
-): Promise<number> {
-  const { extract, load } = pipeline
-  const definition: Definition = { pipeline, allowPlaintext, plannedAtMs }
-  await client.query(`INSERT INTO organizations (organization) VALUES ($1) ON CONFLICT DO NOTHING`, [
-    organization,
-  ])
-  await client.query(
-    `INSERT INTO tiers (organization, tier) VALUES ($1, 'search'), ($1, 'basic') ON CONFLICT DO NOTHING`,
-    [organization],
-  )
-  await client.query(
-    `INSERT INTO runs (run, data_set, pipeline, organization, definition, digest, lanes, max_requests,
-       min_searches_remaining, monthly_searches, months, waiting)
-     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, 0)`,
-    [
-      run,
-      load.path,
-      pipeline.name,
-      organization,
-      JSON.stringify(definition),
-      digest,
-      extract.concurrency,
-      extract.maxRequests,
-      extract.minSearchesRemaining,
-      extract.monthlySearches,
-      JSON.stringify(Object.fromEntries(months)),
-    ],
-  )
-  const places = new Map(extract.queries.map(({ name }, place) => [name, place]))
-  let count = 0
-  let batch: { queries: number[]; bounds: (string | null)[] } = { queries: [], bounds: [] }
-  const put = async (): Promise<void> => {
-    await client.query(
-      `INSERT INTO chains (run, chain, query, bounds)
-       SELECT $1, $2 + place - 1, query, bounds
-       FROM unnest($3::integer[], $4::text[]) WITH ORDINALITY AS t (query, bounds, place)`,
-      [run, count, batch.queries, batch.bounds],
-    )
-    count += batch.queries.length
-    batch = { queries: [], bounds: [] }
+  const entry = entryId(given)
+  const pipelines = queue.pipelinesOf(organization)
+  await answered(pipelines.add(given.name, data, { jobId: entry }))
+  const found = await answered(pipelines.getJob(entry))
+  const there = found?.data as Entry | undefined
+  let submission = data.submission
+  if (found !== undefined && there !== undefined && there.submission !== submission) {
+    const isPending = standingOf(found)?.state !== 'done'
+    if (isPending && isDeepStrictEqual({ ...there, submission }, asStored(data)))
+      submission = there.submission
+    else await answered(found.updateData(data))
   }
-  for (const { query, windows } of chains) {
-    batch.queries.push(places.get(query.name)!)
-    batch.bounds.push(windows.bounds === null ? null : JSON.stringify([...windows.bounds]))
-    if (batch.queries.length === CHAINS_AT_ONCE) await put()
-  }
-  await put()
-  await client.query('UPDATE runs SET waiting = $2 WHERE run = $1', [run, count])
-  return count
+  await wake(queue, organization)
+  return { organization, entry, run: submission, how: submission === data.submission ? 'submitted' : 'there' }
 }
 
-/**
- * A data set may still be given to a run of this database that is over, or that never came to be: a crash came between.
- * @returns its name; null: none
- */
-async function deadRun(database: Database, pipeline: Pipeline): Promise<string | null> {
-  const shared = await readSharedRunOf(pipeline)
-  if (shared === null || shared.database !== database.label) return null
-  const [alive] = await database.query(`SELECT 1 FROM runs WHERE run::text = $1 AND status <> 'ended'`, [
-    shared.run,
-  ])
-  return alive === undefined ? shared.run : null
-}
-
-/** Whatever changes what is exported, or into what. How fast, at what cost and from which file changes neither. */
-function digestOf({ name, service: { baseUrl, searchPath }, extract, transform, load }: Pipeline): string {
-  const { concurrency: _, maxRequests: _1, monthlySearches: _2, minSearchesRemaining: _3, ...asked } = extract
-  const parts = [name, baseUrl, searchPath, asked, transform, load]
-  return createHash('sha256').update(JSON.stringify(parts)).digest('hex')
+function asStored(data: Entry): unknown {
+  return JSON.parse(JSON.stringify(data))
 }
 
 /**
@@ -237,4 +92,65 @@ async function organizationOf({ service }: Pipeline, options: RunOptions): Promi
     organization: host,
   })
   return host
+}
+
+export type FollowOptions = {
+  readonly clock: Clock
+  /** Ends the wait; workers go on. */
+  readonly stop: AbortSignal
+  /** Called when no worker is there. */
+  readonly onAlone: () => void
+}
+
+const LOOK_MS = 500
+/** How long nobody may be meant to do it, before it is taken for lost. */
+const LOST_LOOKS = 20
+
+/**
+ * Waits for the end of a submission, also while the queue is away.
+ * @throws ExportError as its run did where that could not begin; `target` when it is in the queue no more; `interrupted`
+ */
+export async function followSubmission(
+  { organization, entry }: Submission,
+  queue: Queue,
+  { clock, stop, onAlone }: FollowOptions,
+): Promise<RunSummary> {
+  let lost = 0
+  for (let looks = 0; ; looks++) {
+    let outcome: Standing['outcome'] = null
+    try {
+      const job = await answered(queue.pipelinesOf(organization).getJob(entry))
+      const standing = job === undefined ? null : standingOf(job)
+      outcome = standing?.outcome ?? null
+      lost = job !== undefined && (await isAwake(queue, organization)) ? 0 : lost + 1
+      if (looks === 4 && standing === null && (await answered(queue.organizations.getWorkersCount())) === 0)
+        onAlone()
+    } catch (error) {
+      // It is away; it comes back.
+      if (!isExportError(error, 'target')) throw error
+    }
+    if (outcome !== null) {
+      const error = outcome.error === null ? null : fromPlainError(outcome.error)
+      if (outcome.summary === null && error !== null) throw error
+      if (outcome.summary !== null) return { ...outcome.summary, error }
+    }
+    if (lost > LOST_LOOKS) {
+      throw new ExportError(
+        'target',
+        'The job is not in the queue any more',
+        queue.label,
+        'Submit it again: it goes on from where it stands.',
+      )
+    }
+    try {
+      await clock.sleep(LOOK_MS, stop)
+    } catch {
+      throw new ExportError(
+        'interrupted',
+        'Nobody waits for it any more; workers go on with it',
+        entry,
+        'Submit it again with --wait to see its end.',
+      )
+    }
+  }
 }

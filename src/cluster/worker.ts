@@ -1,426 +1,493 @@
-import { randomUUID } from 'node:crypto'
-import { availableParallelism, hostname } from 'node:os'
-import { type Clock, ExportError, isExportError, plainError, WindowRun } from '../core/index.ts'
+import { hostname } from 'node:os'
+import type { Job } from 'bullmq'
+import { type Clock, ExportError, isExportError, type Pipeline, plainError } from '../core/index.ts'
 import {
-  type Bench,
-  exportPart,
-  openBench,
+  type Progress,
   type RunObserver,
   type RunOptions,
-  readSharedRunOf,
+  type RunSummary,
+  runPipeline,
+  type SharedCpu,
+  shareCpu,
 } from '../run/index.ts'
-import type { Database, Row } from './database.ts'
-import { endRuns } from './end-runs.ts'
-import { PAUSES, Pauses, sharedPace } from './pace.ts'
-import type { Definition } from './submit.ts'
-import { WAKES, wake } from './wakes.ts'
+import { type Pending, pendingOf, wake } from './entries.ts'
+import { type Entry, jobSchema, type OrganizationJob, type Standing } from './job.ts'
+import { answered, type Queue } from './queue.ts'
 
 export type WorkerOptions = {
-  readonly database: Database
+  readonly queue: Queue
   readonly clock: Clock
-  /** Chains at a time. */
-  readonly lanes: number
-  readonly version: string
-  /** Aborts to have it take no more chains, commit what is in hand and hand the rest back. */
+  /** Organizations at a time. */
+  readonly concurrency: number
+  /** Aborts to have it take no more jobs, commit what is in hand and hand the rest back. */
   readonly stop: AbortSignal
-  /** Aborts to give up what is in hand as well. */
-  readonly abort: AbortSignal
   readonly log: RunObserver['log']
-  /** The options under which it works for a pipeline; fails with `config` when it lacks a secret. */
-  readonly runOptions: (definition: Definition, run: string) => Promise<RunOptions>
+  /** The options under which it runs a pipeline; fails with `config` when it lacks a secret. */
+  readonly runOptions: (pipeline: Pipeline, given: { allowPlaintext: boolean }) => Promise<RunOptions>
+  /** Makes a pipeline of what was submitted, and of what the file says of what is hidden from the queue. */
+  readonly readPipeline: (entry: Entry) => Promise<Pipeline>
+  /** How long a lease lasts that is not renewed. Left out: 9 s. */
+  readonly leaseMs?: number
+  /** After so long a job goes back to the queue when others wait. Left out: a minute. */
+  readonly turnMs?: number
 }
 
-// Six signs of life may be late; what is taken over from whoever is still alive costs the pages that are on their way.
-const BEAT_MS = 1_500
-const SILENCE_MS = 9_000
-/** Whoever holds a chain and dies so often is the victim of that chain. */
-const MOST_ATTEMPTS = 10
-/** How long it waits for a reason to look, besides being told that there may be one. */
-const IDLE_MS = 2_000
-/** After trouble with the storage a chain is left alone for so long. */
-const STORAGE_MS = 10_000
-/** Runs that it can't work for are looked at again after so long. */
-const UNFIT_MS = 60_000
-/** What it takes to work for a run is kept open for so long after its last use. */
-const BENCH_MS = 3_000
+const LEASE_MS = 9_000
+const TURN_MS = 60_000
+/** A turn that is over waits for requests that are being retried, up to so many turns. */
+const LONGEST_TURNS = 10
+const LOOK_MS = 1_000
+const CLOCK_MS = 60_000
+const STOPPED = 'The worker was told to stop'
+/** A clock that is further off would take jobs from the living, or let the dead keep theirs. */
+const MOST_OFF_MS = 2_000
+const MOST_DEATHS = 10
+const NOTE_MS = 2_000
+const AGAIN_MS = 10_000
+const LONGEST_AGAIN_MS = 300_000
+/** A little more than the pace asks for: nobody knows when the last holder sent its last request. */
+const PACE_MARGIN = 1.1
 
 /**
- * Takes chains of submitted runs and follows them, so many at a time, until it is told to stop. Chains of workers that
- * show no sign of life any more become free for all.
- * @throws ExportError `target` when the database refuses
+ * Takes jobs, an organization each, and runs the pipelines of that organization one after the other, until it is told to stop.
+ * @throws ExportError `target` when the queue refuses
  */
 export async function work(options: WorkerOptions): Promise<void> {
-  await new Worker(options).work()
+  const { queue, clock, concurrency, stop, log, leaseMs = LEASE_MS } = options
+  const { DelayedError, UnrecoverableError } = await import('bullmq')
+  const cpu = shareCpu(concurrency)
+  const turns = new Map<string, Turn>()
+  const worker = queue.worker(
+    async (job, token) => {
+      const turn = new Turn(job, token, cpu, { ...options, leaseMs })
+      turns.set(job.id ?? '', turn)
+      // It may have been fetched at the last moment.
+      if (stop.aborted) turn.end(STOPPED)
+      try {
+        const { laterMs, failed, statuses } = await turn.carryOut()
+        if (laterMs !== null) {
+          await job.moveToDelayed(laterMs, token)
+          throw new DelayedError()
+        }
+        if (failed.length > 0) throw new UnrecoverableError(failed.join('\n'))
+        return statuses
+      } finally {
+        turns.delete(job.id ?? '')
+      }
+    },
+    {
+      concurrency,
+      name: `${hostname()}:${process.pid}`,
+      lockDuration: leaseMs,
+      stalledInterval: Math.ceil(leaseMs / 4.5),
+    },
+  )
+  worker.on('error', ({ message }) => log('debug', `the queue: ${message}`))
+  worker.on('locksRenewed', ({ jobIds }) => {
+    for (const id of jobIds) turns.get(id)?.renewed()
+  })
+  worker.on('lockRenewalFailed', (ids) => {
+    for (const id of ids) turns.get(id)?.end('The job is another worker’s by now')
+  })
+  const onStop = (): void => {
+    for (const turn of turns.values()) turn.end(STOPPED)
+  }
+  stop.addEventListener('abort', onStop, { once: true })
+  const isInTime = async (): Promise<boolean> => {
+    const ahead = await answered(queue.clockAheadMs())
+    if (ahead === null || Math.abs(ahead) <= MOST_OFF_MS) return true
+    const offS = (Math.abs(ahead) / 1000).toFixed(1)
+    const fields = { event: 'worker.clock', off_ms: Math.round(-ahead) }
+    log('warn', `this clock is ${offS} s off the queue's; the worker takes nothing until it is right`, fields)
+    return false
+  }
+  log('info', 'worker started', { event: 'worker.start', worker: worker.id, slots: concurrency })
+  let isRunning = false
+  let failure = null as { readonly error: unknown } | null
+  let nextCheckMs = Number.NEGATIVE_INFINITY
+  try {
+    while (!stop.aborted && failure === null) {
+      if (clock.monotonicMs() >= nextCheckMs) {
+        // While the queue is away nobody takes anything.
+        const isFit = await isInTime().catch(() => null)
+        nextCheckMs = clock.monotonicMs() + (isFit === null ? LOOK_MS : CLOCK_MS)
+        if (isFit === true && !isRunning) {
+          isRunning = true
+          worker.run().catch((error: unknown) => {
+            failure = { error }
+          })
+        } else if (isFit === true && worker.isPaused()) await worker.resume()
+        else if (isFit === false && isRunning && !worker.isPaused()) {
+          await worker.pause(true)
+          for (const turn of turns.values()) turn.end('This clock is off')
+        }
+      }
+      for (const turn of turns.values()) turn.look()
+      await clock.sleep(LOOK_MS / 4, stop).catch(() => {})
+    }
+  } finally {
+    onStop()
+    await worker.close()
+    await cpu.close()
+    log('info', 'worker ended', { event: 'worker.end', worker: worker.id })
+  }
+  if (failure !== null) throw failure.error
 }
 
-class Worker {
-  readonly #options: WorkerOptions
-  readonly #id = randomUUID()
-  readonly #benches = new Map<string, Promise<OpenBench | null>>()
-  readonly #unfit = new Map<string, number>()
-  readonly #pauses = new Pauses()
-  /** Since when it has been seen without a break, by the monotonic clock: only then it judges others. */
-  #seenSinceMs: number | null = null
-  #wake: () => void = () => {}
+/** What a turn came to. */
+type TurnEnd = {
+  /** When the job is to be tried again (epoch ms); null: it is done with, or handed back. */
+  readonly laterMs: number | null
+  /** Why pipelines failed for good. */
+  readonly failed: readonly string[]
+  readonly statuses: Readonly<Record<string, string>>
+}
 
-  constructor(options: WorkerOptions) {
+type TurnOptions = WorkerOptions & { readonly leaseMs: number }
+
+/** One organization in the hands of one worker. */
+class Turn {
+  readonly #job: Job
+  /** By which the queue knows whose the job is. */
+  readonly #token: string
+  readonly #cpu: SharedCpu
+  readonly #options: TurnOptions
+  readonly #stop = new AbortController()
+  readonly #startedMs: number
+  #renewedMs: number
+  #lookedMs = 0
+  #retries = 0
+  #pausedUntilMs: number | null = null
+
+  constructor(job: Job, token: string, cpu: SharedCpu, options: TurnOptions) {
+    this.#job = job
+    this.#token = token
+    this.#cpu = cpu
     this.#options = options
+    this.#startedMs = options.clock.monotonicMs()
+    this.#renewedMs = this.#startedMs
   }
 
-  async work(): Promise<void> {
-    const { database, clock, lanes, stop, log } = this.#options
-    const end = new AbortController()
-    await database.insist(BE_SEEN, this.#self(), stop)
-    log('info', 'worker started', { event: 'worker.start', worker: this.#id, lanes })
-    database.listen(WAKES, () => this.#wake(), end.signal)
-    database.listen(PAUSES, (message) => this.#pauses.hear(message, clock), end.signal)
-    const beating = this.#beat(end.signal)
-    const busy = new Set<Promise<void>>()
-    let failure = null as { readonly error: unknown } | null
-    try {
-      while (!stop.aborted) {
-        const chain = busy.size < lanes ? await this.#next() : null
-        if (chain !== null) {
-          const following = this.#follow(chain)
-            .catch((error: unknown) => {
-              failure ??= { error }
-            })
-            .finally(() => {
-              busy.delete(following)
-              this.#wake()
-            })
-          busy.add(following)
-        } else await this.#idle()
-        if (failure !== null) break
-      }
-    } finally {
-      await Promise.all(busy)
-      end.abort()
-      await beating
-      await this.#closeBenches(0)
-      await database.query('DELETE FROM workers WHERE worker = $1', [this.#id]).catch(() => {})
-      log('info', 'worker ended', { event: 'worker.end', worker: this.#id })
-    }
-    if (failure !== null) throw failure.error
+  renewed(): void {
+    this.#renewedMs = this.#options.clock.monotonicMs()
   }
 
-  #self(): unknown[] {
-    const { version, lanes } = this.#options
-    return [this.#id, hostname(), process.pid, version, lanes]
+  /** Has the run in hand commit what it has, and ask for no more. */
+  end(why: string): void {
+    if (this.#stop.signal.aborted) return
+    this.#options.log('info', `the turn ends: ${why}`, { event: 'job.stop', job: this.#job.id ?? '' })
+    this.#stop.abort(new ExportError('interrupted', why, '', 'Another worker goes on with it.'))
   }
 
-  /** Shows that it is there, and takes their chains from those who do not. */
-  async #beat(signal: AbortSignal): Promise<void> {
-    const { database, clock, log } = this.#options
-    let isAway = false
-    while (!signal.aborted) {
-      try {
-        const nowMs = clock.monotonicMs()
-        const [seen] = await database.query(BE_SEEN, this.#self())
-        if (isAway) log('info', 'the database answers again')
-        isAway = false
-        // After a time without a database everybody looks dead to whoever comes back first.
-        if (Number(seen?.gap_ms ?? 0) > SILENCE_MS / 2) this.#seenSinceMs = null
-        this.#seenSinceMs ??= nowMs
-        if (nowMs - this.#seenSinceMs >= SILENCE_MS) await this.#takeBack()
-      } catch (error) {
-        if (!isExportError(error)) throw error
-        if (!isAway)
-          log('warn', `${error.message} Nothing is committed until then.`, { event: 'wait', for: 'database' })
-        isAway = true
-        this.#seenSinceMs = null
-      }
-      await clock.sleep(BEAT_MS, signal).catch(() => {})
-    }
+  /** Ends it when its lease has run out, or when it has had its time and others wait. */
+  look(): void {
+    const { queue, clock, leaseMs, turnMs = TURN_MS } = this.#options
+    const nowMs = clock.monotonicMs()
+    if (nowMs - this.#renewedMs > leaseMs) this.end('The lease of the job has run out')
+    const heldMs = nowMs - this.#startedMs
+    if (this.#stop.signal.aborted || heldMs < turnMs || nowMs - this.#lookedMs < LOOK_MS) return
+    if (this.#retries > 0 && heldMs < turnMs * LONGEST_TURNS) return
+    this.#lookedMs = nowMs
+    queue.organizations.getWaitingCount().then(
+      (waiting) => {
+        if (waiting > 0) this.end('Others wait for their turn')
+      },
+      () => {},
+    )
   }
 
-  async #takeBack(): Promise<void> {
-    const { database, log } = this.#options
-    const [taken] = await database.query(`SELECT take_back($1 * interval '1 millisecond', $2) AS chains`, [
-      SILENCE_MS,
-      MOST_ATTEMPTS,
-    ])
-    const chains = Number(taken?.chains ?? 0)
-    if (chains === 0) return
-    log('warn', 'chains of workers that died are free again', { event: 'chains.freed', chains })
-    await wake(database)
-  }
-
-  /** A chain for this worker; null: there is none now. */
-  async #next(): Promise<Claim | null> {
-    const { database } = this.#options
+  async carryOut(): Promise<TurnEnd> {
+    const { queue, log } = this.#options
+    const parsed = jobSchema.safeParse(this.#job.data)
+    if (!parsed.success) throw new Error('the job is of another version of spillway')
+    const { organization } = parsed.data
+    log('info', 'job taken', { event: 'job.take', organization, job: this.#job.id ?? '' })
+    const tried = new Set<string>()
+    const failed: string[] = []
+    let laterMs: number | null = null
+    const statuses: Record<string, string> = {}
     try {
       for (;;) {
-        const [claimed] = await database.query(
-          'SELECT run, chain, fence, query, bounds FROM claim_chain($1, $2)',
-          [this.#id, this.#unfitRuns()],
+        const pending = await pendingOf(queue, organization, ({ name }) =>
+          leaveAlone(log, name, organization),
         )
-        if (claimed?.chain != null) return claimFrom(claimed)
-        const hasEnded = await endRuns(this.#desk(), async (run) => (await this.#benchOf(run))?.bench ?? null)
-        if (!hasEnded) return null
-      }
-    } catch (error) {
-      if (isExportError(error, 'target')) return null
-      throw error
-    }
-  }
-
-  async #idle(): Promise<void> {
-    const { clock, stop } = this.#options
-    await this.#closeBenches(BENCH_MS)
-    const woken = new AbortController()
-    this.#wake = () => woken.abort()
-    // Not all at once.
-    const ms = IDLE_MS * (0.75 + Math.random() / 2)
-    await clock.sleep(ms, AbortSignal.any([stop, woken.signal])).catch(() => {})
-  }
-
-  /** Follows a chain for as long as it is this worker's. */
-  async #follow(claim: Claim): Promise<void> {
-    const { run, chain, fence } = claim
-    const { database, abort } = this.#options
-    const giveBack: GiveBack = (state, delayMs, note, retries) =>
-      database.insist(
-        `SELECT give_back($1, $2, $3, $4, $5 * interval '1 millisecond', $6, $7) AS held`,
-        [run, chain, fence, state, delayMs, note === null ? null : JSON.stringify(note), retries],
-        abort,
-      )
-    const own = await this.#benchOf(run)
-    if (own === null) {
-      await giveBack('waiting', 0, null, 0)
-      return
-    }
-    own.users++
-    try {
-      await this.#followOn(own, claim, giveBack)
-    } finally {
-      own.users--
-      own.usedMs = this.#options.clock.monotonicMs()
-    }
-  }
-
-  async #followOn(own: OpenBench, claim: Claim, giveBack: GiveBack): Promise<void> {
-    const { database, log, stop, abort } = this.#options
-    const { run, chain, fence } = claim
-    const { bench } = own
-    const { queries, order } = bench.pipeline.extract
-    const found = await database.insist(
-      'SELECT line FROM lines WHERE run = $1 AND chain = $2 ORDER BY number',
-      [run, chain],
-      stop,
-    )
-    let number = found.length
-    const lost = new AbortController()
-    log('debug', 'chain taken', { event: 'chain.take', run, chain, fence })
-    const ending = await exportPart(bench, {
-      number: chain,
-      fence,
-      query: queries[claim.query]!,
-      windows: new WindowRun(order, claim.bounds),
-      lines: found.map(({ line }) => String(line)),
-      async put(line) {
-        const [answer] = await database.insist(
-          'SELECT append_line($1, $2, $3, $4, $5) AS held',
-          [run, chain, fence, number, line],
-          abort,
-        )
-        if (answer?.held !== true) {
-          lost.abort()
-          throw lostChain(chain)
+        const next = pending.find(({ entry }) => !tried.has(entry.submission))
+        if (next === undefined) break
+        tried.add(next.entry.submission)
+        const { status, againMs, reason } = await this.#run(next, parsed.data)
+        statuses[next.entry.settings.name] = status
+        if (reason !== null) failed.push(reason)
+        if (this.#stop.signal.aborted) {
+          // A pause of the service is not to be cut short by whoever comes next; all else is for that one to find out.
+          laterMs = status === 'waiting' ? this.#pausedUntilMs : null
+          break
         }
-        number++
-      },
-      async allotPart(folder, before) {
-        const [part] = await database.insist(ALLOT, [run, folder, before], stop)
-        return Number(part?.part)
-      },
-      stop: AbortSignal.any([stop, lost.signal]),
-    })
-    const { error, failures, failed, reasons, replacedNuls } = ending
-    const { retries } = bench.service.counters
-    const more = retries - own.retries
-    own.retries = retries
-    // Of most chains there is nothing to tell.
-    const isPlain = failed === 0 && replacedNuls === 0 && Object.keys(reasons).length === 0
-    const note = isPlain ? null : { failures: failures.slice(0, 20), failed, reasons, replacedNuls }
-    if (error === null) await giveBack(failed > 0 ? 'failed' : 'done', 0, note, more)
-    else await this.#giveUp(error, bench, giveBack, note, more)
-  }
-
-  /** What becomes of a chain that could not be followed to its end. */
-  async #giveUp(
-    error: ExportError,
-    { run, pipeline }: Bench,
-    giveBack: GiveBack,
-    note: object | null,
-    retries: number,
-  ): Promise<void> {
-    const { database, log, abort } = this.#options
-    switch (error.kind) {
-      case 'locked':
-        log('warn', error.message)
-        await this.#giveUpIfStartedOver(run, pipeline)
-        return
-      case 'interrupted':
-        await giveBack('waiting', 0, note, retries)
-        return
-      case 'storage':
-      case 'target':
-        log('warn', error.message)
-        await giveBack('waiting', STORAGE_MS, note, retries)
-        return
-      case 'quota':
-      case 'credentials':
-      case 'config':
-      case 'damaged': {
-        log('warn', error.message)
-        await database.insist(
-          'UPDATE runs SET halt = $2 WHERE run = $1 AND halt IS NULL',
-          [run, JSON.stringify(plainError(error))],
-          abort,
-        )
-        await giveBack('waiting', 0, note, retries)
-        return
+        if (againMs !== null) laterMs = Math.min(laterMs ?? againMs, againMs)
       }
-      default:
-        await giveBack('failed', 0, { ...note, error: error.message }, retries)
-    }
-  }
-
-  #desk() {
-    const { database, clock, version, log } = this.#options
-    return { database, clock, version, log, worker: this.#id, unfit: this.#unfitRuns() }
-  }
-
-  #unfitRuns(): string[] {
-    const now = this.#options.clock.monotonicMs()
-    for (const [run, untilMs] of this.#unfit) if (untilMs <= now) this.#unfit.delete(run)
-    return [...this.#unfit.keys()]
-  }
-
-  /** What it has to work for a run; null when it can't. */
-  async #benchOf(run: string): Promise<OpenBench | null> {
-    const { clock, log } = this.#options
-    const opening =
-      this.#benches.get(run) ??
-      this.#openBench(run).then(
-        (bench) => bench && { bench, users: 0, usedMs: clock.monotonicMs(), retries: 0 },
-      )
-    this.#benches.set(run, opening)
-    try {
-      const found = await opening
-      if (found !== null) return found
     } catch (error) {
-      if (!isExportError(error)) throw error
-      if (!this.#unfit.has(run)) {
-        log('warn', `chains of a run are left to other workers: ${error.message}`, {
-          event: 'run.unfit',
-          run,
-        })
+      if (!isExportError(error, 'target')) throw error
+      // The queue is away, or has given the job to another: whoever has it next finds what is left to be done.
+      this.end(error.message)
+    }
+    const isStopped = this.#stop.signal.aborted
+    if (isStopped && laterMs === null) await this.#wakeAgain(organization)
+    log('info', isStopped ? 'job handed back' : 'job ended', {
+      event: 'job.end',
+      organization,
+      job: this.#job.id ?? '',
+    })
+    return { laterMs, failed: isStopped ? [] : failed, statuses }
+  }
+
+  /** There is to be another job when this one is at its end, whatever becomes of this one. */
+  async #wakeAgain(organization: string): Promise<void> {
+    const { queue, clock } = this.#options
+    for (const deadlineMs = clock.monotonicMs() + this.#options.leaseMs; ; ) {
+      try {
+        return await wake(queue, organization)
+      } catch (error) {
+        if (!isExportError(error, 'target') || clock.monotonicMs() > deadlineMs) throw error
+        await clock.sleep(LOOK_MS, new AbortController().signal)
       }
     }
-    this.#benches.delete(run)
-    this.#unfit.set(run, clock.monotonicMs() + UNFIT_MS)
-    return null
   }
 
-  /** Closes those that nobody has used for so long. */
-  async #closeBenches(idleMs: number): Promise<void> {
+  /** Runs one pipeline, as far as it comes. */
+  async #run({ job, entry, standing }: Pending, { hold, organization }: OrganizationJob): Promise<Ran> {
+    const { clock, log } = this.#options
+    const pipeline = await this.#options.readPipeline(entry).catch((error: unknown) => {
+      if (isExportError(error)) return error
+      throw error
+    })
+    // It was right where it was submitted; what of it stands in a file may have become wrong since.
+    if (isExportError(pipeline, 'config') && !entry.hidden) {
+      leaveAlone(log, entry.settings.name, organization)
+      return { status: 'unreadable', againMs: null, reason: null }
+    }
+    const deaths = standing?.state === 'active' ? (standing.moved ? 1 : standing.deaths + 1) : 0
+    let now: Standing = {
+      submission: entry.submission,
+      state: 'active',
+      hold,
+      deaths,
+      moved: false,
+      pausedUntilMs: standing?.pausedUntilMs ?? null,
+      before: standing?.before ?? { shards: 0, bytes: 0, replacedNuls: 0, durationMs: 0 },
+      outcome: null,
+    }
+    let noted: Promise<void> = Promise.resolve()
+    /** One after the other; fails when the job is another worker's, whose notes these must not overwrite. */
+    const note = (change: Partial<Standing>): Promise<void> => {
+      now = { ...now, ...change }
+      const standing = now
+      noted = noted
+        .catch(() => {})
+        .then(async () => {
+          await this.#requireOurs()
+          await answered(job.updateProgress(standing))
+        })
+      return noted
+    }
+    if (deaths > MOST_DEATHS) {
+      const what = `${deaths} workers died with this pipeline, one after the other, before any of them had committed a page`
+      const error = new ExportError(
+        'damaged',
+        what,
+        entry.settings.name,
+        'Look into their logs, then submit it again.',
+      )
+      await note({ state: 'done', outcome: { summary: null, error: plainError(error) } })
+      return { status: 'failed', againMs: null, reason: error.message }
+    }
+    await note({})
+    let summary: RunSummary | null = null
+    let error: ExportError | null = null
+    try {
+      if (pipeline instanceof ExportError) throw pipeline
+      const { requestsPerSecond } = pipeline.service
+      const spreadMs = deaths > 1 ? Math.random() * deaths * LOOK_MS : 0
+      const pausedMs = (now.pausedUntilMs ?? 0) - clock.now()
+      await clock.sleep(
+        Math.max((1000 / requestsPerSecond) * PACE_MARGIN, spreadMs, pausedMs),
+        this.#stop.signal,
+      )
+      summary = await this.#runPipeline(
+        pipeline,
+        entry,
+        {
+          id: hold,
+          succeeds: standing === null ? [] : [standing.hold],
+          confirm: () => this.#confirm(),
+        },
+        organization,
+        (progress) =>
+          this.#watch(progress, now, (change) => {
+            note(change).catch(() => {})
+          }),
+      )
+      error = summary.error
+    } catch (thrown) {
+      if (!isExportError(thrown))
+        this.#options.log('error', `an error that was not foreseen: ${nameOf(thrown)}`, { organization })
+      error = isExportError(thrown)
+        ? thrown
+        : new ExportError(
+            'data',
+            `An error that was not foreseen: ${nameOf(thrown)}`,
+            entry.settings.name,
+            'Please report it.',
+          )
+    }
+    const before = summary === null ? now.before : addedUp(now.before, summary)
+    const whole = summary === null ? null : { ...summary, ...before }
+    const outcome = { summary: whole && withoutError(whole), error: error && plainError(error) }
+    const end = endOf(error, this.#job.attemptsStarted, clock.now())
+    switch (end.kind) {
+      case 'back': {
+        this.#pausedUntilMs = (now.pausedUntilMs ?? 0) > clock.now() ? now.pausedUntilMs : null
+        await note({ state: 'waiting', before })
+        return { status: 'waiting', againMs: null, reason: null }
+      }
+      case 'later':
+        if (error !== null)
+          this.#options.log('warn', error.message, { organization, pipeline: entry.settings.name })
+        await note({ state: 'waiting', before, outcome: end.isTold ? outcome : null })
+        return { status: 'waiting', againMs: end.untilMs, reason: null }
+      case 'done':
+        await note({ state: 'done', outcome })
+        return {
+          status: summary?.status === 'budget' ? 'stopped' : (summary?.status ?? 'failed'),
+          againMs: null,
+          reason: end.isFailed && error !== null ? `${entry.settings.name}: ${error.message}` : null,
+        }
+    }
+  }
+
+  async #runPipeline(
+    pipeline: Pipeline,
+    { submission, allowPlaintext }: Entry,
+    hold: NonNullable<RunOptions['hold']>,
+    organization: string,
+    onProgress: (progress: Progress) => void,
+  ): Promise<RunSummary> {
+    const options = await this.#options.runOptions(pipeline, { allowPlaintext })
+    const { observer } = options
+    const log: RunObserver['log'] = (level, message, fields) =>
+      observer.log(level, message, { organization, pipeline: pipeline.name, ...fields })
+    return runPipeline(pipeline, {
+      ...options,
+      stop: this.#stop.signal,
+      observer: {
+        log,
+        progress(progress) {
+          observer.progress(progress)
+          onProgress(progress)
+        },
+      },
+      runId: submission,
+      hold,
+      cpu: this.#cpu,
+    })
+  }
+
+  /** @throws ExportError `target` when the job has been given to another worker, or the queue is away */
+  async #requireOurs(): Promise<void> {
+    const extended = this.#job.extendLock(this.#token, this.#options.leaseMs)
+    if ((await answered(extended)) === 1) return this.renewed()
+    throw new ExportError(
+      'target',
+      'The job is another worker’s by now',
+      this.#options.queue.label,
+      'Let that one go on.',
+    )
+  }
+
+  /** @throws ExportError `interrupted` when it can't be known that the job is still this worker's */
+  async #confirm(): Promise<void> {
+    try {
+      await this.#requireOurs()
+    } catch (error) {
+      if (!isExportError(error, 'target')) throw error
+      this.end(error.what)
+      this.#stop.signal.throwIfAborted()
+    }
+  }
+
+  #notedMs = 0
+
+  /** Puts into the queue what a successor is to know: that something was committed, and a pause of the service. */
+  #watch(
+    { waits, rows, partitionsDone, partitionsDoneBefore, pausedUntilMs }: Progress,
+    now: Standing,
+    note: (change: Partial<Standing>) => void,
+  ): void {
+    this.#retries = waits.retries
+    const moved = now.moved || rows > 0 || partitionsDone > partitionsDoneBefore
+    const isNews = moved !== now.moved || (pausedUntilMs !== null && pausedUntilMs !== now.pausedUntilMs)
     const nowMs = this.#options.clock.monotonicMs()
-    for (const [run, opening] of this.#benches) {
-      const open = await opening.catch(() => null)
-      if (open === null || open.users > 0 || nowMs - open.usedMs < idleMs) continue
-      this.#benches.delete(run)
-      await open.bench.close()
-    }
-  }
-
-  async #openBench(run: string): Promise<Bench | null> {
-    const { database, clock, lanes, runOptions } = this.#options
-    const [row] = await database.query('SELECT definition, organization FROM runs WHERE run = $1', [run])
-    if (row === undefined) return null
-    const definition = row.definition as Definition
-    const { pipeline } = definition
-    const { requestsPerSecond, basicRequestsPerSecond } = pipeline.service
-    const rates = { search: requestsPerSecond, basic: basicRequestsPerSecond }
-    const organization = String(row.organization)
-    const threads = availableParallelism() > 1 && this.#benches.size <= availableParallelism()
-    const settings = {
-      run,
-      lanes: Math.min(lanes, pipeline.extract.concurrency),
-      openPace: (searchesRemaining: () => number | null) =>
-        sharedPace(rates, { database, clock, organization, run, pauses: this.#pauses, searchesRemaining }),
-      threads,
-    }
-    const bench = await openBench(pipeline, settings, await runOptions(definition, run))
-    if (bench !== null) return bench
-    await database.query(GIVE_UP, [run])
-    return null
-  }
-
-  /** Somebody may have wanted the data set back. */
-  async #giveUpIfStartedOver(run: string, pipeline: Bench['pipeline']): Promise<void> {
-    if ((await readSharedRunOf(pipeline))?.run === run) return
-    await this.#options.database.query(GIVE_UP, [run])
+    if (!isNews || nowMs - this.#notedMs < NOTE_MS) return
+    this.#notedMs = nowMs
+    note({ moved, pausedUntilMs: pausedUntilMs ?? now.pausedUntilMs })
   }
 }
 
-/** A chain that this worker holds. */
-type Claim = {
-  readonly run: string
-  readonly chain: number
-  readonly fence: number
-  /** Its place among those of the pipeline. */
-  readonly query: number
-  /** Of its windows; null: it has none. */
-  readonly bounds: Float64Array | null
+type Ran = {
+  readonly status: string
+  /** When it is to be tried again (epoch ms); null: not by a clock. */
+  readonly againMs: number | null
+  /** Why it failed for good; null: it did not. */
+  readonly reason: string | null
 }
 
-function claimFrom({ run, chain, fence, query, bounds }: Row): Claim {
+type RunEnd =
+  | { readonly kind: 'back' }
+  | { readonly kind: 'later'; readonly untilMs: number; readonly isTold: boolean }
+  | { readonly kind: 'done'; readonly isFailed: boolean }
+
+/** What becomes of a pipeline whose run ended so. */
+function endOf(error: ExportError | null, attempts: number, nowMs: number): RunEnd {
+  switch (error?.kind) {
+    case 'interrupted':
+      return { kind: 'back' }
+    case 'storage':
+    case 'locked':
+      return {
+        kind: 'later',
+        untilMs: nowMs + Math.min(AGAIN_MS * 2 ** Math.max(0, attempts - 1), LONGEST_AGAIN_MS),
+        isTold: false,
+      }
+    case 'quota':
+      if (error.untilMs === null) return { kind: 'done', isFailed: false }
+      return { kind: 'later', untilMs: error.untilMs, isTold: true }
+    case 'config':
+    case 'credentials':
+    case 'damaged':
+      return { kind: 'done', isFailed: true }
+    default:
+      return { kind: 'done', isFailed: false }
+  }
+}
+
+function addedUp(
+  before: Standing['before'],
+  { shards, bytes, replacedNuls, durationMs }: RunSummary,
+): Standing['before'] {
   return {
-    run: String(run),
-    chain: Number(chain),
-    fence: Number(fence),
-    query: Number(query),
-    bounds: bounds === null ? null : Float64Array.from(JSON.parse(String(bounds))),
+    shards: before.shards + shards,
+    bytes: before.bytes + bytes,
+    replacedNuls: before.replacedNuls + replacedNuls,
+    durationMs: before.durationMs + durationMs,
   }
 }
 
-type OpenBench = {
-  readonly bench: Bench
-  /** Chains that it is used for. */
-  users: number
-  /** When it was used last, by the monotonic clock. */
-  usedMs: number
-  /** Retries that are told already. */
-  retries: number
+function withoutError({ error: _, ...summary }: RunSummary): Omit<RunSummary, 'error'> {
+  return summary
 }
 
-type GiveBack = (state: string, delayMs: number, note: unknown, retries: number) => Promise<unknown>
+function leaveAlone(log: RunObserver['log'], name: string, organization: string): void {
+  log('warn', `${name} was submitted by another version of spillway and is left alone`, { organization })
+}
 
-const BE_SEEN = `
-WITH before AS (SELECT extract(epoch FROM clock_timestamp() - seen_at)::float8 * 1000 AS gap_ms FROM workers WHERE worker = $1),
-  seen AS (
-    INSERT INTO workers (worker, host, pid, version, lanes) VALUES ($1, $2, $3, $4, $5)
-    ON CONFLICT (worker) DO UPDATE SET seen_at = clock_timestamp()
-  )
-SELECT coalesce((SELECT gap_ms FROM before), 0) AS gap_ms`
-
-const GIVE_UP = `
-UPDATE runs SET status = 'ended', finished_at = clock_timestamp(),
-  halt = '{"kind":"config","what":"The data set was started over","where":"","next":"Submit again."}'
-WHERE run = $1 AND status <> 'ended'`
-
-const ALLOT = `
-INSERT INTO parts (run, folder, next) VALUES ($1, $2, $3 + 1)
-ON CONFLICT (run, folder) DO UPDATE SET next = parts.next + 1
-RETURNING next - 1 AS part`
-
-function lostChain(chain: number): ExportError {
-  return new ExportError(
-    'locked',
-    'Another worker has taken a chain over, because this one showed no sign of life',
-    `chain ${chain}`,
-    'What this one had in hand is asked for again, and nothing is lost or doubled.',
-  )
+function nameOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.name : typeof thrown
 }

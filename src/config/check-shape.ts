@@ -16,13 +16,14 @@ export function checkShape(tree: Tree, problems: Problems): PipelineFile {
   let result = parsed(tree.root)
   if (!result.success && retypeReferences(tree, result.error.issues)) result = parsed(tree.root)
   if (result.success) return result.data
+  const issues = result.error.issues.flatMap((issue) => unfolded(issue, tree))
   // Unknown keys first: one that was mistyped explains why another is missing.
   const isUnknown = (issue: Issue) => (issue.code === 'unrecognized_keys' ? 0 : 1)
-  for (const issue of result.error.issues.toSorted((a, b) => isUnknown(a) - isUnknown(b))) {
+  for (const issue of issues.toSorted((a, b) => isUnknown(a) - isUnknown(b))) {
     report(issue, tree, problems)
   }
   if (!isMapping(tree.root)) throw problems.error()
-  const rest = parsed(withoutFaults(tree.root, result.error.issues))
+  const rest = parsed(withoutFaults(tree.root, issues))
   if (rest.success) return rest.data
   throw problems.error()
 }
@@ -30,6 +31,15 @@ export function checkShape(tree: Tree, problems: Problems): PipelineFile {
 /** Without the code that zod would make for it: to make it takes longer than to read a file without. */
 function parsed(root: unknown): ReturnType<typeof pipelineFile.safeParse> {
   return pipelineFile.safeParse(root, { jitless: true })
+}
+
+/** Where a value may be a mapping among other things and is one, what is wrong inside. */
+function unfolded(issue: Issue, tree: Tree): readonly Issue[] {
+  if (issue.code !== 'invalid_union' || !isMapping(valueAt(tree, issue.path as Path))) return [issue]
+  const inside = issue.errors.find((issues) =>
+    issues.some(({ path, code }) => path.length > 0 || code === 'unrecognized_keys'),
+  )
+  return inside?.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] })) ?? [issue]
 }
 
 /** `retries: ${RETRIES}` is text to begin with; where text is wrong, what YAML reads there may be right. */

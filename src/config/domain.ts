@@ -52,6 +52,10 @@ function faultOfLabels(ascii: string): string | null {
   const labels = ascii.split('.')
   const longest = Math.max(...labels.map((label) => label.length))
   if (longest > MAX_LABEL) return `${longest} characters between two dots; ${MAX_LABEL} are the most`
+  // RFC 952 and 1123: no host is called so, and the service would look for it all the same.
+  if (labels.some((label) => label.startsWith('-') || label.endsWith('-'))) {
+    return 'a - at the beginning or end of a label'
+  }
   return labels.at(-1)!.length < 2 ? 'a single character after the last dot' : null
 }
 

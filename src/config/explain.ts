@@ -118,7 +118,6 @@ const RESOLVED: Readonly<Record<string, (pipeline: Pipeline) => unknown>> = {
   'service.token_url': ({ service: { auth } }) => (auth.kind === 'api-key' ? '/tokens/generate' : undefined),
   'service.token_lifetime': ({ service: { auth } }) => (auth.kind === 'api-key' ? '1h' : undefined),
   'extract.lag': ({ extract }) => (extract.windows?.until === 'now' ? '15m' : undefined),
-  'extract.page_size': ({ extract }) => extract.pageSize,
   'transform.columns': ({ transform }) => transform.columns,
   'load.path': ({ load }) => load.pathAsGiven,
   'load.compression': ({ load }) => load.format.compression,
@@ -127,6 +126,8 @@ const RESOLVED: Readonly<Record<string, (pipeline: Pipeline) => unknown>> = {
 /** Values that are not shown as they stand: domains as they are searched for, queries in a line each. */
 const SHOWN: Readonly<Record<string, (item: unknown, pipeline: Pipeline) => unknown>> = {
   'extract.domains': (domain) => (typeof domain === 'string' ? parseDomain(domain) : domain),
+  'transform.extra_columns': (column) =>
+    isMapping(column) ? `${column.name} (${column.path}, ${column.type})` : column,
   'extract.queries': (query, { transform }) => {
     if (!isMapping(query)) return query
     const { type, as, fqdn, email, keyword, secret_env } = query

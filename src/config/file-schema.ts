@@ -2,8 +2,10 @@ import { z } from 'zod'
 import {
   AGE_EXPECTED,
   AGE_PATTERN,
+  EXTRA_TYPES,
   IDENTITY_POLICIES,
   INVALID_POLICIES,
+  KNOWN_EXTRAS,
   parseAge,
   parseInstant,
   SECRET_POLICIES,
@@ -18,6 +20,7 @@ import {
   duration,
   flag,
   integer,
+  integerOrAuto,
   limit,
   list,
   parsed,
@@ -85,10 +88,11 @@ const service = section({
     description: 'Threat-flow reports: a path under base_url, or a URL.',
   }),
   requests_per_second: rate(10_000).prefault(1).meta({
-    description: 'Searches a second, all partitions together; may be a fraction.',
+    description:
+      'Requests a second to the credential search, all partitions together; may be a fraction. The second search may allow 4.',
   }),
   basic_requests_per_second: rate(10_000).prefault(4).meta({
-    description: 'Requests a second for everything that is no search.',
+    description: 'Requests a second to everything but the credential search.',
   }),
   timeout: duration('1ms', '1d').prefault('60s').meta({
     description: 'Longest duration of one request, from the headers sent to the last byte.',
@@ -171,7 +175,7 @@ const windows = section({
     .meta({ description: 'Length of a window: <n>h, <n>d, week, month or year. Default: one window.' }),
   per_chain: countOrAll(1).prefault('all').meta({
     description:
-      'Windows that are asked for together, with one sequence of cursors; each such chain is at least one search.',
+      'Windows that are asked for together, with one sequence of cursors; each such chain is at least one request.',
   }),
 }).meta({ description: 'Range of import times, cut into windows. Default: everything, in one piece.' })
 
@@ -198,9 +202,9 @@ const extract = section({
   order: choice('asc', 'desc').prefault('asc').meta({
     description: 'Order by import time; asc lets a resumed run see what was imported in between.',
   }),
-  page_size: integer(1, 10_000).optional().meta({
+  page_size: integerOrAuto(1, 10_000).prefault('auto').meta({
     description:
-      'Items of one answer; every request counts against the quota. Default 10000, for reports 10.',
+      'Most items to ask for with one request; fewer where the service can not serve so many. auto: 10000, for reports 10.',
   }),
   include: list(text(/^[a-z0-9_]+$/, 'a field name (a-z, 0-9 and _)'), 'a list of field names')
     .optional()
@@ -209,21 +213,45 @@ const extract = section({
         'Optional fields to ask for, such as known_password_id, auth_domains or urls. Default: none.',
     }),
   concurrency: integer(1, 64).prefault(4).meta({
-    description: 'Chains of searches in flight; they share the rate.',
+    description: 'Chains in flight; they share the rate.',
   }),
   max_requests: limit(1).prefault(500).meta({
-    description: 'Budget of one run in searches, retries among them; none: no budget.',
+    description: 'Budget of one run in requests, retries among them; none: no budget.',
   }),
   monthly_searches: limit(1).prefault('none').meta({
     description:
-      'Searches that all runs of the data set may send in a calendar month (UTC), retries among them; none: no such share.',
+      'Searches of the quota that all runs of the data set may spend in a calendar month (UTC); a page may cost several. none: no such share.',
   }),
   min_searches_remaining: limit(0).prefault(100).meta({
-    description: 'Stop when the service says that fewer searches are left this month; none: never.',
+    description:
+      'Searches of the quota to be left, by what the service says: a page that may cost more is not asked for. none: never mind.',
   }),
 }).meta({ description: 'What to ask for. Required.' })
 
 const columnName = z.string('a column name')
+
+const knownExtras = KNOWN_EXTRAS.map(({ name }) => name) as [string, ...string[]]
+const extraColumn = z.union(
+  [
+    choice(...knownExtras),
+    section({
+      name: text(
+        /^[a-z][a-z0-9_]{0,62}$/,
+        'the name of a column (a-z, 0-9 and _, a letter first, at most 63 characters)',
+      ).meta({ description: 'Name of the column.' }),
+      path: text(
+        /^(?=.{1,200}$)[^.]+(?:\.[^.]+){0,15}$/,
+        'the names of up to 16 members joined by dots, such as details.severity',
+      ).meta({
+        description: 'Where the field stands: names of members from the credential on, joined by dots.',
+      }),
+      type: choice(...EXTRA_TYPES).meta({
+        description: 'What the field holds; json: whatever it is, as compact JSON text.',
+      }),
+    }),
+  ],
+  `${knownExtras.join(' | ')}, or { name, path, type }`,
+)
 
 const transform = section({
   secret: choice(...SECRET_POLICIES)
@@ -239,6 +267,10 @@ const transform = section({
   }),
   columns: list(columnName, 'a list of column names').optional().meta({
     description: 'Columns to export. Default: all.',
+  }),
+  extra_columns: list(extraColumn, 'a list of columns').optional().meta({
+    description:
+      'Columns behind the others, in this order: fields of the public documentation by name, and fields that this version does not know. Default: none.',
   }),
   on_invalid: choice(...INVALID_POLICIES)
     .prefault('quarantine')
@@ -275,6 +307,9 @@ const load = section({
         description:
           'Region of the bucket. Default: AWS_REGION or ~/.aws, or us-east-1 where there is an endpoint.',
       }),
+    allow_http: flag().prefault(false).meta({
+      description: 'Allow plain http to another machine: rows travel unencrypted.',
+    }),
     path_style: flag().optional().meta({
       description:
         "Name the bucket in the path instead of the host: most stores other than AWS's need it. Default: true where an endpoint is given.",

@@ -1,3 +1,4 @@
+export { type Caution, cautionsOf } from './cautions.ts'
 export {
   type ExplainedSecret,
   type ExplainedSetting,
@@ -6,8 +7,13 @@ export {
   type Origin,
 } from './explain.ts'
 export { pipelineJsonSchema } from './json-schema.ts'
+export { isOpenToOthers } from './open-secret-files.ts'
 export type { Overrides } from './override.ts'
-export { type PipelineSettings, pipelineFrom, type ReadOptions, readPipeline } from './read-pipeline.ts'
+
+export type { PipelineSettings } from './pipeline-settings.ts'
+export { pipelineFrom, type ReadOptions, readPipeline, readSettings } from './read-pipeline.ts'
+export { readSubmitted } from './read-submitted.ts'
+
 export { checkRequirements, readNamingKey, type Surroundings } from './requirements.ts'
 export { type Environment, learnSecrets, readMaskKey, readSecret } from './secrets.ts'
 export { serviceFromEnvironment } from './service-from-environment.ts'

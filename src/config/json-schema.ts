@@ -49,6 +49,6 @@ function addExamples(schema: Schema, prefix: string): void {
     addExamples(member, `${path}.`)
     const items = member.items
     if (typeof items !== 'object' || Array.isArray(items)) continue
-    for (const kind of items.oneOf ?? []) addExamples(kind, `${path}.`)
+    for (const kind of items.oneOf ?? items.anyOf ?? []) addExamples(kind, `${path}.`)
   }
 }

@@ -47,6 +47,14 @@ export function countOrAll(min: number) {
     .transform((value) => (value === 'all' ? null : value))
 }
 
+/** An integer, or `auto`: null. */
+export function integerOrAuto(min: number, max: number) {
+  const expected = `a whole number from ${min} to ${max}, or auto`
+  return z
+    .union([z.int(expected).gte(min, expected).lte(max, expected), z.literal('auto')], expected)
+    .transform((value) => (value === 'auto' ? null : value))
+}
+
 /** `1%`, `0.5%` or a plain number of items. */
 export function countOrShare() {
   const expected = 'a whole number from 0 on, or a share from 0% to 100% such as 1% or 0.5%'

@@ -83,13 +83,22 @@ function reportSyntax(document: Document.Parsed, text: string, lines: LineCounte
     if (seen.has(line)) continue
     seen.add(line)
     const start = lines.lineStarts[line - 1] ?? 0
-    const hint = text
-      .slice(start, Math.min(lines.lineStarts[line] ?? text.length, start + 1000))
-      .includes('${')
-      ? '; inside { } and [ ] a variable reference must stand in quotes'
-      : ''
+    const end = lines.lineStarts[line] ?? text.length
+    // The parser speaks of what a tab makes of its line, or of the one above, not of the tab.
+    const tabbed = [start, end].find((offset) => startsWithTab(text, offset))
+    if (tabbed !== undefined) {
+      seen.add(lines.linePos(tabbed).line)
+      problems.addAt(tabbed, `not valid YAML: ${syntaxSentence('TAB_AS_INDENT')}`)
+      continue
+    }
+    const around = text.slice(start, Math.min(end, start + 1000))
+    const hint = around.includes('${') ? '; inside { } and [ ] a variable reference must stand in quotes' : ''
     problems.addAt(offset, `not valid YAML: ${sentence}${hint}`)
   }
+}
+
+function startsWithTab(text: string, offset: number): boolean {
+  return /^ *\t/.test(text.slice(offset, offset + 100))
 }
 
 function syntaxSentence(code: YAMLError['code']): string {

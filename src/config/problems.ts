@@ -121,11 +121,12 @@ export class Problems {
       .slice(0, MAX_SHOWN)
       .map(({ where, text }) => `${where}: ${text}`)
     if (count > MAX_SHOWN) lines.push(`… and ${count - MAX_SHOWN} more`)
-    const what = `The pipeline cannot be read: ${count === 1 ? '1 problem' : `${count} problems`}`
+    const problems = count === 1 ? '1 problem' : `${count} problems`
+    const isOfFlags = this.#found.every(({ order: [turn] }) => turn === 0)
     return new ExportError(
       'config',
-      what,
-      this.#tree.source.file,
+      isOfFlags ? `The flags do not fit: ${problems}` : `The pipeline cannot be read: ${problems}`,
+      isOfFlags ? '' : this.#tree.source.file,
       `Correct the following and try again:\n${lines.join('\n')}`,
     )
   }

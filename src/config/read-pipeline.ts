@@ -1,11 +1,10 @@
 import { resolve } from 'node:path'
-import type { z } from 'zod'
 import { ExportError, isExportError, type Pipeline, type Wanted } from '../core/index.ts'
 import { checkShape } from './check-shape.ts'
 import { expandTree } from './expand-tree.ts'
-import type { pipelineFile } from './file-schema.ts'
 import { type Overrides, override } from './override.ts'
 import type { NamedText } from './parse-yaml.ts'
+import type { PipelineSettings } from './pipeline-settings.ts'
 import { readText } from './read-text.ts'
 import { readTree } from './read-tree.ts'
 import { resolveExtract } from './resolve-extract.ts'
@@ -41,9 +40,6 @@ export async function readPipeline(file: string, options: ReadOptions): Promise<
   return readSource({ file, path, text: read.text }, options)
 }
 
-/** What a pipeline file says, as a program writes it: the keys of the file, and texts where it has texts. */
-export type PipelineSettings = z.input<typeof pipelineFile>
-
 /**
  * A pipeline from settings, or from the text of a pipeline file. Relative paths in it start in the working directory.
  * @throws ExportError 'config' that names every problem with its key, in a text also with line and column
@@ -54,6 +50,35 @@ export function pipelineFrom(settings: PipelineSettings | string, options: ReadO
   const text = isMade ? JSON.stringify(settings) : settings
   const file = isMade ? 'settings' : 'pipeline.yaml'
   return readSource({ file, path: resolve(options.cwd, file), text, isMade }, options)
+}
+
+/**
+ * What a pipeline file comes to, in its own words: with what it extends, with variables and domains in the place of their
+ * names, and with absolute paths. {@link pipelineFrom} makes the same pipeline of it anywhere, but for its `file`.
+ * @param pipeline as it was read with the same options
+ */
+export async function readSettings(pipeline: Pipeline, options: ReadOptions): Promise<PipelineSettings> {
+  const { file, extract, load } = pipeline
+  const path = resolve(options.cwd, file)
+  const read = await readText(path)
+  const { tree, problems } = await readTree({ file, path, text: read.ok ? read.text : '' }, options.env)
+  expandTree(tree, options.env, problems)
+  // Gives what comes from variables its type.
+  checkShape(tree, problems)
+  if (!problems.none) throw problems.error()
+  const settings = tree.root as PipelineSettings
+  settings.load = { ...settings.load, path: load.path }
+  const { domains_file, state } = { ...settings.extract, ...settings }
+  if (state?.path !== undefined) settings.state = { path: resolve(options.cwd, state.path) }
+  if (domains_file !== undefined) {
+    const domains = extract.queries.flatMap((query) =>
+      query.type === 'domain' && query.as === undefined ? [query.fqdn] : [],
+    )
+    const { domains_file: _, ...rest } = settings.extract
+    settings.extract = { ...rest, domains }
+  }
+  // What looks like the name of a variable by now is none.
+  return JSON.parse(JSON.stringify(settings).replaceAll('${', () => '$${'))
 }
 
 async function readSource(source: NamedText, options: ReadOptions): Promise<Pipeline> {

@@ -71,7 +71,7 @@ function needsOf(pipeline: Pipeline, { env, allowPlaintext }: Surroundings): rea
   })
   const token = (variable: string, find: Need['find']): Need => ({
     variable,
-    check: async () => requireSendable(variable, await requireSecret(variable, env)),
+    check: async () => requireAlone(variable, requireSendable(variable, await requireSecret(variable, env))),
     find,
   })
   return [
@@ -117,10 +117,24 @@ async function requireSecret(name: string, env: Environment): Promise<string> {
   throw new ExportError('config', `the environment variable ${name} is not set`, '', next)
 }
 
-function requireSendable(name: string, token: string): void {
-  if (isHeaderText(token)) return
+function requireSendable(name: string, token: string): string {
+  if (isHeaderText(token)) return token
   const what = `what ${name} holds can not be sent: there is a line break, another control character or a character outside ASCII in it`
   throw new ExportError('config', what, '', 'Set it to the token or key alone.')
+}
+
+/** What people copy along with a token. */
+const AROUND: readonly (readonly [RegExp, string])[] = [
+  [/^(["'`]).*\1$/, 'stands in quotes'],
+  [/^Bearer\s/i, 'begins with Bearer, which is added when it is sent'],
+  [/^Authorization:/i, 'is a whole header'],
+]
+
+function requireAlone(name: string, token: string): void {
+  for (const [pattern, fault] of AROUND) {
+    if (!pattern.test(token.trim())) continue
+    throw new ExportError('config', `what ${name} holds ${fault}`, '', 'Set it to the token or key alone.')
+  }
 }
 
 function noConsent(): ExportError {
@@ -153,7 +167,7 @@ async function missingError(
   })
   return new ExportError(
     'config',
-    `The pipeline cannot run: ${missing.length === 1 ? '1 thing is' : `${missing.length} things are`} missing`,
+    `The pipeline cannot run: ${missing.length === 1 ? '1 thing is' : `${missing.length} things are`} missing or wrong`,
     file,
     `Correct the following and try again:\n${lines.join('\n')}`,
   )

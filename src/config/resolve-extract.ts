@@ -221,6 +221,13 @@ function resolveWindows(
       `expected a time after the beginning, ${begin}, found ${end}`,
     )
   }
+  if (from > Date.now() * 1000) {
+    const path = ['extract', 'windows', 'from']
+    problems.add(
+      path,
+      `${problems.found(path)} lies in the future: nothing can have been imported since; name an earlier time`,
+    )
+  }
   const end = until === 'now' ? Date.now() * 1000 : until
   // Ranges that weeks, months or years divide into so many there are none.
   if (

@@ -2,6 +2,7 @@ import { dirname, resolve } from 'node:path'
 import type { LoadSettings } from '../core/index.ts'
 import type { PipelineFile } from './file-schema.ts'
 import type { Problems } from './problems.ts'
+import { isLoopback } from './urls.ts'
 
 const ADDRESS = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/
 // What every store takes in a key, and what needs no escaping in any engine's address of it.
@@ -57,7 +58,13 @@ function bucketPlace(
       `expected a prefix of up to ${MAX_PREFIX} of A-Z, a-z, 0-9, ., _, =, - and single /, found ${JSON.stringify(prefix)}`,
     )
   }
-  const { endpoint = null, region = null, path_style: pathStyle = null } = load.s3 ?? {}
+  const { endpoint = null, region = null, path_style: pathStyle = null, allow_http = false } = load.s3 ?? {}
+  if (endpoint?.startsWith('http:') && !allow_http && !isLoopback(endpoint)) {
+    problems.add(
+      ['load', 's3', 'endpoint'],
+      'expected https, found http to another machine; rows would travel unencrypted (allow_http: true permits it)',
+    )
+  }
   const stateRoot = state.path === undefined ? null : resolve(cwd, state.path)
   if (stateRoot !== null && dirname(stateRoot) === stateRoot) {
     problems.add(['state', 'path'], 'is the root of the file system; expected a folder for the state alone')
@@ -65,6 +72,6 @@ function bucketPlace(
   return {
     path: prefix === '' ? `s3://${bucket}` : `s3://${bucket}/${prefix}`,
     pathAsGiven,
-    place: { kind: 's3', bucket, prefix, endpoint, region, pathStyle, stateRoot },
+    place: { kind: 's3', bucket, prefix, endpoint, region, pathStyle, allowHttp: allow_http, stateRoot },
   }
 }

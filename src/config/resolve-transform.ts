@@ -1,19 +1,27 @@
-import { allColumns, droppedColumns, OPTIONAL_FIELDS, type TransformSettings } from '../core/index.ts'
+import {
+  allColumns,
+  droppedColumns,
+  KNOWN_EXTRAS,
+  OPTIONAL_FIELDS,
+  type TransformSettings,
+} from '../core/index.ts'
+import { resolveExtraColumns } from './extra-columns.ts'
 import type { PipelineFile } from './file-schema.ts'
 import { didYouMean } from './nearest.ts'
 import type { Problems } from './problems.ts'
 
 /** Columns brought into output order, less those that the masking policies take away. */
-export function resolveTransform(
-  { extract, transform }: PipelineFile,
-  problems: Problems,
-): TransformSettings {
+export function resolveTransform(file: PipelineFile, problems: Problems): TransformSettings {
+  const { extract, transform } = file
   const dropped = extract.resource === 'reports' ? [] : droppedColumns(transform.secret, transform.identity)
   // Where `include` is wrong itself, nothing is said about what it should name.
   const included = problems.touched(['extract', 'include']) ? [...OPTIONAL_FIELDS] : (extract.include ?? [])
-  const available = allColumns(extract.resource, included)
+  const extraColumns = resolveExtraColumns(file, problems)
+  const extra = extraColumns.map(({ name }) => name)
+  const own = allColumns(extract.resource, included)
     .map((column) => column.name)
     .filter((name) => !dropped.includes(name))
+  const available = [...own, ...extra]
   const { columns } = transform
   if (columns !== undefined && !problems.touched(['extract', 'resource'])) {
     if (columns.length === 0)
@@ -28,7 +36,8 @@ export function resolveTransform(
     secret: transform.secret,
     identity: transform.identity,
     maskKeyEnv: transform.mask_key_env,
-    columns: columns === undefined ? available : available.filter((name) => columns.includes(name)),
+    columns: columns === undefined ? available : [...own.filter((name) => columns.includes(name)), ...extra],
+    extraColumns,
     onInvalid: transform.on_invalid,
     maxQuarantined: transform.max_quarantined,
   }
@@ -47,6 +56,9 @@ function whyNot(
   }
   if (resource === 'credentials' && OPTIONAL_FIELDS.has(name)) {
     return `the column \`${name}\` is there only when extract.include names it`
+  }
+  if (resource === 'credentials' && KNOWN_EXTRAS.some((known) => known.name === name)) {
+    return `the column \`${name}\` is there only when transform.extra_columns names it`
   }
   return `expected one of ${available.join(', ')}, found ${found}${didYouMean(name, available)}`
 }

@@ -5,12 +5,16 @@ export type Environment = Readonly<Record<string, string | undefined>>
 
 /**
  * A secret from the environment: the variable's value, or else the content of the file that `<name>_FILE`
- * names, without its final end of line. null when neither is there, or what is there is empty.
+ * names; either without a line break at its end. null when neither is there, or what is there is empty.
  * @throws ExportError 'config' when the file cannot be read
  */
 export async function readSecret(name: string, env: Environment): Promise<string | null> {
   const value = variable(name, env)
-  if (value !== '') return learned(value)
+  if (value !== '') {
+    const secret = withoutLineBreak(value)
+    // What is set is meant to count, also where nothing is left of it.
+    return secret === '' ? null : learned(secret)
+  }
   const file = variable(`${name}_FILE`, env)
   if (file === '') return null
   const read = await readText(file)
@@ -22,8 +26,13 @@ export async function readSecret(name: string, env: Environment): Promise<string
       `Correct ${name}_FILE, or set ${name} itself.`,
     )
   }
-  const secret = read.text.replace(/\r?\n$/, '')
+  const secret = withoutLineBreak(read.text)
   return secret === '' ? null : learned(secret)
+}
+
+/** Editors, `echo` and command substitution on Windows leave one behind. */
+function withoutLineBreak(text: string): string {
+  return text.replace(/(?:\r?\n|\r)$/, '')
 }
 
 /** The value of a variable; empty where it is not set. What every object has by nature is no variable. */
@@ -34,6 +43,8 @@ export function variable(name: string, env: Environment): string {
 /** Whatever is read here is known from then on as something that no message may repeat. */
 function learned(secret: string): string {
   learnSecret(secret)
+  // Those of object storage are used without the blanks around them.
+  if (secret !== secret.trim()) learnSecret(secret.trim())
   return secret
 }
 

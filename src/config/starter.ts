@@ -89,14 +89,16 @@ ${lines.windows}
   # lag: 15m                         # with until: now, windows that ended less than this ago wait
   # include: [known_password_id]     # optional fields to ask for
   # concurrency: 4                   # partitions in flight; the rate limit is shared by all
-  max_requests: 500                  # budget of one run; none: no budget
-  min_searches_remaining: 100        # stop when the service says that fewer are left; none: never
+  # page_size: auto                  # or a number up to 10000, the upper bound; may change between runs
+  max_requests: 500                  # budget of one run, in requests; none: no budget
+  min_searches_remaining: 100        # searches of the quota to be left; none: never mind
 
 transform:
 ${lines.secret}
   identity: keep                     # keep | hmac | drop
   # mask_key_env: SPILLWAY_MASK_KEY  # with hmac: the variable that holds a key of 32 bytes or more
   # columns: [id, domain, imported_at, source_name]   # left out: all
+  # extra_columns: [event_uid]       # further fields, also ones that this version does not know
   # on_invalid: quarantine           # quarantine | fail
   # max_quarantined: 1%              # a count or a share; beyond it the partition fails
 

@@ -26,23 +26,31 @@ const HEADROOM = 1.125
 // since no garbage collector counts it.
 const MAX_KEPT_BYTES = 32 << 20
 
+// All that is kept together: as much as answers on their way may take.
+const MAX_KEPT_IN_ALL = 128 << 20
+
 /** @param kept buffers that are kept at most */
 export function bufferPool(kept: number): BufferPool {
   const free: ArrayBufferLike[] = []
+  let bytesFree = 0
   return {
     take(bytes) {
       const fitting = free.findIndex(({ byteLength }) => byteLength >= bytes)
       const [buffer] = fitting < 0 ? [] : free.splice(fitting, 1)
-      if (buffer !== undefined) return buffer
+      if (buffer !== undefined) {
+        bytesFree -= buffer.byteLength
+        return buffer
+      }
       const size = Math.ceil(bytes * HEADROOM)
       return size > MAX_KEPT_BYTES ? new ArrayBuffer(size) : new SharedArrayBuffer(size)
     },
     give(buffer) {
       if (buffer instanceof ArrayBuffer || buffer.byteLength > MAX_KEPT_BYTES) return
       free.push(buffer)
+      bytesFree += buffer.byteLength
       free.sort((a, b) => a.byteLength - b.byteLength)
       // The smallest is the one that is most likely to be outgrown.
-      if (free.length > kept) free.shift()
+      while (free.length > kept || bytesFree > MAX_KEPT_IN_ALL) bytesFree -= free.shift()!.byteLength
     },
   }
 }

@@ -27,6 +27,21 @@ export function inAnyDisguise(text: string, isTrue: (text: string) => boolean): 
   return found(text, MAX_DEPTH)
 }
 
+/**
+ * The same for what can be undone at once: percent, JSON and HTML escapes, UTF-8 taken for Latin-1, and escapes of
+ * escapes.
+ */
+export function inAnyEscape(text: string, isTrue: (text: string) => boolean): boolean {
+  const seen = new Set<string>()
+  const found = (candidate: string, depth: number): boolean => {
+    if (candidate === '' || seen.has(candidate)) return false
+    seen.add(candidate)
+    if (isTrue(candidate)) return true
+    return depth > 0 && UNESCAPES.some((undo) => found(undo(candidate), depth - 1))
+  }
+  return found(text, MAX_DEPTH)
+}
+
 const MAX_DEPTH = 3
 /** Characters, of all candidates together. */
 const MAX_EXAMINED = 8_000_000

@@ -3,9 +3,9 @@ import { unlessSecret } from './known-secrets.ts'
 /**
  * What went wrong, as far as recovery and the exit code care:
  * - `config`: the user's input is wrong; nothing was changed (exit 2)
- * - `credentials`: the service refuses the token or key (exit 3)
+ * - `credentials`: the service refuses the token or key, or a database the user or the password (exit 3)
  * - `quota`: the request budget or the service's quota is used up; resumable (exit 4)
- * - `locked`: another run holds the pipeline (exit 5)
+ * - `locked`: another run holds the pipeline, or another process the DuckDB file that rows are loaded into (exit 5)
  * - `interrupted`: a signal stopped the run; resumable (exit 130/143)
  * - `transient`: network trouble, timeouts, 408, 429, 5xx, broken answers; retried, then fails the partition
  * - `refused`: the service answers 4xx to this request; fails the partition at once
@@ -38,13 +38,15 @@ export class ExportError extends Error {
   readonly what: string
   readonly where: string
   readonly next: string
+  /** `quota`: when there is more of it again (epoch ms); null: not known. */
+  readonly untilMs: number | null
 
   constructor(
     readonly kind: ErrorKind,
     what: string,
     where: string,
     next: string,
-    options?: ErrorOptions,
+    options?: ErrorOptions & { readonly untilMs?: number | null },
   ) {
     const [saidWhat, saidWhere, saidNext] = [what, where, next].map((part) => unlessSecret(part, 'long'))
     const place = saidWhere === '' ? '' : ` (${saidWhere})`
@@ -52,6 +54,7 @@ export class ExportError extends Error {
     this.what = saidWhat!
     this.where = saidWhere!
     this.next = saidNext!
+    this.untilMs = options?.untilMs ?? null
   }
 }
 

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import { inAnyDisguise } from './disguises.ts'
+import { inAnyDisguise, inAnyEscape } from './disguises.ts'
 
 /** What stands in the place of a text that repeats a secret. */
 export const LEFT_OUT = '[left out: it repeats a secret]'
@@ -45,6 +45,73 @@ export function repeatsSecret(text: string, which: WhichSecrets = 'any'): boolea
 /** The text, or {@link LEFT_OUT} when it repeats a secret. */
 export function unlessSecret(text: string, which: WhichSecrets = 'any'): string {
   return repeatsSecret(text, which) ? LEFT_OUT : text
+}
+
+// Shorter secrets are in most texts by chance, so they count only as the whole text.
+const MIN_WITHIN = 4
+// Characters of the shortest digest that is looked for: MD5 in base64, without its padding.
+const DIGEST_RUN = 22
+// Shorter codes are no evidence, see `base64Of`.
+const CODE_RUN = 8
+// Longer ones may be wrapped.
+const WRAPPED_RUN = 60
+
+/**
+ * Whether a text is a secret that is not to be remembered, or holds it: as it is, escaped, in hex or base64, or as a
+ * digest without a key. Meant for the secret of each row, so encodings of encodings are not looked for.
+ */
+export function repeatsGiven(text: string, secret: string): boolean {
+  if (text === '' || secret === '') return false
+  const isWithin = secret.length >= MIN_WITHIN
+  if (text === secret || (isWithin && text.includes(secret))) return true
+  const form = comparable(secret)
+  const { lines, plain, run } = readings(text)
+  const isFound =
+    plain.includes(secret) ||
+    (form !== '' &&
+      lines.some((line) => (form.length >= MIN_WITHIN ? line.includes(form) : line === form))) ||
+    // Base64 has a third more characters than its text, of which the outer ones may be others'.
+    (isWithin &&
+      run >= Math.max(CODE_RUN, Math.min(secret.length, WRAPPED_RUN)) &&
+      holdsCode(lines, encodingsOf(secret))) ||
+    (run >= DIGEST_RUN && holdsCode(lines, digestsOf(secret)))
+  // It is not kept in memory for longer than the row.
+  if (isFound) knownReadings.delete(text)
+  return isFound
+}
+
+function holdsCode(lines: readonly string[], codes: Iterable<string>): boolean {
+  for (const code of codes) {
+    const form = comparable(code)
+    if (lines.some((line) => line.includes(form))) return true
+  }
+  return false
+}
+
+/** What a text may mean, ready to be compared, and its longest run of characters that codes are made of. */
+type Readings = { readonly plain: readonly string[]; readonly lines: readonly string[]; readonly run: number }
+
+/** Of short texts: many rows have the same. */
+const knownReadings = new Map<string, Readings>()
+const MAX_READINGS = 2048
+const MAX_KEPT_LENGTH = 256
+
+function readings(text: string): Readings {
+  const before = knownReadings.get(text)
+  if (before !== undefined) return before
+  const plain: string[] = []
+  inAnyEscape(text, (candidate) => {
+    plain.push(candidate)
+    return false
+  })
+  let run = 0
+  for (const [code] of text.matchAll(/[0-9a-z+/_-]+/gi)) run = Math.max(run, code.length)
+  const made = { plain, lines: plain.map(comparable), run }
+  if (text.length <= MAX_KEPT_LENGTH) {
+    if (knownReadings.size >= MAX_READINGS) knownReadings.clear()
+    knownReadings.set(text, made)
+  }
+  return made
 }
 
 // So many characters of a secret in a row are no coincidence in a text by somebody else.
@@ -102,6 +169,16 @@ const DIGESTS = ['md5', 'sha1', 'sha256', 'sha512']
  */
 function* formsOf(secret: string): Generator<string> {
   yield secret
+  yield* base64Of(secret)
+  yield* digestsOf(secret)
+}
+
+function* encodingsOf(secret: string): Generator<string> {
+  yield Buffer.from(secret).toString('hex')
+  yield* base64Of(secret)
+}
+
+function* base64Of(secret: string): Generator<string> {
   const bytes = Buffer.from(secret)
   for (const shift of [0, 1, 2]) {
     const text = Buffer.concat([Buffer.alloc(shift), bytes])
@@ -110,6 +187,10 @@ function* formsOf(secret: string): Generator<string> {
     const sure = text.slice(shift === 0 ? 0 : 4, -2)
     if (sure.length >= 8) yield sure
   }
+}
+
+function* digestsOf(secret: string): Generator<string> {
+  const bytes = Buffer.from(secret)
   for (const algorithm of DIGESTS) {
     const digest = createHash(algorithm).update(bytes).digest()
     yield digest.toString('hex')
@@ -122,8 +203,12 @@ function* formsOf(secret: string): Generator<string> {
  * backslashes, accents, and the characters in which kinds of base64 differ), and in one case.
  */
 function comparable(text: string): string {
+  // Most texts are of these characters, for which the rest takes many times as long.
+  if (PRINTABLE_ASCII.test(text)) return text.replace(UNCOMPARED_ASCII, '').toUpperCase()
   // Marks go first: to order many of them in a row takes quadratic time.
   return text.replace(UNCOMPARED, '').normalize('NFKD').replace(UNCOMPARED, '').toLowerCase().toUpperCase()
 }
 
+const PRINTABLE_ASCII = /^[ -~]*$/
+const UNCOMPARED_ASCII = /[ "'`\\+\-/_=]+/g
 const UNCOMPARED = /[\p{C}\p{Z}\p{M}"'`\\+\-/_=]+/gu

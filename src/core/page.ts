@@ -2,12 +2,14 @@ import { type Int64Json, int64FromJson } from './int64.ts'
 import type { PageIds } from './page-ids.ts'
 import type { Window } from './partition.ts'
 import type { IdentityPolicy, NamedQuery, Order, Resource, SecretPolicy } from './pipeline.ts'
-import type { ColumnSpec } from './schema.ts'
+import type { ColumnSpec, ExtraField } from './schema.ts'
 
 /** What every page of a run is decoded with. Plain data and bytes only: it is sent to a worker thread once. */
 export type DecodePlan = {
   readonly resource: Resource
   readonly columns: readonly ColumnSpec[]
+  /** Where the values of additional columns stand in an item; each is among `columns`. */
+  readonly extras: readonly ExtraField[]
   readonly order: Order
   readonly secret: SecretPolicy
   readonly identity: IdentityPolicy

@@ -1,4 +1,5 @@
 import type { Age } from './age.ts'
+import type { ExtraField } from './schema.ts'
 import type { Micros } from './time.ts'
 
 /** A pipeline file with every default resolved, every path made and every duration in milliseconds. */
@@ -49,15 +50,16 @@ export type ExtractSettings = {
   /** What the pipeline file asks for, where flags have this run ask for something else; null: the same. */
   readonly whole: Wanted | null
   readonly order: Order
+  /** Rows that a page is asked for with, at most. */
   readonly pageSize: number
   readonly include: readonly string[]
   /** Chains in flight. */
   readonly concurrency: number
   /** Requests that one run may send; null: no budget. */
   readonly maxRequests: number | null
-  /** Searches that all runs of the data set may send in a calendar month (UTC); null: no such share. */
+  /** Searches of the quota that all runs of the data set may spend in a calendar month (UTC); null: no such share. */
   readonly monthlySearches: number | null
-  /** The run stops when the service says that fewer searches are left; null: never. */
+  /** Searches of the quota that are to be left, by what the service says; null: never mind. */
   readonly minSearchesRemaining: number | null
 }
 
@@ -135,6 +137,8 @@ export type TransformSettings = {
   readonly maskKeyEnv: string
   /** Names in output order, after masking policies have taken columns away. */
   readonly columns: readonly string[]
+  /** Those of them that `transform.extra_columns` adds. */
+  readonly extraColumns: readonly ExtraField[]
   readonly onInvalid: InvalidPolicy
   /** Beyond it the partition fails. */
   readonly maxQuarantined: QuarantineLimit
@@ -164,6 +168,8 @@ export type Place =
       readonly region: string | null
       /** Whether requests name the bucket in their path instead of the host; null: where the endpoint is not AWS's own. */
       readonly pathStyle: boolean | null
+      /** Whether rows may travel to another machine unencrypted. */
+      readonly allowHttp: boolean
       /** Absolute path of the folder in which `_state` lies; null: in the bucket as well. */
       readonly stateRoot: string | null
     }

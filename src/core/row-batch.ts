@@ -10,32 +10,61 @@ export type RowBatch = {
 }
 
 export type BatchColumn = { readonly name: string } & (
-  | {
-      /** Whole numbers; of timestamps microseconds since 1970, UTC. */
-      readonly type: 'int64' | 'timestamp'
-      /** 64-bit integers where one of them is beyond what a double holds exactly. */
-      readonly values: Float64Array | BigInt64Array
-      /** 1 for a value, 0 for null; null: there is no null. */
-      readonly valid: Uint8Array | null
-    }
-  | { readonly type: 'text'; readonly values: readonly (string | null)[] }
-  | { readonly type: 'boolean'; readonly values: readonly (boolean | null)[] }
-  | { readonly type: 'list'; readonly values: readonly (readonly (string | null)[] | null)[] }
+  | IntegerColumn
+  | TextColumn
+  | BooleanColumn
+  | ListColumn
 )
+
+/** Whole numbers; of timestamps microseconds since 1970, UTC. */
+export type IntegerColumn = {
+  readonly type: 'int64' | 'timestamp'
+  /** 64-bit integers where one of them is beyond what a double holds exactly. */
+  readonly values: Float64Array | BigInt64Array
+  /** 1 for a value, 0 for null; null: there is no null. */
+  readonly valid: Uint8Array | null
+}
+export type TextColumn = { readonly type: 'text'; readonly values: readonly (string | null)[] }
+export type BooleanColumn = { readonly type: 'boolean'; readonly values: readonly (boolean | null)[] }
+export type ListColumn = {
+  readonly type: 'list'
+  readonly values: readonly (readonly (string | null)[] | null)[]
+}
 
 /** One value of a row: texts, lists, booleans, and whole numbers, which are bigints where a double is not exact. */
 export type RowValue = string | boolean | Int64 | readonly (string | null)[] | null
 
+/** `micros`: microseconds since 1970, exact. `date`: a `Date`, which has milliseconds. */
+export type TimesAs = 'micros' | 'date'
+export type TimeOf<As extends TimesAs> = As extends 'date' ? Date : Int64
+
+export type RowsOptions<As extends TimesAs = TimesAs> = {
+  /** What times are given as; left out: `micros`. */
+  readonly times?: As
+}
+
 /** The rows of a batch as objects, one after the other: convenient, and much slower than its columns. */
-export function* rowsOf({ rows, columns }: RowBatch): Generator<Record<string, RowValue>> {
+export function* rowsOf<As extends TimesAs = 'micros'>(
+  { rows, columns }: RowBatch,
+  { times }: RowsOptions<As> = {},
+): Generator<Record<string, RowValue | TimeOf<As>>> {
+  const read = columns.map((column) => ({ column, isTime: times === 'date' && column.type === 'timestamp' }))
   for (let row = 0; row < rows; row++) {
-    yield Object.fromEntries(columns.map((column) => [column.name, valueAt(column, row)]))
+    const values = read.map(({ column, isTime }) => {
+      const value = valueAt(column, row)
+      return [column.name, isTime && value !== null ? dateOf(value as Int64) : value] as const
+    })
+    yield Object.fromEntries(values) as Record<string, RowValue | TimeOf<As>>
   }
 }
 
 function valueAt(column: BatchColumn, row: number): RowValue {
   if (!('valid' in column)) return column.values[row] ?? null
   return column.valid?.[row] === 0 ? null : int64(column.values[row]!)
+}
+
+function dateOf(micros: Int64): Date {
+  return new Date(Math.floor(Number(micros) / 1000))
 }
 
 /** A copy of a frame's rows, so that its memory may be used again. */

@@ -1,4 +1,11 @@
-import type { Format, IdentityPolicy, Resource, SecretPolicy } from './pipeline.ts'
+import type {
+  ExtractSettings,
+  Format,
+  IdentityPolicy,
+  Resource,
+  SecretPolicy,
+  TransformSettings,
+} from './pipeline.ts'
 
 /** What a column holds; the manifest and the Parquet schema name the same types. */
 export type ColumnType = 'int64' | 'text' | 'boolean' | 'timestamp' | 'list'
@@ -37,13 +44,64 @@ export function allColumns(resource: Resource, included: readonly string[]): rea
   )
 }
 
-/** Column specs for the names given, in output order. */
-export function columnsNamed(
-  resource: Resource,
-  included: readonly string[],
-  names: readonly string[],
+/** What decides about the columns of a pipeline. */
+type ColumnSettings = {
+  readonly extract: Pick<ExtractSettings, 'resource' | 'include'>
+  readonly transform: Pick<TransformSettings, 'columns' | 'extraColumns'>
+}
+
+/** The columns of a pipeline, or those of them that are named, in output order. */
+export function columnsOf(
+  { extract, transform }: ColumnSettings,
+  names: readonly string[] = transform.columns,
 ): readonly ColumnSpec[] {
-  return allColumns(resource, included).filter((column) => names.includes(column.name))
+  const columns = [...allColumns(extract.resource, extract.include), ...transform.extraColumns.map(extraSpec)]
+  return columns.filter((column) => names.includes(column.name))
+}
+
+/** A field of a credential that is a column only when `transform.extra_columns` names it. */
+export type ExtraField = {
+  readonly name: string
+  /** Names of members, from the credential on. */
+  readonly path: readonly string[]
+  readonly type: ExtraType | 'strings'
+  /** Whether the service's documentation has the field; null for one that only the pipeline file knows. */
+  readonly meaning: string | null
+}
+
+/** `json`: compact JSON text. */
+export const EXTRA_TYPES = ['string', 'int64', 'boolean', 'timestamp', 'json'] as const
+export type ExtraType = (typeof EXTRA_TYPES)[number]
+
+/** Source: public documentation of the service, where all four are required and may be null. */
+export const KNOWN_EXTRAS: readonly ExtraField[] = [
+  extra('event_uid', ['event_uid'], 'string', 'identifier of the event that the credential came with'),
+  extra(
+    'credential_hash',
+    ['credential_hash'],
+    'string',
+    "the service's own digest of the credential, by which it is ignored or remediated there",
+  ),
+  extra('source_pii_tags', ['source', 'pii_tags'], 'strings', 'kinds of personal data in the leak'),
+  extra('source_url', ['source', 'url'], 'string', 'address of the leak'),
+]
+
+function extra(name: string, path: readonly string[], type: ExtraField['type'], meaning: string): ExtraField {
+  return { name, path, type, meaning }
+}
+
+const EXTRA_COLUMN_TYPES: Record<ExtraField['type'], ColumnType> = {
+  string: 'text',
+  int64: 'int64',
+  boolean: 'boolean',
+  timestamp: 'timestamp',
+  json: 'text',
+  strings: 'list',
+}
+
+function extraSpec({ name, path, type, meaning }: ExtraField): ColumnSpec {
+  const field = `the field ${path.join('.')}${type === 'json' ? ', as JSON' : ''}`
+  return column(name, EXTRA_COLUMN_TYPES[type], true, meaning ?? field)
 }
 
 /** The columns that the masking policies take away. */

@@ -42,9 +42,8 @@ export type Store = {
   /**
    * Makes a folder for one owner alone, beside `folder`, and gives a store in which it stands for `folder`.
    * @param owner a name that nobody else ever uses
-   * @param isOneOfMany whether others that are not to be disturbed own folders beside it
    */
-  own(folder: string, owner: string, isOneOfMany?: boolean): Promise<OwnStore>
+  own(folder: string, owner: string): Promise<OwnStore>
 }
 
 /**

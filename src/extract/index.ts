@@ -2,21 +2,26 @@ export { AnswerError } from './answers/index.ts'
 export type { TokenInfo } from './credentials/index.ts'
 export {
   type Ahead,
-  InTurn,
-  MARGIN,
+  ChainSize,
+  PageSizes,
   placesAhead,
   type RateLimit,
   rateLimit,
-  sleepUntil,
-  type Turn,
-  WIDER,
-  WIDEST,
+  type SizeChange,
 } from './pace/index.ts'
-export { type Chain, type ExtractedPage, extractPages, fetchReport, type Report } from './paging/index.ts'
+export {
+  type Chain,
+  type ExtractedPage,
+  extractPages,
+  fetchReport,
+  type Report,
+  type Sizing,
+} from './paging/index.ts'
 export {
   openService,
-  type Pace,
+  PageTooLarge,
   type Service,
   type ServiceDeps,
   type ServiceLimits,
 } from './service/index.ts'
+export { UnreachableError } from './transport/index.ts'

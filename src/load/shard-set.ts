@@ -32,11 +32,6 @@ export type ShardSetOptions<Line> = {
   readonly nextShard: number
   /** Shards begun so far in a folder. */
   readonly partsOf: (folder: string) => number
-  /**
-   * Gives the next shard of a folder its number, where others begin shards there as well; left out: nobody else does, and
-   * a shard there that is not on record is a stranger's.
-   */
-  readonly allotPart?: (folder: string) => Promise<number>
   readonly warn: (message: string) => void
   /** Called with each shard once it is on record and has its final name. */
   readonly onPublished: (shard: SealLine) => void
@@ -259,9 +254,7 @@ export class ShardSet<Line> {
   }
 
   async #begin(folder: string): Promise<OpenShard> {
-    const { allotPart } = this.#options
-    const next = Math.max(this.#options.partsOf(folder), this.#parts.get(folder) ?? 0)
-    const part = allotPart === undefined ? next : await allotPart(folder)
+    const part = Math.max(this.#options.partsOf(folder), this.#parts.get(folder) ?? 0)
     await this.#moveAside(folder, part)
     this.#parts.set(folder, part + 1)
     const shard = this.#newShard({ shard: this.#nextShard++, folder, part })
@@ -275,9 +268,8 @@ export class ShardSet<Line> {
     return new OpenShard({ store, coder, workplace: this.#workplace, measure }, identity)
   }
 
-  async #moveAside(folder: string, known: number): Promise<void> {
-    const { store, warn, allotPart } = this.#options
-    if (allotPart !== undefined) return
+  #moveAside(folder: string, known: number): Promise<void> {
+    const { store, warn } = this.#options
     return setAsideStrangers(store, folder, (_path, part) => part < known, warn)
   }
 

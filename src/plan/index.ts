@@ -1,3 +1,3 @@
 export type { Begun, BegunChain, PlannedChain } from './chains.ts'
-export { type BegunQueries, type Plan, planPartitions, planWindows } from './plan.ts'
+export { type BegunQueries, type Plan, planPartitions } from './plan.ts'
 export { splitWindows } from './windows.ts'

@@ -7,7 +7,6 @@ import {
   type PartitionBy,
   parseWindow,
   type Window,
-  WindowRun,
   windowRange,
 } from '../core/index.ts'
 import { type Begun, chainsOf, type Named, type PlannedChain } from './chains.ts'
@@ -55,22 +54,6 @@ export function planPartitions(pipeline: NamedPipeline, now: Micros, lookUp: Beg
         yield* chainsOf(query, reshaped.get(index) ?? wanted, begunOf(query.name), travel)
       }
     },
-  }
-}
-
-/**
- * The plan of a part: one query over windows that are its alone.
- * @param windows adjacent, or one without bounds
- */
-export function planWindows(query: NamedQuery, { order, bounds }: WindowRun, begun: Begun | null): Plan {
-  const windows = new WindowRun('asc', bounds)
-  const wanted = Array.from({ length: windows.count }, (_, place) => named(windows.at(place)))
-  return {
-    total: wanted.length,
-    *partitions() {
-      for (const { name, window } of wanted) yield { key: `${query.name}/${name}`, query, window }
-    },
-    chains: () => chainsOf(query, wanted, begun, { order, perChain: null }),
   }
 }
 

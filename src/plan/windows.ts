@@ -41,7 +41,7 @@ export function splitWindows(settings: WindowSettings, now: Micros): readonly Wi
 function tooManyWindows(): ExportError {
   return new ExportError(
     'config',
-    `The range splits into more than ${MAX_WINDOWS} windows, and each costs at least one search for each query`,
+    `The range splits into more than ${MAX_WINDOWS} windows, and each costs at least one request for each query`,
     'extract.windows',
     'Choose a later from or a longer every.',
   )

@@ -13,6 +13,8 @@ export type Bars = {
   readonly direction: 'up' | 'along'
   /** Behind each number. */
   readonly unit: string
+  /** Which of the names, by their indices, are not complete. */
+  readonly hatched: readonly number[]
 }
 
 const WIDTH = 860
@@ -21,8 +23,18 @@ const INK = 'var(--ink)'
 const LINE = 'var(--line)'
 const BARS = ['var(--bar)', 'var(--bar2)']
 
+const HATCHED = {
+  decal: {
+    symbol: 'rect',
+    dashArrayX: [1, 0],
+    dashArrayY: [3, 4],
+    rotation: -Math.PI / 4,
+    color: 'var(--paper)',
+  },
+}
+
 /** Draws bars as SVG, without a DOM. @returns what stands within the page */
-export function drawBars({ names, series, direction, unit }: Bars): string {
+export function drawBars({ names, series, direction, unit, hatched }: Bars): string {
   const isUp = direction === 'up'
   const height = isUp ? 240 : 44 + 26 * names.length * Math.max(1, series.length * 0.7)
   const label = { color: INK, fontSize: 12 }
@@ -50,7 +62,7 @@ export function drawBars({ names, series, direction, unit }: Bars): string {
     series: series.map(({ name, values }, i) => ({
       type: 'bar',
       name,
-      data: values,
+      data: values.map((value, i) => (hatched.includes(i) ? { value, itemStyle: HATCHED } : value)),
       silent: true,
       barMaxWidth: 26,
       itemStyle: { color: BARS[i] },

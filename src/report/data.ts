@@ -11,6 +11,7 @@ export type ReportData = {
   /** Spillway's own. */
   readonly spillway: string
   readonly from: 'checkpoint' | 'manifest'
+  readonly verdict: Verdict
   readonly asked: {
     /** The first of them, by the names that paths have. */
     readonly queries: readonly string[]
@@ -23,8 +24,19 @@ export type ReportData = {
     readonly columns: readonly string[]
     readonly config_digest: string
   }
+  readonly provenance: {
+    /** Of the service. */
+    readonly host: string
+    readonly organization: string | null
+    /** SHA-256 of `_manifest.json` as it was when the page was written; null: there was none. */
+    readonly manifest: string | null
+    readonly signed: boolean
+    readonly pruned: { readonly partitions: number; readonly before: string } | null
+  }
   readonly came: {
     readonly rows: Shown
+    /** Told in the place of `rows` where these would tell what a class covers; null: they do not, or are few. */
+    readonly rows_at_most: number | null
     readonly bytes: number
     readonly shards: number
     /** Of the last run. */
@@ -34,7 +46,12 @@ export type ReportData = {
     /** Of how many rows the next four speak. */
     readonly counted_rows: Shown
     /** `axis`: every day, month or year from the first to the last, also those of which nothing is told. */
-    readonly timeline: Groups & { readonly unit: TimeUnit; readonly axis: readonly string[] }
+    readonly timeline: Groups & {
+      readonly unit: TimeUnit
+      readonly axis: readonly string[]
+      /** Those of which something is still to be exported: their numbers are too low. */
+      readonly incomplete: readonly string[]
+    }
     readonly sources: Groups
     readonly hash_types: Groups
     readonly nulls: readonly { readonly column: string; readonly share: Share }[]
@@ -45,8 +62,11 @@ export type ReportData = {
     /** The last ones, oldest first. */
     readonly runs: readonly ReportRun[]
     readonly runs_total: number
-    /** Why items were set aside; of runs that said so. */
-    readonly reasons: Groups
+    /** Why items were set aside; of runs that said so. All are named: they are fields and rules, and nobody's values. */
+    readonly reasons: {
+      readonly groups: readonly { readonly name: string; readonly rows: Shown }[]
+      readonly others: Shown
+    }
     /** Partitions that failed, the first of them, with the kind of what went wrong. */
     readonly failures: readonly { readonly partition: string; readonly kind: string }[]
     readonly failures_total: number
@@ -54,7 +74,7 @@ export type ReportData = {
   readonly shards: readonly ReportShard[]
 }
 
-/** A number of rows or items; null: fewer than are told, but some. */
+/** A number of rows or items; null: not told, since it is one of few, or would tell of one. */
 export type Shown = number | null
 
 export type TimeUnit = 'day' | 'month' | 'year'
@@ -68,12 +88,37 @@ export type Groups = {
 /** Percent, 1 to 99; `few` and `nearly all` stand for counts that are not told. */
 export type Share = number | 'none' | 'few' | 'nearly all' | 'all'
 
+/** Whether everything that the pipeline file planned as of the last run is exported. */
+export type Verdict = {
+  readonly complete: boolean
+  /** null: nobody knows, as the data set was moved without its state. */
+  readonly partitions: {
+    readonly total: number
+    readonly done: number
+    readonly failed: number
+    /** Begun, and not at their end. */
+    readonly partial: number
+    readonly pending: number
+  } | null
+  /** What the windows span, `until` excluded; null: there are none. */
+  readonly span: { readonly from: string; readonly until: string } | null
+}
+
+/** A number of rows as it may be told: it lies between these; `most` null: nobody says. */
+export type Between = { readonly least: number; readonly most: number | null }
+
+export type HeatCell = Between & {
+  /** Of several partitions the gravest. */
+  readonly state: 'done' | 'failed' | 'partial' | 'pending'
+}
+
 export type HeatMap = {
   readonly columns: readonly string[]
+  /** Those with failed partitions first, then those that are not complete. */
   readonly rows: readonly {
     readonly query: string
-    /** As in `CLASSES`; null: nothing is on record. */
-    readonly cells: readonly (number | null)[]
+    /** null: nothing is planned there. */
+    readonly cells: readonly (HeatCell | null)[]
   }[]
   /** Queries that the last row stands for, together; 0: it is one like the others. */
   readonly folded: number
@@ -84,9 +129,11 @@ export type ReportRun = {
   readonly finished_at: string | null
   readonly status: string
   readonly rows: Shown
-  readonly searches: number
-  /** null: not known. */
+  readonly requests: number
+  /** The fewest requests that its rows could have come with; null: not known. */
   readonly least: number | null
+  /** What of the quota it spent, and what the service said was left; null: the service does not tell. */
+  readonly searches: number | null
   readonly left: number | null
   readonly retries: number
   readonly failures: number

@@ -1,4 +1,17 @@
-export type { ReportData, ReportRun, TimeUnit } from './data.ts'
-export { classOf, LEAST_ROWS, largestGroups, shareOf, shown } from './disclosure.ts'
+export type { Between, HeatCell, ReportData, ReportRun, Shown, TimeUnit } from './data.ts'
+export {
+  asParts,
+  classOf,
+  LEAST_ROWS,
+  largestGroups,
+  NO_ROWS,
+  type Sum,
+  shareOf,
+  shown,
+  toldCells,
+  toldCounts,
+  toldTotal,
+  withPart,
+} from './disclosure.ts'
 export { type Evidence, evidenceTar, type PackedEvidence } from './evidence/index.ts'
 export { renderReport } from './render.ts'

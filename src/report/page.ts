@@ -1,122 +1,162 @@
+import { createHash } from 'node:crypto'
 import { REPORT_START } from '../core/index.ts'
 import type { Bars } from './charts.ts'
-import type { Groups, ReportData, ReportRun, Share, Shown } from './data.ts'
+import type { Groups, ReportData, ReportRun } from './data.ts'
 import { CLASSES, LEAST_ROWS } from './disclosure.ts'
+import { heatTable, needsSearch, SEARCH_SCRIPT } from './heat-table.ts'
 import { Html, html, inlineJson } from './html.ts'
 import { STYLE } from './style.ts'
+import {
+  counted,
+  FAILURES,
+  few,
+  IDENTITIES,
+  NOT_TOLD,
+  number,
+  SECRETS,
+  shareText,
+  size,
+  time,
+  verdictText,
+} from './words.ts'
 
 /** Draws a chart as SVG; null: there is nothing to draw with, and tables have to do. */
 export type Draw = ((bars: Bars) => string) | null
 
-/** The page, whole: it needs no network and runs no script. */
+/**
+ * The page, whole: it needs no network, and lets no script run but the one that looks for queries.
+ */
 export function reportPage(data: ReportData, draw: Draw): string {
+  const verdict = verdictText(data.verdict)
+  const script = needsSearch(data.came.heat) ? SEARCH_SCRIPT : null
+  const policy =
+    script === null ? '' : `; script-src 'sha256-${createHash('sha256').update(script).digest('base64')}'`
   const { text } = html`<html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'${new Html(policy)}">
 <meta name="referrer" content="no-referrer">
-<title>${data.pipeline}: what was exported</title>
+<title>${data.pipeline}: ${verdict}</title>
 <style>${new Html(STYLE)}</style>
 </head>
 <body>
 <header>
-<h1>${data.pipeline}: what was exported</h1>
+<h1 class="${data.verdict.complete ? 'whole' : 'lacking'}"><bdi>${data.pipeline}</bdi>: ${verdict}</h1>
 <p class="soft">Written ${time(data.written_at)} by spillway ${data.spillway}${
     data.from === 'manifest'
       ? '. The data set was moved without its state: this is what its manifest and its files tell'
       : ''
-  }.</p>
+  }. Times are UTC. Counts only: no row and no identity of one stands here. Of fewer than ${LEAST_ROWS} rows or items no count is told, nor are
+others by which it could be worked out: they are among the others, “≥”, or “${NOT_TOLD}”.</p>
 </header>
 <main>
-${asked(data)}
-${came(data, draw)}
-${went(data, draw)}
+${scope(data)}
+${result(data, draw)}
+${runs(data, draw)}
 ${shards(data)}
 </main>
-<footer><p>Counts only: no row and no identity of one stands here. Of groups with fewer than ${LEAST_ROWS} rows no count is told;
-they are among the others, or shown as “&lt; ${LEAST_ROWS}”. Times are UTC.</p></footer>
 <script type="application/json" id="data">${inlineJson(data)}</script>
+${script === null ? '' : html`<script>${new Html(script)}</script>`}
 </body>
 </html>
 `
   return REPORT_START + text
 }
 
-function asked({ asked, resource, format }: ReportData): Html {
+function scope({ asked, provenance, resource, format }: ReportData): Html {
   const { queries, queries_total, windows, masking, columns, config_digest, retired } = asked
+  const { host, organization, manifest, signed, pruned } = provenance
   const more = queries_total - queries.length
-  return html`<section aria-labelledby="asked"><h2 id="asked">What was asked</h2>
+  const names = html`${queries.map((name, i) => html`${i > 0 ? ', ' : ''}<bdi>${name}</bdi>`)}${more > 0 ? ` and ${number(more)} more` : ''}`
+  const many = html`<details><summary>${number(queries_total)}</summary>${names}</details>`
+  return html`<section aria-labelledby="asked"><h2 id="asked">Scope</h2>
 <dl>
-<dt>Queries</dt><dd>${queries.map((name, i) => html`${i > 0 ? ', ' : ''}<bdi>${name}</bdi>`)}${more > 0 ? ` and ${number(more)} more` : ''}</dd>
+<dt>Queries</dt><dd>${queries_total > 10 ? many : names}</dd>
 ${retired > 0 ? html`<dt>No longer asked for</dt><dd>${number(retired)}, what was exported of them is kept</dd>` : ''}
 <dt>Windows</dt><dd>${windows === null ? 'none: all there is' : `${time(windows.from)} to ${windows.until === 'now' ? 'now' : time(windows.until)}, ${windows.every}`}</dd>
-<dt>Masking</dt><dd>secrets: ${masking.secret}; identities: ${masking.identity}</dd>
-<dt>Kept</dt><dd>${resource}, as ${format}, columns ${columns.join(', ')}</dd>
-<dt>Settings digest</dt><dd><code>${config_digest}</code></dd>
+${pruned === null ? '' : html`<dt>Pruned</dt><dd>${counted(pruned.partitions, 'partition')} that ended before ${time(pruned.before)}</dd>`}
+${resource === 'reports' ? '' : html`<dt>E-mail addresses</dt><dd>${IDENTITIES[masking.identity] ?? masking.identity}</dd><dt>Passwords</dt><dd>${SECRETS[masking.secret] ?? masking.secret}</dd>`}
+<dt>Format</dt><dd>${resource}, as ${format}, columns ${columns.join(', ')}</dd>
+<dt>Service</dt><dd>${host}${organization === null ? '' : html`, organization <bdi>${organization}</bdi>`}</dd>
+<dt>SHA-256 of the settings</dt><dd><code>${config_digest}</code></dd>
+${manifest === null ? '' : html`<dt>SHA-256 of the manifest</dt><dd><code>${manifest}</code></dd>`}
+<dt>Signature</dt><dd>${signed ? '_manifest.sig; spillway verify --public-key holds it against a key' : 'none when this page was written'}</dd>
 </dl></section>`
 }
 
-function came({ came }: ReportData, draw: Draw): Html {
-  const { rows, new_rows, bytes, shards, quarantined, repeated, counted_rows } = came
+function result({ came }: ReportData, draw: Draw): Html {
+  const { rows, rows_at_most, new_rows, bytes, shards, quarantined, repeated, counted_rows } = came
   const figures: readonly (readonly [string, string])[] = [
-    ['rows', few(rows)],
-    ['of them with the last run', few(new_rows)],
+    ['rows', rows_at_most === null ? few(rows) : `at most ${number(rows_at_most)}`],
+    ['new in the last run', few(new_rows)],
     [shards === 1 ? 'file' : 'files', number(shards)],
     ['size', size(bytes)],
-    ['set aside', few(quarantined)],
-    ['sent again, kept once', few(repeated)],
+    ['quarantined', few(quarantined)],
+    ['duplicates removed', few(repeated)],
   ]
-  const isPart = counted_rows !== rows
-  return html`<section aria-labelledby="came"><h2 id="came">What came</h2>
+  const isPart = counted_rows !== null && counted_rows !== rows
+  return html`<section aria-labelledby="came"><h2 id="came">Result</h2>
 <ul class="figures">${figures.map(([name, value]) => html`<li><b>${value}</b>${name}</li>`)}</ul>
 ${heat(came.heat)}
 ${isPart ? html`<p class="warn">What follows counts ${few(counted_rows)} of ${few(rows)} rows: files were given up or come from an earlier version. <code>spillway summary</code> counts all of them.</p>` : ''}
 ${groups('When it was imported', came.timeline.unit, 'When rows were imported', came.timeline, 'up', draw)}
 ${groups('Where it leaked', 'source', 'Rows by source', came.sources, 'along', draw)}
 ${groups('How secrets were hashed', 'kind of hash', 'Rows by kind of hash', came.hash_types, 'along', draw)}
-${nulls(came.nulls)}
+${came.rows === 0 ? '' : nulls(came.nulls)}
 </section>`
 }
 
 function heat(map: ReportData['came']['heat']): Html {
   if (map === null || map.rows.length === 0) return html``
-  const legend = CLASSES.map((name, i) => html`<span class="c${i}">&nbsp;${name}&nbsp;</span> `)
+  const states = new Set(map.rows.flatMap(({ cells }) => cells.map((cell) => cell?.state)))
+  const legend = [
+    ...(states.has('failed') ? [html`<span class="key failed">failed</span> its last run failed; `] : []),
+    ...(states.has('partial')
+      ? [html`<span class="key partial">partial</span> begun, not at its end; `]
+      : []),
+    ...(states.has('pending') ? [html`<span class="key pending">pending</span> not begun; `] : []),
+  ]
   return html`<h3>Rows by query and window</h3>
-<p>${legend} rows. An empty place was not exported yet.</p>
-${scroll(
-  'Rows by query and window',
-  html`<table class="heat"><caption>How many rows each query has in each window</caption>
-<thead><tr><th scope="col">query</th>${map.columns.map((name) => html`<th scope="col">${name}</th>`)}</tr></thead>
-<tbody>${map.rows.map(
-    ({ query, cells }) => html`<tr><th scope="row"><bdi>${query}</bdi></th>${cells.map((place) =>
-      place === null ? html`<td></td>` : html`<td class="c${place}">${CLASSES[place]!}</td>`,
-    )}</tr>
-`,
-  )}</tbody></table>`,
-)}`
+<p>${legend}${legend.length > 0 ? 'numbers' : 'Numbers'} have their first two digits; ≥100 stands for 100 to 999 and so on, where more would tell a count below ${LEAST_ROWS}; an empty cell was not asked for.</p>
+${needsSearch(map) ? html`<p hidden><label for="find">Find a query</label> <input id="find" type="search" autocomplete="off"></p>` : ''}
+${scroll('Rows by query and window', heatTable(map))}`
 }
+
+type CountedGroups = ReportData['went']['reasons'] | Groups
 
 /** A chart of groups, with its numbers as a table for who can't see it, or wants to copy them. */
 function groups(
   title: string,
   what: string,
   caption: string,
-  { groups, others, axis }: Groups & { readonly axis?: readonly string[] },
+  {
+    groups,
+    others,
+    axis,
+    incomplete = [],
+  }: CountedGroups & { readonly axis?: readonly string[]; readonly incomplete?: readonly string[] },
   direction: Bars['direction'],
   draw: Draw,
 ): Html {
   if (groups.length === 0 && others === 0) return html``
   const rowsOf = new Map(groups.map(({ name, rows }) => [name, rows]))
-  const names = axis ?? [...rowsOf.keys()]
-  const series = [{ name: 'rows', values: names.map((name) => rowsOf.get(name) ?? 0) }]
+  const hasRest = direction === 'along' && others !== null && others > 0
+  const names = [...(axis ?? rowsOf.keys()), ...(hasRest ? ['All others'] : [])]
+  const values = names.map((name) => rowsOf.get(name) ?? 0)
+  if (hasRest) values[names.length - 1] = others
+  const series = [{ name: 'rows', values }]
+  const lacks = new Set(incomplete)
+  const hatched = names.flatMap((name, i) => (lacks.has(name) ? [i] : []))
   const rest =
     others === 0 ? '' : html`<tr><th scope="row">all others</th><td class="n">${few(others)}</td></tr>`
   const table = html`<table><caption>${caption}</caption><thead><tr><th scope="col">${what}</th><th scope="col" class="n">rows</th></tr></thead>
-<tbody>${groups.map(({ name, rows }) => html`<tr><th scope="row"><bdi>${name}</bdi></th><td class="n">${number(rows)}</td></tr>`)}${rest}</tbody></table>`
-  return html`<h3>${title}</h3>${figure(caption, { names, series, direction, unit: '' }, table, draw)}${
-    others === 0 ? '' : html`<p class="soft">All others: ${few(others)}.</p>`
-  }`
+<tbody>${groups.map(({ name, rows }) => html`<tr><th scope="row"><bdi>${name}</bdi>${lacks.has(name) ? ' (not complete)' : ''}</th><td class="n">${few(rows)}</td></tr>`)}${rest}</tbody></table>`
+  return html`<h3>${title}</h3>${figure(caption, { names, series, direction, unit: '', hatched }, table, draw)}${
+    hatched.length === 0 || draw === null
+      ? ''
+      : html`<p class="soft">Hatched: not everything of it is exported.</p>`
+  }${others === 0 || hasRest ? '' : html`<p class="soft">All others: ${few(others)}.</p>`}`
 }
 
 function figure(caption: string, bars: Bars, table: Html, draw: Draw): Html {
@@ -140,62 +180,73 @@ function nulls(columns: ReportData['came']['nulls']): Html {
   }`
 }
 
-function shareText(share: Share): string {
-  if (typeof share === 'number') return `${share} %`
-  return share === 'few' ? `< ${LEAST_ROWS} rows` : share
-}
-
-function went({ went }: ReportData, draw: Draw): Html {
-  const { runs, runs_total, reasons, failures, failures_total } = went
+function runs({ went }: ReportData, draw: Draw): Html {
+  const { runs, runs_total, reasons } = went
   const known = runs.filter(({ least }) => least !== null)
   const bars: Bars = {
     names: known.map(({ started_at }) => time(started_at)),
     series: [
-      { name: 'searches spent', values: known.map(({ searches }) => searches) },
+      { name: 'requests sent', values: known.map(({ requests }) => requests) },
       { name: 'least possible', values: known.map(({ least }) => least ?? 0) },
     ],
     direction: 'along',
     unit: '',
+    hatched: [],
   }
   const names = [
     'run',
     'status',
     'rows',
-    'searches',
+    'requests',
     'least',
-    'left',
+    'quota units spent',
+    'quota units left',
     'retries',
     'failed',
-    'again',
-    'set aside',
+    'duplicates removed',
+    'quarantined',
     'spillway',
   ]
-  return html`<section aria-labelledby="went"><h2 id="went">How it went</h2>
-${draw !== null && known.length > 1 ? scroll('Searches of each run, chart', new Html(draw(bars))) : ''}
+  return html`<section aria-labelledby="went"><h2 id="went">Runs</h2>
+${failures(went)}
+${draw !== null && known.length > 1 ? scroll('Requests of each run, chart', new Html(draw(bars))) : ''}
 ${scroll(
-  'Runs',
-  html`<table><caption>${runs_total > runs.length ? `The last ${runs.length} of ${number(runs_total)} runs` : 'Runs'}: searches spent, the fewest that the rows could have come with, and what the service said was left</caption>
-<thead><tr>${names.map((name, i) => html`<th scope="col"${new Html(i < 2 || i === 10 ? '' : ' class="n"')}>${name}</th>`)}</tr></thead>
+  'Runs, table',
+  html`<table><caption>${runs_total > runs.length ? `The last ${runs.length} of ${number(runs_total)} runs` : 'Runs'}: requests sent, the fewest that the rows could have come with, and the quota units spent and left, by the service’s count</caption>
+<thead><tr>${names.map((name, i) => html`<th scope="col"${new Html(i < 2 || i === 11 ? '' : ' class="n"')}>${name}</th>`)}</tr></thead>
 <tbody>${runs.map(runRow)}</tbody></table>`,
 )}
 ${
   reasons.groups.length === 0 && reasons.others === 0
     ? ''
-    : groups('Why items were set aside', 'reason', 'Items set aside, by reason', reasons, 'along', null)
+    : groups('Why items were quarantined', 'reason', 'Items quarantined, by reason', reasons, 'along', null)
 }
-${
-  failures_total === 0
-    ? ''
-    : html`<h3>What failed</h3><p>${number(failures_total)} ${failures_total === 1 ? 'partition' : 'partitions'} failed; the next run asks for them again.</p>
-<ul>${failures.map(({ partition, kind }) => html`<li><bdi>${partition}</bdi>: ${kind}</li>`)}</ul>`
-}</section>`
+</section>`
+}
+
+function failures({ failures, failures_total }: ReportData['went']): Html {
+  if (failures_total === 0) return html``
+  const more = failures_total - failures.length
+  return html`<h3>What failed</h3>${scroll(
+    'Failed partitions',
+    html`<table class="wrap"><caption>${counted(failures_total, 'partition')} failed${more > 0 ? `, of which the first ${failures.length} are here; spillway status has every one` : ''}</caption>
+<thead><tr><th scope="col">query</th><th scope="col">period</th><th scope="col">reason</th><th scope="col">what next</th></tr></thead>
+<tbody>${failures.map(({ partition, kind }) => {
+      const cut = partition.lastIndexOf('/')
+      const [reason, next] = FAILURES[kind] ?? [kind, 'spillway status says more; run again']
+      const period = partition.slice(cut + 1).replace('..', ' to ')
+      return html`<tr><th scope="row"><bdi>${partition.slice(0, cut)}</bdi></th><td>${period}</td><td>${reason}</td><td>${next}</td></tr>
+`
+    })}</tbody></table>`,
+  )}`
 }
 
 function runRow(run: ReportRun): Html {
   const figures = [
     few(run.rows),
-    number(run.searches),
+    number(run.requests),
     run.least === null ? '–' : number(run.least),
+    run.searches === null ? '–' : number(run.searches),
     run.left === null ? '–' : number(run.left),
     number(run.retries),
     number(run.failures),
@@ -210,39 +261,18 @@ function shards({ shards, came }: ReportData): Html {
   const more = came.shards - shards.length
   return html`<section aria-labelledby="shards"><h2 id="shards">Files</h2>
 <p class="soft">${number(came.shards)} in all${more > 0 ? `, of which the first ${number(shards.length)} are here; _manifest.json has every one` : ''}. <code>spillway verify</code> holds them against these checksums.</p>
-${scroll(
-  'Files and checksums',
-  html`<table><caption>Files with their SHA-256</caption><thead><tr><th scope="col">file</th><th scope="col" class="n">rows</th><th scope="col" class="n">kB</th><th scope="col">SHA-256</th></tr></thead>
+<details><summary>Files and checksums</summary>${scroll(
+    'Files and checksums',
+    html`<table><caption>Files with their SHA-256</caption><thead><tr><th scope="col">file</th><th scope="col" class="n">rows</th><th scope="col" class="n">kB</th><th scope="col">SHA-256</th></tr></thead>
 <tbody>${shards.map(
-    ({ path, rows, kilobytes, sha256 }) =>
-      html`<tr><th scope="row"><bdi>${path}</bdi></th><td class="n">${CLASSES[rows]!}</td><td class="n">${number(kilobytes)}</td><td><code>${sha256}</code></td></tr>
+      ({ path, rows, kilobytes, sha256 }) =>
+        html`<tr><th scope="row"><bdi>${path}</bdi></th><td class="n">${CLASSES[rows]!}</td><td class="n">${number(kilobytes)}</td><td><code>${sha256}</code></td></tr>
 `,
-  )}</tbody></table>`,
-)}</section>`
+    )}</tbody></table>`,
+  )}</details></section>`
 }
 
 /** What may be wider than the screen, and is reached by keyboard then. */
 function scroll(label: string, content: Html): Html {
-  return html`<div class="scroll" role="region" tabindex="0" aria-label="${label}">${content}</div>`
-}
-
-function few(rows: Shown): string {
-  return rows === null ? `< ${LEAST_ROWS}` : number(rows)
-}
-
-function number(value: number): string {
-  return String(value).replace(/\B(?=(?:\d{3})+$)/g, ',')
-}
-
-function size(bytes: number): string {
-  const units = ['kB', 'MB', 'GB', 'TB']
-  let value = bytes / 1000
-  let unit = 0
-  for (; value >= 1000 && unit < units.length - 1; unit++) value /= 1000
-  return `${value >= 10 ? Math.ceil(value) : Math.ceil(value * 10) / 10} ${units[unit]}`
-}
-
-/** `2024-07-22 19:25`, a date alone for midnights. */
-function time(text: string): string {
-  return text.slice(0, 16).replace('T00:00', '').replace('T', ' ')
+  return html`<div class="wide"><div class="scroll" role="region" tabindex="0" aria-label="${label}">${content}</div></div>`
 }

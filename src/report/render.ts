@@ -5,7 +5,7 @@ import { type Draw, reportPage } from './page.ts'
 const LEAST_ROWS_TO_DRAW = 1000
 
 /**
- * The page of a report, with charts where they are worth it and what draws them is there.
+ * The page of a report, with charts where they are worth it.
  * @param hurry somebody waits: no charts
  */
 export async function renderReport(data: ReportData, hurry = false): Promise<string> {
@@ -13,12 +13,7 @@ export async function renderReport(data: ReportData, hurry = false): Promise<str
   return reportPage(data, isWorthIt ? await drawer() : null)
 }
 
-/** The command has it in a file of its own; a program that uses the library may have installed it or not. */
+/** In a file of its own: loaded by those who draw. */
 async function drawer(): Promise<Draw> {
-  try {
-    return (await import('./charts.ts')).drawBars
-  } catch (error) {
-    if (error instanceof Error && 'code' in error && error.code === 'ERR_MODULE_NOT_FOUND') return null
-    throw error
-  }
+  return (await import('./charts.ts')).drawBars
 }

@@ -2,32 +2,45 @@ import type { KeyObject } from 'node:crypto'
 import { ExportError, type Pipeline, REPORT_PATH, type Store } from '../core/index.ts'
 import type { Evidence } from '../report/index.ts'
 import { fitsManifest, MANIFEST_PATH, SIGNATURE_PATH, SUCCESS_PATH, settingsText } from '../state/index.ts'
-import { openDataSet } from './data-set/index.ts'
+import { completenessOf } from './completeness.ts'
+import { isReport, openDataSet } from './data-set/index.ts'
 import { namingPlaces } from './setting/index.ts'
 import { readVouchedManifest } from './vouched-manifest.ts'
 
 /**
  * Reads what shows that an export is complete and untouched. Changes nothing and takes no lock, so it works where nothing
  * can be written, but not while a run is at work.
+ * @param maskKey where queries are named by digests; null: what is complete is told without figures then
  * @param publicKey the signature has to fit it; null: nobody knows what it has to fit
  * @throws ExportError `config` when nothing is exported or signed, `damaged` when the data set or the signature is not as
  *   the manifest says, `locked` when a run wrote another manifest meanwhile
  */
-export function readEvidence(pipeline: Pipeline, publicKey: KeyObject | null): Promise<Evidence> {
-  return namingPlaces(pipeline, () => read(pipeline, openDataSet(pipeline), publicKey))
+export function readEvidence(
+  pipeline: Pipeline,
+  publicKey: KeyObject | null,
+  maskKey: Uint8Array | null = null,
+): Promise<Evidence> {
+  return namingPlaces(pipeline, () => read(pipeline, openDataSet(pipeline), publicKey, maskKey))
 }
 
-async function read(pipeline: Pipeline, store: Store, publicKey: KeyObject | null): Promise<Evidence> {
+async function read(
+  pipeline: Pipeline,
+  store: Store,
+  publicKey: KeyObject | null,
+  maskKey: Uint8Array | null,
+): Promise<Evidence> {
   const { bytes, manifest, state } = await readVouchedManifest(pipeline, store)
   const signature = await store.read(SIGNATURE_PATH)
-  const report = await store.read(REPORT_PATH)
-  const isWhole = (await store.size(SUCCESS_PATH)) !== null
+  // What else lies there may hold anything, rows too.
+  const report = (await isReport(store)) === true ? await store.read(REPORT_PATH) : null
+  const isMarked = (await store.size(SUCCESS_PATH)) !== null
+  const completeness = await completenessOf(pipeline, maskKey, store, state)
   const again = await store.read(MANIFEST_PATH)
   if (again === null || !Buffer.from(again).equals(bytes)) throw changedMeanwhile()
   if (signature === null) throw notSigned(pipeline)
   if (publicKey !== null && !fitsManifest(signature, bytes, publicKey)) throw doesNotFit()
   const settings = settingsText(state.header.settings)
-  return { manifest, manifestBytes: bytes, signature, isWhole, report, settings }
+  return { manifest, manifestBytes: bytes, signature, isMarked, ...completeness, report, settings }
 }
 
 function notSigned({ file }: Pipeline): ExportError {

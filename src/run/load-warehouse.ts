@@ -8,8 +8,11 @@ import {
   loadDataSet,
   type PartitionRule,
   postgresWarehouse,
+  requireNames,
+  rowColumns,
   shardRows,
   type Target,
+  type TargetWait,
   tableOf,
   type Warehouse,
 } from '../warehouse/index.ts'
@@ -29,14 +32,18 @@ export type LoadOptions = {
   readonly table: string | null
   readonly mode: LoadMode
   readonly evolve: boolean
-  /** Called once when another load is at work in the target. */
-  readonly onWait: () => void
+  /** Everything of the data set takes the place of what the table has of it. */
+  readonly reload: boolean
+  /** Called once when somebody else has the target. */
+  readonly onWait: (wait: TargetWait) => void
   readonly onShard: (path: string, number: number, of: number) => void
 }
 
 export type LoadSummary = LoadResult & {
   readonly target: string
   readonly table: string
+  /** Its identity. */
+  readonly dataSet: string
   readonly durationMs: number
 }
 
@@ -52,8 +59,9 @@ export type LoadedAhead = {
 /**
  * Loads the shards that the manifest lists into a database, each once.
  * @param ahead what {@link loadAsSealed} has loaded of them; counted as loaded now
- * @throws ExportError `config` when nothing is exported yet or the table does not fit, `target` when the database can't
- *   be reached or refuses, `damaged` when a shard is not what the manifest says
+ * @throws ExportError `config` when nothing is exported yet, a name is none, or the table does not fit; `target` when the
+ *   database can't be reached or refuses, `credentials` when it refuses the user or the password, `locked` when another
+ *   process has it for long; `damaged` when a shard is not what the manifest says
  */
 export async function loadWarehouse(
   pipeline: Pipeline,
@@ -61,7 +69,8 @@ export async function loadWarehouse(
   options: LoadOptions,
   ahead: LoadedAhead = nothingAhead(options.clock),
 ): Promise<LoadSummary> {
-  const { clock, stop, mode, evolve, onShard } = options
+  const { clock, stop, mode, evolve, reload, onShard } = options
+  requireNames(target.kind, options)
   const startedMs = clock.monotonicMs()
   const store = openDataSet(pipeline)
   const manifest = await readManifest(store)
@@ -70,7 +79,7 @@ export async function loadWarehouse(
   checkColumns(manifest, pipeline)
   const rulesOf = await partitionRules(pipeline, manifest, options)
   const warehouse = await openTarget(target, { ...options, threads: null })
-  const shards = await localShards(pipeline, store)
+  const shards = await localShards(pipeline, store, stop)
   try {
     const source = { root: shards.root, format: pipeline.load.format }
     const result = await loadDataSet(warehouse, {
@@ -80,8 +89,9 @@ export async function loadWarehouse(
       table,
       mode,
       evolve,
+      reload,
       loadedAt: ahead.loadedAt,
-      rowsOf: (shard) => shardRows(source, table, shard, rulesOf),
+      rowsOf: (shard) => shardRows(source, manifest.data_set_id, table, shard, rulesOf),
       stop,
       onShard,
     })
@@ -89,6 +99,7 @@ export async function loadWarehouse(
       ...result,
       replacedTexts: result.replacedTexts + ahead.replacedTexts,
       target: target.label,
+      dataSet: manifest.data_set_id,
       table: table.name,
       durationMs: Math.round(clock.monotonicMs() - startedMs + ahead.durationMs),
     }
@@ -188,9 +199,7 @@ function retiredQuery(name: string): Query | null {
 
 function checkColumns(manifest: Manifest, pipeline: Pipeline): void {
   const exported = manifest.columns.map(({ name }) => name)
-  const asked = tableOf(pipeline, null, null)
-    .columns.slice(0, -1)
-    .map(({ name }) => name)
+  const asked = rowColumns(tableOf(pipeline, null, null)).map(({ name }) => name)
   if (exported.join() === asked.join()) return
   throw new ExportError(
     'config',

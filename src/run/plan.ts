@@ -1,6 +1,15 @@
-import { monthOf, type NamedPipeline, type Pipeline } from '../core/index.ts'
+import {
+  dearerCost,
+  expectedCost,
+  type Measures,
+  millisecondsAPage,
+  monthOf,
+  type NamedPipeline,
+  NOT_MEASURED,
+  type Pipeline,
+} from '../core/index.ts'
 import type { Plan, PlannedChain } from '../plan/index.ts'
-import { type CheckpointState, requestsByMonth } from '../state/index.ts'
+import { type CheckpointState, searchesByMonth } from '../state/index.ts'
 import { type Continuation, readOwnCheckpoint, requirePolicies } from './admission/index.ts'
 import { type Forecast, forecast, openDataSet, planFor, requireReachable, survey } from './data-set/index.ts'
 import type { PartitionStatus } from './partition-status.ts'
@@ -26,11 +35,23 @@ export type PlanReport = {
   /** What earlier windows of the data set let expect; null where nothing is known to go by. */
   readonly expectedRequests: number | null
   readonly expectedSeconds: number | null
+  /** The same by what pages were measured to cost; null before that as well. */
+  readonly expectedSearches: number | null
+  /**
+   * By the two readings of the documentation: one search a request, and one for each 100 rows; null where nothing tells
+   * how many rows to expect, or the endpoint has no quota.
+   */
+  readonly searches: { readonly low: number | null; readonly high: number | null }
+  /** Rows that most pages are to be asked for with. */
+  readonly pageSize: number
   /** Rows that a partition which is not done is expected to bring, on average; null as above. */
   readonly rowsPerPartition: number | null
-  /** With `extract.monthly_searches`: calendar months (UTC) that it takes, this one included; null: no such share. */
+  /**
+   * With `extract.monthly_searches`: calendar months (UTC) that it takes, this one included, by what pages were measured
+   * to cost, or else by the dearer reading; at least, where nothing is known to go by. null: no such share.
+   */
   readonly months: number | null
-  /** Searches that earlier runs have sent in this month. */
+  /** Searches that earlier runs have spent in this month. */
   readonly searchesThisMonth: number
   /** Searches that the service said were left, when it last said so; null: never. */
   readonly searchesRemaining: number | null
@@ -65,19 +86,34 @@ export async function readPlan(
   })
   const plan = planFor(pipeline, options.clock.now(), state)
   const { total, done, begun, pruned } = survey(pipeline, plan, state)
-  const { requests, expected, rows } = sumOf(chainCosts(plan, pipeline, state))
+  const { requests, expected, rows, searches, high } = sumOf(chainCosts(plan, pipeline, state))
   const month = monthOf(options.clock.now())
-  const searchesThisMonth = requestsByMonth(state?.runs ?? []).get(month) ?? 0
+  const searchesThisMonth = searchesByMonth(state?.runs ?? []).get(month) ?? 0
   const { requestsPerSecond, basicRequestsPerSecond } = pipeline.service
-  const rate = pipeline.extract.resource === 'reports' ? basicRequestsPerSecond : requestsPerSecond
+  const isReports = pipeline.extract.resource === 'reports'
+  const rate = isReports ? basicRequestsPerSecond : requestsPerSecond
+  const measures = state?.service ?? NOT_MEASURED
+  const pageSize = Math.min(pipeline.extract.pageSize, measures.limit ?? pipeline.extract.pageSize)
+  // Where answers take long, as many are waited for at a time as chains are in flight.
+  const ms = millisecondsAPage(measures.times, pageSize) ?? 0
+  const secondsAPage = Math.max(1 / rate, ms / 1000 / pipeline.extract.concurrency)
+  const isFree = isReports || measures.tellsSearches === false
+  const dearest = isFree ? null : high
   return {
     partitions: { total, done, partial: begun, pending: total - done - begun, pruned },
     minRequests: requests,
     minSeconds: requests / rate,
     expectedRequests: expected,
-    expectedSeconds: expected === null ? null : expected / rate,
+    expectedSeconds: expected === null ? null : expected * secondsAPage,
+    expectedSearches: isFree ? null : searches,
+    searches: { low: isFree ? null : expected, high: dearest },
+    pageSize,
     rowsPerPartition: rows === null || total === done ? null : rows / (total - done),
-    months: monthsFor(expected ?? requests, pipeline.extract.monthlySearches, searchesThisMonth),
+    months: monthsFor(
+      isFree ? null : (searches ?? high ?? requests),
+      pipeline.extract.monthlySearches,
+      searchesThisMonth,
+    ),
     searchesThisMonth,
     searchesRemaining: state?.searchesRemaining ?? null,
     each: () => statusOfEach(plan, state),
@@ -94,16 +130,24 @@ export async function readPlan(
   }
 }
 
-/** Months in which so many searches can be sent: the rest of this one, and as many whole ones as it takes. */
-function monthsFor(searches: number, share: number | null, sent: number): number | null {
-  if (share === null || searches === 0) return share === null ? null : 0
-  return 1 + Math.ceil(Math.max(0, searches - Math.max(0, share - sent)) / share)
+/** Months in which so many searches can be spent: the rest of this one, and as many whole ones as it takes. */
+function monthsFor(searches: number | null, share: number | null, spent: number): number | null {
+  if (share === null || searches === null) return null
+  return searches === 0 ? 0 : 1 + Math.ceil(Math.max(0, searches - Math.max(0, share - spent)) / share)
 }
 
 /** Of one chain or several; null: nothing is known to go by. */
-type Cost = { readonly requests: number; readonly expected: number | null; readonly rows: number | null }
+type Cost = {
+  readonly requests: number
+  readonly expected: number | null
+  readonly rows: number | null
+  /** By what pages were measured to cost. */
+  readonly searches: number | null
+  /** By the dearer reading of the documentation. */
+  readonly high: number | null
+}
 
-const NOTHING: Cost = { requests: 0, expected: 0, rows: 0 }
+const NOTHING: Cost = { requests: 0, expected: 0, rows: 0, searches: 0, high: 0 }
 
 function* chainCosts(
   plan: Plan,
@@ -114,19 +158,35 @@ function* chainCosts(
   for (const chain of plan.chains()) {
     if (chain.kind === 'begun' && chain.wanted === 0) continue
     const rows = rowsOf(chain, seen, state)
-    const expected = rows === null ? null : Math.max(1, Math.ceil(rows / pipeline.extract.pageSize))
-    yield { query: chain.query.name, requests: 1, expected, rows }
+    const query = chain.query.name
+    const measures = state?.service ?? NOT_MEASURED
+    const size = pageSizeOf(query, pipeline, measures)
+    const expected = rows === null ? null : Math.max(1, Math.ceil(rows / size))
+    const high = rows === null || expected === null ? null : Math.max(expected, dearerCost(rows))
+    const searches =
+      rows === null || expected === null ? null : expectedCost(measures.costs, { requests: expected, rows })
+    yield { query, requests: 1, expected, rows, searches, high }
   }
 }
 
 function sumOf(costs: Iterable<Cost>): Cost {
   const sum: { -readonly [K in keyof Cost]: Cost[K] } = { ...NOTHING }
-  for (const { requests, expected, rows } of costs) {
+  const plus = (a: number | null, b: number | null): number | null =>
+    a === null || b === null ? null : a + b
+  for (const { requests, expected, rows, searches, high } of costs) {
     sum.requests += requests
-    sum.expected = sum.expected === null || expected === null ? null : sum.expected + expected
-    sum.rows = sum.rows === null || rows === null ? null : sum.rows + rows
+    sum.expected = plus(sum.expected, expected)
+    sum.rows = plus(sum.rows, rows)
+    sum.searches = plus(sum.searches, searches)
+    sum.high = plus(sum.high, high)
   }
   return sum
+}
+
+/** What pages of a query will be asked for with, by what was learned. */
+function pageSizeOf(query: string, { extract }: NamedPipeline, { limit, limits }: Measures): number {
+  const own = limits.has(query) ? limits.get(query)! : limit
+  return Math.min(extract.pageSize, own ?? extract.pageSize)
 }
 
 function rowsOf(chain: PlannedChain, seen: Forecast, state: CheckpointState | null): number | null {

@@ -131,7 +131,8 @@ async function reportOn(
   { clock, stop, observer, version }: PruneOptions,
 ): Promise<void> {
   try {
-    const around = { nowMs: clock.now(), version, hurry: stop.aborted }
+    const warn = (message: string): void => observer.log('warn', message)
+    const around = { nowMs: clock.now(), version, hurry: stop.aborted, warn }
     // The checkpoint is about to be rewritten from what is known here; the next run counts anew, where it has to.
     await writeReport(pipeline, store, state, around, async () => {})
   } catch (error) {

@@ -1,53 +1,117 @@
-import { columnsNamed, ExportError, type Pipeline } from '../core/index.ts'
+import { join } from 'node:path'
+import { columnsOf, ExportError, type Pipeline } from '../core/index.ts'
 import { MANIFEST_PATH, readManifest } from '../state/index.ts'
-import { type Answer, dataSetRows, parseTarget, queryDataSet } from '../warehouse/index.ts'
+import {
+  type AnswerRow,
+  type AnswerStream,
+  type Asked,
+  dataSetRows,
+  parseTarget,
+  type QueryOptions,
+  queryDataSet,
+} from '../warehouse/index.ts'
 import { openDataSet } from './data-set/index.ts'
 import { localShards } from './local-shards.ts'
+import { temporaryFolder } from './temporary-folder.ts'
+import { requireShards } from './vouched-manifest.ts'
 
-export type { Answer } from '../warehouse/index.ts'
+export type { AnswerStream } from '../warehouse/index.ts'
+
+export type QuerySettings = {
+  /** `duckdb:<file>`; null: the files */
+  readonly database: string | null
+  readonly cwd: string
+  /** Ends it; left out: nothing does. */
+  readonly stop?: AbortSignal
+}
+
+/** An answer as a whole. */
+export type Answer = {
+  readonly columns: readonly string[]
+  readonly rows: readonly AnswerRow[]
+}
+
+/** {@link streamQuery} for answers that fit into memory. */
+export function queryPipeline(pipeline: Pipeline, sql: string, settings: QuerySettings): Promise<Answer> {
+  return streamQuery(pipeline, sql, settings, async ({ columns, batches }) => {
+    const rows: AnswerRow[] = []
+    for await (const batch of batches) for (const row of batch) rows.push(row)
+    return { columns, rows }
+  })
+}
 
 /**
  * Asks what is exported: the shards that the manifest lists as the view `credentials` (or `reports`), or a DuckDB file
  * that they were loaded into.
- * @param options.database `duckdb:<file>`; null: the files
- * @throws ExportError `config` when nothing is exported, or the SQL does more than read
+ * @param take gets the answer, which is not held in memory
+ * @throws ExportError `config` when nothing is exported, or the SQL does more than read; `damaged` when a shard is
+ *   missing, has another length than the manifest says, or can't be read; the reason of `stop`
  */
-export async function queryPipeline(
+export async function streamQuery<T>(
   pipeline: Pipeline,
   sql: string,
-  { database, cwd }: { readonly database: string | null; readonly cwd: string },
-): Promise<Answer> {
-  if (database !== null) {
-    const target = parseTarget(database, cwd, '--in')
-    if (target.kind !== 'duckdb') throw onlyDuckdb()
-    return queryDataSet({ kind: 'database', file: target.file }, sql)
+  settings: QuerySettings,
+  take: (answer: AnswerStream) => Promise<T>,
+): Promise<T> {
+  const { stop = new AbortController().signal } = settings
+  const temporary = await temporaryFolder()
+  try {
+    const options = { temporary: temporary.path, stop }
+    return settings.database === null
+      ? await queryFiles(pipeline, sql, options, take)
+      : await queryDataSet(databaseOf(settings.database, settings.cwd), sql, options, take)
+  } finally {
+    await temporary.remove()
   }
+}
+
+function databaseOf(database: string, cwd: string): Asked {
+  const target = parseTarget(database, cwd, '--in')
+  if (target.kind !== 'duckdb') throw onlyDuckdb()
+  return { kind: 'database', file: target.file }
+}
+
+async function queryFiles<T>(
+  pipeline: Pipeline,
+  sql: string,
+  options: QueryOptions,
+  take: (answer: AnswerStream) => Promise<T>,
+): Promise<T> {
   const { extract, transform, load } = pipeline
   const store = openDataSet(pipeline)
   const manifest = await readManifest(store)
-  if (manifest === null) {
-    throw new ExportError(
-      'config',
-      'There is no manifest, so there is nothing to ask yet',
-      MANIFEST_PATH,
-      'Run the pipeline first.',
-    )
-  }
-  const columns = columnsNamed(
-    extract.resource,
-    extract.include,
+  if (manifest === null) throw nothingExported()
+  const columns = columnsOf(
+    pipeline,
     manifest.columns.map(({ name }) => name).filter((name) => transform.columns.includes(name)),
   )
+  await requireShards(store, manifest)
   const paths = manifest.shards.map(({ path }) => path)
-  const shards = await localShards(pipeline, store)
+  const shards = await localShards(pipeline, store, options.stop)
   try {
     const { root } = shards
-    for (const path of paths) await shards.bring(path)
-    const select = dataSetRows({ root, format: load.format }, columns, paths)
-    return await queryDataSet({ kind: 'files', view: extract.resource, select, root }, sql)
+    const asked: Asked = {
+      kind: 'files',
+      view: extract.resource,
+      select: dataSetRows({ root, format: load.format }, columns, paths),
+      files: paths.map((path) => join(root, path)),
+      async bring() {
+        for (const path of paths) await shards.bring(path)
+      },
+    }
+    return await queryDataSet(asked, sql, options, take)
   } finally {
     await shards.close()
   }
+}
+
+function nothingExported(): ExportError {
+  return new ExportError(
+    'config',
+    'There is no manifest, so there is nothing to ask yet',
+    MANIFEST_PATH,
+    'Run the pipeline first.',
+  )
 }
 
 function onlyDuckdb(): ExportError {

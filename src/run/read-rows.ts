@@ -1,4 +1,4 @@
-import { columnsNamed, ExportError, type Pipeline, type RowBatch, type Store } from '../core/index.ts'
+import { columnsOf, ExportError, type Pipeline, type RowBatch, type Store } from '../core/index.ts'
 import { manifestShards, readCheckpoint, readManifest } from '../state/index.ts'
 import { openDataSet } from './data-set/index.ts'
 import { namingPlaces, withPlace } from './setting/index.ts'
@@ -20,7 +20,7 @@ export type ReadRowsOptions = {
 export async function* readRows(pipeline: Pipeline, options: ReadRowsOptions = {}): AsyncGenerator<RowBatch> {
   const { batchRows = 10_000 } = options
   const store = openDataSet(pipeline)
-  const columns = columnsOf(pipeline, options.columns)
+  const columns = columnsToRead(pipeline, options.columns)
   const { readBatches } = await import('../load/inspect/index.ts')
   for (const { path, bytes } of await shardsOf(pipeline, store, options.shards)) {
     const reader = {
@@ -39,7 +39,8 @@ export async function* readRows(pipeline: Pipeline, options: ReadRowsOptions = {
   }
 }
 
-function columnsOf({ extract, transform }: Pipeline, names: readonly string[] = transform.columns) {
+function columnsToRead(pipeline: Pipeline, names: readonly string[] = pipeline.transform.columns) {
+  const { transform } = pipeline
   const unknown = names.find((name) => !transform.columns.includes(name))
   if (unknown !== undefined) {
     throw new ExportError(
@@ -49,7 +50,7 @@ function columnsOf({ extract, transform }: Pipeline, names: readonly string[] = 
       `There are ${transform.columns.join(', ')}.`,
     )
   }
-  return columnsNamed(extract.resource, extract.include, names)
+  return columnsOf(pipeline, names)
 }
 
 async function shardsOf(pipeline: Pipeline, store: Store, paths?: readonly string[]) {

@@ -9,8 +9,8 @@ export type Repair = {
   readonly redo: readonly string[]
   readonly rows: number
   readonly shards: number
-  /** Searches that they took when they were exported. */
-  readonly searches: number
+  /** Pages that they took when they were exported. */
+  readonly pages: number
 }
 
 /**
@@ -31,12 +31,12 @@ export async function planRepair(
   for (const { path, partitions } of state?.shards ?? []) {
     if (paths.has(path)) for (const key of partitions) damaged.add(key)
   }
-  if (damaged.size === 0) return { redo: [], rows: 0, shards: 0, searches: 0 }
+  if (damaged.size === 0) return { redo: [], rows: 0, shards: 0, pages: 0 }
   const redo = await planRedo(pipeline, state, [...damaged], nowMs)
   return {
     redo: [...damaged],
     rows: redo?.rows ?? 0,
     shards: redo?.givenUp.length ?? 0,
-    searches: redo?.pages ?? 0,
+    pages: redo?.pages ?? 0,
   }
 }

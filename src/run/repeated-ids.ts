@@ -6,19 +6,26 @@ import { REDACTED } from '../transform/index.ts'
 // Some 130 MB. Beyond it the ids are gone through in several rounds.
 const MAX_IDS = 8_000_000
 
+/** Counts, shard by shard, the rows whose id another row of the same query has had before. */
+export type RepeatedIds = {
+  /** How often the shards are to be gone through: it holds 8,000,000 ids at a time. */
+  readonly rounds: number
+  /** Takes the ids of a shard that belong to a round, from 0 on; all shards of one round before those of the next. */
+  take(shard: ManifestShard, reader: ShardReader, round: number): Promise<void>
+  /** Number of such rows by the shard's path. */
+  readonly found: ReadonlyMap<string, number>
+}
+
 /**
- * Counts, shard by shard, the rows whose id another row of the same query has had before. Holds 8,000,000 ids at a
- * time: of a data set with more rows the ids are read several times.
- *
  * Queries that share a shard are told apart by the columns `query_type` and `query_value`: where these are left out, or
  * masked so that several queries look alike, nothing is counted.
- * @returns number of such rows by the shard's path; null when the columns do not tell
+ * @param shards all that may come
+ * @returns null when the columns do not tell
  */
 export async function repeatedIds(
   { extract, transform, load }: Pipeline,
   shards: readonly ManifestShard[],
-  readerOf: (shard: ManifestShard) => ShardReader,
-): Promise<ReadonlyMap<string, number> | null> {
+): Promise<RepeatedIds | null> {
   const queries = new Set(shards.flatMap(({ partitions }) => partitions.map((key) => splitPath(key)[0])))
   const isShared = extract.resource === 'reports' || !load.partitionBy.includes('query')
   const byRow = isShared && queries.size > 1
@@ -27,14 +34,20 @@ export async function repeatedIds(
   const looksLikeOthers = (type: string, value: string): boolean =>
     byRow && (value === REDACTED || (type === 'secret' && transform.secret === 'partial'))
 
+  // Loaded here, as it would only lengthen the start of every other command.
   const { readIds } = await import('../load/inspect/index.ts')
   const found = new Map<string, number>()
   const rounds = Math.ceil(shards.reduce((sum, { rows }) => sum + rows, 0) / MAX_IDS)
-  for (let round = 0; round < rounds; round++) {
-    const seen = new Map<string, IdSet>()
-    for (const shard of shards) {
+  let seen = new Map<string, IdSet>()
+  let current = 0
+  return {
+    rounds,
+    found,
+    async take(shard, reader, round) {
+      if (round !== current) seen = new Map()
+      current = round
       const own = byRow ? '' : splitPath(shard.partitions[0] ?? '')[0]
-      await readIds(readerOf(shard), load.format, byRow, (id, type, value) => {
+      await readIds(reader, load.format, byRow, (id, type, value) => {
         const low = lowWord(id)
         const high = highWord(id)
         if (roundOf(low, high, rounds) !== round || looksLikeOthers(type, value)) return
@@ -46,9 +59,8 @@ export async function repeatedIds(
         }
         if (!ids.add(low, high)) found.set(shard.path, (found.get(shard.path) ?? 0) + 1)
       })
-    }
+    },
   }
-  return found
 }
 
 /** Spreads ids evenly over the rounds. */

@@ -1,5 +1,12 @@
 import { bufferPool, type Clock, ExportError, type ServiceSettings } from '../core/index.ts'
-import { AnswerError, fetchReport, openService, type Report, type TokenInfo } from '../extract/index.ts'
+import {
+  AnswerError,
+  fetchReport,
+  openService,
+  type Report,
+  type Service,
+  type TokenInfo,
+} from '../extract/index.ts'
 import type { RunObserver } from './setting/index.ts'
 
 export type ServiceCallOptions = {
@@ -33,16 +40,45 @@ export type TokenTest = {
   readonly info: TokenInfo | null
 }
 
+/** Whether anything is at the address of searches; `unknown`: the answer to a GET does not tell. */
+export type SearchPath = { readonly url: string; readonly found: 'yes' | 'no' | 'unknown' }
+
 /**
  * Asks the service, once and free of charge, whom the token belongs to: where the settings say, or else at the
  * address of the public API, which not every service has.
  * @throws ExportError `credentials` when it belongs to nobody
  */
-export async function testToken(settings: ServiceSettings, options: ServiceCallOptions): Promise<TokenTest> {
+export function testToken(settings: ServiceSettings, options: ServiceCallOptions): Promise<TokenTest> {
+  return askedOnce(settings, options, (service) => tokenTest(service, settings))
+}
+
+/**
+ * The same, and whether anything is at the address of searches. Sends no search.
+ * @throws ExportError `credentials` when the token belongs to nobody
+ */
+export function testService(
+  settings: ServiceSettings,
+  options: ServiceCallOptions,
+): Promise<{ readonly token: TokenTest; readonly search: SearchPath }> {
+  return askedOnce(settings, options, async (service) => {
+    const token = await tokenTest(service, settings)
+    const { origin, pathname } = service.endpoints.search
+    const found = await service.probeSearch().then(foundBy, () => 'unknown' as const)
+    return { token, search: { url: `${origin}${pathname}`, found } }
+  })
+}
+
+/** What the answer to a GET says of an address that takes POST alone. */
+function foundBy(status: number): SearchPath['found'] {
+  if (status === 404) return 'no'
+  return THERE.has(status) ? 'yes' : 'unknown'
+}
+
+const THERE: ReadonlySet<number> = new Set([400, 401, 405, 415, 422])
+
+async function tokenTest(service: Service, settings: ServiceSettings): Promise<TokenTest> {
   const configured = settings.tokenTestUrl
   const url = configured ?? new URL(PUBLIC_TOKEN_TEST, settings.baseUrl).href
-  // Who asks wants to know how it is now.
-  const service = openCalls({ ...settings, retries: 0 }, options)
   try {
     const info = await service.testToken(url)
     if (info !== null || configured === null) return { url, info }
@@ -57,6 +93,18 @@ export async function testToken(settings: ServiceSettings, options: ServiceCallO
     if (configured === null && error instanceof AnswerError && error.status !== 401)
       return { url, info: null }
     throw error
+  }
+}
+
+async function askedOnce<T>(
+  settings: ServiceSettings,
+  options: ServiceCallOptions,
+  ask: (service: Service) => Promise<T>,
+): Promise<T> {
+  // Who asks wants to know how it is now.
+  const service = openCalls({ ...settings, retries: 0 }, options)
+  try {
+    return await ask(service)
   } finally {
     await service.close()
   }

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import {
-  type ExportError,
+  ExportError,
+  figuresOf,
   isBlank,
   isExportError,
   type NamedPipeline,
@@ -8,7 +9,7 @@ import {
   type Store,
 } from '../core/index.ts'
 import type { Plan } from '../plan/index.ts'
-import { type Fact, MANIFEST_PATH, SUCCESS_PATH, takeLock } from '../state/index.ts'
+import { type CheckpointState, type Fact, MANIFEST_PATH, SUCCESS_PATH, takeLock } from '../state/index.ts'
 import { redoPartitions, requirePolicies, warnOfOpenDoors } from './admission/index.ts'
 import { leaveAtRest } from './at-rest.ts'
 import { type Ending, exportAll, MonthNotes, statusFor, Tally } from './chains/index.ts'
@@ -19,6 +20,7 @@ import {
   openDataSet,
   planFor,
   refuseLinks,
+  requireFolder,
   survey,
 } from './data-set/index.ts'
 import { openSession, type Session } from './session/index.ts'
@@ -57,10 +59,12 @@ async function runOnDataSet(
 ): Promise<RunSummary> {
   const { clock, stop, abort, fresh, observer } = options
   const warn = (message: string): void => observer.log('warn', message)
+  await requireFolder(pipeline.load.place)
   const lock = await takeLock(openDataSet(pipeline), {
     clock,
     stop,
     fresh,
+    hold: options.hold,
     growing: growingFiles,
     warn(message, waitMs) {
       observer.log('warn', message, { event: 'wait', for: 'lock', wait_ms: waitMs })
@@ -101,7 +105,12 @@ async function runOnDataSet(
 
 /** As it stands now: what a program changes in its pipeline while the run goes on is not this run's business. */
 export function ownCopy(pipeline: Pipeline): Pipeline {
-  return { ...pipeline, extract: { ...pipeline.extract }, transform: { ...pipeline.transform } }
+  try {
+    return structuredClone(pipeline)
+  } catch (cause) {
+    const next = 'Give it strings, numbers, booleans, lists and objects alone.'
+    throw new ExportError('config', 'The pipeline holds something that is no data', '', next, { cause })
+  }
 }
 
 /** Line breaks are taken off; a blank may be meant, but rarely is. */
@@ -120,6 +129,8 @@ async function carryOut(
   const { extract } = pipeline
   const { checkpoint } = session
   const run = options.runId ?? randomUUID()
+  const last = checkpoint.state.runs.at(-1)
+  const earlier = last?.run === run ? { ...last } : null
   const { log } = options.observer
   const startedAt = clock.now()
   const startedMs = clock.monotonicMs()
@@ -140,8 +151,16 @@ async function carryOut(
     partitions_done: work.done,
   })
 
-  const months = new MonthNotes(run, startedAt, checkpoint, clock)
-  const ending = await exportAll({ pipeline, store, session, plan, work, tally, secrets, options, months })
+  const months = new MonthNotes(run, earlier, checkpoint, clock)
+  const sentBefore = earlier?.requests ?? 0
+  const spentBefore = earlier?.searches ?? null
+  const before = { sentBefore, spentBefore: spentBefore ?? 0 }
+  const context = { pipeline, store, session, plan, work, tally, secrets, options, months, ...before }
+  const ending = await exportAll(context)
+  const requests = sentBefore + ending.requests
+  const retries = (earlier?.retries ?? 0) + ending.retries
+  const searchesSpent =
+    ending.searchesSpent === null ? spentBefore : ending.searchesSpent + (spentBefore ?? 0)
   let manifest: string | null = null
   if (tally.replacedNuls > 0) {
     options.observer.log('warn', 'NUL characters, which readers of CSV refuse, were replaced by U+FFFD', {
@@ -150,11 +169,16 @@ async function carryOut(
   }
   const error = await settleAccounts(ending, async () => {
     const whole = isWhole()
-    const { status, requests, retries, searchesRemaining } = ending
+    const { status, searchesRemaining } = ending
     const finished_at = isoTime(clock.now())
+    const spent = searchesSpent === null ? {} : { searches: searchesSpent }
     const left = searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }
-    const least = extract.resource === 'credentials' ? { least: tally.least(extract.pageSize) } : {}
-    const reasons = tally.reasons === null ? {} : { reasons: tally.reasons }
+    const least =
+      extract.resource === 'credentials'
+        ? { least: (earlier?.least ?? 0) + tally.least(extract.pageSize) }
+        : {}
+    const counted = addedUp(earlier?.reasons ?? {}, tally.reasons ?? {})
+    const reasons = Object.keys(counted).length === 0 ? {} : { reasons: counted }
     const end: Fact = {
       kind: 'end',
       run,
@@ -162,6 +186,7 @@ async function carryOut(
       status,
       requests,
       retries,
+      ...spent,
       ...left,
       ...least,
       ...reasons,
@@ -178,23 +203,43 @@ async function carryOut(
       failed: tally.failed,
       pending: work.total - tally.done - tally.failed,
     },
-    rows: tally.rows,
+    rows: (earlier?.rows ?? 0) + tally.rows,
+    dataSet: { rows: rowsIn(checkpoint.state) },
     shards: tally.shards,
     bytes: tally.bytes,
-    requests: ending.requests,
-    retries: ending.retries,
-    quarantined: tally.quarantined,
+    requests,
+    retries,
+    quarantined: (earlier?.quarantined ?? 0) + tally.quarantined,
     replacedNuls: tally.replacedNuls,
-    repeated: tally.repeated,
+    repeated: (earlier?.repeated ?? 0) + tally.repeated,
+    searchesSpent,
     searchesRemaining: ending.searchesRemaining,
+    service: figuresOf(checkpoint.state.service),
     durationMs: Math.round(clock.monotonicMs() - startedMs),
     lastCompleteMs: lastCompleteMs(checkpoint.state),
     manifest,
     error: error === null ? null : withPlace(pipeline, error),
     failures: tally.failures,
+    causes: tally.causes,
   }
   tellEnd(summary, log)
   return summary
+}
+
+function addedUp(
+  a: Readonly<Record<string, number>>,
+  b: Readonly<Record<string, number>>,
+): Record<string, number> {
+  const sums = new Map(Object.entries(a))
+  for (const [key, count] of Object.entries(b)) sums.set(key, (sums.get(key) ?? 0) + count)
+  return Object.fromEntries(sums)
+}
+
+/** Committed rows of all runs, those of open shards among them. */
+function rowsIn({ partitions }: CheckpointState): number {
+  let sum = 0
+  for (const [, { rows }] of partitions) sum += rows
+  return sum
 }
 
 function tellSealed(lines: readonly Fact[], log: RunObserver['log']): void {
@@ -223,7 +268,11 @@ function tellEnd(summary: RunSummary, log: RunObserver['log']): void {
     retries,
     quarantined,
     repeated,
+    searches_spent: summary.searchesSpent,
     searches_remaining: summary.searchesRemaining,
+    searches_per_request: summary.service.searchesPerRequest,
+    searches_per_1000_rows: summary.service.searchesPer1000Rows,
+    page_size: summary.service.pageSize,
     duration_ms: summary.durationMs,
     error_kind: summary.error?.kind ?? null,
   })

@@ -1,7 +1,9 @@
 import { ExportError, isExportError, type Pipeline, type Store } from '../core/index.ts'
-import type { ManifestShard } from '../state/index.ts'
+import { CHECKPOINT_PATH, type ManifestShard, readDataSetId } from '../state/index.ts'
 import {
+  type DataSet,
   loadAhead,
+  requireAccounted,
   shardRows,
   type TableSpec,
   type Target,
@@ -19,7 +21,7 @@ import {
 import { type LocalShards, localShards } from './local-shards.ts'
 import type { RunObserver } from './setting/index.ts'
 
-export type SealedLoaderOptions = Omit<LoadOptions, 'onShard' | 'onWait'> & {
+export type SealedLoaderOptions = Omit<LoadOptions, 'onShard' | 'onWait' | 'reload'> & {
   readonly log: RunObserver['log']
 }
 
@@ -105,17 +107,24 @@ export class SealedLoader {
       stop: AbortSignal.any([stop, this.#leave.signal]),
       // The processors are the run's first.
       threads: 1,
-      onWait: () => log('info', 'another load is at work in the target; shards wait for it to end'),
+      onWait: ({ holder }) =>
+        log('info', `${holder ?? 'another load'} is at work in the target; shards wait for it to end`),
     })
     let startedMs = clock.monotonicMs()
     try {
-      await warehouse.hold(this.#table)
+      const table = await warehouse.hold(this.#table)
       startedMs = clock.monotonicMs()
+      const dataSet = await this.#begun()
       // Once: each time readers of the views would have to step aside.
-      if (!this.#isPrepared) await warehouse.prepare(this.#table, { evolve })
+      if (!this.#isPrepared) {
+        await warehouse.prepare(table, { evolve })
+        requireAccounted(await warehouse.account(dataSet, table), table)
+      }
       this.#isPrepared = true
       this.#isLoading = true
-      while (!this.#isOver && this.#waiting.length > 0) await this.#load(warehouse, this.#next())
+      while (!this.#isOver && this.#waiting.length > 0) {
+        await this.#load(warehouse, dataSet, table, this.#next())
+      }
     } finally {
       this.#isLoading = false
       this.#ahead.durationMs += clock.monotonicMs() - startedMs
@@ -129,21 +138,33 @@ export class SealedLoader {
     return shards
   }
 
-  async #load(warehouse: Warehouse, shards: readonly ManifestShard[]): Promise<void> {
-    const { extract, load, name } = this.#pipeline
-    this.#files ??= await localShards(this.#pipeline, this.#store)
+  /** The data set that the run has begun, or goes on with: of that it has shards by now. */
+  async #begun(): Promise<DataSet> {
+    const id = await readDataSetId(this.#store)
+    if (id !== null) return { id, pipeline: this.#pipeline.name }
+    throw new ExportError('damaged', 'The checkpoint is gone', CHECKPOINT_PATH, 'Run the pipeline again.')
+  }
+
+  async #load(
+    warehouse: Warehouse,
+    dataSet: DataSet,
+    table: TableSpec,
+    shards: readonly ManifestShard[],
+  ): Promise<void> {
+    const { extract, load } = this.#pipeline
+    this.#files ??= await localShards(this.#pipeline, this.#store, this.#options.stop)
     const source = { root: this.#files.root, format: load.format }
     const { mode } = this.#options
     this.#ahead.replacedTexts += await loadAhead(warehouse, shards, {
       files: this.#files,
-      dataSet: name,
-      table: this.#table,
+      dataSet,
+      table,
       mode,
       loadedAt: this.#ahead.loadedAt,
       rowsOf: async (shard) => {
         const manifest = { resource: extract.resource, shards: [shard] }
         const rules = await partitionRules(this.#pipeline, manifest, this.#options)
-        return shardRows(source, this.#table, shard, rules)
+        return shardRows(source, dataSet.id, table, shard, rules)
       },
       isStopped: () => this.#isOver,
     })

@@ -1,20 +1,21 @@
 import {
+  figuresOf,
   formatInstant,
   type NamedPipeline,
+  NOT_MEASURED,
   type Partition,
   type Pipeline,
   partitionKey,
-  type Store,
+  type ServiceFigures,
 } from '../core/index.ts'
 import type { Plan } from '../plan/index.ts'
 import {
   type CheckpointState,
   checkMaskKey,
   type PartitionRecord,
-  partLine,
   type RetiredQuery,
   readCheckpoint,
-  readToExtend,
+  setAsideOf,
 } from '../state/index.ts'
 import { openDataSet, planFor, retiredQueries, survey } from './data-set/index.ts'
 import type { PartitionStatus } from './partition-status.ts'
@@ -43,22 +44,26 @@ export type StatusReport = {
     readonly shards: number
     readonly bytes: number
     readonly openShards: number
+    /** What of the quota runs have spent; null: the service never told. */
+    readonly searchesSpent: number | null
   }
+  /** As measured. */
+  readonly service: ServiceFigures
+  /** Searches that the service said were left, when it last said so; null: never. */
+  readonly searchesRemaining: number | null
 }
 
 /**
  * Reads where a pipeline stands from its checkpoint, also while a run is at work; changes nothing.
  * @param maskKey where queries are named by digests: under another key they have other names
- * @param shared the run that workers are at, and the lines that are on record of it; null: none
  * @throws ExportError `damaged` or `config` when the checkpoint can't be read, or the key is not there or another one
  */
 export async function readStatus(
   given: Pipeline,
   nowMs: number,
   maskKey: Uint8Array | null = null,
-  shared: SharedLines | null = null,
 ): Promise<StatusReport> {
-  const { pipeline, state } = await readNamed(given, maskKey, shared)
+  const { pipeline, state } = await readNamed(given, maskKey)
   const plan = planFor(pipeline, nowMs, state)
   const { total, done, partial, failed, pending, pruned } = survey(pipeline, plan, state)
   return {
@@ -66,32 +71,20 @@ export async function readStatus(
     queries: (isWanted = () => true) => statusByQuery(plan, state, isWanted),
     retired: state === null ? [] : retiredQueries(pipeline, state),
     totals: { partitions: total, done, partial, failed, pending, pruned, ...sums(state) },
+    service: figuresOf(state?.service ?? NOT_MEASURED),
+    searchesRemaining: state?.searchesRemaining ?? null,
   }
 }
-
-/** What of a run is on record, but not in the checkpoint yet. */
-export type SharedLines = { readonly run: string; readonly lines: AsyncIterable<string> }
 
 /** The checkpoint of a data set, and the pipeline with the names that its queries have in it. */
 export async function readNamed(
   given: Pipeline,
   maskKey: Uint8Array | null,
-  shared: SharedLines | null = null,
 ): Promise<{ pipeline: NamedPipeline; state: CheckpointState | null }> {
   const pipeline = namePipeline(given, maskKey)
-  const state = await namingPlaces(pipeline, () => readState(openDataSet(pipeline), shared))
+  const state = await namingPlaces(pipeline, () => readCheckpoint(openDataSet(pipeline)))
   if (state !== null && maskKey !== null) checkMaskKey(state.header.settings, maskKey, pipeline.file)
   return { pipeline, state }
-}
-
-async function readState(store: Store, shared: SharedLines | null): Promise<CheckpointState | null> {
-  if (shared === null) return readCheckpoint(store)
-  const folding = await readToExtend(store)
-  if (folding === null) return null
-  if (folding.state.runs.some(({ run }) => run === shared.run)) return folding.state
-  let number = 0
-  for await (const line of shared.lines) folding.apply(partLine(line, ++number))
-  return folding.state
 }
 
 /** Where each partition of a plan stands, in the order of work; made as they are asked for. */
@@ -125,12 +118,24 @@ function statusOf(
 }
 
 function sums(state: CheckpointState | null) {
-  const sum = { rows: 0, requests: 0, quarantined: 0, repeated: 0, shards: 0, bytes: 0, openShards: 0 }
+  const sum = {
+    rows: 0,
+    requests: 0,
+    quarantined: 0,
+    repeated: 0,
+    shards: 0,
+    bytes: 0,
+    openShards: 0,
+    searchesSpent: null as number | null,
+  }
   if (state === null) return sum
+  for (const { searches } of state.runs) {
+    if (searches !== null) sum.searchesSpent = (sum.searchesSpent ?? 0) + searches
+  }
   for (const [, record] of state.partitions) {
     sum.rows += record.rows
     sum.requests += record.requests
-    sum.quarantined += record.quarantined
+    sum.quarantined += setAsideOf(record)
     sum.repeated += record.repeated
   }
   for (const shard of state.shards) sum.bytes += shard.bytes

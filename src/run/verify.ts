@@ -1,6 +1,7 @@
 import { createHash, type KeyObject } from 'node:crypto'
 import {
-  columnsNamed,
+  columnsOf,
+  ExportError,
   hidesIdentity,
   type IdentityPolicy,
   isExportError,
@@ -11,25 +12,31 @@ import {
   type Store,
   typeName,
 } from '../core/index.ts'
-import { type InspectedShard, partOf, type ShardReader } from '../load/index.ts'
+import type { InspectedShard, ShardReader } from '../load/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,
   fitsManifest,
   MANIFEST_PATH,
+  type Manifest,
   type ManifestShard,
   manifestShards,
   parseManifest,
   readCheckpoint,
   SIGNATURE_BYTES,
   SIGNATURE_PATH,
+  settingsDigest,
+  splitPath,
 } from '../state/index.ts'
 import { looksMasked } from '../transform/index.ts'
-import { openDataSet } from './data-set/index.ts'
+import { type Completeness, completenessOf } from './completeness.ts'
+import { asInFile, openDataSet } from './data-set/index.ts'
 import { repeatedIds } from './repeated-ids.ts'
-import { namingPlaces } from './setting/index.ts'
+import { namePipeline, namingPlaces } from './setting/index.ts'
+import { filesOfRows } from './unlisted-files.ts'
 
-export type Verification = {
+/** Two statements: whether the files are what is on record (`ok`), and whether all that is planned is exported. */
+export type Verification = Completeness & {
   readonly ok: boolean
   readonly shards: number
   readonly rows: number
@@ -51,48 +58,63 @@ export type ProblemCause =
   | 'not_on_record'
   | 'manifest'
   | 'signature'
+  | 'another_data_set'
   | 'checkpoint'
   | 'nothing_exported'
 
 type Finding = Omit<Problem, 'path'>
 
-/**
- * Reads every shard again and holds it against what is on record: there, as long as it should be, the same
- * SHA-256, rows and columns, nothing unmasked, and no id twice for one query. Changes nothing and asks the service nothing.
- * @param onShard called before each shard
- * @param signedBy a public Ed25519 key that the manifest has to be signed under; null: its signature is not looked at
- */
-export function verifyDataSet(
-  pipeline: Pipeline,
-  onShard: (path: string) => void,
-  signedBy: KeyObject | null = null,
-): Promise<Verification> {
-  return namingPlaces(pipeline, () => verify(pipeline, onShard, signedBy))
+export type VerifyOptions = {
+  /** Called before each shard. */
+  readonly onShard?: (path: string) => void
+  /** A public Ed25519 key that the manifest has to be signed under; null: its signature is not looked at. */
+  readonly signedBy?: KeyObject | null
+  /** With a signature: the last run that the manifest knows has to have ended by then or later, epoch ms; null: whenever. */
+  readonly notBeforeMs?: number | null
+  /** Where queries are named by digests; null: what is complete is told without figures then. */
+  readonly maskKey?: Uint8Array | null
 }
 
-async function verify(
-  pipeline: Pipeline,
-  onShard: (path: string) => void,
-  signedBy: KeyObject | null,
-): Promise<Verification> {
+/**
+ * Reads every shard again and holds it against what is on record: there, as long as it should be, the same
+ * SHA-256, rows and columns, nothing unmasked, no id twice for one query, and no file beside them. Changes nothing and
+ * asks the service nothing.
+ * @throws ExportError `config` when nothing was exported yet
+ */
+export function verifyDataSet(pipeline: Pipeline, options: VerifyOptions = {}): Promise<Verification> {
+  return namingPlaces(pipeline, () => verify(pipeline, options))
+}
+
+async function verify(pipeline: Pipeline, options: VerifyOptions): Promise<Verification> {
+  const { onShard, maskKey = null } = options
   const store = openDataSet(pipeline)
   const problems: Problem[] = []
   // Looked for first: what a run that is at work publishes is on record before it has its name.
   const files: string[] = []
-  for await (const path of shardFiles(store, pipeline.extract.resource)) files.push(path)
-  const expected = await shardsOnRecord(store, signedBy, problems)
+  for await (const path of filesOfRows(pipeline, store)) files.push(path)
+  const { state, shards: expected } = await onRecord(store, pipeline, options, problems)
+  if (
+    problems.every(({ cause }) => cause === 'nothing_exported') &&
+    problems.length > 0 &&
+    files.length === 0
+  )
+    throw nothingExported(pipeline)
   let rows = 0
   const sound: ManifestShard[] = []
+  const ids = await repeatedIds(pipeline, expected)
   for (const shard of expected) {
-    onShard(shard.path)
-    const finding = await verifyShard(store, pipeline, shard)
+    onShard?.(shard.path)
+    const finding = await verifyShard(store, pipeline, shard, (reader) => ids?.take(shard, reader, 0))
     if (finding !== null) problems.push({ path: shard.path, ...finding })
     else {
       rows += shard.rows
       sound.push(shard)
     }
   }
-  for (const [path, times] of (await repeatedIds(pipeline, sound, (shard) => readerOf(store, shard))) ?? []) {
+  for (let round = 1; ids !== null && round < ids.rounds; round++) {
+    for (const shard of sound) await ids.take(shard, await readerOf(store, pipeline, shard), round)
+  }
+  for (const [path, times] of ids?.found ?? []) {
     const problem = `${times} of its rows ${times === 1 ? 'has' : 'have'} an id that their query has had before`
     problems.push({ path, problem, cause: 'repeated_ids' })
   }
@@ -102,15 +124,24 @@ async function verify(
     const problem = 'is not on record: a reader would take its rows for data'
     problems.push({ path, problem, cause: 'not_on_record' })
   }
-  return { ok: problems.length === 0, shards: expected.length, rows, problems }
+  const completeness = await completenessOf(pipeline, maskKey, store, state)
+  return { ok: problems.length === 0, ...completeness, shards: expected.length, rows, problems }
 }
 
+function nothingExported({ file, load }: Pipeline): ExportError {
+  const next = `Run \`spillway run ${file}\` first.`
+  return new ExportError('config', 'Nothing was exported yet', load.pathAsGiven, next)
+}
+
+type OnRecord = { readonly state: CheckpointState | null; readonly shards: readonly ManifestShard[] }
+
 /** What the checkpoint vouches for; where the data set was moved without it, what the manifest lists. */
-async function shardsOnRecord(
+async function onRecord(
   store: Store,
-  signedBy: KeyObject | null,
+  pipeline: Pipeline,
+  { signedBy = null, notBeforeMs = null, maskKey = null }: VerifyOptions,
   problems: Problem[],
-): Promise<readonly ManifestShard[]> {
+): Promise<OnRecord> {
   const state = await reading(() => readCheckpoint(store), CHECKPOINT_PATH, 'checkpoint', problems)
   // Read once, so that what is signed is what is listed.
   const bytes = await reading(() => store.read(MANIFEST_PATH), MANIFEST_PATH, 'manifest', problems)
@@ -119,22 +150,97 @@ async function shardsOnRecord(
       ? null
       : await reading(async () => parseManifest(bytes), MANIFEST_PATH, 'manifest', problems)
   const isReadable = problems.length === 0
+  if (state === null && manifest === null && isReadable) {
+    const problem = 'is not there: nothing was exported yet'
+    problems.push({ path: MANIFEST_PATH, problem, cause: 'nothing_exported' })
+    return { state, shards: [] }
+  }
   if (signedBy !== null) {
     const fault = await signatureFault(store, bytes, signedBy)
     if (fault !== null) problems.push({ path: SIGNATURE_PATH, problem: fault, cause: 'signature' })
   }
-  if (state === null) {
-    if (manifest === null && isReadable) {
-      const problem = 'is not there: nothing was exported yet'
-      problems.push({ path: MANIFEST_PATH, problem, cause: 'nothing_exported' })
-    }
-    return manifest?.shards ?? []
+  for (const problem of foreignParts(pipeline, manifest, state)) {
+    problems.push({ path: MANIFEST_PATH, problem, cause: 'another_data_set' })
   }
+  if (signedBy !== null && manifest !== null) {
+    const faults = [
+      ...otherSettings(pipeline, manifest),
+      strangeQueries(pipeline, manifest, maskKey),
+      tooOld(manifest, notBeforeMs),
+    ]
+    for (const problem of faults) {
+      if (problem !== null) problems.push({ path: MANIFEST_PATH, problem, cause: 'signature' })
+    }
+  }
+  if (state === null) return { state, shards: manifest?.shards ?? [] }
   const shards = [...manifestShards(state)]
   if (manifest !== null) compareManifest(manifest.shards, shards, signedBy !== null, problems)
   else if (isReadable && hasEnded(state))
     problems.push({ path: MANIFEST_PATH, problem: 'is missing', cause: 'manifest' })
-  return shards
+  return { state, shards }
+}
+
+/** What shows that a manifest or a checkpoint belongs to another data set than the pipeline's, or to each other's. */
+function* foreignParts(
+  { name }: Pipeline,
+  manifest: Manifest | null,
+  state: CheckpointState | null,
+): Generator<string> {
+  const owner = manifest?.pipeline ?? state?.header.pipeline ?? name
+  if (owner !== name) yield `is of the pipeline "${owner}", not of "${name}"`
+  if (manifest === null || state === null) return
+  if (manifest.pipeline !== state.header.pipeline) {
+    yield `is of the pipeline "${manifest.pipeline}", and the checkpoint of "${state.header.pipeline}"`
+  }
+  if (manifest.data_set_id !== state.header.data_set_id) {
+    yield 'has another data_set_id than the checkpoint: they are not of one data set'
+  }
+  if (manifest.config_digest !== settingsDigest(state.header.settings)) {
+    yield 'has another config_digest than the checkpoint: they are not of one data set'
+  }
+}
+
+/** What a signed manifest says of its data set, and the pipeline says otherwise. */
+function* otherSettings({ extract, transform, load }: Pipeline, manifest: Manifest): Generator<string> {
+  const { resource, format, masking } = manifest
+  if (resource !== extract.resource) yield `lists ${resource}, and the pipeline asks for ${extract.resource}`
+  else if (format !== load.format.kind) yield `lists ${format}, and the pipeline exports ${load.format.kind}`
+  for (const policy of ['secret', 'identity'] as const) {
+    if (masking[policy] === transform[policy]) continue
+    yield `says that transform.${policy} was ${masking[policy]}, and the pipeline says ${transform[policy]}`
+  }
+}
+
+/** Queries that the signed manifest lists shards of, and that neither the pipeline asks for nor the manifest calls retired. */
+function strangeQueries(given: Pipeline, manifest: Manifest, maskKey: Uint8Array | null): string | null {
+  if (manifest.resource === 'reports') return null
+  try {
+    const { extract } = asInFile(namePipeline(given, maskKey))
+    const known = new Set([
+      ...extract.queries.map(({ name }) => name),
+      ...manifest.retired.map(({ query }) => query),
+    ])
+    const strange = new Set<string>()
+    for (const { partitions } of manifest.shards) {
+      for (const key of partitions) if (!known.has(splitPath(key)[0])) strange.add(splitPath(key)[0])
+    }
+    if (strange.size === 0) return null
+    return `lists rows of ${numberOf(strange.size, 'query', 'queries')} that the pipeline does not ask for: it may be another data set's`
+  } catch (error) {
+    // Names that take a mask key can't be told without it.
+    if (isExportError(error, 'config')) return null
+    throw error
+  }
+}
+
+/** A signature says nothing about when it was made; the runs that are signed do. */
+function tooOld({ runs }: Manifest, notBeforeMs: number | null): string | null {
+  if (notBeforeMs === null) return null
+  const run = runs.at(-1)
+  const ended = run === undefined ? null : (run.finished_at ?? run.started_at)
+  if (ended !== null && Date.parse(ended) >= notBeforeMs) return null
+  const when = ended === null ? 'knows of no run' : `is older than asked for: its last run ended ${ended}`
+  return `${when}, not at ${new Date(notBeforeMs).toISOString()} or later`
 }
 
 /** Why a manifest can't be taken for one that the key's owner signed; null: it can. */
@@ -201,19 +307,28 @@ async function reading<T>(
   }
 }
 
-async function verifyShard(store: Store, pipeline: Pipeline, shard: ManifestShard): Promise<Finding | null> {
+/** @param onSound gets what it read, where nothing is off */
+async function verifyShard(
+  store: Store,
+  pipeline: Pipeline,
+  shard: ManifestShard,
+  onSound: (reader: ShardReader) => Promise<void> | undefined,
+): Promise<Finding | null> {
   const size = await store.size(shard.path)
   if (size === null) return { problem: 'is missing', cause: 'missing' }
   if (size !== shard.bytes) {
     return { problem: `holds ${numberOf(size, 'byte')} instead of ${shard.bytes}`, cause: 'size' }
   }
+  const reader = await readerOf(store, pipeline, shard)
   const hash = createHash('sha256')
-  for await (const chunk of store.stream(shard.path)) hash.update(chunk)
+  for await (const chunk of reader.stream()) hash.update(chunk)
   if (hash.digest('hex') !== shard.sha256) {
     return { problem: 'its SHA-256 is not the one on record', cause: 'checksum' }
   }
   try {
-    return await verifyContent(store, pipeline, shard)
+    const finding = await verifyContent(reader, pipeline, shard)
+    if (finding === null) await onSound(reader)
+    return finding
   } catch (error) {
     if (!isExportError(error)) throw error
     return { problem: error.what, cause: 'unreadable' }
@@ -221,17 +336,17 @@ async function verifyShard(store: Store, pipeline: Pipeline, shard: ManifestShar
 }
 
 async function verifyContent(
-  store: Store,
+  reader: ShardReader,
   pipeline: Pipeline,
   shard: ManifestShard,
 ): Promise<Finding | null> {
-  const { extract, transform, load } = pipeline
-  const columns = columnsNamed(extract.resource, extract.include, transform.columns)
+  const { load } = pipeline
+  const columns = columnsOf(pipeline)
   const checks = maskingChecks(pipeline)
   const unmasked = new Map<string, number>()
   // Loaded here, as it would only lengthen the start of every other command.
   const { inspectShard } = await import('../load/inspect/index.ts')
-  const found = await inspectShard(readerOf(store, shard), load.format, {
+  const found = await inspectShard(reader, load.format, {
     columns,
     watch: [...checks.keys()],
     onText: (column, value) => {
@@ -304,19 +419,28 @@ function hiddenValues(queries: readonly Query[], identity: IdentityPolicy): Read
   return hidden
 }
 
-function readerOf(store: Store, { path, bytes }: ManifestShard): ShardReader {
+// Of a shard of 1,000,000 rows not a third.
+const MAX_HELD_BYTES = 256 << 20
+
+/** In object storage every piece is a request, so a shard is read whole, unless it is too large to be held. */
+async function readerOf(
+  store: Store,
+  { load }: Pipeline,
+  { path, bytes: size }: ManifestShard,
+): Promise<ShardReader> {
+  if (load.place.kind === 's3' && size <= MAX_HELD_BYTES) {
+    const bytes = (await store.read(path)) ?? new Uint8Array()
+    return {
+      size: bytes.byteLength,
+      slice: async (start, end) => bytes.subarray(start, end),
+      async *stream() {
+        yield bytes
+      },
+    }
+  }
   return {
-    size: bytes,
+    size,
     slice: (start, end) => store.readRange(path, start, end),
     stream: () => store.stream(path),
-  }
-}
-
-/** Every file below a folder that is named like a shard. */
-async function* shardFiles(store: Store, folder: string): AsyncGenerator<string> {
-  for (const name of await store.list(folder)) {
-    const path = `${folder}/${name}`
-    if (partOf(name) !== null) yield path
-    else if (/^(?:query|import_window)=/.test(name)) yield* shardFiles(store, path)
   }
 }

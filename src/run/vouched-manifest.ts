@@ -31,7 +31,8 @@ export async function readVouchedManifest(pipeline: Pipeline, store: Store): Pro
   return { bytes, manifest, state }
 }
 
-async function requireShards(store: Store, { shards }: Manifest): Promise<void> {
+/** @throws ExportError `damaged` with the first that is missing or has another length */
+export async function requireShards(store: Store, { shards }: Manifest): Promise<void> {
   const looks = store.looks()
   try {
     for (const { path, bytes } of shards) looks.add({ path, bytes })

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import { z } from 'zod'
 import { ExportError, type Store } from '../core/index.ts'
+import { putFirst, requireConditions } from './conditional-writes.ts'
 import { type Bucket, Conflict } from './requests/index.ts'
 
 /** Says where the state of a data set is kept when that is not in the bucket; the same in both places. */
@@ -20,13 +21,16 @@ export async function bindHome(bucket: Bucket, state: Store, folder: string): Pr
   if (await refuseOtherHome(bucket, known)) return
   if ((await bucket.head('_state/checkpoint.jsonl')) !== null) throw inBucket()
   const home = known ?? { id: randomUUID(), host: hostname(), folder }
-  if (known === null) await state.writeWhole(HOME, [`${JSON.stringify(home)}\n`])
+  const bytes = Buffer.from(`${JSON.stringify(home)}\n`)
+  if (known === null) await state.writeWhole(HOME, [bytes])
   try {
-    await bucket.put(HOME, Buffer.from(`${JSON.stringify(home)}\n`), { condition: 'absent' })
+    await putFirst(bucket, HOME, bytes)
   } catch (error) {
     if (!(error instanceof Conflict)) throw error
     await refuseOtherHome(bucket, home)
+    return
   }
+  await requireConditions(bucket, HOME, bytes)
 }
 
 /** @returns whether the bucket names that home @throws ExportError `config` when it names another one */

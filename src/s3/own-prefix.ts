@@ -1,17 +1,25 @@
-import { ExportError, sideBySide } from '../core/index.ts'
+import { z } from 'zod'
+import { ExportError, isExportError, sideBySide } from '../core/index.ts'
+import { abortUploads, type BegunUpload, BegunUploads, begunUpload } from './begun-uploads.ts'
+import { putFirst, requireConditions } from './conditional-writes.ts'
 import { holdsPieces, type Owner, ownerOfPiece } from './files/index.ts'
 import { type Bucket, Conflict } from './requests/index.ts'
 
 /** Stands in an owner's folder for as long as it is the owner. */
 const OWNER = '.owner'
-const LEFT = Buffer.from('left in order\n')
-const TAKEN = Buffer.from('taken over\n')
+const markSchema = z.object({
+  /** `held` by its owner, `left` in order, or `taken` over by another. */
+  state: z.enum(['held', 'left', 'taken']),
+  /** What it has in hand; what it may have left, once it was taken over. */
+  uploads: z.array(begunUpload),
+})
+type Mark = z.infer<typeof markSchema>
 
 /**
  * The names through which one owner changes a data set: `_state/open.<owner>/` in the place of `_state/open/`. Nothing
  * can take a prefix away from somebody, as a folder can be, so an owner loses its rights in another way: whoever takes
- * over changes its `.owner`, ends the epoch of every log that it adds to (see StoredFile), its uploads, and moves what
- * it copies from.
+ * over changes its `.owner`, ends the epoch of every log that it adds to (see StoredFile), its uploads (see BegunUploads),
+ * and moves what it copies from.
  */
 export class OwnPrefix implements Owner {
   readonly folder: string
@@ -21,23 +29,33 @@ export class OwnPrefix implements Owner {
   readonly #taken = new Set<string>()
   /** Names of what came from there. */
   readonly #brought = new Set<string>()
-
-  readonly #isOneOfMany: boolean
-
+  /** Uploads of earlier owners that may still be under way. */
+  readonly #left: BegunUpload[] = []
+  readonly #uploads: BegunUploads
   /** ETag of the owner's mark. */
   #etag = ''
 
-  private constructor(bucket: Bucket, common: string, owner: string, isOneOfMany: boolean) {
+  private constructor(bucket: Bucket, common: string, owner: string) {
     this.#bucket = bucket
     this.#common = common
     this.folder = `${common}.${owner}`
-    this.#isOneOfMany = isOneOfMany
+    this.#uploads = new BegunUploads(bucket, (uploads) =>
+      this.#mark({ state: 'held', uploads: [...uploads] }),
+    )
   }
 
-  /** @param isOneOfMany whether uploads of others, whoever they are, are to go on */
-  static async make(bucket: Bucket, common: string, owner: string, isOneOfMany: boolean): Promise<OwnPrefix> {
-    const own = new OwnPrefix(bucket, common, owner, isOneOfMany)
-    own.#etag = await bucket.put(`${own.folder}/${OWNER}`, new Uint8Array(), { condition: 'absent' })
+  static async make(bucket: Bucket, common: string, owner: string): Promise<OwnPrefix> {
+    const own = new OwnPrefix(bucket, common, owner)
+    const mark = bytesOf({ state: 'held', uploads: [] })
+    const name = `${own.folder}/${OWNER}`
+    own.#etag = await putFirst(bucket, name, mark)
+    // Asked once: where a data set has begun, its store was found fit for it.
+    if ((await bucket.head('_state/checkpoint.jsonl')) !== null) return own
+    try {
+      await requireConditions(bucket, name, mark)
+    } catch (error) {
+      throw error instanceof Conflict ? takenOver(own.folder) : error
+    }
     return own
   }
 
@@ -57,26 +75,62 @@ export class OwnPrefix implements Owner {
 
   /** @throws ExportError `locked` when another owner took over */
   async require(): Promise<void> {
-    const mark = await this.#bucket.head(`${this.folder}/${OWNER}`)
-    if (mark?.etag !== this.#etag) throw takenOver(this.folder)
+    for (let before = this.#etag; ; before = this.#etag) {
+      const mark = await this.#bucket.head(`${this.folder}/${OWNER}`)
+      // Its own mark may have been on its way.
+      if (mark?.etag !== this.#etag) await this.#uploads.saved
+      if (mark?.etag === this.#etag) return
+      if (this.#etag === before) throw takenOver(this.folder)
+    }
+  }
+
+  uploading<T>(name: string, upload: (unsure: () => void) => Promise<T>): Promise<T> {
+    return this.#uploads.run(name, upload)
+  }
+
+  /** @throws ExportError `locked` when another owner took over */
+  async #mark(mark: Mark): Promise<void> {
+    try {
+      const condition = { etag: this.#etag }
+      this.#etag = await this.#bucket.put(`${this.folder}/${OWNER}`, bytesOf(mark), { condition })
+    } catch (error) {
+      throw error instanceof Conflict ? takenOver(this.folder) : error
+    }
   }
 
   /** Ends what another owner may do. @returns whether there was something in its folder that it did not leave in order */
   async takeOver(owner: string | null): Promise<boolean> {
     const folder = owner === null ? this.#common : `${this.#common}.${owner}`
-    const mark = `${folder}/${OWNER}`
-    const said = owner === null ? LEFT : await this.#bucket.get(mark)
+    const said = await this.#end(folder, owner === null)
     // All that was there has gone to another owner: what lies there now came too late.
     if (said === null) {
       await this.#removeFolder(folder)
       return false
     }
-    await this.#bucket.put(mark, TAKEN)
     this.#taken.add(folder)
-    await this.#abortUploads()
+    this.#left.push(...said.uploads)
+    await abortUploads(this.#bucket, said.uploads)
     let found = false
-    for await (const { name } of this.#bucket.objects(`${folder}/`)) found ||= name !== mark
-    return found && !LEFT.equals(said)
+    for await (const { name } of this.#bucket.objects(`${folder}/`)) found ||= name !== `${folder}/${OWNER}`
+    return found && said.state !== 'left'
+  }
+
+  /** Changes the mark of a folder. @returns what it said, of uploads all that came to be on record; null: there is none */
+  async #end(folder: string, isCommon: boolean): Promise<Mark | null> {
+    const name = `${folder}/${OWNER}`
+    for (;;) {
+      const found = await this.#bucket.getWhole(name)
+      if (found === null && !isCommon) return null
+      const said: Mark = found === null ? { state: 'left', uploads: [] } : markOf(found.bytes)
+      const condition = found === null ? 'absent' : { etag: found.head.etag }
+      try {
+        await this.#bucket.put(name, bytesOf({ ...said, state: 'taken' }), { condition })
+        return isCommon ? { ...said, state: 'left' } : said
+      } catch (error) {
+        // Its owner has just put another upload on record.
+        if (!(error instanceof Conflict)) throw error
+      }
+    }
   }
 
   /**
@@ -95,10 +149,10 @@ export class OwnPrefix implements Owner {
       for (const name of names) await this.#bucket.copy(name, this.folder + name.slice(folder.length))
       this.#brought.add(`${this.folder}/${file}`)
     })
+    // What a request began that came late; with the folders goes what is on record of them.
+    await abortUploads(this.#bucket, this.#left)
     for (const folder of this.#taken) await this.#removeFolder(folder)
     this.#taken.clear()
-    // One of a process that was killed, or of one that woke up since.
-    await this.#abortUploads()
     await this.#sweep()
   }
 
@@ -119,13 +173,6 @@ export class OwnPrefix implements Owner {
       group.isWhole ||= of === null
     }
     return groups.values()
-  }
-
-  /** Of those who are owners no more; one among many leaves those alone that it can't know to be such. */
-  #abortUploads(): Promise<void> {
-    if (!this.#isOneOfMany) return this.#bucket.abortUploads(isOurs)
-    const folders = [this.folder, ...this.#taken].map((folder) => `${folder}/`)
-    return this.#bucket.abortUploads((name) => folders.some((folder) => name.startsWith(folder)))
   }
 
   /** First what files begin with, so that none is there in part, and the owner's mark last. */
@@ -162,15 +209,16 @@ export class OwnPrefix implements Owner {
     const mark = `${this.folder}/${OWNER}`
     let isEmpty = true
     for await (const { name } of this.#bucket.objects(`${this.folder}/`)) isEmpty &&= name === mark
+    await this.#uploads.saved
     if ((await this.#bucket.head(mark))?.etag !== this.#etag) return
-    // Of an upload whose id was lost on the way.
-    await this.#abortUploads()
+    // Of one whose id was lost on the way.
+    await this.#uploads.end()
     if (isEmpty) return this.#bucket.remove(mark)
     try {
-      await this.#bucket.put(mark, LEFT, { condition: { etag: this.#etag } })
+      await this.#mark({ state: 'left', uploads: [] })
     } catch (error) {
       // Somebody has just taken it over.
-      if (!(error instanceof Conflict)) throw error
+      if (!isExportError(error, 'locked')) throw error
     }
   }
 }
@@ -180,9 +228,17 @@ export function isShown(name: string): boolean {
   return name !== OWNER && !holdsPieces(name)
 }
 
-/** Below a prefix that is the bucket itself there may be more than our data set. */
-export function isOurs(name: string): boolean {
-  return /^(?:_|credentials\/|reports\/)/.test(name)
+function bytesOf(mark: Mark): Uint8Array {
+  return Buffer.from(`${JSON.stringify(mark)}\n`)
+}
+
+/** What makes no sense says nothing. */
+function markOf(bytes: Uint8Array): Mark {
+  try {
+    return markSchema.parse(JSON.parse(Buffer.from(bytes).toString()))
+  } catch {
+    return { state: 'held', uploads: [] }
+  }
 }
 
 type Group = {

@@ -13,10 +13,10 @@ export function s3Store(place: BucketPlace): Store {
   const bucket = new Bucket(place)
   return {
     ...storeOf(bucket, null),
-    own: (folder, owner, isOneOfMany = false) =>
+    own: (folder, owner) =>
       naming(folder, null, async () => {
         await refuseOtherHome(bucket, null)
-        const prefix = await OwnPrefix.make(bucket, folder, owner, isOneOfMany)
+        const prefix = await OwnPrefix.make(bucket, folder, owner)
         return ownStoreOf(bucket, prefix)
       }),
   }

@@ -1,7 +1,8 @@
-import type { OwnStore, Store } from '../core/index.ts'
+import { z } from 'zod'
+import { isExportError, type OwnStore, type Store } from '../core/index.ts'
+import { abortUploads, type BegunUpload, BegunUploads, begunUpload } from './begun-uploads.ts'
 import { Files, type Owner } from './files/index.ts'
 import { bindHome } from './home.ts'
-import { isOurs } from './own-prefix.ts'
 import { Bucket, type BucketPlace } from './requests/index.ts'
 import { naming, storeOf } from './s3-store.ts'
 
@@ -14,26 +15,22 @@ export function splitStore(place: BucketPlace, state: Store, folder: string): St
   const bucket = new Bucket(place)
   return {
     ...joined(state, bucket, null),
-    own: async (path, owner) => {
-      const own = await state.own(path, owner)
-      try {
-        await naming('_state', null, () => bindHome(bucket, own, folder))
-      } catch (error) {
-        await own.leave()
-        throw error
-      }
-      const claim: Owner = {
-        place: (each) => each,
-        has: () => false,
-        mayHold: () => true,
-        require: () => own.require(),
-      }
-      return ownJoined(own, bucket, claim)
-    },
+    own: async (path, owner) => ownJoined(await state.own(path, owner), bucket, folder),
   }
 }
 
-function ownJoined(own: OwnStore, bucket: Bucket, claim: Owner): OwnStore {
+/** Uploads in parts that the owner has in hand. */
+const UPLOADS = '_state/uploads.json'
+
+function ownJoined(own: OwnStore, bucket: Bucket, folder: string): OwnStore {
+  const uploads = new BegunUploads(bucket, (all) => own.writeWhole(UPLOADS, [`${JSON.stringify(all)}\n`]))
+  const claim: Owner = {
+    place: (each) => each,
+    has: () => false,
+    mayHold: () => true,
+    require: () => own.require(),
+    uploading: (name, upload) => uploads.run(name, upload),
+  }
   return {
     ...joined(own, bucket, claim),
     own: own.own,
@@ -41,11 +38,32 @@ function ownJoined(own: OwnStore, bucket: Bucket, claim: Owner): OwnStore {
     renew: (path) => (isState(path) ? own.renew(path) : Promise.resolve()),
     async settle() {
       await own.settle()
-      await naming('_state', null, () => bucket.abortUploads(isOurs))
+      await naming('_state', null, async () => {
+        // Only now: of several that start together one alone comes here.
+        await bindHome(bucket, own, folder)
+        const left = await own.read(UPLOADS)
+        if (left === null) return
+        await abortUploads(bucket, uploadsIn(left))
+        await own.remove(UPLOADS)
+      })
     },
-    leave: own.leave,
+    async leave() {
+      try {
+        await naming('_state', null, () => uploads.end())
+        if (uploads.hasBegun) await own.remove(UPLOADS)
+      } catch (error) {
+        // Whoever took over has ended them.
+        if (!isExportError(error, 'locked')) throw error
+      } finally {
+        await own.leave()
+      }
+    },
     require: own.require,
   }
+}
+
+function uploadsIn(bytes: Uint8Array | null): readonly BegunUpload[] {
+  return bytes === null ? [] : z.array(begunUpload).parse(JSON.parse(Buffer.from(bytes).toString()))
 }
 
 function joined(state: Store, bucket: Bucket, owner: Owner | null): Omit<Store, 'own'> {

@@ -41,8 +41,8 @@ export type Credentials = {
 }
 
 const ID_BASE = 33_880_000_000
-const [ID, PERSON, NASTY, NASTY_KIND, NULL_DOMAIN, NULL_SOURCE, HOSTS, INVALID, STYLE] = [
-  1, 2, 3, 4, 5, 6, 7, 8, 9,
+const [ID, PERSON, NASTY, NASTY_KIND, NULL_DOMAIN, NULL_SOURCE, HOSTS, INVALID, STYLE, NO_EVENT, DIGEST] = [
+  1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
 ] as const
 
 /** Source: spec 2.2 and 2.3; nullability, `auth_domains`, `urls` and ids above 2^31 from the public documentation. */
@@ -110,7 +110,10 @@ export function credentials(settings: CredentialSettings, timeline: Timeline, so
     if (include.has('urls')) {
       head += `,"urls":${JSON.stringify(loginHosts(position).map((host) => `https://${host}/login?next=%2F`))}`
     }
-    if (settings.publicFields) head += `,"credential_hash":"ch${serial}","event_uid":"leak/ev-${serial}"`
+    if (settings.publicFields) {
+      const hasNone = fraction(seed, position, NO_EVENT) < nullRate
+      head += `,"credential_hash":"${hex32(seed, serial)}","event_uid":${hasNone ? null : `"leak/ev-${serial}"`}`
+    }
     if (settings.unknownFields) head += `,"confidence":0.${style % 90},"x_ingest":{"shard":${style % 8}}`
     head += `,"source_id":"${sources.ids[source]}","source":`
     const tail =
@@ -128,6 +131,12 @@ export function credentials(settings: CredentialSettings, timeline: Timeline, so
   }
 
   return { settings, timeline, json, text, personAt, hasNastyName, identityName, secretText, loginHosts }
+}
+
+/** What looks like a digest: 32 hexadecimal digits. */
+function hex32(seed: number, serial: number): string {
+  const words = [0, 1, 2, 3].map((word) => hash32(seed, serial, DIGEST + 1000 * word))
+  return words.map((word) => (word >>> 0).toString(16).padStart(8, '0')).join('')
 }
 
 /** The instant in one of the spellings that ISO 8601 allows: mostly `+00:00` with microseconds. */

@@ -1,8 +1,8 @@
 import { createHmac, timingSafeEqual } from 'node:crypto'
 import { serviceError } from './service-error.ts'
 
-/** Where a chain of pages goes on: a place (-1 = before the first), and how many pages came before. */
-export type CursorPoint = { readonly place: number; readonly page: number }
+/** Where a chain of pages goes on: a place (-1 = before the first), and how many pages and rows came before. */
+export type CursorPoint = { readonly place: number; readonly page: number; readonly rows: number }
 
 /**
  * Writes a cursor: the point and a signature over the point and everything else that was asked. So a
@@ -11,7 +11,7 @@ export type CursorPoint = { readonly place: number; readonly page: number }
  * @param asked every parameter other than `from`, in one fixed spelling
  */
 export function writeCursor(key: string, asked: string, point: CursorPoint): string {
-  const text = `${(point.place + 1).toString(36)}.${point.page.toString(36)}`
+  const text = `${(point.place + 1).toString(36)}.${point.page.toString(36)}.${point.rows.toString(36)}`
   return Buffer.concat([sign(key, asked, text), Buffer.from(text)]).toString('base64url')
 }
 
@@ -24,9 +24,10 @@ export function readCursor(key: string, asked: string, cursor: string): CursorPo
   const bytes = Buffer.from(cursor, 'base64url')
   const signature = bytes.subarray(0, SIGNATURE_BYTES)
   const text = bytes.subarray(SIGNATURE_BYTES).toString('latin1')
-  const match = /^([0-9a-z]+)\.([0-9a-z]+)$/.exec(text)
+  const match = /^([0-9a-z]+)\.([0-9a-z]+)\.([0-9a-z]+)$/.exec(text)
   if (match && timingSafeEqual(signature, sign(key, asked, text))) {
-    return { place: Number.parseInt(match[1]!, 36) - 1, page: Number.parseInt(match[2]!, 36) }
+    const [place = 0, page = 0, rows = 0] = match.slice(1).map((digits) => Number.parseInt(digits, 36))
+    return { place: place - 1, page, rows }
   }
   throw serviceError(
     400,

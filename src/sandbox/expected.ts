@@ -14,6 +14,8 @@ export type CredentialJson = {
   known_password_id?: number | null
   auth_domains?: string[]
   urls?: string[]
+  credential_hash?: string
+  event_uid?: string | null
   source_id: string
   source: SourceJson | null
 }
@@ -26,6 +28,8 @@ export type SourceJson = {
   is_alert_enabled: boolean
   breached_at: string | null
   leaked_at: string | null
+  url?: string | null
+  pii_tags?: string[] | null
 }
 
 /** A query over `[from, until)`, as a pipeline's window has it; an end left out is open. */

@@ -1,7 +1,7 @@
 export { sandboxBanner } from './banner.ts'
 export type { CredentialJson, ExpectedSearch, SourceJson } from './expected.ts'
 export type { Fault, FaultEffect, FaultTrigger } from './faults.ts'
-export type { SandboxOptions } from './options.ts'
+export { SandboxOptionError, type SandboxOptions } from './options.ts'
 export type { LoggedRequest, RequestKind } from './request-log.ts'
 export type { SearchQuery } from './selection.ts'
 export { type Sandbox, startSandbox } from './start-sandbox.ts'

@@ -28,8 +28,11 @@ export type SandboxOptions = {
   rateLimitRetryAfter?: string
   /** Searches left this month. Default 1,000,000. At 0: status 403, code `QUOTA_EXCEEDED`. */
   quota?: number
-  /** Pages that one charged search covers. Default 1: every request is charged. */
-  batchPages?: number
+  /**
+   * Rows that one search of the quota covers, along a sequence of cursors. Default 100, as the documentation says; 0: a
+   * page is one search, however many rows it has.
+   */
+  rowsPerSearch?: number
   /** How long a token lives. Default: exchanged ones 1 hour, the ready one for ever. */
   tokenLifetimeMs?: number
   /** `refresh_token_exp` names the token's own expiry (default) or a moment 30 days later. */
@@ -60,6 +63,10 @@ export type SandboxOptions = {
   ignoreFilters?: boolean
   /** Wait before every answer, or a range to draw from. Default 0. */
   latencyMs?: number | readonly [number, number]
+  /** What each row of an answer adds to the wait. Default 0. */
+  msPerRow?: number
+  /** What takes longer a gateway answers, after so long: status 504, plain text. Default 0: there is none. */
+  gatewayTimeoutMs?: number
   faults?: readonly Fault[]
   /** Compresses answers for clients that accept gzip. Default false. */
   gzip?: boolean
@@ -94,7 +101,7 @@ const schema = z.strictObject({
   rateToleranceMs: z.number().min(0).default(2),
   rateLimitRetryAfter: z.string().nullable().default(null),
   quota: count.default(1_000_000),
-  batchPages: count.min(1).default(1),
+  rowsPerSearch: count.default(100),
   tokenLifetimeMs: z.number().positive().nullable().default(null),
   refreshTokenExp: z.enum(['token', 'later']).default('token'),
   domains: z
@@ -114,6 +121,8 @@ const schema = z.strictObject({
   lastNext: z.enum(['null', 'missing']).default('null'),
   ignoreFilters: z.boolean().default(false),
   latencyMs: z.union([z.number().min(0), z.tuple([z.number().min(0), z.number().min(0)])]).default(0),
+  msPerRow: z.number().min(0).default(0),
+  gatewayTimeoutMs: z.number().min(0).default(0),
   faults: z.array(z.custom<Fault>((fault) => typeof fault === 'object' && fault !== null)).default([]),
   gzip: z.boolean().default(false),
   cursorKey: z.string().optional(),
@@ -126,22 +135,22 @@ const schema = z.strictObject({
 
 /**
  * Fills in the defaults.
- * @throws Error that names the options which are out of range
+ * @throws SandboxOptionError that names the options which are out of range
  */
 export function resolveOptions(options: SandboxOptions): Settings {
   const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
   const parsed = schema.safeParse(given)
-  if (!parsed.success) throw new Error(`Sandbox options: ${z.prettifyError(parsed.error)}`)
+  if (!parsed.success) throw new SandboxOptionError(faultsOf(parsed.error))
   const values = parsed.data
   const from = parseTimestamp(values.from)
   const until = parseTimestamp(values.until)
   if (from === null || until === null || from >= until) {
-    throw new Error('Sandbox options: from and until must be ISO 8601 date-times, from before until.')
+    throw new SandboxOptionError('from and until must be ISO 8601 date-times, from before until')
   }
   const domains = [...new Set(values.domains)]
   // Positions are hashed as 32-bit integers; beyond that, records would repeat.
   if (domains.length * values.records > 2 ** 31) {
-    throw new Error('Sandbox options: records times domains must not pass 2,147,483,648.')
+    throw new SandboxOptionError('records times domains must not pass 2,147,483,648')
   }
   const data = [values.seed, domains, values.records, from, until]
   return {
@@ -154,6 +163,13 @@ export function resolveOptions(options: SandboxOptions): Settings {
     apiKey: values.apiKey ?? `sandbox-key-${randomBytes(16).toString('hex')}`,
     cursorKey: values.cursorKey ?? JSON.stringify(data),
   }
+}
+
+/** An option that is out of range, or that there is none of. */
+export class SandboxOptionError extends Error {}
+
+function faultsOf({ issues }: z.ZodError): string {
+  return issues.map(({ path, message }) => [path.join('.'), message].filter(Boolean).join(': ')).join('; ')
 }
 
 function machineNow(): number {

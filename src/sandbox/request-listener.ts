@@ -66,9 +66,13 @@ export function requestListener(
         found[1],
       )
     })
-    const plain = toAnswer(reply, route, service)
+    const ms = waitMs(settings, logged)
+    const isLate = settings.gatewayTimeoutMs > 0 && ms > settings.gatewayTimeoutMs
+    const plain = isLate ? GATEWAY_TIMEOUT : toAnswer(reply, route, service)
+    if (isLate) logged.items = 0
     const answer = await encode(fault ? spoil(fault, plain) : plain, request, settings.gzip)
-    await wait(settings, logged, closed)
+    const wait = isLate ? settings.gatewayTimeoutMs : ms
+    if (wait > 0) await sleep(wait, undefined, { signal: closed }).catch(() => {})
     if (closed.aborted || response.destroyed) return
     logged.status = fault?.kind === 'reset' || fault?.kind === 'hang' ? 0 : answer.status
     if (fault) await sendBroken(response, answer, fault, closed)
@@ -207,9 +211,14 @@ async function encode(answer: Answer, request: IncomingMessage, mayCompress: boo
   return { ...answer, headers: { ...answer.headers, 'content-encoding': 'gzip' }, body }
 }
 
-async function wait(settings: Settings, logged: LoggedRequest, closed: AbortSignal): Promise<void> {
-  const { latencyMs, seed } = settings
+/** As a gateway was seen to answer for the second search. */
+const GATEWAY_TIMEOUT: Answer = {
+  status: 504,
+  headers: { 'content-type': 'text/plain' },
+  body: Buffer.from('upstream request timeout'),
+}
+
+function waitMs({ latencyMs, msPerRow, seed }: Settings, logged: LoggedRequest): number {
   const [low, high] = typeof latencyMs === 'number' ? [latencyMs, latencyMs] : latencyMs
-  const ms = low + (high - low) * fraction(seed, logged.number, 701)
-  if (ms > 0) await sleep(ms, undefined, { signal: closed }).catch(() => {})
+  return low + (high - low) * fraction(seed, logged.number, 701) + msPerRow * logged.items
 }

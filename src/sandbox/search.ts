@@ -2,14 +2,15 @@ import type { CredentialSettings, Credentials } from './credentials.ts'
 import { readCursor, writeCursor } from './cursor.ts'
 import { fraction } from './hash.ts'
 import { collectPage, placeRange } from './page.ts'
+import { quota } from './quota.ts'
 import { renderPage } from './render-page.ts'
 import { searchRequest } from './search-request.ts'
 import { select } from './selection.ts'
-import { serviceError } from './service-error.ts'
 
 export type SearchSettings = CredentialSettings & {
   readonly quota: number
-  readonly batchPages: number
+  readonly rowsPerSearch: number
+  readonly now: () => number
   readonly cursorKey: string
   readonly ignoreFilters: boolean
   readonly emptyPageRate: number
@@ -35,7 +36,7 @@ const TRAILING = 504
  * documentation: bounds inclusive, an empty page is not the end, only `next` decides.
  */
 export function search(settings: SearchSettings, data: Credentials): Search {
-  let remaining = settings.quota
+  const left = quota(settings)
   const { seed, cursorKey } = settings
 
   const answer = (body: unknown, endpoint: 'global' | 'second'): SearchAnswer => {
@@ -45,13 +46,7 @@ export function search(settings: SearchSettings, data: Credentials): Search {
     const bounds = settings.ignoreFilters ? { gte: null, lte: null } : request
     const range = placeRange(data, selection, bounds)
     const start = request.order === 'asc' ? range.low : range.high - 1
-    const point = from === null ? { place: start, page: 0 } : readCursor(cursorKey, asked, from)
-    // Refused requests are not charged, so this comes last.
-    if (endpoint === 'global' && point.page % settings.batchPages === 0) {
-      if (remaining === 0) throw serviceError(403, 'QUOTA_EXCEEDED', 'no global searches left this month')
-      remaining -= 1
-    }
-
+    const point = from === null ? { place: start, page: 0, rows: 0 } : readCursor(cursorKey, asked, from)
     const draw = (field: number) => fraction(seed, point.place * 31 + point.page, field)
     const empty = draw(EMPTY) < settings.emptyPageRate
     const short = settings.shortPageRate > 0 && draw(SHORT) < settings.shortPageRate
@@ -63,14 +58,19 @@ export function search(settings: SearchSettings, data: Credentials): Search {
     const beyond = request.order === 'asc' ? range.high : range.low - 1
     const trailing = page.positions.length > 0 && draw(TRAILING) < settings.emptyPageRate
     const place = page.next ?? (trailing ? beyond : null)
-    const next = place === null ? null : writeCursor(cursorKey, asked, { place, page: point.page + 1 })
+    const rows = point.rows + page.positions.length
+    const next = place === null ? null : writeCursor(cursorKey, asked, { place, page: point.page + 1, rows })
+    // Refused requests are not charged, so this comes last.
+    const isUsedUp =
+      endpoint === 'global' &&
+      left.charge({ query: request.query, asked, cursor: from, before: point.rows, rows })
 
     const tail = next === null && settings.lastNext === 'missing' ? '' : `,"next":${JSON.stringify(next)}`
     return {
       body: renderPage(data, page.positions, new Set(request.include), tail),
       items: page.positions.length,
-      batchReached: next !== null && (point.page + 1) % settings.batchPages === 0,
+      batchReached: next !== null && isUsedUp,
     }
   }
-  return { remaining: () => remaining, answer }
+  return { remaining: left.remaining, answer }
 }

@@ -50,6 +50,15 @@ function sourceText(text: string): SourceText {
   return { text, bytes: Buffer.from(text) }
 }
 
+/** Required by the public documentation, and null now and then. */
+function publicFieldsOf(i: number): { url: string | null; pii_tags: readonly string[] | null } {
+  const tags = ['email', 'password', 'phone number', 'date of birth']
+  return {
+    url: i % 9 === 4 ? null : `https://leaks.tarnhollow.io/${i}`,
+    pii_tags: i % 11 === 6 ? null : tags.slice(0, i % 5),
+  }
+}
+
 function source(seed: number, i: number, id: string, from: number, nasty: boolean, publicFields: boolean) {
   const bits = hash32(seed, i, FIELD + 2)
   const place = SOURCE_PLACES[bits % SOURCE_PLACES.length]!
@@ -68,6 +77,6 @@ function source(seed: number, i: number, id: string, from: number, nasty: boolea
     is_alert_enabled: bits % 5 !== 0,
     breached_at: i % 3 === 1 ? null : formatTimestamp(breached - (breached % 1_000_000), '+00:00', true),
     leaked_at: i % 4 === 1 ? null : formatTimestamp(leaked, i % 8 === 2 ? 'Z' : '+00:00', true),
-    ...(publicFields ? { url: `https://leaks.tarnhollow.io/${i}`, pii_tags: ['email', 'password'] } : {}),
+    ...(publicFields ? publicFieldsOf(i) : {}),
   }
 }

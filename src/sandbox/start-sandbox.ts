@@ -1,3 +1,4 @@
+import { setMaxListeners } from 'node:events'
 import { createServer } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { credentials } from './credentials.ts'
@@ -31,7 +32,7 @@ export type Sandbox = {
 
 /**
  * Serves an emulation of the service with made-up data on 127.0.0.1.
- * @throws Error when an option is out of range or the port is taken
+ * @throws SandboxOptionError when an option is out of range; Node's own error when the port is taken
  */
 export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbox> {
   const settings = resolveOptions(options)
@@ -48,6 +49,8 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   }
   const log = requestLog()
   const closing = new AbortController()
+  // Every answer that is made to wait listens.
+  setMaxListeners(0, closing.signal)
   const server = createServer(requestListener(settings, service, log, closing.signal))
   // Longer than the pause between two requests at any sensible pace: Node's five seconds would cut
   // connections just as a slow client uses them again.

@@ -25,13 +25,15 @@ export type ChainRecord = {
   readonly seen: SeenCursors | null
   /** Where the ids of its last pages are; null: it has none. */
   readonly ids: IdMark | null
+  /** Rows asked for with its last page; null: it has none. */
+  readonly size: number | null
 }
 
 export function chainFromLine({ chain, query, order, windows, stands }: ChainLine): ChainRecord {
   const run = new WindowRun(order, windows === null ? null : boundsOf(windows))
   if (stands === undefined) {
     const beginning = { passed: 0, next: null, pages: 0, position: null, inOrder: true, since: null }
-    return { chain, query, windows: run, ...beginning, asked: run.range, seen: null, ids: null }
+    return { chain, query, windows: run, ...beginning, asked: run.range, seen: null, ids: null, size: null }
   }
   const { in_order, seen, ...rest } = stands
   const cursors = seen === '' ? null : SeenCursors.from(Buffer.from(seen, 'base64'))
@@ -46,7 +48,7 @@ export function chainLine(chain: number, query: string, windows: WindowRun): Cha
 
 /** The line that says where a chain stands, in the place of all those about it. */
 export function standingLine(record: ChainRecord): ChainLine {
-  const { next, passed, pages, position, inOrder, asked, since, seen, ids } = record
+  const { next, passed, pages, position, inOrder, asked, since, seen, ids, size } = record
   return {
     ...chainLine(record.chain, record.query, record.windows),
     stands: {
@@ -60,6 +62,7 @@ export function standingLine(record: ChainRecord): ChainLine {
       since: since === null ? null : { at: since.at, ids: [...since.ids] },
       seen: seen === null ? '' : Buffer.from(seen.toBytes()).toString('base64'),
       ids,
+      size,
     },
   }
 }
@@ -76,6 +79,7 @@ export function afterPage(record: ChainRecord, page: PageFacts): ChainRecord {
     inOrder: record.inOrder && page.position !== null,
     seen: withCursor(record.seen, record.next),
     ids: page.ids ?? record.ids,
+    size: page.size ?? record.size,
   }
 }
 

@@ -1,5 +1,9 @@
 import {
   DATA_SET_LIMITS,
+  MAX_COSTS,
+  MAX_TIMES,
+  type Measures,
+  NOT_MEASURED,
   type Span,
   type Sums,
   SumTally,
@@ -39,6 +43,8 @@ export type CheckpointState = {
   readonly prunes: readonly Prune[]
   /** Searches that the service said were left, when it last said so; null: never. */
   readonly searchesRemaining: number | null
+  /** What the data set's endpoint was measured to do. */
+  readonly service: Measures
   /** What tells the secret of a secret query from another, by the query's name. */
   readonly secretChecks: ReadonlyMap<string, string>
   /** What queries ask for that have a name of their own, by that name. */
@@ -59,7 +65,17 @@ export type PartitionRecord = {
   readonly repeated: number
   /** Good bytes of the partition's quarantine file. */
   readonly quarantineEnd: number
-  readonly error: { readonly kind: string; readonly message: string } | null
+  /** `refused`: items of the page that it failed at, which are in quarantine and do not count, as the page does not. */
+  readonly error: {
+    readonly kind: string
+    readonly message: string
+    readonly refused?: number | undefined
+  } | null
+}
+
+/** Items of a partition that lie in quarantine, those included for which it failed. */
+export function setAsideOf({ state, quarantined, error }: PartitionRecord): number {
+  return quarantined + (state === 'failed' ? (error?.refused ?? 0) : 0)
 }
 
 /** Whether anything of a partition is exported, or nothing of it is left to be. */
@@ -101,14 +117,16 @@ export type RunRecord = {
   readonly requests: number
   readonly retries: number
   readonly version: string
-  /** Months (UTC) after the one that it started in, and what it had sent when each began. */
-  readonly months: readonly { readonly month: string; readonly before: number }[]
+  /** Months (UTC) after the one that it started in, and what it had sent and spent when each began. */
+  readonly months: readonly { readonly month: string; readonly before: number; readonly searches: number }[]
   readonly rows: number
   readonly quarantined: number
   readonly repeated: number
   /** Partitions that failed in it. */
   readonly failures: number
-  /** The fewest searches that its items could have come with; null: not known. */
+  /** What of the quota it spent; null: the service does not tell. */
+  readonly searches: number | null
+  /** The fewest requests that its items could have come with; null: not known. */
   readonly least: number | null
   /** Searches that the service said were left when it ended; null: it did not say. */
   readonly searchesRemaining: number | null
@@ -126,6 +144,7 @@ export const NEW_RUN = {
   quarantined: 0,
   repeated: 0,
   failures: 0,
+  searches: null,
   least: null,
   searchesRemaining: null,
   reasons: {},
@@ -151,6 +170,7 @@ export function foldLines(header: HeaderLine): Folding {
   const unknownFields = new Map<string, number>()
   const secretChecks = new Map<string, string>()
   const queries = new Map<string, string>()
+  const limits = new Map<string, number | null>()
   let sums = new SumTally(DATA_SET_LIMITS)
   const state = {
     header,
@@ -167,6 +187,7 @@ export function foldLines(header: HeaderLine): Folding {
     runs,
     prunes,
     searchesRemaining: null as number | null,
+    service: { ...NOT_MEASURED, limits } as Mutable<Measures>,
     secretChecks,
     queries,
     lines: 1,
@@ -222,6 +243,7 @@ export function foldLines(header: HeaderLine): Folding {
     for (const piece of page.pieces ?? []) takePiece(query, piece)
     for (const { shard, rows, end } of page.logged ?? []) openShards.get(shard)?.records.push({ rows, end })
     const after = afterPage(chain, page)
+    state.service.pageSize = after.size ?? state.service.pageSize
     if (page.next === null || after.passed >= windows.count) {
       // Rows that came late may have opened any of them again.
       finish(chain, 0, windows.count)
@@ -254,15 +276,14 @@ export function foldLines(header: HeaderLine): Folding {
       case 'query':
         queries.set(line.name, line.asks)
         break
-      case 'run':
-        runs.push({
-          ...NEW_RUN,
-          run: line.run,
-          started_at: line.started_at,
-          version: line.version,
-          months: [],
-        })
+      case 'run': {
+        const { run, started_at, version } = line
+        const last = runs.at(-1)
+        // One that goes on after a break is one run: what it has sent and brought so far counts.
+        if (last?.run === run) Object.assign(last, { finished_at: null, status: null, version })
+        else runs.push({ ...NEW_RUN, run, started_at, version, months: [] })
         break
+      }
       case 'end': {
         state.searchesRemaining = line.searches_remaining ?? state.searchesRemaining
         const run = runs.findLast(({ run }) => run === line.run)
@@ -279,13 +300,15 @@ export function foldLines(header: HeaderLine): Folding {
       }
       case 'month': {
         const run = runs.findLast(({ run }) => run === line.run)
-        if (run !== undefined) run.months = [...run.months, { month: line.month, before: line.before }]
+        if (run === undefined) break
+        run.months = [...run.months, { month: line.month, before: line.before, searches: line.searches ?? 0 }]
         break
       }
       case 'cut': {
         const run = runs.findLast(({ run }) => run === line.run)
         if (run === undefined) break
         run.requests = line.requests
+        run.searchesRemaining = line.searches_remaining ?? run.searchesRemaining
         takeFigures(run, line)
         break
       }
@@ -335,6 +358,7 @@ export function foldLines(header: HeaderLine): Folding {
       case 'failed':
         inRun((run) => {
           run.requests += line.requests
+          run.quarantined += line.error.refused ?? 0
           run.failures++
         })
         update(line.partition, (record) => ({
@@ -364,6 +388,26 @@ export function foldLines(header: HeaderLine): Folding {
       case 'unknown':
         addCounts(unknownFields, line.fields)
         break
+      case 'measured': {
+        const { service } = state
+        service.costs = [...service.costs, ...(line.costs ?? [])].slice(-MAX_COSTS)
+        service.times = [...service.times, ...(line.times ?? [])].slice(-MAX_TIMES)
+        service.tellsSearches = line.tells ?? service.tellsSearches
+        service.pageSize = line.page_size ?? service.pageSize
+        state.searchesRemaining = line.left ?? state.searchesRemaining
+        if (line.anew === true) break
+        inRun((run) => {
+          run.searches = line.spent ?? run.searches
+          run.searchesRemaining = line.left ?? run.searchesRemaining
+        })
+        break
+      }
+      case 'limit': {
+        const { service } = state
+        service.limit = line.size
+        if (line.query !== null) limits.set(line.query, line.size)
+        break
+      }
     }
   }
 
@@ -377,16 +421,17 @@ export function foldLines(header: HeaderLine): Folding {
   }
 }
 
-export type RunFigures = Pick<RunRecord, 'rows' | 'quarantined' | 'repeated' | 'failures'>
+export type RunFigures = Pick<RunRecord, 'rows' | 'quarantined' | 'repeated' | 'failures' | 'searches'>
 
 function takeFigures(
   run: Mutable<RunFigures>,
-  line: { readonly [Name in keyof RunFigures]?: number | undefined },
+  line: { readonly [Name in keyof RunFigures]?: RunFigures[Name] | undefined },
 ): void {
   run.rows = line.rows ?? run.rows
   run.quarantined = line.quarantined ?? run.quarantined
   run.repeated = line.repeated ?? run.repeated
   run.failures = line.failures ?? run.failures
+  run.searches = line.searches ?? run.searches
 }
 
 type GrowingShard = Omit<OpenShard, 'partitions' | 'chunks' | 'records' | 'importedAt' | 'generation'> & {

@@ -6,9 +6,10 @@ import {
   type JournalEnd,
   lineSealer,
   openJournal,
+  readFirstLine,
   readJournal,
 } from './journal.ts'
-import { type Fact, type HeaderLine, type Line, parseLine } from './lines.ts'
+import { type Fact, faultyField, type HeaderLine, type Line, parseLine } from './lines.ts'
 import type { SealedShard } from './shard-list.ts'
 import { type Omission, snapshot } from './snapshot.ts'
 
@@ -59,64 +60,24 @@ export async function openCheckpoint(
   }
 }
 
-/**
- * A part of a checkpoint whose lines are kept somewhere else than in a file: those of one chain, while many processes
- * work on a data set.
- * @param header of the data set's own checkpoint
- * @param lines what is on record, each as `put` was given it
- * @param put makes a line durable; called with one after the other
- * @throws ExportError `damaged` when a line makes no sense
- */
-export function openPart(
-  header: HeaderLine,
-  lines: readonly string[],
-  put: (line: string) => Promise<void>,
-): Checkpoint {
-  const folding = foldLines(header)
-  for (const [i, line] of lines.entries()) folding.apply(partLine(line, i + 1))
-  let last: Promise<void> = Promise.resolve()
-  return {
-    state: folding.state,
-    append(facts) {
-      const line = lineOf(facts)
-      if (line === null) return Promise.resolve()
-      // When one could not be kept, those behind it must not be either.
-      last = last.then(async () => {
-        await put(JSON.stringify(line))
-        folding.apply(line)
-      })
-      const appended = last
-      appended.catch(() => {})
-      return appended
-    },
-    async close() {
-      await last.catch(() => {})
-    },
-  }
-}
-
-/** Reads a checkpoint so that parts of it, kept somewhere else, can be brought into it; null when there is none. */
-export async function readToExtend(store: Store): Promise<Folding | null> {
-  return (await fold(store))?.folding ?? null
-}
-
-/**
- * A line as {@link openPart} put it.
- * @param number for messages
- * @throws ExportError `damaged` when it makes no sense
- */
-export function partLine(text: string, number: number): Line {
-  const line = parseLine(JSON.parse(text))
-  if (line === null) throw unreadable(number)
-  return line
-}
-
-/** All or none of them. @returns null when there are none */
+/** All or none of them. @returns null when there are none @throws ExportError `data` when a reader would refuse them */
 function lineOf(given: readonly Fact[]): Line | null {
   const facts = given.map(withoutSecret)
   const [only] = facts
   if (only === undefined) return null
-  return facts.length === 1 ? only : { kind: 'all', lines: facts }
+  return readable(facts.length === 1 ? only : { kind: 'all', lines: facts })
+}
+
+/** One entry that no reader takes would make the whole data set unusable, so none is ever written. */
+function readable<L extends Line>(line: L): L {
+  const field = faultyField(line)
+  if (field === null) return line
+  throw new ExportError(
+    'data',
+    `The journal entry "${line.kind}" could not be read again: ${field} is out of range`,
+    CHECKPOINT_PATH,
+    'Nothing of it was written, and what is committed stays. Report it with the name of the field.',
+  )
 }
 
 /** The one text in a line that others may have had a hand in. */
@@ -129,7 +90,7 @@ type Found = { readonly folding: Folding; readonly end: JournalEnd }
 
 /** In one step, so that whatever lacks a whole first line is known to be none of ours. */
 async function begin(store: Store, header: HeaderLine): Promise<Found> {
-  await store.writeWhole(CHECKPOINT_PATH, [lineSealer(JOURNAL_START.checksum)(header, 0)])
+  await store.writeWhole(CHECKPOINT_PATH, [lineSealer(JOURNAL_START.checksum)(readable(header), 0)])
   const begun = await fold(store)
   if (begun === null) throw noCheckpoint()
   return begun
@@ -144,6 +105,12 @@ export async function readCheckpoint(
   onShard?: (shard: SealedShard) => void,
 ): Promise<CheckpointState | null> {
   return (await fold(store, onShard))?.folding.state ?? null
+}
+
+/** The identity of the data set that a checkpoint is of, from its first entry alone; null when there is none. */
+export async function readDataSetId(store: Store): Promise<string | null> {
+  const line = parseLine(await readFirstLine(store, CHECKPOINT_PATH))
+  return line?.kind === 'header' ? line.data_set_id : null
 }
 
 /** What a crash left of a rewrite is written over by the next one. */
@@ -165,7 +132,7 @@ export async function rewriteCheckpoint(
     let lines: Uint8Array[] = []
     for (const fact of snapshot(state, without)) {
       // The file gets its name when it is whole and flushed, so of each line all that is before it is.
-      const line = seal(fact, written)
+      const line = seal(readable(fact), written)
       written += line.byteLength
       if (lines.push(line) < LINES_AT_ONCE) continue
       await log.append([Buffer.concat(lines)])

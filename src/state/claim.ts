@@ -12,12 +12,14 @@ const claimSchema = z.object({
   /** Containers on one host number their processes anew, so ids compare only within one namespace. */
   pid_namespace: z.string().nullable(),
   since: z.string(),
+  /** What the data set is held for, see {@link Hold}; left out or null: for the process alone. */
+  hold: z.string().nullable().optional(),
 })
 
 /** The first line of a claim file; what follows it are signs of life. */
 export type Claim = z.infer<typeof claimSchema>
 
-export function describeSelf(now: Date): Claim {
+export function describeSelf(now: Date, hold: string | null = null): Claim {
   return {
     pid: process.pid,
     host: hostname(),
@@ -25,12 +27,24 @@ export function describeSelf(now: Date): Claim {
     boot: bootId(),
     pid_namespace: pidNamespace(),
     since: now.toISOString(),
+    hold,
   }
 }
 
 export function claimText(claim: Claim): string {
   return `${JSON.stringify(claim)}\n`
 }
+
+/** A sign of life; and that of an owner that has found nobody else, and holds the data set from then on. */
+export const BEAT = Buffer.from('.')
+export const HELD = Buffer.from('+')
+
+/** Whether the owner of a claim has gone on. */
+export function isHeld(claim: Uint8Array): boolean {
+  return claim.lastIndexOf(HELD[0]!) > claim.indexOf(NEWLINE)
+}
+
+const NEWLINE = 10
 
 /** @throws ExportError `damaged` when it makes no sense */
 export function parseClaim(bytes: Uint8Array, path: string): Claim {

@@ -4,10 +4,8 @@ export {
   CHECKPOINT_START,
   type Checkpoint,
   openCheckpoint,
-  openPart,
-  partLine,
   readCheckpoint,
-  readToExtend,
+  readDataSetId,
   rewriteCheckpoint,
 } from './checkpoint.ts'
 export {
@@ -19,7 +17,9 @@ export {
   type OpenShard,
   type PartitionRecord,
   type RunRecord,
+  setAsideOf,
 } from './checkpoint-state.ts'
+export { claimText, describeSelf, fateOf, parseClaim } from './claim.ts'
 export {
   ID_FOLDER,
   type IdLog,
@@ -41,7 +41,7 @@ export type {
   RunStatus,
   SealLine,
 } from './lines.ts'
-export { type Lock, type LockOptions, takeLock } from './lock.ts'
+export { type Hold, type Lock, type LockOptions, takeLock } from './lock.ts'
 export {
   holdingsOf,
   isManifestOf,
@@ -55,20 +55,21 @@ export {
   type RetiredQuery,
   readManifest,
   SUCCESS_PATH,
+  serviceJson,
   writeManifest,
 } from './manifest.ts'
-export { requestsByMonth } from './months.ts'
+export { searchesByMonth } from './months.ts'
 export { splitPath } from './path-map.ts'
 export { secretCheck } from './secret-check.ts'
 export {
   checkMaskKey,
   checkSettings,
+  differInColumns,
   frozenSettings,
   type Settings,
   settingsDigest,
   settingsText,
 } from './settings.ts'
 export type { SealedShard, ShardList } from './shard-list.ts'
-export { readSharedRun, SHARED_RUN_PATH, type SharedRun, sharedRunText } from './shared-run.ts'
 export { fitsManifest, keyDigest, SIGNATURE_BYTES, SIGNATURE_PATH, signatureOf } from './signature.ts'
 export type { Omission } from './snapshot.ts'

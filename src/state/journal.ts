@@ -119,6 +119,21 @@ export async function readJournal(
   return end
 }
 
+/** The first line alone, however long the journal is; null when there is none that is good. */
+export async function readFirstLine(store: Store, path: string): Promise<unknown> {
+  if ((await store.size(path)) === null) return null
+  const begun: Buffer[] = []
+  for await (const chunk of store.stream(path)) {
+    const stop = chunk.indexOf(NEWLINE)
+    // A copy: the store may use the chunk's memory again.
+    begun.push(Buffer.from(stop < 0 ? chunk : chunk.subarray(0, stop)))
+    if (stop < 0) continue
+    const line = openLine(Buffer.concat(begun))
+    return line === null ? null : JSON.parse(`${line.text}}`)
+  }
+  return null
+}
+
 const NEWLINE = 10
 
 /**

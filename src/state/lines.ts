@@ -1,6 +1,10 @@
 import { z } from 'zod'
 import { MAX_WINDOWS } from '../core/index.ts'
 
+/** How a run can end. */
+const RUN_STATUSES = ['complete', 'failed', 'budget', 'interrupted'] as const
+export type RunStatus = (typeof RUN_STATUSES)[number]
+
 /**
  * The lines of `_state/checkpoint.jsonl`. Each says one thing that has become durable; read in order they
  * are the whole truth about what is exported and where to go on.
@@ -64,6 +68,8 @@ const runFigures = {
   repeated: count.optional(),
   /** Partitions that failed in it, a partition as often as it did. */
   failures: count.optional(),
+  /** What of the quota it spent, by the service's own count; absent: the service does not tell. */
+  searches: count.optional(),
 }
 
 /** One answered page whose rows are durable. */
@@ -74,6 +80,8 @@ const page = z.object({
   next: z.string().nullable(),
   /** Requests that it took, retries among them. */
   requests: count,
+  /** How many rows were asked for; absent: as before. */
+  size: count.optional(),
   /** Windows of the chain, from its beginning, that nothing more can come for; absent: as before. */
   passed: count.optional(),
   pieces: z.array(piece).optional(),
@@ -103,7 +111,12 @@ const seal = z.object({
   replaced: count.optional(),
 })
 
-const error = z.object({ kind: z.string(), message: z.string() })
+const error = z.object({
+  kind: z.string(),
+  message: z.string(),
+  /** Items of the page that it failed at: in quarantine, and to be asked for again; absent: none. */
+  refused: count.optional(),
+})
 
 const partitionCounts = {
   rows: count,
@@ -118,6 +131,8 @@ const fact = z.discriminatedUnion('kind', [
     kind: z.literal('header'),
     version: z.literal(2),
     pipeline: z.string(),
+    /** Identity of the data set, made when it begins; its name and its path are not it. */
+    data_set_id: z.uuid(),
     created_at: z.string(),
     settings: z.record(z.string(), json),
   }),
@@ -130,21 +145,33 @@ const fact = z.discriminatedUnion('kind', [
     kind: z.literal('end'),
     run: z.string(),
     finished_at: z.string(),
-    status: z.enum(['complete', 'failed', 'budget', 'interrupted']),
+    status: z.enum(RUN_STATUSES),
     requests: count,
     retries: count,
     /** What the service said last; absent: nothing. */
     searches_remaining: count.optional(),
     ...runFigures,
-    /** The fewest searches that its items could have come with. */
+    /** The fewest requests that its items could have come with. */
     least: count.optional(),
     /** Why items were set aside, and how many. */
     reasons: z.record(z.string(), count).optional(),
   }),
-  /** A run has gone into another month (`2024-02`, UTC), and had sent so much before. */
-  z.object({ kind: z.literal('month'), run: z.string(), month: z.string(), before: count }),
+  /** A run has gone into another month (`2024-02`, UTC), and had sent and spent so much before. */
+  z.object({
+    kind: z.literal('month'),
+    run: z.string(),
+    month: z.string(),
+    before: count,
+    searches: count.optional(),
+  }),
   /** What the pages of a run say that it sent, in the place of pages that are no longer there. It never ended. */
-  z.object({ kind: z.literal('cut'), run: z.string(), requests: count, ...runFigures }),
+  z.object({
+    kind: z.literal('cut'),
+    run: z.string(),
+    requests: count,
+    searches_remaining: count.optional(),
+    ...runFigures,
+  }),
   /** A chain that has begun: what it asks for, and the windows that it goes through. */
   z.object({
     kind: z.literal('chain'),
@@ -166,12 +193,13 @@ const fact = z.discriminatedUnion('kind', [
         /** Digests of the cursors before `next`, base64. */
         seen: z.string(),
         ids: ids.nullable(),
+        size: count.nullable(),
       })
       .optional(),
   }),
   /** The chain leaves all but the first so many of its windows to others. */
   z.object({ kind: z.literal('shorten'), chain: count, windows: count }),
-  /** A refused cursor made the chain start again after this position; null: from its beginning. */
+  /** A refused cursor or another size of pages made the chain start again after this position; null: from its beginning. */
   z.object({ kind: z.literal('restart'), chain: count, since: restart.nullable() }),
   z.object({
     kind: z.literal('open'),
@@ -231,6 +259,25 @@ const fact = z.discriminatedUnion('kind', [
     rows: count,
   }),
   z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),
+  /** What answers have told about the service since the line before. */
+  z.object({
+    kind: z.literal('measured'),
+    /** Rows and searches of a page. */
+    costs: z.array(z.tuple([count, count])).optional(),
+    /** Rows that a page was asked for, and milliseconds. */
+    times: z.array(z.tuple([count, count])).optional(),
+    /** Whether it says how many searches are left. */
+    tells: z.boolean().optional(),
+    /** What the run has spent so far. */
+    spent: count.optional(),
+    left: count.optional(),
+    /** Rows asked for with the page that was served last, once a rewrite has taken the place of the pages. */
+    page_size: count.optional(),
+    /** It stands in the place of lines that are no longer there; runs have their figures elsewhere. */
+    anew: z.literal(true).optional(),
+  }),
+  /** The size of pages that a query goes on with; null: the greatest. `query` null: what new queries begin with. */
+  z.object({ kind: z.literal('limit'), query: z.string().nullable(), size: count.nullable() }),
 ])
 
 const lineSchema = z.discriminatedUnion('kind', [
@@ -249,10 +296,19 @@ export type ChunkLine = Extract<Fact, { kind: 'chunk' }>
 export type ChainLine = Extract<Fact, { kind: 'chain' }>
 export type HeaderLine = Extract<Fact, { kind: 'header' }>
 export type Prune = Omit<Extract<Fact, { kind: 'prune' }>, 'kind'>
-export type RunStatus = Extract<Fact, { kind: 'end' }>['status']
 
 /** @returns null when the line is none of the kinds above (a newer version may know more) */
 export function parseLine(line: unknown): Line | null {
   const result = lineSchema.safeParse(line)
   return result.success ? result.data : null
+}
+
+/**
+ * The first field by which {@link parseLine} would refuse a line once it is read back; null: it would not. Takes 0.01 ms
+ * for the line of a page, and 0.4 ms for one that completes thirty shards.
+ */
+export function faultyField(line: Line): string | null {
+  // As it will be read: JSON has no NaN, and leaves out what is undefined.
+  const result = lineSchema.safeParse(JSON.parse(JSON.stringify(line)))
+  return result.success ? null : (result.error.issues[0]?.path.join('.') ?? '')
 }

@@ -1,14 +1,16 @@
 import { z } from 'zod'
 import {
-  columnsNamed,
+  columnsOf,
   ExportError,
+  figuresOf,
   formatTimestamp,
   int64FromJson,
   type Pipeline,
+  type ServiceFigures,
   type Store,
   typeName,
 } from '../core/index.ts'
-import { type CheckpointState, hasBegun } from './checkpoint-state.ts'
+import { type CheckpointState, hasBegun, setAsideOf } from './checkpoint-state.ts'
 import { settingsDigest } from './settings.ts'
 import type { SealedShard } from './shard-list.ts'
 
@@ -19,7 +21,7 @@ export const SUCCESS_PATH = '_SUCCESS'
 
 const count = z.number().int().nonnegative()
 
-const shardSchema = z.object({
+export const shardSchema = z.object({
   path: z.string(),
   rows: count,
   bytes: count,
@@ -28,9 +30,11 @@ const shardSchema = z.object({
   imported_at: z.object({ min: z.string(), max: z.string() }).nullable(),
 })
 
-const manifestSchema = z.object({
+export const manifestSchema = z.object({
   version: z.literal(1),
   pipeline: z.string(),
+  /** As in the first entry of the checkpoint. */
+  data_set_id: z.uuid(),
   resource: z.enum(['credentials', 'reports']),
   format: z.enum(['parquet', 'csv']),
   columns: z.array(z.object({ name: z.string(), type: z.string(), nullable: z.boolean() })),
@@ -60,16 +64,87 @@ const manifestSchema = z.object({
       status: z.string(),
       requests: count,
       retries: count,
+      /** What of the quota it spent, and what the service said was left; null: the service does not tell. */
+      searches_spent: count.nullable().default(null),
+      searches_remaining: count.nullable().default(null),
       version: z.string(),
+      /** Of the last run: what the service was measured to cost and to serve; null: not yet. */
+      service: z
+        .object({
+          page_size: count.nullable(),
+          searches_per_request: z.number().nullable(),
+          searches_per_1000_rows: z.number().nullable(),
+        })
+        .optional(),
     }),
   ),
 })
 
-/** `_manifest.json`: what the data set consists of. Field names are as scripts read them. */
-export type Manifest = z.infer<typeof manifestSchema>
+/**
+ * `_manifest.json`: what the data set consists of. Field names are as scripts read them. Written out for those who use
+ * the library, whose compiler need not know zod; a test holds it against the schema.
+ */
+export type Manifest = {
+  version: 1
+  pipeline: string
+  /** A UUID; as long as the data set lives. */
+  data_set_id: string
+  resource: 'credentials' | 'reports'
+  format: 'parquet' | 'csv'
+  columns: { name: string; type: string; nullable: boolean }[]
+  masking: { secret: string; identity: string }
+  config_digest: string
+  shards: ManifestShard[]
+  totals: {
+    rows: number
+    bytes: number
+    shards: number
+    quarantined: number
+    /** Items that the service sent again within a chain; each was taken once. */
+    repeated: number
+    /** NUL characters that became U+FFFD, in CSV. */
+    replaced_nuls: number
+  }
+  /** How often each field came that Spillway does not know. */
+  unknown_fields: Record<string, number>
+  retired: RetiredQuery[]
+  /** Partitions that were removed for their age. */
+  prunes: { pruned_at: string; before: string; partitions: number; rows: number }[]
+  runs: {
+    started_at: string
+    finished_at: string | null
+    status: string
+    requests: number
+    retries: number
+    /** What of the quota it spent, and what the service said was left; null: the service does not tell. */
+    searches_spent: number | null
+    searches_remaining: number | null
+    version: string
+    /** Of the last run: what the service was measured to cost and to serve; null: not yet. */
+    service?:
+      | {
+          page_size: number | null
+          searches_per_request: number | null
+          searches_per_1000_rows: number | null
+        }
+      | undefined
+  }[]
+}
+
 /** A query that is no longer asked for, and what the data set holds of it. */
-export type RetiredQuery = Manifest['retired'][number]
-export type ManifestShard = z.infer<typeof shardSchema>
+export type RetiredQuery = { query: string; partitions: number; rows: number }
+
+export type ManifestShard = {
+  /** Relative to the data set. */
+  path: string
+  rows: number
+  bytes: number
+  /** In hex. */
+  sha256: string
+  /** Their keys. */
+  partitions: string[]
+  imported_at: { min: string; max: string } | null
+}
 
 /** Writes the manifest in one step; a shard a line, so that a million of them are never one string. */
 export async function writeManifest(
@@ -167,15 +242,14 @@ function* manifestText(
   const head = {
     version: 1,
     pipeline: pipeline.name,
+    data_set_id: state.header.data_set_id,
     resource: extract.resource,
     format: load.format.kind,
-    columns: columnsNamed(extract.resource, extract.include, transform.columns).map(
-      ({ name, type, nullable }) => ({
-        name,
-        type: typeName(type, load.format),
-        nullable,
-      }),
-    ),
+    columns: columnsOf(pipeline).map(({ name, type, nullable }) => ({
+      name,
+      type: typeName(type, load.format),
+      nullable,
+    })),
     masking: { secret: transform.secret, identity: transform.identity },
     config_digest: settingsDigest(state.header.settings),
   }
@@ -193,23 +267,35 @@ function* manifestText(
     unknown_fields: Object.fromEntries([...state.unknownFields].sort(([a], [b]) => (a < b ? -1 : 1))),
     retired,
     prunes: state.prunes,
-    runs: state.runs.map(({ started_at, finished_at, status, requests, retries, version }) => ({
+    runs: state.runs.map(({ started_at, finished_at, status, requests, retries, version, ...run }, i) => ({
       started_at,
       finished_at,
       // A run that left no closing line was killed.
       status: status ?? 'interrupted',
       requests,
       retries,
+      searches_spent: run.searches,
+      searches_remaining: run.searchesRemaining,
       version,
+      ...(i === state.runs.length - 1 ? { service: serviceJson(figuresOf(state.service)) } : {}),
     })),
   }
   yield `${totals.shards === 0 ? '' : '\n  '}],${JSON.stringify(tail, null, 2).slice(1)}\n`
 }
 
+/** As scripts read them. */
+export function serviceJson({ pageSize, searchesPerRequest, searchesPer1000Rows }: ServiceFigures) {
+  return {
+    page_size: pageSize,
+    searches_per_request: searchesPerRequest,
+    searches_per_1000_rows: searchesPer1000Rows,
+  }
+}
+
 function itemTotals(state: CheckpointState): { quarantined: number; repeated: number } {
   const totals = { quarantined: 0, repeated: 0 }
   for (const [, record] of state.partitions) {
-    totals.quarantined += record.quarantined
+    totals.quarantined += setAsideOf(record)
     totals.repeated += record.repeated
   }
   return totals

@@ -1,12 +1,12 @@
 import { createHash, createHmac } from 'node:crypto'
-import { ExportError, type Pipeline } from '../core/index.ts'
+import { ExportError, type ExtraField, type Pipeline } from '../core/index.ts'
 
 export type Settings = Readonly<Record<string, unknown>>
 
 /**
  * The settings that every run on one data set has to share, by their names in the pipeline file: what the
  * service is asked for (a cursor is good only for the same parameters) and what a row looks like. Pace,
- * retries, budgets, windows and shard sizes may change from run to run.
+ * retries, budgets, windows and the sizes of pages and shards may change from run to run.
  */
 export function frozenSettings(pipeline: Pipeline, maskKey: Uint8Array | null): Settings {
   const { service, extract, transform, load } = pipeline
@@ -15,11 +15,13 @@ export function frozenSettings(pipeline: Pipeline, maskKey: Uint8Array | null): 
     'extract.resource': extract.resource,
     ...(extract.resource === 'credentials' ? { 'service.search_path': service.searchPath } : {}),
     'extract.order': extract.order,
-    'extract.page_size': extract.pageSize,
     'extract.include': [...extract.include].sort(),
     'transform.secret': transform.secret,
     'transform.identity': transform.identity,
-    'transform.columns': transform.columns,
+    [COLUMNS]: transform.columns,
+    ...(transform.extraColumns.length === 0
+      ? {}
+      : { [EXTRA_COLUMNS]: transform.extraColumns.map(fieldText) }),
     'load.format': format.kind,
     'load.engine': format.engine,
     'load.compression': format.compression,
@@ -34,6 +36,13 @@ export function frozenSettings(pipeline: Pipeline, maskKey: Uint8Array | null): 
   }
 }
 
+const COLUMNS = 'transform.columns'
+const EXTRA_COLUMNS = 'transform.extra_columns'
+
+function fieldText({ name, path, type }: ExtraField): string {
+  return `${name}: ${path.join('.')} ${type}`
+}
+
 /** SHA-256 in hex over the settings; the same for the same settings, whatever their order. */
 export function settingsDigest(settings: Settings): string {
   return createHash('sha256').update(settingsText(settings)).digest('hex')
@@ -44,25 +53,46 @@ export function settingsText(settings: Settings): string {
   return JSON.stringify(Object.entries(settings).sort(byName))
 }
 
+/** Whether nothing but columns differs: with others of these a data set may go on that is exported anew as a whole. */
+export function differInColumns(before: Settings, now: Settings): boolean {
+  const changes = changesOf(before, now)
+  return changes.length > 0 && changes.every(({ name }) => name === COLUMNS || name === EXTRA_COLUMNS)
+}
+
 /** @throws ExportError `config` naming every setting that differs from the data set's */
 export function checkSettings(before: Settings, now: Settings, file: string): void {
-  const changes: string[] = []
+  const changes = changesOf(before, now).map(({ text }) => text)
+  if (changes.length === 0) return
+  throw differInColumns(before, now) ? changed(changes, file, WITH_OTHER_COLUMNS) : changed(changes, file)
+}
+
+type Change = { readonly name: string; readonly text: string }
+
+function changesOf(before: Settings, now: Settings): readonly Change[] {
+  const changes: Change[] = []
   for (const name of new Set([...Object.keys(before), ...Object.keys(now)])) {
     const [was, is] = [JSON.stringify(before[name]), JSON.stringify(now[name])]
     if (was === is) continue
     if (name === MASK_KEY) {
-      if (was !== undefined && is !== undefined) changes.push(OTHER_MASK_KEY)
-    } else changes.push(`${name} was ${was ?? 'not set'} and is now ${is ?? 'not set'}`)
+      if (was !== undefined && is !== undefined) changes.push({ name, text: OTHER_MASK_KEY })
+    } else changes.push({ name, text: `${name} was ${was ?? 'not set'} and is now ${is ?? 'not set'}` })
   }
-  if (changes.length > 0) throw changed(changes, file)
+  return changes
 }
 
-function changed(changes: readonly string[], file: string): ExportError {
+const WITH_OTHER_COLUMNS =
+  "Restore them, write to another load.path, have every partition exported anew with the new columns (`run --redo '*'`, with all queries that have rows in the file), or start over with --fresh."
+
+function changed(
+  changes: readonly string[],
+  file: string,
+  next = 'Restore them, write to another load.path, or start over with --fresh.',
+): ExportError {
   return new ExportError(
     'config',
     `The data set was begun with other settings: ${changes.join('; ')}`,
     file,
-    'Restore them, write to another load.path, or start over with --fresh.',
+    next,
   )
 }
 

@@ -1,14 +1,14 @@
 import { type Clock, isExportError, type Store } from '../core/index.ts'
-import { type Claim, claimText } from './claim.ts'
+import { BEAT, type Claim, claimText, HELD } from './claim.ts'
 
 // Several fit into the time after which a claim that does not move is taken over.
 const BEAT_MS = 3_000
 
-const BEAT = Buffer.from('.')
-
 export type SignsOfLife = {
   /** Aborts when another run has taken over; the reason is an ExportError `locked`. */
   readonly lost: AbortSignal
+  /** Says that the data set is held. @throws ExportError `locked` when another run has taken over */
+  hold(): Promise<void>
   stop(): Promise<void>
 }
 
@@ -22,6 +22,16 @@ export async function showSignsOfLife(
   const log = await store.openSmallLog(path, Buffer.byteLength(claimText(claim)))
   const end = new AbortController()
   const lost = new AbortController()
+  let writing: Promise<void> = Promise.resolve()
+  /** One after the other. */
+  const write = (sign: Uint8Array): Promise<void> => {
+    const written = writing.then(async () => {
+      await log.append([sign])
+      await log.flush()
+    })
+    writing = written.catch(() => {})
+    return written
+  }
   const beating = async (): Promise<void> => {
     while (!end.signal.aborted) {
       try {
@@ -30,8 +40,7 @@ export async function showSignsOfLife(
         return
       }
       try {
-        await log.append([BEAT])
-        await log.flush()
+        await write(BEAT)
       } catch (error) {
         if (isExportError(error, 'locked')) return lost.abort(error)
         // What else the disk may refuse the run finds out by itself.
@@ -41,6 +50,7 @@ export async function showSignsOfLife(
   const beats = beating()
   return {
     lost: lost.signal,
+    hold: () => write(HELD),
     async stop() {
       end.abort()
       await beats

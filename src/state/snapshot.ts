@@ -50,6 +50,7 @@ export function* snapshot(state: CheckpointState, without: Omission | null): Gen
   for (const chain of state.chains.values()) {
     if (without?.chains.has(chain.chain) !== true) yield standingLine(chain)
   }
+  yield* serviceLines(state)
   if (state.unknownFields.size > 0) yield { kind: 'unknown', fields: Object.fromEntries(state.unknownFields) }
   if (without === null) return
   // A crash may have come before those went that were given up earlier.
@@ -60,10 +61,11 @@ export function* snapshot(state: CheckpointState, without: Omission | null): Gen
 function* runLines({ runs }: CheckpointState): Generator<Fact> {
   for (const { run, started_at, version, finished_at, status, requests, retries, months, ...more } of runs) {
     yield { kind: 'run', run, started_at, version }
-    for (const { month, before } of months) yield { kind: 'month', run, month, before }
+    for (const { month, before, searches } of months) yield { kind: 'month', run, month, before, searches }
     const figures = figuresOf(more)
+    const { least, searchesRemaining, reasons } = more
+    const left = searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }
     if (finished_at !== null && status !== null) {
-      const { least, searchesRemaining, reasons } = more
       yield {
         kind: 'end',
         run,
@@ -71,21 +73,44 @@ function* runLines({ runs }: CheckpointState): Generator<Fact> {
         status,
         requests,
         retries,
-        ...(searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }),
+        ...left,
         ...figures,
         ...(least === null ? {} : { least }),
         ...(Object.keys(reasons).length === 0 ? {} : { reasons }),
       }
-    } else if (requests > 0) yield { kind: 'cut', run, requests, ...figures }
+    } else if (requests > 0 || more.searches !== null || searchesRemaining !== null)
+      yield { kind: 'cut', run, requests, ...left, ...figures }
   }
 }
 
-function figuresOf({ rows, quarantined, repeated, failures }: RunFigures): Partial<RunFigures> {
+function* serviceLines({ service, searchesRemaining }: CheckpointState): Generator<Fact> {
+  const { pageSize, limit, limits, costs, times, tellsSearches } = service
+  const size = pageSize === null ? {} : { page_size: pageSize }
+  const tells = tellsSearches === null ? {} : { tells: tellsSearches }
+  const left = searchesRemaining === null ? {} : { left: searchesRemaining }
+  const isKnown = pageSize !== null || tellsSearches !== null || searchesRemaining !== null
+  if (isKnown || costs.length > 0 || times.length > 0) {
+    yield {
+      kind: 'measured',
+      costs: costs.map(([rows, searches]): [number, number] => [rows, searches]),
+      times: times.map(([of, ms]): [number, number] => [of, ms]),
+      ...tells,
+      ...left,
+      ...size,
+      anew: true,
+    }
+  }
+  for (const [query, own] of limits) yield { kind: 'limit', query, size: own }
+  if (limit !== null || limits.size > 0) yield { kind: 'limit', query: null, size: limit }
+}
+
+function figuresOf({ rows, quarantined, repeated, failures, searches }: RunFigures) {
   return {
     ...(rows === 0 ? {} : { rows }),
     ...(quarantined === 0 ? {} : { quarantined }),
     ...(repeated === 0 ? {} : { repeated }),
     ...(failures === 0 ? {} : { failures }),
+    ...(searches === null ? {} : { searches }),
   }
 }
 

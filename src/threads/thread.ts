@@ -13,8 +13,8 @@ export type Answer =
 export type Thread = {
   /** @param transfer buffers that change hands */
   ask<T>(name: string, args?: readonly unknown[], transfer?: ArrayBuffer[]): Promise<T>
-  /** Starts it ahead of the first question. */
-  start(): void
+  /** Whether it ended before it was closed: nobody answers any more. */
+  readonly isGone: boolean
   close(): Promise<void>
 }
 
@@ -62,8 +62,8 @@ export function openThread(script: URL, workerData: unknown): Thread {
         running().postMessage({ id, name, args } satisfies Question, transfer)
       })
     },
-    start() {
-      running()
+    get isGone() {
+      return gone !== null
     },
     async close() {
       await worker?.terminate()

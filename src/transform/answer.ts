@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { Query } from '../core/index.ts'
-import { ExportError, parseExactJson } from '../core/index.ts'
+import { ExportError, hasTooManyValues, parseExactJson } from '../core/index.ts'
 
 /** An answer of the right shape, its items not yet looked at. */
 export type Answer = {
@@ -9,6 +9,8 @@ export type Answer = {
   readonly next: string | null
   /** The items with all digits of their numbers, made when they are asked for: few answers have such numbers. */
   exactItems(): readonly unknown[]
+  /** The JSON that it was parsed from, without a byte order mark. */
+  readonly text: Buffer
 }
 
 /** Ten times the most that can be asked for; each could become an entry in quarantine. */
@@ -18,7 +20,8 @@ export const MAX_ITEMS = 100_000
  * Parses an answer: `{items, next}`, or `{report}` for a report asked for by its id. A byte order mark is ignored; a
  * missing `next` means the same as null.
  * Source: service spec 4.1 and 4.2.
- * @throws ExportError 'transient' when the bytes are no such answer: asked again, the service may do better
+ * @throws ExportError 'transient' when the bytes are no such answer: asked again, the service may do better; 'data' when
+ *   parsing it would take more memory than an answer may
  */
 export function parseAnswer(body: Buffer, query: Query, where: string): Answer {
   const text = body.subarray(hasByteOrderMark(body) ? BYTE_ORDER_MARK.length : 0)
@@ -26,6 +29,7 @@ export function parseAnswer(body: Buffer, query: Query, where: string): Answer {
   let exact: readonly unknown[] | null = null
   return {
     ...answer,
+    text,
     exactItems: () => {
       exact ??= checkedAnswer(parseExactJson(text), query, where).items
       return exact
@@ -52,12 +56,22 @@ function checkedAnswer(answer: unknown, query: Query, where: string): Pick<Answe
 function parseJson(text: Buffer, where: string): unknown {
   // What is read with replacement characters is not what was sent.
   if (!isUtf8(text)) throw brokenAnswer('is no UTF-8', where)
+  if (hasTooManyValues(text)) throw tooManyValues(where)
   try {
     return JSON.parse(text.toString('utf8'))
   } catch {
     // The engine's own message quotes the text, so it is not kept as the cause.
     throw brokenAnswer('is no JSON', where)
   }
+}
+
+function tooManyValues(where: string): ExportError {
+  return new ExportError(
+    'data',
+    'The answer holds more values than a page can have',
+    where,
+    'Lower extract.page_size; if it stays so, report it to the service.',
+  )
 }
 
 function brokenAnswer(what: string, where: string): ExportError {

@@ -3,6 +3,7 @@ import { parseAnswer } from './answer.ts'
 import { ChainIds } from './chain-ids.ts'
 import { CredentialColumns } from './columns/index.ts'
 import { CredentialPage } from './credential-page.ts'
+import { ExtraReader, itemStarts } from './extra/index.ts'
 import { FastPath } from './fast-path.ts'
 import { masksOf } from './mask/index.ts'
 import { credentialQuarantine, pagePlace } from './set-aside/index.ts'
@@ -45,18 +46,26 @@ export type CredentialPaths = {
 export function credentialPaths(plan: DecodePlan): CredentialPaths {
   const masks = masksOf(plan)
   const columns = new CredentialColumns(plan, masks)
-  const quarantine = credentialQuarantine(masks)
-  const fastPath = new FastPath()
+  const quarantine = credentialQuarantine(masks, plan.extras)
+  const extras = plan.extras.length === 0 ? null : new ExtraReader(plan.extras, plan)
+  const fastPath = new FastPath(extras)
   const ids = new ChainIds()
   const newPage = (context: PageContext, room?: FrameRoom) =>
-    new CredentialPage(plan, columns, ids, quarantine, context, room)
+    new CredentialPage(plan, columns, ids, quarantine, extras, context, room)
 
   return {
     fast: (body, context, room) => fastPath.decode(body, newPage(context, room)),
     plain: (body, context, room) => {
-      const { items, next, exactItems } = parseAnswer(body, context.query, pagePlace(context))
+      const { items, next, exactItems, text } = parseAnswer(body, context.query, pagePlace(context))
       const page = newPage(context, room)
-      for (const [index, item] of items.entries()) page.add(item, index, () => exactItems()[index])
+      const starts = extras === null ? [] : itemStarts(text)
+      for (const [index, item] of items.entries()) {
+        page.add(item, index, {
+          exact: () => exactItems()[index],
+          body: text,
+          start: () => starts[index]!,
+        })
+      }
       return page.finish(items.length, next)
     },
   }

@@ -8,6 +8,7 @@ import {
 } from '../core/index.ts'
 import type { ChainIds } from './chain-ids.ts'
 import type { CredentialColumns } from './columns/index.ts'
+import type { ExtraReader } from './extra/index.ts'
 import { PageRange } from './page-range.ts'
 import {
   CREDENTIAL_FIELDS,
@@ -18,6 +19,15 @@ import {
   unknownNames,
 } from './schema/index.ts'
 import { ignoredFilter, type Quarantine, refusedId, refusedTime } from './set-aside/index.ts'
+
+/** An item as it was answered. */
+export type RawItem = {
+  /** Parsed with all digits of its numbers. */
+  readonly exact: () => unknown
+  readonly body: Buffer
+  /** Where it begins in the body. */
+  readonly start: () => number
+}
 
 /** One page of credentials under construction: what both decode paths share. */
 export class CredentialPage {
@@ -31,6 +41,7 @@ export class CredentialPage {
     readonly columns: CredentialColumns,
     private readonly ids: ChainIds,
     private readonly quarantine: Quarantine,
+    private readonly extras: ExtraReader | null,
     private readonly context: PageContext,
     private readonly room?: FrameRoom,
   ) {
@@ -41,23 +52,29 @@ export class CredentialPage {
 
   /**
    * Takes one parsed item: a row, a quarantine entry, or nothing where it belongs elsewhere.
-   * @param exact the same with all digits of its numbers
    * @throws ExportError 'data' when it was not asked for
    */
-  add(item: unknown, index: number, exact: () => unknown): void {
+  add(item: unknown, index: number, raw: RawItem): void {
+    const { exact } = raw
     const result = parseCredential(item, exact)
-    if (!result.success) {
+    this.extras?.item(raw.body, raw.start())
+    const broken = this.extras?.issues ?? []
+    if (!result.success || broken.length > 0) {
       if (this.isLeftToOthers(item)) return
       const id = refusedId(exact())
       if (id !== null && !this.ids.isNewRefusal(id)) return
-      this.quarantined.push(this.quarantine(exact(), result.error.issues, index))
+      this.quarantined.push(this.quarantine(exact(), [...(result.error?.issues ?? []), ...broken], index))
       return
     }
     const credential = result.data
     const verdict = this.range.admit(credential.id, credential.imported_at)
     if (verdict === 'outside') throw ignoredFilter(index, this.context)
     if (verdict !== 'keep') return
-    this.columns.add(credential)
+    this.extras?.hide(
+      this.extras.hidesSecret ? (credential.hash ?? null) : null,
+      this.extras.hidesIdentity ? credential.identity_name : null,
+    )
+    this.columns.add(credential, this.extras?.values ?? [])
     this.countUnknown(item as object)
   }
 
@@ -85,9 +102,13 @@ export class CredentialPage {
   }
 
   private countUnknown(item: { source?: object | null }): void {
-    for (const name of unknownNames(item, CREDENTIAL_FIELDS)) this.unknown.count(fieldName('', name))
-    if (!item.source) return
-    for (const name of unknownNames(item.source, SOURCE_FIELDS))
-      this.unknown.count(fieldName('source.', name))
+    const { unknown, extras } = this
+    const known = extras?.itemFields ?? CREDENTIAL_FIELDS
+    for (const name of unknownNames(item, known)) unknown.count(fieldName('', name))
+    if (item.source) {
+      const ofSource = extras?.sourceFields ?? SOURCE_FIELDS
+      for (const name of unknownNames(item.source, ofSource)) unknown.count(fieldName('source.', name))
+    }
+    for (const name of extras?.unknown(extras.unknownOfSource) ?? []) unknown.count(name)
   }
 }

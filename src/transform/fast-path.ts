@@ -1,10 +1,12 @@
 import { isUtf8 } from 'node:buffer'
 import type { DecodedPage } from '../core/index.ts'
-import { isExportError, parseExactJson } from '../core/index.ts'
+import { isExportError, mayHoldManyValues, parseExactJson } from '../core/index.ts'
 import { hasByteOrderMark, MAX_ITEMS } from './answer.ts'
-import type { ListList, SourceTable, TextColumn } from './columns/index.ts'
+import type { CredentialColumns, ListList, SourceTable, TextColumn } from './columns/index.ts'
 import type { CredentialPage } from './credential-page.ts'
+import type { ExtraReader } from './extra/index.ts'
 import {
+  ANY_FIELDS,
   AUTH_DOMAINS,
   CLOSE_BRACE,
   CLOSE_BRACKET,
@@ -29,7 +31,7 @@ import {
   TimestampReader,
   URLS,
 } from './scan/index.ts'
-import { fieldName } from './schema/index.ts'
+import { fieldName, type UnknownFields } from './schema/index.ts'
 
 /** Items that are not understood cost more here than on the plain path: beyond one in eight, it takes over. */
 const MAX_STRANGE_SHARE = 1 / 8
@@ -43,13 +45,23 @@ const MIN_STRANGE = 32
  */
 export class FastPath {
   private readonly json = new JsonScanner()
-  private readonly sources = new SourceCache()
-  private readonly item = new ItemScanner(this.json, this.sources)
+  private readonly sources: SourceCache
+  private readonly item: ItemScanner
   private readonly timestamps = new TimestampReader()
   private body: Buffer = Buffer.alloc(0)
   private pages = 0
   private items = 0
   private strange = 0
+
+  /** @param extras reads additional columns; null: there are none */
+  constructor(private readonly extras: ExtraReader | null) {
+    this.sources = new SourceCache(
+      extras === null
+        ? null
+        : { fields: extras.sourceFields, read: (bytes, start, end) => extras.source(bytes, start, end) },
+    )
+    this.item = new ItemScanner(this.json, this.sources)
+  }
 
   /** Fills the page and finishes it; null when the page is not understood. What it was given is void then. */
   decode(body: Buffer, page: CredentialPage): DecodedPage | null {
@@ -92,6 +104,7 @@ export class FastPath {
         if (hasItems) return null
         hasItems = true
       } else if (name === 'next') {
+        if (mayHoldManyValues(at - value)) return null
         const parsed: unknown = JSON.parse(body.toString('utf8', value, at))
         if (parsed !== null && typeof parsed !== 'string') return null
         next = parsed
@@ -125,8 +138,13 @@ export class FastPath {
     if (end < 0) return -1
     this.strange++
     if (this.strange > MIN_STRANGE + this.items * MAX_STRANGE_SHARE) return -1
+    if (mayHoldManyValues(end - at)) return -1
     const { body } = this
-    page.add(JSON.parse(body.toString('utf8', at, end)), this.items, () => parseExactJson(body, at, end))
+    page.add(JSON.parse(body.toString('utf8', at, end)), this.items, {
+      exact: () => parseExactJson(body, at, end),
+      body,
+      start: () => at,
+    })
     return end
   }
 
@@ -135,6 +153,9 @@ export class FastPath {
     const { body, item } = this
     const importedAt = this.timestamps.read(body, item.starts[IMPORTED_AT]!, item.ends[IMPORTED_AT]!)
     if (importedAt === null) return false
+    const source = item.kinds[SOURCE] === KIND.source ? item.source : null
+    // Before anything is noted of the item: what breaks the type of a column is not understood here.
+    if (this.extras !== null && !this.readExtras(this.extras, source)) return false
     const verdict = range.admit(item.id, importedAt)
     if (verdict !== 'keep') return verdict !== 'outside'
     columns.id.add(item.id)
@@ -144,16 +165,63 @@ export class FastPath {
     this.addText(columns.hash, HASH)
     this.addText(columns.hashType, HASH_TYPE)
     this.addText(columns.knownPasswordId, KNOWN_PASSWORD_ID)
-    const source = item.kinds[SOURCE] === KIND.source ? item.source : null
     columns.sources.addRow(this.sourceEntry(source, columns.sources))
     this.addTexts(columns.authDomains, AUTH_DOMAINS)
     this.addTexts(columns.urls, URLS)
     const { unknownKeys } = item
     for (let i = 0; i < unknownKeys.length; i += 2) {
-      unknown.count(fieldName('', body.toString('utf8', unknownKeys.at(i), unknownKeys.at(i + 1))))
+      const name = body.toString('utf8', unknownKeys.at(i), unknownKeys.at(i + 1))
+      if (this.extras === null || !this.extras.itemFields.has(name)) unknown.count(fieldName('', name))
     }
     if (source !== null) for (const name of source.unknown) unknown.count(name)
+    if (this.extras !== null) this.addExtras(this.extras, columns, unknown, source)
     return true
+  }
+
+  /** @returns whether every value is of its type */
+  private readExtras(extras: ExtraReader, source: KnownSource | null): boolean {
+    const { body, item } = this
+    const { unknownKeys, unknownValues, kinds, starts, ends } = item
+    extras.begin()
+    for (const root of extras.roots) {
+      const field = ANY_FIELDS.get(root.name)
+      if (field !== undefined) {
+        if (kinds[field] !== KIND.missing) extras.member(root, body, starts[field]!, ends[field]!)
+        continue
+      }
+      const { written } = root
+      for (let i = 0; i < unknownKeys.length; i += 2) {
+        const [key, end] = [unknownKeys.at(i), unknownKeys.at(i + 1)]
+        if (end - key !== written.length || body.compare(written, 0, end - key, key, end) !== 0) continue
+        extras.member(root, body, unknownValues.at(i), unknownValues.at(i + 1))
+      }
+    }
+    extras.end(body, source?.extras ?? null)
+    return extras.issues.length === 0
+  }
+
+  private addExtras(
+    extras: ExtraReader,
+    columns: CredentialColumns,
+    unknown: UnknownFields,
+    source: KnownSource | null,
+  ): void {
+    extras.hide(
+      extras.hidesSecret ? this.text(HASH) : null,
+      extras.hidesIdentity ? this.text(IDENTITY_NAME) : null,
+    )
+    columns.extras?.add(extras.values)
+    for (const name of extras.unknown(source?.extras?.unknown ?? [])) unknown.count(name)
+  }
+
+  /** A text as a string. */
+  private text(field: number): string | null {
+    const { kinds, starts, ends } = this.item
+    const kind = kinds[field]
+    if (kind !== KIND.text && kind !== KIND.escapedText) return null
+    const [start, end] = [starts[field]!, ends[field]!]
+    if (kind === KIND.text) return this.body.toString('utf8', start, end)
+    return JSON.parse(this.body.toString('utf8', start - 1, end + 1)) as string
   }
 
   /** An integer's digits are its text. */

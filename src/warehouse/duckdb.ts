@@ -1,24 +1,31 @@
-import type { DuckDBConnection, DuckDBInstance, DuckDBValue } from '@duckdb/node-api'
+import type { DuckDBConnection } from '@duckdb/node-api'
 import { type Clock, ExportError, isExportError } from '../core/index.ts'
 import type { ManifestShard } from '../state/index.ts'
+import { accountOf } from './account.ts'
+import { guarded, openDuckdbFile, type TargetWait } from './duckdb-file.ts'
 import type { FoundColumn } from './fit.ts'
 import { prepareTable } from './prepare-table.ts'
 import { columnList } from './shard-rows.ts'
-import { DUCKDB_TYPES, literal, PARTITION_COLUMN, qualified, type TableSpec } from './table.ts'
+import {
+  DATA_SET_COLUMN,
+  DUCKDB_TYPES,
+  LEDGER,
+  literal,
+  PARTITION_COLUMN,
+  qualified,
+  type TableSpec,
+} from './table.ts'
 import { transaction } from './transaction.ts'
-import { LEDGER, type Loaded, type Warehouse } from './warehouse.ts'
+import type { Loaded, Warehouse } from './warehouse.ts'
 
 export type DuckdbOptions = {
   readonly clock: Clock
   readonly stop: AbortSignal
-  /** Called once when another process holds the file. */
-  readonly onWait: () => void
+  /** Called once when another process has the file open, with what is known of that process. */
+  readonly onWait: (wait: TargetWait) => void
   /** Of DuckDB; null: as many as there are processors. */
   readonly threads: number | null
 }
-
-// DuckDB lets one process in at a time; how long it stays nobody says.
-const RETRY_MS = 500
 
 const DUCKDB_PACKAGE = '@duckdb/node-api'
 
@@ -45,29 +52,58 @@ export async function loadDuckdb(): Promise<typeof import('@duckdb/node-api')> {
   }
 }
 
-/** A DuckDB file as a warehouse; made if it is not there. Waits while another process holds it. */
+/**
+ * A DuckDB file as a warehouse; made, for its owner alone, if it is not there. Waits while another process has it open.
+ * @throws ExportError `locked` when that takes too long
+ */
 export async function duckdbWarehouse(file: string, options: DuckdbOptions): Promise<Warehouse> {
-  const instance = await openFile(file, options)
-  const connection = await guarded(file, () => instance.connect())
-  const run = async (sql: string, values?: DuckDBValue[]): Promise<void> => {
-    await guarded(file, () => (values === undefined ? connection.run(sql) : connection.run(sql, values)))
+  const { DuckDBInstance } = await loadDuckdb()
+  const opened = await openDuckdbFile(
+    file,
+    (path) => DuckDBInstance.create(path, duckdbSettings(options.threads)),
+    options,
+  )
+  const connection = await guarded(file, () => opened.instance.connect())
+  const run = async (sql: string): Promise<void> => {
+    // What is committed goes into a file of its own first.
+    if (sql === 'COMMIT') await opened.keepPrivate()
+    await guarded(file, () => connection.run(sql))
   }
+  const askHere = async (sql: string) => (await ask(connection, file, sql)).rows
   await run("SET TimeZone = 'UTC'")
 
   return {
-    // Whoever has opened the file has it for himself.
-    async hold() {},
+    // Who has opened the file has it alone. Names are the same here in either case.
+    async hold(table) {
+      const given = table.schema === null ? 'current_schema()' : literal(table.schema)
+      const [schema] = await askHere(
+        `SELECT schema_name AS name FROM duckdb_schemas() WHERE database_name = current_database() AND lower(schema_name) = lower(${given})`,
+      )
+      const schemaName = schema === undefined ? table.schema : String(schema.name)
+      const [found] = await askHere(
+        `SELECT table_name AS name FROM duckdb_tables() WHERE database_name = current_database() AND schema_name = ${literal(schemaName ?? '')} AND lower(table_name) = lower(${literal(table.name)})`,
+      )
+      return { ...table, schema: schemaName, name: found === undefined ? table.name : String(found.name) }
+    },
 
     prepare(table, options) {
       const maker = {
         run,
-        findColumns: () => findColumns(connection, file, table),
+        hasSchema: async (name: string) =>
+          (
+            await askHere(
+              `SELECT 1 FROM duckdb_schemas() WHERE database_name = current_database() AND schema_name = ${literal(name)}`,
+            )
+          ).length > 0,
+        findColumns: (one: TableSpec) => findColumns(connection, file, one),
         types: DUCKDB_TYPES,
         remark: null,
         ledgerKey: '',
       }
       return transaction(run, () => prepareTable(maker, table, options))
     },
+
+    account: (dataSet, table) => accountOf(askHere, dataSet, table),
 
     async loaded(dataSet, table, about) {
       const ledger = `SELECT shard, sha256, partitions, rows::DOUBLE AS rows, epoch_ms(loaded_at)::DOUBLE AS "loadedAtMs" FROM ${qualified(table, LEDGER)} WHERE data_set = ${literal(dataSet)} AND table_name = ${literal(table.name)}`
@@ -82,11 +118,13 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
 
     async load({ shards, stale, forgotten }, { dataSet, table, mode, loadedAt, rowsOf }) {
       const [into, ledger] = [qualified(table, table.name), qualified(table, LEDGER)]
-      const mine = `data_set = ${literal(dataSet)} AND table_name = ${literal(table.name)}`
+      const mine = `data_set = ${literal(dataSet.id)} AND table_name = ${literal(table.name)}`
       let rows = 0
       await transaction(run, async () => {
         for (const keys of slices(stale))
-          await run(`DELETE FROM ${into} WHERE ${PARTITION_COLUMN.name} IN (${keys})`)
+          await run(
+            `DELETE FROM ${into} WHERE ${DATA_SET_COLUMN.name} = ${literal(dataSet.id)} AND ${PARTITION_COLUMN.name} IN (${keys})`,
+          )
         for (const paths of slices(forgotten))
           await run(`DELETE FROM ${ledger} WHERE ${mine} AND shard IN (${paths})`)
         for (const shard of shards) {
@@ -97,7 +135,7 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
             await run(`CREATE OR REPLACE TEMP TABLE spillway_incoming AS SELECT * FROM ${into} LIMIT 0`)
             await run(`INSERT INTO spillway_incoming (${columns}) ${select}`)
             await run(
-              `DELETE FROM ${into} t USING (SELECT DISTINCT query_type, query_value, id FROM spillway_incoming) n WHERE t.query_type = n.query_type AND t.query_value = n.query_value AND t.id = n.id`,
+              `DELETE FROM ${into} t USING (SELECT DISTINCT query_type, query_value, id FROM spillway_incoming) n WHERE t.${DATA_SET_COLUMN.name} = ${literal(dataSet.id)} AND t.query_type = n.query_type AND t.query_value = n.query_value AND t.id = n.id`,
             )
             await run(
               `INSERT INTO ${into} (${columns}) SELECT DISTINCT ON (query_type, query_value, id) ${columns} FROM spillway_incoming ORDER BY query_type, query_value, id, imported_at DESC`,
@@ -105,7 +143,7 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
             await run('DROP TABLE spillway_incoming')
           } else await run(`INSERT INTO ${into} (${columns}) ${select}`)
           await run(
-            `INSERT INTO ${ledger} (data_set, shard, sha256, rows, loaded_at, table_name, partitions) VALUES (${[dataSet, shard.path, shard.sha256].map(literal).join(', ')}, ${shard.rows}, ${literal(loadedAt)}::TIMESTAMPTZ, ${literal(table.name)}, [${shard.partitions.map(literal).join(', ')}])`,
+            `INSERT INTO ${ledger} (data_set, shard, sha256, rows, loaded_at, table_name, partitions, pipeline) VALUES (${[dataSet.id, shard.path, shard.sha256].map(literal).join(', ')}, ${shard.rows}, ${literal(loadedAt)}::TIMESTAMPTZ, ${literal(table.name)}, [${shard.partitions.map(literal).join(', ')}], ${literal(dataSet.pipeline)})`,
           )
           rows += shard.rows
         }
@@ -118,7 +156,7 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
 
     async close() {
       connection.closeSync()
-      instance.closeSync()
+      await opened.close()
     },
   }
 }
@@ -148,28 +186,6 @@ export function duckdbSettings(threads: number | null): Record<string, string> {
   return threads === null ? {} : { threads: String(threads) }
 }
 
-async function openFile(
-  file: string,
-  { clock, stop, onWait, threads }: DuckdbOptions,
-): Promise<DuckDBInstance> {
-  const { DuckDBInstance } = await loadDuckdb()
-  for (let waits = 0; ; waits++) {
-    try {
-      return await DuckDBInstance.create(file, duckdbSettings(threads))
-    } catch (error) {
-      if (!isHeld(error)) throw refusal(file, error)
-      if (waits === 0) onWait()
-      await clock.sleep(RETRY_MS, stop)
-    }
-  }
-}
-
-function isHeld(error: unknown): boolean {
-  return (
-    error instanceof Error && /lock/i.test(error.message) && /Could not set|Conflicting/i.test(error.message)
-  )
-}
-
 /** Values as JavaScript has them. */
 export async function ask(
   connection: DuckDBConnection,
@@ -190,29 +206,4 @@ function* slices(names: readonly string[]): Generator<string> {
       .map(literal)
       .join(', ')
   }
-}
-
-async function guarded<T>(file: string, work: () => Promise<T>): Promise<T> {
-  try {
-    return await work()
-  } catch (error) {
-    throw error instanceof ExportError ? error : refusal(file, error)
-  }
-}
-
-/** Its messages quote values where a cast fails, so only their kind is shown. */
-function refusal(file: string, error: unknown): ExportError {
-  const message = error instanceof Error ? error.message : ''
-  const kind =
-    /^(?:TransactionContext Error: )?([A-Z][A-Za-z]+(?: [A-Z][a-z]+)? Error)/.exec(message)?.[1] ?? 'an error'
-  const isFile = /^IO Error|not a valid DuckDB|corrupt/i.test(message)
-  return new ExportError(
-    'target',
-    isFile ? `DuckDB can not use the file (${kind})` : `DuckDB refuses (${kind})`,
-    file,
-    isFile
-      ? 'See that it is a DuckDB file, that it can be written, and that its disk has room.'
-      : 'Nothing is half loaded; run `verify` to see that the shards are whole, then load again.',
-    { cause: error },
-  )
 }

@@ -3,11 +3,12 @@ import { requireKey } from './load-data-set.ts'
 import type { ShardFiles } from './shard-files.ts'
 import type { TableSpec } from './table.ts'
 import { requireUnchanged } from './unchanged.ts'
-import type { Loaded, LoadMode, ShardRows, Warehouse } from './warehouse.ts'
+import type { DataSet, Loaded, LoadMode, ShardRows, Warehouse } from './warehouse.ts'
 
 export type AheadRequest = {
   readonly files: ShardFiles
-  readonly dataSet: string
+  readonly dataSet: DataSet
+  /** As it was held. */
   readonly table: TableSpec
   /** Not `replace`, where all shards of a partition have to be known. */
   readonly mode: LoadMode
@@ -30,7 +31,7 @@ export async function loadAhead(
   { files, dataSet, table, mode, loadedAt, rowsOf, isStopped }: AheadRequest,
 ): Promise<number> {
   if (mode === 'upsert') requireKey(table)
-  const loaded = await warehouse.loaded(dataSet, table, shards)
+  const loaded = await warehouse.loaded(dataSet.id, table, shards)
   let replacedTexts = 0
   for (const shard of aheadOf(shards, loaded, Date.parse(loadedAt))) {
     if (isStopped()) break

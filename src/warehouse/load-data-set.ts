@@ -1,5 +1,6 @@
 import { ExportError, type Store } from '../core/index.ts'
 import { MANIFEST_PATH, type Manifest, type ManifestShard } from '../state/index.ts'
+import { requireAccounted } from './account.ts'
 import type { ShardFiles } from './shard-files.ts'
 import type { TableSpec } from './table.ts'
 import { requireUnchanged } from './unchanged.ts'
@@ -14,6 +15,8 @@ export type LoadRequest = {
   readonly table: TableSpec
   readonly mode: LoadMode
   readonly evolve: boolean
+  /** Everything of the data set takes the place of what the table has of it. */
+  readonly reload: boolean
   /** ISO 8601, in milliseconds; what the ledger has of this very time was loaded by the same command. */
   readonly loadedAt: string
   readonly rowsOf: LoadTarget['rowsOf']
@@ -29,6 +32,10 @@ export type LoadResult = {
   readonly rows: number
   /** Rows with texts that the database does not take as they are. */
   readonly replacedTexts: number
+  /** Whether the ledger lists rows of the data set and the table had none: somebody removed them. */
+  readonly isEmptied: boolean
+  /** Identities of other data sets of the same pipeline with rows in the table. */
+  readonly others: readonly string[]
 }
 
 /**
@@ -37,13 +44,16 @@ export type LoadResult = {
  * @throws ExportError `damaged` when a shard's bytes are not those of the manifest; what was loaded before stays
  */
 export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): Promise<LoadResult> {
-  const { store, shards: files, manifest, table, mode, evolve, loadedAt, rowsOf, stop, onShard } = request
-  if (mode === 'upsert') requireKey(table)
-  await warehouse.hold(table)
+  const { store, shards: files, manifest, mode, evolve, reload, loadedAt, rowsOf, stop, onShard } = request
+  if (mode === 'upsert') requireKey(request.table)
+  const dataSet = { id: manifest.data_set_id, pipeline: manifest.pipeline }
+  const table = await warehouse.hold(request.table)
   await warehouse.prepare(table, { evolve })
-  const loaded = await warehouse.loaded(manifest.pipeline, table, null)
+  const loaded = await warehouse.loaded(dataSet.id, table, null)
+  const account = await warehouse.account(dataSet, table)
   const shards = [...manifest.shards, ...(await unlistedShards(store, manifest, loaded))]
-  const units = unitsOf(shards, loaded, mode)
+  const units = unitsOf(shards, loaded, mode, reload ? account.unaccounted : null)
+  if (!reload) requireAccounted(account, table, new Set(units.flatMap(({ stale }) => stale)))
   const isAhead = ({ loadedAtMs }: Loaded): boolean => loadedAtMs === Date.parse(loadedAt)
   const known = new Set(loaded.filter((entry) => !isAhead(entry)).map(({ shard }) => shard))
   // What this command loaded ahead, and what is left of that.
@@ -59,7 +69,7 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
       await files.bring(shard.path)
       await requireUnchanged(files.store, shard)
     }
-    const done = await warehouse.load(unit, { dataSet: manifest.pipeline, table, mode, loadedAt, rowsOf })
+    const done = await warehouse.load(unit, { dataSet, table, mode, loadedAt, rowsOf })
     result.rows += done.rows
     result.replacedTexts += done.replacedTexts
     for (const path of unit.forgotten) {
@@ -77,27 +87,39 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
     result.rows += rows
   }
   const { loaded: added, replaced, ...rest } = result
-  return { shards: { loaded: added, skipped: shards.length - total - ahead.size, replaced }, ...rest }
+  return {
+    shards: { loaded: added, skipped: shards.length - total - ahead.size, replaced },
+    ...rest,
+    isEmptied: account.isEmptied && !reload,
+    others: account.others,
+  }
 }
 
 /**
  * What is to be done, a transaction each. A shard that is new is one; where shards went or changed, the partitions that
  * were in them are deleted and all their shards loaded together, with all that lies in one shard with them.
+ * @param reload null: as said; else everything goes and comes, and these partitions go, which neither shards nor ledger name
  */
 export function unitsOf(
   shards: readonly ManifestShard[],
   loaded: readonly Loaded[],
   mode: LoadMode,
+  reload: readonly string[] | null = null,
 ): readonly LoadUnit[] {
   const ledger = new Map(loaded.map((entry) => [entry.shard, entry]))
   const byPath = new Map(shards.map((shard) => [shard.path, shard]))
   const isNew = ({ path }: ManifestShard): boolean => !ledger.has(path)
-  const changed = loaded.filter(({ shard, sha256 }) => byPath.get(shard)?.sha256 !== sha256)
+  const changed = loaded.filter(
+    ({ shard, sha256 }) => reload !== null || byPath.get(shard)?.sha256 !== sha256,
+  )
   const groups = new Groups()
   // Where another shard took its place, the partitions of both.
   for (const { shard, partitions } of changed)
     groups.join([...partitions, ...(byPath.get(shard)?.partitions ?? [])])
-  if (mode === 'replace') for (const shard of shards) if (isNew(shard)) groups.join(shard.partitions)
+  if (mode === 'replace' || reload !== null) {
+    for (const shard of shards) if (isNew(shard)) groups.join(shard.partitions)
+  }
+  for (const partition of reload ?? []) groups.join([partition])
   // Neighbours in a shard go and come together.
   for (let before = -1; before < groups.size; ) {
     before = groups.size

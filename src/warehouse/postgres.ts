@@ -1,17 +1,22 @@
-import { Socket } from 'node:net'
 import { Readable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import type { DuckDBBlobValue, DuckDBConnection } from '@duckdb/node-api'
 import type { Client as PgClient } from 'pg'
-import { type ColumnSpec, ExportError, learnSecret } from '../core/index.ts'
+import { type ColumnSpec, ExportError } from '../core/index.ts'
 import type { ManifestShard } from '../state/index.ts'
+import { accountOf } from './account.ts'
 import { duckdbSettings, loadDuckdb } from './duckdb.ts'
+import type { TargetWait } from './duckdb-file.ts'
 import type { FoundColumn } from './fit.ts'
+import { connectPostgres } from './postgres-connection.ts'
 import { prepareTable } from './prepare-table.ts'
 import { columnList } from './shard-rows.ts'
 import {
+  DATA_SET_COLUMN,
   hasColumns,
   identifier,
+  LEDGER,
+  OWN_COLUMNS,
   PARTITION_COLUMN,
   POSTGRES_INDEXED,
   POSTGRES_TYPES,
@@ -19,51 +24,29 @@ import {
   type TableSpec,
 } from './table.ts'
 import { transaction } from './transaction.ts'
-import { LEDGER, type Loaded, type LoadTarget, type ShardRows, type Warehouse } from './warehouse.ts'
+import type { Loaded, LoadTarget, ShardRows, Warehouse } from './warehouse.ts'
 
 export type PostgresOptions = {
   readonly stop: AbortSignal
   /** Called once when another load holds the tables. */
-  readonly onWait: () => void
+  readonly onWait: (wait: TargetWait) => void
   /** Of the DuckDB that reads the shards; null: as many as there are processors. */
   readonly threads: number | null
 }
 
 /**
  * A PostgreSQL database as a warehouse. Shards are read by DuckDB, which writes a line of CSV for each row, and go in by
- * COPY. The password comes from PGPASSWORD or ~/.pgpass.
+ * COPY.
  * @param label the address as it may be shown
+ * @throws ExportError as {@link connectPostgres} does
  */
 export async function postgresWarehouse(
   url: string,
   label: string,
   { stop, onWait, threads }: PostgresOptions,
 ): Promise<Warehouse> {
-  const [{ default: pg }, { DuckDBInstance }] = await Promise.all([import('pg'), loadDuckdb()])
-  learnSecret(process.env.PGPASSWORD ?? '')
-  const socket = new Socket()
-  const stream = (): Socket => socket
-  const client = new pg.Client({ connectionString: url, application_name: 'spillway', stream })
-  // A connection that breaks is told by the query that is under way, and must not end the process.
-  client.on('error', () => {})
-  const guarded = async <T>(work: () => Promise<T>): Promise<T> => {
-    try {
-      return await work()
-    } catch (error) {
-      throw error instanceof ExportError ? error : refusal(label, error)
-    }
-  }
-  // Whatever is waited for ends with the connection: an answer, a lock, the connection itself.
-  const giveUp = (): void => void socket.destroy()
-  stop.throwIfAborted()
-  stop.addEventListener('abort', giveUp, { once: true })
-  await guarded(() => client.connect()).catch((error: unknown) => {
-    stop.removeEventListener('abort', giveUp)
-    // What was refused half-way would hold its connection, and with it the process, until the server ends it.
-    giveUp()
-    stop.throwIfAborted()
-    throw error
-  })
+  const { DuckDBInstance } = await loadDuckdb()
+  const { client, guarded, close } = await connectPostgres(url, label, stop)
   const duckdb = await DuckDBInstance.create(':memory:', duckdbSettings(threads))
   const reader = await duckdb.connect()
   const run = async (sql: string, values: unknown[] = []): Promise<Record<string, unknown>[]> =>
@@ -77,19 +60,29 @@ export async function postgresWarehouse(
         await run("SET TimeZone = 'UTC'")
         // A server that can do that notices when nobody waits for a long statement any more, and lets go of its locks.
         await run("SET client_connection_check_interval = '5s'").catch(() => {})
-        await holdTables(run, table, onWait)
+        const resolved = { ...table, schema: table.schema ?? (await schemaOf(run, table.name)) }
+        await holdTable(run, resolved, onWait)
+        return resolved
       }),
 
     async prepare(table, options) {
       const maker = {
         run,
-        findColumns: () => findColumns(run, table),
+        hasSchema: async (name: string) =>
+          (await run('SELECT 1 FROM pg_namespace WHERE nspname = $1', [name])).length > 0,
+        findColumns: (one: TableSpec) => findColumns(run, one),
         types: POSTGRES_TYPES,
         remark: WITHOUT_INDEXES,
         ledgerKey: ', PRIMARY KEY (data_set, table_name, shard)',
       }
-      await inTransaction(() => prepareTable(maker, table, options))
+      await inTransaction(async () => {
+        // Loads into other tables make the same ledger, and the same schema.
+        await run("SELECT pg_advisory_xact_lock(hashtextextended('spillway tables', 0))")
+        await prepareTable(maker, table, options)
+      })
     },
+
+    account: (dataSet, table) => guarded(() => accountOf(run, dataSet, table)),
 
     loaded: (dataSet, table, about) =>
       guarded(async () => {
@@ -104,21 +97,31 @@ export async function postgresWarehouse(
       let [rows, replacedTexts] = [0, 0]
       await inTransaction(async () => {
         if (stale.length > 0) {
-          await run(`DELETE FROM ${qualified(table, table.name)} WHERE ${PARTITION_COLUMN.name} = ANY ($1)`, [
-            stale,
-          ])
+          await run(
+            `DELETE FROM ${qualified(table, table.name)} WHERE ${DATA_SET_COLUMN.name} = $1 AND ${PARTITION_COLUMN.name} = ANY ($2)`,
+            [dataSet.id, stale],
+          )
         }
         if (forgotten.length > 0) {
           await run(
             `DELETE FROM ${qualified(table, LEDGER)} WHERE data_set = $1 AND table_name = $2 AND shard = ANY ($3)`,
-            [dataSet, table.name, forgotten],
+            [dataSet.id, table.name, forgotten],
           )
         }
         for (const shard of shards) {
           replacedTexts += await copyShard(client, reader, shard, rowsOf(shard), target)
           await run(
-            `INSERT INTO ${qualified(table, LEDGER)} (data_set, shard, sha256, rows, loaded_at, table_name, partitions) VALUES ($1, $2, $3, $4, $5, $6, $7)`,
-            [dataSet, shard.path, shard.sha256, shard.rows, loadedAt, table.name, shard.partitions],
+            `INSERT INTO ${qualified(table, LEDGER)} (data_set, shard, sha256, rows, loaded_at, table_name, partitions, pipeline) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+            [
+              dataSet.id,
+              shard.path,
+              shard.sha256,
+              shard.rows,
+              loadedAt,
+              table.name,
+              shard.partitions,
+              dataSet.pipeline,
+            ],
           )
           rows += shard.rows
         }
@@ -131,17 +134,18 @@ export async function postgresWarehouse(
       await inTransaction(async () => {
         const [found] = await run(`SELECT obj_description(to_regclass($1), 'pg_class') AS remark`, [name])
         if (found?.remark !== WITHOUT_INDEXES) return
-        const indexed = [...POSTGRES_INDEXED, PARTITION_COLUMN.name].filter((name) => hasColumns(table, name))
+        const indexed = POSTGRES_INDEXED.filter((name) => hasColumns(table, name))
         for (const column of indexed) await run(`CREATE INDEX ON ${name} (${identifier(column)})`)
+        const own = OWN_COLUMNS.map((column) => identifier(column.name))
+        await run(`CREATE INDEX ON ${name} (${own.join(', ')})`)
         await run(`COMMENT ON TABLE ${name} IS NULL`)
       })
     },
 
     async close() {
-      stop.removeEventListener('abort', giveUp)
       reader.closeSync()
       duckdb.closeSync()
-      await client.end().catch(() => {})
+      await close()
     },
   }
 }
@@ -154,12 +158,21 @@ const WITHOUT_INDEXES = 'spillway makes the indexes when the first load is throu
 
 type Run = (sql: string, values?: unknown[]) => Promise<Record<string, unknown>[]>
 
+/** Where a table lies, or would be made, that is named without a schema. */
+async function schemaOf(run: Run, name: string): Promise<string | null> {
+  const [found] = await run(
+    `SELECT coalesce((SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)), current_schema()) AS name`,
+    [identifier(name)],
+  )
+  return typeof found?.name === 'string' ? found.name : null
+}
+
 /** Two loads into one table would each not see the other's shards; the lock goes with the connection. */
-async function holdTables(run: Run, { schema, name }: TableSpec, onWait: () => void): Promise<void> {
-  const key = [`spillway ${schema ?? ''} ${name}`]
+async function holdTable(run: Run, table: TableSpec, onWait: PostgresOptions['onWait']): Promise<void> {
+  const key = [`spillway ${qualified(table, table.name)}`]
   const [got] = await run('SELECT pg_try_advisory_lock(hashtextextended($1, 0)) AS held', key)
   if (got?.held === true) return
-  onWait()
+  onWait({ holder: null, limitMs: null })
   await run('SELECT pg_advisory_lock(hashtextextended($1, 0))', key)
 }
 
@@ -193,7 +206,7 @@ async function copyShard(
   await client.query(`CREATE TEMP TABLE spillway_incoming (LIKE ${into}) ON COMMIT DROP`)
   const changed = await copyInto(client, reader, shard, rows, table, 'spillway_incoming')
   await client.query(
-    `DELETE FROM ${into} t USING spillway_incoming n WHERE t.query_type = n.query_type AND t.query_value = n.query_value AND t.id = n.id`,
+    `DELETE FROM ${into} t USING spillway_incoming n WHERE t.${DATA_SET_COLUMN.name} = n.${DATA_SET_COLUMN.name} AND t.query_type = n.query_type AND t.query_value = n.query_value AND t.id = n.id`,
   )
   await client.query(
     `INSERT INTO ${into} (${columns}) SELECT DISTINCT ON (query_type, query_value, id) ${columns} FROM spillway_incoming ORDER BY query_type, query_value, id, imported_at DESC`,
@@ -271,33 +284,3 @@ function notWhole({ path, rows }: ManifestShard, found: number): ExportError {
     'Run `verify`, and `verify --fix` to export it anew; nothing of it was loaded.',
   )
 }
-
-/** Its messages may quote a row, so they are told by their codes. */
-function refusal(label: string, error: unknown): ExportError {
-  const code = codeOf(error)
-  const known = MEANINGS.find(([codes]) => codes.test(code))
-  const [, what, next] = known ?? [
-    null,
-    `PostgreSQL refuses${code === '' ? '' : ` (${code})`}`,
-    'Look into its log; nothing is half loaded, load again when it is mended.',
-  ]
-  return new ExportError('target', what, label, next, { cause: error })
-}
-
-function codeOf(error: unknown): string {
-  if (error instanceof Error && 'code' in error && typeof error.code === 'string') return error.code
-  // For these pg has no code: no password at all, and a connection that ends under way.
-  if (!(error instanceof Error)) return ''
-  if (/password must be a string/.test(error.message)) return '28P01'
-  return /terminated|not queryable|closed/i.test(error.message) ? '57P01' : ''
-}
-
-const AGAIN = 'Nothing is half loaded; load again when it is there.'
-const MEANINGS: readonly (readonly [codes: RegExp, what: string, next: string])[] = [
-  [/^28/, 'PostgreSQL refuses the user or the password', 'Set PGPASSWORD, or a line in ~/.pgpass.'],
-  [/^3D000$/, 'There is no such database', 'Create it, or name another one in --to.'],
-  [/^42501$/, 'The user may not do that', 'Grant it the right to create and write the tables.'],
-  [/^53/, 'PostgreSQL is out of room, memory or connections', AGAIN],
-  [/^(?:57P0|08|ECONNRESET|EPIPE)/, 'The connection to PostgreSQL ended', AGAIN],
-  [/^(?:ECONNREFUSED|ENOTFOUND|EHOSTUNREACH|ETIMEDOUT|ENOENT)$/, 'PostgreSQL can not be reached', AGAIN],
-]

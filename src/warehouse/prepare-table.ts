@@ -1,14 +1,14 @@
-import type { ColumnType } from '../core/index.ts'
+import type { ColumnSpec, ColumnType } from '../core/index.ts'
 import { type FoundColumn, missingColumns } from './fit.ts'
-import { columnLines, identifier, literal, qualified, type TableSpec } from './table.ts'
+import { columnLines, identifier, LEDGER, literal, qualified, type TableSpec } from './table.ts'
 import { viewsOf } from './views.ts'
-import { LEDGER } from './warehouse.ts'
 
 /** What differs between databases in how a table is made. */
 export type TableMaker = {
   readonly run: (sql: string) => Promise<unknown>
-  /** Columns of the table as the database describes them; none when it is not there. */
-  readonly findColumns: () => Promise<readonly FoundColumn[]>
+  readonly hasSchema: (name: string) => Promise<boolean>
+  /** Columns of a table as the database describes them; none when it is not there. */
+  readonly findColumns: (table: TableSpec) => Promise<readonly FoundColumn[]>
   /** Names of the types as the database gives them back. */
   readonly types: Readonly<Record<ColumnType, string>>
   /** What a new table is remarked with; null: nothing. */
@@ -17,16 +17,23 @@ export type TableMaker = {
   readonly ledgerKey: string
 }
 
-/** Makes table, ledger and views, or sees that they fit. @throws ExportError `config` with the difference */
+/**
+ * Makes table, ledger and views, or sees that they fit. What the ledger says of a table that had to be made is void: its
+ * rows went with the table that was there before.
+ * @throws ExportError `config` with the difference
+ */
 export async function prepareTable(
-  { run, findColumns, types, remark, ledgerKey }: TableMaker,
+  { run, hasSchema, findColumns, types, remark, ledgerKey }: TableMaker,
   table: TableSpec,
   options: { readonly evolve: boolean },
 ): Promise<void> {
   const name = qualified(table, table.name)
   const ledger = qualified(table, LEDGER)
-  if (table.schema !== null) await run(`CREATE SCHEMA IF NOT EXISTS ${identifier(table.schema)}`)
-  const found = await findColumns()
+  // Whoever may create tables need not have the right to create schemas.
+  if (table.schema !== null && !(await hasSchema(table.schema))) {
+    await run(`CREATE SCHEMA ${identifier(table.schema)}`)
+  }
+  const found = await findColumns(table)
   const added = found.length === 0 ? [] : missingColumns(table, found, types, options)
   if (found.length === 0) {
     await run(`CREATE TABLE ${name} (\n${columnLines(table.columns, types)}\n)`)
@@ -40,12 +47,28 @@ export async function prepareTable(
       await run(`COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(meaning)}`)
     }
   }
-  const { text, int64, timestamp, list } = types
-  await run(
-    `CREATE TABLE IF NOT EXISTS ${ledger} (data_set ${text} NOT NULL, shard ${text} NOT NULL, sha256 ${text} NOT NULL, rows ${int64} NOT NULL, loaded_at ${timestamp} NOT NULL, table_name ${text} NOT NULL, partitions ${list} NOT NULL${ledgerKey})`,
-  )
+  const lines = { ...table, name: LEDGER, columns: LEDGER_COLUMNS }
+  const foundLines = await findColumns(lines)
+  if (foundLines.length > 0) missingColumns(lines, foundLines, types, { evolve: false })
+  else await run(`CREATE TABLE ${ledger} (\n${columnLines(LEDGER_COLUMNS, types)}${ledgerKey}\n)`)
+  if (found.length === 0) await run(`DELETE FROM ${ledger} WHERE table_name = ${literal(table.name)}`)
   for (const { name: view, meaning, select } of viewsOf(table, ledger)) {
     await run(`CREATE OR REPLACE VIEW ${qualified(table, view)} AS ${select}`)
     await run(`COMMENT ON VIEW ${qualified(table, view)} IS ${literal(meaning)}`)
   }
+}
+
+const LEDGER_COLUMNS: readonly ColumnSpec[] = [
+  ledgerColumn('data_set', 'text', 'identity of the data set'),
+  ledgerColumn('shard', 'text', 'path of the shard within it'),
+  ledgerColumn('sha256', 'text', 'of its bytes'),
+  ledgerColumn('rows', 'int64', 'how many it holds'),
+  ledgerColumn('loaded_at', 'timestamp', 'when the command that loaded it began to load'),
+  ledgerColumn('table_name', 'text', 'table that its rows are in'),
+  ledgerColumn('partitions', 'list', 'partitions that it holds rows of'),
+  ledgerColumn('pipeline', 'text', 'name of the data set'),
+]
+
+function ledgerColumn(name: string, type: ColumnType, meaning: string): ColumnSpec {
+  return { name, type, nullable: false, meaning }
 }

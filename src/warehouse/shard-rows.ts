@@ -1,7 +1,7 @@
 import { join } from 'node:path'
 import { type ColumnSpec, ExportError, type Format } from '../core/index.ts'
 import type { ManifestShard } from '../state/index.ts'
-import { DUCKDB_TYPES, identifier, literal, type TableSpec } from './table.ts'
+import { DUCKDB_TYPES, identifier, literal, rowColumns, type TableSpec } from './table.ts'
 import type { PartitionRule, ShardRows } from './warehouse.ts'
 
 /** Where the shards of a data set lie, and how they are written. */
@@ -15,20 +15,22 @@ export type ShardSource = {
 const RULES = 'spillway_partition_rules'
 
 /**
- * SQL by which DuckDB reads the rows of a shard with the types of the table, `spillway_partition` last. Rows of a shard
- * that several partitions share are told apart by query and `imported_at`.
+ * SQL by which DuckDB reads the rows of a shard with the types of the table, `spillway_data_set` and `spillway_partition`
+ * last. Rows of a shard that several partitions share are told apart by query and `imported_at`.
+ * @param dataSet its identity
  * @param rulesOf how the rows of each partition are known
  * @throws ExportError `config` when the columns that it takes are not exported
  */
 export function shardRows(
   source: ShardSource,
+  dataSet: string,
   table: TableSpec,
   shard: ManifestShard,
   rulesOf: (partitions: readonly string[]) => readonly PartitionRule[],
 ): ShardRows {
-  const columns = table.columns.slice(0, -1)
+  const columns = rowColumns(table)
   const reader = readerOf(source, [shard.path], columns)
-  const values = columns.map((column) => typedValue(column, source.format))
+  const values = [...columns.map((column) => typedValue(column, source.format)), literal(dataSet)]
   const [only, ...others] = shard.partitions
   if (others.length === 0) {
     return { setup: [], select: `SELECT ${[...values, literal(only ?? '')].join(', ')} FROM ${reader} s` }

@@ -15,6 +15,7 @@ export type Target =
 export function parseTarget(text: string, cwd: string, flag = '--to'): Target {
   if (text.startsWith('duckdb:')) {
     const file = text.slice('duckdb:'.length)
+    if (file.startsWith('//')) throw isNoAddress(file, flag)
     if (file === '' || file === ':memory:') throw notATarget('duckdb: without a file', flag)
     return { kind: 'duckdb', file: resolve(cwd, file), label: text }
   }
@@ -33,6 +34,17 @@ function notATarget(found: string, flag: string): ExportError {
     `The target is to be duckdb:<file> or postgres://user@host:port/database, found ${found}`,
     flag,
     'Name one of these.',
+  )
+}
+
+/** `duckdb://leaks.db` would be a file at the root of the disk. */
+function isNoAddress(file: string, flag: string): ExportError {
+  const name = file.replace(/^\/+/, '')
+  return new ExportError(
+    'config',
+    'A DuckDB file is named by its path, without //',
+    flag,
+    `Write duckdb:${name === '' ? '<file>' : name} for a file below the working directory, or duckdb:/${name} for one at the root of the disk.`,
   )
 }
 

@@ -28,7 +28,9 @@ it.skipIf(!hasTerminals)(
       .split('\n')
     expect(drawn.slice(-3)).toEqual([
       expect.stringMatching(/^trial {2}╍*━+─+ {2}\d of 3 partitions {2}1 by earlier runs$/),
-      expect.stringMatching(/^\d+ rows, \d+\/s {2}\d+ searches, [\d,]+ left {2}0:\d\d/),
+      expect.stringMatching(
+        /^\d+ rows, \d+\/s {2}\d+ (requests, [\d,]+ searches|sent, [\d,]+) left {2}0:\d\d/,
+      ),
       expect.stringMatching(/^the service answered 429 and wants a pause: goes on in \d s$/),
     ])
     // Lines that were drawn are gone in the end: nothing but the log and the summary is there.
@@ -60,8 +62,8 @@ it.skipIf(!hasTerminals)('in a narrow window wraps nothing, and Ctrl-C is told i
   const drawn = frames.find(isAnswered)!.split('\n')
   expect(drawn).toEqual([
     expect.stringMatching(/^trial {2}[━─]+ {2}/),
-    expect.stringMatching(/^2 rows(, \d\/s)? {2}1 (search|sent), 999,999 left {2}0:\d\d$/),
-    'pace: up to 0.01 searches a second, on…',
+    expect.stringMatching(/^2 rows(, \d\/s)? {2}1 (request|sent), 999,999 left {2}0:\d\d$/),
+    'pace: up to 0.01 requests a second, on…',
     '',
   ])
   expect(frames.find((frame) => frame.includes('Stopping: '))).toMatch(/^\nStopping: /)

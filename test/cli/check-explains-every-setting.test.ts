@@ -26,7 +26,7 @@ async function checked(...flags: string[]) {
   const folder = workFolder()
   writeFileSync(join(folder, 'base.yaml'), BASE)
   writeFileSync(join(folder, 'acme.yaml'), FILE)
-  writeFileSync(join(folder, 'key'), 'k'.repeat(40))
+  writeFileSync(join(folder, 'key'), 'k'.repeat(40), { mode: 0o600 })
   const env: Environment = {
     ...accessTo(sandbox),
     SPILLWAY_MASK_KEY_FILE: join(folder, 'key'),
@@ -49,7 +49,7 @@ it('each value is told with where it comes from, and secrets only as set', async
       'extract.domains | [xn--bcher-kva.example] | acme.yaml:4:12',
       'extract.queries | [email (hidden by transform.identity), secret LEAKED] | acme.yaml:6:5',
       'extract.lag | 15m | default',
-      'extract.page_size | 10000 | default',
+      'extract.page_size | auto | default',
       'extract.concurrency | 2 | --concurrency',
       'extract.max_requests | 7 | acme.yaml:8:17',
       'load.path | output/acme | default',

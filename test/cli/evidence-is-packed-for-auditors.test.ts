@@ -51,7 +51,6 @@ async function filesOf(path: string): Promise<ReadonlyMap<string, Buffer>> {
 
 it('holds what is there to show, no rows and no secrets, and is the same to the byte every time', async () => {
   const here = await signed()
-  await writeFile(join(here.output, '_report.html'), '<p>A report</p>')
   const { code, value, stderr } = await here.json('evidence', '--output', 'acme.tar', '--key', 'pub.pem')
   expect(code, stderr).toBe(0)
   const path = join(here.folder, 'acme.tar')
@@ -75,6 +74,7 @@ it('holds what is there to show, no rows and no secrets, and is the same to the 
     files: names,
     shards: 3,
     rows: manifest.totals.rows,
+    complete: true,
   })
   expect((await stat(path)).mode & 0o777).toBe(0o600)
 
@@ -165,6 +165,19 @@ it('without a key it says whose key to ask for, and holds none', async () => {
   ]
   expect([...files.keys()]).toEqual(names)
   expect(files.get('README.txt')!.toString()).toContain('pub.pem is the public key of whoever signed')
+})
+
+it('what lies in the place of the report and is none of spillway is not packed', async () => {
+  const here = await signed()
+  const report = join(here.output, '_report.html')
+  for (const foreign of ['id,hash\n1,hunter2\n', '<!doctype html>\n<p>hunter2</p>', '']) {
+    await writeFile(report, foreign)
+    const { code, stdout } = await evidence(here, '--output', 'acme.tar')
+    expect([code, stdout.includes('_report.html')]).toEqual([0, false])
+    const files = await filesOf(join(here.folder, 'acme.tar'))
+    expect(files.has('_report.html')).toBe(false)
+    expect(files.get('README.txt')!.toString()).not.toContain('_report.html')
+  }
 })
 
 it('what proves nothing is not packed, and nothing is written over that is no archive', async () => {

@@ -6,11 +6,11 @@ import { ROOT, start, workFolder } from './spillway.ts'
 it('--help lists the commands and the exit codes', async () => {
   const { code, stdout, stderr } = await start(['--help'], workFolder()).result
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-  for (const command of ['run', 'plan', 'status', 'verify', 'check', 'report', 'sandbox', 'init', 'schema']) {
-    expect(stdout).toMatch(new RegExp(`^  spillway ${command} `, 'm'))
+  const commands = ['run', 'plan', 'status', 'verify', 'check', 'report', 'sandbox', 'init', 'schema', 'demo']
+  for (const command of commands) {
+    expect(stdout).toMatch(new RegExp(`^  spillway ${command}(?: |$)`, 'm'))
   }
   expect(stdout).toContain('130, 143 interrupted')
-  expect(stdout).not.toContain('spillway demo')
 })
 
 it('each command explains its flags', async () => {

@@ -117,7 +117,11 @@ it('people are spared what is for machines, and a log file has it all the same',
   const sandbox = await sandboxWith()
   const folder = workFolder()
   const file = await writePipeline(folder)
-  const quiet = await spillway(['run', file, '--log-file', 'run.log'], folder, accessTo(sandbox))
+  const quiet = await spillway(
+    ['run', file, '--no-progress', '--log-file', 'run.log'],
+    folder,
+    accessTo(sandbox),
+  )
   expect(quiet).toMatchObject({ code: 0, stderr: '' })
   const refused = await spillway(
     ['run', file, '--log-file', 'run.log', '--format', 'csv'],

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, statSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
@@ -43,7 +43,7 @@ function samplesOf(text: string): ReadonlyMap<string, number> {
   return samples
 }
 
-it('a run writes its figures, privately and in one step, and one that fails keeps the last success', async () => {
+it('a run writes its figures, for others to read and in one step, and one that fails keeps the last success', async () => {
   const sandbox = await sandboxWith({ faults: [{ kind: 'status', status: 503, requests: [2] }] })
   const folder = workFolder()
   const file = await writePipeline(folder, { extract: '  page_size: 2\n  concurrency: 1' })
@@ -70,16 +70,18 @@ it('a run writes its figures, privately and in one step, and one that fails keep
     ...Object.fromEntries(states(0, 3)),
     [own('running')]: 0,
     [own('last_run_success')]: 0,
-    [own('last_run_searches')]: 3,
+    [own('last_run_requests')]: 3,
+    [own('last_run_searches')]: 1,
+    [own('page_size_rows')]: 2,
     [own('last_run_retries')]: 1,
     [own('last_run_rows')]: 4,
-    [own('searches_left')]: 999_998,
+    [own('searches_left')]: 999_999,
     spillway_exit_code: 4,
   })
   const version = (JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }).version
   expect(stopped.samples.get(`spillway_info{pipeline="trial",version="${version}"}`)).toBe(1)
   expect(stopped.samples.has(own('last_success_timestamp_seconds'))).toBe(false)
-  expect(statSync(path).mode & 0o777).toBe(0o600)
+  expect(statSync(path).mode & 0o777).toBe(0o644)
 
   const before = Date.now() / 1000
   const complete = await run(file)
@@ -118,9 +120,51 @@ it('what can not be written is refused before anything begins', async () => {
     expect(stderr).toContain('The metrics file can not be written')
   }
   expect(sandbox.requests).toEqual([])
-  // Whatever lies there is replaced, as long as it is a file.
-  writeFileSync(join(folder, 'a.prom'), 'not metrics')
+  // What is empty holds nothing that could be lost.
+  writeFileSync(join(folder, 'a.prom'), '')
   const { code } = await spillway(['run', file, '--metrics-file', 'a.prom'], folder, accessTo(sandbox))
   expect(code).toBe(0)
   expect(samplesOf(readFileSync(join(folder, 'a.prom'), 'utf8')).get('spillway_exit_code')).toBe(0)
+})
+
+it('nothing is replaced that is not its own, wherever it lies and however it is reached', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const file = await writePipeline(folder, { rest: 'load: { path: out }' })
+  expect((await spillway(['run', file], folder, accessTo(sandbox))).code).toBe(0)
+  const asked = sandbox.requests.length
+  const path = (name: string) => join(folder, name)
+  writeFileSync(path('notes.txt'), 'do not lose this')
+  symlinkSync('notes.txt', path('link.prom'))
+  symlinkSync('nowhere', path('dangling.prom'))
+  symlinkSync('out', path('way-in'))
+  const own = '# HELP spillway_exit_code Exit code of the command that wrote this file.\n'
+  writeFileSync(path('own.prom'), own)
+  symlinkSync('own.prom', path('link-to-own.prom'))
+  const kept = ['notes.txt', file, 'out/_manifest.json', 'out/_state/checkpoint.jsonl', 'own.prom']
+  const before = kept.map((name) => readFileSync(path(name), 'utf8'))
+  for (const [name, why] of [
+    ['notes.txt', 'a file that is none of spillway'],
+    [file, 'a file that is none of spillway'],
+    ['link.prom', 'is a symbolic link'],
+    ['dangling.prom', 'is a symbolic link'],
+    ['link-to-own.prom', 'is a symbolic link'],
+    ['out/_manifest.json', 'in the folder of the data set'],
+    ['out/new.prom', 'in the folder of the data set'],
+    ['out/_state/checkpoint.jsonl', 'in the folder of the data set'],
+    ['out/nowhere/new.prom', 'in the folder of the data set'],
+    ['way-in/new.prom', 'in the folder of the data set'],
+    ['nowhere/../out/new.prom', 'in the folder of the data set'],
+  ]) {
+    const ended = await spillway(['run', file, '--metrics-file', name!], folder, accessTo(sandbox))
+    expect([name, ended.code, ended.stderr]).toEqual([name, 2, expect.stringContaining(why!)])
+  }
+  expect(kept.map((name) => readFileSync(path(name), 'utf8'))).toEqual(before)
+  expect(readdirSync(path('out')).some((name) => name.includes('prom'))).toBe(false)
+  expect(sandbox.requests.length).toBe(asked)
+  // Its own is, also beside the folder.
+  expect((await spillway(['run', file, '--metrics-file', 'own.prom'], folder, accessTo(sandbox))).code).toBe(
+    0,
+  )
+  expect(readFileSync(path('own.prom'), 'utf8')).not.toBe(own)
 })

@@ -19,6 +19,7 @@ const moment: fc.Arbitrary<ProgressMoment> = fc.record({
     requests: amount,
     retries: amount,
     quarantined: amount,
+    searchesSpent: time,
     searchesRemaining: time,
     requestsAllowed: fc.option(
       fc.record({ requests: amount, by: fc.constantFrom('budget' as const, 'quota' as const) }),
@@ -37,7 +38,7 @@ const moment: fc.Arbitrary<ProgressMoment> = fc.record({
   elapsedMs: amount,
   nowMs: amount,
   columns: fc.integer({ min: 2, max: 300 }),
-  pace: fc.constant('pace: up to 5 searches a second, 4 pages at a time'),
+  pace: fc.constant('pace: up to 5 requests a second, 4 pages at a time'),
 })
 
 const PROGRESS: Progress = {
@@ -50,6 +51,7 @@ const PROGRESS: Progress = {
   requests: 59,
   retries: 2,
   quarantined: 0,
+  searchesSpent: 57,
   searchesRemaining: 999_943,
   requestsAllowed: { requests: 441, by: 'budget' },
   pausedUntilMs: null,
@@ -62,7 +64,7 @@ function shown(columns: number, changes: Partial<Progress> = {}): readonly strin
     name: 'acme-backfill',
     elapsedMs: 12_000,
     nowMs: NOW,
-    pace: 'pace: up to 5 searches a second',
+    pace: 'pace: up to 5 requests a second',
   }
   return progressLines({ ...now, columns, progress: { ...PROGRESS, ...changes } }, styleFor(false)).split(
     '\n',
@@ -83,8 +85,8 @@ describe('what a run shows while it is at work', () => {
   it('at 80 columns is everything, what earlier runs did told apart', () => {
     expect(shown(80)).toEqual([
       'acme-backfill  ╍╍━━━━───────  22 of 48 partitions  10 by earlier runs  1 failed',
-      '5,700 rows, 475/s  59 searches, 999,943 left  0:12, about 25 s to go',
-      'pace: up to 5 searches a second',
+      '5,700 rows, 475/s  59 requests, 999,943 searches left  0:12, about 25 s to go',
+      'pace: up to 5 requests a second',
     ])
   })
 
@@ -108,7 +110,7 @@ describe('what a run shows while it is at work', () => {
     expect(shown(40)).toEqual([
       'acme-back…  22/48  10 before  1 failed',
       '5,700 rows, 475/s  59 sent  ~25 s to go',
-      'pace: up to 5 searches a second',
+      'pace: up to 5 requests a second',
     ])
     expect(shown(24).slice(0, 2)).toEqual(['22/48  1 failed', '5,700 rows  ~25 s to go'])
   })
@@ -136,7 +138,7 @@ describe('what a run shows while it is at work', () => {
     ['waits for the disk: 1:40', { waits: { ...waits, diskSinceMs: NOW - 99_600 } }],
     ['waits for an answer: 12 s', { waits: { ...waits, answerSinceMs: NOW - 12_000 } }],
     [
-      'pace: up to 5 searches a second',
+      'pace: up to 5 requests a second',
       { pausedUntilMs: NOW, waits: { ...waits, answerSinceMs: NOW - 900 } },
     ],
   ])('says what it waits for: %s', (text, changes) => {

@@ -6,12 +6,15 @@ import { accessTo, sandboxWith, spillway, start, workFolder, writePipeline } fro
 // biome-ignore lint/suspicious/noControlCharactersInRegex: terminal escapes are what is looked for
 const ESCAPE = /\x1b/
 
+/** All that a run without a terminal says within its first half minute. */
+const PLANNED = /^trial: 3 of 3 partitions to do, pace: [^\n]*\n$/
+
 it('--json prints the summary, and a second run sends nothing', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()
   const file = await writePipeline(folder)
   const first = await start(['run', file, '--json'], folder, accessTo(sandbox)).result
-  expect(first).toMatchObject({ code: 0, stderr: '' })
+  expect(first).toMatchObject({ code: 0, stderr: expect.stringMatching(PLANNED) })
   const rows = JSON.parse(first.stdout).rows as number
   expect(rows).toBeGreaterThan(0)
   expect(JSON.parse(first.stdout)).toEqual({
@@ -26,7 +29,13 @@ it('--json prints the summary, and a second run sends nothing', async () => {
     quarantined: 0,
     replaced_nuls: 0,
     repeated: 0,
+    searches_spent: expect.any(Number),
     searches_remaining: expect.any(Number),
+    service: {
+      page_size: 10_000,
+      searches_per_request: expect.any(Number),
+      searches_per_1000_rows: expect.any(Number),
+    },
     duration_ms: expect.any(Number),
     manifest: join(folder, 'output/trial/_manifest.json'),
     error: null,
@@ -45,13 +54,13 @@ it('people get a summary without colours where there is no terminal, and what to
   const folder = workFolder()
   const file = await writePipeline(folder)
   const { code, stdout, stderr } = await start(['run', file], folder, accessTo(sandbox)).result
-  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(PLANNED) })
   expect(stdout).not.toMatch(ESCAPE)
   expect(stdout).toMatch(/^trial: complete in /)
   expect(stdout).toContain('3 of 3 done')
   expect(stdout).toContain('output/trial/_manifest.json')
   expect(stdout).toContain('verify trial.yaml')
-  expect(stdout).toContain("read_parquet('output/trial/credentials/**/*.parquet'")
+  expect(stdout).toContain('query trial.yaml "SELECT count(*) FROM credentials"')
 })
 
 it('several pipelines print one object a line; flags beat the files', async () => {
@@ -95,6 +104,8 @@ it('plan, status, verify and check tell the same story', async () => {
     min_seconds: 0.01,
     expected_requests: null,
     expected_seconds: null,
+    expected_searches: null,
+    searches: { low: null, high: null },
   })
   expect(sandbox.requests).toHaveLength(0)
   expect((await spillway(['run', file], folder, env)).code).toBe(4)
@@ -107,7 +118,8 @@ it('plan, status, verify and check tell the same story', async () => {
   const status = await json('status')
   expect(status).toMatchObject({
     pipeline: 'trial',
-    totals: { partitions: 3, done: 2, requests: 4, shards: 2 },
+    totals: { partitions: 3, done: 2, requests: 4, shards: 2, searches_spent: 1 },
+    service: { page_size: 2, searches_per_request: 0, searches_per_1000_rows: 0 },
   })
   expect(status.partitions).toHaveLength(3)
   expect(status.partitions[0]).toEqual({

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process'
 import { generateKeyPairSync, verify } from 'node:crypto'
-import { copyFile, readFile, stat, truncate, writeFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { copyFile, cp, mkdir, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/core/index.ts'
 import { diskStore } from '../../src/disk/index.ts'
@@ -259,4 +259,119 @@ it('an encrypted key signs as the same key in the open does, once its passphrase
   expect(code, stderr).toBe(0)
   expect(await problems(here)).toEqual([])
   for (const secret of [...BODIES, PASSPHRASE]) expect(stdout + stderr).not.toContain(secret)
+})
+
+describe('files that nobody has put on record', () => {
+  const FOLDER = 'credentials/query=domain.scatterholt.com/import_window=2024-01-01'
+  const ADDED = [
+    'credentials/data.parquet',
+    'credentials/part-0.parquet',
+    'credentials/part-00000.csv',
+    'credentials/foo=bar/part-00000.parquet',
+    'credentials/a/b/c/data.csv.gz',
+    'credentials/query=x.csv',
+    'credentials/.hidden.parquet',
+    'credentials/_x/part-00000.parquet',
+    'credentials/PART-00001.CSV',
+    `${FOLDER}/part-00000.csv.parquet`,
+    `${FOLDER}/part-00001.csv`,
+    `${FOLDER}/part-00000 copy.csv`,
+    `${FOLDER}/more/part-00000.csv`,
+    'reports/part-00000.csv',
+    'reports/x',
+  ]
+
+  it('are a problem each, whatever their names, and empty folders are none', async () => {
+    const here = await exported()
+    for (const path of ADDED) {
+      await mkdir(dirname(join(here.output, path)), { recursive: true })
+      await writeFile(join(here.output, path), '')
+    }
+    await mkdir(join(here.output, 'credentials/empty=1/empty'), { recursive: true })
+    const [shard] = (await shardPaths(here.output)).filter((path) => path.startsWith(FOLDER))
+    await symlink(join(here.output, shard!), join(here.output, 'credentials/link.csv'))
+    const { stdout, code } = await spillway(['verify', 'pipeline.yaml', '--json'], here.folder, here.env)
+    expect(code).toBe(1)
+    const { problems } = JSON.parse(stdout) as { problems: Problem[] }
+    const found = problems.map(({ path, cause }) => `${path} ${cause}`).sort()
+    expect(found).toEqual([...ADDED, 'credentials/link.csv'].map((path) => `${path} not_on_record`).sort())
+  })
+})
+
+describe('the signed export of somebody else in the place of this one', () => {
+  /** Another data set, signed under the same key with the same masking, and its files in the place of these. */
+  async function swapped(parts: object, files: readonly string[]): Promise<readonly Problem[]> {
+    const [here, other] = [await exported(), await placeWithKeys()]
+    await other.write({ ...PARTS, ...parts })
+    expect((await run(other)).code).toBe(0)
+    for (const each of [here, other]) expect((await sign(each)).code).toBe(0)
+    for (const name of files) {
+      await rm(join(here.output, name), { recursive: true, force: true })
+      await cp(join(other.output, name), join(here.output, name), { recursive: true })
+    }
+    return problems(here)
+  }
+  const ALL = ['credentials', '_manifest.json', '_manifest.sig', '_state']
+  const MOVED = ['credentials', '_manifest.json', '_manifest.sig']
+
+  it('is found by its name', async () => {
+    const problem = expect.stringContaining('is of the pipeline "another", not of "trial"')
+    const cause = 'another_data_set'
+    expect(await swapped({ name: 'another' }, ALL)).toContainEqual({ path: '_manifest.json', problem, cause })
+  })
+
+  it('is found by what it was asked for', async () => {
+    const extract = { ...PARTS.extract, domains: ['quillmere.net'] }
+    expect(await swapped({ extract }, ALL)).toEqual([
+      {
+        path: '_manifest.json',
+        problem: expect.stringContaining('lists rows of 1 query that the pipeline does not ask for'),
+        cause: 'signature',
+      },
+    ])
+  })
+
+  it('is found by how it is masked', async () => {
+    const found = await swapped({ transform: { secret: 'partial' } }, ALL)
+    expect(found[0]).toMatchObject({ problem: expect.stringContaining('transform.secret was partial') })
+  })
+
+  it('is found where the checkpoint is still its own', async () => {
+    const found = await swapped({ name: 'another', load: { format: 'csv', compression: 'gzip' } }, MOVED)
+    const said = found.map(({ problem }) => problem)
+    expect(said).toContainEqual(expect.stringContaining('and the checkpoint of "trial"'))
+    expect(said).toContainEqual(expect.stringContaining('another config_digest than the checkpoint'))
+    expect(said).toContainEqual(expect.stringContaining('another data_set_id than the checkpoint'))
+  })
+})
+
+it('an older export that was signed passes, which is said, unless a time is given that it has to reach', async () => {
+  const here = await exported()
+  expect((await sign(here)).code).toBe(0)
+  const verifying = (...flags: string[]) =>
+    spillway(['verify', 'pipeline.yaml', '--signature', '--key', 'pub.pem', ...flags], here.folder, here.env)
+  const plain = await verifying()
+  expect([plain.code, plain.stdout]).toEqual([
+    0,
+    expect.stringContaining('does not show that they are the latest'),
+  ])
+  const { runs } = await here.manifest()
+  const ended = runs.at(-1)!.finished_at!
+  const later = new Date(Date.parse(ended) + 1).toISOString()
+  for (const time of ['2024-07-01', ended]) {
+    const { code, stdout } = await verifying('--not-before', time)
+    expect([code, stdout]).toEqual([0, expect.stringContaining(`ended at ${time} or later`)])
+  }
+  for (const time of [later, '2100-01-01']) {
+    const { code, stdout } = await verifying('--not-before', time)
+    expect([code, stdout]).toEqual([1, expect.stringContaining('is older than asked for')])
+  }
+  for (const time of ['yesterday', '2024-02-30', '']) {
+    expect(await verifying('--not-before', time)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('--not-before'),
+    })
+  }
+  const alone = ['verify', 'pipeline.yaml', '--not-before', '2024-07-01']
+  expect((await spillway(alone, here.folder, here.env)).code).toBe(2)
 })

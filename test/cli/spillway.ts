@@ -4,16 +4,14 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { Writable } from 'node:stream'
 import { setTimeout } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
 import { afterEach } from 'vitest'
-import { Output } from '../../src/cli/output.ts'
-import { runCommandLine } from '../../src/cli/run-command-line.ts'
-import { Screen } from '../../src/cli/screen.ts'
-import { Signals } from '../../src/cli/signals.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts'
+import { inThisProcess } from '../support/in-this-process.ts'
 import { CLI } from '../support/run-cli.ts'
+
+export { Collector } from '../support/in-this-process.ts'
 
 export const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -63,26 +61,7 @@ export function accessTo(sandbox: Sandbox): Environment {
 
 /** Carries a command line out in this process, which is quicker than starting one. */
 export async function spillway(args: readonly string[], cwd: string, env: Environment = {}): Promise<Result> {
-  const stdout = new Collector()
-  const stderr = new Collector()
-  const code = await runCommandLine(args, {
-    env,
-    cwd,
-    program: 'spillway',
-    stdout: new Output(stdout as unknown as NodeJS.WriteStream),
-    screen: new Screen(stderr as unknown as NodeJS.WriteStream, env),
-    signals: new Signals(),
-  })
-  return { code, stdout: stdout.text, stderr: stderr.text }
-}
-
-export class Collector extends Writable {
-  text = ''
-
-  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
-    this.text += chunk.toString()
-    done()
-  }
+  return inThisProcess(args, cwd, env)
 }
 
 /** Starts the built command with nothing in its environment but what is given, and with a stdin that has ended. */

@@ -77,8 +77,20 @@ const WRONG: readonly (readonly [
     'expected https, found http to another machine; tokens and leaked secrets would travel unencrypted (allow_http: true permits it)',
   ],
   ['extract', 'resource: people', 13, 'resource', 'expected credentials | reports, found "people"'],
-  ['extract', 'page_size: 10001', 14, 'page_size', 'expected a whole number from 1 to 10000, found 10001'],
-  ['extract', 'page_size: 010', 14, 'page_size', 'expected a whole number from 1 to 10000, found "010"'],
+  [
+    'extract',
+    'page_size: 10001',
+    14,
+    'page_size',
+    'expected a whole number from 1 to 10000, or auto, found 10001',
+  ],
+  [
+    'extract',
+    'page_size: 010',
+    14,
+    'page_size',
+    'expected a whole number from 1 to 10000, or auto, found "010"',
+  ],
   ['extract', 'max_requests: 0', 17, 'max_requests', 'expected a whole number from 1 on, or none, found 0'],
   [
     'extract',
@@ -304,6 +316,22 @@ test('http to another machine needs allow_http', async () => {
   ])
   const allowed = await read(text.replace('service:\n', 'service:\n  allow_http: true\n'))
   expect(allowed.service.baseUrl).toBe('http://api.example.com/firework')
+})
+
+test('so it is for object storage', async () => {
+  const at = (s3: string): string => `${SMALLEST}load: { path: 's3://bucket/a', s3: { ${s3} } }\n`
+  expect(await problems(at('endpoint: "http://minio.example.com:9000"'))).toEqual([
+    expect.stringMatching(
+      /^p.yaml:\d+:\d+: load.s3.endpoint: expected https, found http to another machine; rows would travel unencrypted \(allow_http: true permits it\)$/,
+    ),
+  ])
+  for (const s3 of [
+    'endpoint: "http://minio.example.com:9000", allow_http: true',
+    'endpoint: "http://127.0.0.1:9000"',
+    'endpoint: "https://minio.example.com"',
+  ]) {
+    expect((await read(at(s3))).load.place).toMatchObject({ allowHttp: s3.includes('allow_http') })
+  }
 })
 
 test('an unknown key gets the nearest known one and the list', async () => {

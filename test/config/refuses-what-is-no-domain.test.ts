@@ -16,6 +16,8 @@ test.each([
   ['acme..com', 'an empty label'],
   [`${'a'.repeat(64)}.com`, '64 characters between two dots; 63 are the most'],
   [`${'ü'.repeat(60)}.com`, '66 characters between two dots; 63 are the most'],
+  ['-x.test', 'a - at the beginning or end of a label'],
+  ['x-.acme.com', 'a - at the beginning or end of a label'],
   ['acme.c', 'a single character after the last dot'],
 ])('%s is no domain: %s', async (domain, fault) => {
   const [problem = ''] = await problems(asking(domain))

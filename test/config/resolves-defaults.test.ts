@@ -53,6 +53,7 @@ test('the smallest file gets every default', async () => {
         'query_type',
         'query_value',
       ],
+      extraColumns: [],
       onInvalid: 'quarantine',
       maxQuarantined: { kind: 'share', percent: 1 },
     },

@@ -1,5 +1,5 @@
 // Runs in a process whose files may only grow to a few kilobytes; prints what happened to two that would not.
-import { diskStore } from '../../dist/disk/index.js'
+import { diskStore } from '../../build/parts/disk.js'
 
 const store = diskStore({ root: process.argv[2], fileMode: 0o600, dirMode: 0o700 })
 // Node raises SIGXFSZ to an error code by itself; without a listener the signal would end the process.

@@ -1,8 +1,8 @@
 // Has a store do one thing. Then it makes a folder: the call at which disk-fault.mjs is to take the power away.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { diskStore } from '../../dist/disk/index.js'
-import { appendQuarantine } from '../../dist/load/index.js'
+import { diskStore } from '../../build/parts/disk.js'
+import { appendQuarantine } from '../../build/parts/load.js'
 
 const [root, what] = process.argv.slice(2)
 const store = diskStore({ root, fileMode: 0o600, dirMode: 0o700 })

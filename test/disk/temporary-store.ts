@@ -1,21 +1,16 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
+import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll } from 'vitest'
+import { onTestFinished } from 'vitest'
 import type { Store } from '../../src/core/index.ts'
 import { diskStore } from '../../src/disk/index.ts'
 
 export type TemporaryStore = { readonly store: Store; readonly root: string }
 
-const base = mkdtempSync(join(tmpdir(), 'spillway-test-'))
-let made = 0
-
-afterAll(() => rmSync(base, { recursive: true, force: true }))
-
-/** An empty folder of its own that is there. */
+/** An empty folder of its own that is there until the test ends. */
 export function temporaryFolder(): string {
-  const folder = join(base, String(made++))
-  mkdirSync(folder)
+  const folder = mkdtempSync(join(tmpdir(), 'spillway-test-'))
+  onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }
 

@@ -13,7 +13,7 @@ import { blocksOf, blockUnder, commandFolder, temporaryFolder } from './page.ts'
 const PAGE = 'docs/cluster.md'
 const execute = promisify(execFile)
 
-/** A folder with a pipeline, a sandbox and a database, as the page wants them. */
+/** A folder with a pipeline, a sandbox and a queue, as the page wants them. */
 async function world(...files: string[]) {
   const sandbox = await startSandbox({ records: 30, requestsPerSecond: 0, basicRequestsPerSecond: 0 })
   onTestFinished(() => sandbox.close())
@@ -33,7 +33,8 @@ async function world(...files: string[]) {
   }
   const env = {
     PATH: `${commandFolder(folder)}:${process.env.PATH}`,
-    SPILLWAY_DATABASE_URL: await newDatabase(),
+    SPILLWAY_BASE_URL: sandbox.baseUrl,
+    SPILLWAY_QUEUE_URL: await newDatabase(),
     PGPASSWORD: PASSWORD,
     SPILLWAY_TOKEN: sandbox.token,
   }
@@ -53,12 +54,10 @@ it('five minutes, two terminals: its commands do what it says', async () => {
     .flatMap(({ text }) => text.split('\n'))
     .filter((line) => line.startsWith('spillway '))
     .map((line) => line.replace(/ +#.*/, ''))
-  expect(commands).toEqual(['spillway cluster init', 'spillway worker', 'spillway submit acme.yaml --wait'])
+  expect(commands).toEqual(['spillway worker', 'spillway submit acme.yaml --wait'])
   const { start, carryOut } = await world()
-  expect(await carryOut(commands[0]!)).toContain('The tables are made')
-  const worker = start(commands[1]!)
-  expect(await carryOut(commands[2]!)).toMatch(/30/)
-  expect(await carryOut('spillway status acme.yaml')).toContain('1 worker in')
+  const worker = start(commands[0]!)
+  expect(await carryOut(commands[1]!)).toMatch(/30/)
   worker.kill('SIGTERM')
   expect(await once(worker, 'exit')).toEqual([0, null])
 })
@@ -82,8 +81,10 @@ it('what the containers are told works, and the objects belong together', async 
     pod.volumes.map(({ name }: { name: string }) => name),
   )
   const { start, carryOut } = await world('globex')
-  await carryOut('spillway cluster init')
-  const worker = start(`spillway ${workers.args.join(' ')}`)
+  const heartbeat = join(temporaryFolder(), 'alive')
+  const probe = workers.livenessProbe.exec.command.at(-1).replaceAll('/tmp/alive', heartbeat)
+  expect(workers.args).toContain('/tmp/alive')
+  const worker = start(`spillway ${workers.args.join(' ').replace('/tmp/alive', heartbeat)}`)
   const summaries = await carryOut(
     `spillway ${submit.args.join(' ').replaceAll('/pipelines/', 'pipelines/')}`,
   )
@@ -95,6 +96,18 @@ it('what the containers are told works, and the objects belong together', async 
     ['acme', 'complete', 30],
     ['globex', 'complete', 30],
   ])
+  await carryOut(probe)
   worker.kill('SIGTERM')
   expect(await once(worker, 'exit')).toEqual([0, null])
+})
+
+it('without any queue: the container of each index runs the pipelines of one organization', async () => {
+  const [indexed] = parseAllDocuments(blockUnder(PAGE, 'Without any queue', 'yaml')).map((each) =>
+    each.toJS(),
+  )
+  const [{ args }] = indexed.spec.template.spec.containers
+  expect(indexed.spec.completions).toBe(3)
+  const { carryOut } = await world()
+  const script = String(args[0]).replaceAll('/pipelines/$1/*.yaml', '$1.yaml')
+  expect(await carryOut(`export JOB_COMPLETION_INDEX=0; ${script}`)).toContain('"status":"complete"')
 })

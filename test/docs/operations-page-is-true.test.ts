@@ -226,15 +226,25 @@ it('the pipeline of the page can be read', async () => {
 
 it('the Dockerfile copies what is there, has no rights, and starts the command', () => {
   const text = readFileSync(join(ROOT, 'Dockerfile'), 'utf8')
-  const { bin, engines } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+  const { bin, engines, version, description, license } = JSON.parse(
+    readFileSync(join(ROOT, 'package.json'), 'utf8'),
+  )
   const copied = [...text.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, names = '']) =>
     names.split(' '),
   )
   expect(copied.filter((name) => !existsSync(join(ROOT, name)))).toEqual([])
   expect(text).toContain(`/opt/spillway/${bin.spillway} /usr/local/bin/spillway`)
   expect(engines.node).toBe('>=20.19')
-  expect(text.match(/^FROM node:(\d+)-slim/gm)).toEqual(['FROM node:22-slim', 'FROM node:22-slim'])
-  expect(text.slice(text.lastIndexOf('FROM'))).toMatch(/\nUSER node\nENTRYPOINT \["spillway"\]/)
+  // One release of Node for both stages.
+  expect(text).toMatch(/^ARG NODE_IMAGE=node:22\.\d+\.\d+-bookworm-slim$/m)
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the Dockerfile's own
+  expect(text.match(/^FROM \S+/gm)).toEqual(['FROM ${NODE_IMAGE}', 'FROM ${NODE_IMAGE}'])
+  const labels = new Map(
+    [...text.matchAll(/org\.opencontainers\.image\.(\w+)="(.*)"/g)].map(([, k, v]) => [k, v]),
+  )
+  expect(Object.fromEntries(labels)).toEqual({ title: 'Spillway', description, version, licenses: license })
+  expect(text).toContain('/src/LICENSE')
+  expect(text.slice(text.lastIndexOf('FROM'))).toMatch(/\nUSER node\n(?:[#H ].*\n)+ENTRYPOINT \["spillway"\]/)
 })
 
 function kubernetes(): readonly unknown[] {

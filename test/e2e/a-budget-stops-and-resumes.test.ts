@@ -78,17 +78,23 @@ it('retries count against the budget', async () => {
 })
 
 it('the run stops when the service says that too few searches are left', async () => {
-  const here = await place(asked({ min_searches_remaining: 15, concurrency: 1 }), { quota: 20 })
+  const here = await place(asked({ min_searches_remaining: 15, concurrency: 1 }), {
+    quota: 20,
+    rowsPerSearch: 0,
+  })
   const { code, stderr, summary } = await here.run()
   expect(code).toBe(4)
   expect(stderr).toContain('searches')
-  // The sixth answer says that fourteen are left.
-  expect(summary).toMatchObject({ status: 'budget', requests: 6, searches_remaining: 14 })
-  expect(here.searches()).toHaveLength(6)
+  // The fifth answer says that fifteen are left: one more search would take too many.
+  expect(summary).toMatchObject({ status: 'budget', requests: 5, searches_remaining: 15 })
+  expect(here.searches()).toHaveLength(5)
 })
 
 it('a quota that is used up stops the run, resumable', async () => {
-  const here = await place(asked({ min_searches_remaining: 'none', concurrency: 1 }), { quota: 3 })
+  const here = await place(asked({ min_searches_remaining: 'none', concurrency: 1 }), {
+    quota: 3,
+    rowsPerSearch: 0,
+  })
   const { code, stderr, summary } = await here.run()
   expect(code, stderr).toBe(4)
   expect(summary.status).toBe('budget')

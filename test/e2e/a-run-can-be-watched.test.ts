@@ -106,6 +106,8 @@ it('status and plan tell of a pipeline before, during and after a run', async ()
     min_seconds: 0,
     expected_requests: 0,
     expected_seconds: 0,
+    expected_searches: 0,
+    searches: { low: 0, high: 0 },
   })
   // The saved cursor is the one that was gone on with.
   expect(here.searches().map(({ body }) => (body as { from?: string }).from)).toContain(last.next)

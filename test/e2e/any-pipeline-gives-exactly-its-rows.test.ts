@@ -6,7 +6,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { RunSummary } from '../../src/index.ts'
 import { type Fault, type Sandbox, startSandbox } from '../../src/sandbox/index.ts'
-import { THOROUGH } from '../support/thorough.ts'
+import { cases } from '../support/thorough.ts'
 import { runInProcess } from './support/in-process.ts'
 import { type PipelineParts, SMALL } from './support/place.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
@@ -57,7 +57,7 @@ it('random pipelines, on a service that stumbles, give exactly the rows that are
         expect((await run(null)).requests).toBe(0)
       })
     }),
-    { numRuns: THOROUGH ? 25 : 15 },
+    { numRuns: cases(25) },
   )
 }, 120_000)
 
@@ -83,7 +83,7 @@ it('stopped after any number of requests, again and again, they give the same ro
         expect(await difference()).toEqual(SAME)
       })
     }),
-    { numRuns: THOROUGH ? 12 : 8 },
+    { numRuns: cases(12) },
   )
 }, 120_000)
 

@@ -18,7 +18,6 @@ const KEYS = { SPILLWAY_MASK_KEY: 'k'.repeat(32) }
 const changes: Readonly<Record<string, PipelineParts>> = {
   'another name': { ...BEGUN, name: 'other' },
   'another order': { ...BEGUN, extract: { ...BEGUN.extract, order: 'desc' } },
-  'another page size': { ...BEGUN, extract: { ...BEGUN.extract, page_size: 6 } },
   'another include': { ...BEGUN, extract: { ...BEGUN.extract, include: ['known_password_id'] } },
   'another search path': { ...BEGUN, service: { search_path: '/v5/_search' } },
   'another masking of secrets': { ...BEGUN, transform: { secret: 'redact' } },

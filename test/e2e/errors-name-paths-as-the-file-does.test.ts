@@ -32,7 +32,7 @@ it.each([
 
   const elsewhere = join(here.folder, 'elsewhere')
   await writeFile(elsewhere, 'a file')
-  await expectPlace(['run', '--output', 'elsewhere'], 'elsewhere/_state', 1)
+  await expectPlace(['run', '--output', 'elsewhere'], 'elsewhere', 2)
 
   async function expectPlace(words: readonly string[], where: string, code: unknown): Promise<void> {
     const [command = '', ...flags] = words

@@ -38,7 +38,7 @@ it('from init to verify', async () => {
     expect(JSON.parse(line)).toHaveProperty('level')
   }
   expect((await spillway('status', file, ...flags)).stdout).toContain('partitions done')
-  expect((await spillway('verify', file)).stdout).toContain('all is as it should be')
+  expect((await spillway('verify', file)).stdout).toContain('the files are intact')
   expect((await spillway('report', '1', '--format', 'json')).stdout).toMatch(/^\{.*\}\n$/)
 })
 

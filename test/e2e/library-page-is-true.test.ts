@@ -14,7 +14,7 @@ const PRINTS: readonly RegExp[] = [
   /^complete \d+\n$/,
   /^true\n$/,
   /^true\n$/,
-  /^0 true true\n$/,
+  /^0 true true true\n$/,
   /settings\): Correct|extract\.domains\[0\]: expected a domain name .* a name without a dot/,
   /^complete 100\n$/,
 ]

@@ -1,7 +1,7 @@
 import { generateKeyPairSync } from 'node:crypto'
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { S3Double } from '../s3/double/server.ts'
 import { BUCKET, editObjects, mirror, namesIn, startBucket } from '../support/bucket.ts'
 import { type PipelineParts, type Place, place, placeAt, temporaryFolder } from './support/place.ts'
@@ -22,6 +22,9 @@ type World = {
 async function world(given: PipelineParts = {}): Promise<World> {
   const { double, env } = await startBucket()
   onTestFinished(() => double.close())
+  // Commands that are carried out in this process find the store here.
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
+  onTestFinished(() => void vi.unstubAllEnvs())
   const parts = {
     ...given,
     extract: { domains: DOMAINS, windows: { ...RANGE, every: 'month' }, page_size: 20, ...given.extract },

@@ -102,6 +102,20 @@ describe('against a sandbox', () => {
     expect(difference(await readParquet(join(here.folder, 'output/compliance')), wanted)).toEqual(SAME)
   })
 
+  it('own-domains.yaml', async () => {
+    const world = await place({}, { domains: DOMAINS, until: '2024-06-01' })
+    const here = { ...world, env: { ...world.env, SPILLWAY_HOST: world.sandbox.origin } }
+    const flags = ['--from', '2024-01-01', '--until', '2024-06-01'] as const
+    const summary = await exported(here, join(SHIPPED, 'own-domains.yaml'), ...flags)
+    expect(summary.searches_spent).toBeNull()
+    const wanted = expectedOfDomains(here.sandbox, ['scatterholt.com', 'brambleworth.org'], {
+      from: '2024-01-01',
+      until: '2024-06-01',
+      include: ['known_password_id'],
+    })
+    expect(difference(await readParquet(join(here.folder, 'output/own-domains')), wanted)).toEqual(SAME)
+  })
+
   it('the starter that `init` writes', async () => {
     const here = await place({}, { domains: ['example.com'] })
     expect((await spillway(here, 'init', 'starter.yaml')).code).toBe(0)

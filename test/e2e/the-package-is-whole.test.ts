@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process'
-import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
@@ -12,6 +12,18 @@ const execute = promisify(execFile)
 const ROOT = join(import.meta.dirname, '../..')
 /** Empty before npm installed the package there; see test/support/installed.ts. */
 const INSTALLED = inject('installed') ?? ''
+
+/** What a pipeline may ask for, and npm installs beside the package. */
+const OUTSIDE: readonly string[] = [
+  '@aws-sdk/client-s3',
+  '@duckdb/node-api',
+  'bullmq',
+  'ioredis',
+  'parquetjs-lite',
+  'pg',
+  'pg-copy-streams',
+  'pgpass',
+]
 
 type Packed = { readonly filename: string; readonly files: readonly { readonly path: string }[] }
 
@@ -34,10 +46,10 @@ it('holds what users need, and nothing else', async () => {
       'dist/index.js',
       'dist/index.d.ts',
       'dist/cli/main.js',
-      'dist/cli/decode-worker.js',
-      'dist/cli/encode-worker.js',
-      'dist/run/cpu/decode-worker.js',
-      'dist/run/cpu/encode-worker.js',
+      'dist/chunks/decode-worker.js',
+      'dist/chunks/encode-worker.js',
+      'dist/chunks/look-worker.js',
+      'dist/THIRD-PARTY-NOTICES.txt',
       'docs/architecture.md',
       'pipelines/demo.yaml',
       'pipelines/backfill.yaml',
@@ -49,26 +61,44 @@ it('holds what users need, and nothing else', async () => {
     (path) => !/^(?:README\.md|LICENSE|CHANGELOG\.md|package\.json|(?:dist|docs|pipelines)\/)/.test(path),
   )
   expect(others).toEqual([])
-  // What an earlier build left behind, of files that are no more; what is bundled has names of its own.
-  const stale = paths
-    .filter((path) => path.startsWith('dist/') && !path.startsWith('dist/cli/'))
-    .filter(
-      (path) => !existsSync(join(ROOT, path.replace(/^dist/, 'src').replace(/(?:\.d\.ts|\.js)$/, '.ts'))),
-    )
-  expect(stale).toEqual([])
+  // Command and library are the same chunks; all else would be there twice, or be left of an earlier build.
+  const built = paths.filter((path) => path.startsWith('dist/') && !path.startsWith('dist/chunks/'))
+  expect(built.sort()).toEqual([
+    'dist/THIRD-PARTY-NOTICES.txt',
+    'dist/cli/main.js',
+    'dist/encoder-build.txt',
+    'dist/index.d.ts',
+    'dist/index.js',
+  ])
+  expect(paths.length).toBeLessThan(200)
+})
+
+it('has every package once: bundled, or installed with it', async () => {
+  const { dependencies, optionalDependencies } = JSON.parse(
+    await readFile(join(ROOT, 'package.json'), 'utf8'),
+  )
+  const beside = Object.keys({ ...dependencies, ...optionalDependencies })
+  expect(beside.sort()).toEqual([...OUTSIDE].sort())
+})
+
+it('the built command can be executed as it is, as a link to it is', async () => {
+  // As `npm link` leads to it: no npm sets its mode there.
+  const { stdout } = await execute(join(ROOT, 'dist/cli/main.js'), ['--version'])
+  expect(stdout).toMatch(/^\d+\.\d+\.\d+/)
 })
 
 it('carries the licence of every package whose code it holds', async () => {
   const notices = await readFile(
-    join(INSTALLED, 'node_modules/spillway/dist/cli/THIRD-PARTY-NOTICES.txt'),
+    join(INSTALLED, 'node_modules/spillway/dist/THIRD-PARTY-NOTICES.txt'),
     'utf8',
   )
   const [, ...entries] = notices.split(/^={80}$/m)
-  const names = entries.map((entry) => /^(\S+) [\d.]+ \(.+\)$/m.exec(entry)?.[1])
-  expect(new Set(names).size).toBe(names.length)
+  const heads = entries.map((entry) => /^(\S+) [\d.]+ \(.+\)$/m.exec(entry))
+  const names = heads.map((head) => head?.[1])
+  // Two versions of one package are two packages.
+  expect(new Set(heads.map((head) => head?.[0])).size).toBe(heads.length)
   // What the sources import and the bundle does not leave outside, and what these bring along.
-  const outside = ['parquetjs-lite', '@aws-sdk/client-s3', '@duckdb/node-api', 'pg', 'pg-copy-streams']
-  const bundled = importedPackages().filter((name) => !outside.includes(name))
+  const bundled = importedPackages().filter((name) => !OUTSIDE.includes(name))
   expect(bundled).toEqual(expect.arrayContaining(['zod', 'undici', 'echarts', 'yargs', 'hyparquet']))
   expect(names).toEqual(expect.arrayContaining(bundled))
   expect(names).toEqual(expect.arrayContaining(['zrender', 'yargs-parser', 'cliui']))
@@ -113,9 +143,11 @@ it('works where npm installed it: a program in TypeScript, with all checks on', 
   await symlink(join(ROOT, 'node_modules/@types'), join(INSTALLED, 'node_modules/@types'))
   await writeFile(join(INSTALLED, 'program.ts'), PROGRAM)
   await writeFile(join(INSTALLED, 'tsconfig.json'), JSON.stringify(STRICT))
-  const tsc = join(ROOT, 'node_modules/typescript/bin/tsc')
-  const compiled = await execute(process.execPath, [tsc], { cwd: INSTALLED }).catch((error) => error)
-  expect(compiled.stdout).toBe('')
+  for (const compiler of ['oldest-typescript', 'typescript']) {
+    const tsc = join(ROOT, 'node_modules', compiler, 'bin/tsc')
+    const compiled = await execute(process.execPath, [tsc], { cwd: INSTALLED }).catch((error) => error)
+    expect(compiled.stdout, compiler).toBe('')
+  }
 
   const options = { cwd: here.folder, env: { ...process.env, ...here.env } }
   const ran = await execute(process.execPath, [join(INSTALLED, 'program.js')], options)
@@ -128,13 +160,21 @@ it('works where npm installed it: a program in TypeScript, with all checks on', 
   await expectAllRows(here)
 })
 
+it('its types need those of no other package', async () => {
+  const types = await readFile(join(INSTALLED, 'node_modules/spillway/dist/index.d.ts'), 'utf8')
+  const imports = types.matchAll(/(?:from|import\()\s*'([^']+)'|reference types="([^"]+)"/g)
+  expect([...imports].map(([, from, types]) => from ?? types).filter((name) => !NODE.test(name!))).toEqual([])
+})
+
+const NODE = /^node(?::|$)/
+
 const STRICT = {
   compilerOptions: {
     strict: true,
     skipLibCheck: false,
     exactOptionalPropertyTypes: true,
     noUncheckedIndexedAccess: true,
-    target: 'es2023',
+    target: 'es2022',
     module: 'nodenext',
     types: ['node'],
   },

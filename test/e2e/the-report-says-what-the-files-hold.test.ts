@@ -12,13 +12,6 @@ import type { Row } from './support/rows.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const WINDOWS = { from: '2024-01-01', until: '2024-07-01', every: 'month' }
-const CLASSES: readonly (readonly [least: number, place: number])[] = [
-  [100, 3],
-  [10, 2],
-  [1, 1],
-  [0, 0],
-]
-
 const pageIn = (output: string): Promise<string> => readFile(join(output, '_report.html'), 'utf8')
 
 /** What the page says for machines. */
@@ -54,7 +47,11 @@ function expectGroups({ groups, others }: ReportData['came']['sources'], names: 
   expect(least).toBeGreaterThanOrEqual(5)
 }
 
-function expectToTell({ came, went, shards }: ReportData, rows: readonly Row[], paths: number): void {
+function expectToTell(
+  { came, went, shards, verdict, from }: ReportData,
+  rows: readonly Row[],
+  paths: number,
+): void {
   expect([came.rows, came.counted_rows, came.shards]).toEqual([rows.length, rows.length, paths])
   expectGroups(came.timeline, rows.map(monthOf))
   expectGroups(
@@ -72,15 +69,24 @@ function expectToTell({ came, went, shards }: ReportData, rows: readonly Row[], 
     else if (share === 'none' || share === 'all') expect(nulls).toBe(share === 'none' ? 0 : rows.length)
     else expect(share === 'few' ? nulls : rows.length - nulls).toBeLessThan(5)
   }
-  const cells = came.heat!.rows.map(({ query, cells }) => [query, cells] as const)
-  const expected = DOMAINS.toSorted().map((domain) => {
-    const own = counted(rows.filter(({ query_value }) => query_value === domain).map(monthOf))
-    const months = came.heat!.columns.map((column) => own.get(column.slice(0, 7)) ?? 0)
-    return [`domain.${domain}`, months.map((rows) => CLASSES.find(([least]) => rows >= least)![1])] as const
-  })
-  expect(cells).toEqual(expected)
+  expect(came.heat!.rows.map(({ query }) => query)).toEqual(
+    DOMAINS.toSorted().map((name) => `domain.${name}`),
+  )
+  for (const { query, cells } of came.heat!.rows) {
+    const own = counted(rows.filter(({ query_value }) => `domain.${query_value}` === query).map(monthOf))
+    for (const [i, cell] of cells.entries()) {
+      const rows = own.get(came.heat!.columns[i]!.slice(0, 7)) ?? 0
+      expect(cell!.state).toBe('done')
+      expect(cell!.least).toBeLessThanOrEqual(rows)
+      expect(cell!.most).toBeGreaterThanOrEqual(rows)
+      // Nothing is told more loosely than the power of ten that it lies between.
+      expect([cell!.least === 0, cell!.most! <= Math.max(9, 10 * cell!.least)]).toEqual([rows === 0, true])
+    }
+  }
   expect(shards).toHaveLength(paths)
   expect(went.failures).toEqual([])
+  expect(verdict.complete).toBe(true)
+  if (from === 'checkpoint') expect(verdict.partitions).toMatchObject({ total: 12, done: 12 })
 }
 
 async function readAll(here: Place, format: string): Promise<Row[]> {
@@ -114,7 +120,8 @@ it.each([
   expect(first.went.runs.map(({ status }) => status)).toEqual(['interrupted', 'complete'])
   expect(first.went.runs.at(-1)).toMatchObject({
     rows: summary.rows,
-    searches: summary.requests,
+    requests: summary.requests,
+    searches: summary.searches_spent,
     quarantined: summary.quarantined,
     left: summary.searches_remaining,
   })

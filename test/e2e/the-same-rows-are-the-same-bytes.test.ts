@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { startSandbox } from '../../src/sandbox/index.ts'
+import { cases } from '../support/thorough.ts'
 import { runInProcess } from './support/in-process.ts'
 import { SMALL } from './support/place.ts'
 import { readCsv, readParquet, shardPaths } from './support/read-shards.ts'
@@ -44,7 +45,7 @@ it('whatever way they are asked for, shards of one query and window hold the sam
     fc.asyncProperty(what, way, way, async (what, one, other) => {
       expect(await exported(what, other)).toEqual(await exported(what, one))
     }),
-    { numRuns: 8 },
+    { numRuns: cases(8, 2) },
   )
 }, 180_000)
 

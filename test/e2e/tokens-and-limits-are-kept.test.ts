@@ -94,7 +94,11 @@ it('`check` asks the service for free', async () => {
   const here = await place({ service: { token_test_url: '/tokens/test' }, extract: EXTRACT })
   const good = await here.cli('check', 'pipeline.yaml')
   expect(good.code, good.stderr).toBe(0)
-  expect(here.sandbox.requests.map(({ method, path }) => `${method} ${path}`)).toEqual(['GET /tokens/test'])
+  // A GET tells whether there is a search, and is none.
+  expect(here.sandbox.requests.map(({ method, path }) => `${method} ${path}`)).toEqual([
+    'GET /tokens/test',
+    'GET /firework/v4/credentials/global/_search',
+  ])
   const bad = await place(
     { service: { token_test_url: '/tokens/test' }, extract: EXTRACT },
     {},

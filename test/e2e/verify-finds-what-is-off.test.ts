@@ -115,5 +115,5 @@ it.each([
 
 it('without an export there is nothing to vouch for', async () => {
   const here = await place(parts('parquet'))
-  expect(await verified(here)).toMatchObject({ code: 1, ok: false, shards: 0, rows: 0 })
+  expect(await here.cli('verify', 'pipeline.yaml', '--json')).toMatchObject({ code: 2, stdout: '' })
 })

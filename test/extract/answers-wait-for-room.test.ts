@@ -1,4 +1,5 @@
-import { expect, it } from 'vitest'
+import { once } from 'node:events'
+import { expect, it, vi } from 'vitest'
 import type { BufferPool } from '../../src/core/index.ts'
 import { collect, domainChain, emptyPage, open, serve } from './support.ts'
 
@@ -43,4 +44,37 @@ it('answers beyond 32 MB are received one at a time, and none fails for it', asy
   await Promise.all([1, 2, 3, 4].map(() => collect(service, domainChain(), decode)))
   expect(sizes).toEqual(Array.from({ length: 4 }, () => 40 * MB + 2))
   expect(most).toBe(1)
+})
+
+it('what waits goes on when the answer before it turns out to be too large', async () => {
+  // The first takes the room for large answers and has no end; the second, of 40 MB, has to wait for that room.
+  const chunk = Buffer.alloc(MB, 0x20)
+  let sent = 0
+  let goOn = (): void => {}
+  const first = new Promise<void>((resolve) => {
+    goOn = resolve
+  })
+  const server = await serve(async (_request, response) => {
+    response.on('error', () => {})
+    const isFirst = sent++ === 0
+    if (!isFirst) await first
+    for (let mb = 1; mb <= (isFirst ? 1000 : 40) && !response.destroyed; mb++) {
+      if (isFirst && mb === 34) {
+        goOn()
+        // The other one is written as far as it is read, and a little beyond.
+        await vi.waitFor(() => expect(written).toBeGreaterThan(32), { timeout: 30_000, interval: 5 })
+      }
+      const isTaken = response.write(chunk)
+      if (!isFirst) written = mb
+      if (!isTaken) await Promise.race([once(response, 'drain'), once(response, 'close')])
+    }
+    response.end('{}')
+  })
+  let written = 0
+  const service = open(server.url, { settings: { maxResponseBytes: 64 * MB, retries: 0 } })
+  const decode = async () => emptyPage({})
+  const ended = await Promise.allSettled([1, 2].map(() => collect(service, domainChain(), decode)))
+  expect(ended.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected'])
+  const failed = ended.find(({ status }) => status === 'rejected') as PromiseRejectedResult
+  expect(String(failed.reason)).toContain('The answer is larger than')
 })

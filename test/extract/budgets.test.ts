@@ -58,8 +58,8 @@ describe('the request budget', () => {
 })
 
 describe('the searches left', () => {
-  it('are kept as the service says last, and stop the run when too few', async () => {
-    const left = [300, 100, 99]
+  it('are kept as the service says last, and a page that may cost too many is not asked for', async () => {
+    const left = [300, 200, 150]
     const server = await serve((_request, response, index) => {
       response.setHeader('x-flare-global-searches-remaining', String(left[index]))
       sendPage(response, `c${index}`)
@@ -74,9 +74,11 @@ describe('the searches left', () => {
       }),
     )
     expect(error.kind).toBe('quota')
-    expect(error.message).toContain('99 searches are left')
+    expect(error.what).toBe(
+      'The service says that 150 searches are left, of which 100 are to be kept, and the next page may cost 100',
+    )
     expect(pages).toHaveLength(3)
-    expect(service.counters.searchesRemaining).toBe(99)
+    expect(service.counters.searchesRemaining).toBe(150)
   })
 
   it('stop those, too, who were waiting for their turn when the service said so', async () => {
@@ -94,13 +96,47 @@ describe('the searches left', () => {
     expect(server.received).toHaveLength(1)
   })
 
-  it.each(['many', '-1', ''])('stay unknown when the header says %j', async (value) => {
-    const server = await serve((_request, response) => {
-      response.setHeader('x-flare-global-searches-remaining', value)
-      sendPage(response, null)
+  it('are asked for by one request alone, before the first answer tells', async () => {
+    let most = 0
+    let open_ = 0
+    const server = await serve((_request, response, index) => {
+      open_++
+      if (index === 0) most = Math.max(most, open_)
+      setTimeout(() => {
+        if (index === 0) expect(open_).toBe(1)
+        open_--
+        response.setHeader('x-flare-global-searches-remaining', String(100_000 - index))
+        sendPage(response, null)
+      }, 30)
     })
-    const service = open(server.url)
-    await collect(service, domainChain())
-    expect(service.counters.searchesRemaining).toBeNull()
+    const service = open(server.url, { limits: { minSearchesRemaining: 100 } })
+    await Promise.all([1, 2, 3, 4].map(() => collect(service, domainChain())))
+    expect(server.received).toHaveLength(4)
+    expect(most).toBe(1)
   })
+
+  it('wait for answers on their way, which may turn out to cost less', async () => {
+    const server = await serve((_request, response, index) => {
+      response.setHeader('x-flare-global-searches-remaining', String(351 - index))
+      sendPage(response, index < 60 ? `c${index}` : null, Array(1000).fill({}))
+    })
+    // By the dearer reading two pages of a thousand may be on their way at a time; by the other one as many as wait.
+    const service = open(server.url, { limits: { minSearchesRemaining: 310 } })
+    const chains = [1, 2, 3].map(() => failure(collect(service, domainChain({ pageSize: 1000 }))))
+    expect(new Set((await Promise.all(chains)).map(({ kind }) => kind))).toEqual(new Set(['quota']))
+    expect(service.counters.searchesRemaining).toBe(310)
+  })
+
+  it.each(['many', '-1', '', '9007199254740992', '18446744073709551615', '9'.repeat(400)])(
+    'stay unknown when the header says %j',
+    async (value) => {
+      const server = await serve((_request, response) => {
+        response.setHeader('x-flare-global-searches-remaining', value)
+        sendPage(response, null)
+      })
+      const service = open(server.url)
+      await collect(service, domainChain())
+      expect(service.counters.searchesRemaining).toBeNull()
+    },
+  )
 })

@@ -32,6 +32,19 @@ function lateClock(lateMs: () => number): ReturnType<typeof fakeClock> {
 }
 
 describe('the pace', () => {
+  it('halves with each 429 where it is not known what the service allows, down to what is', async () => {
+    const clock = fakeClock()
+    const limit = rateLimit({ requestsPerSecond: 4, slowestPerSecond: 1, clock })
+    await takeAll(limit, clock, 1)
+    for (const ms of [250, 500, 1000, 1000]) {
+      const [least, most] = [ms, ms * 1.05]
+      const spacing = gaps(await takeAll(limit, clock, 4)).slice(-1)[0]!
+      expect(spacing).toBeGreaterThanOrEqual(least)
+      expect(spacing).toBeLessThanOrEqual(most)
+      limit.pauseUntil(clock.monotonicMs())
+    }
+  })
+
   it('keeps 300 searches at 1/s within 2 % of 300 s, and never less than a second apart', async () => {
     const clock = lateClock(() => 1.5)
     const times = await takeAll(rateLimit({ requestsPerSecond: 1, clock }), clock, 300)

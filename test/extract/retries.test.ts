@@ -1,3 +1,4 @@
+import { type AddressInfo, createServer } from 'node:net'
 import { describe, expect, it } from 'vitest'
 import { collect, domainChain, failure, fakeClock, open, sendJson, sendPage, serve } from './support.ts'
 
@@ -21,6 +22,32 @@ describe('a failed request', () => {
     expect(error.message).toContain(`given up after ${retries + 1} attempt`)
     expect(server.received).toHaveLength(retries + 1)
     expect(service.counters).toMatchObject({ requests: retries + 1, retries })
+  })
+
+  it('is given up within ten seconds where nothing was ever reached', async () => {
+    const clock = fakeClock()
+    const service = open('http://127.0.0.1:1', { clock, settings: { retries: 8 } })
+    const error = await failure(collect(service, domainChain()))
+    expect(error.what).toBe(
+      'Nothing accepts connections at 127.0.0.1:1 (ECONNREFUSED); given up after 5 attempts',
+    )
+    expect(error.next).toContain('service.base_url')
+    expect(clock.waits.reduce((sum, ms) => sum + ms, 0)).toBeLessThan(10_000)
+    expect(service.counters).toMatchObject({ requests: 0, isReached: false })
+  })
+
+  it('is retried as long as ever once something was reached', async () => {
+    // Whoever closes the connection without an answer stops listening as well.
+    const server = createServer((socket) => {
+      server.close()
+      socket.on('data', () => socket.destroy())
+    })
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const { port } = server.address() as AddressInfo
+    const service = open(`http://127.0.0.1:${port}`, { clock: fakeClock(), settings: { retries: 8 } })
+    const error = await failure(collect(service, domainChain()))
+    expect(error.what).toContain('given up after 9 attempts')
+    expect(service.counters).toMatchObject({ requests: 1, isReached: true })
   })
 
   it('waits twice as long from retry to retry, from a quarter of a second up to a minute', async () => {

@@ -233,6 +233,8 @@ export function chainOf(query: Query, overrides: Partial<Chain> & { window?: Win
     include: [],
     order: 'asc',
     pageSize: 10_000,
+    sizing: null,
+    requestsBefore: 0,
     cursor: null,
     since: null,
     recent: [],

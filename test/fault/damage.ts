@@ -50,10 +50,12 @@ export function header(from: string, to: string): Damage {
   })
 }
 
-/** Leaves the journal as it was when the first shard had been closed. */
-export const upToFirstSeal: Damage = lines((all) =>
-  all.slice(0, all.findIndex((line) => line.includes('"kind":"seal"')) + 1),
-)
+/** Leaves the journal as it was when the first shard of a folder had been closed; of any, unless one is named. */
+export const upToSeal = (folder = ''): Damage =>
+  lines((all) => {
+    const sealed = all.findIndex((line) => line.includes(`"path":"credentials/${folder}`))
+    return all.slice(0, sealed + 1)
+  })
 
 export async function flip(path: string, at: (size: number) => number): Promise<void> {
   const bytes = await readFile(path)

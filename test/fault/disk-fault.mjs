@@ -13,21 +13,18 @@
  *                     `full:n`    from call n on, the disk is full: whatever needs space fails with ENOSPC
  *                     `eio:n`     call n fails with EIO
  *                     `room:n`    the disk has room for n bytes in all, and says so
+ *
+ * A call that changes something there and is not counted ends the process: see disk-guard.mjs.
  */
-import {
-  existsSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import all from 'node:fs'
 import fs from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { isMainThread } from 'node:worker_threads'
+import { asCounted, guardDisk } from './disk-guard.mjs'
+
+// As they are now: what strikes is not struck.
+const { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } = all
 
 const root = resolve(process.env.DISK_FAULT_ROOT ?? '/nowhere')
 const [mode, at] = (process.env.DISK_FAULT ?? 'count').split(':')
@@ -45,7 +42,12 @@ const flushed = new Map()
 /** Changes of folders that are not flushed yet, oldest first, and how to take them back. */
 let unflushed = []
 
+const COUNTED = ['open', 'rename', 'unlink', 'mkdir', 'rm', 'rmdir', 'datasync', 'sync', 'truncate', 'write']
+
 if (isMainThread) await install()
+// Threads only read; their calls are not counted.
+await guardDisk(root, new Set(isMainThread ? COUNTED : []))
+syncBuiltinESMExports()
 
 async function install() {
   const { open, rename, unlink, mkdir, rm, rmdir } = fs
@@ -99,7 +101,7 @@ async function install() {
       }
       return first
     })
-  fs.rm = (path, options) => strike(covers(path), 'rm', path, () => rm(path, options))
+  fs.rm = (path, options) => strike(covers(path), 'rm', path, () => asCounted(() => rm(path, options)))
   fs.rmdir = (path) =>
     strike(covers(path), 'rmdir', path, async () => {
       await rmdir(path)
@@ -140,11 +142,10 @@ async function install() {
     const path = pathOf(this)
     if (mode === 'room' && path !== undefined && usedBytes(root) + length > target)
       return Promise.reject(noSpace())
-    const all = () => write.call(this, buffer, offset, length, position)
+    const whole = () => write.call(this, buffer, offset, length, position)
     const half = () => write.call(this, buffer, offset, Math.floor(length / 2), position)
-    return strike(path !== undefined, 'write', path, all, half)
+    return strike(path !== undefined, 'write', path, whole, half)
   }
-  syncBuiltinESMExports()
 
   if (mode === 'count') {
     process.on('exit', () => writeFileSync(process.env.DISK_FAULT_COUNT ?? '/dev/null', lines.join('\n')))
@@ -164,8 +165,8 @@ async function strike(counts, name, path, work, half = null) {
   if (mode === 'eio') throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
   if (mode === 'kill') return die()
   if (mode === 'stop') process.kill(process.pid, 'SIGSTOP')
-  if (mode === 'power') return loseUnflushed()
-  if (mode === 'holes') return loseFirstSectors()
+  if (mode === 'power') return asCounted(loseUnflushed)
+  if (mode === 'holes') return asCounted(loseFirstSectors)
   if (mode === 'torn' && half !== null) {
     await half()
     return die()

@@ -1,7 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, test, vi } from 'vitest'
-import { columnsNamed, type DecodePlan, isExportError, type PageContext } from '../../src/core/index.ts'
+import { columnsOf, type DecodePlan, isExportError, type PageContext } from '../../src/core/index.ts'
 import { createDecoder } from '../../src/transform/index.ts'
+import { cases } from '../support/thorough.ts'
 import { edited, edits } from './fuzz-edits.ts'
 import { attack } from './hostile-run.ts'
 import { type Asked, credential, type Item } from './hostile-service.ts'
@@ -14,11 +15,14 @@ const SECRET = 'the-secret-of-this-answer'
 
 const PLAN: DecodePlan = {
   resource: 'credentials',
-  columns: columnsNamed(
-    'credentials',
-    [],
-    ['id', 'identity_name', 'hash', 'imported_at', 'source_id', 'source_name'],
-  ),
+  columns: columnsOf({
+    extract: { resource: 'credentials', include: [] },
+    transform: {
+      columns: ['id', 'identity_name', 'hash', 'imported_at', 'source_id', 'source_name'],
+      extraColumns: [],
+    },
+  }),
+  extras: [],
   order: 'asc',
   secret: 'redact',
   identity: 'keep',
@@ -84,7 +88,7 @@ describe('whatever the service answers, it is taken, quarantined or refused', ()
         expect(page.rows + page.quarantined.length + page.repeated).toBe(items.length)
         expect(Buffer.from(page.frame ?? []).includes(SECRET)).toBe(false)
       }),
-      { seed: SEED, numRuns: 2000 },
+      { seed: SEED, numRuns: cases(2000) },
     )
   })
 
@@ -100,7 +104,7 @@ describe('whatever the service answers, it is taken, quarantined or refused', ()
           expect(error.cause).toBeUndefined()
         }
       }),
-      { seed: SEED, numRuns: 4000 },
+      { seed: SEED, numRuns: cases(4000) },
     )
   })
 })

@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { readPipeline } from '../../src/config/index.ts'
 import { isExportError } from '../../src/core/index.ts'
+import { cases } from '../support/thorough.ts'
 import { edited, edits } from './fuzz-edits.ts'
 import { runCli } from './support.ts'
 
@@ -76,7 +77,7 @@ describe('whatever a pipeline file holds, it is read or refused with what is wro
       fc.asyncProperty(edits(WORDS), async (list) => {
         await expectReadOrRefused(edited(Buffer.from(VALID), list))
       }),
-      { seed: SEED, numRuns: 1500 },
+      { seed: SEED, numRuns: cases(1500) },
     )
   })
 
@@ -91,7 +92,7 @@ describe('whatever a pipeline file holds, it is read or refused with what is wro
         const text = VALID.replace('output/acme', OTHER).replace('a b', OTHER)
         await expectReadOrRefused(Buffer.from(text), { SPILLWAY_BASE_URL: baseUrl, OTHER: other })
       }),
-      { seed: SEED, numRuns: 500 },
+      { seed: SEED, numRuns: cases(500) },
     )
   })
 
@@ -131,7 +132,7 @@ function bomb(levels: number): string {
 }
 
 test('the command ends with exit 0 or 2, without a stack trace, and writes nothing', async () => {
-  const samples = fc.sample(edits(WORDS), { seed: SEED + 1, numRuns: 10 })
+  const samples = fc.sample(edits(WORDS), { seed: SEED + 1, numRuns: cases(10, 4) })
   for (const list of samples) {
     const text = edited(Buffer.from(VALID.replace(/\n {4}- .*secret_env.*/, '')), list)
     await writeFile(join(folder, 'pipeline.yaml'), text)

@@ -13,7 +13,7 @@ import {
   verifyDataSet,
 } from '../../src/index.ts'
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts'
-import { THOROUGH } from '../support/thorough.ts'
+import { cases } from '../support/thorough.ts'
 import { type Edit, edited, edits } from './fuzz-edits.ts'
 import { DOMAINS, exportedRows, SMALL } from './network-world.ts'
 import { runCli } from './support.ts'
@@ -96,7 +96,7 @@ load: { format: csv, compression: ${compression}, path: out, partition_by: ${par
             counts.refused++
           }
         }),
-        { seed: SEED, numRuns: THOROUGH ? 100 : 60 },
+        { seed: SEED, numRuns: cases(100, 20) },
       )
       // Neither outcome is the only one.
       expect(Math.min(counts.healed, counts.refused)).toBeGreaterThan(0)
@@ -114,7 +114,7 @@ load: { format: csv, compression: ${compression}, path: out, partition_by: ${par
           if (isShard && !before.get(path)?.equals(files.get(path)!)) expect(found.ok).toBe(false)
           expect(await contentOf(output())).toEqual(before)
         }),
-        { seed: SEED, numRuns: THOROUGH ? 80 : 50 },
+        { seed: SEED, numRuns: cases(80, 12) },
       )
     })
 

@@ -52,7 +52,7 @@ export function startTellTale(onSearch: (asked: Asked) => void): Promise<Hostile
     // Before every other page one error, each in another dress.
     if (page % 2 === 1 && troubles < page) {
       troubles = page
-      return echo(asked, [500, 503, 502][Math.floor(page / 2)]!)
+      return echo(asked, [500, 503, 507][Math.floor(page / 2)]!)
     }
     asked.json({
       items: items(page, body.query.type === 'secret' ? 1000 : 0),
@@ -67,8 +67,8 @@ function echo(asked: Asked, status: number): void {
     case 503:
       asked.json({ detail: [{ loc: ['body', all], msg: encodeURIComponent(all), type: 'echo' }] }, 503)
       return
-    case 502:
-      asked.json(`<html>${all}</html>`, 502, { 'content-type': 'text/html' })
+    case 507:
+      asked.json(`<html>${all}</html>`, 507, { 'content-type': 'text/html' })
       return
     case 404:
       asked.json({ detail: all.toUpperCase() }, 404)

@@ -1,6 +1,7 @@
 import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
+import { some } from '../support/thorough.ts'
 import { type Asked, credential, type HostileService, type Item, startService } from './hostile-service.ts'
 import { exportedRows, pipelineYaml, SMALL, summaryOf, type World, world } from './network-world.ts'
 import { diskFault, inLanes } from './support.ts'
@@ -190,7 +191,7 @@ test.each([['kill'], ['power']])(
       { length: Math.floor(calls / 10) },
       (_, i) => 10 * i + (fault === 'kill' ? 1 : 2),
     )
-    await inLanes(strikes, async (strike) => {
+    await inLanes(some(strikes, 3), async (strike) => {
       await withService(overlapping(13), YAML(), async (here) => {
         await here.run(diskFault(here.place.output, `${fault}:${strike}`))
         const ended = await here.run()

@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { runInProcess } from '../e2e/support/in-process.ts'
 import { readParquet, shardPaths } from '../e2e/support/read-shards.ts'
+import { cases } from '../support/thorough.ts'
 import { credential, type Item, startService } from './hostile-service.ts'
 
 const DAY_MS = 86_400_000
@@ -96,7 +97,7 @@ it('each row comes to its window once, whatever order the service sends them in,
         await rm(folder, { recursive: true, force: true })
       }
     }),
-    { numRuns: 15 },
+    { numRuns: cases(15, 3) },
   )
 }, 180_000)
 

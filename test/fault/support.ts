@@ -4,14 +4,19 @@ import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
 import { afterAll } from 'vitest'
 import type { LoggedRequest, Sandbox } from '../../src/sandbox/index.ts'
+import { carryOut } from '../support/in-this-process.ts'
 import { type Ended, type RunArgs, runCli as startCli } from '../support/run-cli.ts'
 
 export { CLI, type Ended, type RunArgs } from '../support/run-cli.ts'
 
 const running = new Set<(signal: NodeJS.Signals) => void>()
 
-/** Runs the built command as a child process that does not outlive the test. */
+/**
+ * Runs the command: the built one, as a child process that does not outlive the test, where it is to be signalled or its
+ * disk is to fail.
+ */
 export async function runCli({ onStart, ...args }: RunArgs): Promise<Ended> {
+  if (onStart === undefined) return carryOut(args)
   let own: ((signal: NodeJS.Signals) => void) | null = null
   try {
     return await startCli({
@@ -19,7 +24,7 @@ export async function runCli({ onStart, ...args }: RunArgs): Promise<Ended> {
       onStart(kill, pid) {
         own = kill
         running.add(kill)
-        onStart?.(kill, pid)
+        onStart(kill, pid)
       },
     })
   } finally {
@@ -92,9 +97,10 @@ export async function shardPaths(output: string): Promise<readonly string[]> {
   return [...(await shardHashes(output)).keys()]
 }
 
-/** The manifest without what belongs to the runs and not to the data. */
+/** The manifest without what belongs to the runs, or to this very data set, and not to the data. */
 export async function dataManifest(output: string): Promise<unknown> {
-  const { runs: _, ...data } = JSON.parse(await readFile(join(output, '_manifest.json'), 'utf8'))
+  const text = await readFile(join(output, '_manifest.json'), 'utf8')
+  const { runs: _, data_set_id: __, ...data } = JSON.parse(text)
   return data
 }
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest'
+import { some } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
 import { diskFault, inLanes } from './support.ts'
 import {
@@ -32,10 +33,17 @@ describe.each([
   test('ends as if nothing had happened when it is run again', async () => {
     const export_ = scenario(settings)
     const clean = await undisturbed(export_)
-    const faults = tellingCalls(clean.calls, SOME).flatMap((number) => {
-      const call = clean.calls[number - 1]!
-      return where.test(call) ? faultsAt(call, number) : []
-    })
+    const telling = tellingCalls(clean.calls, SOME).filter((number) => where.test(clean.calls[number - 1]!))
+    // What counts hangs on these.
+    const isLine = (number: number): boolean => clean.calls[number - 1]!.endsWith(' _state/checkpoint.jsonl')
+    const numbers = [
+      ...telling.filter(isLine),
+      ...some(
+        telling.filter((number) => !isLine(number)),
+        8,
+      ),
+    ]
+    const faults = numbers.flatMap((number) => faultsAt(clean.calls[number - 1]!, number))
     await inLanes(faults, (fault) =>
       trial(export_, async (attempt) => {
         const expected = { scenario: export_, clean, figures, about: fault, interruptions: 1 }

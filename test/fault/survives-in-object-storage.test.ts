@@ -1,18 +1,18 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
-import { type Clock, systemClock } from '../../src/core/index.ts'
 import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import type { S3Double } from '../s3/double/server.ts'
 import { BUCKET, editObjects } from '../support/bucket.ts'
-import { THOROUGH } from '../support/thorough.ts'
+import { some, THOROUGH } from '../support/thorough.ts'
 import { type BucketTrial, bucketTrial, CHANGES, expectSameInBucket } from './bucket-trial.ts'
 import { faultFigures } from './figures.ts'
+import { hurriedClock } from './hurried-clock.ts'
 import { type Ended, inLanes } from './support.ts'
 import { ENDS, type Sample, scenario, tellingCalls, type Undisturbed, undisturbed } from './trial.ts'
 
 const figures = faultFigures('in object storage')
 const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
-const SAMPLE: Sample = THOROUGH ? () => true : ENDS
+const SAMPLE: Sample = (place, count) => THOROUGH || ENDS(place, count)
 
 let clean: Undisturbed
 
@@ -33,7 +33,7 @@ describe.each(['in the bucket', 'on a local disk'] as const)('with the state %s'
       await expectSameInBucket(attempt, { scenario: EXPORT, clean, figures, about: '', interruptions: 0 })
       return changesOf(attempt)
     })
-    const stops = tellingCalls(calls, SAMPLE)
+    const stops = some(tellingCalls(calls, SAMPLE), 7)
     expect(stops.length).toBeGreaterThan(4)
     await inLanes([...stops.entries()], ([index, number]) =>
       bucketTrial(EXPORT, state, async (attempt) => {
@@ -88,19 +88,6 @@ async function killedAt(
   return { letGo }
 }
 
-/** Waits in no time, so that twenty seconds without a sign of life are over at once. */
-function hurriedClock(): Clock {
-  let ahead = 0
-  return {
-    ...systemClock,
-    monotonicMs: () => systemClock.monotonicMs() + ahead,
-    sleep: async (ms, signal) => {
-      if (ms !== 500) return systemClock.sleep(ms, signal)
-      ahead += ms
-    },
-  }
-}
-
 /** Runs the pipeline here, as on a machine on which the stopped run can't be seen. */
 async function takeOver({ double, place }: BucketTrial, maxRequests: number | null): Promise<void> {
   editObjects(double, /_state\/lock\./, (text) =>
@@ -123,7 +110,7 @@ test.skipIf(process.platform !== 'linux')(
       return changesOf(attempt)
     })
     // A process that was stopped takes its time; those that were killed have been everywhere.
-    const stops = tellingCalls(calls, SAMPLE).filter((_, i) => THOROUGH || i % 6 === 0)
+    const stops = some(tellingCalls(calls, SAMPLE), 5)
     await inLanes([...stops.entries()], ([index, number]) =>
       bucketTrial(EXPORT, 'in the bucket', async (attempt) => {
         const about = `stopped at ${number}: ${calls[number - 1]}`

@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { formatTimestamp, type Int64, int64 } from '../../src/core/index.ts'
 import { createEncoder } from '../../src/load/encode/index.ts'
+import { cases } from '../support/thorough.ts'
 import { type CellValue, frameOf, type Row, specs } from './frame-builder.ts'
 import {
   anyChunks,
@@ -63,7 +64,7 @@ describe.each(csvFormats)('csv by $engine, $compression', (format) => {
         expect(parsed(gzip ? gunzipSync(bytes) : bytes)).toEqual(expected)
         expect(await readByDuckdb(bytes, gzip ? '.csv.gz' : '.csv')).toEqual(expected)
       }),
-      { numRuns: 15 },
+      { numRuns: cases(15, 6) },
     )
   })
 })

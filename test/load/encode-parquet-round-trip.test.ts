@@ -3,6 +3,7 @@ import { parquetReadObjects } from 'hyparquet'
 import { describe, expect, it } from 'vitest'
 import { type ColumnSpec, type Format, int64 } from '../../src/core/index.ts'
 import { decompressors } from '../../src/load/inspect/decompressors.ts'
+import { cases } from '../support/thorough.ts'
 import { type CellValue, frameOf, type Row, specs } from './frame-builder.ts'
 import {
   anyChunks,
@@ -71,7 +72,7 @@ describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (f
         expect(await read(bytes, everyColumn)).toEqual(expected)
         expect(await readByHyparquet(bytes, everyColumn)).toEqual(expected)
       }),
-      { numRuns: 15 },
+      { numRuns: cases(15, 6) },
     )
   })
 

@@ -27,6 +27,7 @@ import { foldLines } from '../../src/state/checkpoint-state.ts'
 import type { Fact, SealedShard } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { HEADER } from '../state/lines.ts'
+import { cases } from '../support/thorough.ts'
 import { frameOf, type Row, specs } from './frame-builder.ts'
 import { createdBy, encodeShard, plainCsv, snappyParquet } from './shard-fixture.ts'
 
@@ -136,7 +137,7 @@ describe.each<[string, Format]>([
           }
         }
       }),
-      { numRuns: 30 },
+      { numRuns: cases(30, 8) },
     )
   })
 })

@@ -55,6 +55,7 @@ export function pipelineOf({
       monthlySearches: null,
     },
     transform: {
+      extraColumns: [],
       secret: 'redact',
       identity: 'keep',
       maskKeyEnv: 'SPILLWAY_MASK_KEY',

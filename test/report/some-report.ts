@@ -1,6 +1,26 @@
-import type { ReportData } from '../../src/report/index.ts'
+import type { HeatCell, ReportData } from '../../src/report/index.ts'
 
 const months = Array.from({ length: 12 }, (_, month) => `2024-${String(month + 1).padStart(2, '0')}`)
+
+const CELLS: readonly (readonly [least: number, most: number | null])[] = [
+  [0, 0],
+  [1, 9],
+  [10, 99],
+  [57, 57],
+  [340, 349],
+  [1200, 1299],
+  [10_000, 99_999],
+  [1_000_000, null],
+]
+
+function cellAt(i: number): HeatCell {
+  const [least, most] = CELLS[i % 8]!
+  return {
+    least,
+    most,
+    state: (['done', 'done', 'done', 'failed', 'done', 'partial', 'done'] as const)[i % 7]!,
+  }
+}
 
 /** One with everything in it, names that mean harm among them. */
 export const SOME_REPORT: ReportData = {
@@ -11,6 +31,11 @@ export const SOME_REPORT: ReportData = {
   written_at: '2024-12-31T08:00:00.000Z',
   spillway: '1.0.0',
   from: 'checkpoint',
+  verdict: {
+    complete: false,
+    partitions: { total: 144, done: 120, failed: 6, partial: 6, pending: 12 },
+    span: { from: '2024-01-01T00:00:00Z', until: '2025-01-01T00:00:00Z' },
+  },
   asked: {
     queries: ['domain.scatterholt.com', 'domain.quillmere.net', 'email.case-17'],
     queries_total: 60,
@@ -20,8 +45,16 @@ export const SOME_REPORT: ReportData = {
     columns: ['id', 'domain', 'identity_name', 'hash', 'hash_type', 'imported_at'],
     config_digest: 'ab'.repeat(32),
   },
+  provenance: {
+    host: 'api.example.com',
+    organization: 'acme <b>',
+    manifest: 'ef'.repeat(32),
+    signed: true,
+    pruned: { partitions: 12, before: '2023-01-01T00:00:00Z' },
+  },
   came: {
     rows: 1_234_567,
+    rows_at_most: null,
     bytes: 98_765_000,
     shards: 900,
     new_rows: 12_345,
@@ -33,6 +66,7 @@ export const SOME_REPORT: ReportData = {
       groups: months.map((name, i) => ({ name, rows: 50_000 + 9000 * ((i * 7) % 11) })),
       others: null,
       axis: months,
+      incomplete: ['2024-11', '2024-12'],
     },
     sources: {
       groups: [
@@ -61,7 +95,10 @@ export const SOME_REPORT: ReportData = {
       columns: months,
       rows: ['domain.quillmere.net', 'domain.scatterholt.com', '58 others'].map((query, row) => ({
         query,
-        cells: months.map((_, i) => (i + row > 11 ? null : (i + row) % 8)),
+        cells: months.map((_, i) => {
+          if (i + row === 11) return { least: 0, most: 0, state: 'pending' as const }
+          return i + row > 11 ? null : cellAt(i + row)
+        }),
       })),
       folded: 58,
     },
@@ -72,7 +109,8 @@ export const SOME_REPORT: ReportData = {
       finished_at: null,
       status,
       rows: i === 2 ? null : 500_000,
-      searches: 60 + i,
+      requests: 60 + i,
+      searches: i % 2 === 0 ? null : 6000 + i,
       least: i === 2 ? null : 55,
       left: i === 2 ? null : 9000,
       retries: i,

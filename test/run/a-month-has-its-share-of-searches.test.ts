@@ -6,7 +6,7 @@ import { worldAt } from './world.ts'
 
 const ENV = { SPILLWAY_TOKEN: 'token' }
 const PAGES = 8
-const SHARE = 'domains: [acme.com], monthly_searches: 3'
+const SHARE = 'domains: [acme.com], monthly_searches: 3, page_size: 100'
 
 /** One query of eight pages, the time at which they are asked for, and a run or a plan at that time. */
 async function world(onAsked: (asked: number, at: (time: string) => void) => void = () => {}) {
@@ -17,6 +17,7 @@ async function world(onAsked: (asked: number, at: (time: string) => void) => voi
   at('2024-01-30')
   const server = await serve((_request, response, index) => {
     onAsked(index + 1, at)
+    response.setHeader('x-flare-global-searches-remaining', 1000 - index)
     sendPage(response, index + 1 < PAGES ? `c${index}` : null, [])
   })
   const here = await worldAt(server.url, SHARE)
@@ -70,4 +71,22 @@ test('a run that goes into another month has the share of both, and that is know
   expect(again).toMatchObject({ status: 'budget', requests: 0 })
   expect(again.error?.what).toContain('2024-02')
   expect(asked()).toBe(5)
+})
+
+test('what a run sent in each of the months that it went through is known for each of them', async () => {
+  const { at, run, plan } = await world((asked, at) => {
+    if (asked === 2) at('2024-02-10')
+    if (asked === 3) at('2024-03-10')
+  })
+  await expect(run()).resolves.toMatchObject({ status: 'budget', requests: 6 })
+  const known: number[] = []
+  for (const month of ['2024-01', '2024-02', '2024-03', '2024-04']) {
+    at(month)
+    known.push((await plan()).searchesThisMonth)
+  }
+  // The second search is under way while January ends, and counts for one of the two.
+  expect([
+    [2, 1, 3, 0],
+    [1, 2, 3, 0],
+  ]).toContainEqual(known)
 })

@@ -164,6 +164,38 @@ it('what a program changes while the run goes on does not change the run', async
   }
 })
 
+it('what a program changes anywhere in its pipeline while the run goes on is not of this run', async () => {
+  const { here, pipeline } = await world()
+  const options = await runOptions(pipeline, { env: here.env })
+  let changes = 0
+  const observer = {
+    log() {},
+    progress() {},
+    opening() {
+      if (changes++ > 0) return
+      Object.assign(pipeline.load.place, { root: join(here.folder, 'elsewhere') })
+      Object.assign(pipeline.load, { path: join(here.folder, 'elsewhere'), partitionBy: [] })
+      Object.assign(pipeline.load.format, { kind: 'parquet' })
+      Object.assign(pipeline.service, { searchPath: '/nowhere', baseUrl: 'http://127.0.0.1:1' })
+      Object.assign(pipeline.extract.windows ?? {}, { every: null })
+      ;(pipeline.extract.queries as unknown[]).length = 0
+    },
+  }
+  const given = structuredClone(pipeline)
+  const summary = await runPipeline(pipeline, { ...options, observer })
+  expect(changes).toBeGreaterThan(0)
+  expect(summary).toMatchObject({ status: 'complete', requests: expect.any(Number) })
+  expect(await verifyDataSet(given)).toMatchObject({ ok: true, rows: summary.rows })
+  expect(await here.manifest()).toMatchObject({ format: 'csv', totals: { rows: summary.rows } })
+  await expect(access(join(here.folder, 'elsewhere'))).rejects.toThrow('ENOENT')
+})
+
+it('a pipeline that holds what is no data is refused', async () => {
+  const { here, pipeline } = await world()
+  const message = await expectRefusal({ here, pipeline: changed(pipeline, { onInvalid: () => 'fail' }) })
+  expect(message).toContain('The pipeline holds something that is no data')
+})
+
 it('a policy that is another one each time it is looked at is one for the whole run', async () => {
   const { here, pipeline } = await world()
   let looks = 0

@@ -41,6 +41,7 @@ function chainOver(windows: WindowRun, ...facts: readonly Fact[]): ChainWork {
     kind: 'header',
     version: 2,
     pipeline: 'trial',
+    data_set_id: '0b5bd4f5-6a3c-4c0e-9d0e-6a1f1c2d3e4f',
     created_at: '2024-07-01T00:00:00Z',
     settings: {},
   })
@@ -66,7 +67,7 @@ async function split(
   folder: (place: number) => string = String,
 ): Promise<SplitPage> {
   const pages = (async function* () {
-    yield { page, requests: 2 }
+    yield { page, requests: 2, size: 10, ms: 1 }
   })()
   const found: SplitPage[] = []
   for await (const each of splitByWindow(chain, folder)(pages)) found.push(each)
@@ -202,6 +203,8 @@ describe('the rows of a page', () => {
       expect(await split(page, chain)).toEqual({
         page,
         requests: 2,
+        size: 10,
+        ms: 1,
         pieces: [],
         rows: new Map(),
         refused: new Map(),

@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
@@ -11,6 +13,7 @@ import { readPlan, readStatus, runOptions } from '../../src/index.ts'
 import { type Added, excessOf, PartitionFault } from '../../src/run/chains/quarantine-limit.ts'
 import type { PartitionRecord } from '../../src/state/index.ts'
 import { sendPage, serve } from '../extract/support.ts'
+import { cases } from '../support/thorough.ts'
 import { credential, decode } from '../transform/credentials.ts'
 import { worldAt } from './world.ts'
 
@@ -35,7 +38,7 @@ function settings(
   onInvalid: TransformSettings['onInvalid'] = 'quarantine',
 ): TransformSettings {
   const policies = { secret: 'redact', identity: 'keep', maskKeyEnv: 'KEY', columns: ['id'] } as const
-  return { ...policies, onInvalid, maxQuarantined }
+  return { ...policies, extraColumns: [], onInvalid, maxQuarantined }
 }
 
 const ALL: QuarantineLimit = { kind: 'share', percent: 100 }
@@ -86,7 +89,7 @@ describe('the limit', () => {
           expect(error.what).toContain(`${bad} of ${all} items break the schema`)
         }
       }),
-      { numRuns: 2000 },
+      { numRuns: cases(2000) },
     )
   })
 })
@@ -168,7 +171,7 @@ const DONE = { status: 'complete', partitions: { total: 1, done: 1, failed: 0, p
 it('when everything is broken the run fails and says so, with nothing exported and all of it to be looked at', async () => {
   const world = await service([{ good: 0, broken: 200 }])
   const summary = await world.run()
-  expect(summary).toMatchObject({ ...FAILED, requests: 1, rows: 0 })
+  expect(summary).toMatchObject({ ...FAILED, requests: 1, rows: 0, quarantined: 200 })
   expect(summary.failures).toEqual([
     {
       partition: KEY,
@@ -179,16 +182,30 @@ it('when everything is broken the run fails and says so, with nothing exported a
   expect(await world.rows()).toEqual([])
   expect(await world.refused()).toHaveLength(200)
   const pipeline = await world.read('{}')
+  const told = async () => {
+    const manifest = JSON.parse(await readFile(join(world.folder, 'out/_manifest.json'), 'utf8'))
+    const page = await readFile(join(world.folder, 'out/_report.html'), 'utf8')
+    const report = JSON.parse(/<script type="application\/json" id="data">(.*?)<\/script>/.exec(page)![1]!)
+    const { totals } = await readStatus(pipeline)
+    const { reasons } = report.went
+    const items = [totals.quarantined, manifest.totals.quarantined, report.came.quarantined]
+    return { items, reasons: reasons.groups.map(({ name }: { name: string }) => name) }
+  }
   expect((await readStatus(pipeline)).totals).toMatchObject({ failed: 1, done: 0 })
+  expect(await told()).toEqual({
+    items: [200, 200, 200],
+    reasons: [expect.stringMatching(/^identity_name: /)],
+  })
   expect(
     (await readPlan(pipeline, await runOptions(pipeline, { env: {}, readSecret: async () => null })))
       .partitions,
   ).toMatchObject({ done: 0 })
 
   // Nothing becomes right by being done again.
-  expect(await world.run()).toMatchObject(FAILED)
+  expect(await world.run()).toMatchObject({ ...FAILED, quarantined: 200 })
   expect(await world.isWhole()).toBe(false)
   expect(await world.refused()).toHaveLength(200)
+  expect((await told()).items).toEqual([200, 200, 200])
 })
 
 it('a higher limit goes on from there, and everything comes once', async () => {
@@ -198,13 +215,15 @@ it('a higher limit goes on from there, and everything comes once', async () => {
     { good: 100, broken: 0 },
     { good: 10, broken: 90 },
   ])
-  expect(await world.run()).toMatchObject({ ...FAILED, requests: 2, rows: 300, quarantined: 3 })
+  expect(await world.run()).toMatchObject({ ...FAILED, requests: 2, rows: 300, quarantined: 53 })
   expect(await world.run('{ max_quarantined: 60 }')).toMatchObject({ ...FAILED, requests: 3, rows: 150 })
   expect(await world.run('{ max_quarantined: 100% }')).toMatchObject({ ...DONE, requests: 1, rows: 10 })
   expect(await world.isWhole()).toBe(true)
   const [rows, refused] = [await world.rows(), await world.refused()]
   expect([rows.length, refused.length]).toEqual([460, 143])
   expect(new Set([...rows, ...refused]).size).toBe(603)
+  // What counts now was counted for the failed partition before, and is not counted twice.
+  expect((await readStatus(await world.read())).totals).toMatchObject({ rows: 460, quarantined: 143 })
 })
 
 it('what the service mends meanwhile is exported, and leaves nothing in quarantine', async () => {

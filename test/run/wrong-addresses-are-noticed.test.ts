@@ -7,17 +7,18 @@ import { type Asked, startService } from '../fault/hostile-service.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
-async function exported(answer: (asked: Asked) => void) {
+/** @param baseUrl in place of the service's own */
+async function exported(answer: (asked: Asked) => void, count = 10, baseUrl: string | null = null) {
   const service = await startService(answer)
   const folder = await mkdtemp(join(tmpdir(), 'spillway-address-'))
   try {
     const file = join(folder, 'pipeline.yaml')
-    const domains = Array.from({ length: 10 }, (_, i) => `d${i}.example`).join(', ')
+    const domains = Array.from({ length: count }, (_, i) => `d${i}.example`).join(', ')
     await writeFile(
       file,
       `
 name: address
-service: { base_url: "${service.baseUrl}", requests_per_second: 1000 }
+service: { base_url: "${baseUrl ?? service.baseUrl}", requests_per_second: 1000, retries: 0 }
 extract: { domains: [${domains}], concurrency: 1 }
 load: { path: out }
 `,
@@ -45,6 +46,26 @@ test('404 for every search stops the run at the second answer, and is said once'
   expect(said.filter((message) => message.includes('404'))).toEqual([])
 })
 
+test('404 for the only search of a data set that never had an answer is the address, on each run', async () => {
+  const { summary, said, asked } = await exported(({ json }) => json(NOT_FOUND, 404), 1)
+  expect(asked).toBe(1)
+  expect(summary.error).toMatchObject({ kind: 'config' })
+  expect(summary.error?.next).toContain('service.base_url')
+  expect(summary.partitions).toEqual({ total: 1, done: 0, failed: 0, pending: 1 })
+  expect(said.filter((message) => message.includes('404'))).toEqual([])
+})
+
+test('other refusals beside one 404 are each on record', async () => {
+  const { summary, said } = await exported(
+    ({ body, json }) =>
+      body.query.fqdn === 'd0.example' ? json(NOT_FOUND, 404) : json({ detail: 'no' }, 400),
+    3,
+  )
+  expect(summary.error).toBeNull()
+  expect(summary.partitions).toMatchObject({ done: 0, pending: 0, failed: 3 })
+  expect(said.filter((message) => message.includes('404'))).toHaveLength(1)
+})
+
 test('404 for one query is its own failure, wherever it comes', async () => {
   for (const sick of ['d0.example', 'd4.example', 'd9.example']) {
     const { summary, said } = await exported(({ body, json }) =>
@@ -53,4 +74,12 @@ test('404 for one query is its own failure, wherever it comes', async () => {
     expect(summary.partitions).toEqual({ total: 10, done: 9, failed: 1, pending: 0 })
     expect(said.filter((message) => message.includes('404'))).toHaveLength(1)
   }
+})
+
+test('a host that nothing was ever heard of stops the run at its first failure', async () => {
+  const { summary, asked } = await exported(() => {}, 10, 'http://127.0.0.1:1/firework')
+  expect(asked).toBe(0)
+  expect(summary.error).toMatchObject({ kind: 'transient' })
+  expect(summary.error?.what).toContain('Nothing accepts connections at 127.0.0.1:1')
+  expect(summary.partitions).toMatchObject({ failed: 1, pending: 9 })
 })

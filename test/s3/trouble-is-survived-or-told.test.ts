@@ -27,6 +27,7 @@ function open(changes: Partial<BucketPlace> = {}): Store {
     endpoint: double.endpoint,
     region: double.region,
     pathStyle: null,
+    allowHttp: false,
     stateRoot: null,
     ...changes,
   })

@@ -1,4 +1,4 @@
-import { afterEach } from 'vitest'
+import { onTestFinished } from 'vitest'
 import {
   type CredentialJson,
   type Sandbox,
@@ -6,16 +6,10 @@ import {
   startSandbox,
 } from '../../src/sandbox/index.ts'
 
-const open: Sandbox[] = []
-
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((sandbox) => sandbox.close()))
-})
-
 /** A sandbox without a pace, closed when the test ends. */
 export async function sandboxWith(options: SandboxOptions = {}): Promise<Sandbox> {
   const sandbox = await startSandbox({ requestsPerSecond: 0, basicRequestsPerSecond: 0, ...options })
-  open.push(sandbox)
+  onTestFinished(() => sandbox.close())
   return sandbox
 }
 

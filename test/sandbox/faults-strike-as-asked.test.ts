@@ -1,5 +1,5 @@
 import { createConnection } from 'node:net'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { Fault, Sandbox } from '../../src/sandbox/index.ts'
 import { get, post, SEARCH, sandboxWith } from './client.ts'
 
@@ -157,4 +157,14 @@ test('latency can be drawn from a range', async () => {
   const started = performance.now()
   await outcome(sandbox)
   expect(performance.now() - started).toBeGreaterThan(18)
+})
+
+test('however many answers are made to wait, Node has nothing to warn of', async () => {
+  const warnings: string[] = []
+  const warned = ({ message }: Error): void => void warnings.push(message)
+  process.on('warning', warned)
+  onTestFinished(() => void process.off('warning', warned))
+  const sandbox = await sandboxWith({ latencyMs: 200, requestsPerSecond: 0 })
+  await Promise.all(Array.from({ length: 20 }, () => outcome(sandbox)))
+  expect(warnings).toEqual([])
 })

@@ -1,11 +1,14 @@
 import { expect, test } from 'vitest'
+import type { Sandbox } from '../../src/sandbox/index.ts'
 import { rateLimit } from '../../src/sandbox/rate-limit.ts'
 import { get, type page, post, SECOND_SEARCH, sandboxWith } from './client.ts'
 
+const domain = (number: number) => ({ type: 'domain', fqdn: `d${number}.example` })
 const query = { type: 'domain', fqdn: 'quillmere.net' }
 
 test('a search that comes too early gets the documented 429 and costs nothing', async () => {
   let now = 1_000_000
+  let asked = 0
   const sandbox = await sandboxWith({
     records: 30,
     requestsPerSecond: 2,
@@ -13,12 +16,14 @@ test('a search that comes too early gets the documented 429 and costs nothing', 
     rateLimitRetryAfter: '10',
     now: () => now,
   })
+  // The same one again would be free.
+  const search = () => post(sandbox, { query: domain(asked++) })
   const statusAfter = async (ms: number) => {
     now += ms
-    return (await post(sandbox, { query })).status
+    return (await search()).status
   }
   expect(await statusAfter(0)).toBe(200)
-  const refused = await post(sandbox, { query })
+  const refused = await search()
   expect(refused.status).toBe(429)
   expect(await refused.json()).toEqual({ error: { code: 'RATELIMIT_REACHED', message: 'ratelimit reached' } })
   expect(refused.headers.get('retry-after')).toBe('10')
@@ -27,7 +32,7 @@ test('a search that comes too early gets the documented 429 and costs nothing', 
   // Lent, not given: two milliseconds early before means no earlier than a full second after the first.
   expect(await statusAfter(498)).toBe(429)
   expect(await statusAfter(4)).toBe(200)
-  const last = await post(sandbox, { query })
+  const last = await search()
   expect(last.headers.get('x-flare-global-searches-remaining')).toBe('999997')
   expect(sandbox.requests.map((request) => request.tooFast)).toEqual([
     false,
@@ -59,40 +64,77 @@ test('over a long time nobody passes the limit', () => {
   expect(taken).toBeGreaterThan(590)
 })
 
+const REMAINING = 'x-flare-global-searches-remaining'
+const BATCH = 'x-flare-global-searches-batch-reached'
+
 test('searches left are counted down in a header, and at none comes QUOTA_EXCEEDED', async () => {
-  const sandbox = await sandboxWith({ quota: 2 })
-  const left = async () => {
-    const response = await post(sandbox, { query })
+  const sandbox = await sandboxWith({ quota: 2, rowsPerSearch: 0 })
+  const left = async (number: number) => {
+    const response = await post(sandbox, { query: domain(number) })
     const { headers } = response
     await response.arrayBuffer()
-    return [response.status, headers.get('x-flare-global-searches-remaining')]
+    return [response.status, headers.get(REMAINING)]
   }
-  expect(await left()).toEqual([200, '1'])
+  expect(await left(1)).toEqual([200, '1'])
   expect((await post(sandbox, { query, size: 0 })).status).toBe(422)
-  expect(
-    (await post(sandbox, { query }, SECOND_SEARCH)).headers.has('x-flare-global-searches-remaining'),
-  ).toBe(false)
-  expect(await left()).toEqual([200, '0'])
-  expect(await left()).toEqual([403, '0'])
-  const response = await post(sandbox, { query })
+  expect((await post(sandbox, { query }, SECOND_SEARCH)).headers.has(REMAINING)).toBe(false)
+  expect(await left(2)).toEqual([200, '0'])
+  expect(await left(3)).toEqual([403, '0'])
+  const response = await post(sandbox, { query: domain(3) })
   expect(await response.json()).toMatchObject({ error: { code: 'QUOTA_EXCEEDED' } })
 })
 
-test('batch-reached says that the next page is charged as another search', async () => {
-  const sandbox = await sandboxWith({ records: 50, batchPages: 3 })
+/** What is left after each page of a chain, and whether the results that are paid for are used up. */
+async function quotaOf(sandbox: Sandbox, body: object): Promise<(string | null)[][]> {
   const seen: (string | null)[][] = []
   let from: string | null = null
   do {
-    const response: Response = await post(sandbox, { query, from })
-    const remaining = response.headers.get('x-flare-global-searches-remaining')
-    seen.push([remaining, response.headers.get('x-flare-global-searches-batch-reached')])
+    const response: Response = await post(sandbox, { ...body, from })
+    seen.push([response.headers.get(REMAINING), response.headers.get(BATCH)])
     from = ((await response.json()) as Awaited<ReturnType<typeof page>>).next
   } while (from)
-  expect(seen).toEqual([
-    ['999999', 'false'],
-    ['999999', 'false'],
-    ['999999', 'true'],
-    ['999998', 'false'],
-    ['999998', 'false'],
+  return seen
+}
+
+test('a search covers a hundred rows along its cursors, and the header says when they are used up', async () => {
+  const sandbox = await sandboxWith({ records: 250, quota: 1000 })
+  expect(await quotaOf(sandbox, { query, size: 50 })).toEqual([
+    ['999', 'false'],
+    ['999', 'true'],
+    ['998', 'false'],
+    ['998', 'true'],
+    ['997', 'false'],
   ])
+  const other = await sandboxWith({ records: 250, quota: 1000 })
+  expect(await quotaOf(other, { query, size: 10_000 })).toEqual([['997', 'false']])
+})
+
+test('a page is one search where it is told so', async () => {
+  const sandbox = await sandboxWith({ records: 250, quota: 1000, rowsPerSearch: 0 })
+  expect(await quotaOf(sandbox, { query, size: 100 })).toEqual([
+    ['999', 'true'],
+    ['998', 'true'],
+    ['997', 'false'],
+  ])
+})
+
+test('the same search again is free for ten minutes, and so is the first of one with other filters', async () => {
+  let now = 0
+  const sandbox = await sandboxWith({ records: 150, quota: 100, now: () => now })
+  const body = { query, size: 1000 }
+  const filtered = { ...body, filters: { imported_at: { gte: '2024-01-01' } } }
+  const left = async (asked: object) => (await quotaOf(sandbox, asked))[0]![0]
+  expect(await left(body)).toBe('98')
+  expect(await left(body)).toBe('98')
+  // Its first hundred rows.
+  expect(await left(filtered)).toBe('97')
+  now += 10 * 60_000
+  expect(await left(body)).toBe('95')
+})
+
+test('what takes longer than the gateway waits is answered by it', async () => {
+  const sandbox = await sandboxWith({ records: 100, msPerRow: 0.2, gatewayTimeoutMs: 5 })
+  const late = await post(sandbox, { query, size: 50 }, SECOND_SEARCH)
+  expect([late.status, await late.text()]).toEqual([504, 'upstream request timeout'])
+  expect((await post(sandbox, { query, size: 20 }, SECOND_SEARCH)).status).toBe(200)
 })

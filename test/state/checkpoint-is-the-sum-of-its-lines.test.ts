@@ -19,6 +19,7 @@ import {
 } from '../../src/state/index.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
+import { cases } from '../support/thorough.ts'
 import { someJournal } from './imagined-run.ts'
 import {
   chainOfAll,
@@ -62,7 +63,7 @@ describe('a checkpoint', () => {
         expectToBeTheSumOf(again, lines)
         expect(plain(again)).toEqual(plain(checkpoint.state))
       }),
-      { numRuns: 60 },
+      { numRuns: cases(60, 15) },
     )
   })
 
@@ -73,7 +74,7 @@ describe('a checkpoint', () => {
         await writeCheckpoint(store, lines)
         expectRowsToBeInShards(await stateIn(store))
       }),
-      { numRuns: 30 },
+      { numRuns: cases(30, 8) },
     )
   })
 
@@ -256,7 +257,14 @@ describe('the windows of a chain', () => {
 describe('a checkpoint that is rewritten', () => {
   /** What it takes to say a state. */
   const leastLines = (state: CheckpointState): number => {
-    const runs = state.runs.map(({ finished_at, requests }) => (finished_at !== null || requests > 0 ? 2 : 1))
+    const runs = state.runs.map(({ finished_at, requests, searches, searchesRemaining: left }) =>
+      finished_at !== null || requests > 0 || searches !== null || left !== null ? 2 : 1,
+    )
+    const { pageSize, tellsSearches, costs, times, limit, limits } = state.service
+    const isMeasured =
+      [pageSize, tellsSearches, state.searchesRemaining].some((each) => each !== null) ||
+      costs.length + times.length > 0
+    const hasLimit = limit !== null || limits.size > 0
     const shards = [...state.openShards.values()].map(({ chunks }) => 1 + chunks.length)
     const others = [state.secretChecks, state.queries, state.chains].map(({ size }) => size)
     const unknown = state.unknownFields.size > 0 ? 1 : 0
@@ -270,6 +278,8 @@ describe('a checkpoint that is rewritten', () => {
       state.prunes.length,
       sums,
       unknown,
+      Number(isMeasured),
+      limits.size + Number(hasLimit),
     ]
     return counts.reduce((sum, count) => sum + count, 1)
   }
@@ -289,7 +299,7 @@ describe('a checkpoint that is rewritten', () => {
         // Numbers of chains that have ended may be given again, those of others never.
         for (const chain of after.chains.keys()) expect(chain).toBeLessThan(after.nextChain)
       }),
-      { numRuns: 100 },
+      { numRuns: cases(100, 25) },
     )
   })
 
@@ -312,7 +322,7 @@ describe('a checkpoint that is rewritten', () => {
           expect(met(state, cursors)).toEqual(met(expected, cursors))
         }
       }),
-      { numRuns: 60 },
+      { numRuns: cases(60, 15) },
     )
   })
 
@@ -385,7 +395,7 @@ describe('a checkpoint that has grown far beyond what it says', () => {
         expect(checkpoint.state.lines).toBe(after.lines)
         expect(after.lines).toBeLessThanOrEqual(factsOf(lines).length + 30)
       }),
-      { numRuns: 5 },
+      { numRuns: cases(5, 2) },
     )
   })
 

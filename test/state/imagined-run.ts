@@ -195,6 +195,13 @@ class ImaginedRun {
   #end(count: number): void {
     this.#write([
       {
+        kind: 'measured',
+        costs: [[100 * count, count]],
+        times: [[100, count]],
+        ...(count % 2 === 0 ? {} : { tells: true, spent: count, left: 2000 - count }),
+      },
+      { kind: 'limit', query: 'domain.b.com', size: count % 2 === 0 ? null : 50 + count },
+      {
         kind: 'end',
         run: `run-${this.#runs - 1}`,
         finished_at: '2024-07-01T01:00:00.000Z',
@@ -210,7 +217,8 @@ class ImaginedRun {
   /** The partition that the chain stands in; what lies behind that may be left to others. */
   #fail(chain: ImaginedChain, count: number): void {
     const partition = keysOf(chain)[chain.passed]!
-    const error = { kind: 'transient', message: `no answer ${count}` }
+    const refused = count % 3 === 0 ? { refused: count + 1 } : {}
+    const error = { kind: 'transient', message: `no answer ${count}`, ...refused }
     this.#write([{ kind: 'failed', partition, requests: count, error }])
     if (count % 2 === 0 && chain.passed + 1 < chain.windows.count) this.#shorten(chain, chain.passed + 1)
   }

@@ -1,4 +1,13 @@
-import { appendFileSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import {
+  appendFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import fc from 'fast-check'
 import { beforeAll, beforeEach, describe, expect, it } from 'vitest'
@@ -8,6 +17,7 @@ import { anError } from '../disk/errors.ts'
 import { storeAt, temporaryStore } from '../disk/temporary-store.ts'
 import { lossyStore } from '../support/lossy-store.ts'
 import { random } from '../support/random.ts'
+import { cases } from '../support/thorough.ts'
 import { writeJournal } from './lines.ts'
 
 const PATH = '_state/checkpoint.jsonl'
@@ -27,9 +37,10 @@ let WHOLE: Buffer
 let ENDS: readonly number[]
 
 beforeAll(async () => {
-  const { store, root } = temporaryStore()
-  ENDS = await writeJournal(store, PATH, LINES)
+  const root = mkdtempSync(join(tmpdir(), 'spillway-test-'))
+  ENDS = await writeJournal(storeAt(root), PATH, LINES)
   WHOLE = readFileSync(join(root, PATH))
+  rmSync(root, { recursive: true })
 })
 
 let store: Store
@@ -132,7 +143,7 @@ describe('a journal', () => {
         await expect(read()).rejects.toEqual(anError('damaged', PATH))
         expect(readFileSync(file)).toEqual(bytes)
       }),
-      { numRuns: 300 },
+      { numRuns: cases(300, 60) },
     )
   })
 
@@ -152,7 +163,7 @@ describe('a journal', () => {
         })
         for (const line of seen) expect(LINES).toContainEqual(line)
       }),
-      { numRuns: 300 },
+      { numRuns: cases(300, 60) },
     )
   })
 
@@ -247,7 +258,7 @@ describe('a journal whose last append came to the disk only in part', () => {
         expect(seen.length).toBeGreaterThanOrEqual(counted)
         expect(seen).toEqual(written.slice(0, seen.length))
       }),
-      { numRuns: 300 },
+      { numRuns: cases(300, 60) },
     )
   })
 })

@@ -26,6 +26,7 @@ export const HEADER: HeaderLine = {
   kind: 'header',
   version: 2,
   pipeline: 'acme',
+  data_set_id: '0b5bd4f5-6a3c-4c0e-9d0e-6a1f1c2d3e4f',
   created_at: '2024-07-01T00:00:00.000Z',
   settings: { 'extract.order': 'asc' },
 }
@@ -118,6 +119,7 @@ export function plain(state: CheckpointState) {
     runs: state.runs.map((run) => ({ ...run })),
     prunes: state.prunes.map((prune) => ({ ...prune })),
     searchesRemaining: state.searchesRemaining,
+    service: state.service,
     secretChecks: [...state.secretChecks].sort(byKey),
     queries: [...state.queries].sort(byKey),
   }

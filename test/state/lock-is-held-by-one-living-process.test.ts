@@ -343,27 +343,54 @@ describe.skipIf(process.platform !== 'linux')('a claim', () => {
   })
 })
 
-it('waits a moment and tries again only where the other claim is fresh', async () => {
-  const now = Date.now()
-  const [old, fresh] = [
-    await claimOf({ since: new Date(now - 10_000).toISOString() }),
-    await claimOf({ since: new Date(now - 500).toISOString() }),
-  ]
+describe('of two that have laid down a claim and hold nothing yet', () => {
+  const [LEAST, GREATEST] = ['_state/lock.000000000000', '_state/lock.ffffffffffff']
   let sleeps = 0
-  const clock: Clock = {
+  /** While one waits, the other gives up or goes on. */
+  const meanwhile = (change: () => Promise<void>): Clock => ({
     ...systemClock,
-    now: () => now,
     sleep: async (ms, stop) => {
       if (ms > 500) return systemClock.sleep(ms, stop)
       sleeps++
-      // The other one has given up in the meantime.
-      await store.remove(FOREIGN)
+      await change()
     },
-  }
-  await store.writeWhole(FOREIGN, [old])
-  await expect(take(clock)).rejects.toEqual(anError('locked', FOREIGN))
-  expect(sleeps).toBe(0)
-  await store.writeWhole(FOREIGN, [fresh])
-  await (await take(clock)).release()
-  expect(sleeps).toBe(1)
+  })
+  beforeEach(() => {
+    sleeps = 0
+  })
+
+  it('the one whose name is greater withdraws at once', async () => {
+    await store.writeWhole(LEAST, [await claimOf({})])
+    await expect(take(meanwhile(async () => {}))).rejects.toEqual(anError('locked', LEAST))
+    expect(sleeps).toBe(0)
+  })
+
+  it('the other one waits for that, and goes on', async () => {
+    await store.writeWhole(GREATEST, [await claimOf({})])
+    await (await take(meanwhile(() => store.remove(GREATEST)))).release()
+    expect(sleeps).toBe(1)
+  })
+
+  it('or is refused as soon as the first has gone on all the same', async () => {
+    const claim = await claimOf({})
+    await store.writeWhole(GREATEST, [claim])
+    const clock = meanwhile(() => store.writeWhole(GREATEST, [claim, '..+.']))
+    await expect(take(clock)).rejects.toEqual(anError('locked', GREATEST))
+    expect(sleeps).toBe(1)
+    await expect(take(clock)).rejects.toEqual(anError('locked', GREATEST))
+    expect(sleeps).toBe(1)
+  })
+
+  it('or when the first does not withdraw for twenty seconds', async () => {
+    await store.writeWhole(GREATEST, [await claimOf({})])
+    await expect(take()).rejects.toEqual(anError('locked', GREATEST))
+    expect(claims()).toEqual(['lock.ffffffffffff'])
+  })
+
+  it('one that dies meanwhile is waited for no longer', async () => {
+    const child = await spawnTaker()
+    await store.writeWhole(GREATEST, [await claimOf({ pid: child.pid, process_start: null })])
+    await (await take(meanwhile(() => child.end('SIGKILL')))).release()
+    expect(claims()).toEqual([])
+  })
 })

@@ -1,6 +1,6 @@
 // Reads the checkpoint of a data set in a process of its own and rewrites it; prints what it says and what it cost.
-import { diskStore } from '../../dist/disk/index.js'
-import { readCheckpoint, rewriteCheckpoint } from '../../dist/state/index.js'
+import { diskStore } from '../../build/parts/disk.js'
+import { readCheckpoint, rewriteCheckpoint } from '../../build/parts/state.js'
 
 const store = diskStore({ root: process.argv[2], fileMode: 0o600, dirMode: 0o700 })
 await rewriteCheckpoint(store, await readCheckpoint(store))

@@ -51,7 +51,6 @@ const frozen: [string, (pipeline: Pipeline) => Pipeline][] = [
   ['extract.resource', (p) => ({ ...p, extract: { ...p.extract, resource: 'reports' } })],
   ['service.search_path', (p) => ({ ...p, service: { ...p.service, searchPath: '/other' } })],
   ['extract.order', (p) => ({ ...p, extract: { ...p.extract, order: 'desc' } })],
-  ['extract.page_size', (p) => ({ ...p, extract: { ...p.extract, pageSize: 500 } })],
   ['extract.include', (p) => ({ ...p, extract: { ...p.extract, include: ['urls'] } })],
   ['transform.secret', (p) => ({ ...p, transform: { ...p.transform, secret: 'hmac' } })],
   ['transform.identity', (p) => ({ ...p, transform: { ...p.transform, identity: 'drop' } })],
@@ -70,6 +69,7 @@ const frozen: [string, (pipeline: Pipeline) => Pipeline][] = [
 ]
 
 const free: [string, (pipeline: Pipeline) => Pipeline][] = [
+  ['extract.page_size', (p) => ({ ...p, extract: { ...p.extract, pageSize: 500 } })],
   [
     'pace and patience',
     (p) => ({ ...p, service: { ...p.service, requestsPerSecond: 9, retries: 0, timeoutMs: 1 } }),
@@ -136,8 +136,8 @@ describe('settings that a data set was begun with', () => {
         }
       }),
     )
-    const [message] = [refusal(base, changed(frozen[3]![1]))]
-    expect(message).toContain('extract.page_size was 10000 and is now 500')
+    const [message] = [refusal(base, changed(frozen[2]![1]))]
+    expect(message).toContain('extract.order was "asc" and is now "desc"')
   })
 
   it('tell another mask key without giving anything of it away', () => {
@@ -244,11 +244,14 @@ describe('the manifest', () => {
         status: 'complete',
         requests: 3,
         retries: 1,
+        searches: 12,
+        searches_remaining: 988,
       },
       // Killed: it never said what it sent, but its lines do.
       { kind: 'run', run: 'b', started_at: '2024-07-02T00:00:00.000Z', version: '1.2.3' },
       chainOfAll(1, 'domain.acme.org'),
-      page({ chain: 1, requests: 4, repeated: 3 }),
+      page({ chain: 1, requests: 4, repeated: 3, size: 500 }),
+      { kind: 'measured', costs: [[2000, 20]], times: [[500, 90]], tells: true, spent: 20, left: 968 },
       {
         kind: 'failed',
         partition: 'domain.acme.net/all',
@@ -260,6 +263,7 @@ describe('the manifest', () => {
     expect(await readManifest(store)).toEqual({
       version: 1,
       pipeline: 'acme',
+      data_set_id: HEADER.data_set_id,
       resource: 'credentials',
       format: 'parquet',
       columns: [
@@ -290,6 +294,8 @@ describe('the manifest', () => {
           status: 'complete',
           requests: 3,
           retries: 1,
+          searches_spent: 12,
+          searches_remaining: 988,
           version: '1.2.3',
         },
         {
@@ -298,7 +304,10 @@ describe('the manifest', () => {
           status: 'interrupted',
           requests: 6,
           retries: 0,
+          searches_spent: 20,
+          searches_remaining: 968,
           version: '1.2.3',
+          service: { page_size: 500, searches_per_request: 20, searches_per_1000_rows: 10 },
         },
       ],
     })

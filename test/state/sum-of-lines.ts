@@ -113,7 +113,10 @@ function recordOf(events: readonly Event[]) {
 }
 
 /** The last that pages say of something that they do not always say. */
-function lastSaid<K extends 'position' | 'ids'>(pages: readonly PageFacts[], name: K) {
+function lastSaid<K extends 'position' | 'ids' | 'size'>(
+  pages: readonly PageFacts[],
+  name: K,
+): PageFacts[K] | null {
   return pages.findLast((page) => page[name] !== undefined)?.[name] ?? null
 }
 
@@ -131,6 +134,7 @@ function expectChain(state: CheckpointState, course: Course): void {
     inOrder: pages.every(({ position }) => position !== null),
     since: restart?.since ?? null,
     ids: lastSaid(pages, 'ids'),
+    size: lastSaid(pages, 'size'),
   })
   expect([own.order, own.bounds]).toEqual([windows.order, windows.bounds])
   const cursors = since.slice(0, -1).map(({ next }) => next!)
@@ -204,9 +208,20 @@ export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Line[
 
   expect(plainSums(state.sums())).toEqual(sumsOf(of('sums')))
   expect(state.runs).toEqual(runsOf(facts))
-  expect(state.searchesRemaining).toBe(
-    of('end').findLast((end) => end.searches_remaining !== undefined)?.searches_remaining ?? null,
+  const left = facts.map((fact) =>
+    fact.kind === 'end' ? fact.searches_remaining : fact.kind === 'measured' ? fact.left : undefined,
   )
+  expect(state.searchesRemaining).toBe(left.findLast((searches) => searches !== undefined) ?? null)
+  expect(state.service).toMatchObject({
+    pageSize: null,
+    limit: of('limit').at(-1)?.size ?? null,
+    limits: new Map(of('limit').map(({ query, size }) => [query, size])),
+    costs: of('measured').flatMap(({ costs = [] }) => costs),
+    times: of('measured')
+      .flatMap(({ times = [] }) => times)
+      .slice(-32),
+    tellsSearches: of('measured').findLast(({ tells }) => tells !== undefined)?.tells ?? null,
+  })
   expect(state.secretChecks).toEqual(new Map(of('secret').map(({ query, check }) => [query, check])))
   expect(state.queries).toEqual(new Map(of('query').map(({ name, asks }) => [name, asks])))
   expect(state.prunes).toEqual(of('prune').map(({ kind: _, ...prune }) => prune))
@@ -244,6 +259,7 @@ function runsOf(facts: readonly Fact[]) {
     // What comes behind its end is no run's.
     const [first] = own.flatMap((fact, at) => (fact.kind === 'end' ? [at] : []))
     const pages = own.slice(0, first).flatMap((fact) => (fact.kind === 'page' ? [fact] : []))
+    const measured = own.slice(0, first).flatMap((fact) => (fact.kind === 'measured' ? [fact] : []))
     const sum = (numbers: readonly number[]): number => numbers.reduce((total, number) => total + number, 0)
     const sent = own.flatMap((fact) =>
       fact.kind === 'page' || fact.kind === 'failed' ? [fact.requests] : [],
@@ -255,15 +271,22 @@ function runsOf(facts: readonly Fact[]) {
       requests: end?.requests ?? sent.reduce((sum, requests) => sum + requests, 0),
       retries: end?.retries ?? 0,
       months: facts.flatMap((fact) =>
-        fact.kind === 'month' && fact.run === run.run ? [{ month: fact.month, before: fact.before }] : [],
+        fact.kind === 'month' && fact.run === run.run
+          ? [{ month: fact.month, before: fact.before, searches: fact.searches ?? 0 }]
+          : [],
       ),
       rows: sum(pages.flatMap(({ pieces = [] }) => pieces.map(({ rows }) => rows))),
-      quarantined: sum(pages.flatMap(({ quarantine = [] }) => quarantine.map(({ items }) => items))),
+      quarantined: sum([
+        ...pages.flatMap(({ quarantine = [] }) => quarantine.map(({ items }) => items)),
+        ...own.slice(0, first).flatMap((fact) => (fact.kind === 'failed' ? [fact.error.refused ?? 0] : [])),
+      ]),
       repeated: sum(pages.map(({ repeated = 0 }) => repeated)),
       failures: own.slice(0, first).filter(({ kind }) => kind === 'failed').length,
+      searches: measured.findLast(({ spent }) => spent !== undefined)?.spent ?? null,
       least: ends.findLast(({ least }) => least !== undefined)?.least ?? null,
       searchesRemaining:
         ends.findLast(({ searches_remaining }) => searches_remaining !== undefined)?.searches_remaining ??
+        measured.findLast(({ left }) => left !== undefined)?.left ??
         null,
       reasons: ends.findLast(({ reasons }) => reasons !== undefined)?.reasons ?? {},
     }

@@ -1,9 +1,9 @@
 // Takes the lock of the data set named on the command line whenever a line says `take`, prints how that went as
 // one line of JSON, and gives it back when a line says `free` or its standard input ends.
 import { createInterface } from 'node:readline'
-import { systemClock } from '../../dist/core/index.js'
-import { diskStore } from '../../dist/disk/index.js'
-import { takeLock } from '../../dist/state/index.js'
+import { systemClock } from '../../build/parts/core.js'
+import { diskStore } from '../../build/parts/disk.js'
+import { takeLock } from '../../build/parts/state.js'
 
 const store = diskStore({ root: process.argv[2], fileMode: 0o600, dirMode: 0o700 })
 const say = (what) => process.stdout.write(`${JSON.stringify(what)}\n`)

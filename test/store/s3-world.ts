@@ -42,6 +42,7 @@ export function s3World(kind: S3ServerKind, openStore: (place: S3Place) => Store
       endpoint,
       region: REGION,
       pathStyle: true,
+      allowHttp: false,
       stateRoot: null,
     }
     return {

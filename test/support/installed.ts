@@ -2,7 +2,8 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
-import { installPackage, packFreshClone } from './install-package.ts'
+import { installPackage, packBuilt, packFreshClone } from './install-package.ts'
+import { isThorough } from './thorough.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -15,7 +16,7 @@ declare module 'vitest' {
 export async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'spillway-installed-'))
   const installed = join(folder, 'empty')
-  await installPackage(await packFreshClone(folder), installed)
+  await installPackage(await (isThorough() ? packFreshClone(folder) : packBuilt(folder)), installed)
   provide('installed', installed)
   return () => rm(folder, { recursive: true, force: true })
 }

@@ -1,5 +1,38 @@
 /**
- * Whether tests that strike at every place of a kind do so at each of them (`FAULT_ALL=1 npm run test:fault`), or at some
- * of each sort, so that the suite stays short.
+ * How thorough a run of the tests is. `npm test` shows every promise once; `npm run test:all` tries everything: files
+ * named `*.long.test.ts`, every place that a fault can strike at, all cases of a property. `TEST_ALL=1` has any other
+ * call of vitest do the same, and so has `FAULT_ALL=1`.
  */
-export const THOROUGH = process.env.FAULT_ALL === '1'
+export function isThorough(): boolean {
+  return process.env.TEST_ALL === '1' || process.env.FAULT_ALL === '1'
+}
+
+export const THOROUGH = isThorough()
+
+/** A size that chance decides with: what `npm run test:all` makes do with, and all of it under `FAULT_ALL=1`. */
+export function times(usual: number, all: number): number {
+  return process.env.FAULT_ALL === '1' ? all : usual
+}
+
+/** What `npm run test:all` takes a third of, another one each day; `FAULT_DAY` repeats the third of that day. */
+const LONG = 30
+const SHARE = 3
+const DAY = Number(process.env.FAULT_DAY ?? Math.floor(Date.now() / 86_400_000))
+
+/**
+ * About so many of them, from the first on at even distances. Where everything is tried, all of them; of more than 30
+ * the third of the day, unless `FAULT_ALL=1` asks for all.
+ */
+export function some<T>(all: readonly T[], count: number): readonly T[] {
+  if (THOROUGH) {
+    const isShared = process.env.FAULT_ALL !== '1' && all.length > LONG
+    return isShared ? all.filter((_, i) => (i + DAY) % SHARE === 0) : all
+  }
+  const step = Math.max(1, all.length / count)
+  return all.filter((_, i) => i === 0 || Math.floor(i / step) > Math.floor((i - 1) / step))
+}
+
+/** How many cases of a property to try: all of them, or a tenth unless it says how many. */
+export function cases(all: number, some = Math.ceil(all / 10)): number {
+  return THOROUGH ? all : some
+}

@@ -1,12 +1,36 @@
 import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'vitest'
-import type { DecodePlan, PageContext } from '../../src/core/index.ts'
+import { type DecodePlan, type ExtraField, KNOWN_EXTRAS, type PageContext } from '../../src/core/index.ts'
 import { type CredentialPaths, credentialPaths } from '../../src/transform/credential-decoder.ts'
 import { type Random, random } from '../support/random.ts'
 import { decodePlan, pageContext, rowsOf } from './plans.ts'
 import { EPOCH, pick, randomPage } from './random-page.ts'
 
+/** Fields that the random pages have now and then, of every type. */
+const EXTRAS: readonly ExtraField[] = [
+  ...KNOWN_EXTRAS,
+  unknownField('severity', 'details.severity', 'string'),
+  unknownField('level', 'details.level', 'int64'),
+  unknownField('is_open', 'details.is_open', 'boolean'),
+  unknownField('seen_at', 'details.more.seen_at', 'timestamp'),
+  unknownField('more', 'details.more', 'json'),
+  unknownField('score', 'score', 'json'),
+  unknownField('tags_a', 'tags.a', 'json'),
+  unknownField('prototype', '__proto__.a', 'json'),
+  unknownField('maker', 'constructor', 'string'),
+  unknownField('seven', '7', 'json'),
+  unknownField('key', 'source.ключ', 'json'),
+  unknownField('source_b', 'source.tags.a.b', 'string'),
+]
+
+export function unknownField(name: string, path: string, type: ExtraField['type']): ExtraField {
+  return { name, path: path.split('.'), type, meaning: null }
+}
+
 const PLANS: readonly DecodePlan[] = [
+  decodePlan({ extras: EXTRAS }),
+  decodePlan({ extras: EXTRAS, secret: 'hmac', identity: 'hmac' }),
+  decodePlan({ extras: EXTRAS.slice(0, 2), secret: 'plaintext' }),
   decodePlan(),
   decodePlan({ order: 'desc', secret: 'partial', identity: 'hmac' }),
   decodePlan({ secret: 'hmac', identity: 'drop' }),

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { IdentityPolicy, SecretPolicy } from '../../src/core/index.ts'
 import { looksMasked, maskedQueryValue } from '../../src/transform/index.ts'
 import { DIGEST_LENGTH, keyedDigest } from '../../src/transform/mask/keyed-digest.ts'
+import { cases } from '../support/thorough.ts'
 import { credential, decodedRows } from './credentials.ts'
 import { decodePlan } from './plans.ts'
 
@@ -91,8 +92,41 @@ describe('secret policies', () => {
         )
         expect(bytes.subarray(0, start).every((byte) => byte === 0xff)).toBe(true)
       }),
-      { numRuns: 3000 },
+      { numRuns: cases(3000) },
     )
+  })
+
+  // RFC 4231, test cases 1, 2, 3, 4, 6 and 7 (5 cuts its digest short): key, text, digest.
+  test.each([
+    ['0b'.repeat(20), '4869205468657265', 'b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7'],
+    [
+      '4a656665',
+      '7768617420646f2079612077616e7420666f72206e6f7468696e673f',
+      '5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843',
+    ],
+    ['aa'.repeat(20), 'dd'.repeat(50), '773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe'],
+    [
+      '0102030405060708090a0b0c0d0e0f10111213141516171819',
+      'cd'.repeat(50),
+      '82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b',
+    ],
+    [
+      'aa'.repeat(131),
+      Buffer.from('Test Using Larger Than Block-Size Key - Hash Key First').toString('hex'),
+      '60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54',
+    ],
+    [
+      'aa'.repeat(131),
+      Buffer.from(
+        'This is a test using a larger than block-size key and a larger than block-size data. The key needs to be hashed before being used by the HMAC algorithm.',
+      ).toString('hex'),
+      '9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2',
+    ],
+  ])('hmac under the key %s is what RFC 4231 says', (key, text, digest) => {
+    const bytes = Buffer.alloc(400)
+    const length = bytes.write(text, 3, 'hex')
+    const end = keyedDigest(Buffer.from(key, 'hex'), '')(bytes, 3, 3 + length)
+    expect(bytes.toString('latin1', 3, end)).toBe(digest)
   })
 
   test('plaintext keeps the text, with lone surrogates replaced', () => {

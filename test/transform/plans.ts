@@ -1,5 +1,6 @@
 import {
   allColumns,
+  columnsOf,
   type DecodedPage,
   type DecodePlan,
   decodeFrame,
@@ -23,6 +24,7 @@ export function decodePlan(changes: Partial<DecodePlan> = {}): DecodePlan {
   const plan: DecodePlan = {
     resource: 'credentials',
     columns: [],
+    extras: [],
     order: 'asc',
     secret: 'redact',
     identity: 'keep',
@@ -32,7 +34,13 @@ export function decodePlan(changes: Partial<DecodePlan> = {}): DecodePlan {
   if (changes.columns !== undefined) return plan
   const dropped = droppedColumns(plan.secret, plan.identity)
   const columns = allColumns(plan.resource, ['known_password_id', 'auth_domains', 'urls'])
-  return { ...plan, columns: columns.filter(({ name }) => !dropped.includes(name)) }
+  const own = columns.map(({ name }) => name).filter((name) => !dropped.includes(name))
+  const extract = { resource: plan.resource, include: ['known_password_id', 'auth_domains', 'urls'] }
+  const extra = plan.extras.map(({ name }) => name)
+  return {
+    ...plan,
+    columns: columnsOf({ extract, transform: { columns: [...own, ...extra], extraColumns: plan.extras } }),
+  }
 }
 
 /** @param changes.window what is asked for, all of it the chain's own */

@@ -73,6 +73,8 @@ class Writer {
       ['"source"', this.or(source, ['null', this.isWild() ? '{}' : 'null'])],
     ]
     if (this.next() < 0.3) fields.push(['"auth_domains"', this.texts()], ['"urls"', this.texts()])
+    if (this.next() < 0.3)
+      fields.push(['"event_uid"', this.text(this.words())], ['"details"', this.details()])
     if (this.isWild()) fields.push(['"credential_hash"', this.anything()], ['"event_uid"', this.anything()])
     if (this.isWild()) fields = fields.filter(() => this.next() < 0.9)
     if (this.isWild()) fields.push([this.unknownKey(), this.anything()], [this.unknownKey(), this.anything()])
@@ -104,8 +106,27 @@ class Writer {
     ]
     if (this.isWild()) fields.splice(Math.floor(this.next() * 7), 1)
     if (this.isWild()) fields.push([this.unknownKey(), this.anything()])
+    if (this.next() < 0.2) fields.push(['"url"', this.text('https://a')], ['"pii_tags"', this.texts()])
     if (this.isWild())
       fields.push([pick(this.next, ['"id"', '"name"', '"url"', '"pii_tags"']), this.anything()])
+    return this.object(fields)
+  }
+
+  private details(): string {
+    const more = this.object([
+      ['"seen_at"', '"2024-07-22T19:25:52.5Z"'],
+      ['"note"', this.text(this.words())],
+    ])
+    const fields: [string, string][] = [
+      ['"severity"', this.text(this.words())],
+      ['"level"', pick(this.next, ['0', '-7', '1e2', '123456789012345', '9223372036854775807'])],
+      ['"is_open"', pick(this.next, ['true', 'false', 'null'])],
+      ['"more"', this.or(more, ['null'])],
+      ['"other"', this.or('1.50', ['[1, {"a" : 1e400}]', '"x"'])],
+    ]
+    if (this.isWild()) return this.anything()
+    if (this.isWild()) fields.push([pick(this.next, fields)[0], this.anything()])
+    if (this.isWild()) fields.splice(Math.floor(this.next() * 5), 1)
     return this.object(fields)
   }
 

@@ -2,8 +2,10 @@ import { join } from 'node:path'
 import { expect } from 'vitest'
 import {
   type LoadMode,
+  type LoadOptions,
   type LoadSummary,
   loadWarehouse,
+  type Pipeline,
   parseTarget,
   readPipeline,
   runOptions,
@@ -14,25 +16,31 @@ import type { Place } from '../e2e/support/place.ts'
 import { PASSWORD } from '../support/postgres/client.ts'
 import type { TestTarget } from './targets.ts'
 
+export function pipelineIn({ folder, env }: Pick<Place, 'folder' | 'env'>): Promise<Pipeline> {
+  return readPipeline(join(folder, 'pipeline.yaml'), { env, cwd: folder })
+}
+
 /** Exports in this process: for tests that try what comes after. */
 export async function exportHere(
   { folder, env }: Pick<Place, 'folder' | 'env'>,
   redo: readonly string[] = [],
+  { fresh = false }: { readonly fresh?: boolean } = {},
 ): Promise<void> {
-  const pipeline = await readPipeline(join(folder, 'pipeline.yaml'), { env, cwd: folder })
-  expect(await runPipeline(pipeline, await runOptions(pipeline, { env, redo }))).toMatchObject({
+  const pipeline = await pipelineIn({ folder, env })
+  expect(await runPipeline(pipeline, await runOptions(pipeline, { env, redo, fresh }))).toMatchObject({
     error: null,
   })
 }
 
 /** Loads in this process: for tests that try what the load after that does. */
 export async function loadHere(
-  { folder, env }: Place,
-  { url }: TestTarget,
+  { folder, env }: Pick<Place, 'folder' | 'env'>,
+  { url }: Pick<TestTarget, 'url'>,
   mode: LoadMode = 'append',
+  more: Partial<LoadOptions> = {},
 ): Promise<LoadSummary> {
   process.env.PGPASSWORD = PASSWORD
-  const pipeline = await readPipeline(join(folder, 'pipeline.yaml'), { env, cwd: folder })
+  const pipeline = await pipelineIn({ folder, env })
   return loadWarehouse(pipeline, parseTarget(url, folder), {
     clock: systemClock,
     stop: new AbortController().signal,
@@ -42,7 +50,9 @@ export async function loadHere(
     table: null,
     mode,
     evolve: false,
+    reload: false,
     onWait: () => {},
     onShard: () => {},
+    ...more,
   })
 }

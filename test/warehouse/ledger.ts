@@ -1,24 +1,40 @@
 import { expect } from 'vitest'
-import type { Place } from '../e2e/support/place.ts'
+import { type Place, placeAt } from '../e2e/support/place.ts'
+import { exportHere, loadHere } from './in-process.ts'
 import type { TestTarget } from './targets.ts'
 
-/** Every row of the data set is in the table once, and the ledger has every shard. */
+/** Every row of the data set is in the table once, and the ledger has every shard; whatever other data sets have there. */
 export async function holdsAll(here: Place, target: TestTarget): Promise<void> {
-  const { shards, totals } = await here.manifest()
+  const { shards, totals, data_set_id: id } = await here.manifest()
   const [table] = await target.rows(
-    'select count(*) as n, count(distinct spillway_partition) as p from credentials',
+    `select count(*) as n, count(distinct spillway_partition) as p from credentials where spillway_data_set = '${id}'`,
   )
-  const [ledger] = await target.rows('select count(*) as n, sum(rows) as r from spillway_loads')
+  const [ledger] = await target.rows(
+    `select count(*) as n, sum(rows) as r from spillway_loads where data_set = '${id}'`,
+  )
   expect([Number(table?.n), Number(table?.p)]).toEqual([totals.rows, shards.length])
   expect([Number(ledger?.n), Number(ledger?.r)]).toEqual([shards.length, totals.rows])
+}
+
+/**
+ * Has the table hold another data set, of the same name, with partitions and shards that are called the same.
+ * @returns what sees that nothing has happened to it
+ */
+export async function neighbour(here: Place, target: TestTarget): Promise<() => Promise<void>> {
+  const windows = { from: '2024-01-01', until: '2024-03-10', every: 'week' }
+  const beside = await placeAt(here.sandbox, { extract: { domains: ['quillmere.net'], windows } })
+  await exportHere(beside)
+  await loadHere(beside, { url: target.url.replace('duckdb:', `duckdb:${here.folder}/`) })
+  await holdsAll(beside, target)
+  return () => holdsAll(beside, target)
 }
 
 /** The rows in the table are those of the ledger's shards, whatever came in between. */
 export async function isHonest(target: TestTarget): Promise<void> {
   const wrong = await target
     .rows(
-      `select count(*) as n from (select spillway_partition as p, count(*) as c from credentials group by 1) t
-       full join (select partitions[1] as p, rows as c from spillway_loads) l on t.p = l.p
+      `select count(*) as n from (select spillway_data_set as d, spillway_partition as p, count(*) as c from credentials group by 1, 2) t
+       full join (select data_set as d, partitions[1] as p, rows as c from spillway_loads) l on t.d = l.d and t.p = l.p
        where t.c is distinct from l.c`,
     )
     // Killed before the tables were there.

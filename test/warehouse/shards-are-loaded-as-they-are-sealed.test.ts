@@ -3,7 +3,8 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { startSandbox } from '../../src/sandbox/index.ts'
 import { type PipelineParts, type Place, place, SMALL } from '../e2e/support/place.ts'
 import { runCli } from '../support/run-cli.ts'
-import { holdsAll, isHonest, shardsIn } from './ledger.ts'
+import { THOROUGH } from '../support/thorough.ts'
+import { holdsAll, isHonest, neighbour, shardsIn } from './ledger.ts'
 import { start } from './start.ts'
 import { newTarget, type TestTarget } from './targets.ts'
 
@@ -17,6 +18,14 @@ const parts = (service: PipelineParts['service'] = {}): PipelineParts => ({
   },
 })
 // The first request is sent at once, and the next one when all tests here are long over.
+const MOST_KILLS = THOROUGH ? 4 : 1
+
+/** How a run ends, and on which target that is tried first. */
+const ENDS = [
+  { signal: 'SIGKILL', code: null, first: 'duckdb' },
+  { signal: 'SIGINT', code: 130, first: 'postgres' },
+] as const
+
 const STANDSTILL = { requests_per_second: 0.002 }
 
 async function asked(kind: 'duckdb' | 'postgres', service: PipelineParts['service'] = {}) {
@@ -39,10 +48,7 @@ async function indexesIn(target: TestTarget): Promise<number> {
 }
 
 describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
-  it.each([
-    { signal: 'SIGKILL', code: null },
-    { signal: 'SIGINT', code: 130 },
-  ] as const)(
+  it.each(ENDS.filter((end) => THOROUGH || end.first === kind))(
     'has shards while the run goes on; after $signal a load and the next run add what is missing',
     async ({ signal, code }) => {
       const { here, target } = await asked(kind, STANDSTILL)
@@ -72,8 +78,9 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
 
   it('holds no half shard and none twice, whenever runs are killed', async () => {
     const { here, target } = await asked(kind)
+    const besideIsWhole = await neighbour(here, target)
     let kills = 0
-    for (let delayMs = 400; kills < 4; delayMs += 60) {
+    for (let delayMs = 400; kills < MOST_KILLS; delayMs += 60) {
       const { signal } = await runCli({
         args: ['run', 'pipeline.yaml', '--load', target.url],
         cwd: here.folder,
@@ -87,6 +94,7 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     expect(kills).toBeGreaterThan(0)
     await runAndLoad(here, target)
     await holdsAll(here, target)
+    await besideIsWhole()
   })
 
   it('when another load holds it the run goes on to its end, and the load waits', async () => {
@@ -94,7 +102,7 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
     const release = await target.hold()
     const run = start(here, 'run', 'pipeline.yaml', '--json', '--load', target.url)
     await run.says(/"status":"complete"/)
-    await run.says(/another load is at work in the target/)
+    await run.says(/(?:another load|process \d+ \(\S+\)) is at work in the target/)
     await run.says(/waiting for it to end/)
     await release()
     const { code, stdout, stderr } = await run.ended
@@ -110,6 +118,7 @@ describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {
 
 it('what is exported anew takes the place of what was there', async () => {
   const { here, target } = await asked('duckdb')
+  const besideIsWhole = await neighbour(here, target)
   const first = await runAndLoad(here, target)
   const later = await startSandbox({ ...SMALL, seed: 'later' })
   onTestFinished(() => later.close())
@@ -122,6 +131,24 @@ it('what is exported anew takes the place of what was there', async () => {
   expect(first.shards.loaded).toBeGreaterThan(shards.skipped)
   await holdsAll(here, target)
   await isHonest(target)
+  await besideIsWhole()
+})
+
+it('rows that the ledger does not list are not doubled while the run goes on: nothing more is loaded, with a warning', async () => {
+  const { here, target } = await asked('duckdb')
+  await runAndLoad(here, target)
+  const [before] = await target.rows('select count(*) as n from credentials')
+  await target.change('drop table spillway_loads cascade')
+  const { extract } = parts()
+  // Further weeks, the first of which are sealed with the first page.
+  const windows = { from: '2024-01-01', until: '2024-06-02', every: 'week' }
+  await here.write({ service: STANDSTILL, extract: { ...extract, windows } })
+  const run = start(here, 'run', 'pipeline.yaml', '--load', target.url)
+  await run.says(/no more shards are loaded while the run goes on.*spillway_loads does not list/)
+  run.kill('SIGKILL')
+  await run.ended
+  expect(await target.rows('select count(*) as n from credentials')).toEqual([before])
+  expect((await here.cli('load', 'pipeline.yaml', '--to', target.url)).code).toBe(2)
 })
 
 it('a database that can not be reached does not stop the run: a warning, and at the end exit 1', async () => {

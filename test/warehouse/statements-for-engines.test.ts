@@ -1,9 +1,10 @@
+import { mkdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { allColumns, type Format } from '../../src/core/index.ts'
 import { DIALECT_NAMES, DIALECTS } from '../../src/warehouse/index.ts'
-import { place } from '../e2e/support/place.ts'
+import { place, temporaryFolder } from '../e2e/support/place.ts'
 import { sql } from '../e2e/support/read-shards.ts'
 import { pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
@@ -20,7 +21,7 @@ const FORMATS: Readonly<Record<string, Format>> = {
 
 /**
  * Written by the vendors' documented syntax; those engines can't be run here, so what is tested is that nobody changes
- * a statement unawares. DuckDB's and PostgreSQL's are run below.
+ * a statement unawares, and, in `statements-are-parsed`, that they are parsed. DuckDB's and PostgreSQL's are run below.
  */
 describe.each(DIALECT_NAMES.filter((name) => name !== 'duckdb' && name !== 'postgres'))('%s', (name) => {
   it.each(Object.keys(FORMATS))('over %s is as it was', async (format) => {
@@ -69,7 +70,11 @@ it('the source for dbt is YAML that names every column', () => {
     extension: '.parquet',
     partitionBy: [],
   })
-  const { sources } = parse(text) as { sources: { tables: { columns: { name: string }[] }[] }[] }
+  const { sources } = parse(text) as {
+    sources: { schema: string; tables: { columns: { name: string }[] }[] }[]
+  }
+  // Without one dbt looks in a schema that is named like the source.
+  expect(sources[0]?.schema).toBe('public')
   expect(sources[0]?.tables[0]?.columns.map(({ name }) => name)).toEqual(columns.map(({ name }) => name))
 })
 
@@ -110,6 +115,29 @@ it.each([
     }
   },
 )
+
+it('what is printed for DuckDB reads CSV with lines of any length, into a table of any name', async () => {
+  const folder = temporaryFolder()
+  await mkdir(join(folder, 'reports'))
+  const columns = allColumns('reports', []).filter(({ type }) => type === 'text')
+  const long = 'x'.repeat(3_000_000)
+  const [header, line] = [columns.map(({ name }) => name).join(','), columns.map(() => long).join(',')]
+  await writeFile(join(folder, 'reports/part-00000.csv'), `${header}\n${line}\n`)
+  const text = DIALECTS.duckdb({
+    pipeline: 'acme',
+    resource: 'reports',
+    table: 'select "all"',
+    columns,
+    format: { kind: 'csv', engine: 'columnar', compression: 'none', escapeFormulas: false },
+    path: folder,
+    extension: '.csv',
+    partitionBy: [],
+  })
+  await sql(text)
+  const [row] = await sql(`select min(length("${columns[0]!.name}")) as n from "select ""all"""`)
+  expect(Number(row?.n)).toBe(long.length)
+  await sql('drop view "select ""all""_files"; drop table "select ""all"""')
+})
 
 it('what is printed for PostgreSQL makes the table, with its comments', async () => {
   const here = await place({})

@@ -1,11 +1,19 @@
-import { rm, writeFile } from 'node:fs/promises'
+import { mkdtempSync, rmSync } from 'node:fs'
+import { cp, readFile, rename, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, it, onTestFinished } from 'vitest'
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
+import { exitCodeOf } from '../../src/cli/exit-code.ts'
+import { isExportError, type LoadOptions, systemClock } from '../../src/index.ts'
+import { pruneDataSet } from '../../src/run/index.ts'
 import { startSandbox } from '../../src/sandbox/index.ts'
-import { type PipelineParts, type Place, place, SMALL } from '../e2e/support/place.ts'
+import { duckdbWarehouse, postgresWarehouse } from '../../src/warehouse/index.ts'
+import { OWN_COLUMNS } from '../../src/warehouse/table.ts'
+import { type PipelineParts, type Place, place, placeAt, SMALL } from '../e2e/support/place.ts'
 import { shardPaths } from '../e2e/support/read-shards.ts'
 import { expectedOfDomains, type Row } from '../e2e/support/rows.ts'
-import { exportHere, loadHere } from './in-process.ts'
+import { PASSWORD } from '../support/postgres/client.ts'
+import { exportHere, loadHere, pipelineIn } from './in-process.ts'
 import { newTarget, type TargetKind, type TestTarget } from './targets.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
@@ -15,28 +23,99 @@ const asked = (parts: PipelineParts = {}): PipelineParts => ({
   extract: { domains: DOMAINS, windows: { ...RANGE, every: 'month' }, page_size: 10, ...parts.extract },
 })
 
-async function load(here: Place, target: TestTarget, ...flags: string[]) {
-  const { code, stdout, stderr } = await here.cli(
-    'load',
-    'pipeline.yaml',
-    '--to',
-    target.url,
-    '--json',
-    ...flags,
-  )
-  return { code, stderr, summary: code === 0 ? JSON.parse(stdout) : null }
+type Flags = Partial<Pick<LoadOptions, 'mode' | 'evolve' | 'reload'>>
+
+/** As the command does, in this process: its exit code, what it says of an error, what it prints otherwise. */
+async function load(here: Place, target: TestTarget, { mode = 'append', ...flags }: Flags = {}) {
+  try {
+    const { shards, removed, rows, others, isEmptied } = await loadHere(here, target, mode, flags)
+    return { code: 0, stderr: '', summary: { shards, removed, rows, others, isEmptied } }
+  } catch (error) {
+    if (!isExportError(error)) throw error
+    return { code: exitCodeOf(error, null), stderr: error.message, summary: null }
+  }
 }
 
-async function loaded(kind: TargetKind, parts: PipelineParts = asked()) {
-  const here = await place(parts)
+/** Exported data sets, by what was asked for: an export takes longer than most of what is tried with it. */
+class Exports {
+  readonly #sandbox = startSandbox(SMALL)
+  readonly #folder = mkdtempSync(join(tmpdir(), 'spillway-tables-'))
+  readonly #made = new Map<string, Promise<string>>()
+
+  /** A copy of the first one, or of a second one, of those that are the same: copies keep their identity. */
+  async place(parts: PipelineParts, which: 'first' | 'second'): Promise<Place> {
+    const here = await placeAt(await this.#sandbox, parts)
+    const key = JSON.stringify([parts, which])
+    const made = this.#made.get(key) ?? this.#make(here, join(this.#folder, String(this.#made.size)))
+    this.#made.set(key, made)
+    await cp(await made, here.output, { recursive: true })
+    return here
+  }
+
+  async close(): Promise<void> {
+    await (await this.#sandbox).close()
+    rmSync(this.#folder, { recursive: true, force: true })
+  }
+
+  async #make(here: Place, path: string): Promise<string> {
+    await exportHere(here)
+    await rename(here.output, path)
+    return path
+  }
+}
+
+/**
+ * A data set, and a table that holds another one of the same name, with the same partitions and the same names of shards:
+ * whatever happens to the one, `neighbour.isAsItWas` says whether the other has noticed.
+ */
+async function loadedFrom(exports: Exports, kind: TargetKind, parts: PipelineParts) {
+  const here = await exports.place(parts, 'first')
   const target = await newTarget(kind, here)
-  Object.assign(here.env, target.env)
-  await exportHere(here)
-  return { here, target }
+  const beside = await exports.place({ ...parts, load: {} }, 'second')
+  const sameTable = { ...target, url: target.url.replace('duckdb:', `duckdb:${here.folder}/`) }
+  await loadHere(beside, sameTable)
+  const { data_set_id: id, totals, resource } = await beside.manifest()
+  const theirs = async () => ({
+    rows: await target.rows(
+      `select spillway_partition as p, count(*) as n, sum(id) as ids from ${resource} where spillway_data_set = '${id}' group by 1 order by 1`,
+    ),
+    ledger: await target.rows(
+      `select shard, sha256, rows, loaded_at from spillway_loads where data_set = '${id}' order by shard`,
+    ),
+  })
+  const before = await theirs()
+  expect(before.rows.length).toBeGreaterThan(0)
+  const neighbour = {
+    id,
+    rows: totals.rows,
+    place: beside,
+    target: sameTable,
+    /** It is, and a load of it finds nothing to do. */
+    async isAsItWas() {
+      expect(await theirs()).toEqual(before)
+      const { shards, removed } = await loadHere(beside, sameTable)
+      expect({ ...shards, removed }).toEqual({
+        loaded: 0,
+        skipped: before.ledger.length,
+        replaced: 0,
+        removed: 0,
+      })
+    },
+  }
+  return { here, target, neighbour }
+}
+
+/** What a table or the ledger has of a data set. */
+async function own(here: Place): Promise<{ readonly rows: string; readonly ledger: string }> {
+  const { data_set_id: id, resource } = await here.manifest()
+  return {
+    rows: `${resource} where spillway_data_set = '${id}'`,
+    ledger: `spillway_loads where data_set = '${id}'`,
+  }
 }
 
 /** The rows as the tests for files know them: integers and microseconds as text. */
-async function tableRows(target: TestTarget, kind: TargetKind, table = 'credentials'): Promise<Row[]> {
+async function tableRows(here: Place, target: TestTarget, kind: TargetKind): Promise<Row[]> {
   const micros = (name: string): string =>
     kind === 'duckdb'
       ? `epoch_us(${name})::varchar as ${name}`
@@ -56,7 +135,7 @@ async function tableRows(target: TestTarget, kind: TargetKind, table = 'credenti
     micros('source_leaked_at'),
     ...['query_type', 'query_value'],
   ]
-  return (await target.rows(`select ${terms.join(', ')} from ${table}`)) as Row[]
+  return (await target.rows(`select ${terms.join(', ')} from ${(await own(here)).rows}`)) as Row[]
 }
 
 /** As lines, in order; NUL as PostgreSQL has to have it. */
@@ -71,6 +150,10 @@ async function count(target: TestTarget, query: string): Promise<number> {
 
 /** What holds for every database; each has a test file of its own, so that they are tried side by side. */
 export function tablesHoldWhatIsExported(kind: TargetKind): void {
+  const exports = new Exports()
+  afterAll(() => exports.close())
+  const loaded = (kind: TargetKind, parts: PipelineParts = asked()) => loadedFrom(exports, kind, parts)
+
   it.each([
     { load: { format: 'parquet' } },
     { load: { format: 'csv', compression: 'gzip', partition_by: 'none' } },
@@ -82,18 +165,19 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
           { load: { format: 'parquet', partition_by: 'window', shard_rows: 30 } },
         ]),
   ])('holds every row once, with its partition, from $load', async (parts) => {
-    const { here, target } = await loaded(kind, asked(parts))
+    const { here, target, neighbour } = await loaded(kind, asked(parts))
     const { code, stderr, summary } = await load(here, target)
     expect(code, stderr).toBe(0)
     const expected = expectedOfDomains(here.sandbox, DOMAINS, RANGE)
-    const { shards } = await here.manifest()
-    expect(summary).toMatchObject({
-      target: target.url,
-      table: 'credentials',
+    const { shards, data_set_id: id } = await here.manifest()
+    expect(summary).toEqual({
       shards: { loaded: shards.length, skipped: 0, replaced: 0 },
+      removed: 0,
       rows: expected.length,
+      isEmptied: false,
+      others: [neighbour.id],
     })
-    expect(lines(await tableRows(target, kind))).toEqual(lines(expected))
+    expect(lines(await tableRows(here, target, kind))).toEqual(lines(expected))
     const wrong = await count(
       target,
       `credentials where spillway_partition <> query_type || '.' || query_value || '/2024-0' || extract(month from imported_at at time zone 'UTC') || '-01..2024-0' || (extract(month from imported_at at time zone 'UTC') + 1) || '-01'`,
@@ -104,10 +188,16 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       shards: { loaded: 0, skipped: shards.length, replaced: 0 },
       rows: 0,
     })
-    expect(await count(target, 'credentials')).toBe(expected.length)
-    expect(await count(target, 'spillway_loads')).toBe(shards.length)
-    const [ledger] = await target.rows('select sum(rows) as n, min(data_set) as name from spillway_loads')
-    expect([Number(ledger?.n), ledger?.name]).toEqual([expected.length, 'trial'])
+    const mine = await own(here)
+    expect(await count(target, mine.rows)).toBe(expected.length)
+    expect(await count(target, 'credentials')).toBe(expected.length + neighbour.rows)
+    const ledger = await target.rows(
+      `select data_set, pipeline, sum(rows) as n, count(*) as shards from ${mine.ledger} group by 1, 2`,
+    )
+    expect(ledger.map((line) => ({ ...line, n: Number(line.n), shards: Number(line.shards) }))).toEqual([
+      { data_set: id, pipeline: 'trial', n: expected.length, shards: shards.length },
+    ])
+    await neighbour.isAsItWas()
   })
 
   it.each([
@@ -115,7 +205,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     { partition_by: 'none' },
     ...(kind === 'postgres' ? [] : [{ partition_by: 'query' }]),
   ])('what was exported anew takes the place of what was there: $partition_by', async (settings) => {
-    const { here, target } = await loaded(kind, asked({ load: settings }))
+    const { here, target, neighbour } = await loaded(kind, asked({ load: settings }))
     await loadHere(here, target)
     // The service has other credentials now, but only what is exported anew can show them.
     const later = await startSandbox({ ...SMALL, seed: 'later', records: 90 })
@@ -124,99 +214,109 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     await exportHere(here, ['domain.quillmere.net'])
     const { code, stderr, summary } = await load(here, target)
     expect(code, stderr).toBe(0)
-    expect(summary.shards.replaced).toBeGreaterThan(0)
+    expect(summary?.shards.replaced).toBeGreaterThan(0)
     const old = settings.partition_by === 'none' ? later : here.sandbox
     const expected = [
       ...expectedOfDomains(old, ['scatterholt.com'], RANGE),
       ...expectedOfDomains(later, ['quillmere.net'], RANGE),
     ]
-    expect(lines(await tableRows(target, kind))).toEqual(lines(expected))
+    expect(lines(await tableRows(here, target, kind))).toEqual(lines(expected))
     const { shards } = await here.manifest()
-    expect(await count(target, 'spillway_loads')).toBe(shards.length)
+    expect(await count(target, (await own(here)).ledger)).toBe(shards.length)
+    await neighbour.isAsItWas()
   })
 
   it('what was pruned leaves the table and the ledger', async () => {
-    const { here, target } = await loaded(kind)
+    const { here, target, neighbour } = await loaded(kind)
     await load(here, target)
-    const days = Math.floor((Date.now() - Date.parse('2024-02-01T12:00:00Z')) / 86_400_000)
-    expect((await here.cli('prune', 'pipeline.yaml', '--older-than', `${days}d`, '--yes')).code).toBe(0)
+    await pruneDataSet(await pipelineIn(here), Date.parse('2024-02-01T12:00:00Z') * 1000, {
+      clock: systemClock,
+      stop: new AbortController().signal,
+      observer: { log: () => {} },
+      version: '0',
+      maskKey: null,
+    })
     const { code, stderr, summary } = await load(here, target)
     expect(code, stderr).toBe(0)
     expect(summary).toMatchObject({ shards: { loaded: 0, skipped: 4, replaced: 0 }, removed: 2, rows: 0 })
     const left = expectedOfDomains(here.sandbox, DOMAINS, { ...RANGE, from: '2024-02-01' })
-    expect(lines(await tableRows(target, kind))).toEqual(lines(left))
-    expect(await count(target, 'spillway_loads')).toBe(4)
+    expect(lines(await tableRows(here, target, kind))).toEqual(lines(left))
+    expect(await count(target, (await own(here)).ledger)).toBe(4)
+    await neighbour.isAsItWas()
   })
 
-  it('with append an overlap of queries stays, with upsert there is one row for each query', async () => {
-    const { here, target } = await loaded(kind)
+  it.each(['append', 'upsert', 'replace'] as const)(
+    'with %s each data set keeps its rows, and the latest of each credential is told across them',
+    async (mode) => {
+      const { here, target, neighbour } = await loaded(kind)
+      const { code, stderr } = await load(here, target, { mode })
+      expect(code, stderr).toBe(0)
+      expect(lines(await tableRows(here, target, kind))).toEqual(
+        lines(expectedOfDomains(here.sandbox, DOMAINS, RANGE)),
+      )
+      const [ids] = await target.rows('select count(distinct id) as n from credentials')
+      expect(await count(target, 'credentials_latest')).toBe(Number(ids?.n))
+      await neighbour.isAsItWas()
+    },
+  )
+
+  it('with replace a partition that was loaded in parts is there once', async () => {
+    const { here, target, neighbour } = await loaded(kind, asked({ load: { shard_rows: 5 } }))
     await loadHere(here, target)
     const rows = await count(target, 'credentials')
-    await here.write({ ...asked({ name: 'other', load: { path: 'other' } }) })
-    await exportHere(here)
-    await loadHere(here, target)
-    expect(await count(target, 'credentials')).toBe(2 * rows)
-
-    const upserted = await newTarget(kind, { ...here, folder: join(here.folder, 'other') })
-    const to = kind === 'duckdb' ? { ...upserted, url: 'duckdb:other/leaks.db' } : upserted
-    await loadHere(here, to, 'upsert')
-    await here.write(asked())
-    const second = await load(here, to, '--mode', 'upsert')
-    expect(second.code, second.stderr).toBe(0)
-    expect(await count(to, 'credentials')).toBe(rows)
-    expect(await count(to, 'credentials_latest')).toBe(
-      Number((await to.rows('select count(distinct id) as n from credentials'))[0]?.n),
-    )
-  })
-
-  it('with replace a partition is there once, whoever brought it', async () => {
-    const { here, target } = await loaded(kind)
-    await loadHere(here, target)
-    const rows = await count(target, 'credentials')
-    await here.write(asked({ name: 'other', load: { path: 'other' } }))
-    await exportHere(here)
-    expect((await load(here, target, '--mode', 'replace')).code).toBe(0)
+    // As if a part of it had come and the ledger knew nothing of the rest.
+    const { ledger } = await own(here)
+    await target.change(`delete from ${ledger} and shard like '%part-00001%'`)
+    expect((await load(here, target, { mode: 'replace' })).code).toBe(0)
     expect(await count(target, 'credentials')).toBe(rows)
+    await neighbour.isAsItWas()
   })
 
   it('a shard whose bytes changed is refused, and nothing of it gets in', async () => {
-    const { here, target } = await loaded(kind)
+    const { here, target, neighbour } = await loaded(kind)
     const [first] = (await shardPaths(here.output)) as [string]
+    const bytes = await readFile(join(here.output, first))
     await writeFile(join(here.output, first), 'something else')
     const { code, stderr } = await load(here, target)
     expect(code).toBe(1)
     expect(stderr).toContain(first)
-    expect(await count(target, 'spillway_loads')).toBe(
-      Number((await target.rows('select count(distinct spillway_partition) as n from credentials'))[0]?.n),
-    )
-    await rm(join(here.output, first))
-    expect((await here.cli('verify', 'pipeline.yaml', '--fix', '--yes')).code).toBe(0)
+    const { rows, ledger } = await own(here)
+    const [partitions] = await target.rows(`select count(distinct spillway_partition) as n from ${rows}`)
+    expect(await count(target, ledger)).toBe(Number(partitions?.n))
+    await writeFile(join(here.output, first), bytes)
     expect((await load(here, target)).code).toBe(0)
-    expect(lines(await tableRows(target, kind))).toEqual(
+    expect(lines(await tableRows(here, target, kind))).toEqual(
       lines(expectedOfDomains(here.sandbox, DOMAINS, RANGE)),
     )
+    await neighbour.isAsItWas()
   })
 
   it('a table that does not fit is refused with the difference, and gains columns with --evolve', async () => {
-    const { here, target } = await loaded(kind)
+    const { here, target, neighbour } = await loaded(kind)
     await loadHere(here, target)
+    const narrow = await own(here)
+    const rows = await count(target, narrow.rows)
+    // Of the same name, as a wider export is recommended to be.
     await here.write(asked({ extract: { include: ['known_password_id'] }, load: { path: 'wider' } }))
     await exportHere(here)
     const refused = await load(here, target)
     expect(refused.code).toBe(2)
     expect(refused.stderr).toMatch(/known_password_id .* is missing \(--evolve adds it\)/)
-    const { code, stderr } = await load(here, target, '--evolve', '--mode', 'replace')
+    const { code, stderr, summary } = await load(here, target, { evolve: true, mode: 'replace' })
     expect(code, stderr).toBe(0)
+    expect(summary?.others).toHaveLength(2)
     expect(await count(target, 'credentials where known_password_id is not null')).toBeGreaterThan(0)
+    expect(await count(target, narrow.rows)).toBe(rows)
+    await neighbour.isAsItWas()
   })
 
   it('views answer what people ask first', async () => {
-    const { here, target } = await loaded(
+    const { here, target, neighbour } = await loaded(
       kind,
       asked({ extract: { windows: { ...RANGE, until: '2024-03-01', every: 'month' } } }),
     )
     await loadHere(here, target)
-    const before = await count(target, 'credentials')
+    const before = await count(target, (await own(here)).rows)
     expect(await count(target, 'credentials_new')).toBe(before)
     const [sum] = await target.rows('select sum(credentials) as n from credentials_by_domain_month')
     expect(Number(sum?.n)).toBe(
@@ -225,19 +325,184 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
     await here.write(asked())
     await exportHere(here)
     await loadHere(here, target)
-    expect(await count(target, 'credentials_new')).toBe((await count(target, 'credentials')) - before)
+    const now = await count(target, (await own(here)).rows)
+    expect(now).toBeGreaterThan(before)
+    expect(await count(target, 'credentials_new')).toBe(now - before)
     expect(await count(target, 'credentials_by_source')).toBe(
       Number((await target.rows('select count(distinct source_id) as n from credentials'))[0]?.n),
     )
+    await neighbour.isAsItWas()
   })
 
   it('reports go to a table of their own', async () => {
-    const { here, target } = await loaded(kind, { extract: { resource: 'reports', ids: [1, 2] } })
+    const { here, target, neighbour } = await loaded(kind, { extract: { resource: 'reports', ids: [1, 2] } })
     const { code, stderr } = await load(here, target)
     expect(code, stderr).toBe(0)
-    expect(await target.rows('select id, spillway_partition from reports order by id')).toMatchObject([
+    const { rows } = await own(here)
+    expect(await target.rows(`select id, spillway_partition from ${rows} order by id`)).toMatchObject([
       { spillway_partition: 'report.1/all' },
       { spillway_partition: 'report.2/all' },
+    ])
+    await neighbour.isAsItWas()
+  })
+
+  it('a data set that was begun anew is another one: the rows of the former stay, and the load names it', async () => {
+    const { here, target, neighbour } = await loaded(kind)
+    await loadHere(here, target)
+    const former = await own(here)
+    const { data_set_id: id } = await here.manifest()
+    const rows = await count(target, former.rows)
+    await exportHere(here, [], { fresh: true })
+    const { summary } = await load(here, target)
+    expect(summary).toMatchObject({ rows, shards: { skipped: 0 }, removed: 0 })
+    expect(summary?.others).toEqual([id, neighbour.id].sort())
+    expect(await count(target, former.rows)).toBe(rows)
+    // As the docs say.
+    await target.change(`delete from ${former.rows}`)
+    await target.change(`delete from ${former.ledger}`)
+    expect((await load(here, target)).summary).toMatchObject({ rows: 0, others: [neighbour.id] })
+    await neighbour.isAsItWas()
+  })
+
+  describe('when somebody has changed the table by hand', () => {
+    it.each(['drop table credentials cascade', 'alter table credentials rename to former'])(
+      '%s: what the ledger says of it is void, for all data sets',
+      async (sql) => {
+        const { here, target, neighbour } = await loaded(kind)
+        const { rows } = await loadHere(here, target)
+        await target.change(sql)
+        const { shards } = await here.manifest()
+        expect((await load(here, target)).summary).toMatchObject({
+          shards: { loaded: shards.length, skipped: 0, replaced: 0 },
+          rows,
+        })
+        expect(await count(target, 'credentials')).toBe(rows)
+        expect((await load(here, target)).summary).toMatchObject({ rows: 0 })
+        expect((await load(neighbour.place, neighbour.target)).summary).toMatchObject({
+          rows: neighbour.rows,
+        })
+        expect((await load(neighbour.place, neighbour.target)).summary).toMatchObject({ rows: 0 })
+        expect(lines(await tableRows(here, target, kind))).toEqual(
+          lines(expectedOfDomains(here.sandbox, DOMAINS, RANGE)),
+        )
+      },
+    )
+
+    it.each([
+      {
+        how: 'the ledger is gone',
+        change: (): string => 'drop table spillway_loads cascade',
+        flags: { reload: true },
+      },
+      {
+        how: 'the ledger is gone',
+        change: (): string => 'drop table spillway_loads cascade',
+        flags: { mode: 'replace' },
+      },
+      {
+        how: 'lines of the ledger are gone',
+        change: (ledger: string): string => `delete from ${ledger} and shard like '%2024-02%'`,
+        flags: { reload: true },
+      },
+    ] as const)('$how: refused, exit 2, until $flags', async ({ change, flags }) => {
+      const { here, target } = await loaded(kind)
+      const { rows } = await loadHere(here, target)
+      const mine = await own(here)
+      await target.change(change(mine.ledger))
+      const { code, stderr } = await load(here, target)
+      expect(code).toBe(2)
+      expect(stderr).toMatch(/spillway_loads does not list, such as domain\..*--reload.*--mode replace/)
+      expect(await count(target, mine.rows)).toBe(rows)
+      const again = await load(here, target, flags)
+      expect(again.code, again.stderr).toBe(0)
+      expect(lines(await tableRows(here, target, kind))).toEqual(
+        lines(expectedOfDomains(here.sandbox, DOMAINS, RANGE)),
+      )
+      expect((await load(here, target)).summary).toMatchObject({ rows: 0 })
+    })
+
+    it('rows that are gone stay gone, which is said, until they are loaded again', async () => {
+      const { here, target, neighbour } = await loaded(kind)
+      const { rows } = await loadHere(here, target)
+      const mine = await own(here)
+      await target.change(`delete from ${mine.rows}`)
+      expect((await load(here, target)).summary).toMatchObject({ rows: 0, isEmptied: true })
+      expect(await count(target, mine.rows)).toBe(0)
+      // A partition that is neither exported nor in the ledger goes as well.
+      const required = 'id, identity_name, imported_at, source_id, query_type, query_value'
+      await target.change(
+        `insert into credentials (${required}, spillway_data_set, spillway_partition) select ${required}, '${(await here.manifest()).data_set_id}', 'domain.gone.example/all' from credentials where spillway_data_set = '${neighbour.id}' limit 1`,
+      )
+      expect((await load(here, target, { mode: 'replace' })).code).toBe(2)
+      const { summary } = await load(here, target, { reload: true })
+      expect(summary).toMatchObject({ rows, isEmptied: false })
+      expect(lines(await tableRows(here, target, kind))).toEqual(
+        lines(expectedOfDomains(here.sandbox, DOMAINS, RANGE)),
+      )
+      await neighbour.isAsItWas()
+    })
+  })
+
+  it('with upsert there is one row for each data set, query and id: the one loaded last', async () => {
+    const here = await place({})
+    const target = await newTarget(kind, here)
+    const { url, label } = { url: target.url, label: target.url }
+    process.env.PGPASSWORD = PASSWORD
+    const options = { clock: systemClock, stop: new AbortController().signal, onWait: () => {}, threads: 1 }
+    const warehouse =
+      kind === 'duckdb'
+        ? await duckdbWarehouse(join(here.folder, 'leaks.db'), options)
+        : await postgresWarehouse(url, label, options)
+    const text = (name: string) => ({ name, type: 'text' as const, nullable: true, meaning: name })
+    const columns = [
+      { ...text('id'), type: 'int64' as const },
+      { ...text('imported_at'), type: 'timestamp' as const },
+      ...['query_type', 'query_value', 'word'].map(text),
+      ...OWN_COLUMNS,
+    ]
+    try {
+      const table = await warehouse.hold({ schema: null, name: 'credentials', columns })
+      await warehouse.prepare(table, { evolve: false })
+      const put = async (dataSet: string, shard: string, rows: readonly string[]) => {
+        const select = rows.map((row) => `(${row}, '${dataSet}', '${shard}')`).join(', ')
+        await warehouse.load(
+          {
+            shards: [
+              {
+                path: shard,
+                sha256: 'x',
+                rows: rows.length,
+                bytes: 1,
+                partitions: [shard],
+                imported_at: null,
+              },
+            ],
+            stale: [],
+            forgotten: [],
+          },
+          {
+            dataSet: { id: dataSet, pipeline: 'trial' },
+            table,
+            mode: 'upsert',
+            loadedAt: '2024-07-01T00:00:00.000Z',
+            rowsOf: () => ({ setup: [], select: `SELECT * FROM (VALUES ${select})` }),
+          },
+        )
+      }
+      const row = (id: number, value: string, word: string, day = 1) =>
+        `${id}::BIGINT, '2024-01-0${day} 00:00:00+00'::TIMESTAMPTZ, 'domain', '${value}', '${word}'`
+      await put('one', 'a', [row(1, 'x', 'first'), row(2, 'x', 'stays')])
+      await put('two', 'a', [row(1, 'x', 'other data set')])
+      await put('one', 'b', [row(1, 'x', 'later', 3), row(1, 'x', 'late', 2), row(1, 'y', 'other query')])
+    } finally {
+      await warehouse.close()
+    }
+    const rows = await target.rows('select spillway_data_set as d, word from credentials order by d, word')
+    expect(rows).toEqual([
+      { d: 'one', word: 'later' },
+      { d: 'one', word: 'other query' },
+      { d: 'one', word: 'stays' },
+      { d: 'two', word: 'other data set' },
     ])
   })
 }

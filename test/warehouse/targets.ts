@@ -10,6 +10,8 @@ export type TestTarget = {
   readonly url: string
   readonly env: Environment
   rows(query: string): Promise<Record<string, unknown>[]>
+  /** A statement by somebody else than spillway. */
+  change(statement: string): Promise<void>
   /** Holds it as a load does. @returns what lets go of it */
   hold(): Promise<() => Promise<void>>
 }
@@ -24,13 +26,16 @@ export async function newTarget(
 ): Promise<TestTarget> {
   if (kind === 'postgres') {
     const url = await database()
+    // Commands that are carried out in this process find it here.
+    process.env.PGPASSWORD = PASSWORD
     return {
       url,
       env: { PGPASSWORD: PASSWORD },
       rows: (query) => pgRows(url, query),
+      change: async (statement) => void (await pgRows(url, statement)),
       async hold() {
         const client = await pgClient(url)
-        await client.query("SELECT pg_advisory_lock(hashtextextended('spillway  credentials', 0))")
+        await client.query(`SELECT pg_advisory_lock(hashtextextended('spillway "public"."credentials"', 0))`)
         return () => client.end()
       },
     }
@@ -44,6 +49,16 @@ export async function newTarget(
       try {
         await sql('USE leaks')
         return await sql(query)
+      } finally {
+        await sql('USE memory')
+        await sql('DETACH leaks')
+      }
+    },
+    async change(statement) {
+      await sql(`ATTACH '${file}' AS leaks`)
+      try {
+        await sql('USE leaks')
+        await sql(statement)
       } finally {
         await sql('USE memory')
         await sql('DETACH leaks')

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { ColumnSpec, ColumnType } from '../../src/core/index.ts'
 import { postgresWarehouse } from '../../src/warehouse/index.ts'
-import { PARTITION_COLUMN } from '../../src/warehouse/table.ts'
+import { OWN_COLUMNS } from '../../src/warehouse/table.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
 
@@ -15,7 +15,7 @@ const TABLE = {
     column('flag', 'boolean'),
     column('at', 'timestamp'),
     column('list', 'list'),
-    PARTITION_COLUMN,
+    ...OWN_COLUMNS,
   ],
 }
 const NUL = 'chr(0)'
@@ -30,26 +30,26 @@ it('PostgreSQL has every value as it was, but for NUL, which becomes U+FFFD, row
   })
   const select = `SELECT * FROM (VALUES
     (1::BIGINT, 'a"b,c' || chr(10) || 'd\\e', true, '0001-01-01 00:00:00.000001+00'::TIMESTAMPTZ,
-      ['x"y', 'a\\b', NULL, '', 'n' || ${NUL}, 'NULL', 'a,b{}', '\\.'], 'p'),
-    (9223372036854775807, '', false, '9999-12-31 23:59:59.999999+00'::TIMESTAMPTZ, [], 'p'),
-    (3, ${NUL} || 'ä' || ${NUL}, NULL, NULL, [''], 'p"q'),
-    (NULL, NULL, NULL, NULL, NULL, 'p'))`
+      ['x"y', 'a\\b', NULL, '', 'n' || ${NUL}, 'NULL', 'a,b{}', '\\.'], 'd', 'p'),
+    (9223372036854775807, '', false, '9999-12-31 23:59:59.999999+00'::TIMESTAMPTZ, [], 'd', 'p'),
+    (3, ${NUL} || 'ä' || ${NUL}, NULL, NULL, [''], 'd', 'p"q'),
+    (NULL, NULL, NULL, NULL, NULL, 'd', 'p'))`
   try {
-    await warehouse.hold(TABLE)
-    await warehouse.prepare(TABLE, { evolve: false })
+    const table = await warehouse.hold(TABLE)
+    await warehouse.prepare(table, { evolve: false })
     const shard = { path: 'x', sha256: 'y', rows: 4, bytes: 1, partitions: ['p'], imported_at: null }
     const done = await warehouse.load(
       { shards: [shard], stale: [], forgotten: [] },
       {
-        dataSet: 'trial',
-        table: TABLE,
+        dataSet: { id: 'd', pipeline: 'trial' },
+        table,
         mode: 'append',
         loadedAt: '2024-07-01T00:00:00.123Z',
         rowsOf: () => ({ setup: [], select }),
       },
     )
     expect(done).toEqual({ rows: 4, replacedTexts: 2 })
-    expect(await warehouse.loaded('trial', TABLE, null)).toEqual([
+    expect(await warehouse.loaded('d', table, null)).toEqual([
       {
         shard: 'x',
         sha256: 'y',

@@ -1,6 +1,20 @@
-import { checkRequirements, explainPipeline, readMaskKey, readSecret } from '../../config/index.ts'
-import { isExportError, type Pipeline, systemClock } from '../../core/index.ts'
-import { readPlan, testToken } from '../../run/index.ts'
+import {
+  cautionsOf,
+  checkRequirements,
+  explainPipeline,
+  readMaskKey,
+  readSecret,
+} from '../../config/index.ts'
+import { ExportError, isExportError, type Pipeline, systemClock } from '../../core/index.ts'
+import {
+  type Probe,
+  probeService,
+  readPlan,
+  type SearchPath,
+  type TokenTest,
+  testService,
+  testToken,
+} from '../../run/index.ts'
 import { command } from '../command.ts'
 import { DONE, exitCode } from '../exit-code.ts'
 import { explanationJson, explanationLines } from '../explanation.ts'
@@ -15,8 +29,19 @@ import { tryLater } from '../try-later.ts'
 export const check = command({
   options: (yargs) =>
     runPipelineOptions(yargs)
-      .options({ json: { type: 'boolean', default: false, describe: 'Print it as JSON' } })
+      .options({
+        json: { type: 'boolean', default: false, describe: 'Print it as JSON' },
+        probe: {
+          type: 'boolean',
+          default: false,
+          describe: 'Send at most two requests, which cost searches, to measure what a page costs',
+        },
+      })
       .example('$0 check pipeline.yaml', 'Before the first run; costs no search')
+      .example(
+        '$0 check pipeline.yaml --probe',
+        'Is a page one search of the quota, or one for each 100 rows?',
+      )
       .example('$0 check pipeline.yaml && $0 run pipeline.yaml', 'For a job that should not begin in vain'),
   async run(args, io) {
     const style = styleFor(wantsColour(io.stdout.terminal, io.env))
@@ -31,7 +56,10 @@ export const check = command({
         await io.stdout.line(line(name, ok ? style('green', 'ok') : style('red', 'no'), finding))
     }
     let code = DONE
+    for (const { message, fields } of await cautionsOf(pipeline, io.env)) io.log('warn', message, fields)
     for (const [name, step] of stepsOf(pipeline, args, io)) {
+      // What would fail is not to cost anything.
+      if (name === 'probe' && code !== DONE) continue
       try {
         await tell(name, true, await step())
       } catch (error) {
@@ -57,7 +85,7 @@ function line(name: string, verdict: string, finding: string): string {
 
 /** Each resolves to what was found, in words. */
 type Step = () => Promise<string>
-type Consents = { readonly allowPlaintext: boolean }
+type Consents = { readonly allowPlaintext: boolean; readonly probe: boolean }
 
 /** What a run would look at, in the same order: so the first that fails has the run's exit code. */
 function stepsOf(
@@ -70,6 +98,7 @@ function stepsOf(
     ['environment', () => checkEnvironment(pipeline, consents, io)],
     ['data set', () => checkDataSet(pipeline, io)],
     ['service', () => checkService(pipeline, io)],
+    ...(consents.probe ? [['probe', () => checkCost(pipeline, io)] as const] : []),
   ]
 }
 
@@ -102,29 +131,81 @@ async function checkDataSet(pipeline: Pipeline, { env }: Io): Promise<string> {
   return `${pipeline.load.path}: ${counted(total, 'partition')}, ${done} done, ${partial} partial`
 }
 
-async function checkService({ service }: Pipeline, io: Io): Promise<string> {
+async function checkService({ service, extract }: Pipeline, io: Io): Promise<string> {
   const { auth } = service
   const variable = auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv
   // What the environment lacks has been told above.
   if ((await readSecret(variable, io.env)) === null) return 'not asked: there is nothing to sign in with'
   const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
   try {
-    const { url, info } = await testToken(service, {
+    const options = {
       clock: systemClock,
-      readSecret: (name) => readSecret(name, io.env),
+      readSecret: (name: string) => readSecret(name, io.env),
       stop: signals.stop,
       log: io.log,
-    })
-    if (info === null) {
-      return `the token is not tested: there is no test at ${url}; service.token_test_url may name another`
     }
-    const facts = [
-      ...(info.organizationId === null ? [] : [`organization ${info.organizationId}`]),
-      ...(info.tenantId === null ? [] : [`tenant ${info.tenantId}`]),
-      ...(info.scopes.length === 0 ? [] : [`scopes ${info.scopes.join(', ')}`]),
-    ]
-    return `the token is accepted${facts.length === 0 ? '' : `: ${facts.join(', ')}`}`
+    if (extract.resource === 'reports') return tokenText(await testToken(service, options))
+    const { token, search } = await testService(service, options)
+    return `${tokenText(token)}; ${searchText(search)}`
   } finally {
     signals.release()
   }
+}
+
+/** What a page costs, by at most two requests. */
+async function checkCost(pipeline: Pipeline, io: Io): Promise<string> {
+  if (pipeline.extract.resource === 'reports') return 'not asked: reports cost no searches'
+  const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
+  try {
+    return probeText(
+      await probeService(pipeline, {
+        clock: systemClock,
+        readSecret: (name) => readSecret(name, io.env),
+        stop: signals.stop,
+        log: io.log,
+      }),
+    )
+  } finally {
+    signals.release()
+  }
+}
+
+function probeText({ reading, page, requests, searchesRemaining }: Probe): string {
+  const sent = `${counted(requests, 'request')} sent`
+  const left = searchesRemaining === null ? '' : `, ${counted(searchesRemaining, 'search', 'searches')} left`
+  const cost =
+    page === null
+      ? ''
+      : `: ${counted(page.searches, 'search', 'searches')} at most for a page of ${counted(page.rows, 'row')}`
+  const readings: Record<Probe['reading'], string> = {
+    request: `a page is one search, however many rows it has${cost}`,
+    '100 rows': `each 100 rows are one search${cost}`,
+    nothing: 'the service does not say how many searches are left: none are counted here',
+    unknown: `not to be told${page === null ? ': the first query has too few rows, or pages are too small' : cost}`,
+  }
+  return `${readings[reading]} (${sent}${left})`
+}
+
+function tokenText({ url, info }: TokenTest): string {
+  if (info === null) {
+    return `the token is not tested: there is no test at ${url}; service.token_test_url may name another`
+  }
+  const facts = [
+    ...(info.organizationId === null ? [] : [`organization ${info.organizationId}`]),
+    ...(info.tenantId === null ? [] : [`tenant ${info.tenantId}`]),
+    ...(info.scopes.length === 0 ? [] : [`scopes ${info.scopes.join(', ')}`]),
+  ]
+  return `the token is accepted${facts.length === 0 ? '' : `: ${facts.join(', ')}`}`
+}
+
+/** @throws ExportError `config` when nothing is there */
+function searchText({ url, found }: SearchPath): string {
+  if (found === 'yes') return 'the search path exists'
+  if (found === 'unknown') return `the search path is not tested: a GET of ${url} does not tell`
+  throw new ExportError(
+    'config',
+    'The service answers 404 at the search path: nothing is at this address',
+    url,
+    'Correct service.base_url (its prefix segment is a part of it: https://api.example.com/firework) or service.search_path.',
+  )
 }

@@ -1,6 +1,5 @@
-import { columnsNamed } from '../../core/index.ts'
-import { shardExtension } from '../../load/index.ts'
-import { DIALECT_NAMES, DIALECTS } from '../../warehouse/index.ts'
+import { tableStatements } from '../../run/index.ts'
+import { DIALECT_NAMES } from '../../warehouse/index.ts'
 import { command } from '../command.ts'
 import { DONE } from '../exit-code.ts'
 import { pipelineFrom, pipelineOptions } from '../pipeline-options.ts'
@@ -20,18 +19,7 @@ export const ddl = command({
       .example('$0 ddl pipeline.yaml --dialect dbt > models/sources.yml', 'A source for dbt'),
   async run(args, io) {
     const pipeline = await pipelineFrom(args.pipeline, args, io)
-    const { name, extract, transform, load } = pipeline
-    const text = DIALECTS[args.dialect]({
-      pipeline: name,
-      resource: extract.resource,
-      table: args.table ?? extract.resource,
-      columns: columnsNamed(extract.resource, extract.include, transform.columns),
-      format: load.format,
-      path: load.path,
-      extension: shardExtension(load.format),
-      partitionBy: load.partitionBy,
-    })
-    await io.stdout.line(text.trimEnd())
+    await io.stdout.line(tableStatements(pipeline, args.dialect, args.table))
     return DONE
   },
 })

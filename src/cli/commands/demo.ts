@@ -1,3 +1,5 @@
+import { rm } from 'node:fs/promises'
+import { resolve } from 'node:path'
 import { readPipeline } from '../../config/index.ts'
 import type { Pipeline } from '../../core/index.ts'
 import { packageFile } from '../../package/index.ts'
@@ -23,6 +25,8 @@ const QUESTION =
 async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise<void> {
   const { cwd, program, stdout } = io
   const target = parseTarget(`duckdb:${DATABASE}`, cwd)
+  // A demo begins a data set anew each time, and the table would keep the rows of all.
+  for (const ending of ['', '.wal']) await rm(resolve(cwd, `${DATABASE}${ending}`), { force: true })
   const file = 'pipelines/demo.yaml'
   await stdout.line(`\n  ${program} load ${file} --to ${target.label}`)
   await loadTables(pipeline, target, PLAIN_LOAD, stop, io)

@@ -3,6 +3,7 @@ import { readVerifyingKey } from '../../config/index.ts'
 import type { Evidence } from '../../report/index.ts'
 import { readEvidence } from '../../run/index.ts'
 import { command } from '../command.ts'
+import { completenessText, knownNamingKey } from '../completeness-text.ts'
 import { evidencePlace } from '../evidence-place.ts'
 import { DONE } from '../exit-code.ts'
 import { pipelineAndFormat, pipelineFrom } from '../pipeline-options.ts'
@@ -34,7 +35,7 @@ export const evidence = command({
     const pipeline = await pipelineFrom(file, { format }, io)
     const publicKey = key === undefined ? null : await readVerifyingKey(key, io)
     const path = await evidencePlace(args.output, io.cwd, pipeline)
-    const found = await readEvidence(pipeline, publicKey)
+    const found = await readEvidence(pipeline, publicKey, await knownNamingKey(pipeline, io))
     // Loaded here, as it would only lengthen the start of what is refused.
     const { evidenceTar } = await import('../../report/index.ts')
     const { tar, files } = await evidenceTar(found, publicKey)
@@ -56,15 +57,16 @@ function sha256(tar: Uint8Array): string {
   return createHash('sha256').update(tar).digest('hex')
 }
 
-function packedJson({ manifest }: Evidence, packed: Packed) {
+function packedJson({ manifest, complete }: Evidence, packed: Packed) {
   const { shards, rows } = manifest.totals
-  return { pipeline: manifest.pipeline, ...packed, shards, rows }
+  return { pipeline: manifest.pipeline, ...packed, shards, rows, complete }
 }
 
-function packedText({ manifest }: Evidence, packed: Packed, output: string): string {
+function packedText({ manifest, complete, partitions }: Evidence, packed: Packed, output: string): string {
   const { shards, rows } = manifest.totals
   return [
     `${manifest.pipeline}: evidence of ${counted(shards, 'shard')} with ${counted(rows, 'row')}: ${plainLine(output)} (${bytes(packed.bytes)})`,
     `SHA-256 ${packed.sha256}; in it: ${packed.files.join(', ')}`,
+    `${completenessText({ complete, partitions })}.`,
   ].join('\n')
 }

@@ -39,7 +39,7 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
   ),
   summary: lazyCommand(
     'summary <pipeline>',
-    'Write _report.html: what was asked, what came, how it went; counts only',
+    'Write _report.html: whether all is exported, scope, result, runs; counts only',
     async () => (await import('./summary.ts')).summary,
   ),
   load: lazyCommand(
@@ -59,18 +59,13 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
   ),
   submit: lazyCommand(
     'submit <pipeline..>',
-    'Plan, and put the chains where workers on any machine find them',
+    'Put pipelines into a queue, one job for each organization, for workers on any machine',
     async () => (await import('./submit.ts')).submit,
   ),
   worker: lazyCommand(
     'worker',
-    'Follow chains of submitted pipelines until a signal comes',
+    'Run submitted pipelines, an organization at a time and several side by side, until a signal comes',
     async () => (await import('./worker.ts')).worker,
-  ),
-  cluster: lazyCommand(
-    'cluster <action>',
-    'Set up the database that workers meet in',
-    async () => (await import('./cluster.ts')).cluster,
   ),
   check: lazyCommand(
     'check <pipeline>',
@@ -97,5 +92,9 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
     'Print the JSON Schema of pipeline files, for editors',
     async () => (await import('./schema.ts')).schema,
   ),
-  demo: lazyCommand('demo', null, async () => (await import('./demo.ts')).demo),
+  demo: lazyCommand(
+    'demo',
+    'Export made-up data into output/demo, and show it',
+    async () => (await import('./demo.ts')).demo,
+  ),
 }

@@ -31,6 +31,11 @@ export const load = command({
           describe: 'What becomes of rows that are there already',
         },
         evolve: { type: 'boolean', default: false, describe: 'Add columns that the table lacks' },
+        reload: {
+          type: 'boolean',
+          default: false,
+          describe: 'Load every shard again, in the place of what the table has of this data set',
+        },
         json: { type: 'boolean', default: false, describe: 'Print the result as JSON' },
       })
       .example('$0 load pipeline.yaml --to duckdb:leaks.db', 'Into a file')
@@ -43,11 +48,11 @@ export const load = command({
     const pipeline = await pipelineFrom(args.pipeline, args, io)
     const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
     try {
-      const { schema = null, table = null, mode, evolve, json } = args
+      const { schema = null, table = null, mode, evolve, reload, json } = args
       await loadTables(
         pipeline,
         target,
-        { ...PLAIN_LOAD, schema, table, mode, evolve, json },
+        { ...PLAIN_LOAD, schema, table, mode, evolve, reload, json },
         signals.stop,
         io,
       )

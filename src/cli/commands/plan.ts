@@ -41,6 +41,8 @@ function planJson(report: PlanReport) {
     min_seconds: minSeconds,
     expected_requests: expectedRequests,
     expected_seconds: expectedSeconds,
+    expected_searches: report.expectedSearches,
+    searches: report.searches,
     ...(report.months === null
       ? {}
       : { months: report.months, searches_this_month: report.searchesThisMonth }),
@@ -66,8 +68,10 @@ function* planLines(report: PlanReport, pipeline: Pipeline, shown: Shown): Gener
     const rate = extract.resource === 'reports' ? service.basicRequestsPerSecond : service.requestsPerSecond
     yield `at least ${counted(minRequests, 'request')}, ${duration(minSeconds * 1000)} at ${rate} a second; full pages need more`
     if (expectedRequests !== null && expectedSeconds !== null) {
-      yield `by what was exported so far about ${counted(expectedRequests, 'request')}, ${duration(expectedSeconds * 1000)}`
+      const size = report.pageSize < extract.pageSize ? ` with pages of ${count(report.pageSize)} rows` : ''
+      yield `by what was exported so far about ${counted(expectedRequests, 'request')}${size}, ${duration(expectedSeconds * 1000)}`
     }
+    yield* searchLines(report)
     yield* budgetLines(report, pipeline)
     yield* folderLines(report, pipeline)
   }
@@ -108,11 +112,21 @@ function* tableLines(report: PlanReport, { all, wanted, columns, style }: Shown)
   if (folded !== null) yield folded
 }
 
-/** What the requests are against the budget of a run, and against what is left of the month's quota. */
+/** What that is in searches, the service's unit of quota. */
+function* searchLines({ expectedSearches, searches: { low, high } }: PlanReport): Generator<string> {
+  if (expectedSearches !== null) {
+    yield `by what pages were measured to cost about ${counted(expectedSearches, 'search', 'searches')} of the quota`
+  } else if (low !== null && high !== null) {
+    yield `${count(low)} to ${counted(high, 'search', 'searches')} of the quota: not measured yet, and the documentation can be read as one search a request, or one for each 100 rows`
+  }
+}
+
+/** What the requests are against the budget of a run, and the searches against what is left of the month's quota. */
 function budgetLines(
-  { minRequests, expectedRequests, searchesRemaining, months, searchesThisMonth }: PlanReport,
+  report: PlanReport,
   { extract: { maxRequests, monthlySearches, minSearchesRemaining, resource } }: Pipeline,
 ): string[] {
+  const { minRequests, expectedRequests, searchesRemaining, months, searchesThisMonth } = report
   const requests = expectedRequests ?? minRequests
   const least = expectedRequests === null ? 'at least' : 'about'
   const lines: string[] = []
@@ -121,20 +135,27 @@ function budgetLines(
     const several = runs > 1 ? `, so ${least} ${count(runs)} runs` : ''
     lines.push(`budget of one run: ${counted(maxRequests, 'request')}${several}`)
   }
-  if (monthlySearches !== null && months !== null) {
-    const share = `share of a month: ${counted(monthlySearches, 'search', 'searches')}, ${count(searchesThisMonth)} of them sent`
-    const last = monthAfter(monthOf(Date.now()), months - 1)
-    lines.push(`${share}; so ${least} ${counted(months, 'calendar month')}, the last of them ${last}`)
+  // Before any measurement the dearer reading holds.
+  const searches = report.expectedSearches ?? report.searches.high
+  const about = searches === null ? 'at least' : report.expectedSearches === null ? 'at most' : 'about'
+  if (monthlySearches !== null) {
+    const share = `share of a month: ${counted(monthlySearches, 'search', 'searches')}, ${count(searchesThisMonth)} of them spent`
+    if (months === null) lines.push(share)
+    else {
+      const last = monthAfter(monthOf(Date.now()), Math.max(0, months - 1))
+      lines.push(`${share}; so ${about} ${counted(months, 'calendar month')}, the last of them ${last}`)
+    }
   }
   if (resource === 'reports' || searchesRemaining === null) return lines
+  const left = `searches left when the service last said so: ${count(searchesRemaining)}`
+  if (searches === null) return [...lines, left]
   const usable = Math.max(0, searchesRemaining - (minSearchesRemaining ?? 0))
-  const share = searchesRemaining === 0 ? 100 : Math.ceil((100 * requests) / searchesRemaining)
+  const share = searchesRemaining === 0 ? 100 : Math.ceil((100 * searches) / searchesRemaining)
   const verdict =
-    requests <= usable
-      ? `${least} ${share}% of them are needed`
-      : 'not enough for all of it before the service counts anew: run again then'
-  lines.push(`searches left when the service last said so: ${count(searchesRemaining)}; ${verdict}`)
-  return lines
+    searches <= usable
+      ? `${about} ${share}% of them are needed`
+      : `${report.expectedSearches === null ? 'perhaps ' : ''}not enough for all of it before the service counts anew: run again then`
+  return [...lines, `${left}; ${verdict}`]
 }
 
 /** Fewer rows than this in a file, and readers spend their time on opening files. */

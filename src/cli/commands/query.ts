@@ -1,9 +1,12 @@
 import { stringify } from 'csv-stringify/sync'
-import { type Answer, queryPipeline } from '../../run/index.ts'
+import type { Pipeline } from '../../core/index.ts'
+import { type AnswerStream, streamQuery } from '../../run/index.ts'
 import { command } from '../command.ts'
+import { completenessFor, completenessText } from '../completeness-text.ts'
 import { DONE } from '../exit-code.ts'
+import type { Io } from '../io.ts'
 import { pipelineFrom, pipelineOptions } from '../pipeline-options.ts'
-import { plainJson } from '../plain-text.ts'
+import { plainJson, plainText } from '../plain-text.ts'
 import { counted } from '../quantities.ts'
 import { textTable } from '../text-table.ts'
 
@@ -37,48 +40,121 @@ export const query = command({
     const pipeline = await pipelineFrom(args.pipeline, args, io)
     const { resource } = pipeline.extract
     const sql = args.sql ?? `SELECT * FROM ${resource} LIMIT ${FIRST_ROWS}`
-    const answer = await queryPipeline(pipeline, sql, { database: args.in ?? null, cwd: io.cwd })
-    const columns = io.stdout.terminal ? (process.stdout.columns ?? NO_TERMINAL_COLUMNS) : NO_TERMINAL_COLUMNS
-    if (args.json) await io.stdout.line(jsonText(answer))
-    else if (args.csv) await io.stdout.write(csvText(answer))
-    else await io.stdout.line(args.sql === undefined ? overview(answer, columns) : tableText(answer, columns))
-    return DONE
+    const print = args.json
+      ? printJson
+      : args.csv
+        ? printCsv
+        : args.sql === undefined
+          ? printOverview
+          : printTable
+    // What is asked ends at once, with nothing to wait for; and so nothing is announced.
+    const signals = io.signals.listen(() => {})
+    try {
+      const settings = { database: args.in ?? null, cwd: io.cwd, stop: signals.stop }
+      await streamQuery(pipeline, sql, settings, async (answer) => {
+        if (args.in === undefined) await warnOfGaps(pipeline, io)
+        await print(answer, io.stdout)
+      })
+      return DONE
+    } finally {
+      signals.release()
+    }
   },
 })
 
-function jsonText({ columns, rows }: Answer): string {
-  const objects = rows.map((row) => plainJson(Object.fromEntries(columns.map((name, i) => [name, row[i]]))))
-  return objects.length === 0 ? '[]' : `[${objects.join(',\n')}]`
+/** One line on stderr: the answer is right, and yet not that to the question. */
+async function warnOfGaps(pipeline: Pipeline, io: Io): Promise<void> {
+  const completeness = await completenessFor(pipeline, io)
+  if (completeness.complete) return
+  io.screen.write(`${completenessText(completeness)}; the answer is about what there is.\n`, 'warn')
 }
 
-function csvText({ columns, rows }: Answer): string {
-  const cells = rows.map((row) =>
-    row.map((cell) =>
-      typeof cell === 'object' && cell !== null
-        ? JSON.stringify(cell)
-        : typeof cell === 'boolean'
-          ? String(cell)
-          : cell,
+type Stdout = Io['stdout']
+
+async function printJson(answer: AnswerStream, stdout: Stdout): Promise<void> {
+  await stdout.pieces(jsonPieces(answer))
+}
+
+async function* jsonPieces({ columns, batches }: AnswerStream): AsyncGenerator<string> {
+  let before = '['
+  for await (const rows of batches) {
+    for (const row of rows) {
+      yield before + plainJson(Object.fromEntries(columns.map((name, i) => [name, row[i]])))
+      before = ',\n'
+    }
+  }
+  yield before === '[' ? '[]\n' : ']\n'
+}
+
+async function printCsv(answer: AnswerStream, stdout: Stdout): Promise<void> {
+  // A file gets what is there; a terminal would obey it.
+  const shown = stdout.columns === null ? (text: string): string => text : plainText
+  await stdout.pieces(csvPieces(answer, shown))
+}
+
+async function* csvPieces(
+  { columns, batches }: AnswerStream,
+  shown: (text: string) => string,
+): AsyncGenerator<string> {
+  yield shown(csvText([columns]))
+  for await (const rows of batches) yield shown(csvText(rows))
+}
+
+/** As the exports write it: null is an empty field, the empty string `""`. */
+function csvText(rows: AnswerRows): string {
+  return stringify(
+    rows.map((row) =>
+      row.map((cell) =>
+        typeof cell === 'object' && cell !== null
+          ? JSON.stringify(cell)
+          : typeof cell === 'boolean'
+            ? String(cell)
+            : cell,
+      ),
     ),
+    { cast: { string: (text) => (text === '' ? EMPTY : text) }, record_delimiter: '\n' },
   )
-  return stringify([columns, ...cells], { quoted_empty: true, record_delimiter: '\n' })
 }
 
-function tableText({ columns: names, rows }: Answer, columns: number): string {
-  const lines = [...textTable(names, rows.slice(0, MAX_SHOWN), columns)]
-  const more = rows.length - MAX_SHOWN
+type AnswerRows = readonly (readonly unknown[])[]
+
+/** For strings alone: as an option of all cells it quotes null as well. */
+const EMPTY = { value: '', quoted_empty: true } as const
+
+async function printTable({ columns: names, batches }: AnswerStream, stdout: Stdout): Promise<void> {
+  const { rows, more } = await firstRows(batches)
+  const lines = [...textTable(names, rows, widthOf(stdout))]
   lines.push(
     more > 0 ? `… and ${counted(more, 'row')} more; --csv and --json print all` : counted(rows.length, 'row'),
   )
-  return lines.join('\n')
+  await stdout.line(lines.join('\n'))
+}
+
+/** As many as are shown; the rest is counted. */
+async function firstRows(
+  batches: AnswerStream['batches'],
+): Promise<{ readonly rows: AnswerRows; readonly more: number }> {
+  const first: AnswerRows[number][] = []
+  let count = 0
+  for await (const rows of batches) {
+    count += rows.length
+    if (first.length < MAX_SHOWN) first.push(...rows.slice(0, MAX_SHOWN - first.length))
+  }
+  return { rows: first, more: count - first.length }
 }
 
 /** A wide row does not fit a screen, so each column is a line, with what the first rows hold. */
-function overview({ columns: names, rows }: Answer, columns: number): string {
-  const header = ['column', ...rows.slice(0, 3).map((_, i) => `row ${i + 1}`)]
-  return textTable(
+async function printOverview({ columns: names, batches }: AnswerStream, stdout: Stdout): Promise<void> {
+  const first = (await firstRows(batches)).rows.slice(0, 3)
+  const header = ['column', ...first.map((_, i) => `row ${i + 1}`)]
+  const lines = textTable(
     header,
-    names.map((name, i) => [name, ...rows.slice(0, 3).map((row) => row[i])]),
-    columns,
-  ).join('\n')
+    names.map((name, i) => [name, ...first.map((row) => row[i])]),
+    widthOf(stdout),
+  )
+  await stdout.line(lines.join('\n'))
+}
+
+function widthOf(stdout: Stdout): number {
+  return stdout.columns ?? NO_TERMINAL_COLUMNS
 }

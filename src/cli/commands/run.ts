@@ -100,12 +100,7 @@ async function openMetrics(
   { cwd, log }: Io,
 ): Promise<MetricsFile | null> {
   if (path === undefined) return null
-  // Of several data sets the most private counts.
-  const mode = pipelines.reduce(
-    (least, { load }) => least & load.fileMode,
-    pipelines[0]?.load.fileMode ?? 0o600,
-  )
-  return MetricsFile.open(resolve(cwd, path), mode, (message) => log('warn', message))
+  return MetricsFile.open(resolve(cwd, path), pipelines, (message) => log('warn', message))
 }
 
 type ReadArgs = OverrideFlags & {

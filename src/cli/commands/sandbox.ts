@@ -19,10 +19,17 @@ export const sandbox = command({
         seed: { type: 'string', requiresArg: true, describe: 'Another seed, other data' },
         token: { type: 'string', requiresArg: true, describe: 'The token that is accepted [random]' },
         domain: { type: 'string', array: true, requiresArg: true, describe: 'Domain with data; repeatable' },
+        'public-fields': {
+          type: 'boolean',
+          describe: 'With the fields that only the public documentation has, such as event_uid',
+        },
         from: { type: 'string', requiresArg: true, describe: 'First import time [2024-01-01]' },
         until: { type: 'string', requiresArg: true, describe: 'End of import times [2025-01-01]' },
       })
-      .group(['port', 'records', 'seed', 'token', 'domain', 'from', 'until'], 'What is served:')
+      .group(
+        ['port', 'records', 'seed', 'token', 'domain', 'public-fields', 'from', 'until'],
+        'What is served:',
+      )
       .options({
         'requests-per-second': {
           type: 'number',
@@ -35,13 +42,39 @@ export const sandbox = command({
           describe: 'Everything else; 0: no limit [4]',
         },
         quota: { type: 'number', requiresArg: true, describe: 'Searches left this month [1000000]' },
+        'rows-per-search': {
+          type: 'number',
+          requiresArg: true,
+          describe: 'Rows that one search covers; 0: a page is one search [100]',
+        },
         latency: {
           type: 'number',
           requiresArg: true,
           describe: 'Wait before every answer, in milliseconds [0]',
         },
+        'ms-per-row': {
+          type: 'number',
+          requiresArg: true,
+          describe: 'What each row of an answer adds to that [0]',
+        },
+        'gateway-timeout': {
+          type: 'string',
+          requiresArg: true,
+          describe: 'What takes longer is answered 504, such as 30s [none]',
+        },
       })
-      .group(['requests-per-second', 'basic-requests-per-second', 'quota', 'latency'], 'Limits:')
+      .group(
+        [
+          'requests-per-second',
+          'basic-requests-per-second',
+          'quota',
+          'rows-per-search',
+          'latency',
+          'ms-per-row',
+          'gateway-timeout',
+        ],
+        'Limits:',
+      )
       .options({
         'error-rate': {
           type: 'number',
@@ -67,12 +100,16 @@ export const sandbox = command({
       ...given('seed', args.seed),
       ...given('token', args.token),
       ...given('domains', args.domain),
+      ...given('publicFields', args.publicFields),
       ...given('from', args.from),
       ...given('until', args.until),
       ...given('requestsPerSecond', args.requestsPerSecond),
       ...given('basicRequestsPerSecond', args.basicRequestsPerSecond),
       ...given('quota', args.quota),
+      ...given('rowsPerSearch', args.rowsPerSearch),
       ...given('latencyMs', args.latency),
+      ...given('msPerRow', args.msPerRow),
+      ...given('gatewayTimeoutMs', milliseconds(args.gatewayTimeout)),
       ...given('invalidRate', args.invalidRate),
       ...given('emptyPageRate', args.emptyPageRate),
       ...(args.tokenLifetime === undefined ? {} : { tokenLifetimeMs: args.tokenLifetime * 1000 }),
@@ -95,6 +132,14 @@ function given<Key extends keyof SandboxOptions>(
   value: SandboxOptions[Key],
 ): { [K in Key]?: NonNullable<SandboxOptions[K]> } {
   return value === undefined ? {} : ({ [key]: value } as { [K in Key]: NonNullable<SandboxOptions[K]> })
+}
+
+function milliseconds(text: string | undefined): number | undefined {
+  if (text === undefined) return undefined
+  const [, number, unit] = /^(\d+(?:\.\d+)?)(ms|s|m)?$/.exec(text) ?? []
+  if (number !== undefined) return Number(number) * { ms: 1, s: 1000, m: 60_000 }[unit ?? 's']!
+  const what = '--gateway-timeout is a duration such as 500ms, 30s or 1m'
+  throw new ExportError('config', what, '', 'See `spillway sandbox --help`.')
 }
 
 function errors(rate: number): readonly Fault[] {

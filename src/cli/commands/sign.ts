@@ -1,4 +1,5 @@
-import { readSigningKey } from '../../config/index.ts'
+import { resolve } from 'node:path'
+import { isOpenToOthers, readSigningKey } from '../../config/index.ts'
 import { systemClock } from '../../core/index.ts'
 import { type Signed, signDataSet } from '../../run/index.ts'
 import { command } from '../command.ts'
@@ -28,6 +29,11 @@ export const sign = command({
   async run(args, io) {
     const pipeline = await pipelineFrom(args.pipeline, args, io)
     const key = await readSigningKey(args.key, io)
+    if (await isOpenToOthers(resolve(io.cwd, args.key))) {
+      io.log('warn', 'every user of this machine may read or change the signing key; chmod 600 it', {
+        path: args.key,
+      })
+    }
     const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
     try {
       const warn = (message: string): void => io.log('warn', message)

@@ -1,8 +1,6 @@
-import type { ClusterStanding } from '../../cluster/index.ts'
 import { readNamingKey } from '../../config/index.ts'
-import { readStatus, type StatusReport, type Wanted } from '../../run/index.ts'
+import { readStatus, type StatusReport, serviceJson, type Wanted } from '../../run/index.ts'
 import { alignedTable } from '../aligned-table.ts'
-import { clusterLines, withCluster } from '../cluster-standing.ts'
 import { command } from '../command.ts'
 import { DONE } from '../exit-code.ts'
 import { choiceOptions, wantedPartitions } from '../partition-choice.ts'
@@ -24,31 +22,21 @@ export const status = command({
       .example('$0 status pipeline.yaml --json', 'All of it, whole cursors among it'),
   async run(args, io) {
     const pipeline = await pipelineFrom(args.pipeline, args, io)
-    await withCluster(pipeline, io, async (cluster) => {
-      const key = await readNamingKey(pipeline, io)
-      const report = await readStatus(pipeline, Date.now(), key, cluster?.shared ?? null)
-      const wanted = await wantedPartitions(args)
-      if (args.json)
-        await io.stdout.pieces(jsonPieces(report, pipeline.name, wanted, cluster?.standing ?? null))
-      else {
-        const style = styleFor(wantsColour(io.stdout.terminal, io.env))
-        const shown = { name: pipeline.name, all: args.all, wanted, columns: io.stdout.columns, style }
-        await io.stdout.lines(statusLines(report, shown))
-        if (cluster !== null) await io.stdout.lines(clusterLines(cluster.standing, shown))
-      }
-    })
+    const report = await readStatus(pipeline, Date.now(), await readNamingKey(pipeline, io))
+    const wanted = await wantedPartitions(args)
+    if (args.json) await io.stdout.pieces(jsonPieces(report, pipeline.name, wanted))
+    else {
+      const style = styleFor(wantsColour(io.stdout.terminal, io.env))
+      const shown = { name: pipeline.name, all: args.all, wanted, columns: io.stdout.columns, style }
+      await io.stdout.lines(statusLines(report, shown))
+    }
     return DONE
   },
 })
 
 /** A partition a line. */
-function* jsonPieces(
-  report: StatusReport,
-  name: string,
-  wanted: Wanted | null,
-  cluster: ClusterStanding | null,
-): Generator<string> {
-  const { openShards, ...totals } = report.totals
+function* jsonPieces(report: StatusReport, name: string, wanted: Wanted | null): Generator<string> {
+  const { openShards, searchesSpent, ...totals } = report.totals
   yield `{"pipeline":${plainJson(name)},"partitions":[`
   let separator = '\n'
   for (const partition of report.partitions()) {
@@ -56,7 +44,7 @@ function* jsonPieces(
     yield separator + plainJson(partition)
     separator = ',\n'
   }
-  yield `],\n"retired":${plainJson(report.retired)},\n"totals":${plainJson({ ...totals, open_shards: openShards })}${cluster === null ? '' : `,\n"cluster":${plainJson(cluster)}`}}\n`
+  yield `],\n"retired":${plainJson(report.retired)},\n"totals":${plainJson({ ...totals, open_shards: openShards, searches_spent: searchesSpent, searches_remaining: report.searchesRemaining })},\n"service":${plainJson(serviceJson(report.service))}}\n`
 }
 
 type Shown = {
@@ -75,6 +63,7 @@ function* statusLines(report: StatusReport, shown: Shown): Generator<string> {
   yield `${style('bold', shown.name)}: ${count(totals.done)} of ${counted(totals.partitions, 'partition')} done${others(totals)}`
   yield `${counted(totals.rows, 'row')}, ${counted(totals.requests, 'request')}, ${count(totals.quarantined)} quarantined${repeated === 0 ? '' : `, ${count(repeated)} repeated`}`
   yield `${counted(totals.shards, 'shard')} (${bytes(totals.bytes)}), ${count(totals.openShards)} open`
+  yield* serviceLines(report)
   yield* retiredLines(report.retired)
   if (all) {
     yield ''
@@ -105,6 +94,19 @@ function* statusLines(report: StatusReport, shown: Shown): Generator<string> {
     style,
   )
   if (folded !== null) yield folded
+}
+
+function* serviceLines({ totals, service, searchesRemaining }: StatusReport): Generator<string> {
+  const { pageSize, searchesPerRequest, searchesPer1000Rows } = service
+  if (totals.searchesSpent !== null) {
+    const rates = [
+      ...(searchesPerRequest === null ? [] : [`${searchesPerRequest} a request`]),
+      ...(searchesPer1000Rows === null ? [] : [`${searchesPer1000Rows} for 1,000 rows`]),
+    ]
+    const spent = `${counted(totals.searchesSpent, 'search', 'searches')} of the quota spent`
+    yield `${[spent, ...rates].join(', ')}${searchesRemaining === null ? '' : `; ${count(searchesRemaining)} left`}`
+  }
+  if (pageSize !== null) yield `pages of ${counted(pageSize, 'row')}`
 }
 
 function retiredLines(retired: StatusReport['retired']): string[] {

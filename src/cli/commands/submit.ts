@@ -1,14 +1,15 @@
-import { type Database, followRun, type Submitted, submitPipeline } from '../../cluster/index.ts'
+import { resolve } from 'node:path'
+import { followSubmission, type Queue, type Submission, submitPipeline } from '../../cluster/index.ts'
+import { readSettings } from '../../config/index.ts'
 import { isExportError, type Pipeline, systemClock } from '../../core/index.ts'
 import { runOptions } from '../../run-options.ts'
-import { withDatabase } from '../cluster-database.ts'
 import { command } from '../command.ts'
 import { DONE, exitCode, FAILED, gravest } from '../exit-code.ts'
 import { NO_FLAGS } from '../given-flags.ts'
 import type { Io } from '../io.ts'
 import { pipelineFrom } from '../pipeline-options.ts'
 import { plainJson } from '../plain-text.ts'
-import { counted } from '../quantities.ts'
+import { withQueue } from '../queue.ts'
 import type { StopSignals } from '../signals.ts'
 import { styleFor, wantsColour } from '../style.ts'
 import { notBegunJson, summaryJson, summaryText } from '../summary.ts'
@@ -40,9 +41,9 @@ export const submit = command({
   async run(args, io) {
     const signals = io.signals.listen(() => {})
     try {
-      return await withDatabase(io, { tables: true }, async (database) => {
+      return await withQueue(io, async (queue) => {
         const ended = await Promise.all(
-          args.pipeline.map((file) => submitOne(file, args, { database, signals, io })),
+          args.pipeline.map((file) => submitOne(file, args, { queue, signals, io })),
         )
         return gravest(ended)
       })
@@ -53,10 +54,10 @@ export const submit = command({
 })
 
 type Args = { readonly wait: boolean; readonly json: boolean; readonly allowPlaintext: boolean }
-type Desk = { readonly database: Database; readonly signals: StopSignals; readonly io: Io }
+type Desk = { readonly queue: Queue; readonly signals: StopSignals; readonly io: Io }
 
 /** @returns the exit code */
-async function submitOne(file: string, args: Args, { database, signals, io }: Desk): Promise<number> {
+async function submitOne(file: string, args: Args, { queue, signals, io }: Desk): Promise<number> {
   const { stdout, cwd, env, program } = io
   const { stop, abort } = signals
   let pipeline: Pipeline | null = null
@@ -68,28 +69,28 @@ async function submitOne(file: string, args: Args, { database, signals, io }: De
     const observer = { log, progress: () => {} }
     const { allowPlaintext } = args
     const options = await runOptions(pipeline, { env, stop, abort, observer, allowPlaintext })
-    const submitted = await submitPipeline(pipeline, database, options)
+    // Whoever runs it may stand in another folder.
+    const settings = await readSettings(pipeline, { env, cwd })
+    const given = { ...pipeline, file: resolve(cwd, pipeline.file) }
+    const submitted = await submitPipeline(given, settings, queue, options)
     if (!args.wait) {
       await stdout.line(
-        args.json ? plainJson({ pipeline: name, ...submitted }) : submittedText(name, submitted),
+        args.json
+          ? plainJson({
+              pipeline: name,
+              organization: submitted.organization,
+              run: submitted.run,
+              how: submitted.how,
+            })
+          : submittedText(name, submitted),
       )
       return DONE
     }
     log('info', submittedText(name, submitted), { event: 'run.submit', run: submitted.run })
-    let told = -1
-    let isAlone = false
-    const summary = await followRun(submitted.run, database, {
+    const summary = await followSubmission(submitted, queue, {
       clock: systemClock,
       stop,
-      onProgress({ chains, done, failed, requests, workers }) {
-        if (workers === 0 && !isAlone)
-          log('warn', 'no worker is there to take it; start one: spillway worker')
-        isAlone = workers === 0
-        const percent = chains === 0 ? 100 : Math.floor(((done + failed) / chains) * 10)
-        if (percent === told) return
-        told = percent
-        log('info', 'chains', { event: 'progress', chains, done, failed, requests })
-      },
+      onAlone: () => log('warn', 'no worker is there to take it; start one: spillway worker'),
     })
     if (summary.error !== null) io.reportError(summary.error)
     const style = styleFor(wantsColour(stdout.terminal, env))
@@ -109,7 +110,6 @@ async function submitOne(file: string, args: Args, { database, signals, io }: De
   }
 }
 
-function submittedText(name: string, { how, run, chains, organization }: Submitted): string {
-  const what = { begun: 'submitted', resumed: 'goes on where it stopped', there: 'is at work already' }[how]
-  return `${name} ${what}: ${counted(chains, 'chain')}, organization ${organization}, run ${run}`
+function submittedText(name: string, { how, run, organization }: Submission): string {
+  return `${name} ${how === 'there' ? 'was submitted already' : 'is submitted'}: organization ${organization}, run ${run}`
 }

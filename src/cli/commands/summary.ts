@@ -3,6 +3,7 @@ import { REPORT_PATH, systemClock } from '../../core/index.ts'
 import { version } from '../../package/index.ts'
 import { summarizeDataSet } from '../../run/index.ts'
 import { command } from '../command.ts'
+import { completenessFor, completenessText } from '../completeness-text.ts'
 import { DONE } from '../exit-code.ts'
 import { pipelineFrom, pipelineOptions } from '../pipeline-options.ts'
 import { plainJson } from '../plain-text.ts'
@@ -14,7 +15,7 @@ export const summary = command({
   options: (yargs) =>
     pipelineOptions(yargs)
       .options({ json: { type: 'boolean', default: false, describe: 'Print where it is as JSON' } })
-      .example('$0 summary pipeline.yaml', 'What was asked, what came, how it went: one page of HTML'),
+      .example('$0 summary pipeline.yaml', 'Whether all is exported, scope, result, runs: one page of HTML'),
   async run(args, io) {
     const pipeline = await pipelineFrom(args.pipeline, args, io)
     const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
@@ -26,11 +27,18 @@ export const summary = command({
         version,
         warn: (message) => void io.screen.write(`${message}\n`),
       })
+      const completeness = await completenessFor(pipeline, io)
       const path = `${pipeline.load.path}/${REPORT_PATH}`
       await io.stdout.line(
         args.json
-          ? plainJson({ pipeline: pipeline.name, report: path, rows, shards })
-          : `${shownPath(path, io.cwd)}: ${counted(rows, 'row')}, ${counted(shards, 'shard')}`,
+          ? plainJson({
+              pipeline: pipeline.name,
+              report: path,
+              rows,
+              shards,
+              complete: completeness.complete,
+            })
+          : `${shownPath(path, io.cwd)}: ${counted(rows, 'row')}, ${counted(shards, 'shard')}\n${completenessText(completeness)}.`,
       )
       return DONE
     } finally {

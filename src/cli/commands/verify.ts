@@ -1,8 +1,9 @@
 import type { KeyObject } from 'node:crypto'
 import { checkRequirements, readNamingKey, readVerifyingKey } from '../../config/index.ts'
-import { ExportError, type Pipeline } from '../../core/index.ts'
+import { ExportError, type Pipeline, parseInstant } from '../../core/index.ts'
 import { planRepair, type Repair, type Verification, verifyDataSet } from '../../run/index.ts'
 import { command } from '../command.ts'
+import { knownNamingKey } from '../completeness-text.ts'
 import { confirm } from '../confirm.ts'
 import { DONE, FAILED } from '../exit-code.ts'
 import { exportPipeline } from '../export-pipeline.ts'
@@ -44,6 +45,16 @@ export const verify = command({
           requiresArg: true,
           describe: 'With --signature: file of the public Ed25519 key, PEM',
         },
+        'not-before': {
+          type: 'string',
+          requiresArg: true,
+          describe: 'With --signature: the last run that is signed has to have ended by then or later',
+        },
+        complete: {
+          type: 'boolean',
+          default: false,
+          describe: 'Exit 1 as well where not everything that the file plans is exported',
+        },
         yes: { type: 'boolean', default: false, describe: 'Do not ask' },
         'allow-plaintext': {
           type: 'boolean',
@@ -54,9 +65,11 @@ export const verify = command({
       })
       .example('$0 verify pipeline.yaml', 'Sizes, checksums, rows, columns, masking')
       .example('$0 verify pipeline.yaml --fix', 'Export damaged shards anew')
+      .example('$0 verify pipeline.yaml --complete', 'For scripts: exit 1 unless all is exported, too')
       .example('$0 verify pipeline.yaml --signature --key pub.pem', 'And that it is what was signed'),
   async run(args, io) {
     const signedBy = await keyOf(args, io)
+    const notBeforeMs = notBefore(args)
     const pipeline = await pipelineFrom(args.pipeline, args, io)
     const { screen, stdout } = io
     let shards = 0
@@ -68,7 +81,9 @@ export const verify = command({
       drawnMs = nowMs
       screen.show(`shard ${count(shards)}: ${plainLine(path)}`.slice(0, screen.columns - 1))
     }
-    const result = await verifyDataSet(pipeline, onShard, signedBy).finally(() => screen.clear())
+    const maskKey = await knownNamingKey(pipeline, io)
+    const options = { onShard, signedBy, notBeforeMs, maskKey }
+    const result = await verifyDataSet(pipeline, options).finally(() => screen.clear())
     const style = styleFor(wantsColour(stdout.terminal, io.env))
     if (args.json) await stdout.line(plainJson(result))
     else
@@ -76,11 +91,11 @@ export const verify = command({
         verificationLines(result, {
           name: pipeline.name,
           all: args.all,
-          isSigned: signedBy !== null,
+          signature: signedBy === null ? null : { notBefore: args.notBefore ?? null },
           style,
         }),
       )
-    if (result.ok) return DONE
+    if (result.ok) return args.complete && !result.complete ? FAILED : DONE
     return args.fix ? await fix(pipeline, result, args, io) : FAILED
   },
 })
@@ -94,6 +109,27 @@ async function keyOf({ signature, key, fix }: SignatureArgs, io: Io): Promise<Ke
   if (fix) throw signatureAndFix()
   return readVerifyingKey(key, io)
 }
+
+/** Epoch ms; null: not asked for. */
+function notBefore({
+  signature,
+  notBefore,
+}: {
+  signature: boolean
+  notBefore?: string | undefined
+}): number | null {
+  if (notBefore === undefined) return null
+  if (!signature) {
+    const next = 'Give both: `verify pipeline.yaml --signature --key pub.pem --not-before 2024-07-01`.'
+    throw new ExportError('config', '--not-before goes with --signature', '', next)
+  }
+  const at = parseInstant(DATE.test(notBefore) ? `${notBefore}T00:00:00Z` : notBefore)
+  if (at !== null) return at / 1000
+  const next = 'Give a date or a time in UTC: 2024-07-01, 2024-07-01T06:00:00Z.'
+  throw new ExportError('config', '--not-before is no date and no time', '', next)
+}
+
+const DATE = /^\d{4}-\d\d-\d\d$/
 
 function togetherOnly(): ExportError {
   const next = 'Give both: `verify pipeline.yaml --signature --key pub.pem`.'
@@ -138,12 +174,12 @@ async function fix(pipeline: Pipeline, { problems }: Verification, args: FixArgs
   }
 }
 
-async function askToFix(pipeline: Pipeline, { redo, rows, shards, searches }: Repair, io: Io): Promise<void> {
+async function askToFix(pipeline: Pipeline, { redo, rows, shards, pages }: Repair, io: Io): Promise<void> {
   const { screen, cwd } = io
   const cost =
     redo.length === 0
       ? 'A run mends this; nothing needs to be exported anew.'
-      : `This gives up ${counted(shards, 'shard')} with ${counted(rows, 'row')} and exports them anew; they took ${counted(searches, 'search', 'searches')}.`
+      : `This gives up ${counted(shards, 'shard')} with ${counted(rows, 'row')} and exports them anew; they took ${counted(pages, 'page')}.`
   if (!process.stdin.isTTY || !screen.stream.isTTY) {
     throw new ExportError(
       'config',

@@ -1,13 +1,12 @@
-import { type Definition, work } from '../../cluster/index.ts'
-import { readMaskKey } from '../../config/index.ts'
+import { writeFile } from 'node:fs/promises'
+import { resolve } from 'node:path'
+import { work } from '../../cluster/index.ts'
+import { readMaskKey, readSubmitted } from '../../config/index.ts'
 import { ExportError, isExportError, systemClock } from '../../core/index.ts'
-import { version } from '../../package/index.ts'
 import { runOptions } from '../../run-options.ts'
-import { withDatabase } from '../cluster-database.ts'
 import { command } from '../command.ts'
 import { DONE } from '../exit-code.ts'
-import { chunkCollector, keepYoungGenerationSmall } from '../heap.ts'
-import type { Io } from '../io.ts'
+import { withQueue } from '../queue.ts'
 
 export const worker = command({
   options: (yargs) =>
@@ -17,14 +16,19 @@ export const worker = command({
           type: 'number',
           default: 16,
           requiresArg: true,
-          describe: 'Chains at a time; most of them wait for their pace',
+          describe: 'Organizations at a time; most of them wait for their pace',
+        },
+        'heartbeat-file': {
+          type: 'string',
+          requiresArg: true,
+          describe: 'Written anew every five seconds while the worker is alive, for probes',
         },
       })
       .example('$0 worker', 'Until SIGTERM or Ctrl-C')
       .example('$0 worker --concurrency 64 --log-format json', 'For many organizations'),
-  async run({ concurrency }, io) {
-    if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 10_000) {
-      throw new ExportError('config', '--concurrency is a whole number from 1 to 10000', '', 'Correct it.')
+  async run({ concurrency, heartbeatFile }, io) {
+    if (!Number.isInteger(concurrency) || concurrency < 1 || concurrency > 1_000) {
+      throw new ExportError('config', '--concurrency is a whole number from 1 to 1000', '', 'Correct it.')
     }
     const { env } = io
     const signals = io.signals.listen((signal) =>
@@ -34,26 +38,20 @@ export const worker = command({
       }),
     )
     const { stop, abort } = signals
-    keepYoungGenerationSmall()
-    const collectChunks = chunkCollector()
+    const heartbeat = heartbeatFile === undefined ? null : await beat(resolve(io.cwd, heartbeatFile))
     try {
-      await withDatabase(io, { tables: true }, (database) =>
+      await withQueue(io, (queue) =>
         work({
-          database,
+          queue,
           clock: systemClock,
-          lanes: concurrency,
-          version,
+          concurrency,
           stop,
-          abort,
           log: io.log,
-          runOptions: ({ pipeline, allowPlaintext }: Definition, run) => {
-            const given = { ...pipeline, extract: { ...pipeline.extract, whole: null } }
-            const log: Io['log'] = (level, message, fields) =>
-              io.log(level, message, { pipeline: pipeline.name, run, ...fields })
-            const observer = { log, progress: collectChunks }
-            return readMaskKey(given, env).then((maskKey) =>
-              runOptions(given, { env, maskKey, stop, abort, observer, allowPlaintext }),
-            )
+          readPipeline: (entry) => readSubmitted(entry, { env, cwd: io.cwd }),
+          runOptions: async (pipeline, { allowPlaintext }) => {
+            const observer = { log: io.log, progress: () => {} }
+            const maskKey = await readMaskKey(pipeline, env)
+            return runOptions(pipeline, { env, maskKey, abort, observer, allowPlaintext })
           },
         }),
       )
@@ -61,8 +59,30 @@ export const worker = command({
       // It was told to end, and what it did not come to is taken over.
       if (!(isExportError(error, 'interrupted') && stop.aborted)) throw error
     } finally {
+      clearInterval(heartbeat ?? undefined)
       signals.release()
     }
     return DONE
   },
 })
+
+const BEAT_MS = 5_000
+
+/** Shows that this process is alive and does not hang. @throws ExportError `config` when the file can't be written */
+async function beat(file: string): Promise<NodeJS.Timeout> {
+  const write = (): Promise<void> => writeFile(file, `${new Date().toISOString()}\n`)
+  try {
+    await write()
+  } catch (error) {
+    throw new ExportError(
+      'config',
+      '--heartbeat-file can not be written',
+      file,
+      'Name a file in a folder that is there.',
+      {
+        cause: error,
+      },
+    )
+  }
+  return setInterval(() => void write().catch(() => {}), BEAT_MS)
+}

@@ -14,6 +14,8 @@ export type Asked = {
 export class AnswerError extends ExportError {
   constructor(
     readonly status: number,
+    /** Whether something that stands before the service says so: a page of HTML, or plain text. */
+    readonly isGateways: boolean,
     ...parts: ConstructorParameters<typeof ExportError>
   ) {
     super(...parts)
@@ -27,15 +29,20 @@ export class AnswerError extends ExportError {
 export function answerError({ status, headers, body }: HttpAnswer, auth: Auth, asked: Asked): AnswerError {
   const said = serviceWords(body, headers['content-type'])
   const what = `The service answered ${status}${said}`
-  const fail = (kind: ErrorKind, next: string) => new AnswerError(status, kind, what, asked.where, next)
+  const isGateways = body.byteLength > 0 && parsed(body) === null
+  const fail = (kind: ErrorKind, next: string) =>
+    new AnswerError(status, isGateways, kind, what, asked.where, next)
   if (OUT_OF_SEARCHES.has(status) && headers['x-flare-global-searches-remaining'] === '0') {
     return fail('quota', 'Wait for the next quota period, then run again: the export goes on from there.')
   }
   if (status === 401 || status === 403) {
-    const [variable, what] = auth.kind === 'token' ? [auth.tokenEnv, 'token'] : [auth.apiKeyEnv, 'API key']
+    const [variable, what, other] =
+      auth.kind === 'token'
+        ? [auth.tokenEnv, 'token', 'an API key belongs into service.api_key_env']
+        : [auth.apiKeyEnv, 'API key', 'an access token belongs into service.token_env']
     return fail(
       'credentials',
-      `Check that ${variable} holds a valid ${what} with access to what is asked for.`,
+      `Check that ${variable} holds a valid ${what} with access to what is asked for; ${other}.`,
     )
   }
   if (status === 408 || status === 429 || status >= 500) {

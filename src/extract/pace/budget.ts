@@ -1,26 +1,40 @@
 import { type Clock, ExportError, endOfMonth, type Month, monthOf, numberOf } from '../../core/index.ts'
+import type { Flight, SearchLedger } from './search-ledger.ts'
 
 export type BudgetLimits = {
   /** Requests that may be sent; null: no limit. */
   readonly maxRequests: number | null
-  /** Nothing is sent once the service says that fewer searches are left; null: never mind. */
+  /** Requests that count against them already; left out: none. */
+  readonly sentBefore?: number
+  /** Searches that are to be left, by what the service says; null: never mind. */
   readonly minSearchesRemaining: number | null
-  /** What may be sent in a calendar month, what was sent before included; null: no limit. */
+  /** Searches that may be spent in a calendar month, what was spent before included; null: no limit. */
   readonly monthly: MonthlyLimit | null
 }
 
 export type MonthlyLimit = {
   readonly searches: number
-  /** Sent by earlier runs, by month. */
+  /** Spent by earlier runs, by month. */
   readonly before: ReadonlyMap<Month, number>
 }
 
-/** What a run may still spend. Reserving comes before any wait, so a used-up budget is known at once. */
+/** What a request is about, as far as a budget cares. */
+export type Spending = {
+  readonly where: string
+  /** Rows that are asked for, where these cost searches; null: it costs none. */
+  readonly size: number | null
+  /** Ends the wait for answers that tell what others cost. */
+  readonly signal: AbortSignal
+}
+
+/**
+ * What a run may still spend, in requests and in searches. Reserving comes before any other wait, so a used-up budget is
+ * known at once. What a page may cost is reserved until its answer tells what is left; a page that may not be paid for is
+ * not asked for, but as long as others are on their way, these may turn out to cost less.
+ */
 export type Budget = {
   /** @throws ExportError `quota` when nothing may be sent any more */
-  reserve(where: string): Reservation
-  /** Tells what the service said is left. */
-  learn(searchesRemaining: number): void
+  reserve(spending: Spending): Promise<Reservation>
   /** The service wants to be left alone until then (epoch ms). */
   closeUntil(epochMs: number): void
   /** @throws ExportError `quota` while the service wants to be left alone */
@@ -29,22 +43,58 @@ export type Budget = {
   readonly requests: number
   /** Those of them that were sent in a calendar month, UTC. */
   requestsIn(month: Month): number
-  readonly searchesRemaining: number | null
+  /** Searches spent in a calendar month, UTC; null: the service does not tell. */
+  searchesIn(month: Month): number | null
 }
 
 export type Reservation = {
-  /** The request is written now. @throws ExportError `quota` when the service's word has changed since */
+  /** What answers tell is told here; null: the request costs no searches. */
+  readonly flight: Flight | null
+  /** @returns false when the service's word has changed since: give it back, and reserve anew */
+  holds(): boolean
+  /** The request is written now. */
   spend(): void
   /** Gives back what was not spent. */
   release(): void
 }
 
-export function budget(limits: BudgetLimits, clock: Clock): Budget {
+/** What keeps a request back: nothing more is sent, or, as long as others are on their way, their answers are waited for. */
+type Lack = {
+  readonly what: string
+  readonly next: string
+  /** When it may be sent; left out: not known. */
+  readonly untilMs?: number
+}
+
+const NOT_KNOWN: Lack = { what: 'The service has not said how many searches are left', next: 'Run again.' }
+
+/** What other requests may cost, and how many are on their way. */
+type Others = { readonly searches: number; readonly requests: number }
+
+export function budget(limits: BudgetLimits, ledger: SearchLedger, clock: Clock): Budget {
+  const { sentBefore = 0 } = limits
   let requests = 0
   const byMonth = new Map<Month, number>()
   let reserved = 0
-  let searchesRemaining: number | null = null
   let closedUntil = Number.NEGATIVE_INFINITY
+  // What was spent when each month began that this run has seen.
+  const spentBefore = new Map<Month, number>([[monthOf(clock.now()), 0]])
+
+  function thisMonth(): Month {
+    const month = monthOf(clock.now())
+    if (!spentBefore.has(month)) spentBefore.set(month, ledger.spent ?? 0)
+    return month
+  }
+
+  function searchesIn(month: Month): number | null {
+    const { spent } = ledger
+    if (spent === null) return null
+    thisMonth()
+    const from = spentBefore.get(month)
+    if (from === undefined) return 0
+    const next = [...spentBefore.keys()].sort().find((other) => other > month)
+    return (next === undefined ? spent : spentBefore.get(next)!) - from
+  }
 
   function checkOpen(where: string): void {
     if (clock.now() >= closedUntil) return
@@ -56,64 +106,106 @@ export function budget(limits: BudgetLimits, clock: Clock): Budget {
     )
   }
 
-  function checkSearches(where: string): void {
-    const least = limits.minSearchesRemaining
-    if (least === null || searchesRemaining === null || searchesRemaining >= least) return
+  function checkRequests(where: string): void {
+    if (limits.maxRequests === null || sentBefore + requests + reserved < limits.maxRequests) return
     throw new ExportError(
       'quota',
-      `The service says that ${numberOf(searchesRemaining, 'search is', 'searches are')} left, fewer than the ${least} to be kept`,
+      `The budget of ${numberOf(limits.maxRequests, 'request')} is used up`,
       where,
-      'Lower extract.min_searches_remaining or wait for the next quota period, then run again.',
+      'Run again, or raise extract.max_requests: the export goes on from where it stopped.',
     )
   }
 
-  function checkMonth(where: string): void {
-    if (limits.monthly === null) return
+  /** What keeps a request back that may cost so much; null: nothing. */
+  function lackOf(cost: number, others: Others): Lack | null {
+    if (ledger.tells === false) return null
+    return lackOfRest(cost, others) ?? lackOfMonth(cost, others.searches)
+  }
+
+  function lackOfRest(cost: number, { searches: others, requests }: Others): Lack | null {
+    const least = limits.minSearchesRemaining
+    const { remaining } = ledger
+    if (least === null) return null
+    // The first answer tells how many are left; until then one request at a time is risked.
+    if (remaining === null) return requests > 0 ? NOT_KNOWN : null
+    if (remaining - others - cost >= least) return null
+    const searches = numberOf(remaining, 'search is', 'searches are')
+    return {
+      what:
+        remaining < least
+          ? `The service says that ${searches} left, fewer than the ${least} to be kept`
+          : `The service says that ${searches} left, of which ${least} are to be kept, and the next page may cost ${cost}`,
+      next: 'Lower extract.min_searches_remaining or wait for the next quota period, then run again.',
+    }
+  }
+
+  function lackOfMonth(cost: number, others: number): Lack | null {
+    if (limits.monthly === null) return null
     const { searches, before } = limits.monthly
-    const month = monthOf(clock.now())
-    const sent = (before.get(month) ?? 0) + (byMonth.get(month) ?? 0)
-    if (sent + reserved < searches) return
-    throw new ExportError(
-      'quota',
-      `The ${searches} searches for ${month} are used up`,
-      where,
-      `Run again from ${endOfMonth(month)} on, or raise extract.monthly_searches: the export goes on from where it stopped.`,
-    )
+    const month = thisMonth()
+    const left = searches - (before.get(month) ?? 0) - (searchesIn(month) ?? 0)
+    if (left - others >= cost) return null
+    return {
+      what:
+        left <= 0
+          ? `The ${searches} searches for ${month} are used up`
+          : `Of the ${searches} searches for ${month} ${left} are left, and the next page may cost ${cost}`,
+      next: `Run again from ${endOfMonth(month)} on, or raise extract.monthly_searches: the export goes on from where it stopped.`,
+      untilMs: Date.parse(endOfMonth(month)),
+    }
+  }
+
+  async function flightFor({ size, signal, where }: Spending): Promise<Flight | null> {
+    if (size === null) return null
+    for (;;) {
+      if (ledger.tells === false) return null
+      const cost = ledger.mayCost(size)
+      const lack = lackOf(cost, { searches: ledger.reserved, requests: ledger.inFlight })
+      if (lack === null) return ledger.begin(cost)
+      if (ledger.inFlight === 0) {
+        const options = lack.untilMs === undefined ? {} : { untilMs: lack.untilMs }
+        throw new ExportError('quota', lack.what, where, lack.next, options)
+      }
+      await ledger.change(signal)
+      checkOpen(where)
+    }
   }
 
   return {
-    reserve(where) {
-      if (limits.maxRequests !== null && requests + reserved >= limits.maxRequests) {
-        throw new ExportError(
-          'quota',
-          `The budget of ${numberOf(limits.maxRequests, 'request')} is used up`,
-          where,
-          'Run again, or raise extract.max_requests: the export goes on from where it stopped.',
-        )
-      }
-      checkMonth(where)
+    async reserve(spending) {
+      const { where } = spending
+      checkRequests(where)
       checkOpen(where)
-      checkSearches(where)
       reserved++
       let held = true
       const release = (): void => {
         if (held) reserved--
         held = false
       }
+      const flight = await flightFor(spending).catch((error: unknown) => {
+        release()
+        throw error
+      })
       return {
-        spend() {
+        flight,
+        holds() {
           checkOpen(where)
-          checkSearches(where)
+          if (flight === null) return true
+          const others = { searches: ledger.reserved - flight.cost, requests: ledger.inFlight - 1 }
+          return lackOf(flight.cost, others) === null
+        },
+        spend() {
           release()
+          flight?.write()
           requests++
-          const month = monthOf(clock.now())
+          const month = thisMonth()
           byMonth.set(month, (byMonth.get(month) ?? 0) + 1)
         },
-        release,
+        release() {
+          release()
+          flight?.cancel()
+        },
       }
-    },
-    learn(remaining) {
-      searchesRemaining = remaining
     },
     closeUntil(epochMs) {
       closedUntil = Math.max(closedUntil, epochMs)
@@ -123,8 +215,6 @@ export function budget(limits: BudgetLimits, clock: Clock): Budget {
       return requests
     },
     requestsIn: (month) => byMonth.get(month) ?? 0,
-    get searchesRemaining() {
-      return searchesRemaining
-    },
+    searchesIn,
   }
 }

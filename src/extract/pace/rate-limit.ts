@@ -25,19 +25,27 @@ export type Turn = {
 
 // Above the exact interval, because requests do not all take the same time on their way: at 1/s an arrival
 // may be 13 ms late without the next one coming too early.
-export const MARGIN = 1.013
+const MARGIN = 1.013
 // The very first request meets cold code and caches on both sides and may arrive later than that.
 const FIRST_MS = 100
 // Each 429 says that the margin was not enough, up to a tenth: a 429 costs far more than a slower pace.
-export const WIDER = 1.02
-export const WIDEST = 1.1
+const WIDER = 1.02
+const WIDEST = 1.1
 // Timers have a grain of 1 ms or more. Where the interval is of that order, a late timer may be made up for.
 const CATCH_UP_MS = 20
 
-/** @param options.requestsPerSecond may be a fraction; above 0 */
-export function rateLimit(options: { requestsPerSecond: number; clock: Clock }): RateLimit {
-  const { clock } = options
-  const exactMs = 1000 / options.requestsPerSecond
+/**
+ * @param options.requestsPerSecond may be a fraction; above 0
+ * @param options.slowestPerSecond where it is not known what the service allows: each 429 halves the pace, down to that
+ */
+export function rateLimit(options: {
+  requestsPerSecond: number
+  slowestPerSecond?: number
+  clock: Clock
+}): RateLimit {
+  const { clock, requestsPerSecond, slowestPerSecond = requestsPerSecond } = options
+  let exactMs = 1000 / requestsPerSecond
+  const slowestMs = 1000 / Math.min(slowestPerSecond, requestsPerSecond)
   let intervalMs = exactMs * MARGIN
   let first = true
   let nextAt = Number.NEGATIVE_INFINITY
@@ -72,7 +80,10 @@ export function rateLimit(options: { requestsPerSecond: number; clock: Clock }):
     },
     pauseUntil(monotonicMs) {
       pausedUntil = Math.max(pausedUntil, monotonicMs)
-      intervalMs = Math.min(intervalMs * WIDER, exactMs * WIDEST)
+      if (exactMs < slowestMs) {
+        exactMs = Math.min(exactMs * 2, slowestMs)
+        intervalMs = exactMs * MARGIN
+      } else intervalMs = Math.min(intervalMs * WIDER, exactMs * WIDEST)
     },
     pausedForMs: () => Math.max(0, pausedUntil - clock.monotonicMs()),
   }

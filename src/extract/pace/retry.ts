@@ -23,6 +23,8 @@ export type RetryOptions = {
   readonly retries: number
   readonly clock: Clock
   readonly signal: AbortSignal
+  /** Whether to give up before no retry is left; left out: never. @param retries sent so far */
+  readonly isHopeless?: (error: ExportError, retries: number) => boolean
   /**
    * Called before each wait.
    * @param number of the retry, from 1 on
@@ -40,10 +42,15 @@ const CAP_MS = 60_000
  */
 export async function retry<T>(
   attempt: (number: number) => Promise<T>,
-  { retries, clock, signal, onRetry }: RetryOptions,
+  { retries, clock, signal, isHopeless, onRetry }: RetryOptions,
 ): Promise<T> {
+  let attempts = 0
+  const counted = (number: number): Promise<T> => {
+    attempts = number
+    return attempt(number)
+  }
   try {
-    return await pRetry(attempt, {
+    return await pRetry(counted, {
       retries,
       // Waiting is done below, by a clock that tests can bring.
       minTimeout: 0,
@@ -51,6 +58,7 @@ export async function retry<T>(
       shouldRetry: async ({ error, retriesConsumed, attemptNumber }) => {
         if (!(error instanceof TryAgain)) return false
         signal.throwIfAborted()
+        if (isHopeless?.(error.error, attemptNumber - 1)) return false
         const waitMs = error.wait === 'pace' ? 0 : Math.max(backoffMs(retriesConsumed), error.atLeastMs)
         const isOver = onRetry(error.error, waitMs, attemptNumber)
         try {
@@ -64,8 +72,8 @@ export async function retry<T>(
   } catch (error) {
     if (!(error instanceof TryAgain)) throw error
     const { kind, what, where, next } = error.error
-    const attempts = retries === 0 ? '1 attempt' : `${retries + 1} attempts`
-    throw new ExportError(kind, `${what}; given up after ${attempts}`, where, next, { cause: error.error })
+    const times = attempts === 1 ? '1 attempt' : `${attempts} attempts`
+    throw new ExportError(kind, `${what}; given up after ${times}`, where, next, { cause: error.error })
   }
 }
 

@@ -15,7 +15,7 @@ import {
   withPage,
 } from '../../core/index.ts'
 import type { Ahead } from '../pace/index.ts'
-import type { Service, ServiceRequest } from '../service/index.ts'
+import type { AnswerFacts, Service, ServiceRequest } from '../service/index.ts'
 import { interrupted } from '../transport/index.ts'
 import { foretoldNext } from './foretold-next.ts'
 import { listUrl, reportRequest, reportUrl } from './report-request.ts'
@@ -34,13 +34,18 @@ export type Chain = {
   readonly isOver: () => boolean
   readonly include: readonly string[]
   readonly order: Order
+  /** Rows that each of its pages is asked for with: the same for all cursors of a sequence. */
   readonly pageSize: number
+  /** What is to become of that; null: it stays as it is. */
+  readonly sizing: Sizing | null
   /** Where to go on; null: from the beginning. */
   readonly cursor: string | null
   /** Set when the chain starts again from rows already exported. */
   readonly since: Restart | null
   /** Pages answered before. */
   readonly page: number
+  /** Requests that were sent for the first page before, in vain. */
+  readonly requestsBefore: number
   /** The `query_value` column. */
   readonly queryValue: string
   /** What a secret query asks for, the same for all of its chains in a run; null for other queries. */
@@ -59,6 +64,22 @@ export type ExtractedPage = {
   readonly page: DecodedPage
   /** Sent for this page, retries included. */
   readonly requests: number
+  /** Rows that were asked for. */
+  readonly size: number
+  /** How long the answer took. */
+  readonly ms: number
+}
+
+/** How a chain finds the size of its pages: see `ChainSize`. */
+export type Sizing = {
+  /** Whether fewer rows can be asked for, where the service can't serve so many. */
+  readonly canShrink: boolean
+  /** Whether the page on its way may be the last of this size. */
+  readonly mayGrowNext: boolean
+  /** @returns whether the pages that follow are to be asked for with more rows */
+  served(page: { readonly ms: number; readonly isNew: boolean }): boolean
+  /** Asked once the page is committed. @returns false: the chain has to keep to its cursors */
+  leaveCursors(): boolean
 }
 
 // An empty page is no end, nor is one of rows that were there before, yet a service that sends nothing else would cost searches for ever.
@@ -73,6 +94,8 @@ type Asked = {
   readonly known: Promise<readonly PageIds[]>
   /** Requests sent for it so far. */
   requests: number
+  /** How long its answer took. */
+  ms: number
   /** The cursor of the page after it, as soon as it can be read off. */
   next: string | null
   /** Called when `next` has become known. */
@@ -87,7 +110,7 @@ type Asked = {
  * Follows a chain of cursors to its end. `next` alone decides: short and empty pages go on. Where `chain.ahead` has
  * a place, the next page is asked for as soon as the cursor to it has arrived; otherwise when the consumer comes
  * back. A chain is never more than one page ahead of its consumer. It may be over before its last page: see
- * `Chain.isOver`.
+ * `Chain.isOver`; and it ends early where it is to go on with pages of another size: see `Chain.sizing`.
  * @param release called with pages that were decoded and that the consumer does not get
  * @throws ExportError `data` when a cursor comes twice or is too long, or nothing but pages without news come; else as
  *   `Service.request`
@@ -109,7 +132,8 @@ export async function* extractPages(
     const about = `${chain.partition()}, page ${page + 1}`
     const { query, asked: asksFor, queryValue, since } = chain
     const giveUp = new AbortController()
-    const read = async (body: Uint8Array): Promise<DecodedPage> => {
+    const read = async (body: Uint8Array, _where: string, facts: AnswerFacts): Promise<DecodedPage> => {
+      asked.ms = facts.ms
       asked.next = foretoldNext(body)
       asked.onNext()
       // Rows that the page before brought are not taken again, so it has to be decoded first.
@@ -117,7 +141,9 @@ export async function* extractPages(
       const partition = chain.partition()
       const own = chain.own()
       const context: PageContext = { query, partition, page, asked: asksFor, own, queryValue, since, recent }
-      return decode(body, context)
+      const decoded = await decode(body, context)
+      facts.hasRows(decoded.items)
+      return decoded
     }
     const onSent = (): void => {
       asked.requests++
@@ -138,6 +164,7 @@ export async function* extractPages(
       answer,
       known: knownAfter,
       requests: 0,
+      ms: 0,
       next: null,
       onNext: () => {},
       isHandedOut: false,
@@ -157,7 +184,7 @@ export async function* extractPages(
     const { next } = current
     if (following !== null || next === null || chain.seen.has(next)) return
     // After an empty page the next may be one too many.
-    if (emptyPages > 0 || !chain.ahead.take()) return
+    if (emptyPages > 0 || chain.sizing?.mayGrowNext === true || !chain.ahead.take()) return
     following = ask(next, page + 1, current.known)
   }
   /** @returns the requests that were sent for it */
@@ -171,7 +198,7 @@ export async function* extractPages(
   }
 
   try {
-    for (let wasted = 0; ; page++) {
+    for (let wasted = chain.requestsBefore; ; page++) {
       current.onNext = askAhead
       askAhead()
       const answer = await current.answer
@@ -186,8 +213,11 @@ export async function* extractPages(
       askAhead()
       if (next !== null) chain.seen.add(next)
       current.isHandedOut = true
-      yield { page: answer, requests: current.requests + wasted }
+      const { ms } = current
+      const grows = chain.sizing?.served({ ms, isNew: answer.items > answer.repeated }) === true
+      yield { page: answer, requests: current.requests + wasted, size: chain.pageSize, ms }
       if (next === null || chain.isOver()) return
+      if (grows && following === null && chain.sizing?.leaveCursors() === true) return
       wasted = 0
       emptyPages = answer.items === answer.repeated ? emptyPages + 1 : 0
       if (emptyPages >= MAX_EMPTY_PAGES) throw nothingButEmptyPages(current.about)
@@ -235,6 +265,8 @@ function requests(service: Service, chain: Chain): (cursor: string | null, about
         body: searchBody({ ...chain, query: searchQuery, window: asked }, cursor),
         about,
         hasCursor: cursor !== null,
+        size: chain.pageSize,
+        canShrink: chain.sizing?.canShrink === true,
       })
     }
   }

@@ -1,2 +1,2 @@
-export { type Chain, type ExtractedPage, extractPages } from './extract-pages.ts'
+export { type Chain, type ExtractedPage, extractPages, type Sizing } from './extract-pages.ts'
 export { fetchReport, type Report } from './fetch-report.ts'

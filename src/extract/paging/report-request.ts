@@ -2,7 +2,7 @@ import type { Service, ServiceRequest } from '../service/index.ts'
 
 /** Reports are fetched at the basic tier's pace. */
 export function reportRequest(url: URL, about: string, hasCursor: boolean): ServiceRequest {
-  return { method: 'GET', url, tier: 'basic', body: null, about, hasCursor }
+  return { method: 'GET', url, tier: 'basic', body: null, about, hasCursor, size: null, canShrink: false }
 }
 
 /** `GET {report_path}/{id}`. Source: service spec 4.1. */

@@ -1,5 +1,6 @@
-export type { Pace } from './sender.ts'
+export { PageTooLarge } from './sender.ts'
 export {
+  type AnswerFacts,
   openService,
   type Service,
   type ServiceDeps,

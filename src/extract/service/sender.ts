@@ -1,9 +1,9 @@
 import { type Auth, type Clock, ExportError, isExportError } from '../../core/index.ts'
-import { answerError } from '../answers/index.ts'
+import { type AnswerError, answerError } from '../answers/index.ts'
 import type { Token, Tokens } from '../credentials/index.ts'
-import type { Budget, RateLimit, Reservation } from '../pace/index.ts'
+import type { Budget, Flight, RateLimit, Reservation, SearchLedger } from '../pace/index.ts'
 import { retryAfterMs, TryAgain } from '../pace/index.ts'
-import { type HttpAnswer, type HttpClient, isSuccess } from '../transport/index.ts'
+import { AnswerTimeout, type HttpAnswer, type HttpClient, isSuccess } from '../transport/index.ts'
 import type { WaitBoard } from './waits.ts'
 
 /** Where lines for the log go. Nothing secret is among them. */
@@ -15,9 +15,6 @@ export type Log = (
 
 /** Searches have a pace of their own; everything else shares the other. */
 export type Tier = 'search' | 'basic'
-
-/** One for each tier. */
-export type Pace = Readonly<Record<Tier, RateLimit>>
 
 export type Outgoing = {
   readonly method: 'GET' | 'POST'
@@ -33,6 +30,10 @@ export type Outgoing = {
   readonly hasCursor: boolean
   /** Whether it is paid for from the budget. */
   readonly metered: boolean
+  /** Rows that it asks for, where these may cost searches; null: it costs none. */
+  readonly size: number | null
+  /** Whether fewer rows can be asked for instead, where the service can't serve so many. */
+  readonly canShrink: boolean
   /** Ends every wait before it is written. */
   readonly signal: AbortSignal
   /** Breaks it off, written or not; null: nothing does but the run's own signals. */
@@ -41,8 +42,9 @@ export type Outgoing = {
 
 export type SenderParts = {
   readonly http: HttpClient
-  readonly pace: Pace
+  readonly pace: Readonly<Record<Tier, RateLimit>>
   readonly budget: Budget
+  readonly ledger: SearchLedger
   readonly auth: Auth
   readonly clock: Clock
   readonly log: Log
@@ -52,7 +54,15 @@ export type SenderParts = {
 }
 
 export type Sent =
-  | { readonly kind: 'answered'; readonly body: Uint8Array; release(): void }
+  | {
+      readonly kind: 'answered'
+      readonly body: Uint8Array
+      /** From the request to the last byte. */
+      readonly ms: number
+      /** To be told how many rows it has; null: it cost no searches. */
+      readonly flight: Flight | null
+      release(): void
+    }
   /** Status 401: `token` is not, or no longer, accepted. */
   | { readonly kind: 'unauthorised'; readonly token: Token; readonly error: ExportError }
 
@@ -75,32 +85,53 @@ const MAX_STALE_TOKENS = 3
 /** Everybody was paused between getting a turn and writing. */
 class TurnLost extends Error {}
 
-export function sender({ http, pace, budget, auth, clock, log, onStatus, board }: SenderParts): Send {
+/** What was reserved no longer pays for it. */
+class ReservationLost extends Error {}
+
+/** The service could not serve so many rows: by what it or a gateway says, or because no answer came in time. */
+export class PageTooLarge extends ExportError {
+  constructor(
+    { kind, what, where, next }: ExportError,
+    /** After which this was known. */
+    readonly ms: number,
+  ) {
+    super(kind, what, where, next)
+  }
+}
+
+export function sender(parts: SenderParts): Send {
+  const { http, pace, budget, ledger, auth, clock, log, onStatus, board } = parts
+
   async function sendInTurn(
     outgoing: Outgoing,
     attempt: number,
     tokens: Tokens,
+    reservation: Reservation,
     onWrite: () => void,
-  ): Promise<{ answer: HttpAnswer; token: Token }> {
+  ): Promise<{ answer: HttpAnswer; token: Token; ms: number }> {
     for (let tries = 1; ; tries++) {
       const hasToken = board.token()
       const token = await tokens.current().finally(hasToken)
       const turn = await pace[outgoing.tier].turn(outgoing.signal)
-      let hasEnded = (_facts: Readonly<Record<string, string | number>>): void => {}
+      let hasEnded = (_facts: Readonly<Record<string, string | number>>): number => 0
       try {
         // Turns can be long in coming; still, a token that never outlives the wait must not hold us for ever.
         if (!tokens.isCurrent(token) && tries <= MAX_STALE_TOKENS) continue
         const answer = await http.send({ ...outgoing, headers: requestHeaders(outgoing, token) }, () => {
+          if (!reservation.holds()) throw new ReservationLost()
           if (!turn.take()) throw new TurnLost()
+          reservation.spend()
           onWrite()
           hasEnded = begin(outgoing, attempt)
         })
-        hasEnded({ status: answer.status })
-        return { answer, token }
+        return { answer, token, ms: hasEnded({ status: answer.status }) }
       } catch (error) {
         if (error instanceof TurnLost) continue
-        hasEnded({ reason: isExportError(error) ? error.what : 'not foreseen' })
-        throw asTryAgain(error)
+        if (error instanceof ReservationLost) throw error
+        const ms = hasEnded({ reason: isExportError(error) ? error.what : 'not foreseen' })
+        throw error instanceof AnswerTimeout && outgoing.canShrink
+          ? new PageTooLarge(error, ms)
+          : asTryAgain(error)
       } finally {
         turn.end()
       }
@@ -111,18 +142,23 @@ export function sender({ http, pace, budget, auth, clock, log, onStatus, board }
   function begin({ method, url, about }: Outgoing, attempt: number) {
     const startMs = clock.monotonicMs()
     const hasAnswer = board.answer()
-    return (facts: Readonly<Record<string, string | number>>): void => {
+    return (facts: Readonly<Record<string, string | number>>): number => {
       hasAnswer()
       const duration_ms = Math.round(clock.monotonicMs() - startMs)
       const request = { request: about, method, path: url.pathname, attempt }
       log('debug', 'request', { event: 'request', ...request, ...facts, duration_ms })
+      return duration_ms
     }
   }
 
   /** Learns what the answer says about limits, whatever its status. */
-  function readLimits({ headers }: HttpAnswer, about: string): void {
-    const remaining = headers['x-flare-global-searches-remaining']
-    if (typeof remaining === 'string' && /^\d+$/.test(remaining)) budget.learn(Number(remaining))
+  function readLimits({ status, headers }: HttpAnswer, about: string, flight: Flight | null): void {
+    if (flight !== null || ledger.tells === false) {
+      const remaining = searchesLeft(headers['x-flare-global-searches-remaining'])
+      if (remaining === null && isSuccess(status)) ledger.saysNothing()
+      flight?.answered(remaining, isSuccess(status) || status === 408 || status >= 500)
+      if (!isSuccess(status)) flight?.rows(null)
+    }
     const batchReached = headers['x-flare-global-searches-batch-reached']
     if (batchReached !== undefined && batchReached !== 'false') {
       log('debug', 'the next request of this search may be charged as another search', { request: about })
@@ -154,25 +190,57 @@ export function sender({ http, pace, budget, auth, clock, log, onStatus, board }
     return new TryAgain(error, 'pace')
   }
 
-  return async (outgoing, attempt, tokens, onSent) => {
+  async function sendOnce(
+    outgoing: Outgoing,
+    attempt: number,
+    tokens: Tokens,
+    onSent: () => void,
+  ): Promise<Sent> {
     const { about, where, hasCursor } = outgoing
-    const reservation = reserve(budget, outgoing)
+    const reservation = await reserve(budget, outgoing)
+    const { flight } = reservation
+    let isWritten = false
     try {
-      const { answer, token } = await sendInTurn(outgoing, attempt, tokens, () => {
-        reservation.spend()
+      const { answer, token, ms } = await sendInTurn(outgoing, attempt, tokens, reservation, () => {
+        isWritten = true
         onSent()
       })
-      readLimits(answer, about)
+      readLimits(answer, about, flight)
       if (outgoing.tier === 'search') onStatus(answer.status, hasCursor)
-      if (isSuccess(answer.status)) return { kind: 'answered', body: answer.body, release: answer.release }
-      answer.release()
+      const { status, body, release } = answer
+      if (isSuccess(status)) return { kind: 'answered', body, ms, flight, release }
+      release()
       const error = answerError(answer, auth, { where, hasCursor })
-      if (answer.status === 401) return { kind: 'unauthorised', token, error }
+      if (status === 401) return { kind: 'unauthorised', token, error }
+      if (outgoing.canShrink && isTooLarge(answer, error)) throw new PageTooLarge(error, ms)
       throw error.kind === 'transient' ? patience(answer, about, error) : error
     } finally {
+      if (isWritten) {
+        // Of what is not answered nobody knows whether it was charged.
+        flight?.answered(null, true)
+      }
       reservation.release()
     }
   }
+
+  return async (outgoing, attempt, tokens, onSent) => {
+    for (;;) {
+      try {
+        return await sendOnce(outgoing, attempt, tokens, onSent)
+      } catch (error) {
+        if (!(error instanceof ReservationLost)) throw error
+      }
+    }
+  }
+}
+
+/**
+ * Whether fewer rows may be what helps: nothing came in time, or a gateway speaks where the service should. A service
+ * that says when to come back only wants time.
+ */
+function isTooLarge({ status, headers }: HttpAnswer, { isGateways }: AnswerError): boolean {
+  if (headers['retry-after'] !== undefined) return false
+  return status === 504 || status === 408 || ((status === 502 || status === 503) && isGateways)
 }
 
 /** ExportErrors that pass with time ask for another attempt. */
@@ -180,10 +248,25 @@ export function asTryAgain(error: unknown): unknown {
   return isExportError(error, 'transient') ? new TryAgain(error) : error
 }
 
-function reserve(budget: Budget, { metered, where }: Outgoing): Reservation {
-  if (metered) return budget.reserve(where)
+/** null: the service does not say, or names a number that no account has (-1 as 64 bits without a sign). */
+function searchesLeft(header: string | readonly string[] | undefined): number | null {
+  if (typeof header !== 'string' || !/^\d+$/.test(header)) return null
+  const left = Number(header)
+  return Number.isSafeInteger(left) ? left : null
+}
+
+async function reserve(budget: Budget, outgoing: Outgoing): Promise<Reservation> {
+  const { metered, where, giveUp } = outgoing
+  if (metered) {
+    const signal = giveUp === null ? outgoing.signal : AbortSignal.any([outgoing.signal, giveUp])
+    return budget.reserve({ ...outgoing, signal })
+  }
   budget.checkOpen(where)
-  return { spend: () => budget.checkOpen(where), release: () => {} }
+  const holds = (): boolean => {
+    budget.checkOpen(where)
+    return true
+  }
+  return { flight: null, holds, spend: () => {}, release: () => {} }
 }
 
 function requestHeaders({ body }: Outgoing, token: Token): Record<string, string> {

@@ -4,9 +4,13 @@ import {
   type BufferPool,
   type Clock,
   ExportError,
+  type Measures,
   type Month,
+  NOT_MEASURED,
+  type PageCost,
   type ServiceSettings,
 } from '../../core/index.ts'
+import { AnswerError } from '../answers/index.ts'
 import {
   always,
   exchangedToken,
@@ -15,9 +19,9 @@ import {
   testedToken,
   tokenSource,
 } from '../credentials/index.ts'
-import { budget, type MonthlyLimit, rateLimit, retry, TryAgain } from '../pace/index.ts'
-import { httpClient, interrupted, isSuccess } from '../transport/index.ts'
-import { asTryAgain, type Log, type Outgoing, type Pace, sender } from './sender.ts'
+import { budget, type MonthlyLimit, rateLimit, retry, SearchLedger, TryAgain } from '../pace/index.ts'
+import { httpClient, interrupted, isSuccess, UnreachableError } from '../transport/index.ts'
+import { asTryAgain, type Log, type Outgoing, PageTooLarge, type Send, sender } from './sender.ts'
 import { WaitBoard, type Waits } from './waits.ts'
 
 export type ServiceDeps = {
@@ -31,11 +35,8 @@ export type ServiceDeps = {
   /** Where the buffers of answers come from. */
   readonly buffers: BufferPool
   readonly log: Log
-  /**
-   * The pace that requests keep, where others keep the same one; left out: that of the settings, for this service alone.
-   * @param searchesRemaining what the service said last
-   */
-  readonly openPace?: (searchesRemaining: () => number | null) => Pace
+  /** What earlier runs have measured; left out: nothing. */
+  readonly measures?: Measures
   /** Called when requests wait for something else than before: see `Service.waits`. */
   readonly onWait?: () => void
 }
@@ -43,9 +44,11 @@ export type ServiceDeps = {
 export type ServiceLimits = {
   /** Requests that may be sent; null: no budget. */
   readonly maxRequests: number | null
-  /** Nothing more is sent when the service says that fewer searches are left; null: never mind. */
+  /** Requests that count against them already; left out: none. */
+  readonly sentBefore?: number
+  /** Searches that are to be left, by what the service says; null: never mind. */
   readonly minSearchesRemaining: number | null
-  /** What may be sent in a calendar month (UTC), what earlier runs sent included; null: no such share. */
+  /** Searches that may be spent in a calendar month (UTC), what earlier runs spent included; null: no such share. */
   readonly monthly: MonthlyLimit | null
   /** Connections at most, to each host. */
   readonly connections: number
@@ -61,10 +64,20 @@ export type Service = {
     readonly retries: number
     /** As the service said last; null: not yet. */
     readonly searchesRemaining: number | null
+    /** What of the quota was spent, by what answers say is left; null: they say nothing. */
+    readonly searchesSpent: number | null
+    /** The same of a calendar month, UTC. */
+    readonly searchesIn: (month: Month) => number | null
+    /** Whether answers say what is left; null: none came yet. */
+    readonly tellsSearches: boolean | null
+    /** What pages cost. */
+    readonly costs: readonly PageCost[]
     /** Epoch ms until which nobody sends after a 429; null: no such pause. */
     readonly pausedUntilMs: number | null
     /** Searches answered with 404 as long as none was answered with anything good; 0 from then on. */
     readonly notFound: number
+    /** Whether any request was written to a connection. */
+    readonly isReached: boolean
   }
   readonly waits: Waits
   readonly endpoints: { readonly search: URL; readonly reports: URL }
@@ -72,24 +85,49 @@ export type Service = {
    * Sends a request in its turn, with the token, until `read` accepts the answer's body or no retry is left.
    * `read` asks for another attempt by throwing ExportError `transient`.
    * @param onSent called each time the request is written to a connection
-   * @throws ExportError `transient`, `refused`, `cursor`, `credentials`, `quota`, `config`, `data`, `interrupted`
+   * @throws ExportError `transient`, `refused`, `cursor`, `credentials`, `quota`, `config`, `data`, `interrupted`;
+   *   {@link PageTooLarge} where fewer rows can be asked for
    */
   request<T>(request: ServiceRequest, read: ReadAnswer<T>, onSent?: () => void): Promise<T>
+  /** What this run has measured since the last call: what pages cost. */
+  takeCosts(): readonly PageCost[]
   /**
    * Asks what the token is good for: free of charge, outside the budget.
    * @returns null when that is not what the answer is about
    * @throws ExportError as `request` does
    */
   testToken(url: string): Promise<TokenInfo | null>
+  /**
+   * Asks whether anything is at the search path, with a GET, which searches nothing: free of charge, outside the budget.
+   * @returns the status of the answer
+   * @throws ExportError as `request` does
+   */
+  probeSearch(): Promise<number>
   /** Closes every connection. */
   close(): Promise<void>
 }
 
-export type ServiceRequest = Pick<Outgoing, 'method' | 'url' | 'tier' | 'body' | 'hasCursor' | 'about'> & {
+export type ServiceRequest = Pick<
+  Outgoing,
+  'method' | 'url' | 'tier' | 'body' | 'hasCursor' | 'about' | 'size' | 'canShrink'
+> & {
   /** Nobody wants the answer any more: nothing is sent from then on, and what is on its way is broken off. */
   readonly giveUp?: AbortSignal
 }
-export type ReadAnswer<T> = (body: Uint8Array, where: string) => Promise<T>
+export type ReadAnswer<T> = (body: Uint8Array, where: string, facts: AnswerFacts) => Promise<T>
+
+export type AnswerFacts = {
+  /** How long it took. */
+  readonly ms: number
+  /** To be told how many rows there are. */
+  readonly hasRows: (rows: number) => void
+}
+
+// A service that could not serve a page is not to get the next one at once.
+const SMALLER_PAGE_MS = 500
+
+// A host or port that no request has reached is mistyped more often than it is away for a moment: some 6 s of trying.
+const RETRIES_OF_A_FIRST_CONNECTION = 4
 
 /** @throws ExportError `config` when an address is no URL */
 export function openService(settings: ServiceSettings, limits: ServiceLimits, deps: ServiceDeps): Service {
@@ -110,8 +148,18 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
     stop,
     abort,
   })
-  const spending = budget(limits, clock)
-  const pace = deps.openPace?.(() => spending.searchesRemaining) ?? ownPace(settings, clock)
+  const measures = deps.measures ?? NOT_MEASURED
+  const newCosts: PageCost[] = []
+  const ledger = new SearchLedger(
+    measures,
+    measures.tellsSearches ?? (SECOND_SEARCH.test(endpoints.search.pathname) ? false : null),
+    (cost, usual) => {
+      newCosts.push(cost)
+      tellOutlier(cost, usual)
+    },
+  )
+  const spending = budget(limits, ledger, clock)
+  const pace = ownPace(settings, endpoints.search, clock)
   let notFound = 0
   let isFound = false
   const onStatus = (status: number, hasCursor: boolean): void => {
@@ -121,9 +169,21 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
   }
   const onWait = deps.onWait ?? (() => {})
   const board = new WaitBoard(() => clock.now(), onWait)
-  const send = sender({ http, pace, budget: spending, auth, clock, log, onStatus, board })
+  let isReached = false
+  const sendInTurn = sender({ http, pace, budget: spending, ledger, auth, clock, log, onStatus, board })
+  const send: Send = (outgoing, attempt, token, onSent) =>
+    sendInTurn(outgoing, attempt, token, () => {
+      isReached = true
+      onSent()
+    })
   const tokens = tokenSource({ auth, clock, readSecret, exchange })
   let retries = 0
+
+  function tellOutlier([rows, searches]: PageCost, usual: number): void {
+    if (searches <= 3 * usual + 2) return
+    const message = 'the searches left went down by more than a page costs: others spend as well'
+    log('info', message, { event: 'quota.outlier', rows, searches, usual })
+  }
 
   async function readSecret(name: string): Promise<string> {
     const value = await deps.readSecret(name)
@@ -141,9 +201,12 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
         retries: settings.retries,
         clock,
         signal,
+        isHopeless: (error, sent) =>
+          !isReached && error instanceof UnreachableError && sent >= RETRIES_OF_A_FIRST_CONNECTION,
         onRetry: ({ what: reason }, waitMs, number) => {
           const of = settings.retries
-          log('warn', 'trying again', {
+          // That everybody waits after a 429 is said already.
+          log(waitMs === 0 ? 'debug' : 'warn', 'trying again', {
             event: 'retry',
             request: about,
             retry: number,
@@ -160,6 +223,18 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
         signal.aborted &&
         (error === signal.reason || !(error instanceof ExportError) || error.kind === 'transient')
       throw stopped ? interrupted(where) : error
+    }
+  }
+
+  /** A short wait before the service is asked for a smaller page. */
+  async function rest({ what, where }: PageTooLarge, signal: AbortSignal): Promise<void> {
+    const isOver = board.retry({ number: 1, of: 1, reason: what }, SMALLER_PAGE_MS)
+    try {
+      await clock.sleep(SMALLER_PAGE_MS, signal)
+    } catch {
+      throw interrupted(where)
+    } finally {
+      isOver()
     }
   }
 
@@ -189,9 +264,15 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
         onSent()
       })
       if (sent.kind === 'answered') {
+        const { ms, flight } = sent
+        let rows: number | null = null
+        const hasRows = (count: number): void => {
+          rows = count
+        }
         try {
-          return await accepted(() => read(sent.body, outgoing.where))
+          return await accepted(() => read(sent.body, outgoing.where, { ms, hasRows }))
         } finally {
+          flight?.rows(rows)
           sent.release()
         }
       }
@@ -212,11 +293,24 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
         return retries
       },
       get searchesRemaining() {
-        return spending.searchesRemaining
+        return ledger.remaining
+      },
+      get searchesSpent() {
+        return ledger.spent
+      },
+      searchesIn: (month) => spending.searchesIn(month),
+      get tellsSearches() {
+        return ledger.tells
+      },
+      get costs() {
+        return ledger.costs
       },
       get pausedUntilMs() {
         const leftMs = pace.search.pausedForMs()
         return leftMs === 0 ? null : Math.round(clock.now() + leftMs)
+      },
+      get isReached() {
+        return isReached
       },
       get notFound() {
         return isFound ? 0 : notFound
@@ -226,14 +320,20 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
       return board.waits
     },
     endpoints,
-    request: ({ giveUp, ...request }, read, onSent) => {
+    async request({ giveUp, ...request }, read, onSent) {
       const where = whereOf(request.method, request.url, request.about)
       const ends =
         giveUp === undefined
           ? { signal, giveUp: null }
           : { signal: AbortSignal.any([signal, giveUp]), giveUp }
-      return ask({ ...request, ...ends, where, metered: true }, read, onSent)
+      try {
+        return await ask({ ...request, ...ends, where, metered: true }, read, onSent)
+      } catch (error) {
+        if (error instanceof PageTooLarge) await rest(error, ends.signal)
+        throw error
+      }
     },
+    takeCosts: () => newCosts.splice(0),
     async testToken(url) {
       const outgoing = freeRequest(endpoint(settings.baseUrl, url), 'token test', {
         signal,
@@ -242,13 +342,28 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
       })
       return ask(outgoing, async (body, where) => testedToken(body, where))
     },
+    async probeSearch() {
+      const parts = { signal, method: 'GET', body: null } as const
+      const outgoing = freeRequest(endpoints.search, 'search path', parts)
+      try {
+        return await ask(outgoing, async () => 200)
+      } catch (error) {
+        if (error instanceof AnswerError) return error.status
+        throw error
+      }
+    },
     close: () => http.close(),
   }
 }
 
-function ownPace({ requestsPerSecond, basicRequestsPerSecond }: ServiceSettings, clock: Clock): Pace {
+/** Its searches are in no tier by the public documentation, and its quota is none. */
+const SECOND_SEARCH = /\/astp\/v2\/credentials\/_search\/?$/
+
+function ownPace({ requestsPerSecond, basicRequestsPerSecond }: ServiceSettings, search: URL, clock: Clock) {
+  // What the second search allows is not known: some say four a second, some say one.
+  const slowest = SECOND_SEARCH.test(search.pathname) ? { slowestPerSecond: 1 } : {}
   return {
-    search: rateLimit({ requestsPerSecond, clock }),
+    search: rateLimit({ requestsPerSecond, clock, ...slowest }),
     basic: rateLimit({ requestsPerSecond: basicRequestsPerSecond, clock }),
   }
 }
@@ -271,7 +386,8 @@ function endpoint(baseUrl: string, pathOrUrl: string): URL {
 /** A request of the basic tier that the budget has nothing to do with. */
 function freeRequest(url: URL, about: string, parts: Pick<Outgoing, 'method' | 'body' | 'signal'>): Outgoing {
   const where = whereOf(parts.method, url, about)
-  return { ...parts, url, tier: 'basic', about, where, hasCursor: false, metered: false, giveUp: null }
+  const free = { hasCursor: false, metered: false, size: null, canShrink: false, giveUp: null }
+  return { ...parts, ...free, url, tier: 'basic', about, where }
 }
 
 /** Without the query string: cursors are long, and nobody can read them. */

@@ -82,7 +82,9 @@ async function gunzipped(
     gunzip.end(body)
     for await (const chunk of gunzip) {
       bytes += (chunk as Uint8Array).byteLength
-      if (!share.has(bytes)) await new Promise<void>((then) => share.wait(then))
+      // What it is made of is still held.
+      const held = body.byteLength + bytes
+      if (!share.has(held)) await new Promise<void>((then) => share.wait(held, then))
       isTooLarge = !output.add(chunk as Uint8Array)
       if (isTooLarge) break
     }

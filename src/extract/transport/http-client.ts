@@ -45,6 +45,9 @@ export type HttpClient = {
   close(): Promise<void>
 }
 
+/** The request was written, and no whole answer came in time. */
+export class AnswerTimeout extends ExportError {}
+
 export type HttpOptions = {
   readonly connections: number
   /** From the moment the request is written to the last byte of the answer. */
@@ -192,18 +195,20 @@ function exchange(
           const leftMs = deadline - performance.now()
           controller.pause()
           restartTimer(timeoutMs)
-          share.wait(() => {
+          const goOn = (): void => {
             if (settled) return
             restartTimer(leftMs)
             take(chunk)
             controller.resume()
-          })
+          }
+          // Not at once: room is given back while undici parses another answer, and it parses one at a time.
+          share.wait(received, () => queueMicrotask(goOn))
         },
         onResponseEnd() {
           if (head !== null && body !== null) answer(head, body)
         },
         onResponseError(_controller, error) {
-          breakOff(networkError(error, request.where))
+          breakOff(networkError(error, request))
         },
       },
     )
@@ -253,7 +258,8 @@ function exchange(
     function onTimeout(): void {
       const what = `No whole answer came within ${timeoutMs / 1000} s`
       const next = 'Run again later, or raise service.timeout.'
-      breakOff(new ExportError('transient', what, request.where, next))
+      const error = written === null ? ExportError : AnswerTimeout
+      breakOff(new error('transient', what, request.where, next))
     }
 
     function onStop(): void {

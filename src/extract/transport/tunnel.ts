@@ -3,7 +3,7 @@ import { request as httpRequest } from 'node:http'
 import { request as httpsRequest } from 'node:https'
 import type { Socket } from 'node:net'
 import { ExportError } from '../../core/index.ts'
-import { CERTIFICATE_CODE, errorCode, meaningOf } from './network-error.ts'
+import { CERTIFICATE_CODE, errorCode, UnreachableError, unreachableAs } from './network-error.ts'
 import type { HttpProxy } from './proxies.ts'
 
 export type TunnelOptions = {
@@ -70,7 +70,7 @@ function connectRequest(
     : httpRequest(options)
 }
 
-function unreachable({ host, variable }: HttpProxy, error: Error): ExportError {
+function unreachable({ host, url, variable }: HttpProxy, error: Error): ExportError {
   const code = errorCode(error)
   if (CERTIFICATE_CODE.test(code)) {
     return new ExportError(
@@ -80,9 +80,9 @@ function unreachable({ host, variable }: HttpProxy, error: Error): ExportError {
       `Check ${variable}; a private certificate authority is made known with NODE_EXTRA_CA_CERTS.`,
     )
   }
-  return new ExportError(
+  return new UnreachableError(
     'transient',
-    `The proxy ${host} can not be used: ${meaningOf(code)} (${code})`,
+    `The proxy ${host} can not be used: ${unreachableAs(code, url) ?? 'the connection broke'} (${code})`,
     '',
     `Check ${variable}, or name the service's host in NO_PROXY; then run again.`,
   )

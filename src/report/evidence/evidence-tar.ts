@@ -40,11 +40,11 @@ function filesOf(
   evidence: Evidence,
   publicKey: KeyObject | null,
 ): [name: string, content: string | Uint8Array][] {
-  const { manifest, manifestBytes, signature, isWhole, report, settings } = evidence
+  const { manifest, manifestBytes, signature, isMarked, report, settings } = evidence
   return [
     ['_manifest.json', manifestBytes],
     ['_manifest.sig', signature],
-    ...(isWhole ? [['_SUCCESS', ''] as [string, string]] : []),
+    ...(isMarked ? [['_SUCCESS', ''] as [string, string]] : []),
     ...(report === null ? [] : [['_report.html', report] as [string, Uint8Array]]),
     ['settings.json', settings],
     ['SHA256SUMS', checksumLines(manifest)],

@@ -6,8 +6,17 @@ export type Evidence = {
   /** As it stands on the disk, which is what was signed. */
   readonly manifestBytes: Uint8Array
   readonly signature: Uint8Array
-  /** Whether everything that the pipeline file plans was exported, as `_SUCCESS` says. */
-  readonly isWhole: boolean
+  /** Whether there is `_SUCCESS`. */
+  readonly isMarked: boolean
+  /** Whether everything that the pipeline file plans was exported. */
+  readonly complete: boolean
+  /** Of its plan; null: not known. */
+  readonly partitions: {
+    readonly total: number
+    readonly done: number
+    readonly failed: number
+    readonly pending: number
+  } | null
   /** The HTML report; null: none was made. */
   readonly report: Uint8Array | null
   /** The text that the manifest's `config_digest` is the SHA-256 of. */

@@ -8,7 +8,9 @@ export function readmeText(evidence: Evidence, publicKey: KeyObject | null): str
   const { manifest } = evidence
   const key = publicKey === null ? 'pub.pem' : 'public-key.pem'
   const { rows, shards } = manifest.totals
-  return `Evidence of the export "${manifest.pipeline}"
+  return `${verdict(evidence)}
+
+Evidence of the export "${manifest.pipeline}"
 
 ${shards} files with ${rows} rows of ${manifest.resource}; the last run: ${lastRun(manifest)}.
 The files themselves are not in this archive, and no rows are.
@@ -43,17 +45,30 @@ ${aboutKey(publicKey)}
 `
 }
 
+/** The first thing that anybody is to read. */
+function verdict({ complete, partitions }: Evidence): string {
+  if (complete) {
+    const all = partitions === null ? 'all that was planned' : `all ${partitions.total} partitions`
+    return `COMPLETE: ${all}, as of the last run (this line is not signed).`
+  }
+  if (partitions === null || partitions.done === partitions.total) {
+    return 'NOT COMPLETE: the export was not marked as complete.'
+  }
+  const { total, done, failed } = partitions
+  return `NOT COMPLETE: ${total - done} of ${total} partitions are missing, of which ${failed} failed.`
+}
+
 function lastRun({ runs }: Manifest): string {
   const run = runs.at(-1)
   if (run === undefined) return 'none'
   return `${run.status}, ${run.finished_at ?? 'killed'}, spillway ${run.version}`
 }
 
-function contents({ isWhole, report }: Evidence, publicKey: KeyObject | null): string {
+function contents({ isMarked, report }: Evidence, publicKey: KeyObject | null): string {
   const lines = [
     ['_manifest.json', 'what was exported: every file with its rows, bytes and SHA-256'],
     ['_manifest.sig', 'an Ed25519 signature over the bytes of _manifest.json'],
-    ...(isWhole ? [['_SUCCESS', 'was there: all that was planned was exported (not signed)']] : []),
+    ...(isMarked ? [['_SUCCESS', 'was there: all that was planned was exported (not signed)']] : []),
     ...(report === null ? [] : [['_report.html', 'a summary for people (not signed)']]),
     ['settings.json', 'what a row is and how it is masked; no secrets'],
     ['SHA256SUMS', 'the checksums of the files, for sha256sum'],

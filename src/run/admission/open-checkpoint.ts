@@ -1,16 +1,25 @@
+import { randomUUID } from 'node:crypto'
 import { ExportError, type NamedPipeline, type Pipeline, type Store } from '../../core/index.ts'
 import {
   CHECKPOINT_PATH,
   type Checkpoint,
   type CheckpointState,
   checkSettings,
+  differInColumns,
   frozenSettings,
   type HeaderLine,
   MANIFEST_PATH,
   readCheckpoint,
   type Settings,
 } from '../../state/index.ts'
-import { giveUp, openSettledCheckpoint, planRedo, readSettledCheckpoint } from '../data-set/index.ts'
+import {
+  type GivenUp,
+  giveUp,
+  openSettledCheckpoint,
+  planRedo,
+  readSettledCheckpoint,
+  withAllThatGoes,
+} from '../data-set/index.ts'
 import type { QuerySecrets, RunOptions } from '../setting/index.ts'
 import { newNames, requireSameNames } from './names-in-use.ts'
 import { newChecks, requireSameSecrets, type SecretCheck, secretChecks } from './secret-checks.ts'
@@ -116,7 +125,7 @@ async function admission(
 }
 
 /**
- * Gives up what `options.redo` names, so that this run exports it anew.
+ * Gives up what `options.redo` names, so that this run exports it anew; where that is everything, it may be with other columns.
  * @throws ExportError `config` or `damaged` when that may not be; nothing is changed then
  */
 export async function redoPartitions(
@@ -125,17 +134,30 @@ export async function redoPartitions(
   secrets: QuerySecrets,
   options: Continuation & Pick<RunOptions, 'observer' | 'redo'>,
 ): Promise<void> {
-  const { accept } = await admission(pipeline, store, secrets, options)
-  const state = await readCheckpoint(store)
+  const { header, accept } = await admission(pipeline, store, secrets, options)
+  const found = await readCheckpoint(store)
+  const hasOtherColumns = found !== null && differInColumns(found.header.settings, header.settings)
+  const state = hasOtherColumns ? { ...found, header: { ...found.header, settings: header.settings } } : found
   accept(state)
   const redo = await planRedo(pipeline, state, options.redo, options.clock.now())
-  if (state === null || redo === null) return
+  if (hasOtherColumns && !isEverything(found, redo)) accept(found)
+  if (state === null || (redo === null && !hasOtherColumns)) return
   options.observer.log('info', 'giving up what is to be exported anew', {
-    partitions: redo.partitions.size,
-    rows: redo.rows,
-    shards: redo.givenUp.length,
+    partitions: redo?.partitions.size ?? 0,
+    rows: redo?.rows ?? 0,
+    shards: redo?.givenUp.length ?? 0,
   })
-  await giveUp(store, state, redo)
+  await giveUp(store, state, redo ?? withAllThatGoes(state, { partitions: [], shards: [] }))
+}
+
+/** Whether nothing that was exported stays. */
+function isEverything({ shards, openShards, partitions }: CheckpointState, redo: GivenUp | null): boolean {
+  for (const { shard } of shards) if (redo?.shards.has(shard) !== true) return false
+  for (const shard of openShards.keys()) if (redo?.shards.has(shard) !== true) return false
+  for (const [key, { state }] of partitions) {
+    if (state !== 'pruned' && redo?.partitions.has(key) !== true) return false
+  }
+  return true
 }
 
 function headerOf(
@@ -146,6 +168,7 @@ function headerOf(
     kind: 'header',
     version: 2,
     pipeline: pipeline.name,
+    data_set_id: randomUUID(),
     created_at: new Date(clock.now()).toISOString(),
     settings: frozenSettings(pipeline, maskKey) as HeaderLine['settings'],
   }

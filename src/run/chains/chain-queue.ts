@@ -3,7 +3,7 @@ import type { PlannedChain } from '../../plan/index.ts'
 
 /**
  * The chains of a run, for its lanes to take. As long as one waits for every lane, each is taken as a whole; of the last
- * ones the windows are divided, so that no lane idles while others follow long chains. Each division may cost a search,
+ * ones the windows are divided, so that no lane idles while others follow long chains. Each division may cost a request,
  * so there is at most one less than there are lanes.
  */
 export class ChainQueue {
@@ -14,7 +14,7 @@ export class ChainQueue {
   readonly #parts = new Set<PlannedChain>()
   #divisions: number
 
-  /** @param isWorthDividing whether that many windows of a query are likely to need more than one search */
+  /** @param isWorthDividing whether that many windows of a query are likely to need more than one request */
   constructor(
     planned: Iterable<PlannedChain>,
     lanes: number,

@@ -1,19 +1,23 @@
 import {
   ExportError,
+  figuresOf,
   isExportError,
+  mayCost,
   type NamedPipeline,
   type NamedQuery,
+  NOT_MEASURED,
   type WindowRun,
 } from '../../core/index.ts'
-import { openService, placesAhead, type Service } from '../../extract/index.ts'
+import { openService, PageSizes, placesAhead, type Service } from '../../extract/index.ts'
 import { ownsFolder } from '../../load/index.ts'
-import { type RunStatus, requestsByMonth } from '../../state/index.ts'
+import { type CheckpointState, type RunStatus, searchesByMonth } from '../../state/index.ts'
 import type { Survey } from '../data-set/index.ts'
 import { type Forecast, forecast } from '../data-set/index.ts'
 import type { AllowedRequests, Progress } from '../setting/index.ts'
 import { ChainQueue } from './chain-queue.ts'
-import { Doubt, type ExportContext, exportOne, type LaneWork, takeUp } from './export-one.ts'
+import { Doubt, type ExportContext, exportOne, type LaneWork, takeUp, wrongAddress } from './export-one.ts'
 import { Halt } from './halt.ts'
+import { MeasureNotes } from './measure-notes.ts'
 import { Quarantine } from './quarantine.ts'
 import type { Tally } from './tally.ts'
 
@@ -23,6 +27,7 @@ export type Ending = {
   readonly error: ExportError | null
   readonly requests: number
   readonly retries: number
+  readonly searchesSpent: number | null
   readonly searchesRemaining: number | null
 }
 
@@ -34,12 +39,14 @@ export type Ending = {
 export async function exportAll(context: ExportContext): Promise<Ending> {
   const { pipeline, store, plan, session, work, tally, options } = context
   const halt = new Halt(options.stop)
-  const service = context.service ?? openOwnService(context, halt, () => report())
+  const service = openOwnService(context, halt, () => report())
   const report = (): void => options.observer.progress(progressOf(context, service))
   const { concurrency } = pipeline.extract
+  const notes = new MeasureNotes(service, context.spentBefore)
+  const sizes = pageSizes(context, notes)
   const seen = forecast(pipeline, session.checkpoint.state)
   const queue = new ChainQueue(plan.chains(), concurrency, (query, windows) =>
-    mayNeedMore(query, windows, seen, context),
+    mayNeedMore(query, windows, seen, sizes, context),
   )
   const lanes = new Lanes(concurrency)
   // As long as there is a chain for every lane, none reads ahead.
@@ -57,7 +64,18 @@ export async function exportAll(context: ExportContext): Promise<Ending> {
       try {
         const chain = await taken
         if (chain === null) continue
-        await exportOne(chain, context, { service, ahead, halt, doubt, report, queue, quarantine, work })
+        await exportOne(chain, context, {
+          service,
+          ahead,
+          sizes,
+          notes,
+          halt,
+          doubt,
+          report,
+          queue,
+          quarantine,
+          work,
+        })
       } catch (error) {
         halt.abort()
         throw error
@@ -74,19 +92,46 @@ export async function exportAll(context: ExportContext): Promise<Ending> {
     await sealShared(context, (folder) => !work.unfinished.has(folder))
     const quarantine = await Quarantine.open(store, pipeline.transform.onInvalid)
     await allSettled(Array.from({ length: concurrency }, () => () => lane(quarantine)))
+    if (doubt.holds && !hasFound(session.checkpoint.state)) {
+      doubt.drop()
+      halt.because(wrongAddress(service))
+    }
     await doubt.settle()
     // What the other partitions gave is to be read, whatever became of the failed ones.
     if (halt.error === null && tally.failed > 0) await sealShared(context, () => true)
     await context.months.settle(service)
+    await session.checkpoint.append(notes.facts(null))
   } catch (error) {
     if (!isExportError(error)) throw error
     halt.because(error)
   } finally {
-    if (context.service === undefined) await service.close()
+    await service.close()
   }
-  const { requests, retries, searchesRemaining } = service.counters
+  const { requests, retries, searchesSpent, searchesRemaining } = service.counters
   const error = halt.error ?? interruption(options.stop, tally, work)
-  return { status: statusOf(error, tally), error, requests, retries, searchesRemaining }
+  return { status: statusOf(error, tally), error, requests, retries, searchesSpent, searchesRemaining }
+}
+
+/** The size of pages that each query goes on with, and a line in the log whenever one changes. */
+function pageSizes({ pipeline, session, options }: ExportContext, notes: MeasureNotes): PageSizes {
+  const { extract, service } = pipeline
+  return new PageSizes(
+    { most: extract.pageSize, timeoutMs: service.timeoutMs },
+    session.checkpoint.state.service,
+    (change, from, reason) => {
+      notes.changed(change)
+      const to = change.size ?? extract.pageSize
+      const message =
+        to < from ? 'the service could not serve a page; the next ones are smaller' : 'pages are larger now'
+      options.observer.log(to < from ? 'warn' : 'info', message, {
+        event: 'page_size',
+        query: change.query,
+        from,
+        page_size: to,
+        reason,
+      })
+    },
+  )
 }
 
 function openOwnService(context: ExportContext, halt: Halt, onWait: () => void): Service {
@@ -95,6 +140,7 @@ function openOwnService(context: ExportContext, halt: Halt, onWait: () => void):
     pipeline.service,
     {
       ...pipeline.extract,
+      sentBefore: context.sentBefore,
       monthly: monthlyLimit(context),
       connections: pipeline.extract.concurrency,
     },
@@ -105,6 +151,7 @@ function openOwnService(context: ExportContext, halt: Halt, onWait: () => void):
       abort: options.abort,
       buffers: session.buffers,
       log: options.observer.log,
+      measures: session.checkpoint.state.service,
       onWait,
     },
   )
@@ -113,19 +160,26 @@ function openOwnService(context: ExportContext, halt: Halt, onWait: () => void):
 function monthlyLimit({ pipeline, session }: ExportContext) {
   const { monthlySearches } = pipeline.extract
   if (monthlySearches === null) return null
-  return { searches: monthlySearches, before: requestsByMonth(session.checkpoint.state.runs) }
+  return { searches: monthlySearches, before: searchesByMonth(session.checkpoint.state.runs) }
 }
 
-/** Whether windows of a query are likely to need more than one search, going by what came before in time or in this run. */
+/** Whether windows of a query are likely to need more than one request, going by what came before in time or in this run. */
 function mayNeedMore(
   query: NamedQuery,
   windows: WindowRun,
   seen: Forecast,
-  { pipeline, tally }: ExportContext,
+  sizes: PageSizes,
+  { tally }: ExportContext,
 ): boolean {
   const expected = seen.rowsOf(query.name, windows.range)
-  if (expected !== null) return expected > pipeline.extract.pageSize
+  if (expected !== null) return expected > sizes.startOf(query.name)
   return tally.pagesOfChains === null || tally.pagesOfChains >= 1.5
+}
+
+/** Whether any search of the data set was ever answered: then its address is right, or was. */
+function hasFound({ partitions }: CheckpointState): boolean {
+  for (const [, { pages }] of partitions) if (pages > 0) return true
+  return false
 }
 
 /** How a run ends that this error stopped. */
@@ -189,7 +243,10 @@ async function allSettled(work: readonly (() => Promise<void>)[]): Promise<void>
   for (const result of results) if (result.status === 'rejected') throw result.reason
 }
 
-function progressOf({ pipeline, tally, work }: ExportContext, { counters, waits }: Service): Progress {
+function progressOf(
+  { pipeline, tally, work, sentBefore }: ExportContext,
+  { counters, waits }: Service,
+): Progress {
   return {
     partitionsTotal: work.total,
     partitionsDone: tally.done,
@@ -200,8 +257,9 @@ function progressOf({ pipeline, tally, work }: ExportContext, { counters, waits 
     requests: counters.requests,
     retries: counters.retries,
     quarantined: tally.quarantined,
+    searchesSpent: counters.searchesSpent,
     searchesRemaining: counters.searchesRemaining,
-    requestsAllowed: allowedOf(pipeline, counters),
+    requestsAllowed: allowedOf(pipeline, counters, sentBefore),
     pausedUntilMs: counters.pausedUntilMs,
     waits: { ...waits, diskSinceMs: tally.committingSinceMs },
   }
@@ -209,14 +267,18 @@ function progressOf({ pipeline, tally, work }: ExportContext, { counters, waits 
 
 /** The narrower of the budget of the run and what may be taken of the quota. */
 function allowedOf(
-  { extract: { resource, maxRequests, minSearchesRemaining } }: NamedPipeline,
-  { requests, searchesRemaining }: Service['counters'],
+  { extract: { resource, pageSize, maxRequests, minSearchesRemaining } }: NamedPipeline,
+  { requests, searchesRemaining, costs }: Service['counters'],
+  sentBefore: number,
 ): AllowedRequests | null {
-  const budget = maxRequests === null ? Number.POSITIVE_INFINITY : maxRequests - requests
+  const budget = maxRequests === null ? Number.POSITIVE_INFINITY : maxRequests - sentBefore - requests
   const isFree = resource === 'reports' || searchesRemaining === null
   const quota = isFree
     ? Number.POSITIVE_INFINITY
-    : Math.max(0, searchesRemaining - (minSearchesRemaining ?? 0))
+    : Math.max(0, searchesRemaining - (minSearchesRemaining ?? 0)) /
+      (figuresOf({ ...NOT_MEASURED, costs }).searchesPerRequest || mayCost(costs, pageSize))
   const allowed = Math.min(budget, quota)
-  return Number.isFinite(allowed) ? { requests: allowed, by: budget <= quota ? 'budget' : 'quota' } : null
+  return Number.isFinite(allowed)
+    ? { requests: Math.floor(allowed), by: budget <= quota ? 'budget' : 'quota' }
+    : null
 }

@@ -11,7 +11,17 @@ import {
   SeenCursors,
   type Store,
 } from '../../core/index.ts'
-import { type Ahead, type Chain, extractPages, type Service } from '../../extract/index.ts'
+import {
+  type Ahead,
+  type Chain,
+  ChainSize,
+  type ExtractedPage,
+  extractPages,
+  type PageSizes,
+  PageTooLarge,
+  type Service,
+  type Sizing,
+} from '../../extract/index.ts'
 import { folderOf, ownsFolder, type Places, type ShardSet } from '../../load/index.ts'
 import {
   type ChainRecord,
@@ -25,6 +35,7 @@ import {
   splitPath,
 } from '../../state/index.ts'
 import type { ChainWork } from './chain-work.ts'
+import type { MeasureNotes } from './measure-notes.ts'
 import type { Quarantine } from './quarantine.ts'
 import { excessOf, type PartitionFault } from './quarantine-limit.ts'
 import { type SplitPage, splitByWindow } from './split-by-window.ts'
@@ -56,6 +67,8 @@ export type ChainDeps = {
   readonly onRequest: () => void
   /** For pages that are asked for before the one before them is committed. */
   readonly ahead: Ahead
+  readonly sizes: PageSizes
+  readonly notes: MeasureNotes
   readonly warn: (message: string, fields: Readonly<Record<string, string | number>>) => void
 }
 
@@ -72,10 +85,26 @@ export type CommittedPage = {
   readonly reopened: readonly number[]
 }
 
+/** How a chain is followed; it may take several sequences of cursors. */
+type Way = {
+  readonly size: ChainSize
+  /** Requests sent and not counted with a page yet. */
+  requests: number
+  /** Pages that were committed. */
+  pages: number
+  /** Whether its present sequence of cursors is left for one of another size. */
+  isLeft: boolean
+  /** Whether the page that is asked for has to be of the size that its cursor was given for. */
+  isBound: boolean
+  /** Whether that was said. */
+  isBoundTold: boolean
+}
+
 /**
  * Follows one chain from wherever the checkpoint says it stands. When the service refuses the saved cursor, or the ids of
  * the last pages are lost, by which a row that comes again is known, the chain starts again after the last committed
- * row, where that can be done without repeating any, and without mixing the rows of two secrets.
+ * row, where that can be done without repeating any, and without mixing the rows of two secrets. The same way leads to
+ * pages of another size: everything but the cursor has to stay the same along a sequence of cursors.
  * @throws ExportError of the kinds that end a chain or the run; a {@link PartitionFault} for one of its partitions
  */
 export async function exportChain(chain: ChainWork, deps: ChainDeps): Promise<void> {
@@ -90,12 +119,26 @@ export async function exportChain(chain: ChainWork, deps: ChainDeps): Promise<vo
     ids = newIdLog(store, chain.chain)
   }
   try {
-    try {
-      await followChain(chain, ids, deps)
-    } catch (error) {
-      if (!isExportError(error, 'cursor')) throw error
-      await restart(chain, REFUSED_CURSOR, deps, error)
-      await followChain(chain, ids, deps)
+    const way: Way = {
+      size: new ChainSize(deps.sizes, chain.query.name, deps.sizes.startOf(chain.query.name)),
+      requests: 0,
+      pages: 0,
+      isLeft: false,
+      isBound: false,
+      isBoundTold: false,
+    }
+    await takeUpSize(chain, way, deps)
+    for (let isRefused = false, isOver = false; !isOver; ) {
+      try {
+        isOver = await followChain(chain, ids, way, deps)
+      } catch (error) {
+        if (error instanceof PageTooLarge) await askForLess(chain, error, way, deps)
+        else if (isRefused || !isExportError(error, 'cursor')) throw error
+        else {
+          isRefused = true
+          await restart(chain, REFUSED_CURSOR, deps, error)
+        }
+      }
     }
     if (chain.record === undefined) await ids.remove()
   } finally {
@@ -106,8 +149,72 @@ export async function exportChain(chain: ChainWork, deps: ChainDeps): Promise<vo
 const REFUSED_CURSOR = 'The service refuses the saved cursor'
 const LOST_IDS = 'The ids of the last pages are damaged or gone'
 
-/** The way of a page: asked for and decoded, its rows given to their windows, all of it made durable. */
-async function followChain(work: ChainWork, ids: IdLog, deps: ChainDeps): Promise<void> {
+/** Where a cursor was given for another size than the one to go on with, it is left, if that can be done. */
+async function takeUpSize(chain: ChainWork, way: Way, deps: ChainDeps): Promise<void> {
+  const { record, query } = chain
+  if (record?.next == null || record.size === null) return
+  const { most } = deps.sizes
+  const start = deps.sizes.startOf(query.name)
+  const hasOther = record.size > start || (record.size < start && start === most)
+  const since = hasOther ? restartPoint(chain, way, deps) : null
+  if (hasOther && since !== null) {
+    await leaveCursors(chain, since, deps)
+    return
+  }
+  way.size.keep(record.size)
+  if (record.size > most) tellBound(chain, way, deps)
+}
+
+/** The service could not serve a page: half as many rows are asked for from then on, where the cursor can be left. */
+async function askForLess(chain: ChainWork, error: PageTooLarge, way: Way, deps: ChainDeps): Promise<void> {
+  const hasCursor = chain.record?.next != null
+  const since = hasCursor ? restartPoint(chain, way, deps) : null
+  if (hasCursor && since === null) {
+    way.isBound = true
+    tellBound(chain, way, deps)
+    return
+  }
+  way.size.shrink(error.ms, error.what)
+  if (since !== null) await leaveCursors(chain, since, deps)
+  else await deps.checkpoint.append(deps.notes.facts(null))
+}
+
+function tellBound(chain: ChainWork, way: Way, { warn }: ChainDeps): void {
+  if (way.isBoundTold) return
+  way.isBoundTold = true
+  const message =
+    'the size of pages can not be changed here: there is no safe place to go on but the cursor, which was given for this size'
+  warn(message, { partition: chain.standing.key, page_size: way.size.size })
+}
+
+/** A place after the last committed row; `null` inside: the chain's beginning. */
+type RestartPoint = { readonly since: { at: Restart['at']; ids: Restart['ids'][number][] } | null }
+
+/** @returns null where rows might come twice or be lost, or be those of another secret */
+function restartPoint(chain: ChainWork, way: Way, { pipeline }: ChainDeps): RestartPoint | null {
+  const { record, query } = chain
+  if (record === undefined) return null
+  if (!chain.hasItems()) return { since: null }
+  // The service refuses the cursor of another secret. Until it has taken this one, the variable may have changed.
+  if (query.type === 'secret' && pipeline.transform.secret !== 'hmac' && way.pages === 0) return null
+  const { position } = record
+  if (position === null || position.ids === null) return null
+  return { since: { at: position.at, ids: [...position.ids] } }
+}
+
+async function leaveCursors(
+  { chain }: ChainWork,
+  { since }: RestartPoint,
+  { checkpoint, notes }: ChainDeps,
+): Promise<void> {
+  await checkpoint.append([...notes.facts(null), { kind: 'restart', chain, since }])
+}
+
+/**
+ * The way of a page: asked for and decoded, its rows given to their windows, all of it made durable.
+ * @returns whether the chain is over; else it goes on with pages of another size
+ */
+async function followChain(work: ChainWork, ids: IdLog, way: Way, deps: ChainDeps): Promise<boolean> {
   const { extract, load } = deps.pipeline
   const { record } = work
   const chain: Chain = {
@@ -120,23 +227,63 @@ async function followChain(work: ChainWork, ids: IdLog, deps: ChainDeps): Promis
     secret: deps.secret,
     include: extract.include,
     order: extract.order,
-    pageSize: extract.pageSize,
+    pageSize: way.size.size,
+    sizing: extract.resource === 'reports' ? null : sizingOf(work, way, deps),
+    requestsBefore: way.requests,
     cursor: record?.next ?? null,
     since: record?.since ?? null,
     recent: ids.recent,
     page: record?.pages ?? 0,
     seen: new SeenCursors(record?.seen),
-    onRequest: deps.onRequest,
+    onRequest: () => {
+      way.requests++
+      deps.onRequest()
+    },
     ahead: deps.ahead,
   }
+  way.isLeft = false
   const decode = withoutSecrets(deps.decode, deps.release)
   const folder = (place: number): string =>
     folderOf(extract.resource, work.partitionAt(place), load.partitionBy)
   await streamPipeline(
-    extractPages(deps.service, chain, decode, deps.release),
+    counting(extractPages(deps.service, chain, decode, deps.release), way),
     splitByWindow(work, folder),
     commitPages(work, ids, deps),
   )
+  if (!way.isLeft) return true
+  const since = restartPoint(work, way, deps)
+  if (since === null) throw new Error('a chain left its cursors without a place to go on')
+  await leaveCursors(work, since, deps)
+  return false
+}
+
+function sizingOf(work: ChainWork, way: Way, deps: ChainDeps): Sizing {
+  const { size } = way
+  return {
+    get canShrink() {
+      return size.canShrink && !way.isBound
+    },
+    get mayGrowNext() {
+      return size.mayGrowNext
+    },
+    served: (page) => size.served(page),
+    leaveCursors() {
+      if (restartPoint(work, way, deps) === null) return false
+      size.grow()
+      way.isLeft = true
+      return true
+    },
+  }
+}
+
+/** Counts pages that were taken, and what was sent for them. */
+async function* counting(pages: AsyncIterable<ExtractedPage>, way: Way): AsyncGenerator<ExtractedPage> {
+  for await (const page of pages) {
+    way.requests -= page.requests
+    yield page
+    way.pages++
+    way.isBound = false
+  }
 }
 
 /** Has the chain start again after its last row. @throws ExportError `refused` when there is no such place */
@@ -175,7 +322,7 @@ function commitPages(
 }
 
 async function commitPage(split: SplitPage, chain: ChainWork, ids: IdLog, deps: ChainDeps): Promise<void> {
-  const { page, requests, pieces, rows, refused } = split
+  const { page, requests, size, ms, pieces, rows, refused } = split
   const { quarantine } = deps
   const { record, windows } = chain
   // The page does not count then: it is asked for again, in case the service has mended it or the limit was raised.
@@ -193,6 +340,7 @@ async function commitPage(split: SplitPage, chain: ChainWork, ids: IdLog, deps: 
     chain: chain.chain,
     next: page.next,
     requests,
+    ...(size === record?.size ? {} : { size }),
     ...(passed === chain.passed ? {} : { passed }),
     ...position,
     ...(items.length === 0 ? {} : { quarantine: items }),
@@ -205,7 +353,7 @@ async function commitPage(split: SplitPage, chain: ChainWork, ids: IdLog, deps: 
   await deps.shards.commit({
     pieces,
     close: foldersToClose(chain, finished, rows, deps),
-    lines: (places) => [...begin, { ...facts, ...placesOf(places) }],
+    lines: (places) => [...begin, { ...facts, ...placesOf(places) }, ...deps.notes.facts([size, ms])],
   })
   chain.committed(passed)
   await deps.onPage({ page, batch, requests, finished, reopened })

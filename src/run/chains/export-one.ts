@@ -1,6 +1,6 @@
 import {
   batchFromFrame,
-  columnsNamed,
+  columnsOf,
   type DecodedPage,
   decodeFrame,
   type ErrorKind,
@@ -11,7 +11,13 @@ import {
   type RowBatch,
   type Store,
 } from '../../core/index.ts'
-import type { Ahead, Service } from '../../extract/index.ts'
+import {
+  type Ahead,
+  AnswerError,
+  type PageSizes,
+  type Service,
+  UnreachableError,
+} from '../../extract/index.ts'
 import { folderOf, ownsFolder } from '../../load/index.ts'
 import type { Plan, PlannedChain } from '../../plan/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
@@ -22,6 +28,7 @@ import type { ChainQueue } from './chain-queue.ts'
 import { ChainWork } from './chain-work.ts'
 import { type CommittedPage, exportChain } from './export-chain.ts'
 import type { Halt } from './halt.ts'
+import type { MeasureNotes } from './measure-notes.ts'
 import type { MonthNotes } from './month-notes.ts'
 import { PartitionEvents } from './partition-events.ts'
 import type { Quarantine } from './quarantine.ts'
@@ -38,9 +45,11 @@ export type ExportContext = {
   readonly tally: Tally
   readonly secrets: QuerySecrets
   readonly options: RunOptions
-  readonly months: Pick<MonthNotes, 'settle'>
-  /** Shared with whoever opened it; left out: one is opened. */
-  readonly service?: Service
+  readonly months: MonthNotes
+  /** Requests of the run before a break, which count against its budget. */
+  readonly sentBefore: number
+  /** The same of searches spent. */
+  readonly spentBefore: number
 }
 
 // So many chains that fail one after the other, with nothing usable in between, are one trouble, not
@@ -56,6 +65,8 @@ export type Surroundings = {
   readonly work: LaneWork
   readonly service: Service
   readonly ahead: Ahead
+  readonly sizes: PageSizes
+  readonly notes: MeasureNotes
   readonly halt: Halt
   readonly doubt: Doubt
   readonly report: () => void
@@ -84,7 +95,7 @@ export async function exportOne(
   surroundings: Surroundings,
 ): Promise<void> {
   const { pipeline, store, session, tally, options } = context
-  const { service, ahead, halt, doubt, report, quarantine, work } = surroundings
+  const { service, ahead, sizes, notes, halt, doubt, report, quarantine, work } = surroundings
   // Requests sent for pages that are not committed yet.
   let requests = 0
   // A page that was asked for ahead still comes in: there is room for as many as may be in flight.
@@ -117,6 +128,8 @@ export async function exportOne(
         report()
       },
       ahead,
+      sizes,
+      notes,
       onCommit: () => tally.committing(options.clock.now()),
       copyRows: (page) => copyRows(page, pipeline, options.observer),
       onPage: async (committed) => {
@@ -145,12 +158,11 @@ export async function exportOne(
 
 function copyRows(
   { frame, rows }: DecodedPage,
-  { extract, transform }: NamedPipeline,
+  pipeline: NamedPipeline,
   observer: RunObserver,
 ): RowBatch | null {
   if (observer.rows === undefined || frame === null || rows === 0) return null
-  const columns = columnsNamed(extract.resource, extract.include, transform.columns)
-  return batchFromFrame(decodeFrame(frame), columns)
+  return batchFromFrame(decodeFrame(frame), columnsOf(pipeline))
 }
 
 function countPage(
@@ -214,18 +226,25 @@ async function giveUp(
   const place = placeOfFault(chain, error)
   const { key } = chain.partitionAt(place)
   const isFailed = async (): Promise<void> => {
-    tally.partitionFailed(key, error.message)
-    events.failed(place, error, requests)
+    const alike = tally.partitionFailed(key, error)
+    events.failed(place, error, { requests, alike })
     const { kind, message } = error
-    await checkpoint.append([{ kind: 'failed', partition: key, requests, error: { kind, message } }])
+    const refused = error instanceof PartitionFault ? error.refused : []
+    tally.refused(refused)
+    const inQuarantine = refused.length === 0 ? {} : { refused: refused.length }
+    const failure = { kind, message, ...inQuarantine }
+    await checkpoint.append([{ kind: 'failed', partition: key, requests, error: failure }])
   }
   if (error.kind === 'refused' && service.counters.notFound > 1) {
     doubt.drop()
     return halt.because(wrongAddress(service))
   }
   // One may be the fault of its query; of two, and nothing found, it is the address.
-  if (error.kind === 'refused' && service.counters.notFound === 1) doubt.keep(isFailed)
-  else await isFailed()
+  if (isNotFound(error) && service.counters.notFound === 1) doubt.keep(isFailed)
+  else {
+    await doubt.settle()
+    await isFailed()
+  }
   const isRefused = error.kind === 'refused' && chain.record === undefined
   // Where it stands before the partition that failed it can go on up to there; else it waits there for the next run.
   const keep = place > passed ? place : place + 1
@@ -242,8 +261,17 @@ async function giveUp(
       else queue.add({ kind: 'begun', query, chain: chain.chain, wanted: place, keep: null })
     }
   }
-  if (options.failFast) halt.because(error)
+  if (options.failFast || isOutOfReach(error, service)) halt.because(error)
   else if (tally.failuresInRow >= MAX_FAILURES_IN_ROW) halt.because(tooManyFailures(pipeline, error))
+}
+
+/** Nothing was ever reached: it would be the same for all others. */
+function isOutOfReach({ cause }: ExportError, { counters }: Service): boolean {
+  return cause instanceof UnreachableError && !counters.isReached
+}
+
+function isNotFound(error: ExportError): boolean {
+  return error.kind === 'refused' && error instanceof AnswerError && error.status === 404
 }
 
 /** The partition that fails: the one at fault if its chain has not gone past it, else the one it stands in. */
@@ -271,6 +299,10 @@ function queryValueOf(
 export class Doubt {
   #tell: (() => Promise<void>) | null = null
 
+  get holds(): boolean {
+    return this.#tell !== null
+  }
+
   keep(tell: () => Promise<void>): void {
     this.#tell = tell
   }
@@ -286,12 +318,13 @@ export class Doubt {
   }
 }
 
-function wrongAddress({ endpoints: { search } }: Service): ExportError {
+/** No search was ever answered with anything but 404. */
+export function wrongAddress({ endpoints: { search } }: Service): ExportError {
   return new ExportError(
     'config',
     'The service answers 404 to every search: nothing is at this address',
     `${search.origin}${search.pathname}`,
-    'Correct service.base_url or service.search_path.',
+    'Correct service.base_url (its prefix segment is a part of it: https://api.example.com/firework) or service.search_path.',
   )
 }
 

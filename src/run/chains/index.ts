@@ -1,3 +1,3 @@
 export { type Ending, exportAll, statusFor } from './export-all.ts'
 export { MonthNotes } from './month-notes.ts'
-export { leastSearches, Tally } from './tally.ts'
+export { type FailureCause, Tally } from './tally.ts'

@@ -33,11 +33,15 @@ export class PartitionEvents {
     if (!this.#chain.isOver) this.#start(this.#chain.passed)
   }
 
-  /** @param requests sent in vain */
-  failed(place: number, { kind, message }: ExportError, requests: number): void {
+  /** @param facts requests sent in vain, and how many failed for the same cause before */
+  failed(
+    place: number,
+    { kind, message }: ExportError,
+    facts: { readonly requests: number; readonly alike: number },
+  ): void {
     this.#start(place)
     const { key } = this.#chain.partitionAt(place)
-    this.#log('error', message, { event: 'partition.failed', partition: key, kind, requests })
+    this.#log('error', message, { event: 'partition.failed', partition: key, kind, ...facts })
   }
 
   #start(place: number): void {

@@ -15,10 +15,23 @@ const LEAST_SHARED = 100
 export class PartitionFault extends ExportError {
   /** Of its window on the chain's way. */
   readonly place: number
+  /** Why items of the page were refused that lie in quarantine without the page, one for each; fields and rules, no values. */
+  readonly refused: readonly RefusedItem['issues'][]
+  /** What is the same for all partitions that fail like this. */
+  readonly common: string
 
-  constructor(place: number, what: string, where: string, next: string) {
+  constructor(
+    place: number,
+    what: string,
+    where: string,
+    next: string,
+    common: string = what,
+    refused: readonly RefusedItem['issues'][] = [],
+  ) {
     super('data', what, where, next)
     this.place = place
+    this.common = common
+    this.refused = refused
   }
 }
 
@@ -53,6 +66,8 @@ export function excessOf(
     `${quarantined} of ${numberOf(seen, 'item')} ${quarantined === 1 ? 'breaks' : 'break'} the schema, and transform.max_quarantined is ${allowed.text}`,
     key,
     'Look at them in _quarantine and run again, with a higher transform.max_quarantined if they may be left out.',
+    `more than ${allowed.text} of items rejected (transform.max_quarantined)`,
+    added?.refused.map(({ issues }) => issues),
   )
 }
 
@@ -65,6 +80,7 @@ function invalidItem({ index, issues }: RefusedItem, place: number, where: strin
     `Item ${index + 1} of the answer breaks the schema at ${fields.join(', ')}`,
     where,
     'Set transform.on_invalid to quarantine to export the rest.',
+    `items break the schema at ${fields.join(', ')}`,
   )
 }
 

@@ -1,16 +1,40 @@
-import type { DecodedPage } from '../../core/index.ts'
+import type { DecodedPage, ErrorKind, ExportError } from '../../core/index.ts'
 import type { Fact } from '../../state/index.ts'
+import { PartitionFault } from './quarantine-limit.ts'
 
 // A service that makes up new names with every page is not to fill the log.
 const MAX_FIELDS_NAMED = 1000
 const MAX_REASONS = 50
 const MAX_REASON = 200
 
+// As many causes as anybody reads; the rest is in `status`.
+const MAX_CAUSES = 100
+
+/** Why partitions failed, for all that failed alike. */
+export type FailureCause = {
+  readonly what: string
+  readonly kind: ErrorKind
+  readonly partitions: number
+  /** Key of the first of them. */
+  readonly first: string
+  readonly next: string
+  /** Of items that were rejected: field and rule, and how many. */
+  readonly reasons: Readonly<Record<string, number>>
+}
+
+type Cause = {
+  readonly kind: ErrorKind
+  partitions: number
+  readonly first: string
+  readonly next: string
+  readonly reasons: Map<string, number>
+}
+
 /** @param items of each query */
-export function leastSearches(items: Iterable<number>, pageSize: number): number {
-  let searches = 0
-  for (const each of items) searches += Math.max(1, Math.ceil(each / pageSize))
-  return searches
+function leastRequests(items: Iterable<number>, pageSize: number): number {
+  let requests = 0
+  for (const each of items) requests += Math.max(1, Math.ceil(each / pageSize))
+  return requests
 }
 
 /** What this run has done so far, and what is left; counted as it happens. */
@@ -40,6 +64,7 @@ export class Tally {
   /** Items by query. */
   readonly #items = new Map<string, number>()
   readonly #reasons = new Map<string, number>()
+  readonly #causes = new Map<string, Cause>()
 
   constructor({ done }: { readonly done: number }) {
     this.done = done
@@ -69,9 +94,15 @@ export class Tally {
     this.failuresInRow = 0
   }
 
-  /** The fewest searches that the items of this run could have come with, a query's apart from others'. */
+  /** Items of a page that does not count: its partition failed for them. */
+  refused(items: readonly DecodedPage['quarantined'][number]['issues'][]): void {
+    this.quarantined += items.length
+    for (const issues of items) this.#setAside(issues)
+  }
+
+  /** The fewest requests that the items of this run could have come with, a query's apart from others'. */
   least(pageSize: number): number {
-    return leastSearches(this.#items.values(), pageSize)
+    return leastRequests(this.#items.values(), pageSize)
   }
 
   /** Why items were set aside, and how many, whichever entry of a list it was; null: none were. */
@@ -79,12 +110,8 @@ export class Tally {
     return this.#reasons.size === 0 ? null : Object.fromEntries(this.#reasons)
   }
 
-  #setAside(issues: DecodedPage['quarantined'][number]['issues']): void {
-    const [first] = issues
-    if (first === undefined) return
-    const reason = `${first.path.replace(/\d+/g, '*')}: ${first.message}`.slice(0, MAX_REASON)
-    const under = this.#reasons.has(reason) || this.#reasons.size < MAX_REASONS ? reason : '…'
-    this.#reasons.set(under, (this.#reasons.get(under) ?? 0) + 1)
+  #setAside(issues: Issues): void {
+    countReason(this.#reasons, issues)
   }
 
   /** A chain has come to its end with so many pages. */
@@ -115,10 +142,48 @@ export class Tally {
     }
   }
 
-  partitionFailed(partition: string, message: string): void {
+  /** @returns how many failed for the same cause before */
+  partitionFailed(partition: string, error: ExportError): number {
+    const { message } = error
     this.failed++
     this.failuresInRow++
     // A summary of ten thousand failures helps nobody; the rest is in `status`.
     if (this.failures.length < 100) this.failures.push({ partition, message })
+    const what = error instanceof PartitionFault ? error.common : error.what
+    const known = this.#causes.get(what)
+    const cause = known ?? {
+      kind: error.kind,
+      partitions: 0,
+      first: partition,
+      next: error.next,
+      reasons: new Map(),
+    }
+    if (known === undefined && this.#causes.size < MAX_CAUSES) this.#causes.set(what, cause)
+    cause.partitions++
+    if (error instanceof PartitionFault)
+      for (const issues of error.refused) countReason(cause.reasons, issues)
+    return cause.partitions - 1
   }
+
+  /** Why partitions failed, the most frequent cause first. */
+  get causes(): readonly FailureCause[] {
+    const all = [...this.#causes].map(([what, { kind, partitions, first, next, reasons }]) => ({
+      what,
+      kind,
+      partitions,
+      first,
+      next,
+      reasons: Object.fromEntries(reasons),
+    }))
+    return all.sort((a, b) => b.partitions - a.partitions)
+  }
+}
+
+type Issues = DecodedPage['quarantined'][number]['issues']
+
+function countReason(reasons: Map<string, number>, [first]: Issues): void {
+  if (first === undefined) return
+  const reason = `${first.path.replace(/\d+/g, '*')}: ${first.message}`.slice(0, MAX_REASON)
+  const under = reasons.has(reason) || reasons.size < MAX_REASONS ? reason : '…'
+  reasons.set(under, (reasons.get(under) ?? 0) + 1)
 }

@@ -1,7 +1,19 @@
 import { availableParallelism } from 'node:os'
-import type { BufferPool, DecodedPage, DecodePage, DecodePlan } from '../../core/index.ts'
-import type { EncodePlan, ShardCoder, SummedChunk } from '../../load/index.ts'
-import { canStartThreads, openThread } from '../../threads/index.ts'
+import {
+  type BufferPool,
+  bufferPool,
+  type DecodedPage,
+  type DecodePage,
+  type DecodePlan,
+} from '../../core/index.ts'
+import {
+  type EncodePlan,
+  type ShardCoder,
+  type SummedChunk,
+  type Workplace,
+  workplace,
+} from '../../load/index.ts'
+import { canStartThreads, openThread, type Thread } from '../../threads/index.ts'
 import { owned } from './owned.ts'
 
 /** The work that costs processor time: answers to rows, rows to shard bytes. */
@@ -10,9 +22,29 @@ export type Cpu = {
   /** Takes back the memory of a page's rows; nobody may look at them again. */
   release(page: DecodedPage): void
   readonly coder: ShardCoder
+  /** What shards share for encoding. */
+  readonly workplace: Workplace
   /** Gets ready ahead of the first call. */
   start(): void
   close(): Promise<void>
+}
+
+/** Threads and buffers of all runs of one process: as many as the machine needs, however many runs there are. */
+export type SharedCpu = {
+  readonly buffers: BufferPool
+  /** Those that serve the fewest runs. */
+  take(): ThreadPair
+  close(): Promise<void>
+}
+
+/** Two threads, and the number that a run has in them. */
+type ThreadPair = {
+  readonly decoder: Thread
+  readonly encoder: Thread
+  readonly workplace: Workplace
+  readonly run: number
+  /** Gives them back. */
+  end(): Promise<void>
 }
 
 /**
@@ -20,46 +52,116 @@ export type Cpu = {
  * flush; with one processor, or run straight from TypeScript, everything is done in the calling thread.
  * Buffers are shared or change hands, they are not copied.
  * @param buffers gets the buffers of answers back: once they are decoded, or with the rows that were put into them
- * @param threads false: everything is done in the calling thread
+ * @param shared where runs share their threads; null: this one has its own
  */
 export async function openCpu(
   decodePlan: DecodePlan,
   encodePlan: EncodePlan,
   buffers: BufferPool,
-  threads = availableParallelism() > 1,
+  shared: SharedCpu | null = null,
 ): Promise<Cpu> {
-  if (threads && canStartThreads) return threadedCpu(decodePlan, encodePlan, buffers)
+  if (availableParallelism() > 1 && canStartThreads) {
+    return threadedCpu(decodePlan, encodePlan, buffers, shared?.take() ?? ownPair())
+  }
   // Loaded by those who have no threads that do the same.
   const { inlineWork } = await import('./inline-work.ts')
   const { decode, coder } = inlineWork(decodePlan, encodePlan)
-  return { ...answerMemory(decode, buffers), coder, start() {}, async close() {} }
+  return { ...answerMemory(decode, buffers), coder, workplace: workplace(), start() {}, async close() {} }
 }
 
-function threadedCpu(decodePlan: DecodePlan, encodePlan: EncodePlan, buffers: BufferPool): Cpu {
-  const decoder = openThread(new URL('./decode-worker.js', import.meta.url), decodePlan)
-  const encoder = openThread(new URL('./encode-worker.js', import.meta.url), encodePlan)
+/** Two threads for each two processors. @param runs so many at a time */
+export function shareCpu(runs: number): SharedCpu {
+  const pairs: { readonly threads: Omit<ThreadPair, 'run' | 'end'>; users: number }[] = []
+  const most = Math.min(runs, Math.ceil(availableParallelism() / 2))
+  let nextRun = 0
   return {
-    ...answerMemory(
-      (body, context) => decoder.ask<DecodedPage>('decode', [body, context], owned(body.buffer)),
-      buffers,
-    ),
+    buffers: bufferPool(2 * most + 2),
+    take() {
+      // What a thread was given when it ended is lost, not what comes after it.
+      const dead = pairs.findIndex(({ threads }) => threads.decoder.isGone || threads.encoder.isGone)
+      if (dead >= 0) void closePair(pairs.splice(dead, 1)[0]!.threads)
+      let pair = pairs.toSorted((a, b) => a.users - b.users)[0]
+      if (pair === undefined || (pair.users > 0 && pairs.length < most)) {
+        pair = { threads: openPair(), users: 0 }
+        pairs.push(pair)
+      }
+      pair.users++
+      const { threads } = pair
+      const run = nextRun++
+      return {
+        ...threads,
+        run,
+        async end() {
+          pair.users--
+          await Promise.all(
+            [threads.decoder, threads.encoder].map((each) => each.ask('close', [run]).catch(() => {})),
+          )
+        },
+      }
+    },
+    async close() {
+      await Promise.all(pairs.map(({ threads }) => closePair(threads)))
+    },
+  }
+}
+
+function ownPair(): ThreadPair {
+  const threads = openPair()
+  return { ...threads, run: 0, end: () => closePair(threads) }
+}
+
+function openPair(): Omit<ThreadPair, 'run' | 'end'> {
+  return {
+    decoder: openThread(new URL('./decode-worker.js', import.meta.url), null),
+    encoder: openThread(new URL('./encode-worker.js', import.meta.url), null),
+    workplace: workplace(),
+  }
+}
+
+async function closePair({ decoder, encoder }: Pick<ThreadPair, 'decoder' | 'encoder'>): Promise<void> {
+  await Promise.all([decoder.close(), encoder.close()])
+}
+
+function threadedCpu(
+  decodePlan: DecodePlan,
+  encodePlan: EncodePlan,
+  buffers: BufferPool,
+  { decoder, encoder, workplace, run, end }: ThreadPair,
+): Cpu {
+  let opened: Promise<readonly [unknown, unknown]> | null = null
+  const open = (): Promise<readonly [unknown, unknown]> => {
+    opened ??= Promise.all([decoder.ask('open', [run, decodePlan]), encoder.ask('open', [run, encodePlan])])
+    return opened
+  }
+  const encode = async <T>(
+    name: string,
+    args: readonly unknown[],
+    transfer: ArrayBuffer[] = [],
+  ): Promise<T> => {
+    await open()
+    return encoder.ask<T>(name, [run, ...args], transfer)
+  }
+  return {
+    ...answerMemory(async (body, context) => {
+      await open()
+      return decoder.ask<DecodedPage>('decode', [run, body, context], owned(body.buffer))
+    }, buffers),
     coder: {
-      header: () => encoder.ask<Uint8Array>('header'),
+      header: () => encode<Uint8Array>('header', []),
       encode: (frames) =>
-        encoder.ask<SummedChunk>(
+        encode<SummedChunk>(
           'encode',
           [frames],
           frames.flatMap(({ buffer }) => owned(buffer)),
         ),
-      footer: (chunks) => encoder.ask<Uint8Array>('footer', [chunks]),
+      footer: (chunks) => encode<Uint8Array>('footer', [chunks]),
     },
+    workplace,
     start() {
-      decoder.start()
-      encoder.start()
+      // Whoever needs it finds out.
+      open().catch(() => {})
     },
-    async close() {
-      await Promise.all([decoder.close(), encoder.close()])
-    },
+    close: end,
   }
 }
 

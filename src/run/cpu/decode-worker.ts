@@ -1,15 +1,23 @@
-import { workerData } from 'node:worker_threads'
 import type { DecodedPage, DecodePlan, PageContext } from '../../core/index.ts'
 import { serve } from '../../threads/index.ts'
+import type { Decoder } from '../../transform/index.ts'
 import { decoderInPlace } from './decoder-in-place.ts'
 import { owned } from './owned.ts'
 
-const decode = decoderInPlace(workerData as DecodePlan)
+/** Of the runs that share the thread. */
+const decoders = new Map<number, Decoder>()
 
 serve({
-  async decode(body: Uint8Array, context: PageContext) {
-    const page = decode(body, context)
+  async open(run: number, plan: DecodePlan) {
+    decoders.set(run, decoderInPlace(plan))
+    return { value: null }
+  },
+  async decode(run: number, body: Uint8Array, context: PageContext) {
+    const page = decoders.get(run)!(body, context)
     return { value: page, transfer: transferred(page) }
+  },
+  async close(run: number) {
+    return { value: decoders.delete(run) }
   },
 })
 

@@ -1,16 +1,25 @@
-import { workerData } from 'node:worker_threads'
 import { decodeFrame } from '../../core/index.ts'
 import { createEncoder, type EncodePlan, encodeSummed, type PlacedChunk } from '../../load/index.ts'
 import { serve } from '../../threads/index.ts'
 import { owned } from './owned.ts'
 
-const encoder = createEncoder(workerData as EncodePlan)
+/** Of the runs that share the thread. */
+const encoders = new Map<number, ReturnType<typeof createEncoder>>()
 
 serve({
-  header: async () => ({ value: encoder.header() }),
-  async encode(frames: readonly Uint8Array[]) {
-    const value = await encodeSummed(encoder, frames.map(decodeFrame))
+  async open(run: number, plan: EncodePlan) {
+    encoders.set(run, createEncoder(plan))
+    return { value: null }
+  },
+  header: async (run: number) => ({ value: encoders.get(run)!.header() }),
+  async encode(run: number, frames: readonly Uint8Array[]) {
+    const value = await encodeSummed(encoders.get(run)!, frames.map(decodeFrame))
     return { value, transfer: owned(value.bytes.buffer) }
   },
-  footer: async (chunks: readonly PlacedChunk[]) => ({ value: await encoder.footer(chunks) }),
+  footer: async (run: number, chunks: readonly PlacedChunk[]) => ({
+    value: await encoders.get(run)!.footer(chunks),
+  }),
+  async close(run: number) {
+    return { value: encoders.delete(run) }
+  },
 })

@@ -1,1 +1,1 @@
-export { type Cpu, openCpu } from './cpu.ts'
+export { type Cpu, openCpu, type SharedCpu, shareCpu } from './cpu.ts'

@@ -20,7 +20,6 @@ import {
   MANIFEST_START,
   readCheckpoint,
   readManifest,
-  SHARED_RUN_PATH,
   SIGNATURE_BYTES,
   SIGNATURE_PATH,
   SUCCESS_PATH,
@@ -40,7 +39,7 @@ export function planFor(pipeline: NamedPipeline, nowMs: number, state: Checkpoin
 }
 
 /** What of a query has begun; null: nothing. @param chains those of the query that are not at their end */
-export function begunOf(query: string, state: CheckpointState, chains: readonly BegunChain[]): Begun | null {
+function begunOf(query: string, state: CheckpointState, chains: readonly BegunChain[]): Begun | null {
   const records = state.partitions.branches.get(query)
   if (records === undefined) return null
   const windows = new Map<string, { done: boolean }>()
@@ -55,7 +54,6 @@ export function begunOf(query: string, state: CheckpointState, chains: readonly 
  * only has such a name is moved to `_state/orphans`. The lock, which this run holds, stays.
  */
 export async function clearDataSet(store: Store, warn: (message: string) => void): Promise<void> {
-  await clearSharedRun(store)
   const known = await shardsOnRecord(store)
   const aside: string[] = []
   const clear = async (path: string, isOurs: boolean): Promise<void> => {
@@ -80,20 +78,6 @@ export async function clearDataSet(store: Store, warn: (message: string) => void
   const more = aside.length > 1 ? ` and ${aside.length - 1} more` : ''
   warn(`what is not known to be spillway's own was kept: ${aside[0]}${more}`)
 }
-
-/**
- * Ends what workers of many machines may do here. The mark goes first: who begins with a chain from then on sees that it is
- * gone, and who has begun loses his folder.
- */
-async function clearSharedRun(store: Store): Promise<void> {
-  await store.remove(SHARED_RUN_PATH)
-  for (const name of await store.list('_state')) {
-    if (OF_CHAINS.test(name)) await store.removeFolder(`_state/${name}`)
-  }
-}
-
-/** Folders of the owners of chains: see run/shared/chain-store.ts. */
-const OF_CHAINS = /^open\.c\d+\.\d+$/
 
 /** @throws ExportError `storage` naming a symbolic link in the place of what a run may come to use, before it begins */
 export async function refuseLinks(store: Store): Promise<void> {

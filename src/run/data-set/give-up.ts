@@ -3,7 +3,7 @@ import { type CheckpointState, isOver, type Omission } from '../../state/index.t
 /** What exporting some partitions anew gives up. */
 export type GivenUp = Omission & {
   readonly rows: number
-  /** Searches that they took, and may take again. */
+  /** Pages that they took, and may take again. */
   readonly pages: number
 }
 

@@ -8,8 +8,6 @@ export type HoldOptions = {
   /** Ends the wait for a rival. */
   readonly stop: AbortSignal
   readonly warn: (message: string) => void
-  /** The run of many workers that it is done for; left out: for none. */
-  readonly sharedRun?: string
 }
 
 /**
@@ -18,17 +16,10 @@ export type HoldOptions = {
  */
 export async function holdDataSet<T>(
   pipeline: Pipeline,
-  { clock, stop, warn, sharedRun }: HoldOptions,
+  { clock, stop, warn }: HoldOptions,
   work: (store: Store) => Promise<T>,
 ): Promise<T> {
-  const options = {
-    clock,
-    stop,
-    fresh: false,
-    growing: growingFiles,
-    warn,
-    ...(sharedRun !== undefined && { sharedRun }),
-  }
+  const options = { clock, stop, fresh: false, growing: growingFiles, warn }
   const lock = await takeLock(openDataSet(pipeline), options)
   try {
     return await work(lock.store)

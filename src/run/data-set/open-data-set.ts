@@ -1,4 +1,5 @@
-import type { Pipeline, Store } from '../../core/index.ts'
+import { join } from 'node:path'
+import type { Pipeline, Place, Store } from '../../core/index.ts'
 import { diskStore, requireWritable } from '../../disk/index.ts'
 import { s3Store, splitStore } from '../../s3/index.ts'
 
@@ -13,7 +14,14 @@ export function openDataSet({ load }: Pipeline): Store {
 
 /** @throws ExportError as the first write there would, as far as that can be known without one */
 export async function requireReachable({ load: { place } }: Pipeline): Promise<void> {
-  if (place.kind === 'disk') return requireWritable(place.root)
-  if (place.stateRoot !== null) await requireWritable(place.stateRoot)
-  await s3Store(place).list('')
+  await requireFolder(place)
+  if (place.kind === 's3') await s3Store(place).list('')
+}
+
+/** @throws ExportError `config` when nothing can be written where a data set, or its state, is to lie */
+export async function requireFolder(place: Place): Promise<void> {
+  const root = place.kind === 'disk' ? place.root : place.stateRoot
+  if (root === null) return
+  await requireWritable(root, place.kind === 'disk' ? '.' : '_state')
+  await requireWritable(join(root, '_state'), '_state')
 }

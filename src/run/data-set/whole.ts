@@ -4,7 +4,7 @@ import { type CheckpointState, holdingsOf, isOver, type RetiredQuery } from '../
 import { planFor } from './data-set.ts'
 
 /** The pipeline as its file has it, without the flags that have this run ask for something else. */
-function asInFile(pipeline: NamedPipeline): NamedPipeline {
+export function asInFile(pipeline: NamedPipeline): NamedPipeline {
   const { extract } = pipeline
   return extract.whole === null ? pipeline : { ...pipeline, extract: { ...extract, ...extract.whole } }
 }
@@ -33,7 +33,7 @@ export function isWholeExported(
   return true
 }
 
-/** @returns null when the file's windows can't be planned beside those that are half exported */
+/** What the pipeline file plans. @returns null when its windows can't be planned beside those that are half exported */
 function planOfFile(pipeline: NamedPipeline, nowMs: number, state: CheckpointState): Plan | null {
   try {
     return planFor(asInFile(pipeline), nowMs, state)
@@ -41,6 +41,11 @@ function planOfFile(pipeline: NamedPipeline, nowMs: number, state: CheckpointSta
     if (isExportError(error, 'config')) return null
     throw error
   }
+}
+
+/** What the pipeline file planned when the last run began: what lies behind that nobody has asked for yet. */
+export function planAsOfLastRun(pipeline: NamedPipeline, state: CheckpointState): Plan | null {
+  return planOfFile(pipeline, Date.parse(state.runs.at(-1)?.started_at ?? state.header.created_at), state)
 }
 
 /** Queries that the data set holds something of and that the pipeline file no longer asks for, by name. */

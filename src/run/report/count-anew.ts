@@ -1,5 +1,5 @@
 import {
-  columnsNamed,
+  columnsOf,
   DATA_SET_LIMITS,
   type Pipeline,
   type Store,
@@ -13,13 +13,13 @@ import type { KnownShard } from './known.ts'
  * @throws ExportError `damaged` or `storage` when one can't be read
  */
 export async function countAnew(
-  { extract, transform, load }: Pipeline,
+  pipeline: Pipeline,
   store: Store,
   shards: Iterable<KnownShard>,
 ): Promise<Sums> {
   // Loaded here, as it would only lengthen the start of every other command.
   const { readSums } = await import('../../load/inspect/index.ts')
-  const columns = columnsNamed(extract.resource, extract.include, transform.columns)
+  const columns = columnsOf(pipeline)
   const tally = new SumTally(DATA_SET_LIMITS)
   for (const { path, bytes } of shards) {
     const reader = {
@@ -27,7 +27,7 @@ export async function countAnew(
       slice: (start: number, end: number) => store.readRange(path, start, end),
       stream: () => store.stream(path),
     }
-    await readSums(reader, load.format, columns, tally)
+    await readSums(reader, pipeline.load.format, columns, tally)
   }
   return tally.sums()
 }

@@ -1,20 +1,30 @@
-import { columnsNamed, formatInstant, type NamedPipeline, unlessSecret } from '../../core/index.ts'
+import {
+  columnsOf,
+  formatInstant,
+  type NamedPipeline,
+  parseWindow,
+  unlessSecret,
+  type Window,
+} from '../../core/index.ts'
 import {
   classOf,
+  LEAST_ROWS,
   largestGroups,
   type ReportData,
   type ReportRun,
+  type Shown,
   shareOf,
   shown,
+  toldCounts,
+  toldTotal,
 } from '../../report/index.ts'
-import { heatMap } from './heat-map.ts'
+import { heatMap, type RowsByWindow } from './heat-map.ts'
 import type { Known } from './known.ts'
-import { timeline } from './timeline.ts'
+import { liesWithin, timeline } from './timeline.ts'
 
 const MAX_QUERIES = 50
 const MAX_SOURCES = 15
 const MAX_HASH_TYPES = 12
-const MAX_REASONS = 15
 const MAX_RUNS = 20
 const MAX_FAILURES = 20
 const MAX_SHARDS = 500
@@ -26,6 +36,7 @@ export type Surroundings = {
   readonly version: string
   /** Queries that the pipeline file no longer asks for. */
   readonly retired: number
+  readonly seal: { readonly manifest: string | null; readonly signed: boolean }
 }
 
 /** All that a report may say: names that paths have, aggregates, and no count that tells of few rows. */
@@ -34,6 +45,19 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, around: Surr
   const { queries, windows } = extract.whole ?? extract
   const { rows, bytes, shards, files } = shardsOf(known)
   const { sums, runs, failed } = known
+  const heat = heatMap(known)
+  const told = toldRows(
+    rows,
+    known,
+    files.map(({ rows }) => rows),
+    heat?.safe ?? true,
+  )
+  const quarantined = toldOfRuns(runs, known.quarantined, ({ quarantined }) => quarantined)
+  const repeated = toldOfRuns(runs, known.repeated, ({ repeated }) => repeated)
+  const reasons = reasonsOf(known)
+  const reasonCounts = toldCounts(reasons.map(([, items]) => items))
+  const { counted } = told
+  const times = timeline(counted?.days ?? NONE, heat?.together ?? [], missingWindows(known))
   return {
     version: 1,
     pipeline: pipeline.name,
@@ -42,6 +66,7 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, around: Surr
     written_at: new Date(around.nowMs).toISOString(),
     spillway: around.version,
     from: known.from,
+    verdict: verdictOf(known),
     asked: {
       queries: queries.slice(0, MAX_QUERIES).map(({ name }) => name),
       queries_total: queries.length,
@@ -55,35 +80,119 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, around: Surr
               every: everyText(windows.every),
             },
       masking: { secret: transform.secret, identity: transform.identity },
-      columns: columnsNamed(extract.resource, extract.include, transform.columns).map(({ name }) => name),
+      columns: columnsOf(pipeline).map(({ name }) => name),
       config_digest: known.configDigest,
     },
+    provenance: {
+      host: new URL(pipeline.service.baseUrl).host,
+      organization: organizationOf(pipeline),
+      ...around.seal,
+      pruned: known.pruned,
+    },
     came: {
-      rows: shown(rows),
+      rows: told.rows,
+      rows_at_most: told.atMost,
       bytes: Math.ceil(bytes / 1000) * 1000,
       shards,
-      new_rows: shown(runs.at(-1)?.rows ?? 0),
-      quarantined: shown(known.quarantined),
-      repeated: shown(known.repeated),
-      counted_rows: shown(sums.rows),
-      timeline: timeline(sums.days),
-      sources: named(sums.sources, MAX_SOURCES, 'no name'),
-      hash_types: named(sums.hash_types, MAX_HASH_TYPES, 'not told'),
-      nulls: Object.entries(sums.nulls).map(([column, nulls]) => ({
+      new_rows: runs.length === 0 ? 0 : told.ofRuns.at(-1)!,
+      quarantined: reasonCounts.total === null && reasons.length > 0 ? null : quarantined.total,
+      repeated: repeated.total,
+      counted_rows: counted === null ? null : shown(counted.rows),
+      timeline: times,
+      sources: named(counted?.sources ?? NONE, MAX_SOURCES, 'no name'),
+      hash_types: named(counted?.hash_types ?? NONE, MAX_HASH_TYPES, 'not told'),
+      nulls: Object.entries(counted?.nulls ?? {}).map(([column, nulls]) => ({
         column,
         share: shareOf(nulls, sums.rows),
       })),
-      heat: heatMap(known),
+      heat: heat === null ? null : told.rows === null || !staysOpen(heat, times) ? heat.coarse : heat.map,
     },
     went: {
-      runs: runs.slice(-MAX_RUNS).map(reportRun),
+      runs: runs.slice(-MAX_RUNS).map((run, i) =>
+        reportRun(run, {
+          rows: told.ofRuns[i]!,
+          quarantined: quarantined.counts[i]!,
+          repeated: repeated.counts[i]!,
+        }),
+      ),
       runs_total: runs.length,
-      reasons: largestGroups(reasonsOf(known), MAX_REASONS),
+      reasons: { groups: reasons.map(([name], i) => ({ name, rows: reasonCounts.counts[i]! })), others: 0 },
       failures: failed.slice(0, MAX_FAILURES),
       failures_total: failed.length,
     },
     shards: files,
   }
+}
+
+function verdictOf({ complete, standing }: Known): ReportData['verdict'] {
+  if (standing === null) return { complete, partitions: null, span: null }
+  const { span, ...partitions } = standing
+  return {
+    complete,
+    partitions,
+    span: span === null ? null : { from: formatInstant(span.from), until: formatInstant(span.until) },
+  }
+}
+
+function organizationOf({ service: { organization, auth } }: NamedPipeline): string | null {
+  if (organization !== null) return organization
+  return auth.kind === 'api-key' && auth.tenantId !== null ? String(auth.tenantId) : null
+}
+
+/** Windows that some query is not done with; null: what has no window is not done. */
+function missingWindows({ partitions }: Known): readonly Window[] | null {
+  const names = new Set<string>()
+  for (const { window, state } of partitions?.() ?? []) if (state !== 'done') names.add(window)
+  if (names.has('all')) return null
+  return [...names].map(parseWindow).filter((window) => window !== null)
+}
+
+/**
+ * Whether numbers of two digits may stand beside a timeline: where that leaves times out, what lies around them would tell
+ * what they have, unless they are whole windows.
+ */
+function staysOpen({ columns }: RowsByWindow, { others, unit }: ReportData['came']['timeline']): boolean {
+  return others === 0 || (columns.length > 0 && liesWithin(columns, unit))
+}
+
+const NONE = { counts: [], others: 0 }
+
+type ToldRows = {
+  readonly rows: Shown
+  readonly atMost: number | null
+  /** Of the last runs. */
+  readonly ofRuns: readonly Shown[]
+  /** What of the rows may be told by day, source and kind of hash; null: nothing. */
+  readonly counted: Known['sums'] | null
+}
+
+/**
+ * What may be told of rows that files, queries and runs each divide among them. Where the total would tell what a class or a
+ * run has, it is rounded up, and nothing that comes to the same total is told.
+ * @param files their classes
+ * @param isOpen whether the total leaves open what partitions have
+ */
+function toldRows(rows: number, { runs, sums }: Known, files: readonly number[], isOpen: boolean): ToldRows {
+  const ofRuns = toldOfRuns(runs, rows, (run) => run.rows)
+  const limits: number[] = []
+  const { atMost } = toldTotal(rows, files)
+  if (atMost !== null) limits.push(atMost)
+  if ((ofRuns.total === null && rows > 0) || !isOpen) limits.push(Math.ceil((rows + LEAST_ROWS) / 10) * 10)
+  if (limits.length > 0) {
+    const hidden = ofRuns.counts.map((count) => (count === 0 ? 0 : null))
+    return { rows: null, atMost: Math.max(...limits), ofRuns: hidden, counted: null }
+  }
+  // What is not counted is a group as well.
+  const rest = toldCounts([], Math.max(0, rows - sums.rows))
+  const counted = sums.rows === rows || rest.total !== null ? sums : null
+  return { rows: shown(rows), atMost: null, ofRuns: ofRuns.counts, counted }
+}
+
+/** Counts of the runs that are listed, given that the total of all is told, too. */
+function toldOfRuns(runs: Known['runs'], total: number, of: (run: Known['runs'][number]) => number) {
+  const sum = (some: Known['runs']): number => some.reduce((all, run) => all + of(run), 0)
+  const counts = toldCounts(runs.slice(-MAX_RUNS).map(of), sum(runs.slice(0, -MAX_RUNS)))
+  return { counts: counts.counts, total: counts.total === null ? null : shown(total) }
 }
 
 function everyText(every: NonNullable<NamedPipeline['extract']['windows']>['every']): string {
@@ -158,20 +267,21 @@ function reasonsOf({ runs }: Known): [string, number][] {
   return [...reasons].map(([reason, items]) => [unlessSecret(reason), items])
 }
 
-function reportRun(run: Known['runs'][number]): ReportRun {
+type RunCounts = Pick<ReportRun, 'rows' | 'quarantined' | 'repeated'>
+
+function reportRun(run: Known['runs'][number], counts: RunCounts): ReportRun {
   return {
     started_at: run.started_at,
     finished_at: run.finished_at,
     // A run that left no closing line was killed.
     status: run.status ?? 'interrupted',
-    rows: shown(run.rows),
-    searches: run.requests,
+    ...counts,
+    requests: run.requests,
     least: run.least,
+    searches: run.searches,
     left: run.searchesRemaining,
     retries: run.retries,
     failures: run.failures,
-    repeated: shown(run.repeated),
-    quarantined: shown(run.quarantined),
     spillway: run.version,
   }
 }

@@ -1,47 +1,102 @@
-import { classOf, type ReportData, type TimeUnit } from '../../report/index.ts'
+import { parseWindow, type Window } from '../../core/index.ts'
+import {
+  asParts,
+  type Between,
+  type HeatCell,
+  NO_ROWS,
+  type ReportData,
+  type Sum,
+  type TimeUnit,
+  toldCells,
+  withPart,
+} from '../../report/index.ts'
 import type { Known, KnownPartition } from './known.ts'
 
 // What fits on a page of paper, across and down.
 const MAX_COLUMNS = 24
 const MAX_QUERIES = 40
 
+/** Rows by query and window, and what the other figures have to heed so that none of them gives a small count away. */
+export type RowsByWindow = {
+  readonly map: NonNullable<ReportData['came']['heat']>
+  /** The same, each cell told by classes alone. */
+  readonly coarse: NonNullable<ReportData['came']['heat']>
+  /** What is told of the cells of a column is told of all these columns together; null: of the whole data set. */
+  readonly together: readonly Window[] | null
+  /** What each column covers; of the column of a data set without windows nothing. */
+  readonly columns: readonly Window[]
+  /** False: not even the total may be told. */
+  readonly safe: boolean
+}
+
+type Cell = { readonly sum: Sum; readonly state: HeatCell['state'] }
+
 /**
- * Rows by query and window, as classes. Windows that are too many for a page are put together by month or year; of
- * queries the largest have a line of their own.
+ * Rows by query and window. Windows that are too many for a page are put together by month or year; of queries those that
+ * failed or are not complete have a line of their own before all others, and the largest.
  */
-export function heatMap({ partitions }: Known): ReportData['came']['heat'] {
+export function heatMap({ partitions }: Known): RowsByWindow | null {
   if (partitions === null) return null
   const columnOf = columnsFor(partitions())
-  const queries = new Map<string, number>()
-  const columns = new Set<string>()
-  for (const { query, window, rows } of partitions()) {
-    queries.set(query, (queries.get(query) ?? 0) + rows)
-    columns.add(columnOf(window))
-  }
-  const shown = [...columns].sort().slice(-MAX_COLUMNS)
-  const largest = [...queries]
-    .sort(([a, rowsOfA], [b, rowsOfB]) => rowsOfB - rowsOfA || (a < b ? -1 : 1))
-    .slice(0, queries.size > MAX_QUERIES ? MAX_QUERIES - 1 : MAX_QUERIES)
-    .map(([query]) => query)
-    .sort()
-  const counts = new Map(largest.map((query) => [query, new Map<string, number>()]))
-  const others = new Map<string, number>()
-  for (const { query, window, rows } of partitions()) {
-    const line = counts.get(query) ?? others
+  const queries = new Map<string, { rows: number; rank: number }>()
+  const spans = new Map<string, Window | null>()
+  for (const { query, window, rows, state } of partitions()) {
+    const known = queries.get(query) ?? { rows: 0, rank: RANKS.done }
+    queries.set(query, { rows: known.rows + rows, rank: Math.min(known.rank, RANKS[state]) })
     const column = columnOf(window)
-    line.set(column, (line.get(column) ?? 0) + rows)
+    spans.set(column, joined(spans.get(column), parseWindow(window)))
   }
-  const lineOf = (query: string, line: ReadonlyMap<string, number>) => ({
-    query,
-    cells: shown.map((column) => {
-      const rows = line.get(column)
-      return rows === undefined ? null : classOf(rows)
-    }),
+  const shown = [...spans.keys()].sort().slice(-MAX_COLUMNS)
+  const listed = [...queries]
+    .sort(([a, one], [b, other]) => one.rank - other.rank || other.rows - one.rows || (a < b ? -1 : 1))
+    .slice(0, queries.size > MAX_QUERIES ? MAX_QUERIES - 1 : MAX_QUERIES)
+    .sort(([a, one], [b, other]) => one.rank - other.rank || (a < b ? -1 : 1))
+    .map(([query]) => query)
+  const lines = new Map(listed.map((query) => [query, new Map<string, Cell>()]))
+  const others = new Map<string, Cell>()
+  for (const { query, window, rows, state } of partitions()) {
+    const line = lines.get(query) ?? others
+    const column = columnOf(window)
+    const { sum, state: before } = line.get(column) ?? { sum: NO_ROWS, state: 'done' }
+    const gravest = RANKS[state] < RANKS[before] ? state : before
+    line.set(column, { sum: withPart(sum, rows), state: gravest })
+  }
+  const folded = queries.size - listed.length
+  if (folded > 0) lines.set(`${folded} others`, others)
+  // Columns that are not shown are in the total as well.
+  const all = [...spans.keys()]
+  const columns = all.map((column) => [...lines.values()].map((line) => line.get(column)?.sum ?? NO_ROWS))
+  const told = toldCells(columns)
+  const drawn = (cells: readonly (readonly Between[])[]) => ({
+    columns: shown,
+    rows: [...lines].map(([query, line], i) => ({
+      query,
+      cells: shown.map((column) => {
+        const cell = line.get(column)
+        return cell === undefined ? null : { ...cells[all.indexOf(column)]![i]!, state: cell.state }
+      }),
+    })),
+    folded,
   })
-  const folded = queries.size - largest.length
-  const rows = [...counts].map(([query, line]) => lineOf(query, line))
-  if (folded > 0) rows.push(lineOf(`${folded} others`, others))
-  return { columns: shown, rows, folded }
+  const together = [...told.together].map((i) => spans.get(all[i]!) ?? null)
+  return {
+    map: drawn(told.cells),
+    coarse: drawn(columns.map((sums) => sums.map((sum) => bounded(asParts(sum))))),
+    together: together.includes(null) ? null : together.filter((window) => window !== null),
+    columns: [...spans.values()].filter((window) => window !== null),
+    safe: told.safe,
+  }
+}
+
+const RANKS = { failed: 0, partial: 1, pending: 2, done: 3 } as const
+
+function bounded({ least, most }: Between): Between {
+  return { least, most: most === Number.POSITIVE_INFINITY ? null : most }
+}
+
+function joined(one: Window | null | undefined, other: Window | null): Window | null {
+  if (one == null || other === null) return other
+  return { from: Math.min(one.from, other.from), until: Math.max(one.until, other.until) }
 }
 
 /** The finest of windows, months and years that fit. */

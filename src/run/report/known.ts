@@ -1,13 +1,16 @@
-import type { Sums } from '../../core/index.ts'
+import { type NamedPipeline, type Sums, windowRange } from '../../core/index.ts'
+import type { Plan } from '../../plan/index.ts'
 import {
   type CheckpointState,
   hasBegun,
   type Manifest,
   NEW_RUN,
   type RunRecord,
+  setAsideOf,
   settingsDigest,
   splitPath,
 } from '../../state/index.ts'
+import { type Survey, survey } from '../data-set/index.ts'
 
 /** What is known of a data set, from its checkpoint or, where that was left behind, from its manifest. */
 export type Known = {
@@ -19,13 +22,28 @@ export type Known = {
   /** What rows come to; of fewer rows than there are, where that is not known of all. */
   readonly sums: Sums
   readonly failed: readonly { readonly partition: string; readonly kind: string }[]
+  /** Whether everything that is planned is exported. */
+  readonly complete: boolean
+  /** What is planned, and how much of it is done; null: nobody knows. */
+  readonly standing: Standing | null
+  readonly pruned: { readonly partitions: number; readonly before: string } | null
   /** Rows by query and window, made as they are asked for; null: what is known does not tell. */
   partitions: (() => Iterable<KnownPartition>) | null
   /** Made as they are asked for. */
   shards(): Iterable<KnownShard>
 }
 
-export type KnownPartition = { readonly query: string; readonly window: string; readonly rows: number }
+/** From the first window to the last, in microseconds; null: there are no windows. */
+export type Standing = Pick<Survey, 'total' | 'done' | 'failed' | 'partial' | 'pending'> & {
+  readonly span: { readonly from: number; readonly until: number } | null
+}
+
+export type KnownPartition = {
+  readonly query: string
+  readonly window: string
+  readonly rows: number
+  readonly state: 'done' | 'failed' | 'partial' | 'pending'
+}
 
 export type KnownShard = {
   readonly path: string
@@ -34,15 +52,26 @@ export type KnownShard = {
   readonly sha256: string
 }
 
-/** @param sums as the state has them, or counted anew */
-export function knownFromState(state: CheckpointState, sums: Sums): Known {
+/**
+ * @param sums as the state has them, or counted anew
+ * @param plan of the pipeline file; null: it can't be planned beside what is half exported
+ * @param isMarked whether the data set has `_SUCCESS`
+ */
+export function knownFromState(
+  pipeline: NamedPipeline,
+  state: CheckpointState,
+  sums: Sums,
+  plan: Plan | null,
+  isMarked: boolean,
+): Known {
   const failed: { partition: string; kind: string }[] = []
   let [quarantined, repeated] = [0, 0]
   for (const [partition, record] of state.partitions) {
-    quarantined += record.quarantined
+    quarantined += setAsideOf(record)
     repeated += record.repeated
     if (record.state === 'failed') failed.push({ partition, kind: record.error?.kind ?? 'unknown' })
   }
+  const standing = plan === null ? null : standingOf(pipeline, plan, state)
   return {
     from: 'checkpoint',
     configDigest: settingsDigest(state.header.settings),
@@ -51,18 +80,50 @@ export function knownFromState(state: CheckpointState, sums: Sums): Known {
     repeated,
     sums,
     failed,
+    complete: isMarked && (standing === null || standing.done === standing.total),
+    standing,
+    pruned: prunedOf(state.prunes),
     *partitions() {
       for (const [query, windows] of state.partitions.branches) {
-        for (const [window, record] of windows)
-          if (hasBegun(record)) yield { query, window, rows: record.rows }
+        for (const [window, record] of windows) {
+          if (record.state === 'pruned') continue
+          if (hasBegun(record) || record.state === 'failed')
+            yield { query, window, rows: record.rows, state: record.state }
+        }
+      }
+      for (const { key, query, window } of plan?.partitions() ?? []) {
+        const record = state.partitions.get(key)
+        if (record === undefined || (record.state === 'partial' && !hasBegun(record)))
+          yield { query: query.name, window: windowRange(window), rows: 0, state: 'pending' }
       }
     },
     shards: () => state.shards,
   }
 }
 
+function standingOf(pipeline: NamedPipeline, plan: Plan, state: CheckpointState): Standing {
+  let [from, until] = [Number.POSITIVE_INFINITY, Number.NEGATIVE_INFINITY]
+  for (const { window } of plan.partitions()) {
+    if (window === null) continue
+    from = Math.min(from, window.from)
+    until = Math.max(until, window.until)
+  }
+  const span = from < until ? { from, until } : null
+  const { total, done, failed, partial, pending } = survey(pipeline, plan, state)
+  return { total, done, failed, partial, pending, span }
+}
+
+function prunedOf(prunes: CheckpointState['prunes']): Known['pruned'] {
+  let [partitions, before] = [0, '']
+  for (const prune of prunes) {
+    partitions += prune.partitions
+    if (prune.before > before) before = prune.before
+  }
+  return partitions === 0 ? null : { partitions, before }
+}
+
 /** @param sums counted from the files, as the manifest has none */
-export function knownFromManifest(manifest: Manifest, sums: Sums): Known {
+export function knownFromManifest(manifest: Manifest, sums: Sums, isMarked: boolean): Known {
   const { shards, totals, runs, config_digest } = manifest
   const isTold = shards.every(({ partitions }) => partitions.length === 1)
   return {
@@ -77,11 +138,14 @@ export function knownFromManifest(manifest: Manifest, sums: Sums): Known {
     repeated: totals.repeated,
     sums,
     failed: [],
+    complete: isMarked,
+    standing: null,
+    pruned: prunedOf(manifest.prunes),
     partitions: isTold
       ? function* () {
           for (const { partitions, rows } of shards) {
             const [query, window] = splitPath(partitions[0]!)
-            yield { query, window, rows }
+            yield { query, window, rows, state: 'done' }
           }
         }
       : null,

@@ -7,6 +7,7 @@ import {
   openCheckpoint,
   readCheckpoint,
   readManifest,
+  SUCCESS_PATH,
   takeLock,
 } from '../../state/index.ts'
 import { growingFiles, openDataSet } from '../data-set/index.ts'
@@ -60,7 +61,8 @@ async function report(
     if (manifest === null) throw nothing(pipeline)
     const sums = await countAnew(pipeline, store, manifest.shards)
     const retired = manifest.retired.length
-    await writePage(pipeline, store, knownFromManifest(manifest, sums), { ...around, retired })
+    const isMarked = (await store.size(SUCCESS_PATH)) !== null
+    await writePage(pipeline, store, knownFromManifest(manifest, sums, isMarked), { ...around, retired })
     return { rows: manifest.totals.rows, shards: manifest.totals.shards }
   }
   if (maskKey !== null) checkMaskKey(found.header.settings, maskKey, pipeline.file)

@@ -1,3 +1,4 @@
+import type { Window } from '../../core/index.ts'
 import { largestGroups, type ReportData, type TimeUnit } from '../../report/index.ts'
 
 // Bars that can be told apart.
@@ -5,33 +6,73 @@ const MAX_BARS = 62
 
 const DAY_MS = 86_400_000
 
-/** Rows by day, month or year, whichever is the finest that fits; of too many years the last ones. */
-export function timeline({
-  counts,
-  others,
-}: {
-  readonly counts: readonly (readonly [day: number, rows: number])[]
-  readonly others: number
-}): ReportData['came']['timeline'] {
+/**
+ * Rows by day, month or year, whichever is the finest that fits; of too many years the last ones.
+ * @param together what these cover is not told apart; null: of no time it is
+ * @param missing what is still to be exported; null: some of all
+ */
+export function timeline(
+  {
+    counts,
+    others,
+  }: {
+    readonly counts: readonly (readonly [day: number, rows: number])[]
+    readonly others: number
+  },
+  together: readonly Window[] | null,
+  missing: readonly Window[] | null,
+): ReportData['came']['timeline'] {
   for (const unit of UNITS) {
     const bars = new Map<string, number>()
+    const hidden = new Set<string>()
     for (const [day, rows] of counts) {
       const name = new Date(day * DAY_MS).toISOString().slice(0, LENGTHS[unit])
       bars.set(name, (bars.get(name) ?? 0) + rows)
+      if (rows > 0 && isWithin(day, together)) hidden.add(name)
     }
     const inOrder = [...bars].sort(([a], [b]) => (a < b ? -1 : 1))
     // Days of a year ago and of today say little side by side: what lies between counts, too.
     if (unit !== 'year' && spanOf(inOrder, unit) > MAX_BARS) continue
     const shown = inOrder.slice(-MAX_BARS)
-    const before = inOrder.slice(0, -MAX_BARS).reduce((sum, [, rows]) => sum + rows, 0)
-    const told = largestGroups(shown, shown.length, others + before)
-    return { unit, ...told, axis: axisOf(told.groups, unit) }
+    const rowsOf = (bars: Bars): number => bars.reduce((sum, [, rows]) => sum + rows, 0)
+    const open = shown.filter(([name]) => !hidden.has(name))
+    const rest = rowsOf(inOrder) - rowsOf(open)
+    const told = largestGroups(open, open.length, others + rest)
+    const axis = axisOf(told.groups, unit)
+    const incomplete = axis.filter((name) => isAmong(daysOf(name, unit), missing))
+    return { unit, ...told, axis, incomplete }
   }
   throw new Error('a year is always coarse enough')
 }
 
 const UNITS: readonly TimeUnit[] = ['day', 'month', 'year']
 const LENGTHS: Record<TimeUnit, number> = { day: 10, month: 7, year: 4 }
+
+/** Days counted from 1970, `until` excluded. */
+type Days = { readonly from: number; readonly until: number }
+
+function daysOf(name: string, unit: TimeUnit): Days {
+  const [from, until] = [indexOf(name, unit), indexOf(name, unit) + 1].map(
+    (index) => Date.parse(nameOf(index, unit)) / DAY_MS,
+  )
+  return { from: from!, until: until! }
+}
+
+function isWithin(day: number, windows: readonly Window[] | null): boolean {
+  return isAmong({ from: day, until: day + 1 }, windows)
+}
+
+/** Whether any of the windows reaches into these days. */
+function isAmong({ from, until }: Days, windows: readonly Window[] | null): boolean {
+  const day = 1000 * DAY_MS
+  return windows?.some((window) => window.from < until * day && window.until > from * day) ?? true
+}
+
+/** Whether each of the windows lies within one day, month or year. */
+export function liesWithin(windows: readonly Window[], unit: TimeUnit): boolean {
+  const nameAt = (at: number): string => new Date(Math.floor(at / 1000)).toISOString().slice(0, LENGTHS[unit])
+  return windows.every(({ from, until }) => nameAt(from) === nameAt(until - 1))
+}
 
 type Bars = readonly (readonly [name: string, rows: number])[]
 

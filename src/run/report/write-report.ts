@@ -1,7 +1,15 @@
+import { createHash } from 'node:crypto'
 import { ExportError, type NamedPipeline, REPORT_PATH, type Store, type Sums } from '../../core/index.ts'
-import type { CheckpointState, Fact } from '../../state/index.ts'
-import { isReport, retiredQueries } from '../data-set/index.ts'
+import {
+  type CheckpointState,
+  type Fact,
+  MANIFEST_PATH,
+  SIGNATURE_PATH,
+  SUCCESS_PATH,
+} from '../../state/index.ts'
+import { isReport, planAsOfLastRun, retiredQueries } from '../data-set/index.ts'
 import { countAnew } from './count-anew.ts'
+import type { Surroundings } from './gather.ts'
 import { type Known, knownFromState } from './known.ts'
 
 export type ReportOptions = {
@@ -30,7 +38,9 @@ export async function writeReport(
 ): Promise<void> {
   const sums = await sumsOf(pipeline, store, state, options.hurry ? 0 : mostRows, record)
   const retired = retiredQueries(pipeline, state).length
-  await writePage(pipeline, store, knownFromState(state, sums), { ...options, retired })
+  const isMarked = (await store.size(SUCCESS_PATH)) !== null
+  const known = knownFromState(pipeline, state, sums, planAsOfLastRun(pipeline, state), isMarked)
+  await writePage(pipeline, store, known, { ...options, retired })
 }
 
 /** What all rows come to, counted anew where that is not on record and takes reading no more than so many. */
@@ -60,9 +70,17 @@ export async function writePage(
   // Loaded here: what draws charts is larger than all the rest.
   const { renderReport } = await import('../../report/index.ts')
   const { gatherReport } = await import('./gather.ts')
-  await store.writeWhole(REPORT_PATH, [
-    await renderReport(gatherReport(pipeline, known, options), options.hurry),
-  ])
+  const data = gatherReport(pipeline, known, { ...options, seal: await sealOf(store) })
+  await store.writeWhole(REPORT_PATH, [await renderReport(data, options.hurry)])
+}
+
+/** What the manifest is told by, and whether somebody signed it. */
+async function sealOf(store: Store): Promise<Surroundings['seal']> {
+  const size = await store.size(MANIFEST_PATH)
+  if (size === null) return { manifest: null, signed: false }
+  const hash = createHash('sha256')
+  for await (const piece of store.stream(MANIFEST_PATH)) hash.update(piece)
+  return { manifest: hash.digest('hex'), signed: (await store.size(SIGNATURE_PATH)) !== null }
 }
 
 function notOurs(): ExportError {

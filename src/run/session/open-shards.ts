@@ -17,11 +17,12 @@ export type OpenShardsParts = {
 export function openShards(
   { load }: Pick<NamedPipeline, 'load'>,
   { store, cpu, checkpoint, observer, onRecorded }: OpenShardsParts,
-  numbers: Pick<ShardSetOptions<Fact>, 'nextShard' | 'partsOf' | 'allotPart' | 'workplace'>,
+  numbers: Pick<ShardSetOptions<Fact>, 'nextShard' | 'partsOf'>,
 ): ShardSet<Fact> {
   return new ShardSet<Fact>({
     store,
     coder: cpu.coder,
+    workplace: cpu.workplace,
     extension: shardExtension(load.format),
     chunkRows: chunkRows(load.format),
     shardRows: load.shardRows,

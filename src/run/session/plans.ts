@@ -1,12 +1,14 @@
-import { columnsNamed, type DecodePlan, type Pipeline } from '../../core/index.ts'
+import { columnsOf, type DecodePlan, type Pipeline } from '../../core/index.ts'
 import type { EncodePlan } from '../../load/index.ts'
 import type { RunOptions } from '../setting/index.ts'
 
 /** How the pages of a pipeline become rows. */
-export function decodePlan({ extract, transform }: Pipeline, maskKey: Uint8Array | null): DecodePlan {
+export function decodePlan(pipeline: Pipeline, maskKey: Uint8Array | null): DecodePlan {
+  const { extract, transform } = pipeline
   return {
     resource: extract.resource,
-    columns: columnsNamed(extract.resource, extract.include, transform.columns),
+    columns: columnsOf(pipeline),
+    extras: transform.extraColumns,
     order: extract.order,
     secret: transform.secret,
     identity: transform.identity,
@@ -16,10 +18,11 @@ export function decodePlan({ extract, transform }: Pipeline, maskKey: Uint8Array
 
 /** How the rows of a pipeline become shards. */
 export function encodePlan(
-  { name, extract, transform, load }: Pipeline,
+  pipeline: Pipeline,
   { version, build }: Pick<RunOptions, 'version' | 'build'>,
 ): EncodePlan {
-  const columns = columnsNamed(extract.resource, extract.include, transform.columns)
+  const { name, transform, load } = pipeline
+  const columns = columnsOf(pipeline)
   return {
     format: load.format,
     columns,

@@ -34,8 +34,10 @@ export async function openSession(
   options: RunOptions,
 ): Promise<Session> {
   // One for each answer that is on its way or not committed yet, and one more for answers that grow.
-  const buffers = bufferPool(pipeline.extract.concurrency + 1)
-  const cpu = await openCpu(decodePlan(pipeline, options.maskKey), encodePlan(pipeline, options), buffers)
+  const shared = options.cpu ?? null
+  const buffers = shared?.buffers ?? bufferPool(pipeline.extract.concurrency + 1)
+  const plans = [decodePlan(pipeline, options.maskKey), encodePlan(pipeline, options)] as const
+  const cpu = await openCpu(...plans, buffers, shared)
   try {
     for (;;) {
       const session = await openOnce(pipeline, store, secrets, { cpu, buffers }, options)

@@ -37,6 +37,8 @@ export type Progress = {
   readonly requests: number
   readonly retries: number
   readonly quarantined: number
+  /** What of the quota this run has spent; null: the service does not tell. */
+  readonly searchesSpent: number | null
   /** What the service said last; null while it has not. */
   readonly searchesRemaining: number | null
   /** Requests that may still be sent, by the budget of the run and by what is to be left of the quota; null: no limit. */

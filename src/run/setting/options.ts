@@ -1,4 +1,6 @@
 import type { Clock } from '../../core/index.ts'
+import type { Hold } from '../../state/index.ts'
+import type { SharedCpu } from '../cpu/index.ts'
 import type { RunObserver } from './observer.ts'
 
 export type RunOptions = {
@@ -23,6 +25,13 @@ export type RunOptions = {
   readonly version: string
   /** Which encoder it has, for the files. */
   readonly build: string
-  /** Names the run in the log and the checkpoint, a UUID; left out: a new one. */
+  /**
+   * Names the run in the log and the checkpoint, a UUID; left out: a new one. One that bears the name of the data set's last
+   * run goes on with that one: what it has sent and brought counts, also against its budget.
+   */
   readonly runId?: string
+  /** What the data set is held for, where a queue decides who may; left out: for this process alone. */
+  readonly hold?: Hold
+  /** Threads and buffers that runs of one process share; left out: this one has its own. */
+  readonly cpu?: SharedCpu
 }

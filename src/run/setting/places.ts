@@ -19,7 +19,10 @@ export function withPlace({ load }: Pipeline, error: ExportError): ExportError {
   const apart = load.place.kind === 's3' && error.where.startsWith('_state') ? load.place.stateRoot : null
   const root = (apart ?? load.pathAsGiven).replace(/(?<=.)\/+$/, '')
   const place = error.where === '.' ? root : `${root === '/' ? '' : root}/${error.where}`
-  return new ExportError(error.kind, error.what, place, error.next, { cause: error.cause })
+  return new ExportError(error.kind, error.what, place, error.next, {
+    cause: error.cause,
+    untilMs: error.untilMs,
+  })
 }
 
 /** The first part of every path in a data set. Partitions are named `<type>.<value>/…`, addresses begin otherwise. */

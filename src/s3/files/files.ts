@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { ExportError, type Log, shorterThanCounted, sideBySide } from '../../core/index.ts'
-import { type Bucket, type Chunks, type Condition, Conflict } from '../requests/index.ts'
+import { type Bucket, type Chunks, type Condition, Conflict, type UploadOptions } from '../requests/index.ts'
 import { growingLog } from './growing-log.ts'
 import { smallLog } from './small-log.ts'
 import { findFile, pieceName, readFile, type StoredFile, streamFile } from './stored-file.ts'
@@ -15,6 +15,12 @@ export type Owner = {
   mayHold(name: string): boolean
   /** @throws ExportError `locked` when it is the owner no more */
   require(): Promise<void>
+  /**
+   * Carries out an upload in parts that whoever takes over can end.
+   * @param upload calls `unsure` when something of it may be left in the end
+   * @throws ExportError `locked` when it is the owner no more
+   */
+  uploading<T>(name: string, upload: (unsure: () => void) => Promise<T>): Promise<T>
 }
 
 /** Files below it may grow; what is above is read by others, and each is one object. */
@@ -150,7 +156,7 @@ export class Files {
     } else {
       if (file.pieces.length > 1 || file.size > MAX_COPY_BYTES) {
         const chunks = streamFile(this.#bucket, file, 0, file.size)
-        await this.#bucket.upload(target, chunks, { size: file.size, epoch })
+        await this.#upload(target, chunks, { size: file.size, epoch })
       } else if (!(await this.#bucket.copy(source, target, epoch))) return this.#missing(from)
       this.#forget(target)
       if (this.#isOwn(target)) this.#moved.add(target)
@@ -274,7 +280,7 @@ export class Files {
     const etag =
       size <= ONE_REQUEST_BYTES
         ? await this.#bucket.put(name, Buffer.concat(beginning), { epoch, condition })
-        : await this.#bucket.upload(name, counted(), { epoch, condition })
+        : await this.#upload(name, counted(), { epoch, condition })
     const file = {
       etag,
       epoch,
@@ -286,6 +292,11 @@ export class Files {
     }
     this.#note(name, file)
     return file
+  }
+
+  #upload(name: string, chunks: Chunks, options: UploadOptions): Promise<string> {
+    if (this.#own === null) return this.#bucket.upload(name, chunks, options)
+    return this.#own.uploading(name, (unsure) => this.#bucket.upload(name, chunks, { ...options, unsure }))
   }
 
   /** What has to be so for this owner to write a name. */

@@ -40,6 +40,11 @@ const CAUSES: Record<string, Cause> = {
     'The bucket is in another region',
     'Set load.s3.region or AWS_REGION to it.',
   ],
+  RegionMissing: [
+    'config',
+    'There is no region for object storage',
+    "Set load.s3.region or AWS_REGION to the bucket's.",
+  ],
   PermanentRedirect: ['config', 'The bucket is in another region', 'Set load.s3.region or AWS_REGION to it.'],
   KeyTooLongError: [
     'storage',

@@ -11,7 +11,7 @@ import {
   newMark,
   type PutOptions,
 } from './object.ts'
-import { abortUploads, type Chunks, upload } from './uploads.ts'
+import { abortUpload, type Chunks, type UploadOptions, upload, uploadsTo } from './uploads.ts'
 
 // Bodies that break off half-way are asked for again.
 const BODY_ATTEMPTS = 4
@@ -25,6 +25,11 @@ export class Bucket {
 
   constructor(place: BucketPlace) {
     this.#connection = new Connection(place)
+  }
+
+  /** As people write it. */
+  get address(): string {
+    return `s3://${this.#connection.bucket}/${this.#connection.key('')}`.replace(/\/$/, '')
   }
 
   async head(name: string): Promise<Head | null> {
@@ -129,7 +134,7 @@ export class Bucket {
       if (!isUnknownThere(error)) throw error
       const found = await this.getWhole(from)
       if (found === null) return false
-      await this.upload(to, [found.bytes], { epoch: epoch === undefined ? found.head.epoch : epoch })
+      await this.put(to, found.bytes, { epoch: epoch === undefined ? found.head.epoch : epoch })
       return true
     }
   }
@@ -140,11 +145,7 @@ export class Bucket {
    * @param options.size bytes in all; where it is not known there is room for 80 GB
    * @throws Conflict when the condition does not hold, or the upload was taken away
    */
-  upload(
-    name: string,
-    chunks: Chunks,
-    options: PutOptions & { readonly size?: number } = {},
-  ): Promise<string> {
+  upload(name: string, chunks: Chunks, options: UploadOptions = {}): Promise<string> {
     return upload(this.#connection, name, chunks, options)
   }
 
@@ -194,8 +195,13 @@ export class Bucket {
     }
   }
 
-  /** Ends every upload that is under way below the names given: what a killed process left, or a late one still holds. */
-  abortUploads(isOurs: (name: string) => boolean): Promise<void> {
-    return abortUploads(this.#connection, isOurs)
+  /** Ids of the uploads to this very name that are under way; none where the store can't tell. */
+  uploadsTo(name: string): Promise<readonly string[]> {
+    return uploadsTo(this.#connection, name)
+  }
+
+  /** Ends an upload; one that has ended stays so. */
+  abortUpload(name: string, id: string): Promise<void> {
+    return abortUpload(this.#connection, name, id)
   }
 }

@@ -1,6 +1,6 @@
 /** The store's word for what went wrong, or the system's. */
 export function codeOf(error: Error): string | null {
-  if (error.message === 'Region is missing') return 'AuthorizationHeaderMalformed'
+  if (error.message === 'Region is missing') return 'RegionMissing'
   if ('code' in error && typeof error.code === 'string' && /^E[A-Z]+$/.test(error.code)) return error.code
   if ('Code' in error && typeof error.Code === 'string') return error.Code
   return '$metadata' in error || /^(?:Timeout|CredentialsProvider|TokenProvider)Error$/.test(error.name)

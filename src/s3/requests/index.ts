@@ -1,5 +1,6 @@
 export { Bucket } from './bucket.ts'
 export { bucketError } from './bucket-error.ts'
 export type { BucketPlace } from './client.ts'
+export { isUnknownThere } from './codes.ts'
 export { type Condition, Conflict } from './object.ts'
-export type { Chunks } from './uploads.ts'
+export type { Chunks, UploadOptions } from './uploads.ts'

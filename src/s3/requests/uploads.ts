@@ -7,6 +7,12 @@ const PART_BYTES = 8 << 20
 const MAX_PARTS = 10_000
 const PARTS_AT_ONCE = 3
 
+export type UploadOptions = PutOptions & {
+  readonly size?: number
+  /** Called when there may be an upload left whose id is not known here, or that could not be ended. */
+  readonly unsure?: () => void
+}
+
 export type Chunks = AsyncIterable<Uint8Array> | Iterable<Uint8Array>
 
 /**
@@ -19,18 +25,21 @@ export async function upload(
   connection: Connection,
   name: string,
   chunks: Chunks,
-  options: PutOptions & { readonly size?: number } = {},
+  options: UploadOptions = {},
 ): Promise<string> {
+  const { unsure = () => {} } = options
   const mark = newMark()
   const partBytes = Math.max(PART_BYTES, Math.ceil((options.size ?? 0) / MAX_PARTS))
   const id = await connection.send(async ({ sdk, s3 }) => {
-    const { UploadId } = await s3.send(
+    const { UploadId, $metadata } = await s3.send(
       new sdk.CreateMultipartUploadCommand({
         ...connection.object(name),
         ContentType: contentType(name),
         Metadata: metadata(mark, options.epoch ?? null),
       }),
     )
+    // Of an attempt whose answer was lost nobody knows the id.
+    if (($metadata.attempts ?? 1) > 1) unsure()
     if (UploadId === undefined) throw new Error('an upload without id')
     return UploadId
   })
@@ -50,31 +59,29 @@ export async function upload(
       })
     return await connection.conditionally(name, mark, complete)
   } catch (error) {
-    await abort(connection, connection.key(name), id).catch(() => {})
+    await abortUpload(connection, name, id).catch(unsure)
     throw error
   }
 }
 
-/** Ends every upload that is under way below the names given: what a killed process left, or a late one still holds. */
-export async function abortUploads(connection: Connection, isOurs: (name: string) => boolean): Promise<void> {
-  try {
-    await abortAll(connection, isOurs)
-  } catch (error) {
-    // Some stores can't tell; a rule of theirs may end what is left.
-    if (!isUnknownThere(error)) throw error
-  }
-}
-
-async function abortAll(connection: Connection, isOurs: (name: string) => boolean): Promise<void> {
-  const start = connection.key('')
+/** Ids of the uploads to this very name that are under way; none where the store can't tell. */
+export async function uploadsTo(connection: Connection, name: string): Promise<readonly string[]> {
+  const key = connection.key(name)
+  const ids: string[] = []
   for (let from: { KeyMarker?: string; UploadIdMarker?: string } = {}; ; ) {
-    const page = await connection.send(({ sdk, s3 }) =>
-      s3.send(new sdk.ListMultipartUploadsCommand({ Bucket: connection.bucket, Prefix: start, ...from })),
-    )
-    for (const { Key = '', UploadId = '' } of page.Uploads ?? []) {
-      if (isOurs(Key.slice(start.length))) await abort(connection, Key, UploadId)
+    const page = await connection
+      .send(({ sdk, s3 }) =>
+        s3.send(new sdk.ListMultipartUploadsCommand({ Bucket: connection.bucket, Prefix: key, ...from })),
+      )
+      .catch((error: unknown) => {
+        // A rule of the bucket may end what is left.
+        if (isUnknownThere(error)) return null
+        throw error
+      })
+    for (const { Key, UploadId } of page?.Uploads ?? []) {
+      if (Key === key && UploadId !== undefined) ids.push(UploadId)
     }
-    if (page.IsTruncated !== true || page.NextKeyMarker === undefined) return
+    if (page?.IsTruncated !== true || page.NextKeyMarker === undefined) return ids
     from = {
       KeyMarker: page.NextKeyMarker,
       ...(page.NextUploadIdMarker === undefined ? {} : { UploadIdMarker: page.NextUploadIdMarker }),
@@ -104,10 +111,10 @@ async function sendParts(
   return parts.sort((a, b) => a.PartNumber - b.PartNumber)
 }
 
-async function abort(connection: Connection, Key: string, UploadId: string): Promise<void> {
+export async function abortUpload(connection: Connection, name: string, UploadId: string): Promise<void> {
   try {
     await connection.send(({ sdk, s3 }) =>
-      s3.send(new sdk.AbortMultipartUploadCommand({ Bucket: connection.bucket, Key, UploadId })),
+      s3.send(new sdk.AbortMultipartUploadCommand({ ...connection.object(name), UploadId })),
     )
   } catch (error) {
     if (!isMissing(error)) throw error

@@ -1,6 +1,7 @@
 import type { Column, DecodePlan, Frame, Group, Int64, Vector } from '../../core/index.ts'
 import type { Masks } from '../mask/index.ts'
 import type { Credential } from '../schema/index.ts'
+import { ExtraColumns, type ExtraValue } from './extra-columns.ts'
 import { SourceTable } from './source-table.ts'
 import { dictionaryColumn, plainColumn, redactedColumn, type TextColumn } from './text-columns.ts'
 import { textVector } from './text-list.ts'
@@ -22,6 +23,7 @@ export class CredentialColumns {
   readonly sources = new SourceTable()
   readonly authDomains: ListList | null
   readonly urls: ListList | null
+  readonly extras: ExtraColumns | null
 
   private readonly names: readonly string[]
 
@@ -36,13 +38,15 @@ export class CredentialColumns {
     this.knownPasswordId = wanted('known_password_id', () => plainColumn(null))
     this.authDomains = wanted('auth_domains', () => new ListList())
     this.urls = wanted('urls', () => new ListList())
+    this.extras = plan.extras.length === 0 ? null : new ExtraColumns(plan.extras)
   }
 
   get rows(): number {
     return this.id.length
   }
 
-  add(credential: Credential): void {
+  /** @param extras values of the additional columns */
+  add(credential: Credential, extras: readonly ExtraValue[]): void {
     // JSON knows a negative zero; an identifier does not.
     this.id.add(credential.id === 0 ? 0 : credential.id)
     this.importedAt.add(credential.imported_at)
@@ -54,6 +58,7 @@ export class CredentialColumns {
     this.sources.addRow(this.sources.entry(credential.source_id, credential.source ?? null))
     this.authDomains?.add(credential.auth_domains ?? null)
     this.urls?.add(credential.urls ?? null)
+    this.extras?.add(extras)
   }
 
   /** The rows so far, as views: to be encoded before the next change. */
@@ -86,7 +91,7 @@ export class CredentialColumns {
         case 'query_value':
           return { name, group: 0, values: textVector([queryValue]) }
         default:
-          return this.sources.column(name, sources)
+          return this.extras?.column(name, groups) ?? this.sources.column(name, sources)
       }
     })
     return { rows: this.rows, groups, columns }
@@ -103,6 +108,7 @@ export class CredentialColumns {
     this.sources.reset()
     this.authDomains?.reset()
     this.urls?.reset()
+    this.extras?.reset()
   }
 }
 

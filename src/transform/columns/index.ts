@@ -1,4 +1,5 @@
 export { CredentialColumns } from './credential-columns.ts'
+export { ExtraColumns, type ExtraValue } from './extra-columns.ts'
 export { copied, FIRST_ELEMENTS, IndexList, MAX_KEPT_ELEMENTS } from './growing.ts'
 export type { SourceTable } from './source-table.ts'
 export type { TextColumn } from './text-columns.ts'

@@ -1,4 +1,5 @@
 export {
+  ANY_FIELDS,
   AUTH_DOMAINS,
   DOMAIN,
   HASH,
@@ -22,5 +23,5 @@ export {
   OPEN_BRACKET,
   QUOTE,
 } from './json-scanner.ts'
-export { type KnownSource, SourceCache } from './source-cache.ts'
+export { type KnownSource, SourceCache, type SourceExtras } from './source-cache.ts'
 export { TimestampReader } from './timestamp-reader.ts'

@@ -42,6 +42,12 @@ export const SOURCE = 8
 export const AUTH_DOMAINS = 9
 export const URLS = 10
 
+/** Fields whose value the scanner does not look into, by their names. */
+export const ANY_FIELDS: ReadonlyMap<string, number> = new Map([
+  ['credential_hash', 11],
+  ['event_uid', 12],
+])
+
 export const FIELD_COUNT = FIELDS.length
 /** Stands for every field that has no number. */
 export const UNKNOWN = FIELD_COUNT

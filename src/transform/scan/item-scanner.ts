@@ -50,6 +50,8 @@ export class ItemScanner {
   readonly texts = new IndexList()
   /** Start and end of every key that has no field number, one after the other. */
   readonly unknownKeys = new IndexList()
+  /** Start and end of their values. */
+  readonly unknownValues = new IndexList()
   id: Int64 = 0
   source: KnownSource | null = null
 
@@ -78,6 +80,7 @@ export class ItemScanner {
     for (let field = 0; field < FIELD_COUNT; field++) kinds[field] = KIND.missing
     this.texts.reset()
     this.unknownKeys.reset()
+    this.unknownValues.reset()
     let at = start
     let previous = UNKNOWN
     for (;;) {
@@ -88,7 +91,7 @@ export class ItemScanner {
       at = json.space(this.keyEnd)
       if (bytes[at] !== COLON) return -1
       at = json.space(at + 1)
-      at = field === UNKNOWN ? json.value(at) : this.value(field, at)
+      at = field === UNKNOWN ? this.unknownValue(at) : this.value(field, at)
       if (at < 0) return -1
       at = json.space(at)
       if (bytes[at] === CLOSE_BRACE) break
@@ -139,6 +142,13 @@ export class ItemScanner {
     return UNKNOWN
   }
 
+  private unknownValue(at: number): number {
+    const end = this.json.value(at)
+    this.unknownValues.add(at)
+    this.unknownValues.add(end)
+    return end
+  }
+
   private areEqual(start: number, end: number, otherStart: number, otherEnd: number): boolean {
     if (end - start !== otherEnd - otherStart) return false
     for (let i = start; i < end; i++) if (this.bytes[i] !== this.bytes[otherStart + i - start]) return false
@@ -147,7 +157,10 @@ export class ItemScanner {
 
   private value(field: number, at: number): number {
     const { bytes, json } = this
-    if (ALLOWED[field] === KIND.any) return this.found(field, KIND.any, at, at, json.value(at))
+    if (ALLOWED[field] === KIND.any) {
+      const next = json.value(at)
+      return this.found(field, KIND.any, at, next, next)
+    }
     switch (bytes[at]) {
       case QUOTE: {
         const next = json.string(at + 1)

@@ -1,3 +1,5 @@
+import { mayHoldManyValues } from '../../core/index.ts'
+import type { ExtraValue } from '../columns/index.ts'
 import { fieldName, SOURCE_FIELDS, type Source, sourceSchema, unknownNames } from '../schema/index.ts'
 
 /*
@@ -26,9 +28,27 @@ export type KnownSource = {
   readonly id: Uint8Array
   /** Names of its fields that nobody knows. */
   readonly unknown: readonly string[]
+  /** What additional columns take of it; null where there are none. */
+  readonly extras: SourceExtras | null
   /** Entry of (`source.id`, source) in the source table of page number `page`. */
   entry: number
   page: number
+}
+
+/** Values of additional columns that a source gives to its rows. */
+export type SourceExtras = {
+  /** By field number. */
+  readonly values: readonly (readonly [field: number, value: ExtraValue])[]
+  /** By field number: digits and times as they are written. */
+  readonly raw: readonly string[]
+  /** Names of unknown fields inside those on the way. */
+  readonly unknown: readonly string[]
+}
+
+/** How additional columns read a source at [start, end); null when it breaks the type of one. */
+export type ReadSource = {
+  readonly fields: ReadonlySet<string>
+  readonly read: (bytes: Buffer, start: number, end: number) => SourceExtras | null
 }
 
 type Cached = {
@@ -47,6 +67,9 @@ export class SourceCache {
   private bytes: Buffer = Buffer.alloc(0)
   /** Bytes of the object that was found or learned last. */
   length = 0
+
+  /** @param extra null: no additional columns */
+  constructor(private readonly extra: ReadSource | null) {}
 
   begin(bytes: Buffer): void {
     this.bytes = bytes
@@ -68,12 +91,18 @@ export class SourceCache {
 
   /** Parses the object at [start, end), which must be valid JSON; null when it breaks the schema. */
   learn(start: number, end: number): KnownSource | null {
+    // An item with it is parsed as a whole, or the page is.
+    if (mayHoldManyValues(end - start)) return null
     const value: unknown = JSON.parse(this.bytes.toString('utf8', start, end))
     const result = sourceSchema.safeParse(value)
     if (!result.success) return null
     const source = result.data
-    const unknown = unknownNames(value as object, SOURCE_FIELDS).map((name) => fieldName('source.', name))
-    const known = { source, id: Buffer.from(source.id), unknown, entry: 0, page: -1 }
+    const extras = this.extra === null ? null : this.extra.read(this.bytes, start, end)
+    if (this.extra !== null && extras === null) return null
+    const unknown = unknownNames(value as object, this.extra?.fields ?? SOURCE_FIELDS).map((name) =>
+      fieldName('source.', name),
+    )
+    const known = { source, id: Buffer.from(source.id), unknown, extras, entry: 0, page: -1 }
     this.length = end - start
     if (this.length >= PREFIX) this.keep(known, start)
     return known

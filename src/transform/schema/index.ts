@@ -7,5 +7,5 @@ export {
   sourceSchema,
 } from './credential.ts'
 export { REPORT_FIELDS, type Report, reportSchema } from './report.ts'
-export { timestamp } from './schema-parts.ts'
+export { integer, timestamp } from './schema-parts.ts'
 export { fieldName, UnknownFields, unknownNames } from './unknown-fields.ts'

@@ -11,7 +11,7 @@ export function ignoredFilter(index: number, context: PageContext): ExportError 
     'data',
     `Item ${index + 1} of the answer has an imported_at that was not asked for: the service ignored the filter`,
     pagePlace(context),
-    'Check that service.search_path names an endpoint that filters by imported_at.',
+    'Check that service.search_path names an endpoint that filters by imported_at: the service does so for every kind of query since May 2026 only, and an older deployment ignores the filter. Leave out extract.windows there.',
   )
 }
 

@@ -1,5 +1,6 @@
 import type { z } from 'zod'
 import {
+  type ExtraField,
   type Int64,
   type Int64Json,
   int64,
@@ -19,10 +20,15 @@ const MAX_UNKNOWN_FIELDS = 50
 /** How a field may be shown. */
 type Rule = (value: unknown) => unknown
 
-/** What is kept of an item that broke the schema: everything that may be shown, and why. */
-export type Quarantine = (item: unknown, issues: readonly z.core.$ZodIssue[], index: number) => RefusedItem
+/** What is wrong, and where in the item. */
+type Issue = Pick<z.core.$ZodIssue, 'path' | 'message'>
 
-export function credentialQuarantine(masks: Masks): Quarantine {
+/** What is kept of an item that broke the schema: everything that may be shown, and why. */
+export type Quarantine = (item: unknown, issues: readonly Issue[], index: number) => RefusedItem
+
+/** @param extras additional columns */
+export function credentialQuarantine(masks: Masks, extras: readonly ExtraField[]): Quarantine {
+  const isNamed = extras.some(({ name }) => name === 'credential_hash')
   // Fields that hold no text: what stands there in its place is of unknown origin, and may be the secret.
   const source = object(
     rules([...SOURCE_FIELDS], { is_alert_enabled: truth, breached_at: time, leaked_at: time }),
@@ -32,8 +38,8 @@ export function credentialQuarantine(masks: Masks): Quarantine {
       rules([...CREDENTIAL_FIELDS], {
         identity_name: masked(masks.identity),
         hash: masked(masks.secret),
-        // A digest without a key gives the secret away to anyone with a dictionary.
-        credential_hash: () => REDACTED,
+        // A digest without a key may give the secret away to anyone with a dictionary.
+        credential_hash: isNamed ? masked(null) : () => REDACTED,
         id: integer,
         imported_at: time,
         source,
@@ -49,7 +55,7 @@ export function reportQuarantine(): Quarantine {
 }
 
 /** `a.b.0`, the way quarantine entries and messages name a place inside an item. */
-function issuePath(issue: z.core.$ZodIssue): string {
+function issuePath(issue: Issue): string {
   return issue.path.map(String).join('.')
 }
 

@@ -1,5 +1,5 @@
 import type { ColumnType } from '../../core/index.ts'
-import { BUCKET, backslashed, type Dialect, hiveColumns } from './dialect.ts'
+import { BUCKET, backslashed, type Dialect, hiveColumns, backtickedEscaped as quoted } from './dialect.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   int64: 'INT64',
@@ -18,7 +18,7 @@ export const bigquery: Dialect = (input) => {
   const lines = columns.map(({ name, type, nullable, meaning }) => {
     // An array is never null in BigQuery.
     const notNull = nullable || type === 'list' ? '' : ' NOT NULL'
-    return `  ${name} ${typeOf(type)}${notNull} OPTIONS (description = ${backslashed(meaning)})`
+    return `  ${quoted(name)} ${typeOf(type)}${notNull} OPTIONS (description = ${backslashed(meaning)})`
   })
   const uris = `uris = [${backslashed(`${BUCKET.replace('s3', 'gs')}/${resource}/*${extension}`)}]`
   const options =
@@ -32,28 +32,29 @@ export const bigquery: Dialect = (input) => {
           `encoding = 'UTF-8'`,
           uris,
         ]
+  const into = `${quoted('YOUR_DATASET')}.${quoted(table)}`
   const hive = hiveColumns(input)
   const mount =
     hive.length === 0
       ? ''
-      : `WITH PARTITION COLUMNS (${hive.map((key) => `${key} STRING`).join(', ')})
+      : `WITH PARTITION COLUMNS (${hive.map((key) => `${quoted(key)} STRING`).join(', ')})
 `
   const list = (entries: readonly string[]): string =>
     entries
       .map((entry, i) => `  ${entry}${entry.startsWith('--') || i === entries.length - 1 ? '' : ','}`)
       .join('\n')
   return `-- BigQuery: replace YOUR_DATASET
-CREATE TABLE YOUR_DATASET.${table} (
+CREATE TABLE ${into} (
 ${lines.join(',\n')}
-)${columns.some(({ name }) => name === 'imported_at') ? '\nPARTITION BY TIMESTAMP_TRUNC(imported_at, MONTH)' : ''};
+)${columns.some(({ name }) => name === 'imported_at') ? `\nPARTITION BY TIMESTAMP_TRUNC(${quoted('imported_at')}, MONTH)` : ''};
 
-LOAD DATA INTO YOUR_DATASET.${table}
+LOAD DATA INTO ${into}
 FROM FILES (
 ${list(options)}
 );
 
 -- Or the files as they stand, as an external table:
-CREATE OR REPLACE EXTERNAL TABLE YOUR_DATASET.${table}_files
+CREATE OR REPLACE EXTERNAL TABLE ${quoted('YOUR_DATASET')}.${quoted(`${table}_files`)}
 ${mount}OPTIONS (
 ${list([...options, ...(hive.length === 0 ? [] : [`hive_partition_uri_prefix = ${backslashed(`${BUCKET.replace('s3', 'gs')}/${resource}`)}`])])}
 );

@@ -1,6 +1,12 @@
 import type { ColumnSpec, ColumnType } from '../../core/index.ts'
 import { literal } from '../table.ts'
-import { backslashed, type DdlInput, type Dialect, shardGlob } from './dialect.ts'
+import {
+  backslashed,
+  type DdlInput,
+  type Dialect,
+  backtickedEscaped as quoted,
+  shardGlob,
+} from './dialect.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   int64: 'Int64',
@@ -14,33 +20,33 @@ const TYPES: Readonly<Record<ColumnType, string>> = {
 export const clickhouse: Dialect = (input) => {
   const { table, columns, format } = input
   const lines = columns.map(
-    (column) => `  ${column.name} ${typeOf(column)} COMMENT ${backslashed(column.meaning)}`,
+    (column) => `  ${quoted(column.name)} ${typeOf(column)} COMMENT ${backslashed(column.meaning)}`,
   )
   const order = ['query_type', 'query_value', 'imported_at', 'id'].filter((name) =>
     columns.some((column) => column.name === name && !column.nullable),
   )
   const source = sourceOf(input)
-  const names = columns.map(({ name }) => name).join(', ')
+  const names = columns.map(({ name }) => quoted(name)).join(', ')
   const structure = columns
-    .map(({ name, type, nullable }) => `${name} ${fieldType(type, nullable)}`)
+    .map(({ name, type, nullable }) => `${quoted(name)} ${fieldType(type, nullable)}`)
     .join(', ')
   const terms = columns.map(({ name, type }) =>
-    type === 'list' ? `JSONExtract(ifNull(${name}, '[]'), 'Array(Nullable(String))')` : name,
+    type === 'list' ? `JSONExtract(ifNull(${quoted(name)}, '[]'), 'Array(Nullable(String))')` : quoted(name),
   )
   const select =
     format.kind === 'parquet'
       ? `SELECT ${names}\nFROM ${source}, 'Parquet')`
-      : `SELECT ${terms.join(', ')}\nFROM ${source}, 'CSVWithNames', ${literal(structure)})
+      : `SELECT ${terms.join(', ')}\nFROM ${source}, 'CSVWithNames', ${backslashed(structure)})
 SETTINGS format_csv_null_representation = '', input_format_csv_empty_as_default = 0, date_time_input_format = 'best_effort'`
   return `-- ClickHouse: times before 1900 and after 2299 do not fit DateTime64
-CREATE TABLE ${table} (
+CREATE TABLE ${quoted(table)} (
 ${lines.join(',\n')}
 )
 ENGINE = MergeTree
-ORDER BY ${order.length === 0 ? 'tuple()' : `(${order.join(', ')})`};
+ORDER BY ${order.length === 0 ? 'tuple()' : `(${order.map(quoted).join(', ')})`};
 
 ${noteOn(input)}
-INSERT INTO ${table} (${names})
+INSERT INTO ${quoted(table)} (${names})
 ${select};
 `
 }

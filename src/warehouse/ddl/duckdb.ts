@@ -21,6 +21,8 @@ export const duckdb: Dialect = (input) => {
       : `read_csv(${literal(shardGlob(input))}, header = true, auto_detect = false, delim = ',', quote = '"', escape = '"', new_line = '\\n',
     -- Without this the empty string "" would become null.
     nullstr = '', allow_quoted_nulls = false,
+    -- Lines may be longer than the 2 MB that it expects.
+    max_line_size = 268435456, parallel = false,
     ${hiveOptions},
     columns = {${csvTypes.join(', ')}})`
   const terms = columns.map(({ name, type }) =>
@@ -43,7 +45,7 @@ FROM ${reader};
 
 -- Or the files as they stand, as a view:
 CREATE OR REPLACE VIEW ${identifier(`${table}_files`)} AS
-SELECT ${[...terms, ...hive].join(', ')}
+SELECT ${[...terms, ...hive.map(identifier)].join(', ')}
 FROM ${reader};
 `
 }

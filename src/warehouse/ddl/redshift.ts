@@ -1,5 +1,5 @@
 import type { ColumnType } from '../../core/index.ts'
-import { literal } from '../table.ts'
+import { identifier, literal } from '../table.ts'
 import { bucketOf, type Dialect } from './dialect.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
@@ -12,14 +12,17 @@ const TYPES: Readonly<Record<ColumnType, string>> = {
 
 /** Source: https://docs.aws.amazon.com/redshift/latest/dg/r_COPY.html and …/copy-usage_notes-copy-from-columnar.html */
 export const redshift: Dialect = (input) => {
-  const { table, columns, format, resource } = input
+  const { columns, format, resource } = input
+  const table = identifier(input.table)
   const lines = columns.map(
-    ({ name, type, nullable }) => `  ${name} ${TYPES[type]}${nullable ? '' : ' NOT NULL'}`,
+    ({ name, type, nullable }) => `  ${identifier(name)} ${TYPES[type]}${nullable ? '' : ' NOT NULL'}`,
   )
   const comments = columns.map(
-    ({ name, meaning }) => `COMMENT ON COLUMN ${table}.${name} IS ${literal(meaning)};`,
+    ({ name, meaning }) => `COMMENT ON COLUMN ${table}.${identifier(name)} IS ${literal(meaning)};`,
   )
-  const sort = columns.some(({ name }) => name === 'imported_at') ? '\nSORTKEY (imported_at)' : ''
+  const sort = columns.some(({ name }) => name === 'imported_at')
+    ? `\nSORTKEY (${identifier('imported_at')})`
+    : ''
   const hasLists = columns.some(({ type }) => type === 'list')
   const options =
     format.kind === 'parquet'

@@ -1,5 +1,5 @@
 import type { ColumnType } from '../../core/index.ts'
-import { backslashed, type Dialect, hiveColumns, repairFolders } from './dialect.ts'
+import { backslashed, backticked, type Dialect, hiveColumns, repairFolders } from './dialect.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
   int64: 'BIGINT',
@@ -17,8 +17,10 @@ export const spark: Dialect = (input) => {
     type === 'list' && format.kind === 'csv' ? 'STRING' : TYPES[type]
   const hive = hiveColumns(input)
   const lines = [
-    ...columns.map(({ name, type, meaning }) => `  ${name} ${typeOf(type)} COMMENT ${backslashed(meaning)}`),
-    ...hive.map((key) => `  ${key} STRING COMMENT ${backslashed('from the folder')}`),
+    ...columns.map(
+      ({ name, type, meaning }) => `  ${backticked(name)} ${typeOf(type)} COMMENT ${backslashed(meaning)}`,
+    ),
+    ...hive.map((key) => `  ${backticked(key)} STRING COMMENT ${backslashed('from the folder')}`),
   ]
   const options =
     format.kind === 'parquet'
@@ -30,12 +32,12 @@ export const spark: Dialect = (input) => {
   -- An empty field is null and "" the empty string, as it is.
   encoding 'UTF-8'
 )`
-  const partitioned = hive.length === 0 ? '' : `\nPARTITIONED BY (${hive.join(', ')})`
+  const partitioned = hive.length === 0 ? '' : `\nPARTITIONED BY (${hive.map(backticked).join(', ')})`
   return `-- Spark SQL
-CREATE TABLE ${table} (
+CREATE TABLE ${backticked(table)} (
 ${lines.join(',\n')}
 )
 USING ${format.kind.toUpperCase()}${options}${partitioned}
 LOCATION ${backslashed(`${path}/${resource}`)};
-${repairFolders(table, hive)}`
+${repairFolders(backticked(table), hive)}`
 }

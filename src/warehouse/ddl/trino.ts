@@ -1,5 +1,5 @@
 import type { ColumnType } from '../../core/index.ts'
-import { literal } from '../table.ts'
+import { identifier, literal } from '../table.ts'
 import { bucketOf, type Dialect, hiveColumns } from './dialect.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
@@ -17,9 +17,10 @@ export const trino: Dialect = (input) => {
   const hive = hiveColumns(input)
   const lines = [
     ...columns.map(
-      ({ name, type, meaning }) => `  ${name} ${isCsv ? 'VARCHAR' : TYPES[type]} COMMENT ${literal(meaning)}`,
+      ({ name, type, meaning }) =>
+        `  ${identifier(name)} ${isCsv ? 'VARCHAR' : TYPES[type]} COMMENT ${literal(meaning)}`,
     ),
-    ...hive.map((key) => `  ${key} VARCHAR`),
+    ...hive.map((key) => `  ${identifier(key)} VARCHAR`),
   ]
   const properties = [
     `external_location = ${literal(`${bucketOf(input)}/${resource}`)}`,
@@ -29,12 +30,14 @@ export const trino: Dialect = (input) => {
       : []),
     ...(hive.length === 0 ? [] : [`partitioned_by = ARRAY[${hive.map(literal).join(', ')}]`]),
   ]
+  // The connector reads and makes timestamps in milliseconds otherwise, and refuses a column of microseconds.
+  const precision = isCsv ? '' : `SET SESSION hive.timestamp_precision = 'MICROSECONDS';\n\n`
   const sync =
     hive.length === 0
       ? ''
       : `\n-- Finds the folders; again after every export.\nCALL hive.system.sync_partition_metadata('default', ${literal(table)}, 'FULL');\n`
   return `-- Trino, Hive connector: replace the catalog hive and the schema default where they go by other names${isCsv ? '\n-- Over CSV every column is VARCHAR, "" and null look alike, and a value with a line break is torn: Parquet has none of this.' : ''}
-CREATE TABLE hive.default.${table} (
+${precision}CREATE TABLE hive.default.${identifier(table)} (
 ${lines.join(',\n')}
 )
 WITH (

@@ -1,188 +1,258 @@
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { readdir, readFile } from 'node:fs/promises'
+import { once } from 'node:events'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished } from 'vitest'
-import { type SandboxOptions, startSandbox } from '../../../src/sandbox/index.ts'
-import { summaryShape } from '../../e2e/support/json-shapes.ts'
+import { onTestFinished } from 'vitest'
+import { readPipeline } from '../../../src/config/index.ts'
+import { runPipeline } from '../../../src/run/index.ts'
+import { runOptions } from '../../../src/run-options.ts'
+import {
+  type LoggedRequest,
+  type Sandbox,
+  type SandboxOptions,
+  startSandbox,
+} from '../../../src/sandbox/index.ts'
 import {
   type Environment,
-  PIPELINE,
   type PipelineParts,
-  type Place,
-  place,
+  pipelineText,
   SMALL,
-  type Summary,
+  temporaryFolder,
 } from '../../e2e/support/place.ts'
 import { readParquet } from '../../e2e/support/read-shards.ts'
-import { difference, expectedOfDomains, SAME } from '../../e2e/support/rows.ts'
-import { PASSWORD, pgClient } from '../../support/postgres/client.ts'
+import { difference, expectedOfDomains } from '../../e2e/support/rows.ts'
+import { carryOut } from '../../support/in-this-process.ts'
+import { PASSWORD } from '../../support/postgres/client.ts'
 import { newDatabase } from '../../support/postgres/database.ts'
-import { type Ended, runCli } from '../../support/run-cli.ts'
+import type { Ended } from '../../support/run-cli.ts'
 
-export const DOMAINS = ['scatterholt.com', 'quillmere.net', 'harrowgate.example']
+export type Backend = 'postgres' | 'redis'
 
-/** Chains of three windows each, so that there is something to share. */
-export const EXTRACT = {
-  domains: DOMAINS,
-  windows: { from: '2024-01-01', until: '2025-01-01', every: 'month', per_chain: 3 },
-  page_size: 10,
-  concurrency: 6,
-}
+export const HAS_REDIS = spawnSync('redis-server', ['--version']).status === 0
+/** Where there is no Redis, tests on it are skipped, and vitest names them. */
+export const BACKENDS = [
+  { backend: 'postgres', skip: false },
+  { backend: 'redis (needs redis-server on the path)', skip: !HAS_REDIS },
+].map(({ backend, skip }) => ({ name: backend, backend: backend.split(' ')[0] as Backend, skip }))
 
-/** With `EXTRACT` some ten pages a chain, each of which takes a while. */
-export const RECORDS: SandboxOptions = { records: 400, domains: DOMAINS, latencyMs: 60 }
+const SCRIPT = join(import.meta.dirname, 'worker.mjs')
 
 export type WorkerProcess = {
   readonly pid: number
+  readonly log: () => string
   kill(signal: NodeJS.Signals): void
-  readonly ended: Promise<Ended>
+  readonly ended: Promise<number | null>
 }
 
-export type World = Place & {
-  /** Of the sandbox. */
-  readonly options: SandboxOptions
-  readonly database: string
-  /** Starts one, which is killed when the test ends. */
-  worker(options?: { concurrency?: number; env?: Environment }): Promise<WorkerProcess>
-  submit(...flags: string[]): Promise<Ended>
-  /** Submits, and waits for the end. */
-  submitAndWait(...flags: string[]): Promise<Ended & { readonly summary: Summary }>
-  status(): Promise<ClusterJson>
+export type WorkerSettings = {
+  readonly concurrency?: number
+  readonly leaseMs?: number
+  readonly turnMs?: number
+  /** How far the clock of the worker is ahead. */
+  readonly aheadMs?: number
+  readonly env?: Environment
+}
+
+export type World = {
+  readonly folder: string
+  readonly sandbox: Sandbox
+  readonly env: Environment
+  readonly organizations: readonly string[]
+  /** The pipeline file of an organization. */
+  file(organization: string): string
+  write(organization: string, parts?: PipelineParts): void
+  worker(settings?: WorkerSettings): WorkerProcess
+  submit(...words: string[]): Promise<Ended>
+  cli(...words: string[]): Promise<Ended>
+  /** Searches for the domain of an organization. */
+  searches(organization?: string): readonly LoggedRequest[]
   /** What differs between rows that are there and rows that should be. */
-  difference(): Promise<typeof SAME>
-  query(sql: string): Promise<Record<string, unknown>[]>
+  difference(organization: string): Promise<ReturnType<typeof difference>>
+  /** Digests of the shards of an organization. */
+  digests(organization: string): Readonly<Record<string, string>>
 }
 
-export type ClusterJson = {
-  readonly runs: readonly {
-    status: string
-    chains: Record<string, number>
-    requests: number
-    halt: string | null
-  }[]
-  readonly workers: readonly {
-    pid: number
-    silent_s: number
-    chains: readonly { chain: number; fence: number }[]
-  }[]
+export const domainOf = (organization: string): string => `${organization}.example.com`
+
+export type WorldOptions = {
+  readonly backend: Backend
+  readonly organizations?: number
+  readonly sandbox?: SandboxOptions
+  readonly parts?: PipelineParts
+  readonly env?: Environment
+  /** Of a server of the test's own. */
+  readonly url?: string
 }
 
-/** A sandbox, a pipeline, and a database with the tables. @param database one of a server of the test's own */
-export async function world(
-  parts: PipelineParts,
-  options: SandboxOptions = {},
-  { database, env = {} }: { database?: string; env?: Environment } = {},
-): Promise<World> {
-  const url = database ?? (await newDatabase())
-  const here = await place(
-    { ...parts, extract: { ...EXTRACT, ...parts.extract } },
-    { ...RECORDS, ...options },
-    {
-      SPILLWAY_DATABASE_URL: url,
-      PGPASSWORD: PASSWORD,
-      ...env,
-    },
-  )
-  const made = await here.cli('cluster', 'init')
-  if (made.code !== 0) throw new Error(made.stderr)
-  return {
-    ...here,
-    options,
-    database: url,
-    worker: ({ concurrency = 4, env: own = {} } = {}) => {
-      return new Promise((resolve) => {
-        const ended = runCli({
-          args: ['worker', '--concurrency', String(concurrency), '--log-level', 'debug'],
-          cwd: here.folder,
-          env: { ...here.env, ...own },
-          onStart(kill, pid) {
-            onTestFinished(() => kill('SIGKILL'))
-            // The promise that comes back is there only after this call.
-            queueMicrotask(() => resolve({ pid, kill, ended }))
-          },
-        })
+/** A sandbox, a queue, and a pipeline for each of some organizations; all of it is gone when the test ends. */
+export async function world({
+  backend,
+  organizations: count = 1,
+  parts = {},
+  ...options
+}: WorldOptions): Promise<World> {
+  const organizations = Array.from({ length: count }, (_, n) => `org-${n}`)
+  const sandbox = await startSandbox({
+    ...SMALL,
+    records: 120,
+    ...options.sandbox,
+    domains: organizations.map(domainOf),
+  })
+  onTestFinished(() => sandbox.close())
+  const folder = temporaryFolder()
+  // Libraries read it of the process, also of this one, which carries commands out.
+  process.env.PGPASSWORD = PASSWORD
+  const url = options.url ?? (backend === 'redis' ? (await startRedis()).url : await newDatabase())
+  const env = {
+    SPILLWAY_BASE_URL: sandbox.baseUrl,
+    SPILLWAY_TOKEN: sandbox.token,
+    SPILLWAY_QUEUE_URL: url,
+    PGPASSWORD: PASSWORD,
+    ...options.env,
+  }
+  const here: World = {
+    folder,
+    sandbox,
+    env,
+    organizations,
+    file: (organization) => `${organization}.yaml`,
+    write(organization, changed = parts) {
+      const text = pipelineText({
+        name: organization,
+        ...changed,
+        service: { organization, ...changed.service },
+        extract: { domains: [domainOf(organization)], page_size: 10, concurrency: 1, ...changed.extract },
+        load: { path: organization, partition_by: ['query', 'window'], shard_rows: 25, ...changed.load },
       })
+      writeFileSync(join(folder, here.file(organization)), text)
     },
-    submit: (...flags) => here.cli('submit', PIPELINE, ...flags),
-    async submitAndWait(...flags) {
-      const ended = await here.cli('submit', PIPELINE, '--wait', '--json', ...flags)
-      return {
-        ...ended,
-        get summary() {
-          return summaryShape.parse(JSON.parse(ended.stdout))
-        },
-      }
+    worker({ concurrency = 4, leaseMs = 1_500, turnMs = 60_000, aheadMs = 0, env: own = {} } = {}) {
+      const settings = JSON.stringify({ concurrency, leaseMs, turnMs, aheadMs })
+      const child = spawn(process.execPath, [SCRIPT, settings], {
+        cwd: folder,
+        env: { PATH: process.env.PATH ?? '', HOME: tmpdir(), ...env, ...own },
+        stdio: ['ignore', 'inherit', 'pipe'],
+      })
+      return follow(child)
     },
-    async status() {
-      const { stdout } = await here.cli('status', PIPELINE, '--json')
-      return JSON.parse(stdout).cluster
-    },
-    async difference() {
-      return difference(await readParquet(here.output), expectedOfDomains(here.sandbox, DOMAINS))
-    },
-    async query(sql) {
-      const client = await pgClient(url)
-      try {
-        return (await client.query(sql)).rows
-      } finally {
-        await client.end()
-      }
-    },
+    submit: (...words) => here.cli('submit', ...organizations.map(here.file), ...words),
+    cli: (...words) => carryOut({ args: words, cwd: folder, env }),
+    searches: (organization) =>
+      sandbox.requests.filter(
+        ({ kind, body }) =>
+          kind === 'search' &&
+          (organization === undefined || JSON.stringify(body).includes(`"${domainOf(organization)}"`)),
+      ),
+    difference: async (organization) =>
+      difference(
+        await readParquet(join(folder, organization)),
+        expectedOfDomains(sandbox, [domainOf(organization)]),
+      ),
+    digests: (organization) => digestsIn(join(folder, organization)),
+  }
+  for (const organization of organizations) here.write(organization)
+  return here
+}
+
+function follow(child: ChildProcess): WorkerProcess {
+  let text = ''
+  child.stderr?.setEncoding('utf8').on('data', (more: string) => {
+    text += more
+  })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  return {
+    pid: child.pid ?? -1,
+    log: () => text,
+    kill: (signal) => void child.kill(signal),
+    ended: once(child, 'exit').then(([code]) => code as number | null),
   }
 }
 
 /** Digests of all shards, by path below the data set. */
-export async function digests(output: string): Promise<Record<string, string>> {
+export function digestsIn(root: string): Record<string, string> {
   const found: Record<string, string> = {}
-  const names = await readdir(join(output, 'credentials'), { recursive: true })
+  const names = readdirSync(join(root, 'credentials'), { recursive: true }) as string[]
   for (const name of names.filter((each) => each.endsWith('.parquet')).sort()) {
-    const bytes = await readFile(join(output, 'credentials', name))
-    found[name] = createHash('sha256').update(bytes).digest('hex')
+    found[name] = createHash('sha256')
+      .update(readFileSync(join(root, 'credentials', name)))
+      .digest('hex')
   }
   return found
 }
 
-/** What one machine makes of the same pipeline and the same data, undisturbed: its shards, and how many searches it takes. */
-export async function ofOneMachine(
-  here: World,
-): Promise<{ shards: Record<string, string>; searches: number }> {
-  const sandbox = await startSandbox({ ...SMALL, ...RECORDS, ...here.options, latencyMs: 0, faults: [] })
-  try {
-    const { code, stderr } = await runCli({
-      args: ['run', PIPELINE, '--output', 'alone', '--concurrency', '1', '--max-requests', '100000'],
-      cwd: here.folder,
-      env: { ...here.env, SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token },
-    })
-    if (code !== 0) throw new Error(stderr)
-    const searches = sandbox.requests.filter(({ kind }) => kind === 'search').length
-    return { shards: await digests(join(here.folder, 'alone')), searches }
-  } finally {
-    await sandbox.close()
+/** What one undisturbed run makes of the same pipeline and data, and how many searches it takes. */
+export async function undisturbed(
+  { folder, file, env, searches }: World,
+  organization: string,
+): Promise<{ readonly shards: Readonly<Record<string, string>>; readonly searches: number }> {
+  const before = searches(organization).length
+  const overrides = { output: `alone-${organization}` }
+  const pipeline = await readPipeline(file(organization), { env, cwd: folder, overrides })
+  // Neither pace nor budget has a part in what a run makes.
+  const service = { ...pipeline.service, requestsPerSecond: 1_000 }
+  const extract = { ...pipeline.extract, maxRequests: null }
+  const summary = await runPipeline({ ...pipeline, service, extract }, await runOptions(pipeline, { env }))
+  if (summary.status !== 'complete') throw summary.error ?? new Error(summary.status)
+  return {
+    shards: digestsIn(join(folder, overrides.output)),
+    searches: searches(organization).length - before,
   }
 }
 
-/** The bytes of shards of a partition depend on its rows alone. */
-export const LOAD = { load: { partition_by: ['query', 'window'], shard_rows: 25 } }
-/** Chains in flight, of all workers together: see EXTRACT. */
-export const IN_FLIGHT = EXTRACT.concurrency
-
-/** After whatever has happened: what one machine makes undisturbed, for at most so many searches more. */
-export async function expectAllOfIt(here: World, more: number): Promise<void> {
-  const { code, stderr } = await here.submitAndWait()
-  expect(code, stderr).toBe(0)
-  const searches = here.searches().length
-  expect(await here.difference()).toEqual(SAME)
-  const alone = await ofOneMachine(here)
-  expect(await digests(here.output)).toEqual(alone.shards)
-  expect(searches - alone.searches).toBeLessThanOrEqual(more)
-  expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(0)
+export type Redis = {
+  readonly url: string
+  readonly port: number
+  kill(): Promise<void>
+  start(): Promise<void>
 }
 
-/** Waits until something is so, and fails when it does not come to be within a minute. */
+/** A Redis server of the test's own, which forgets everything when it ends. */
+export async function startRedis(): Promise<Redis> {
+  const folder = mkdtempSync(join(tmpdir(), 'spillway-redis-'))
+  const port = await freePort()
+  let child: ChildProcess | null = null
+  const start = async (): Promise<void> => {
+    child = spawn(
+      'redis-server',
+      ['--port', String(port), '--bind', '127.0.0.1', '--save', '', '--dir', folder, '--appendonly', 'yes'],
+      {
+        stdio: ['ignore', 'pipe', 'ignore'],
+      },
+    )
+    for await (const text of child.stdout!) if (String(text).includes('Ready to accept connections')) break
+    child.stdout?.resume()
+  }
+  const kill = async (): Promise<void> => {
+    if (child === null || child.exitCode !== null || child.signalCode !== null) return
+    const gone = once(child, 'exit')
+    child.kill('SIGKILL')
+    await gone
+  }
+  await start()
+  onTestFinished(async () => {
+    await kill()
+    rmSync(folder, { recursive: true, force: true })
+  })
+  return { url: `redis://127.0.0.1:${port}`, port, kill, start }
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer()
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as { port: number }
+  server.close()
+  return port
+}
+
+/** Waits until something is so, and fails when it does not come to be within three minutes. */
 export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
-  const end = Date.now() + 60_000
+  const end = Date.now() + 180_000
   while (!(await isSo())) {
     if (Date.now() > end) throw new Error(`it did not come to be: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 100))
+    await new Promise((resolve) => setTimeout(resolve, 20))
   }
 }

@@ -3,9 +3,11 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { Clock, RunSummary } from '../../../src/index.ts'
 import { PACKAGE } from '../../support/run-cli.ts'
+import { THOROUGH } from '../../support/thorough.ts'
 import { type PipelineParts, pipelineText } from './place.ts'
 
-const LIBRARY = pathToFileURL(join(PACKAGE, 'dist/index.js')).href
+// What is built starts threads for every run, which takes longer than a small export.
+const LIBRARY = THOROUGH ? pathToFileURL(join(PACKAGE, 'dist/index.js')).href : '../../../src/index.ts'
 const { readPipeline, runOptions, runPipeline } = (await import(
   LIBRARY
 )) as typeof import('../../../src/index.ts')
@@ -16,7 +18,7 @@ export type Here = { readonly folder: string; readonly baseUrl: string; readonly
 /** What a run said that may want somebody's attention. */
 export type Warned = RunSummary & { readonly warnings: readonly string[] }
 
-/** The built library and not the command: for hundreds of runs, each of which would start a process. Writes to `out`. */
+/** The library and not the command: for hundreds of runs, each of which would start a process. Writes to `out`. */
 export async function runInProcess(here: Here, parts: PipelineParts, stop?: AbortSignal): Promise<Warned> {
   const env = { SPILLWAY_BASE_URL: here.baseUrl, SPILLWAY_TOKEN: here.token }
   await writeFile(join(here.folder, 'pipeline.yaml'), pipelineText(parts))

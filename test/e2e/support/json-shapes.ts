@@ -9,6 +9,12 @@ const count = z.int().nonnegative()
 const instant = z.iso.datetime()
 const moment = z.string().regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
 
+const service = z.object({
+  page_size: count.nullable(),
+  searches_per_request: z.number().nullable(),
+  searches_per_1000_rows: z.number().nullable(),
+})
+
 const retired = z.object({ query: z.string(), partitions: count, rows: count })
 
 /** `run --json` */
@@ -23,7 +29,9 @@ export const summaryShape = z.object({
   retries: count,
   quarantined: count,
   replaced_nuls: count,
+  searches_spent: count.nullable(),
   searches_remaining: count.nullable(),
+  service,
   duration_ms: z.number().nonnegative(),
   manifest: z.string().nullable(),
 })
@@ -35,6 +43,8 @@ export const planShape = z.object({
   min_seconds: z.number().nonnegative(),
   expected_requests: count.nullable(),
   expected_seconds: z.number().nonnegative().nullable(),
+  expected_searches: count.nullable(),
+  searches: z.object({ low: count.nullable(), high: count.nullable() }),
 })
 
 /** `status --json` */
@@ -54,6 +64,7 @@ export const statusShape = z.object({
   ),
   retired: z.array(retired),
   totals: z.looseObject({}),
+  service,
 })
 
 /** `verify --json` */
@@ -68,6 +79,7 @@ export const verificationShape = z.object({
 export const manifestShape = z.object({
   version: z.literal(1),
   pipeline: z.string(),
+  data_set_id: z.uuid(),
   resource: z.enum(['credentials', 'reports']),
   format: z.enum(['parquet', 'csv']),
   columns: z.array(z.object({ name: z.string(), type: z.string(), nullable: z.boolean() })),
@@ -94,6 +106,8 @@ export const manifestShape = z.object({
       status: z.enum(['complete', 'failed', 'budget', 'interrupted']),
       requests: count,
       retries: count,
+      searches_spent: count.nullable(),
+      searches_remaining: count.nullable(),
       version: z.string(),
     }),
   ),

@@ -9,7 +9,8 @@ import {
   type SandboxOptions,
   startSandbox,
 } from '../../../src/sandbox/index.ts'
-import { type Ended, runCli } from '../../support/run-cli.ts'
+import { carryOut } from '../../support/in-this-process.ts'
+import type { Ended } from '../../support/run-cli.ts'
 import { manifestShape, summaryShape } from './json-shapes.ts'
 
 /** One section of a pipeline file. */
@@ -80,7 +81,7 @@ export async function placeAt(sandbox: Sandbox, parts: PipelineParts, env: Envir
     output: join(folder, 'out'),
     sandbox,
     env: { SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token, ...env },
-    cli: (...words) => runCli({ args: words, cwd: folder, env: here.env }),
+    cli: (...words) => carryOut({ args: words, cwd: folder, env: here.env }),
     async run(...flags) {
       const ended = await here.cli('run', PIPELINE, '--json', ...flags)
       return {

@@ -17,6 +17,8 @@ export type S3DoubleOptions = {
   readonly credentials?: readonly Credentials[]
   readonly limits?: Partial<Limits>
   readonly allowUnsignedPayload?: boolean
+  /** Conditions of writes that it passes over, as some stores do: `if-none-match`, `if-match`. */
+  readonly passesOver?: readonly string[]
 }
 
 /** Starts a server on a free port of the loopback; whoever starts it closes it. */
@@ -42,13 +44,22 @@ export class S3Double {
   /** How much the clock of the server is ahead of ours. */
   clockSkewMs = 0
   readonly #allowUnsignedPayload: boolean
+  readonly #passesOver: readonly string[]
   readonly #buckets = new Map<string, Bucket>()
   readonly #connections = new WeakMap<Socket, number>()
   readonly #closing = new AbortController()
   readonly #server: Server
   #requests = 0
 
-  constructor({ buckets, region, credentials, limits, allowUnsignedPayload }: S3DoubleOptions) {
+  constructor({
+    buckets,
+    region,
+    credentials,
+    limits,
+    allowUnsignedPayload,
+    passesOver = [],
+  }: S3DoubleOptions) {
+    this.#passesOver = passesOver
     this.region = region ?? 'eu-central-1'
     this.credentials = [...(credentials ?? [{ accessKeyId: 'double', secretAccessKey: 'not a secret' }])]
     this.limits = { ...S3_LIMITS, ...limits }
@@ -173,7 +184,7 @@ export class S3Double {
     if (operation === 'Unknown') throw new S3Error('NotImplemented')
     requireKnownHeaders(request, operation)
     return OPERATIONS[operation].run({
-      request,
+      request: request.method === 'PUT' ? without(request, this.#passesOver) : request,
       body,
       buckets: this.#buckets,
       limits: this.limits,
@@ -182,6 +193,10 @@ export class S3Double {
       pause: () => this.cues.pauseDuring(seen),
     })
   }
+}
+
+function without(request: S3Request, names: readonly string[]): S3Request {
+  return { ...request, headers: new Map([...request.headers].filter(([name]) => !names.includes(name))) }
 }
 
 /** @returns null when the connection broke before the end */

@@ -1,15 +1,22 @@
 import { describe, expect, it } from 'vitest'
-import { type Clock, type Store, systemClock } from '../../../src/core/index.ts'
-import { type Lock, takeLock } from '../../../src/state/index.ts'
+import { type Clock, ExportError, type Store, systemClock } from '../../../src/core/index.ts'
+import { type Hold, type Lock, takeLock } from '../../../src/state/index.ts'
 import { anError } from '../../disk/errors.ts'
 import { add, type MakeWorld, textOf } from './world.ts'
 
 /** Waits a twentieth of the time. */
 const quick: Clock = { ...systemClock, sleep: (ms, stop) => systemClock.sleep(ms / 20, stop) }
 
-function take(store: Store): Promise<Lock> {
+function take(store: Store, hold?: Hold, warn: (message: string) => void = () => {}): Promise<Lock> {
   const stop = new AbortController().signal
-  return takeLock(store, { clock: quick, stop, fresh: false, growing: async () => [], warn: () => {} })
+  return takeLock(store, {
+    clock: quick,
+    stop,
+    fresh: false,
+    hold,
+    growing: async () => ['_state/log'],
+    warn,
+  })
 }
 
 export function aLockHolds(make: MakeWorld): void {
@@ -27,6 +34,59 @@ export function aLockHolds(make: MakeWorld): void {
       expect(await textOf(second.store, '_state/open/0.log')).toBe('rows')
       await second.store.remove('_state/open/0.log')
       await second.release()
+      expect(await open().list('_state')).toEqual([])
+    })
+
+    it('is given at once to whoever is told to succeed its holder, who can change nothing from then on', async () => {
+      const { open } = await make()
+      const confirm = async (): Promise<void> => {}
+      const first = await take(open(), { id: 'first', succeeds: [], confirm })
+      const log = await first.store.openLog('_state/log', 0)
+      await add(log, 'counts')
+      await first.store.writeWhole('_state/open/0.part', ['a shard'])
+      // Of a hold that nobody named it is not.
+      await expect(take(open(), { id: 'another', succeeds: ['unknown'], confirm })).rejects.toEqual(
+        anError('locked'),
+      )
+      await expect(take(open())).rejects.toEqual(anError('locked'))
+      const warnings: string[] = []
+      const second = await take(open(), { id: 'second', succeeds: ['first'], confirm }, (message) =>
+        warnings.push(message),
+      )
+      expect(warnings).toEqual([])
+      // Its process is there: it writes to what nobody reads, or is refused.
+      const refused = (error: unknown): void => expect(error).toEqual(anError('locked'))
+      await add(log, 'late').catch(refused)
+      await log.close().catch(refused)
+      expect(await textOf(second.store, '_state/log')).toBe('counts')
+      await expect(first.store.publish('_state/open/0.part', 'credentials/part-0')).rejects.toEqual(
+        anError('locked'),
+      )
+      await expect(first.store.writeWhole('_manifest.json', ['late'])).rejects.toEqual(anError('locked'))
+      expect(await textOf(second.store, '_state/open/0.part')).toBe('a shard')
+      expect(await textOf(open(), '_manifest.json')).toBeNull()
+      // There is nothing left to give back, which a bucket says.
+      await first.release().catch(refused)
+      // The same hold again, in the hands of another worker.
+      const third = await take(open(), { id: 'second', succeeds: [], confirm })
+      await expect(second.store.writeWhole('_manifest.json', ['late'])).rejects.toEqual(anError('locked'))
+      await second.release().catch(refused)
+      await third.release()
+    })
+
+    it('stays with its holder when the word that it is another’s does not hold any more', async () => {
+      const { open } = await make()
+      const confirm = async (): Promise<void> => {
+        throw new ExportError('interrupted', 'given to another', '', '')
+      }
+      // Nobody stands in its way, so there is nothing to ask.
+      const holder = await take(open(), { id: 'the job', succeeds: [], confirm })
+      await expect(take(open(), { id: 'the job', succeeds: [], confirm })).rejects.toEqual(
+        anError('interrupted'),
+      )
+      await holder.store.writeWhole('_manifest.json', ['its own'])
+      expect(await textOf(open(), '_manifest.json')).toBe('its own')
+      await holder.release()
       expect(await open().list('_state')).toEqual([])
     })
   })

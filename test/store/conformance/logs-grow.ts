@@ -135,7 +135,7 @@ export function logsGrow(make: MakeWorld): void {
       const store = open()
       const log = await openLog(store, path, 0)
       const block = Buffer.alloc(1_500_000, 'abcdefg')
-      const blocks = Array.from({ length: 8 }, () => block)
+      const blocks = Array.from({ length: 7 }, () => block)
       await add(log, 'head')
       await log.append(blocks)
       await add(log, 'tail')

@@ -198,6 +198,19 @@ export function oneOwnerAtATime(make: MakeWorld): void {
       expect(await contentsOf(world.open(), PUBLIC)).toEqual(before)
     })
 
+    it('is told so from the first step on, before the next one has gathered anything', async () => {
+      const world = await make()
+      const { id, own, checkpoint, rows } = await ownerAtWork(world)
+      const next = await world.open().own('_state/open', newOwner())
+      await own.require()
+      await next.takeOver(id, true)
+      const before = await contentsOf(world.open(), PUBLIC)
+      await expect(own.require()).rejects.toEqual(anError('locked'))
+      await expect(own.remove(SHARD)).rejects.toEqual(anError('locked'))
+      expect(await contentsOf(world.open(), PUBLIC)).toEqual(before)
+      for (const log of [checkpoint, rows]) await log.close().catch(() => {})
+    })
+
     it('writes to nothing that counts with what it has opened', async () => {
       const world = await make()
       const { own, checkpoint, rows } = await ownerAtWork(world)

@@ -1,27 +1,27 @@
 -- BigQuery: replace YOUR_DATASET
-CREATE TABLE YOUR_DATASET.credentials (
-  id INT64 NOT NULL OPTIONS (description = 'identifier of the credential'),
-  domain STRING OPTIONS (description = 'domain of the identity'),
-  identity_name STRING NOT NULL OPTIONS (description = 'the identity, an e-mail address as a rule; masked by transform.identity'),
-  hash STRING OPTIONS (description = 'the leaked secret, plain or hashed at the source; masked by transform.secret'),
-  hash_type STRING OPTIONS (description = 'how the source had hashed the secret'),
-  imported_at TIMESTAMP NOT NULL OPTIONS (description = 'when the service imported the credential'),
-  known_password_id STRING OPTIONS (description = 'identifier of a known password'),
-  source_id STRING NOT NULL OPTIONS (description = 'identifier of the leak'),
-  source_name STRING OPTIONS (description = 'name of the leak'),
-  source_description_en STRING OPTIONS (description = 'description of the leak, English'),
-  source_description_fr STRING OPTIONS (description = 'description of the leak, French'),
-  source_is_alert_enabled BOOL OPTIONS (description = 'whether the leak raises alerts'),
-  source_breached_at TIMESTAMP OPTIONS (description = 'when the source was breached'),
-  source_leaked_at TIMESTAMP OPTIONS (description = 'when the data was leaked'),
-  query_type STRING NOT NULL OPTIONS (description = 'kind of the query that found the row'),
-  query_value STRING NOT NULL OPTIONS (description = 'what the query asked for; a secret is masked'),
-  auth_domains ARRAY<STRING> OPTIONS (description = 'host names that the credential logs in to'),
-  urls ARRAY<STRING> OPTIONS (description = 'addresses that the credential logs in to')
+CREATE TABLE `YOUR_DATASET`.`credentials` (
+  `id` INT64 NOT NULL OPTIONS (description = 'identifier of the credential'),
+  `domain` STRING OPTIONS (description = 'domain of the identity'),
+  `identity_name` STRING NOT NULL OPTIONS (description = 'the identity, an e-mail address as a rule; masked by transform.identity'),
+  `hash` STRING OPTIONS (description = 'the leaked secret, plain or hashed at the source; masked by transform.secret'),
+  `hash_type` STRING OPTIONS (description = 'how the source had hashed the secret'),
+  `imported_at` TIMESTAMP NOT NULL OPTIONS (description = 'when the service imported the credential'),
+  `known_password_id` STRING OPTIONS (description = 'identifier of a known password'),
+  `source_id` STRING NOT NULL OPTIONS (description = 'identifier of the leak'),
+  `source_name` STRING OPTIONS (description = 'name of the leak'),
+  `source_description_en` STRING OPTIONS (description = 'description of the leak, English'),
+  `source_description_fr` STRING OPTIONS (description = 'description of the leak, French'),
+  `source_is_alert_enabled` BOOL OPTIONS (description = 'whether the leak raises alerts'),
+  `source_breached_at` TIMESTAMP OPTIONS (description = 'when the source was breached'),
+  `source_leaked_at` TIMESTAMP OPTIONS (description = 'when the data was leaked'),
+  `query_type` STRING NOT NULL OPTIONS (description = 'kind of the query that found the row'),
+  `query_value` STRING NOT NULL OPTIONS (description = 'what the query asked for; a secret is masked'),
+  `auth_domains` ARRAY<STRING> OPTIONS (description = 'host names that the credential logs in to'),
+  `urls` ARRAY<STRING> OPTIONS (description = 'addresses that the credential logs in to')
 )
-PARTITION BY TIMESTAMP_TRUNC(imported_at, MONTH);
+PARTITION BY TIMESTAMP_TRUNC(`imported_at`, MONTH);
 
-LOAD DATA INTO YOUR_DATASET.credentials
+LOAD DATA INTO `YOUR_DATASET`.`credentials`
 FROM FILES (
   format = 'PARQUET',
   enable_list_inference = true,
@@ -29,8 +29,8 @@ FROM FILES (
 );
 
 -- Or the files as they stand, as an external table:
-CREATE OR REPLACE EXTERNAL TABLE YOUR_DATASET.credentials_files
-WITH PARTITION COLUMNS (query STRING, import_window STRING)
+CREATE OR REPLACE EXTERNAL TABLE `YOUR_DATASET`.`credentials_files`
+WITH PARTITION COLUMNS (`query` STRING, `import_window` STRING)
 OPTIONS (
   format = 'PARQUET',
   enable_list_inference = true,

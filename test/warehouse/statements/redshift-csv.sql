@@ -1,47 +1,47 @@
 -- Amazon Redshift
-CREATE TABLE credentials (
-  id BIGINT NOT NULL,
-  domain VARCHAR(65535),
-  identity_name VARCHAR(65535) NOT NULL,
-  hash VARCHAR(65535),
-  hash_type VARCHAR(65535),
-  imported_at TIMESTAMPTZ NOT NULL,
-  known_password_id VARCHAR(65535),
-  source_id VARCHAR(65535) NOT NULL,
-  source_name VARCHAR(65535),
-  source_description_en VARCHAR(65535),
-  source_description_fr VARCHAR(65535),
-  source_is_alert_enabled BOOLEAN,
-  source_breached_at TIMESTAMPTZ,
-  source_leaked_at TIMESTAMPTZ,
-  query_type VARCHAR(65535) NOT NULL,
-  query_value VARCHAR(65535) NOT NULL,
-  auth_domains SUPER,
-  urls SUPER
+CREATE TABLE "credentials" (
+  "id" BIGINT NOT NULL,
+  "domain" VARCHAR(65535),
+  "identity_name" VARCHAR(65535) NOT NULL,
+  "hash" VARCHAR(65535),
+  "hash_type" VARCHAR(65535),
+  "imported_at" TIMESTAMPTZ NOT NULL,
+  "known_password_id" VARCHAR(65535),
+  "source_id" VARCHAR(65535) NOT NULL,
+  "source_name" VARCHAR(65535),
+  "source_description_en" VARCHAR(65535),
+  "source_description_fr" VARCHAR(65535),
+  "source_is_alert_enabled" BOOLEAN,
+  "source_breached_at" TIMESTAMPTZ,
+  "source_leaked_at" TIMESTAMPTZ,
+  "query_type" VARCHAR(65535) NOT NULL,
+  "query_value" VARCHAR(65535) NOT NULL,
+  "auth_domains" SUPER,
+  "urls" SUPER
 )
-SORTKEY (imported_at);
-COMMENT ON COLUMN credentials.id IS 'identifier of the credential';
-COMMENT ON COLUMN credentials.domain IS 'domain of the identity';
-COMMENT ON COLUMN credentials.identity_name IS 'the identity, an e-mail address as a rule; masked by transform.identity';
-COMMENT ON COLUMN credentials.hash IS 'the leaked secret, plain or hashed at the source; masked by transform.secret';
-COMMENT ON COLUMN credentials.hash_type IS 'how the source had hashed the secret';
-COMMENT ON COLUMN credentials.imported_at IS 'when the service imported the credential';
-COMMENT ON COLUMN credentials.known_password_id IS 'identifier of a known password';
-COMMENT ON COLUMN credentials.source_id IS 'identifier of the leak';
-COMMENT ON COLUMN credentials.source_name IS 'name of the leak';
-COMMENT ON COLUMN credentials.source_description_en IS 'description of the leak, English';
-COMMENT ON COLUMN credentials.source_description_fr IS 'description of the leak, French';
-COMMENT ON COLUMN credentials.source_is_alert_enabled IS 'whether the leak raises alerts';
-COMMENT ON COLUMN credentials.source_breached_at IS 'when the source was breached';
-COMMENT ON COLUMN credentials.source_leaked_at IS 'when the data was leaked';
-COMMENT ON COLUMN credentials.query_type IS 'kind of the query that found the row';
-COMMENT ON COLUMN credentials.query_value IS 'what the query asked for; a secret is masked';
-COMMENT ON COLUMN credentials.auth_domains IS 'host names that the credential logs in to';
-COMMENT ON COLUMN credentials.urls IS 'addresses that the credential logs in to';
+SORTKEY ("imported_at");
+COMMENT ON COLUMN "credentials"."id" IS 'identifier of the credential';
+COMMENT ON COLUMN "credentials"."domain" IS 'domain of the identity';
+COMMENT ON COLUMN "credentials"."identity_name" IS 'the identity, an e-mail address as a rule; masked by transform.identity';
+COMMENT ON COLUMN "credentials"."hash" IS 'the leaked secret, plain or hashed at the source; masked by transform.secret';
+COMMENT ON COLUMN "credentials"."hash_type" IS 'how the source had hashed the secret';
+COMMENT ON COLUMN "credentials"."imported_at" IS 'when the service imported the credential';
+COMMENT ON COLUMN "credentials"."known_password_id" IS 'identifier of a known password';
+COMMENT ON COLUMN "credentials"."source_id" IS 'identifier of the leak';
+COMMENT ON COLUMN "credentials"."source_name" IS 'name of the leak';
+COMMENT ON COLUMN "credentials"."source_description_en" IS 'description of the leak, English';
+COMMENT ON COLUMN "credentials"."source_description_fr" IS 'description of the leak, French';
+COMMENT ON COLUMN "credentials"."source_is_alert_enabled" IS 'whether the leak raises alerts';
+COMMENT ON COLUMN "credentials"."source_breached_at" IS 'when the source was breached';
+COMMENT ON COLUMN "credentials"."source_leaked_at" IS 'when the data was leaked';
+COMMENT ON COLUMN "credentials"."query_type" IS 'kind of the query that found the row';
+COMMENT ON COLUMN "credentials"."query_value" IS 'what the query asked for; a secret is masked';
+COMMENT ON COLUMN "credentials"."auth_domains" IS 'host names that the credential logs in to';
+COMMENT ON COLUMN "credentials"."urls" IS 'addresses that the credential logs in to';
 
 -- Redshift can not tell "" from null in CSV: empty texts become null or stay empty for the whole column (EMPTYASNULL).
 -- Parquet has no such trouble.
-COPY credentials
+COPY "credentials"
 FROM 's3://YOUR-BUCKET/PREFIX/credentials/'
 IAM_ROLE default
 CSV IGNOREHEADER 1

@@ -1,33 +1,33 @@
 -- Snowflake
-CREATE TABLE credentials (
-  id NUMBER(19, 0) NOT NULL COMMENT 'identifier of the credential',
-  domain VARCHAR COMMENT 'domain of the identity',
-  identity_name VARCHAR NOT NULL COMMENT 'the identity, an e-mail address as a rule; masked by transform.identity',
-  hash VARCHAR COMMENT 'the leaked secret, plain or hashed at the source; masked by transform.secret',
-  hash_type VARCHAR COMMENT 'how the source had hashed the secret',
-  imported_at TIMESTAMP_TZ(6) NOT NULL COMMENT 'when the service imported the credential',
-  known_password_id VARCHAR COMMENT 'identifier of a known password',
-  source_id VARCHAR NOT NULL COMMENT 'identifier of the leak',
-  source_name VARCHAR COMMENT 'name of the leak',
-  source_description_en VARCHAR COMMENT 'description of the leak, English',
-  source_description_fr VARCHAR COMMENT 'description of the leak, French',
-  source_is_alert_enabled BOOLEAN COMMENT 'whether the leak raises alerts',
-  source_breached_at TIMESTAMP_TZ(6) COMMENT 'when the source was breached',
-  source_leaked_at TIMESTAMP_TZ(6) COMMENT 'when the data was leaked',
-  query_type VARCHAR NOT NULL COMMENT 'kind of the query that found the row',
-  query_value VARCHAR NOT NULL COMMENT 'what the query asked for; a secret is masked',
-  auth_domains ARRAY COMMENT 'host names that the credential logs in to',
-  urls ARRAY COMMENT 'addresses that the credential logs in to'
+CREATE TABLE "CREDENTIALS" (
+  "ID" NUMBER(19, 0) NOT NULL COMMENT 'identifier of the credential',
+  "DOMAIN" VARCHAR COMMENT 'domain of the identity',
+  "IDENTITY_NAME" VARCHAR NOT NULL COMMENT 'the identity, an e-mail address as a rule; masked by transform.identity',
+  "HASH" VARCHAR COMMENT 'the leaked secret, plain or hashed at the source; masked by transform.secret',
+  "HASH_TYPE" VARCHAR COMMENT 'how the source had hashed the secret',
+  "IMPORTED_AT" TIMESTAMP_TZ(6) NOT NULL COMMENT 'when the service imported the credential',
+  "KNOWN_PASSWORD_ID" VARCHAR COMMENT 'identifier of a known password',
+  "SOURCE_ID" VARCHAR NOT NULL COMMENT 'identifier of the leak',
+  "SOURCE_NAME" VARCHAR COMMENT 'name of the leak',
+  "SOURCE_DESCRIPTION_EN" VARCHAR COMMENT 'description of the leak, English',
+  "SOURCE_DESCRIPTION_FR" VARCHAR COMMENT 'description of the leak, French',
+  "SOURCE_IS_ALERT_ENABLED" BOOLEAN COMMENT 'whether the leak raises alerts',
+  "SOURCE_BREACHED_AT" TIMESTAMP_TZ(6) COMMENT 'when the source was breached',
+  "SOURCE_LEAKED_AT" TIMESTAMP_TZ(6) COMMENT 'when the data was leaked',
+  "QUERY_TYPE" VARCHAR NOT NULL COMMENT 'kind of the query that found the row',
+  "QUERY_VALUE" VARCHAR NOT NULL COMMENT 'what the query asked for; a secret is masked',
+  "AUTH_DOMAINS" ARRAY COMMENT 'host names that the credential logs in to',
+  "URLS" ARRAY COMMENT 'addresses that the credential logs in to'
 );
 
 -- Without USE_LOGICAL_TYPE timestamps would be read as plain numbers.
-CREATE OR REPLACE FILE FORMAT credentials_format TYPE = PARQUET USE_LOGICAL_TYPE = TRUE BINARY_AS_TEXT = FALSE;
-CREATE OR REPLACE STAGE credentials_stage
+CREATE OR REPLACE FILE FORMAT "CREDENTIALS_FORMAT" TYPE = PARQUET USE_LOGICAL_TYPE = TRUE BINARY_AS_TEXT = FALSE;
+CREATE OR REPLACE STAGE "CREDENTIALS_STAGE"
   URL = 's3://YOUR-BUCKET/PREFIX/'
   -- STORAGE_INTEGRATION = …
-  FILE_FORMAT = credentials_format;
+  FILE_FORMAT = (FORMAT_NAME = '"CREDENTIALS_FORMAT"');
 
 -- COPY remembers which files it has loaded (for 64 days).
-COPY INTO credentials (id, domain, identity_name, hash, hash_type, imported_at, known_password_id, source_id, source_name, source_description_en, source_description_fr, source_is_alert_enabled, source_breached_at, source_leaked_at, query_type, query_value, auth_domains, urls)
-FROM (SELECT $1:id::NUMBER(19, 0), $1:domain::VARCHAR, $1:identity_name::VARCHAR, $1:hash::VARCHAR, $1:hash_type::VARCHAR, $1:imported_at::TIMESTAMP_TZ(6), $1:known_password_id::VARCHAR, $1:source_id::VARCHAR, $1:source_name::VARCHAR, $1:source_description_en::VARCHAR, $1:source_description_fr::VARCHAR, $1:source_is_alert_enabled::BOOLEAN, $1:source_breached_at::TIMESTAMP_TZ(6), $1:source_leaked_at::TIMESTAMP_TZ(6), $1:query_type::VARCHAR, $1:query_value::VARCHAR, $1:auth_domains::ARRAY, $1:urls::ARRAY FROM @credentials_stage)
+COPY INTO "CREDENTIALS" ("ID", "DOMAIN", "IDENTITY_NAME", "HASH", "HASH_TYPE", "IMPORTED_AT", "KNOWN_PASSWORD_ID", "SOURCE_ID", "SOURCE_NAME", "SOURCE_DESCRIPTION_EN", "SOURCE_DESCRIPTION_FR", "SOURCE_IS_ALERT_ENABLED", "SOURCE_BREACHED_AT", "SOURCE_LEAKED_AT", "QUERY_TYPE", "QUERY_VALUE", "AUTH_DOMAINS", "URLS")
+FROM (SELECT $1:"id"::NUMBER(19, 0), $1:"domain"::VARCHAR, $1:"identity_name"::VARCHAR, $1:"hash"::VARCHAR, $1:"hash_type"::VARCHAR, $1:"imported_at"::TIMESTAMP_TZ(6), $1:"known_password_id"::VARCHAR, $1:"source_id"::VARCHAR, $1:"source_name"::VARCHAR, $1:"source_description_en"::VARCHAR, $1:"source_description_fr"::VARCHAR, $1:"source_is_alert_enabled"::BOOLEAN, $1:"source_breached_at"::TIMESTAMP_TZ(6), $1:"source_leaked_at"::TIMESTAMP_TZ(6), $1:"query_type"::VARCHAR, $1:"query_value"::VARCHAR, $1:"auth_domains"::ARRAY, $1:"urls"::ARRAY FROM @"CREDENTIALS_STAGE")
 PATTERN = '.*/credentials/.*part-[0-9]+[.]parquet';

@@ -1,7 +1,7 @@
 import type { CompressionCodec, Encoding, FileMetaData, RowGroup, SchemaElement } from 'hyparquet'
 import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js'
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js'
-import type { ColumnSpec, ColumnType } from '../../../../core/index.ts'
+import { type ColumnSpec, type ColumnType, elementFieldId, fieldId } from '../../../../core/index.ts'
 import type { PlacedChunk } from '../../encoder.ts'
 import { MAX_EXTREME_BYTES } from './extremes.ts'
 import { type ColumnChunkMeta, parseRowGroupMeta, type RowGroupMeta } from './row-group-meta.ts'
@@ -55,17 +55,19 @@ function elementsOf(
   timestampUnit: 'MICROS' | 'MILLIS',
 ): SchemaElement[] {
   const repetition_type = nullable ? 'OPTIONAL' : 'REQUIRED'
+  const field_id = fieldId(name)
   switch (type) {
     case 'int64':
-      return [{ name, repetition_type, type: 'INT64' }]
+      return [{ name, field_id, repetition_type, type: 'INT64' }]
     case 'boolean':
-      return [{ name, repetition_type, type: 'BOOLEAN' }]
+      return [{ name, field_id, repetition_type, type: 'BOOLEAN' }]
     case 'text':
-      return [{ name, repetition_type, ...STRING }]
+      return [{ name, field_id, repetition_type, ...STRING }]
     case 'timestamp':
       return [
         {
           name,
+          field_id,
           repetition_type,
           type: 'INT64',
           converted_type: `TIMESTAMP_${timestampUnit}`,
@@ -74,9 +76,16 @@ function elementsOf(
       ]
     case 'list':
       return [
-        { name, repetition_type, num_children: 1, converted_type: 'LIST', logical_type: { type: 'LIST' } },
+        {
+          name,
+          field_id,
+          repetition_type,
+          num_children: 1,
+          converted_type: 'LIST',
+          logical_type: { type: 'LIST' },
+        },
         { name: 'list', repetition_type: 'REPEATED', num_children: 1 },
-        { name: 'element', repetition_type: 'OPTIONAL', ...STRING },
+        { name: 'element', field_id: elementFieldId(name), repetition_type: 'OPTIONAL', ...STRING },
       ]
   }
 }

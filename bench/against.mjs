@@ -1,0 +1,76 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, symlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { CLI, measure, median, writePipeline } from './measure.mjs'
+
+const ROOT = join(import.meta.dirname, '..')
+
+/**
+ * Builds another commit in a folder of its own. Where its lock file is this one's it takes the packages that are here, else
+ * npm installs its own.
+ * @returns its command, and its commit
+ */
+export function buildCommit(name, folder) {
+  const commit = git('rev-parse', '--verify', `${name}^{commit}`)
+  const clone = join(folder, 'against')
+  // Not a worktree: nothing of it stays in the repository, also when this is killed.
+  execFileSync('git', ['clone', '--quiet', '--shared', '--no-checkout', ROOT, clone])
+  execFileSync('git', ['-C', clone, 'checkout', '--quiet', '--detach', commit])
+  const isSame = git('diff', '--name-only', commit, '--', 'package-lock.json') === ''
+  if (isSame) symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'))
+  else npm(clone, 'ci', '--no-audit', '--no-fund')
+  npm(clone, 'run', 'build')
+  const cli = join(clone, 'dist/cli/main.js')
+  if (!existsSync(cli)) throw new Error(`${name} builds no dist/cli/main.js`)
+  return { cli, commit: commit.slice(0, 10) }
+}
+
+function git(...words) {
+  return execFileSync('git', ['-C', ROOT, ...words], { encoding: 'utf8' }).trim()
+}
+
+function npm(cwd, ...words) {
+  execFileSync('npm', words, { cwd, stdio: ['ignore', 'ignore', 'inherit'] })
+}
+
+/** What of a row's way a change may touch: each is measured on both builds, one after the other. */
+const CASES = [
+  ['parquet', {}],
+  ['parquet, hmac', { secret: 'hmac' }],
+  ['csv', { format: 'csv' }],
+]
+
+/** Rounds of this build and another, which takes the first turn in every second round. */
+export async function compareBuilds(other, { folder, url, partitions, rounds, only }) {
+  const cases = CASES.filter(([name]) => only.split(',').some((text) => name.includes(text)))
+  const pairs = new Map(cases.map(([name]) => [name, []]))
+  for (let round = 1; round <= rounds; round++) {
+    for (const [name, settings] of cases) {
+      process.stderr.write(`round ${round}: ${name}\n`)
+      const { file, env } = writePipeline(folder, url, partitions, settings)
+      const order = round % 2 === 0 ? [other, CLI] : [CLI, other]
+      const figures = new Map()
+      for (const cli of order) figures.set(cli, await measure(cli, ['run', file], env))
+      pairs.get(name).push({ here: figures.get(CLI), there: figures.get(other) })
+    }
+  }
+  return pairs
+}
+
+export const HEAD = '| | speed | CPU time | peak memory |\n|---|---|---|---|'
+
+/** Ratios of this build to the other, pair by pair: median (least–greatest). More is better of speed, less of the others. */
+export function ratioRow(name, pairs) {
+  const spread = (ratioOf) => {
+    const ratios = pairs.map(ratioOf)
+    const [least, greatest] = [Math.min(...ratios), Math.max(...ratios)]
+    return `${median(ratios).toFixed(2)} (${least.toFixed(2)}–${greatest.toFixed(2)})`
+  }
+  const cells = [
+    name,
+    spread(({ here, there }) => there.wallSeconds / here.wallSeconds),
+    spread(({ here, there }) => here.cpuSeconds / there.cpuSeconds),
+    spread(({ here, there }) => here.peakMegabytes / there.peakMegabytes),
+  ]
+  return `| ${cells.join(' | ')} |`
+}

@@ -1,0 +1,261 @@
+import type * as Bull from 'bullmq'
+import { type Clock, ExportError, learnSecret } from '../core/index.ts'
+
+export const QUEUE_VARIABLE = 'SPILLWAY_QUEUE_URL'
+
+/** The queue that workers meet at: BullMQ, on Redis or PostgreSQL. */
+export type Queue = {
+  /** Its address as it may be shown. */
+  readonly label: string
+  /** A job for each organization that has something to be done. */
+  readonly organizations: Bull.Queue
+  /** What was submitted for one. Nobody takes jobs from there; whoever has the organization looks in. */
+  pipelinesOf(organization: string): Bull.Queue
+  worker(process: (job: Bull.Job, token: string) => Promise<unknown>, options: WorkerTimes): Bull.Worker
+  /** How far at least the server's clock is ahead of this machine's, where leases are reckoned by the latter; null: they are not. */
+  clockAheadMs(): Promise<number | null>
+  close(): Promise<void>
+}
+
+type WorkerTimes = Pick<Bull.WorkerOptions, 'concurrency' | 'lockDuration' | 'stalledInterval' | 'name'>
+
+const CONNECT_MS = 5_000
+const ANSWER_MS = 10_000
+/** Of BullMQ's own, besides the job's: a job that makes no progress is ended by ours, see worker.ts. */
+const MOST_STALLS = 1_000_000
+const CONNECTIONS = 8
+/** In PostgreSQL; the one that other tools look into. */
+const SCHEMA = 'bullmq'
+/** Before all keys in Redis. */
+const PREFIX = 'spillway'
+const ORGANIZATIONS = 'organizations'
+
+export type QueueOptions = {
+  readonly clock: Clock
+  readonly password: string | null
+  readonly warn: (message: string) => void
+}
+
+/** @throws ExportError `config` when the address is none, or a package is missing; `target` or `credentials` as the server says */
+export async function openQueue(url: string | null, options: QueueOptions): Promise<Queue> {
+  const parsed = url !== null && URL.canParse(url) ? new URL(url) : null
+  const kind =
+    parsed === null ? null : (/^(redis|rediss|postgres|postgresql):$/.exec(parsed.protocol)?.[1] ?? null)
+  if (parsed === null || kind === null) {
+    throw new ExportError(
+      'config',
+      url === null ? `${QUEUE_VARIABLE} is not set` : `${QUEUE_VARIABLE} is no address of a queue`,
+      `variable ${QUEUE_VARIABLE}`,
+      'Set it to redis://host:6379, rediss://… or postgres://user@host:port/database.',
+    )
+  }
+  for (const secret of [
+    parsed.password,
+    decoded(parsed.password),
+    options.password ?? '',
+    process.env.PGPASSWORD ?? '',
+  ]) {
+    learnSecret(secret)
+  }
+  const label = `${parsed.host}${parsed.pathname.replace(/^\/$/, '')}`
+  try {
+    const bull = await import('bullmq')
+    return kind.startsWith('redis')
+      ? await onRedis(bull, parsed, label, options)
+      : await onPostgres(bull, parsed, label, options)
+  } catch (error) {
+    throw refusal(error, label)
+  }
+}
+
+async function onRedis(bull: typeof Bull, url: URL, label: string, options: QueueOptions): Promise<Queue> {
+  const { Redis } = await import('ioredis')
+  const redis = new Redis(url.href, {
+    ...(options.password === null || url.password !== '' ? {} : { password: options.password }),
+    maxRetriesPerRequest: null,
+    connectTimeout: CONNECT_MS,
+    retryStrategy: (times) => Math.min(times * 200, 2_000),
+  })
+  // Every queue listens on it, and BullMQ adds to the limit: 0, which is none, would become 3.
+  redis.setMaxListeners(Number.POSITIVE_INFINITY)
+  let last: Error | null = null
+  redis.on('error', (error) => {
+    last = error
+  })
+  try {
+    await answered(redis.ping(), () => last)
+  } catch (error) {
+    redis.disconnect()
+    throw error
+  }
+  return queueOn(bull, undefined, redis as unknown as Bull.ConnectionOptions, {
+    label,
+    warn: options.warn,
+    clockAheadMs: async () => null,
+    async end() {
+      redis.disconnect()
+    },
+  })
+}
+
+async function onPostgres(
+  bull: typeof Bull,
+  url: URL,
+  label: string,
+  { clock, warn }: QueueOptions,
+): Promise<Queue> {
+  const { default: pg } = await import('pg')
+  const pool = new pg.Pool({
+    connectionString: url.href,
+    application_name: 'spillway',
+    options: `-c search_path=${SCHEMA}`,
+    max: CONNECTIONS,
+    query_timeout: ANSWER_MS,
+    connectionTimeoutMillis: CONNECT_MS,
+    keepAlive: true,
+  })
+  pool.setMaxListeners(Number.POSITIVE_INFINITY)
+  pool.on('error', () => {})
+  try {
+    const client = await pool.connect()
+    try {
+      await bull.runMigrations(client as never, SCHEMA)
+    } finally {
+      client.release()
+    }
+  } catch (error) {
+    await pool.end()
+    throw error
+  }
+  return queueOn(bull, bull.createPostgresBackend as never, pool as unknown as Bull.ConnectionOptions, {
+    label,
+    warn,
+    async clockAheadMs() {
+      const before = clock.now()
+      const { rows } = await pool.query('SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS now')
+      const after = clock.now()
+      const ahead = Number(rows[0].now) - (before + after) / 2
+      // The answer may have been made at any moment in between.
+      return Math.sign(ahead) * Math.max(0, Math.abs(ahead) - (after - before) / 2)
+    },
+    end: () => pool.end(),
+  })
+}
+
+function queueOn(
+  bull: typeof Bull,
+  backend: undefined,
+  connection: Bull.ConnectionOptions,
+  {
+    label,
+    warn,
+    clockAheadMs,
+    end,
+  }: Pick<Queue, 'label' | 'clockAheadMs'> & Pick<QueueOptions, 'warn'> & { end(): Promise<void> },
+): Queue {
+  const open = new Map<string, Bull.Queue>()
+  const queue = (name: string): Bull.Queue => {
+    const found = open.get(name)
+    if (found !== undefined) return found
+    const opened = new bull.Queue(
+      name,
+      { connection, prefix: PREFIX, streams: { events: { maxLen: 1000 } } },
+      backend,
+    )
+    opened.on('error', told)
+    open.set(name, opened)
+    return opened
+  }
+  let isTold = false
+  function told(error: Error): void {
+    if (isTold || !isAway(error)) return
+    isTold = true
+    warn(`the queue ${label} does not answer; what is at work goes on for as long as its lease lasts`)
+    setTimeout(() => {
+      isTold = false
+    }, 60_000).unref()
+  }
+  return {
+    label,
+    organizations: queue(ORGANIZATIONS),
+    pipelinesOf: (organization) => queue(`pipelines.${encodeURIComponent(organization)}`),
+    worker(process, times) {
+      const worker = new bull.Worker(
+        ORGANIZATIONS,
+        (job, token) => process(job, token ?? ''),
+        {
+          ...times,
+          connection,
+          prefix: PREFIX,
+          autorun: false,
+          maxStalledCount: MOST_STALLS,
+          runRetryDelay: 1_000,
+        },
+        backend,
+      )
+      worker.on('error', told)
+      return worker
+    },
+    clockAheadMs,
+    async close() {
+      await Promise.all([...open.values()].map((each) => each.close().catch(() => {})))
+      await end()
+    },
+  }
+}
+
+/** The same answer, unless it does not come for so long. @throws ExportError `target`, `credentials` */
+export async function answered<T>(answer: Promise<T>, reason: () => Error | null = () => null): Promise<T> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(
+      () => reject(reason() ?? Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' })),
+      ANSWER_MS,
+    )
+  })
+  try {
+    return await Promise.race([answer, late])
+  } catch (error) {
+    throw refusal(error, '')
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+function isAway(error: unknown): boolean {
+  const text = error instanceof Error ? `${'code' in error ? error.code : ''} ${error.message}` : ''
+  return /E[A-Z]{5,}|Connection is closed|terminated|timeout|57P0/.test(text)
+}
+
+/** The server's own words may quote values; its code says enough. */
+function refusal(error: unknown, label: string): unknown {
+  if (error instanceof ExportError || !(error instanceof Error)) return error
+  const code = 'code' in error ? String(error.code) : (/^[A-Z]{5,}/.exec(error.message)?.[0] ?? error.name)
+  if (code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND') {
+    const next =
+      'Install spillway with its optional dependencies, or run `npm install bullmq ioredis` beside it.'
+    return new ExportError(
+      'config',
+      'The queue needs the packages bullmq and ioredis, which are not installed',
+      '',
+      next,
+      { cause: error },
+    )
+  }
+  const isRefused = /^(?:28P01|28000|NOAUTH|WRONGPASS)$/.test(code)
+  return new ExportError(
+    isRefused ? 'credentials' : 'target',
+    isRefused ? `The queue refuses the password (${code})` : `The queue does not answer (${code})`,
+    label,
+    `Check ${QUEUE_VARIABLE}, the password and the server, then run again.`,
+    { cause: error },
+  )
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

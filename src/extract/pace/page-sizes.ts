@@ -1,0 +1,152 @@
+import type { Measures } from '../../core/index.ts'
+
+/** No page is asked for with fewer rows because the service could not serve it. */
+const LEAST_SIZE = 10
+/** So many pages in a row come after one that did not, before more rows are asked for. */
+const GOOD_PAGES = 5
+/** After each attempt to have more that fails, twice as many; up to so many. */
+const MOST_GOOD_PAGES = 80
+// What refuses at once does not say how long a page may take.
+const SLOW_MS = 1000
+
+/** The size of pages that a query goes on with; null: the greatest. */
+export type SizeChange = { readonly query: string; readonly size: number | null }
+
+/**
+ * How many rows to ask for with a page: as many as allowed, half as many each time the service can't serve that, and
+ * slowly more where its answers are quick. Learned for each query; a new one begins with what others were served last.
+ */
+export class PageSizes {
+  /** The upper bound, as set. */
+  readonly most: number
+  readonly #timeoutMs: number
+  readonly #onChange: (change: SizeChange, from: number, why: string) => void
+  readonly #limits: Map<string, number | null>
+  #limit: number | null
+  /** The shortest time after which a page was known not to come; null: none was late. */
+  #lateMs: number | null = null
+
+  /**
+   * @param measures what earlier runs have learned
+   * @param onChange called when a query is to go on with another size
+   */
+  constructor(
+    { most, timeoutMs }: { readonly most: number; readonly timeoutMs: number },
+    measures: Pick<Measures, 'limit' | 'limits'>,
+    onChange: (change: SizeChange, from: number, why: string) => void,
+  ) {
+    this.most = most
+    this.#timeoutMs = timeoutMs
+    this.#onChange = onChange
+    this.#limit = measures.limit
+    this.#limits = new Map(measures.limits)
+  }
+
+  /** What a chain of this query begins with. */
+  startOf(query: string): number {
+    const limit = this.#limits.has(query) ? this.#limits.get(query)! : this.#limit
+    return Math.min(this.most, limit ?? this.most)
+  }
+
+  /** Whether a page of this size is as small as pages get. */
+  isLeast(size: number): boolean {
+    return size <= LEAST_SIZE
+  }
+
+  /** A page could not be served. @param good the greatest size that was served to this chain; null: none */
+  failed(query: string, size: number, good: number | null, ms: number, why: string): number {
+    if (ms >= SLOW_MS) this.#lateMs = Math.min(this.#lateMs ?? ms, ms)
+    const half = Math.max(LEAST_SIZE, Math.floor(size / 2))
+    const next = good !== null && good < size ? Math.max(good, half) : Math.min(half, this.startOf(query))
+    this.#change({ query, size: next }, size, why)
+    return next
+  }
+
+  /** An attempt to have more was served. */
+  grown(query: string, size: number, from: number): void {
+    this.#change({ query, size: size === this.most ? null : size }, from, 'answers are quick')
+  }
+
+  /** Whether answers that took so long let expect that one of twice the size comes in time. */
+  isQuick(ms: number): boolean {
+    const limitMs = Math.min(this.#timeoutMs, this.#lateMs ?? this.#timeoutMs)
+    return ms * 2.5 < limitMs
+  }
+
+  #change(change: SizeChange, from: number, why: string): void {
+    this.#limits.set(change.query, change.size)
+    this.#limit = change.size
+    this.#onChange(change, from, why)
+  }
+}
+
+/** The size of pages of one chain while a run follows it. */
+export class ChainSize {
+  /** Rows that the pages of the present sequence of cursors are asked for with. */
+  size: number
+  readonly #sizes: PageSizes
+  readonly #query: string
+  #good = 0
+  #needed = GOOD_PAGES
+  /** The greatest that was served. */
+  #served: number | null = null
+  /** The size before, while the present one is an attempt to have more that has not been served yet. */
+  #before: number | null = null
+
+  constructor(sizes: PageSizes, query: string, size: number) {
+    this.#sizes = sizes
+    this.#query = query
+    this.size = size
+  }
+
+  /** Whether fewer rows can be asked for. */
+  get canShrink(): boolean {
+    return !this.#sizes.isLeast(this.size)
+  }
+
+  /** Whether more rows may be asked for after the page that is on its way, if that is as good as those before. */
+  get mayGrowNext(): boolean {
+    return this.size < this.#sizes.most && this.#good + 1 >= this.#needed
+  }
+
+  /** A page has come. @returns whether more rows are to be asked for from then on */
+  served({ ms, isNew }: { readonly ms: number; readonly isNew: boolean }): boolean {
+    this.#served = Math.max(this.#served ?? 0, this.size)
+    if (this.#before !== null) {
+      this.#sizes.grown(this.#query, this.size, this.#before)
+      this.#before = null
+      // What made pages small has passed, an outage for example: full pages are back within a dozen.
+      this.#needed = 1
+    }
+    if (!isNew || !this.#sizes.isQuick(ms)) return false
+    this.#good++
+    return this.size < this.#sizes.most && this.#good >= this.#needed
+  }
+
+  /** The service could not serve a page of this size. */
+  shrink(ms: number, why: string): void {
+    this.#needed =
+      this.#before === null
+        ? Math.max(GOOD_PAGES, this.#needed)
+        : Math.min(MOST_GOOD_PAGES, Math.max(GOOD_PAGES, this.#needed * 2))
+    this.#good = 0
+    this.#before = null
+    const good = this.#served !== null && this.#served < this.size ? this.#served : null
+    this.size = this.#sizes.failed(this.#query, this.size, good, ms, why)
+    // What fails now was too much as well.
+    this.#served = null
+  }
+
+  grow(): void {
+    this.#good = 0
+    this.#before = this.size
+    this.size = Math.min(this.#sizes.most, this.size * 2)
+  }
+
+  /** The cursors of another size are kept after all. */
+  keep(size: number): void {
+    this.size = size
+    this.#good = 0
+    this.#before = null
+  }
+}

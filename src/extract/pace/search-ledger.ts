@@ -1,0 +1,216 @@
+import { likelyCost, type Measures, mayCost, type PageCost } from '../../core/index.ts'
+
+/** A request that costs searches, from its reservation to its answer. */
+export type Flight = {
+  /** What it may cost. */
+  readonly cost: number
+  /** It is written to a connection. */
+  write(): void
+  /**
+   * It has come to its end.
+   * @param remaining what the answer says is left; null: it says nothing, or did not come
+   * @param mayHaveCost whether the service may have charged it all the same
+   */
+  answered(remaining: number | null, mayHaveCost: boolean): void
+  /** How many rows the answer has; null: it could not be read. */
+  rows(count: number | null): void
+  /** It was not written, and will not be; does nothing after `answered`. */
+  cancel(): void
+}
+
+type Sight = {
+  readonly remaining: number
+  readonly writtenAt: number
+  readonly answeredAt: number
+  readonly flight: { readonly cost: number; rows: number | null | undefined }
+}
+
+/**
+ * What of the quota is spent, by what answers say is left. Answers overtake each other, so they are put into the order in
+ * which the service gave them: that of what they say, once none is on its way that may belong before them. What is left
+ * then goes down from one to the next by what the later one cost, or by more: others spend too.
+ */
+export class SearchLedger {
+  readonly #costs: PageCost[]
+  #tells: boolean | null
+  readonly #onCost: (cost: PageCost, usual: number) => void
+  /** Counts what happens to requests. */
+  #moment = 0
+  readonly #open = new Set<{ readonly cost: number; writtenAt: number | null }>()
+  /** Without an answer, but perhaps charged: until an answer to a later request counts them in. */
+  #lost: { readonly cost: number; readonly at: number }[] = []
+  #known: { readonly remaining: number; readonly at: number } | null = null
+  /** Answers whose place in the order, or whose rows, are not known yet. */
+  #sights: Sight[] = []
+  /** What was left after the last one that has its place. */
+  #base: number | null = null
+  /** Rows of those that no other came before. */
+  #firstRows: number[] = []
+  #spent = 0
+  #onChange: (() => void)[] = []
+
+  /**
+   * @param measures what earlier runs have measured
+   * @param tells whether the endpoint says what is left; null: not known
+   * @param onCost called with what each page cost, once it is known
+   */
+  constructor(
+    measures: Pick<Measures, 'costs'>,
+    tells: boolean | null,
+    onCost: (cost: PageCost, usual: number) => void = () => {},
+  ) {
+    this.#costs = [...measures.costs]
+    this.#tells = tells
+    this.#onCost = onCost
+  }
+
+  /** Whether the endpoint says what is left; null: no answer has come yet. */
+  get tells(): boolean | null {
+    return this.#tells
+  }
+
+  get inFlight(): number {
+    return this.#open.size
+  }
+
+  /** What all requests may cost whose cost is not known yet. */
+  get reserved(): number {
+    let sum = 0
+    for (const { cost } of this.#open) sum += cost
+    for (const { cost } of this.#lost) sum += cost
+    return sum
+  }
+
+  /** What the service said was left, in its own order; null: nothing yet. */
+  get remaining(): number | null {
+    return this.#known?.remaining ?? null
+  }
+
+  /** Spent so far, as far as answers tell; null: the service tells nothing. */
+  get spent(): number | null {
+    if (this.#tells !== true) return null
+    let spent = this.#spent
+    for (const rows of this.#firstRows) spent += likelyCost(this.#costs, rows)
+    // What has no place yet is counted as if all were in.
+    const values = this.#sights.map(({ remaining }) => remaining)
+    if (values.length === 0) return spent
+    const base = this.#base ?? Math.max(...values)
+    const below = values.filter((value) => value <= base)
+    if (this.#base === null) spent += Math.min(...this.#sights.map(({ flight }) => flight.cost))
+    return spent + (below.length === 0 ? 0 : base - Math.min(...below))
+  }
+
+  /** What a page of so many rows may cost. */
+  mayCost(size: number): number {
+    return mayCost(this.#costs, size)
+  }
+
+  get costs(): readonly PageCost[] {
+    return this.#costs
+  }
+
+  begin(cost: number): Flight {
+    const entry = { cost, writtenAt: null as number | null }
+    this.#open.add(entry)
+    const known: Sight['flight'] = { cost, rows: undefined }
+    return {
+      cost,
+      write: () => {
+        entry.writtenAt = ++this.#moment
+      },
+      answered: (remaining, mayHaveCost) => {
+        if (!this.#open.delete(entry)) return
+        const at = ++this.#moment
+        const writtenAt = entry.writtenAt ?? at
+        if (remaining !== null) this.#see({ remaining, writtenAt, answeredAt: at, flight: known })
+        else if (mayHaveCost && this.#tells !== false) this.#lost.push({ cost, at })
+        this.#changed()
+      },
+      rows: (count) => {
+        known.rows = count
+        this.#changed()
+      },
+      cancel: () => {
+        if (this.#open.delete(entry)) this.#changed()
+      },
+    }
+  }
+
+  /** An answer that could be used came without a word of what is left. */
+  saysNothing(): void {
+    if (this.#tells === true) return
+    this.#tells = false
+    this.#lost = []
+    this.#changed()
+  }
+
+  /** Resolves when a request has come to its end. */
+  change(signal: AbortSignal): Promise<void> {
+    return new Promise((resolve, reject) => {
+      if (signal.aborted) return reject(signal.reason)
+      const onAbort = (): void => reject(signal.reason)
+      signal.addEventListener('abort', onAbort, { once: true })
+      this.#onChange.push(() => {
+        signal.removeEventListener('abort', onAbort)
+        resolve()
+      })
+    })
+  }
+
+  #see(sight: Sight): void {
+    this.#tells = true
+    const { remaining, writtenAt, answeredAt } = sight
+    // Of answers that overtook each other the lowest is the last; a later request that is told more is told the truth.
+    if (this.#known === null || remaining < this.#known.remaining || writtenAt > this.#known.at) {
+      this.#known = { remaining, at: answeredAt }
+    }
+    this.#lost = this.#lost.filter(({ at }) => at > writtenAt)
+    this.#sights.push(sight)
+  }
+
+  #changed(): void {
+    this.#settle()
+    const waiting = this.#onChange
+    this.#onChange = []
+    for (const wake of waiting) wake()
+  }
+
+  /** Gives those their place in the order that nothing can come before any more. */
+  #settle(): void {
+    let open = Number.POSITIVE_INFINITY
+    for (const { writtenAt } of this.#open) open = Math.min(open, writtenAt ?? open)
+    const last = this.#sights.filter(({ answeredAt }) => answeredAt < open)
+    if (last.length === 0) return
+    // What came before one of these in the service's order has its place as well.
+    const isBefore = (sight: Sight): boolean =>
+      last.some((other) => sight.writtenAt < other.answeredAt && sight.remaining >= other.remaining)
+    const all = new Set([...last, ...this.#sights.filter(isBefore)])
+    // Their rows are known once they are decoded.
+    if ([...all].some(({ flight }) => flight.rows === undefined)) return
+    this.#sights = this.#sights.filter((sight) => !all.has(sight))
+    const inOrder = [...all].sort((a, b) => b.remaining - a.remaining || a.answeredAt - b.answeredAt)
+    const base = this.#base
+    // More than was left before: the service counts anew from there on, so these come last.
+    const isAnew = ({ remaining }: Sight): boolean => base !== null && remaining > base
+    for (const sight of inOrder.filter((sight) => !isAnew(sight))) this.#place(sight)
+    const anew = inOrder.filter(isAnew)
+    if (anew.length > 0) this.#base = null
+    for (const sight of anew) this.#place(sight)
+  }
+
+  #place({ remaining, flight }: Sight): void {
+    const { rows } = flight
+    if (this.#base === null) this.#firstRows.push(rows ?? 0)
+    else {
+      const searches = this.#base - remaining
+      this.#spent += searches
+      // What brought no page may have cost something all the same; the page after it is none the dearer.
+      if (rows != null) {
+        const usual = likelyCost(this.#costs, rows)
+        this.#costs.push([rows, searches])
+        this.#onCost([rows, searches], usual)
+      }
+    }
+    this.#base = remaining
+  }
+}

@@ -1,0 +1,71 @@
+import { isExportError, type NamedPipeline, type Pipeline, type Store } from '../core/index.ts'
+import { type CheckpointState, readCheckpoint, SUCCESS_PATH } from '../state/index.ts'
+import { openDataSet, planAsOfLastRun, survey } from './data-set/index.ts'
+import { namePipeline, namingPlaces } from './setting/index.ts'
+
+/** Whether a data set holds everything that its pipeline file plans: nothing that its files could tell. */
+export type Completeness = {
+  readonly complete: boolean
+  /** Of the file's plan as of the last run; null: the data set was moved without its state, or its names take a key. */
+  readonly partitions: {
+    readonly total: number
+    readonly done: number
+    readonly failed: number
+    readonly pending: number
+  } | null
+}
+
+/**
+ * Reads whether a data set is complete; changes nothing and takes no lock.
+ * @param maskKey where queries are named by digests; null: there is none, or it is not known
+ */
+export function readCompleteness(pipeline: Pipeline, maskKey: Uint8Array | null): Promise<Completeness> {
+  return namingPlaces(pipeline, async () => {
+    const store = openDataSet(pipeline)
+    return completenessOf(pipeline, maskKey, store, await readableCheckpoint(store))
+  })
+}
+
+/** null also where it is damaged, which is for others to say. */
+async function readableCheckpoint(store: Store): Promise<CheckpointState | null> {
+  try {
+    return await readCheckpoint(store)
+  } catch (error) {
+    if (isExportError(error, 'damaged')) return null
+    throw error
+  }
+}
+
+/** @param state null: the data set was moved without it */
+export async function completenessOf(
+  pipeline: Pipeline,
+  maskKey: Uint8Array | null,
+  store: Store,
+  state: CheckpointState | null,
+): Promise<Completeness> {
+  const isMarked = (await store.size(SUCCESS_PATH)) !== null
+  const partitions = state === null ? null : partitionsOf(pipeline, maskKey, state)
+  return { complete: isMarked && (partitions === null || partitions.done === partitions.total), partitions }
+}
+
+function partitionsOf(
+  given: Pipeline,
+  maskKey: Uint8Array | null,
+  state: CheckpointState,
+): Completeness['partitions'] {
+  const pipeline = named(given, maskKey)
+  const plan = pipeline === null ? null : planAsOfLastRun(pipeline, state)
+  if (pipeline === null || plan === null) return null
+  const { total, done, failed } = survey(pipeline, plan, state)
+  return { total, done, failed, pending: total - done - failed }
+}
+
+/** null: queries have no names without a key. */
+function named(pipeline: Pipeline, maskKey: Uint8Array | null): NamedPipeline | null {
+  try {
+    return namePipeline(pipeline, maskKey)
+  } catch (error) {
+    if (isExportError(error, 'config')) return null
+    throw error
+  }
+}

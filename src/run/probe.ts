@@ -1,0 +1,147 @@
+import { z } from 'zod'
+import {
+  type Clock,
+  type DecodedPage,
+  type DecodePage,
+  ExportError,
+  freshBuffers,
+  NO_IDS,
+  type Pipeline,
+  type Query,
+  SeenCursors,
+  type Window,
+} from '../core/index.ts'
+import { type Chain, extractPages, openService, type Service } from '../extract/index.ts'
+import type { RunObserver } from './setting/index.ts'
+
+/** What a page costs, as two requests can tell. */
+export type Probe = {
+  /** `nothing`: the service says nothing of searches; `unknown`: these requests could not tell. */
+  readonly reading: 'request' | '100 rows' | 'nothing' | 'unknown'
+  /** Rows of the page that was looked at, and how many searches fewer were left after it; null: there was none. */
+  readonly page: { readonly rows: number; readonly searches: number } | null
+  readonly requests: number
+  readonly searchesRemaining: number | null
+}
+
+export type ProbeOptions = {
+  readonly clock: Clock
+  readonly readSecret: (name: string) => Promise<string | null>
+  readonly stop: AbortSignal
+  readonly log: RunObserver['log']
+}
+
+const SMALL = 100
+const LARGE = 1000
+// Fewer rows than this cost one search or two by either reading.
+const TELLING_ROWS = 300
+
+/**
+ * Measures what a page costs: asks for 100 rows, and, where there are more, for a larger page of the same search.
+ * @throws ExportError as `Service.request`; `quota` where what is left does not pay for it
+ */
+export async function probeService(pipeline: Pipeline, options: ProbeOptions): Promise<Probe> {
+  const { extract } = pipeline
+  const service = openService(
+    { ...pipeline.service, retries: 0 },
+    { maxRequests: 2, minSearchesRemaining: extract.minSearchesRemaining, monthly: null, connections: 1 },
+    { ...options, abort: options.stop, buffers: freshBuffers },
+  )
+  try {
+    const chain = await chainOf(pipeline, options)
+    const first = await firstPage(service, { ...chain, pageSize: Math.min(SMALL, extract.pageSize) })
+    const hasMore = first.next !== null && first.items >= SMALL
+    if (service.counters.tellsSearches !== true) return probe('nothing', null, service)
+    if (!hasMore || extract.pageSize < TELLING_ROWS) return probe('unknown', null, service)
+    const { items: rows } = await firstPage(service, {
+      ...chain,
+      pageSize: Math.min(LARGE, extract.pageSize),
+    })
+    const searches = service.counters.costs.at(-1)?.[1] ?? null
+    if (searches === null || rows < TELLING_ROWS) return probe('unknown', null, service)
+    const page = { rows, searches }
+    if (searches <= 1) return probe('request', page, service)
+    return probe(searches >= rows / (2 * SMALL) ? '100 rows' : 'unknown', page, service)
+  } finally {
+    await service.close()
+  }
+}
+
+function probe(reading: Probe['reading'], page: Probe['page'], { counters }: Service): Probe {
+  const { requests, searchesRemaining } = counters
+  return { reading, page, requests, searchesRemaining }
+}
+
+async function firstPage(service: Service, chain: Chain): Promise<DecodedPage> {
+  for await (const { page } of extractPages(service, { ...chain, seen: new SeenCursors() }, counted))
+    return page
+  throw new Error('a chain without a page')
+}
+
+/** The first query, over all of its windows; one without a secret where there is one. */
+async function chainOf({ extract }: Pipeline, { clock, readSecret }: ProbeOptions): Promise<Chain> {
+  const { queries, windows, include, order, pageSize } = extract
+  const query: Query | undefined = queries.find(({ type }) => type !== 'secret') ?? queries[0]
+  if (query === undefined) throw new Error('a pipeline without a query')
+  const asked: Window | null =
+    windows === null
+      ? null
+      : { from: windows.from, until: windows.until === 'now' ? clock.now() * 1000 : windows.until }
+  return {
+    query: { ...query, name: 'probe' },
+    asked,
+    own: () => asked,
+    partition: () => 'probe',
+    isOver: () => true,
+    include,
+    order,
+    pageSize,
+    sizing: null,
+    cursor: null,
+    since: null,
+    page: 0,
+    requestsBefore: 0,
+    queryValue: '',
+    secret: query.type === 'secret' ? await readSecret(query.secretEnv) : null,
+    recent: [],
+    seen: new SeenCursors(),
+    onRequest: () => {},
+    ahead: { take: () => false, give: () => {} },
+  }
+}
+
+const Answer = z.object({ items: z.array(z.unknown()), next: z.string().nullish() })
+
+/** How many items there are, and whether there are more; nothing else of them is looked at. */
+const counted: DecodePage = async (body, { partition }) => {
+  const answer = Answer.safeParse(parsed(body))
+  if (!answer.success) {
+    throw new ExportError(
+      'data',
+      'The answer is none of a credential search',
+      partition,
+      'Check service.search_path.',
+    )
+  }
+  const { items, next = null } = answer.data
+  return {
+    next,
+    frame: null,
+    rows: 0,
+    items: items.length,
+    repeated: 0,
+    ids: NO_IDS,
+    times: null,
+    span: null,
+    quarantined: [],
+    unknownFields: {},
+  }
+}
+
+function parsed(body: Uint8Array): unknown {
+  try {
+    return JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString())
+  } catch {
+    return null
+  }
+}

@@ -1,0 +1,2 @@
+export { type ExtraIssue, ExtraReader } from './extra-reader.ts'
+export { itemStarts } from './item-starts.ts'

@@ -1,0 +1,16 @@
+import { eachMember, elementStarts, isKey, skipSpace } from './valid-json.ts'
+
+const ITEMS = 'items'
+const WRITTEN = Buffer.from(ITEMS)
+
+/**
+ * Where the items of an answer begin, in their order: for values that JSON.parse does not keep as they are.
+ * @param body a valid answer, its byte order mark left out
+ */
+export function itemStarts(body: Buffer): readonly number[] {
+  let items = -1
+  eachMember(body, skipSpace(body, 0), (key, keyEnd, value) => {
+    if (isKey(body, key, keyEnd, ITEMS, WRITTEN)) items = value
+  })
+  return items < 0 ? [] : elementStarts(body, items)
+}

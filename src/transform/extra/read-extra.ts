@@ -1,0 +1,79 @@
+import { type ExtraField, int64, parseExactJson, parseTimestamp } from '../../core/index.ts'
+import type { ExtraValue } from '../columns/index.ts'
+import { integer } from '../schema/index.ts'
+import { compactJson } from './compact-json.ts'
+
+const QUOTE = 0x22
+const OPEN_BRACKET = 0x5b
+const MINUS = 0x2d
+const ZERO = 0x30
+const NINE = 0x39
+/** So many digits are exact in a double. */
+const SAFE_DIGITS = 15
+
+/** The message of a value that is none of its type: what is expected, never what was found. */
+export const EXPECTED: Record<ExtraField['type'], string> = {
+  string: 'Invalid input: expected string',
+  int64: 'Invalid input: expected a whole number of 64 bits',
+  boolean: 'Invalid input: expected boolean',
+  timestamp: 'Invalid input: expected an ISO 8601 timestamp',
+  json: 'Invalid input: expected JSON',
+  strings: 'Invalid input: expected an array of strings',
+}
+
+/**
+ * The value of a field from its valid JSON at [start, end), which is not null.
+ * @returns undefined when it is of another type
+ */
+export function readExtra(
+  type: ExtraField['type'],
+  bytes: Buffer,
+  start: number,
+  end: number,
+): ExtraValue | undefined {
+  switch (type) {
+    case 'string':
+      return readString(bytes, start, end)
+    case 'int64':
+      return readInteger(bytes, start, end)
+    case 'boolean':
+      if (end - start === 4 && bytes[start] === 0x74) return true
+      return end - start === 5 && bytes[start] === 0x66 ? false : undefined
+    case 'timestamp': {
+      const text = readString(bytes, start, end)
+      return text === undefined ? undefined : (parseTimestamp(text) ?? undefined)
+    }
+    case 'json':
+      return compactJson(bytes, start, end)
+    case 'strings': {
+      if (bytes[start] !== OPEN_BRACKET) return undefined
+      const list: unknown[] = JSON.parse(bytes.toString('utf8', start, end))
+      return list.every((text) => typeof text === 'string') ? list : undefined
+    }
+  }
+}
+
+function readString(bytes: Buffer, start: number, end: number): string | undefined {
+  if (bytes[start] !== QUOTE) return undefined
+  const hasEscapes = bytes.subarray(start, end).includes(0x5c)
+  return hasEscapes
+    ? (JSON.parse(bytes.toString('utf8', start, end)) as string)
+    : bytes.toString('utf8', start + 1, end - 1)
+}
+
+function readInteger(bytes: Buffer, start: number, end: number): ExtraValue | undefined {
+  const first = bytes[start] === MINUS ? start + 1 : start
+  if (bytes[first]! < ZERO || bytes[first]! > NINE) return undefined
+  let value = 0
+  let at = first
+  for (; at < end && at - first < SAFE_DIGITS; at++) {
+    const digit = bytes[at]! - ZERO
+    if (digit < 0 || digit > 9) break
+    value = 10 * value + digit
+  }
+  // JSON knows a negative zero; a column of integers does not.
+  if (at === end) return value === 0 || first === start ? value : -value
+  const result = integer.safeParse(parseExactJson(bytes, start, end))
+  if (!result.success) return undefined
+  return result.data === 0 ? 0 : int64(result.data)
+}

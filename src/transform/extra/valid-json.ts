@@ -1,0 +1,116 @@
+/*
+ * Steps over JSON that is known to be valid, however deep it is nested.
+ */
+
+const QUOTE = 0x22
+const BACKSLASH = 0x5c
+const COMMA = 0x2c
+const OPEN_BRACE = 0x7b
+const CLOSE_BRACE = 0x7d
+const OPEN_BRACKET = 0x5b
+const CLOSE_BRACKET = 0x5d
+
+/** The first position that is no white space. */
+export function skipSpace(bytes: Uint8Array, start: number): number {
+  let at = start
+  while (isSpace(bytes[at]!)) at++
+  return at
+}
+
+/** @returns the position after the string whose opening quote is at `start` */
+export function skipString(bytes: Uint8Array, start: number): number {
+  let at = start + 1
+  while (bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1
+  return at + 1
+}
+
+/** @returns the position after the value that begins at `start` */
+export function skipValue(bytes: Uint8Array, start: number): number {
+  let at = start
+  let depth = 0
+  do {
+    switch (bytes[at]) {
+      case QUOTE:
+        at = skipString(bytes, at)
+        break
+      case OPEN_BRACE:
+      case OPEN_BRACKET:
+        depth++
+        at++
+        break
+      case CLOSE_BRACE:
+      case CLOSE_BRACKET:
+        depth--
+        at++
+        break
+      default:
+        at = depth === 0 ? skipPlain(bytes, at) : at + 1
+    }
+  } while (depth > 0)
+  return at
+}
+
+/**
+ * Goes through the members of the object at `start`.
+ * @param onMember gets start and end of the key, quotes included, and of the value
+ */
+export function eachMember(
+  bytes: Uint8Array,
+  start: number,
+  onMember: (key: number, keyEnd: number, value: number, valueEnd: number) => void,
+): void {
+  let at = skipSpace(bytes, start + 1)
+  while (bytes[at] !== CLOSE_BRACE) {
+    const keyEnd = skipString(bytes, at)
+    const value = skipSpace(bytes, skipSpace(bytes, keyEnd) + 1)
+    const end = skipValue(bytes, value)
+    onMember(at, keyEnd, value, end)
+    at = afterComma(bytes, end)
+  }
+}
+
+/** Where each element of the array at `start` begins. */
+export function elementStarts(bytes: Uint8Array, start: number): readonly number[] {
+  const starts: number[] = []
+  let at = skipSpace(bytes, start + 1)
+  while (bytes[at] !== CLOSE_BRACKET) {
+    starts.push(at)
+    at = afterComma(bytes, skipValue(bytes, at))
+  }
+  return starts
+}
+
+/** Whether a key, with its quotes, is this name: `written` is the name as most write it. */
+export function isKey(bytes: Buffer, key: number, keyEnd: number, name: string, written: Buffer): boolean {
+  const length = keyEnd - key - 2
+  let same = 0
+  for (; same < length; same++) {
+    const byte = bytes[key + 1 + same]
+    if (byte === BACKSLASH) return JSON.parse(bytes.toString('utf8', key, keyEnd)) === name
+    if (byte !== written[same]) break
+  }
+  if (same === length) return length === written.length
+  return (
+    bytes.subarray(key, keyEnd).includes(BACKSLASH) &&
+    JSON.parse(bytes.toString('utf8', key, keyEnd)) === name
+  )
+}
+
+function afterComma(bytes: Uint8Array, start: number): number {
+  const at = skipSpace(bytes, start)
+  return bytes[at] === COMMA ? skipSpace(bytes, at + 1) : at
+}
+
+/** A number or a literal. */
+function skipPlain(bytes: Uint8Array, start: number): number {
+  let at = start
+  for (; at < bytes.length; at++) {
+    const byte = bytes[at]!
+    if (byte === COMMA || byte === CLOSE_BRACE || byte === CLOSE_BRACKET || isSpace(byte)) break
+  }
+  return at
+}
+
+function isSpace(byte: number): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
+}

@@ -1,0 +1,100 @@
+import { parse } from 'csv-parse/sync'
+import { expect, it } from 'vitest'
+import { Output } from '../../src/cli/output.ts'
+import { runCommandLine } from '../../src/cli/run-command-line.ts'
+import { Screen } from '../../src/cli/screen.ts'
+import { Signals } from '../../src/cli/signals.ts'
+import { exportHere } from '../warehouse/in-process.ts'
+import { accessTo, Collector, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
+
+/** A data set; the answers here come from what the SQL itself says. */
+async function exported(): Promise<{
+  readonly folder: string
+  readonly env: Readonly<Record<string, string>>
+}> {
+  const sandbox = await sandboxWith({ records: 5 })
+  const folder = workFolder()
+  await writePipeline(folder, { name: 'pipeline' })
+  const env = accessTo(sandbox)
+  await exportHere({ folder, env })
+  return { folder, env }
+}
+
+/** `query` with these words, printing to a stream like stdout. */
+async function queryTo(
+  stdout: Collector,
+  { folder: cwd, env }: Awaited<ReturnType<typeof exported>>,
+  ...words: string[]
+): Promise<number> {
+  return runCommandLine(['query', 'pipeline.yaml', ...words], {
+    env,
+    cwd,
+    program: 'spillway',
+    stdout: new Output(stdout as unknown as NodeJS.WriteStream),
+    screen: new Screen(new Collector() as unknown as NodeJS.WriteStream, env),
+    signals: new Signals(),
+  })
+}
+
+it('--csv keeps null and the empty string apart, as the exports do', async () => {
+  const { folder, env } = await exported()
+  const sql = `SELECT NULL AS "none", '' AS "empty", 'a"b,c' AS "text", true AS "yes", ['x', NULL] AS "list", 2.5 AS "number"`
+  const { code, stdout, stderr } = await spillway(['query', 'pipeline.yaml', sql, '--csv'], folder, env)
+  expect(code, stderr).toBe(0)
+  expect(stdout).toBe('none,empty,text,yes,list,number\n,"","a""b,c",true,"[""x"",null]",2.5\n')
+})
+
+it('a terminal is shown CSV without what it would obey; a file gets the values as they are', async () => {
+  const place = await exported()
+  const sql = `SELECT chr(27) || '[2Jred' || chr(8238) || chr(155) AS "bad", chr(27) || 'x' AS "a${'\x1b'}[31mb"`
+  const file = new Collector()
+  expect(await queryTo(file, place, sql, '--csv')).toBe(0)
+  expect(parse(file.text)).toEqual([
+    ['bad', 'a\x1b[31mb'],
+    ['\x1b[2Jred\u202e\x9b', '\x1bx'],
+  ])
+  const terminal = Object.assign(new Collector(), { isTTY: true, columns: 100 })
+  expect(await queryTo(terminal, place, sql, '--csv')).toBe(0)
+  expect(terminal.text).toBe('bad,a[31mb\n[2Jred,x\n')
+})
+
+it.each([
+  { flag: '--json', first: '[{"n":0},\n{"n":1},\n' },
+  { flag: '--csv', first: 'n\n0\n1\n' },
+])('$flag prints rows as they come, and ends when their reader has gone', async ({ flag, first }) => {
+  const place = await exported()
+  const reader = new Impatient(1_000_000)
+  // Far more than fits anywhere.
+  expect(await queryTo(reader, place, 'SELECT range AS n FROM range(1000000000000)', flag)).toBe(0)
+  expect(reader.text.startsWith(first)).toBe(true)
+})
+
+it('--json and --csv print every row of answers of many batches', async () => {
+  const { folder, env } = await exported()
+  const sql = 'SELECT range AS n FROM range(5000)'
+  const json = await spillway(['query', 'pipeline.yaml', sql, '--json'], folder, env)
+  expect(JSON.parse(json.stdout)).toEqual(Array.from({ length: 5000 }, (_, n) => ({ n })))
+  const csv = await spillway(['query', 'pipeline.yaml', sql, '--csv'], folder, env)
+  expect(csv.stdout).toBe(`n\n${Array.from({ length: 5000 }, (_, n) => `${n}\n`).join('')}`)
+  const none = await spillway(['query', 'pipeline.yaml', `${sql} LIMIT 0`, '--json'], folder, env)
+  expect(none.stdout).toBe('[]\n')
+})
+
+it('empty SQL is exit 2 with the reason', async () => {
+  const { folder, env } = await exported()
+  const { code, stdout, stderr } = await spillway(['query', 'pipeline.yaml', ''], folder, env)
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  expect(stderr).toContain('The SQL is empty')
+})
+
+/** A reader that goes away, as `head` does. */
+class Impatient extends Collector {
+  constructor(readonly most: number) {
+    super()
+  }
+
+  override _write(chunk: Buffer, encoding: string, done: (error?: Error) => void): void {
+    if (this.text.length <= this.most) super._write(chunk, encoding, done)
+    else done(Object.assign(new Error('gone'), { code: 'EPIPE' }))
+  }
+}

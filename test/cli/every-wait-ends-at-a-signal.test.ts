@@ -1,0 +1,110 @@
+import { once } from 'node:events'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { createServer, type Server, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
+import { accessTo, sandboxWith, start, workFolder, writePipeline } from './spillway.ts'
+
+// What is promised; the waits below are longer by far.
+const LIMIT_MS = 10_000
+
+/** A server that takes every connection and never says a word. */
+async function silence(): Promise<{ readonly port: number; readonly reached: () => boolean }> {
+  const sockets: Socket[] = []
+  const server: Server = createServer((socket) => void sockets.push(socket.on('error', () => {})))
+  await once(server.listen(0, '127.0.0.1'), 'listening')
+  onTestFinished(() => {
+    for (const socket of sockets) socket.destroy()
+    server.close()
+  })
+  return { port: (server.address() as { port: number }).port, reached: () => sockets.length > 0 }
+}
+
+/** How late timers are here, at the worst: so late everything else is on a busy machine. */
+function lateness(): () => number {
+  let [worstMs, lastMs] = [0, performance.now()]
+  const timer = setInterval(() => {
+    const nowMs = performance.now()
+    worstMs = Math.max(worstMs, nowMs - lastMs - 20)
+    lastMs = nowMs
+  }, 20)
+  onTestFinished(() => clearInterval(timer))
+  return () => worstMs
+}
+
+type Waiting = {
+  readonly args: readonly string[]
+  readonly folder: string
+  readonly env: Readonly<Record<string, string>>
+  /** Whether it waits by now. */
+  readonly isWaiting: (stderr: string) => boolean
+}
+
+const WAITS: Record<string, () => Promise<Waiting>> = {
+  async 'another run to give up its lock'() {
+    const sandbox = await sandboxWith({ faults: [{ kind: 'hang' }] })
+    const folder = workFolder()
+    const file = await writePipeline(folder, { rest: 'load: { path: out }' })
+    const env = accessTo(sandbox)
+    const other = start(['run', file], folder, env)
+    await other.until(() => sandbox.requests.length > 0)
+    other.child.kill('SIGKILL')
+    await other.result
+    // As if it were another machine's, whose processes nobody here can look at.
+    const state = join(folder, 'out/_state')
+    const lock = join(state, readdirSync(state).find((name) => name.startsWith('lock'))!)
+    const text = readFileSync(lock, 'utf8')
+    const changed = text.replaceAll(
+      /"(?:boot|boot_id|host)":"[^"]*"/g,
+      (part) => `${part.slice(0, -1)}-other"`,
+    )
+    expect(changed).not.toBe(text)
+    writeFileSync(lock, changed)
+    return { args: ['run', file], folder, env, isWaiting: (stderr) => /lock|another run/i.test(stderr) }
+  },
+  async 'a token to be exchanged'() {
+    const { port, reached } = await silence()
+    const folder = workFolder()
+    const service = `  token_url: http://127.0.0.1:${port}/token\n  api_key_env: SPILLWAY_API_KEY`
+    const file = await writePipeline(folder, { service })
+    const env = { SPILLWAY_BASE_URL: `http://127.0.0.1:${port}`, SPILLWAY_API_KEY: 'a-key-of-some-length' }
+    return { args: ['run', file], folder, env, isWaiting: reached }
+  },
+  async 'object storage to answer'() {
+    const { port, reached } = await silence()
+    const folder = workFolder()
+    const endpoint = `{ endpoint: 'http://127.0.0.1:${port}', region: eu-central-1, path_style: true }`
+    const file = await writePipeline(folder, { rest: `load: { path: 's3://bucket/acme', s3: ${endpoint} }` })
+    const env = {
+      SPILLWAY_BASE_URL: 'http://127.0.0.1:9',
+      SPILLWAY_TOKEN: 'token',
+      AWS_ACCESS_KEY_ID: 'key',
+      AWS_SECRET_ACCESS_KEY: 'secret-of-some-length',
+      HOME: folder,
+    }
+    return { args: ['run', file], folder, env, isWaiting: reached }
+  },
+  async 'a database to answer'() {
+    const { port, reached } = await silence()
+    const sandbox = await sandboxWith()
+    const folder = workFolder()
+    const file = await writePipeline(folder, { rest: 'load: { path: out }' })
+    const env = { ...accessTo(sandbox), PGPASSWORD: 'password' }
+    expect((await start(['run', file], folder, env).result).code).toBe(0)
+    const args = ['load', file, '--to', `postgres://etl@127.0.0.1:${port}/leaks?sslmode=disable`]
+    return { args, folder, env, isWaiting: reached }
+  },
+}
+
+it.each(Object.entries(WAITS))('a wait for %s ends within ten seconds of a signal', async (_, begin) => {
+  const { args, folder, env, isWaiting } = await begin()
+  const running = start(args, folder, env)
+  await running.until(isWaiting)
+  const lateMs = lateness()
+  const startedMs = performance.now()
+  running.child.kill('SIGTERM')
+  const { code, stderr } = await running.result
+  expect(performance.now() - startedMs, stderr).toBeLessThan(LIMIT_MS + 5 * lateMs())
+  expect(code, stderr).toBe(143)
+  expect(stderr).not.toMatch(/not foreseen|\n\s+at /)
+})

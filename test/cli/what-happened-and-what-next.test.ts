@@ -1,0 +1,51 @@
+import { expect, it } from 'vitest'
+import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
+
+const QUIET = ['--no-progress']
+
+it('failures are grouped by cause, with the field at fault, and told once', async () => {
+  const sandbox = await sandboxWith({ records: 4000, invalidRate: 0.5 })
+  const folder = workFolder()
+  const file = await writePipeline(folder, { rest: 'transform: { max_quarantined: 1% }' })
+  const { code, stdout, stderr } = await spillway(['run', file, ...QUIET], folder, accessTo(sandbox))
+  expect(code).toBe(1)
+  expect(stderr.match(/ERROR/g)).toHaveLength(1)
+  expect(stdout).toMatch(/^ {2}3 partitions: more than 1% of items rejected .*\(\S+: .*, [\d,]+/m)
+  expect(stdout.match(/more than 1%/g)).toHaveLength(1)
+  // It fails again, and costs searches.
+  expect(stdout).not.toMatch(/^ *go on /m)
+  expect(stdout).toMatch(/^ {2}once corrected +spillway run/m)
+  const told = stdout + stderr
+  expect(told.split('\n').find((line) => line.length > 400)).toBeUndefined()
+})
+
+it('the reason of exits 3 and 4 stands in the summary as well', async () => {
+  const sandbox = await sandboxWith()
+  const folder = workFolder()
+  const file = await writePipeline(folder, { perChain: 1 })
+  const env = accessTo(sandbox)
+  const refused = await spillway(['run', file, ...QUIET], folder, { ...env, SPILLWAY_TOKEN: 'another-one' })
+  expect(refused.code).toBe(3)
+  expect(refused.stdout).toMatch(/^ {2}stopped: The service answered 401/m)
+  expect(refused.stdout).not.toMatch(/^ *go on /m)
+  const budget = await spillway(['run', file, '--max-requests', '1', ...QUIET], folder, env)
+  expect(budget.code).toBe(4)
+  expect(budget.stdout).toMatch(/^ {2}stopped: The budget/m)
+  expect(budget.stdout).toMatch(/^ {2}go on +spillway run/m)
+  expect(budget.stdout).toContain('spillway query trial.yaml "SELECT count(*) FROM credentials"')
+  expect(budget.stdout).not.toContain('duckdb')
+  expect(budget.stdout).not.toMatch(/^ {2}data set /m)
+  const rest = await spillway(['run', file, ...QUIET], folder, env)
+  expect(rest.stdout).toMatch(/^ {2}data set +\d+ rows in all/m)
+})
+
+it('without a terminal a run says at once what is planned, and a 429 takes one line', async () => {
+  const sandbox = await sandboxWith({ faults: [{ kind: 'status', status: 429, retryAfter: '1', times: 1 }] })
+  const folder = workFolder()
+  const file = await writePipeline(folder)
+  const { code, stderr } = await spillway(['run', file], folder, accessTo(sandbox))
+  expect(code, stderr).toBe(0)
+  const [first] = stderr.split('\n')
+  expect(first).toMatch(/^trial: 3 of 3 partitions to do, pace: /)
+  expect(stderr).not.toMatch(/wait_ms=0|trying again|partitions_total=/)
+})

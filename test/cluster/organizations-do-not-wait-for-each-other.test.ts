@@ -1,0 +1,236 @@
+import { randomUUID } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { openQueue } from '../../src/cluster/index.ts'
+import { systemClock } from '../../src/core/index.ts'
+import { SAME } from '../e2e/support/rows.ts'
+import { carryOut } from '../support/in-this-process.ts'
+import { PASSWORD, pgRows } from '../support/postgres/client.ts'
+import { THOROUGH } from '../support/thorough.ts'
+import { until, world } from './support/world.ts'
+
+const backend = 'postgres'
+/** More than fit into a turn. */
+const PAGES = THOROUGH ? 40 : 20
+
+it('with fewer slots than organizations each has its turn, and a turn costs no request', async () => {
+  const here = await world({ backend, organizations: 6, sandbox: { records: 10 * PAGES, latencyMs: 40 } })
+  const worker = here.worker({ concurrency: 2, turnMs: 500 })
+  const submitted = here.submit('--wait', '--json')
+  const least = () => Math.min(...here.organizations.map((each) => here.searches(each).length))
+  await until('all of them have begun', () => least() > 0)
+  // Nobody had to end first.
+  expect(Math.max(...here.organizations.map((each) => here.searches(each).length))).toBeLessThan(PAGES)
+  const { code, stdout } = await submitted
+  expect(code, worker.log()).toBe(0)
+  for (const line of stdout.trim().split('\n')) {
+    const { pipeline, rows, requests, shards } = JSON.parse(line)
+    expect([rows, requests]).toEqual([10 * PAGES, PAGES])
+    expect(here.searches(pipeline)).toHaveLength(PAGES)
+    // Turns are one run, also in the manifest.
+    const manifest = JSON.parse(readFileSync(join(here.folder, pipeline, '_manifest.json'), 'utf8'))
+    expect(manifest.runs).toMatchObject([{ requests: PAGES, status: 'complete' }])
+    expect(manifest.shards).toHaveLength(shards)
+  }
+})
+
+it('two pipelines of one organization are never at work at once, also when submitted one after the other', async () => {
+  const here = await world({ backend, organizations: 2, sandbox: { records: 200, latencyMs: 40 } })
+  here.write('org-1', { service: { organization: 'org-0' } })
+  here.worker()
+  here.worker()
+  expect((await here.cli('submit', 'org-0.yaml')).code).toBe(0)
+  await until('the first is at work', () => here.searches('org-0').length > 2)
+  expect((await here.cli('submit', 'org-1.yaml', '--wait')).code).toBe(0)
+  const [first, second] = here.organizations.map((each) => here.searches(each).map(({ at }) => at))
+  expect([first?.length, second?.length]).toEqual([20, 20])
+  expect(Math.min(...(second ?? []))).toBeGreaterThan(Math.max(...(first ?? [])))
+})
+
+describe('what concerns one organization', () => {
+  it('stops no other: a refused token, a budget, a poisoned pipeline', async () => {
+    const here = await world({ backend, organizations: 4 })
+    here.write('org-1', { service: { token_env: 'BAD_TOKEN', retries: 0 } })
+    here.write('org-2', { extract: { max_requests: 5 } })
+    here.write('org-3', { service: { token_env: 'NO_SUCH_VARIABLE' } })
+    const worker = here.worker({ env: { BAD_TOKEN: 'not-a-token-that-anybody-gave' } })
+    const { code, stdout } = await here.submit('--wait', '--json')
+    expect(code, worker.log()).toBe(3)
+    const ended = stdout
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line))
+      .sort((a, b) => (a.pipeline < b.pipeline ? -1 : 1))
+    expect(ended).toMatchObject([
+      { pipeline: 'org-0', status: 'complete', rows: 120 },
+      { pipeline: 'org-1', status: 'failed', rows: 0 },
+      { pipeline: 'org-2', status: 'budget', requests: 5 },
+      { pipeline: 'org-3', status: 'failed', error: expect.stringContaining('NO_SUCH_VARIABLE') },
+    ])
+    expect(await here.difference('org-0')).toEqual(SAME)
+    const jobs = await pgRows(
+      here.env.SPILLWAY_QUEUE_URL ?? '',
+      `SELECT name, state, failed_reason FROM bullmq.job WHERE queue = 'organizations' ORDER BY name`,
+    )
+    expect(jobs).toMatchObject([
+      { name: 'org-0', state: 'completed' },
+      { name: 'org-1', state: 'failed', failed_reason: expect.stringContaining('org-1') },
+      { name: 'org-2', state: 'completed' },
+      { name: 'org-3', state: 'failed', failed_reason: expect.stringContaining('NO_SUCH_VARIABLE') },
+    ])
+    // The budget is one of a submission: another one has one of its own.
+    const again = await here.cli('submit', 'org-2.yaml', '--wait', '--json')
+    expect([again.code, JSON.parse(again.stdout)]).toEqual([4, expect.objectContaining({ requests: 5 })])
+    expect(here.searches('org-2')).toHaveLength(10)
+  })
+
+  it('ends when ten workers have died with it before they committed anything', async () => {
+    const here = await world({ backend, organizations: 2 })
+    await here.submit()
+    const queue = await openQueue(
+      (here.env.SPILLWAY_QUEUE_URL ?? '').replace('postgres@', `postgres:${PASSWORD}@`),
+      {
+        clock: systemClock,
+        password: null,
+        warn: () => {},
+      },
+    )
+    const [entry] = await queue.pipelinesOf('org-0').getJobs(['waiting'])
+    await entry?.updateProgress({
+      submission: entry.data.submission,
+      state: 'active',
+      hold: randomUUID(),
+      deaths: 10,
+      moved: false,
+      pausedUntilMs: null,
+      before: { shards: 0, bytes: 0, replacedNuls: 0, durationMs: 0 },
+      outcome: null,
+    })
+    await queue.close()
+    here.worker()
+    const failed = `SELECT failed_reason FROM bullmq.job WHERE queue = 'organizations' AND state = 'failed'`
+    await until('it has failed', async () => {
+      const [job] = await pgRows(here.env.SPILLWAY_QUEUE_URL ?? '', failed)
+      return String(job?.failed_reason).includes('11 workers died with this pipeline')
+    })
+    expect(here.searches('org-0')).toEqual([])
+    await until('the other has ended', () => existsSync(join(here.folder, 'org-1', '_SUCCESS')))
+    // Submitted again it has another chance.
+    expect((await here.cli('submit', 'org-0.yaml', '--wait')).code).toBe(0)
+  })
+
+  it('is left alone where another version submitted it, and so is nothing else', async () => {
+    const here = await world({ backend, organizations: 2 })
+    await here.submit()
+    const queue = await openQueue(
+      (here.env.SPILLWAY_QUEUE_URL ?? '').replace('postgres@', `postgres:${PASSWORD}@`),
+      { clock: systemClock, password: null, warn: () => {} },
+    )
+    const [entry] = await queue.pipelinesOf('org-0').getJobs(['waiting'])
+    await entry?.updateData({ ...entry.data, settings: { ...entry.data.settings, of_tomorrow: {} } })
+    await queue.close()
+    const worker = here.worker()
+    expect((await here.cli('submit', 'org-1.yaml', '--wait')).code).toBe(0)
+    await until('it is said', () => worker.log().includes('org-0 was submitted by another version'))
+    expect(here.searches('org-0')).toEqual([])
+    expect((await here.cli('submit', 'org-0.yaml', '--wait')).code).toBe(0)
+  })
+
+  it('waits for the next month when its searches for this one are used up', async () => {
+    // A page is a search.
+    const here = await world({
+      backend,
+      parts: { extract: { monthly_searches: 5 } },
+      sandbox: { rowsPerSearch: 0 },
+    })
+    here.worker()
+    const { code, stdout } = await here.submit('--wait', '--json')
+    expect([code, JSON.parse(stdout)]).toEqual([
+      4,
+      expect.objectContaining({ status: 'budget', requests: 5 }),
+    ])
+    const [job] = await pgRows(
+      here.env.SPILLWAY_QUEUE_URL ?? '',
+      `SELECT state, process_at_ms::float8 AS at FROM bullmq.job WHERE queue = 'organizations'`,
+    )
+    const now = new Date()
+    expect(job).toEqual({ state: 'delayed', at: Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1) })
+  })
+
+  it('holds its data set against run', async () => {
+    const here = await world({ backend, sandbox: { latencyMs: 100 } })
+    here.worker()
+    await here.submit()
+    await until('it is at work', () => here.searches().length > 1)
+    const run = await here.cli('run', 'org-0.yaml')
+    expect([run.code, run.stderr]).toEqual([5, expect.stringContaining('Another run holds this pipeline')])
+    expect((await here.submit('--wait')).code).toBe(0)
+  })
+})
+
+it('on PostgreSQL a worker whose clock is off takes nothing, and says so', async () => {
+  const here = await world({ backend })
+  const early = here.worker({ aheadMs: 60_000 })
+  await here.submit()
+  await until('it says so', () => /clock is [56]\d\.\d s off/.test(early.log()))
+  expect(early.log()).not.toContain('job taken')
+  const right = here.worker()
+  expect((await here.submit('--wait')).code, right.log()).toBe(0)
+  expect(early.log()).not.toContain('job taken')
+  early.kill('SIGTERM')
+  expect(await early.ended).toBe(0)
+})
+
+it('no table and no log holds a secret, or what a masked query asks for', async () => {
+  const key = 'a-mask-key-that-is-long-enough-for-hmac-0123'
+  const env = { SPILLWAY_MASK_KEY: key, LEAKED: 'correct horse battery' }
+  const here = await world({
+    backend,
+    env,
+    sandbox: { latencyMs: 20, invalidRate: 0.05 },
+    parts: {
+      transform: { secret: 'hmac', identity: 'hmac' },
+      extract: {
+        queries: [
+          { type: 'secret', secret_env: 'LEAKED' },
+          { type: 'email', email: 'somebody.hidden@org-0.example.com' },
+        ],
+      },
+    },
+  })
+  const worker = here.worker()
+  const { code, stdout, stderr } = await here.submit('--wait', '--json')
+  expect(code, stderr).toBe(0)
+  worker.kill('SIGTERM')
+  await worker.ended
+  const url = here.env.SPILLWAY_QUEUE_URL ?? ''
+  const tables = await pgRows(
+    url,
+    `SELECT table_name AS name FROM information_schema.tables WHERE table_schema = 'bullmq'`,
+  )
+  let text = stdout + stderr + worker.log()
+  for (const { name } of tables) text += JSON.stringify(await pgRows(url, `SELECT * FROM bullmq."${name}"`))
+  expect(text).toContain('LEAKED')
+  const secrets = [key, 'correct horse battery', here.sandbox.token, 'somebody.hidden', PASSWORD]
+  expect(secrets.filter((secret) => text.includes(secret))).toEqual([])
+  expect(here.searches().some(({ body }) => JSON.stringify(body).includes('somebody.hidden'))).toBe(true)
+})
+
+it('what is missing or wrong is said before anything is changed', async () => {
+  const here = await world({ backend, url: 'postgres://postgres@127.0.0.1:1/none' })
+  const away = await here.submit()
+  expect([away.code, away.stderr]).toEqual([
+    1,
+    expect.stringContaining('The queue does not answer (ECONNREFUSED)'),
+  ])
+  const { SPILLWAY_QUEUE_URL: _, ...env } = here.env
+  const unset = await carryOut({ args: ['worker'], cwd: here.folder, env })
+  expect([unset.code, unset.stderr]).toEqual([2, expect.stringContaining('SPILLWAY_QUEUE_URL is not set')])
+  const wrong = await carryOut({
+    args: ['submit', 'org-0.yaml'],
+    cwd: here.folder,
+    env: { ...env, SPILLWAY_QUEUE_URL: 'amqp://x' },
+  })
+  expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining('is no address of a queue')])
+})

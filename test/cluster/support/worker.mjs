@@ -1,0 +1,37 @@
+// A worker of the built package whose leases and turns are short, so that tests need not wait for theirs.
+import { openQueue, work } from '../../../build/parts/cluster.js'
+import { readSubmitted } from '../../../build/parts/config.js'
+import { systemClock } from '../../../build/parts/core.js'
+import { runOptions } from '../../../build/parts/run-options.js'
+
+const { concurrency, leaseMs, turnMs, aheadMs = 0 } = JSON.parse(process.argv[2])
+if (aheadMs !== 0) {
+  const now = Date.now.bind(Date)
+  Date.now = () => now() + aheadMs
+}
+const stop = new AbortController()
+const abort = new AbortController()
+process.once('SIGTERM', () => {
+  stop.abort()
+  setTimeout(() => abort.abort(), 5000).unref()
+})
+const log = (level, message, fields) =>
+  process.stderr.write(`${level} ${message} ${JSON.stringify(fields ?? {})}\n`)
+const queue = await openQueue(process.env.SPILLWAY_QUEUE_URL, {
+  clock: systemClock,
+  password: process.env.SPILLWAY_QUEUE_PASSWORD ?? null,
+  warn: (message) => log('warn', message),
+})
+await work({
+  queue,
+  clock: systemClock,
+  concurrency,
+  leaseMs,
+  turnMs,
+  stop: stop.signal,
+  log,
+  readPipeline: (entry) => readSubmitted(entry, { env: process.env, cwd: process.cwd() }),
+  runOptions: (pipeline, { allowPlaintext }) =>
+    runOptions(pipeline, { abort: abort.signal, observer: { log, progress() {} }, allowPlaintext }),
+})
+await queue.close()

@@ -1,0 +1,282 @@
+import { join } from 'node:path'
+import { monitorEventLoopDelay } from 'node:perf_hooks'
+import { describe, expect, it } from 'vitest'
+import { SAME } from '../e2e/support/rows.ts'
+import { diskFault } from '../fault/support.ts'
+import { startPostgres } from '../support/postgres/server.mjs'
+import { times } from '../support/thorough.ts'
+import { startWire } from './support/wire.ts'
+import {
+  BACKENDS,
+  type Redis,
+  startRedis,
+  undisturbed,
+  until,
+  type WorkerProcess,
+  type World,
+  world,
+} from './support/world.ts'
+
+const LIMIT = { timeout: 900_000 }
+const LOAD = { latencyMs: [20, 120] as const, records: 600 }
+
+/** Rows and bytes of clean runs, at most so many searches more, and no organization above its pace. */
+async function expectAllOfIt(here: World, more: number, requestsPerSecond?: number): Promise<void> {
+  // How long anything may be held up on this machine at the moment, and so follow the next one too closely.
+  const heldUp = monitorEventLoopDelay()
+  heldUp.enable()
+  const { code, stderr } = await here.submit('--wait')
+  expect(code, stderr).toBe(0)
+  heldUp.disable()
+  if (requestsPerSecond !== undefined) {
+    expect(earlyMs(here, 1000 / requestsPerSecond)).toBeLessThan(40 + (2 * heldUp.max) / 1e6)
+  }
+  const searches = (): number => here.organizations.reduce((sum, each) => sum + here.searches(each).length, 0)
+  const sent = searches()
+  const alone = await Promise.all(here.organizations.map((each) => undisturbed(here, each)))
+  for (const [n, organization] of here.organizations.entries()) {
+    expect(await here.difference(organization)).toEqual(SAME)
+    expect(here.digests(organization)).toEqual(alone[n]!.shards)
+  }
+  const least = alone.reduce((sum, each) => sum + each.searches, 0)
+  expect(sent - least).toBeLessThanOrEqual(more)
+}
+
+/** By how much the searches of any organization, however many of them, came sooner than its pace allows. */
+function earlyMs(here: World, gapMs: number): number {
+  let most = 0
+  for (const organization of here.organizations) {
+    let early = 0
+    const times = here.searches(organization).map(({ at }) => at)
+    for (let i = 1; i < times.length; i++) {
+      early = Math.max(0, early + gapMs - (times[i]! - times[i - 1]!))
+      most = Math.max(most, early)
+    }
+  }
+  return most
+}
+
+const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
+
+/** Has one worker after the other begin, and be told to stop somewhere in the midst of it. */
+async function stopAgainAndAgain(here: World, count: number, workMs: number): Promise<void> {
+  for (let stopped = 0; stopped < count; stopped++) {
+    const worker = here.worker()
+    // Before it has begun SIGTERM ends it as it ends any process.
+    await until('it has started', () => worker.log().includes('worker started'))
+    await pause(Math.random() * workMs)
+    worker.kill('SIGTERM')
+    expect(await worker.ended, worker.log()).toBe(0)
+  }
+  here.worker()
+}
+
+/** A server that a test may restart, and its address. */
+async function server(
+  backend: string,
+): Promise<{ url: string; port: number; kill(): Promise<void>; start(): Promise<void> }> {
+  if (backend === 'redis') return (await startRedis()) satisfies Redis
+  const postgres = await startPostgres()
+  const url = await postgres.database()
+  return { url, port: Number(new URL(url).port), kill: () => postgres.kill(), start: () => postgres.start() }
+}
+
+describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
+  it.skipIf(skip)('kill -9 again and again, over twelve organizations and three workers', LIMIT, async () => {
+    const kills = times(8, 50)
+    const [records, rate] = [times(400, 1500), 10]
+    const parts = { service: { requests_per_second: rate } }
+    const here = await world({ backend, organizations: 12, parts, sandbox: { ...LOAD, records } })
+    const workers: WorkerProcess[] = [here.worker(), here.worker(), here.worker()]
+    await here.submit()
+    const least = (12 * records) / 10
+    let killed = 0
+    for (; killed < kills && here.searches().length < least * 0.95; killed++) {
+      await pause(300 + Math.random() * times(1500, 3000))
+      const victim = Math.floor(Math.random() * 3)
+      workers[victim]!.kill('SIGKILL')
+      await workers[victim]!.ended
+      workers[victim] = here.worker()
+    }
+    await expectAllOfIt(here, killed * 4, rate)
+  })
+
+  it.skipIf(skip)(
+    'SIGTERM again and again, with slow answers: nothing is asked for twice',
+    LIMIT,
+    async () => {
+      const sandbox = { records: times(120, 800), latencyMs: [50, 1500] as const }
+      const here = await world({ backend, organizations: 4, sandbox })
+      await here.submit()
+      await stopAgainAndAgain(here, times(6, 30), 2000)
+      await expectAllOfIt(here, 0)
+    },
+  )
+
+  it.skipIf(skip)('SIGTERM again and again, with many short chains', LIMIT, async () => {
+    const every = times(0, 1) === 1 ? '1d' : '4d'
+    const windows = { from: '2024-01-01', until: '2025-01-01', every, per_chain: 1 }
+    const here = await world({
+      backend,
+      organizations: 2,
+      parts: { extract: { windows } },
+      sandbox: { records: 800, latencyMs: 30 },
+    })
+    await here.submit()
+    await stopAgainAndAgain(here, times(6, 30), 700)
+    await expectAllOfIt(here, 0)
+  })
+
+  it.skipIf(skip)('the queue is restarted, and away for longer than a lease', LIMIT, async () => {
+    const queue = await server(backend)
+    const here = await world({
+      backend,
+      url: queue.url,
+      organizations: 3,
+      sandbox: { ...LOAD, records: 900 },
+    })
+    const workers = [here.worker(), here.worker()]
+    await here.submit()
+    for (const awayMs of [0, times(4_000, 30_000)]) {
+      const before = here.searches().length
+      await until('more has come', () => here.searches().length > before + 15)
+      await queue.kill()
+      await pause(awayMs)
+      await queue.start()
+      await pause(3_000)
+    }
+    await expectAllOfIt(here, 2 * 3)
+    for (const worker of workers) worker.kill('SIGTERM')
+  })
+
+  it.skipIf(skip)('the queue is emptied: submit again goes on', LIMIT, async () => {
+    const queue = await server(backend)
+    const here = await world({ backend, url: queue.url, organizations: 3, sandbox: LOAD })
+    here.worker()
+    await here.submit()
+    await until('it is at work', () => here.searches().length > 15)
+    if (backend === 'redis') {
+      const { Redis } = await import('ioredis')
+      const redis = new Redis(queue.url)
+      await redis.flushall()
+      redis.disconnect()
+    } else {
+      const { pgRows } = await import('../support/postgres/client.ts')
+      await pgRows(
+        queue.url,
+        `DELETE FROM bullmq.job; DELETE FROM bullmq.dedup; DELETE FROM bullmq.dedup_next`,
+      )
+    }
+    await expectAllOfIt(here, 3)
+  })
+
+  it.skipIf(skip)(
+    'a worker is cut off from the queue alone: another goes on, and it stops by itself',
+    LIMIT,
+    async () => {
+      const queue = await server(backend)
+      const wire = await startWire(queue.port)
+      const here = await world({
+        backend,
+        url: queue.url,
+        organizations: 3,
+        sandbox: { ...LOAD, records: 900 },
+      })
+      const cut = here.worker({
+        env: { SPILLWAY_QUEUE_URL: queue.url.replace(`:${queue.port}`, `:${wire.port}`) },
+      })
+      await here.submit()
+      await until('it is at work', () => here.searches().length > 15)
+      wire.cut()
+      const other = here.worker()
+      await until('another has its jobs', () => other.log().split('job taken').length > 3)
+      await until(
+        'it has stopped',
+        () => cut.log().includes('lease of the job has run out') || cut.log().includes('has taken'),
+      )
+      wire.mend()
+      await expectAllOfIt(here, 3)
+    },
+  )
+
+  it.skipIf(skip)(
+    'clocks are a minute off: on PostgreSQL they take nothing, on Redis they do no harm',
+    LIMIT,
+    async () => {
+      const here = await world({ backend, organizations: 3, sandbox: LOAD })
+      const [early, late] = [here.worker({ aheadMs: 60_000 }), here.worker({ aheadMs: -60_000 })]
+      const right = here.worker()
+      await expectAllOfIt(here, 0)
+      for (const worker of [early, late, right]) {
+        worker.kill('SIGTERM')
+        expect(await worker.ended).toBe(0)
+      }
+      if (backend === 'postgres') expect(early.log() + late.log()).not.toContain('job taken')
+    },
+  )
+
+  it.skipIf(skip)(
+    'fifty organizations on six slots: none has less than half of the median',
+    LIMIT,
+    async () => {
+      const parts = { service: { requests_per_second: 20 } }
+      const here = await world({
+        backend,
+        organizations: 50,
+        parts,
+        sandbox: { records: 3000, latencyMs: 10 },
+      })
+      for (let n = 0; n < 3; n++) here.worker({ concurrency: 2, turnMs: times(500, 1_000) })
+      await here.submit()
+      const pages = (): number[] =>
+        here.organizations.map((each) => here.searches(each).length).sort((a, b) => a - b)
+      await until('the median has its share', () => pages()[25]! > times(25, 60))
+      expect(pages()[0]).toBeGreaterThan(pages()[25]! / 2)
+    },
+  )
+
+  it.skipIf(skip)(
+    'an organization with thousands of domains does not hold up small ones, on two slots',
+    LIMIT,
+    async () => {
+      const count = times(1_000, 10_000)
+      const here = await world({ backend, organizations: times(8, 50), sandbox: { latencyMs: 5 } })
+      const domains = Array.from({ length: count }, (_, n) => `d${n}.org-0.example.com`)
+      here.write('org-0', { extract: { domains, max_requests: 'none', page_size: 10_000, concurrency: 4 } })
+      here.worker({ concurrency: 2, turnMs: 500 })
+      const { code, stderr } = await here.submit('--wait')
+      expect(code, stderr).toBe(0)
+      const large = here.sandbox.requests.filter(
+        ({ kind, body }) => kind === 'search' && /"d\d+\.org-0/.test(JSON.stringify(body)),
+      )
+      // It had many turns, and not one of its searches was sent twice.
+      expect(large).toHaveLength(count)
+      const end = Math.max(...large.map(({ at }) => at))
+      const small = here.organizations.slice(1)
+      for (const organization of small) {
+        expect(await here.difference(organization)).toEqual(SAME)
+        expect(Math.max(...here.searches(organization).map(({ at }) => at))).toBeLessThan(end)
+      }
+    },
+  )
+
+  it.skipIf(skip)(
+    'the disk of one organization is full: the others end, and it goes on once there is room',
+    LIMIT,
+    async () => {
+      const here = await world({ backend, organizations: 4, sandbox: LOAD })
+      const full = here.worker({ env: diskFault(join(here.folder, 'org-1'), 'full:60') })
+      await here.submit()
+      const others = ['org-0.yaml', 'org-2.yaml', 'org-3.yaml']
+      const { code, stderr } = await here.cli('submit', ...others, '--wait')
+      expect(code, stderr + full.log()).toBe(0)
+      await until('it is said', () => full.log().includes('The disk is full'))
+      expect(full.log()).not.toContain('not foreseen')
+      full.kill('SIGTERM')
+      expect(await full.ended).toBe(0)
+      here.worker()
+      // What could not be kept of the pages in flight is asked for once more.
+      await expectAllOfIt(here, 2)
+    },
+  )
+})

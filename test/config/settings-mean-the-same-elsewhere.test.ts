@@ -1,0 +1,57 @@
+// biome-ignore-all lint/suspicious/noTemplateCurlyInString: pipeline files refer to variables that way
+import { readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { type Environment, pipelineFrom, readPipeline, readSettings } from '../../src/config/index.ts'
+import type { Pipeline } from '../../src/core/index.ts'
+import { read, temporaryFolder } from './pipeline-file.ts'
+
+const EXAMPLES = join(import.meta.dirname, '../../pipelines')
+const nodeVersion = 'v24.0.0'
+
+/** The same pipeline, made in another folder, without variables, of what the file comes to. */
+async function expectTheSame(pipeline: Pipeline, cwd: string, env: Environment): Promise<void> {
+  const settings = JSON.stringify(await readSettings(pipeline, { env, cwd, nodeVersion }))
+  const there = await pipelineFrom(settings, { env: {}, cwd: temporaryFolder(), nodeVersion })
+  expect({ ...there, file: pipeline.file }).toEqual({
+    ...pipeline,
+    load: { ...pipeline.load, pathAsGiven: pipeline.load.path },
+  })
+}
+
+test.each(readdirSync(EXAMPLES).filter((name) => name.endsWith('.yaml')))('%s', async (file) => {
+  const env = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
+  await expectTheSame(await readPipeline(file, { env, cwd: EXAMPLES, nodeVersion }), EXAMPLES, env)
+})
+
+test('what it extends, variables, files of domains, paths, and what looks like a variable', async () => {
+  const env = { URL: 'https://api.example.com/firework', RETRIES: '7', ODD: 'a${URL}$${b', ON: 'true' }
+  const cwd = temporaryFolder()
+  const text = `extends: base.yaml
+name: acme
+service:
+  retries: \${RETRIES}
+extract:
+  domains: [first.com]
+  domains_file: domains.txt
+  queries:
+    - { type: keyword, keyword: '\${ODD}' }
+    - { type: domain, fqdn: third.com, as: third }
+  windows: { from: 2024-01-01, until: now, every: 1d }
+  page_size: 0x10
+transform: { max_quarantined: 5%, extra_columns: [event_uid] }
+load:
+  path: s3://bucket/acme/
+  file_mode: 0o640
+  keep: 30d
+  s3:
+    path_style: \${ON}
+state: { path: state }
+x-notes: { any: thing }
+`
+  const files = {
+    'base.yaml': 'service: { base_url: "${URL}", timeout: 30s }\n',
+    'domains.txt': 'second.com # 2\n',
+  }
+  await expectTheSame(await read(text, { env, cwd, files, nodeVersion }), cwd, env)
+})

@@ -1,0 +1,112 @@
+import { expect, expectTypeOf, it } from 'vitest'
+import {
+  allColumns,
+  batchColumn,
+  type ColumnType,
+  type CredentialColumn,
+  column,
+  credentialsOf,
+  type IntegerColumn,
+  isExportError,
+  KNOWN_EXTRAS,
+  OPTIONAL_FIELDS,
+  type RowBatch,
+  type RowValue,
+  rowsOf,
+} from '../../src/core/index.ts'
+
+// 2024-07-22T19:25:52.893439Z, and a microsecond before 1970.
+const [AT, EARLY] = [1_721_676_352_893_439, -1]
+const batch: RowBatch = {
+  rows: 2,
+  columns: [
+    batchColumn('id', 'int64', [1, 2n ** 60n]),
+    batchColumn('identity_name', 'text', ['a@x.test', 'b@x.test']),
+    batchColumn('imported_at', 'timestamp', [AT, EARLY]),
+    batchColumn('source_leaked_at', 'timestamp', [null, AT]),
+    batchColumn('auth_domains', 'list', [['x.test'], null]),
+  ],
+}
+
+it('the columns that are named come with their types', () => {
+  const rows = [...credentialsOf(batch, { columns: ['id', 'identity_name', 'auth_domains'] })]
+  expectTypeOf(rows).toEqualTypeOf<
+    Pick<
+      { id: number | bigint; identity_name: string; auth_domains: readonly (string | null)[] | null },
+      'id' | 'identity_name' | 'auth_domains'
+    >[]
+  >()
+  expect(rows).toEqual([
+    { id: 1, identity_name: 'a@x.test', auth_domains: ['x.test'] },
+    { id: 2n ** 60n, identity_name: 'b@x.test', auth_domains: null },
+  ])
+})
+
+it('times are microseconds, or dates of the millisecond that they lie in', () => {
+  const columns = ['imported_at', 'source_leaked_at'] as const
+  const exact = [...credentialsOf(batch, { columns })]
+  expectTypeOf(exact[0]!.imported_at).toEqualTypeOf<number | bigint>()
+  expect(exact.map(({ imported_at }) => imported_at)).toEqual([AT, EARLY])
+  const dates = [...credentialsOf(batch, { columns, times: 'date' })]
+  expectTypeOf(dates[0]!.source_leaked_at).toEqualTypeOf<Date | null>()
+  expect(dates).toEqual([
+    { imported_at: new Date('2024-07-22T19:25:52.893Z'), source_leaked_at: null },
+    {
+      imported_at: new Date('1969-12-31T23:59:59.999Z'),
+      source_leaked_at: new Date('2024-07-22T19:25:52.893Z'),
+    },
+  ])
+  const [row] = rowsOf(batch, { times: 'date' })
+  expectTypeOf(row!).toEqualTypeOf<Record<string, RowValue | Date>>()
+  expect(row).toMatchObject({ id: 1, imported_at: new Date('2024-07-22T19:25:52.893Z') })
+})
+
+it('columns that are not there are refused by name', () => {
+  const lacks = () => [...credentialsOf(batch)]
+  expect(lacks).toThrow(/no column domain/)
+  expect(lacks).toThrow(expect.toSatisfy((error: unknown) => isExportError(error, 'config')))
+})
+
+it('a column is found by its name, with the type that it has in credentials', () => {
+  expectTypeOf(column(batch, 'id')).toEqualTypeOf<({ readonly name: 'id' } & IntegerColumn) | null>()
+  expect(column(batch, 'identity_name')?.values[1]).toBe('b@x.test')
+  expect(column(batch, 'severity')).toBeNull()
+})
+
+const TYPES: Record<CredentialColumn, ColumnType> = {
+  id: 'int64',
+  domain: 'text',
+  identity_name: 'text',
+  hash: 'text',
+  hash_type: 'text',
+  imported_at: 'timestamp',
+  source_id: 'text',
+  source_name: 'text',
+  source_description_en: 'text',
+  source_description_fr: 'text',
+  source_is_alert_enabled: 'boolean',
+  source_breached_at: 'timestamp',
+  source_leaked_at: 'timestamp',
+  query_type: 'text',
+  query_value: 'text',
+  known_password_id: 'text',
+  auth_domains: 'list',
+  urls: 'list',
+  event_uid: 'text',
+  credential_hash: 'text',
+  source_url: 'text',
+  source_pii_tags: 'list',
+}
+
+it('they are the columns that there are', () => {
+  const columns = allColumns('credentials', [...OPTIONAL_FIELDS])
+  const extras = KNOWN_EXTRAS.map(({ name, type }) => [name, type === 'strings' ? 'list' : 'text'])
+  expect(TYPES).toEqual(Object.fromEntries([...columns.map(({ name, type }) => [name, type]), ...extras]))
+  // All that a pipeline has by itself, and no more, is read when nothing is named.
+  const standard = allColumns('credentials', []).map(({ name, type }) => batchColumn(name, type, []))
+  expect([...credentialsOf({ rows: 0, columns: standard })]).toEqual([])
+  for (const missing of standard) {
+    const columns = standard.filter((each) => each !== missing)
+    expect(() => [...credentialsOf({ rows: 0, columns })]).toThrow(`no column ${missing.name}`)
+  }
+})

@@ -1,0 +1,26 @@
+import { expect, it } from 'vitest'
+import { budget, SearchLedger } from '../../src/extract/pace/index.ts'
+import { fakeClock } from './support.ts'
+
+it('what requests on their way may cost counts for the share of the month, until they are given back', async () => {
+  const monthly = { searches: 2, before: new Map() }
+  const ledger = new SearchLedger({ costs: [] }, true)
+  const { reserve } = budget({ maxRequests: null, minSearchesRemaining: null, monthly }, ledger, fakeClock())
+  const spending = { where: 'here', size: 100, signal: new AbortController().signal }
+  const first = await reserve(spending)
+  const second = await reserve(spending)
+  let hasThird = false
+  const third = reserve(spending).then((reservation) => {
+    hasThird = true
+    return reservation
+  })
+  await new Promise(setImmediate)
+  expect(hasThird).toBe(false)
+  first.release()
+  for (const [i, each] of [second, await third].entries()) {
+    each.spend()
+    each.flight?.answered(10 - i, true)
+    each.flight?.rows(100)
+  }
+  await expect(reserve(spending)).rejects.toThrow('are used up')
+})

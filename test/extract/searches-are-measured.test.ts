@@ -1,0 +1,87 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { likelyCost, mayCost, type PageCost } from '../../src/core/index.ts'
+import { SearchLedger } from '../../src/extract/pace/index.ts'
+
+describe('what pages cost', () => {
+  it('is what the service took, in whatever order the answers come', () => {
+    // Each request is written, carried out and answered; those in between are on their way.
+    const traffic = fc.array(fc.record({ rows: fc.integer({ min: 0, max: 10_000 }), late: fc.nat(3) }), {
+      minLength: 2,
+      maxLength: 40,
+    })
+    fc.assert(
+      fc.property(traffic, fc.constantFrom(0, 100), (requests, rowsPerSearch) => {
+        const costs: PageCost[] = []
+        const ledger = new SearchLedger({ costs: [] }, null, (cost) => costs.push(cost))
+        let left = 100_000
+        const underway: { at: number; answer: () => void }[] = []
+        for (const [i, { rows, late }] of requests.entries()) {
+          const flight = ledger.begin(100)
+          flight.write()
+          left -= rowsPerSearch === 0 ? 1 : Math.max(1, Math.ceil(rows / rowsPerSearch))
+          const remaining = left
+          underway.push({
+            at: i + late,
+            answer() {
+              flight.answered(remaining, true)
+              flight.rows(rows)
+            },
+          })
+          for (const each of underway.filter(({ at }) => at <= i)) each.answer()
+          underway.splice(0, underway.length, ...underway.filter(({ at }) => at > i))
+        }
+        for (const { answer } of underway.sort((a, b) => a.at - b.at)) answer()
+        const expected = requests
+          .slice(1)
+          .map(({ rows }): PageCost => [rows, rowsPerSearch === 0 ? 1 : Math.max(1, Math.ceil(rows / 100))])
+        expect(costs).toEqual(expected)
+        const first = likelyCost(ledger.costs, requests[0]!.rows)
+        expect(ledger.spent).toBe(first + expected.reduce((sum, [, searches]) => sum + searches, 0))
+        expect(ledger.remaining).toBe(left)
+        expect(ledger.reserved).toBe(0)
+      }),
+    )
+  })
+
+  it('is the dearer reading until pages of many rows tell', () => {
+    expect(mayCost([], 10_000)).toBe(100)
+    expect(mayCost(Array(30).fill([50, 1]), 10_000)).toBe(100)
+    expect(mayCost([[10_000, 1]], 10_000)).toBe(1)
+    expect(mayCost([[10_000, 100]], 5000)).toBe(50)
+    expect(mayCost([[2000, 20]], 10_000)).toBe(100)
+  })
+
+  it('is not what others spend now and then', () => {
+    const costs: PageCost[] = Array.from({ length: 11 }, (_, i) => [10_000, i % 4 === 0 ? 900 : 1])
+    expect(mayCost(costs, 10_000)).toBe(1)
+  })
+})
+
+it('a new month is not taken for a page that gave searches back', () => {
+  const ledger = new SearchLedger({ costs: [] }, null)
+  for (const remaining of [10, 9, 9_999, 9_998]) {
+    const flight = ledger.begin(1)
+    flight.write()
+    flight.answered(remaining, true)
+    flight.rows(100)
+  }
+  expect(ledger.remaining).toBe(9_998)
+  expect(ledger.spent).toBe(4)
+})
+
+it('what was sent and not answered stays reserved until an answer counts it in', () => {
+  const ledger = new SearchLedger({ costs: [] }, null)
+  const answer = (remaining: number | null): void => {
+    const flight = ledger.begin(100)
+    flight.write()
+    flight.answered(remaining, true)
+    flight.rows(remaining === null ? null : 10_000)
+  }
+  answer(1000)
+  answer(null)
+  expect(ledger.reserved).toBe(100)
+  answer(800)
+  expect(ledger.reserved).toBe(0)
+  expect(ledger.spent).toBeGreaterThanOrEqual(200)
+})

@@ -1,0 +1,83 @@
+/**
+ * Ends a process, loudly, at any call of node:fs that changes something below one folder and that nobody counts: it would
+ * escape every fault. What is not known to read only is taken for a change, so a new call of a later Node.js is one too.
+ */
+import { AsyncLocalStorage } from 'node:async_hooks'
+import all from 'node:fs'
+import promises from 'node:fs/promises'
+import { resolve, sep } from 'node:path'
+import { fileURLToPath } from 'node:url'
+
+const { constants, readlinkSync, writeSync } = all
+const exit = process.reallyExit.bind(process)
+
+const READS =
+  /^(?:access|exists|f?stat|lstat|statfs|read|readv|readFile|readLines|readlink|readdir|opendir|realpath|close|watch|watchFile|unwatchFile|createReadStream|openAsBlob|readableWebStream|getAsyncId|constructor|fd)(?:Sync)?$/
+const OPENS = /^(?:open|openSync)$/
+// Classes, and what is no call.
+const NO_CALLS = /^(?:[A-Z_]|promises$|constants$)/
+const CHANGING_FLAGS =
+  constants.O_WRONLY | constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC | constants.O_APPEND
+
+const within = new AsyncLocalStorage()
+
+/** Lets pass what a counted call is made of: `rm` unlinks, for one. */
+export function asCounted(work) {
+  return within.run(true, work)
+}
+
+/**
+ * @param root the folder
+ * @param counted names of node:fs/promises and of its handles that are counted, and so may be called
+ */
+export async function guardDisk(root, counted) {
+  const handle = await promises.open(process.execPath, 'r')
+  const prototype = Object.getPrototypeOf(handle)
+  await handle.close()
+  for (const [label, object] of [
+    ['fs', all],
+    ['fs.promises', promises],
+    ['FileHandle', prototype],
+  ]) {
+    for (const name of Object.getOwnPropertyNames(object)) {
+      if (NO_CALLS.test(name) || READS.test(name)) continue
+      if (object !== all && counted.has(name)) continue
+      const original = object[name]
+      if (typeof original !== 'function') continue
+      object[name] = function (...args) {
+        if (within.getStore() === true) return original.apply(this, args)
+        const named = object === prototype ? [pathOfFd(this.fd)] : args.slice(0, 2).map(pathOf)
+        const path = named.find((each) => each !== null && isBelow(root, each))
+        if (path !== undefined && !(OPENS.test(name) && !changes(args[1]))) {
+          writeSync(2, `disk-fault: ${label}.${name} changes ${path} and is on no list\n`)
+          exit(99)
+        }
+        return original.apply(this, args)
+      }
+    }
+  }
+}
+
+function changes(flags = 'r') {
+  return typeof flags === 'number' ? (flags & CHANGING_FLAGS) !== 0 : /[wa+]/.test(String(flags))
+}
+
+function pathOf(argument) {
+  if (typeof argument === 'number') return pathOfFd(argument)
+  if (argument instanceof URL) return fileURLToPath(argument)
+  if (typeof argument === 'string' || Buffer.isBuffer(argument)) return resolve(String(argument))
+  return null
+}
+
+/** Linux alone says which file that is. */
+function pathOfFd(fd) {
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`)
+  } catch {
+    return null
+  }
+}
+
+function isBelow(root, path) {
+  return path === root || path.startsWith(root + sep)
+}

@@ -1,0 +1,61 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { temporaryFolder } from '../disk/temporary-store.ts'
+import { diskFault } from './support.ts'
+
+/** What comes of a script that finds a file in the folder that is watched, and one beside it. */
+function exitOf(code: string): { readonly status: number | null; readonly stderr: string } {
+  const folder = temporaryFolder()
+  const root = join(folder, 'data')
+  mkdirSync(root)
+  writeFileSync(join(root, 'file'), 'content')
+  writeFileSync(join(folder, 'outside'), 'content')
+  const script = `
+    import fs from 'node:fs'
+    import { appendFile, open, writeFile } from 'node:fs/promises'
+    const [inside, outside] = ${JSON.stringify([join(root, 'file'), join(folder, 'outside')])}
+    ${code}
+  `
+  const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', script], {
+    env: { PATH: process.env.PATH, ...diskFault(root, 'count', join(folder, 'calls')) },
+    encoding: 'utf8',
+  })
+  return { status, stderr }
+}
+
+test.each([
+  ['FileHandle.writev', 'const handle = await open(inside, "r+"); await handle.writev([Buffer.from("x")])'],
+  ['FileHandle.appendFile', 'const handle = await open(inside, "r+"); await handle.appendFile("x")'],
+  ['fs.promises.writeFile', 'await writeFile(inside, "x").catch(() => {})'],
+  ['fs.promises.copyFile', 'await fs.promises.copyFile(outside, inside)'],
+  ['fs.writeFileSync', 'try { fs.writeFileSync(new URL("file://" + inside), "x") } catch {}'],
+  [
+    'fs.renameSync',
+    'const fd = fs.openSync(outside, "r+"); fs.writeSync(fd, "x"); fs.renameSync(outside, inside)',
+  ],
+  ['fs.createWriteStream', 'fs.createWriteStream(inside)'],
+  ['fs.openSync', 'fs.openSync(inside, "a")'],
+])('%s ends the process, whatever it makes of errors', (name, code) => {
+  const { status, stderr } = exitOf(code)
+  expect(stderr).toContain(`disk-fault: ${name} changes`)
+  expect(status).toBe(99)
+})
+
+test('what only reads, what is counted, and what is elsewhere goes on', () => {
+  const { status, stderr } = exitOf(`
+    fs.readFileSync(inside)
+    fs.closeSync(fs.openSync(inside))
+    for await (const _ of fs.createReadStream(inside));
+    const handle = await open(inside, 'r+')
+    await handle.write(Buffer.from('x'), 0, 1, 0)
+    await handle.sync()
+    await handle.close()
+    await appendFile(outside, 'x')
+    fs.writeFileSync(outside, 'x')
+    await fs.promises.rm(inside)
+  `)
+  expect(stderr).toBe('')
+  expect(status).toBe(0)
+})

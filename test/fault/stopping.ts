@@ -1,0 +1,114 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
+import { expect } from 'vitest'
+import type { Fault, LoggedRequest } from '../../src/sandbox/index.ts'
+import type { Figures } from './figures.ts'
+import type { Ended } from './support.ts'
+import { expectSameResult, type Scenario, scenario, type Trial, trial, type Undisturbed } from './trial.ts'
+
+export const SMALL = scenario({ format: 'parquet', partitionBy: '[query, window]' })
+// Pages that take long to decode and to write.
+export const LARGE: Scenario = {
+  ...SMALL,
+  yaml: SMALL.yaml
+    .replace('page_size: 7', 'page_size: 2000')
+    .replace('from: 2024-01-01, until: 2024-02-01', 'from: 2024-01-01, until: 2025-01-01')
+    .replace('every: 8d', 'every: year')
+    .replace('shard_rows: 15', 'shard_rows: 2000'),
+  sandbox: { ...SMALL.sandbox, records: 6_000 },
+}
+
+export const CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
+export type Signal = keyof typeof CODES
+
+// Ten seconds are promised, and some are for a machine under load; every wait below is longer than that.
+const LIMIT_MS = 15_000
+
+/** What a run waits for. */
+export type Trouble = {
+  readonly fault?: Fault
+  readonly env?: Readonly<Record<string, string>>
+}
+
+/** Ends a run by a signal while it waits in trouble, and has the next one bring the rest. */
+export async function stopsInTrouble(
+  signal: Signal,
+  { fault, env = {} }: Trouble,
+  { clean, figures }: Known,
+): Promise<void> {
+  // The first searches pass, then the trouble begins, and ends with the run.
+  let trouble = true
+  const when = ({ ordinal }: LoggedRequest): boolean => trouble && ordinal > 3
+  const faults = fault === undefined ? [] : [{ ...fault, when }]
+  const troubled = { ...SMALL, sandbox: { ...SMALL.sandbox, faults } }
+  await trial(troubled, async (attempt) => {
+    const inTrouble = fault === undefined ? 1 : 4
+    const stopped = await stopAfter(attempt, signal, env, ({ requests }) => requests.length >= inTrouble)
+    figures.faults++
+    expectOrderlyEnd(stopped, signal)
+    const { status, requests } = await lastRun(attempt)
+    expect(status).toBe('interrupted')
+    // Nothing but a pace keeps it from asking for more: it has asked once.
+    const isPaced = fault === undefined
+    if (isPaced) expect(requests).toBe(1)
+    trouble = false
+    await expectResumed(attempt, troubled, { clean, figures })
+    // The first may have been answered before the signal, or given up.
+    if (isPaced) expect(attempt.sandbox.requests.length).toBeLessThanOrEqual(clean.searches + 1)
+  })
+}
+
+/** What an export comes to that nothing disturbs, and where it is counted what became of others. */
+export type Known = { readonly clean: Undisturbed; readonly figures: Figures }
+
+export type Stopped = Ended & { readonly tookMs: number }
+
+/** Runs the export and sends the signal once the sandbox has seen what it is to see. */
+export async function stopAfter(
+  attempt: Trial,
+  signal: Signal,
+  env: Readonly<Record<string, string>>,
+  seen: (sandbox: Trial['sandbox']) => boolean,
+): Promise<Stopped> {
+  let sentAt = 0
+  const ended = await attempt.run({
+    env,
+    onStart: async (kill) => {
+      while (!seen(attempt.sandbox)) await delay(1)
+      // Long enough for an answer to arrive and for the next wait to begin.
+      await delay(100)
+      sentAt = performance.now()
+      kill(signal)
+    },
+  })
+  return { ...ended, tookMs: performance.now() - sentAt }
+}
+
+export function expectOrderlyEnd({ code, stdout, stderr, tookMs }: Stopped, signal: Signal): void {
+  expect(code, stderr).toBe(CODES[signal])
+  expect(tookMs).toBeLessThan(LIMIT_MS)
+  expect(stderr).toContain('Stopping')
+  expect(stderr).not.toMatch(/^\s+at |not foreseen/m)
+  expect(stdout).toContain('interrupted; what is committed stays')
+  expect(stdout).toMatch(/go on +.*run pipeline\.yaml/)
+}
+
+async function lastRun({ place }: Trial): Promise<{ readonly status: string; readonly requests: number }> {
+  const { runs } = JSON.parse(await readFile(join(place.output, '_manifest.json'), 'utf8'))
+  return runs.at(-1)
+}
+
+export async function expectResumed(
+  attempt: Trial,
+  scenario: Scenario,
+  { clean, figures }: Known,
+): Promise<void> {
+  const troubled = attempt.sandbox.requests.length
+  const resumed = await attempt.run()
+  expect(resumed.code, resumed.stderr).toBe(0)
+  expect(attempt.sandbox.requests.length).toBeGreaterThan(troubled)
+  // Retries repeat a request as well, so here they are not held against the number of pages in flight.
+  const interruptions = Number.POSITIVE_INFINITY
+  await expectSameResult(attempt, { scenario, clean, figures, about: 'resumed', interruptions })
+}

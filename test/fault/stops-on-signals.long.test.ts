@@ -1,0 +1,55 @@
+import { beforeAll, describe, expect, test } from 'vitest'
+import type { Fault } from '../../src/sandbox/index.ts'
+import { faultFigures } from './figures.ts'
+import {
+  expectOrderlyEnd,
+  expectResumed,
+  LARGE,
+  type Signal,
+  SMALL,
+  stopAfter,
+  stopsInTrouble,
+  type Trouble,
+} from './stopping.ts'
+import { trial, type Undisturbed, undisturbed } from './trial.ts'
+
+const figures = faultFigures('stopped by SIGHUP, SIGINT and SIGTERM in other waits')
+
+let small: Undisturbed
+let large: Undisturbed
+
+beforeAll(async () => {
+  small = await undisturbed(SMALL)
+  large = await undisturbed(LARGE)
+  // More than one page of each query.
+  expect(large.searches).toBeGreaterThan(3)
+})
+
+describe.concurrent('a run that waits', () => {
+  test.each<[Signal, string, Trouble]>([
+    ['SIGINT', 'its pace', { env: { RATE: '0.05' } }],
+    ['SIGTERM', 'its pace', { env: { RATE: '0.05' } }],
+    ['SIGHUP', 'an answer that stalls', { fault: { kind: 'stall' } }],
+    ['SIGTERM', 'the end of a 429', { fault: { kind: 'status', status: 429, retryAfter: '60' } }],
+    ['SIGINT', 'an answer that stalls', { fault: { kind: 'stall' } }],
+    ['SIGINT', 'a slow download', { fault: { kind: 'drip', bytes: 8, everyMs: 50 } }],
+  ])('%s during the wait for %s', (signal, _, trouble) =>
+    stopsInTrouble(signal, trouble, { clean: small, figures }),
+  )
+})
+
+test.each<Signal>(['SIGINT', 'SIGTERM'])('%s while large pages are decoded and written', async (signal) => {
+  // One page of each query comes; the next can not end the run before the signal is there.
+  let trouble = true
+  const faults: Fault[] = [{ kind: 'hang', when: ({ ordinal }) => trouble && ordinal > 2 }]
+  const held = { ...LARGE, sandbox: { ...LARGE.sandbox, faults } }
+  await trial(held, async (attempt) => {
+    const stopped = await stopAfter(attempt, signal, {}, ({ requests }) =>
+      requests.some(({ items }) => items > 0),
+    )
+    figures.faults++
+    expectOrderlyEnd(stopped, signal)
+    trouble = false
+    await expectResumed(attempt, held, { clean: large, figures })
+  })
+})

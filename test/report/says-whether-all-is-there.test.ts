@@ -1,0 +1,89 @@
+import { expect, it } from 'vitest'
+import type { ReportData } from '../../src/report/index.ts'
+import { renderReport } from '../../src/report/index.ts'
+import { SOME_REPORT } from './some-report.ts'
+
+type Verdict = ReportData['verdict']
+
+const ALL = { total: 144, done: 144, failed: 0, partial: 0, pending: 0 }
+const YEAR = { from: '2024-01-01T00:00:00Z', until: '2025-01-01T00:00:00Z' }
+
+it.each<readonly [Verdict, string]>([
+  [{ complete: true, partitions: ALL, span: YEAR }, 'Complete: all 144 partitions, 2024-01-01 to 2024-12-31'],
+  [{ complete: true, partitions: { ...ALL, total: 1, done: 1 }, span: null }, 'Complete: its one partition'],
+  [{ complete: true, partitions: null, span: null }, 'Complete'],
+  [
+    { complete: false, partitions: { ...ALL, done: 126, failed: 6, pending: 12 }, span: YEAR },
+    'INCOMPLETE: 6 of 144 partitions failed, 12 not begun; the figures below are too low',
+  ],
+  [
+    { complete: false, partitions: { ...ALL, done: 0, failed: 144 }, span: YEAR },
+    'INCOMPLETE: 144 of 144 partitions failed; the figures below are too low',
+  ],
+  [
+    { complete: false, partitions: { ...ALL, done: 143, partial: 1 }, span: YEAR },
+    'INCOMPLETE: 1 of 144 partitions not finished; the figures below are too low',
+  ],
+  [
+    { complete: false, partitions: null, span: null },
+    'INCOMPLETE: it has no _SUCCESS; the figures below may be too low',
+  ],
+])('title and heading say so: %j', async (verdict, text) => {
+  const page = await renderReport({ ...SOME_REPORT, verdict }, true)
+  expect(page).toContain(`<title>acme-backfill: ${text}</title>`)
+  const kind = verdict.complete ? 'whole' : 'lacking'
+  expect(page).toContain(`<h1 class="${kind}"><bdi>acme-backfill</bdi>: ${text}</h1>`)
+})
+
+it('cells that failed or are pending are named, and totals say that more is to come', async () => {
+  const heat = {
+    columns: ['2024-01-01', '2024-02-01'],
+    rows: [
+      {
+        query: 'domain.a',
+        cells: [
+          { least: 1200, most: 1299, state: 'done' as const },
+          { least: 0, most: 0, state: 'failed' as const },
+        ],
+      },
+      {
+        query: 'domain.b',
+        cells: [
+          { least: 100, most: 999, state: 'done' as const },
+          { least: 0, most: 0, state: 'pending' as const },
+        ],
+      },
+    ],
+    folded: 0,
+  }
+  const page = await renderReport({ ...SOME_REPORT, came: { ...SOME_REPORT.came, heat } }, true)
+  const [table] = /<table class="heat">.*?<\/table>/s.exec(page)!
+  const texts = [...table.matchAll(/<t[dh][^>]*>(.*?)<\/t[dh]>/gs)].map(([, text]) =>
+    text!.replace(/<[^>]*>/g, ' ').trim(),
+  )
+  expect(texts).toEqual([
+    ...['query', '2024', 'total', 'Jan', 'Feb'],
+    ...['domain.a', '1.2k', 'failed', '≥1.2k'],
+    ...['domain.b', '≥100', 'pending', '≥100'],
+    ...['total', '≥1.3k', '≥0', '≥1.3k'],
+  ])
+  expect(table).toContain('<td class="failed"')
+})
+
+it('what failed is a table of query, period, reason and what next', async () => {
+  const page = await renderReport(SOME_REPORT, true)
+  const [, cells] =
+    /<tr>(<th scope="row"><bdi>domain\.quillmere\.net<\/bdi><\/th><td>2024-01-01 to.*?)<\/tr>/.exec(page)!
+  expect(cells!.replace(/<[^>]*>/g, '|')).toBe(
+    '||domain.quillmere.net|||2024-01-01 to 2024-02-01||the service or the network did not give a usable answer||run again|',
+  )
+})
+
+it('bars of periods that are not complete are hatched', async () => {
+  const page = await renderReport(SOME_REPORT)
+  expect(page.match(/<pattern /g)?.length).toBeGreaterThan(0)
+  expect(page).toContain('Hatched: not everything of it is exported.')
+  const { timeline } = SOME_REPORT.came
+  const whole = { ...SOME_REPORT.came, timeline: { ...timeline, incomplete: [] } }
+  expect(await renderReport({ ...SOME_REPORT, came: whole })).not.toContain('<pattern ')
+})

@@ -1,0 +1,13 @@
+import { expect, test } from 'vitest'
+import { sendPage, serve } from '../extract/support.ts'
+import { worldAt } from './world.ts'
+
+test('a service that writes -1 as 64 bits without a sign leaves a data set that can be gone on with', async () => {
+  const server = await serve((_request, response, index) => {
+    response.setHeader('x-flare-global-searches-remaining', '18446744073709551615')
+    sendPage(response, index === 0 ? 'c1' : null, [])
+  })
+  const { run } = await worldAt(server.url, 'domains: [acme.com]')
+  await expect(run()).resolves.toMatchObject({ status: 'complete', searchesRemaining: null, error: null })
+  await expect(run()).resolves.toMatchObject({ status: 'complete', requests: 0, error: null })
+})

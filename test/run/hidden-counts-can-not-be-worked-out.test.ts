@@ -1,0 +1,390 @@
+import fc from 'fast-check'
+import { expect, it } from 'vitest'
+import { type NamedPipeline, type Sums, unlessSecret } from '../../src/core/index.ts'
+import { pipelineFrom } from '../../src/index.ts'
+import type { Between, ReportData } from '../../src/report/index.ts'
+import { gatherReport } from '../../src/run/report/gather.ts'
+import type { Known } from '../../src/run/report/known.ts'
+import { namePipeline } from '../../src/run/setting/index.ts'
+import { NEW_RUN } from '../../src/state/index.ts'
+import { cases } from '../support/thorough.ts'
+
+const LEAST = 5
+const MANY = 1e9
+
+/** What somebody knows of a number. */
+type Range = { readonly low: number; readonly high: number }
+
+/** What the parts of a total can be, given what is told of them and of it: each from its least to its most. */
+function solved(parts: readonly Range[], total: Range): readonly Range[] {
+  const low = parts.reduce((sum, part) => sum + part.low, 0)
+  const high = parts.reduce((sum, part) => sum + part.high, 0)
+  return parts.map((part) => ({
+    low: Math.max(part.low, total.low - (high - part.high)),
+    high: Math.min(part.high, total.high - (low - part.low)),
+  }))
+}
+
+const exactly = (count: number): Range => ({ low: count, high: count })
+const told = (count: number | null): Range => (count === null ? { low: 1, high: MANY } : exactly(count))
+const ofClass = (place: number): Range =>
+  place === 0 ? exactly(0) : { low: 10 ** (place - 1), high: place === 7 ? MANY : 10 ** place - 1 }
+
+const between = (cell: Between | null): Range =>
+  cell === null ? exactly(0) : { low: cell.least, high: cell.most ?? MANY }
+
+type World = {
+  readonly runs: readonly { rows: number; quarantined: number; repeated: number }[]
+  readonly cells: readonly number[]
+  readonly counted: number
+  readonly reasons: readonly number[]
+}
+
+const few = fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 6 }), fc.integer({ min: 7, max: 200 }))
+
+/** The rows of the runs are those of the partitions, as they are where nothing was given up. */
+const worlds: fc.Arbitrary<World> = fc
+  .record({
+    runs: fc.array(fc.record({ rows: few, quarantined: few, repeated: few }), {
+      minLength: 1,
+      maxLength: 24,
+    }),
+    cuts: fc.array(fc.nat(), { maxLength: 6 }),
+    missing: fc.oneof(fc.constant(0), fc.nat(6)),
+    reasons: fc.array(fc.integer({ min: 1, max: 9 }), { maxLength: 5 }),
+  })
+  .map(({ runs, cuts, missing, reasons }) => {
+    const rows = sum(runs.map((run) => run.rows))
+    const places = [0, ...cuts.map((cut) => (rows === 0 ? 0 : cut % (rows + 1))), rows].sort((a, b) => a - b)
+    const cells = places.slice(1).map((place, i) => place - places[i]!)
+    return { runs, cells, counted: Math.max(0, rows - missing), reasons }
+  })
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((all, number) => all + number, 0)
+
+/** A window of one day, the first of them the 20,000th since 1970. */
+const day = (i: number): string =>
+  [i, i + 1].map((i) => new Date((20_000 + i) * 86_400_000).toISOString().slice(0, 10)).join('..')
+
+function knownOf({ runs, cells, counted, reasons }: World): Known {
+  const sums: Sums = {
+    rows: counted,
+    days: { counts: counted === 0 ? [] : [[19_000, counted]], others: 0 },
+    sources: { counts: counted === 0 ? [] : [['a', counted]], others: 0 },
+    hash_types: { counts: [], others: counted },
+    nulls: { hash: counted >> 1 },
+  }
+  return {
+    from: 'checkpoint',
+    configDigest: 'ab',
+    runs: runs.map((run, i) => ({
+      ...NEW_RUN,
+      ...run,
+      started_at: '2024-01-01T00:00:00Z',
+      version: '1.0.0',
+      months: [],
+      ...(i > 0
+        ? {}
+        : { reasons: Object.fromEntries(reasons.map((items, n) => [`field${n}: wrong`, items])) }),
+    })),
+    quarantined: sum(runs.map((run) => run.quarantined)),
+    repeated: sum(runs.map((run) => run.repeated)),
+    sums,
+    failed: [],
+    complete: true,
+    standing: null,
+    pruned: null,
+    *partitions() {
+      for (const [i, rows] of cells.entries())
+        yield { query: 'domain.acme.example', window: day(i), rows, state: 'done' }
+    },
+    *shards() {
+      for (const [i, rows] of cells.entries()) {
+        if (rows > 0) yield { path: `credentials/${i}`, rows, bytes: 100, sha256: 'cd' }
+      }
+    },
+  }
+}
+
+/** Everybody who has the report can reckon like this. */
+function expectNothingToTell(world: World, { came, went, shards }: ReportData): void {
+  const files = world.cells.filter((rows) => rows > 0)
+  const groups = [came.timeline, came.sources, came.hash_types]
+  const ofGroups = groups.flatMap(({ groups, others }) => {
+    const parts = [...groups.map(({ rows }) => exactly(rows)), told(others)]
+    return groups.length === 0 && others === 0
+      ? []
+      : [{ low: sum(parts.map(({ low }) => low)), high: sum(parts.map(({ high }) => high)) }]
+  })
+  const listed = went.runs.length
+  const unlisted: Range = went.runs_total > listed ? { low: 0, high: MANY } : exactly(0)
+  const parts = {
+    runs: [...went.runs.map(({ rows }) => told(rows)), unlisted],
+    files: shards.map(({ rows }) => ofClass(rows)),
+    cells: came.heat?.rows[0]?.cells.map((cell) => between(cell)) ?? [],
+  }
+  const total = came.rows === null ? { low: 1, high: came.rows_at_most ?? MANY } : exactly(came.rows)
+  // What is told of all of them together narrows it down.
+  const known = [total, ...(came.counted_rows === came.rows ? ofGroups : [])].reduce((all, range) => ({
+    low: Math.max(all.low, range.low),
+    high: Math.min(all.high, range.high),
+  }))
+  const lastRuns = world.runs.slice(-listed)
+  expectHidden(
+    parts.runs,
+    known,
+    lastRuns.map((run) => run.rows),
+  )
+  expectHidden(parts.files, known, files)
+  expectHidden(parts.cells, known, world.cells)
+  for (const name of ['quarantined', 'repeated'] as const) {
+    const counts = [...went.runs.map((run) => told(run[name])), unlisted]
+    const all = sum(world.runs.map((run) => run[name]))
+    const total = came[name] === null ? { low: all === 0 ? 0 : 1, high: MANY } : exactly(came[name])
+    expectHidden(
+      counts,
+      total,
+      lastRuns.map((run) => run[name]),
+    )
+  }
+  const reasons = went.reasons.groups.map(({ rows }) => told(rows))
+  const items = went.reasons.groups.every(({ rows }) => rows !== null) ? null : sum(world.reasons)
+  if (items !== null && came.quarantined !== null) expectHidden(reasons, exactly(items), world.reasons)
+  // What is left out of the count is a group as well.
+  if (came.rows !== null && came.counted_rows !== null && came.counted_rows !== came.rows) {
+    expect(came.rows - came.counted_rows).toBeGreaterThanOrEqual(LEAST)
+  }
+}
+
+function expectHidden(parts: readonly Range[], total: Range, counts: readonly number[]): void {
+  const found = solved(parts, total)
+  for (const [i, count] of counts.entries()) {
+    if (count === 0 || count >= LEAST) continue
+    const { low, high } = found[i]!
+    // It may be five or more for all that anybody can tell, and one of five numbers at least.
+    expect(high, `${count} is known to be ${low} to ${high}`).toBeGreaterThanOrEqual(LEAST)
+    expect(high - low, `${count} is known to be ${low} to ${high}`).toBeGreaterThanOrEqual(LEAST - 1)
+  }
+}
+
+const AROUND = { nowMs: 0, version: '1.0.0', retired: 0, seal: { manifest: null, signed: false } }
+
+const PIPELINE: NamedPipeline = namePipeline(
+  await pipelineFrom(
+    {
+      name: 'trial',
+      service: { base_url: 'https://api.example.com/firework' },
+      extract: { domains: ['acme.example'] },
+    },
+    { env: {}, cwd: '/' },
+  ),
+  null,
+)
+
+it('whoever reckons with all that a report tells can not find out a count below 5', () => {
+  fc.assert(
+    fc.property(worlds, (world) => {
+      const report = gatherReport(PIPELINE, knownOf(world), AROUND)
+      expectNothingToTell(world, report)
+    }),
+    { numRuns: 1000 },
+  )
+})
+
+it('of two runs with 100 and 2 rows neither is told, and of 11 rows in classes 10–99 and 1–9 no total', () => {
+  const run = (rows: number) => ({ rows, quarantined: rows, repeated: rows })
+  const report = (runs: number[], cells: number[]) =>
+    gatherReport(PIPELINE, knownOf({ runs: runs.map(run), cells, counted: sum(cells), reasons: [] }), AROUND)
+  const two = report([100, 2], [102])
+  expect(two.came).toMatchObject({ rows: 102, quarantined: 102, repeated: 102, new_rows: null })
+  for (const { rows, quarantined, repeated } of two.went.runs) {
+    expect([rows, quarantined, repeated]).toEqual([null, null, null])
+  }
+  const eleven = report([11], [10, 1])
+  expect(eleven.came).toMatchObject({ rows: null, rows_at_most: 20, counted_rows: null, new_rows: null })
+  expect(eleven.came.sources).toEqual({ groups: [], others: 0 })
+  // Where nothing is small everything is told.
+  const open = report([100, 20], [60, 60])
+  expect(open.came).toMatchObject({ rows: 120, rows_at_most: null, counted_rows: 120, new_rows: 20 })
+})
+
+it('reasons are all named, whatever their number and however few items they have', () => {
+  const reasons = Array.from({ length: 30 }, (_, i) => i + 1)
+  const world = { runs: [{ rows: 0, quarantined: 465, repeated: 0 }], cells: [], counted: 0, reasons }
+  const { went } = gatherReport(PIPELINE, knownOf(world), AROUND)
+  expect(went.reasons.groups.map(({ name }) => name)).toEqual(reasons.map((_, i) => `field${i}: wrong`))
+  expect(went.reasons.groups.map(({ rows }) => rows).slice(0, 5)).toEqual([null, null, null, null, 5])
+  expect(went.reasons.groups.at(-1)).toEqual({ name: unlessSecret('field29: wrong'), rows: 30 })
+})
+
+/** Rows of each query in each window of a month, in one file each, and on which day of the month they came. */
+type Table = { readonly rows: readonly (readonly number[])[]; readonly days: readonly (readonly number[])[] }
+
+const some = fc.oneof(
+  { weight: 3, arbitrary: fc.integer({ min: 0, max: 6 }) },
+  { weight: 2, arbitrary: fc.integer({ min: 7, max: 120 }) },
+  { weight: 1, arbitrary: fc.integer({ min: 95, max: 1205 }) },
+  { weight: 1, arbitrary: fc.constantFrom(10, 11, 99, 100, 101, 109, 110, 999, 1000, 1099, 12_000) },
+)
+
+/** @param spread over how many days of a month rows may come */
+const tables = (spread: number): fc.Arbitrary<Table> =>
+  fc
+    .record({ queries: fc.integer({ min: 1, max: 4 }), months: fc.integer({ min: 1, max: 4 }) })
+    .chain(({ queries, months }) =>
+      fc.record({
+        rows: fc.array(fc.array(some, { minLength: months, maxLength: months }), {
+          minLength: queries,
+          maxLength: queries,
+        }),
+        cuts: fc.array(fc.array(fc.nat({ max: 1500 }), { maxLength: spread - 1 }), {
+          minLength: months,
+          maxLength: months,
+        }),
+      }),
+    )
+    .map(({ rows, cuts }) => {
+      const days = cuts.map((cuts, month) => {
+        const total = sum(rows.map((row) => row[month]!))
+        const places = [0, ...cuts.map((cut) => cut % (total + 1)), total].sort((a, b) => a - b)
+        return places.slice(1).map((place, i) => place - places[i]!)
+      })
+      return { rows, days }
+    })
+
+const monthAt = (i: number): string => new Date(Date.UTC(2024, i, 1)).toISOString().slice(0, 10)
+
+function knownOfTable({ rows, days }: Table): Known {
+  const total = sum(rows.flat())
+  const partitions = rows.flatMap((row, query) =>
+    row.map((rows, month) => ({
+      query: `domain.${query}.example`,
+      window: `${monthAt(month)}..${monthAt(month + 1)}`,
+      rows,
+      state: 'done' as const,
+    })),
+  )
+  const counts = days.flatMap((days, month) =>
+    days.map((rows, i): [number, number] => [Date.UTC(2024, month, 1 + 5 * i) / 86_400_000, rows]),
+  )
+  return {
+    ...knownOf({
+      runs: [{ rows: total, quarantined: 0, repeated: 0 }],
+      cells: [],
+      counted: total,
+      reasons: [],
+    }),
+    sums: {
+      rows: total,
+      days: { counts: counts.filter(([, rows]) => rows > 0), others: 0 },
+      sources: { counts: [['a', total]], others: 0 },
+      hash_types: { counts: [['b', total]], others: 0 },
+      nulls: {},
+    },
+    partitions: () => partitions,
+    *shards() {
+      for (const { query, window, rows } of partitions) {
+        if (rows > 0) yield { path: `credentials/${query}/${window}`, rows, bytes: 100, sha256: 'cd' }
+      }
+    },
+  }
+}
+
+/** A tree of sums: what a reader knows of each, and what it is made of. */
+type Node = { range: Range; readonly parts: readonly Node[] }
+
+/** Narrows a tree down as far as it goes: from its leaves to the root, and back. */
+function narrow(root: Node): void {
+  const up = (node: Node): void => {
+    for (const part of node.parts) up(part)
+    if (node.parts.length === 0) return
+    const ranges = node.parts.map(({ range }) => range)
+    node.range = {
+      low: Math.max(node.range.low, sum(ranges.map(({ low }) => low))),
+      high: Math.min(node.range.high, sum(ranges.map(({ high }) => high))),
+    }
+  }
+  const down = (node: Node): void => {
+    const found = solved(
+      node.parts.map(({ range }) => range),
+      node.range,
+    )
+    for (const [i, part] of node.parts.entries()) {
+      part.range = found[i]!
+      down(part)
+    }
+  }
+  up(root)
+  down(root)
+}
+
+/** What somebody can tell of each file who puts heat map, timeline, files and total together. */
+function filesAsKnown(table: Table, { came, shards }: ReportData): readonly (readonly Range[])[] {
+  const ofFile = new Map(shards.map(({ path, rows }) => [path, ofClass(rows)]))
+  const cells = table.rows.map((row, query) =>
+    row.map((_, month): Node => {
+      const key = `domain.${query}.example/${monthAt(month)}..${monthAt(month + 1)}`
+      const line = came.heat!.rows.find((line) => line.query === `domain.${query}.example`)!
+      const file: Node = { range: ofFile.get(`credentials/${key}`) ?? exactly(0), parts: [] }
+      return { range: between(line.cells[month] ?? null), parts: [file] }
+    }),
+  )
+  const { unit, groups, others } = came.timeline
+  const column = (month: number): Node => ({
+    range: { low: 0, high: MANY },
+    parts: cells.map((row) => row[month]!),
+  })
+  const months = table.rows[0]!.map((_, month) => ({ name: monthAt(month).slice(0, 7), node: column(month) }))
+  const told = new Map<string, number>()
+  for (const { name, rows } of groups) told.set(name.slice(0, 7), (told.get(name.slice(0, 7)) ?? 0) + rows)
+  // Days that are not told may lie in any month; where there are none, months are known to the row.
+  const isExact = unit === 'month' || others === 0
+  for (const { name, node } of months) {
+    const rows = told.get(name)
+    if (rows !== undefined) node.range = isExact ? exactly(rows) : { low: rows, high: MANY }
+  }
+  const open = unit === 'month' ? months.filter(({ name }) => !told.has(name)) : months
+  const isKnown = groups.length > 0 || others !== 0
+  const rest: Node = {
+    range: isKnown && unit === 'month' && others !== null ? exactly(others) : { low: 0, high: MANY },
+    parts: open.map(({ node }) => node),
+  }
+  const root: Node = {
+    range: came.rows === null ? { low: 1, high: came.rows_at_most ?? MANY } : exactly(came.rows),
+    parts: [...months.filter((month) => !open.includes(month)).map(({ node }) => node), rest],
+  }
+  narrow(root)
+  return cells.map((row) => row.map(({ parts }) => parts[0]!.range))
+}
+
+it.each([
+  { what: 'months', spread: 1 },
+  { what: 'days', spread: 5 },
+])('nor who puts a table of queries and windows, files and a timeline of $what together', ({ spread }) => {
+  let [withNumbers, alike] = [0, 0]
+  fc.assert(
+    fc.property(tables(spread), (table) => {
+      const report = gatherReport(PIPELINE, knownOfTable(table), AROUND)
+      if (report.came.heat === null) return
+      const known = filesAsKnown(table, report)
+      for (const [query, row] of table.rows.entries()) {
+        for (const [month, rows] of row.entries()) {
+          const { low, high } = known[query]![month]!
+          expect(low).toBeLessThanOrEqual(rows)
+          expect(high).toBeGreaterThanOrEqual(rows)
+          if (rows === 0 || rows >= LEAST) continue
+          const text = `${rows} of query ${query} in month ${month} is known to be ${low} to ${high}`
+          expect(high, text).toBeGreaterThanOrEqual(LEAST)
+          expect(high - low, text).toBeGreaterThanOrEqual(LEAST - 1)
+        }
+      }
+      const cells = report.came.heat.rows.flatMap(({ cells }) => cells)
+      if (cells.some((cell) => cell !== null && cell.least >= 10 && cell.most! < 1.2 * cell.least))
+        withNumbers++
+      else alike++
+    }),
+    { numRuns: cases(4000) },
+  )
+  // What tells nothing at all would pass as well.
+  expect(withNumbers).toBeGreaterThan(alike / 4)
+})

@@ -1,0 +1,170 @@
+import { describe, expect, it } from 'vitest'
+import type { LoggedRequest } from '../../src/sandbox/index.ts'
+import { sendPage, serve } from '../extract/support.ts'
+import { exportsTo, sandboxOf } from './quick-export.ts'
+import { itemAt } from './world.ts'
+
+const SECOND = ", search_path: '/astp/v2/credentials/_search'"
+const DOMAIN = 'quillmere.net'
+const EXTRACT = `domains: [${DOMAIN}], windows: { from: 2024-01-01, until: 2025-01-01, every: month }, concurrency: 1, max_requests: none`
+
+const sizeOf = ({ body }: LoggedRequest): number => (body as { size: number }).size
+const searchesOf = (requests: readonly LoggedRequest[]) => requests.filter(({ kind }) => kind === 'search')
+const failuresOf = (requests: readonly LoggedRequest[]) => requests.filter(({ status }) => status !== 200)
+
+/** A service that serves pages of up to 300 rows in time. */
+const slow = (records: number, domains: readonly string[] = [DOMAIN]) =>
+  sandboxOf({ records, domains, msPerRow: 0.01, gatewayTimeoutMs: 3, cursorKey: 'one' })
+
+describe('a service that serves no more than 300 rows in time', () => {
+  it('is asked for less and less, gives every row once, and repeats no page', async () => {
+    const sandbox = await slow(8000)
+    const here = await exportsTo()
+    const url = sandbox.origin
+    const summary = await here.run(url, sandbox.token, EXTRACT, SECOND)
+    expect(summary).toMatchObject({ status: 'complete', rows: 8000, retries: 0, repeated: 0 })
+    expect(summary.searchesSpent).toBeNull()
+    expect(summary.service.pageSize).toBe(156)
+
+    const sent = searchesOf(sandbox.requests)
+    const failed = failuresOf(sent)
+    const good = sent.length - failed.length
+    expect(summary.requests).toBe(sent.length)
+    expect(sent.slice(0, 7).map(sizeOf)).toEqual([10_000, 5000, 2500, 1250, 625, 312, 156])
+    expect(failed.length).toBeLessThanOrEqual(Math.ceil(Math.log2(10_000 / 300)) + Math.floor(good / 5))
+    // What a page brought is not asked for again, but for the rows of its last moment.
+    expect(sent.reduce((sum, { items }) => sum + items, 0) - 8000).toBeLessThanOrEqual(failed.length * 3)
+    expect(good).toBeLessThanOrEqual(Math.ceil(8000 / 156) + failed.length)
+
+    // The bytes depend on the rows alone.
+    const other = await exportsTo()
+    const plain = await sandboxOf({ records: 8000, domains: [DOMAIN], cursorKey: 'one' })
+    await other.run(plain.origin, plain.token, `${EXTRACT}, page_size: 1000`, SECOND)
+    expect(await here.shards()).toEqual(await other.shards())
+    expect(new Set(await here.ids()).size).toBe(8000)
+  })
+
+  it('teaches four chains at most six sizes each, and queries that are new nothing more', async () => {
+    const domains = ['a.example', 'b.example', 'c.example', 'd.example', 'e.example', 'f.example']
+    const sandbox = await slow(700, domains)
+    const here = await exportsTo()
+    const extract = `domains: [${domains.join(', ')}], concurrency: 4, max_requests: none`
+    const summary = await here.run(sandbox.origin, sandbox.token, extract, SECOND)
+    expect(summary).toMatchObject({ status: 'complete', rows: 6 * 700 })
+    const sent = searchesOf(sandbox.requests)
+    const failed = failuresOf(sent)
+    expect(failed.length).toBeLessThanOrEqual(4 * 6 + Math.floor((sent.length - failed.length) / 5))
+    const firstOf = (fqdn: string) =>
+      sent.find(({ body }) => (body as { query: { fqdn: string } }).query.fqdn === fqdn)!
+    expect(sizeOf(firstOf('f.example'))).toBeLessThanOrEqual(312)
+  })
+
+  it('is asked for what it served last by the next run, and that is shown', async () => {
+    const sandbox = await slow(2000)
+    const here = await exportsTo()
+    const first = await here.run(
+      sandbox.origin,
+      sandbox.token,
+      `${EXTRACT}, max_requests: 8`.replace('max_requests: none, ', ''),
+      SECOND,
+    )
+    expect(first).toMatchObject({ status: 'budget', requests: 8 })
+    const before = sandbox.requests.length
+    const { service } = await here.status(sandbox.origin, EXTRACT)
+    expect(service).toEqual({ pageSize: 156, searchesPerRequest: null, searchesPer1000Rows: null })
+    expect(await here.run(sandbox.origin, sandbox.token, EXTRACT, SECOND)).toMatchObject({
+      status: 'complete',
+    })
+    expect(sizeOf(searchesOf(sandbox.requests)[before]!)).toBe(156)
+    const told = here.log.filter(({ fields }) => (fields as { event?: string }).event === 'page_size')
+    expect(told.slice(0, 6).map(({ fields }) => (fields as { page_size: number }).page_size)).toEqual([
+      5000, 2500, 1250, 625, 312, 156,
+    ])
+    expect(new Set(await here.ids()).size).toBe(2000)
+  })
+})
+
+it('pages may have another size in each run: the rows and the bytes are the same', async () => {
+  const sandbox = await sandboxOf({ records: 300, domains: [DOMAIN] })
+  const here = await exportsTo()
+  const sizes = ['7', '50', '3', 'auto']
+  for (const [i, size] of sizes.entries()) {
+    const budget = i === sizes.length - 1 ? 'none' : '3'
+    const extract = EXTRACT.replace('max_requests: none', `max_requests: ${budget}, page_size: ${size}`)
+    await here.run(sandbox.baseUrl, sandbox.token, extract)
+  }
+  expect(searchesOf(sandbox.requests).map(sizeOf)).toEqual([7, 7, 7, 50, 50, 50, 3, 3, 3, 10_000])
+  const received = searchesOf(sandbox.requests).reduce((sum, { items }) => sum + items, 0)
+  // The row at which each run goes on.
+  expect(received).toBeLessThanOrEqual(300 + 3)
+  const other = await exportsTo()
+  await other.run(sandbox.baseUrl, sandbox.token, EXTRACT)
+  expect(await here.shards()).toEqual(await other.shards())
+})
+
+it('answers that are quick let pages grow again', async () => {
+  let most = 20
+  const sandbox = await sandboxOf({
+    records: 2000,
+    domains: [DOMAIN],
+    faults: [{ kind: 'html', when: (request) => sizeOf(request) > most }],
+  })
+  const here = await exportsTo()
+  const running = here.run(sandbox.baseUrl, sandbox.token, EXTRACT)
+  const watch = setInterval(() => {
+    if (searchesOf(sandbox.requests).filter(({ status }) => status === 200).length > 6) most = 10_000
+  }, 1)
+  const summary = await running.finally(() => clearInterval(watch))
+  expect(summary).toMatchObject({ status: 'complete', rows: 2000, retries: 0 })
+  const good = searchesOf(sandbox.requests).filter(({ status }) => status === 200)
+  const sizes = good.map(sizeOf)
+  // Never more than twice as many, and not before five pages; once that is served, with each page.
+  for (const [i, size] of sizes.entries()) if (i > 0) expect(size).toBeLessThanOrEqual(sizes[i - 1]! * 2)
+  const first = sizes.findIndex((size, i) => i > 0 && size > sizes[i - 1]!)
+  expect(first).toBeGreaterThanOrEqual(5)
+  expect(sizes.slice(first, -1)).toEqual(sizes.slice(first, -1).map((_, i) => sizes[first]! * 2 ** i))
+  expect(Math.max(...sizes)).toBeGreaterThan(100)
+  expect(new Set(await here.ids()).size).toBe(2000)
+})
+
+it('what comes out of order goes on with the size that its cursor was given for', async () => {
+  const times = ['2024-01-05', '2024-01-03', '2024-01-09', '2024-01-02', '2024-01-07', '2024-01-08']
+  const items = times.map((day, i) => itemAt(900_000_001 + i, `${day}T00:00:00Z`))
+  let fails = 1
+  const server = await serve((request, response) => {
+    const { from, size } = request.json as { from?: string; size: number }
+    const start = Number(from?.slice(1) ?? 0)
+    if (start === 4 && fails-- > 0) return void response.writeHead(504).end('upstream request timeout')
+    // Pages are as short as it likes.
+    const end = start + Math.min(size, 2)
+    sendPage(response, end < items.length ? `c${end}` : null, items.slice(start, end))
+  })
+  const here = await exportsTo()
+  const summary = await here.run(
+    server.url,
+    'token',
+    'domains: [acme.com], windows: { from: 2024-01-01, until: 2024-02-01 }',
+  )
+  expect(summary).toMatchObject({ status: 'complete', rows: 6 })
+  expect(server.received.map(({ json }) => (json as { size: number }).size)).toEqual([
+    10_000, 10_000, 10_000, 10_000,
+  ])
+  expect(here.log.map(({ message }) => message).join()).toContain('the size of pages can not be changed here')
+})
+
+it('a service that says when to come back is not asked for less', async () => {
+  const sandbox = await sandboxOf({
+    records: 20,
+    domains: [DOMAIN],
+    faults: [
+      { kind: 'status', status: 504, retryAfter: '1', requests: [1] },
+      { kind: 'status', status: 503, requests: [2] },
+      { kind: 'status', status: 500, requests: [3] },
+      { kind: 'reset', requests: [4] },
+    ],
+  })
+  const here = await exportsTo()
+  const summary = await here.run(sandbox.baseUrl, sandbox.token, EXTRACT)
+  expect(summary).toMatchObject({ status: 'complete', rows: 20, retries: 4 })
+  expect(new Set(searchesOf(sandbox.requests).map(sizeOf))).toEqual(new Set([10_000]))
+})

@@ -1,0 +1,84 @@
+import { generateKeyPairSync } from 'node:crypto'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
+import * as library from '../../src/index.ts'
+import {
+  isExportError,
+  packEvidence,
+  pipelineFrom,
+  pruneDataSet,
+  runPipeline,
+  signDataSet,
+  startSandbox,
+  tableStatements,
+  verifyDataSet,
+} from '../../src/index.ts'
+
+it('signs an export, packs its evidence, and prunes it', async () => {
+  const sandbox = await startSandbox({ records: 60, domains: ['scatterholt.com'], requestsPerSecond: 0 })
+  onTestFinished(() => sandbox.close())
+  const cwd = await mkdtemp(join(tmpdir(), 'spillway-library-'))
+  onTestFinished(() => rm(cwd, { recursive: true, force: true }))
+  const { privateKey, publicKey } = generateKeyPairSync('ed25519')
+  await writeFile(join(cwd, 'key.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
+  await writeFile(join(cwd, 'pub.pem'), publicKey.export({ type: 'spki', format: 'pem' }))
+  const env = { SPILLWAY_TOKEN: sandbox.token }
+  const settings = {
+    name: 'trial',
+    service: { base_url: sandbox.baseUrl, requests_per_second: 10_000 },
+    extract: {
+      domains: ['scatterholt.com'],
+      windows: { from: '2024-01-01', until: '2025-01-01', every: 'year' },
+    },
+    load: { path: 'out' },
+  }
+  const pipeline = await pipelineFrom(settings, { env, cwd })
+  await runPipeline(pipeline, { env })
+
+  const signed = await signDataSet(pipeline, 'key.pem', { cwd, env })
+  expect(signed).toMatchObject({ pipeline: 'trial', complete: true, rows: 60 })
+  expect((await readFile(signed.signature)).byteLength).toBe(64)
+  await expect(signDataSet(pipeline, 'pub.pem', { cwd, env })).rejects.toSatisfy(isExportError)
+
+  const { tar, files } = await packEvidence(pipeline, { keyFile: 'pub.pem', cwd, env })
+  expect(files).toContain('public-key.pem')
+  expect(tar.byteLength % 512).toBe(0)
+
+  expect(tableStatements(pipeline, 'postgres')).toMatch(/create table/i)
+  for (const name of ['', 'n'.repeat(60)]) {
+    expect(() => tableStatements(pipeline, 'postgres', name)).toThrow(/--table/)
+  }
+  expect(() => tableStatements(pipeline, 'duckdb', '')).toThrow(/The name of the table is empty/)
+
+  // The year is over for as long as this machine's clock is right.
+  await expect(pruneDataSet(pipeline, { cwd, env })).rejects.toSatisfy((error) =>
+    isExportError(error, 'config'),
+  )
+  const planned = await pruneDataSet(pipeline, { olderThan: '1d', dryRun: true, cwd, env })
+  expect(planned).toMatchObject({ partitions: 1, rows: 60 })
+  expect((await verifyDataSet(pipeline)).rows).toBe(60)
+  const { before: _, ...gone } = planned
+  expect(await pruneDataSet(pipeline, { olderThan: '1d', cwd, env })).toMatchObject(gone)
+  expect((await verifyDataSet(pipeline)).rows).toBe(0)
+})
+
+it('faulty options of the sandbox, and a port that is taken, are errors like all others', async () => {
+  for (const options of [{ records: -1 }, { domains: [] }, { from: 'x' }, { recods: 1 } as object]) {
+    const error = await startSandbox(options).catch((thrown) => thrown)
+    expect(isExportError(error, 'config'), JSON.stringify(options)).toBe(true)
+  }
+  const other = createServer().listen(0, '127.0.0.1')
+  await new Promise((resolve) => other.once('listening', resolve))
+  onTestFinished(() => void other.close())
+  const { port } = other.address() as AddressInfo
+  await expect(startSandbox({ port })).rejects.toSatisfy((error) => isExportError(error, 'config'))
+})
+
+it('gives no classes but its errors', () => {
+  const classes = Object.entries(library).filter(([, value]) => /^class\b/.test(String(value)))
+  expect(classes.map(([name]) => name)).toEqual(['ExportError'])
+})

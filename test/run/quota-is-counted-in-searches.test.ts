@@ -1,0 +1,116 @@
+import { describe, expect, it, test } from 'vitest'
+import { sendPage, serve } from '../extract/support.ts'
+import { exportsTo, sandboxOf } from './quick-export.ts'
+import { itemAt } from './world.ts'
+
+const DOMAINS = ['a.example', 'b.example', 'c.example', 'd.example']
+const EXTRACT = `domains: [${DOMAINS.join(', ')}], concurrency: 4, max_requests: none, page_size: 500`
+
+describe.each([
+  ['one search for each 100 rows', 100, { perRequest: 5, per1000: 10, spent: 80 }],
+  ['one search a page', 0, { perRequest: 1, per1000: 2, spent: 16 }],
+] as const)('where the service takes %s', (_name, rowsPerSearch, cost) => {
+  it('that is measured, and what was spent is told', async () => {
+    const sandbox = await sandboxOf({ records: 2000, domains: DOMAINS, quota: 1000, rowsPerSearch })
+    const here = await exportsTo()
+    const summary = await here.run(sandbox.baseUrl, sandbox.token, EXTRACT)
+    expect(summary).toMatchObject({
+      status: 'complete',
+      requests: 16,
+      searchesSpent: cost.spent,
+      searchesRemaining: 1000 - cost.spent,
+      service: {
+        pageSize: 500,
+        searchesPerRequest: cost.perRequest,
+        searchesPer1000Rows: cost.per1000,
+      },
+    })
+    const status = await here.status(sandbox.baseUrl, EXTRACT)
+    expect(status.service).toEqual(summary.service)
+    expect(status.totals.searchesSpent).toBe(cost.spent)
+  })
+
+  it('what is to be left is left, and nothing stays unused that pays for a page', async () => {
+    const sandbox = await sandboxOf({ records: 5000, domains: DOMAINS, quota: 1000, rowsPerSearch })
+    const here = await exportsTo()
+    const extract = `${EXTRACT}, min_searches_remaining: 965`
+    const summary = await here.run(sandbox.baseUrl, sandbox.token, extract)
+    expect(summary).toMatchObject({ status: 'budget', error: { kind: 'quota' } })
+    expect(summary.searchesRemaining).toBeGreaterThanOrEqual(965)
+    expect(summary.searchesRemaining).toBeLessThan(965 + cost.perRequest)
+    expect(summary.searchesSpent).toBe(1000 - summary.searchesRemaining!)
+    expect(summary.error?.what).toContain(`${summary.searchesRemaining} searches are left`)
+    // The next run asks once, as it has to be told what is left, and stops.
+    const again = await here.run(sandbox.baseUrl, sandbox.token, extract)
+    expect(again).toMatchObject({ status: 'budget', requests: 1 })
+  })
+
+  it('a month has its share of searches', async () => {
+    const sandbox = await sandboxOf({ records: 5000, domains: DOMAINS, quota: 1000, rowsPerSearch })
+    const here = await exportsTo()
+    const extract = `${EXTRACT}, monthly_searches: 33`
+    const summary = await here.run(sandbox.baseUrl, sandbox.token, extract)
+    expect(summary.status).toBe('budget')
+    expect(summary.searchesSpent).toBeLessThanOrEqual(33)
+    expect(summary.searchesSpent).toBeGreaterThan(33 - cost.perRequest)
+    const sent = sandbox.requests.length
+    await expect(here.run(sandbox.baseUrl, sandbox.token, extract)).resolves.toMatchObject({ requests: 0 })
+    expect(sandbox.requests).toHaveLength(sent)
+  })
+
+  it('plans what the rest costs, and both readings before', async () => {
+    const sandbox = await sandboxOf({ records: 1200, domains: DOMAINS, quota: 1000, rowsPerSearch })
+    const here = await exportsTo()
+    const windows = (until: string) =>
+      `${EXTRACT}, windows: { from: 2024-01-01, until: ${until}, every: month }`
+    await expect(here.plan(sandbox.baseUrl, windows('2024-07-01'))).resolves.toMatchObject({
+      minRequests: 4,
+      expectedSearches: null,
+      searches: { low: null, high: null },
+    })
+    await here.run(sandbox.baseUrl, sandbox.token, windows('2024-07-01'))
+    const plan = await here.plan(sandbox.baseUrl, windows('2025-01-01'))
+    const { low, high } = plan.searches
+    expect(low).toBe(plan.expectedRequests)
+    expect(high).toBeGreaterThan(2 * low!)
+    if (rowsPerSearch === 0) expect(plan.expectedSearches).toBe(low)
+    else expect(Math.abs(plan.expectedSearches! - high!)).toBeLessThanOrEqual(DOMAINS.length)
+  })
+})
+
+test('where nothing says what is left, nothing is counted or stopped', async () => {
+  const server = await serve((request, response) => {
+    const { from = 'c0' } = request.json as { from?: string }
+    const page = Number(from.slice(1))
+    const items = [itemAt(900_000_000 + page, `2024-01-01T00:00:0${page}Z`)]
+    sendPage(response, page < 5 ? `c${page + 1}` : null, items)
+  })
+  const here = await exportsTo()
+  const extract = 'domains: [acme.com], min_searches_remaining: 100000, monthly_searches: 100'
+  const summary = await here.run(server.url, 'token', extract)
+  expect(summary).toMatchObject({
+    status: 'complete',
+    rows: 6,
+    requests: 6,
+    searchesSpent: null,
+    searchesRemaining: null,
+    service: { searchesPerRequest: null, searchesPer1000Rows: null },
+  })
+})
+
+test('what may cost more than is left of the month is not asked for, before it was measured', async () => {
+  const sandbox = await sandboxOf({ records: 50, domains: DOMAINS, quota: 1000 })
+  const here = await exportsTo()
+  const summary = await here.run(sandbox.baseUrl, sandbox.token, `domains: [a.example], monthly_searches: 40`)
+  expect(summary).toMatchObject({ status: 'budget', requests: 0 })
+  expect(summary.error?.what).toContain('40 are left, and the next page may cost 100')
+})
+
+test('the second search has no quota: nothing is reserved there', async () => {
+  const sandbox = await sandboxOf({ records: 50, domains: DOMAINS, quota: 0 })
+  const here = await exportsTo()
+  const extract = `domains: [a.example], monthly_searches: 1`
+  const second = ", search_path: '/astp/v2/credentials/_search'"
+  const summary = await here.run(sandbox.origin, sandbox.token, extract, second)
+  expect(summary).toMatchObject({ status: 'complete', rows: 50, searchesSpent: null })
+})

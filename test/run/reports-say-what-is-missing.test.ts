@@ -1,0 +1,41 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import type { ReportData } from '../../src/report/index.ts'
+import { itemAt, serviceOf, worldAt } from './world.ts'
+
+const ASKED =
+  'domains: [acme.example], windows: { from: 2024-01-01, until: 2024-01-04, every: 1d, per_chain: 1 }'
+
+it('of a failed day, and all is well once that came', async () => {
+  const items = Array.from({ length: 30 }, (_, i) => itemAt(i, `2024-01-0${1 + (i % 3)}T10:00:00Z`))
+  const service = await serviceOf(items, 100)
+  service.fault = ({ json }, response) => {
+    const { filters } = json as { filters: { imported_at: { gte: string } } }
+    if (!filters.imported_at.gte.startsWith('2024-01-02')) return false
+    response.writeHead(422, { 'content-type': 'application/json' }).end('{}')
+    return true
+  }
+  const world = await worldAt(service.url, ASKED)
+  const page = () => readFile(join(world.folder, 'out/_report.html'), 'utf8')
+  const data = async (): Promise<ReportData> =>
+    JSON.parse(/<script type="application\/json" id="data">(.*?)<\/script>/s.exec(await page())![1]!)
+
+  expect((await world.run()).status).toBe('failed')
+  const failed = await data()
+  expect(failed.verdict).toEqual({
+    complete: false,
+    partitions: { total: 3, done: 2, failed: 1, partial: 0, pending: 0 },
+    span: { from: '2024-01-01T00:00:00Z', until: '2024-01-04T00:00:00Z' },
+  })
+  expect(failed.came.heat!.rows[0]!.cells.map((cell) => cell!.state)).toEqual(['done', 'failed', 'done'])
+  expect(failed.came.timeline.incomplete).toEqual(['2024-01-02'])
+  expect(await page()).toContain('<title>trial: INCOMPLETE: 1 of 3 partitions failed; the figures')
+  expect(failed.provenance).toMatchObject({ host: new URL(service.url).host, signed: false, pruned: null })
+
+  service.fault = () => false
+  expect((await world.run()).status).toBe('complete')
+  expect((await data()).verdict).toMatchObject({ complete: true, partitions: { total: 3, done: 3 } })
+  expect((await data()).came.timeline.incomplete).toEqual([])
+  expect(await page()).toContain('<title>trial: Complete: all 3 partitions, 2024-01-01 to 2024-01-03</title>')
+})

@@ -1,0 +1,91 @@
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { type ExportError, isExportError, type Place } from '../../src/core/index.ts'
+import { s3Store } from '../../src/s3/index.ts'
+import { BUCKET, startBucket } from '../support/bucket.ts'
+import type { S3Double } from './double/server.ts'
+
+let double: S3Double
+let env: Readonly<Record<string, string>>
+
+beforeEach(async () => {
+  const started = await startBucket()
+  double = started.double
+  env = started.env
+  vi.stubEnv('AWS_PROFILE', undefined)
+  vi.stubEnv('AWS_CONFIG_FILE', '/nowhere')
+  vi.stubEnv('AWS_ENDPOINT_URL', undefined)
+  for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
+})
+afterEach(async () => {
+  vi.unstubAllEnvs()
+  await double.close()
+})
+
+const PLACE: Extract<Place, { kind: 's3' }> = {
+  kind: 's3',
+  bucket: BUCKET,
+  prefix: 'set',
+  endpoint: null,
+  region: null,
+  pathStyle: true,
+  allowHttp: false,
+  stateRoot: null,
+}
+
+async function refusal(changes: Partial<typeof PLACE> = {}): Promise<ExportError> {
+  const error = await s3Store({ ...PLACE, ...changes })
+    .list('')
+    .catch((thrown: unknown) => thrown)
+  if (!isExportError(error)) throw new Error('not refused', { cause: error })
+  return error
+}
+
+it.each(['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_REGION', 'AWS_ENDPOINT_URL_S3'])(
+  'a line break behind %s is none of it',
+  async (name) => {
+    vi.stubEnv(name, ` ${env[name]}\r\n`)
+    expect(await s3Store(PLACE).list('')).toEqual([])
+  },
+)
+
+it.each(['minio', 'localhost:9000', 'ftp://minio.example.com', 'http://', '//minio:9000'])(
+  '%s is no address, and the variable is named',
+  async (address) => {
+    for (const name of ['AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3']) {
+      vi.stubEnv('AWS_ENDPOINT_URL_S3', undefined)
+      vi.stubEnv(name, address)
+      const error = await refusal()
+      expect(error).toMatchObject({ kind: 'config', where: name })
+      expect(error.message).not.toContain(address)
+    }
+  },
+)
+
+describe('plain http to another machine', () => {
+  it.each([
+    ['load.s3.endpoint', { endpoint: 'http://minio.invalid:9000' }],
+    ['AWS_ENDPOINT_URL', {}],
+    ['AWS_ENDPOINT_URL_S3', {}],
+  ])('by %s is refused before anything is sent', async (source, changes) => {
+    vi.stubEnv('AWS_ENDPOINT_URL_S3', undefined)
+    if (source.startsWith('AWS')) vi.stubEnv(source, 'http://minio.invalid:9000')
+    const error = await refusal(changes)
+    expect(error).toMatchObject({ kind: 'config', where: source })
+    expect(error.message).toContain('allow_http')
+  })
+
+  it('is taken with allow_http, and on this machine without', async () => {
+    const { port } = new URL(double.endpoint)
+    expect(await s3Store({ ...PLACE, endpoint: `http://localhost:${port}` }).list('')).toEqual([])
+    const reached = await refusal({ endpoint: 'http://minio.invalid:9000', allowHttp: true, pathStyle: true })
+    // There is no such machine: asked for all the same.
+    expect(reached).toMatchObject({ kind: 'storage' })
+  })
+})
+
+it('without a region, the region is what is missing', async () => {
+  for (const name of ['AWS_REGION', 'AWS_DEFAULT_REGION', 'AWS_ENDPOINT_URL_S3']) vi.stubEnv(name, undefined)
+  const error = await refusal()
+  expect(error).toMatchObject({ kind: 'config', what: 'There is no region for object storage' })
+  expect(error.next).toContain('AWS_REGION')
+})

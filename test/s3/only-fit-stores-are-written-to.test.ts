@@ -1,0 +1,116 @@
+import { CreateBucketCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3'
+import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { type ExportError, isExportError, type Place, type Store } from '../../src/core/index.ts'
+import { s3Store, splitStore } from '../../src/s3/index.ts'
+import { takeLock } from '../../src/state/index.ts'
+import { temporaryStore } from '../disk/temporary-store.ts'
+import { BUCKET } from '../support/bucket.ts'
+import { type S3Double, startS3Double } from './double/server.ts'
+import { startSecondServer } from './second-server.ts'
+
+afterEach(() => vi.unstubAllEnvs())
+
+async function storeThat(passesOver: readonly string[]): Promise<S3Double> {
+  const double = await startS3Double({ buckets: [BUCKET], passesOver })
+  onTestFinished(() => double.close())
+  vi.stubEnv('AWS_ACCESS_KEY_ID', double.credentials[0]!.accessKeyId)
+  vi.stubEnv('AWS_SECRET_ACCESS_KEY', double.credentials[0]!.secretAccessKey)
+  return double
+}
+
+function placeIn({ endpoint, region }: S3Double): Extract<Place, { kind: 's3' }> {
+  return {
+    kind: 's3',
+    bucket: BUCKET,
+    prefix: 'team/set',
+    endpoint,
+    region,
+    pathStyle: true,
+    allowHttp: false,
+    stateRoot: null,
+  }
+}
+
+async function hold(store: Store): Promise<void> {
+  const clock = {
+    now: Date.now,
+    monotonicMs: () => performance.now(),
+    sleep: (_ms: number, stop: AbortSignal) =>
+      new Promise<void>((_, reject) => stop.addEventListener('abort', () => reject(stop.reason))),
+  }
+  const stop = new AbortController().signal
+  const lock = await takeLock(store, { clock, stop, fresh: false, growing: async () => [], warn: () => {} })
+  await lock.release()
+}
+
+async function refusal(work: Promise<unknown>): Promise<ExportError> {
+  const error = await work.catch((thrown: unknown) => thrown)
+  if (!isExportError(error)) throw new Error('not refused', { cause: error })
+  return error
+}
+
+describe.each([
+  ['If-None-Match', ['if-none-match']],
+  ['If-Match', ['if-match']],
+])('a store that passes %s over', (header, passesOver) => {
+  it('is refused when a data set is made there, with nothing left behind', async () => {
+    const double = await storeThat(passesOver)
+    const error = await refusal(hold(s3Store(placeIn(double))))
+    expect(error).toMatchObject({ kind: 'config', where: `s3://${BUCKET}/team/set` })
+    expect(error.what).toContain(`ignores ${header}`)
+    expect(double.objects(BUCKET).size).toBe(0)
+  })
+
+  it('is refused as well where the state is on a disk', async () => {
+    const double = await storeThat(passesOver)
+    const { store, root } = temporaryStore()
+    const error = await refusal(hold(splitStore(placeIn(double), store, root)))
+    expect(error.what).toContain(`ignores ${header}`)
+    expect(double.objects(BUCKET).size).toBe(0)
+  })
+})
+
+it('so is a server of others that passes both over', async () => {
+  const double = await storeThat([])
+  const server = await startSecondServer(false)
+  onTestFinished(() => server.close())
+  const place = { ...placeIn(double), endpoint: server.endpoint }
+  const [credentials] = double.credentials
+  const client = new S3Client({
+    endpoint: server.endpoint,
+    region: double.region,
+    forcePathStyle: true,
+    credentials: credentials!,
+  })
+  await client.send(new CreateBucketCommand({ Bucket: BUCKET }))
+  const error = await refusal(hold(s3Store(place)))
+  expect(error.what).toContain('ignores If-None-Match')
+  const { KeyCount } = await client.send(new ListObjectsV2Command({ Bucket: BUCKET }))
+  expect(KeyCount).toBe(0)
+  client.destroy()
+})
+
+it('so is one that does not know conditions', async () => {
+  const double = await storeThat([])
+  double.cues.fail(
+    { operation: 'PutObject', where: ({ headers }) => headers.has('if-none-match') },
+    { code: 'NotImplemented', times: 9 },
+  )
+  const error = await refusal(hold(s3Store(placeIn(double))))
+  expect(error).toMatchObject({ kind: 'config' })
+  expect(error.what).toContain('does not know If-None-Match')
+  expect(double.objects(BUCKET).size).toBe(0)
+})
+
+it('where a data set has begun, nothing is tried again', async () => {
+  const double = await storeThat([])
+  const store = s3Store(placeIn(double))
+  const puts = async (): Promise<number> => {
+    const before = double.requests({ operation: 'PutObject' }).length
+    await hold(store)
+    return double.requests({ operation: 'PutObject' }).length - before
+  }
+  const first = await puts()
+  await store.writeWhole('_state/checkpoint.jsonl', ['{}'])
+  expect(await puts()).toBe(first - 2)
+})

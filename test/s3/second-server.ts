@@ -1,0 +1,100 @@
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, type ServerResponse, request as send } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { startFauxqs } from 'fauxqs'
+import type { S3Server, S3ServerKind } from './servers.ts'
+
+/**
+ * A server that others have made and npm has: fauxqs. It keeps to no condition of a write, does not list uploads in parts,
+ * and looks at no signature, as no server in npm does that runs on Node.js 20. So a gate stands before it that keeps to
+ * `If-Match` and `If-None-Match`, one write at a time, and says of lists of uploads that it does not know them; bytes,
+ * metadata, copies, listings and parts are fauxqs's own.
+ */
+export const SECOND_SERVER: S3ServerKind = {
+  name: 'fauxqs behind a gate',
+  isThere: true,
+  isDouble: false,
+  start: () => startSecondServer(true),
+}
+
+/** @param keepsConditions whether the gate is closed to writes whose conditions do not hold */
+export async function startSecondServer(keepsConditions: boolean): Promise<S3Server> {
+  const fauxqs = await startFauxqs({ port: 0, host: '127.0.0.1', logger: false })
+  let last: Promise<unknown> = Promise.resolve()
+  const server = createServer((message, response) => {
+    const work = async (): Promise<void> => pass(message, response, fauxqs.port, keepsConditions)
+    const done = message.method === 'GET' || message.method === 'HEAD' ? work() : last.then(work)
+    last = Promise.all([last, done.catch(() => response.destroy())])
+  })
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  return {
+    endpoint: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    async close() {
+      server.closeAllConnections()
+      server.close()
+      await fauxqs.stop()
+    },
+  }
+}
+
+async function pass(
+  message: IncomingMessage,
+  response: ServerResponse,
+  port: number,
+  keepsConditions: boolean,
+): Promise<void> {
+  const chunks: Buffer[] = []
+  for await (const chunk of message as AsyncIterable<Buffer>) chunks.push(chunk)
+  const { pathname, searchParams } = new URL(message.url ?? '/', 'http://gate')
+  if (message.method === 'GET' && searchParams.has('uploads')) {
+    return refuse(response, 501, 'NotImplemented')
+  }
+  const isPart = searchParams.has('partNumber')
+  if (keepsConditions && !isPart) {
+    const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = message.headers
+    if (ifMatch !== undefined || ifNoneMatch !== undefined) {
+      const found = await ask(port, 'HEAD', pathname, { host: message.headers.host })
+      const etag = found.status === 200 ? String(found.headers.etag) : null
+      if (ifMatch !== undefined && etag === null) return refuse(response, 404, 'NoSuchKey')
+      if ((ifMatch !== undefined && ifMatch !== etag) || (ifNoneMatch === '*' && etag !== null)) {
+        return refuse(response, 412, 'PreconditionFailed')
+      }
+    }
+  }
+  const answer = await ask(
+    port,
+    message.method ?? 'GET',
+    message.url ?? '/',
+    message.headers,
+    Buffer.concat(chunks),
+  )
+  response.writeHead(answer.status, answer.headers)
+  response.end(answer.body)
+}
+
+function refuse(response: ServerResponse, status: number, code: string): void {
+  response.writeHead(status, { 'content-type': 'application/xml' })
+  response.end(`<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code></Error>`)
+}
+
+type Answer = {
+  readonly status: number
+  readonly headers: IncomingMessage['headers']
+  readonly body: Buffer
+}
+
+async function ask(
+  port: number,
+  method: string,
+  path: string,
+  headers: IncomingMessage['headers'],
+  body: Buffer = Buffer.alloc(0),
+): Promise<Answer> {
+  const asked = send({ host: '127.0.0.1', port, method, path, headers })
+  asked.end(body)
+  const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+  const chunks: Buffer[] = []
+  for await (const chunk of answer as AsyncIterable<Buffer>) chunks.push(chunk)
+  return { status: answer.statusCode ?? 500, headers: answer.headers, body: Buffer.concat(chunks) }
+}

@@ -1,0 +1,112 @@
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
+import { type Clock, type Place, type Store, systemClock } from '../../src/core/index.ts'
+import { s3Store, splitStore } from '../../src/s3/index.ts'
+import { type Lock, takeLock } from '../../src/state/index.ts'
+import { anError } from '../disk/errors.ts'
+import { storeAt, temporaryStore } from '../disk/temporary-store.ts'
+import type { S3Double } from '../s3/double/server.ts'
+import { BUCKET, startBucket } from '../support/bucket.ts'
+import { random } from '../support/random.ts'
+
+/** Looks often; a claim's own signs of life come in their time. */
+const quick: Clock = {
+  ...systemClock,
+  sleep: (ms, stop) => systemClock.sleep(ms > 500 ? ms : ms / 50, stop),
+}
+
+function take(store: Store): Promise<Lock> {
+  const stop = new AbortController().signal
+  return takeLock(store, { clock: quick, stop, fresh: false, growing: async () => [], warn: () => {} })
+}
+
+/** @returns how many of them went on; each of the others was told who that is */
+async function winnersOf(open: () => Store, runs: number): Promise<number> {
+  const locks: Lock[] = []
+  for (const result of await Promise.allSettled(Array.from({ length: runs }, () => take(open())))) {
+    if (result.status === 'fulfilled') locks.push(result.value)
+    else {
+      expect(result.reason).toEqual(anError('locked'))
+      expect(result.reason.message).toContain(`process ${process.pid}`)
+    }
+  }
+  for (const lock of locks) {
+    await lock.release()
+  }
+  return locks.length
+}
+
+describe('in a bucket', () => {
+  let double: S3Double
+  let place: Extract<Place, { kind: 's3' }>
+
+  beforeEach(async () => {
+    const started = await startBucket()
+    double = started.double
+    for (const [name, value] of Object.entries(started.env)) vi.stubEnv(name, value)
+    place = {
+      kind: 's3',
+      bucket: BUCKET,
+      prefix: 'set',
+      endpoint: double.endpoint,
+      region: double.region,
+      pathStyle: true,
+      allowHttp: false,
+      stateRoot: null,
+    }
+  })
+  afterEach(async () => {
+    vi.unstubAllEnvs()
+    await double.close()
+  })
+
+  it.each([2, 3, 5])('%i runs that all see each other', async (runs) => {
+    let claims = 0
+    let letGo: () => void = () => {}
+    const allThere = new Promise<void>((resolve) => {
+      letGo = resolve
+    })
+    double.cues.before(
+      { operation: 'PutObject', key: /_state\/lock\./, where: ({ headers }) => headers.has('if-none-match') },
+      () => {
+        if (++claims === runs) setTimeout(letGo, 5)
+      },
+      { times: runs },
+    )
+    // Nobody looks before everybody has laid down a claim.
+    const isLook = { operation: 'ListObjectsV2' } as const
+    double.cues.before(isLook, () => allThere, { times: runs })
+    expect(await winnersOf(() => s3Store(place), runs)).toBe(1)
+  })
+
+  it('runs that meet in any order, requests taking from no time to very long', async () => {
+    for (let seed = 1; seed <= 6; seed++) {
+      const next = random(seed)
+      const pause = () => new Promise<void>((resolve) => setTimeout(resolve, next() * 25))
+      double.cues.clear()
+      double.cues.before({}, pause, { times: 10_000 })
+      place = { ...place, prefix: `set-${seed}` }
+      expect(await winnersOf(() => s3Store(place), 2 + (seed % 3)), `seed ${seed}`).toBe(1)
+    }
+  })
+
+  it('with state.path: one is bound to the bucket, and the next run goes on', async () => {
+    for (let round = 0; round < 4; round++) {
+      place = { ...place, prefix: `apart-${round}` }
+      const folder = mkdtempSync(join(tmpdir(), 'spillway-home-'))
+      onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
+      const open = (): Store => splitStore(place, storeAt(folder), folder)
+      expect(await winnersOf(open, 4)).toBe(1)
+      expect(await winnersOf(open, 1)).toBe(1)
+    }
+  })
+})
+
+it('on a disk', async () => {
+  for (let round = 0; round < 5; round++) {
+    const { root } = temporaryStore()
+    expect(await winnersOf(() => storeAt(root), 2 + round)).toBe(1)
+  }
+})

@@ -1,0 +1,254 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { type DecodePlan, type ExtraField, KNOWN_EXTRAS, LEFT_OUT } from '../../src/core/index.ts'
+import { credentialPaths } from '../../src/transform/credential-decoder.ts'
+import { isFastAndEqual, unknownField } from './agreement.ts'
+import { credential, source } from './credentials.ts'
+import { decodePlan, pageContext, type Row, rowsOf } from './plans.ts'
+
+const SECRET = 'sunflower-42'
+
+/** What an answer becomes; both paths agree on it, or only one understands it. */
+function decoded(items: string, extras: readonly ExtraField[], plan: Partial<DecodePlan> = {}) {
+  const paths = credentialPaths(decodePlan({ extras, ...plan }))
+  const body = Buffer.from(`{"items":[${items}],"next":null}`)
+  const isFast = isFastAndEqual(paths, body, pageContext())
+  return { ...paths.plain(body, pageContext()), isFast }
+}
+
+/** A credential with a field written just so. */
+function withField(json: string, changes: Readonly<Record<string, unknown>> = {}): string {
+  return `${JSON.stringify(credential(changes)).slice(0, -1)},${json}}`
+}
+
+function extraValue(json: string, field: ExtraField, changes = {}, plan: Partial<DecodePlan> = {}) {
+  const page = decoded(withField(json, changes), [field], plan)
+  expect(page.quarantined).toEqual([])
+  return (rowsOf(page)[0] as Row)[field.name]
+}
+
+test('documented fields are columns behind the others, in the order that they are named in', () => {
+  const extras = [KNOWN_EXTRAS[2]!, KNOWN_EXTRAS[0]!, KNOWN_EXTRAS[3]!, KNOWN_EXTRAS[1]!]
+  const full = { url: 'https://a.example', pii_tags: ['email', 'é'] }
+  const item = credential({ event_uid: 'leak/1', credential_hash: 'c0ffee', source: source(full) })
+  const page = decoded(JSON.stringify(item), extras)
+  expect(page.isFast).toBe(true)
+  const row = rowsOf(page)[0]!
+  expect(Object.keys(row).slice(-4)).toEqual([
+    'source_pii_tags',
+    'event_uid',
+    'source_url',
+    'credential_hash',
+  ])
+  expect(row).toMatchObject({
+    source_pii_tags: ['email', 'é'],
+    event_uid: 'leak/1',
+    source_url: 'https://a.example',
+    credential_hash: 'c0ffee',
+  })
+  expect(page.unknownFields).toEqual({})
+})
+
+test('what is missing or null is null, also where the source is, or something on the way', () => {
+  const extras = [
+    ...KNOWN_EXTRAS,
+    unknownField('deep', 'a.b.c', 'json'),
+    unknownField('s', 'source.a.b', 'string'),
+  ]
+  const nothing = {
+    event_uid: null,
+    credential_hash: null,
+    source_pii_tags: null,
+    source_url: null,
+    deep: null,
+    s: null,
+  }
+  const nulls = { event_uid: null, a: { b: null }, source: source({ url: null, pii_tags: null, a: null }) }
+  for (const changes of [{}, { source: null }, nulls, { a: null }, { a: {} }]) {
+    const page = decoded(JSON.stringify(credential(changes)), extras)
+    expect(page.isFast).toBe(true)
+    expect(rowsOf(page)[0]).toMatchObject(nothing)
+  }
+})
+
+test('each type takes what is of it', () => {
+  const value = (type: ExtraField['type'], json: string) =>
+    extraValue(`"x":${json}`, unknownField('x', 'x', type))
+  expect(value('string', '"a\\u00e9\\ud800\\n"')).toBe('aé\ufffd\n')
+  expect(value('string', '""')).toBe('')
+  for (const [json, number] of [
+    ['0', 0],
+    ['-0', 0],
+    ['7', 7],
+    ['-12', -12],
+    ['1e3', 1000],
+    ['2.0', 2],
+    ['9007199254740993', 9007199254740993n],
+    ['-9223372036854775808', -(2n ** 63n)],
+  ] as const)
+    expect(value('int64', json)).toBe(number)
+  expect(value('boolean', 'true')).toBe(true)
+  expect(value('boolean', 'false')).toBe(false)
+  expect(value('timestamp', '"1970-01-01T00:00:01.5+00:00"')).toBe(1_500_000)
+})
+
+test('json is compact and keeps every digit, names twice included', () => {
+  const value = (json: string) => extraValue(`"x":${json}`, unknownField('x', 'x', 'json'))
+  const number = '[1.10,-0,1e400,12345678901234567890,0.1234567890123456789012]'
+  expect(value(` { "b" : ${number.replaceAll(',', ' ,\n\t')} , "a":"x  y" , "a" : { } } `)).toBe(
+    `{"b":${number},"a":"x  y","a":{}}`,
+  )
+  expect(value('"\\u0041\\/\\ud800\\u0000é"')).toBe('"A/\ufffd\\u0000é"')
+  expect(value('false')).toBe('false')
+  const deep = `${'['.repeat(500)}${']'.repeat(500)}`
+  expect(value(deep)).toBe(deep)
+})
+
+test('json is the same value as JSON.parse makes of the answer', () => {
+  const field = unknownField('x', 'details.x', 'json')
+  fc.assert(
+    fc.property(fc.json(), fc.constantFrom(0, 1, 4), (json, space) => {
+      const parsed: unknown = JSON.parse(json)
+      const written = JSON.stringify({ before: '"x":1', x: parsed, after: [parsed] }, null, space)
+      const found = extraValue(`"details":${written}`, field, {}, { secret: 'plaintext' })
+      expect(found === null ? null : JSON.parse(String(found))).toEqual(
+        JSON.parse(JSON.stringify(parsed).toWellFormed()),
+      )
+    }),
+    { numRuns: 150 },
+  )
+})
+
+test('the last of several members with one name stands, and escaped names are names', () => {
+  const field = unknownField('x', 'a.x', 'int64')
+  expect(extraValue('"a":{"x":1},"a":{"x":2}', field)).toBe(2)
+  expect(extraValue('"a":{"x":1},"a":null', field)).toBeNull()
+  expect(extraValue('"a":{"x":1,"x":3}', field)).toBe(3)
+  expect(extraValue('"a":{"x":"no"},"a":{}', field)).toBeNull()
+  expect(extraValue('"a":7,"a":{"x":4}', field)).toBe(4)
+  expect(extraValue('"\\u0061":{"\\u0078":5,"x\\u0000":6}', field)).toBe(5)
+})
+
+test('a value of another type, or something in the way, breaks the schema of its row', () => {
+  const extras = [
+    ...KNOWN_EXTRAS,
+    unknownField('text', 'd.text', 'string'),
+    unknownField('whole', 'd.whole', 'int64'),
+    unknownField('truth', 'd.truth', 'boolean'),
+    unknownField('time', 'd.time', 'timestamp'),
+    unknownField('deep', 'd.e.f', 'json'),
+    unknownField('owner', 'source.owner.name', 'string'),
+  ]
+  const issues = (changes: Readonly<Record<string, unknown>>) => {
+    const page = decoded(
+      `${JSON.stringify(credential({ id: 7 }))},${JSON.stringify(credential(changes))}`,
+      extras,
+    )
+    expect(page.rows).toBe(1)
+    expect(page.quarantined).toHaveLength(1)
+    return page.quarantined[0]!.issues.map(({ path, message }) => `${path}: ${message}`)
+  }
+  const type = (expected: string) => `Invalid input: expected ${expected}`
+  expect(issues({ event_uid: 5 })).toEqual([`event_uid: ${type('string')}`])
+  expect(issues({ credential_hash: ['x'] })).toEqual([`credential_hash: ${type('string')}`])
+  expect(issues({ source: source({ url: 1, pii_tags: ['a', null] }) })).toEqual([
+    `source.pii_tags: ${type('an array of strings')}`,
+    `source.url: ${type('string')}`,
+  ])
+  expect(issues({ d: { text: {}, whole: 1.5, truth: 'true', time: 'soon', e: [] } })).toEqual([
+    `d.e: ${type('object')}`,
+    `d.text: ${type('string')}`,
+    `d.whole: ${type('a whole number of 64 bits')}`,
+    `d.truth: ${type('boolean')}`,
+    `d.time: ${type('an ISO 8601 timestamp')}`,
+  ])
+  expect(issues({ d: { whole: '7' } })).toEqual([`d.whole: ${type('a whole number of 64 bits')}`])
+  expect(issues({ d: 'x' })).toEqual([`d: ${type('object')}`])
+  expect(issues({ source: source({ owner: 7 }) })).toEqual([`source.owner: ${type('object')}`])
+  // Beside what the schema itself says.
+  expect(issues({ domain: 7, d: [] })).toEqual([expect.stringContaining('domain: '), `d: ${type('object')}`])
+})
+
+test('what is not named is counted, beside the way of a path too', () => {
+  const extras = [
+    KNOWN_EXTRAS[3]!,
+    unknownField('x', 'a.b.x', 'json'),
+    unknownField('y', 'source.c.y', 'json'),
+  ]
+  const item = credential({
+    a: { b: { x: { inner: 1 }, z: 1 }, q: [] },
+    other: 1,
+    source: source({ url: 'u', c: { y: 1, w: 1 }, owner: 1 }),
+  })
+  const page = decoded(JSON.stringify(item), extras)
+  expect(page.isFast).toBe(true)
+  expect(page.unknownFields).toEqual({
+    other: 1,
+    'source.owner': 1,
+    'a.b.z': 1,
+    'a.q': 1,
+    'source.c.w': 1,
+  })
+})
+
+test("the row's secret is left out where it turns up in a field that is not documented", () => {
+  const note = unknownField('note', 'note', 'string')
+  const shown = (text: string, hash: string | null = SECRET, plan: Partial<DecodePlan> = {}) =>
+    extraValue(`"note":${JSON.stringify(text)}`, note, { hash }, plan)
+  for (const text of [
+    SECRET,
+    `the password is ${SECRET}!`,
+    'SUNFLOWER-42',
+    encodeURIComponent(SECRET).replace('s', '%73'),
+    Buffer.from(`x${SECRET}yz`).toString('base64'),
+    Buffer.from(SECRET).toString('hex'),
+    // MD5 and SHA-256 of it.
+    '2d8e3907a2075e85c97de367c681f4b5',
+    '8eba0769cafe495e8e2be8cd4bd387633b921dd86f165f2ef0f53451859e1667',
+    'sun&#102;lower-42',
+  ]) {
+    expect(shown(text), text).toBe(LEFT_OUT)
+    for (const secret of ['partial', 'hmac', 'drop'] as const)
+      expect(shown(text, SECRET, { secret })).toBe(LEFT_OUT)
+    expect(shown(text, SECRET, { secret: 'plaintext' })).toBe(text)
+    expect(shown(text, null)).toBe(text)
+    expect(shown(text, 'another-one')).toBe(text)
+  }
+  // A short secret is in many texts by chance.
+  expect(shown('high', 'hi')).toBe('high')
+  expect(shown('hi', 'hi')).toBe(LEFT_OUT)
+})
+
+test('a hidden identity is left out as well', () => {
+  const note = unknownField('note', 'note', 'string')
+  const json = '"note":"seen by ada.loam@scatterholt.com"'
+  expect(extraValue(json, note)).toBe('seen by ada.loam@scatterholt.com')
+  for (const identity of ['hmac', 'drop'] as const)
+    expect(extraValue(json, note, {}, { identity })).toBe(LEFT_OUT)
+})
+
+test('in JSON the whole value gives way, and numbers and times that are the secret become null', () => {
+  const left = JSON.stringify(LEFT_OUT)
+  const json = unknownField('x', 'a.x', 'json')
+  expect(extraValue(`"a":{"x":{"deep":["${SECRET}"]}}`, json)).toBe(left)
+  expect(extraValue('"a":{"x":{"sunfl\\u006fwer-42":1}}', json)).toBe(left)
+  expect(extraValue('"a":{"x":[1,"hi"]}', json, { hash: 'hi' })).toBe(left)
+  expect(extraValue('"a":{"x":[1,"high"]}', json, { hash: 'hi' })).toBe('[1,"high"]')
+  expect(extraValue('"x":12345678', unknownField('x', 'x', 'int64'), { hash: '12345678' })).toBeNull()
+  expect(extraValue('"x":12345679', unknownField('x', 'x', 'int64'), { hash: '12345678' })).toBe(12345679)
+  const born = unknownField('x', 'source.x', 'timestamp')
+  const dated = { hash: '2001-02-03', source: source({ x: '2001-02-03' }) }
+  expect(extraValue('"y":1', born, dated)).toBeNull()
+  expect(extraValue('"y":1', born, { ...dated, hash: 'x' })).toBe(981_158_400_000_000)
+})
+
+test('a documented field is taken as it is, and in quarantine the digest only where it is named', () => {
+  const item = JSON.stringify(credential({ event_uid: SECRET, credential_hash: 'c0ffee', domain: 7 }))
+  const quarantined = (extras: readonly ExtraField[]) => decoded(item, extras).quarantined[0]!.item
+  expect(quarantined([])).toMatchObject({ credential_hash: '[REDACTED]' })
+  expect(quarantined([KNOWN_EXTRAS[0]!])).toMatchObject({ credential_hash: '[REDACTED]' })
+  expect(quarantined([KNOWN_EXTRAS[1]!])).toMatchObject({ credential_hash: 'c0ffee' })
+  const note = unknownField('note', 'note', 'string')
+  const broken = decoded(withField('"note":"n"', { domain: 7 }), [note])
+  expect(broken.quarantined[0]!.item).toMatchObject({ note: '[REDACTED]' })
+})

@@ -1,0 +1,131 @@
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { chmod, mkdir, readdir, stat } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { expect, it, onTestFinished } from 'vitest'
+import { exitCodeOf } from '../../src/cli/exit-code.ts'
+import { type Clock, isExportError, systemClock } from '../../src/core/index.ts'
+import { duckdbWarehouse, parseTarget, type TargetWait } from '../../src/warehouse/index.ts'
+import { OWN_COLUMNS } from '../../src/warehouse/table.ts'
+import { temporaryFolder } from '../e2e/support/place.ts'
+
+const TABLE = {
+  schema: null,
+  name: 'credentials',
+  columns: [{ name: 'id', type: 'int64' as const, nullable: true, meaning: 'id' }, ...OWN_COLUMNS],
+}
+
+async function open(file: string, clock: Clock = systemClock, onWait: (wait: TargetWait) => void = () => {}) {
+  return duckdbWarehouse(file, { clock, stop: new AbortController().signal, onWait, threads: 1 })
+}
+
+/** Name and mode of all that lies in a folder. */
+async function modesIn(folder: string): Promise<Record<string, string>> {
+  const modes: Record<string, string> = {}
+  for (const name of (await readdir(folder)).sort()) {
+    modes[name] = ((await stat(join(folder, name))).mode & 0o777).toString(8)
+  }
+  return modes
+}
+
+/** A process that has a DuckDB file open, as a notebook would. */
+async function notebook(file: string): Promise<{ readonly pid: number; close(): Promise<void> }> {
+  const duckdb = createRequire(import.meta.url).resolve('@duckdb/node-api')
+  const script = `require(${JSON.stringify(duckdb)}).DuckDBInstance.create(${JSON.stringify(file)}).then(async (it) => {
+    globalThis.connection = await it.connect(); console.log('open'); setInterval(() => {}, 1e6) })`
+  const child = spawn(process.execPath, ['-e', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+  onTestFinished(() => void child.kill('SIGKILL'))
+  await once(child.stdout, 'data')
+  return {
+    pid: child.pid!,
+    async close() {
+      child.kill('SIGKILL')
+      await once(child, 'exit')
+    },
+  }
+}
+
+/** On which every wait takes a minute, and no time. */
+function fastClock(): Clock & { readonly waits: () => number } {
+  let waits = 0
+  return {
+    now: () => Date.now(),
+    monotonicMs: () => waits * 60_000,
+    async sleep() {
+      waits++
+    },
+    waits: () => waits,
+  }
+}
+
+it('a file that a load makes is its owner’s alone, with all that lies beside it while rows go in', async () => {
+  const before = process.umask(0o022)
+  onTestFinished(() => void process.umask(before))
+  const folder = temporaryFolder()
+  const file = join(folder, 'leaks.db')
+  const warehouse = await open(file)
+  const table = await warehouse.hold(TABLE)
+  await warehouse.prepare(table, { evolve: false })
+  for (const path of ['a', 'b']) {
+    const shard = { path, sha256: 'x', rows: 1000, bytes: 1, partitions: [path], imported_at: null }
+    await warehouse.load(
+      { shards: [shard], stale: [], forgotten: [] },
+      {
+        dataSet: { id: 'd', pipeline: 'p' },
+        table,
+        mode: 'append',
+        loadedAt: '2024-07-01T00:00:00.000Z',
+        rowsOf: () => ({ setup: [], select: `SELECT range, 'd', '${path}' FROM range(1000)` }),
+      },
+    )
+    expect(await modesIn(folder)).toEqual({ 'leaks.db': '600', 'leaks.db.tmp': '700', 'leaks.db.wal': '600' })
+  }
+  await warehouse.close()
+  expect(await modesIn(folder)).toEqual({ 'leaks.db': '600' })
+  // What its owner has opened to others stays open.
+  await chmod(file, 0o640)
+  await (await open(file)).close()
+  expect(await modesIn(folder)).toEqual({ 'leaks.db': '640' })
+})
+
+it('a file that can not be made is named with the reason', async () => {
+  const folder = temporaryFolder()
+  await expect(open(join(folder, 'nowhere/leaks.db'))).rejects.toThrow(/can not use the file \(ENOENT\)/)
+  await mkdir(join(folder, 'folder.db'))
+  await expect(open(join(folder, 'folder.db'))).rejects.toMatchObject({ kind: 'target' })
+})
+
+it('a file that another process has open is waited for, which is said with who it is; after ten minutes exit 5', async () => {
+  const file = join(temporaryFolder(), 'leaks.db')
+  await (await open(file)).close()
+  const other = await notebook(file)
+  const who = `process ${other.pid} (node)`
+  const said: TargetWait[] = []
+  const clock = fastClock()
+  const error = await open(file, clock, (wait) => said.push(wait)).catch((error: unknown) => error)
+  if (!isExportError(error)) throw error
+  expect(error.what).toBe(`The DuckDB file is open in ${who}, and was for 10 minutes`)
+  expect(exitCodeOf(error, null)).toBe(5)
+  expect(said).toEqual([{ holder: who, limitMs: 600_000 }])
+  expect(clock.waits()).toBe(10)
+
+  // One that lets go in time.
+  const leaving: Clock = {
+    ...systemClock,
+    sleep: async () => {
+      await other.close()
+    },
+  }
+  await (await open(file, leaving)).close()
+})
+
+it.each([
+  ['duckdb://leaks.db', /duckdb:leaks\.db .* duckdb:\/leaks\.db/],
+  ['duckdb:///data/leaks.db', /duckdb:data\/leaks\.db .* duckdb:\/data\/leaks\.db/],
+])('%s is refused with what to write: it would be a file at the root of the disk', (text, says) => {
+  const parse = () => parseTarget(text, '/home/me')
+  expect(parse).toThrow(says)
+  expect(parse).toThrow(expect.objectContaining({ kind: 'config', where: '--to' }))
+  expect(parseTarget('duckdb:/data/leaks.db', '/home/me')).toMatchObject({ file: '/data/leaks.db' })
+})

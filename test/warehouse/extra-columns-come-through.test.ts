@@ -1,0 +1,189 @@
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { columnsOf } from '../../src/core/index.ts'
+import {
+  loadWarehouse,
+  parseTarget,
+  queryPipeline,
+  readPipeline,
+  systemClock,
+  verifyDataSet,
+} from '../../src/index.ts'
+import { DIALECTS } from '../../src/warehouse/index.ts'
+import { type PipelineParts, type Place, place } from '../e2e/support/place.ts'
+import { readCsv, readParquet } from '../e2e/support/read-shards.ts'
+import { PASSWORD } from '../support/postgres/client.ts'
+import { exportHere } from './in-process.ts'
+import { newTarget, type TargetKind, type TestTarget } from './targets.ts'
+
+const DOMAIN = 'scatterholt.com'
+const FIELDS = { unknownFields: true, publicFields: true }
+const EXTRA_COLUMNS = [
+  'source_pii_tags',
+  'event_uid',
+  { name: 'ingest_shard', path: 'x_ingest.shard', type: 'int64' },
+  { name: 'confidence', path: 'confidence', type: 'json' },
+  'credential_hash',
+  'source_url',
+]
+const NAMES = ['source_pii_tags', 'event_uid', 'ingest_shard', 'confidence', 'credential_hash', 'source_url']
+
+const parts = (transform: object = { extra_columns: EXTRA_COLUMNS }, load: object = {}): PipelineParts => ({
+  extract: {
+    domains: [DOMAIN],
+    windows: { from: '2024-01-01', until: '2025-01-01', every: 'year' },
+    page_size: 70,
+  },
+  transform: { ...transform },
+  load: { ...load },
+})
+
+/** The extra columns of each row by its id, made from what the sandbox holds. */
+function expected({ sandbox }: Place): Readonly<Record<string, unknown>> {
+  const items = [...sandbox.expected({ query: { type: 'domain', fqdn: DOMAIN } })]
+  return Object.fromEntries(
+    items.map((item) => {
+      const { confidence, x_ingest } = item as unknown as { confidence: number; x_ingest: { shard: number } }
+      return [
+        item.id,
+        {
+          source_pii_tags: item.source?.pii_tags ?? null,
+          event_uid: item.event_uid ?? null,
+          ingest_shard: String(x_ingest.shard),
+          confidence,
+          credential_hash: item.credential_hash,
+          source_url: item.source?.url ?? null,
+        },
+      ]
+    }),
+  )
+}
+
+function byId(rows: readonly Readonly<Record<string, unknown>>[]) {
+  const pick = (row: Readonly<Record<string, unknown>>) =>
+    Object.fromEntries(NAMES.map((name) => [name, plain(name, row[name] ?? null)]))
+  return Object.fromEntries(rows.map((row) => [String(row.id), pick(row)]))
+}
+
+/** DuckDB gives lists an object of their own; CSV has them as JSON. JSON keeps zeros that a number does not. */
+function plain(name: string, value: unknown): unknown {
+  if (name === 'ingest_shard') return String(value)
+  if (name === 'confidence') return Number(value)
+  if (typeof value === 'string' && value.startsWith('[')) return JSON.parse(value)
+  return value !== null && typeof value === 'object' && 'items' in value ? value.items : value
+}
+
+const pipelineOf = ({ folder, env }: Place) =>
+  readPipeline(join(folder, 'pipeline.yaml'), { env, cwd: folder })
+
+async function load(here: Place, { url }: TestTarget, evolve: boolean) {
+  process.env.PGPASSWORD = PASSWORD
+  return loadWarehouse(await pipelineOf(here), parseTarget(url, here.folder), {
+    clock: systemClock,
+    stop: new AbortController().signal,
+    readSecret: async () => null,
+    readMaskKey: async () => null,
+    schema: null,
+    table: null,
+    mode: 'append',
+    evolve,
+    reload: false,
+    onWait: () => {},
+    onShard: () => {},
+  })
+}
+
+describe('extra columns', () => {
+  it.each([
+    { format: 'parquet' },
+    { format: 'parquet', engine: 'parquetjs-lite' },
+    { format: 'csv' },
+    { format: 'csv', engine: 'csv-stringify' },
+  ])('come behind the others in $format by $engine, and verify and query know them', async (form) => {
+    const here = await place(parts({ columns: ['id', 'domain'], extra_columns: EXTRA_COLUMNS }, form), FIELDS)
+    await exportHere(here)
+    const found = form.format === 'csv' ? await readCsv(here.output) : await readParquet(here.output)
+    expect(Object.keys(found[0]!)).toEqual(['id', 'domain', ...NAMES])
+    expect(byId(found)).toEqual(expected(here))
+    const manifest = await here.manifest()
+    expect(manifest.unknown_fields).toEqual({})
+    expect(manifest.columns.slice(2)).toEqual(
+      NAMES.map((name, i) => ({
+        name,
+        type: ['LIST<STRING>', 'STRING', 'INT64'][i] ?? 'STRING',
+        nullable: true,
+      })),
+    )
+    const pipeline = await pipelineOf(here)
+    expect(await verifyDataSet(pipeline)).toMatchObject({ ok: true, problems: [] })
+    const sql = `select count(event_uid)::int as n, count(distinct ingest_shard)::int as shards from credentials`
+    const { rows } = await queryPipeline(pipeline, sql, { database: null, cwd: here.folder })
+    expect(rows).toEqual([[Object.values(byId(found)).filter((row) => row.event_uid !== null).length, 8]])
+  })
+
+  it.each<TargetKind>(['duckdb', 'postgres'])(
+    'are added later by exporting everything anew, and to a table in %s by --evolve',
+    async (kind) => {
+      const here = await place(parts({ secret: 'partial' }), FIELDS)
+      const target = await newTarget(kind, here)
+      await exportHere(here)
+      await load(here, target, false)
+      const before = await here.manifest()
+
+      await here.write(parts({ secret: 'partial', extra_columns: EXTRA_COLUMNS }))
+      const sent = here.sandbox.requests.length
+      const refused = exportHere(here)
+      await expect(refused).rejects.toMatchObject({
+        kind: 'config',
+        what: expect.stringContaining('transform.extra_columns was not set and is now'),
+        next: expect.stringContaining("run --redo '*'"),
+      })
+      expect(here.sandbox.requests).toHaveLength(sent)
+      expect(await here.manifest()).toEqual(before)
+
+      await exportHere(here, ['*'])
+      expect(byId(await readParquet(here.output))).toEqual(expected(here))
+      // From now on it is the data set's own setting.
+      await exportHere(here)
+      await expect(load(here, target, false)).rejects.toThrow('--evolve adds it')
+      await load(here, target, true)
+      const rows = await target.rows(`select id::text as id, ${NAMES.join(', ')} from credentials`)
+      expect(rows).toHaveLength(150)
+      expect(byId(rows)).toEqual(expected(here))
+    },
+  )
+
+  it('are refused where only a part is exported anew', async () => {
+    const windows = { from: '2024-01-01', until: '2024-07-01', every: 'month' }
+    const asked = parts({})
+    const half = { ...asked, extract: { ...asked.extract, windows } }
+    const here = await place(half, FIELDS)
+    await exportHere(here)
+    await here.write({ ...half, transform: { extra_columns: ['event_uid'] } })
+    const before = await here.manifest()
+    await expect(exportHere(here, ['*/2024-03-*'])).rejects.toMatchObject({ kind: 'config' })
+    expect(await here.manifest()).toEqual(before)
+    // Other settings than columns are refused whatever is exported anew.
+    await here.write({ ...half, transform: { extra_columns: ['event_uid'], secret: 'partial' } })
+    await expect(exportHere(here, ['*'])).rejects.toMatchObject({ next: expect.stringContaining('--fresh') })
+    expect(await here.manifest()).toEqual(before)
+  })
+
+  it('stand in the statements for every engine', async () => {
+    const here = await place(parts())
+    const pipeline = await pipelineOf(here)
+    for (const [name, statements] of Object.entries(DIALECTS)) {
+      const text = statements({
+        pipeline: pipeline.name,
+        resource: 'credentials',
+        table: 'credentials',
+        columns: columnsOf(pipeline),
+        format: pipeline.load.format,
+        path: pipeline.load.path,
+        extension: '.parquet',
+        partitionBy: pipeline.load.partitionBy,
+      })
+      for (const column of NAMES) expect(text, name).toContain(column)
+    }
+  })
+})

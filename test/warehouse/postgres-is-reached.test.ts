@@ -1,0 +1,167 @@
+import { readFileSync } from 'node:fs'
+import { chmod, writeFile } from 'node:fs/promises'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
+import { join } from 'node:path'
+import { TLSSocket } from 'node:tls'
+import { fileURLToPath } from 'node:url'
+import { expect, it, onTestFinished } from 'vitest'
+import { exitCodeOf } from '../../src/cli/exit-code.ts'
+import { type ExportError, isExportError } from '../../src/core/index.ts'
+import { connectPostgres } from '../../src/warehouse/postgres-connection.ts'
+import { temporaryFolder } from '../e2e/support/place.ts'
+import { PASSWORD } from '../support/postgres/client.ts'
+import { newDatabase } from '../support/postgres/database.ts'
+
+const PEM = fileURLToPath(new URL('../e2e/support/service-example.pem', import.meta.url))
+
+/** Sets variables for one test; undefined: not there. */
+function environment(variables: Readonly<Record<string, string | undefined>>): void {
+  const before = Object.keys(variables).map((name) => [name, process.env[name]] as const)
+  const set = (entries: readonly (readonly [string, string | undefined])[]): void => {
+    for (const [name, value] of entries) {
+      if (value === undefined) delete process.env[name]
+      else process.env[name] = value
+    }
+  }
+  set(Object.entries(variables))
+  onTestFinished(() => set(before))
+}
+
+/** @returns null when the connection came about */
+async function failure(url: string): Promise<ExportError | null> {
+  try {
+    await (await connectPostgres(url, url, new AbortController().signal)).close()
+    return null
+  } catch (error) {
+    if (isExportError(error)) return error
+    throw error
+  }
+}
+
+/** Where another machine would be: an address of this one that is not known to be its own. */
+const elsewhere = (url: string): string => url.replace('127.0.0.1', '0.0.0.0')
+
+type Front = { readonly url: string; readonly heard: Buffer[] }
+
+/**
+ * What speaks TLS before a server that does not, with a certificate for 127.0.0.1 and service.example.
+ * @param answer to the request for TLS: `S`, or `N` as a server without it
+ */
+async function front(url: string, answer: 'S' | 'N'): Promise<Front> {
+  const heard: Buffer[] = []
+  const port = Number(new URL(url).port)
+  const server = createServer((socket) => {
+    socket.on('error', () => {})
+    socket.once('data', (request: Buffer) => {
+      heard.push(request)
+      socket.write(answer)
+      if (answer === 'N') socket.on('data', (more: Buffer) => heard.push(more))
+      else through(new TLSSocket(socket, { isServer: true, key: readFileSync(PEM), cert: readFileSync(PEM) }))
+    })
+  })
+  const through = (from: Socket): void => {
+    const to = connect(port, '127.0.0.1')
+    for (const end of [from, to]) end.on('error', () => void [from, to].forEach((one) => void one.destroy()))
+    from.pipe(to).pipe(from)
+  }
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  onTestFinished(() => void server.close())
+  return { url: url.replace(/:\d+\//, `:${(server.address() as AddressInfo).port}/`), heard }
+}
+
+it('what is wrong is told by the cause, and a refused password by exit 3', async () => {
+  environment({ PGPASSWORD: PASSWORD, PGPASSFILE: join(temporaryFolder(), 'none') })
+  const url = await newDatabase()
+  expect(await failure(url)).toBe(null)
+  const wrong: readonly [url: string, says: RegExp, code: number][] = [
+    [url.replace(/test_\d+/, 'nowhere'), /^There is no such database/, 1],
+    [
+      url.replace(/:\d+\//, ':1/'),
+      /^PostgreSQL can not be reached: nothing accepts connections at 127\.0\.0\.1:1/,
+      1,
+    ],
+    [
+      'postgres://me@no-such-host.invalid/db',
+      /^PostgreSQL can not be reached: the name no-such-host\.invalid is not found/,
+      1,
+    ],
+    [
+      `postgres://me@localhost/db?host=${temporaryFolder()}`,
+      /there is no socket to be used at \/.*ENOENT/,
+      1,
+    ],
+    [url.replace('postgres@', 'nobody@'), /^PostgreSQL refuses the user or the password/, 3],
+  ]
+  for (const [to, says, code] of wrong) {
+    const error = await failure(to)
+    expect(error?.message).toMatch(says)
+    expect(error?.message).not.toContain(PASSWORD)
+    expect(exitCodeOf(error, null)).toBe(code)
+  }
+  environment({ PGPASSWORD: 'wrong one' })
+  const refused = await failure(url)
+  expect(refused?.message).toMatch(/^PostgreSQL refuses the user or the password .*PGPASSWORD/)
+  expect(exitCodeOf(refused, null)).toBe(3)
+})
+
+it('the password comes from ~/.pgpass; one that others may read is not used, which the error says', async () => {
+  const file = join(temporaryFolder(), 'pgpass')
+  environment({ PGPASSWORD: undefined, PGPASSFILE: file })
+  const url = await newDatabase()
+  const missing = await failure(url)
+  expect(missing?.message).toMatch(/asks for the password of the user, and none is set/)
+  expect(exitCodeOf(missing, null)).toBe(3)
+  await writeFile(file, `*:*:*:postgres:${PASSWORD}\n`, { mode: 0o600 })
+  expect(await failure(url)).toBe(null)
+  await chmod(file, 0o644)
+  expect((await failure(url))?.message).toMatch(/is not used, since others may read it: chmod 600/)
+})
+
+it('nothing goes to another machine in clear, unless the address says so', async () => {
+  environment({ PGPASSWORD: PASSWORD, PGSSLMODE: undefined })
+  const url = await newDatabase()
+  const { url: to, heard } = await front(url, 'N')
+  for (const mode of ['', '?sslmode=prefer', '?sslmode=require', '?ssl=true']) {
+    const error = await failure(`${elsewhere(to)}${mode}`)
+    expect(error?.message).toMatch(
+      /0\.0\.0\.0:\d+ offers no TLS, and nothing is sent to another machine in clear.*sslmode=disable/,
+    )
+    expect(exitCodeOf(error, null)).toBe(1)
+  }
+  // Each a request for TLS, and nothing more.
+  expect(heard.map((bytes) => bytes.toString('hex'))).toEqual(Array(4).fill('0000000804d2162f'))
+  // This one is a server that has none.
+  expect((await failure(elsewhere(url)))?.message).toMatch(/offers no TLS/)
+  expect(await failure(`${elsewhere(url)}?sslmode=disable`)).toBe(null)
+  environment({ PGSSLMODE: 'disable' })
+  expect(await failure(elsewhere(url))).toBe(null)
+  expect((await failure(`${elsewhere(url)}?sslmode=verify-full`))?.message).toMatch(/offers no TLS/)
+  expect(await failure(`${url}?sslmode=loose`)).toMatchObject({ kind: 'config' })
+})
+
+it('certificate and host name are checked; what is wrong with them is named', async () => {
+  environment({ PGPASSWORD: PASSWORD, PGSSLMODE: undefined, PGSSLROOTCERT: undefined })
+  const warnings: string[] = []
+  const onWarning = ({ message }: Error): void => void warnings.push(message)
+  process.on('warning', onWarning)
+  onTestFinished(() => void process.off('warning', onWarning))
+  const { url } = await front(await newDatabase(), 'S')
+  for (const to of [elsewhere(url), `${url}?sslmode=require`, `${url}?sslmode=verify-ca`]) {
+    expect((await failure(to))?.message).toMatch(
+      /certificate of PostgreSQL at .* is not trusted \(DEPTH_ZERO_SELF_SIGNED_CERT\).*sslrootcert=<file>/,
+    )
+  }
+  expect(await failure(`${url}?sslmode=verify-full&sslrootcert=${PEM}`)).toBe(null)
+  expect((await failure(`${elsewhere(url)}?sslrootcert=${PEM}`))?.message).toMatch(
+    /certificate of PostgreSQL is for another host than 0\.0\.0\.0/,
+  )
+  expect(await failure(`${elsewhere(url)}?sslmode=no-verify`)).toBe(null)
+  environment({ PGSSLROOTCERT: PEM, PGSSLMODE: 'verify-full' })
+  expect(await failure(url)).toBe(null)
+  expect(await failure(`${url}?sslrootcert=/nowhere.pem`)).toMatchObject({
+    kind: 'config',
+    where: '/nowhere.pem',
+  })
+  await new Promise(setImmediate)
+  expect(warnings).toEqual([])
+})

@@ -1,0 +1,200 @@
+import { createHash } from 'node:crypto'
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, it } from 'vitest'
+import { type Answer, ExportError, queryPipeline, readPipeline } from '../../src/index.ts'
+import { type Place, place } from '../e2e/support/place.ts'
+import { shardPaths } from '../e2e/support/read-shards.ts'
+import { exportHere } from './in-process.ts'
+
+const PARTS = {
+  extract: {
+    domains: ['scatterholt.com'],
+    windows: { from: '2024-01-01', until: '2024-03-01', every: 'month' },
+  },
+}
+
+async function exported(): Promise<Place> {
+  const here = await place(PARTS)
+  await exportHere(here)
+  return here
+}
+
+async function ask(
+  { folder, env }: Pick<Place, 'folder' | 'env'>,
+  sql: string,
+  database: string | null = null,
+): Promise<Answer> {
+  const pipeline = await readPipeline(join(folder, 'pipeline.yaml'), { env, cwd: folder })
+  return queryPipeline(pipeline, sql, { database, cwd: folder })
+}
+
+async function refusal(here: Place, sql: string, database: string | null = null): Promise<ExportError> {
+  const error = await ask(here, sql, database).then(
+    () => null,
+    (thrown: unknown) => thrown,
+  )
+  if (!(error instanceof ExportError)) throw new Error(`${sql} was not refused: ${String(error)}`)
+  return error
+}
+
+/** Every file below a folder, by what is in it. */
+async function contents(folder: string): Promise<Readonly<Record<string, string>>> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true })
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name))
+  const sums = files.sort().map(
+    async (file) =>
+      [
+        file,
+        createHash('sha256')
+          .update(await readFile(file))
+          .digest('hex'),
+      ] as const,
+  )
+  return Object.fromEntries(await Promise.all(sums))
+}
+
+it('a statement that is not one SELECT, or EXPLAIN of one, is refused, and no file changes', async () => {
+  const here = await exported()
+  const [shard] = (await shardPaths(here.output)).map((path) => join(here.output, path))
+  await mkdir(join(here.output, '_quarantine'), { recursive: true })
+  await writeFile(join(here.output, '_quarantine/a.jsonl'), '{"item":1}\n')
+  await writeFile(join(here.folder, 'other.csv'), 'a\n1\n')
+  const before = await contents(here.folder)
+  const refused = [
+    `EXPLAIN ANALYZE COPY (SELECT 1) TO '${here.output}/_manifest.json'`,
+    `EXPLAIN ANALYZE COPY (SELECT 1) TO '${shard}'`,
+    `EXPLAIN (ANALYZE, FORMAT json) COPY (SELECT 1) TO '${shard}'`,
+    `explain /* */ analyze -- COPY\n COPY (SELECT 1) TO '${shard}'`,
+    `COPY (SELECT 1) TO '${shard}'`,
+    `COPY credentials TO '${here.folder}/stolen.csv'`,
+    `EXPLAIN COPY credentials TO '${here.folder}/stolen.csv'`,
+    'CREATE TABLE t AS SELECT 1',
+    'EXPLAIN ANALYZE CREATE TABLE t AS SELECT 1',
+    'PREPARE p AS SELECT 1',
+    'SET memory_limit = 1',
+    'RESET memory_limit',
+    'SET enable_external_access = true',
+    "ATTACH 'other.db'",
+    `EXPORT DATABASE '${here.folder}/dump'`,
+    'INSTALL httpfs',
+    "PRAGMA enable_profiling = 'json'",
+    "PRAGMA table_info('credentials')",
+    'CALL pragma_version()',
+    'CHECKPOINT',
+    'DROP VIEW credentials',
+    'SELECT 1; SELECT 2',
+    'SELECT 1; DROP VIEW credentials',
+    'SELEC',
+    '',
+    ' \n',
+    '-- nothing',
+    ';',
+    // Functions that change DuckDB's settings, write files, or carry out other SQL.
+    `SELECT * FROM enable_logging(storage = 'file', storage_path = '${here.output}')`,
+    `SELECT * FROM enable_profiling(format = 'json', save_location = '${here.output}/_report.json')`,
+    `SELECT 1 WHERE EXISTS (FROM system.main."Enable_Profiling"())`,
+    'WITH a AS MATERIALIZED (FROM checkpoint()) FROM a',
+    "SELECT * FROM query('SELECT * FROM force_checkpoint()')",
+    "SELECT * FROM json_execute_serialized_sql(json_serialize_sql('SELECT 1'))",
+    // Everything that is no shard.
+    `SELECT * FROM read_text('${here.output}/_manifest.json')`,
+    `SELECT * FROM read_csv('${here.output}/_state/checkpoint.jsonl')`,
+    `SELECT * FROM read_json('${here.output}/_quarantine/a.jsonl')`,
+    `SELECT * FROM read_csv('${here.output}/_quarantine/a.jsonl')`,
+    `SELECT * FROM read_csv('${here.output}/credentials/../_quarantine/a.jsonl')`,
+    `SELECT * FROM '${here.folder}/other.csv'`,
+    `SELECT * FROM read_csv('${here.folder}/other.csv')`,
+    `SELECT * FROM read_parquet('${here.output}/credentials/**/*.parquet')`,
+    `SELECT * FROM glob('${here.output}/**')`,
+    "SELECT * FROM read_csv('/etc/passwd')",
+    "SELECT * FROM read_csv('https://203.0.113.1/a.csv')",
+  ]
+  for (const sql of refused) {
+    const { kind } = await refusal(here, sql)
+    expect({ sql, kind }).toEqual({ sql, kind: 'config' })
+  }
+  expect(await contents(here.folder)).toEqual(before)
+})
+
+it('empty SQL is refused for being empty', async () => {
+  const here = await exported()
+  for (const sql of ['', '  ', '-- nothing']) expect((await refusal(here, sql)).what).toBe('The SQL is empty')
+})
+
+it('what only reads is answered', async () => {
+  const here = await exported()
+  const [shard] = await shardPaths(here.output)
+  const asked = [
+    'SELECT count(*) AS n FROM credentials',
+    '(SELECT count(*) AS n FROM credentials);',
+    'FROM credentials SELECT count(*) AS n -- EXPLAIN COPY',
+    "WITH a AS (SELECT 'COPY; EXPLAIN' AS text FROM credentials) SELECT count(text) AS n FROM a",
+    'EXPLAIN SELECT * FROM credentials',
+    'explain analyze SELECT count(*) FROM credentials',
+    'EXPLAIN (FORMAT json) (SELECT 1)',
+    'DESCRIBE credentials',
+    'SHOW TABLES',
+    'SUMMARIZE credentials',
+    'SELECT * FROM range(3)',
+    'PIVOT credentials ON hash_type IN (md5) USING count(*) GROUP BY domain',
+    `SELECT count(*) AS n FROM read_parquet('${join(here.output, shard!)}')`,
+  ]
+  for (const sql of asked) {
+    expect({ sql, rows: (await ask(here, sql)).rows.length }).not.toEqual({ sql, rows: 0 })
+  }
+})
+
+it('a loaded database is not written to either, and nothing beside it is read', async () => {
+  const here = await place(PARTS)
+  const { DuckDBInstance } = await import('@duckdb/node-api')
+  const instance = await DuckDBInstance.create(join(here.folder, 'leaks.db'))
+  const connection = await instance.connect()
+  await connection.run('CREATE TABLE credentials AS SELECT 1 AS id')
+  connection.closeSync()
+  instance.closeSync()
+  await writeFile(join(here.folder, 'other.csv'), 'a\n1\n')
+  const before = await contents(here.folder)
+  const database = 'duckdb:leaks.db'
+  for (const sql of [
+    `EXPLAIN ANALYZE COPY (SELECT 1) TO '${here.folder}/stolen.csv'`,
+    `SELECT * FROM read_csv('${here.folder}/other.csv')`,
+    'DELETE FROM credentials',
+  ]) {
+    expect((await refusal(here, sql, database)).kind).toBe('config')
+  }
+  expect((await ask(here, 'FROM credentials', database)).rows).toEqual([[1]])
+  expect(await contents(here.folder)).toEqual(before)
+})
+
+it('what does not fit into memory goes to a folder of its own, which is gone afterwards', async () => {
+  const here = await exported()
+  const { rows } = await ask(here, "SELECT current_setting('temp_directory')")
+  const temporary = String(rows[0]?.[0])
+  expect(temporary).toMatch(/spillway-tmp-\w+$/)
+  expect(existsSync(temporary)).toBe(false)
+})
+
+it('a shard that is missing, short or damaged is named, with what to do', async () => {
+  const here = await exported()
+  const [first, second] = await shardPaths(here.output)
+  await rm(join(here.output, first!))
+  const missing = await refusal(here, 'FROM credentials')
+  expect(missing).toMatchObject({ kind: 'damaged', where: first })
+  expect(missing.next).toContain('verify --fix')
+  await exportHereAgain(here)
+  await truncate(join(here.output, second!), 100)
+  expect(await refusal(here, 'FROM credentials')).toMatchObject({ kind: 'damaged', where: second })
+  await exportHereAgain(here)
+  const file = join(here.output, second!)
+  await writeFile(file, Buffer.alloc((await readFile(file)).length))
+  const damaged = await refusal(here, 'FROM credentials')
+  expect(damaged).toMatchObject({ kind: 'damaged', where: file })
+  expect(damaged.next).toContain('verify --fix')
+})
+
+async function exportHereAgain(here: Place): Promise<void> {
+  await rm(here.output, { recursive: true, force: true })
+  await exportHere(here)
+}

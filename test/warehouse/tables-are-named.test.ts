@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { exitCodeOf } from '../../src/cli/exit-code.ts'
+import { systemClock } from '../../src/core/index.ts'
+import { duckdbWarehouse, postgresWarehouse, requireNames } from '../../src/warehouse/index.ts'
+import { OWN_COLUMNS, qualified, type TableSpec } from '../../src/warehouse/table.ts'
+import { temporaryFolder } from '../e2e/support/place.ts'
+import { PASSWORD, pgRows } from '../support/postgres/client.ts'
+import { newDatabase } from '../support/postgres/database.ts'
+
+const spec = (schema: string | null, name: string): TableSpec => ({
+  schema,
+  name,
+  columns: [{ name: 'id', type: 'int64', nullable: true, meaning: 'id' }, ...OWN_COLUMNS],
+})
+const NOBODY_WAITS = { stop: new AbortController().signal, threads: 1 }
+
+describe('PostgreSQL', () => {
+  const before = process.env.PGPASSWORD
+  beforeAll(() => {
+    process.env.PGPASSWORD = PASSWORD
+  })
+  afterAll(() => {
+    if (before === undefined) delete process.env.PGPASSWORD
+    else process.env.PGPASSWORD = before
+  })
+
+  it('a table named with and without its schema is one, with one lock', async () => {
+    const url = await newDatabase()
+    const [first, second] = await Promise.all(
+      [0, 1].map(() => postgresWarehouse(url, url, { ...NOBODY_WAITS, onWait: () => waited() })),
+    )
+    let waited = (): void => {}
+    const waits = new Promise<void>((resolve) => {
+      waited = resolve
+    })
+    const table = await first!.hold(spec(null, 'credentials'))
+    expect(table.schema).toBe('public')
+    const held = second!.hold(spec('public', 'credentials'))
+    await waits
+    await first!.prepare(table, { evolve: false })
+    await first!.close()
+    expect(await held).toEqual(table)
+    await second!.prepare(table, { evolve: false })
+    await second!.close()
+    expect(await pgRows(url, "select 1 from pg_tables where tablename = 'credentials'")).toHaveLength(1)
+  })
+
+  it('loads into several tables of a new schema at once make it, and one ledger', async () => {
+    const url = await newDatabase()
+    const make = async (name: string): Promise<void> => {
+      const warehouse = await postgresWarehouse(url, url, { ...NOBODY_WAITS, onWait: () => {} })
+      try {
+        await warehouse.prepare(await warehouse.hold(spec('leaks', name)), { evolve: false })
+      } finally {
+        await warehouse.close()
+      }
+    }
+    await Promise.all(['a', 'b', 'c', 'd'].map(make))
+    expect(await pgRows(url, "select 1 from pg_tables where schemaname = 'leaks'")).toHaveLength(5)
+  })
+
+  it('the longest name that is taken leaves every view its own', async () => {
+    const url = await newDatabase()
+    const longest = 'é'.repeat(23)
+    requireNames('postgres', { schema: 's'.repeat(63), table: longest })
+    const warehouse = await postgresWarehouse(url, url, { ...NOBODY_WAITS, onWait: () => {} })
+    const columns = ['domain', 'source_id'].map((name) => ({
+      name,
+      type: 'text' as const,
+      nullable: true,
+      meaning: name,
+    }))
+    const time = { name: 'imported_at', type: 'timestamp' as const, nullable: true, meaning: 'time' }
+    const given = spec('s'.repeat(63), longest)
+    const table = await warehouse.hold({ ...given, columns: [...columns, time, ...given.columns] })
+    await warehouse.prepare(table, { evolve: false })
+    await warehouse.close()
+    const [found] = await pgRows(url, `select count(*) as n from pg_views where viewname like '${longest}%'`)
+    expect(Number(found?.n)).toBe(4)
+  })
+})
+
+it('in DuckDB a name is the same in either case', async () => {
+  const file = `${temporaryFolder()}/leaks.db`
+  const warehouse = await duckdbWarehouse(file, { ...NOBODY_WAITS, clock: systemClock, onWait: () => {} })
+  const table = await warehouse.hold(spec(null, 'Credentials'))
+  await warehouse.prepare(table, { evolve: false })
+  const same = await warehouse.hold(spec('MAIN', 'CREDENTIALS'))
+  expect(qualified(same, same.name)).toBe('"main"."Credentials"')
+  await warehouse.prepare(same, { evolve: false })
+  await warehouse.close()
+})
+
+it.each([
+  ['postgres', { table: '' }, '--table', /name of the table is empty/],
+  ['duckdb', { schema: '' }, '--schema', /name of the schema is empty/],
+  ['duckdb', { table: 'Spillway_Loads' }, '--table', /says what is loaded/],
+  ['postgres', { schema: 'x'.repeat(64) }, '--schema', /has 64 bytes, and PostgreSQL takes 63/],
+  ['postgres', { table: 'x'.repeat(60) }, '--table', /has 60 bytes, and PostgreSQL takes 63: 47 are left/],
+  ['postgres', { table: 'é'.repeat(24) }, '--table', /has 48 bytes/],
+] as const)('%s: %o is refused, exit 2', (kind, names, where, says) => {
+  try {
+    requireNames(kind, { schema: null, table: null, ...names })
+  } catch (error) {
+    expect(error).toMatchObject({ where, what: expect.stringMatching(says) })
+    expect(exitCodeOf(error, null)).toBe(2)
+    return
+  }
+  throw new Error('it was taken')
+})
+
+it('DuckDB takes names of any length', () => {
+  requireNames('duckdb', { schema: 's'.repeat(200), table: 't'.repeat(200) })
+})

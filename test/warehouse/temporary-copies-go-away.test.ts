@@ -1,0 +1,97 @@
+import { spawnSync } from 'node:child_process'
+import { mkdirSync } from 'node:fs'
+import { mkdir, readdir, readFile, utimes, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
+import { expect, it, onTestFinished } from 'vitest'
+import { temporaryFolder } from '../../src/run/temporary-folder.ts'
+import { claimText, describeSelf } from '../../src/state/index.ts'
+import { type Place, place } from '../e2e/support/place.ts'
+import { BUCKET, startBucket } from '../support/bucket.ts'
+import { exportHere } from './in-process.ts'
+import { start } from './start.ts'
+
+/** The system's folder for temporary files, while the test goes on. */
+function temporaryFiles(below: string): string {
+  const folder = join(below, 'tmp')
+  mkdirSync(folder)
+  change({ TMPDIR: folder })
+  return folder
+}
+
+/** Changes the environment of this process until the test ends. */
+function change(env: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(env)) {
+    const before = process.env[name]
+    process.env[name] = value
+    onTestFinished(() => {
+      if (before === undefined) delete process.env[name]
+      else process.env[name] = before
+    })
+  }
+}
+
+it('what a dead process left is removed, what a living one or a stranger has stays', async () => {
+  const here = await place({})
+  const folder = temporaryFiles(here.folder)
+  const self = describeSelf(new Date())
+  const { pid } = spawnSync(process.execPath, ['--version'])
+  const left = {
+    'spillway-tmp-killed': claimText({ ...self, pid, process_start: '1' }),
+    'spillway-tmp-alive': claimText(self),
+    'spillway-tmp-elsewhere': claimText({ ...self, host: 'etl-2' }),
+    'spillway-tmp-long-ago': claimText({ ...self, host: 'etl-2' }),
+    'spillway-tmp-unmarked': null,
+    'spillway-other': claimText({ ...self, pid, process_start: '1' }),
+  }
+  for (const [name, owner] of Object.entries(left)) {
+    await mkdir(join(folder, name, 'credentials'), { recursive: true })
+    await writeFile(join(folder, name, 'credentials/part-00000.parquet'), 'rows')
+    if (owner !== null) await writeFile(join(folder, name, 'owner'), owner)
+  }
+  const long = Date.now() / 1000 - 8 * 24 * 60 * 60
+  await utimes(join(folder, 'spillway-tmp-long-ago'), long, long)
+  const mine = await temporaryFolder()
+  const others = ['spillway-other', 'spillway-tmp-alive', 'spillway-tmp-elsewhere', 'spillway-tmp-unmarked']
+  expect((await readdir(folder)).filter((name) => join(folder, name) !== mine.path)).toEqual(others)
+  await mine.remove()
+  expect(await readdir(folder)).toEqual(others)
+})
+
+// Still at work when everybody has gone home.
+const ENDLESS = 'SELECT count(*) FROM credentials, range(1000000000000)'
+
+async function inBucket(): Promise<{ readonly here: Place; readonly folder: string }> {
+  const { double, env } = await startBucket()
+  onTestFinished(() => double.close())
+  change(env)
+  const here = await place({ load: { path: `s3://${BUCKET}/acme` } }, {}, env)
+  await exportHere(here)
+  return { here, folder: temporaryFiles(here.folder) }
+}
+
+async function shardsIn(folder: string): Promise<number> {
+  // A folder may go while it is read.
+  const names = await readdir(folder, { recursive: true }).catch(() => [])
+  return names.filter((name) => name.endsWith('.parquet')).length
+}
+
+it('a query over object storage that a signal ends leaves no shard behind, and what a kill leaves goes next time', async () => {
+  const { here, folder } = await inBucket()
+  Object.assign(here.env, { TMPDIR: folder })
+  for (const [signal, code] of [
+    ['SIGTERM', 143],
+    ['SIGKILL', null],
+  ] as const) {
+    const query = start(here, 'query', 'pipeline.yaml', ENDLESS)
+    while ((await shardsIn(folder)) === 0) await wait(10)
+    query.kill(signal)
+    expect((await query.ended).code).toBe(code)
+    expect(await shardsIn(folder)).toBe(signal === 'SIGKILL' ? 1 : 0)
+  }
+  const mine = await temporaryFolder()
+  expect(await shardsIn(folder)).toBe(0)
+  expect(await readdir(folder)).toHaveLength(1)
+  expect(await readFile(join(mine.path, 'owner'), 'utf8')).toContain(`"pid":${process.pid}`)
+  await mine.remove()
+})
