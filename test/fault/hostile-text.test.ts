@@ -75,7 +75,7 @@ describe.concurrent.each(['pretty', 'json'])('with log format %s', (format) => {
   })
 })
 
-function answerInColour({ path, body, json, number }: Asked) {
+function answerInColour({ method, path, body, json, number }: Asked) {
   if (path === '/tokens/test') return json({ tenant_id: 1, scopes: [CONTROLS] })
   if (path.endsWith('/reports/1')) {
     return json({
@@ -90,6 +90,8 @@ function answerInColour({ path, body, json, number }: Asked) {
     })
   }
   if (path.includes('/reports/')) return json({ error: { code: CONTROLS, message: CONTROLS } }, 404)
+  // A look whether there is a search at all.
+  if (method === 'GET') return json({ error: { code: CONTROLS, message: CONTROLS } }, 405)
   switch (body.query.fqdn) {
     case 'a.example':
       return json({ error: { code: CONTROLS, message: CONTROLS } }, 422)

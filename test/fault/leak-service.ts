@@ -47,6 +47,8 @@ export function startTellTale(onSearch: (asked: Asked) => void): Promise<Hostile
       return path.endsWith('/1') ? asked.json({ report: { id: 1, title: 'A report' } }) : echo(asked, 404)
     }
     onSearch(asked)
+    // A look whether there is a search at all.
+    if (asked.method === 'GET') return echo(asked, 405)
     if (body.query.fqdn === 'refused.example') return echo(asked, 404)
     const page = Number(body.from?.split('-').at(-1) ?? 0)
     // Before every other page one error, each in another dress.
