@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { lstat, readFile, rename, rm, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { ExportError, isExportError, type Pipeline } from '../core/index.ts'
+import { ExportError, isExportError, type Pipeline, serial } from '../core/index.ts'
 import { version } from '../package/index.ts'
 import type { Progress, RunSummary } from '../run/index.ts'
 import { isMetricsText, lastSuccesses, metricsText, type PipelineFigures } from './metrics-text.ts'
@@ -21,7 +21,7 @@ export class MetricsFile {
   readonly #figures = new Map<string, PipelineFigures>()
   #startedMs = 0
   #toldMs = 0
-  #writing: Promise<void> = Promise.resolve()
+  readonly #inTurn = serial()
 
   private constructor(
     path: string,
@@ -119,7 +119,7 @@ export class MetricsFile {
   /** Nothing more is to come. */
   async close(exitCode: number): Promise<void> {
     this.#write(exitCode)
-    await this.#writing
+    await this.#inTurn(async () => {})
   }
 
   #nothingOf(pipeline: string): PipelineFigures {
@@ -150,11 +150,11 @@ export class MetricsFile {
   #write(exitCode: number | null): void {
     const pipelines = [...this.#figures.values()]
     const text = metricsText({ version, pipelines, successes: this.#successes, exitCode })
-    this.#writing = this.#writing
-      .then(() => this.#replace(text))
-      .catch((error: unknown) => {
+    void this.#inTurn(() =>
+      this.#replace(text).catch((error: unknown) => {
         this.#onTrouble(`the metrics file can not be written: ${codeOf(error)} (${this.#path})`)
-      })
+      }),
+    )
   }
 
   async #replace(text: string): Promise<void> {

@@ -1,6 +1,6 @@
 import { hostname } from 'node:os'
 import type { Job } from 'bullmq'
-import { type Clock, ExportError, isExportError, type Pipeline, plainError } from '../core/index.ts'
+import { type Clock, ExportError, isExportError, type Pipeline, plainError, serial } from '../core/index.ts'
 import {
   type Progress,
   type RunObserver,
@@ -275,18 +275,15 @@ class Turn {
       before: standing?.before ?? { shards: 0, bytes: 0, replacedNuls: 0, durationMs: 0 },
       outcome: null,
     }
-    let noted: Promise<void> = Promise.resolve()
-    /** One after the other; fails when the job is another worker's, whose notes these must not overwrite. */
+    const inTurn = serial()
+    /** Fails when the job is another worker's, whose notes these must not overwrite. */
     const note = (change: Partial<Standing>): Promise<void> => {
       now = { ...now, ...change }
       const standing = now
-      noted = noted
-        .catch(() => {})
-        .then(async () => {
-          await this.#requireOurs()
-          await answered(job.updateProgress(standing))
-        })
-      return noted
+      return inTurn(async () => {
+        await this.#requireOurs()
+        await answered(job.updateProgress(standing))
+      })
     }
     if (deaths > MOST_DEATHS) {
       const what = `${deaths} workers died with this pipeline, one after the other, before any of them had committed a page`

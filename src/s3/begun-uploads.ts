@@ -1,4 +1,5 @@
 import { z } from 'zod'
+import { serial } from '../core/index.ts'
 import type { Bucket } from './requests/index.ts'
 
 /** An upload in parts that an owner is about to begin, or has begun. */
@@ -19,7 +20,7 @@ export class BegunUploads {
   readonly #inHand = new Set<BegunUpload>()
   /** Whether there ever was one. */
   hasBegun = false
-  #saving: Promise<void> = Promise.resolve()
+  readonly #inTurn = serial()
   /** Saves what was added until it begins. */
   #next: Promise<void> | null = null
 
@@ -47,25 +48,23 @@ export class BegunUploads {
 
   /** Resolves when nothing is being saved. */
   get saved(): Promise<void> {
-    return this.#saving
+    return this.#inTurn(async () => {})
   }
 
   /** Ends what may be left. */
   async end(): Promise<void> {
-    await this.#saving
+    await this.saved
     await abortUploads(this.#bucket, this.#inHand)
     this.#inHand.clear()
   }
 
   /** Uploads that begin side by side share a save. */
   #record(): Promise<void> {
-    this.#next ??= this.#saving.then(() => {
+    this.#next ??= this.#inTurn(() => {
       this.#next = null
       return this.#save([...this.#inHand])
     })
-    const saved = this.#next
-    this.#saving = saved.catch(() => {})
-    return saved
+    return this.#next
   }
 }
 

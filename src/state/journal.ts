@@ -1,5 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { ExportError, type Log, type Store } from '../core/index.ts'
+import { ExportError, type Store, serial } from '../core/index.ts'
 
 /** Only grows; a line counts from the moment `append` resolves. */
 export type Journal = {
@@ -24,15 +24,11 @@ export async function openJournal(store: Store, path: string, end: JournalEnd): 
   if (end.size > 0) await log.flush()
   const seal = lineSealer(end.checksum)
   let waiting: { readonly bytes: Uint8Array[]; readonly written: Promise<void> } | null = null
-  let writing: Promise<void> = Promise.resolve()
+  // After a failed write the end of the file is unknown: everything behind it must fail as well.
+  const inTurn = serial('stop')
   /** Where the lines that wait will begin: all before that is flushed by then. */
   let begin = end.size
   let sealed = end.size
-
-  const writeOut = async (log: Log, bytes: Uint8Array[]): Promise<void> => {
-    await log.append([Buffer.concat(bytes)])
-    await log.flush()
-  }
 
   return {
     get size() {
@@ -42,14 +38,12 @@ export async function openJournal(store: Store, path: string, end: JournalEnd): 
       if (waiting === null) {
         begin = sealed
         const bytes: Uint8Array[] = []
-        const written = writing.then(() => {
+        const written = inTurn(async () => {
           waiting = null
-          return writeOut(log, bytes)
+          await log.append([Buffer.concat(bytes)])
+          await log.flush()
         })
         waiting = { bytes, written }
-        // After a failed write the end of the file is in doubt: everything behind it must fail as well.
-        writing = written
-        written.catch(() => {})
       }
       for (const line of lines) {
         const bytes = seal(line, begin)
@@ -59,7 +53,7 @@ export async function openJournal(store: Store, path: string, end: JournalEnd): 
       return waiting.written
     },
     async close() {
-      await writing.catch(() => {})
+      await inTurn(async () => {}).catch(() => {})
       await log.close()
     },
   }

@@ -1,4 +1,4 @@
-import { type Clock, isExportError, type Store } from '../core/index.ts'
+import { type Clock, isExportError, type Store, serial } from '../core/index.ts'
 import { BEAT, type Claim, claimText, HELD } from './claim.ts'
 
 // Several fit into the time after which a claim that does not move is taken over.
@@ -22,16 +22,12 @@ export async function showSignsOfLife(
   const log = await store.openSmallLog(path, Buffer.byteLength(claimText(claim)))
   const end = new AbortController()
   const lost = new AbortController()
-  let writing: Promise<void> = Promise.resolve()
-  /** One after the other. */
-  const write = (sign: Uint8Array): Promise<void> => {
-    const written = writing.then(async () => {
+  const inTurn = serial()
+  const write = (sign: Uint8Array): Promise<void> =>
+    inTurn(async () => {
       await log.append([sign])
       await log.flush()
     })
-    writing = written.catch(() => {})
-    return written
-  }
   const beating = async (): Promise<void> => {
     while (!end.signal.aborted) {
       try {

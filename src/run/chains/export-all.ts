@@ -6,6 +6,7 @@ import {
   type NamedPipeline,
   type NamedQuery,
   NOT_MEASURED,
+  serial,
   type WindowRun,
 } from '../../core/index.ts'
 import { openService, PageSizes, placesAhead, type Service } from '../../extract/index.ts'
@@ -52,17 +53,15 @@ export async function exportAll(context: ExportContext): Promise<Ending> {
   // As long as there is a chain for every lane, none reads ahead.
   const ahead = placesAhead(() => lanes.done)
   const doubt = new Doubt()
-  let taking: Promise<unknown> = Promise.resolve()
+  // What a chain leaves to another is on record before that one begins.
+  const inTurn = serial('stop')
   const lane = async (quarantine: Quarantine): Promise<void> => {
     for (;;) {
       const next = halt.halted ? null : queue.next(lanes.freeSoon)
       if (next === null) break
       const work = lanes.begin()
-      // One after the other: what a chain leaves to another is on record before that one begins.
-      const taken = taking.then(() => takeUp(next, context))
-      taking = taken
       try {
-        const chain = await taken
+        const chain = await inTurn(() => takeUp(next, context))
         if (chain === null) continue
         await exportOne(chain, context, {
           service,

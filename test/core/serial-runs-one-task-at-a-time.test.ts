@@ -1,0 +1,42 @@
+import { describe, expect, it } from 'vitest'
+import { serial } from '../../src/core/index.ts'
+
+const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+describe('serial', () => {
+  it('runs tasks one at a time, in the order of the calls, and gives each its own result', async () => {
+    const inTurn = serial()
+    const steps: string[] = []
+    const task = (name: string) => async () => {
+      steps.push(`${name} begins`)
+      await nextTurn()
+      steps.push(`${name} ends`)
+      return name
+    }
+    expect(await Promise.all(['a', 'b', 'c'].map((name) => inTurn(task(name))))).toEqual(['a', 'b', 'c'])
+    expect(steps).toEqual(['a begins', 'a ends', 'b begins', 'b ends', 'c begins', 'c ends'])
+  })
+
+  it('goes on after a task that fails', async () => {
+    const inTurn = serial()
+    const failed = inTurn(() => Promise.reject(new Error('no')))
+    const next = inTurn(async () => 'next')
+    await expect(failed).rejects.toThrow('no')
+    expect(await next).toBe('next')
+  })
+
+  it('begins nothing behind a task that fails where it is to stop, and says why', async () => {
+    const inTurn = serial('stop')
+    let begun = false
+    const results = await Promise.allSettled([
+      inTurn(async () => 'first'),
+      inTurn(() => Promise.reject(new Error('no'))),
+      inTurn(async () => {
+        begun = true
+      }),
+    ])
+    expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected'])
+    expect(results[2]).toMatchObject({ reason: new Error('no') })
+    expect(begun).toBe(false)
+  })
+})
