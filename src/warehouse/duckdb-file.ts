@@ -2,6 +2,7 @@ import { link, lstat, mkdir, mkdtemp, open, rename, rm, rmdir, stat } from 'node
 import { basename, dirname, join } from 'node:path'
 import type { DuckDBInstance } from '@duckdb/node-api'
 import { type Clock, ExportError } from '../core/index.ts'
+import { duckdbError } from './duckdb-error.ts'
 
 export type OpenedFile = {
   readonly instance: DuckDBInstance
@@ -106,7 +107,7 @@ async function openAlone(
 }
 
 /**
- * Who has the file open; null when that is not the trouble. DuckDB has no codes: `Could not set lock on file "…":
+ * Who has the file open; null when that is not the trouble. No code tells it from other errors of files: `Could not set lock on file "…":
  * Conflicting lock is held in /usr/bin/python3.11 (PID 4711).`
  */
 function holderOf(error: unknown): { readonly process: string | null } | null {
@@ -138,22 +139,21 @@ export async function guarded<T>(file: string, work: () => Promise<T>): Promise<
   }
 }
 
-/** Its messages quote values where a cast fails, so only their kind is shown. */
+/** Without a cause: DuckDB's messages quote values where a cast fails. */
 function refusal(file: string, error: unknown): ExportError {
-  const message = error instanceof Error ? error.message : ''
   const code = error instanceof Error && 'code' in error ? String(error.code) : null
-  const kind =
-    code ??
-    /^(?:TransactionContext Error: )?([A-Z][A-Za-z]+(?: [A-Z][a-z]+)? Error)/.exec(message)?.[1] ??
-    'an error'
-  const isFile = code !== null || /^IO Error|not a valid DuckDB|corrupt/i.test(message)
+  const { kind } = duckdbError(error)
+  // What it says of a file that is none has the kind IO, like a disk that is full.
+  const isFile = code !== null || (kind !== null && IS_ABOUT_THE_FILE.has(kind))
+  const shown = code ?? (kind === null ? 'an error' : `${kind} Error`)
   return new ExportError(
     'target',
-    isFile ? `DuckDB can not use the file (${kind})` : `DuckDB refuses (${kind})`,
+    isFile ? `DuckDB can not use the file (${shown})` : `DuckDB refuses (${shown})`,
     file,
     isFile
       ? 'See that it is a DuckDB file, that it can be written, and that its disk has room.'
       : 'Nothing is half loaded; run `verify` to see that the shards are whole, then load again.',
-    { cause: error },
   )
 }
+
+const IS_ABOUT_THE_FILE: ReadonlySet<string> = new Set(['IO', 'Serialization', 'FATAL'])

@@ -2,6 +2,7 @@ import type { DuckDBConnection } from '@duckdb/node-api'
 import { type Clock, ExportError, isExportError } from '../core/index.ts'
 import type { ManifestShard } from '../state/index.ts'
 import { accountOf } from './account.ts'
+import { ERRORS_WITH_CODES } from './duckdb-error.ts'
 import { guarded, openDuckdbFile, type TargetWait } from './duckdb-file.ts'
 import type { FoundColumn } from './fit.ts'
 import { prepareTable } from './prepare-table.ts'
@@ -183,7 +184,7 @@ async function findColumns(
 
 /** @param threads null: as many as there are processors */
 export function duckdbSettings(threads: number | null): Record<string, string> {
-  return threads === null ? {} : { threads: String(threads) }
+  return { ...ERRORS_WITH_CODES, ...(threads === null ? {} : { threads: String(threads) }) }
 }
 
 /** Values as JavaScript has them. */

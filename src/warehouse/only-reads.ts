@@ -35,7 +35,7 @@ export async function requireOnlyReads(connection: DuckDBConnection, sql: string
 }
 
 type Parsed =
-  | { readonly error: true; readonly error_type: string; readonly error_message: string }
+  | { readonly error: true; readonly error_type: string; readonly position?: string }
   | { readonly error: false; readonly statements: readonly unknown[] }
 
 /** Their names, wherever they stand in a tree of DuckDB's parser. */
@@ -94,6 +94,13 @@ function notHere(name: string): ExportError {
   )
 }
 
-function notParsed({ error_message: message }: { readonly error_message: string }): ExportError {
-  return new ExportError('config', `Parser Error: ${message}`, '', 'Correct the SQL.')
+/** The message would quote the statement, which may hold what nobody else is to see. */
+function notParsed({ position }: { readonly position?: string }): ExportError {
+  const at = position === undefined ? '' : ` at character ${Number(position) + 1} of the SQL`
+  return new ExportError(
+    'config',
+    `DuckDB does not understand the SQL: Parser Error${at}`,
+    '',
+    'Correct the SQL.',
+  )
 }

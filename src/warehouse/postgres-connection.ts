@@ -147,7 +147,8 @@ function refusal(
       .replace('{code}', code),
     label,
     next,
-    { cause: error },
+    // What the server itself says may quote a row.
+    error instanceof Error && 'severity' in error ? undefined : { cause: error },
   )
 }
 

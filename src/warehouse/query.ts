@@ -1,6 +1,7 @@
 import type { DuckDBConnection, DuckDBInstance, DuckDBResult } from '@duckdb/node-api'
 import { ExportError } from '../core/index.ts'
 import { loadDuckdb } from './duckdb.ts'
+import { duckdbError, ERRORS_WITH_CODES } from './duckdb-error.ts'
 import { requireOnlyReads } from './only-reads.ts'
 import { identifier, literal } from './table.ts'
 
@@ -66,7 +67,7 @@ export async function queryDataSet<T>(
     return await take({ columns: result.columnNames(), batches: await batchesOf(result) })
   } catch (error) {
     if (stop.aborted) throw stop.reason
-    throw error instanceof ExportError ? error : notUnderstood(error, asked)
+    throw error instanceof ExportError ? error : notCarriedOut(error, asked)
   } finally {
     stop.removeEventListener('abort', interrupt)
     clearInterval(interrupting)
@@ -77,10 +78,12 @@ export async function queryDataSet<T>(
 
 async function openInstance(asked: Asked): Promise<DuckDBInstance> {
   const { DuckDBInstance } = await loadDuckdb()
-  if (asked.kind === 'files') return DuckDBInstance.create(':memory:')
-  return DuckDBInstance.create(asked.file, { access_mode: 'READ_ONLY' }).catch((cause: unknown) => {
-    throw notReadable(asked.file, cause)
-  })
+  if (asked.kind === 'files') return DuckDBInstance.create(':memory:', ERRORS_WITH_CODES)
+  return DuckDBInstance.create(asked.file, { ...ERRORS_WITH_CODES, access_mode: 'READ_ONLY' }).catch(
+    (cause: unknown) => {
+      throw notReadable(asked.file, cause)
+    },
+  )
 }
 
 /** From here on DuckDB opens the shards and its own temporary files, and nothing changes that. */
@@ -115,24 +118,39 @@ function plainNumbers(row: readonly unknown[], isInteger: readonly boolean[]): A
   })
 }
 
-/** What DuckDB says of a statement is about the statement, which the user has written. */
-function notUnderstood(error: unknown, asked: Asked): ExportError {
-  const message = error instanceof Error ? error.message.trim() : 'no more is known'
+/** Without a cause: DuckDB's own message may quote a value of a row, or of the statement. */
+function notCarriedOut(error: unknown, asked: Asked): ExportError {
+  const message = error instanceof Error ? error.message : ''
+  // No code says that it is a shard that can't be read; its path, which only spillway and DuckDB know, does.
   const shard = asked.kind === 'files' ? asked.files.find((file) => message.includes(file)) : undefined
-  if (shard !== undefined) return notAShard(shard, error)
-  return new ExportError('config', message, '', 'Correct the SQL; without any, `query` shows the columns.', {
-    cause: error,
-  })
+  if (shard !== undefined) return notAShard(shard)
+  const { kind, position, similar } = duckdbError(error)
+  const at = position === null ? '' : ` at character ${position + 1} of the SQL`
+  const meant = similar.length === 0 ? '' : `; similar names: ${similar.join(', ')}`
+  return new ExportError(
+    'config',
+    `DuckDB does not carry out the SQL: ${kind === null ? 'an error' : `${kind} Error`}${at}${meant}`,
+    '',
+    kind !== null && IS_ABOUT_VALUES.has(kind)
+      ? 'A value does not fit (which one is not shown, since it may be secret): try_cast() gives null for it.'
+      : 'Correct the SQL; without any, `query` shows the columns.',
+  )
 }
 
-/** The rest of the message may quote rows. */
-function notAShard(file: string, cause: unknown): ExportError {
+const IS_ABOUT_VALUES: ReadonlySet<string> = new Set([
+  'Conversion',
+  'Invalid Input',
+  'Invalid Type',
+  'Mismatch Type',
+  'Out of Range',
+])
+
+function notAShard(file: string): ExportError {
   return new ExportError(
     'damaged',
     'DuckDB can not read the shard',
     file,
     'Run `verify` to see which shards are damaged, and `verify --fix` to export them anew.',
-    { cause },
   )
 }
 

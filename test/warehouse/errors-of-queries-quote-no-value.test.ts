@@ -1,0 +1,68 @@
+import { readFile } from 'node:fs/promises'
+import { inspect } from 'node:util'
+import { expect, it } from 'vitest'
+import { ExportError, queryPipeline, readPipeline } from '../../src/index.ts'
+import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from '../cli/spillway.ts'
+import { exportHere } from './in-process.ts'
+
+async function exported() {
+  const sandbox = await sandboxWith({ records: 5 })
+  const folder = workFolder()
+  const file = await writePipeline(folder, { name: 'pipeline' })
+  const env = accessTo(sandbox)
+  await exportHere({ folder, env })
+  const pipeline = await readPipeline(file, { env, cwd: folder })
+  const refusal = async (sql: string): Promise<ExportError> => {
+    const error: unknown = await queryPipeline(pipeline, sql, { database: null, cwd: folder }).catch((e) => e)
+    if (!(error instanceof ExportError)) throw new Error(`${sql} was not refused: ${String(error)}`)
+    return error
+  }
+  const { rows } = await queryPipeline(pipeline, 'SELECT DISTINCT identity_name FROM credentials', {
+    database: null,
+    cwd: folder,
+  })
+  return { folder, env, refusal, names: rows.map(([name]) => String(name)) }
+}
+
+it('an error that DuckDB makes of a row shows its kind and where in the SQL, never the value', async () => {
+  const { refusal, names } = await exported()
+  expect(names.length).toBeGreaterThan(0)
+  const statements: Readonly<Record<string, RegExp>> = {
+    'SELECT identity_name::INT FROM credentials': /Conversion Error at character 21 of the SQL/,
+    'SELECT error(identity_name) FROM credentials': /Invalid Input Error/,
+    "SELECT strptime(identity_name, '%Y') FROM credentials": /Invalid Input Error/,
+    "SELECT regexp_matches('a', identity_name || '(') FROM credentials": /Invalid Input Error/,
+    "SELECT json_extract(identity_name, '$') FROM credentials": /Invalid Input Error/,
+    'SELECT id * 9223372036854775807 FROM credentials WHERE id > 1': /Out of Range Error/,
+    'SELECT date_part(identity_name, now()) FROM credentials': /Conversion Error/,
+  }
+  for (const [sql, told] of Object.entries(statements)) {
+    const error = await refusal(sql)
+    expect(error.kind).toBe('config')
+    expect(error.message).toMatch(told)
+    // Programs print the cause as well.
+    for (const name of names) expect(inspect(error)).not.toContain(name)
+  }
+})
+
+it('a slip in the SQL is told by its kind, its place and the names that may be meant, without the SQL itself', async () => {
+  const { refusal } = await exported()
+  const column = await refusal("SELECT identity FROM credentials WHERE hash = 'hunter2'")
+  expect(column.message).toMatch(/Binder Error at character 8 of the SQL; similar names: .*identity_name/)
+  const table = await refusal("SELECT 'hunter2' FROM credential")
+  expect(table.message).toMatch(/Catalog Error at character 23 of the SQL; similar names: credentials/)
+  const syntax = await refusal("SELECT * FRM credentials WHERE hash = 'hunter2'")
+  expect(syntax.message).toMatch(/Parser Error at character 14 of the SQL/)
+  for (const error of [column, table, syntax]) expect(inspect(error)).not.toContain('hunter2')
+})
+
+it('neither stderr nor the log file holds a value, at any level', async () => {
+  const { folder, env, names } = await exported()
+  const sql = 'SELECT identity_name::INT FROM credentials'
+  const words = ['query', 'pipeline.yaml', sql, '--log-file', 'log.jsonl', '--log-level', 'trace']
+  const { code, stderr } = await spillway(words, folder, env)
+  expect(code).toBe(2)
+  expect(stderr).toContain('Conversion Error')
+  const log = await readFile(`${folder}/log.jsonl`, 'utf8')
+  for (const name of names) expect(stderr + log).not.toContain(name)
+})
