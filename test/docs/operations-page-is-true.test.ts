@@ -121,7 +121,7 @@ describe('GitHub Actions', () => {
     [1, 1, ''],
     [2, 2, '::error::'],
     [3, 3, '::error::'],
-    [4, 0, '::notice::Out of searches'],
+    [4, 0, '::notice::Budget or quota used up'],
     [5, 5, '::notice::Another run'],
   ])('its step makes of exit %i exit %i', async (exit, becomes, says) => {
     const folder = temporaryFolder()
