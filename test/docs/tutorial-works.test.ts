@@ -38,7 +38,7 @@ it('goes from nothing to a query as it stands, with a run that is stopped on the
     'acme: interrupted; what is committed stays',
     'acme: complete in',
     ...blockUnder(PAGE, 'Is it all there?', 'text').trim().split('\n'),
-    ...lastBlockUnder('Ask it').trim().split('\n'),
+    ...lastBlockUnder('Query it').trim().split('\n'),
     'shards: 0 loaded, 0 replaced, 12 there already',
     'signed under this key',
   ]) {
