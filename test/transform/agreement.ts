@@ -40,12 +40,12 @@ const PLANS: readonly DecodePlan[] = [
 ]
 
 /** Both paths of every plan, kept, so that what they remember of earlier pages is put to the test as well. */
-export function agreement(): { check: (seed: number, wildness: number) => boolean } {
+export function agreement(): { check: (seed: number, wildness: number, items?: number) => boolean } {
   const paths = PLANS.map((plan) => credentialPaths(plan))
   return {
-    check: (seed, wildness) => {
+    check: (seed, wildness, items) => {
       const next = random(seed)
-      const body = randomPage(next, wildness)
+      const body = randomPage(next, wildness, items)
       const context = next() < wildness ? randomContext(next) : pageContext()
       return isFastAndEqual(pick(next, paths), body, context)
     },

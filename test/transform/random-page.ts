@@ -13,9 +13,12 @@ export function wildness(thousandths: number): fc.Arbitrary<number> {
   return fc.integer({ min: 0, max: thousandths }).map((share) => share / 1000)
 }
 
-/** @param wildness share of things that are out of the ordinary, 0 to 1 */
-export function randomPage(next: Random, wildness: number): Buffer {
-  const writer = new Writer(next, wildness)
+/**
+ * @param wildness share of things that are out of the ordinary, 0 to 1
+ * @param items the most there are
+ */
+export function randomPage(next: Random, wildness: number, items = 7): Buffer {
+  const writer = new Writer(next, wildness, items)
   const body = Buffer.from(writer.page(), 'utf8')
   return next() < wildness ? damaged(body, next) : body
 }
@@ -33,6 +36,7 @@ class Writer {
   constructor(
     private readonly next: Random,
     private readonly wildness: number,
+    private readonly items: number,
   ) {
     this.gaps = pick(next, [[''], [''], ['', ' '], ['', ' ', '\n', '\t', '\r\n   ']])
     this.ids = pick(next, [33880703907n, 33880703907n, 2n ** 53n - 2n, 2n ** 63n - 4n])
@@ -40,7 +44,7 @@ class Writer {
   }
 
   page(): string {
-    const items = Array.from({ length: Math.floor(this.next() * 8) }, () => this.item())
+    const items = Array.from({ length: Math.floor(this.next() * (this.items + 1)) }, () => this.item())
     const fields: [string, string][] = [
       ['"items"', this.list(items)],
       ['"next"', pick(this.next, ['null', '"WzE3"', this.text('é/+')])],

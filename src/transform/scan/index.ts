@@ -12,7 +12,14 @@ export {
   SOURCE_ID,
   URLS,
 } from './item-fields.ts'
-export { ItemScanner } from './item-scanner.ts'
+export {
+  type ItemWalker,
+  itemWalker,
+  type KnownSource,
+  RECORD_SLOTS,
+  type SourceExtras,
+  STATUS,
+} from './item-walker.ts'
 export {
   CLOSE_BRACE,
   CLOSE_BRACKET,
@@ -23,5 +30,3 @@ export {
   OPEN_BRACKET,
   QUOTE,
 } from './json-scanner.ts'
-export { type KnownSource, SourceCache, type SourceExtras } from './source-cache.ts'
-export { TimestampReader } from './timestamp-reader.ts'

@@ -1,0 +1,354 @@
+import {
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  hasEscapes,
+  isDigit,
+  MINUS,
+  nothing,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+  space,
+  string,
+  value,
+  ZERO,
+} from './json'
+import {
+  ALLOWED,
+  ENDS,
+  FIELD_SLOTS,
+  FOLLOWING,
+  IDS,
+  IS_SOURCE_ID,
+  ITEMS,
+  KEY_BYTES,
+  KEY_LENGTHS,
+  KEYS,
+  KINDS,
+  LARGE_WINDOW,
+  MARGIN,
+  MAX_LARGE_WINDOW,
+  MAX_RECORDS,
+  MAX_TEXTS,
+  MAX_UNKNOWN,
+  SOURCES,
+  STARTS,
+  TEXTS,
+  TIMES,
+  UNKNOWN_COUNT,
+  UNKNOWN_FIELDS,
+  WINDOW,
+  WINDOW_BYTES,
+} from './layout'
+import { find, hasRoom, isIdOf, lengthOf } from './sources'
+import { NO_TIME, timestamp } from './timestamp'
+
+export { idOf, learn } from './sources'
+export {
+  ALLOWED,
+  ENDS,
+  IDS,
+  ITEMS,
+  KEY_LENGTHS,
+  KEYS,
+  KINDS,
+  MAX_LARGE_WINDOW,
+  SOURCES,
+  STARTS,
+  TEXTS,
+  TIMES,
+  UNKNOWN_FIELDS,
+  WINDOW_BYTES,
+}
+
+/*
+ * Finds the fields of credentials in the answer's bytes, item after item. Nothing is copied: a record says by field
+ * number what each value is and where it stands (texts without their quotes).
+ *
+ * What the schema would refuse, and whatever is out of the ordinary (escaped keys, numbers with fractions, exponents
+ * or many digits), is not understood: such an item is for the plain path.
+ */
+
+// As in item-fields.ts.
+const NULL: u8 = 1
+const TEXT: u8 = 2
+const ESCAPED_TEXT: u8 = 4
+const INTEGER: u8 = 8
+const LIST: u8 = 16
+const SOURCE_KIND: u8 = 32
+const ANY: u8 = 64
+const ID: usize = 0
+const IMPORTED_AT: usize = 5
+const SOURCE_ID: usize = 7
+const SOURCE: usize = 8
+const FIELD_COUNT: usize = 13
+/** Stands for every field that has no number. */
+const UNKNOWN: usize = FIELD_COUNT
+const NO_FIELD: usize = FIELD_COUNT + 1
+const REQUIRED: u32 = (1 << 0) | (1 << 2) | (1 << 5) | (1 << 7)
+
+/** The most digits that 64 bits hold. */
+const MAX_DIGITS: usize = 19
+const MAX_EXACT: u64 = (1 << 53) - 1
+
+/** Why {@link walk} came to an end. */
+const FULL: i32 = 0
+const LAST: i32 = 1
+const STRANGE: i32 = 2
+const NEW_SOURCE: i32 = 3
+export let status: i32 = FULL
+/** Where to go on: an item that is no record yet, or behind the list of items. */
+export let position: usize = 0
+/** The source that is not known yet. */
+export let sourceStart: usize = 0
+export let sourceEnd: usize = 0
+
+let records: usize = 0
+let textCount: usize = 0
+let keyEnd: usize = 0
+let isNewSource: bool = false
+/** The source at {@link sourceStart}, once JavaScript has seen it; -1: it has not. */
+let metSource: i32 = -1
+
+/** Makes room for a window. @returns where its bytes belong, or 0 when it would be too large */
+export function open(bytes: usize): usize {
+  metSource = -1
+  const at = bytes <= WINDOW_BYTES ? WINDOW : LARGE_WINDOW
+  if (bytes > WINDOW_BYTES && (bytes > MAX_LARGE_WINDOW || !hasRoom(at + bytes + MARGIN))) return 0
+  memory.fill(at + bytes, 0, 256)
+  return at
+}
+
+/** Says which number records give to the source that was not known. */
+export function meet(source: i32): void {
+  metSource = source
+}
+
+/** Walks over items from `start` on. @returns the number of records */
+export function walk(start: usize): i32 {
+  let at = space(start)
+  textCount = 0
+  for (records = 0; records < MAX_RECORDS && textCount < MAX_TEXTS / 2; records++) {
+    position = at
+    status = STRANGE
+    if (load<u8>(at) !== OPEN_BRACE) return <i32>records
+    isNewSource = false
+    let next = item(at + 1)
+    if (next === 0) {
+      if (isNewSource) status = NEW_SOURCE
+      return <i32>records
+    }
+    next = space(next)
+    const byte = load<u8>(next)
+    if (byte !== COMMA && byte !== CLOSE_BRACKET) return <i32>records
+    store<u32>(ITEMS + 4 * records, at)
+    if (byte === CLOSE_BRACKET) {
+      position = next + 1
+      status = LAST
+      return <i32>(records + 1)
+    }
+    at = space(next + 1)
+  }
+  position = at
+  status = FULL
+  return <i32>records
+}
+
+/** @param start after the item's opening brace */
+function item(start: usize): usize {
+  const kinds = KINDS + FIELD_SLOTS * records
+  v128.store(kinds, i8x16.splat(0))
+  let seen: u32 = 0
+  let at = start
+  let previous = UNKNOWN
+  while (true) {
+    at = space(at)
+    if (load<u8>(at) !== QUOTE) return 0
+    const field = fieldAt(at, previous)
+    if (field === NO_FIELD) return 0
+    at = space(keyEnd)
+    if (load<u8>(at) !== COLON) return 0
+    at = space(at + 1)
+    at = field === UNKNOWN ? unknownValue(at) : fieldValue(field, at)
+    if (at === 0) return 0
+    seen |= 1 << (<u32>field)
+    at = space(at)
+    const byte = load<u8>(at)
+    if (byte === CLOSE_BRACE) break
+    if (byte !== COMMA) return 0
+    at++
+    previous = field
+  }
+  if ((seen & REQUIRED) !== REQUIRED) return 0
+  const time = timestamp(startOf(IMPORTED_AT), endOf(IMPORTED_AT))
+  if (time === NO_TIME) return 0
+  store<f64>(TIMES + 8 * records, <f64>time)
+  if (load<u8>(kinds, SOURCE) === SOURCE_KIND && load<u8>(kinds, SOURCE_ID) === TEXT) {
+    const source = load<i32>(SOURCES + 4 * records)
+    if (source >= 0) store<u8>(kinds, isIdOf(source, startOf(SOURCE_ID), endOf(SOURCE_ID)), IS_SOURCE_ID)
+  }
+  return at + 1
+}
+
+function startOf(field: usize): usize {
+  return load<u32>(STARTS + 4 * (FIELD_SLOTS * records + field))
+}
+
+function endOf(field: usize): usize {
+  return load<u32>(ENDS + 4 * (FIELD_SLOTS * records + field))
+}
+
+/** The number of the field whose key in quotes begins at `at`; sets `keyEnd`. */
+function fieldAt(at: usize, previous: usize): usize {
+  const expected = <usize>load<u8>(FOLLOWING + previous)
+  if (isKey(at, expected)) return expected
+  for (let field: usize = 0; field < FIELD_COUNT; field++) {
+    if (isKey(at, field)) {
+      store<u8>(FOLLOWING + previous, <u8>field)
+      return field
+    }
+  }
+  return unknownField(at + 1)
+}
+
+function isKey(at: usize, field: usize): bool {
+  const key = KEYS + KEY_BYTES * field
+  const first = v128.and(v128.xor(v128.load(at), v128.load(key)), v128.load(key, 32))
+  const second = v128.and(v128.xor(v128.load(at, 16), v128.load(key, 16)), v128.load(key, 48))
+  if (v128.any_true(v128.or(first, second))) return false
+  keyEnd = at + load<u8>(KEY_LENGTHS + field)
+  return true
+}
+
+function unknownField(at: usize): usize {
+  keyEnd = string(at)
+  // JSON.parse moves keys that look like an array's indices to the front.
+  if (keyEnd === 0 || hasEscapes || isDigit(load<u8>(at))) return NO_FIELD
+  const kinds = KINDS + FIELD_SLOTS * records
+  const count = <usize>load<u8>(kinds, UNKNOWN_COUNT)
+  if (count === MAX_UNKNOWN) return NO_FIELD
+  const length = keyEnd - 1 - at
+  for (let i: usize = 0; i < count; i++) {
+    const known = unknownAt(i)
+    if (
+      <usize>(load<u32>(known, 4) - load<u32>(known)) === length &&
+      memory.compare(load<u32>(known), at, length) === 0
+    )
+      return NO_FIELD
+  }
+  store<u32>(unknownAt(count), at)
+  store<u32>(unknownAt(count), keyEnd - 1, 4)
+  return UNKNOWN
+}
+
+function unknownAt(index: usize): usize {
+  return UNKNOWN_FIELDS + 16 * (MAX_UNKNOWN * records + index)
+}
+
+function unknownValue(at: usize): usize {
+  const kinds = KINDS + FIELD_SLOTS * records
+  const count = <usize>load<u8>(kinds, UNKNOWN_COUNT)
+  const end = value(at, 0)
+  store<u32>(unknownAt(count), at, 8)
+  store<u32>(unknownAt(count), end, 12)
+  store<u8>(kinds, <u8>(count + 1), UNKNOWN_COUNT)
+  return end
+}
+
+function fieldValue(field: usize, at: usize): usize {
+  if (load<u8>(ALLOWED + field) === ANY) {
+    const next = value(at, 0)
+    return found(field, ANY, at, next, next)
+  }
+  switch (load<u8>(at)) {
+    case QUOTE: {
+      const next = string(at + 1)
+      return found(field, hasEscapes ? ESCAPED_TEXT : TEXT, at + 1, next - 1, next)
+    }
+    case OPEN_BRACE: {
+      if (field !== SOURCE) return 0
+      const next = sourceAt(at)
+      return found(field, SOURCE_KIND, at, next, next)
+    }
+    case OPEN_BRACKET: {
+      const first = textCount
+      const next = textList(at + 1)
+      return found(field, LIST, first, textCount, next)
+    }
+    case 0x6e:
+      return found(field, NULL, at, at, nothing(at))
+    default: {
+      const next = integer(field, at)
+      return found(field, INTEGER, at, next, next)
+    }
+  }
+}
+
+/** Notes a value, if it is of a kind that the field may have. A repeated key's last value stands, as in JSON.parse. */
+function found(field: usize, kind: u8, start: usize, end: usize, next: usize): usize {
+  if (next === 0 || (load<u8>(ALLOWED + field) & kind) === 0) return 0
+  const index = FIELD_SLOTS * records + field
+  store<u8>(KINDS + index, kind)
+  store<u32>(STARTS + 4 * index, start)
+  store<u32>(ENDS + 4 * index, end)
+  return next
+}
+
+function sourceAt(at: usize): usize {
+  if (metSource !== -1 && at === sourceStart) {
+    store<i32>(SOURCES + 4 * records, metSource)
+    return sourceEnd
+  }
+  const source = find(at)
+  if (source >= 0) {
+    store<i32>(SOURCES + 4 * records, source)
+    return at + lengthOf(source)
+  }
+  const end = value(at, 0)
+  if (end === 0) return 0
+  sourceStart = at
+  sourceEnd = end
+  metSource = -1
+  isNewSource = true
+  return 0
+}
+
+function textList(start: usize): usize {
+  let at = space(start)
+  if (load<u8>(at) === CLOSE_BRACKET) return at + 1
+  while (true) {
+    if (load<u8>(at) !== QUOTE || textCount === MAX_TEXTS) return 0
+    const first = at + 1
+    at = string(first)
+    if (at === 0) return 0
+    const text = TEXTS + 12 * textCount++
+    store<u32>(text, first)
+    store<u32>(text, at - 1, 4)
+    store<u32>(text, hasEscapes, 8)
+    at = space(at)
+    if (load<u8>(at) === CLOSE_BRACKET) return at + 1
+    if (load<u8>(at) !== COMMA) return 0
+    at = space(at + 1)
+  }
+}
+
+/** Integers that are written as JavaScript writes them. */
+function integer(field: usize, start: usize): usize {
+  const isNegative = load<u8>(start) === MINUS
+  const first = isNegative ? start + 1 : start
+  let at = first
+  let magnitude: u64 = 0
+  for (; isDigit(load<u8>(at)); at++) magnitude = magnitude * 10 + <u64>(load<u8>(at) - ZERO)
+  const digits = at - first
+  if (digits === 0 || digits > MAX_DIGITS) return 0
+  if (load<u8>(first) === ZERO && (digits > 1 || isNegative)) return 0
+  if (magnitude > <u64>i64.MAX_VALUE + <u64>isNegative) return 0
+  if (field === ID) {
+    // What a double does not hold for certain JavaScript reads from the digits.
+    const exact = isNegative ? -(<f64>magnitude) : <f64>magnitude
+    store<f64>(IDS + 8 * records, magnitude > MAX_EXACT ? NaN : exact)
+  }
+  return at
+}

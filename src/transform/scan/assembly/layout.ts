@@ -1,0 +1,52 @@
+/*
+ * Where things lie in the memory of the walker. The part up to the window is small and always there; the arena of
+ * sources and the large window behind it take memory when they are first used.
+ */
+
+/** Fields have numbers below this; the rest of a record's row says something else. */
+export const FIELD_SLOTS: usize = 16
+/** Of the kinds of a record: 1 if its `source_id` is written as the `id` of its source; how many unknown fields it has. */
+export const IS_SOURCE_ID: usize = 13
+export const UNKNOWN_COUNT: usize = 14
+
+export const MAX_RECORDS: usize = 512
+export const MAX_UNKNOWN: usize = 8
+export const MAX_TEXTS: usize = 8192
+
+/** By field number: 32 bytes of its name in quotes, 32 bytes that say which of these count. */
+export const KEYS: usize = 1024
+export const KEY_BYTES: usize = 64
+/** By field number, a byte each. */
+export const KEY_LENGTHS: usize = KEYS + FIELD_SLOTS * KEY_BYTES
+export const ALLOWED: usize = KEY_LENGTHS + FIELD_SLOTS
+/** The field that came after each field when last seen: items of a page mostly have one order. */
+export const FOLLOWING: usize = ALLOWED + FIELD_SLOTS
+
+/** By record and field number. */
+export const KINDS: usize = 4096
+export const STARTS: usize = KINDS + MAX_RECORDS * FIELD_SLOTS
+export const ENDS: usize = STARTS + 4 * MAX_RECORDS * FIELD_SLOTS
+/** By record. */
+export const IDS: usize = ENDS + 4 * MAX_RECORDS * FIELD_SLOTS
+export const TIMES: usize = IDS + 8 * MAX_RECORDS
+export const SOURCES: usize = TIMES + 8 * MAX_RECORDS
+export const ITEMS: usize = SOURCES + 4 * MAX_RECORDS
+/** By record: start and end of key and value of each unknown field. */
+export const UNKNOWN_FIELDS: usize = ITEMS + 4 * MAX_RECORDS
+/** Start, end and 1 for escapes of each text in a list. */
+export const TEXTS: usize = UNKNOWN_FIELDS + 16 * MAX_RECORDS * MAX_UNKNOWN
+
+/** The hash table of sources, then what is known of each: where it lies, where its `id` lies. */
+export const SLOTS: usize = 1 << 18
+export const SLOT_COUNT: usize = 1 << 16
+export const MAX_SOURCES: usize = 1 << 15
+export const KNOWN: usize = SLOTS + 8 * SLOT_COUNT
+export const WINDOW: usize = KNOWN + 16 * MAX_SOURCES
+export const WINDOW_BYTES: usize = 1 << 18
+/** Zeros behind a window, so that whatever is cut off there ends in what no JSON has. */
+export const MARGIN: usize = 1 << 16
+
+export const ARENA: usize = WINDOW + WINDOW_BYTES + MARGIN
+export const ARENA_BYTES: usize = 1 << 24
+export const LARGE_WINDOW: usize = ARENA + ARENA_BYTES
+export const MAX_LARGE_WINDOW: usize = 1 << 24

@@ -1,0 +1,288 @@
+import { isUtf8 } from 'node:buffer'
+import { copyBytes, type Int64, int64, mayHoldManyValues } from '../../core/index.ts'
+import type { ExtraValue } from '../columns/index.ts'
+import { fieldName, SOURCE_FIELDS, type Source, sourceSchema, unknownNames } from '../schema/index.ts'
+import { FIELDS } from './item-fields.ts'
+import { ITEM_WALKER } from './item-walker-wasm.ts'
+
+/** A validated source and what a row needs of it. */
+export type KnownSource = {
+  readonly source: Source
+  /** Names of its fields that nobody knows. */
+  readonly unknown: readonly string[]
+  /** What additional columns take of it; null where there are none. */
+  readonly extras: SourceExtras | null
+  /** Entry of (`source.id`, source) in the source table of page number `page`. */
+  entry: number
+  page: number
+}
+
+/** Values of additional columns that a source gives to its rows. */
+export type SourceExtras = {
+  /** By field number. */
+  readonly values: readonly (readonly [field: number, value: ExtraValue])[]
+  /** By field number: digits and times as they are written. */
+  readonly raw: readonly string[]
+  /** Names of unknown fields inside those on the way. */
+  readonly unknown: readonly string[]
+}
+
+/** How additional columns read a source at [start, end); null when it breaks the type of one. */
+export type ReadSource = {
+  readonly fields: ReadonlySet<string>
+  readonly read: (bytes: Buffer, start: number, end: number) => SourceExtras | null
+}
+
+/** Numbers of a record: its fields, then what is said of it as a whole. */
+export const RECORD_SLOTS = 16
+const IS_SOURCE_ID = 13
+const UNKNOWN_COUNT = 14
+const MAX_UNKNOWN = 8
+const KEY_BYTES = 64
+/** In place of the number of a source that is not kept. */
+const NOT_KEPT = -2
+
+/** Why a walk came to an end: no room for more records, behind the list, before an item that is not understood. */
+export const STATUS = { full: 0, last: 1, strange: 2, newSource: 3 } as const
+
+/** What is used of it; the types of Node.js say nothing of it. */
+declare const WebAssembly: {
+  readonly Module: new (bytes: Uint8Array) => object
+  readonly Instance: new (module: object) => { readonly exports: unknown }
+  readonly CompileError: new () => Error
+}
+
+type Global = { readonly value: number }
+
+/** What assembly/item-walker.ts exports. */
+type Exports = {
+  readonly memory: { readonly buffer: ArrayBuffer }
+  readonly status: Global
+  readonly position: Global
+  readonly sourceStart: Global
+  readonly sourceEnd: Global
+  open(bytes: number): number
+  walk(start: number): number
+  meet(source: number): void
+  learn(start: number, length: number, idLength: number): number
+  idOf(source: number): number
+} & Readonly<Record<Place, Global>>
+
+type Place =
+  | 'KEYS'
+  | 'KEY_LENGTHS'
+  | 'ALLOWED'
+  | 'KINDS'
+  | 'STARTS'
+  | 'ENDS'
+  | 'IDS'
+  | 'TIMES'
+  | 'SOURCES'
+  | 'ITEMS'
+  | 'UNKNOWN_FIELDS'
+  | 'TEXTS'
+  | 'WINDOW_BYTES'
+
+/**
+ * Finds the fields of credentials in an answer's bytes, by WebAssembly, window by window: a part of the answer that
+ * stays near the processor. A walk makes records of the items of a window, good until the next walk. By
+ * `record * RECORD_SLOTS + field`, `kinds` says what a value is, `starts` and `ends` where it stands in `bytes` (texts
+ * without their quotes). Lists of texts lie in `texts`, three numbers each (start, end, 1 if it has escapes); for
+ * them, `starts` and `ends` say which. Positions in the answer are numbers of their own.
+ */
+export class ItemWalker {
+  bytes!: Buffer
+  kinds!: Uint8Array
+  starts!: Uint32Array
+  ends!: Uint32Array
+  texts!: Uint32Array
+  /** Microseconds since the epoch, by record. */
+  times!: Float64Array
+  /** Where the window ends in the answer. */
+  end = 0
+  private ids!: Float64Array
+  private sources!: Int32Array
+  private items!: Uint32Array
+  private unknownFields!: Uint32Array
+  private walker: Exports
+  private readonly known: KnownSource[] = []
+  private notKept: KnownSource | null = null
+  private body: Buffer = Buffer.alloc(0)
+  /** Where the window begins in the answer, and in `bytes`. */
+  private start = 0
+  private origin = 0
+  private windowBytes = 0
+  private hasGrown = false
+
+  /** @throws Error where the processor knows no SIMD */
+  constructor(private readonly extra: ReadSource | null) {
+    this.walker = newWalker()
+    this.look()
+  }
+
+  begin(body: Buffer): void {
+    this.body = body
+    this.end = 0
+    this.windowBytes = this.walker.WINDOW_BYTES.value
+    if (!this.hasGrown) return
+    // Memory of WebAssembly never shrinks.
+    this.hasGrown = false
+    this.walker = newWalker()
+    this.known.length = 0
+    this.look()
+  }
+
+  /** Whether an item at `at` begins the window. */
+  isFirst(at: number): boolean {
+    return at === this.start
+  }
+
+  /** Takes the next bytes of the answer, from `at` on. @returns false when they are no UTF-8, or too many */
+  open(at: number, least = 0): boolean {
+    const { body } = this
+    this.windowBytes = Math.max(this.windowBytes, least)
+    const length = Math.min(body.length - at, this.windowBytes)
+    if (length > this.walker.WINDOW_BYTES.value) this.hasGrown = true
+    this.origin = this.walker.open(length)
+    this.look()
+    if (this.origin === 0) return false
+    copyBytes(body.subarray(at, at + length), this.bytes, this.origin)
+    this.start = at
+    this.end = at + length
+    if (this.end < body.length) this.end -= cutOff(body, this.end)
+    return isUtf8(this.bytes.subarray(this.origin, this.origin + this.end - at))
+  }
+
+  /** Makes records from position `at` in the answer on. @returns how many */
+  walk(at: number): number {
+    return this.walker.walk(this.origin + at - this.start)
+  }
+
+  get status(): number {
+    return this.walker.status.value
+  }
+
+  /** Where the walk ended in the answer. */
+  get position(): number {
+    return this.walker.position.value - this.origin + this.start
+  }
+
+  /** Where the item of a record begins in the answer. */
+  itemStart(record: number): number {
+    return this.items[record]! - this.origin + this.start
+  }
+
+  id(record: number): Int64 {
+    const id = this.ids[record]!
+    if (!Number.isNaN(id)) return id
+    const { bytes, starts, ends } = this
+    const slot = record * RECORD_SLOTS
+    return int64(BigInt(bytes.toString('latin1', starts[slot], ends[slot])))
+  }
+
+  /** The source of a record that has one. */
+  source(record: number): KnownSource {
+    const source = this.sources[record]!
+    return source === NOT_KEPT ? this.notKept! : this.known[source]!
+  }
+
+  /** Whether the record's `source_id` is written as just the `id` of its source. */
+  hasIdOfSource(record: number): boolean {
+    return this.kinds[record * RECORD_SLOTS + IS_SOURCE_ID] === 1
+  }
+
+  unknownCount(record: number): number {
+    return this.kinds[record * RECORD_SLOTS + UNKNOWN_COUNT]!
+  }
+
+  /** Where an unknown field stands: start (0) and end (1) of its key, of its value (2, 3). */
+  unknownField(record: number, index: number, part: 0 | 1 | 2 | 3): number {
+    return this.unknownFields[4 * (MAX_UNKNOWN * record + index) + part]!
+  }
+
+  /** Parses and validates the source before which the walk ended; false when it breaks the schema. */
+  learn(): boolean {
+    const { bytes, walker } = this
+    const start = walker.sourceStart.value
+    const end = walker.sourceEnd.value
+    // An item with it is parsed as a whole, or the page is.
+    if (mayHoldManyValues(end - start)) return false
+    const value: unknown = JSON.parse(bytes.toString('utf8', start, end))
+    const result = sourceSchema.safeParse(value)
+    if (!result.success) return false
+    const source = result.data
+    const extras = this.extra === null ? null : this.extra.read(bytes, start, end)
+    if (this.extra !== null && extras === null) return false
+    const unknown = unknownNames(value as object, this.extra?.fields ?? SOURCE_FIELDS).map((name) =>
+      fieldName('source.', name),
+    )
+    this.keep({ source, unknown, extras, entry: 0, page: -1 }, start, end)
+    return true
+  }
+
+  private keep(source: KnownSource, start: number, end: number): void {
+    const { walker } = this
+    const id = Buffer.from(source.source.id)
+    const number = walker.learn(start, end - start, id.length)
+    this.look()
+    if (number === 0) this.known.length = 0
+    if (number >= 0) {
+      this.known[number] = source
+      this.bytes.set(id, walker.idOf(number))
+    } else this.notKept = source
+    walker.meet(number >= 0 ? number : NOT_KEPT)
+  }
+
+  /** Memory that has grown is another buffer. */
+  private look(): void {
+    const { walker } = this
+    const { buffer } = walker.memory
+    if (this.bytes?.buffer === buffer) return
+    const view = (place: Place): [ArrayBuffer, number] => [buffer, walker[place].value]
+    this.bytes = Buffer.from(buffer)
+    this.kinds = new Uint8Array(...view('KINDS'))
+    this.starts = new Uint32Array(...view('STARTS'))
+    this.ends = new Uint32Array(...view('ENDS'))
+    this.texts = new Uint32Array(...view('TEXTS'))
+    this.ids = new Float64Array(...view('IDS'))
+    this.times = new Float64Array(...view('TIMES'))
+    this.sources = new Int32Array(...view('SOURCES'))
+    this.items = new Uint32Array(...view('ITEMS'))
+    this.unknownFields = new Uint32Array(...view('UNKNOWN_FIELDS'))
+  }
+}
+
+/** Bytes before `end` that begin a character which goes on behind it. */
+function cutOff(bytes: Uint8Array, end: number): number {
+  for (let back = 1; back <= 3; back++) {
+    const byte = bytes[end - back]!
+    if (byte < 0x80) return 0
+    if (byte >= 0xc0) return back
+  }
+  return 0
+}
+
+/** Null where the processor knows no SIMD. */
+export function itemWalker(extra: ReadSource | null): ItemWalker | null {
+  try {
+    return new ItemWalker(extra)
+  } catch (error) {
+    if (error instanceof WebAssembly.CompileError) return null
+    throw error
+  }
+}
+
+function newWalker(): Exports {
+  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(ITEM_WALKER, 'base64')))
+  const walker = exports as Exports
+  const bytes = Buffer.from(walker.memory.buffer)
+  for (const [field, [name, kinds]] of FIELDS.entries()) {
+    const key = Buffer.from(`"${name}"`)
+    const at = walker.KEYS.value + KEY_BYTES * field
+    bytes.set(key, at)
+    bytes.fill(0xff, at + KEY_BYTES / 2, at + KEY_BYTES / 2 + key.length)
+    bytes[walker.KEY_LENGTHS.value + field] = key.length
+    bytes[walker.ALLOWED.value + field] = kinds
+  }
+  return walker
+}

@@ -1,0 +1,94 @@
+import fc from 'fast-check'
+import { expect, test } from 'vitest'
+import { credentialPaths } from '../../src/transform/credential-decoder.ts'
+import { cases } from '../support/thorough.ts'
+import { agreement, isFastAndEqual } from './agreement.ts'
+import { decodePlan, pageContext } from './plans.ts'
+
+/** Bytes of an answer that the fast path looks at together. */
+const WINDOW = 1 << 18
+const LARGE = cases(60, 12)
+
+test('pages of many windows mean the same on both paths', () => {
+  const { check } = agreement()
+  let fast = 0
+  fc.assert(
+    fc.property(fc.integer(), fc.constantFrom(0, 0, 0.0001), (seed, wildness) => {
+      if (check(seed, wildness, 3000)) fast++
+    }),
+    { numRuns: LARGE },
+  )
+  expect(fast).toBeGreaterThan(LARGE / 3)
+})
+
+test('wherever a window ends, the page means the same', () => {
+  const paths = credentialPaths(decodePlan({ secret: 'plaintext' }))
+  const last = credential(2)
+  // From a window that ends before the comma behind an item to one that ends behind the next item.
+  for (let cut = -40; cut < Buffer.byteLength(last) + 40; cut += 3) {
+    const first = credential(1, 'é'.repeat(3))
+    const filler = 'x'.repeat(WINDOW - Buffer.byteLength(first) - cut)
+    const body = page([credential(1, `é${filler}éé`), last, credential(3)])
+    expect(isFastAndEqual(paths, body, pageContext())).toBe(true)
+  }
+})
+
+test('items larger than a window mean the same, and those after them', () => {
+  const paths = credentialPaths(decodePlan({ secret: 'plaintext' }))
+  const lengths = [WINDOW - 300, WINDOW, 2 * WINDOW + 1, 1_500_000]
+  for (const length of lengths) {
+    const items = [credential(1), credential(2, 'é'.repeat(length / 2)), credential(3), credential(4)]
+    expect(isFastAndEqual(paths, page(items), pageContext())).toBe(true)
+  }
+  // What is beyond all bounds is left to the plain path.
+  const body = page([credential(1), credential(2, 'x'.repeat(17_000_000))])
+  expect(paths.fast(body, pageContext())).toBeNull()
+  expect(paths.plain(body, pageContext()).rows).toBe(2)
+  expect(isFastAndEqual(paths, page([credential(5), credential(6)]), pageContext())).toBe(true)
+})
+
+test('a page of many windows that is cut off or no UTF-8 is not understood', () => {
+  const { fast } = credentialPaths(decodePlan())
+  const body = page(Array.from({ length: 2000 }, (_, id) => credential(id, 'é'.repeat(40))))
+  expect(fast(body, pageContext())?.rows).toBe(2000)
+  for (const at of [10, WINDOW - 1, WINDOW, WINDOW + 50, 2 * WINDOW, body.length - 1]) {
+    expect(fast(body.subarray(0, at), pageContext())).toBeNull()
+    const changed = Buffer.from(body)
+    changed[at] = 0xff
+    expect(fast(changed, pageContext())).toBeNull()
+  }
+})
+
+test('more fields, texts and items than are walked over at once mean the same on both paths', () => {
+  const paths = credentialPaths(decodePlan({ secret: 'plaintext' }))
+  const urls = (count: number) => Array.from({ length: count }, (_, i) => `https://${i}.example`)
+  const items = [0, 3000, 1, 4095, 4096, 8192, 9000, 2].map((count, id) =>
+    credential(id, 'x', { urls: urls(count) }),
+  )
+  expect(isFastAndEqual(paths, page(items), pageContext())).toBe(true)
+  const small = Array.from({ length: 5000 }, (_, id) => credential(id, 'x', { source: null }))
+  expect(isFastAndEqual(paths, page(small), pageContext())).toBe(true)
+  const unknown = (count: number) => Object.fromEntries(urls(count).map((url, i) => [url, i]))
+  const strange = [0, 1, 7, 8, 9].map((count, id) => credential(id, 'x', unknown(count)))
+  expect(isFastAndEqual(paths, page(strange), pageContext())).toBe(true)
+})
+
+function page(items: readonly string[]): Buffer {
+  return Buffer.from(`{"items":[${items.join(' ,')} ] ,"next":null}`)
+}
+
+function credential(id: number, secret = 'teapot', more: object = {}): string {
+  return JSON.stringify({
+    id: 33880703907 + id,
+    domain: 'scatterholt.com',
+    identity_name: `${id}.ådа@scatterholt.com`,
+    hash: secret,
+    imported_at: '2024-07-22T19:25:52.893439+00:00',
+    source_id: `leak_${id % 3}`,
+    source: {
+      id: `leak_${id % 3}`,
+      description_en: 'Credentials collected from Lantern Market. Invented for tests.'.repeat((id % 3) + 1),
+    },
+    ...more,
+  })
+}
