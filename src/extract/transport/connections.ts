@@ -1,5 +1,6 @@
-import { Agent, buildConnector, type Dispatcher } from 'undici'
+import { Agent, type buildConnector, type Dispatcher } from 'undici'
 import { type ProxyOf, proxiesOf } from './proxies.ts'
+import { withReadBuffer } from './read-buffer.ts'
 import { withoutContinue } from './without-continue.ts'
 
 /** As much of a dispatcher as is needed here. */
@@ -20,7 +21,7 @@ export function openConnections(options: { connections: number; connectTimeoutMs
   const { connections } = options
   // Said outright, because NODE_TLS_REJECT_UNAUTHORIZED=0 would otherwise turn verification off.
   const connect = { timeout: options.connectTimeoutMs, rejectUnauthorized: true }
-  const direct = new Agent({ connections, connect: withoutContinue(connect) })
+  const direct = new Agent({ connections, connect: withoutContinue(withReadBuffer(connect)) })
   const proxyOf = proxiesOf(process.env)
   if (proxyOf === null) return direct
   const closing = new AbortController()
@@ -42,7 +43,7 @@ function tunnelConnector(
   connect: buildConnector.BuildOptions & { timeout: number },
   signal: AbortSignal,
 ): buildConnector.connector {
-  const secure = buildConnector(connect)
+  const secure = withReadBuffer(connect)
   return (options, callback) => {
     const { protocol, hostname } = options
     const port = options.port || (protocol === 'https:' ? '443' : '80')

@@ -193,12 +193,13 @@ function exchange(
           if (body === null || share.has(received)) return take(chunk)
           // What waits for another answer is not late; but it does not wait for ever.
           const leftMs = deadline - performance.now()
+          const kept = Buffer.from(chunk)
           controller.pause()
           restartTimer(timeoutMs)
           const goOn = (): void => {
             if (settled) return
             restartTimer(leftMs)
-            take(chunk)
+            take(kept)
             controller.resume()
           }
           // Not at once: room is given back while undici parses another answer, and it parses one at a time.

@@ -1,11 +1,10 @@
-import { buildConnector } from 'undici'
+import type { buildConnector } from 'undici'
 
 /**
- * Connects as undici does, and passes over each `100 Continue` that comes before an answer: it means nothing (RFC 9110,
+ * Passes over each `100 Continue` that comes before an answer: it means nothing (RFC 9110,
  * 15.2.1), some proxies send it unasked, and undici takes it for a broken answer.
  */
-export function withoutContinue(options: buildConnector.BuildOptions): buildConnector.connector {
-  const connect = buildConnector(options)
+export function withoutContinue(connect: buildConnector.connector): buildConnector.connector {
   return (target, callback) =>
     connect(target, (...result) => {
       const [error, socket] = result
@@ -21,7 +20,8 @@ export function withoutContinue(options: buildConnector.BuildOptions): buildConn
           bytes = bytes.subarray(match[0].length)
         }
         if (BEGUN.test(head(bytes)) && bytes.length < MAX_HEAD) {
-          held = bytes
+          // A chunk is not good for longer than this call.
+          held = Buffer.from(bytes)
           return null
         }
         return bytes.length === 0 ? null : bytes
