@@ -1,3 +1,11 @@
+export type JsonValue =
+  | null
+  | boolean
+  | number
+  | string
+  | readonly JsonValue[]
+  | { readonly [key: string]: JsonValue }
+
 // What JSON.parse makes of a text below this can not fill the memory.
 const MODEST_BYTES = 1 << 20
 // Some seventy bytes of memory each. The largest page of the service's own, 10,000 items with lists, has a tenth of it.

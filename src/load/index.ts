@@ -3,7 +3,6 @@ export {
   createEncoder,
   type EncodedChunk,
   type EncodePlan,
-  type JsonValue,
   type PlacedChunk,
   type ShardEncoder,
   shardExtension,
@@ -12,6 +11,7 @@ export type { InspectedShard, InspectOptions, ShardReader } from './inspect/inde
 export { folderOf, OPEN_FOLDER, openShardPath, ownsFolder, partOf } from './layout.ts'
 export type { ShardCoder } from './open-shard.ts'
 export { PageRows, type Piece, type Stretch } from './piece.ts'
+export type { Places } from './placed-rows.ts'
 export {
   appendQuarantine,
   cutQuarantine,
@@ -20,7 +20,6 @@ export {
   quarantinePath,
 } from './quarantine.ts'
 export { ORPHANS, setAside, setAsideStrangers } from './set-aside.ts'
-export type { Places, RestoredShard, ShardLine } from './shard-lines.ts'
 export { type Commit, ShardSet, type ShardSetOptions } from './shard-set.ts'
 export { encodeSummed, type SummedChunk } from './sum-rows.ts'
 export { type Workplace, workplace } from './workplace.ts'

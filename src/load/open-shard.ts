@@ -2,9 +2,12 @@ import { createHash, type Hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import {
   CHUNK_LIMITS,
+  type ChunkEntry,
   decodeFrame,
   ExportError,
   type Log,
+  type OpenShardRecord,
+  type SealEntry,
   type Span,
   type Store,
   type Sums,
@@ -15,7 +18,6 @@ import { type ChunkMeasure, weigh } from './chunk-measure.ts'
 import type { PlacedChunk } from './encode/index.ts'
 import { openLogPath, openShardPath, shardPath } from './layout.ts'
 import { appendRecords, readRecords } from './row-log.ts'
-import type { ChunkLine, RestoredShard, SealLine } from './shard-lines.ts'
 import type { SummedChunk } from './sum-rows.ts'
 import type { Workplace } from './workplace.ts'
 
@@ -106,7 +108,7 @@ export class OpenShard {
    * Encodes the rows of the log, and behind them those of some frames, as one chunk of the shard. The next generation
    * begins: put the line on record before more than that is written to its log.
    */
-  async encode(frames: readonly Uint8Array[]): Promise<ChunkLine> {
+  async encode(frames: readonly Uint8Array[]): Promise<ChunkEntry> {
     const file = await this.#openFile()
     const chunk = await this.#appendChunk(file, frames)
     // A generation that has no log yet is still to come.
@@ -124,7 +126,7 @@ export class OpenShard {
   }
 
   /** Makes the shard whole. Put the line on record, then call `publish`. */
-  async seal(extension: string): Promise<SealLine> {
+  async seal(extension: string): Promise<SealEntry> {
     const file = await this.#openFile()
     if (this.measure.rows > 0) throw new Error('rows that are not encoded')
     await this.#append(file, await this.#coder.footer(this.#chunks))
@@ -164,7 +166,7 @@ export class OpenShard {
    * Takes up what an earlier run left, checking every byte that the checkpoint vouches for.
    * @returns whether all of it is there; if not, this shard is of no use
    */
-  async restore(left: RestoredShard): Promise<boolean> {
+  async restore(left: OpenShardRecord): Promise<boolean> {
     if (!(await this.#restoreChunks(left.chunks))) return false
     this.#generation = left.generation
     const ends = left.records.map(({ end }) => end)
@@ -207,7 +209,7 @@ export class OpenShard {
   #appendChunk(
     file: Log,
     frames: readonly Uint8Array[],
-  ): Promise<Omit<ChunkLine, 'kind' | 'shard' | 'generation'>> {
+  ): Promise<Omit<ChunkEntry, 'kind' | 'shard' | 'generation'>> {
     return this.#workplace.inTurn(async () => {
       const logged = await this.#records(this.#ends)
       if (logged.length < this.#ends.length) throw notWhatWasWritten(this.#logPath)
@@ -228,7 +230,7 @@ export class OpenShard {
   }
 
   /** @returns whether they are intact */
-  async #restoreChunks(chunks: readonly ChunkLine[]): Promise<boolean> {
+  async #restoreChunks(chunks: readonly ChunkEntry[]): Promise<boolean> {
     if (chunks.length === 0) return true
     const path = openShardPath(this.shard)
     if ((await this.#store.size(path)) === null) return false

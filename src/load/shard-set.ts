@@ -1,6 +1,10 @@
 import {
   CHUNK_LIMITS,
   countRows,
+  type LoggedRows,
+  type OpenShardRecord,
+  type SealEntry,
+  type ShardEntry,
   type Store,
   type Sums,
   SumTally,
@@ -11,8 +15,8 @@ import { ChunkMeasure } from './chunk-measure.ts'
 import { OPEN_FOLDER, openLogPath, openShardPath } from './layout.ts'
 import { OpenShard, type ShardCoder } from './open-shard.ts'
 import { cutPiece, frameOf, importedAt, type Piece } from './piece.ts'
+import type { PlacedRows, Places } from './placed-rows.ts'
 import { finishSettingAside, setAsideStrangers } from './set-aside.ts'
-import type { LoggedRows, PlacedRows, Places, RestoredShard, SealLine, ShardLine } from './shard-lines.ts'
 import { Turns } from './turns.ts'
 import { type Workplace, workplace } from './workplace.ts'
 
@@ -27,14 +31,14 @@ export type ShardSetOptions<Line> = {
   /** Rows of a shard; the last of a folder may have fewer. */
   readonly shardRows: number
   /** Puts lines on record, all of them or none; what they say counts once it resolves. */
-  readonly record: (lines: readonly (ShardLine | Line)[]) => Promise<void>
+  readonly record: (lines: readonly (ShardEntry | Line)[]) => Promise<void>
   /** The number that the next shard gets. */
   readonly nextShard: number
   /** Shards begun so far in a folder. */
   readonly partsOf: (folder: string) => number
   readonly warn: (message: string) => void
   /** Called with each shard once it is on record and has its final name. */
-  readonly onPublished: (shard: SealLine) => void
+  readonly onPublished: (shard: SealEntry) => void
 }
 
 /** A page on its way to disk. */
@@ -59,7 +63,7 @@ export class ShardSet<Line> {
   readonly #options: ShardSetOptions<Line>
   readonly #open = new Map<string, OpenShard>()
   /** Open shards of earlier runs that nobody has asked for yet, by folder. */
-  readonly #left = new Map<string, RestoredShard>()
+  readonly #left = new Map<string, OpenShardRecord>()
   readonly #turns: Turns<Commit<Line>>
   /** Parts of folders whose lines are on their way. */
   readonly #parts = new Map<string, number>()
@@ -78,7 +82,7 @@ export class ShardSet<Line> {
    * @returns shards that have lost rows. When there are any, the checkpoint is to give them up first, and this set is of
    *   no use any more
    */
-  async restore(left: Iterable<RestoredShard>): Promise<ReadonlySet<number>> {
+  async restore(left: Iterable<OpenShardRecord>): Promise<ReadonlySet<number>> {
     const lost = new Set<number>()
     const kept = new Set<string>()
     for (const restored of left) {
@@ -159,7 +163,7 @@ export class ShardSet<Line> {
   /** Data first, then the record, then the names. */
   async #carryOut(works: ReadonlyMap<string, FolderWork>, commits: readonly Commit<Line>[]): Promise<void> {
     await sideBySide(works, ([folder, work]) => this.#write(folder, work))
-    const lines: (ShardLine | Line)[] = [...works.values()].flatMap(({ lines }) => lines)
+    const lines: (ShardEntry | Line)[] = [...works.values()].flatMap(({ lines }) => lines)
     const sealed = [...works.values()].flatMap(({ sealed }) => sealed)
     if (sealed.length > 0) lines.push({ kind: 'sums', ...sumsOf(sealed) })
     for (const { pieces, lines: linesOf } of commits) {
@@ -172,7 +176,7 @@ export class ShardSet<Line> {
     await sideBySide(sealed, ({ shard, line }) => this.#publish(shard, line))
   }
 
-  async #publish(shard: OpenShard, line: SealLine): Promise<void> {
+  async #publish(shard: OpenShard, line: SealEntry): Promise<void> {
     await shard.publish(line.path)
     this.#options.onPublished(line)
   }
@@ -183,7 +187,7 @@ export class ShardSet<Line> {
     let isNew = false
     // Rows that are neither encoded nor in the log yet, and who is to know where they come to stand in it.
     let waiting: { frame: Uint8Array; rows: number; logged: LoggedRows[] }[] = []
-    let chunks: ShardLine[] = []
+    let chunks: ShardEntry[] = []
     const encode = async (open: OpenShard): Promise<void> => {
       chunks.push(await open.encode(waiting.map(({ frame }) => frame)))
       waiting = []
@@ -295,8 +299,8 @@ type FolderWork = {
   readonly pieces: Piece[]
   close: boolean
   readonly places: Map<Piece, Places>
-  readonly lines: ShardLine[]
-  readonly sealed: { readonly shard: OpenShard; readonly line: SealLine }[]
+  readonly lines: ShardEntry[]
+  readonly sealed: { readonly shard: OpenShard; readonly line: SealEntry }[]
 }
 
 /** Together, as a page may complete a thousand shards that have the same sources. */

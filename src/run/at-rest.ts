@@ -1,7 +1,7 @@
-import { isExportError, type NamedPipeline, type Store } from '../core/index.ts'
+import { isExportError, type JournalEntry, type NamedPipeline, type Store } from '../core/index.ts'
 import { folderOf } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
-import { type Checkpoint, type Fact, SUCCESS_PATH } from '../state/index.ts'
+import { type Checkpoint, SUCCESS_PATH } from '../state/index.ts'
 import { replaceManifest } from './data-set/index.ts'
 import { writeReport } from './report/index.ts'
 import type { Session } from './session/index.ts'
@@ -13,7 +13,7 @@ export type Rest = {
   /** Whether everything that the pipeline file plans is exported. */
   readonly whole: boolean
   /** What is to be on record of the run; null: it is already. */
-  readonly end: Fact | null
+  readonly end: JournalEntry | null
 }
 
 /** Leaves a data set as whoever reads it wants to find it: with its manifest, its report and, when it is whole, `_SUCCESS`. */

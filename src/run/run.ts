@@ -4,12 +4,13 @@ import {
   figuresOf,
   isBlank,
   isExportError,
+  type JournalEntry,
   type NamedPipeline,
   type Pipeline,
   type Store,
 } from '../core/index.ts'
 import type { Plan } from '../plan/index.ts'
-import { type CheckpointState, type Fact, MANIFEST_PATH, SUCCESS_PATH, takeLock } from '../state/index.ts'
+import { type CheckpointState, MANIFEST_PATH, SUCCESS_PATH, takeLock } from '../state/index.ts'
 import { redoPartitions, requirePolicies, warnOfOpenDoors } from './admission/index.ts'
 import { leaveAtRest } from './at-rest.ts'
 import { type Ending, exportAll, MonthNotes, statusFor, Tally } from './chains/index.ts'
@@ -179,7 +180,7 @@ async function carryOut(
         : {}
     const counted = addedUp(earlier?.reasons ?? {}, tally.reasons ?? {})
     const reasons = Object.keys(counted).length === 0 ? {} : { reasons: counted }
-    const end: Fact = {
+    const end: JournalEntry = {
       kind: 'end',
       run,
       finished_at,
@@ -242,7 +243,7 @@ function rowsIn({ partitions }: CheckpointState): number {
   return sum
 }
 
-function tellSealed(lines: readonly Fact[], log: RunObserver['log']): void {
+function tellSealed(lines: readonly JournalEntry[], log: RunObserver['log']): void {
   for (const line of lines) {
     if (line.kind !== 'seal') continue
     const { path, rows, bytes } = line

@@ -1,5 +1,5 @@
-import type { ExportError, ServiceFigures } from '../core/index.ts'
-import type { CheckpointState, RunStatus } from '../state/index.ts'
+import type { ExportError, RunStatus, ServiceFigures } from '../core/index.ts'
+import type { CheckpointState } from '../state/index.ts'
 import type { FailureCause } from './chains/index.ts'
 
 /** How a run went. */

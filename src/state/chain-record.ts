@@ -1,6 +1,13 @@
-import { type Position, type Restart, SeenCursors, type Window, WindowRun } from '../core/index.ts'
-import type { IdMark } from './id-log.ts'
-import type { ChainLine, PageFacts } from './lines.ts'
+import {
+  type ChainEntry,
+  type IdMark,
+  type PageEntry,
+  type Position,
+  type Restart,
+  SeenCursors,
+  type Window,
+  WindowRun,
+} from '../core/index.ts'
 
 /** A chain that has begun and is not at its end. */
 export type ChainRecord = {
@@ -29,7 +36,7 @@ export type ChainRecord = {
   readonly size: number | null
 }
 
-export function chainFromLine({ chain, query, order, windows, stands }: ChainLine): ChainRecord {
+export function chainFromLine({ chain, query, order, windows, stands }: ChainEntry): ChainRecord {
   const run = new WindowRun(order, windows === null ? null : boundsOf(windows))
   if (stands === undefined) {
     const beginning = { passed: 0, next: null, pages: 0, position: null, inOrder: true, since: null }
@@ -41,13 +48,13 @@ export function chainFromLine({ chain, query, order, windows, stands }: ChainLin
 }
 
 /** The line that begins a chain. */
-export function chainLine(chain: number, query: string, windows: WindowRun): ChainLine {
+export function chainLine(chain: number, query: string, windows: WindowRun): ChainEntry {
   const { order, bounds } = windows
   return { kind: 'chain', chain, query, order, windows: bounds === null ? null : spansOf(bounds) }
 }
 
 /** The line that says where a chain stands, in the place of all those about it. */
-export function standingLine(record: ChainRecord): ChainLine {
+export function standingLine(record: ChainRecord): ChainEntry {
   const { next, passed, pages, position, inOrder, asked, since, seen, ids, size } = record
   return {
     ...chainLine(record.chain, record.query, record.windows),
@@ -68,7 +75,7 @@ export function standingLine(record: ChainRecord): ChainLine {
 }
 
 /** Where a chain stands after one more page that is not its last. */
-export function afterPage(record: ChainRecord, page: PageFacts): ChainRecord {
+export function afterPage(record: ChainRecord, page: PageEntry): ChainRecord {
   const { position = record.position } = page
   return {
     ...record,
@@ -91,7 +98,7 @@ function withCursor(seen: SeenCursors | null, cursor: string | null): SeenCursor
   return grown
 }
 
-type Spans = NonNullable<ChainLine['windows']>
+type Spans = NonNullable<ChainEntry['windows']>
 
 function spansOf(bounds: Float64Array): Spans {
   const spans: [number, number][] = []

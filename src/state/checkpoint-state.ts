@@ -1,9 +1,18 @@
 import {
+  type ChunkEntry,
   DATA_SET_LIMITS,
+  type HeaderEntry,
+  type JournalEntry,
+  type LogRecord,
   MAX_COSTS,
   MAX_TIMES,
   type Measures,
   NOT_MEASURED,
+  type OpenShardRecord,
+  type PageEntry,
+  type Prune,
+  type RunStatus,
+  type SliceEntry,
   type Span,
   type Sums,
   SumTally,
@@ -12,13 +21,13 @@ import {
   windowRange,
 } from '../core/index.ts'
 import { afterPage, type ChainRecord, chainFromLine } from './chain-record.ts'
-import type { ChunkLine, Fact, HeaderLine, Line, PageFacts, PieceFacts, Prune, RunStatus } from './lines.ts'
+import type { Line } from './lines.ts'
 import { PathMap, type ReadonlyPathMap, splitPath } from './path-map.ts'
 import { PackedShardList, type ShardList } from './shard-list.ts'
 
 /** Everything the checkpoint says, folded from its lines. */
 export type CheckpointState = {
-  readonly header: HeaderLine
+  readonly header: HeaderEntry
   /** Those that have begun, by key: query and window. */
   readonly partitions: ReadonlyPathMap<PartitionRecord>
   /** Those that have begun and are not at their end, by number. */
@@ -26,7 +35,7 @@ export type CheckpointState = {
   /** The number that the next chain gets. */
   readonly nextChain: number
   readonly shards: ShardList
-  readonly openShards: ReadonlyMap<number, OpenShard>
+  readonly openShards: ReadonlyMap<number, OpenShardRecord>
   /** Shards begun so far in each folder. */
   readonly partsOf: ReadonlyPathMap<number>
   /** The number that the next shard gets. */
@@ -93,21 +102,6 @@ export function withoutRows({ pages, requests }: PartitionRecord): PartitionReco
   return { ...BEGINNING, state: 'pruned', pages, requests }
 }
 
-export type OpenShard = {
-  readonly shard: number
-  readonly folder: string
-  readonly part: number
-  readonly partitions: ReadonlySet<string>
-  readonly importedAt: Span | null
-  readonly chunks: readonly ChunkLine[]
-  /** Of the row log whose rows are not in a chunk yet. */
-  readonly generation: number
-  readonly records: readonly LogRecord[]
-}
-
-/** Rows in a row log, and where they end there. */
-export type LogRecord = { readonly rows: number; readonly end: number }
-
 export type RunRecord = {
   readonly run: string
   readonly started_at: string
@@ -158,7 +152,7 @@ export type Folding = {
 }
 
 /** Folds lines into a state, one after the other; the cost of a line does not depend on what came before. */
-export function foldLines(header: HeaderLine): Folding {
+export function foldLines(header: HeaderEntry): Folding {
   const partitions = new PathMap<PartitionRecord>()
   const chains = new Map<number, ChainRecord>()
   const openShards = new Map<number, GrowingShard>()
@@ -204,7 +198,7 @@ export function foldLines(header: HeaderLine): Folding {
     const run = runs.at(-1)
     if (run !== undefined && run.finished_at === null) count(run)
   }
-  const takePiece = (query: string, { window, shard, rows, imported_at }: PieceFacts): void => {
+  const takePiece = (query: string, { window, shard, rows, imported_at }: SliceEntry): void => {
     const key = `${query}/${window}`
     update(key, (record) => ({ ...record, state: 'partial', rows: record.rows + rows }))
     const open = openShards.get(shard)
@@ -218,7 +212,7 @@ export function foldLines(header: HeaderLine): Folding {
       update(`${query}/${nameOf(windows.at(place))}`, finished)
     }
   }
-  const takePage = (page: PageFacts): void => {
+  const takePage = (page: PageEntry): void => {
     inRun((run) => {
       run.requests += page.requests
       run.repeated += page.repeated ?? 0
@@ -266,7 +260,7 @@ export function foldLines(header: HeaderLine): Folding {
     else chains.delete(number)
   }
 
-  const takeFact = (line: Fact): void => {
+  const takeFact = (line: JournalEntry): void => {
     switch (line.kind) {
       case 'header':
         break
@@ -434,15 +428,18 @@ function takeFigures(
   run.searches = line.searches ?? run.searches
 }
 
-type GrowingShard = Omit<OpenShard, 'partitions' | 'chunks' | 'records' | 'importedAt' | 'generation'> & {
+type GrowingShard = Omit<
+  OpenShardRecord,
+  'partitions' | 'chunks' | 'records' | 'importedAt' | 'generation'
+> & {
   readonly partitions: Set<string>
-  readonly chunks: ChunkLine[]
+  readonly chunks: ChunkEntry[]
   importedAt: Span | null
   generation: number
   records: LogRecord[]
 }
 
-function newShard({ shard, folder, part, holds }: Extract<Fact, { kind: 'open' }>): GrowingShard {
+function newShard({ shard, folder, part, holds }: Extract<JournalEntry, { kind: 'open' }>): GrowingShard {
   return {
     shard,
     folder,

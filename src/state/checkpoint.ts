@@ -1,4 +1,4 @@
-import { ExportError, type Store, unlessSecret } from '../core/index.ts'
+import { ExportError, type HeaderEntry, type JournalEntry, type Store, unlessSecret } from '../core/index.ts'
 import { type CheckpointState, type Folding, foldLines } from './checkpoint-state.ts'
 import {
   flushJournal,
@@ -9,7 +9,7 @@ import {
   readFirstLine,
   readJournal,
 } from './journal.ts'
-import { type Fact, faultyField, type HeaderLine, type Line, parseLine } from './lines.ts'
+import { faultyField, type Line, parseLine } from './lines.ts'
 import type { SealedShard } from './shard-list.ts'
 import { type Omission, snapshot } from './snapshot.ts'
 
@@ -21,7 +21,7 @@ export const CHECKPOINT_START = '{"kind":"header","version":'
 export type Checkpoint = {
   readonly state: CheckpointState
   /** Puts facts on record, all of them or none; once it resolves they are on stable storage and in `state`. */
-  append(facts: readonly Fact[]): Promise<void>
+  append(facts: readonly JournalEntry[]): Promise<void>
   close(): Promise<void>
 }
 
@@ -34,7 +34,7 @@ export type Checkpoint = {
  */
 export async function openCheckpoint(
   store: Store,
-  header: HeaderLine,
+  header: HeaderEntry,
   accept: (found: CheckpointState | null) => void | Promise<void>,
   onShard?: (shard: SealedShard) => void,
 ): Promise<Checkpoint> {
@@ -61,7 +61,7 @@ export async function openCheckpoint(
 }
 
 /** All or none of them. @returns null when there are none @throws ExportError `data` when a reader would refuse them */
-function lineOf(given: readonly Fact[]): Line | null {
+function lineOf(given: readonly JournalEntry[]): Line | null {
   const facts = given.map(withoutSecret)
   const [only] = facts
   if (only === undefined) return null
@@ -81,7 +81,7 @@ function readable<L extends Line>(line: L): L {
 }
 
 /** The one text in a line that others may have had a hand in. */
-function withoutSecret(line: Fact): Fact {
+function withoutSecret(line: JournalEntry): JournalEntry {
   if (line.kind !== 'failed') return line
   return { ...line, error: { ...line.error, message: unlessSecret(line.error.message, 'long') } }
 }
@@ -89,7 +89,7 @@ function withoutSecret(line: Fact): Fact {
 type Found = { readonly folding: Folding; readonly end: JournalEnd }
 
 /** In one step, so that whatever lacks a whole first line is known to be none of ours. */
-async function begin(store: Store, header: HeaderLine): Promise<Found> {
+async function begin(store: Store, header: HeaderEntry): Promise<Found> {
   await store.writeWhole(CHECKPOINT_PATH, [lineSealer(JOURNAL_START.checksum)(readable(header), 0)])
   const begun = await fold(store)
   if (begun === null) throw noCheckpoint()

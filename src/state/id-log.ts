@@ -1,8 +1,5 @@
 import { crc32 } from 'node:zlib'
-import { type Log, type PageIds, type Store, withPage } from '../core/index.ts'
-
-/** Where a chain's ids are good: the bytes of one of its two files up to `end`, which have this CRC-32. */
-export type IdMark = { readonly file: number; readonly end: number; readonly crc: number }
+import { type IdMark, type Log, type PageIds, type Store, withPage } from '../core/index.ts'
 
 /**
  * The ids of a chain's last pages on disk, so that the next run can tell the rows that the service repeats. Each page

@@ -14,7 +14,6 @@ export {
   isKnown,
   isOver,
   NEW_RUN,
-  type OpenShard,
   type PartitionRecord,
   type RunRecord,
   setAsideOf,
@@ -23,24 +22,13 @@ export { claimText, describeSelf, fateOf, parseClaim } from './claim.ts'
 export {
   ID_FOLDER,
   type IdLog,
-  type IdMark,
   idPath,
   isIdFile,
   newIdLog,
   openIdLog,
   sweepIds,
 } from './id-log.ts'
-export type {
-  ChunkLine,
-  Fact,
-  HeaderLine,
-  Line,
-  PageFacts,
-  PieceFacts,
-  Prune,
-  RunStatus,
-  SealLine,
-} from './lines.ts'
+export type { Line } from './lines.ts'
 export { type Hold, type Lock, type LockOptions, takeLock } from './lock.ts'
 export {
   holdingsOf,

@@ -1,9 +1,7 @@
 import { z } from 'zod'
-import { MAX_WINDOWS } from '../core/index.ts'
+import { type JournalEntry, MAX_WINDOWS } from '../core/index.ts'
 
-/** How a run can end. */
 const RUN_STATUSES = ['complete', 'failed', 'budget', 'interrupted'] as const
-export type RunStatus = (typeof RUN_STATUSES)[number]
 
 /**
  * The lines of `_state/checkpoint.jsonl`. Each says one thing that has become durable; read in order they
@@ -286,16 +284,16 @@ const lineSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('all'), lines: z.array(fact) }),
 ])
 
-/** One thing that has become durable. */
-export type Fact = z.infer<typeof fact>
-export type Line = z.infer<typeof lineSchema>
-export type PageFacts = Extract<Fact, { kind: 'page' }>
-export type PieceFacts = NonNullable<PageFacts['pieces']>[number]
-export type SealLine = z.infer<typeof seal>
-export type ChunkLine = Extract<Fact, { kind: 'chunk' }>
-export type ChainLine = Extract<Fact, { kind: 'chain' }>
-export type HeaderLine = Extract<Fact, { kind: 'header' }>
-export type Prune = Omit<Extract<Fact, { kind: 'prune' }>, 'kind'>
+/** One line of the journal: an entry, or several that are true together or not at all. */
+export type Line = JournalEntry | { readonly kind: 'all'; readonly lines: readonly JournalEntry[] }
+
+/** For each kind of entry, the fields that it may have. */
+type Fields<Entry extends { readonly kind: string }> = { readonly [E in Entry as E['kind']]: Fieldnames<E> }
+type Fieldnames<E> = { readonly [Name in keyof E]-?: true }
+
+/** The compiler proves that the schema has all fields that {@link JournalEntry} has; `parseLine` proves the rest. */
+const allFields = (fields: Fields<z.infer<typeof fact>>): Fields<JournalEntry> => fields
+void allFields
 
 /** @returns null when the line is none of the kinds above (a newer version may know more) */
 export function parseLine(line: unknown): Line | null {

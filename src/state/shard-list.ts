@@ -1,8 +1,7 @@
-import type { Int64Json } from '../core/index.ts'
-import type { SealLine } from './lines.ts'
+import type { Int64Json, SealEntry } from '../core/index.ts'
 
 /** What is on record about a finished shard. */
-export type SealedShard = Omit<SealLine, 'kind'>
+export type SealedShard = Omit<SealEntry, 'kind'>
 
 /** Finished shards in the order in which they were finished; each is made anew whenever it is asked for. */
 export type ShardList = Iterable<SealedShard> & {
@@ -20,7 +19,7 @@ type Packed = readonly [
   rows: number,
   bytes: number,
   sha256: string,
-  partitions: string[],
+  partitions: readonly string[],
   importedAt: readonly [min: Int64Json, max: Int64Json] | null,
   replaced: number,
 ]

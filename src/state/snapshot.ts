@@ -1,12 +1,11 @@
+import type { JournalEntry, OpenShardRecord, Prune } from '../core/index.ts'
 import { standingLine } from './chain-record.ts'
 import {
   type CheckpointState,
-  type OpenShard,
   type PartitionRecord,
   type RunFigures,
   withoutRows,
 } from './checkpoint-state.ts'
-import type { Fact, Prune } from './lines.ts'
 
 /** What a rewrite leaves out: so that it is exported anew, or that it is no more. */
 export type Omission = {
@@ -23,7 +22,7 @@ export type Omission = {
 }
 
 /** The fewest lines that come to this state, less what is left out. Requests count, whatever becomes of their pages. */
-export function* snapshot(state: CheckpointState, without: Omission | null): Generator<Fact> {
+export function* snapshot(state: CheckpointState, without: Omission | null): Generator<JournalEntry> {
   yield state.header
   for (const [query, check] of state.secretChecks) yield { kind: 'secret', query, check }
   for (const [name, asks] of state.queries) yield { kind: 'query', name, asks }
@@ -58,7 +57,7 @@ export function* snapshot(state: CheckpointState, without: Omission | null): Gen
   if (paths.size > 0) yield { kind: 'given-up', shards: [...paths] }
 }
 
-function* runLines({ runs }: CheckpointState): Generator<Fact> {
+function* runLines({ runs }: CheckpointState): Generator<JournalEntry> {
   for (const { run, started_at, version, finished_at, status, requests, retries, months, ...more } of runs) {
     yield { kind: 'run', run, started_at, version }
     for (const { month, before, searches } of months) yield { kind: 'month', run, month, before, searches }
@@ -83,7 +82,7 @@ function* runLines({ runs }: CheckpointState): Generator<Fact> {
   }
 }
 
-function* serviceLines({ service, searchesRemaining }: CheckpointState): Generator<Fact> {
+function* serviceLines({ service, searchesRemaining }: CheckpointState): Generator<JournalEntry> {
   const { pageSize, limit, limits, costs, times, tellsSearches } = service
   const size = pageSize === null ? {} : { page_size: pageSize }
   const tells = tellsSearches === null ? {} : { tells: tellsSearches }
@@ -114,7 +113,7 @@ function figuresOf({ rows, quarantined, repeated, failures, searches }: RunFigur
   }
 }
 
-function partitionLine(partition: string, record: PartitionRecord): Fact {
+function partitionLine(partition: string, record: PartitionRecord): JournalEntry {
   const { state, rows, pages, requests, quarantined, repeated, quarantineEnd, error } = record
   return {
     kind: 'partition',
@@ -139,7 +138,7 @@ function* openLines({
   chunks,
   generation,
   records,
-}: OpenShard): Generator<Fact> {
+}: OpenShardRecord): Generator<JournalEntry> {
   const holds = {
     partitions: [...partitions],
     imported_at: importedAt,

@@ -3,9 +3,9 @@ import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from 'n
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import type { Log, Store } from '../../src/core/index.ts'
+import type { JournalEntry, Log, PageEntry, Store } from '../../src/core/index.ts'
 import { type Commit, type Piece, ShardSet, type ShardSetOptions } from '../../src/load/index.ts'
-import { type Fact, type PageFacts, readCheckpoint } from '../../src/state/index.ts'
+import { readCheckpoint } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import {
   type Answers,
@@ -24,8 +24,8 @@ import {
 const FOLDER = 'credentials/import_window=2024-01-01'
 const SHARED = { chunkRows: 10, shardRows: 100, owned: false }
 
-function shardSet(store: Store, over: Partial<ShardSetOptions<Fact>>): ShardSet<Fact> {
-  return new ShardSet<Fact>({
+function shardSet(store: Store, over: Partial<ShardSetOptions<JournalEntry>>): ShardSet<JournalEntry> {
+  return new ShardSet<JournalEntry>({
     store,
     coder: textCoder,
     extension: '.csv',
@@ -41,12 +41,12 @@ function shardSet(store: Store, over: Partial<ShardSetOptions<Fact>>): ShardSet<
 }
 
 /** A page of a chain with these rows. */
-function commitOf(pieces: readonly Piece[], over: Partial<Commit<Fact>> = {}): Commit<Fact> {
+function commitOf(pieces: readonly Piece[], over: Partial<Commit<JournalEntry>> = {}): Commit<JournalEntry> {
   return { pieces, close: [], lines: (places) => [pageLine(0, 'more', places)], ...over }
 }
 
-function pagesIn(lines: readonly { readonly kind: string }[]): PageFacts[] {
-  return lines.filter((line): line is PageFacts => line.kind === 'page')
+function pagesIn(lines: readonly { readonly kind: string }[]): PageEntry[] {
+  return lines.filter((line): line is PageEntry => line.kind === 'page')
 }
 
 /** How many rows each shard has, by the end of its path. */
@@ -118,10 +118,10 @@ describe('a shard', () => {
 
   it('without rows tells readers the columns, and nothing is left open', async () => {
     const { store } = temporaryStore()
-    const lines: Fact[] = []
+    const lines: JournalEntry[] = []
     const told: string[] = []
     const shards = shardSet(store, {
-      record: async (more) => void lines.push(...(more as readonly Fact[])),
+      record: async (more) => void lines.push(...(more as readonly JournalEntry[])),
       onPublished: ({ path }) => void told.push(path),
     })
     await shards.sealEmpty(FOLDER, keyOf(0, 0))
@@ -190,11 +190,11 @@ describe('a page', () => {
 
   it('is on record at once, with all the folders and shards that its rows go into', async () => {
     const { store, root } = temporaryStore()
-    const records: (readonly Fact[])[] = []
+    const records: (readonly JournalEntry[])[] = []
     const shards = shardSet(store, {
       chunkRows: 10,
       shardRows: 15,
-      record: async (lines) => void records.push(lines as readonly Fact[]),
+      record: async (lines) => void records.push(lines as readonly JournalEntry[]),
     })
     await shards.commit(commitOf(piecesOf(rows, folderOf)))
     expect(records).toHaveLength(1)
@@ -213,11 +213,11 @@ describe('a page', () => {
 
   it('is told where its rows stand: by window and shard, and those that wait for their chunk', async () => {
     const { store } = temporaryStore()
-    const records: Fact[] = []
+    const records: JournalEntry[] = []
     const shards = shardSet(store, {
       chunkRows: 15,
       shardRows: 1000,
-      record: async (lines) => void records.push(...(lines as readonly Fact[])),
+      record: async (lines) => void records.push(...(lines as readonly JournalEntry[])),
     })
     await shards.commit(commitOf(piecesOf(rows, folderOf)))
     await shards.close()
@@ -251,9 +251,9 @@ describe('a page', () => {
 
   it('without rows is on record as well', async () => {
     const { store } = temporaryStore()
-    const records: Fact[] = []
+    const records: JournalEntry[] = []
     const shards = shardSet(store, {
-      record: async (lines) => void records.push(...(lines as readonly Fact[])),
+      record: async (lines) => void records.push(...(lines as readonly JournalEntry[])),
     })
     await shards.commit(commitOf([]))
     await shards.close()
@@ -272,7 +272,7 @@ describe('what goes on record', () => {
       shardRows: 300,
       partsOf: () => parts,
       record: async (more) => {
-        const lines = more as readonly Fact[]
+        const lines = more as readonly JournalEntry[]
         kinds.push(lines.map(({ kind }) => kind))
         for (const line of lines) if (line.kind === 'open') parts = line.part + 1
         for (const { shard, generation, end } of pagesIn(lines).flatMap(({ logged = [] }) => logged)) {
@@ -322,7 +322,7 @@ describe('what goes on record', () => {
       {
         chunkRows: 10,
         record: async (more) => {
-          const lines = more as readonly Fact[]
+          const lines = more as readonly JournalEntry[]
           for (const [path, bytes] of onRecord) {
             const found = Buffer.from((await store.read(path)) ?? [])
             expect(Buffer.compare(found.subarray(0, bytes.length), bytes)).toBe(0)
@@ -363,7 +363,7 @@ describe('what goes on record', () => {
     const commit = (query: number) => shards.commit(commitOf(pieceOf(query, FOLDER, 3)))
     const shards = shardSet(counting, {
       record: async (lines) => {
-        records.push(pagesIn(lines as readonly Fact[]).length)
+        records.push(pagesIn(lines as readonly JournalEntry[]).length)
         if (records.length === 1) for (let query = 1; query < 5; query++) late.push(commit(query))
       },
     })

@@ -10,6 +10,7 @@ import {
   type Format,
   type Frame,
   type Int64,
+  type JournalEntry,
   type RowChoice,
   type Store,
 } from '../../src/core/index.ts'
@@ -24,7 +25,7 @@ import {
   type Stretch,
 } from '../../src/load/index.ts'
 import { foldLines } from '../../src/state/checkpoint-state.ts'
-import type { Fact, SealedShard } from '../../src/state/index.ts'
+import type { SealedShard } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { HEADER } from '../state/lines.ts'
 import { cases } from '../support/thorough.ts'
@@ -223,7 +224,7 @@ async function exported(
   const folding = foldLines(HEADER)
   folding.apply({ kind: 'chain', chain: 0, query: QUERY_NAME, order: 'asc', windows: null })
   const { state } = folding
-  const record = async (lines: readonly Fact[]): Promise<void> => {
+  const record = async (lines: readonly JournalEntry[]): Promise<void> => {
     // As the journal keeps it.
     folding.apply(JSON.parse(JSON.stringify({ kind: 'all', lines })))
   }
@@ -240,7 +241,7 @@ async function exported(
     const page = pages[number % pages.length]!
     const answer: { folder: number; own: OwnRow }[] = []
     while (answer.length < page.rows && left.some((own) => own.length > 0)) answer.push(nextRow())
-    const lines = (places: Places): Fact[] => [pageLine(places)]
+    const lines = (places: Places): JournalEntry[] => [pageLine(places)]
     commits.push(shards.commit({ pieces: piecesOf(answer, page), close: [], lines }))
     if (page.hurry) continue
     await Promise.all(commits)
@@ -261,16 +262,16 @@ async function openShards(
   store: Store,
   sizes: Sizes,
   state: ReturnType<typeof foldLines>['state'],
-  record: (lines: readonly Fact[]) => Promise<void>,
-): Promise<ShardSet<Fact>> {
-  const shards = new ShardSet<Fact>({
+  record: (lines: readonly JournalEntry[]) => Promise<void>,
+): Promise<ShardSet<JournalEntry>> {
+  const shards = new ShardSet<JournalEntry>({
     store,
     coder: coderOf(format, columns),
     extension: shardExtension(format),
     ...sizes,
     nextShard: state.nextShard,
     partsOf: (folder) => state.partsOf.get(folder) ?? 0,
-    record: (lines) => record(lines as readonly Fact[]),
+    record: (lines) => record(lines as readonly JournalEntry[]),
     warn: (message) => expect.unreachable(message),
     onPublished: () => {},
   })
@@ -337,7 +338,7 @@ function widened({ columns, ...frame }: Frame): Frame {
   return { ...frame, columns: wide }
 }
 
-function pageLine({ placed, logged }: Places): Fact {
+function pageLine({ placed, logged }: Places): JournalEntry {
   return {
     kind: 'page',
     chain: 0,

@@ -6,6 +6,7 @@ import {
   decodeFrame,
   encodeFrame,
   type Frame,
+  type JournalEntry,
   type Log,
   type NamedQuery,
   nameQuery,
@@ -34,7 +35,6 @@ import {
   type Checkpoint,
   type CheckpointState,
   chainLine,
-  type Fact,
   hasBegun,
   readCheckpoint,
   type SealedShard,
@@ -151,7 +151,7 @@ export function pageLine(
   next: string | null,
   { placed, logged }: Places,
   passed?: number,
-): Fact {
+): JournalEntry {
   return {
     kind: 'page',
     chain,
@@ -189,7 +189,7 @@ export class World {
   readonly disk: ReturnType<typeof lossyStore>
   readonly answers: readonly Answers[]
   options: WorldOptions
-  shards: ShardSet<Fact> | null = null
+  shards: ShardSet<JournalEntry> | null = null
   checkpoint: Checkpoint | null = null
   readonly warnings: string[] = []
   /** Shards that were told once they were on record and had their names. */
@@ -216,7 +216,7 @@ export class World {
       this.checkpoint = checkpoint
       const { state } = checkpoint
       const { chunkRows, shardRows } = this.options
-      const shards = new ShardSet<Fact>({
+      const shards = new ShardSet<JournalEntry>({
         store,
         coder: textCoder,
         extension: '.csv',
@@ -224,7 +224,7 @@ export class World {
         shardRows,
         nextShard: state.nextShard,
         partsOf: (folder) => state.partsOf.get(folder) ?? 0,
-        record: (lines) => checkpoint.append(lines as readonly Fact[]),
+        record: (lines) => checkpoint.append(lines as readonly JournalEntry[]),
         warn,
         onPublished: ({ path, sha256 }) => {
           const isOnRecord = [...state.shards].some((shard) => shard.path === path && shard.sha256 === sha256)
@@ -305,7 +305,7 @@ export class World {
     return true
   }
 
-  #nextPage(query: number, { chain, windows }: Work): Commit<Fact> {
+  #nextPage(query: number, { chain, windows }: Work): Commit<JournalEntry> {
     const answers = this.answers[query]!
     const record = this.checkpoint!.state.chains.get(chain)
     const { from, until } = windows.range!

@@ -4,6 +4,7 @@ import {
   type DecodedPage,
   decodeFrame,
   encodeFrame,
+  type JournalEntry,
   type NamedQuery,
   type Order,
   type RefusedItem,
@@ -16,7 +17,7 @@ import { frameOf } from '../../src/load/piece.ts'
 import { ChainWork } from '../../src/run/chains/chain-work.ts'
 import { type SplitPage, splitByWindow } from '../../src/run/chains/split-by-window.ts'
 import { type Folding, foldLines } from '../../src/state/checkpoint-state.ts'
-import { chainLine, type Fact } from '../../src/state/index.ts'
+import { chainLine } from '../../src/state/index.ts'
 import { emptyPage } from '../extract/support.ts'
 
 const ACME: NamedQuery = { type: 'domain', fqdn: 'acme.example', name: 'domain.acme.example' }
@@ -36,7 +37,7 @@ function windowsOf(order: Order, days: readonly number[]): WindowRun {
 const CHAIN = 3
 
 /** A chain that a run follows, with what the journal says of it. */
-function chainOver(windows: WindowRun, ...facts: readonly Fact[]): ChainWork {
+function chainOver(windows: WindowRun, ...facts: readonly JournalEntry[]): ChainWork {
   const { state, apply }: Folding = foldLines({
     kind: 'header',
     version: 2,
@@ -304,7 +305,7 @@ describe('the refused items of a page', () => {
   it('go to the window that the chain stands in where they have no time that can be read, or lie in none', async () => {
     const windows = windowsOf('asc', [0, 1, 2, 3])
     const begin = chainLine(CHAIN, ACME.name, windows)
-    const page: Fact = { kind: 'page', chain: CHAIN, next: 'c', requests: 1, passed: 1 }
+    const page: JournalEntry = { kind: 'page', chain: CHAIN, next: 'c', requests: 1, passed: 1 }
     expect(await placesOf(chainOver(windows), null, day(-1), day(3))).toEqual({ 0: [0, 1, 2] })
     expect(await placesOf(chainOver(windows, begin, page), null, day(2), day(9), day(0))).toEqual({
       0: [3],

@@ -4,14 +4,13 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { WindowRun } from '../../src/core/index.ts'
+import { type JournalEntry, WindowRun } from '../../src/core/index.ts'
 import { chainFromLine } from '../../src/state/chain-record.ts'
 import {
   CHECKPOINT_PATH,
   CHECKPOINT_START,
   type CheckpointState,
   chainLine,
-  type Fact,
   type Line,
   openCheckpoint,
   readCheckpoint,
@@ -178,7 +177,7 @@ describe('a checkpoint', () => {
     const checkpoint = await openCheckpoint(store, HEADER, accept)
     await checkpoint.append([CHAIN])
     const before = readFileSync(join(root, CHECKPOINT_PATH)).length
-    const open: Fact = { kind: 'open', shard: 0, folder: 'credentials', part: 0 }
+    const open: JournalEntry = { kind: 'open', shard: 0, folder: 'credentials', part: 0 }
     const piece = { window: 'all', shard: 0, rows: 3, imported_at: { min: 1, max: 2 } }
     await checkpoint.append([
       open,
@@ -249,7 +248,7 @@ describe('the windows of a chain', () => {
   })
 
   it('are none where its rows are one partition', () => {
-    const { windows, asked } = chainFromLine(CHAIN as Extract<Fact, { kind: 'chain' }>)
+    const { windows, asked } = chainFromLine(CHAIN as Extract<JournalEntry, { kind: 'chain' }>)
     expect([windows.bounds, windows.count, asked]).toEqual([null, 1, null])
   })
 })
@@ -409,7 +408,7 @@ describe('a checkpoint that has grown far beyond what it says', () => {
       page({ pieces: [piece], logged: logged(8), next: 'a', position: { at: 5, ids: [1] } }),
       seal(1, 'credentials/b/part-00000.csv'),
     ]
-    const more: Fact[] = [
+    const more: JournalEntry[] = [
       page({ pieces: [piece], logged: logged(16), next: 'b' }),
       seal(0, 'credentials/a/part-00000.csv', { rows: 3, partitions: [KEY] }),
       page({ pieces: [piece], next: null }),

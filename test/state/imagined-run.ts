@@ -1,6 +1,12 @@
 import fc from 'fast-check'
-import { partitionKey, type Sums, WindowRun } from '../../src/core/index.ts'
-import { chainLine, type Fact, type Line, type PageFacts } from '../../src/state/index.ts'
+import {
+  type JournalEntry,
+  type PageEntry,
+  partitionKey,
+  type Sums,
+  WindowRun,
+} from '../../src/core/index.ts'
+import { chainLine, type Line } from '../../src/state/index.ts'
 import { DAY, days, HEADER, keysOf, seal } from './lines.ts'
 
 const WINDOWS = 6
@@ -103,9 +109,9 @@ type ImaginedShard = {
 
 /** Where rows of a page stand, and what has to be on record before it. */
 type Stored = {
-  readonly lines: Fact[]
-  readonly pieces: NonNullable<PageFacts['pieces']>
-  readonly logged: NonNullable<PageFacts['logged']>
+  readonly lines: JournalEntry[]
+  readonly pieces: NonNullable<PageEntry['pieces']>
+  readonly logged: NonNullable<PageEntry['logged']>
 }
 
 /** Rows of a page that go into one window. */
@@ -188,7 +194,7 @@ class ImaginedRun {
     }
   }
 
-  #write(facts: readonly Fact[]): void {
+  #write(facts: readonly JournalEntry[]): void {
     this.lines.push(facts.length === 1 ? facts[0]! : { kind: 'all', lines: [...facts] })
   }
 
@@ -310,7 +316,7 @@ class ImaginedRun {
     const hasPosition = chain.inOrder && !isDisordered && rows.size > 0 && !step.last
     if (!step.last && isDisordered) chain.inOrder = false
     if (hasPosition) chain.hasPosition = true
-    const facts: PageFacts = {
+    const facts: PageEntry = {
       kind: 'page',
       chain: chain.chain,
       next: step.last ? null : `cursor-${number}`,
@@ -333,7 +339,7 @@ class ImaginedRun {
       ...(number % 3 === 1 && !step.last ? { ids: { file: number % 2, end: number, crc: number } } : {}),
       ...(number % 4 === 0 ? { unknown_fields: { [`field-${number % 3}`]: number + 1 } } : {}),
     }
-    const begin: Fact[] = begun === null ? [] : [chainLine(chain.chain, chain.query, windows)]
+    const begin: JournalEntry[] = begun === null ? [] : [chainLine(chain.chain, chain.query, windows)]
     this.#write([...lines, ...begin, facts])
     chain.passed = after
     chain.pages++
@@ -362,14 +368,14 @@ class ImaginedRun {
   #storeIn(folder: string, chain: ImaginedChain, all: readonly Rows[], way: number): Stored {
     const { open, lines } = this.#openIn(folder)
     const rows = all.reduce((sum, { rows }) => sum + rows, 0)
-    const put = (into: ImaginedShard, some: readonly Rows[]): NonNullable<PageFacts['pieces']> =>
+    const put = (into: ImaginedShard, some: readonly Rows[]): NonNullable<PageEntry['pieces']> =>
       some.map(({ place, rows }) => {
         into.rows += rows
         into.partitions.add(keysOf(chain)[place]!)
         const imported_at = { min: 1000 * this.#pages + place, max: 2000 * this.#pages + place }
         return { window: windowOf(chain, place), shard: into.shard, rows, imported_at }
       })
-    const log = (into: ImaginedShard, rows: number): NonNullable<PageFacts['logged']> => {
+    const log = (into: ImaginedShard, rows: number): NonNullable<PageEntry['logged']> => {
       into.end += 8 * rows
       into.logged += rows
       return [{ shard: into.shard, generation: into.generation, end: into.end, rows }]
@@ -403,7 +409,7 @@ class ImaginedRun {
     }
   }
 
-  #openIn(folder: string): { open: ImaginedShard; lines: Fact[] } {
+  #openIn(folder: string): { open: ImaginedShard; lines: JournalEntry[] } {
     const known = this.#open.get(folder)
     if (known !== undefined) return { open: known, lines: [] }
     const part = this.#parts.get(folder) ?? 0
@@ -415,7 +421,7 @@ class ImaginedRun {
   }
 
   /** All that is in the log, and so many rows that never were. */
-  #chunk(open: ImaginedShard, more: number): Fact {
+  #chunk(open: ImaginedShard, more: number): JournalEntry {
     const generation = open.logged > 0 ? open.generation++ : open.generation - 1
     const rows = open.logged + more
     open.logged = 0
@@ -436,7 +442,7 @@ class ImaginedRun {
   }
 
   /** Of a shard that is whole the chunks need not be known. */
-  #seal(folder: string, { shard, part, rows, partitions }: ImaginedShard): Fact[] {
+  #seal(folder: string, { shard, part, rows, partitions }: ImaginedShard): JournalEntry[] {
     this.#open.delete(folder)
     const path = `${folder}/part-${String(part).padStart(5, '0')}.csv`
     const sums: Sums = {

@@ -1,7 +1,12 @@
 import {
   type Counts,
+  type HeaderEntry,
+  type JournalEntry,
+  type OpenShardRecord,
+  type PageEntry,
   parseInstant,
   partitionKey,
+  type SealEntry,
   type Store,
   type Sums,
   type Window,
@@ -12,17 +17,12 @@ import {
   type ChainRecord,
   type CheckpointState,
   chainLine,
-  type Fact,
-  type HeaderLine,
   type Line,
-  type OpenShard,
-  type PageFacts,
   readCheckpoint,
-  type SealLine,
 } from '../../src/state/index.ts'
 import { JOURNAL_START, openJournal } from '../../src/state/journal.ts'
 
-export const HEADER: HeaderLine = {
+export const HEADER: HeaderEntry = {
   kind: 'header',
   version: 2,
   pipeline: 'acme',
@@ -31,7 +31,7 @@ export const HEADER: HeaderLine = {
   settings: { 'extract.order': 'asc' },
 }
 
-export function seal(shard: number, path: string, over: Partial<SealLine> = {}): SealLine {
+export function seal(shard: number, path: string, over: Partial<SealEntry> = {}): SealEntry {
   return {
     kind: 'seal',
     shard,
@@ -46,11 +46,11 @@ export function seal(shard: number, path: string, over: Partial<SealLine> = {}):
 }
 
 /** One that asks for all of a query at once. */
-export function chainOfAll(chain: number, query: string): Fact {
+export function chainOfAll(chain: number, query: string): JournalEntry {
   return chainLine(chain, query, new WindowRun('asc', null))
 }
 
-export function page(over: Partial<PageFacts> = {}): PageFacts {
+export function page(over: Partial<PageEntry> = {}): PageEntry {
   return { kind: 'page', chain: 0, next: 'n', requests: 1, ...over }
 }
 
@@ -90,7 +90,7 @@ export async function stateIn(store: Store): Promise<CheckpointState> {
 }
 
 /** What lines say, those that are together one by one. */
-export function factsOf(lines: readonly Line[]): readonly Fact[] {
+export function factsOf(lines: readonly Line[]): readonly JournalEntry[] {
   return lines.flatMap((line) => (line.kind === 'all' ? line.lines : [line]))
 }
 
@@ -141,6 +141,6 @@ export function plainChain({ windows, seen, ...chain }: ChainRecord) {
   }
 }
 
-export function plainShard({ partitions, chunks, records, ...shard }: OpenShard) {
+export function plainShard({ partitions, chunks, records, ...shard }: OpenShardRecord) {
   return { ...shard, partitions: [...partitions].sort(), chunks: [...chunks], records: [...records] }
 }

@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest'
+import type { HeaderEntry, JournalEntry } from '../../src/core/index.ts'
 import { foldLines } from '../../src/state/checkpoint-state.ts'
 import { searchesByMonth } from '../../src/state/index.ts'
-import type { Fact, HeaderLine } from '../../src/state/lines.ts'
 import { snapshot } from '../../src/state/snapshot.ts'
 
-const HEADER: HeaderLine = {
+const HEADER: HeaderEntry = {
   kind: 'header',
   version: 2,
   pipeline: 'p',
@@ -12,9 +12,9 @@ const HEADER: HeaderLine = {
   created_at: '',
   settings: {},
 }
-const begun = (run: string, at: string): Fact => ({ kind: 'run', run, started_at: at, version: '1' })
-const spent = (searches: number): Fact => ({ kind: 'measured', spent: searches })
-const ended = (run: string, searches: number): Fact => ({
+const begun = (run: string, at: string): JournalEntry => ({ kind: 'run', run, started_at: at, version: '1' })
+const spent = (searches: number): JournalEntry => ({ kind: 'measured', spent: searches })
+const ended = (run: string, searches: number): JournalEntry => ({
   kind: 'end',
   run,
   finished_at: '2024-02-01T00:00:10.000Z',
@@ -24,7 +24,7 @@ const ended = (run: string, searches: number): Fact => ({
   searches,
 })
 
-const LINES: readonly Fact[] = [
+const LINES: readonly JournalEntry[] = [
   begun('a', '2023-12-31T10:00:00.000Z'),
   spent(2),
   { kind: 'month', run: 'a', month: '2024-01', before: 1, searches: 3 },
@@ -41,7 +41,7 @@ const LINES: readonly Fact[] = [
   ended('c', 1),
 ]
 
-function folded(lines: Iterable<Fact>) {
+function folded(lines: Iterable<JournalEntry>) {
   const folding = foldLines(HEADER)
   for (const line of lines) folding.apply(line)
   return folding.state

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type ExportError, isExportError, type Pipeline } from '../../src/core/index.ts'
+import { type ExportError, isExportError, type Pipeline, type SealEntry } from '../../src/core/index.ts'
 import {
   type CheckpointState,
   checkSettings,
@@ -11,7 +11,6 @@ import {
   MANIFEST_PATH,
   manifestShards,
   readManifest,
-  type SealLine,
   settingsDigest,
   writeManifest,
 } from '../../src/state/index.ts'
@@ -193,7 +192,7 @@ describe('the manifest', () => {
         const texts: string[] = []
         for (const order of [made, other]) {
           const seals = order.map(
-            ({ part, ...facts }, index): SealLine =>
+            ({ part, ...facts }, index): SealEntry =>
               seal(index, `credentials/part-${String(part).padStart(5, '0')}.csv`, {
                 ...facts,
                 partitions: index % 2 === 0 ? facts.partitions : facts.partitions.toReversed(),

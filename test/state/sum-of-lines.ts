@@ -1,21 +1,29 @@
 import { expect } from 'vitest'
-import { type Counts, type Span, spanOf, type Window, type WindowRun } from '../../src/core/index.ts'
+import {
+  type Counts,
+  type JournalEntry,
+  type PageEntry,
+  type Span,
+  spanOf,
+  type Window,
+  type WindowRun,
+} from '../../src/core/index.ts'
 import { chainFromLine } from '../../src/state/chain-record.ts'
-import type { CheckpointState, Fact, Line, PageFacts } from '../../src/state/index.ts'
+import type { CheckpointState, Line } from '../../src/state/index.ts'
 import { factsOf, keysOf, plainShard, plainSums } from './lines.ts'
 
 /** What happened to one partition, in its order. */
 type Event =
   /** A page began in it. */
-  | { readonly what: 'stood'; readonly page: PageFacts }
+  | { readonly what: 'stood'; readonly page: PageEntry }
   | { readonly what: 'rows'; readonly rows: number }
   | { readonly what: 'refused'; readonly items: number; readonly end: number }
   /** The next page will begin in it. */
   | { readonly what: 'reached' }
   | { readonly what: 'finished' }
-  | { readonly what: 'failed'; readonly fact: Extract<Fact, { kind: 'failed' }> }
+  | { readonly what: 'failed'; readonly fact: Extract<JournalEntry, { kind: 'failed' }> }
   /** A rewrite said what there was of it: it is the first of its events. */
-  | { readonly what: 'summed up'; readonly fact: Extract<Fact, { kind: 'partition' }> }
+  | { readonly what: 'summed up'; readonly fact: Extract<JournalEntry, { kind: 'partition' }> }
 
 /** What a journal says of one chain. */
 type Course = {
@@ -25,15 +33,15 @@ type Course = {
   asked: Window | null
   passed: number
   hasEnded: boolean
-  readonly pages: PageFacts[]
-  restart: Extract<Fact, { kind: 'restart' }> | null
+  readonly pages: PageEntry[]
+  restart: Extract<JournalEntry, { kind: 'restart' }> | null
   /** Pages after the last restart. */
-  since: PageFacts[]
+  since: PageEntry[]
 }
 
 type Story = { readonly events: ReadonlyMap<string, readonly Event[]>; readonly courses: readonly Course[] }
 
-function storyOf(facts: readonly Fact[]): Story {
+function storyOf(facts: readonly JournalEntry[]): Story {
   const events = new Map<string, Event[]>()
   const courses = new Map<number, Course>()
   const tell = (key: string, event: Event): void => {
@@ -114,9 +122,9 @@ function recordOf(events: readonly Event[]) {
 
 /** The last that pages say of something that they do not always say. */
 function lastSaid<K extends 'position' | 'ids' | 'size'>(
-  pages: readonly PageFacts[],
+  pages: readonly PageEntry[],
   name: K,
-): PageFacts[K] | null {
+): PageEntry[K] | null {
   return pages.findLast((page) => page[name] !== undefined)?.[name] ?? null
 }
 
@@ -146,8 +154,8 @@ function expectChain(state: CheckpointState, course: Course): void {
 /** Holds a state against its lines, which are worked out anew, all at once and from the beginning. */
 export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Line[]): void {
   const facts = factsOf(lines)
-  const of = <K extends Fact['kind']>(kind: K) =>
-    facts.filter((fact): fact is Extract<Fact, { kind: K }> => fact.kind === kind)
+  const of = <K extends JournalEntry['kind']>(kind: K) =>
+    facts.filter((fact): fact is Extract<JournalEntry, { kind: K }> => fact.kind === kind)
   const { events, courses } = storyOf(facts)
   const expected = [...events].map(([key, own]) => [key, recordOf(own)] as const)
   expect(new Map(state.partitions)).toEqual(new Map(expected))
@@ -229,7 +237,7 @@ export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Line[
 }
 
 /** Of finished shards, all of them together. */
-function sumsOf(lines: readonly Extract<Fact, { kind: 'sums' }>[]) {
+function sumsOf(lines: readonly Extract<JournalEntry, { kind: 'sums' }>[]) {
   const added = <Key>(all: readonly Counts<Key>[]) => {
     const counts = new Map<Key, number>()
     for (const [key, rows] of all.flatMap(({ counts }) => counts))
@@ -250,7 +258,7 @@ function sumsOf(lines: readonly Extract<Fact, { kind: 'sums' }>[]) {
 }
 
 /** A run that never said what it sent sent what its pages took, and its failures. */
-function runsOf(facts: readonly Fact[]) {
+function runsOf(facts: readonly JournalEntry[]) {
   const begun = facts.flatMap((fact, index) => (fact.kind === 'run' ? [{ fact, index }] : []))
   return begun.map(({ fact: { kind: _, ...run }, index }, number) => {
     const own = facts.slice(index + 1, begun[number + 1]?.index)

@@ -1,20 +1,15 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import {
-  CHECKPOINT_PATH,
-  type Fact,
-  openCheckpoint,
-  readCheckpoint,
-  rewriteCheckpoint,
-} from '../../src/state/index.ts'
+import type { JournalEntry } from '../../src/core/index.ts'
+import { CHECKPOINT_PATH, openCheckpoint, readCheckpoint, rewriteCheckpoint } from '../../src/state/index.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { chainOfAll, HEADER, page, seal } from './lines.ts'
 
 const RUN = 'r'
-const begun: Fact = { kind: 'run', run: RUN, started_at: '2024-01-01T00:00:00.000Z', version: '1' }
-const ended = (searches_remaining: number): Fact => ({
+const begun: JournalEntry = { kind: 'run', run: RUN, started_at: '2024-01-01T00:00:00.000Z', version: '1' }
+const ended = (searches_remaining: number): JournalEntry => ({
   kind: 'end',
   run: RUN,
   finished_at: '2024-01-01T00:00:01.000Z',
@@ -24,7 +19,7 @@ const ended = (searches_remaining: number): Fact => ({
   searches_remaining,
 })
 
-test.each<[string, Fact, field: string]>([
+test.each<[string, JournalEntry, field: string]>([
   ['a figure beyond 2^53', ended(2 ** 64), 'searches_remaining'],
   ['a negative one', ended(-1), 'searches_remaining'],
   ['no number', ended(Number.NaN), 'searches_remaining'],

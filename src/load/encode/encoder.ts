@@ -1,4 +1,4 @@
-import type { ColumnSpec, Format, Frame } from '../../core/index.ts'
+import type { ColumnSpec, Format, Frame, JsonValue } from '../../core/index.ts'
 
 /**
  * Turns frames into the bytes of one shard. Pure: no I/O and no clock, so it runs in any thread.
@@ -48,11 +48,3 @@ export type EncodePlan = {
   /** Key-value pairs of the Parquet footer; CSV has no place for them. */
   readonly fileMetadata: Readonly<Record<string, string>>
 }
-
-export type JsonValue =
-  | null
-  | boolean
-  | number
-  | string
-  | readonly JsonValue[]
-  | { readonly [key: string]: JsonValue }

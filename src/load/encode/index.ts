@@ -1,2 +1,2 @@
 export { chunkRows, createEncoder, shardExtension } from './create-encoder.ts'
-export type { EncodedChunk, EncodePlan, JsonValue, PlacedChunk, ShardEncoder } from './encoder.ts'
+export type { EncodedChunk, EncodePlan, PlacedChunk, ShardEncoder } from './encoder.ts'

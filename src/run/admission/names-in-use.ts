@@ -1,12 +1,13 @@
 import {
   ExportError,
   hidesIdentity,
+  type JournalEntry,
   type NamedPipeline,
   type NamedQuery,
   nameQuery,
   queryLabel,
 } from '../../core/index.ts'
-import { type CheckpointState, type Fact, isKnown } from '../../state/index.ts'
+import { type CheckpointState, isKnown } from '../../state/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
 
 /**
@@ -37,8 +38,8 @@ export function newNames(
   pipeline: NamedPipeline,
   found: CheckpointState,
   maskKey: Uint8Array | null,
-): readonly Fact[] {
-  return pipeline.extract.queries.flatMap((query): Fact[] => {
+): readonly JournalEntry[] {
+  return pipeline.extract.queries.flatMap((query): JournalEntry[] => {
     if (!givenTo(query) || found.queries.has(query.name)) return []
     const asks = asksFor(query, pipeline, maskKey)
     return asks === null ? [] : [{ kind: 'query', name: query.name, asks }]

@@ -1,5 +1,11 @@
 import { randomUUID } from 'node:crypto'
-import { ExportError, type NamedPipeline, type Pipeline, type Store } from '../../core/index.ts'
+import {
+  ExportError,
+  type HeaderEntry,
+  type NamedPipeline,
+  type Pipeline,
+  type Store,
+} from '../../core/index.ts'
 import {
   CHECKPOINT_PATH,
   type Checkpoint,
@@ -7,7 +13,6 @@ import {
   checkSettings,
   differInColumns,
   frozenSettings,
-  type HeaderLine,
   MANIFEST_PATH,
   readCheckpoint,
   type Settings,
@@ -99,7 +104,7 @@ export type Continuation = Pick<RunOptions, 'clock' | 'maskKey'>
 
 type Admission = {
   /** Of the checkpoint that this run would begin. */
-  readonly header: HeaderLine
+  readonly header: HeaderEntry
   readonly checks: readonly SecretCheck[]
   /** @throws ExportError when the run may not go on from what was found; null: no checkpoint */
   readonly accept: (found: CheckpointState | null) => void
@@ -163,14 +168,14 @@ function isEverything({ shards, openShards, partitions }: CheckpointState, redo:
 function headerOf(
   pipeline: NamedPipeline,
   { clock, maskKey }: Pick<RunOptions, 'clock' | 'maskKey'>,
-): HeaderLine {
+): HeaderEntry {
   return {
     kind: 'header',
     version: 2,
     pipeline: pipeline.name,
     data_set_id: randomUUID(),
     created_at: new Date(clock.now()).toISOString(),
-    settings: frozenSettings(pipeline, maskKey) as HeaderLine['settings'],
+    settings: frozenSettings(pipeline, maskKey) as HeaderEntry['settings'],
   }
 }
 

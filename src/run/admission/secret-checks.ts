@@ -1,5 +1,5 @@
-import { ExportError, type NamedPipeline } from '../../core/index.ts'
-import { type CheckpointState, type Fact, isKnown, secretCheck } from '../../state/index.ts'
+import { ExportError, type JournalEntry, type NamedPipeline } from '../../core/index.ts'
+import { type CheckpointState, isKnown, secretCheck } from '../../state/index.ts'
 import type { QuerySecrets } from '../setting/index.ts'
 
 /** A secret query's name, its variable, and what tells its secret from another. */
@@ -45,7 +45,7 @@ export function requireSameSecrets(
 }
 
 /** Lines for what the checkpoint does not say yet. */
-export function newChecks(found: CheckpointState, checks: readonly SecretCheck[]): readonly Fact[] {
+export function newChecks(found: CheckpointState, checks: readonly SecretCheck[]): readonly JournalEntry[] {
   return checks
     .filter(({ query, check }) => found.secretChecks.get(query) !== check)
     .map(({ query, check }) => ({ kind: 'secret', query, check }))

@@ -6,12 +6,13 @@ import {
   type NamedPipeline,
   type NamedQuery,
   NOT_MEASURED,
+  type RunStatus,
   serial,
   type WindowRun,
 } from '../../core/index.ts'
 import { openService, PageSizes, placesAhead, type Service } from '../../extract/index.ts'
 import { ownsFolder } from '../../load/index.ts'
-import { type CheckpointState, type RunStatus, searchesByMonth } from '../../state/index.ts'
+import { type CheckpointState, searchesByMonth } from '../../state/index.ts'
 import type { Survey } from '../data-set/index.ts'
 import { type Forecast, forecast } from '../data-set/index.ts'
 import type { AllowedRequests, Progress } from '../setting/index.ts'

@@ -5,6 +5,8 @@ import {
   ExportError,
   int64FromJson,
   isExportError,
+  type JournalEntry,
+  type PageEntry,
   type Pipeline,
   type Restart,
   type RowBatch,
@@ -27,11 +29,9 @@ import {
   type ChainRecord,
   type Checkpoint,
   chainLine,
-  type Fact,
   type IdLog,
   newIdLog,
   openIdLog,
-  type PageFacts,
   splitPath,
 } from '../../state/index.ts'
 import type { ChainWork } from './chain-work.ts'
@@ -52,7 +52,7 @@ export type ChainDeps = {
   /** Called with each page whose rows are not needed any more. */
   readonly release: (page: DecodedPage) => void
   readonly store: Store
-  readonly shards: ShardSet<Fact>
+  readonly shards: ShardSet<JournalEntry>
   readonly checkpoint: Checkpoint
   readonly quarantine: Quarantine
   /** Called before each commit; what it returns, after it, also when it failed. */
@@ -335,7 +335,7 @@ async function commitPage(split: SplitPage, chain: ChainWork, ids: IdLog, deps: 
   await quarantine.tidy(chain, finished)
   // After the last page there is none that could repeat its rows.
   const mark = isLast ? null : await ids.append(page.ids)
-  const facts: Omit<PageFacts, 'pieces' | 'logged'> = {
+  const facts: Omit<PageEntry, 'pieces' | 'logged'> = {
     kind: 'page',
     chain: chain.chain,
     next: page.next,
@@ -348,7 +348,8 @@ async function commitPage(split: SplitPage, chain: ChainWork, ids: IdLog, deps: 
     ...(mark === null ? {} : { ids: mark }),
     ...(Object.keys(page.unknownFields).length === 0 ? {} : { unknown_fields: page.unknownFields }),
   }
-  const begin: Fact[] = record === undefined ? [chainLine(chain.chain, chain.query.name, windows)] : []
+  const begin: JournalEntry[] =
+    record === undefined ? [chainLine(chain.chain, chain.query.name, windows)] : []
   const batch = deps.copyRows(page)
   await deps.shards.commit({
     pieces,
@@ -369,7 +370,7 @@ type WindowProgress = Pick<CommittedPage, 'finished' | 'reopened'> & {
 function progressOf(
   { page, rows, refused }: SplitPage,
   chain: ChainWork,
-  position: Pick<PageFacts, 'position'>,
+  position: Pick<PageEntry, 'position'>,
 ): WindowProgress {
   const { count } = chain.windows
   const passed = passedAfter(chain, page, position)
@@ -385,7 +386,7 @@ function progressOf(
   return { passed, isLast, finished, reopened: [...reopened] }
 }
 
-function placesOf({ placed, logged }: Places): Pick<PageFacts, 'pieces' | 'logged'> {
+function placesOf({ placed, logged }: Places): Pick<PageEntry, 'pieces' | 'logged'> {
   if (placed.length === 0) return {}
   const pieces = placed.map(({ partition, shard, rows, importedAt }) => ({
     window: splitPath(partition)[1],
@@ -429,7 +430,7 @@ function faultOf(
 }
 
 /** How many windows nothing more can come for. The last one is open until the service says that there is no more. */
-function passedAfter(chain: ChainWork, page: DecodedPage, { position }: Pick<PageFacts, 'position'>): number {
+function passedAfter(chain: ChainWork, page: DecodedPage, { position }: Pick<PageEntry, 'position'>): number {
   const { windows, passed, record } = chain
   if (page.next === null) return windows.count
   const isInOrder = (record?.inOrder ?? true) && position !== null
@@ -448,7 +449,7 @@ function positionAfter(
   record: ChainRecord | undefined,
   page: DecodedPage,
   order: 'asc' | 'desc',
-): Pick<PageFacts, 'position'> {
+): Pick<PageEntry, 'position'> {
   if (page.items === page.repeated || page.next === null) return {}
   if (record?.inOrder === false) return {}
   if (page.span === null) return { position: null }

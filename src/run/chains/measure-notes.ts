@@ -1,6 +1,5 @@
-import type { AnswerTime } from '../../core/index.ts'
+import type { AnswerTime, JournalEntry } from '../../core/index.ts'
 import type { Service, SizeChange } from '../../extract/index.ts'
-import type { Fact } from '../../state/index.ts'
 
 /** Gathers what a run learns of the service, for the lines of its pages. */
 export class MeasureNotes {
@@ -23,8 +22,8 @@ export class MeasureNotes {
   }
 
   /** What is new since the last call. @param time of a page that is committed with it */
-  facts(time: AnswerTime | null): Fact[] {
-    const limits = this.#limits.splice(0).map((change): Fact => ({ kind: 'limit', ...change }))
+  facts(time: AnswerTime | null): JournalEntry[] {
+    const limits = this.#limits.splice(0).map((change): JournalEntry => ({ kind: 'limit', ...change }))
     const { searchesSpent, searchesRemaining, tellsSearches } = this.#service.counters
     const costs = this.#service.takeCosts()
     const news = {

@@ -1,6 +1,6 @@
-import type { DecodedPage, InvalidPolicy, RefusedItem, Store } from '../../core/index.ts'
+import type { DecodedPage, InvalidPolicy, PageEntry, RefusedItem, Store } from '../../core/index.ts'
 import { appendQuarantine, cutQuarantine, QUARANTINE_FOLDER, quarantinePath } from '../../load/index.ts'
-import { type PageFacts, splitPath } from '../../state/index.ts'
+import { splitPath } from '../../state/index.ts'
 import type { ChainWork } from './chain-work.ts'
 
 /** The quarantine files of a run. */
@@ -26,7 +26,7 @@ export class Quarantine {
     chain: ChainWork,
     page: DecodedPage,
     refused: ReadonlyMap<number, readonly RefusedItem[]>,
-  ): Promise<NonNullable<PageFacts['quarantine']>> {
+  ): Promise<NonNullable<PageEntry['quarantine']>> {
     if (this.#policy === 'fail' || page.quarantined.length === 0) return []
     const pages = chain.record?.pages ?? 0
     return Promise.all(

@@ -1,5 +1,4 @@
-import type { DecodedPage, ErrorKind, ExportError } from '../../core/index.ts'
-import type { Fact } from '../../state/index.ts'
+import type { DecodedPage, ErrorKind, ExportError, JournalEntry } from '../../core/index.ts'
 import { PartitionFault } from './quarantine-limit.ts'
 
 // A service that makes up new names with every page is not to fill the log.
@@ -133,7 +132,7 @@ export class Tally {
     return fresh
   }
 
-  recorded(lines: readonly Fact[]): void {
+  recorded(lines: readonly JournalEntry[]): void {
     for (const line of lines) {
       if (line.kind !== 'seal') continue
       this.shards++

@@ -1,6 +1,6 @@
-import { type Store, sideBySide } from '../../core/index.ts'
+import { type Prune, type Store, sideBySide } from '../../core/index.ts'
 import { OPEN_FOLDER, openShardPath, QUARANTINE_FOLDER, quarantinePath } from '../../load/index.ts'
-import { type CheckpointState, type Prune, rewriteCheckpoint, splitPath } from '../../state/index.ts'
+import { type CheckpointState, rewriteCheckpoint, splitPath } from '../../state/index.ts'
 import type { OldPartitions } from './old-partitions.ts'
 
 /**

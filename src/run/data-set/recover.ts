@@ -1,9 +1,15 @@
-import { ExportError, type Looks, numberOf, type Store, sideBySide } from '../../core/index.ts'
+import {
+  ExportError,
+  type HeaderEntry,
+  type Looks,
+  numberOf,
+  type Store,
+  sideBySide,
+} from '../../core/index.ts'
 import { OPEN_FOLDER, openShardPath, partOf, setAsideStrangers } from '../../load/index.ts'
 import {
   type Checkpoint,
   type CheckpointState,
-  type HeaderLine,
   openCheckpoint,
   readCheckpoint,
   type SealedShard,
@@ -20,7 +26,7 @@ import { removePrunedQuarantine } from './prune.ts'
  */
 export async function openSettledCheckpoint(
   store: Store,
-  header: HeaderLine,
+  header: HeaderEntry,
   accept: (found: CheckpointState | null) => void,
   warn: (message: string) => void,
 ): Promise<Checkpoint> {

@@ -1,8 +1,7 @@
-import { type Clock, ExportError, type Pipeline, type Store } from '../../core/index.ts'
+import { type Clock, ExportError, type JournalEntry, type Pipeline, type Store } from '../../core/index.ts'
 import {
   CHECKPOINT_PATH,
   checkMaskKey,
-  type Fact,
   MANIFEST_PATH,
   openCheckpoint,
   readCheckpoint,
@@ -66,7 +65,7 @@ async function report(
     return { rows: manifest.totals.rows, shards: manifest.totals.shards }
   }
   if (maskKey !== null) checkMaskKey(found.header.settings, maskKey, pipeline.file)
-  const record = async (fact: Fact): Promise<void> => {
+  const record = async (fact: JournalEntry): Promise<void> => {
     const checkpoint = await openCheckpoint(store, found.header, () => {})
     try {
       await checkpoint.append([fact])

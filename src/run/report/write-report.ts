@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
-import { ExportError, type NamedPipeline, REPORT_PATH, type Store, type Sums } from '../../core/index.ts'
 import {
-  type CheckpointState,
-  type Fact,
-  MANIFEST_PATH,
-  SIGNATURE_PATH,
-  SUCCESS_PATH,
-} from '../../state/index.ts'
+  ExportError,
+  type JournalEntry,
+  type NamedPipeline,
+  REPORT_PATH,
+  type Store,
+  type Sums,
+} from '../../core/index.ts'
+import { type CheckpointState, MANIFEST_PATH, SIGNATURE_PATH, SUCCESS_PATH } from '../../state/index.ts'
 import { isReport, planAsOfLastRun, retiredQueries } from '../data-set/index.ts'
 import { countAnew } from './count-anew.ts'
 import type { Surroundings } from './gather.ts'
@@ -34,7 +35,7 @@ export async function writeReport(
   store: Store,
   state: CheckpointState,
   { mostRows = FEW_ROWS, ...options }: ReportOptions & { readonly mostRows?: number },
-  record: (fact: Fact) => Promise<void>,
+  record: (fact: JournalEntry) => Promise<void>,
 ): Promise<void> {
   const sums = await sumsOf(pipeline, store, state, options.hurry ? 0 : mostRows, record)
   const retired = retiredQueries(pipeline, state).length
@@ -49,7 +50,7 @@ async function sumsOf(
   store: Store,
   state: CheckpointState,
   mostRows: number,
-  record: (fact: Fact) => Promise<void>,
+  record: (fact: JournalEntry) => Promise<void>,
 ): Promise<Sums> {
   const known = state.sums()
   const { rows } = state.shards

@@ -1,6 +1,6 @@
-import type { NamedPipeline, Store } from '../../core/index.ts'
+import type { JournalEntry, NamedPipeline, Store } from '../../core/index.ts'
 import { chunkRows, ShardSet, type ShardSetOptions, shardExtension } from '../../load/index.ts'
-import { type Checkpoint, type Fact, manifestShard } from '../../state/index.ts'
+import { type Checkpoint, manifestShard } from '../../state/index.ts'
 import type { Cpu } from '../cpu/index.ts'
 import type { RunObserver } from '../setting/index.ts'
 
@@ -10,16 +10,16 @@ export type OpenShardsParts = {
   readonly checkpoint: Checkpoint
   readonly observer: RunObserver
   /** Called with the lines of every commit, once they are durable. */
-  readonly onRecorded: (facts: readonly Fact[]) => void
+  readonly onRecorded: (facts: readonly JournalEntry[]) => void
 }
 
 /** The shards that a pipeline has open, on record in a checkpoint. @param numbers what its shards are called by */
 export function openShards(
   { load }: Pick<NamedPipeline, 'load'>,
   { store, cpu, checkpoint, observer, onRecorded }: OpenShardsParts,
-  numbers: Pick<ShardSetOptions<Fact>, 'nextShard' | 'partsOf'>,
-): ShardSet<Fact> {
-  return new ShardSet<Fact>({
+  numbers: Pick<ShardSetOptions<JournalEntry>, 'nextShard' | 'partsOf'>,
+): ShardSet<JournalEntry> {
+  return new ShardSet<JournalEntry>({
     store,
     coder: cpu.coder,
     workplace: cpu.workplace,
@@ -28,8 +28,8 @@ export function openShards(
     shardRows: load.shardRows,
     ...numbers,
     record: async (lines) => {
-      await checkpoint.append(lines as readonly Fact[])
-      onRecorded(lines as readonly Fact[])
+      await checkpoint.append(lines as readonly JournalEntry[])
+      onRecorded(lines as readonly JournalEntry[])
     },
     warn: (message) => observer.log('warn', message),
     onPublished: (line) => {

@@ -1,6 +1,12 @@
-import { type BufferPool, bufferPool, type NamedPipeline, type Store } from '../../core/index.ts'
+import {
+  type BufferPool,
+  bufferPool,
+  type JournalEntry,
+  type NamedPipeline,
+  type Store,
+} from '../../core/index.ts'
 import type { ShardSet } from '../../load/index.ts'
-import { type Checkpoint, type CheckpointState, type Fact, idPath, sweepIds } from '../../state/index.ts'
+import { type Checkpoint, type CheckpointState, idPath, sweepIds } from '../../state/index.ts'
 import { openOwnCheckpoint } from '../admission/index.ts'
 import { type Cpu, openCpu } from '../cpu/index.ts'
 import { giveUp, withAllThatGoes } from '../data-set/index.ts'
@@ -11,12 +17,12 @@ import { decodePlan, encodePlan } from './plans.ts'
 /** What a run holds open on its data set. */
 export type Session = {
   readonly checkpoint: Checkpoint
-  readonly shards: ShardSet<Fact>
+  readonly shards: ShardSet<JournalEntry>
   readonly cpu: Cpu
   /** For the bodies of answers. */
   readonly buffers: BufferPool
   /** Called with the lines of every commit, once they are durable. */
-  onRecorded: (facts: readonly Fact[]) => void
+  onRecorded: (facts: readonly JournalEntry[]) => void
   /** A number that no other chain of the data set has. */
   nextChain(): number
   close(): Promise<void>
@@ -59,7 +65,7 @@ async function openOnce(
 ): Promise<Session | null> {
   const checkpoint = await openOwnCheckpoint(pipeline, store, secrets, options)
   const { state } = checkpoint
-  let shards: ShardSet<Fact> | null = null
+  let shards: ShardSet<JournalEntry> | null = null
   let chains = state.nextChain
   try {
     const session: Session = {

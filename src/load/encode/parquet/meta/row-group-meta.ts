@@ -1,6 +1,5 @@
 import { z } from 'zod'
-import { ExportError } from '../../../../core/index.ts'
-import type { JsonValue } from '../../encoder.ts'
+import { ExportError, type JsonValue } from '../../../../core/index.ts'
 
 const extreme = z.union([z.number(), z.string()])
 const count = z.number().int().nonnegative()
