@@ -201,16 +201,18 @@ function reasonsText(reasons: Readonly<Record<string, number>>): string {
 }
 
 function nextLines(
-  { status, partitions, error, causes }: RunSummary,
+  summary: RunSummary,
   { file, extract }: Pipeline,
   { cwd, program, again, flags }: Reader,
 ): string[] {
+  const { status, partitions } = summary
   const name = shellWord(shownPath(resolve(cwd, file), cwd))
   const lines: (readonly [string, string])[] = []
   if (status !== 'complete') {
-    const command = again ?? `${program} run ${name}${flags.run}`
-    const isHopeful = helpsToGoOn(error, causes)
-    lines.push([isHopeful ? 'go on' : 'once corrected', command])
+    const isReached = !neverReached(summary)
+    if (!isReached) lines.push(['find out why', `${program} check ${name}${flags.read}`])
+    const isHopeful = isReached && helpsToGoOn(summary)
+    lines.push([isHopeful ? 'go on' : 'once corrected', again ?? `${program} run ${name}${flags.run}`])
     lines.push(['where it is', `${program} status ${name}${flags.read}`])
   }
   if (partitions.done > 0) {
@@ -224,9 +226,15 @@ function nextLines(
 }
 
 /** Whether the same command may end otherwise next time; where it does not, it costs searches for nothing. */
-function helpsToGoOn(error: ExportError | null, causes: RunSummary['causes']): boolean {
+function helpsToGoOn({ error, causes }: RunSummary): boolean {
   if (error !== null) return !NEEDS_SOMEBODY.has(error.kind)
   return causes.length === 0 || causes.some(({ kind }) => !NEEDS_SOMEBODY.has(kind))
+}
+
+/** No search got as far as the service: host, port or proxy are wrong, or it is down. */
+function neverReached({ status, requests, error, causes }: RunSummary): boolean {
+  const kinds = error === null ? causes.map(({ kind }) => kind) : [error.kind]
+  return status === 'failed' && requests === 0 && kinds.includes('transient')
 }
 
 const NEEDS_SOMEBODY: ReadonlySet<ErrorKind> = new Set(['config', 'credentials', 'refused', 'data'])

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { describe } from './describe.ts'
+import { describe, didYouMeanDomain } from './describe.ts'
 import { type PipelineFile, pipelineFile } from './file-schema.ts'
 import { didYouMean, nearest } from './nearest.ts'
 import type { Problems } from './problems.ts'
@@ -63,7 +63,7 @@ function report(issue: Issue, tree: Tree, problems: Problems): void {
       path,
       found === null
         ? `missing; expected ${issue.message}`
-        : `expected ${issue.message}, found ${found}${faultOf(issue)}`,
+        : `expected ${issue.message}, found ${found}${faultOf(issue)}${didYouMeanDomain(tree, path)}`,
     )
     return
   }

@@ -27,6 +27,15 @@ export function domainFault(text: string): string {
   return faultOf(text) ?? 'no domain'
 }
 
+/** The domain that a text most likely means which is none: of an address, a URL, a wildcard or a host with its port. */
+export function domainMeant(text: string): string | null {
+  if (text.length > MAX_RAW_LENGTH) return null
+  const [, host = ''] =
+    /^(?:(?:[a-z][a-z0-9+.-]*:)?\/\/)?(?:[^/@]*@)?(?:\*\.)?([^/?#:@]+)/i.exec(text.trim()) ?? []
+  const domain = parseDomain(host)
+  return domain === parseDomain(text) ? null : domain
+}
+
 function faultOf(text: string): string | null {
   if (text.length > MAX_RAW_LENGTH) return `${text.length} characters`
   const domain = normalise(text)

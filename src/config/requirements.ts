@@ -1,8 +1,8 @@
 import { resolve } from 'node:path'
-import { ExportError, isExportError, isHeaderText, openLabel, type Pipeline } from '../core/index.ts'
+import { ExportError, isExportError, openLabel, type Pipeline } from '../core/index.ts'
 import { readText } from './read-text.ts'
 import { readTree } from './read-tree.ts'
-import { type Environment, readMaskKey, readSecret } from './secrets.ts'
+import { type Environment, readMaskKey, requireCredential, requireSecret } from './secrets.ts'
 import { dotted, isMapping, lineOf, type Path, placeAt, type Tree, valueAt } from './tree.ts'
 
 export type Surroundings = {
@@ -71,7 +71,7 @@ function needsOf(pipeline: Pipeline, { env, allowPlaintext }: Surroundings): rea
   })
   const token = (variable: string, find: Need['find']): Need => ({
     variable,
-    check: async () => requireAlone(variable, requireSendable(variable, await requireSecret(variable, env))),
+    check: () => requireCredential(variable, env),
     find,
   })
   return [
@@ -108,33 +108,6 @@ function maskKeyNeed(pipeline: Pipeline, env: Environment): Need {
 
 export function needsMaskKey({ extract, transform }: Pipeline): boolean {
   return extract.resource !== 'reports' && (transform.secret === 'hmac' || transform.identity === 'hmac')
-}
-
-async function requireSecret(name: string, env: Environment): Promise<string> {
-  const secret = await readSecret(name, env)
-  if (secret !== null) return secret
-  const next = `Set it, or ${name}_FILE to a file that holds it.`
-  throw new ExportError('config', `the environment variable ${name} is not set`, '', next)
-}
-
-function requireSendable(name: string, token: string): string {
-  if (isHeaderText(token)) return token
-  const what = `what ${name} holds can not be sent: there is a line break, another control character or a character outside ASCII in it`
-  throw new ExportError('config', what, '', 'Set it to the token or key alone.')
-}
-
-/** What people copy along with a token. */
-const AROUND: readonly (readonly [RegExp, string])[] = [
-  [/^(["'`]).*\1$/, 'stands in quotes'],
-  [/^Bearer\s/i, 'begins with Bearer, which is added when it is sent'],
-  [/^Authorization:/i, 'is a whole header'],
-]
-
-function requireAlone(name: string, token: string): void {
-  for (const [pattern, fault] of AROUND) {
-    if (!pattern.test(token.trim())) continue
-    throw new ExportError('config', `what ${name} holds ${fault}`, '', 'Set it to the token or key alone.')
-  }
 }
 
 function noConsent(): ExportError {

@@ -10,6 +10,7 @@ import {
   queryLabel,
   type WindowSettings,
 } from '../core/index.ts'
+import { describeDomain, meant } from './describe.ts'
 import { DOMAIN_EXPECTED, domainFault, parseDomain } from './domain.ts'
 import type { PipelineFile } from './file-schema.ts'
 import type { Problems } from './problems.ts'
@@ -201,11 +202,15 @@ async function addDomainsFile(name: string, queries: Queries, problems: Problems
   for (const [i, line] of read.text.split('\n').entries()) {
     const text = line.replace(/#.*/, '').trim()
     if (text === '') continue
-    const report: Report = (problem) => problems.addLine(label, i + 1, problem)
+    const report: Report = (problem) => {
+      problems.addLine(label, i + 1, problem)
+      // A file of faulty domains names some.
+      problems.excuse(['extract', 'domains_file'])
+    }
     const fqdn = parseDomain(text)
-    // The line itself is not shown: somebody may have named another file than they meant.
-    if (fqdn === null) report(`expected ${DOMAIN_EXPECTED}, found ${domainFault(text)}`)
-    else queries.add({ type: 'domain', fqdn }, report)
+    if (fqdn === null) {
+      report(`expected ${DOMAIN_EXPECTED}, found ${describeDomain(text)}: ${domainFault(text)}${meant(text)}`)
+    } else queries.add({ type: 'domain', fqdn }, report)
   }
 }
 

@@ -2,6 +2,7 @@ import { dirname, resolve } from 'node:path'
 import type { LoadSettings } from '../core/index.ts'
 import type { PipelineFile } from './file-schema.ts'
 import type { Problems } from './problems.ts'
+import { shown } from './shown.ts'
 import { isLoopback } from './urls.ts'
 
 const ADDRESS = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/
@@ -22,13 +23,10 @@ export function resolvePlace(
   if (dirname(path) === path) {
     problems.add(
       ['load', 'path'],
-      `is the root of the file system, where other files are; expected a folder for the data set alone, found ${JSON.stringify(pathAsGiven)}`,
+      `is the root of the file system, where other files are; expected a folder for the data set alone, found ${shownPath(pathAsGiven)}`,
     )
   } else if (/^[a-z][a-z0-9+.-]*:\/\//i.test(pathAsGiven)) {
-    problems.add(
-      ['load', 'path'],
-      `expected a folder or s3://bucket/prefix, found ${JSON.stringify(pathAsGiven)}`,
-    )
+    problems.add(['load', 'path'], `expected a folder or s3://bucket/prefix, found ${shownPath(pathAsGiven)}`)
   }
   const needsBucket = 'goes with a load.path that begins with s3://'
   if (file.load.s3 !== undefined) problems.add(['load', 's3'], needsBucket, 'key')
@@ -47,7 +45,7 @@ function bucketPlace(
   if (bucket === '' || bucket.includes('..')) {
     problems.add(
       ['load', 'path'],
-      `expected s3://bucket/prefix with a bucket of 3 to 63 of a-z, 0-9, - and ., found ${JSON.stringify(pathAsGiven)}`,
+      `expected s3://bucket/prefix with a bucket of 3 to 63 of a-z, 0-9, - and ., found ${shownPath(pathAsGiven)}`,
     )
   } else if (
     prefix !== '' &&
@@ -55,7 +53,7 @@ function bucketPlace(
   ) {
     problems.add(
       ['load', 'path'],
-      `expected a prefix of up to ${MAX_PREFIX} of A-Z, a-z, 0-9, ., _, =, - and single /, found ${JSON.stringify(prefix)}`,
+      `expected a prefix of up to ${MAX_PREFIX} of A-Z, a-z, 0-9, ., _, =, - and single /, found ${shownPath(prefix)}`,
     )
   }
   const { endpoint = null, region = null, path_style: pathStyle = null, allow_http = false } = load.s3 ?? {}
@@ -74,4 +72,9 @@ function bucketPlace(
     pathAsGiven,
     place: { kind: 's3', bucket, prefix, endpoint, region, pathStyle, allowHttp: allow_http, stateRoot },
   }
+}
+
+/** A path is no secret; an address in its place may hold a password. */
+function shownPath(path: string): string {
+  return /\/\/[^/]*@/.test(path) ? 'an address with a user (not shown)' : JSON.stringify(shown(path))
 }

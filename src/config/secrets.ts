@@ -1,4 +1,11 @@
-import { ExportError, learnSecret, MIN_MASK_KEY_BYTES, maskKeyFault, type Pipeline } from '../core/index.ts'
+import {
+  ExportError,
+  isHeaderText,
+  learnSecret,
+  MIN_MASK_KEY_BYTES,
+  maskKeyFault,
+  type Pipeline,
+} from '../core/index.ts'
 import { readText } from './read-text.ts'
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -28,6 +35,44 @@ export async function readSecret(name: string, env: Environment): Promise<string
   }
   const secret = withoutLineBreak(read.text)
   return secret === '' ? null : learned(secret)
+}
+
+/** @throws ExportError 'config' when it is not set */
+export async function requireSecret(name: string, env: Environment): Promise<string> {
+  const secret = await readSecret(name, env)
+  if (secret !== null) return secret
+  const next = `Set it, or ${name}_FILE to a file that holds it.`
+  throw new ExportError('config', `the environment variable ${name} is not set`, '', next)
+}
+
+/**
+ * A token or API key, which has to be what the service gave and nothing around it.
+ * @throws ExportError 'config' when it is not set or can't be one; never shows it
+ */
+export async function requireCredential(name: string, env: Environment): Promise<string> {
+  const credential = requireSendable(name, await requireSecret(name, env))
+  requireAlone(name, credential)
+  return credential
+}
+
+function requireSendable(name: string, token: string): string {
+  if (isHeaderText(token)) return token
+  const what = `what ${name} holds can not be sent: there is a line break, another control character or a character outside ASCII in it`
+  throw new ExportError('config', what, '', 'Set it to the token or key alone.')
+}
+
+/** What people copy along with a token. */
+const AROUND: readonly (readonly [RegExp, string])[] = [
+  [/^(["'`]).*\1$/, 'stands in quotes'],
+  [/^Bearer\s/i, 'begins with Bearer, which is added when it is sent'],
+  [/^Authorization:/i, 'is a whole header'],
+]
+
+function requireAlone(name: string, token: string): void {
+  for (const [pattern, fault] of AROUND) {
+    if (!pattern.test(token.trim())) continue
+    throw new ExportError('config', `what ${name} holds ${fault}`, '', 'Set it to the token or key alone.')
+  }
 }
 
 /** Editors, `echo` and command substitution on Windows leave one behind. */

@@ -2,7 +2,7 @@ import { ExportError, type ServiceSettings } from '../core/index.ts'
 import { pipelineFile } from './file-schema.ts'
 import { Problems } from './problems.ts'
 import { resolveService } from './resolve-service.ts'
-import { type Environment, variable } from './secrets.ts'
+import { type Environment, requireCredential, variable } from './secrets.ts'
 import { URL_EXPECTED } from './urls.ts'
 
 /**
@@ -10,7 +10,7 @@ import { URL_EXPECTED } from './urls.ts'
  * a pipeline file in everything else; for what is asked without a pipeline.
  * @throws ExportError 'config' that says what to set
  */
-export function serviceFromEnvironment(env: Environment): ServiceSettings {
+export async function serviceFromEnvironment(env: Environment): Promise<ServiceSettings> {
   const baseUrl = variable('SPILLWAY_BASE_URL', env)
   if (!baseUrl) throw wrong('SPILLWAY_BASE_URL is not set', `Set it to ${URL_EXPECTED}.`)
   if (variable('SPILLWAY_TOKEN', env) === '' && variable('SPILLWAY_TOKEN_FILE', env) === '') {
@@ -19,6 +19,7 @@ export function serviceFromEnvironment(env: Environment): ServiceSettings {
       'Set it to an access token, or SPILLWAY_TOKEN_FILE to a file with one.',
     )
   }
+  await requireCredential('SPILLWAY_TOKEN', env)
   const service = pipelineFile.shape.service.safeParse({ base_url: baseUrl })
   if (!service.success) throw wrong('SPILLWAY_BASE_URL is no base URL', `Set it to ${URL_EXPECTED}.`)
   const problems = new Problems({

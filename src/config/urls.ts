@@ -30,3 +30,12 @@ export function isLoopback(url: string): boolean {
   const { hostname } = new URL(url)
   return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname)
 }
+
+/** A host, with or without port and path, as people write it without its scheme. */
+const BARE_HOST = /^[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,24}(?::\d{1,5})?(?:\/[a-z0-9._/-]*)?$/
+const SCHEME = /^[a-z][a-z0-9+.-]{1,9}:\/\/[^\s@?#]+$/
+
+/** Whether an address can be shown: it has no user, password, query or fragment, and looks like no token. */
+export function mayBeShown(address: string): boolean {
+  return address.length <= 200 && (SCHEME.test(address) || BARE_HOST.test(address))
+}

@@ -25,8 +25,18 @@ export function parseTarget(text: string, cwd: string, flag = '--to'): Target {
     if (url.password !== '' || url.searchParams.has('password')) throw hasPassword(flag)
     return { kind: 'postgres', url: text, label: text }
   }
-  throw notATarget(/^[a-z]+:/.exec(text)?.[0] ?? 'something else', flag)
+  throw notATarget(foundIn(text), flag)
 }
+
+/** With what was probably meant; an address that may hold a password is told by its scheme alone. */
+function foundIn(text: string): string {
+  const scheme = /^[a-z][a-z0-9+.-]*:\/\//i.exec(text)?.[0]
+  if (/@|password/i.test(text)) return scheme ?? 'an address without a scheme (not shown)'
+  const meant = /\.(?:db|duckdb)$/i.test(text) && scheme === undefined ? `; did you mean duckdb:${text}?` : ''
+  return `${JSON.stringify(text.slice(0, MAX_SHOWN))}${meant}`
+}
+
+const MAX_SHOWN = 100
 
 function notATarget(found: string, flag: string): ExportError {
   return new ExportError(

@@ -49,3 +49,14 @@ it('without a terminal a run says at once what is planned, and a 429 takes one l
   expect(first).toMatch(/^trial: 3 of 3 partitions to do, pace: /)
   expect(stderr).not.toMatch(/wait_ms=0|trying again|partitions_total=/)
 })
+
+it('a service that no request reached is to be checked before the run goes on', async () => {
+  const folder = workFolder()
+  const file = await writePipeline(folder)
+  const env = { SPILLWAY_BASE_URL: 'http://127.0.0.1:9', SPILLWAY_TOKEN: 'a-token' }
+  const { code, stdout } = await spillway(['run', file, '--from', '2024-02-01', ...QUIET], folder, env)
+  expect(code).toBe(1)
+  expect(stdout).toMatch(/^ {2}find out why +spillway check trial.yaml --from 2024-02-01$/m)
+  expect(stdout).toMatch(/^ {2}once corrected +spillway run trial.yaml --from 2024-02-01 --no-progress$/m)
+  expect(stdout).not.toMatch(/^ *go on /m)
+}, 30_000)

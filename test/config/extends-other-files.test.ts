@@ -69,7 +69,9 @@ test('flags win over both, and paths start from the file that names them', async
   const text = CHILD.replace('base.yaml', 'shared/base.yaml')
   const overrides = { maxRequests: 7 }
   expect(await problems(text, { cwd, overrides })).toEqual([
-    expect.stringMatching(/^shared\/deep\/d\.txt:2:1: expected a domain name .* found an IP address/),
+    expect.stringMatching(
+      /^shared\/deep\/d\.txt:2:1: expected a domain name .* found "1.2.3.4": an IP address/,
+    ),
   ])
   writeFileSync(join(cwd, 'shared/deep/d.txt'), 'acme.org\n')
   const { extract } = await read(text, { cwd, overrides })

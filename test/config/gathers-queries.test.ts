@@ -34,7 +34,7 @@ test('ten thousand domains from a file, with comments, blank lines and Windows l
   expect(extract.queries).toEqual(domains.map((fqdn) => ({ type: 'domain', fqdn })))
 })
 
-test('every bad line of a domains file is named, in order, and never shown', async () => {
+test('every bad line of a domains file is named, in order, with what it may mean', async () => {
   const lines = Array.from({ length: 10_000 }, (_, i) => `host-${i}.example`)
   lines[16] = 'hunter2 hunter2'
   lines[4_999] = 'https://hunter2.example/'
@@ -45,11 +45,20 @@ test('every bad line of a domains file is named, in order, and never shown', asy
   })
   const expected = 'expected a domain name (letters, digits, -, _ and dots, at most 253 characters), found'
   expect(found).toEqual([
-    `list.txt:17:1: ${expected} the character " "`,
-    `list.txt:5000:1: ${expected} a URL; write its host alone, such as acme.com`,
-    `list.txt:9999:1: ${expected} an empty label`,
-    `list.txt:10000:1: ${expected} 254 characters`,
+    `list.txt:17:1: ${expected} "hunter2 hunter2": the character " "`,
+    `list.txt:5000:1: ${expected} "https://hunter2.example/": a URL; write its host alone, such as acme.com; did you mean \`hunter2.example\`?`,
+    `list.txt:9999:1: ${expected} ".hunter2": an empty label`,
+    `list.txt:10000:1: ${expected} "${'a'.repeat(60)}…": 254 characters`,
   ])
+})
+
+test('an address in a domains file is not shown, but for its domain', async () => {
+  const found = await problems(asking('  domains_file: list.txt'), {
+    files: { 'list.txt': 'jane@alpha.test\nhttps://me:hunter2@beta.test/x\n' },
+  })
+  expect(found.join()).not.toMatch(/jane|hunter2|me:/)
+  expect(found[0]).toMatch(/^list\.txt:1:1: .* an e-mail address; .*; did you mean `alpha\.test`\?$/)
+  expect(found[1]).toMatch(/^list\.txt:2:1: .* a URL; .*; did you mean `beta\.test`\?$/)
 })
 
 test.each([

@@ -288,8 +288,6 @@ test.each(WRONG)('%s: %s', async (section, line, column, path, text) => {
 })
 
 test.each([
-  ['ftp://api.example.com/x', URL_EXPECTED],
-  ['api.example.com', URL_EXPECTED],
   ['https://user:hunter2@api.example.com', URL_EXPECTED],
   ['https://@api.example.com', URL_EXPECTED],
   ['https://api.example.com/x?token=hunter2', URL_EXPECTED],
@@ -300,6 +298,38 @@ test.each([
   expect(await problems(SMALLEST.replace('https://api.example.com/firework', url))).toEqual([
     `p.yaml:3:13: service.base_url: expected ${expected}, found a string (not shown)`,
   ])
+})
+
+test.each(['ftp://api.example.com/x', 'api.example.com', 'api.example.com:8443/firework'])(
+  'base_url: %s is refused and shown: it holds no secret, wherever it comes from',
+  async (url) => {
+    const given = (text: string) => SMALLEST.replace('https://api.example.com/firework', text)
+    expect(await problems(given(url))).toEqual([
+      `p.yaml:3:13: service.base_url: expected ${URL_EXPECTED}, found "${url}"`,
+    ])
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: a reference of the file's own
+    expect(await problems(given('${URL}'), { env: { URL: url } })).toEqual([
+      `p.yaml:3:13: service.base_url: expected ${URL_EXPECTED}, found "${url}" (from \${URL})`,
+    ])
+  },
+)
+
+test('what looks like a token is not shown in the place of a host', async () => {
+  for (const token of ['eyJhbGciOi.eyJzdWIi.c2ln', '0123456789abcdef', 'https://me:pw@h.example']) {
+    const text = SMALLEST.replace('https://api.example.com/firework', token)
+    expect((await problems(text)).join()).not.toContain(token)
+  }
+})
+
+test('an address with a user is not shown in the place of a folder', async () => {
+  const [found = ''] = await problems(`${SMALLEST}load: { path: "gs://me:hunter2@bucket" }`)
+  expect(found).toMatch(/load\.path: .* found an address with a user \(not shown\)$/)
+})
+
+test('a range is shown, also where a variable holds it', async () => {
+  const text = `${SMALLEST}  windows: { from: "\${FROM}", until: now }\n`
+  const [found = ''] = await problems(text, { env: { FROM: '2024-13-01' } })
+  expect(found).toContain('found "2024-13-01" (from $' + '{FROM})')
 })
 
 test('a text of megabytes is refused like any other', async () => {

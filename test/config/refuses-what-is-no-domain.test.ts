@@ -27,6 +27,18 @@ test.each([
 })
 
 test.each([
+  ['jane.doe@acme.com', 'acme.com'],
+  ['https://jane:hunter2@acme.com/', 'acme.com'],
+  ['https://acme.com/login', 'acme.com'],
+  ['*.acme.com', 'acme.com'],
+  ['acme.com:443', 'acme.com'],
+])('%s may mean %s', async (domain, meant) => {
+  const [problem = ''] = await problems(asking(domain))
+  expect(problem).toMatch(new RegExp(`; did you mean \`${meant}\`\\?$`))
+  expect(problem).not.toMatch(/jane|hunter2/)
+})
+
+test.each([
   ['Bücher.Example', 'xn--bcher-kva.example'],
   ['MÜNCHEN。de.', 'xn--mnchen-3ya.de'],
   ['faß.de', 'xn--fa-hia.de'],

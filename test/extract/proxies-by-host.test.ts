@@ -38,8 +38,8 @@ it.each(['http://localhost:1', 'https://127.0.0.1', 'http://[::1]:8080', 'https:
   },
 )
 
-it.each(['user:hunter2', 'socks5://hunter2.example', 'http://', 'http://%:hunter2@p.example'])(
-  'refuses %s without showing it',
+it.each(['user:hunter2', 'socks5://me:hunter2@p.example', 'http://', 'http://%:hunter2@p.example'])(
+  'refuses %s without showing user and password',
   (value) => {
     const attempt = () => proxiesOf({ HTTPS_PROXY: value })
     expect(attempt).toThrow('environment variable HTTPS_PROXY')
@@ -47,3 +47,7 @@ it.each(['user:hunter2', 'socks5://hunter2.example', 'http://', 'http://%:hunter
     expect(attempt).not.toThrow('hunter2')
   },
 )
+
+it.each(['socks5://me:hunter2@p.example', 'http://%:hunter2@p.example'])('names the host of %s', (value) => {
+  expect(() => proxiesOf({ HTTPS_PROXY: value })).toThrow('The proxy p.example is no address')
+})

@@ -129,3 +129,14 @@ it.each([
   expect(parse).toThrow(expect.objectContaining({ kind: 'config', where: '--to' }))
   expect(parseTarget('duckdb:/data/leaks.db', '/home/me')).toMatchObject({ file: '/data/leaks.db' })
 })
+
+it.each([
+  ['leaks.db', '"leaks.db"; did you mean duckdb:leaks.db?'],
+  ['mysql://db.example/leaks', '"mysql://db.example/leaks"'],
+  ['mysql://me:hunter2@db.example/leaks', 'found mysql://'],
+  ['me:hunter2@db.example', 'found an address without a scheme (not shown)'],
+])('--to %s is refused, and shown unless it may hold a password', (text, told) => {
+  const parse = () => parseTarget(text, '/home/me')
+  expect(parse).toThrow(told)
+  expect(parse).not.toThrow('hunter2')
+})

@@ -35,7 +35,7 @@ export const report = command({
   async run(args, io) {
     const ids = [...new Set(args.id.map(reportId))]
     await learnSecrets(io.env)
-    const settings = serviceFromEnvironment(io.env)
+    const settings = await serviceFromEnvironment(io.env)
     const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
     try {
       return await eachReport(settings, ids, signals.stop, io, deliver(args, io))

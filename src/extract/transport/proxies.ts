@@ -53,25 +53,26 @@ function proxyAt({ name, value }: Variable): HttpProxy {
   // Often written without a scheme, as curl takes it.
   const text = value.includes('://') ? value : `http://${value}`
   const url = URL.canParse(text) ? new URL(text) : null
-  if (url === null || !/^https?:$/.test(url.protocol) || url.hostname === '') throw noAddress(name)
+  if (url === null || !/^https?:$/.test(url.protocol) || url.hostname === '')
+    throw noAddress(name, url?.hostname ?? '')
   return { url, host: url.host, authorization: authorizationOf(url, name), variable: name }
 }
 
-function authorizationOf({ username, password }: URL, variable: string): string | null {
+function authorizationOf({ username, password, host }: URL, variable: string): string | null {
   if (username === '' && password === '') return null
   try {
     const user = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
     return `Basic ${Buffer.from(user).toString('base64')}`
   } catch {
-    throw noAddress(variable)
+    throw noAddress(variable, host)
   }
 }
 
-/** The value is not shown: a password may be in it. */
-function noAddress(variable: string): ExportError {
+/** Of the value only the host is shown: a password may be in it. */
+function noAddress(variable: string, host: string): ExportError {
   return new ExportError(
     'config',
-    'The proxy is no address such as http://proxy.example:3128 or http://user:password@proxy.example:3128',
+    `The proxy${host === '' ? '' : ` ${host}`} is no address such as http://proxy.example:3128 or http://user:password@proxy.example:3128`,
     `environment variable ${variable}`,
     'Correct the variable (in user and password everything but letters and digits is percent-encoded) or unset it.',
   )
