@@ -16,6 +16,11 @@ export type Command<Args> = {
   readonly run: (args: ArgumentsCamelCase<Args>, io: Io) => Promise<number>
 }
 
+/** Groups of options in help: those of the command itself stand before what several share. */
+export const WHAT_IS_SHOWN = 'What is shown:'
+export const HOW_IT_RUNS = 'How it runs:'
+const OWN_GROUPS = ['Positionals:', 'Options:', WHAT_IS_SHOWN, HOW_IT_RUNS]
+
 /** Types a command's arguments by its options. */
 export function command<Args extends CommonArgs>(definition: Command<Args>): Command<Args> {
   return definition
@@ -45,8 +50,11 @@ export function lazyCommand<Args extends CommonArgs>(
 ): AddCommand {
   let loaded: Command<Args> | null = null
   const add = (yargs: Argv<CommonArgs>, perform: Perform): void => {
-    const builder = (options: Argv<CommonArgs>): Argv<Args> | Promise<Argv<Args>> =>
-      loaded === null ? load().then((found) => found.options(options)) : loaded.options(options)
+    const builder = (yargs: Argv<CommonArgs>): Argv<Args> | Promise<Argv<Args>> => {
+      // Help lists groups in the order in which they were named first.
+      const options = OWN_GROUPS.reduce((given, group) => given.group([], group), yargs)
+      return loaded === null ? load().then((found) => found.options(options)) : loaded.options(options)
+    }
     const handler = async (args: ArgumentsCamelCase<Args>) => {
       const { run } = await load()
       await perform(args, (io) => run(args, io))

@@ -1,22 +1,33 @@
 import type { ExplainedSecret, ExplainedSetting, Explanation, Origin } from '../config/index.ts'
 import { plainLine } from './plain-text.ts'
-import { count } from './quantities.ts'
+import { count, counted } from './quantities.ts'
 
 // The beginning of a list shows what it is about; all of it is for --json.
 const MAX_ITEMS = 5
 const MAX_VALUE = 60
 
-/** A line for every setting and secret: what holds, and where it comes from. */
-export function explanationLines({ settings, secrets }: Explanation): readonly string[] {
+/**
+ * A line for each setting and secret: what holds, and where it comes from.
+ * @param all with the settings that have their default
+ */
+export function explanationLines(
+  { settings, secrets }: Explanation,
+  { all }: { readonly all: boolean },
+): readonly string[] {
+  const shown = all ? settings : settings.filter(({ from }) => from.by !== 'default')
+  const hidden = settings.length - shown.length
   const rows = [
-    ...settings.map(({ key, value, from }) => [key, valueText(value), originText(from)] as const),
+    ...shown.map(({ key, value, from }) => [key, valueText(value), originText(from)] as const),
     ...secrets.map((secret) => [secret.variable, ...secretText(secret)] as const),
   ]
   const keyWidth = Math.max(...rows.map(([key]) => key.length))
   const valueWidth = Math.max(...rows.map(([, value]) => Math.min(value.length, MAX_VALUE)))
-  return rows.map(
-    ([key, value, from]) => `${key.padEnd(keyWidth)}  ${value.padEnd(valueWidth)}  ${plainLine(from)}`,
-  )
+  return [
+    ...rows.map(
+      ([key, value, from]) => `${key.padEnd(keyWidth)}  ${value.padEnd(valueWidth)}  ${plainLine(from)}`,
+    ),
+    ...(hidden > 0 ? [`${counted(hidden, 'setting')} more at their defaults; --all shows them`] : []),
+  ]
 }
 
 /** The same for scripts. */

@@ -5,6 +5,8 @@ import type { CommonArgs, Perform } from './command.ts'
 import { COMMANDS } from './commands/index.ts'
 import { LOG_FORMATS, LOG_LEVELS } from './log.ts'
 
+const FORMATS = ['parquet', 'csv']
+
 const EXIT_CODES = `Exit codes:
   0 all done                        4 stopped at the budget or quota (resumable)
   1 something failed; run again     5 another run holds the pipeline
@@ -21,6 +23,31 @@ export async function parseCommandLine(
   perform: Perform,
 ): Promise<void> {
   await loadForCompletion(words)
+  const parser = parserOf(words, columns, perform)
+  try {
+    await parser.parseAsync()
+  } catch (error) {
+    // Some of its complaints yargs throws past `fail` when options are loaded late.
+    const message = error instanceof UsageFault || isYargsError(error) ? error.message : null
+    throw message === null ? error : await usageError(message, words, columns)
+  }
+}
+
+/** What `--help` prints for a command, or for all of them. */
+export async function helpText(words: readonly string[], columns: number): Promise<string> {
+  return parserOf(words, columns, async () => {})
+    .wrap(widthOf(columns))
+    .getHelp()
+}
+
+/** A complaint of yargs about the command line. */
+class UsageFault extends Error {}
+
+function isYargsError(error: unknown): error is Error {
+  return error instanceof Error && error.name === 'YError'
+}
+
+function parserOf(words: readonly string[], columns: number, perform: Perform): Argv<CommonArgs> {
   const parser: Argv<CommonArgs> = yargs([...words])
     .scriptName('spillway')
     .usage(
@@ -40,7 +67,7 @@ export async function parseCommandLine(
     .help()
     .detectLocale(false)
     // yargs lays out the help of each command that it carries out. To break its lines is most of that work.
-    .wrap(wantsHelp(words) ? Math.min(110, columns) : null)
+    .wrap(wantsHelp(words) ? widthOf(columns) : null)
     .parserConfiguration({
       'boolean-negation': false,
       'dot-notation': false,
@@ -55,20 +82,21 @@ export async function parseCommandLine(
     .exitProcess(false)
     .check(noNonsense)
     .fail((message, error) => {
-      throw message ? usageError(message, words) : error
+      throw message ? new UsageFault(message) : error
     })
   for (const add of Object.values(COMMANDS)) add(parser, perform)
-  parser.completion('completion', 'Print a script that completes commands and flags in the shell', complete)
-  try {
-    await parser.parseAsync()
-  } catch (error) {
-    // Some of its complaints yargs throws past `fail` when options are loaded late.
-    throw error instanceof Error && error.name === 'YError' ? usageError(error.message, words) : error
-  }
+  // `completion` is a command of ours: its scripts have the shell complete files as well.
+  parser.completion('yargs-completion', false, complete(words))
+  return parser
+}
+
+/** Longer lines are hard to read. */
+function widthOf(columns: number): number {
+  return Math.min(110, columns)
 }
 
 function wantsHelp(words: readonly string[]): boolean {
-  return words.length === 0 || words.some((word) => word.startsWith('--h'))
+  return words[0] === 'help' || words.some((word) => word.startsWith('--h'))
 }
 
 /** yargs asks for completions with the command line as it stands: which command is it of? */
@@ -78,15 +106,22 @@ async function loadForCompletion(words: readonly string[]): Promise<void> {
   if (name !== undefined) await COMMANDS[name]!.load()
 }
 
+type ByYargs = (onDone?: (error: Error | null, found: string[] | undefined) => void) => unknown
+
 /** Where no flag is begun after a command, a file is wanted, which the shell completes by itself. */
-function complete(
-  current: string,
-  { _: words }: { readonly _: readonly unknown[] },
-  byYargs: (onDone?: (error: Error | null, found: string[] | undefined) => void) => unknown,
-  done: (found: string[]) => void,
-): void {
-  const isFile = !current.startsWith('-') && words.some((word) => Object.hasOwn(COMMANDS, String(word)))
-  byYargs((_error, found = []) => done(found.filter((text) => !(isFile && text.startsWith('--')))))
+function complete(words: readonly string[]) {
+  // A pipeline's format is checked with the file, so that yargs does not know what it may be.
+  const isFormat = words.at(-2) === '--format' && !words.includes('report')
+  return (
+    current: string,
+    { _: given }: { readonly _: readonly unknown[] },
+    byYargs: ByYargs,
+    done: (found: string[]) => void,
+  ): void => {
+    if (isFormat) return done(FORMATS.filter((format) => format.startsWith(current)))
+    const isFile = !current.startsWith('-') && given.some((word) => Object.hasOwn(COMMANDS, String(word)))
+    byYargs((_error, found = []) => done(found.filter((text) => !(isFile && text.startsWith('--')))))
+  }
 }
 
 /**
@@ -105,17 +140,29 @@ function noNonsense(args: Readonly<Record<string, unknown>> & { readonly _: read
 
 const LISTS: ReadonlySet<string> = new Set(['_', 'domain', 'redo', 'pipeline', 'id', 'state', 'query'])
 
-function usageError(message: string, [word = '']: readonly string[]): ExportError {
-  const help = Object.hasOwn(COMMANDS, word) ? `spillway ${word} --help` : 'spillway --help'
+async function usageError(message: string, words: readonly string[], columns: number): Promise<ExportError> {
+  const [word = ''] = words
+  const isCommand = Object.hasOwn(COMMANDS, word)
+  const next = `See \`${isCommand ? `spillway ${word} --help` : 'spillway --help'}\`.`
   const text = message.trim()
+  // Loaded for this alone: it takes all that reads pipeline files.
+  const { meantCommand, meantFlag } = await import('./what-was-meant.ts')
+  const meant = isCommand ? null : meantCommand(word)
+  if (meant !== null) return new ExportError('config', `Unknown command: ${word}`, '', `${meant} ${next}`)
   // All that yargs says of a command that it does not know.
   if (text.startsWith('Did you mean')) {
-    return new ExportError('config', `Unknown command: ${word}`, '', `${text} See \`${help}\`.`)
+    return new ExportError('config', `Unknown command: ${word}`, '', `${text} ${next}`)
   }
-  const what = text.startsWith('Not enough non-option arguments')
-    ? `${word}: an argument is missing`
-    : withoutDoubles(text)
-  return new ExportError('config', what, '', `See \`${help}\`.`)
+  if (text.startsWith('Not enough non-option arguments')) {
+    return new ExportError('config', `${word}: an argument is missing`, '', next)
+  }
+  const what = withoutDoubles(text)
+  const flag = isCommand ? /^Unknown argument: ([a-z][a-z-]*)$/i.exec(what)?.[1] : undefined
+  const advice =
+    flag === undefined || !words.some((each) => each === `--${flag}` || each.startsWith(`--${flag}=`))
+      ? null
+      : meantFlag(flag, await helpText([word], columns))
+  return new ExportError('config', what, '', advice === null ? next : `${advice} ${next}`)
 }
 
 /** Of unknown flags, yargs names its own spelling in camelCase as well. */

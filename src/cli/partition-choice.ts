@@ -1,5 +1,6 @@
 import type { Argv, InferredOptionTypes } from 'yargs'
 import type { Wanted } from '../run/index.ts'
+import { WHAT_IS_SHOWN } from './command.ts'
 
 const STATES = ['failed', 'partial', 'pending', 'done', 'pruned'] as const
 
@@ -23,7 +24,7 @@ export type ChoiceArgs = InferredOptionTypes<typeof CHOICE>
 
 /** Which partitions a table shows, and how much of them. */
 export function choiceOptions<Args>(yargs: Argv<Args>): Argv<Args & ChoiceArgs> {
-  return yargs.options(CHOICE).group(Object.keys(CHOICE), 'What is shown:') as Argv<Args & ChoiceArgs>
+  return yargs.options(CHOICE).group(Object.keys(CHOICE), WHAT_IS_SHOWN) as Argv<Args & ChoiceArgs>
 }
 
 /** @returns what decides about partitions; null: all are wanted */

@@ -1,7 +1,7 @@
 import type { Argv, InferredOptionTypes } from 'yargs'
 import type { Overrides } from '../config/index.ts'
 import type { Pipeline } from '../core/index.ts'
-import type { CommonArgs } from './command.ts'
+import { type CommonArgs, HOW_IT_RUNS } from './command.ts'
 import type { Io } from './io.ts'
 
 const OVERRIDES = {
@@ -23,7 +23,11 @@ const OVERRIDES = {
 
 const LIMITS = {
   'max-requests': { type: 'number', requiresArg: true, describe: 'Requests that this run may send' },
-  concurrency: { type: 'number', requiresArg: true, describe: 'Partitions in flight' },
+  concurrency: {
+    type: 'number',
+    requiresArg: true,
+    describe: 'Chains at a time: queries, or parts of their range',
+  },
 } as const
 
 const CONSENT = {
@@ -40,7 +44,6 @@ export type PipelineArgs = CommonArgs & { readonly pipeline: string } & Inferred
 export type RunPipelineArgs = PipelineArgs & InferredOptionTypes<typeof LIMITS & typeof CONSENT>
 
 const GROUP = 'In place of what the file says:'
-export const HOW_IT_RUNS = 'How it runs:'
 
 /** The pipeline file, and the flags that change what it says. */
 export function pipelineOptions(yargs: Argv<CommonArgs>): Argv<PipelineArgs> {

@@ -5,7 +5,7 @@ import { DONE, exitCode, exitCodeOf } from './exit-code.ts'
 import type { Io, World } from './io.ts'
 import { type LogSettings, openLogs } from './log.ts'
 import { LogFile } from './log-file.ts'
-import { parseCommandLine } from './parse.ts'
+import { helpText, parseCommandLine } from './parse.ts'
 import { reportError } from './report-error.ts'
 import { styleFor, wantsColour } from './style.ts'
 
@@ -18,6 +18,7 @@ export async function runCommandLine(words: readonly string[], world: World): Pr
   const onWarning = ({ name, message }: Error): void => io.log('debug', `${name}: ${message}`)
   process.on('warning', onWarning)
   try {
+    if (words.length === 0) world.screen.write(`${await helpText(words, world.screen.columns)}\n\n`)
     await parseCommandLine(words, world.screen.columns, async ({ logFormat, logLevel, logFile }, work) => {
       const onTrouble = (message: string): void => world.screen.write(`${message}\n`, 'warn')
       const file = logFile === undefined ? null : new LogFile(resolve(world.cwd, logFile), onTrouble)

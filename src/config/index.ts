@@ -7,6 +7,7 @@ export {
   type Origin,
 } from './explain.ts'
 export { pipelineJsonSchema } from './json-schema.ts'
+export { nearest } from './nearest.ts'
 export { isOpenToOthers } from './open-secret-files.ts'
 export type { Overrides } from './override.ts'
 

@@ -30,7 +30,9 @@ export type PlanReport = {
   }
   /** At least one request for each chain. */
   readonly minRequests: number
-  /** What they take at the tier's rate. */
+  /** More requests that idle slots may cost: each divides the windows of a chain with one that is busy. */
+  readonly divisions: number
+  /** What the least number of requests takes at the tier's rate. */
   readonly minSeconds: number
   /** What earlier windows of the data set let expect; null where nothing is known to go by. */
   readonly expectedRequests: number | null
@@ -86,7 +88,7 @@ export async function readPlan(
   })
   const plan = planFor(pipeline, options.clock.now(), state)
   const { total, done, begun, pruned } = survey(pipeline, plan, state)
-  const { requests, expected, rows, searches, high } = sumOf(chainCosts(plan, pipeline, state))
+  const { requests, divisions, expected, rows, searches, high } = sumOf(chainCosts(plan, pipeline, state))
   const month = monthOf(options.clock.now())
   const searchesThisMonth = searchesByMonth(state?.runs ?? []).get(month) ?? 0
   const { requestsPerSecond, basicRequestsPerSecond } = pipeline.service
@@ -102,6 +104,7 @@ export async function readPlan(
   return {
     partitions: { total, done, partial: begun, pending: total - done - begun, pruned },
     minRequests: requests,
+    divisions: Math.min(divisions, pipeline.extract.concurrency - 1),
     minSeconds: requests / rate,
     expectedRequests: expected,
     expectedSeconds: expected === null ? null : expected * secondsAPage,
@@ -139,6 +142,8 @@ function monthsFor(searches: number | null, share: number | null, spent: number)
 /** Of one chain or several; null: nothing is known to go by. */
 type Cost = {
   readonly requests: number
+  /** How often its windows can be divided, where that is worth it. */
+  readonly divisions: number
   readonly expected: number | null
   readonly rows: number | null
   /** By what pages were measured to cost. */
@@ -147,7 +152,7 @@ type Cost = {
   readonly high: number | null
 }
 
-const NOTHING: Cost = { requests: 0, expected: 0, rows: 0, searches: 0, high: 0 }
+const NOTHING: Cost = { requests: 0, divisions: 0, expected: 0, rows: 0, searches: 0, high: 0 }
 
 function* chainCosts(
   plan: Plan,
@@ -165,7 +170,9 @@ function* chainCosts(
     const high = rows === null || expected === null ? null : Math.max(expected, dearerCost(rows))
     const searches =
       rows === null || expected === null ? null : expectedCost(measures.costs, { requests: expected, rows })
-    yield { query, requests: 1, expected, rows, searches, high }
+    // A query that one page answers is never divided.
+    const divisions = chain.kind === 'new' && expected !== 1 ? chain.windows.count - 1 : 0
+    yield { query, requests: 1, divisions, expected, rows, searches, high }
   }
 }
 
@@ -173,8 +180,9 @@ function sumOf(costs: Iterable<Cost>): Cost {
   const sum: { -readonly [K in keyof Cost]: Cost[K] } = { ...NOTHING }
   const plus = (a: number | null, b: number | null): number | null =>
     a === null || b === null ? null : a + b
-  for (const { requests, expected, rows, searches, high } of costs) {
+  for (const { requests, divisions, expected, rows, searches, high } of costs) {
     sum.requests += requests
+    sum.divisions += divisions
     sum.expected = plus(sum.expected, expected)
     sum.rows = plus(sum.rows, rows)
     sum.searches = plus(sum.searches, searches)

@@ -37,7 +37,7 @@ async function checked(...flags: string[]) {
 }
 
 it('each value is told with where it comes from, and secrets only as set', async () => {
-  const { code, stdout, stderr, env } = await checked()
+  const { code, stdout, stderr, env } = await checked('--all')
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   const lines = stdout.replaceAll(/ {2,}/g, ' | ').split('\n')
   expect(lines).toEqual(
@@ -62,6 +62,15 @@ it('each value is told with where it comes from, and secrets only as set', async
   expect(stdout).not.toMatch(/jane|correct horse|kkkk/)
   expect(stdout).not.toContain(env.SPILLWAY_TOKEN)
   expect(stdout).not.toContain('load.csv')
+})
+
+it('without --all the settings that have their default are counted', async () => {
+  const { code, stdout } = await checked()
+  expect(code).toBe(0)
+  expect(stdout).toMatch(/^extract\.max_requests +7 +acme\.yaml:8:17$/m)
+  expect(stdout).toMatch(/^SPILLWAY_TOKEN +set +environment$/m)
+  expect(stdout).not.toMatch(/ {2}default$/m)
+  expect(stdout).toMatch(/^\d+ settings more at their defaults; --all shows them$/m)
 })
 
 it('--json tells the same', async () => {

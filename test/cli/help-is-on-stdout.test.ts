@@ -53,6 +53,9 @@ it.each([
   [['spillway', 'st'], /^run\n.*^status\n/ms],
   [['spillway', 'run', '--'], /^--from\n.*^--metrics-file\n/ms],
   [['spillway', 'status', 'a.yaml', '--state', ''], /^failed\npartial\npending\ndone\npruned\n$/],
+  [['spillway', 'run', 'a.yaml', '--format', ''], /^parquet\ncsv\n$/],
+  [['spillway', 'run', 'a.yaml', '--format', 'c'], /^csv\n$/],
+  [['spillway', 'report', '1', '--format', ''], /^markdown\njson\n$/],
   // A file is for the shell to complete.
   [['spillway', 'run', ''], /^\n?$/],
 ])('the shell completes %j', async (words, expected) => {
@@ -64,6 +67,40 @@ it('completion is a script for the shell', async () => {
   const { code, stdout } = await start(['completion'], workFolder()).result
   expect(code).toBe(0)
   expect(stdout).toContain('spillway --get-yargs-completions')
+})
+
+it.each([
+  ['bash', 'complete -o bashdefault -o default -F'],
+  ['zsh', '_files'],
+  // -F: files as well.
+  ['fish', "-n 'not __fish_use_subcommand' -F"],
+])('completion %s is a script for that shell, which completes files too', async (shell, part) => {
+  const { code, stdout } = await start(['completion', shell], workFolder()).result
+  expect(code).toBe(0)
+  expect(stdout).toContain('spillway --get-yargs-completions')
+  expect(stdout).toContain(part)
+  const other = { SHELL: `/usr/bin/${shell}` }
+  expect((await start(['completion'], workFolder(), other).result).stdout).toBe(stdout)
+})
+
+it("a command's own options come before what several commands share", async () => {
+  const { stdout } = await start(['plan', '--help'], workFolder()).result
+  const groups = stdout.split('\n').filter((line) => /^[A-Z].*:$/.test(line))
+  expect(groups).toEqual([
+    'Positionals:',
+    'Options:',
+    'What is shown:',
+    'How it runs:',
+    'In place of what the file says:',
+    'Common:',
+    'Examples:',
+  ])
+})
+
+it('without a command the help is shown on stderr, with exit 2', async () => {
+  const { code, stdout, stderr } = await start([], workFolder()).result
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+  expect(stderr).toMatch(/^spillway <command>\n.*^ {2}spillway run .*No command is given\./ms)
 })
 
 it('--version is that of the package', async () => {

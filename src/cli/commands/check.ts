@@ -30,6 +30,7 @@ export const check = command({
   options: (yargs) =>
     runPipelineOptions(yargs)
       .options({
+        all: { type: 'boolean', default: false, describe: 'Show settings that have their default as well' },
         json: { type: 'boolean', default: false, describe: 'Print it as JSON' },
         probe: {
           type: 'boolean',
@@ -48,7 +49,7 @@ export const check = command({
     const pipeline = await pipelineFrom(args.pipeline, args, io)
     const overrides = overridesFrom(args)
     const explanation = await explainPipeline(pipeline, { env: io.env, cwd: io.cwd, overrides })
-    if (!args.json) for (const text of explanationLines(explanation)) await io.stdout.line(text)
+    if (!args.json) for (const text of explanationLines(explanation, args)) await io.stdout.line(text)
     const checks: { name: string; ok: boolean; finding: string }[] = []
     const tell = async (name: string, ok: boolean, finding: string): Promise<void> => {
       checks.push({ name, ok, finding })

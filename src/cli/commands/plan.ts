@@ -38,6 +38,7 @@ function planJson(report: PlanReport) {
   return {
     partitions,
     min_requests: minRequests,
+    min_requests_divided: minRequests + report.divisions,
     min_seconds: minSeconds,
     expected_requests: expectedRequests,
     expected_seconds: expectedSeconds,
@@ -66,7 +67,7 @@ function* planLines(report: PlanReport, pipeline: Pipeline, shown: Shown): Gener
   else {
     const { extract, service } = pipeline
     const rate = extract.resource === 'reports' ? service.basicRequestsPerSecond : service.requestsPerSecond
-    yield `at least ${counted(minRequests, 'request')}, ${duration(minSeconds * 1000)} at ${rate} a second; full pages need more`
+    yield `at least ${counted(minRequests, 'request')}${rangeText(report)}, ${duration(minSeconds * 1000)} at ${rate} a second; full pages need more`
     if (expectedRequests !== null && expectedSeconds !== null) {
       const size = report.pageSize < extract.pageSize ? ` with pages of ${count(report.pageSize)} rows` : ''
       yield `by what was exported so far about ${counted(expectedRequests, 'request')}${size}, ${duration(expectedSeconds * 1000)}`
@@ -76,6 +77,12 @@ function* planLines(report: PlanReport, pipeline: Pipeline, shown: Shown): Gener
     yield* folderLines(report, pipeline)
   }
   yield* tableLines(report, shown)
+}
+
+/** Requests that slots without a chain of their own may cost: never more than there are slots. */
+function rangeText({ minRequests, divisions }: PlanReport): string {
+  if (divisions === 0) return ''
+  return ` (${count(minRequests)} to ${count(minRequests + divisions)}: idle slots divide the range of a query)`
 }
 
 function* tableLines(report: PlanReport, { all, wanted, columns, style }: Shown): Generator<string> {
