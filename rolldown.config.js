@@ -84,7 +84,7 @@ function either(isFirst, second) {
 }
 
 /** What every thread may import. Not the scripts of threads: what is in a chunk is carried out by whoever imports it. */
-const ofCore = either(isIn('core', 'transform/mask'), /src.(?:disk.looks?|threads.thread)\.ts$/)
+const ofCore = either(isIn('core', 'transform/mask'), /src.(?:disk.stat-(?:check|files)|threads.thread)\.ts$/)
 
 /** What every command needs; none of it imports more than core/. */
 const ofEveryCommand =
@@ -114,7 +114,7 @@ const shared = {
 
 /** Their scripts lie beside the chunks that start them. */
 const threads = {
-  'look-worker': 'src/disk/look-worker.ts',
+  'stat-worker': 'src/disk/stat-worker.ts',
   'decode-worker': 'src/run/cpu/decode-worker.ts',
   'encode-worker': 'src/run/cpu/encode-worker.ts',
 }

@@ -27,7 +27,7 @@ export type Store = {
   /** Bytes that there is still room for; null when that is not known. */
   freeBytes(): Promise<number | null>
   /** Begins to look at files and folders, a million of them if need be. */
-  looks(): Looks
+  statCheck(): StatCheck
   /** Writes a whole file under its name in one step: temporary file, flush, rename, flush of the folder. */
   writeWhole(path: string, chunks: Iterable<string | Uint8Array>): Promise<void>
   /** Gives a whole, flushed file its final name, and flushes the folder. Doing it again does nothing. */
@@ -43,7 +43,7 @@ export type Store = {
    * Makes a folder for one owner alone, beside `folder`, and gives a store in which it stands for `folder`.
    * @param owner a name that nobody else ever uses
    */
-  own(folder: string, owner: string): Promise<OwnStore>
+  fenced(folder: string, owner: string): Promise<FencedStore>
 }
 
 /**
@@ -52,7 +52,7 @@ export type Store = {
  * for an owner who is at work: there is no moment between a check and a change. From then on every change is
  * refused with `locked`. What the owner has opened by then it can still write to, so the new owner goes on in copies.
  */
-export type OwnStore = Store & {
+export type FencedStore = Store & {
   /**
    * Moves all that another owner left into the folder of this one, and takes its folder away.
    * @param owner null: what was left in order, see `leave`
@@ -62,23 +62,26 @@ export type OwnStore = Store & {
    */
   takeOver(owner: string | null, mayWrite: boolean): Promise<boolean>
   /** Puts a copy in the place of a file, so that whoever has opened it writes to what nobody reads. */
-  renew(path: string): Promise<void>
+  replaceByCopy(path: string): Promise<void>
   /** Puts copies in the place of files that an earlier owner may write to. */
   settle(): Promise<void>
   /** Leaves what is in the own folder under the folder's common name, and is an owner no more. */
-  leave(): Promise<void>
+  release(): Promise<void>
   /** @throws ExportError `locked` when another owner took over */
-  require(): Promise<void>
+  requireLock(): Promise<void>
 }
 
 /** What a file or a folder is to hold: so many bytes, or so many names. */
-export type Look = { readonly path: string } & ({ readonly bytes: number } | { readonly names: number })
+export type ExpectedStat = { readonly path: string } & (
+  | { readonly bytes: number }
+  | { readonly names: number }
+)
 
 /** Looks that are taken while more of them are added. */
-export type Looks = {
-  add(look: Look): void
+export type StatCheck = {
+  add(look: ExpectedStat): void
   /** Once everything was added. @returns what holds something else, is not there or can't be looked at */
-  different(): Promise<readonly Look[]>
+  mismatches(): Promise<readonly ExpectedStat[]>
   /** Ends it, also before its time. */
   close(): Promise<void>
 }
@@ -90,7 +93,7 @@ export type Log = {
   readonly size: number
   append(chunks: readonly Uint8Array[]): Promise<void>
   /** Returns when everything appended is on stable storage, under the file's own name. */
-  flush(): Promise<void>
+  fsync(): Promise<void>
   close(): Promise<void>
 }
 
@@ -102,4 +105,17 @@ export function shorterThanCounted(path: string, found: number, size: number): E
     path,
     'Put the file back as it was, or start over with --fresh.',
   )
+}
+
+/** A log whose calls go through `wrap`, which gives errors its path. */
+export function wrapLog(log: Log, wrap: <T>(work: () => Promise<T>) => Promise<T>): Log {
+  return {
+    path: log.path,
+    get size() {
+      return log.size
+    },
+    append: (chunks) => wrap(() => log.append(chunks)),
+    fsync: () => wrap(() => log.fsync()),
+    close: () => wrap(() => log.close()),
+  }
 }

@@ -1,3 +1,3 @@
-export { type DiskOptions, diskStore } from './disk-store.ts'
-export { storageError } from './storage-error.ts'
-export { requireWritable } from './writable.ts'
+export type { DiskOptions } from './disk-files.ts'
+export { diskStore } from './disk-store.ts'
+export { requireWritable, storageError } from './storage-error.ts'

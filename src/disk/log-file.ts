@@ -10,12 +10,8 @@ export type OpenedFile = {
   readonly dev: number
 }
 
-/** @param naming gives errors the path of the file */
-export function logFile(
-  file: OpenedFile,
-  start: number,
-  naming: <T>(path: string, work: () => Promise<T>) => Promise<T>,
-): Log {
+/** @param start bytes that the file has */
+export function logFile(file: OpenedFile, start: number): Log {
   const { path, handle } = file
   let size = start
   return {
@@ -23,23 +19,21 @@ export function logFile(
     get size() {
       return size
     },
-    append: (chunks) =>
-      naming(path, async () => {
-        // A write that fails half-way leaves bytes behind `size`; the next one goes over them.
-        size = await writeAt(handle, chunks, size)
-      }),
-    flush: () =>
-      naming(path, async () => {
-        await Promise.all([handle.datasync(), requireInPlace(file)])
-      }),
-    close: () => naming(path, () => handle.close()),
+    async append(chunks) {
+      // A write that fails half-way leaves bytes behind `size`; the next one overwrites them.
+      size = await writeAt(handle, chunks, size)
+    },
+    async fsync() {
+      await Promise.all([handle.datasync(), requireSameFile(file)])
+    },
+    close: () => handle.close(),
   }
 }
 
 /** A file that was removed or moved can still be written to, but nobody will find it again. */
-async function requireInPlace({ full, ino, dev }: OpenedFile): Promise<void> {
-  const there = await lstat(full)
-  if (there.ino !== ino || there.dev !== dev) {
+async function requireSameFile({ full, ino, dev }: OpenedFile): Promise<void> {
+  const found = await lstat(full)
+  if (found.ino !== ino || found.dev !== dev) {
     throw Object.assign(new Error('another file took its place'), { code: 'ENOENT' })
   }
 }

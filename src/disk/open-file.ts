@@ -1,14 +1,13 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open } from 'node:fs/promises'
 
-// A last name that is a link is not followed, and a pipe does not make its reader wait for a writer. Windows knows
-// neither.
+// Opening fails on a link, and does not wait for the writer of a pipe. Windows has neither flag.
 const { O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants
 
-/** Opens a file of the data set, and nothing else that may stand there. */
+/** Opens a file of the data set. @throws EISDIR, EFTYPE where something else has its name */
 export async function openFile(full: string, flags: number, mode?: number): Promise<FileHandle> {
   const handle = await open(full, flags | O_NOFOLLOW | O_NONBLOCK, mode)
-  // What is made here, and here alone, is a file.
+  // O_EXCL made it, so it is a file.
   if ((flags & constants.O_EXCL) !== 0) return handle
   try {
     const found = await handle.stat()
@@ -20,58 +19,76 @@ export async function openFile(full: string, flags: number, mode?: number): Prom
   }
 }
 
+/** @returns the offset behind what was written */
 export async function writeAt(
   handle: FileHandle,
   chunks: readonly Uint8Array[],
   position: number,
 ): Promise<number> {
-  let at = position
+  let offset = position
   for (const chunk of chunks) {
     for (let done = 0; done < chunk.byteLength; ) {
-      const { bytesWritten } = await handle.write(chunk, done, chunk.byteLength - done, at)
+      const { bytesWritten } = await handle.write(chunk, done, chunk.byteLength - done, offset)
       done += bytesWritten
-      at += bytesWritten
+      offset += bytesWritten
     }
   }
-  return at
+  return offset
 }
 
 /** Gathers small chunks, so that a manifest of a million lines is not a million writes. */
 export async function writeChunks(handle: FileHandle, chunks: Iterable<string | Uint8Array>): Promise<void> {
   let waiting: Uint8Array[] = []
   let bytes = 0
-  let at = 0
+  let offset = 0
   for (const chunk of chunks) {
     const buffer = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
     waiting.push(buffer)
     bytes += buffer.byteLength
     if (bytes >= 1 << 20) {
-      at = await writeAt(handle, [Buffer.concat(waiting)], at)
+      offset = await writeAt(handle, [Buffer.concat(waiting)], offset)
       waiting = []
       bytes = 0
     }
   }
-  await writeAt(handle, [Buffer.concat(waiting)], at)
+  await writeAt(handle, [Buffer.concat(waiting)], offset)
 }
 
 const COPY_BYTES = 1 << 20
 
-/** Copies all that a file holds by now. */
+/** Copies the current content of a file. */
 export async function copyContent(from: FileHandle, to: FileHandle): Promise<void> {
-  const room = new Uint8Array(COPY_BYTES)
-  for (let at = 0; ; ) {
-    const { bytesRead } = await from.read(room, 0, room.byteLength, at)
+  const buffer = new Uint8Array(COPY_BYTES)
+  for (let offset = 0; ; ) {
+    const { bytesRead } = await from.read(buffer, 0, buffer.byteLength, offset)
     if (bytesRead === 0) return
-    at = await writeAt(to, [room.subarray(0, bytesRead)], at)
+    offset = await writeAt(to, [buffer.subarray(0, bytesRead)], offset)
   }
 }
 
-export async function flushFolder(folder: string): Promise<void> {
+/** Forces the names in a folder to the disk. */
+export async function fsyncFolder(folder: string): Promise<void> {
   // Windows can't open a folder; its file system keeps the order of such changes by itself.
   if (process.platform === 'win32') return
   const handle = await open(folder, constants.O_RDONLY)
   try {
     await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+/** @returns how many bytes there were from `position` on, as far as there is room for them */
+export async function readAt(full: string, bytes: Uint8Array, position: number): Promise<number> {
+  const handle = await openFile(full, constants.O_RDONLY)
+  try {
+    let read = 0
+    while (read < bytes.byteLength) {
+      const { bytesRead } = await handle.read(bytes, read, bytes.byteLength - read, position + read)
+      if (bytesRead === 0) break
+      read += bytesRead
+    }
+    return read
   } finally {
     await handle.close()
   }

@@ -1,8 +1,11 @@
-import { ExportError } from '../core/index.ts'
+import { constants } from 'node:fs'
+import { access, stat } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { ExportError, isExportError } from '../core/index.ts'
 
 const LINK = 'A symbolic link stands below load.path, and none is followed there'
 
-/** What the file system says, in words for people, and what to do about it. */
+/** By error code: what it means, and what to do about it. */
 const CAUSES: Record<string, readonly [what: string, next: string]> = {
   ENOSPC: [
     'The disk is full',
@@ -41,7 +44,7 @@ const CAUSES: Record<string, readonly [what: string, next: string]> = {
   ],
 }
 
-/** Gives a file system error its path and an advice; whatever else was thrown passes as it is. */
+/** Turns an error of the file system into an ExportError with its path and an advice. Other errors stay as they are. */
 export function storageError(error: unknown, path: string): unknown {
   if (!(error instanceof Error && 'code' in error && typeof error.code === 'string')) return error
   const { code } = error
@@ -50,4 +53,43 @@ export function storageError(error: unknown, path: string): unknown {
     'Check the disk and load.path, then run again.',
   ]
   return new ExportError('storage', what, path, next, { cause: error })
+}
+
+/**
+ * Checks that files can be made in a folder, or in the nearest folder above it that exists. Makes nothing.
+ * @param where names the folder in messages
+ * @throws ExportError `config` when nothing can ever be written there, else `storage`, as the first write would
+ */
+export async function requireWritable(folder: string, where = folder): Promise<void> {
+  try {
+    for (let path = folder; ; path = dirname(path)) {
+      const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+        if (error.code === 'ENOENT' && path !== dirname(path)) return null
+        throw error
+      })
+      if (found === null) continue
+      if (!found.isDirectory()) throw Object.assign(new Error(), { code: 'ENOTDIR' })
+      return await access(path, constants.W_OK | constants.X_OK)
+    }
+  } catch (error) {
+    throw asSetting(error, storageError(error, where))
+  }
+}
+
+/** Before anything is changed, these mean that the setting is wrong, not the disk. */
+const SETTINGS: ReadonlySet<unknown> = new Set(['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EEXIST'])
+
+function asSetting(error: unknown, told: unknown): unknown {
+  if (!isExportError(told) || !(error instanceof Error && 'code' in error && SETTINGS.has(error.code)))
+    return told
+  const { what, where, next } = told
+  return new ExportError('config', what, where, next, { cause: error })
+}
+
+export function isAbsent(error: unknown): boolean {
+  return hasCode(error, 'ENOENT', 'ENOTDIR')
+}
+
+export function hasCode(error: unknown, ...codes: readonly string[]): boolean {
+  return error instanceof Error && 'code' in error && codes.includes(String(error.code))
 }

@@ -122,7 +122,7 @@ export class OpenShard {
 
   /** Brings what was encoded to the disk. */
   async flush(): Promise<void> {
-    await this.#file?.flush()
+    await this.#file?.fsync()
   }
 
   /** Makes the shard whole. Put the line on record, then call `publish`. */
@@ -130,7 +130,7 @@ export class OpenShard {
     const file = await this.#openFile()
     if (this.measure.rows > 0) throw new Error('rows that are not encoded')
     await this.#append(file, await this.#coder.footer(this.#chunks))
-    await file.flush()
+    await file.fsync()
     return {
       kind: 'seal',
       shard: this.shard,

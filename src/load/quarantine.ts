@@ -25,7 +25,7 @@ export async function appendQuarantine(
   const log = await store.openSmallLog(path, (await store.size(path)) === null ? 0 : end)
   try {
     await log.append([Buffer.from(items.map((item) => `${JSON.stringify(item)}\n`).join(''))])
-    await log.flush()
+    await log.fsync()
     return log.size
   } finally {
     await log.close()

@@ -16,7 +16,7 @@ export async function appendRecords(
 ): Promise<number[]> {
   let end = log.size
   await log.append(frames.flatMap((frame) => [headerOf(frame, generation), frame]))
-  await log.flush()
+  await log.fsync()
   return frames.map((frame) => {
     end += recordBytes(frame)
     return end

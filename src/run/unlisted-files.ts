@@ -39,10 +39,10 @@ async function namesIn(path: string, store: Store): Promise<readonly string[] | 
 
 async function isEmptyFolder(path: string, { load }: Pipeline, store: Store): Promise<boolean> {
   if (load.place.kind === 's3') return false
-  const looks = store.looks()
+  const looks = store.statCheck()
   try {
     looks.add({ path, names: 0 })
-    return (await looks.different()).length === 0
+    return (await looks.mismatches()).length === 0
   } finally {
     await looks.close()
   }

@@ -33,10 +33,10 @@ export async function readVouchedManifest(pipeline: Pipeline, store: Store): Pro
 
 /** @throws ExportError `damaged` with the first that is missing or has another length */
 export async function requireShards(store: Store, { shards }: Manifest): Promise<void> {
-  const looks = store.looks()
+  const looks = store.statCheck()
   try {
     for (const { path, bytes } of shards) looks.add({ path, bytes })
-    const [first, ...others] = await looks.different()
+    const [first, ...others] = await looks.mismatches()
     if (first !== undefined) throw otherShards(first.path, others.length)
   } finally {
     await looks.close()

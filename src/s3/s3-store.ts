@@ -1,9 +1,9 @@
-import { ExportError, type Log, type OwnStore, type Store } from '../core/index.ts'
+import { ExportError, type FencedStore, type Log, type Store, wrapLog } from '../core/index.ts'
 import { Files, type Owner } from './files/index.ts'
 import { refuseOtherHome } from './home.ts'
-import { looks } from './looks.ts'
 import { isShown, OwnPrefix } from './own-prefix.ts'
 import { Bucket, type BucketPlace, bucketError, Conflict } from './requests/index.ts'
+import { looks } from './stat-check.ts'
 
 /**
  * A {@link Store} below a prefix of a bucket, in any S3-compatible object storage that honours `If-Match` and
@@ -13,7 +13,7 @@ export function s3Store(place: BucketPlace): Store {
   const bucket = new Bucket(place)
   return {
     ...storeOf(bucket, null),
-    own: (folder, owner) =>
+    fenced: (folder, owner) =>
       naming(folder, null, async () => {
         await refuseOtherHome(bucket, null)
         const prefix = await OwnPrefix.make(bucket, folder, owner)
@@ -22,16 +22,16 @@ export function s3Store(place: BucketPlace): Store {
   }
 }
 
-function ownStoreOf(bucket: Bucket, prefix: OwnPrefix): OwnStore {
+function ownStoreOf(bucket: Bucket, prefix: OwnPrefix): FencedStore {
   const files = new Files(bucket, prefix)
   return {
     ...storeOf(bucket, prefix, files),
-    own: () => Promise.reject(new Error('an own store within one')),
+    fenced: () => Promise.reject(new Error('an own store within one')),
     takeOver: (owner) => naming('_state', null, () => prefix.takeOver(owner)),
-    renew: (path) => naming(path, prefix, () => files.renew(path)),
+    replaceByCopy: (path) => naming(path, prefix, () => files.renew(path)),
     settle: () => naming('_state', null, () => prefix.settle()),
-    leave: () => naming('_state', null, () => prefix.leave()),
-    require: () => naming('_state', null, () => prefix.require()),
+    release: () => naming('_state', null, () => prefix.leave()),
+    requireLock: () => naming('_state', null, () => prefix.require()),
   }
 }
 
@@ -40,21 +40,10 @@ export function storeOf(
   bucket: Bucket,
   owner: Owner | null,
   files: Files = new Files(bucket, owner),
-): Omit<Store, 'own'> {
+): Omit<Store, 'fenced'> {
   const at = <T>(path: string, work: () => Promise<T>): Promise<T> => naming(path, owner, work)
   const logAt = (path: string, open: () => Promise<Log>): Promise<Log> =>
-    at(path, async () => {
-      const log = await open()
-      return {
-        path,
-        get size() {
-          return log.size
-        },
-        append: (chunks) => at(path, () => log.append(chunks)),
-        flush: () => at(path, () => log.flush()),
-        close: () => at(path, () => log.close()),
-      }
-    })
+    at(path, async () => wrapLog(await open(), (work) => at(path, work)))
   return {
     openLog: (path, size) => logAt(path, () => files.openLog(path, size)),
     openSmallLog: (path, size) => logAt(path, () => files.openSmallLog(path, size)),
@@ -80,9 +69,9 @@ export function storeOf(
     size: (path) => at(path, async () => (await files.find(path))?.size ?? null),
     // Nobody knows.
     freeBytes: async () => null,
-    looks: () => {
+    statCheck: () => {
       const looking = looks(bucket)
-      return { ...looking, different: () => at('.', () => looking.different()) }
+      return { ...looking, mismatches: () => at('.', () => looking.mismatches()) }
     },
     writeWhole: (path, chunks) => at(path, () => files.write(path, bytesOf(chunks))),
     publish: (from, to) => at(to, () => files.publish(from, to)),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { isExportError, type OwnStore, type Store } from '../core/index.ts'
+import { type FencedStore, isExportError, type Store } from '../core/index.ts'
 import { abortUploads, type BegunUpload, BegunUploads, begunUpload } from './begun-uploads.ts'
 import { Files, type Owner } from './files/index.ts'
 import { bindHome } from './home.ts'
@@ -15,27 +15,27 @@ export function splitStore(place: BucketPlace, state: Store, folder: string): St
   const bucket = new Bucket(place)
   return {
     ...joined(state, bucket, null),
-    own: async (path, owner) => ownJoined(await state.own(path, owner), bucket, folder),
+    fenced: async (path, owner) => ownJoined(await state.fenced(path, owner), bucket, folder),
   }
 }
 
 /** Uploads in parts that the owner has in hand. */
 const UPLOADS = '_state/uploads.json'
 
-function ownJoined(own: OwnStore, bucket: Bucket, folder: string): OwnStore {
+function ownJoined(own: FencedStore, bucket: Bucket, folder: string): FencedStore {
   const uploads = new BegunUploads(bucket, (all) => own.writeWhole(UPLOADS, [`${JSON.stringify(all)}\n`]))
   const claim: Owner = {
     place: (each) => each,
     has: () => false,
     mayHold: () => true,
-    require: () => own.require(),
+    require: () => own.requireLock(),
     uploading: (name, upload) => uploads.run(name, upload),
   }
   return {
     ...joined(own, bucket, claim),
-    own: own.own,
+    fenced: own.fenced,
     takeOver: own.takeOver,
-    renew: (path) => (isState(path) ? own.renew(path) : Promise.resolve()),
+    replaceByCopy: (path) => (isState(path) ? own.replaceByCopy(path) : Promise.resolve()),
     async settle() {
       await own.settle()
       await naming('_state', null, async () => {
@@ -47,7 +47,7 @@ function ownJoined(own: OwnStore, bucket: Bucket, folder: string): OwnStore {
         await own.remove(UPLOADS)
       })
     },
-    async leave() {
+    async release() {
       try {
         await naming('_state', null, () => uploads.end())
         if (uploads.hasBegun) await own.remove(UPLOADS)
@@ -55,10 +55,10 @@ function ownJoined(own: OwnStore, bucket: Bucket, folder: string): OwnStore {
         // Whoever took over has ended them.
         if (!isExportError(error, 'locked')) throw error
       } finally {
-        await own.leave()
+        await own.release()
       }
     },
-    require: own.require,
+    requireLock: own.requireLock,
   }
 }
 
@@ -66,7 +66,7 @@ function uploadsIn(bytes: Uint8Array | null): readonly BegunUpload[] {
   return bytes === null ? [] : z.array(begunUpload).parse(JSON.parse(Buffer.from(bytes).toString()))
 }
 
-function joined(state: Store, bucket: Bucket, owner: Owner | null): Omit<Store, 'own'> {
+function joined(state: Store, bucket: Bucket, owner: Owner | null): Omit<Store, 'fenced'> {
   const files = new Files(bucket, owner)
   const data = storeOf(bucket, owner, files)
   const of = (path: string) => (isState(path) ? state : data)
@@ -80,7 +80,7 @@ function joined(state: Store, bucket: Bucket, owner: Owner | null): Omit<Store, 
     size: (path) => of(path).size(path),
     freeBytes: () => state.freeBytes(),
     // Of shards alone.
-    looks: () => data.looks(),
+    statCheck: () => data.statCheck(),
     writeWhole: (path, chunks) => of(path).writeWhole(path, chunks),
     async publish(from, to) {
       if (isState(from) === isState(to)) return of(from).publish(from, to)
@@ -105,7 +105,7 @@ async function copyInto(state: Store, path: string, chunks: AsyncIterable<Uint8A
   const log = await state.openLog(path, 0)
   try {
     for await (const chunk of chunks) await log.append([chunk])
-    await log.flush()
+    await log.fsync()
   } finally {
     await log.close()
   }

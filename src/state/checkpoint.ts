@@ -139,7 +139,7 @@ export async function rewriteCheckpoint(
       lines = []
     }
     await log.append([Buffer.concat(lines)])
-    await log.flush()
+    await log.fsync()
   } finally {
     await log.close()
   }

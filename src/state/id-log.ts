@@ -81,7 +81,7 @@ class TwoFiles implements IdLog {
     const log = await this.#openAt(file, start.end, isFull)
     const blocks = (isFull ? known : [page]).flatMap(blockOf)
     await log.append(blocks)
-    await log.flush()
+    await log.fsync()
     const crc = blocks.reduce((sum, block) => crc32(block, sum), start.crc)
     this.#mark = { file, end: log.size, crc }
     this.recent = known

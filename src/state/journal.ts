@@ -21,7 +21,7 @@ export const JOURNAL_START: JournalEnd = { size: 0, checksum: 0 }
 export async function openJournal(store: Store, path: string, end: JournalEnd): Promise<Journal> {
   const log = await store.openLog(path, end.size)
   // What a killed process wrote was read back, but need not be on the disk.
-  if (end.size > 0) await log.flush()
+  if (end.size > 0) await log.fsync()
   const seal = lineSealer(end.checksum)
   let waiting: { readonly bytes: Uint8Array[]; readonly written: Promise<void> } | null = null
   // After a failed write the end of the file is unknown: everything behind it must fail as well.
@@ -41,7 +41,7 @@ export async function openJournal(store: Store, path: string, end: JournalEnd): 
         const written = inTurn(async () => {
           waiting = null
           await log.append([Buffer.concat(bytes)])
-          await log.flush()
+          await log.fsync()
         })
         waiting = { bytes, written }
       }
@@ -63,7 +63,7 @@ export async function openJournal(store: Store, path: string, end: JournalEnd): 
 export async function flushJournal(store: Store, path: string): Promise<void> {
   const log = await store.openLog(path, (await store.size(path)) ?? 0)
   try {
-    await log.flush()
+    await log.fsync()
   } finally {
     await log.close()
   }

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
-import { type Clock, ExportError, isExportError, type OwnStore, type Store } from '../core/index.ts'
+import { type Clock, ExportError, type FencedStore, isExportError, type Store } from '../core/index.ts'
 import { type Claim, claimText, describeSelf, fateOf, isHeld, parseClaim } from './claim.ts'
 import { showSignsOfLife } from './signs-of-life.ts'
 
@@ -55,7 +55,7 @@ const WITHDRAWAL_MS = 20_000
  * A claim of this boot of this machine is alive while its process is, also when that is stopped; when it is dead it is
  * taken over at once. Any other claim can't be judged, so it is watched by this machine's own clock: one that grows is
  * alive, one that does not for twenty seconds is taken over. Its owner may wake up later all the same; it can't change
- * anything then, see {@link OwnStore}.
+ * anything then, see {@link FencedStore}.
  *
  * A claim made for a hold that this one is told to succeed is taken over at once, whatever its process does.
  * @throws ExportError `locked` naming process, host and start
@@ -77,10 +77,10 @@ async function claim(data: Store, options: LockOptions): Promise<Lock> {
   const now = new Date(clock.now())
   const id = randomBytes(6).toString('hex')
   const path = claimPath(id)
-  const own = await data.own(`${FOLDER}/${OPEN}`, id)
+  const own = await data.fenced(`${FOLDER}/${OPEN}`, id)
   const withdraw = async (): Promise<void> => {
     try {
-      await own.leave()
+      await own.release()
     } finally {
       await data.remove(path)
     }
@@ -215,7 +215,7 @@ function tellOfWait(rivals: Iterable<Rival>, { warn }: LockOptions): void {
  * does all of it again.
  */
 async function takeOver(
-  own: OwnStore,
+  own: FencedStore,
   { dead, silent }: Rivals,
   self: string,
   { growing }: LockOptions,
@@ -233,7 +233,7 @@ async function takeOver(
       mayWrite = (await own.takeOver(id, true)) || mayWrite
     }
   }
-  if (mayWrite) for (const path of await growing(own)) await own.renew(path)
+  if (mayWrite) for (const path of await growing(own)) await own.replaceByCopy(path)
   await own.settle()
   for (const id of [...dead, ...silent]) await own.remove(claimPath(id))
 }

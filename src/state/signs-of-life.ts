@@ -26,7 +26,7 @@ export async function showSignsOfLife(
   const write = (sign: Uint8Array): Promise<void> =>
     inTurn(async () => {
       await log.append([sign])
-      await log.flush()
+      await log.fsync()
     })
   const beating = async (): Promise<void> => {
     while (!end.signal.aborted) {

@@ -10,7 +10,7 @@ const store = diskStore({ root, fileMode: 0o600, dirMode: 0o700 })
 async function writeLog(path) {
   const log = await store.openLog(path, 0)
   await log.append([Buffer.from('whole')])
-  await log.flush()
+  await log.fsync()
   await log.close()
 }
 

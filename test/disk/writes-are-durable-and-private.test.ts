@@ -137,7 +137,7 @@ describe('a log', () => {
     const log = await store.openLog('log', 4)
     expect(log.size).toBe(4)
     await log.append([bytes('AB'), bytes(''), bytes('C')])
-    await log.flush()
+    await log.fsync()
     expect(log.size).toBe(7)
     await log.close()
     expect(readFileSync(join(root, 'log'), 'utf8')).toBe('0123ABC')

@@ -48,7 +48,7 @@ it('holds what users need, and nothing else', async () => {
       'dist/cli/main.js',
       'dist/chunks/decode-worker.js',
       'dist/chunks/encode-worker.js',
-      'dist/chunks/look-worker.js',
+      'dist/chunks/stat-worker.js',
       'dist/THIRD-PARTY-NOTICES.txt',
       'docs/architecture.md',
       'pipelines/demo.yaml',

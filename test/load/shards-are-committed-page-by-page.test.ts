@@ -354,7 +354,7 @@ describe('what goes on record', () => {
         const log = await store.openLog(path, size)
         const flush = (): Promise<void> => {
           flushes++
-          return log.flush()
+          return log.fsync()
         }
         return Object.assign(Object.create(log), { flush })
       },
@@ -410,7 +410,7 @@ describe('what goes on record', () => {
         if (path.endsWith('.log')) for (let turns = 0; turns < 20; turns++) await turn()
         const log = await store.openLog(path, size).finally(() => underway--)
         const flush = (): Promise<void> =>
-          path.endsWith('.part') ? Promise.reject(new Error('the disk is full')) : log.flush()
+          path.endsWith('.part') ? Promise.reject(new Error('the disk is full')) : log.fsync()
         return Object.assign(Object.create(log) as Log, { flush })
       },
     }

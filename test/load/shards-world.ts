@@ -481,7 +481,7 @@ export function crashingStore(store: Store, atChange: number) {
       await log.append([all.subarray(0, Math.floor((all.length * (used % 4)) / 3))])
       throw new Crash()
     },
-    flush: () => change(() => log.flush()),
+    fsync: () => change(() => log.fsync()),
     close: () => log.close(),
   })
   const crashing: Store = {

@@ -44,16 +44,16 @@ async function errorOf(work: Promise<unknown>): Promise<ExportError> {
 
 /** Everything that a run does to a store, in short. @returns what is there afterwards */
 async function workThrough(store: Store): Promise<Record<string, string>> {
-  const own = await store.own('_state/open', 'owner')
+  const own = await store.fenced('_state/open', 'owner')
   await own.writeWhole('_state/checkpoint.jsonl', ['begun;'])
   const journal = await own.openLog('_state/checkpoint.jsonl', 6)
   const part = await own.openLog('_state/open/0.part', 0)
   await part.append([Buffer.from('one,')])
-  await part.flush()
+  await part.fsync()
   await journal.append([Buffer.from('page;')])
-  await journal.flush()
+  await journal.fsync()
   await part.append([LARGE])
-  await part.flush()
+  await part.fsync()
   await part.close()
   await own.publish('_state/open/0.part', 'credentials/part-00000.csv')
   const small = await own.openLog('_state/open/1.part', 0)
@@ -65,7 +65,7 @@ async function workThrough(store: Store): Promise<Record<string, string>> {
   await own.remove('_SUCCESS')
   await journal.append([Buffer.from('end;')])
   await journal.close()
-  await own.leave()
+  await own.release()
   const found: Record<string, string> = {}
   for (const path of ['_state/checkpoint.jsonl', '_manifest.json', 'credentials/part-00001.csv']) {
     found[path] = Buffer.from((await store.read(path)) ?? []).toString()
@@ -176,7 +176,7 @@ describe('what does not pass', () => {
 describe('a file that is uploaded in parts', () => {
   it('is not seen before it is whole, and what a dead process left of it is ended by the next owner', async () => {
     const store = open()
-    const own = await store.own('_state/open', 'dead')
+    const own = await store.fenced('_state/open', 'dead')
     const log = await own.openLog('_state/open/0.part', 0)
     await log.append([LARGE])
     await log.append([LARGE])
@@ -188,7 +188,7 @@ describe('a file that is uploaded in parts', () => {
     expect(await store.size('credentials/part-00000.csv')).toBeNull()
     double.cues.clear()
 
-    const next = await store.own('_state/open', 'next')
+    const next = await store.fenced('_state/open', 'next')
     await next.takeOver('dead', false)
     await next.settle()
     expect(double.uploads(BUCKET)).toEqual([])
@@ -198,13 +198,13 @@ describe('a file that is uploaded in parts', () => {
 
   it('is refused to a late owner whose upload was ended', async () => {
     const store = open()
-    const own = await store.own('_state/open', 'late')
+    const own = await store.fenced('_state/open', 'late')
     const log = await own.openLog('_state/open/0.part', 0)
     await log.append([LARGE])
     await log.append([LARGE])
     await log.close()
     double.cues.before({ operation: 'CompleteMultipartUpload' }, async () => {
-      const next = await store.own('_state/open', 'next')
+      const next = await store.fenced('_state/open', 'next')
       await next.takeOver('late', true)
       await next.settle()
     })
@@ -216,13 +216,13 @@ describe('a file that is uploaded in parts', () => {
 
 it('a log that is flushed hundreds of times is read in few requests by the next owner', async () => {
   const store = open()
-  const own = await store.own('_state/open', 'owner')
+  const own = await store.fenced('_state/open', 'owner')
   await own.writeWhole('_state/checkpoint.jsonl', ['0;'])
   const log = await own.openLog('_state/checkpoint.jsonl', 2)
   let expected = '0;'
   for (let line = 1; line <= 300; line++) {
     await log.append([Buffer.from(`${line};`)])
-    await log.flush()
+    await log.fsync()
     expected += `${line};`
   }
   await log.close()
@@ -236,7 +236,7 @@ it('a log that is flushed hundreds of times is read in few requests by the next 
 
 it('names with every character that folders of queries have are signed and copied right', async () => {
   const name = 'credentials/query=keyword.a%20b%2F%C3%BC@c._-/import_window=all/part-00000.csv'
-  const own = await open({ prefix: 'a/b=c' }).own('_state/open', 'owner')
+  const own = await open({ prefix: 'a/b=c' }).fenced('_state/open', 'owner')
   const log = await own.openLog('_state/open/0.part', 0)
   await log.append([Buffer.from('x')])
   await log.close()

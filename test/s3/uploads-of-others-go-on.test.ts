@@ -1,6 +1,6 @@
 import { CreateMultipartUploadCommand, S3Client } from '@aws-sdk/client-s3'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import type { OwnStore, Place, Store } from '../../src/core/index.ts'
+import type { FencedStore, Place, Store } from '../../src/core/index.ts'
 import { s3Store, splitStore } from '../../src/s3/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { newOwner, takeOverAll } from '../store/conformance/world.ts'
@@ -63,7 +63,7 @@ function stores(): readonly [name: string, open: () => Store][] {
   ]
 }
 
-async function writeShard(own: OwnStore): Promise<void> {
+async function writeShard(own: FencedStore): Promise<void> {
   const log = await own.openLog('_state/open/0.part', 0)
   await log.append([LARGE])
   await log.append([LARGE])
@@ -75,7 +75,7 @@ it.each([0, 1])('whatever their names, when uploads of a dead owner are ended (%
   const open = stores()[which]![1]
   const others = await beginOthers()
   const [dead, next] = [newOwner(), newOwner()]
-  const own = await open().own('_state/open', dead)
+  const own = await open().fenced('_state/open', dead)
   await takeOverAll(own, dead, false)
   // It dies before it has sent a part.
   double.cues.fail({ operation: 'UploadPart', key: SHARD }, { code: 'AccessDenied', times: 9 })
@@ -86,11 +86,11 @@ it.each([0, 1])('whatever their names, when uploads of a dead owner are ended (%
   expect(left).toHaveLength(1)
   const later = await beginOthers(['credentials/later.zip'])
 
-  const successor = await open().own('_state/open', next)
+  const successor = await open().fenced('_state/open', next)
   await takeOverAll(successor, next, true)
   expect(underWay()).toEqual([...others, ...later])
   await writeShard(successor)
-  await successor.leave()
+  await successor.release()
   expect(underWay()).toEqual([...others, ...later])
 })
 
@@ -98,23 +98,23 @@ it.each([0, 1])('and one whose id was lost on the way is ended by its owner (%i)
   const open = stores()[which]![1]
   const others = await beginOthers()
   const id = newOwner()
-  const own = await open().own('_state/open', id)
+  const own = await open().fenced('_state/open', id)
   await takeOverAll(own, id, false)
   double.cues.fail({ operation: 'CreateMultipartUpload', key: SHARD }, { connection: 'reset-after' })
   await writeShard(own)
   expect(underWay()).toHaveLength(others.length + 1)
-  await own.leave()
+  await own.release()
   expect(underWay()).toEqual(others)
 })
 
 it('uploads side by side are put on record together', async () => {
   const id = newOwner()
-  const own = await stores()[0]![1]().own('_state/open', id)
+  const own = await stores()[0]![1]().fenced('_state/open', id)
   const before = double.requests({ operation: 'PutObject', key: /\.owner$/ }).length
   await Promise.all(Array.from({ length: 8 }, (_, i) => own.writeWhole(`_large-${i}`, [LARGE])))
   const marks = double.requests({ operation: 'PutObject', key: /\.owner$/ }).length - before
   expect(marks).toBeLessThan(8)
-  await own.require()
-  await own.leave()
+  await own.requireLock()
+  await own.release()
   expect(underWay()).toEqual([])
 })

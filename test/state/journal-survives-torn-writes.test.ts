@@ -278,9 +278,9 @@ function unflushedAfter(base: Store, appends: number): { store: Store } {
         if (left > 0) await log.append(chunks)
         appended = true
       },
-      flush: async () => {
+      fsync: async () => {
         if (appended && --left <= 0) throw new Error('the process has ended')
-        await log.flush()
+        await log.fsync()
       },
     }
   }
@@ -327,9 +327,9 @@ describe('appending', () => {
           get size() {
             return log.size
           },
-          flush: () => {
+          fsync: () => {
             flushes++
-            return log.flush()
+            return log.fsync()
           },
         }
       },
@@ -374,7 +374,7 @@ describe('appending', () => {
               return log.size
             },
             append: (chunks) => (what === 'append' ? once(() => log.append(chunks)) : log.append(chunks)),
-            flush: () => (what === 'flush' ? once(() => log.flush()) : log.flush()),
+            fsync: () => (what === 'flush' ? once(() => log.fsync()) : log.fsync()),
           }
         },
       }

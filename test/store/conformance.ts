@@ -4,9 +4,9 @@ import { anySequence } from './conformance/any-sequence.ts'
 import { errorsNameThePath } from './conformance/errors-name-the-path.ts'
 import { filesAreWhole } from './conformance/files-are-whole.ts'
 import { logsGrow } from './conformance/logs-grow.ts'
-import { looksFindWhatDiffers } from './conformance/looks-find-what-differs.ts'
 import { namesAreListed } from './conformance/names-are-listed.ts'
 import { oneOwnerAtATime } from './conformance/one-owner-at-a-time.ts'
+import { looksFindWhatDiffers } from './conformance/stat-check-finds-what-differs.ts'
 import type { MakeWorld } from './conformance/world.ts'
 
 export type ConformanceOptions = {

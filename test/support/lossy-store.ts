@@ -29,8 +29,8 @@ export function lossyStore(store: Store, root: string, blockBytes: number) {
       changes(log.path)
       return log.append(chunks)
     },
-    flush: async () => {
-      await log.flush()
+    fsync: async () => {
+      await log.fsync()
       durable.delete(log.path)
     },
     close: () => log.close(),

@@ -1,8 +1,8 @@
 import {
   ExportError,
   type HeaderEntry,
-  type Looks,
   numberOf,
+  type StatCheck,
   type Store,
   sideBySide,
 } from '../../core/index.ts'
@@ -30,7 +30,7 @@ export async function openSettledCheckpoint(
   accept: (found: CheckpointState | null) => void,
   warn: (message: string) => void,
 ): Promise<Checkpoint> {
-  const looks = store.looks()
+  const looks = store.statCheck()
   const settle = async (found: CheckpointState | null): Promise<void> => {
     accept(found)
     if (found === null) return
@@ -53,7 +53,7 @@ export async function readSettledCheckpoint(
   store: Store,
   accept: (found: CheckpointState | null) => void,
 ): Promise<CheckpointState | null> {
-  const looks = store.looks()
+  const looks = store.statCheck()
   try {
     const found = await readCheckpoint(store, lookAt(looks))
     accept(found)
@@ -64,7 +64,7 @@ export async function readSettledCheckpoint(
   }
 }
 
-function lookAt(looks: Looks): (shard: SealedShard) => void {
+function lookAt(looks: StatCheck): (shard: SealedShard) => void {
   return ({ path, bytes }) => {
     looks.add({ path, bytes })
     // Most folders of many hold one shard: that they do need not wait until the checkpoint is read.
@@ -76,7 +76,7 @@ function lookAt(looks: Looks): (shard: SealedShard) => void {
 async function settleShards(
   store: Store,
   state: CheckpointState,
-  looks: Looks,
+  looks: StatCheck,
   warn: (message: string) => void,
 ): Promise<void> {
   const { unpublished, folders, known } = await unsettledShards(store, state, looks)
@@ -98,7 +98,7 @@ type Unsettled = {
  * @param looks has been given every finished shard, and every folder as if it had one
  * @throws ExportError `damaged` when a shard is missing or short
  */
-async function unsettledShards(store: Store, state: CheckpointState, looks: Looks): Promise<Unsettled> {
+async function unsettledShards(store: Store, state: CheckpointState, looks: StatCheck): Promise<Unsettled> {
   const open = new Map<string, number>()
   for (const { folder } of state.openShards.values()) open.set(folder, (open.get(folder) ?? 0) + 1)
   const finished = (folder: string): number => (state.partsOf.get(folder) ?? 0) - (open.get(folder) ?? 0)
@@ -106,7 +106,7 @@ async function unsettledShards(store: Store, state: CheckpointState, looks: Look
     if (finished(folder) !== 1) looks.add({ path: folder, names: finished(folder) })
   }
   const odd = new Set<string>()
-  for (const look of await looks.different()) {
+  for (const look of await looks.mismatches()) {
     if ('bytes' in look || look.names === finished(look.path)) odd.add(look.path)
   }
   const known = new Set<string>()

@@ -42,7 +42,7 @@ export function growingLog(path: string, found: StoredFile | null, growth: Growt
       }
       if (waitingBytes >= PIECE_BYTES) await writeOut()
     },
-    flush: writeOut,
+    fsync: writeOut,
     close: writeOut,
   }
 }

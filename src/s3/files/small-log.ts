@@ -19,7 +19,7 @@ export function smallLog(path: string, found: Uint8Array, write: (bytes: Uint8Ar
     async append(chunks) {
       for (const chunk of chunks) waiting.push(Uint8Array.from(chunk))
     },
-    flush,
+    fsync: flush,
     close: flush,
   }
 }

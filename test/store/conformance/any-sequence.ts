@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Log, OwnStore } from '../../../src/core/index.ts'
+import type { FencedStore, Log } from '../../../src/core/index.ts'
 import { anError } from '../../disk/errors.ts'
 import { add, type MakeWorld, newOwner, streamed, takeOverAll, type World } from './world.ts'
 
@@ -105,10 +105,10 @@ class Pair {
   readonly #world: World
   readonly #files = new Map<string, Content>()
   readonly #logs = new Map<string, Log>()
-  #own: OwnStore
+  #own: FencedStore
   #owner: string
 
-  private constructor(world: World, own: OwnStore, owner: string) {
+  private constructor(world: World, own: FencedStore, owner: string) {
     this.#world = world
     this.#own = own
     this.#owner = owner
@@ -116,7 +116,7 @@ class Pair {
 
   static async of(world: World): Promise<Pair> {
     const owner = newOwner()
-    return new Pair(world, await world.open().own('_state/open', owner), owner)
+    return new Pair(world, await world.open().fenced('_state/open', owner), owner)
   }
 
   async take(step: Step): Promise<void> {
@@ -205,7 +205,7 @@ class Pair {
     content.pending = Buffer.concat([content.pending, added])
     expect(log.size).toBe(content.lasting.length + content.pending.length)
     if (!flush && !isNew) return
-    await log.flush()
+    await log.fsync()
     this.#files.set(path, lasting(Buffer.concat([content.lasting, content.pending])))
   }
 
@@ -249,10 +249,10 @@ class Pair {
     const [before, late] = [this.#own, new Map(this.#logs)]
     if (how === 'left') for (const path of late.keys()) await this.#flushLog(path)
     if (how !== 'silent') await this.close()
-    if (how === 'left') await before.leave()
+    if (how === 'left') await before.release()
     this.#logs.clear()
     this.#owner = newOwner()
-    this.#own = await this.#world.open().own('_state/open', this.#owner)
+    this.#own = await this.#world.open().fenced('_state/open', this.#owner)
     await takeOverAll(this.#own, this.#owner, how === 'silent', LOGS)
     if (how !== 'silent') return
     for (const [path, log] of late) {
@@ -268,7 +268,7 @@ class Pair {
   async #flushLog(path: string): Promise<void> {
     const content = this.#files.get(path)
     if (content === undefined || !this.#logs.has(path)) return
-    await this.#logs.get(path)!.flush()
+    await this.#logs.get(path)!.fsync()
     this.#files.set(path, lasting(Buffer.concat([content.lasting, content.pending])))
   }
 

@@ -168,7 +168,7 @@ export function filesAreWhole(make: MakeWorld): void {
       const pieces = [randomBytes(3_000_000), randomBytes(9_000_000), randomBytes(17)]
       for (const piece of pieces) {
         await log.append([piece.subarray(0, 10), piece.subarray(10)])
-        await log.flush()
+        await log.fsync()
       }
       await log.close()
       await store.publish(OPEN, SHARD)

@@ -24,7 +24,7 @@ export function logsGrow(make: MakeWorld): void {
         await log.append([Buffer.from(text), Buffer.from('+')])
         expected += '+'
         expect(log.size).toBe(expected.length)
-        await log.flush()
+        await log.fsync()
         expect(await textOf(open(), path)).toBe(expected)
         expect(await open().size(path)).toBe(expected.length)
       }
@@ -124,7 +124,7 @@ export function logsGrow(make: MakeWorld): void {
       const bytes = Buffer.from('given')
       await log.append([bytes])
       bytes.fill('#')
-      await log.flush()
+      await log.fsync()
       await log.close()
       expect(await textOf(open(), path)).toBe('given')
     })

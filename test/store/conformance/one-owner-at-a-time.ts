@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Log, OwnStore } from '../../../src/core/index.ts'
+import type { FencedStore, Log } from '../../../src/core/index.ts'
 import { anError } from '../../disk/errors.ts'
 import {
   add,
@@ -17,27 +17,29 @@ const SHARD = 'credentials/a/part-00000.csv'
 const PUBLIC = [CHECKPOINT, SHARD, '_manifest.json', '_new.json', 'credentials/a/part-00001.csv']
 
 /** Everything that an owner may try who does not know yet that another one took over. */
-const LATE_CHANGES: readonly [name: string, change: (own: OwnStore, checkpoint: Log) => Promise<unknown>][] =
-  [
-    ['publishes a file', (own) => own.publish('_state/open/0.part', 'credentials/a/part-00001.csv')],
-    ['publishes one in the place of another', (own) => own.publish('_state/open/0.part', SHARD)],
-    ['sets a public file aside', (own) => own.publish(SHARD, '_state/open/aside')],
-    ['writes a public file anew', (own) => own.writeWhole('_manifest.json', ['late'])],
-    ['writes a public file that was not there', (own) => own.writeWhole('_new.json', ['late'])],
-    ['writes a large one', (own) => own.writeWhole('_new.json', [Buffer.alloc(9 << 20)])],
-    ['writes the checkpoint anew', (own) => own.writeWhole(CHECKPOINT, ['late'])],
-    ['removes a public file', (own) => own.remove(SHARD)],
-    ['removes a folder', (own) => own.removeFolder('credentials')],
-    ['adds to a public log that it has opened', (_, checkpoint) => add(checkpoint, 'late')],
-    ['opens a public log to go on', async (own) => add(await own.openLog(CHECKPOINT, 4), 'late')],
-    ['asks whether it is the owner', (own) => own.require()],
-    ['opens a public log anew', async (own) => add(await own.openLog(CHECKPOINT, 0), 'late')],
-  ]
+const LATE_CHANGES: readonly [
+  name: string,
+  change: (own: FencedStore, checkpoint: Log) => Promise<unknown>,
+][] = [
+  ['publishes a file', (own) => own.publish('_state/open/0.part', 'credentials/a/part-00001.csv')],
+  ['publishes one in the place of another', (own) => own.publish('_state/open/0.part', SHARD)],
+  ['sets a public file aside', (own) => own.publish(SHARD, '_state/open/aside')],
+  ['writes a public file anew', (own) => own.writeWhole('_manifest.json', ['late'])],
+  ['writes a public file that was not there', (own) => own.writeWhole('_new.json', ['late'])],
+  ['writes a large one', (own) => own.writeWhole('_new.json', [Buffer.alloc(9 << 20)])],
+  ['writes the checkpoint anew', (own) => own.writeWhole(CHECKPOINT, ['late'])],
+  ['removes a public file', (own) => own.remove(SHARD)],
+  ['removes a folder', (own) => own.removeFolder('credentials')],
+  ['adds to a public log that it has opened', (_, checkpoint) => add(checkpoint, 'late')],
+  ['opens a public log to go on', async (own) => add(await own.openLog(CHECKPOINT, 4), 'late')],
+  ['asks whether it is the owner', (own) => own.requireLock()],
+  ['opens a public log anew', async (own) => add(await own.openLog(CHECKPOINT, 0), 'late')],
+]
 
 /** An owner at work: a public log and one of its own are open, something is published and something is not. */
 async function ownerAtWork(world: World) {
   const id = newOwner()
-  const own = await world.open().own('_state/open', id)
+  const own = await world.open().fenced('_state/open', id)
   const checkpoint = await own.openLog(CHECKPOINT, 0)
   await add(checkpoint, 'line')
   await writeLog(own, '_state/open/9.part', 'shard')
@@ -54,8 +56,8 @@ export function oneOwnerAtATime(make: MakeWorld): void {
     it('works in a folder of its own, and in public', async () => {
       const { open } = await make()
       const [a, b] = [
-        await open().own('_state/open', newOwner()),
-        await open().own('_state/open', newOwner()),
+        await open().fenced('_state/open', newOwner()),
+        await open().fenced('_state/open', newOwner()),
       ]
       await a.writeWhole('_state/open/0.part', ['of a'])
       await writeLog(b, '_state/open/0.part', 'of ', 'b')
@@ -74,17 +76,17 @@ export function oneOwnerAtATime(make: MakeWorld): void {
     it('is seen by its name as long as it is one', async () => {
       const { open, names } = await make()
       const id = newOwner()
-      const own = await open().own('_state/open', id)
+      const own = await open().fenced('_state/open', id)
       expect(await open().list('_state')).toEqual([`open.${id}`])
-      await own.require()
-      await own.leave()
+      await own.requireLock()
+      await own.release()
       expect(await open().list('_state')).toEqual([])
       expect(await names()).toEqual([])
     })
 
     it('changes, replaces, sets aside and removes what is public', async () => {
       const { open, names } = await make()
-      const own = await open().own('_state/open', newOwner())
+      const own = await open().fenced('_state/open', newOwner())
       for (const text of ['one', 'two']) {
         await own.writeWhole('_manifest.json', [text])
         expect(await textOf(open(), '_manifest.json')).toBe(text)
@@ -99,7 +101,7 @@ export function oneOwnerAtATime(make: MakeWorld): void {
       expect(await open().read(SHARD)).toBeNull()
       await own.remove('_manifest.json')
       await own.removeFolder('_state/orphans')
-      await own.leave()
+      await own.release()
       expect(await names()).toEqual([])
     })
 
@@ -146,17 +148,17 @@ export function oneOwnerAtATime(make: MakeWorld): void {
         '_state/orphans/rows': 'rows and more',
       })
       for (const log of [checkpoint, rows]) await log.close().catch(() => {})
-      await own.leave()
+      await own.release()
       expect(await next.list('_state/open')).toEqual([])
     })
 
     it('says whether it left anything', async () => {
       const { open } = await make()
       const [idle, busy] = [newOwner(), newOwner()]
-      await open().own('_state/open', idle)
-      const working = await open().own('_state/open', busy)
+      await open().fenced('_state/open', idle)
+      const working = await open().fenced('_state/open', busy)
       await working.writeWhole('_state/open/0.part', ['x'])
-      const own = await open().own('_state/open', newOwner())
+      const own = await open().fenced('_state/open', newOwner())
       expect(await own.takeOver(idle, mayWrite)).toBe(false)
       expect(await own.takeOver(busy, mayWrite)).toBe(true)
       await own.settle()
@@ -168,7 +170,7 @@ export function oneOwnerAtATime(make: MakeWorld): void {
       const { checkpoint, rows } = await ownerAtWork(world)
       for (const steps of [1, 2, 1]) {
         const id = newOwner()
-        const own = await world.open().own('_state/open', id)
+        const own = await world.open().fenced('_state/open', id)
         for (const name of await own.list('_state')) {
           const before = /^open\.(.+)$/.exec(name)?.[1]
           if (before !== undefined && before !== id) await own.takeOver(before, mayWrite)
@@ -201,11 +203,11 @@ export function oneOwnerAtATime(make: MakeWorld): void {
     it('is told so from the first step on, before the next one has gathered anything', async () => {
       const world = await make()
       const { id, own, checkpoint, rows } = await ownerAtWork(world)
-      const next = await world.open().own('_state/open', newOwner())
-      await own.require()
+      const next = await world.open().fenced('_state/open', newOwner())
+      await own.requireLock()
       await next.takeOver(id, true)
       const before = await contentsOf(world.open(), PUBLIC)
-      await expect(own.require()).rejects.toEqual(anError('locked'))
+      await expect(own.requireLock()).rejects.toEqual(anError('locked'))
       await expect(own.remove(SHARD)).rejects.toEqual(anError('locked'))
       expect(await contentsOf(world.open(), PUBLIC)).toEqual(before)
       for (const log of [checkpoint, rows]) await log.close().catch(() => {})
@@ -239,7 +241,7 @@ export function oneOwnerAtATime(make: MakeWorld): void {
       const world = await make()
       const { own, checkpoint, rows } = await ownerAtWork(world)
       const next = await nextOwner(world, true, [CHECKPOINT])
-      await own.leave()
+      await own.release()
       for (const log of [checkpoint, rows]) await log.close().catch(() => {})
       await next.writeWhole('_manifest.json', ['next'])
       expect(await textOf(world.open(), '_manifest.json')).toBe('next')
@@ -252,7 +254,7 @@ export function oneOwnerAtATime(make: MakeWorld): void {
       const world = await make()
       const { own, checkpoint, rows } = await ownerAtWork(world)
       await Promise.all([checkpoint.close(), rows.close()])
-      await own.leave()
+      await own.release()
       for (let round = 0; round < 3; round++) {
         const next = await nextOwner(world, false)
         expect(await next.list('_state/open')).toEqual(['0.0.log', '0.part'])
@@ -260,13 +262,13 @@ export function oneOwnerAtATime(make: MakeWorld): void {
         const log = await next.openLog('_state/open/0.0.log', 4 + round)
         await add(log, '+')
         await log.close()
-        await next.leave()
+        await next.release()
       }
       const last = await nextOwner(world, false)
       expect(await textOf(last, '_state/open/0.0.log')).toBe('rows+++')
       await last.publish('_state/open/0.part', 'credentials/a/part-00001.csv')
       await last.remove('_state/open/0.0.log')
-      await last.leave()
+      await last.release()
       expect(await world.open().list('_state')).toEqual(['checkpoint.jsonl'])
       expect(await textOf(world.open(), 'credentials/a/part-00001.csv')).toBe('chunk by chunk')
     })
@@ -275,10 +277,10 @@ export function oneOwnerAtATime(make: MakeWorld): void {
   describe('a file that is renewed', () => {
     it('is the same to all who read it, and to its owner', async () => {
       const world = await make()
-      const own = await world.open().own('_state/open', newOwner())
+      const own = await world.open().fenced('_state/open', newOwner())
       await writeLog(own, CHECKPOINT, 'one ', 'two')
       for (let time = 0; time < 2; time++) {
-        await own.renew(CHECKPOINT)
+        await own.replaceByCopy(CHECKPOINT)
         expect(await textOf(world.open(), CHECKPOINT)).toBe('one two')
         expect(await textOf(own, CHECKPOINT)).toBe('one two')
       }

@@ -1,4 +1,4 @@
-import type { Log, OwnStore, Store } from '../../../src/core/index.ts'
+import type { FencedStore, Log, Store } from '../../../src/core/index.ts'
 
 /** An empty place of its own for one data set. */
 export type World = {
@@ -33,7 +33,7 @@ export async function streamed(store: Store, path: string): Promise<Buffer> {
 /** Adds a text to a log and has it last. */
 export async function add(log: Log, text: string | Uint8Array): Promise<void> {
   await log.append([Buffer.from(text)])
-  await log.flush()
+  await log.fsync()
 }
 
 /** Writes a file as a log, in as many pieces as there are texts. */
@@ -57,7 +57,7 @@ export function newOwner(): string {
  * @param growing files that they may have opened under public names
  */
 export async function takeOverAll(
-  own: OwnStore,
+  own: FencedStore,
   self: string,
   mayWrite: boolean,
   growing: readonly string[] = [],
@@ -68,7 +68,7 @@ export async function takeOverAll(
     const id = /^open\.([0-9a-f]{12})$/.exec(name)?.[1]
     if (id !== undefined && id !== self) await own.takeOver(id, mayWrite)
   }
-  if (mayWrite) for (const path of growing) if ((await own.size(path)) !== null) await own.renew(path)
+  if (mayWrite) for (const path of growing) if ((await own.size(path)) !== null) await own.replaceByCopy(path)
   await own.settle()
 }
 
@@ -77,9 +77,9 @@ export async function nextOwner(
   { open }: World,
   mayWrite: boolean,
   growing: readonly string[] = [],
-): Promise<OwnStore> {
+): Promise<FencedStore> {
   const self = newOwner()
-  const own = await open().own('_state/open', self)
+  const own = await open().fenced('_state/open', self)
   await takeOverAll(own, self, mayWrite, growing)
   return own
 }

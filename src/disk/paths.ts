@@ -1,16 +1,28 @@
 import { lstatSync } from 'node:fs'
 import { lstat } from 'node:fs/promises'
-import { dirname, relative, sep } from 'node:path'
+import { dirname, relative, resolve, sep } from 'node:path'
 import { storageError } from './storage-error.ts'
 
-// Enough for the folders of most data sets; beyond it they are looked at again.
+/** The full path of a file of the data set at `root`. @throws Error when it would lie outside */
+export function pathIn(root: string, path: string): string {
+  const full = resolve(root, path)
+  // Names are encoded before they get here; this is the second lock on the same door.
+  if (full !== root && !isBelow(full, root)) throw new Error(`a path that leaves the data set`)
+  return full
+}
+
+export function isBelow(full: string, folder: string): boolean {
+  return full.startsWith(folder.endsWith(sep) ? folder : folder + sep)
+}
+
+// Enough for the folders of most data sets; beyond it they are checked again.
 const MAX_KNOWN = 100_000
 
 /**
- * Holds every folder between a data set and its files against symbolic links: through one a run would read, cut off
- * and delete files that are none of its own. Each folder is looked at once. The data set itself may be a link.
+ * Refuses symbolic links among the folders between a data set and its files: through a link a run would read, cut and
+ * delete files that are not its own. Each folder is checked once. The data set itself may be a link.
  */
-export class FolderGuard {
+export class LinkGuard {
   readonly #root: string
   readonly #known = new Set<string>()
 
@@ -27,7 +39,7 @@ export class FolderGuard {
     }
   }
 
-  /** The same, for those who work without promises. */
+  /** The same without promises. */
   checkSync(folder: string): void {
     for (const step of this.#unknown(folder)) {
       const found = lstatSync(step)
@@ -38,10 +50,10 @@ export class FolderGuard {
 
   #link(full: string): unknown {
     const name = relative(this.#root, full).replaceAll(sep, '/')
-    return storageError(Object.assign(new Error('a link'), { code: 'ELOOP' }), name)
+    return storageError(linkError(), name)
   }
 
-  /** Folders from the data set down to this one that were not looked at yet. */
+  /** Folders from the data set down to this one that were not checked yet. */
   #unknown(folder: string): readonly string[] {
     if (this.#known.size > MAX_KNOWN) this.#known.clear()
     const steps: string[] = []
@@ -50,4 +62,9 @@ export class FolderGuard {
     }
     return steps
   }
+}
+
+/** What the system would say of a link that is not followed. */
+export function linkError(): Error {
+  return Object.assign(new Error('a link'), { code: 'ELOOP' })
 }

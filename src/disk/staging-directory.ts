@@ -3,44 +3,44 @@ import { constants } from 'node:fs'
 import { lstat, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { ExportError } from '../core/index.ts'
-import { hasCode, isAbsent } from './codes.ts'
-import { copyContent, flushFolder, openFile } from './open-file.ts'
-import { isBelow } from './place.ts'
+import { copyContent, fsyncFolder, openFile } from './open-file.ts'
+import { isBelow } from './paths.ts'
+import { hasCode, isAbsent } from './storage-error.ts'
 
-/** Names of what is only on its way in or out; whoever finds it later may delete it. */
-const PASSING = /\.(?:tmp|gone)$/
+/** Names of temporary files: on their way in, or out. Whoever finds one later may delete it. */
+const TEMPORARY = /\.(?:tmp|gone)$/
 
-/** Marks files that their earlier owner may still write to. */
+/** Marks files that their former owner may still write to. */
 const SHARED = '.shared'
 
 export type Modes = { readonly fileMode: number; readonly dirMode: number }
 
 /**
- * The folder through which one owner changes a data set: `_state/open.<owner>`, in the place of `_state/open`. Taking
- * it away is the one step that ends an owner's rights, since a folder that is removed takes no more names, and gives
- * none: not to a process that was stopped between two calls, and not over a network either.
+ * The directory through which one owner changes a data set: `_state/open.<owner>`, which stands for `_state/open`. Its
+ * name is the fencing token. Removing the directory ends the rights of its owner in one step, since a removed directory
+ * takes no more names and gives none. That holds for a process that was stopped between two calls, and over a network.
  */
-export class OwnFolder {
+export class StagingDirectory {
   readonly full: string
   readonly #common: string
   readonly #modes: Modes
 
   private constructor(common: string, owner: string, modes: Modes) {
     this.#common = common
-    this.full = folderOf(common, owner)
+    this.full = directoryOf(common, owner)
     this.#modes = modes
   }
 
-  /** Makes the folder; the one above it is there. */
-  static async make(common: string, owner: string, modes: Modes): Promise<OwnFolder> {
-    const own = new OwnFolder(common, owner, modes)
-    await mkdir(own.full, { mode: modes.dirMode })
-    await flushFolder(dirname(own.full))
-    return own
+  /** Makes the directory; its parent exists. */
+  static async make(common: string, owner: string, modes: Modes): Promise<StagingDirectory> {
+    const staging = new StagingDirectory(common, owner, modes)
+    await mkdir(staging.full, { mode: modes.dirMode })
+    await fsyncFolder(dirname(staging.full))
+    return staging
   }
 
-  /** Where a path really leads. */
-  place(full: string): string {
+  /** The real location of a path: what is below the common name is below this directory. */
+  locate(full: string): string {
     if (full !== this.#common && !isBelow(full, this.#common)) return full
     return this.full + full.slice(this.#common.length)
   }
@@ -49,8 +49,8 @@ export class OwnFolder {
     return isBelow(full, this.full)
   }
 
-  /** A name for what is on its way in or out. */
-  passing(kind: 'tmp' | 'gone'): string {
+  /** A path for a temporary file. */
+  temporary(kind: 'tmp' | 'gone'): string {
     return join(this.full, `${randomBytes(4).toString('hex')}.${kind}`)
   }
 
@@ -63,13 +63,13 @@ export class OwnFolder {
 
   /** @returns whether there was anything in it */
   async takeOver(owner: string | null, mayWrite: boolean): Promise<boolean> {
-    const from = owner === null ? this.#common : folderOf(this.#common, owner)
+    const from = owner === null ? this.#common : directoryOf(this.#common, owner)
     let found = false
     for (;;) {
       const names = await readdir(from).catch(emptyIfAbsent)
       found ||= names.length > 0
       for (const name of names) await this.#take(from, name, mayWrite)
-      await flushFolder(this.full)
+      await fsyncFolder(this.full)
       try {
         await rmdir(from)
         break
@@ -79,14 +79,14 @@ export class OwnFolder {
         if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error
       }
     }
-    await flushFolder(dirname(this.full))
+    await fsyncFolder(dirname(this.full))
     return found
   }
 
   async #take(from: string, name: string, mayWrite: boolean): Promise<void> {
     const old = join(from, name)
     try {
-      if (PASSING.test(name)) await rm(old, { recursive: true, force: true })
+      if (TEMPORARY.test(name)) await rm(old, { recursive: true, force: true })
       else await rename(old, join(this.full, mayWrite && !name.endsWith(SHARED) ? name + SHARED : name))
     } catch (error) {
       if (!isAbsent(error)) throw error
@@ -94,26 +94,26 @@ export class OwnFolder {
     }
   }
 
-  /** Puts copies in the place of files that an earlier owner may write to. */
+  /** Replaces files that a former owner may write to by copies. */
   async settle(): Promise<void> {
     for (const name of await readdir(this.full)) {
       if (!name.endsWith(SHARED)) continue
       const shared = join(this.full, name)
       const settled = shared.slice(0, -SHARED.length)
-      // A copy that is there is whole: whoever made it did not come to remove the original.
+      // A copy that exists is complete: a crash came before the original was removed.
       if (!(await isThere(settled))) await this.copy(shared, settled)
       await rm(shared, { recursive: true, force: true })
     }
-    await flushFolder(this.full)
+    await fsyncFolder(this.full)
   }
 
   /** Gives `to` the content of `from` in one step. */
   async copy(from: string, to: string): Promise<void> {
     const source = await openFile(from, constants.O_RDONLY)
     try {
-      const passing = this.passing('tmp')
+      const temporary = this.temporary('tmp')
       const target = await openFile(
-        passing,
+        temporary,
         constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL,
         this.#modes.fileMode,
       )
@@ -123,17 +123,17 @@ export class OwnFolder {
       } finally {
         await target.close()
       }
-      await rename(passing, to)
+      await rename(temporary, to)
     } finally {
       await source.close()
     }
   }
 
-  /** Gives the folder its common name, or removes it when nothing is in it. */
-  async leave(): Promise<void> {
+  /** Gives the directory its common name, or removes it when nothing is in it. */
+  async release(): Promise<void> {
     const names = await readdir(this.full).catch(emptyIfAbsent)
     for (const name of names) {
-      if (PASSING.test(name)) await rm(join(this.full, name), { recursive: true, force: true })
+      if (TEMPORARY.test(name)) await rm(join(this.full, name), { recursive: true, force: true })
     }
     try {
       await rmdir(this.full)
@@ -141,15 +141,15 @@ export class OwnFolder {
       if (isAbsent(error)) return
       if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error
       await rename(this.full, this.#common).catch((error: unknown) => {
-        // What was left before is there still: this owner never came to take it over, so both wait for the next.
+        // A directory of that name is there still: this owner did not take it over. The next owner takes over both.
         if (!hasCode(error, 'ENOTEMPTY', 'EEXIST')) throw error
       })
     }
-    await flushFolder(dirname(this.full))
+    await fsyncFolder(dirname(this.full))
   }
 }
 
-function folderOf(common: string, owner: string): string {
+function directoryOf(common: string, owner: string): string {
   return `${common}.${owner}`
 }
 
@@ -168,11 +168,11 @@ function emptyIfAbsent(error: unknown): string[] {
   throw error
 }
 
-function takenOver(folder: string): ExportError {
+function takenOver(directory: string): ExportError {
   return new ExportError(
     'locked',
     'Another run has taken this pipeline over, because this one showed no sign of life',
-    `_state/${folder} is gone`,
+    `_state/${directory} is gone`,
     'Let the other one go on; what this one had in hand is asked for again, and nothing is lost or doubled.',
   )
 }

@@ -1,26 +1,26 @@
 import { expect, it } from 'vitest'
-import type { Look } from '../../src/core/index.ts'
+import type { ExpectedStat } from '../../src/core/index.ts'
 import { temporaryStore } from './temporary-store.ts'
 
-async function different(looks: readonly Look[]): Promise<readonly Look[]> {
+async function different(looks: readonly ExpectedStat[]): Promise<readonly ExpectedStat[]> {
   const { store } = temporaryStore()
   await store.writeWhole('a/one', ['12345'])
   await store.writeWhole('a/two', [''])
-  const begun = store.looks()
+  const begun = store.statCheck()
   try {
     for (const look of looks) begun.add(look)
-    return await begun.different()
+    return await begun.mismatches()
   } finally {
     await begun.close()
   }
 }
 
-const AS_EXPECTED: readonly Look[] = [
+const AS_EXPECTED: readonly ExpectedStat[] = [
   { path: 'a/one', bytes: 5 },
   { path: 'a/two', bytes: 0 },
   { path: 'a', names: 2 },
 ]
-const OTHERWISE: readonly Look[] = [
+const OTHERWISE: readonly ExpectedStat[] = [
   { path: 'a/one', bytes: 4 },
   { path: 'a/one', bytes: 6 },
   { path: 'a/three', bytes: 0 },

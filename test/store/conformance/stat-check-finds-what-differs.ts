@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import type { Look } from '../../../src/core/index.ts'
+import type { ExpectedStat } from '../../../src/core/index.ts'
 import type { MakeWorld } from './world.ts'
 
 const FILES = [
@@ -9,14 +9,14 @@ const FILES = [
   ['_manifest.json', '{}'],
 ] as const
 
-const AS_EXPECTED: readonly Look[] = [
+const AS_EXPECTED: readonly ExpectedStat[] = [
   ...FILES.map(([path, text]) => ({ path, bytes: text.length })),
   { path: 'credentials/a', names: 2 },
   { path: 'credentials/b', names: 1 },
   { path: 'credentials', names: 2 },
 ]
 
-const OTHERWISE: readonly (readonly Look[])[] = [
+const OTHERWISE: readonly (readonly ExpectedStat[])[] = [
   [
     { path: 'credentials/a/part-00000.csv', bytes: 4 },
     { path: 'credentials/a/part-00001.csv', bytes: 1 },
@@ -42,11 +42,11 @@ export function looksFindWhatDiffers(make: MakeWorld): void {
     it('find files of another size, folders with another number of names, and what is not there', async () => {
       const { open } = await make()
       for (const [path, text] of FILES) await open().writeWhole(path, [text])
-      const different = async (expected: readonly Look[]): Promise<readonly Look[]> => {
-        const looks = open().looks()
+      const different = async (expected: readonly ExpectedStat[]): Promise<readonly ExpectedStat[]> => {
+        const looks = open().statCheck()
         try {
           for (const look of expected) looks.add(look)
-          return await looks.different()
+          return await looks.mismatches()
         } finally {
           await looks.close()
         }
@@ -63,22 +63,22 @@ export function looksFindWhatDiffers(make: MakeWorld): void {
       const { open } = await make()
       await open().writeWhole('credentials/a/part-00000.csv', ['x'])
       await open().writeWhole('credentials/a/strange/file', ['x'])
-      const looks = open().looks()
+      const looks = open().statCheck()
       const look = { path: 'credentials/a', names: 1 }
       looks.add(look)
-      expect(await looks.different()).toEqual([look])
+      expect(await looks.mismatches()).toEqual([look])
       await looks.close()
     })
 
     it('may be given up', async () => {
       const { open } = await make()
-      const looks = open().looks()
+      const looks = open().statCheck()
       looks.add({ path: 'credentials/a', names: 1 })
       await looks.close()
     })
   })
 }
 
-function inOrder(looks: readonly Look[]): readonly Look[] {
+function inOrder(looks: readonly ExpectedStat[]): readonly ExpectedStat[] {
   return looks.toSorted((a, b) => (a.path < b.path ? -1 : 1))
 }

@@ -1,8 +1,8 @@
-import type { Look, Looks } from '../core/index.ts'
+import type { ExpectedStat, StatCheck } from '../core/index.ts'
 import type { Bucket } from './requests/index.ts'
 
 /** Lists what lies in the bucket, a thousand names a request, and holds it against what should. */
-export function looks(bucket: Bucket): Looks {
+export function looks(bucket: Bucket): StatCheck {
   const sizes = new Map<string, number>()
   const folders = new Map<string, { readonly names: number; found: number; last: string }>()
   return {
@@ -10,7 +10,7 @@ export function looks(bucket: Bucket): Looks {
       if ('bytes' in look) sizes.set(look.path, look.bytes)
       else folders.set(look.path, { names: look.names, found: 0, last: '' })
     },
-    async different() {
+    async mismatches() {
       const starts = new Set([...sizes.keys(), ...folders.keys()].map((path) => path.split('/', 1)[0]!))
       for (const start of starts) {
         for await (const { name, size } of bucket.objects(start)) {
@@ -25,7 +25,7 @@ export function looks(bucket: Bucket): Looks {
           }
         }
       }
-      const different: Look[] = []
+      const different: ExpectedStat[] = []
       for (const [path, bytes] of sizes) different.push({ path, bytes })
       for (const [path, { names, found }] of folders) if (names !== found) different.push({ path, names })
       return different
