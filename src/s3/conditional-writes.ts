@@ -1,7 +1,7 @@
 import { ExportError } from '../core/index.ts'
 import { type Bucket, type Condition, Conflict, isUnknownThere } from './requests/index.ts'
 
-/** What no object has. */
+/** An ETag that no object has. */
 const NO_ETAG = '"00000000000000000000000000000000"'
 
 /**
@@ -18,10 +18,10 @@ export async function putFirst(bucket: Bucket, name: string, content: Uint8Array
 }
 
 /**
- * Tries whether a store keeps to conditions: without them two runs would write over each other and never know. Where it
- * does not, the object goes.
- * @param name of an object that is there, and may be written with the same content again
- * @throws ExportError `config` naming the condition that it passes over
+ * Tests whether a store honours conditional writes. Without them two runs would overwrite each other's files unnoticed. If
+ * it does not, the object is removed.
+ * @param name of an object that exists, and may be written with the same content again
+ * @throws ExportError `config` naming the condition that the store ignores
  * @throws Conflict when the object was gone: another run has taken over
  */
 export async function requireConditions(bucket: Bucket, name: string, content: Uint8Array): Promise<void> {
@@ -30,9 +30,10 @@ export async function requireConditions(bucket: Bucket, name: string, content: U
     ['If-Match', { etag: NO_ETAG }],
   ]
   for (const [header, condition] of conditions) {
-    if (await isKept(bucket, name, content, condition)) continue
-    // It is there now, whether or not it was: a second try tells a store that does not care from one that had it no more.
-    const wasGone = condition === 'absent' && (await isKept(bucket, name, content, condition))
+    if (await isHonoured(bucket, name, content, condition)) continue
+    // The object exists now in any case. So a second try tells a store that ignores the condition from one in which the
+    // object was gone.
+    const wasGone = condition === 'absent' && (await isHonoured(bucket, name, content, condition))
     await bucket.remove(name)
     if (wasGone) throw new Conflict()
     throw unfit(bucket, `ignores ${header}`)
@@ -44,11 +45,11 @@ function unfit(bucket: Bucket, what: string): ExportError {
     'config',
     `The store ${what}, so two runs could write over each other without knowing`,
     bucket.address,
-    'Write to a store that keeps to conditional writes: AWS S3, MinIO, R2, Ceph and others do, some in their latest versions only.',
+    'Write to a store that honours conditional writes: AWS S3, MinIO, R2, Ceph and others do, some in their latest versions only.',
   )
 }
 
-async function isKept(
+async function isHonoured(
   bucket: Bucket,
   name: string,
   content: Uint8Array,

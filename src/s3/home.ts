@@ -5,16 +5,17 @@ import { ExportError, type Store } from '../core/index.ts'
 import { putFirst, requireConditions } from './conditional-writes.ts'
 import { type Bucket, Conflict } from './requests/index.ts'
 
-/** Says where the state of a data set is kept when that is not in the bucket; the same in both places. */
+/** Names the location of a data set's state outside the bucket. The same file is in the bucket and beside the state. */
 const HOME = '_state/home.json'
 
 const homeSchema = z.object({ id: z.string(), host: z.string(), folder: z.string() })
 type Home = z.infer<typeof homeSchema>
 
 /**
- * Binds a data set in a bucket to the one folder that holds its state, so that two machines never write to it, each
- * with a state of its own.
- * @throws ExportError `config` when the state is kept elsewhere
+ * Binds a data set in a bucket to the one folder that holds its state, so that two machines with two states never write to
+ * the same data set.
+ * @throws ExportError `config` when the state is kept elsewhere, or the store ignores conditional writes
+ * @throws ExportError `locked` when the file is removed at the same time
  */
 export async function bindHome(bucket: Bucket, state: Store, folder: string): Promise<void> {
   const known = read(await state.read(HOME))
@@ -25,15 +26,15 @@ export async function bindHome(bucket: Bucket, state: Store, folder: string): Pr
   if (known === null) await state.writeWhole(HOME, [bytes])
   try {
     await putFirst(bucket, HOME, bytes)
+    await requireConditions(bucket, HOME, bytes)
   } catch (error) {
     if (!(error instanceof Conflict)) throw error
-    await refuseOtherHome(bucket, home)
-    return
+    // Another run has written the file, or removed it.
+    if (!(await refuseOtherHome(bucket, home))) throw homeRemoved()
   }
-  await requireConditions(bucket, HOME, bytes)
 }
 
-/** @returns whether the bucket names that home @throws ExportError `config` when it names another one */
+/** @returns whether the bucket names this home @throws ExportError `config` when it names another one */
 export async function refuseOtherHome(bucket: Bucket, home: Home | null): Promise<boolean> {
   const named = read(await bucket.get(HOME))
   if (named === null || named.id === home?.id) return named !== null
@@ -54,6 +55,15 @@ function read(bytes: Uint8Array | null): Home | null {
       cause: error,
     })
   }
+}
+
+function homeRemoved(): ExportError {
+  return new ExportError(
+    'locked',
+    'The file that names the location of the state was removed while this run wrote it',
+    HOME,
+    'See that one pipeline alone writes to this load.path, then run again.',
+  )
 }
 
 function inBucket(): ExportError {

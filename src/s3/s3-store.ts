@@ -1,41 +1,48 @@
-import { ExportError, type FencedStore, type Log, type Store, wrapLog } from '../core/index.ts'
+import {
+  type ExpectedStat,
+  ExportError,
+  type FencedStore,
+  type Log,
+  type StatCheck,
+  type Store,
+  wrapLog,
+} from '../core/index.ts'
 import { Files, type Owner } from './files/index.ts'
 import { refuseOtherHome } from './home.ts'
-import { isShown, OwnPrefix } from './own-prefix.ts'
-import { Bucket, type BucketPlace, bucketError, Conflict } from './requests/index.ts'
-import { looks } from './stat-check.ts'
+import { Bucket, type BucketLocation, bucketError, Conflict } from './requests/index.ts'
+import { isShown, StagingPrefix } from './staging-prefix.ts'
 
 /**
  * A {@link Store} below a prefix of a bucket, in any S3-compatible object storage that honours `If-Match` and
- * `If-None-Match`. Every object appears whole. Runs work through an `own` store, see {@link OwnPrefix}.
+ * `If-None-Match`. Every object appears in one step. Runs work through a {@link FencedStore}, see {@link StagingPrefix}.
  */
-export function s3Store(place: BucketPlace): Store {
-  const bucket = new Bucket(place)
+export function s3Store(location: BucketLocation): Store {
+  const bucket = new Bucket(location)
   return {
     ...storeOf(bucket, null),
     fenced: (folder, owner) =>
       naming(folder, null, async () => {
         await refuseOtherHome(bucket, null)
-        const prefix = await OwnPrefix.make(bucket, folder, owner)
-        return ownStoreOf(bucket, prefix)
+        const prefix = await StagingPrefix.make(bucket, folder, owner)
+        return fencedStoreOf(bucket, prefix)
       }),
   }
 }
 
-function ownStoreOf(bucket: Bucket, prefix: OwnPrefix): FencedStore {
+function fencedStoreOf(bucket: Bucket, prefix: StagingPrefix): FencedStore {
   const files = new Files(bucket, prefix)
   return {
     ...storeOf(bucket, prefix, files),
-    fenced: () => Promise.reject(new Error('an own store within one')),
+    fenced: () => Promise.reject(new Error('a fenced store within one')),
     takeOver: (owner) => naming('_state', null, () => prefix.takeOver(owner)),
-    replaceByCopy: (path) => naming(path, prefix, () => files.renew(path)),
+    replaceByCopy: (path) => naming(path, prefix, () => files.replaceByCopy(path)),
     settle: () => naming('_state', null, () => prefix.settle()),
-    release: () => naming('_state', null, () => prefix.leave()),
+    release: () => naming('_state', null, () => prefix.release()),
     requireLock: () => naming('_state', null, () => prefix.require()),
   }
 }
 
-/** All of a store but the way to become an owner. @param owner null: whoever reads, or writes without a claim */
+/** All of a store but `fenced`. @param owner null: a reader, or a writer without the lock */
 export function storeOf(
   bucket: Bucket,
   owner: Owner | null,
@@ -67,11 +74,11 @@ export function storeOf(
       }
     },
     size: (path) => at(path, async () => (await files.find(path))?.size ?? null),
-    // Nobody knows.
+    // Unknown for object storage.
     freeBytes: async () => null,
     statCheck: () => {
-      const looking = looks(bucket)
-      return { ...looking, mismatches: () => at('.', () => looking.mismatches()) }
+      const check = statCheck(bucket)
+      return { ...check, mismatches: () => at('.', () => check.mismatches()) }
     },
     writeWhole: (path, chunks) => at(path, () => files.write(path, bytesOf(chunks))),
     publish: (from, to) => at(to, () => files.publish(from, to)),
@@ -79,7 +86,7 @@ export function storeOf(
     list: (folder) =>
       at(folder, async () => {
         const names = new Set<string>()
-        for await (const name of bucket.names(owner?.place(folder) ?? folder)) {
+        for await (const name of bucket.names(owner?.objectName(folder) ?? folder)) {
           if (isShown(name)) names.add(name)
         }
         return [...names].sort()
@@ -94,7 +101,7 @@ function* bytesOf(chunks: Iterable<string | Uint8Array>): Generator<Uint8Array> 
   for (const chunk of chunks) yield typeof chunk === 'string' ? Buffer.from(chunk) : chunk
 }
 
-/** Gives what goes wrong the path that it is about; an owner that is none any more is told so first. */
+/** Gives errors their path. If another owner took over, that is the error instead. */
 export async function naming<T>(
   path: string,
   owner: Pick<Owner, 'require'> | null,
@@ -120,4 +127,37 @@ function changedByOthers(path: string): ExportError {
     path,
     'See that one pipeline alone writes to this load.path, then run again; what is committed stays.',
   )
+}
+
+/** Compares a listing of the bucket, a thousand names a request, with what is expected. */
+function statCheck(bucket: Bucket): StatCheck {
+  const sizes = new Map<string, number>()
+  const folders = new Map<string, { readonly names: number; found: number; last: string }>()
+  return {
+    add(expected) {
+      if ('bytes' in expected) sizes.set(expected.path, expected.bytes)
+      else folders.set(expected.path, { names: expected.names, found: 0, last: '' })
+    },
+    async mismatches() {
+      const starts = new Set([...sizes.keys(), ...folders.keys()].map((path) => path.split('/', 1)[0]!))
+      for (const start of starts) {
+        for await (const { name, size } of bucket.objects(start)) {
+          if (sizes.get(name) === size) sizes.delete(name)
+          for (let end = name.lastIndexOf('/'); end > 0; end = name.lastIndexOf('/', end - 1)) {
+            const folder = folders.get(name.slice(0, end))
+            if (folder === undefined) continue
+            // Names of the same subfolder come one after the other.
+            const [child = ''] = name.slice(end + 1).split('/', 1)
+            if (child !== folder.last) folder.found++
+            folder.last = child
+          }
+        }
+      }
+      const different: ExpectedStat[] = []
+      for (const [path, bytes] of sizes) different.push({ path, bytes })
+      for (const [path, { names, found }] of folders) if (names !== found) different.push({ path, names })
+      return different
+    },
+    async close() {},
+  }
 }

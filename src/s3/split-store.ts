@@ -1,69 +1,68 @@
 import { z } from 'zod'
 import { type FencedStore, isExportError, type Store } from '../core/index.ts'
-import { abortUploads, type BegunUpload, BegunUploads, begunUpload } from './begun-uploads.ts'
 import { Files, type Owner } from './files/index.ts'
 import { bindHome } from './home.ts'
-import { Bucket, type BucketPlace } from './requests/index.ts'
+import { abortUploads, type PendingUpload, PendingUploads, pendingUpload } from './pending-uploads.ts'
+import { Bucket, type BucketLocation } from './requests/index.ts'
 import { naming, storeOf } from './s3-store.ts'
 
 /**
- * A store whose `_state` lies in another one, on a local disk, and all else below a prefix of a bucket. The claim is
- * that of the local one.
- * @param folder where that is, for messages on other machines
+ * A store with `_state` on a local disk and all other files below a prefix of a bucket. The lock is that of the disk.
+ * @param folder location of the state, for messages on other machines
  */
-export function splitStore(place: BucketPlace, state: Store, folder: string): Store {
-  const bucket = new Bucket(place)
+export function splitStore(location: BucketLocation, state: Store, folder: string): Store {
+  const bucket = new Bucket(location)
   return {
     ...joined(state, bucket, null),
-    fenced: async (path, owner) => ownJoined(await state.fenced(path, owner), bucket, folder),
+    fenced: async (path, owner) => fencedJoined(await state.fenced(path, owner), bucket, folder),
   }
 }
 
-/** Uploads in parts that the owner has in hand. */
+/** Multipart uploads that the owner has under way. */
 const UPLOADS = '_state/uploads.json'
 
-function ownJoined(own: FencedStore, bucket: Bucket, folder: string): FencedStore {
-  const uploads = new BegunUploads(bucket, (all) => own.writeWhole(UPLOADS, [`${JSON.stringify(all)}\n`]))
-  const claim: Owner = {
-    place: (each) => each,
+function fencedJoined(state: FencedStore, bucket: Bucket, folder: string): FencedStore {
+  const uploads = new PendingUploads(bucket, (all) => state.writeWhole(UPLOADS, [`${JSON.stringify(all)}\n`]))
+  const owner: Owner = {
+    objectName: (path) => path,
     has: () => false,
     mayHold: () => true,
-    require: () => own.requireLock(),
-    uploading: (name, upload) => uploads.run(name, upload),
+    require: () => state.requireLock(),
+    uploading: (name, upload) => uploads.track(name, upload),
   }
   return {
-    ...joined(own, bucket, claim),
-    fenced: own.fenced,
-    takeOver: own.takeOver,
-    replaceByCopy: (path) => (isState(path) ? own.replaceByCopy(path) : Promise.resolve()),
+    ...joined(state, bucket, owner),
+    fenced: state.fenced,
+    takeOver: state.takeOver,
+    replaceByCopy: (path) => (isState(path) ? state.replaceByCopy(path) : Promise.resolve()),
     async settle() {
-      await own.settle()
+      await state.settle()
       await naming('_state', null, async () => {
-        // Only now: of several that start together one alone comes here.
-        await bindHome(bucket, own, folder)
-        const left = await own.read(UPLOADS)
+        // Of several runs that start at the same time only the one that got the lock comes here.
+        await bindHome(bucket, state, folder)
+        const left = await state.read(UPLOADS)
         if (left === null) return
         await abortUploads(bucket, uploadsIn(left))
-        await own.remove(UPLOADS)
+        await state.remove(UPLOADS)
       })
     },
     async release() {
       try {
         await naming('_state', null, () => uploads.end())
-        if (uploads.hasBegun) await own.remove(UPLOADS)
+        if (uploads.hasAny) await state.remove(UPLOADS)
       } catch (error) {
-        // Whoever took over has ended them.
+        // The new owner has aborted them.
         if (!isExportError(error, 'locked')) throw error
       } finally {
-        await own.release()
+        await state.release()
       }
     },
-    requireLock: own.requireLock,
+    requireLock: state.requireLock,
   }
 }
 
-function uploadsIn(bytes: Uint8Array | null): readonly BegunUpload[] {
-  return bytes === null ? [] : z.array(begunUpload).parse(JSON.parse(Buffer.from(bytes).toString()))
+function uploadsIn(bytes: Uint8Array | null): readonly PendingUpload[] {
+  return bytes === null ? [] : z.array(pendingUpload).parse(JSON.parse(Buffer.from(bytes).toString()))
 }
 
 function joined(state: Store, bucket: Bucket, owner: Owner | null): Omit<Store, 'fenced'> {
@@ -79,7 +78,7 @@ function joined(state: Store, bucket: Bucket, owner: Owner | null): Omit<Store, 
     stream: (path) => of(path).stream(path),
     size: (path) => of(path).size(path),
     freeBytes: () => state.freeBytes(),
-    // Of shards alone.
+    // Shards alone are checked.
     statCheck: () => data.statCheck(),
     writeWhole: (path, chunks) => of(path).writeWhole(path, chunks),
     async publish(from, to) {

@@ -1,4 +1,4 @@
-import { CreateBucketCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3'
+import { CreateBucketCommand, DeleteObjectCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
 import { type ExportError, isExportError, type Place, type Store } from '../../src/core/index.ts'
 import { s3Store, splitStore } from '../../src/s3/index.ts'
@@ -113,4 +113,29 @@ it('where a data set has begun, nothing is tried again', async () => {
   const first = await puts()
   await store.writeWhole('_state/checkpoint.jsonl', ['{}'])
   expect(await puts()).toBe(first - 2)
+})
+
+it('a run whose file with the location of the state is removed while it begins is told so', async () => {
+  const double = await storeThat([])
+  const { store, root } = temporaryStore()
+  const client = new S3Client({
+    endpoint: double.endpoint,
+    region: double.region,
+    forcePathStyle: true,
+    credentials: double.credentials[0]!,
+  })
+  onTestFinished(() => client.destroy())
+  const Key = 'team/set/_state/home.json'
+  // The first write makes the file; the second one tests conditions on it.
+  double.cues.before(
+    { operation: 'PutObject', key: Key },
+    async () => {
+      await client.send(new DeleteObjectCommand({ Bucket: BUCKET, Key }))
+    },
+    { skip: 1 },
+  )
+  const owned = await splitStore(placeIn(double), store, root).fenced('_state/open', '0123456789ab')
+  const error = await refusal(owned.settle())
+  expect(error).toMatchObject({ kind: 'locked', where: '_state/home.json' })
+  expect(double.objects(BUCKET).size).toBe(0)
 })

@@ -1,80 +1,78 @@
 import { randomBytes } from 'node:crypto'
 import { ExportError, type Log, shorterThanCounted, sideBySide } from '../../core/index.ts'
 import { type Bucket, type Chunks, type Condition, Conflict, type UploadOptions } from '../requests/index.ts'
-import { growingLog } from './growing-log.ts'
-import { smallLog } from './small-log.ts'
-import { findFile, pieceName, readFile, type StoredFile, streamFile } from './stored-file.ts'
+import { growingLog, smallLog } from './logs.ts'
+import { findFile, readFile, type StoredFile, segmentName, streamFile } from './stored-file.ts'
 
-/** Whoever may change the data set. */
+/** The owner of the data set: a run that may change it. */
 export type Owner = {
-  /** What a path is called in the bucket. */
-  place(path: string): string
-  /** Whether nobody but this owner changes a name. */
+  /** The name of a path's object in the bucket. */
+  objectName(path: string): string
+  /** Whether a name is in the staging prefix, where nobody but this owner changes anything. */
   has(name: string): boolean
-  /** Whether there may be something under such a name that this owner has not written. */
+  /** Whether such a name may hold an object that this owner has not written. */
   mayHold(name: string): boolean
-  /** @throws ExportError `locked` when it is the owner no more */
+  /** @throws ExportError `locked` when another owner took over */
   require(): Promise<void>
   /**
-   * Carries out an upload in parts that whoever takes over can end.
-   * @param upload calls `unsure` when something of it may be left in the end
-   * @throws ExportError `locked` when it is the owner no more
+   * Carries out a multipart upload, which a later owner can abort.
+   * @param upload calls `unsure` when parts of it may be left at the end
+   * @throws ExportError `locked` when another owner took over
    */
   uploading<T>(name: string, upload: (unsure: () => void) => Promise<T>): Promise<T>
 }
 
-/** Files below it may grow; what is above is read by others, and each is one object. */
+/** Files below it may have segments. Other readers take all files outside it, so each of those is one object. */
 const STATE = '_state/'
-// What fits goes up in one request; S3 takes up to 5 GiB.
+// Uploaded in one request up to this size; S3 takes up to 5 GiB.
 const ONE_REQUEST_BYTES = 8 << 20
 const MAX_COPY_BYTES = 5 * 1024 ** 3
-// Each object of a file is a request to whoever reads it; so many at most while it grows, and so many when it is opened.
-const MAX_PIECES = 250
-const MAX_PIECES_AT_START = 32
-// A reader may come upon a file in the moment in which a run writes it anew.
+// Reading a file takes a request for each segment. Files with more segments than this are gathered into fewer objects.
+const MAX_SEGMENTS = 250
+const MAX_SEGMENTS_WHEN_OPENED = 32
+// A run may write a file anew while it is read.
 const READ_ATTEMPTS = 20
 
 /**
- * The files of a data set in a bucket, by their paths, as one owner may change them (null: nobody's claim stands
- * behind it). A public name is written only as this owner last saw it, see {@link Condition}.
- * Methods throw {@link Conflict} where it has become something else, and what the SDK throws.
+ * The files of a data set in a bucket, by their paths, as one owner may change them (null: a reader, or a writer without
+ * the lock). A public name is written only if its object is the one that this owner last saw, see {@link Condition}.
+ * Methods throw {@link Conflict} where it is another one, and what the SDK throws.
  */
 export class Files {
   readonly #bucket: Bucket
-  readonly #own: Owner | null
-  /** What is known of files that nobody else changes. */
+  readonly #owner: Owner | null
+  /** Files in the staging prefix, by name. */
   readonly #known = new Map<string, StoredFile>()
-  /** ETags of public names as this owner last saw them; null: there was nothing. */
+  /** ETags of public names as this owner last saw them; null: there was no object. */
   readonly #seen = new Map<string, string | null>()
-
-  /** Names of this owner's that something was moved to. */
+  /** Names in the staging prefix that something was moved to. */
   readonly #moved = new Set<string>()
 
-  constructor(bucket: Bucket, own: Owner | null) {
+  constructor(bucket: Bucket, owner: Owner | null) {
     this.#bucket = bucket
-    this.#own = own
+    this.#owner = owner
   }
 
   /** @returns null when there is none */
   async find(path: string): Promise<StoredFile | null> {
-    const name = this.#place(path)
+    const name = this.#objectName(path)
     const known = this.#known.get(name)
     if (known !== undefined) return known
     const isOwn = this.#isOwn(name)
-    if (isOwn && this.#own?.mayHold(name) === false && !this.#moved.has(name)) return null
+    if (isOwn && this.#owner?.mayHold(name) === false && !this.#moved.has(name)) return null
     const file = await findFile(this.#bucket, name)
     if (isOwn && file !== null) this.#known.set(name, file)
-    else if (this.#own !== null && !this.#seen.has(name)) this.#seen.set(name, file?.etag ?? null)
+    else if (this.#owner !== null && !this.#seen.has(name)) this.#seen.set(name, file?.etag ?? null)
     return file
   }
 
   /** @returns null when there is no such file */
   async readWhole(path: string): Promise<Uint8Array<ArrayBuffer> | null> {
-    const name = this.#place(path)
+    const name = this.#objectName(path)
     return this.#again(async () => {
       if (this.#known.has(name)) return this.read(path, 0, Number.POSITIVE_INFINITY)
       const got = await this.#bucket.getWhole(name)
-      if (this.#own !== null && !this.#isOwn(name) && !this.#seen.has(name)) {
+      if (this.#owner !== null && !this.#isOwn(name) && !this.#seen.has(name)) {
         this.#seen.set(name, got?.head.etag ?? null)
       }
       if (got === null || got.head.epoch === null) return got?.bytes ?? null
@@ -90,7 +88,7 @@ export class Files {
 
   /** The first bytes of a file, up to `limit`, in chunks. @throws ExportError `storage` when there is no such file */
   async *stream(path: string, limit = Number.POSITIVE_INFINITY): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-    // What has been given can't be taken back.
+    // Only the first read may be repeated: later chunks are with the caller.
     const { chunks, first } = await this.#again(async () => {
       const file = await this.#there(path)
       const chunks = streamFile(this.#bucket, file, 0, Math.min(limit, file.size))
@@ -101,29 +99,29 @@ export class Files {
     yield* chunks
   }
 
-  /** Gives a path a content, in one step. */
+  /** Replaces a file in one step. */
   async write(path: string, chunks: Chunks): Promise<void> {
     const before = path.startsWith(STATE) ? await this.find(path) : null
-    await this.#write(this.#place(path), chunks, path.startsWith(STATE))
+    await this.#write(this.#objectName(path), chunks, path.startsWith(STATE))
     if (before !== null) await this.#removeBehind(before)
   }
 
-  /** Opens a log after its first `size` bytes; what is behind them goes. */
+  /** Opens a log after its first `size` bytes; removes what is behind them. */
   async openLog(path: string, size: number): Promise<Log> {
-    const name = this.#place(path)
+    const name = this.#objectName(path)
     if (size === 0) return this.#logAt(path, null)
     let file = await this.#longEnough(path, size)
-    // Of a crash. What ended an epoch stays, for whoever was taken over and still adds to it.
+    // Left by a crash. The empty segment that ends an epoch stays: a former owner may still append to it.
     if (!file.isSealed && !this.#isOwn(name)) await this.#removeAll(file.stale)
     if (file.size > size) file = await this.#cut(name, file, size)
-    const isScattered = file.pieces.length > MAX_PIECES_AT_START && !this.#isOwn(name)
+    const isScattered = file.segments.length > MAX_SEGMENTS_WHEN_OPENED && !this.#isOwn(name)
     const mayGrow = file.epoch !== null && !file.isSealed
     return this.#logAt(path, mayGrow && !isScattered ? file : await this.#gathered(name, file))
   }
 
-  /** The same for a file that is written anew with each flush. */
+  /** The same for a file that each fsync writes anew. */
   async openSmallLog(path: string, size: number): Promise<Log> {
-    const name = this.#place(path)
+    const name = this.#objectName(path)
     this.#seen.delete(name)
     const file = size === 0 ? await this.find(path) : await this.#longEnough(path, size)
     const bytes = file === null ? new Uint8Array() : await readFile(this.#bucket, file, 0, size)
@@ -135,13 +133,13 @@ export class Files {
   }
 
   /**
-   * Moves a file. What is copied on the server must still be there by then, and an upload must not have been ended:
-   * whoever takes over sees to both, so that a late owner gives nothing a name any more.
+   * Moves a file: by a copy on the server, or by an upload. A new owner moves the sources of copies away and aborts uploads,
+   * so a former owner can't publish any more.
    */
   async publish(from: string, to: string): Promise<void> {
-    const [source, target] = [this.#place(from), this.#place(to)]
-    if (this.#own !== null && !this.#isOwn(source) && !this.#isOwn(target)) {
-      throw new Error('a move that passes the own names by')
+    const [source, target] = [this.#objectName(from), this.#objectName(to)]
+    if (this.#owner !== null && !this.#isOwn(source) && !this.#isOwn(target)) {
+      throw new Error('a move past the staging prefix')
     }
     const file = await this.find(from)
     if (file === null) {
@@ -149,12 +147,12 @@ export class Files {
       return this.#missing(from)
     }
     if (source === target) return
-    if (!this.#isOwn(source)) await this.#own?.require()
+    if (!this.#isOwn(source)) await this.#owner?.require()
     const epoch = to.startsWith(STATE) ? newEpoch() : null
     if (to.startsWith(STATE) && !this.#isOwn(target)) {
       await this.write(to, streamFile(this.#bucket, file, 0, file.size))
     } else {
-      if (file.pieces.length > 1 || file.size > MAX_COPY_BYTES) {
+      if (file.segments.length > 1 || file.size > MAX_COPY_BYTES) {
         const chunks = streamFile(this.#bucket, file, 0, file.size)
         await this.#upload(target, chunks, { size: file.size, epoch })
       } else if (!(await this.#bucket.copy(source, target, epoch))) return this.#missing(from)
@@ -164,23 +162,23 @@ export class Files {
     await this.#removeFile(source, file)
   }
 
-  /** Gives a path the content of a file that lies elsewhere. */
+  /** Gives a path the content of a file from another store. */
   async bring(path: string, chunks: Chunks): Promise<void> {
-    const name = this.#place(path)
-    await this.#own?.require()
+    const name = this.#objectName(path)
+    await this.#owner?.require()
     this.#forget(name)
     await this.#write(name, chunks, false)
   }
 
   async remove(path: string): Promise<void> {
-    const name = this.#place(path)
-    if (!this.#isOwn(name)) await this.#own?.require()
+    const name = this.#objectName(path)
+    if (!this.#isOwn(name)) await this.#owner?.require()
     await this.#removeFile(name, path.startsWith(STATE) ? await this.find(path) : null)
   }
 
   async removeFolder(folder: string): Promise<void> {
-    const start = `${this.#place(folder)}/`
-    if (!this.#isOwn(start)) await this.#own?.require()
+    const start = `${this.#objectName(folder)}/`
+    if (!this.#isOwn(start)) await this.#owner?.require()
     for await (const { name } of this.#bucket.objects(start)) {
       await this.#bucket.remove(name)
       this.#forget(name)
@@ -188,28 +186,28 @@ export class Files {
     await this.remove(folder)
   }
 
-  /** Ends the epoch of a file that may grow, where there is one, and gives its content another. */
-  async renew(path: string): Promise<void> {
-    const name = this.#place(path)
+  /** Ends the epoch of a file that may grow, and writes its content anew with another one. */
+  async replaceByCopy(path: string): Promise<void> {
+    const name = this.#objectName(path)
     const file = await findFile(this.#bucket, name)
-    if (file !== null && file.epoch !== null) await this.#renewed(name, file)
+    if (file !== null && file.epoch !== null) await this.#withNewEpoch(name, file)
   }
 
-  #place(path: string): string {
-    return this.#own?.place(path) ?? path
+  #objectName(path: string): string {
+    return this.#owner?.objectName(path) ?? path
   }
 
   #isOwn(name: string): boolean {
-    return this.#own?.has(name) === true
+    return this.#owner?.has(name) === true
   }
 
-  /** Reads once more what was written anew on the way. */
+  /** Reads again when the file was written anew in the meantime. */
   async #again<T>(read: () => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
         return await read()
       } catch (error) {
-        if (!(error instanceof Conflict) || this.#own !== null || attempt === READ_ATTEMPTS) throw error
+        if (!(error instanceof Conflict) || this.#owner !== null || attempt === READ_ATTEMPTS) throw error
       }
     }
   }
@@ -219,7 +217,7 @@ export class Files {
   }
 
   async #missing(path: string): Promise<never> {
-    await this.#own?.require()
+    await this.#owner?.require()
     throw new ExportError(
       'storage',
       'The object is gone',
@@ -230,41 +228,42 @@ export class Files {
 
   async #longEnough(path: string, size: number): Promise<StoredFile> {
     const file = await this.find(path)
-    // Who is the owner still has found nothing of a later one.
-    if (!this.#isOwn(this.#place(path)) || file === null || file.size < size) await this.#own?.require()
+    // Checked after the read: as long as this is the owner, what was found is no later owner's.
+    if (!this.#isOwn(this.#objectName(path)) || file === null || file.size < size)
+      await this.#owner?.require()
     if (file !== null && file.size >= size) return file
     throw shorterThanCounted(path, file?.size ?? 0, size)
   }
 
   #logAt(path: string, file: StoredFile | null): Log {
-    const name = this.#place(path)
+    const name = this.#objectName(path)
     return growingLog(path, file, {
       begin: async (bytes) => {
-        // Nothing of what was there counts any more.
+        // The log begins empty: what was there goes.
         const before = await this.find(path)
-        if (!this.#isOwn(name)) await this.#own?.require()
+        if (!this.#isOwn(name)) await this.#owner?.require()
         if (before !== null) await this.#removeBehind(before)
         return this.#write(name, [bytes], true)
       },
       grow: async (file, bytes) => {
         const grown = await this.#grow(name, file, bytes)
-        return grown.pieces.length > MAX_PIECES ? this.#gathered(name, grown) : grown
+        return grown.segments.length > MAX_SEGMENTS ? this.#gathered(name, grown) : grown
       },
     })
   }
 
-  /** Adds an object to a file. @throws Conflict when somebody else has added one there, or has ended it */
+  /** Adds a segment to a file. @throws Conflict when another owner has added one there, or has ended the epoch */
   async #grow(name: string, file: StoredFile, bytes: Uint8Array): Promise<StoredFile> {
     const { epoch, size } = file
-    if (epoch === null) throw new Error('a file that can not grow')
-    const piece = { name: pieceName(name, epoch, size), start: size, size: bytes.byteLength }
-    await this.#bucket.put(piece.name, bytes, { condition: 'absent' })
-    const grown = { ...file, pieces: [...file.pieces, piece], size: size + bytes.byteLength }
+    if (epoch === null) throw new Error('a file without an epoch')
+    const segment = { name: segmentName(name, epoch, size), start: size, size: bytes.byteLength }
+    await this.#bucket.put(segment.name, bytes, { condition: 'absent' })
+    const grown = { ...file, segments: [...file.segments, segment], size: size + bytes.byteLength }
     if (this.#isOwn(name)) this.#known.set(name, grown)
     return grown
   }
 
-  /** Writes one object, in parts where it is large. @param mayGrow it gets an epoch of its own */
+  /** Writes one object, in parts where it is large. @param mayGrow it gets an epoch */
   async #write(name: string, chunks: Chunks, mayGrow: boolean): Promise<StoredFile> {
     const condition = await this.#conditionFor(name)
     const epoch = mayGrow ? newEpoch() : null
@@ -284,7 +283,7 @@ export class Files {
     const file = {
       etag,
       epoch,
-      pieces: [{ name, start: 0, size: total }],
+      segments: [{ name, start: 0, size: total }],
       size: total,
       isSealed: false,
       stale: [],
@@ -295,34 +294,34 @@ export class Files {
   }
 
   #upload(name: string, chunks: Chunks, options: UploadOptions): Promise<string> {
-    if (this.#own === null) return this.#bucket.upload(name, chunks, options)
-    return this.#own.uploading(name, (unsure) => this.#bucket.upload(name, chunks, { ...options, unsure }))
+    if (this.#owner === null) return this.#bucket.upload(name, chunks, options)
+    return this.#owner.uploading(name, (unsure) => this.#bucket.upload(name, chunks, { ...options, unsure }))
   }
 
-  /** What has to be so for this owner to write a name. */
+  /** The condition under which this owner may write a name. */
   async #conditionFor(name: string): Promise<Condition | null> {
-    if (this.#own === null || this.#isOwn(name)) return null
+    if (this.#owner === null || this.#isOwn(name)) return null
     let etag = this.#seen.get(name)
     if (etag === undefined) {
       etag = (await this.#bucket.head(name))?.etag ?? null
       this.#seen.set(name, etag)
     }
-    // Afterwards: who is the owner still has seen nothing of a later one.
-    await this.#own.require()
+    // Checked after the HEAD: as long as this is the owner, the ETag seen is no later owner's.
+    await this.#owner.require()
     return etag === null ? 'absent' : { etag }
   }
 
-  /** Takes away what is behind the first `size` bytes. */
+  /** Removes what is behind the first `size` bytes. */
   async #cut(name: string, file: StoredFile, size: number): Promise<StoredFile> {
-    const [first, ...others] = file.pieces
-    // From the end: at no moment is there a gap that later pieces could close.
+    const [first, ...others] = file.segments
+    // From the end, so that at no time a missing segment has others behind it.
     await this.#removeAll([...file.stale, ...file.seals])
-    for (const piece of others.toReversed()) {
-      if (piece.start >= size) await this.#bucket.remove(piece.name)
-      else if (piece.start + piece.size > size) {
-        const kept = await this.#bucket.get(piece.name, [0, size - piece.start])
-        if (kept === null) throw new Conflict(piece.name)
-        await this.#bucket.put(piece.name, kept)
+    for (const segment of others.toReversed()) {
+      if (segment.start >= size) await this.#bucket.remove(segment.name)
+      else if (segment.start + segment.size > size) {
+        const kept = await this.#bucket.get(segment.name, [0, size - segment.start])
+        if (kept === null) throw new Conflict(segment.name)
+        await this.#bucket.put(segment.name, kept)
       }
     }
     let { etag } = file
@@ -331,57 +330,57 @@ export class Files {
       const kept = await readFile(this.#bucket, file, 0, size)
       etag = await this.#bucket.put(name, kept, { epoch: file.epoch, condition })
     }
-    const pieces = file.pieces
+    const segments = file.segments
       .filter(({ start }, i) => i === 0 || start < size)
-      .map((piece) => ({ ...piece, size: Math.min(piece.size, size - piece.start) }))
-    const shorter = { ...file, etag, pieces, size, isSealed: false, stale: [], seals: [] }
+      .map((segment) => ({ ...segment, size: Math.min(segment.size, size - segment.start) }))
+    const shorter = { ...file, etag, segments, size, isSealed: false, stale: [], seals: [] }
     this.#note(name, shorter)
     return shorter
   }
 
-  async #renewed(name: string, found: StoredFile): Promise<StoredFile> {
+  async #withNewEpoch(name: string, found: StoredFile): Promise<StoredFile> {
     let file = found
     while (file.epoch !== null && !file.isSealed) {
       try {
-        const end = pieceName(name, file.epoch, file.size)
+        const end = segmentName(name, file.epoch, file.size)
         await this.#bucket.put(end, new Uint8Array(), { condition: 'absent' })
         file = { ...file, isSealed: true }
       } catch (error) {
         if (!(error instanceof Conflict)) throw error
-        // Its owner was quicker: what it added counts.
+        // The former owner appended first: its segment counts.
         const grown = await findFile(this.#bucket, name)
         if (grown?.epoch !== file.epoch) throw error
         file = grown
       }
     }
     const bytes = await readFile(this.#bucket, file, 0, file.size)
-    // Cut at random, so that the first object is another one although the content is the same: who still counts on the
-    // one before is refused.
+    // Cut at a random offset, so that the first object has another ETag although the content is the same. A former owner's
+    // conditional write on the old ETag then fails.
     const behind = 1 + (randomBytes(4).readUInt32LE() % Math.max(1, Math.min(bytes.byteLength, 1 << 20)))
-    const at = Math.max(0, bytes.byteLength - behind)
+    const cut = Math.max(0, bytes.byteLength - behind)
     this.#seen.set(name, file.etag)
-    let renewed = await this.#write(name, [bytes.subarray(0, at)], true)
-    if (at < bytes.byteLength) renewed = await this.#grow(name, renewed, bytes.subarray(at))
-    await this.#removeAll(file.pieces.slice(1).map((piece) => piece.name))
+    let renewed = await this.#write(name, [bytes.subarray(0, cut)], true)
+    if (cut < bytes.byteLength) renewed = await this.#grow(name, renewed, bytes.subarray(cut))
+    await this.#removeAll(file.segments.slice(1).map((segment) => segment.name))
     return renewed
   }
 
-  /** The same for a file that nobody else adds to: what is in many objects comes to be in two. */
+  /** Writes many segments anew as two objects, of a file that no former owner appends to. */
   async #gathered(name: string, file: StoredFile): Promise<StoredFile> {
-    const gathered = await this.#renewed(name, file)
-    if (file.epoch !== null) await this.#removeAll([...file.seals, pieceName(name, file.epoch, file.size)])
+    const gathered = await this.#withNewEpoch(name, file)
+    if (file.epoch !== null) await this.#removeAll([...file.seals, segmentName(name, file.epoch, file.size)])
     return gathered
   }
 
-  /** Removes a file; what is behind its first object goes first, so that nothing is left that nobody finds. */
+  /** Removes a file, segments first: without the first object nobody would find them. */
   async #removeFile(name: string, file: StoredFile | null): Promise<void> {
     if (file !== null) await this.#removeBehind(file)
     await this.#bucket.remove(name)
     this.#forget(name)
   }
 
-  async #removeBehind({ pieces, stale, seals }: StoredFile): Promise<void> {
-    await this.#removeAll([...pieces.slice(1).map((piece) => piece.name), ...stale, ...seals])
+  async #removeBehind({ segments, stale, seals }: StoredFile): Promise<void> {
+    await this.#removeAll([...segments.slice(1).map((segment) => segment.name), ...stale, ...seals])
   }
 
   #removeAll(names: readonly string[]): Promise<void> {
@@ -390,7 +389,7 @@ export class Files {
 
   #note(name: string, file: StoredFile): void {
     if (this.#isOwn(name)) this.#known.set(name, file)
-    else if (this.#own !== null) this.#seen.set(name, file.etag)
+    else if (this.#owner !== null) this.#seen.set(name, file.etag)
   }
 
   #forget(name: string): void {
@@ -411,7 +410,7 @@ type Beginning = {
   readonly rest: AsyncIterable<Uint8Array>
 }
 
-/** Takes chunks until they are more than `limit` bytes. */
+/** Reads chunks until they are more than `limit` bytes. */
 async function firstBytes(chunks: Chunks, limit: number): Promise<Beginning> {
   const from = Symbol.asyncIterator in chunks ? chunks[Symbol.asyncIterator]() : chunks[Symbol.iterator]()
   const beginning: Uint8Array[] = []

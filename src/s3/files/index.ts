@@ -1,2 +1,2 @@
 export { Files, type Owner } from './files.ts'
-export { holdsPieces, ownerOfPiece } from './stored-file.ts'
+export { fileOfSegment, holdsSegments } from './stored-file.ts'

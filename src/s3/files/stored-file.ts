@@ -1,112 +1,112 @@
 import { type Bucket, Conflict } from '../requests/index.ts'
 
 /**
- * A file as it lies in the bucket. Objects can't grow, so one that does is its first object and, for every flush that
- * follows, another one named after the byte that it begins with: `<name>.pieces/<epoch>/<16 digits>`. The first object
- * carries the epoch: whoever writes it anew gives it another, and with that all pieces behind the old one are gone in
- * the same step. A piece is made only where there is none yet, so that of two who go on from the same byte one fails:
- * that is what fences off a run that was taken over. An empty piece ends an epoch: nothing is added to it any more.
+ * A file in the bucket. Objects can't grow. So a file that grows is a first object and one more object, a segment, for
+ * each later fsync. A segment is named after its offset in the file: `<name>.pieces/<epoch>/<16 digits>`. The epoch is
+ * metadata of the first object. Writing the first object anew gives it another epoch, which drops all segments of the old
+ * one in the same step. A segment is written only where there is none, so of two owners that append at the same offset one
+ * fails: the epoch is the fencing token of the file. An empty segment ends an epoch: nothing is appended to it any more.
  */
 export type StoredFile = {
   readonly etag: string
   readonly epoch: string | null
-  readonly pieces: readonly Piece[]
+  readonly segments: readonly Segment[]
   readonly size: number
-  /** Whether its epoch was ended. */
+  /** Whether its epoch has ended. */
   readonly isSealed: boolean
   /** Pieces of earlier epochs. */
   readonly stale: readonly string[]
-  /** What ended epochs, this one's among them. */
+  /** Empty segments that ended epochs, this one's among them. */
   readonly seals: readonly string[]
 }
 
-export type Piece = { readonly name: string; readonly start: number; readonly size: number }
+export type Segment = { readonly name: string; readonly start: number; readonly size: number }
 
-const PIECES = '.pieces'
+const SEGMENTS = '.pieces'
 
-/** Whether a name in a folder stands for the pieces of another one there. */
-export function holdsPieces(name: string): boolean {
-  return name.endsWith(PIECES)
+/** Whether a name in a folder is that of the segments of a file there. */
+export function holdsSegments(name: string): boolean {
+  return name.endsWith(SEGMENTS)
 }
 
-/** The file that a piece belongs to; null when a name is not that of one. */
-export function ownerOfPiece(name: string): string | null {
-  const at = name.lastIndexOf(`${PIECES}/`)
-  return at < 0 ? null : name.slice(0, at)
+/** The file that a segment belongs to; null when the name is not a segment's. */
+export function fileOfSegment(name: string): string | null {
+  const end = name.lastIndexOf(`${SEGMENTS}/`)
+  return end < 0 ? null : name.slice(0, end)
 }
 
-export function pieceName(name: string, epoch: string, start: number): string {
-  return `${name}${PIECES}/${epoch}/${String(start).padStart(16, '0')}`
+export function segmentName(name: string, epoch: string, start: number): string {
+  return `${name}${SEGMENTS}/${epoch}/${String(start).padStart(16, '0')}`
 }
 
 /** @returns null when there is none */
 export async function findFile(bucket: Bucket, name: string): Promise<StoredFile | null> {
   const head = await bucket.head(name)
   if (head === null) return null
-  const pieces: Piece[] = [{ name, start: 0, size: head.size }]
+  const segments: Segment[] = [{ name, start: 0, size: head.size }]
   let size = head.size
   let isSealed = false
   const stale: string[] = []
   const seals: string[] = []
   if (head.epoch !== null) {
-    for await (const piece of bucket.objects(`${name}${PIECES}/`)) {
-      const isNext = piece.name === pieceName(name, head.epoch, size)
-      if (piece.size === 0) {
+    for await (const segment of bucket.objects(`${name}${SEGMENTS}/`)) {
+      const isNext = segment.name === segmentName(name, head.epoch, size)
+      if (segment.size === 0) {
         isSealed ||= isNext
-        seals.push(piece.name)
+        seals.push(segment.name)
       } else if (isNext && !isSealed) {
-        pieces.push({ ...piece, start: size })
-        size += piece.size
-      } else stale.push(piece.name)
+        segments.push({ ...segment, start: size })
+        size += segment.size
+      } else stale.push(segment.name)
     }
   }
-  return { etag: head.etag, epoch: head.epoch, pieces, size, isSealed, stale, seals }
+  return { etag: head.etag, epoch: head.epoch, segments, size, isSealed, stale, seals }
 }
 
-// So much is held at a time.
+// Held in memory at a time.
 const RANGE_BYTES = 8 << 20
 const AT_ONCE = 8
 
 /**
  * Bytes `[start, end)` of a file, in chunks.
- * @throws Conflict when it was written anew meanwhile
+ * @throws Conflict when it was written anew in the meantime
  */
 export async function* streamFile(
   bucket: Bucket,
-  { etag, pieces }: StoredFile,
+  { etag, segments }: StoredFile,
   start: number,
   end: number,
 ): AsyncGenerator<Uint8Array<ArrayBuffer>> {
-  const ranges: { piece: Piece; from: number; to: number }[] = []
-  for (const piece of pieces) {
-    const last = Math.min(end - piece.start, piece.size)
-    for (let from = Math.max(0, start - piece.start); from < last; from += RANGE_BYTES) {
-      ranges.push({ piece, from, to: Math.min(from + RANGE_BYTES, last) })
+  const ranges: { segment: Segment; from: number; to: number }[] = []
+  for (const segment of segments) {
+    const last = Math.min(end - segment.start, segment.size)
+    for (let from = Math.max(0, start - segment.start); from < last; from += RANGE_BYTES) {
+      ranges.push({ segment, from, to: Math.min(from + RANGE_BYTES, last) })
     }
   }
-  const read = async ({ piece, from, to }: (typeof ranges)[number]): Promise<Uint8Array<ArrayBuffer>> => {
-    const isFirst = piece.start === 0 && piece === pieces[0]
-    const isWhole = from === 0 && to === piece.size
-    const bytes = await bucket.get(piece.name, isWhole ? null : [from, to], isFirst ? etag : null)
-    if (bytes === null || bytes.byteLength !== to - from) throw new Conflict(piece.name)
+  const read = async ({ segment, from, to }: (typeof ranges)[number]): Promise<Uint8Array<ArrayBuffer>> => {
+    const isFirst = segment.start === 0 && segment === segments[0]
+    const isWhole = from === 0 && to === segment.size
+    const bytes = await bucket.get(segment.name, isWhole ? null : [from, to], isFirst ? etag : null)
+    if (bytes === null || bytes.byteLength !== to - from) throw new Conflict(segment.name)
     return bytes
   }
-  // Pieces are asked for ahead: many are small, and each is a round trip.
-  const ahead: { bytes: Promise<Uint8Array<ArrayBuffer>>; size: number }[] = []
+  // Segments are prefetched: many are small, and each is a round trip.
+  const prefetched: { bytes: Promise<Uint8Array<ArrayBuffer>>; size: number }[] = []
   let waiting = 0
   for (const range of ranges) {
     const size = range.to - range.from
-    while (ahead.length > 0 && (ahead.length >= AT_ONCE || waiting + size > 2 * RANGE_BYTES)) {
-      const next = ahead.shift()!
+    while (prefetched.length > 0 && (prefetched.length >= AT_ONCE || waiting + size > 2 * RANGE_BYTES)) {
+      const next = prefetched.shift()!
       waiting -= next.size
       yield await next.bytes
     }
     const bytes = read(range)
     bytes.catch(() => {})
-    ahead.push({ bytes, size })
+    prefetched.push({ bytes, size })
     waiting += size
   }
-  for (const { bytes } of ahead) yield await bytes
+  for (const { bytes } of prefetched) yield await bytes
 }
 
 /** Bytes `[start, end)` of a file, as far as there are any. */
@@ -117,13 +117,13 @@ export async function readFile(
   end: number,
 ): Promise<Uint8Array<ArrayBuffer>> {
   const stop = Math.min(end, file.size)
-  const only = file.pieces.length === 1
+  const only = file.segments.length === 1
   const bytes = new Uint8Array(Math.max(0, stop - start))
-  let at = 0
+  let offset = 0
   for await (const chunk of streamFile(bucket, file, start, stop)) {
     if (only && chunk.byteLength === bytes.byteLength) return chunk
-    bytes.set(chunk, at)
-    at += chunk.byteLength
+    bytes.set(chunk, offset)
+    offset += chunk.byteLength
   }
   return bytes
 }

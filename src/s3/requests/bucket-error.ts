@@ -1,5 +1,4 @@
 import { type ErrorKind, ExportError } from '../../core/index.ts'
-import { codeOf, statusOf } from './codes.ts'
 
 type Cause = readonly [kind: ErrorKind, what: string, next: string]
 
@@ -14,7 +13,7 @@ const DENIED: Cause = [
 
 const UNREACHABLE = `Check load.s3.endpoint, the network and the proxy, then ${AGAIN}`
 
-/** What stores and the SDK call it, in words for people, and what to do about it. */
+/** By error code of stores and the SDK: what it means, and what to do about it. */
 const CAUSES: Record<string, Cause> = {
   NoSuchBucket: ['config', 'There is no such bucket', 'Create it, or correct load.path or load.s3.endpoint.'],
   AccessDenied: DENIED,
@@ -60,7 +59,7 @@ const CAUSES: Record<string, Cause> = {
   InvalidObjectState: ['storage', 'The object lies in an archive', 'Restore it, then run again.'],
 }
 
-/** Gives an error of the SDK the place that it is about, and an advice; whatever else was thrown passes as it is. */
+/** Turns an error of the SDK into an ExportError with its path and an advice. Other errors stay as they are. */
 export function bucketError(error: unknown, where: string): unknown {
   if (error instanceof ExportError || !(error instanceof Error)) return error
   const code = codeOf(error)
@@ -82,4 +81,39 @@ function byStatus(status: number | null, code: string | null): Cause | null {
 function network(code: string | null): Cause {
   const said = code === 'TimeoutError' ? 'no answer in time' : (code ?? 'broken connection')
   return ['storage', `The store can not be reached (${said})`, UNREACHABLE]
+}
+
+/** The store's error code, or the system's. */
+function codeOf(error: Error): string | null {
+  if (error.message === 'Region is missing') return 'RegionMissing'
+  if ('code' in error && typeof error.code === 'string' && /^E[A-Z]+$/.test(error.code)) return error.code
+  if ('Code' in error && typeof error.Code === 'string') return error.Code
+  return '$metadata' in error || /^(?:Timeout|CredentialsProvider|TokenProvider)Error$/.test(error.name)
+    ? error.name
+    : null
+}
+
+export function statusOf(error: Error): number | null {
+  const metadata = '$metadata' in error ? (error.$metadata as { httpStatusCode?: number }) : {}
+  return metadata.httpStatusCode ?? null
+}
+
+export function isMissing(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  const code = codeOf(error)
+  return code === 'NoSuchKey' || code === 'NotFound' || code === 'NoSuchUpload'
+}
+
+export function isConflict(error: unknown): boolean {
+  if (!(error instanceof Error)) return false
+  return statusOf(error) === 412 || statusOf(error) === 409
+}
+
+/** Whether the store does not implement a request. */
+export function isUnknownThere(error: unknown): boolean {
+  return error instanceof Error && (statusOf(error) === 501 || statusOf(error) === 405)
+}
+
+export function isBrokenBody(error: unknown): boolean {
+  return error instanceof Error && statusOf(error) === null && codeOf(error) !== null
 }

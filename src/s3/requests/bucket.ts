@@ -1,5 +1,5 @@
-import type { BucketPlace } from './client.ts'
-import { isBrokenBody, isConflict, isMissing, isUnknownThere, statusOf } from './codes.ts'
+import { isBrokenBody, isConflict, isMissing, isUnknownThere, statusOf } from './bucket-error.ts'
+import type { BucketLocation } from './client.ts'
 import { Connection } from './connection.ts'
 import {
   Conflict,
@@ -13,27 +13,27 @@ import {
 } from './object.ts'
 import { abortUpload, type Chunks, type UploadOptions, upload, uploadsTo } from './uploads.ts'
 
-// Bodies that break off half-way are asked for again.
+// Requests whose response body breaks off are repeated.
 const BODY_ATTEMPTS = 4
 
 /**
- * The requests that a data set needs, with names relative to its prefix. A write whose answer was lost is sent again by
- * the SDK, so every object carries a mark of the write that made it: by that mark a conditional write knows its own.
+ * The requests that a data set needs, with names relative to its prefix. The SDK repeats a write whose response was lost. So
+ * every object carries a mark of the write that made it, by which a conditional write recognizes its own object.
  */
 export class Bucket {
   readonly #connection: Connection
 
-  constructor(place: BucketPlace) {
-    this.#connection = new Connection(place)
+  constructor(location: BucketLocation) {
+    this.#connection = new Connection(location)
   }
 
-  /** As people write it. */
+  /** For messages: `s3://bucket/prefix`. */
   get address(): string {
     return `s3://${this.#connection.bucket}/${this.#connection.key('')}`.replace(/\/$/, '')
   }
 
   async head(name: string): Promise<Head | null> {
-    return (await this.#connection.look(name))?.head ?? null
+    return (await this.#connection.head(name))?.head ?? null
   }
 
   /**
@@ -50,7 +50,7 @@ export class Bucket {
     return (await this.#get(name, range, etag))?.bytes ?? null
   }
 
-  /** A whole object, and what the store says of it; null when there is none. */
+  /** An object and its metadata; null when there is none. */
   getWhole(name: string): Promise<{ readonly bytes: Uint8Array<ArrayBuffer>; readonly head: Head } | null> {
     return this.#get(name, null, null)
   }
@@ -63,24 +63,24 @@ export class Bucket {
     for (let attempt = 1; ; attempt++) {
       try {
         return await this.#connection.send(async ({ sdk, s3 }) => {
-          const answer = await s3.send(
+          const response = await s3.send(
             new sdk.GetObjectCommand({
               ...this.#connection.object(name),
               ...(range === null ? {} : { Range: `bytes=${range[0]}-${range[1] - 1}` }),
               ...(etag === null ? {} : { IfMatch: etag }),
             }),
           )
-          const bytes = new Uint8Array((await answer.Body?.transformToByteArray()) ?? [])
-          const { [EPOCH]: epoch = null } = answer.Metadata ?? {}
-          return { bytes, head: { size: bytes.byteLength, etag: answer.ETag ?? '', epoch } }
+          const bytes = new Uint8Array((await response.Body?.transformToByteArray()) ?? [])
+          const { [EPOCH]: epoch = null } = response.Metadata ?? {}
+          return { bytes, head: { size: bytes.byteLength, etag: response.ETag ?? '', epoch } }
         })
       } catch (error) {
         if (isMissing(error)) return null
         if (isConflict(error)) throw new Conflict(name)
-        // Nothing lies in the range.
+        // The object ends before the range.
         if (error instanceof Error && statusOf(error) === 416)
           return { bytes: new Uint8Array(), head: { size: 0, etag: '', epoch: null } }
-        // What the SDK itself gave up has been tried often enough; it does not look after bodies.
+        // The SDK repeats requests, but not after an error in the response body.
         if (attempt === BODY_ATTEMPTS || !isBrokenBody(error)) throw error
       }
     }
@@ -106,9 +106,8 @@ export class Bucket {
   }
 
   /**
-   * Gives `to` the content of an object of at most 5 GiB, in one step on the server; by way of here where the store does
-   * not know how.
-   * @param epoch that of the copy; undefined: as it is with the original
+   * Copies an object of at most 5 GiB in one step on the server, or through this process where the store can't.
+   * @param epoch of the copy; undefined: that of the original
    * @returns false when there is no such object
    */
   async copy(from: string, to: string, epoch?: string | null): Promise<boolean> {
@@ -140,10 +139,9 @@ export class Bucket {
   }
 
   /**
-   * Makes an object out of chunks, in parts: nothing is seen of it until the last step. Where that step finds the upload
-   * ended by somebody else, it fails.
-   * @param options.size bytes in all; where it is not known there is room for 80 GB
-   * @throws Conflict when the condition does not hold, or the upload was taken away
+   * Makes an object by a multipart upload: it appears with the last step, which fails if the upload was aborted.
+   * @param options.size bytes in all; where it is unknown, at most 80 GB
+   * @throws Conflict when the condition does not hold, or the upload was aborted
    */
   upload(name: string, chunks: Chunks, options: UploadOptions = {}): Promise<string> {
     return upload(this.#connection, name, chunks, options)
@@ -155,7 +153,7 @@ export class Bucket {
     )
   }
 
-  /** Every object whose name begins so, in order. */
+  /** Every object whose name has this prefix, in order. */
   async *objects(start: string): AsyncGenerator<{ readonly name: string; readonly size: number }> {
     const cut = this.#connection.key('').length
     for (let token: string | undefined; ; ) {
@@ -174,7 +172,7 @@ export class Bucket {
     }
   }
 
-  /** What lies directly in a folder: objects and folders, by their last names. */
+  /** Names of the objects and folders directly in a folder. */
   async *names(folder: string): AsyncGenerator<string> {
     const prefix = this.#connection.key(folder === '' ? '' : `${folder}/`)
     for (let token: string | undefined; ; ) {
@@ -195,12 +193,12 @@ export class Bucket {
     }
   }
 
-  /** Ids of the uploads to this very name that are under way; none where the store can't tell. */
+  /** Ids of the uploads to this name that are under way; none where the store can't tell. */
   uploadsTo(name: string): Promise<readonly string[]> {
     return uploadsTo(this.#connection, name)
   }
 
-  /** Ends an upload; one that has ended stays so. */
+  /** Aborts an upload, if it is under way. */
   abortUpload(name: string, id: string): Promise<void> {
     return abortUpload(this.#connection, name, id)
   }

@@ -1,32 +1,37 @@
 import type { S3Client } from '@aws-sdk/client-s3'
 import { ExportError, type Place } from '../../core/index.ts'
 
-export type BucketPlace = Extract<Place, { kind: 's3' }>
+export type BucketLocation = Extract<Place, { kind: 's3' }>
 
-/** The SDK, loaded when it is needed: it takes 0.2 s, which no other pipeline should pay. */
+/** The SDK, loaded on first use: that takes 0.2 s. */
 export type Sdk = typeof import('@aws-sdk/client-s3')
 
 export type Client = { readonly sdk: Sdk; readonly s3: S3Client }
 
-// Six requests over some seconds get past what a store does when it is busy or moves.
+// Six requests over some seconds outlast a store that is busy or moves.
 const ATTEMPTS = 6
 const CONNECT_MS = 10_000
-const SILENCE_MS = 60_000
+const IDLE_MS = 60_000
 const REQUEST_MS = 180_000
 
 /**
- * A client for the store of a data set. Credentials come from where all AWS tools take them: the environment, `~/.aws`,
- * web identities, containers and instances.
- * @throws ExportError `config` when the SDK is not installed, or the environment names no address that is one
+ * A client for the store of a data set. Credentials come from the AWS default chain: environment, `~/.aws`, web
+ * identities, containers and instances.
+ * @throws ExportError `config` when the SDK is not installed, or an address in the environment is no URL
  */
-export async function openClient({ endpoint, region, pathStyle, allowHttp }: BucketPlace): Promise<Client> {
+export async function openClient({
+  endpoint,
+  region,
+  pathStyle,
+  allowHttp,
+}: BucketLocation): Promise<Client> {
   const sdk = await loadSdk()
   trimEnvironment()
   const { address, source } = addressOf(endpoint)
   const where = region ?? (process.env.AWS_REGION || process.env.AWS_DEFAULT_REGION || null)
-  // Stores other than AWS's rarely care, but a signature needs one.
+  // Other stores than AWS ignore the region, but a signature needs one.
   const signedFor = where ?? (address === null ? null : 'us-east-1')
-  const s3 = withoutAdvice(
+  const s3 = withoutVersionWarning(
     () =>
       new sdk.S3Client({
         ...(address === null ? {} : { endpoint: address }),
@@ -34,12 +39,12 @@ export async function openClient({ endpoint, region, pathStyle, allowHttp }: Buc
         forcePathStyle: pathStyle ?? address !== null,
         followRegionRedirects: true,
         maxAttempts: ATTEMPTS,
-        // Every body's SHA-256 is signed and so checked by the store; more than that not all stores understand.
+        // The signature covers the SHA-256 of each body. Not all stores know further checksums.
         requestChecksumCalculation: 'WHEN_REQUIRED',
         responseChecksumValidation: 'WHEN_REQUIRED',
         requestHandler: {
           connectionTimeout: CONNECT_MS,
-          socketTimeout: SILENCE_MS,
+          socketTimeout: IDLE_MS,
           requestTimeout: REQUEST_MS,
           throwOnRequestTimeout: true,
         },
@@ -49,7 +54,7 @@ export async function openClient({ endpoint, region, pathStyle, allowHttp }: Buc
   return { sdk, s3 }
 }
 
-/** A line break at the end of a value, as secrets that come out of files have it, is never meant. */
+/** Removes line breaks at the end of values, which secrets read from files have. */
 function trimEnvironment(): void {
   for (const [name, value] of Object.entries(process.env)) {
     if (name.startsWith('AWS_') && value !== undefined && value !== value.trim()) {
@@ -59,7 +64,7 @@ function trimEnvironment(): void {
 }
 
 /**
- * Where the store is, and what says so; null: as `~/.aws` has it, or AWS itself.
+ * The address of the store and the setting that it comes from; null: that of `~/.aws`, or AWS.
  * @throws ExportError `config` when a variable holds no URL
  */
 function addressOf(endpoint: string | null): { readonly address: string | null; readonly source: string } {
@@ -78,7 +83,7 @@ function addressOf(endpoint: string | null): { readonly address: string | null; 
   return { address: null, source: 'endpoint_url in ~/.aws/config' }
 }
 
-/** Asked of each request, since an address may come out of `~/.aws`, and stores may send a client on to another one. */
+/** Checks every request, since an address may come from `~/.aws`, and stores may redirect to another one. */
 function refuseHttp(s3: S3Client, source: string): void {
   s3.middlewareStack.add(
     (next) => (args) => {
@@ -115,16 +120,16 @@ async function loadSdk(): Promise<Sdk> {
   }
 }
 
-const ADVICE = 'AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'
+const VERSION_WARNING = 'AWS_SDK_JS_NODE_VERSION_SUPPORT_WARNING_DISABLED'
 
-/** Which Node.js later releases of the SDK will need is no news to those who run an export. */
-function withoutAdvice<T>(make: () => T): T {
-  const before = process.env[ADVICE]
-  process.env[ADVICE] = 'true'
+/** Suppresses the SDK's warning about the Node.js that later releases will need. */
+function withoutVersionWarning<T>(make: () => T): T {
+  const before = process.env[VERSION_WARNING]
+  process.env[VERSION_WARNING] = 'true'
   try {
     return make()
   } finally {
-    if (before === undefined) delete process.env[ADVICE]
-    else process.env[ADVICE] = before
+    if (before === undefined) delete process.env[VERSION_WARNING]
+    else process.env[VERSION_WARNING] = before
   }
 }

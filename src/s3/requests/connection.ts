@@ -1,23 +1,23 @@
 import type { S3Client } from '@aws-sdk/client-s3'
-import { type BucketPlace, type Client, openClient, type Sdk } from './client.ts'
-import { isConflict, isMissing, statusOf } from './codes.ts'
+import { isConflict, isMissing, statusOf } from './bucket-error.ts'
+import { type BucketLocation, type Client, openClient, type Sdk } from './client.ts'
 import { Conflict, EPOCH, type Head, MARK } from './object.ts'
 
-/** The way to a bucket, opened with the first request. Names are relative to the data set's prefix. */
+/** A connection to a bucket, opened with the first request. Names are relative to the data set's prefix. */
 export class Connection {
-  readonly #place: BucketPlace
+  readonly #location: BucketLocation
   #client: Promise<Client> | null = null
 
-  constructor(place: BucketPlace) {
-    this.#place = place
+  constructor(location: BucketLocation) {
+    this.#location = location
   }
 
   get bucket(): string {
-    return this.#place.bucket
+    return this.#location.bucket
   }
 
   async send<T>(work: (client: { sdk: Sdk; s3: S3Client }) => Promise<T>): Promise<T> {
-    this.#client ??= openClient(this.#place)
+    this.#client ??= openClient(this.#location)
     return work(await this.#client)
   }
 
@@ -26,12 +26,12 @@ export class Connection {
   }
 
   key(name: string): string {
-    const { prefix } = this.#place
+    const { prefix } = this.#location
     return prefix === '' ? name : `${prefix}/${name}`
   }
 
-  /** What the store says of an object, and the mark of the write that made it; null when there is none. */
-  async look(name: string): Promise<{ head: Head; mark: string | null } | null> {
+  /** Metadata of an object, and the mark of the write that made it; null when there is none. */
+  async head(name: string): Promise<{ head: Head; mark: string | null } | null> {
     try {
       return await this.send(async ({ sdk, s3 }) => {
         const found = await s3.send(new sdk.HeadObjectCommand(this.object(name)))
@@ -45,7 +45,7 @@ export class Connection {
   }
 
   /**
-   * Carries out a conditional write, again where another one of the same object was under way.
+   * Carries out a conditional write. Repeats it when another write of the same object was under way.
    * @throws Conflict when its condition does not hold
    */
   async conditionally(name: string, mark: string, write: () => Promise<string>): Promise<string> {
@@ -54,8 +54,8 @@ export class Connection {
         return await write()
       } catch (error) {
         if (!isConflict(error) && !isMissing(error)) throw error
-        // Carried out, and only the answer was lost.
-        const found = await this.look(name)
+        // The write was carried out, and only the response was lost.
+        const found = await this.head(name)
         if (found?.mark === mark) return found.head.etag
         const isRace = error instanceof Error && statusOf(error) === 409
         if (!isRace || attempt === 3) throw new Conflict(name)

@@ -1,6 +1,5 @@
 export { Bucket } from './bucket.ts'
-export { bucketError } from './bucket-error.ts'
-export type { BucketPlace } from './client.ts'
-export { isUnknownThere } from './codes.ts'
+export { bucketError, isUnknownThere } from './bucket-error.ts'
+export type { BucketLocation } from './client.ts'
 export { type Condition, Conflict } from './object.ts'
 export type { Chunks, UploadOptions } from './uploads.ts'

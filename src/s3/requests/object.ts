@@ -1,22 +1,22 @@
 import { randomBytes } from 'node:crypto'
 
-/** What the store says of an object. */
+/** Metadata of an object. */
 export type Head = {
   readonly size: number
   readonly etag: string
-  /** Where the file goes on behind this object; null when it does not. See {@link StoredFile}. */
+  /** The epoch of the file's segments; null: it has none. See {@link StoredFile}. */
   readonly epoch: string | null
 }
 
-/** What has to be so for a write to be carried out: the object is still the one with this ETag, or there is none. */
+/** The condition of a write: the object still has this ETag, or does not exist. */
 export type Condition = { readonly etag: string } | 'absent'
 
 export type PutOptions = { readonly epoch?: string | null; readonly condition?: Condition | null }
 
-/** Thrown when an object is not, or no longer, what a write was to replace. */
+/** Thrown when the condition of a write does not hold. */
 export class Conflict extends Error {}
 
-// Metadata of every object: where its file goes on, and the write that made it.
+// Metadata of every object: the epoch of its file's segments, and the write that made it.
 export const EPOCH = 'spillway-epoch'
 export const MARK = 'spillway-write'
 

@@ -1,25 +1,24 @@
-import { isMissing, isUnknownThere } from './codes.ts'
+import { isMissing, isUnknownThere } from './bucket-error.ts'
 import type { Connection } from './connection.ts'
 import { conditionOf, contentType, metadata, newMark, type PutOptions } from './object.ts'
 
-// The least part that S3 takes is 5 MiB; whatever is longer than this goes up in parts.
+// S3 takes parts of at least 5 MiB.
 const PART_BYTES = 8 << 20
 const MAX_PARTS = 10_000
 const PARTS_AT_ONCE = 3
 
 export type UploadOptions = PutOptions & {
   readonly size?: number
-  /** Called when there may be an upload left whose id is not known here, or that could not be ended. */
+  /** Called when an upload may be left whose id is unknown, or that could not be aborted. */
   readonly unsure?: () => void
 }
 
 export type Chunks = AsyncIterable<Uint8Array> | Iterable<Uint8Array>
 
 /**
- * Makes an object out of chunks, in parts: nothing is seen of it until the last step. Where that step finds the upload
- * ended by somebody else, it fails.
- * @param options.size bytes in all; where it is not known there is room for 80 GB
- * @throws Conflict when the condition does not hold, or the upload was taken away
+ * Makes an object by a multipart upload: it appears with the last step, which fails if the upload was aborted.
+ * @param options.size bytes in all; where it is unknown, at most 80 GB
+ * @throws Conflict when the condition does not hold, or the upload was aborted
  */
 export async function upload(
   connection: Connection,
@@ -38,7 +37,7 @@ export async function upload(
         Metadata: metadata(mark, options.epoch ?? null),
       }),
     )
-    // Of an attempt whose answer was lost nobody knows the id.
+    // The id of an attempt whose response was lost is unknown.
     if (($metadata.attempts ?? 1) > 1) unsure()
     if (UploadId === undefined) throw new Error('an upload without id')
     return UploadId
@@ -64,7 +63,7 @@ export async function upload(
   }
 }
 
-/** Ids of the uploads to this very name that are under way; none where the store can't tell. */
+/** Ids of the uploads to this name that are under way; none where the store can't tell. */
 export async function uploadsTo(connection: Connection, name: string): Promise<readonly string[]> {
   const key = connection.key(name)
   const ids: string[] = []
@@ -74,7 +73,7 @@ export async function uploadsTo(connection: Connection, name: string): Promise<r
         s3.send(new sdk.ListMultipartUploadsCommand({ Bucket: connection.bucket, Prefix: key, ...from })),
       )
       .catch((error: unknown) => {
-        // A rule of the bucket may end what is left.
+        // Lifecycle rules of the bucket may abort what is left.
         if (isUnknownThere(error)) return null
         throw error
       })
@@ -96,7 +95,7 @@ async function sendParts(
   bodies: AsyncGenerator<readonly [number: number, body: Uint8Array]>,
 ): Promise<{ PartNumber: number; ETag: string }[]> {
   const parts: { PartNumber: number; ETag: string }[] = []
-  const lane = async (): Promise<void> => {
+  const slot = async (): Promise<void> => {
     for await (const [PartNumber, Body] of {
       [Symbol.asyncIterator]: () => ({ next: () => bodies.next() }),
     }) {
@@ -106,7 +105,7 @@ async function sendParts(
       parts.push({ PartNumber, ETag })
     }
   }
-  const results = await Promise.allSettled(Array.from({ length: PARTS_AT_ONCE }, lane))
+  const results = await Promise.allSettled(Array.from({ length: PARTS_AT_ONCE }, slot))
   for (const result of results) if (result.status === 'rejected') throw result.reason
   return parts.sort((a, b) => a.PartNumber - b.PartNumber)
 }
@@ -121,7 +120,7 @@ export async function abortUpload(connection: Connection, name: string, UploadId
   }
 }
 
-/** Chunks put together and cut, numbered: all blocks but the last are of one size; one empty block for nothing at all. */
+/** Cuts chunks into numbered blocks of one size; the last may be smaller. No chunks give one empty block. */
 async function* blocks(
   chunks: Chunks,
   bytes: number,
@@ -130,11 +129,11 @@ async function* blocks(
   let size = 0
   let number = 1
   for await (const chunk of chunks) {
-    for (let at = 0; at < chunk.byteLength; ) {
-      const taken = chunk.subarray(at, at + bytes - size)
+    for (let start = 0; start < chunk.byteLength; ) {
+      const taken = chunk.subarray(start, start + bytes - size)
       held.push(taken)
       size += taken.byteLength
-      at += taken.byteLength
+      start += taken.byteLength
       if (size < bytes) continue
       yield [number++, Buffer.concat(held)]
       held = []
