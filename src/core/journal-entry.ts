@@ -54,6 +54,12 @@ export type JournalEntry =
   /** The page size that a query goes on with; null: the greatest. `query` null: what new queries begin with. */
   | { readonly kind: 'limit'; readonly query: string | null; readonly size: number | null }
 
+/** Where entries go. */
+export type JournalWriter = {
+  /** Makes entries durable, all of them or none; what they say counts once it resolves. */
+  append(entries: readonly JournalEntry[]): Promise<void>
+}
+
 export type HeaderEntry = {
   readonly kind: 'header'
   readonly version: 2

@@ -66,6 +66,11 @@ export function partitionKey(query: string, window: Window | null): string {
   return `${query}/${windowRange(window)}`
 }
 
+/** The window's part of a partition's key: {@link windowRange}. */
+export function windowOfKey(key: string): string {
+  return key.slice(key.lastIndexOf('/') + 1)
+}
+
 /** `2024-01-01..2024-02-01`, or `all` where there are no windows: the last part of a partition's key. */
 export function windowRange(window: Window | null): string {
   return window === null ? 'all' : `${instantName(window.from)}..${instantName(window.until)}`

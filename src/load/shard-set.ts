@@ -1,8 +1,11 @@
 import {
   CHUNK_LIMITS,
   countRows,
+  type JournalEntry,
+  type JournalWriter,
   type LoggedRows,
   type OpenShardRecord,
+  type PageEntry,
   type SealEntry,
   type ShardEntry,
   type Store,
@@ -10,6 +13,7 @@ import {
   SumTally,
   sideBySide,
   spanOf,
+  windowOfKey,
 } from '../core/index.ts'
 import { ChunkMeasure } from './chunk-measure.ts'
 import { OPEN_FOLDER, openLogPath, openShardPath } from './layout.ts'
@@ -20,7 +24,7 @@ import { finishSettingAside, setAsideStrangers } from './set-aside.ts'
 import { Turns } from './turns.ts'
 import { type Workplace, workplace } from './workplace.ts'
 
-export type ShardSetOptions<Line> = {
+export type ShardSetOptions = {
   readonly store: Store
   readonly coder: ShardCoder
   /** That of the coder: whoever else uses it takes turns there. Left out: nobody else does. */
@@ -30,8 +34,8 @@ export type ShardSetOptions<Line> = {
   readonly chunkRows: number
   /** Rows of a shard; the last of a folder may have fewer. */
   readonly shardRows: number
-  /** Puts lines on record, all of them or none; what they say counts once it resolves. */
-  readonly record: (lines: readonly (ShardEntry | Line)[]) => Promise<void>
+  /** Takes entries, all of them or none; what they say counts once `append` resolves. */
+  readonly journal: JournalWriter
   /** The number that the next shard gets. */
   readonly nextShard: number
   /** Shards begun so far in a folder. */
@@ -42,13 +46,13 @@ export type ShardSetOptions<Line> = {
 }
 
 /** A page on its way to disk. */
-export type Commit<Line> = {
+export type Commit = {
   /** In the order of the page. */
   readonly pieces: readonly Piece[]
   /** Folders that get no more rows for now, so that their shards are made whole in the same step. */
   readonly close: readonly string[]
-  /** What is to be on record with the rows, given where they stand. */
-  readonly lines: (places: Places) => readonly Line[]
+  /** What is to be on record with the rows; the page's own entry is told where they stand. */
+  readonly entries: readonly JournalEntry[]
 }
 
 /** Shards that hold files open beyond those being written. */
@@ -59,18 +63,18 @@ const MAX_AWAKE = 64
  * many chains; pages that meet in a folder take turns, all others go side by side. A page is committed with the data
  * first and one record second, however many shards it goes into.
  */
-export class ShardSet<Line> {
-  readonly #options: ShardSetOptions<Line>
+export class ShardSet {
+  readonly #options: ShardSetOptions
   readonly #open = new Map<string, OpenShard>()
   /** Open shards of earlier runs that nobody has asked for yet, by folder. */
   readonly #left = new Map<string, OpenShardRecord>()
-  readonly #turns: Turns<Commit<Line>>
+  readonly #turns: Turns<Commit>
   /** Parts of folders whose lines are on their way. */
   readonly #parts = new Map<string, number>()
   #nextShard: number
   readonly #workplace: Workplace
 
-  constructor(options: ShardSetOptions<Line>) {
+  constructor(options: ShardSetOptions) {
     this.#options = options
     this.#workplace = options.workplace ?? workplace()
     this.#nextShard = options.nextShard
@@ -109,7 +113,7 @@ export class ShardSet<Line> {
   /**
    * Commits a page. Those that come while others of their folders are being committed are committed together.
    */
-  commit(commit: Commit<Line>): Promise<void> {
+  commit(commit: Commit): Promise<void> {
     const folders = new Set(commit.close)
     for (const { folder } of commit.pieces) folders.add(folder)
     return this.#turns.add(folders, commit)
@@ -117,7 +121,7 @@ export class ShardSet<Line> {
 
   /** Makes the open shards of some folders whole, where there are any. */
   seal(folders: readonly string[]): Promise<void> {
-    return this.commit({ pieces: [], close: folders, lines: () => [] })
+    return this.commit({ pieces: [], close: folders, entries: [] })
   }
 
   /** Makes a whole shard without any rows, which tells readers the columns: for a data set that has no other. */
@@ -125,7 +129,7 @@ export class ShardSet<Line> {
     const shard = await this.#begin(folder)
     shard.take(partition, 0, null)
     const line = await shard.seal(this.#options.extension)
-    await this.#options.record([line])
+    await this.#options.journal.append([line])
     await this.#publish(shard, line)
     this.#open.delete(folder)
     this.#parts.delete(folder)
@@ -138,7 +142,7 @@ export class ShardSet<Line> {
     this.#open.clear()
   }
 
-  async #commit(commits: readonly Commit<Line>[]): Promise<void> {
+  async #commit(commits: readonly Commit[]): Promise<void> {
     const works = new Map<string, FolderWork>()
     const workOf = (folder: string): FolderWork => {
       const work = works.get(folder) ?? { pieces: [], close: false, places: new Map(), lines: [], sealed: [] }
@@ -161,18 +165,16 @@ export class ShardSet<Line> {
   }
 
   /** Data first, then the record, then the names. */
-  async #carryOut(works: ReadonlyMap<string, FolderWork>, commits: readonly Commit<Line>[]): Promise<void> {
+  async #carryOut(works: ReadonlyMap<string, FolderWork>, commits: readonly Commit[]): Promise<void> {
     await sideBySide(works, ([folder, work]) => this.#write(folder, work))
-    const lines: (ShardEntry | Line)[] = [...works.values()].flatMap(({ lines }) => lines)
+    const lines: JournalEntry[] = [...works.values()].flatMap(({ lines }) => lines)
     const sealed = [...works.values()].flatMap(({ sealed }) => sealed)
     if (sealed.length > 0) lines.push({ kind: 'sums', ...sumsOf(sealed) })
-    for (const { pieces, lines: linesOf } of commits) {
+    for (const { pieces, entries } of commits) {
       const places = pieces.map((piece) => works.get(piece.folder)!.places.get(piece)!)
-      const placed = places.flatMap(({ placed }) => placed)
-      const logged = places.flatMap(({ logged }) => logged)
-      lines.push(...linesOf({ placed, logged }))
+      for (const entry of entries) lines.push(entry.kind === 'page' ? withPlaces(entry, places) : entry)
     }
-    if (lines.length > 0) await this.#options.record(lines)
+    if (lines.length > 0) await this.#options.journal.append(lines)
     await sideBySide(sealed, ({ shard, line }) => this.#publish(shard, line))
   }
 
@@ -327,4 +329,18 @@ function place(piece: Piece, shard: OpenShard): Iterable<PlacedRows> {
     at += rows
   }
   return placed.values()
+}
+
+/** The entry of a page with where its rows stand. */
+function withPlaces(page: PageEntry, places: readonly Places[]): PageEntry {
+  const placed = places.flatMap(({ placed }) => placed)
+  const logged = places.flatMap(({ logged }) => logged)
+  if (placed.length === 0) return page
+  const pieces = placed.map(({ partition, shard, rows, importedAt }) => ({
+    window: windowOfKey(partition),
+    shard,
+    rows,
+    imported_at: importedAt,
+  }))
+  return { ...page, pieces, ...(logged.length === 0 ? {} : { logged }) }
 }

@@ -13,7 +13,7 @@ import type { Plan } from '../plan/index.ts'
 import { type CheckpointState, MANIFEST_PATH, SUCCESS_PATH, takeLock } from '../state/index.ts'
 import { redoPartitions, requirePolicies, warnOfOpenDoors } from './admission/index.ts'
 import { leaveAtRest } from './at-rest.ts'
-import { type Ending, exportAll, MonthNotes, statusFor, Tally } from './chains/index.ts'
+import { type Ending, exportChains, MonthNotes, statusFor, Tally } from './chains/index.ts'
 import {
   clearDataSet,
   growingFiles,
@@ -137,10 +137,6 @@ async function carryOut(
   const startedMs = clock.monotonicMs()
   const work = survey(pipeline, plan, checkpoint.state)
   const tally = new Tally(work)
-  session.onRecorded = (lines) => {
-    tally.recorded(lines)
-    tellSealed(lines, log)
-  }
   const isWhole = (): boolean => isWholeExported(pipeline, plan, clock.now(), checkpoint.state)
   if (work.done < work.total || !isWhole()) await store.remove(SUCCESS_PATH)
   await checkpoint.append([{ kind: 'run', run, started_at: isoTime(startedAt), version: options.version }])
@@ -156,16 +152,17 @@ async function carryOut(
   const sentBefore = earlier?.requests ?? 0
   const spentBefore = earlier?.searches ?? null
   const before = { sentBefore, spentBefore: spentBefore ?? 0 }
-  const context = { pipeline, store, session, plan, work, tally, secrets, options, months, ...before }
-  const ending = await exportAll(context)
+  const { sealed } = session
+  const context = { pipeline, store, session, plan, survey: work, tally, secrets, options, months, ...before }
+  const ending = await exportChains(context)
   const requests = sentBefore + ending.requests
   const retries = (earlier?.retries ?? 0) + ending.retries
   const searchesSpent =
     ending.searchesSpent === null ? spentBefore : ending.searchesSpent + (spentBefore ?? 0)
   let manifest: string | null = null
-  if (tally.replacedNuls > 0) {
+  if (sealed.replacedNuls > 0) {
     options.observer.log('warn', 'NUL characters, which readers of CSV refuse, were replaced by U+FFFD', {
-      characters: tally.replacedNuls,
+      characters: sealed.replacedNuls,
     })
   }
   const error = await settleAccounts(ending, async () => {
@@ -206,12 +203,12 @@ async function carryOut(
     },
     rows: (earlier?.rows ?? 0) + tally.rows,
     dataSet: { rows: rowsIn(checkpoint.state) },
-    shards: tally.shards,
-    bytes: tally.bytes,
+    shards: sealed.shards,
+    bytes: sealed.bytes,
     requests,
     retries,
     quarantined: (earlier?.quarantined ?? 0) + tally.quarantined,
-    replacedNuls: tally.replacedNuls,
+    replacedNuls: sealed.replacedNuls,
     repeated: (earlier?.repeated ?? 0) + tally.repeated,
     searchesSpent,
     searchesRemaining: ending.searchesRemaining,
@@ -241,14 +238,6 @@ function rowsIn({ partitions }: CheckpointState): number {
   let sum = 0
   for (const [, { rows }] of partitions) sum += rows
   return sum
-}
-
-function tellSealed(lines: readonly JournalEntry[], log: RunObserver['log']): void {
-  for (const line of lines) {
-    if (line.kind !== 'seal') continue
-    const { path, rows, bytes } = line
-    log('info', 'shard sealed', { event: 'shard.sealed', path, rows, bytes })
-  }
 }
 
 function tellEnd(summary: RunSummary, log: RunObserver['log']): void {

@@ -391,7 +391,8 @@ export function foldLines(header: HeaderEntry): Folding {
         state.searchesRemaining = line.left ?? state.searchesRemaining
         if (line.anew === true) break
         inRun((run) => {
-          run.searches = line.spent ?? run.searches
+          // Entries of pages that were committed side by side may come in another order than their responses.
+          if (line.spent !== undefined) run.searches = Math.max(run.searches ?? 0, line.spent)
           run.searchesRemaining = line.left ?? run.searchesRemaining
         })
         break

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from 'n
 import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
-import type { JournalEntry, Log, PageEntry, Store } from '../../src/core/index.ts'
+import type { JournalEntry, JournalWriter, Log, PageEntry, Store } from '../../src/core/index.ts'
 import { type Commit, type Piece, ShardSet, type ShardSetOptions } from '../../src/load/index.ts'
 import { readCheckpoint } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
@@ -24,14 +24,18 @@ import {
 const FOLDER = 'credentials/import_window=2024-01-01'
 const SHARED = { chunkRows: 10, shardRows: 100, owned: false }
 
-function shardSet(store: Store, over: Partial<ShardSetOptions<JournalEntry>>): ShardSet<JournalEntry> {
-  return new ShardSet<JournalEntry>({
+/** @param record gets the entries of each commit */
+function shardSet(
+  store: Store,
+  { record = async () => {}, ...over }: Partial<ShardSetOptions> & { record?: JournalWriter['append'] },
+): ShardSet {
+  return new ShardSet({
     store,
     coder: textCoder,
     extension: '.csv',
     chunkRows: 100_000,
     shardRows: 1_000_000,
-    record: async () => {},
+    journal: { append: record },
     nextShard: 0,
     partsOf: () => 0,
     warn: () => {},
@@ -41,8 +45,8 @@ function shardSet(store: Store, over: Partial<ShardSetOptions<JournalEntry>>): S
 }
 
 /** A page of a chain with these rows. */
-function commitOf(pieces: readonly Piece[], over: Partial<Commit<JournalEntry>> = {}): Commit<JournalEntry> {
-  return { pieces, close: [], lines: (places) => [pageLine(0, 'more', places)], ...over }
+function commitOf(pieces: readonly Piece[], over: Partial<Commit> = {}): Commit {
+  return { pieces, close: [], entries: [pageLine(0, 'more')], ...over }
 }
 
 function pagesIn(lines: readonly { readonly kind: string }[]): PageEntry[] {
@@ -121,7 +125,7 @@ describe('a shard', () => {
     const lines: JournalEntry[] = []
     const told: string[] = []
     const shards = shardSet(store, {
-      record: async (more) => void lines.push(...(more as readonly JournalEntry[])),
+      record: async (more) => void lines.push(...more),
       onPublished: ({ path }) => void told.push(path),
     })
     await shards.sealEmpty(FOLDER, keyOf(0, 0))
@@ -194,7 +198,7 @@ describe('a page', () => {
     const shards = shardSet(store, {
       chunkRows: 10,
       shardRows: 15,
-      record: async (lines) => void records.push(lines as readonly JournalEntry[]),
+      record: async (lines) => void records.push(lines),
     })
     await shards.commit(commitOf(piecesOf(rows, folderOf)))
     expect(records).toHaveLength(1)
@@ -217,7 +221,7 @@ describe('a page', () => {
     const shards = shardSet(store, {
       chunkRows: 15,
       shardRows: 1000,
-      record: async (lines) => void records.push(...(lines as readonly JournalEntry[])),
+      record: async (lines) => void records.push(...lines),
     })
     await shards.commit(commitOf(piecesOf(rows, folderOf)))
     await shards.close()
@@ -253,11 +257,11 @@ describe('a page', () => {
     const { store } = temporaryStore()
     const records: JournalEntry[] = []
     const shards = shardSet(store, {
-      record: async (lines) => void records.push(...(lines as readonly JournalEntry[])),
+      record: async (lines) => void records.push(...lines),
     })
     await shards.commit(commitOf([]))
     await shards.close()
-    expect(records).toEqual([pageLine(0, 'more', { placed: [], logged: [] })])
+    expect(records).toEqual([pageLine(0, 'more')])
     expect(await store.list('_state/open')).toEqual([])
   })
 })
@@ -272,7 +276,7 @@ describe('what goes on record', () => {
       shardRows: 300,
       partsOf: () => parts,
       record: async (more) => {
-        const lines = more as readonly JournalEntry[]
+        const lines = more
         kinds.push(lines.map(({ kind }) => kind))
         for (const line of lines) if (line.kind === 'open') parts = line.part + 1
         for (const { shard, generation, end } of pagesIn(lines).flatMap(({ logged = [] }) => logged)) {
@@ -322,7 +326,7 @@ describe('what goes on record', () => {
       {
         chunkRows: 10,
         record: async (more) => {
-          const lines = more as readonly JournalEntry[]
+          const lines = more
           for (const [path, bytes] of onRecord) {
             const found = Buffer.from((await store.read(path)) ?? [])
             expect(Buffer.compare(found.subarray(0, bytes.length), bytes)).toBe(0)
@@ -363,7 +367,7 @@ describe('what goes on record', () => {
     const commit = (query: number) => shards.commit(commitOf(pieceOf(query, FOLDER, 3)))
     const shards = shardSet(counting, {
       record: async (lines) => {
-        records.push(pagesIn(lines as readonly JournalEntry[]).length)
+        records.push(pagesIn(lines).length)
         if (records.length === 1) for (let query = 1; query < 5; query++) late.push(commit(query))
       },
     })

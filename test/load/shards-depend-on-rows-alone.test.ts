@@ -19,7 +19,6 @@ import {
   encodeSummed,
   PageRows,
   type Piece,
-  type Places,
   type ShardCoder,
   ShardSet,
   type Stretch,
@@ -241,8 +240,7 @@ async function exported(
     const page = pages[number % pages.length]!
     const answer: { folder: number; own: OwnRow }[] = []
     while (answer.length < page.rows && left.some((own) => own.length > 0)) answer.push(nextRow())
-    const lines = (places: Places): JournalEntry[] => [pageLine(places)]
-    commits.push(shards.commit({ pieces: piecesOf(answer, page), close: [], lines }))
+    commits.push(shards.commit({ pieces: piecesOf(answer, page), close: [], entries: [PAGE] }))
     if (page.hurry) continue
     await Promise.all(commits)
     commits = []
@@ -263,15 +261,15 @@ async function openShards(
   sizes: Sizes,
   state: ReturnType<typeof foldLines>['state'],
   record: (lines: readonly JournalEntry[]) => Promise<void>,
-): Promise<ShardSet<JournalEntry>> {
-  const shards = new ShardSet<JournalEntry>({
+): Promise<ShardSet> {
+  const shards = new ShardSet({
     store,
     coder: coderOf(format, columns),
     extension: shardExtension(format),
     ...sizes,
     nextShard: state.nextShard,
     partsOf: (folder) => state.partsOf.get(folder) ?? 0,
-    record: (lines) => record(lines as readonly JournalEntry[]),
+    journal: { append: record },
     warn: (message) => expect.unreachable(message),
     onPublished: () => {},
   })
@@ -338,21 +336,7 @@ function widened({ columns, ...frame }: Frame): Frame {
   return { ...frame, columns: wide }
 }
 
-function pageLine({ placed, logged }: Places): JournalEntry {
-  return {
-    kind: 'page',
-    chain: 0,
-    next: 'more',
-    requests: 1,
-    pieces: placed.map(({ partition, shard, rows, importedAt }) => ({
-      window: partition.slice(QUERY_NAME.length + 1),
-      shard,
-      rows,
-      imported_at: importedAt,
-    })),
-    logged: [...logged],
-  }
-}
+const PAGE: JournalEntry = { kind: 'page', chain: 0, next: 'more', requests: 1 }
 
 function filesIn(folder: string): Map<string, Buffer> {
   const files = new Map<string, Buffer>()

@@ -6,10 +6,10 @@ import {
   decodeFrame,
   encodeFrame,
   type Frame,
-  type JournalEntry,
   type Log,
   type NamedQuery,
   nameQuery,
+  type PageEntry,
   partitionKey,
   type Store,
   type Window,
@@ -21,7 +21,6 @@ import {
   type Commit,
   PageRows,
   type Piece,
-  type Places,
   type ShardCoder,
   ShardSet,
   type Stretch,
@@ -145,27 +144,9 @@ export function pieceOf(query: number, folder: string, count: number): Piece[] {
   return piecesOf(rows, () => folder)
 }
 
-/** The line of a page, which says where its rows stand. */
-export function pageLine(
-  chain: number,
-  next: string | null,
-  { placed, logged }: Places,
-  passed?: number,
-): JournalEntry {
-  return {
-    kind: 'page',
-    chain,
-    next,
-    requests: 1,
-    ...(passed === undefined ? {} : { passed }),
-    pieces: placed.map(({ partition, shard, rows, importedAt }) => ({
-      window: splitPath(partition)[1],
-      shard,
-      rows,
-      imported_at: importedAt,
-    })),
-    logged: [...logged],
-  }
+/** The entry of a page. */
+export function pageLine(chain: number, next: string | null, passed?: number): PageEntry {
+  return { kind: 'page', chain, next, requests: 1, ...(passed === undefined ? {} : { passed }) }
 }
 
 // Small beside the lines and frames here, so that they span several blocks, as long ones do on a disk.
@@ -189,7 +170,7 @@ export class World {
   readonly disk: ReturnType<typeof lossyStore>
   readonly answers: readonly Answers[]
   options: WorldOptions
-  shards: ShardSet<JournalEntry> | null = null
+  shards: ShardSet | null = null
   checkpoint: Checkpoint | null = null
   readonly warnings: string[] = []
   /** Shards that were told once they were on record and had their names. */
@@ -216,7 +197,7 @@ export class World {
       this.checkpoint = checkpoint
       const { state } = checkpoint
       const { chunkRows, shardRows } = this.options
-      const shards = new ShardSet<JournalEntry>({
+      const shards = new ShardSet({
         store,
         coder: textCoder,
         extension: '.csv',
@@ -224,7 +205,7 @@ export class World {
         shardRows,
         nextShard: state.nextShard,
         partsOf: (folder) => state.partsOf.get(folder) ?? 0,
-        record: (lines) => checkpoint.append(lines as readonly JournalEntry[]),
+        journal: checkpoint,
         warn,
         onPublished: ({ path, sha256 }) => {
           const isOnRecord = [...state.shards].some((shard) => shard.path === path && shard.sha256 === sha256)
@@ -305,7 +286,7 @@ export class World {
     return true
   }
 
-  #nextPage(query: number, { chain, windows }: Work): Commit<JournalEntry> {
+  #nextPage(query: number, { chain, windows }: Work): Commit {
     const answers = this.answers[query]!
     const record = this.checkpoint!.state.chains.get(chain)
     const { from, until } = windows.range!
@@ -323,9 +304,9 @@ export class World {
       close: this.options.owned
         ? Array.from({ length: finished.count }, (_, place) => folderAt(finished.at(place)!.from))
         : [],
-      lines: (places) => [
+      entries: [
         ...(record === undefined ? [chainLine(chain, queryOf(query).name, windows)] : []),
-        pageLine(chain, isLast ? null : `${chain}-${number}`, places, passed),
+        pageLine(chain, isLast ? null : `${chain}-${number}`, passed),
       ],
     }
   }

@@ -14,7 +14,7 @@ import {
 } from '../../src/core/index.ts'
 import type { Piece } from '../../src/load/index.ts'
 import { frameOf } from '../../src/load/piece.ts'
-import { ChainWork } from '../../src/run/chains/chain-work.ts'
+import { ChainProgress } from '../../src/run/chains/chain-progress.ts'
 import { type SplitPage, splitByWindow } from '../../src/run/chains/split-by-window.ts'
 import { type Folding, foldLines } from '../../src/state/checkpoint-state.ts'
 import { chainLine } from '../../src/state/index.ts'
@@ -37,7 +37,7 @@ function windowsOf(order: Order, days: readonly number[]): WindowRun {
 const CHAIN = 3
 
 /** A chain that a run follows, with what the journal says of it. */
-function chainOver(windows: WindowRun, ...facts: readonly JournalEntry[]): ChainWork {
+function chainOver(windows: WindowRun, ...facts: readonly JournalEntry[]): ChainProgress {
   const { state, apply }: Folding = foldLines({
     kind: 'header',
     version: 2,
@@ -47,7 +47,7 @@ function chainOver(windows: WindowRun, ...facts: readonly JournalEntry[]): Chain
     settings: {},
   })
   for (const fact of facts) apply(fact)
-  return new ChainWork(state, { chain: CHAIN, query: ACME, windows, wanted: windows.count })
+  return new ChainProgress(state, { chain: CHAIN, query: ACME, windows, wanted: windows.count })
 }
 
 /** A page whose rows have their numbers as ids. */
@@ -64,16 +64,10 @@ function pageOf(
 
 async function split(
   page: DecodedPage,
-  chain: ChainWork,
-  folder: (place: number) => string = String,
+  chain: ChainProgress,
+  folder: (index: number) => string = String,
 ): Promise<SplitPage> {
-  const pages = (async function* () {
-    yield { page, requests: 2, size: 10, ms: 1 }
-  })()
-  const found: SplitPage[] = []
-  for await (const each of splitByWindow(chain, folder)(pages)) found.push(each)
-  expect(found).toHaveLength(1)
-  return found[0]!
+  return splitByWindow({ page, requests: 2, size: 10, ms: 1, mayGrow: false }, chain, folder)
 }
 
 /** The rows of a piece, by their numbers on the page. */
@@ -206,6 +200,7 @@ describe('the rows of a page', () => {
         requests: 2,
         size: 10,
         ms: 1,
+        mayGrow: false,
         pieces: [],
         rows: new Map(),
         refused: new Map(),
@@ -286,7 +281,7 @@ describe('the refused items of a page', () => {
   })
 
   /** Where they go, by their places in the answer. */
-  async function placesOf(chain: ChainWork, ...times: readonly (number | null)[]): Promise<object> {
+  async function placesOf(chain: ChainProgress, ...times: readonly (number | null)[]): Promise<object> {
     const items = times.map((at, index) => refusedAt(index, at))
     const { refused, pieces, rows } = await split(pageOf(new Float64Array(0), 0, items), chain)
     expect([pieces, rows.size]).toEqual([[], 0])

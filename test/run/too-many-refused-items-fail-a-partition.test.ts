@@ -85,7 +85,7 @@ describe('the limit', () => {
         expect([all1, all2].map((other) => other?.message)).toEqual([error?.message, error?.message])
         if (error !== null) {
           expect(error).toBeInstanceOf(PartitionFault)
-          expect(error).toMatchObject({ kind: 'data', where: KEY, place: 3 })
+          expect(error).toMatchObject({ kind: 'data', where: KEY, index: 3 })
           expect(error.what).toContain(`${bad} of ${all} items break the schema`)
         }
       }),
@@ -112,7 +112,7 @@ describe('under on_invalid: fail', () => {
     expect(error).toBeInstanceOf(PartitionFault)
     expect(error).toMatchObject({
       kind: 'data',
-      place: 2,
+      index: 2,
       where: `${KEY}, page 8`,
       what: 'Item 3 of the answer breaks the schema at id, source.id',
     })

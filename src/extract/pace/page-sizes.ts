@@ -92,6 +92,8 @@ export class ChainSize {
   #served: number | null = null
   /** The size before, while the present one is an attempt to have more that has not been served yet. */
   #before: number | null = null
+  /** Whether the next page has to be of the size that its cursor was given for. */
+  #isBound = false
 
   constructor(sizes: PageSizes, query: string, size: number) {
     this.#sizes = sizes
@@ -101,7 +103,7 @@ export class ChainSize {
 
   /** Whether fewer rows can be asked for. */
   get canShrink(): boolean {
-    return !this.#sizes.isLeast(this.size)
+    return !this.#isBound && !this.#sizes.isLeast(this.size)
   }
 
   /** Whether more rows may be asked for after the page that is on its way, if that is as good as those before. */
@@ -111,6 +113,7 @@ export class ChainSize {
 
   /** A page has come. @returns whether more rows are to be asked for from then on */
   served({ ms, isNew }: { readonly ms: number; readonly isNew: boolean }): boolean {
+    this.#isBound = false
     this.#served = Math.max(this.#served ?? 0, this.size)
     if (this.#before !== null) {
       this.#sizes.grown(this.#query, this.size, this.#before)
@@ -135,6 +138,11 @@ export class ChainSize {
     this.size = this.#sizes.failed(this.#query, this.size, good, ms, why)
     // What fails now was too much as well.
     this.#served = null
+  }
+
+  /** The cursor of the page that could not be served can't be left: it is requested once more, with all its rows. */
+  bind(): void {
+    this.#isBound = true
   }
 
   grow(): void {

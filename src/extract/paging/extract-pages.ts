@@ -68,6 +68,8 @@ export type ExtractedPage = {
   readonly size: number
   /** How long the answer took. */
   readonly ms: number
+  /** Whether the pages that follow may be larger: the chain can leave its cursors, as no other page is on its way. */
+  readonly mayGrow: boolean
 }
 
 /** How a chain finds the size of its pages: see `ChainSize`. */
@@ -78,8 +80,6 @@ export type Sizing = {
   readonly mayGrowNext: boolean
   /** @returns whether the pages that follow are to be asked for with more rows */
   served(page: { readonly ms: number; readonly isNew: boolean }): boolean
-  /** Asked once the page is committed. @returns false: the chain has to keep to its cursors */
-  leaveCursors(): boolean
 }
 
 // An empty page is no end, nor is one of rows that were there before, yet a service that sends nothing else would cost searches for ever.
@@ -110,7 +110,7 @@ type Asked = {
  * Follows a chain of cursors to its end. `next` alone decides: short and empty pages go on. Where `chain.ahead` has
  * a place, the next page is asked for as soon as the cursor to it has arrived; otherwise when the consumer comes
  * back. A chain is never more than one page ahead of its consumer. It may be over before its last page: see
- * `Chain.isOver`; and it ends early where it is to go on with pages of another size: see `Chain.sizing`.
+ * `Chain.isOver`. The consumer may leave it after a page with `mayGrow`, to go on with larger pages.
  * @param release called with pages that were decoded and that the consumer does not get
  * @throws ExportError `data` when a cursor comes twice or is too long, or nothing but pages without news come; else as
  *   `Service.request`
@@ -215,9 +215,9 @@ export async function* extractPages(
       current.isHandedOut = true
       const { ms } = current
       const grows = chain.sizing?.served({ ms, isNew: answer.items > answer.repeated }) === true
-      yield { page: answer, requests: current.requests + wasted, size: chain.pageSize, ms }
+      const mayGrow = grows && following === null
+      yield { page: answer, requests: current.requests + wasted, size: chain.pageSize, ms, mayGrow }
       if (next === null || chain.isOver()) return
-      if (grows && following === null && chain.sizing?.leaveCursors() === true) return
       wasted = 0
       emptyPages = answer.items === answer.repeated ? emptyPages + 1 : 0
       if (emptyPages >= MAX_EMPTY_PAGES) throw nothingButEmptyPages(current.about)

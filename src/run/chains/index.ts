@@ -1,3 +1,3 @@
-export { type Ending, exportAll, statusFor } from './export-all.ts'
+export { type Ending, exportChains, statusFor } from './export-chains.ts'
 export { MonthNotes } from './month-notes.ts'
 export { type FailureCause, Tally } from './tally.ts'

@@ -14,14 +14,14 @@ const LEAST_SHARED = 100
 /** What is the matter with one partition of a chain; what lies before and behind it can be exported all the same. */
 export class PartitionFault extends ExportError {
   /** Of its window on the chain's way. */
-  readonly place: number
+  readonly index: number
   /** Why items of the page were refused that lie in quarantine without the page, one for each; fields and rules, no values. */
   readonly refused: readonly RefusedItem['issues'][]
   /** What is the same for all partitions that fail like this. */
   readonly common: string
 
   constructor(
-    place: number,
+    index: number,
     what: string,
     where: string,
     next: string,
@@ -29,7 +29,7 @@ export class PartitionFault extends ExportError {
     refused: readonly RefusedItem['issues'][] = [],
   ) {
     super('data', what, where, next)
-    this.place = place
+    this.index = index
     this.common = common
     this.refused = refused
   }
@@ -49,20 +49,20 @@ export type Added = {
  */
 export function excessOf(
   { key }: Partition,
-  place: number,
+  index: number,
   { onInvalid, maxQuarantined }: TransformSettings,
   record: PartitionRecord | undefined,
   added?: Added,
 ): PartitionFault | null {
   const [first] = added?.refused ?? []
   if (onInvalid === 'fail' && first !== undefined)
-    return invalidItem(first, place, `${key}, page ${(added?.page ?? 0) + 1}`)
+    return invalidItem(first, index, `${key}, page ${(added?.page ?? 0) + 1}`)
   const quarantined = (record?.quarantined ?? 0) + (added?.refused.length ?? 0)
   const seen = (record?.rows ?? 0) + (added?.rows ?? 0) + quarantined
   const allowed = allowedOf(maxQuarantined)
   if (quarantined === 0 || !allowed.isExceeded(quarantined, seen)) return null
   return new PartitionFault(
-    place,
+    index,
     `${quarantined} of ${numberOf(seen, 'item')} ${quarantined === 1 ? 'breaks' : 'break'} the schema, and transform.max_quarantined is ${allowed.text}`,
     key,
     'Look at them in _quarantine and run again, with a higher transform.max_quarantined if they may be left out.',
@@ -72,12 +72,12 @@ export function excessOf(
 }
 
 /** An item breaks the schema under `on_invalid: fail`. Names fields, never values. */
-function invalidItem({ index, issues }: RefusedItem, place: number, where: string): PartitionFault {
+function invalidItem({ index: item, issues }: RefusedItem, index: number, where: string): PartitionFault {
   const paths = new Set(issues.map(({ path }) => path))
   const fields = [...paths].map((path) => (path === '' ? 'the item itself' : path))
   return new PartitionFault(
-    place,
-    `Item ${index + 1} of the answer breaks the schema at ${fields.join(', ')}`,
+    index,
+    `Item ${item + 1} of the answer breaks the schema at ${fields.join(', ')}`,
     where,
     'Set transform.on_invalid to quarantine to export the rest.',
     `items break the schema at ${fields.join(', ')}`,

@@ -1,7 +1,7 @@
 import type { DecodedPage, InvalidPolicy, PageEntry, RefusedItem, Store } from '../../core/index.ts'
 import { appendQuarantine, cutQuarantine, QUARANTINE_FOLDER, quarantinePath } from '../../load/index.ts'
 import { splitPath } from '../../state/index.ts'
-import type { ChainWork } from './chain-work.ts'
+import type { ChainProgress } from './chain-progress.ts'
 
 /** The quarantine files of a run. */
 export class Quarantine {
@@ -23,17 +23,17 @@ export class Quarantine {
 
   /** Makes the refused items of a page durable, each with its partition. @returns what is to be on record with the page */
   async append(
-    chain: ChainWork,
+    chain: ChainProgress,
     page: DecodedPage,
     refused: ReadonlyMap<number, readonly RefusedItem[]>,
   ): Promise<NonNullable<PageEntry['quarantine']>> {
     if (this.#policy === 'fail' || page.quarantined.length === 0) return []
     const pages = chain.record?.pages ?? 0
     return Promise.all(
-      [...refused].map(async ([place, items]) => {
-        const { key } = chain.partitionAt(place)
+      [...refused].map(async ([index, items]) => {
+        const { key } = chain.partitionAt(index)
         const lines = items.map(({ at: _, ...item }) => ({ partition: key, page: pages, ...item }))
-        const end = await appendQuarantine(this.#store, key, chain.recordAt(place)?.quarantineEnd ?? 0, lines)
+        const end = await appendQuarantine(this.#store, key, chain.recordAt(index)?.quarantineEnd ?? 0, lines)
         this.#left.delete(quarantinePath(key))
         return { window: splitPath(key)[1], end, items: items.length }
       }),
@@ -43,14 +43,14 @@ export class Quarantine {
   /**
    * Takes out of the files of partitions that are about to be done what a page left there that did not come to be on
    * record: it need not bring the same items again.
-   * @param places of their windows on the chain's way; of those that a page has just added to nothing is left
+   * @param indexes of their windows on the chain's way; of those that a page has just added to nothing is left
    */
-  async tidy(chain: ChainWork, places: readonly number[]): Promise<void> {
+  async tidy(chain: ChainProgress, indexes: readonly number[]): Promise<void> {
     if (this.#left.size === 0) return
-    for (const place of places) {
-      const { key } = chain.partitionAt(place)
+    for (const index of indexes) {
+      const { key } = chain.partitionAt(index)
       if (!this.#left.delete(quarantinePath(key))) continue
-      await cutQuarantine(this.#store, key, chain.recordAt(place)?.quarantineEnd ?? 0)
+      await cutQuarantine(this.#store, key, chain.recordAt(index)?.quarantineEnd ?? 0)
     }
   }
 }

@@ -1,52 +1,47 @@
 import type { DecodedPage, RefusedItem, RowChoice, Times, WindowRun } from '../../core/index.ts'
 import type { ExtractedPage } from '../../extract/index.ts'
 import { PageRows, type Piece, type Stretch } from '../../load/index.ts'
-import type { ChainWork } from './chain-work.ts'
+import type { ChainProgress } from './chain-progress.ts'
 
 /** A page whose rows and refused items are with the partitions that they belong to. */
 export type SplitPage = ExtractedPage & {
   readonly pieces: readonly Piece[]
-  /** Rows by the place of their window on the chain's way. */
+  /** Rows by the index of their window on the chain's way. */
   readonly rows: ReadonlyMap<number, number>
   /** The same of refused items; one without a time that can be read goes with the partition that the chain stands in. */
   readonly refused: ReadonlyMap<number, readonly RefusedItem[]>
 }
 
 /**
- * Gives each row to the window that its `imported_at` lies in, whatever order the rows come in. What is not the chain's
- * own is left out.
- * @param folderOf where the rows of a window go, by its place on the chain's way
+ * Gives each row to the window that its `imported_at` lies in, whatever order the rows come in. Rows that are not the
+ * chain's own are left out.
+ * @param folderOf the folder for the rows of a window, by its index on the chain's way
  */
 export function splitByWindow(
-  chain: ChainWork,
-  folderOf: (place: number) => string,
-): (pages: AsyncIterable<ExtractedPage>) => AsyncGenerator<SplitPage> {
-  return async function* (pages) {
-    for await (const extracted of pages) yield split(extracted, chain, folderOf)
-  }
-}
-
-function split(extracted: ExtractedPage, chain: ChainWork, folderOf: (place: number) => string): SplitPage {
+  extracted: ExtractedPage,
+  chain: ChainProgress,
+  folderOf: (index: number) => string,
+): SplitPage {
   const { page } = extracted
   const rows = new Map<number, number>()
   const runs = runsOf(page, chain.windows)
-  for (const { place, from, to } of runs) rows.set(place, (rows.get(place) ?? 0) + to - from)
+  for (const { index, from, to } of runs) rows.set(index, (rows.get(index) ?? 0) + to - from)
   const refused = new Map<number, RefusedItem[]>()
   for (const item of page.quarantined) {
-    const place = placeOf(item.at, chain)
-    const others = refused.get(place)
-    if (others === undefined) refused.set(place, [item])
+    const index = indexOf(item.at, chain)
+    const others = refused.get(index)
+    if (others === undefined) refused.set(index, [item])
     else others.push(item)
   }
   return { ...extracted, pieces: piecesOf(page, runs, chain, folderOf), rows, refused }
 }
 
 /** Rows `[from, to)` of a page, all of one window. */
-type Run = { readonly place: number; readonly from: number; readonly to: number }
+type Run = { readonly index: number; readonly from: number; readonly to: number }
 
 function runsOf({ rows, times }: DecodedPage, windows: WindowRun): readonly Run[] {
   const { range } = windows
-  if (range === null || times === null) return rows === 0 ? [] : [{ place: 0, from: 0, to: rows }]
+  if (range === null || times === null) return rows === 0 ? [] : [{ index: 0, from: 0, to: rows }]
   const runs: Run[] = []
   let from = 0
   while (from < rows) {
@@ -56,10 +51,10 @@ function runsOf({ rows, times }: DecodedPage, windows: WindowRun): readonly Run[
       from++
       continue
     }
-    const place = windows.placeOf(at)
-    const window = windows.at(place)!
+    const index = windows.placeOf(at)
+    const window = windows.at(index)!
     const to = endOfRun(times, from, window.from, window.until)
-    runs.push({ place, from, to })
+    runs.push({ index, from, to })
     from = to
   }
   return runs
@@ -71,26 +66,26 @@ function endOfRun(times: Times, start: number, from: number, until: number): num
   return end
 }
 
-function placeOf(at: number | null, { windows, passed }: ChainWork): number {
+function indexOf(at: number | null, { windows, watermark }: ChainProgress): number {
   const { range } = windows
   const isOwn = at !== null && range !== null && at >= range.from && at < range.until
-  return isOwn ? windows.placeOf(at) : Math.min(passed, windows.count - 1)
+  return isOwn ? windows.placeOf(at) : Math.min(watermark, windows.count - 1)
 }
 
 /** The rows of each folder together: those of windows that share one in the order of the page. */
 function piecesOf(
   page: DecodedPage,
   runs: readonly Run[],
-  chain: ChainWork,
-  folderOf: (place: number) => string,
+  chain: ChainProgress,
+  folderOf: (index: number) => string,
 ): readonly Piece[] {
   if (page.frame === null || runs.length === 0) return []
   const rows = new PageRows(page.frame, page.times)
   const folders = new Map<string, Run[]>()
   const names = new Map<number, string>()
   for (const run of runs) {
-    const folder = names.get(run.place) ?? folderOf(run.place)
-    names.set(run.place, folder)
+    const folder = names.get(run.index) ?? folderOf(run.index)
+    names.set(run.index, folder)
     const others = folders.get(folder)
     if (others === undefined) folders.set(folder, [run])
     else others.push(run)
@@ -100,7 +95,7 @@ function piecesOf(
     folder,
     rows: choiceOf(own),
     stretches: own.map(
-      ({ place, from, to }): Stretch => ({ partition: chain.partitionAt(place).key, rows: to - from }),
+      ({ index, from, to }): Stretch => ({ partition: chain.partitionAt(index).key, rows: to - from }),
     ),
   }))
 }

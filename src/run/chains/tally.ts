@@ -1,4 +1,4 @@
-import type { DecodedPage, ErrorKind, ExportError, JournalEntry } from '../../core/index.ts'
+import type { DecodedPage, ErrorKind, ExportError } from '../../core/index.ts'
 import { PartitionFault } from './quarantine-limit.ts'
 
 // A service that makes up new names with every page is not to fill the log.
@@ -44,11 +44,7 @@ export class Tally {
   /** Windows that its chains have come through, parts of them as fractions. */
   advanced = 0
   rows = 0
-  shards = 0
-  bytes = 0
   quarantined = 0
-  /** NUL characters that became U+FFFD, in CSV. */
-  replacedNuls = 0
   repeated = 0
   /** Partitions that were done when more of their rows came. */
   reopened = 0
@@ -130,15 +126,6 @@ export class Tally {
     const fresh = Object.keys(page.unknownFields).filter((name) => !this.#unknownFields.has(name))
     for (const name of fresh) this.#unknownFields.add(name)
     return fresh
-  }
-
-  recorded(lines: readonly JournalEntry[]): void {
-    for (const line of lines) {
-      if (line.kind !== 'seal') continue
-      this.shards++
-      this.bytes += line.bytes
-      this.replacedNuls += line.replaced ?? 0
-    }
   }
 
   /** @returns how many failed for the same cause before */

@@ -1,28 +1,30 @@
 import {
   type BufferPool,
   bufferPool,
-  type JournalEntry,
+  type DecodePage,
   type NamedPipeline,
   type Store,
 } from '../../core/index.ts'
-import type { ShardSet } from '../../load/index.ts'
-import { type Checkpoint, type CheckpointState, idPath, sweepIds } from '../../state/index.ts'
+import { chunkRows, ShardSet, shardExtension } from '../../load/index.ts'
+import { type Checkpoint, type CheckpointState, idPath, manifestShard, sweepIds } from '../../state/index.ts'
 import { openOwnCheckpoint } from '../admission/index.ts'
 import { type Cpu, openCpu } from '../cpu/index.ts'
 import { giveUp, withAllThatGoes } from '../data-set/index.ts'
-import type { QuerySecrets, RunOptions } from '../setting/index.ts'
-import { openShards } from './open-shards.ts'
+import type { QuerySecrets, RunObserver, RunOptions } from '../setting/index.ts'
 import { decodePlan, encodePlan } from './plans.ts'
+import { withoutSecrets } from './without-secrets.ts'
 
 /** What a run holds open on its data set. */
 export type Session = {
   readonly checkpoint: Checkpoint
-  readonly shards: ShardSet<JournalEntry>
+  /** What was sealed since it was opened. */
+  readonly sealed: SealedSoFar
+  readonly shards: ShardSet
   readonly cpu: Cpu
-  /** For the bodies of answers. */
+  /** Decodes in `cpu`; its pages repeat no known secret. */
+  readonly decode: DecodePage
+  /** For the bodies of responses. */
   readonly buffers: BufferPool
-  /** Called with the lines of every commit, once they are durable. */
-  onRecorded: (facts: readonly JournalEntry[]) => void
   /** A number that no other chain of the data set has. */
   nextChain(): number
   close(): Promise<void>
@@ -65,25 +67,18 @@ async function openOnce(
 ): Promise<Session | null> {
   const checkpoint = await openOwnCheckpoint(pipeline, store, secrets, options)
   const { state } = checkpoint
-  let shards: ShardSet<JournalEntry> | null = null
+  let shards: ShardSet | null = null
   let chains = state.nextChain
   try {
+    const sealed = { shards: 0, bytes: 0, replacedNuls: 0 }
+    const telling = tellingSeals(checkpoint, sealed, options.observer.log)
     const session: Session = {
-      checkpoint,
+      checkpoint: telling,
+      sealed,
       cpu,
+      decode: withoutSecrets(cpu.decode, cpu.release),
       buffers,
-      shards: openShards(
-        pipeline,
-        {
-          store,
-          cpu,
-          checkpoint,
-          observer: options.observer,
-          onRecorded: (facts) => session.onRecorded(facts),
-        },
-        { nextShard: state.nextShard, partsOf: (folder) => state.partsOf.get(folder) ?? 0 },
-      ),
-      onRecorded: () => {},
+      shards: openShards(pipeline, store, cpu, telling, options.observer),
       nextChain: () => chains++,
       async close() {
         await session.shards.close()
@@ -117,4 +112,57 @@ function idFiles(state: CheckpointState): ReadonlySet<string> {
   const paths = new Set<string>()
   for (const { chain, ids } of state.chains.values()) if (ids !== null) paths.add(idPath(chain, ids.file))
   return paths
+}
+
+/** Shards that were sealed, and what is in them. */
+export type SealedSoFar = {
+  shards: number
+  bytes: number
+  /** NUL characters that became U+FFFD, in CSV. */
+  replacedNuls: number
+}
+
+/** The same checkpoint; the log is told of each shard that it says is sealed. @param sealed counts them */
+function tellingSeals(checkpoint: Checkpoint, sealed: SealedSoFar, log: RunObserver['log']): Checkpoint {
+  return {
+    ...checkpoint,
+    async append(entries) {
+      await checkpoint.append(entries)
+      for (const entry of entries) {
+        if (entry.kind !== 'seal') continue
+        const { path, rows, bytes, replaced = 0 } = entry
+        sealed.shards++
+        sealed.bytes += bytes
+        sealed.replacedNuls += replaced
+        log('info', 'shard sealed', { event: 'shard.sealed', path, rows, bytes })
+      }
+    },
+  }
+}
+
+/** The shards that a pipeline has open, on record in a checkpoint. */
+function openShards(
+  { load }: Pick<NamedPipeline, 'load'>,
+  store: Store,
+  { coder, workplace }: Cpu,
+  checkpoint: Checkpoint,
+  observer: RunObserver,
+): ShardSet {
+  const { state } = checkpoint
+  return new ShardSet({
+    store,
+    coder,
+    workplace,
+    journal: checkpoint,
+    extension: shardExtension(load.format),
+    chunkRows: chunkRows(load.format),
+    shardRows: load.shardRows,
+    nextShard: state.nextShard,
+    partsOf: (folder) => state.partsOf.get(folder) ?? 0,
+    warn: (message) => observer.log('warn', message),
+    onPublished: (entry) => {
+      observer.log('info', 'shard published', { event: 'shard.published', path: entry.path })
+      observer.shard?.(manifestShard(entry))
+    },
+  })
 }

@@ -1,8 +1,8 @@
 import type { AnswerTime, JournalEntry } from '../../core/index.ts'
 import type { Service, SizeChange } from '../../extract/index.ts'
 
-/** Gathers what a run learns of the service, for the lines of its pages. */
-export class MeasureNotes {
+/** Gathers what a run learns of the service, for the journal entries of its pages. */
+export class Measurements {
   readonly #service: Pick<Service, 'counters' | 'takeCosts'>
   readonly #spentBefore: number
   #limits: SizeChange[] = []
@@ -22,7 +22,7 @@ export class MeasureNotes {
   }
 
   /** What is new since the last call. @param time of a page that is committed with it */
-  facts(time: AnswerTime | null): JournalEntry[] {
+  entries(time: AnswerTime | null): JournalEntry[] {
     const limits = this.#limits.splice(0).map((change): JournalEntry => ({ kind: 'limit', ...change }))
     const { searchesSpent, searchesRemaining, tellsSearches } = this.#service.counters
     const costs = this.#service.takeCosts()

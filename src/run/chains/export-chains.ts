@@ -1,11 +1,7 @@
 import {
   ExportError,
-  figuresOf,
   isExportError,
-  mayCost,
-  type NamedPipeline,
   type NamedQuery,
-  NOT_MEASURED,
   type RunStatus,
   serial,
   type WindowRun,
@@ -15,12 +11,16 @@ import { ownsFolder } from '../../load/index.ts'
 import { type CheckpointState, searchesByMonth } from '../../state/index.ts'
 import type { Survey } from '../data-set/index.ts'
 import { type Forecast, forecast } from '../data-set/index.ts'
-import type { AllowedRequests, Progress } from '../setting/index.ts'
+import { wrongAddress } from './chain-failure.ts'
+import { takeUp } from './chain-progress.ts'
 import { ChainQueue } from './chain-queue.ts'
-import { Doubt, type ExportContext, exportOne, type LaneWork, takeUp, wrongAddress } from './export-one.ts'
+import { ChainRun } from './chain-run.ts'
+import { DeferredFailure } from './deferred-failure.ts'
 import { Halt } from './halt.ts'
-import { MeasureNotes } from './measure-notes.ts'
+import { Measurements } from './measurements.ts'
 import { Quarantine } from './quarantine.ts'
+import type { ChainsContext, RunContext, Slot } from './run-context.ts'
+import { progressOf } from './run-progress.ts'
 import type { Tally } from './tally.ts'
 
 export type Ending = {
@@ -38,69 +38,70 @@ export type Ending = {
  * stop the others; what concerns all of them (credentials, quota, disk, a signal) does, once the answers in hand are
  * committed.
  */
-export async function exportAll(context: ExportContext): Promise<Ending> {
-  const { pipeline, store, plan, session, work, tally, options } = context
+export async function exportChains(run: RunContext): Promise<Ending> {
+  const { pipeline, store, plan, session, survey, tally, options } = run
   const halt = new Halt(options.stop)
-  const service = openOwnService(context, halt, () => report())
-  const report = (): void => options.observer.progress(progressOf(context, service))
+  const service = openOwnService(run, halt, () => reportProgress())
+  const reportProgress = (): void => options.observer.progress(progressOf(run, service))
   const { concurrency } = pipeline.extract
-  const notes = new MeasureNotes(service, context.spentBefore)
-  const sizes = pageSizes(context, notes)
+  const measurements = new Measurements(service, run.spentBefore)
+  const sizes = pageSizes(run, measurements)
   const seen = forecast(pipeline, session.checkpoint.state)
   const queue = new ChainQueue(plan.chains(), concurrency, (query, windows) =>
-    mayNeedMore(query, windows, seen, sizes, context),
+    mayNeedMore(query, windows, seen, sizes, run),
   )
-  const lanes = new Lanes(concurrency)
-  // As long as there is a chain for every lane, none reads ahead.
-  const ahead = placesAhead(() => lanes.done)
-  const doubt = new Doubt()
+  const slots = new Slots(concurrency)
+  // As long as there is a chain for every slot, none prefetches.
+  const prefetch = placesAhead(() => slots.done)
+  const deferred = new DeferredFailure()
   // What a chain leaves to another is on record before that one begins.
   const inTurn = serial('stop')
-  const lane = async (quarantine: Quarantine): Promise<void> => {
+  const work = async (shared: ChainsContext): Promise<void> => {
     for (;;) {
-      const next = halt.halted ? null : queue.next(lanes.freeSoon)
+      const next = halt.halted ? null : queue.next(slots.freeSoon)
       if (next === null) break
-      const work = lanes.begin()
+      const slot = slots.begin()
       try {
-        const chain = await inTurn(() => takeUp(next, context))
+        const chain = await inTurn(() => takeUp(next, run))
         if (chain === null) continue
-        await exportOne(chain, context, {
-          service,
-          ahead,
-          sizes,
-          notes,
-          halt,
-          doubt,
-          report,
-          queue,
-          quarantine,
-          work,
-        })
+        await new ChainRun(chain, slot, shared).follow()
       } catch (error) {
         halt.abort()
         throw error
       } finally {
-        lanes.end(work)
+        slots.end(slot)
       }
-      report()
+      reportProgress()
     }
-    lanes.done++
+    slots.done++
   }
   try {
-    report()
+    reportProgress()
     // A crash may have come between the last page of a folder and the sealing of its shard.
-    await sealShared(context, (folder) => !work.unfinished.has(folder))
+    await sealShared(run, (folder) => !survey.unfinished.has(folder))
     const quarantine = await Quarantine.open(store, pipeline.transform.onInvalid)
-    await allSettled(Array.from({ length: concurrency }, () => () => lane(quarantine)))
-    if (doubt.holds && !hasFound(session.checkpoint.state)) {
-      doubt.drop()
+    const shared = {
+      ...run,
+      service,
+      prefetch,
+      sizes,
+      measurements,
+      halt,
+      deferred,
+      queue,
+      quarantine,
+      reportProgress,
+    }
+    await allSettled(Array.from({ length: concurrency }, () => () => work(shared)))
+    if (deferred.isHeld && !hasFound(session.checkpoint.state)) {
+      deferred.drop()
       halt.because(wrongAddress(service))
     }
-    await doubt.settle()
-    // What the other partitions gave is to be read, whatever became of the failed ones.
-    if (halt.error === null && tally.failed > 0) await sealShared(context, () => true)
-    await context.months.settle(service)
-    await session.checkpoint.append(notes.facts(null))
+    await deferred.settle()
+    // The rows of the other partitions are to be read, whatever became of the failed ones.
+    if (halt.error === null && tally.failed > 0) await sealShared(run, () => true)
+    await run.months.settle(service)
+    await session.checkpoint.append(measurements.entries(null))
   } catch (error) {
     if (!isExportError(error)) throw error
     halt.because(error)
@@ -108,18 +109,18 @@ export async function exportAll(context: ExportContext): Promise<Ending> {
     await service.close()
   }
   const { requests, retries, searchesSpent, searchesRemaining } = service.counters
-  const error = halt.error ?? interruption(options.stop, tally, work)
+  const error = halt.error ?? interruption(options.stop, tally, survey)
   return { status: statusOf(error, tally), error, requests, retries, searchesSpent, searchesRemaining }
 }
 
 /** The size of pages that each query goes on with, and a line in the log whenever one changes. */
-function pageSizes({ pipeline, session, options }: ExportContext, notes: MeasureNotes): PageSizes {
+function pageSizes({ pipeline, session, options }: RunContext, measurements: Measurements): PageSizes {
   const { extract, service } = pipeline
   return new PageSizes(
     { most: extract.pageSize, timeoutMs: service.timeoutMs },
     session.checkpoint.state.service,
     (change, from, reason) => {
-      notes.changed(change)
+      measurements.changed(change)
       const to = change.size ?? extract.pageSize
       const message =
         to < from ? 'the service could not serve a page; the next ones are smaller' : 'pages are larger now'
@@ -134,7 +135,7 @@ function pageSizes({ pipeline, session, options }: ExportContext, notes: Measure
   )
 }
 
-function openOwnService(context: ExportContext, halt: Halt, onWait: () => void): Service {
+function openOwnService(context: RunContext, halt: Halt, onWait: () => void): Service {
   const { pipeline, session, options } = context
   return openService(
     pipeline.service,
@@ -157,7 +158,7 @@ function openOwnService(context: ExportContext, halt: Halt, onWait: () => void):
   )
 }
 
-function monthlyLimit({ pipeline, session }: ExportContext) {
+function monthlyLimit({ pipeline, session }: RunContext) {
   const { monthlySearches } = pipeline.extract
   if (monthlySearches === null) return null
   return { searches: monthlySearches, before: searchesByMonth(session.checkpoint.state.runs) }
@@ -169,7 +170,7 @@ function mayNeedMore(
   windows: WindowRun,
   seen: Forecast,
   sizes: PageSizes,
-  { tally }: ExportContext,
+  { tally }: RunContext,
 ): boolean {
   const expected = seen.rowsOf(query.name, windows.range)
   if (expected !== null) return expected > sizes.startOf(query.name)
@@ -194,42 +195,42 @@ function statusOf(error: ExportError | null, tally: Tally): RunStatus {
 }
 
 /** A signal may come between two partitions, where nobody is there to throw. */
-function interruption(stop: AbortSignal, tally: Tally, work: Survey): ExportError | null {
-  if (!stop.aborted || tally.done + tally.failed === work.total) return null
+function interruption(stop: AbortSignal, tally: Tally, { total }: Survey): ExportError | null {
+  if (!stop.aborted || tally.done + tally.failed === total) return null
   return new ExportError('interrupted', 'The run was told to stop', '', 'Run it again to go on.')
 }
 
-/** What the lanes of a run are at. */
-class Lanes {
+/** The slots of a run. */
+class Slots {
   /** How many have found nothing more to do. */
   done = 0
   readonly #count: number
-  readonly #work = new Set<LaneWork>()
+  readonly #busy = new Set<Slot>()
 
   constructor(count: number) {
     this.#count = count
   }
 
-  /** Lanes that have nothing to do, or follow a chain that is on its way: it will end before one that begins now. */
+  /** Slots that have nothing to do, or follow a chain that is on its way: it will end before one that begins now. */
   get freeSoon(): number {
     let busy = 0
-    for (const { pages } of this.#work) if (pages === 0) busy++
+    for (const { pages } of this.#busy) if (pages === 0) busy++
     return this.#count - busy
   }
 
-  begin(): LaneWork {
-    const work = { pages: 0 }
-    this.#work.add(work)
-    return work
+  begin(): Slot {
+    const slot = { pages: 0 }
+    this.#busy.add(slot)
+    return slot
   }
 
-  end(work: LaneWork): void {
-    this.#work.delete(work)
+  end(slot: Slot): void {
+    this.#busy.delete(slot)
   }
 }
 
 async function sealShared(
-  { pipeline, session }: ExportContext,
+  { pipeline, session }: RunContext,
   which: (folder: string) => boolean,
 ): Promise<void> {
   if (ownsFolder(pipeline.extract.resource, pipeline.load.partitionBy)) return
@@ -241,44 +242,4 @@ async function sealShared(
 async function allSettled(work: readonly (() => Promise<void>)[]): Promise<void> {
   const results = await Promise.allSettled(work.map((each) => each()))
   for (const result of results) if (result.status === 'rejected') throw result.reason
-}
-
-function progressOf(
-  { pipeline, tally, work, sentBefore }: ExportContext,
-  { counters, waits }: Service,
-): Progress {
-  return {
-    partitionsTotal: work.total,
-    partitionsDone: tally.done,
-    partitionsDoneBefore: tally.doneBefore,
-    partitionsAdvanced: tally.advanced,
-    partitionsFailed: tally.failed,
-    rows: tally.rows,
-    requests: counters.requests,
-    retries: counters.retries,
-    quarantined: tally.quarantined,
-    searchesSpent: counters.searchesSpent,
-    searchesRemaining: counters.searchesRemaining,
-    requestsAllowed: allowedOf(pipeline, counters, sentBefore),
-    pausedUntilMs: counters.pausedUntilMs,
-    waits: { ...waits, diskSinceMs: tally.committingSinceMs },
-  }
-}
-
-/** The narrower of the budget of the run and what may be taken of the quota. */
-function allowedOf(
-  { extract: { resource, pageSize, maxRequests, minSearchesRemaining } }: NamedPipeline,
-  { requests, searchesRemaining, costs }: Service['counters'],
-  sentBefore: number,
-): AllowedRequests | null {
-  const budget = maxRequests === null ? Number.POSITIVE_INFINITY : maxRequests - sentBefore - requests
-  const isFree = resource === 'reports' || searchesRemaining === null
-  const quota = isFree
-    ? Number.POSITIVE_INFINITY
-    : Math.max(0, searchesRemaining - (minSearchesRemaining ?? 0)) /
-      (figuresOf({ ...NOT_MEASURED, costs }).searchesPerRequest || mayCost(costs, pageSize))
-  const allowed = Math.min(budget, quota)
-  return Number.isFinite(allowed)
-    ? { requests: Math.floor(allowed), by: budget <= quota ? 'budget' : 'quota' }
-    : null
 }

@@ -6,7 +6,7 @@ const BYTES_A_ROW = 1024
 const BYTES_BESIDES = 1 << 20
 
 /** Bytes that the pages in flight may need on the disk. */
-function roomNeeded({ extract }: Pipeline): number {
+function spaceNeeded({ extract }: Pipeline): number {
   return extract.concurrency * extract.pageSize * BYTES_A_ROW + BYTES_BESIDES
 }
 
@@ -14,9 +14,9 @@ function roomNeeded({ extract }: Pipeline): number {
  * Whether what is asked for next could be kept: a page that finds no room on the disk was paid for in vain.
  * @returns what is to be said when it could not; null when it could, or when nothing is known of the disk
  */
-export async function lackOfRoom(pipeline: Pipeline, store: Store): Promise<ExportError | null> {
+export async function lackOfDiskSpace(pipeline: Pipeline, store: Store): Promise<ExportError | null> {
   const free = await store.freeBytes()
-  const needed = roomNeeded(pipeline)
+  const needed = spaceNeeded(pipeline)
   if (free === null || free >= needed) return null
   return new ExportError(
     'storage',

@@ -1,0 +1,134 @@
+import {
+  int64FromJson,
+  type NamedQuery,
+  type Partition,
+  partition,
+  type Window,
+  type WindowRun,
+} from '../../core/index.ts'
+import type { PlannedChain } from '../../plan/index.ts'
+import type { ChainRecord, CheckpointState, PartitionRecord } from '../../state/index.ts'
+import type { RunContext } from './run-context.ts'
+
+/** One chain while a run follows it: what the checkpoint says of it, and before its first page what was planned. */
+export class ChainProgress {
+  readonly chain: number
+  readonly query: NamedQuery
+  /** How many of its windows this run wants; more may come. */
+  readonly wanted: number
+  readonly #state: CheckpointState
+  #windows: WindowRun
+  /** Whether its end is on record. */
+  #hasEnded = false
+  #watermark = 0
+
+  constructor(
+    state: CheckpointState,
+    {
+      chain,
+      query,
+      windows,
+      wanted,
+    }: { chain: number; query: NamedQuery; windows: WindowRun; wanted: number },
+  ) {
+    this.#state = state
+    this.chain = chain
+    this.query = query
+    this.wanted = wanted
+    this.#windows = windows
+    this.#watermark = this.record?.passed ?? 0
+  }
+
+  /** Undefined before the first page is committed, and after the last. */
+  get record(): ChainRecord | undefined {
+    return this.#state.chains.get(this.chain)
+  }
+
+  /** Those that are its own. */
+  get windows(): WindowRun {
+    return this.record?.windows ?? this.#windows
+  }
+
+  /** How many of them nothing more can come for. */
+  get watermark(): number {
+    return this.record?.passed ?? this.#watermark
+  }
+
+  /** How many windows it has come through, by the time of its last row: a part of one is a fraction. */
+  get advanced(): number {
+    const at = this.record?.position?.at
+    const window = this.watermark < this.windows.count ? this.windows.at(this.watermark) : null
+    if (at === undefined || window === null) return this.watermark
+    const share = (Number(int64FromJson(at)) - window.from) / (window.until - window.from)
+    const part = this.windows.order === 'asc' ? share : 1 - share
+    return this.watermark + Math.min(1, Math.max(0, part))
+  }
+
+  /** The index of the window that it stands in. */
+  get currentIndex(): number {
+    return Math.min(this.watermark, this.windows.count - 1)
+  }
+
+  /** The partition that it stands in. */
+  get current(): Partition {
+    return this.partitionAt(this.currentIndex)
+  }
+
+  /** @param index of the window on its way */
+  partitionAt(index: number): Partition {
+    return partition(this.query, this.windows.at(index))
+  }
+
+  /** What is on record of the partition of a window on its way. */
+  recordAt(index: number): PartitionRecord | undefined {
+    return this.#state.partitions.get(this.partitionAt(index).key)
+  }
+
+  /** Whether rows or refused items of its windows are on record, from an index on. */
+  hasItems(from = 0): boolean {
+    for (let index = from; index < this.windows.count; index++) {
+      const record = this.recordAt(index)
+      if (record !== undefined && record.rows + record.quarantined > 0) return true
+    }
+    return false
+  }
+
+  /** What its requests ask for. */
+  get asked(): Window | null {
+    return this.record === undefined ? this.#windows.range : this.record.asked
+  }
+
+  /** Whether it leaves to others the last of what it asks for. */
+  get isShortened(): boolean {
+    const { asked } = this
+    const { range, order } = this.windows
+    if (asked === null || range === null) return false
+    return order === 'asc' ? range.until < asked.until : range.from > asked.from
+  }
+
+  /** Whether this run needs no more of it. */
+  get isOver(): boolean {
+    return this.#hasEnded || (this.wanted < this.windows.count && this.watermark >= this.wanted)
+  }
+
+  /** To be called when a page is on record. @param watermark how many windows nothing more can come for after it */
+  committed(watermark: number): void {
+    this.#watermark = watermark
+    this.#hasEnded = this.record === undefined
+  }
+}
+
+/** A chain as this run is to follow it; null: not at all. */
+export async function takeUp(planned: PlannedChain, { session }: RunContext): Promise<ChainProgress | null> {
+  const { checkpoint } = session
+  const { state } = checkpoint
+  if (planned.kind === 'new') {
+    const { query, windows } = planned
+    return new ChainProgress(state, { chain: session.nextChain(), query, windows, wanted: windows.count })
+  }
+  const { chain, query, wanted, keep } = planned
+  if (keep !== null) await checkpoint.append([{ kind: 'shorten', chain, windows: keep }])
+  const record = state.chains.get(chain)
+  if (record === undefined || wanted === 0) return null
+  return new ChainProgress(state, { chain, query, windows: record.windows, wanted })
+}

@@ -1,0 +1,387 @@
+import {
+  batchFromFrame,
+  columnsOf,
+  type DecodedPage,
+  decodeFrame,
+  type ErrorKind,
+  type ExportError,
+  isExportError,
+  type JournalEntry,
+  type PageEntry,
+  type RefusedItem,
+  type RowBatch,
+  SeenCursors,
+} from '../../core/index.ts'
+import { type Chain, ChainSize, extractPages, PageTooLarge } from '../../extract/index.ts'
+import { folderOf, ownsFolder } from '../../load/index.ts'
+import { chainLine, type IdLog, newIdLog, openIdLog } from '../../state/index.ts'
+import { maskedQueryValue } from '../../transform/index.ts'
+import { failPartition } from './chain-failure.ts'
+import type { ChainProgress } from './chain-progress.ts'
+import { lackOfDiskSpace } from './disk-space.ts'
+import { type PageProgress, positionAfter, progressOf } from './page-progress.ts'
+import { PartitionEvents } from './partition-events.ts'
+import { excessOf, type PartitionFault } from './quarantine-limit.ts'
+import { type RestartPoint, requiredRestart, restartPoint } from './restart.ts'
+import type { ChainsContext, Slot } from './run-context.ts'
+import { type SplitPage, splitByWindow } from './split-by-window.ts'
+
+const REFUSED_CURSOR = 'The service refuses the saved cursor'
+const LOST_IDS = 'The ids of the last pages are damaged or gone'
+
+/** Errors that concern one partition only. */
+const OWN_ERRORS: ReadonlySet<ErrorKind> = new Set(['transient', 'refused', 'cursor', 'data'])
+
+/**
+ * One chain while a run follows it, from wherever the checkpoint says it stands. The way of a page reads downwards:
+ * requested and decoded, split by window, committed, counted.
+ */
+export class ChainRun {
+  readonly #run: ChainsContext
+  readonly #chain: ChainProgress
+  readonly #slot: Slot
+  readonly #events: PartitionEvents
+  readonly #size: ChainSize
+  /** What a secret query asks for; null for other queries. */
+  readonly #secret: string | null
+  #ids: IdLog
+  /** Requests sent for pages that are not committed yet. */
+  #requests = 0
+  #isBoundTold = false
+
+  /** @param slot counts the pages of this chain */
+  constructor(chain: ChainProgress, slot: Slot, run: ChainsContext) {
+    const { query } = chain
+    this.#run = run
+    this.#chain = chain
+    this.#slot = slot
+    this.#events = new PartitionEvents(chain, run.options.observer.log)
+    this.#size = new ChainSize(run.sizes, query.name, run.sizes.startOf(query.name))
+    this.#secret = query.type === 'secret' ? (run.secrets.get(query.secretEnv) ?? null) : null
+    this.#ids = newIdLog(run.store, chain.chain)
+  }
+
+  /** Follows the chain until it is over, its partition fails or the run halts. */
+  async follow(): Promise<void> {
+    const { halt, tally } = this.#run
+    await this.#haltWithoutSpace()
+    if (halt.halted) return
+    this.#events.begin()
+    try {
+      await this.#export()
+      tally.chain(this.#slot.pages)
+    } catch (error) {
+      if (!isExportError(error)) throw error
+      if (!OWN_ERRORS.has(error.kind)) return halt.because(error)
+      await failPartition(this.#chain, error, { requests: this.#requests, events: this.#events }, this.#run)
+    }
+  }
+
+  /**
+   * Follows the chain's cursors. If the service refuses the saved cursor, or the ids of the last pages are lost, by which
+   * a repeated row is known, the chain restarts after the last committed row, if no row can come twice by that and no
+   * rows of two secrets mix. It also restarts for pages of another size: everything but the cursor has to stay the same
+   * along a sequence of cursors.
+   * @throws ExportError of the kinds that end a chain or the run; a {@link PartitionFault} for one of its partitions
+   */
+  async #export(): Promise<void> {
+    const chain = this.#chain
+    const { store, pipeline } = this.#run
+    const excess = excessOf(
+      chain.current,
+      chain.watermark,
+      pipeline.transform,
+      chain.recordAt(chain.currentIndex),
+    )
+    if (excess !== null) throw excess
+    const ids = await openIdLog(store, chain.chain, chain.record?.ids ?? null)
+    if (ids !== null) this.#ids = ids
+    else await this.#restart(LOST_IDS)
+    try {
+      await this.#chooseSize()
+      for (let isRefused = false, isOver = false; !isOver; ) {
+        try {
+          isOver = await this.#followCursors()
+        } catch (error) {
+          if (error instanceof PageTooLarge) await this.#shrinkPages(error)
+          else if (isRefused || !isExportError(error, 'cursor')) throw error
+          else {
+            isRefused = true
+            await this.#restart(REFUSED_CURSOR, error)
+          }
+        }
+      }
+      if (chain.record === undefined) await this.#ids.remove()
+    } finally {
+      await this.#ids.close()
+    }
+  }
+
+  /** @returns whether the chain is over; else it goes on with pages of another size */
+  async #followCursors(): Promise<boolean> {
+    const chain = this.#chain
+    const { service, session } = this.#run
+    const pages = extractPages(service, this.#sequence(), session.decode, session.cpu.release)
+    for await (const extracted of pages) {
+      await this.#commit(splitByWindow(extracted, chain, (index) => this.#folderOf(index)))
+      if (extracted.page.next === null || chain.isOver) return true
+      await this.#haltWithoutSpace()
+      const point = extracted.mayGrow ? this.#restartPoint() : null
+      if (point !== null) {
+        this.#size.grow()
+        await this.#leaveCursors(point)
+        return false
+      }
+    }
+    return true
+  }
+
+  /** What every page of a sequence of cursors is requested with. */
+  #sequence(): Chain {
+    const chain = this.#chain
+    const { pipeline, options, session, prefetch, reportProgress } = this.#run
+    const { extract, transform } = pipeline
+    const { record, query } = chain
+    return {
+      query,
+      asked: chain.asked,
+      own: () => chain.windows.range,
+      partition: () => chain.current.key,
+      isOver: () => chain.isOver,
+      queryValue: maskedQueryValue(query, this.#secret, { ...transform, maskKey: options.maskKey }),
+      secret: this.#secret,
+      include: extract.include,
+      order: extract.order,
+      pageSize: this.#size.size,
+      sizing: extract.resource === 'reports' ? null : this.#size,
+      requestsBefore: this.#requests,
+      cursor: record?.next ?? null,
+      since: record?.since ?? null,
+      recent: this.#ids.recent,
+      page: record?.pages ?? 0,
+      seen: new SeenCursors(record?.seen),
+      onRequest: () => {
+        this.#requests++
+        // The threads start while the response is on its way.
+        session.cpu.start()
+        reportProgress()
+      },
+      ahead: prefetch,
+    }
+  }
+
+  #folderOf(index: number): string {
+    const { extract, load } = this.#run.pipeline
+    return folderOf(extract.resource, this.#chain.partitionAt(index), load.partitionBy)
+  }
+
+  /** Makes one page durable: refused items and ids, then rows, then the one entry that counts; then counts it. */
+  async #commit(split: SplitPage): Promise<void> {
+    const { session, tally, options } = this.#run
+    const isOver = tally.committing(options.clock.now())
+    try {
+      await this.#checkRefusedItems(split)
+      await this.#commitRows(split)
+    } finally {
+      isOver()
+      session.cpu.release(split.page)
+    }
+  }
+
+  /**
+   * A page with too many refused items does not count. It is requested again, in case the service has mended it or the
+   * limit was raised. Until then its items are in the quarantine file, where they can be looked at.
+   */
+  async #checkRefusedItems(split: SplitPage): Promise<void> {
+    const fault = faultOf(split, this.#chain, this.#run)
+    if (fault === null) return
+    await this.#run.quarantine.append(this.#chain, split.page, split.refused)
+    throw fault
+  }
+
+  async #commitRows(split: SplitPage): Promise<void> {
+    const chain = this.#chain
+    const { session, quarantine, measurements } = this.#run
+    const { page, requests, size, ms, pieces, rows, refused } = split
+    const { record, windows } = chain
+    const items = await quarantine.append(chain, page, refused)
+    const position = positionAfter(record, page, windows.order)
+    const progress = progressOf(split, chain, position)
+    await quarantine.tidy(chain, progress.finished)
+    // After the last page there is none that could repeat its rows.
+    const mark = progress.isLast ? null : await this.#ids.append(page.ids)
+    const entry: PageEntry = {
+      kind: 'page',
+      chain: chain.chain,
+      next: page.next,
+      requests,
+      ...(size === record?.size ? {} : { size }),
+      ...(progress.watermark === chain.watermark ? {} : { passed: progress.watermark }),
+      ...position,
+      ...(items.length === 0 ? {} : { quarantine: items }),
+      ...(page.repeated === 0 ? {} : { repeated: page.repeated }),
+      ...(mark === null ? {} : { ids: mark }),
+      ...(Object.keys(page.unknownFields).length === 0 ? {} : { unknown_fields: page.unknownFields }),
+    }
+    const begin: JournalEntry[] =
+      record === undefined ? [chainLine(chain.chain, chain.query.name, windows)] : []
+    const batch = this.#batchOf(page)
+    const advanced = chain.advanced
+    await session.shards.commit({
+      pieces,
+      close: this.#foldersToClose(progress.finished, rows),
+      entries: [...begin, entry, ...measurements.entries([size, ms])],
+    })
+    chain.committed(progress.watermark)
+    this.#run.tally.advanced += chain.advanced - advanced
+    this.#count(split, progress)
+    await this.#afterCommit(progress, batch)
+  }
+
+  /** A copy of a page's rows for the observer, as those of the page itself may be gone after the commit. */
+  #batchOf({ frame, rows }: DecodedPage): RowBatch | null {
+    const { options, pipeline } = this.#run
+    if (options.observer.rows === undefined || frame === null || rows === 0) return null
+    return batchFromFrame(decodeFrame(frame), columnsOf(pipeline))
+  }
+
+  /** Folders that nothing more can come into, as far as they can have an open shard. */
+  #foldersToClose(finished: readonly number[], rows: ReadonlyMap<number, number>): readonly string[] {
+    const { extract, load } = this.#run.pipeline
+    if (!ownsFolder(extract.resource, load.partitionBy)) return []
+    const hasRows = (index: number): boolean =>
+      rows.has(index) || (this.#chain.recordAt(index)?.rows ?? 0) > 0
+    return finished.filter(hasRows).map((index) => this.#folderOf(index))
+  }
+
+  #count({ page, requests }: SplitPage, { finished, reopened }: PageProgress): void {
+    const chain = this.#chain
+    const { tally, options } = this.#run
+    const { log } = options.observer
+    this.#requests -= requests
+    this.#slot.pages++
+    if (page.repeated > 0 && tally.repeated === 0) {
+      const message = 'the service repeats rows from page to page; each is exported once'
+      log('warn', message, { partition: chain.current.key, repeated: page.repeated })
+    }
+    if (reopened.length > 0 && tally.reopened === 0) {
+      const message = 'rows came late, for partitions that were done; they go into shards of their own'
+      log('warn', message, { partition: chain.partitionAt(reopened[0]!).key })
+    }
+    tally.page(page, chain.query.name)
+    tally.reopened += reopened.length
+    tally.done += finished.length - reopened.length
+    for (const field of tally.newFields(page)) {
+      log('warn', 'the service sends a field that is not known and not exported', { field })
+    }
+  }
+
+  /** What a page brings about, once it is on record. */
+  async #afterCommit(progress: PageProgress, batch: RowBatch | null): Promise<void> {
+    const { months, service, options, deferred, reportProgress } = this.#run
+    this.#events.committed(progress)
+    await months.settle(service)
+    if (batch !== null) await options.observer.rows?.(batch)
+    await deferred.settle()
+    await this.#sealFoldersLeft(progress)
+    reportProgress()
+  }
+
+  /** Seals the shards of shared folders once nothing more can come into them. */
+  async #sealFoldersLeft({ finished, reopened }: PageProgress): Promise<void> {
+    const { pipeline, session, survey } = this.#run
+    if (ownsFolder(pipeline.extract.resource, pipeline.load.partitionBy)) return
+    const left: string[] = []
+    const count = (index: number, change: number): void => {
+      const folder = this.#folderOf(index)
+      const unfinished = (survey.unfinished.get(folder) ?? 0) + change
+      if (unfinished > 0) survey.unfinished.set(folder, unfinished)
+      else {
+        survey.unfinished.delete(folder)
+        left.push(folder)
+      }
+    }
+    for (const index of reopened) count(index, 1)
+    for (const index of finished) count(index, -1)
+    if (left.length > 0) await session.shards.seal(left)
+  }
+
+  /** A page that was requested comes in, so there has to be space for as many as may be in flight. */
+  async #haltWithoutSpace(): Promise<void> {
+    const lack = await lackOfDiskSpace(this.#run.pipeline, this.#run.store)
+    if (lack !== null) this.#run.halt.because(lack)
+  }
+
+  /** A cursor that was given for another page size than the one to go on with is left, if that can be done. */
+  async #chooseSize(): Promise<void> {
+    const { record, query } = this.#chain
+    if (record?.next == null || record.size === null) return
+    const { most } = this.#run.sizes
+    const start = this.#run.sizes.startOf(query.name)
+    const hasOther = record.size > start || (record.size < start && start === most)
+    const point = hasOther ? this.#restartPoint() : null
+    if (point !== null) return this.#leaveCursors(point)
+    this.#size.keep(record.size)
+    if (record.size > most) this.#tellBound()
+  }
+
+  /** The service could not serve a page: the next ones have half as many rows, if the cursor can be left. */
+  async #shrinkPages(error: PageTooLarge): Promise<void> {
+    const hasCursor = this.#chain.record?.next != null
+    const point = hasCursor ? this.#restartPoint() : null
+    if (hasCursor && point === null) {
+      this.#size.bind()
+      this.#tellBound()
+      return
+    }
+    this.#size.shrink(error.ms, error.what)
+    const { session, measurements } = this.#run
+    if (point !== null) await this.#leaveCursors(point)
+    else await session.checkpoint.append(measurements.entries(null))
+  }
+
+  #tellBound(): void {
+    if (this.#isBoundTold) return
+    this.#isBoundTold = true
+    const message =
+      'the size of pages can not be changed here: there is no safe place to go on but the cursor, which was given for this size'
+    const fields = { partition: this.#chain.current.key, page_size: this.#size.size }
+    this.#run.options.observer.log('warn', message, fields)
+  }
+
+  #restartPoint(): RestartPoint | null {
+    return restartPoint(this.#chain, this.#slot.pages, this.#run.pipeline)
+  }
+
+  async #leaveCursors({ since }: RestartPoint): Promise<void> {
+    const { session, measurements } = this.#run
+    const restart = { kind: 'restart', chain: this.#chain.chain, since } as const
+    await session.checkpoint.append([...measurements.entries(null), restart])
+  }
+
+  /** Has the chain restart after its last row. @throws ExportError `refused` when that can't be done */
+  async #restart(why: string, cause?: ExportError): Promise<void> {
+    const { session, pipeline, options } = this.#run
+    const { since } = requiredRestart(this.#chain, why, pipeline, cause)
+    const message = `${why.charAt(0).toLowerCase()}${why.slice(1)}; going on after the last committed row`
+    options.observer.log('warn', message, { partition: this.#chain.current.key })
+    await session.checkpoint.append([{ kind: 'restart', chain: this.#chain.chain, since }])
+  }
+}
+
+/** The first partition on the chain's way for which this page has too many refused items. */
+function faultOf(
+  { rows, refused }: SplitPage,
+  chain: ChainProgress,
+  { pipeline }: ChainsContext,
+): PartitionFault | null {
+  const page = chain.record?.pages ?? 0
+  for (const index of [...new Set([...rows.keys(), ...refused.keys()])].sort((a, b) => a - b)) {
+    const items: readonly RefusedItem[] = refused.get(index) ?? []
+    const added = { rows: rows.get(index) ?? 0, refused: items, page }
+    const { transform } = pipeline
+    const fault = excessOf(chain.partitionAt(index), index, transform, chain.recordAt(index), added)
+    if (fault !== null) return fault
+  }
+  return null
+}

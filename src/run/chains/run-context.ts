@@ -1,0 +1,50 @@
+import type { NamedPipeline, Store } from '../../core/index.ts'
+import type { Ahead, PageSizes, Service } from '../../extract/index.ts'
+import type { Plan } from '../../plan/index.ts'
+import type { Survey } from '../data-set/index.ts'
+import type { Session } from '../session/index.ts'
+import type { QuerySecrets, RunOptions } from '../setting/index.ts'
+import type { ChainQueue } from './chain-queue.ts'
+import type { DeferredFailure } from './deferred-failure.ts'
+import type { Halt } from './halt.ts'
+import type { Measurements } from './measurements.ts'
+import type { MonthNotes } from './month-notes.ts'
+import type { Quarantine } from './quarantine.ts'
+import type { Tally } from './tally.ts'
+
+/** What a run works with. */
+export type RunContext = {
+  readonly pipeline: NamedPipeline
+  readonly store: Store
+  readonly session: Session
+  readonly plan: Plan
+  readonly survey: Survey
+  readonly tally: Tally
+  readonly secrets: QuerySecrets
+  readonly options: RunOptions
+  readonly months: MonthNotes
+  /** Requests of the run before a break, which count against its budget. */
+  readonly sentBefore: number
+  /** The same of searches spent. */
+  readonly spentBefore: number
+}
+
+/** The same, and what the chains of the run share while they are followed. */
+export type ChainsContext = RunContext & {
+  readonly service: Service
+  readonly prefetch: Ahead
+  readonly sizes: PageSizes
+  readonly measurements: Measurements
+  readonly halt: Halt
+  readonly deferred: DeferredFailure
+  readonly queue: ChainQueue
+  readonly quarantine: Quarantine
+  /** Tells the observer how far the run is. */
+  readonly reportProgress: () => void
+}
+
+/** One of the chains that are followed at a time. */
+export type Slot = {
+  /** Pages of its chain that are committed. */
+  pages: number
+}
