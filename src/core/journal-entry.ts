@@ -1,4 +1,4 @@
-import type { JsonValue } from './index.ts'
+import type { JsonValue } from './json-values.ts'
 import type { Position, Restart, Span } from './page.ts'
 import type { Window } from './partition.ts'
 import type { Order } from './pipeline.ts'
