@@ -6,55 +6,110 @@ import { copied, FIRST_ELEMENTS, MAX_KEPT_ELEMENTS } from './columns/index.ts'
  * with it the memory.
  */
 export class ChainIds {
-  readonly #rows = new IdSet()
-  readonly #refused = new IdSet()
-  readonly #newRows = new WordList()
-  readonly #newRefused = new WordList()
+  readonly #rows = new ChainSet()
+  readonly #refused = new ChainSet()
   /** Items of this page that were there before. */
   repeated = 0
 
   /** Begins a page, after those given. */
   begin(recent: readonly PageIds[]): void {
-    this.#rows.clear()
-    this.#refused.clear()
-    this.#newRows.length = 0
-    this.#newRefused.length = 0
     this.repeated = 0
-    for (const { rows, refused } of recent) {
-      addAll(this.#rows, rows)
-      addAll(this.#refused, refused)
-    }
+    this.#rows.begin(recent.map(({ rows }) => rows))
+    this.#refused.begin(recent.map(({ refused }) => refused))
   }
 
   /** To be asked for every row that is to be kept. @returns false when it was there before */
   isNewRow(id: number | bigint): boolean {
-    return this.#isNew(id, this.#rows, this.#newRows)
+    return this.#isNew(id, this.#rows)
   }
 
   /** To be asked for every item that is to be refused, if it has an id. @returns false when it was refused before */
   isNewRefusal(id: number | bigint): boolean {
-    return this.#isNew(id, this.#refused, this.#newRefused)
+    return this.#isNew(id, this.#refused)
   }
 
-  #isNew(id: number | bigint, known: IdSet, added: WordList): boolean {
-    const low = lowWord(id)
-    const high = highWord(id)
-    if (!known.add(low, high)) {
-      this.repeated++
-      return false
-    }
-    added.add(low, high)
-    return true
+  #isNew(id: number | bigint, known: ChainSet): boolean {
+    if (known.add(lowWord(id), highWord(id))) return true
+    this.repeated++
+    return false
   }
 
   /** The ids of this page. */
   page(): PageIds {
-    return { rows: this.#newRows.copy(), refused: this.#newRefused.copy() }
+    return { rows: this.#rows.page(), refused: this.#refused.page() }
   }
 }
 
-function addAll(ids: IdSet, words: Int32Array): void {
-  for (let i = 0; i < words.length; i += 2) ids.add(words[i]!, words[i + 1]!)
+/**
+ * The ids of some pages before, and of a page. The service mostly gives items their ids in the order in which it imports
+ * them: an id above or below all others is new, and as long as all are there is no need of a set.
+ */
+class ChainSet {
+  readonly #set = new IdSet()
+  readonly #added = new WordList()
+  #recent: readonly Int32Array[] = []
+  /** Whether the set has all ids, or none. */
+  #isSet = false
+  #isEmpty = true
+  #leastLow = 0
+  #leastHigh = 0
+  #greatestLow = 0
+  #greatestHigh = 0
+
+  begin(recent: readonly Int32Array[]): void {
+    if (this.#isSet) this.#set.clear()
+    this.#isSet = false
+    this.#isEmpty = true
+    this.#added.length = 0
+    this.#recent = recent
+    for (const words of recent) {
+      for (let i = 0; i < words.length; i += 2) this.#isBeyond(words[i]!, words[i + 1]!)
+    }
+  }
+
+  /** @returns false when it was there before */
+  add(low: number, high: number): boolean {
+    if (!this.#isBeyond(low, high)) {
+      if (!this.#isSet) this.#fill()
+      if (!this.#set.add(low, high)) return false
+    } else if (this.#isSet) this.#set.add(low, high)
+    this.#added.add(low, high)
+    return true
+  }
+
+  /** The ids of this page. */
+  page(): Int32Array<ArrayBuffer> {
+    return this.#added.copy()
+  }
+
+  /** Whether an id is above or below all that were given here before. */
+  #isBeyond(low: number, high: number): boolean {
+    const isAbove =
+      this.#isEmpty ||
+      high > this.#greatestHigh ||
+      (high === this.#greatestHigh && low >>> 0 > this.#greatestLow >>> 0)
+    const isBelow =
+      this.#isEmpty ||
+      high < this.#leastHigh ||
+      (high === this.#leastHigh && low >>> 0 < this.#leastLow >>> 0)
+    if (isAbove) {
+      this.#greatestLow = low
+      this.#greatestHigh = high
+    }
+    if (isBelow) {
+      this.#leastLow = low
+      this.#leastHigh = high
+    }
+    this.#isEmpty = false
+    return isAbove || isBelow
+  }
+
+  #fill(): void {
+    this.#isSet = true
+    for (const words of [...this.#recent, this.#added.view()]) {
+      for (let i = 0; i < words.length; i += 2) this.#set.add(words[i]!, words[i + 1]!)
+    }
+  }
 }
 
 /** Pairs of words, one after the other. */
@@ -66,6 +121,10 @@ class WordList {
     if (this.length === this.#words.length) this.#words = copied(this.#words, new Int32Array(2 * this.length))
     this.#words[this.length++] = low
     this.#words[this.length++] = high
+  }
+
+  view(): Int32Array {
+    return this.#words.subarray(0, this.length)
   }
 
   copy(): Int32Array<ArrayBuffer> {

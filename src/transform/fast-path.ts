@@ -2,9 +2,10 @@ import { isUtf8 } from 'node:buffer'
 import type { DecodedPage } from '../core/index.ts'
 import { isExportError, mayHoldManyValues, parseExactJson } from '../core/index.ts'
 import { hasByteOrderMark, MAX_ITEMS } from './answer.ts'
-import type { CredentialColumns, ListList, SourceTable, TextColumn } from './columns/index.ts'
+import type { CredentialColumns, ListList, SourceTable } from './columns/index.ts'
 import type { CredentialPage } from './credential-page.ts'
 import type { ExtraReader } from './extra/index.ts'
+import type { Verdict } from './page-range.ts'
 import {
   ANY_FIELDS,
   AUTH_DOMAINS,
@@ -123,14 +124,7 @@ export class FastPath {
       if (at >= walker.end && !walker.open(at)) return -1
       const records = walker.walk(at)
       if (this.items + records > MAX_ITEMS) return -1
-      for (let record = 0; record < records; record++) {
-        if (!this.addRow(walker, record, page)) {
-          const item = walker.itemStart(record)
-          const end = json.value(item)
-          if (end < 0 || !this.addStrange(item, end, page)) return -1
-        }
-        this.items++
-      }
+      if (!this.addRecords(walker, records, page)) return -1
       at = walker.position
       const { status } = walker
       if (status === STATUS.last) return at
@@ -165,35 +159,65 @@ export class FastPath {
     return true
   }
 
-  /** Adds the item of a record; false when it is not understood after all, or nobody asked for it. */
-  private addRow(walker: ItemWalker, record: number, { columns, range, unknown }: CredentialPage): boolean {
+  /** Adds the items of records; false when the page is not understood. */
+  private addRecords(walker: ItemWalker, records: number, page: CredentialPage): boolean {
+    const { run } = walker
+    for (let record = 0; record < records; record++) {
+      switch (this.admit(walker, record, page)) {
+        case 'keep':
+          run.keep(record)
+          break
+        case 'outside': {
+          const start = walker.itemStart(record)
+          const end = this.json.value(start)
+          // Rows stay in their order.
+          this.addRows(walker, page.columns)
+          if (end < 0 || !this.addStrange(start, end, page)) return false
+        }
+      }
+      this.items++
+    }
+    this.addRows(walker, page.columns)
+    return true
+  }
+
+  /** Whether the item of a record is to be a row; 'outside' also when it is not understood after all. */
+  private admit(walker: ItemWalker, record: number, { columns, range, unknown }: CredentialPage): Verdict {
+    const { extras } = this
     const slots = record * RECORD_SLOTS
     const source = walker.kinds[slots + SOURCE] === KIND.source ? walker.source(record) : null
     // Before anything is noted of the item: what breaks the type of a column is not understood here.
-    if (this.extras !== null && !this.readExtras(this.extras, walker, record, source)) return false
-    const id = walker.id(record)
-    const importedAt = walker.times[record]!
-    const verdict = range.admit(id, importedAt)
-    if (verdict !== 'keep') return verdict !== 'outside'
-    columns.id.add(id)
-    columns.importedAt.add(importedAt)
-    addText(columns.domain, walker, slots + DOMAIN)
-    addText(columns.identityName, walker, slots + IDENTITY_NAME)
-    addText(columns.hash, walker, slots + HASH)
-    addText(columns.hashType, walker, slots + HASH_TYPE)
-    addText(columns.knownPasswordId, walker, slots + KNOWN_PASSWORD_ID)
-    columns.sources.addRow(this.sourceEntry(walker, record, source, columns.sources))
-    addTexts(columns.authDomains, walker, slots + AUTH_DOMAINS)
-    addTexts(columns.urls, walker, slots + URLS)
+    if (extras !== null && !this.readExtras(extras, walker, record, source)) return 'outside'
+    const verdict = range.admit(walker.id(record), walker.times[record]!)
+    if (verdict !== 'keep') return verdict
     const unknownFields = walker.unknownCount(record)
     for (let i = 0; i < unknownFields; i++) {
       const [start, end] = [walker.unknownField(record, i, 0), walker.unknownField(record, i, 1)]
       const name = walker.bytes.toString('utf8', start, end)
-      if (this.extras === null || !this.extras.itemFields.has(name)) unknown.count(fieldName('', name))
+      if (extras === null || !extras.itemFields.has(name)) unknown.count(fieldName('', name))
     }
-    if (source !== null) for (const name of source.unknown) unknown.count(name)
-    if (this.extras !== null) addExtras(this.extras, walker, slots, columns, unknown, source)
-    return true
+    if (source !== null && source.unknown.length > 0) for (const name of source.unknown) unknown.count(name)
+    if (extras !== null) addExtras(extras, walker, slots, columns, unknown, source)
+    return verdict
+  }
+
+  /** Adds the rows that were kept, column by column. */
+  private addRows(walker: ItemWalker, columns: CredentialColumns): void {
+    const { run } = walker
+    const { rows, kept } = run
+    if (rows === 0) return
+    for (let row = 0; row < rows; row++) columns.id.add(walker.id(kept[row]!))
+    for (let row = 0; row < rows; row++) columns.importedAt.add(walker.times[kept[row]!]!)
+    columns.domain?.addRun(run, DOMAIN)
+    columns.identityName?.addRun(run, IDENTITY_NAME)
+    columns.hash?.addRun(run, HASH)
+    columns.hashType?.addRun(run, HASH_TYPE)
+    columns.knownPasswordId?.addRun(run, KNOWN_PASSWORD_ID)
+    for (let row = 0; row < rows; row++)
+      columns.sources.addRow(this.sourceEntry(walker, kept[row]!, columns.sources))
+    addLists(columns.authDomains, walker, AUTH_DOMAINS)
+    addLists(columns.urls, walker, URLS)
+    run.rows = 0
   }
 
   /** @returns whether every value is of its type */
@@ -224,12 +248,10 @@ export class FastPath {
     return extras.issues.length === 0
   }
 
-  private sourceEntry(
-    walker: ItemWalker,
-    record: number,
-    known: KnownSource | null,
-    table: SourceTable,
-  ): number {
+  private sourceEntry(walker: ItemWalker, record: number, table: SourceTable): number {
+    const { bytes, kinds, starts, ends } = walker
+    const slots = record * RECORD_SLOTS
+    const known = kinds[slots + SOURCE] === KIND.source ? walker.source(record) : null
     if (known !== null && walker.hasIdOfSource(record)) {
       if (known.page !== this.pages) {
         known.page = this.pages
@@ -238,32 +260,22 @@ export class FastPath {
       return known.entry
     }
     // The quotes stand right before and behind.
-    const { bytes, starts, ends } = walker
-    const slot = record * RECORD_SLOTS + SOURCE_ID
-    const sourceId = bytes.toString('utf8', starts[slot]! - 1, ends[slot]! + 1)
+    const sourceId = bytes.toString('utf8', starts[slots + SOURCE_ID]! - 1, ends[slots + SOURCE_ID]! + 1)
     return table.entry(JSON.parse(sourceId) as string, known?.source ?? null)
   }
 }
 
-/** An integer's digits are its text. */
-function addText(column: TextColumn | null, { bytes, kinds, starts, ends }: ItemWalker, slot: number): void {
+function addLists(column: ListList | null, walker: ItemWalker, field: number): void {
   if (column === null) return
-  const kind = kinds[slot]!
-  if (kind === KIND.missing || kind === KIND.null) column.addNull()
-  else column.addJson(bytes, starts[slot]!, ends[slot]!, kind === KIND.escapedText)
-}
-
-function addTexts(
-  column: ListList | null,
-  { bytes, kinds, starts, ends, texts }: ItemWalker,
-  slot: number,
-): void {
-  if (column === null) return
-  const isThere = kinds[slot] === KIND.texts
-  for (let i = starts[slot]!; isThere && i < ends[slot]!; i++) {
-    column.items.addJson(bytes, texts[3 * i]!, texts[3 * i + 1]!, texts[3 * i + 2] === 1)
+  const { bytes, kinds, starts, ends, texts, run } = walker
+  for (let row = 0; row < run.rows; row++) {
+    const slot = run.kept[row]! * RECORD_SLOTS + field
+    const isThere = kinds[slot] === KIND.texts
+    for (let i = isThere ? starts[slot]! : 0; isThere && i < ends[slot]!; i++) {
+      column.items.addJson(bytes, texts[3 * i]!, texts[3 * i + 1]!, texts[3 * i + 2] === 1)
+    }
+    column.close(isThere)
   }
-  column.close(isThere)
 }
 
 function addExtras(

@@ -18,6 +18,16 @@ export class IndexList {
     this.values[this.length++] = value
   }
 
+  /** Adds the first `count` of some values to which `base` is added. */
+  addAll(values: Uint32Array, count: number, base: number): void {
+    while (this.length + count > this.values.length) {
+      this.values = copied(this.values, new Uint32Array(2 * this.values.length))
+    }
+    const { length } = this
+    for (let i = 0; i < count; i++) this.values[length + i] = base + values[i]!
+    this.length += count
+  }
+
   at(position: number): number {
     return this.values[position]!
   }
@@ -44,6 +54,18 @@ export class Validity {
     }
     this.flags[this.length++] = isThere ? 1 : 0
     if (!isThere) this.nulls++
+  }
+
+  /** Adds the first `count` of some flags, of which `nulls` are 0; any other stands for a value. */
+  addAll(flags: Uint8Array, count: number, nulls: number): void {
+    while (this.length + count > this.flags.length) {
+      this.flags = copied(this.flags, new Uint8Array(2 * this.flags.length))
+    }
+    const { length } = this
+    if (nulls === 0) this.flags.fill(1, length, length + count)
+    else for (let i = 0; i < count; i++) this.flags[length + i] = flags[i] === 0 ? 0 : 1
+    this.length += count
+    this.nulls += nulls
   }
 
   removeLast(): void {

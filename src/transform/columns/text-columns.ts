@@ -1,5 +1,6 @@
 import type { Column, Group } from '../../core/index.ts'
 import { type Mask, REDACTED } from '../mask/index.ts'
+import { type FieldRun, STATE } from './field-run.ts'
 import { IndexList } from './growing.ts'
 import { TextList, textVector } from './text-list.ts'
 
@@ -7,8 +8,8 @@ import { TextList, textVector } from './text-list.ts'
 export type TextColumn = {
   addNull(): void
   addText(text: string): void
-  /** The text of a JSON string at [start, end), quotes excluded; it must be valid. */
-  addJson(from: Uint8Array, start: number, end: number, hasEscapes: boolean): void
+  /** Adds a field of many rows. */
+  addRun(run: FieldRun, field: number): void
   /** The finished column; a group it needs is appended to `groups`. */
   column(name: string, groups: Group[]): Column
   reset(): void
@@ -53,8 +54,13 @@ class RedactedColumn implements TextColumn {
     this.indices.add(0)
   }
 
-  addJson(): void {
-    this.indices.add(0)
+  addRun(run: FieldRun, field: number): void {
+    run.find(field)
+    const { rows, states } = run
+    for (let row = 0; row < rows; row++) {
+      if (states[row] === STATE.null) this.addNull()
+      else this.indices.add(0)
+    }
   }
 
   column(name: string, groups: Group[]): Column {
@@ -83,6 +89,8 @@ class DictionaryColumn implements TextColumn {
   private readonly slots = new Uint16Array(SLOTS)
   private readonly indices = new IndexList()
   private nullEntry = -1
+  /** Of the last text. */
+  private lastEntry = 0
   /** Takes the values over, one per row, once they have turned out to be many. */
   private readonly rows = new PlainColumn()
   private isPlain = false
@@ -105,10 +113,19 @@ class DictionaryColumn implements TextColumn {
     if (!this.isPlain) this.intern()
   }
 
-  addJson(from: Uint8Array, start: number, end: number, hasEscapes: boolean): void {
-    const list = this.isPlain ? this.rows : this.entries
-    list.addJson(from, start, end, hasEscapes)
-    if (!this.isPlain) this.intern()
+  addRun(run: FieldRun, field: number): void {
+    if (this.isPlain) {
+      this.rows.addRun(run, field)
+      return
+    }
+    run.find(field)
+    const { rows, states, starts, ends, bytes } = run
+    for (let row = 0; row < rows; row++) {
+      const state = states[row]
+      if (state === STATE.null) this.addNull()
+      else if (state === STATE.sameText && !this.isPlain) this.indices.add(this.lastEntry)
+      else this.addJson(bytes, starts[row]!, ends[row]!, state === STATE.escapedText)
+    }
   }
 
   column(name: string, groups: Group[]): Column {
@@ -126,6 +143,12 @@ class DictionaryColumn implements TextColumn {
     this.isPlain = false
   }
 
+  private addJson(from: Uint8Array, start: number, end: number, hasEscapes: boolean): void {
+    const list = this.isPlain ? this.rows : this.entries
+    list.addJson(from, start, end, hasEscapes)
+    if (!this.isPlain) this.intern()
+  }
+
   /** Gives the row the entry just appended, or the equal one that was there before. */
   private intern(): void {
     const entry = this.entries.length - 1
@@ -135,14 +158,19 @@ class DictionaryColumn implements TextColumn {
     for (let known = this.slots[slot]!; known !== 0; known = this.slots[slot]!) {
       if (this.equals(known - 1, start, end)) {
         this.entries.removeLast()
-        this.indices.add(known - 1)
+        this.addEntry(known - 1)
         return
       }
       slot = (slot + 1) & (SLOTS - 1)
     }
     this.slots[slot] = entry + 1
-    this.indices.add(entry)
+    this.addEntry(entry)
     if (entry >= MAX_ENTRIES) this.becomePlain()
+  }
+
+  private addEntry(entry: number): void {
+    this.lastEntry = entry
+    this.indices.add(entry)
   }
 
   private equals(entry: number, start: number, end: number): boolean {

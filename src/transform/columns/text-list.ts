@@ -1,5 +1,6 @@
 import { copyBytes, type TextVector } from '../../core/index.ts'
 import { MASK_ROOM, type Mask } from '../mask/index.ts'
+import { type FieldRun, STATE } from './field-run.ts'
 import { IndexList, Validity } from './growing.ts'
 import { unescapeJson } from './unescape-json.ts'
 
@@ -55,6 +56,23 @@ export class TextList {
     this.addPlain(from, start, end)
   }
 
+  /** Adds a field of many rows. */
+  addRun(run: FieldRun, field: number): void {
+    const nulls = this.mask === null ? run.gather(field) : -1
+    if (nulls < 0) {
+      run.find(field)
+      this.addEach(run)
+      return
+    }
+    const { rows, offsets } = run
+    const length = offsets[rows - 1]!
+    this.reserve(length)
+    copyBytes(run.texts.subarray(0, length), this.bytes, this.end)
+    this.offsets.addAll(offsets, rows, this.end)
+    this.validity.addAll(run.states, rows, nulls)
+    this.end += length
+  }
+
   removeLast(): void {
     this.end = this.offsets.at(this.length - 1)
     this.offsets.length--
@@ -76,6 +94,14 @@ export class TextList {
     this.offsets.add(0)
     this.validity.reset()
     if (this.bytes.length > MAX_KEPT_BYTES) this.bytes = Buffer.allocUnsafeSlow(FIRST_BYTES)
+  }
+
+  private addEach({ rows, states, starts, ends, bytes }: FieldRun): void {
+    for (let row = 0; row < rows; row++) {
+      const state = states[row]
+      if (state === STATE.null) this.addNull()
+      else this.addJson(bytes, starts[row]!, ends[row]!, state === STATE.escapedText)
+    }
   }
 
   private addPlain(from: Uint8Array, start: number, end: number): void {

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import { copyBytes, type Int64, int64, mayHoldManyValues } from '../../core/index.ts'
-import type { ExtraValue } from '../columns/index.ts'
+import type { ExtraValue, FieldRun } from '../columns/index.ts'
 import { fieldName, SOURCE_FIELDS, type Source, sourceSchema, unknownNames } from '../schema/index.ts'
 import { FIELDS } from './item-fields.ts'
 import { ITEM_WALKER } from './item-walker-wasm.ts'
@@ -66,6 +66,8 @@ type Exports = {
   meet(source: number): void
   learn(start: number, length: number, idLength: number): number
   idOf(source: number): number
+  compareTexts(field: number, rows: number): void
+  gatherTexts(field: number, rows: number): number
 } & Readonly<Record<Place, Global>>
 
 type Place =
@@ -79,6 +81,12 @@ type Place =
   | 'TIMES'
   | 'SOURCES'
   | 'ITEMS'
+  | 'KEPT'
+  | 'RUN_STATES'
+  | 'RUN_STARTS'
+  | 'RUN_ENDS'
+  | 'RUN_OFFSETS'
+  | 'RUN_TEXTS'
   | 'UNKNOWN_FIELDS'
   | 'TEXTS'
   | 'WINDOW_BYTES'
@@ -96,6 +104,7 @@ export class ItemWalker {
   starts!: Uint32Array
   ends!: Uint32Array
   texts!: Uint32Array
+  readonly run: RecordRun
   /** Microseconds since the epoch, by record. */
   times!: Float64Array
   /** Where the window ends in the answer. */
@@ -117,12 +126,14 @@ export class ItemWalker {
   /** @throws Error where the processor knows no SIMD */
   constructor(private readonly extra: ReadSource | null) {
     this.walker = newWalker()
+    this.run = new RecordRun()
     this.look()
   }
 
   begin(body: Buffer): void {
     this.body = body
     this.end = 0
+    this.run.rows = 0
     this.windowBytes = this.walker.WINDOW_BYTES.value
     if (!this.hasGrown) return
     // Memory of WebAssembly never shrinks.
@@ -249,6 +260,44 @@ export class ItemWalker {
     this.sources = new Int32Array(...view('SOURCES'))
     this.items = new Uint32Array(...view('ITEMS'))
     this.unknownFields = new Uint32Array(...view('UNKNOWN_FIELDS'))
+    this.run.look(walker, this.bytes)
+  }
+}
+
+/** Records that become rows. */
+class RecordRun implements FieldRun {
+  rows = 0
+  kept!: Uint16Array
+  states!: Uint8Array
+  starts!: Uint32Array
+  ends!: Uint32Array
+  bytes!: Buffer
+  texts!: Uint8Array
+  offsets!: Uint32Array
+  private walker!: Exports
+
+  keep(record: number): void {
+    this.kept[this.rows++] = record
+  }
+
+  find(field: number): void {
+    this.walker.compareTexts(field, this.rows)
+  }
+
+  gather(field: number): number {
+    return this.walker.gatherTexts(field, this.rows)
+  }
+
+  look(walker: Exports, bytes: Buffer): void {
+    const view = (place: Place): [ArrayBuffer, number] => [walker.memory.buffer, walker[place].value]
+    this.walker = walker
+    this.bytes = bytes
+    this.kept = new Uint16Array(...view('KEPT'))
+    this.states = new Uint8Array(...view('RUN_STATES'))
+    this.starts = new Uint32Array(...view('RUN_STARTS'))
+    this.ends = new Uint32Array(...view('RUN_ENDS'))
+    this.texts = new Uint8Array(...view('RUN_TEXTS'))
+    this.offsets = new Uint32Array(...view('RUN_OFFSETS'))
   }
 }
 

@@ -9,7 +9,7 @@ import asc from 'assemblyscript/asc'
 
 export const WRITTEN = join(import.meta.dirname, '../item-walker-wasm.ts')
 
-const OPTIONS = ['--enable', 'simd', '--runtime', 'stub', '--noAssert', '--initialMemory', '26', '-O3']
+const OPTIONS = ['--enable', 'simd', '--runtime', 'stub', '--noAssert', '--initialMemory', '27', '-O3']
 
 /** The module that holds the walker, as TypeScript. @throws Error when the sources do not compile */
 export async function assemble() {

@@ -16,6 +16,21 @@ import {
   ZERO,
 } from './json'
 import {
+  ANY,
+  ESCAPED_TEXT,
+  FIELD_COUNT,
+  ID,
+  IMPORTED_AT,
+  INTEGER,
+  LIST,
+  NULL,
+  REQUIRED,
+  SOURCE,
+  SOURCE_ID,
+  SOURCE_KIND,
+  TEXT,
+} from './kinds'
+import {
   ALLOWED,
   ENDS,
   FIELD_SLOTS,
@@ -23,6 +38,7 @@ import {
   IDS,
   IS_SOURCE_ID,
   ITEMS,
+  KEPT,
   KEY_BYTES,
   KEY_LENGTHS,
   KEYS,
@@ -33,6 +49,11 @@ import {
   MAX_RECORDS,
   MAX_TEXTS,
   MAX_UNKNOWN,
+  RUN_ENDS,
+  RUN_OFFSETS,
+  RUN_STARTS,
+  RUN_STATES,
+  RUN_TEXTS,
   SOURCES,
   STARTS,
   TEXTS,
@@ -45,16 +66,22 @@ import {
 import { find, hasRoom, isIdOf, lengthOf } from './sources'
 import { NO_TIME, timestamp } from './timestamp'
 
+export { compareTexts, gatherTexts } from './field-run'
 export { idOf, learn } from './sources'
 export {
   ALLOWED,
   ENDS,
   IDS,
   ITEMS,
+  KEPT,
   KEY_LENGTHS,
   KEYS,
   KINDS,
-  MAX_LARGE_WINDOW,
+  RUN_ENDS,
+  RUN_OFFSETS,
+  RUN_STARTS,
+  RUN_STATES,
+  RUN_TEXTS,
   SOURCES,
   STARTS,
   TEXTS,
@@ -71,23 +98,9 @@ export {
  * or many digits), is not understood: such an item is for the plain path.
  */
 
-// As in item-fields.ts.
-const NULL: u8 = 1
-const TEXT: u8 = 2
-const ESCAPED_TEXT: u8 = 4
-const INTEGER: u8 = 8
-const LIST: u8 = 16
-const SOURCE_KIND: u8 = 32
-const ANY: u8 = 64
-const ID: usize = 0
-const IMPORTED_AT: usize = 5
-const SOURCE_ID: usize = 7
-const SOURCE: usize = 8
-const FIELD_COUNT: usize = 13
 /** Stands for every field that has no number. */
 const UNKNOWN: usize = FIELD_COUNT
 const NO_FIELD: usize = FIELD_COUNT + 1
-const REQUIRED: u32 = (1 << 0) | (1 << 2) | (1 << 5) | (1 << 7)
 
 /** The most digits that 64 bits hold. */
 const MAX_DIGITS: usize = 19

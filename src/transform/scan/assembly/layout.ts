@@ -36,11 +36,22 @@ export const UNKNOWN_FIELDS: usize = ITEMS + 4 * MAX_RECORDS
 /** Start, end and 1 for escapes of each text in a list. */
 export const TEXTS: usize = UNKNOWN_FIELDS + 16 * MAX_RECORDS * MAX_UNKNOWN
 
+/** The records that become rows, as JavaScript chose them; then of one field, row by row. */
+export const KEPT: usize = TEXTS + 12 * MAX_TEXTS
+export const RUN_STATES: usize = KEPT + 2 * MAX_RECORDS
+export const RUN_STARTS: usize = RUN_STATES + MAX_RECORDS
+export const RUN_ENDS: usize = RUN_STARTS + 4 * MAX_RECORDS
+/** Texts end to end, and where each of them ends. */
+export const RUN_OFFSETS: usize = RUN_ENDS + 4 * MAX_RECORDS
+export const RUN_TEXTS: usize = RUN_OFFSETS + 4 * MAX_RECORDS
+export const RUN_BYTES: usize = 1 << 16
+
 /** The hash table of sources, then what is known of each: where it lies, where its `id` lies. */
-export const SLOTS: usize = 1 << 18
+export const SLOTS: usize = 6 << 16
 export const SLOT_COUNT: usize = 1 << 16
 export const MAX_SOURCES: usize = 1 << 15
 export const KNOWN: usize = SLOTS + 8 * SLOT_COUNT
+/** Of so many bytes, unless an item needs more. */
 export const WINDOW: usize = KNOWN + 16 * MAX_SOURCES
 export const WINDOW_BYTES: usize = 1 << 18
 /** Zeros behind a window, so that whatever is cut off there ends in what no JSON has. */
