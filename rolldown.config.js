@@ -42,6 +42,21 @@ function noticeOf(folder) {
   return [`${'='.repeat(80)}\n${name} ${version} (${license})`, ...texts, ''].join('\n\n')
 }
 
+// V8 keeps a source with a single character beyond Latin-1 in two bytes a character, for as long as the thread lives.
+const ascii = {
+  name: 'ascii',
+  generateBundle(_options, bundle) {
+    for (const file of Object.values(bundle)) {
+      if (file.type === 'chunk') file.code = file.code.replace(NOT_ASCII, escaped)
+    }
+  },
+}
+
+const escaped = (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`
+
+/** Each UTF-16 unit by itself. */
+const NOT_ASCII = /[^\0-\x7f]/g
+
 // npm makes the command of an installed package executable. `npm link` leads to the built file itself.
 const executable = {
   name: 'executable',
@@ -148,7 +163,7 @@ const main = defineConfig({
     main: 'src/cli/main.ts',
     ...threads,
   },
-  plugins: [encoderBuild, notices, executable, declarations],
+  plugins: [encoderBuild, ascii, notices, executable, declarations],
   output: {
     dir: 'dist',
     format: 'esm',
