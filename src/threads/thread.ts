@@ -22,7 +22,7 @@ export type Thread = {
 export const canStartThreads = !import.meta.url.endsWith('.ts')
 
 /** Threads work in buffers; what they leave in the young generation is small, and not worth letting it grow for. */
-const MAX_YOUNG_MB = 12
+const MAX_YOUNG_MB = 6
 
 /** A worker thread that answers questions, one after the other. @param script calls `serve` */
 export function openThread(script: URL, workerData: unknown): Thread {
