@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { PlainError } from '../core/index.ts'
 import type { RunSummary } from '../run/index.ts'
 
@@ -7,7 +7,9 @@ import type { RunSummary } from '../run/index.ts'
 
 const VERSION = z.literal(1)
 const int = z.int()
-const { enum: oneOf, nullable, string } = z
+const oneOf = z.enum
+const nullable = z.nullable
+const string = z.string
 
 /** A pipeline as it was submitted. */
 export const entrySchema = z.object({

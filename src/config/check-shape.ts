@@ -1,4 +1,4 @@
-import type { z } from 'zod'
+import type * as z from 'zod'
 import { describe, didYouMeanDomain } from './describe.ts'
 import { type PipelineFile, pipelineFile } from './file-schema.ts'
 import { didYouMean, nearest } from './nearest.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 
 /**
  * The scalars of a pipeline file. The message of each is what is allowed there, to be read after "expected";

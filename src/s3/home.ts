@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
-import { z } from 'zod'
+import * as z from 'zod'
 import { ExportError, type Store } from '../core/index.ts'
 import { putFirst, requireConditions } from './conditional-writes.ts'
 import { type Bucket, Conflict } from './requests/index.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { serial } from '../core/index.ts'
 import type { Bucket } from './requests/index.ts'
 

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { type FencedStore, isExportError, type Store } from '../core/index.ts'
 import { Files, type Owner } from './files/index.ts'
 import { bindHome } from './home.ts'

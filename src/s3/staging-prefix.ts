@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { ExportError, isExportError, sideBySide } from '../core/index.ts'
 import { putFirst, requireConditions } from './conditional-writes.ts'
 import { fileOfSegment, holdsSegments, type Owner } from './files/index.ts'

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { z } from 'zod'
+import * as z from 'zod'
 import type { CredentialSettings } from './credentials.ts'
 import type { Fault } from './faults.ts'
 import { seedBits } from './hash.ts'

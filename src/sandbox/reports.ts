@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { readCursor, writeCursor } from './cursor.ts'
 import { serviceError } from './service-error.ts'
 import { formatTimestamp } from './timestamp.ts'

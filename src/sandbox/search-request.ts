@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import type { IncludeValue } from './credentials.ts'
 import type { SearchQuery } from './selection.ts'
 import { parseTimestamp } from './timestamp.ts'

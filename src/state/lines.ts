@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { type JournalEntry, MAX_WINDOWS } from '../core/index.ts'
 
 const RUN_STATUSES = ['complete', 'failed', 'budget', 'interrupted'] as const

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { type Auth, type ErrorKind, ExportError } from '../../core/index.ts'
 import type { HttpAnswer } from '../transport/index.ts'
 import { jsonBody } from './json-body.ts'

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { ExportError, isExportError, isHeaderText } from '../../core/index.ts'
 import { jsonBody, serverTexts } from '../answers/index.ts'
 

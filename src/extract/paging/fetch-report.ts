@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { ExportError } from '../../core/index.ts'
 import { jsonBody } from '../answers/index.ts'
 import type { Service } from '../service/index.ts'

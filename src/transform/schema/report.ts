@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { integer, optionalInteger, optionalText, optionalTexts, optionalTimestamp } from './schema-parts.ts'
 
 /** A threat-flow report. Source: service spec 2.1; lenient about null, on which it is silent. */

@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { MAX_INT64, MIN_INT64, parseTimestamp } from '../../core/index.ts'
 
 /** Text, or null, or left out. */

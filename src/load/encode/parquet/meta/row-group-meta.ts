@@ -1,4 +1,4 @@
-import { z } from 'zod'
+import * as z from 'zod'
 import { ExportError, type JsonValue } from '../../../../core/index.ts'
 
 const extreme = z.union([z.number(), z.string()])
