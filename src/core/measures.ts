@@ -2,7 +2,7 @@
 export type PageCost = readonly [rows: number, searches: number]
 
 /** How long one answer took: the rows asked for, and milliseconds. */
-export type AnswerTime = readonly [size: number, ms: number]
+export type ResponseTime = readonly [size: number, ms: number]
 
 /** What the answers of an endpoint have told about it. */
 export type Measures = {
@@ -15,7 +15,7 @@ export type Measures = {
   /** The last ones. */
   readonly costs: readonly PageCost[]
   /** The last ones. */
-  readonly times: readonly AnswerTime[]
+  readonly times: readonly ResponseTime[]
   /** Whether answers say how many searches are left; null: none came yet. */
   readonly tellsSearches: boolean | null
 }
@@ -106,7 +106,7 @@ export function expectedCost(
 }
 
 /** Milliseconds that a page of this size takes; null: none was measured. */
-export function millisecondsAPage(times: readonly AnswerTime[], size: number): number | null {
+export function millisecondsAPage(times: readonly ResponseTime[], size: number): number | null {
   const alike = times.filter(([of]) => of === size)
   return median((alike.length > 0 ? alike : times).map(([, ms]) => ms))
 }

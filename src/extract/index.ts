@@ -1,10 +1,9 @@
-export { AnswerError } from './answers/index.ts'
 export type { TokenInfo } from './credentials/index.ts'
 export {
-  type Ahead,
   ChainSize,
   PageSizes,
-  placesAhead,
+  type Prefetch,
+  prefetchSlots,
   type RateLimit,
   rateLimit,
   type SizeChange,
@@ -17,6 +16,7 @@ export {
   type Report,
   type Sizing,
 } from './paging/index.ts'
+export { ResponseError } from './responses/index.ts'
 export {
   openService,
   PageTooLarge,

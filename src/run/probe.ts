@@ -106,7 +106,7 @@ async function chainOf({ extract }: Pipeline, { clock, readSecret }: ProbeOption
     recent: [],
     seen: new SeenCursors(),
     onRequest: () => {},
-    ahead: { take: () => false, give: () => {} },
+    prefetch: { take: () => false, give: () => {} },
   }
 }
 

@@ -1,9 +1,9 @@
 import { bufferPool, type Clock, ExportError, type ServiceSettings } from '../core/index.ts'
 import {
-  AnswerError,
   fetchReport,
   openService,
   type Report,
+  ResponseError,
   type Service,
   type TokenInfo,
 } from '../extract/index.ts'
@@ -90,7 +90,7 @@ async function tokenTest(service: Service, settings: ServiceSettings): Promise<T
     )
   } catch (error) {
     // Of an address that nobody configured only a refused token says something.
-    if (configured === null && error instanceof AnswerError && error.status !== 401)
+    if (configured === null && error instanceof ResponseError && error.status !== 401)
       return { url, info: null }
     throw error
   }

@@ -77,7 +77,7 @@ describe('a chain that has all that is its own', () => {
       give: () => void taken--,
     }
     let committed = 0
-    const chain = domainChain({ ahead, isOver: () => committed === 2 })
+    const chain = domainChain({ prefetch: ahead, isOver: () => committed === 2 })
     for await (const _page of extractPages(open(server.url), chain, decode)) {
       committed++
       await until(() => server.received.length === committed + 1)

@@ -105,7 +105,7 @@ describe('the memory of answers', () => {
       return decoded
     }
     const ahead = { take: () => true, give: () => {} }
-    const chain = extractPages(open(server.url), domainChain({ ahead }), read, (dropped) =>
+    const chain = extractPages(open(server.url), domainChain({ prefetch: ahead }), read, (dropped) =>
       released.push(dropped),
     )
     const first = await chain.next()

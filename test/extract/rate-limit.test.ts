@@ -13,7 +13,7 @@ async function takeAll(limit: ReturnType<typeof rateLimit>, clock: Clock, count:
   const times: number[] = []
   await Promise.all(
     Array.from({ length: count }, async () => {
-      const turn = await limit.turn(never)
+      const turn = await limit.permit(never)
       expect(turn.take()).toBe(true)
       times.push(clock.monotonicMs())
     }),
@@ -68,7 +68,7 @@ describe('the pace', () => {
           for (const { connecting, idle } of steps) {
             step++
             await clock.sleep(idle, never)
-            const turn = await limit.turn(never)
+            const turn = await limit.permit(never)
             await clock.sleep(connecting, never)
             turn.take()
             times.push(clock.monotonicMs())
@@ -105,7 +105,7 @@ describe('the pace', () => {
     const order: number[] = []
     await Promise.all(
       [0, 1, 2, 3, 4].map(async (who) => {
-        const turn = await limit.turn(never)
+        const turn = await limit.permit(never)
         order.push(who)
         turn.take()
       }),
@@ -116,9 +116,9 @@ describe('the pace', () => {
   it('gives the next turn only when the one before is taken or ended', async () => {
     const clock = fakeClock()
     const limit = rateLimit({ requestsPerSecond: 1000, clock })
-    const first = await limit.turn(never)
+    const first = await limit.permit(never)
     let given = false
-    const second = limit.turn(never).then((turn) => {
+    const second = limit.permit(never).then((turn) => {
       given = true
       return turn
     })
@@ -132,9 +132,9 @@ describe('the pace', () => {
   it('counts nothing for a turn that was ended without being taken', async () => {
     const clock = fakeClock()
     const limit = rateLimit({ requestsPerSecond: 1, clock })
-    const unused = await limit.turn(never)
+    const unused = await limit.permit(never)
     unused.end()
-    expect((await limit.turn(never)).take()).toBe(true)
+    expect((await limit.permit(never)).take()).toBe(true)
     expect(clock.monotonicMs()).toBe(0)
   })
 })
@@ -143,7 +143,7 @@ describe('a pause', () => {
   it('holds everybody, also who got a turn before it began', async () => {
     const clock = fakeClock()
     const limit = rateLimit({ requestsPerSecond: 1000, clock })
-    const holder = await limit.turn(never)
+    const holder = await limit.permit(never)
     limit.pauseUntil(10_000)
     expect(limit.pausedForMs()).toBe(10_000)
     expect(holder.take()).toBe(false)
@@ -183,11 +183,11 @@ describe('a wait for a turn', () => {
   it('ends with the signal’s reason, and those behind still get theirs in order', async () => {
     const clock = fakeClock()
     const limit = rateLimit({ requestsPerSecond: 1, clock })
-    const holder = await limit.turn(never)
+    const holder = await limit.permit(never)
     const controller = new AbortController()
-    const leaver = limit.turn(controller.signal)
+    const leaver = limit.permit(controller.signal)
     const order: string[] = []
-    const behind = limit.turn(never).then((turn) => {
+    const behind = limit.permit(never).then((turn) => {
       order.push('behind')
       turn.take()
     })
@@ -204,18 +204,18 @@ describe('a wait for a turn', () => {
   it('ends during the pace', async () => {
     const clock = fakeClock({ auto: false })
     const limit = rateLimit({ requestsPerSecond: 1, clock })
-    ;(await limit.turn(never)).take()
+    ;(await limit.permit(never)).take()
     const controller = new AbortController()
-    const waiting = limit.turn(controller.signal)
+    const waiting = limit.permit(controller.signal)
     controller.abort(new Error('enough'))
     await expect(waiting).rejects.toThrow('enough')
   })
 
   it('is refused when the signal has aborted before', async () => {
     const limit = rateLimit({ requestsPerSecond: 1, clock: fakeClock() })
-    const holder = await limit.turn(never)
-    await expect(limit.turn(AbortSignal.abort(new Error('enough')))).rejects.toThrow('enough')
+    const holder = await limit.permit(never)
+    await expect(limit.permit(AbortSignal.abort(new Error('enough')))).rejects.toThrow('enough')
     holder.end()
-    expect((await limit.turn(never)).take()).toBe(true)
+    expect((await limit.permit(never)).take()).toBe(true)
   })
 })

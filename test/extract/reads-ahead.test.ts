@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { type Ahead, extractPages, placesAhead } from '../../src/extract/index.ts'
-import { foretoldNext } from '../../src/extract/paging/foretold-next.ts'
+import { extractPages, type Prefetch, prefetchSlots } from '../../src/extract/index.ts'
+import { nextAtEnd } from '../../src/extract/paging/next-cursor.ts'
 import { collect, decode, domainChain, failure, open, sendPage, serve } from './support.ts'
 
 /** So many places, and how many of them are taken. */
-function places(count: number): Ahead & { taken: number } {
+function places(count: number): Prefetch & { taken: number } {
   return {
     taken: 0,
     take() {
@@ -34,7 +34,7 @@ describe('where a place is free', () => {
     const gate = new Promise<void>((resolve) => {
       release = resolve
     })
-    const pages = extractPages(open(server.url), domainChain({ ahead }), async (body, context) => {
+    const pages = extractPages(open(server.url), domainChain({ prefetch: ahead }), async (body, context) => {
       if (context.page === 0) await gate
       return decode(body, context)
     })
@@ -61,7 +61,9 @@ describe('where a place is free', () => {
     const ahead = places(1)
     const without = await collect(open(apart.url), domainChain())
     const untimed = (pages: readonly object[]) => pages.map((page) => ({ ...page, ms: 0 }))
-    expect(untimed(await collect(open(server.url), domainChain({ ahead })))).toEqual(untimed(without))
+    expect(untimed(await collect(open(server.url), domainChain({ prefetch: ahead })))).toEqual(
+      untimed(without),
+    )
     expect(server.received.map(({ json }) => json.from)).toEqual(apart.received.map(({ json }) => json.from))
     expect(ahead.taken).toBe(0)
   })
@@ -73,7 +75,7 @@ describe('where a place is free', () => {
     })
     const ahead = places(1)
     const service = open(server.url)
-    const pages = await collect(service, domainChain({ ahead }))
+    const pages = await collect(service, domainChain({ prefetch: ahead }))
     expect(pages.map(({ page }) => page.next)).toEqual(['right', null])
     expect(server.received.map(({ json }) => json.from)).toEqual([undefined, 'wrong', undefined, 'right'])
     // Whatever was sent is accounted for.
@@ -93,7 +95,7 @@ describe('where a place is free', () => {
     const ahead = places(1)
     const service = open(server.url)
     const fault = new TypeError('a defect')
-    const pages = collect(service, domainChain({ ahead }), async () => {
+    const pages = collect(service, domainChain({ prefetch: ahead }), async () => {
       await until(() => server.received.length === 2)
       throw fault
     })
@@ -108,14 +110,14 @@ describe('where a place is free', () => {
     const server = await serve((_request, response, index) =>
       sendPage(response, ['a', 'b', 'a'][index] ?? null),
     )
-    const error = await failure(collect(open(server.url), domainChain({ ahead: places(1) })))
+    const error = await failure(collect(open(server.url), domainChain({ prefetch: places(1) })))
     expect(error.kind).toBe('data')
     expect(server.received).toHaveLength(3)
   })
 
   it('a hundred empty pages cost a hundred requests', async () => {
     const server = await serve((_request, response, index) => sendPage(response, `c${index}`, []))
-    await failure(collect(open(server.url), domainChain({ ahead: places(1) })))
+    await failure(collect(open(server.url), domainChain({ prefetch: places(1) })))
     expect(server.received).toHaveLength(100)
   })
 
@@ -125,7 +127,7 @@ describe('where a place is free', () => {
     const pages: (string | null)[] = []
     const error = await failure(
       (async () => {
-        for await (const { page } of extractPages(service, domainChain({ ahead: places(1) }), decode)) {
+        for await (const { page } of extractPages(service, domainChain({ prefetch: places(1) }), decode)) {
           pages.push(page.next)
         }
       })(),
@@ -139,7 +141,7 @@ describe('where a place is free', () => {
 describe('places', () => {
   it('are as many as are free at the moment', () => {
     let free = 0
-    const ahead = placesAhead(() => free)
+    const ahead = prefetchSlots(() => free)
     expect(ahead.take()).toBe(false)
     free = 1
     expect([ahead.take(), ahead.take()]).toEqual([true, false])
@@ -152,8 +154,8 @@ describe('the cursor at the end of an answer', () => {
   const bytes = (text: string) => Buffer.from(text)
 
   it('is read off where it stands last, however it is spaced', () => {
-    expect(foretoldNext(bytes('{"items":[],"next":"WyJhIl0="}'))).toBe('WyJhIl0=')
-    expect(foretoldNext(bytes('{ "items": [],\n  "next" : "a b"\n}\n'))).toBe('a b')
+    expect(nextAtEnd(bytes('{"items":[],"next":"WyJhIl0="}'))).toBe('WyJhIl0=')
+    expect(nextAtEnd(bytes('{ "items": [],\n  "next" : "a b"\n}\n'))).toBe('a b')
     for (const other of [
       '{"items":[],"next":null}',
       '{"next":"a","items":[]}',
@@ -162,7 +164,7 @@ describe('the cursor at the end of an answer', () => {
       '{"items":[],"next":""}',
       '',
     ]) {
-      expect(foretoldNext(bytes(other))).toBeNull()
+      expect(nextAtEnd(bytes(other))).toBeNull()
     }
   })
 
@@ -184,7 +186,7 @@ describe('the cursor at the end of an answer', () => {
     )
     fc.assert(
       fc.property(answers, ([answer, spaces]) => {
-        const foretold = foretoldNext(bytes(JSON.stringify(answer, null, spaces)))
+        const foretold = nextAtEnd(bytes(JSON.stringify(answer, null, spaces)))
         if (foretold !== null) expect(foretold).toBe((answer as { next?: unknown }).next)
       }),
       { numRuns: 5000 },

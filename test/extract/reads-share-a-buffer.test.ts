@@ -70,7 +70,7 @@ function open(): HttpClient {
 
 async function ask(client: HttpClient, url: string) {
   const answer = await client.send(
-    { method: 'POST', url: new URL(url), headers: {}, body: '{}', where: 'here', giveUp: null },
+    { method: 'POST', url: new URL(url), headers: {}, body: '{}', where: 'here', abort: null },
     () => {},
   )
   answer.release()

@@ -242,7 +242,7 @@ export function chainOf(query: Query, overrides: Partial<Chain> & { window?: Win
     queryValue: 'acme.example',
     seen: new SeenCursors(),
     onRequest: () => {},
-    ahead: { take: () => false, give: () => {} },
+    prefetch: { take: () => false, give: () => {} },
     ...rest,
   }
 }

@@ -1,6 +1,6 @@
-export { type Ahead, placesAhead } from './ahead.ts'
 export { type Budget, budget, type MonthlyLimit, type Reservation } from './budget.ts'
 export { ChainSize, PageSizes, type SizeChange } from './page-sizes.ts'
+export { type Prefetch, prefetchSlots } from './prefetch.ts'
 export { type RateLimit, rateLimit } from './rate-limit.ts'
 export { retry, TryAgain } from './retry.ts'
 export { retryAfterMs } from './retry-after.ts'

@@ -1,10 +1,35 @@
 import type { Clock } from '../../core/index.ts'
-import { InTurn, sleepUntil } from './in-turn.ts'
 
-/** The pace of one tier: turns are given in order of asking, one at a time, never closer than the tier allows. */
+/** Lets callers in one at a time, in the order in which they came. */
+class PermitQueue {
+  #last: Promise<void> = Promise.resolve()
+
+  /**
+   * @param due what the caller waits for once those before have gone on
+   * @returns what that came to, and what lets the next caller in
+   * @throws the signal's reason, or what `due` throws; those behind still wait for those before
+   */
+  async enter<T>(due: () => Promise<T>, signal: AbortSignal): Promise<{ readonly due: T; end(): void }> {
+    signal.throwIfAborted()
+    const previous = this.#last
+    let end = (): void => {}
+    this.#last = new Promise((resolve) => {
+      end = resolve
+    })
+    try {
+      await settled(previous, signal)
+      return { due: await due(), end }
+    } catch (error) {
+      void previous.then(end)
+      throw error
+    }
+  }
+}
+
+/** The pace of one tier: permits are given in the order of requests, one at a time, never closer than the tier allows. */
 export type RateLimit = {
   /** Resolves when the caller may send; rejects with the signal's reason as soon as it aborts. */
-  turn(signal: AbortSignal): Promise<Turn>
+  permit(signal: AbortSignal): Promise<Permit>
   /** After a 429: nobody sends before this moment of the monotonic clock, and a little slower from then on. */
   pauseUntil(monotonicMs: number): void
   /** Milliseconds left of the pause; 0: none. */
@@ -12,11 +37,11 @@ export type RateLimit = {
 }
 
 /** Held by one caller, from its moment until it has written its request or given up. */
-export type Turn = {
+export type Permit = {
   /**
-   * To be called when the connection stands and the request is written: the next turn counts from here,
+   * To be called when the connection stands and the request is written: the next permit counts from here,
    * so slow connection set-up never makes two requests arrive closer together than they should.
-   * @returns false when everybody was paused meanwhile: send nothing, end this turn and ask for another
+   * @returns false when everybody was paused meanwhile: send nothing, end this permit and request another
    */
   take(): boolean
   /** Lets the next caller go on; does nothing after a successful `take`. */
@@ -50,7 +75,7 @@ export function rateLimit(options: {
   let first = true
   let nextAt = Number.NEGATIVE_INFINITY
   let pausedUntil = Number.NEGATIVE_INFINITY
-  const turns = new InTurn()
+  const permits = new PermitQueue()
 
   function take(askedAt: number): boolean {
     const now = clock.monotonicMs()
@@ -64,11 +89,11 @@ export function rateLimit(options: {
   }
 
   return {
-    async turn(signal) {
+    async permit(signal) {
       const askedAt = clock.monotonicMs()
       // A pause may begin while we sleep.
       const dueMs = (): number => Math.max(nextAt, pausedUntil)
-      const { end } = await turns.enter(() => sleepUntil(dueMs, { clock, signal }), signal)
+      const { end } = await permits.enter(() => sleepUntil(dueMs, { clock, signal }), signal)
       return {
         take() {
           const taken = take(askedAt)
@@ -87,4 +112,28 @@ export function rateLimit(options: {
     },
     pausedForMs: () => Math.max(0, pausedUntil - clock.monotonicMs()),
   }
+}
+
+/** Timers may fire early: only the clock decides. */
+async function sleepUntil(
+  monotonicMs: () => number,
+  { clock, signal }: { readonly clock: Clock; readonly signal: AbortSignal },
+): Promise<void> {
+  for (;;) {
+    const waitMs = monotonicMs() - clock.monotonicMs()
+    if (waitMs <= 0) return
+    await clock.sleep(waitMs, signal)
+  }
+}
+
+/** Waits for a promise that never rejects, or until the signal aborts. */
+function settled(promise: Promise<void>, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = (): void => reject(signal.reason)
+    signal.addEventListener('abort', stop, { once: true })
+    void promise.then(() => {
+      signal.removeEventListener('abort', stop)
+      resolve()
+    })
+  })
 }

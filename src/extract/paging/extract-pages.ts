@@ -14,10 +14,10 @@ import {
   type Window,
   withPage,
 } from '../../core/index.ts'
-import type { Ahead } from '../pace/index.ts'
-import type { AnswerFacts, Service, ServiceRequest } from '../service/index.ts'
+import type { Prefetch } from '../pace/index.ts'
+import type { ResponseFacts, Service, ServiceRequest } from '../service/index.ts'
 import { interrupted } from '../transport/index.ts'
-import { foretoldNext } from './foretold-next.ts'
+import { nextAtEnd } from './next-cursor.ts'
 import { listUrl, reportRequest, reportUrl } from './report-request.ts'
 import { type SearchQuery, searchBody } from './search-body.ts'
 
@@ -57,7 +57,7 @@ export type Chain = {
   /** Called each time a request of this chain is sent. */
   readonly onRequest: () => void
   /** Whether a page may be asked for before the one before it is committed. */
-  readonly ahead: Ahead
+  readonly prefetch: Prefetch
 }
 
 export type ExtractedPage = {
@@ -103,11 +103,11 @@ type Asked = {
   /** Whether the consumer has its page. */
   isHandedOut: boolean
   /** Gives it up: nothing more is sent for it, and what is on its way is broken off. */
-  giveUp(): void
+  abort(): void
 }
 
 /**
- * Follows a chain of cursors to its end. `next` alone decides: short and empty pages go on. Where `chain.ahead` has
+ * Follows a chain of cursors to its end. `next` alone decides: short and empty pages go on. Where `chain.prefetch` has
  * a place, the next page is asked for as soon as the cursor to it has arrived; otherwise when the consumer comes
  * back. A chain is never more than one page ahead of its consumer. It may be over before its last page: see
  * `Chain.isOver`. The consumer may leave it after a page with `mayGrow`, to go on with larger pages.
@@ -131,10 +131,10 @@ export async function* extractPages(
   ): Asked => {
     const about = `${chain.partition()}, page ${page + 1}`
     const { query, asked: asksFor, queryValue, since } = chain
-    const giveUp = new AbortController()
-    const read = async (body: Uint8Array, _where: string, facts: AnswerFacts): Promise<DecodedPage> => {
+    const controller = new AbortController()
+    const read = async (body: Uint8Array, _where: string, facts: ResponseFacts): Promise<DecodedPage> => {
       asked.ms = facts.ms
-      asked.next = foretoldNext(body)
+      asked.next = nextAtEnd(body)
       asked.onNext()
       // Rows that the page before brought are not taken again, so it has to be decoded first.
       const recent = await before(known, about)
@@ -149,7 +149,7 @@ export async function* extractPages(
       asked.requests++
       chain.onRequest()
     }
-    const answer = service.request({ ...requestFor(cursor, about), giveUp: giveUp.signal }, read, onSent)
+    const answer = service.request({ ...requestFor(cursor, about), abort: controller.signal }, read, onSent)
     const knownAfter = answer.then(async ({ ids }) => withPage(await known, ids))
     knownAfter.catch(() => {})
     let isSettled = false
@@ -168,8 +168,8 @@ export async function* extractPages(
       next: null,
       onNext: () => {},
       isHandedOut: false,
-      giveUp() {
-        if (!isSettled) giveUp.abort()
+      abort() {
+        if (!isSettled) controller.abort()
         if (!asked.isHandedOut) answer.then(release, () => {})
       },
     }
@@ -180,27 +180,27 @@ export async function* extractPages(
   let current = ask(chain.cursor, page, chain.recent)
   let following: Asked | null = null
   let emptyPages = 0
-  const askAhead = (): void => {
+  const prefetchNext = (): void => {
     const { next } = current
     if (following !== null || next === null || chain.seen.has(next)) return
     // After an empty page the next may be one too many.
-    if (emptyPages > 0 || chain.sizing?.mayGrowNext === true || !chain.ahead.take()) return
+    if (emptyPages > 0 || chain.sizing?.mayGrowNext === true || !chain.prefetch.take()) return
     following = ask(next, page + 1, current.known)
   }
   /** @returns the requests that were sent for it */
   const dropFollowing = (): number => {
     if (following === null) return 0
     const { requests } = following
-    following.giveUp()
+    following.abort()
     following = null
-    chain.ahead.give()
+    chain.prefetch.give()
     return requests
   }
 
   try {
     for (let wasted = chain.requestsBefore; ; page++) {
-      current.onNext = askAhead
-      askAhead()
+      current.onNext = prefetchNext
+      prefetchNext()
       const answer = await current.answer
       const { next } = answer
       // A first answer may have been broken, and another one come on trying again.
@@ -210,7 +210,7 @@ export async function* extractPages(
       }
       if (next !== null && chain.seen.has(next)) throw repeatedCursor(current.about)
       current.next = next
-      askAhead()
+      prefetchNext()
       if (next !== null) chain.seen.add(next)
       current.isHandedOut = true
       const { ms } = current
@@ -225,11 +225,11 @@ export async function* extractPages(
       else {
         current = following
         following = null
-        chain.ahead.give()
+        chain.prefetch.give()
       }
     }
   } finally {
-    current.giveUp()
+    current.abort()
     dropFollowing()
   }
 }

@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { ExportError } from '../../core/index.ts'
-import { jsonBody } from '../answers/index.ts'
+import { jsonBody } from '../responses/index.ts'
 import type { Service } from '../service/index.ts'
 import { reportRequest, reportUrl } from './report-request.ts'
 

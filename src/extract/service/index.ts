@@ -1,7 +1,7 @@
 export { PageTooLarge } from './sender.ts'
 export {
-  type AnswerFacts,
   openService,
+  type ResponseFacts,
   type Service,
   type ServiceDeps,
   type ServiceLimits,

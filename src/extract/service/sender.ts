@@ -1,8 +1,8 @@
 import { type Auth, type Clock, ExportError, isExportError } from '../../core/index.ts'
-import { type AnswerError, answerError } from '../answers/index.ts'
 import type { Token, Tokens } from '../credentials/index.ts'
 import type { Budget, Flight, RateLimit, Reservation, SearchLedger } from '../pace/index.ts'
 import { retryAfterMs, TryAgain } from '../pace/index.ts'
+import { type ResponseError, responseError } from '../responses/index.ts'
 import { AnswerTimeout, type HttpAnswer, type HttpClient, isSuccess } from '../transport/index.ts'
 import type { WaitBoard } from './waits.ts'
 
@@ -37,7 +37,7 @@ export type Outgoing = {
   /** Ends every wait before it is written. */
   readonly signal: AbortSignal
   /** Breaks it off, written or not; null: nothing does but the run's own signals. */
-  readonly giveUp: AbortSignal | null
+  readonly abort: AbortSignal | null
 }
 
 export type SenderParts = {
@@ -67,7 +67,7 @@ export type Sent =
   | { readonly kind: 'unauthorised'; readonly token: Token; readonly error: ExportError }
 
 /**
- * Sends one request in its turn and within the budget. `onSent` is called when the request is written.
+ * Sends one request once it has a permit and within the budget. `onSent` is called when the request is written.
  * `attempt` counts from 1 on.
  * @throws TryAgain when another attempt may help
  * @throws ExportError otherwise; or the signal's reason
@@ -82,8 +82,8 @@ const LONGEST_WAIT_MS = 15 * 60_000
 
 const MAX_STALE_TOKENS = 3
 
-/** Everybody was paused between getting a turn and writing. */
-class TurnLost extends Error {}
+/** Everybody was paused between getting a permit and writing. */
+class PermitLost extends Error {}
 
 /** What was reserved no longer pays for it. */
 class ReservationLost extends Error {}
@@ -102,7 +102,7 @@ export class PageTooLarge extends ExportError {
 export function sender(parts: SenderParts): Send {
   const { http, pace, budget, ledger, auth, clock, log, onStatus, board } = parts
 
-  async function sendInTurn(
+  async function sendWithPermit(
     outgoing: Outgoing,
     attempt: number,
     tokens: Tokens,
@@ -112,28 +112,28 @@ export function sender(parts: SenderParts): Send {
     for (let tries = 1; ; tries++) {
       const hasToken = board.token()
       const token = await tokens.current().finally(hasToken)
-      const turn = await pace[outgoing.tier].turn(outgoing.signal)
+      const permit = await pace[outgoing.tier].permit(outgoing.signal)
       let hasEnded = (_facts: Readonly<Record<string, string | number>>): number => 0
       try {
-        // Turns can be long in coming; still, a token that never outlives the wait must not hold us for ever.
+        // A permit can be long in coming; still, a token that never outlives the wait must not hold us for ever.
         if (!tokens.isCurrent(token) && tries <= MAX_STALE_TOKENS) continue
         const answer = await http.send({ ...outgoing, headers: requestHeaders(outgoing, token) }, () => {
           if (!reservation.holds()) throw new ReservationLost()
-          if (!turn.take()) throw new TurnLost()
+          if (!permit.take()) throw new PermitLost()
           reservation.spend()
           onWrite()
           hasEnded = begin(outgoing, attempt)
         })
         return { answer, token, ms: hasEnded({ status: answer.status }) }
       } catch (error) {
-        if (error instanceof TurnLost) continue
+        if (error instanceof PermitLost) continue
         if (error instanceof ReservationLost) throw error
         const ms = hasEnded({ reason: isExportError(error) ? error.what : 'not foreseen' })
         throw error instanceof AnswerTimeout && outgoing.canShrink
           ? new PageTooLarge(error, ms)
           : asTryAgain(error)
       } finally {
-        turn.end()
+        permit.end()
       }
     }
   }
@@ -201,7 +201,7 @@ export function sender(parts: SenderParts): Send {
     const { flight } = reservation
     let isWritten = false
     try {
-      const { answer, token, ms } = await sendInTurn(outgoing, attempt, tokens, reservation, () => {
+      const { answer, token, ms } = await sendWithPermit(outgoing, attempt, tokens, reservation, () => {
         isWritten = true
         onSent()
       })
@@ -210,7 +210,7 @@ export function sender(parts: SenderParts): Send {
       const { status, body, release } = answer
       if (isSuccess(status)) return { kind: 'answered', body, ms, flight, release }
       release()
-      const error = answerError(answer, auth, { where, hasCursor })
+      const error = responseError(answer, auth, { where, hasCursor })
       if (status === 401) return { kind: 'unauthorised', token, error }
       if (outgoing.canShrink && isTooLarge(answer, error)) throw new PageTooLarge(error, ms)
       throw error.kind === 'transient' ? patience(answer, about, error) : error
@@ -238,7 +238,7 @@ export function sender(parts: SenderParts): Send {
  * Whether fewer rows may be what helps: nothing came in time, or a gateway speaks where the service should. A service
  * that says when to come back only wants time.
  */
-function isTooLarge({ status, headers }: HttpAnswer, { isGateways }: AnswerError): boolean {
+function isTooLarge({ status, headers }: HttpAnswer, { isGateways }: ResponseError): boolean {
   if (headers['retry-after'] !== undefined) return false
   return status === 504 || status === 408 || ((status === 502 || status === 503) && isGateways)
 }
@@ -256,9 +256,9 @@ function searchesLeft(header: string | readonly string[] | undefined): number | 
 }
 
 async function reserve(budget: Budget, outgoing: Outgoing): Promise<Reservation> {
-  const { metered, where, giveUp } = outgoing
+  const { metered, where, abort } = outgoing
   if (metered) {
-    const signal = giveUp === null ? outgoing.signal : AbortSignal.any([outgoing.signal, giveUp])
+    const signal = abort === null ? outgoing.signal : AbortSignal.any([outgoing.signal, abort])
     return budget.reserve({ ...outgoing, signal })
   }
   budget.checkOpen(where)

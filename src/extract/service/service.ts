@@ -10,7 +10,6 @@ import {
   type PageCost,
   type ServiceSettings,
 } from '../../core/index.ts'
-import { AnswerError } from '../answers/index.ts'
 import {
   always,
   exchangedToken,
@@ -20,6 +19,7 @@ import {
   tokenSource,
 } from '../credentials/index.ts'
 import { budget, type MonthlyLimit, rateLimit, retry, SearchLedger, TryAgain } from '../pace/index.ts'
+import { ResponseError } from '../responses/index.ts'
 import { httpClient, interrupted, isSuccess, UnreachableError } from '../transport/index.ts'
 import { asTryAgain, type Log, type Outgoing, PageTooLarge, type Send, sender } from './sender.ts'
 import { WaitBoard, type Waits } from './waits.ts'
@@ -82,13 +82,13 @@ export type Service = {
   readonly waits: Waits
   readonly endpoints: { readonly search: URL; readonly reports: URL }
   /**
-   * Sends a request in its turn, with the token, until `read` accepts the answer's body or no retry is left.
+   * Sends a request once it has a permit, with the token, until `read` accepts the answer's body or no retry is left.
    * `read` asks for another attempt by throwing ExportError `transient`.
    * @param onSent called each time the request is written to a connection
    * @throws ExportError `transient`, `refused`, `cursor`, `credentials`, `quota`, `config`, `data`, `interrupted`;
    *   {@link PageTooLarge} where fewer rows can be asked for
    */
-  request<T>(request: ServiceRequest, read: ReadAnswer<T>, onSent?: () => void): Promise<T>
+  request<T>(request: ServiceRequest, read: ReadResponse<T>, onSent?: () => void): Promise<T>
   /** What this run has measured since the last call: what pages cost. */
   takeCosts(): readonly PageCost[]
   /**
@@ -112,11 +112,11 @@ export type ServiceRequest = Pick<
   'method' | 'url' | 'tier' | 'body' | 'hasCursor' | 'about' | 'size' | 'canShrink'
 > & {
   /** Nobody wants the answer any more: nothing is sent from then on, and what is on its way is broken off. */
-  readonly giveUp?: AbortSignal
+  readonly abort?: AbortSignal
 }
-export type ReadAnswer<T> = (body: Uint8Array, where: string, facts: AnswerFacts) => Promise<T>
+export type ReadResponse<T> = (body: Uint8Array, where: string, facts: ResponseFacts) => Promise<T>
 
-export type AnswerFacts = {
+export type ResponseFacts = {
   /** How long it took. */
   readonly ms: number
   /** To be told how many rows there are. */
@@ -170,9 +170,9 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
   const onWait = deps.onWait ?? (() => {})
   const board = new WaitBoard(() => clock.now(), onWait)
   let isReached = false
-  const sendInTurn = sender({ http, pace, budget: spending, ledger, auth, clock, log, onStatus, board })
+  const sendWithPermit = sender({ http, pace, budget: spending, ledger, auth, clock, log, onStatus, board })
   const send: Send = (outgoing, attempt, token, onSent) =>
-    sendInTurn(outgoing, attempt, token, () => {
+    sendWithPermit(outgoing, attempt, token, () => {
       isReached = true
       onSent()
     })
@@ -256,7 +256,11 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
   }
 
   /** With the token, renewed once when it is refused. */
-  async function ask<T>(outgoing: Outgoing, read: ReadAnswer<T>, onSent: () => void = () => {}): Promise<T> {
+  async function ask<T>(
+    outgoing: Outgoing,
+    read: ReadResponse<T>,
+    onSent: () => void = () => {},
+  ): Promise<T> {
     let refusedBefore = false
     return repeat(outgoing, async (attempt) => {
       const sent = await send(outgoing, attempt, tokens, () => {
@@ -320,12 +324,10 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
       return board.waits
     },
     endpoints,
-    async request({ giveUp, ...request }, read, onSent) {
+    async request({ abort, ...request }, read, onSent) {
       const where = whereOf(request.method, request.url, request.about)
       const ends =
-        giveUp === undefined
-          ? { signal, giveUp: null }
-          : { signal: AbortSignal.any([signal, giveUp]), giveUp }
+        abort === undefined ? { signal, abort: null } : { signal: AbortSignal.any([signal, abort]), abort }
       try {
         return await ask({ ...request, ...ends, where, metered: true }, read, onSent)
       } catch (error) {
@@ -348,7 +350,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
       try {
         return await ask(outgoing, async () => 200)
       } catch (error) {
-        if (error instanceof AnswerError) return error.status
+        if (error instanceof ResponseError) return error.status
         throw error
       }
     },
@@ -386,7 +388,7 @@ function endpoint(baseUrl: string, pathOrUrl: string): URL {
 /** A request of the basic tier that the budget has nothing to do with. */
 function freeRequest(url: URL, about: string, parts: Pick<Outgoing, 'method' | 'body' | 'signal'>): Outgoing {
   const where = whereOf(parts.method, url, about)
-  const free = { hasCursor: false, metered: false, size: null, canShrink: false, giveUp: null }
+  const free = { hasCursor: false, metered: false, size: null, canShrink: false, abort: null }
   return { ...parts, ...free, url, tier: 'basic', about, where }
 }
 

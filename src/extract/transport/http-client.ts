@@ -21,7 +21,7 @@ export type HttpRequest = {
   /** Names the request in messages. */
   readonly where: string
   /** Gives up this one; null: nothing does but the signals of the client. */
-  readonly giveUp: AbortSignal | null
+  readonly abort: AbortSignal | null
 }
 
 export type HttpAnswer = {
@@ -141,8 +141,8 @@ function exchange(
     let timer = setTimeout(onTimeout, CONNECT_TIMEOUT_MS + timeoutMs)
     stop.addEventListener('abort', onStop)
     abort.addEventListener('abort', onStop)
-    request.giveUp?.addEventListener('abort', onStop)
-    if (stop.aborted || abort.aborted || request.giveUp?.aborted) return onStop()
+    request.abort?.addEventListener('abort', onStop)
+    if (stop.aborted || abort.aborted || request.abort?.aborted) return onStop()
 
     const { method, url, headers } = request
     connections.dispatch(
@@ -246,7 +246,7 @@ function exchange(
       clearTimeout(timer)
       stop.removeEventListener('abort', onStop)
       abort.removeEventListener('abort', onStop)
-      request.giveUp?.removeEventListener('abort', onStop)
+      request.abort?.removeEventListener('abort', onStop)
       return true
     }
 

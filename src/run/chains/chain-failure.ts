@@ -1,5 +1,5 @@
 import { ExportError, type NamedPipeline } from '../../core/index.ts'
-import { AnswerError, type Service, UnreachableError } from '../../extract/index.ts'
+import { ResponseError, type Service, UnreachableError } from '../../extract/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import type { PartitionEvents } from './partition-events.ts'
 import { PartitionFault } from './quarantine-limit.ts'
@@ -69,7 +69,7 @@ function isOutOfReach({ cause }: ExportError, { counters }: Service): boolean {
 }
 
 function isNotFound(error: ExportError): boolean {
-  return error.kind === 'refused' && error instanceof AnswerError && error.status === 404
+  return error.kind === 'refused' && error instanceof ResponseError && error.status === 404
 }
 
 /** The partition that fails: the one at fault if its chain has not gone past it, else the one it stands in. */

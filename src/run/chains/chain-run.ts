@@ -166,7 +166,7 @@ export class ChainRun {
         session.cpu.start()
         reportProgress()
       },
-      ahead: prefetch,
+      prefetch,
     }
   }
 

@@ -6,7 +6,7 @@ import {
   serial,
   type WindowRun,
 } from '../../core/index.ts'
-import { openService, PageSizes, placesAhead, type Service } from '../../extract/index.ts'
+import { openService, PageSizes, prefetchSlots, type Service } from '../../extract/index.ts'
 import { ownsFolder } from '../../load/index.ts'
 import { type CheckpointState, searchesByMonth } from '../../state/index.ts'
 import type { Survey } from '../data-set/index.ts'
@@ -52,7 +52,7 @@ export async function exportChains(run: RunContext): Promise<Ending> {
   )
   const slots = new Slots(concurrency)
   // As long as there is a chain for every slot, none prefetches.
-  const prefetch = placesAhead(() => slots.done)
+  const prefetch = prefetchSlots(() => slots.done)
   const deferred = new DeferredFailure()
   // What a chain leaves to another is on record before that one begins.
   const inTurn = serial('stop')

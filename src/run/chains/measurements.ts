@@ -1,4 +1,4 @@
-import type { AnswerTime, JournalEntry } from '../../core/index.ts'
+import type { JournalEntry, ResponseTime } from '../../core/index.ts'
 import type { Service, SizeChange } from '../../extract/index.ts'
 
 /** Gathers what a run learns of the service, for the journal entries of its pages. */
@@ -22,7 +22,7 @@ export class Measurements {
   }
 
   /** What is new since the last call. @param time of a page that is committed with it */
-  entries(time: AnswerTime | null): JournalEntry[] {
+  entries(time: ResponseTime | null): JournalEntry[] {
     const limits = this.#limits.splice(0).map((change): JournalEntry => ({ kind: 'limit', ...change }))
     const { searchesSpent, searchesRemaining, tellsSearches } = this.#service.counters
     const costs = this.#service.takeCosts()

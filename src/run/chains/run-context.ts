@@ -1,5 +1,5 @@
 import type { NamedPipeline, Store } from '../../core/index.ts'
-import type { Ahead, PageSizes, Service } from '../../extract/index.ts'
+import type { PageSizes, Prefetch, Service } from '../../extract/index.ts'
 import type { Plan } from '../../plan/index.ts'
 import type { Survey } from '../data-set/index.ts'
 import type { Session } from '../session/index.ts'
@@ -32,7 +32,7 @@ export type RunContext = {
 /** The same, and what the chains of the run share while they are followed. */
 export type ChainsContext = RunContext & {
   readonly service: Service
-  readonly prefetch: Ahead
+  readonly prefetch: Prefetch
   readonly sizes: PageSizes
   readonly measurements: Measurements
   readonly halt: Halt

@@ -10,7 +10,7 @@ const LAST_MEMBER = /"next"\s*:\s*"([ !#-[\]-~]+)"\s*\}\s*$/
  * which is the one that counts if the key comes twice. So it is the cursor, or the answer is no JSON at all.
  * @returns null when it does not end so: it may still have a cursor
  */
-export function foretoldNext(body: Uint8Array): string | null {
+export function nextAtEnd(body: Uint8Array): string | null {
   const tail = Buffer.from(body.buffer, body.byteOffset, body.byteLength).subarray(-TAIL_BYTES)
   return LAST_MEMBER.exec(tail.toString('latin1'))?.[1] ?? null
 }

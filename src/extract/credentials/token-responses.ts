@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { ExportError, isExportError, isHeaderText } from '../../core/index.ts'
-import { jsonBody, serverTexts } from '../answers/index.ts'
+import { jsonBody, serverTexts } from '../responses/index.ts'
 
 /** What the service tells about a token; null: it did not say. */
 export type TokenInfo = {

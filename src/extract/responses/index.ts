@@ -1,3 +1,3 @@
-export { AnswerError, answerError } from './answer-error.ts'
 export { jsonBody } from './json-body.ts'
+export { ResponseError, responseError } from './response-error.ts'
 export { serverTexts } from './server-text.ts'

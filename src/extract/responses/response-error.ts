@@ -11,7 +11,7 @@ export type Asked = {
 }
 
 /** What the service answered instead of 2xx. */
-export class AnswerError extends ExportError {
+export class ResponseError extends ExportError {
   constructor(
     readonly status: number,
     /** Whether something that stands before the service says so: a page of HTML, or plain text. */
@@ -26,12 +26,16 @@ export class AnswerError extends ExportError {
  * What an answer other than 2xx means, with the service's own words where they can be shown.
  * Source: public API documentation, errors; the spec shows none.
  */
-export function answerError({ status, headers, body }: HttpAnswer, auth: Auth, asked: Asked): AnswerError {
+export function responseError(
+  { status, headers, body }: HttpAnswer,
+  auth: Auth,
+  asked: Asked,
+): ResponseError {
   const said = serviceWords(body, headers['content-type'])
   const what = `The service answered ${status}${said}`
   const isGateways = body.byteLength > 0 && parsed(body) === null
   const fail = (kind: ErrorKind, next: string) =>
-    new AnswerError(status, isGateways, kind, what, asked.where, next)
+    new ResponseError(status, isGateways, kind, what, asked.where, next)
   if (OUT_OF_SEARCHES.has(status) && headers['x-flare-global-searches-remaining'] === '0') {
     return fail('quota', 'Wait for the next quota period, then run again: the export goes on from there.')
   }
