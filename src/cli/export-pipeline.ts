@@ -1,15 +1,15 @@
 import type { Pipeline } from '../core/index.ts'
 import { type RunObserver, type RunOptions, type RunSummary, runPipeline } from '../run/index.ts'
 import { type RunSettings, runOptions } from '../run-options.ts'
+import type { GivenFlags } from './command-line/given-flags.ts'
 import { DONE, exitCode, FAILED } from './exit-code.ts'
-import type { GivenFlags } from './given-flags.ts'
 import type { Io } from './io.ts'
-import type { MetricsFile } from './metrics-file.ts'
-import { plainJson } from './plain-text.ts'
-import { progressView } from './progress-view.ts'
-import type { StopSignals } from './signals.ts'
-import { styleFor, wantsColour } from './style.ts'
-import { summaryJson, summaryText } from './summary.ts'
+import type { MetricsFile } from './log/metrics-file.ts'
+import { progressView } from './progress/progress-view.ts'
+import { summaryJson, summaryText } from './results/summary.ts'
+import { plainJson } from './terminal/plain-text.ts'
+import type { StopSignals } from './terminal/signals.ts'
+import { styleFor, wantsColour } from './terminal/style.ts'
 
 export type ExportSettings = Pick<RunOptions, 'allowPlaintext' | 'failFast' | 'fresh' | 'redo'> & {
   /** Called with each shard that the run makes, once it is on record and has its final name; must not throw. */

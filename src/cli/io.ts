@@ -1,9 +1,9 @@
 import type { Environment } from '../config/index.ts'
 import type { RunObserver } from '../run/index.ts'
-import type { LogSettings } from './log.ts'
-import type { Output } from './output.ts'
-import type { Screen } from './screen.ts'
-import type { Signals } from './signals.ts'
+import type { LogSettings } from './log/log.ts'
+import type { Output } from './terminal/output.ts'
+import type { Screen } from './terminal/screen.ts'
+import type { Signals } from './terminal/signals.ts'
 
 /** What a process has to do with the world outside. */
 export type World = {

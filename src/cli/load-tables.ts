@@ -8,10 +8,10 @@ import {
   SealedLoader,
 } from '../run/index.ts'
 import type { Target, TargetWait } from '../warehouse/index.ts'
-import { completenessFor, completenessText } from './completeness-text.ts'
 import type { Io } from './io.ts'
-import { plainJson, plainLine } from './plain-text.ts'
-import { count, counted, duration } from './quantities.ts'
+import { completenessFor, completenessText } from './results/completeness.ts'
+import { plainJson, plainLine } from './terminal/plain-text.ts'
+import { count, counted, duration } from './terminal/quantities.ts'
 
 export type LoadSettings = Pick<LoadOptions, 'schema' | 'table' | 'mode' | 'evolve' | 'reload'> & {
   /** Prints the result as JSON. */

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
 import { ExportError } from '../core/index.ts'
+import { helpText, parseCommandLine } from './command-line/parse.ts'
 import { DONE, exitCode, exitCodeOf } from './exit-code.ts'
 import type { Io, World } from './io.ts'
-import { type LogSettings, openLogs } from './log.ts'
-import { LogFile } from './log-file.ts'
-import { helpText, parseCommandLine } from './parse.ts'
-import { reportError } from './report-error.ts'
-import { styleFor, wantsColour } from './style.ts'
+import { type LogSettings, openLogs } from './log/log.ts'
+import { LogFile } from './log/log-file.ts'
+import { reportError } from './log/report-error.ts'
+import { styleFor, wantsColour } from './terminal/style.ts'
 
 /** Carries a command line out, telling what goes wrong. @returns the exit code */
 export async function runCommandLine(words: readonly string[], world: World): Promise<number> {

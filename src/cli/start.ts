@@ -1,10 +1,10 @@
 import { basename, relative } from 'node:path'
 import { version } from '../package/index.ts'
 import { DONE, FAILED } from './exit-code.ts'
-import { Output } from './output.ts'
-import { Screen } from './screen.ts'
-import { shellWord } from './shell.ts'
-import { Signals } from './signals.ts'
+import { Output } from './terminal/output.ts'
+import { Screen } from './terminal/screen.ts'
+import { shellWord } from './terminal/shown-path.ts'
+import { Signals } from './terminal/signals.ts'
 
 /** Carries out what this process was called for. @returns the exit code */
 export async function start(): Promise<number> {

@@ -1,9 +1,9 @@
 import { parse } from 'csv-parse/sync'
 import { expect, it } from 'vitest'
-import { Output } from '../../src/cli/output.ts'
 import { runCommandLine } from '../../src/cli/run-command-line.ts'
-import { Screen } from '../../src/cli/screen.ts'
-import { Signals } from '../../src/cli/signals.ts'
+import { Output } from '../../src/cli/terminal/output.ts'
+import { Screen } from '../../src/cli/terminal/screen.ts'
+import { Signals } from '../../src/cli/terminal/signals.ts'
 import { exportHere } from '../warehouse/in-process.ts'
 import { accessTo, Collector, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
 

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { exitCodeOf } from '../../src/cli/exit-code.ts'
-import { reportError } from '../../src/cli/report-error.ts'
-import { Screen } from '../../src/cli/screen.ts'
-import { styleFor } from '../../src/cli/style.ts'
+import { reportError } from '../../src/cli/log/report-error.ts'
+import { Screen } from '../../src/cli/terminal/screen.ts'
+import { styleFor } from '../../src/cli/terminal/style.ts'
 import { Collector } from './spillway.ts'
 
 function told(error: unknown, level: 'info' | 'debug'): string {

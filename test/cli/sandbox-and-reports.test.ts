@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { reportId } from '../../src/cli/report-id.ts'
+import { reportId } from '../../src/cli/commands/report.ts'
 import { accessTo, sandboxWith, spillway, start, workFolder } from './spillway.ts'
 
 it('the sandbox prints an address and a token that work, and a signal ends it well', async () => {

@@ -1,8 +1,8 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { alignedTable, type Table } from '../../src/cli/aligned-table.ts'
-import { styleFor } from '../../src/cli/style.ts'
+import { styleFor } from '../../src/cli/terminal/style.ts'
+import { alignedTable, type Table } from '../../src/cli/terminal/table.ts'
 import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net', 'd.example']

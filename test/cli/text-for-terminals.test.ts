@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { plainJson, plainLine, plainText } from '../../src/cli/plain-text.ts'
-import { bytes, duration, roughly, stopwatch } from '../../src/cli/quantities.ts'
-import { shellWord } from '../../src/cli/shell.ts'
-import { cutTo, fitTo, widthOf } from '../../src/cli/width.ts'
+import { plainJson, plainLine, plainText } from '../../src/cli/terminal/plain-text.ts'
+import { bytes, duration, roughly, stopwatch } from '../../src/cli/terminal/quantities.ts'
+import { shellWord } from '../../src/cli/terminal/shown-path.ts'
+import { cutTo, fitTo, widthOf } from '../../src/cli/terminal/width.ts'
 
 const anyText = fc.string({ unit: 'binary' })
 

@@ -1,8 +1,8 @@
 import { Writable } from 'node:stream'
-import { Output } from '../../src/cli/output.ts'
 import { runCommandLine } from '../../src/cli/run-command-line.ts'
-import { Screen } from '../../src/cli/screen.ts'
-import { Signals } from '../../src/cli/signals.ts'
+import { Output } from '../../src/cli/terminal/output.ts'
+import { Screen } from '../../src/cli/terminal/screen.ts'
+import { Signals } from '../../src/cli/terminal/signals.ts'
 import { type Ended, type RunArgs, runCli } from './run-cli.ts'
 import { THOROUGH } from './thorough.ts'
 

@@ -15,16 +15,16 @@ import {
   testService,
   testToken,
 } from '../../run/index.ts'
-import { command } from '../command.ts'
+import { command } from '../command-line/command.ts'
+import { overridesFrom, pipelineFrom, runPipelineOptions } from '../command-line/pipeline-options.ts'
 import { DONE, exitCode } from '../exit-code.ts'
-import { explanationJson, explanationLines } from '../explanation.ts'
 import type { Io } from '../io.ts'
-import { overridesFrom, pipelineFrom, runPipelineOptions } from '../pipeline-options.ts'
-import { plainJson, plainLine } from '../plain-text.ts'
-import { counted } from '../quantities.ts'
-import { announceStop } from '../signals.ts'
-import { styleFor, wantsColour } from '../style.ts'
-import { tryLater } from '../try-later.ts'
+import { tryLater } from '../log/report-error.ts'
+import { explanationJson, explanationLines } from '../results/explanation.ts'
+import { plainJson, plainLine } from '../terminal/plain-text.ts'
+import { counted } from '../terminal/quantities.ts'
+import { announceStop } from '../terminal/signals.ts'
+import { styleFor, wantsColour } from '../terminal/style.ts'
 
 export const check = command({
   options: (yargs) =>

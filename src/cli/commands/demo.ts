@@ -6,14 +6,15 @@ import { packageFile } from '../../package/index.ts'
 import { queryPipeline } from '../../run/index.ts'
 import { startSandbox } from '../../sandbox/index.ts'
 import { lacksDuckdb, parseTarget } from '../../warehouse/index.ts'
-import { command } from '../command.ts'
+import { command } from '../command-line/command.ts'
+import { NO_FLAGS } from '../command-line/given-flags.ts'
 import { DONE } from '../exit-code.ts'
 import { exportPipeline } from '../export-pipeline.ts'
-import { NO_FLAGS } from '../given-flags.ts'
 import type { Io } from '../io.ts'
 import { loadTables, PLAIN_LOAD } from '../load-tables.ts'
-import { announceStop } from '../signals.ts'
-import { textTable } from '../text-table.ts'
+import { announceStop } from '../terminal/signals.ts'
+import { styleFor } from '../terminal/style.ts'
+import { alignedTable, answerTable } from '../terminal/table.ts'
 
 const DEMO_PIPELINE = packageFile('pipelines/demo.yaml')
 
@@ -32,7 +33,8 @@ async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise
   await loadTables(pipeline, target, PLAIN_LOAD, stop, io)
   await stdout.line(`\n  ${program} query ${file} --in ${target.label} "${QUESTION}"`)
   const { columns, rows: answer } = await queryPipeline(pipeline, QUESTION, { database: target.label, cwd })
-  for (const line of textTable(columns, answer, 78)) await stdout.line(`  ${line}`)
+  for (const line of alignedTable(answerTable(columns, answer), 78, styleFor(false)))
+    await stdout.line(`  ${line}`)
 }
 
 /** `npm run demo`: the demo pipeline against a sandbox in the same process. No token, no network. */

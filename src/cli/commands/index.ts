@@ -1,4 +1,4 @@
-import { type AddCommand, lazyCommand } from '../command.ts'
+import { type AddCommand, lazyCommand } from '../command-line/command.ts'
 
 /** Every command, in the order in which help lists them. A new one is a file here and an entry. */
 export const COMMANDS: Readonly<Record<string, AddCommand>> = {

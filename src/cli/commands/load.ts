@@ -1,9 +1,9 @@
 import { LOAD_MODES, parseTarget } from '../../warehouse/index.ts'
-import { command } from '../command.ts'
+import { command } from '../command-line/command.ts'
+import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../exit-code.ts'
 import { loadTables, PLAIN_LOAD } from '../load-tables.ts'
-import { pipelineFrom, pipelineOptions } from '../pipeline-options.ts'
-import { announceStop } from '../signals.ts'
+import { announceStop } from '../terminal/signals.ts'
 
 export const load = command({
   options: (yargs) =>

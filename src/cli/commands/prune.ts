@@ -11,15 +11,15 @@ import {
 } from '../../core/index.ts'
 import { version } from '../../package/index.ts'
 import { type PruneReport, planPruning, pruneDataSet } from '../../run/index.ts'
-import { command } from '../command.ts'
-import { confirm } from '../confirm.ts'
+import { command } from '../command-line/command.ts'
+import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
 import { DONE } from '../exit-code.ts'
 import type { Io } from '../io.ts'
-import { dataSetOptions, pipelineFrom } from '../pipeline-options.ts'
-import { plainJson, plainLine } from '../plain-text.ts'
-import { bytes, count, counted } from '../quantities.ts'
-import { shownPath } from '../shown-path.ts'
-import { announceStop } from '../signals.ts'
+import { confirm } from '../terminal/ask.ts'
+import { plainJson, plainLine } from '../terminal/plain-text.ts'
+import { bytes, count, counted } from '../terminal/quantities.ts'
+import { shownPath } from '../terminal/shown-path.ts'
+import { announceStop } from '../terminal/signals.ts'
 
 // More lines than a screen are for --json.
 const MAX_SHOWN = 20

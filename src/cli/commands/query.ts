@@ -1,19 +1,22 @@
 import { stringify } from 'csv-stringify/sync'
 import type { Pipeline } from '../../core/index.ts'
 import { type AnswerStream, streamQuery } from '../../run/index.ts'
-import { command } from '../command.ts'
-import { completenessFor, completenessText } from '../completeness-text.ts'
+import { command } from '../command-line/command.ts'
+import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../exit-code.ts'
 import type { Io } from '../io.ts'
-import { pipelineFrom, pipelineOptions } from '../pipeline-options.ts'
-import { plainJson, plainText } from '../plain-text.ts'
-import { counted } from '../quantities.ts'
-import { textTable } from '../text-table.ts'
+import { completenessFor, completenessText } from '../results/completeness.ts'
+import { plainJson, plainText } from '../terminal/plain-text.ts'
+import { counted } from '../terminal/quantities.ts'
+import { styleFor } from '../terminal/style.ts'
+import { alignedTable, answerTable } from '../terminal/table.ts'
 
 // More rows than that on a screen help nobody; --csv and --json have all.
 const MAX_SHOWN = 100
 const FIRST_ROWS = 10
 const NO_TERMINAL_COLUMNS = 160
+/** Answers have no colours. */
+const PLAIN = styleFor(false)
 
 export const query = command({
   options: (yargs) =>
@@ -123,7 +126,7 @@ const EMPTY = { value: '', quoted_empty: true } as const
 
 async function printTable({ columns: names, batches }: AnswerStream, stdout: Stdout): Promise<void> {
   const { rows, more } = await firstRows(batches)
-  const lines = [...textTable(names, rows, widthOf(stdout))]
+  const lines = [...alignedTable(answerTable(names, rows), widthOf(stdout), PLAIN)]
   lines.push(
     more > 0 ? `… and ${counted(more, 'row')} more; --csv and --json print all` : counted(rows.length, 'row'),
   )
@@ -147,11 +150,8 @@ async function firstRows(
 async function printOverview({ columns: names, batches }: AnswerStream, stdout: Stdout): Promise<void> {
   const first = (await firstRows(batches)).rows.slice(0, 3)
   const header = ['column', ...first.map((_, i) => `row ${i + 1}`)]
-  const lines = textTable(
-    header,
-    names.map((name, i) => [name, ...first.map((row) => row[i])]),
-    widthOf(stdout),
-  )
+  const rows = names.map((name, i) => [name, ...first.map((row) => row[i])])
+  const lines = [...alignedTable(answerTable(header, rows), widthOf(stdout), PLAIN)]
   await stdout.line(lines.join('\n'))
 }
 

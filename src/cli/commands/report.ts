@@ -2,15 +2,14 @@ import { join, resolve } from 'node:path'
 import { learnSecrets, readSecret, serviceFromEnvironment } from '../../config/index.ts'
 import { ExportError, isExportError, type ServiceSettings, systemClock } from '../../core/index.ts'
 import { fetchReports } from '../../run/index.ts'
-import { command } from '../command.ts'
+import { command } from '../command-line/command.ts'
 import { DONE, exitCode, FAILED } from '../exit-code.ts'
+import { saveFile } from '../files.ts'
 import type { Io } from '../io.ts'
-import { plainJson } from '../plain-text.ts'
-import { reportId } from '../report-id.ts'
-import { type ReportFields, reportMarkdown } from '../report-markdown.ts'
-import { saveFile } from '../save-file.ts'
-import { announceStop } from '../signals.ts'
-import { tryLater } from '../try-later.ts'
+import { tryLater } from '../log/report-error.ts'
+import { type ReportFields, reportMarkdown } from '../results/report-markdown.ts'
+import { plainJson } from '../terminal/plain-text.ts'
+import { announceStop } from '../terminal/signals.ts'
 
 export const report = command({
   options: (yargs) =>
@@ -110,4 +109,16 @@ async function eachReport(
     }
   }
   return code
+}
+
+/** The id of a threat-flow report as people type it. @throws ExportError 'config' when it is none */
+export function reportId(text: string): number {
+  const id = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : Number.NaN
+  if (Number.isSafeInteger(id)) return id
+  throw new ExportError(
+    'config',
+    'Report ids are whole numbers from 1 on',
+    '',
+    'See `spillway report --help`.',
+  )
 }

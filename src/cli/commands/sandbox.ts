@@ -7,7 +7,7 @@ import {
   sandboxBanner,
   startSandbox,
 } from '../../sandbox/index.ts'
-import { command } from '../command.ts'
+import { command } from '../command-line/command.ts'
 import { DONE } from '../exit-code.ts'
 
 export const sandbox = command({

@@ -1,5 +1,5 @@
 import { pipelineJsonSchema } from '../../config/index.ts'
-import { command } from '../command.ts'
+import { command } from '../command-line/command.ts'
 import { DONE } from '../exit-code.ts'
 
 export const schema = command({

@@ -1,15 +1,14 @@
 import { readNamingKey } from '../../config/index.ts'
 import { readStatus, type StatusReport, serviceJson, type Wanted } from '../../run/index.ts'
-import { alignedTable } from '../aligned-table.ts'
-import { command } from '../command.ts'
+import { command } from '../command-line/command.ts'
+import { choiceOptions, wantedPartitions } from '../command-line/partition-choice.ts'
+import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../exit-code.ts'
-import { choiceOptions, wantedPartitions } from '../partition-choice.ts'
-import { partitionTable } from '../partition-table.ts'
-import { pipelineFrom, pipelineOptions } from '../pipeline-options.ts'
-import { plainJson } from '../plain-text.ts'
-import { bytes, count, counted } from '../quantities.ts'
-import { firstQueries, queryTable, unlessZero } from '../query-table.ts'
-import { type Style, styleFor, wantsColour } from '../style.ts'
+import { firstQueries, partitionTable, queryTable, unlessZero } from '../results/status-tables.ts'
+import { plainJson } from '../terminal/plain-text.ts'
+import { bytes, count, counted } from '../terminal/quantities.ts'
+import { type Style, styleFor, wantsColour } from '../terminal/style.ts'
+import { alignedTable } from '../terminal/table.ts'
 
 const MAX_RETIRED = 5
 

@@ -3,16 +3,16 @@ import { followSubmission, type Queue, type Submission, submitPipeline } from '.
 import { readSettings } from '../../config/index.ts'
 import { isExportError, type Pipeline, systemClock } from '../../core/index.ts'
 import { runOptions } from '../../run-options.ts'
-import { command } from '../command.ts'
+import { command } from '../command-line/command.ts'
+import { NO_FLAGS } from '../command-line/given-flags.ts'
+import { pipelineFrom } from '../command-line/pipeline-options.ts'
 import { DONE, exitCode, FAILED, gravest } from '../exit-code.ts'
-import { NO_FLAGS } from '../given-flags.ts'
 import type { Io } from '../io.ts'
-import { pipelineFrom } from '../pipeline-options.ts'
-import { plainJson } from '../plain-text.ts'
 import { withQueue } from '../queue.ts'
-import type { StopSignals } from '../signals.ts'
-import { styleFor, wantsColour } from '../style.ts'
-import { notBegunJson, summaryJson, summaryText } from '../summary.ts'
+import { notBegunJson, summaryJson, summaryText } from '../results/summary.ts'
+import { plainJson } from '../terminal/plain-text.ts'
+import type { StopSignals } from '../terminal/signals.ts'
+import { styleFor, wantsColour } from '../terminal/style.ts'
 
 export const submit = command({
   options: (yargs) =>

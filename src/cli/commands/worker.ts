@@ -4,7 +4,7 @@ import { work } from '../../cluster/index.ts'
 import { readMaskKey, readSubmitted } from '../../config/index.ts'
 import { ExportError, isExportError, systemClock } from '../../core/index.ts'
 import { runOptions } from '../../run-options.ts'
-import { command } from '../command.ts'
+import { command } from '../command-line/command.ts'
 import { DONE } from '../exit-code.ts'
 import { withQueue } from '../queue.ts'
 

@@ -1,0 +1,69 @@
+import type { ArgumentsCamelCase, Argv } from 'yargs'
+import type { Io } from '../io.ts'
+import type { LOG_FORMATS, LOG_LEVELS } from '../log/log.ts'
+
+/** Options that every command has. */
+export type CommonArgs = {
+  readonly 'log-format': (typeof LOG_FORMATS)[number]
+  readonly 'log-level': (typeof LOG_LEVELS)[number]
+  readonly 'log-file': string | undefined
+}
+
+/** What a command takes, and what it does. */
+export type Command<Args> = {
+  readonly options: (yargs: Argv<CommonArgs>) => Argv<Args>
+  /** @returns the exit code */
+  readonly run: (args: ArgumentsCamelCase<Args>, io: Io) => Promise<number>
+}
+
+/** Groups of options in help: those of the command itself stand before what several share. */
+export const WHAT_IS_SHOWN = 'What is shown:'
+export const HOW_IT_RUNS = 'How it runs:'
+const OWN_GROUPS = ['Positionals:', 'Options:', WHAT_IS_SHOWN, HOW_IT_RUNS]
+
+/** Types a command's arguments by its options. */
+export function command<Args extends CommonArgs>(definition: Command<Args>): Command<Args> {
+  return definition
+}
+
+/** Carries a command out, whose exit code is what `work` resolves to. */
+export type Perform = (
+  args: ArgumentsCamelCase<CommonArgs>,
+  work: (io: Io) => Promise<number>,
+) => Promise<void>
+
+/** Adds one command to the command line. */
+export type AddCommand = ((yargs: Argv<CommonArgs>, perform: Perform) => void) & {
+  /** Loads it ahead of its call: what completes its options does not wait. */
+  readonly load: () => Promise<void>
+}
+
+/**
+ * A command that is loaded once it is called: what the others need costs it no time.
+ * @param usage with placeholders, as yargs writes them: `report <id..>`
+ * @param describe null: not in the list of commands
+ */
+export function lazyCommand<Args extends CommonArgs>(
+  usage: string,
+  describe: string | null,
+  load: () => Promise<Command<Args>>,
+): AddCommand {
+  let loaded: Command<Args> | null = null
+  const add = (yargs: Argv<CommonArgs>, perform: Perform): void => {
+    const builder = (yargs: Argv<CommonArgs>): Argv<Args> | Promise<Argv<Args>> => {
+      // Help lists groups in the order in which they were named first.
+      const options = OWN_GROUPS.reduce((given, group) => given.group([], group), yargs)
+      return loaded === null ? load().then((found) => found.options(options)) : loaded.options(options)
+    }
+    const handler = async (args: ArgumentsCamelCase<Args>) => {
+      const { run } = await load()
+      await perform(args, (io) => run(args, io))
+    }
+    if (describe === null) yargs.command(usage, false, builder, handler)
+    else yargs.command(usage, describe, builder, handler)
+  }
+  const loadAhead = async (): Promise<void> => {
+    loaded = await load()
+  }
+  return Object.assign(add, { load: loadAhead })
+}

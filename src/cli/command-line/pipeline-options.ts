@@ -1,0 +1,122 @@
+import type { Argv, InferredOptionTypes } from 'yargs'
+import type { Overrides } from '../../config/index.ts'
+import type { Pipeline } from '../../core/index.ts'
+import type { Io } from '../io.ts'
+import { type CommonArgs, HOW_IT_RUNS } from './command.ts'
+
+const OVERRIDES = {
+  from: {
+    type: 'string',
+    requiresArg: true,
+    describe: 'Begin of the range (inclusive), for example 2024-01-01',
+  },
+  until: { type: 'string', requiresArg: true, describe: 'End of the range (exclusive), or now' },
+  domain: {
+    type: 'string',
+    array: true,
+    requiresArg: true,
+    describe: 'Search for this domain instead of what the file asks for; repeatable',
+  },
+  output: { type: 'string', requiresArg: true, describe: 'Folder of the data set' },
+  format: { type: 'string', requiresArg: true, describe: 'parquet or csv' },
+} as const
+
+const LIMITS = {
+  'max-requests': { type: 'number', requiresArg: true, describe: 'Requests that this run may send' },
+  concurrency: {
+    type: 'number',
+    requiresArg: true,
+    describe: 'Chains at a time: queries, or parts of their range',
+  },
+} as const
+
+const CONSENT = {
+  'allow-plaintext': {
+    type: 'boolean',
+    default: false,
+    describe: 'Consent to transform.secret: plaintext for this run',
+  },
+} as const
+
+const FILE = { type: 'string', demandOption: true, describe: 'Pipeline file' } as const
+
+export type PipelineArgs = CommonArgs & { readonly pipeline: string } & InferredOptionTypes<typeof OVERRIDES>
+export type RunPipelineArgs = PipelineArgs & InferredOptionTypes<typeof LIMITS & typeof CONSENT>
+
+const GROUP = 'In place of what the file says:'
+
+/** The pipeline file, and the flags that change what it says. */
+export function pipelineOptions(yargs: Argv<CommonArgs>): Argv<PipelineArgs> {
+  return yargs.positional('pipeline', FILE).options(OVERRIDES).group(Object.keys(OVERRIDES), GROUP)
+}
+
+/** The same for a command that has nothing to do with what is asked for, and an `--output` of its own. */
+export function pipelineAndFormat(yargs: Argv<CommonArgs>) {
+  const { format } = OVERRIDES
+  return yargs.positional('pipeline', FILE).options({ format }).group('format', GROUP)
+}
+
+/** And for one that has nothing to do with what is asked for. */
+export function dataSetOptions(yargs: Argv<CommonArgs>) {
+  const { output } = OVERRIDES
+  return pipelineAndFormat(yargs).options({ output }).group('output', GROUP)
+}
+
+/** And those that decide what a run does, and whether it may: what foretells a run takes them as well. */
+export function runPipelineOptions(yargs: Argv<CommonArgs>): Argv<RunPipelineArgs> {
+  return pipelineOptions(yargs)
+    .options(LIMITS)
+    .group(Object.keys(LIMITS), GROUP)
+    .options(CONSENT)
+    .group(Object.keys(CONSENT), HOW_IT_RUNS)
+}
+
+/** Those flags as they come; undefined: not given. */
+export type OverrideFlags = {
+  readonly from?: string | undefined
+  readonly until?: string | undefined
+  readonly domain?: readonly string[] | undefined
+  readonly output?: string | undefined
+  readonly format?: string | undefined
+  readonly maxRequests?: number | undefined
+  readonly concurrency?: number | undefined
+}
+
+/** Reads a pipeline file with the flags in place of what it says. @throws ExportError `config` */
+export async function pipelineFrom(file: string, flags: OverrideFlags, { env, cwd }: Io): Promise<Pipeline> {
+  // Help needs the options alone.
+  const { learnSecrets, readPipeline } = await import('../../config/index.ts')
+  await learnSecrets(env)
+  const pipeline = await readPipeline(file, { env, cwd, overrides: overridesFrom(flags) })
+  await learnSecrets(env, pipeline)
+  return pipeline
+}
+
+/**
+ * The same, with everything that a run of it needs besides: all of that can be known to be missing before it begins.
+ * @throws ExportError `config`
+ */
+export async function pipelineToRun(
+  file: string,
+  flags: OverrideFlags & { readonly allowPlaintext: boolean },
+  io: Io,
+): Promise<Pipeline> {
+  const pipeline = await pipelineFrom(file, flags, io)
+  const { cautionsOf, checkRequirements } = await import('../../config/index.ts')
+  await checkRequirements(pipeline, { env: io.env, cwd: io.cwd, allowPlaintext: flags.allowPlaintext })
+  for (const { message, fields } of await cautionsOf(pipeline, io.env)) io.log('warn', message, fields)
+  return pipeline
+}
+
+export function overridesFrom(flags: OverrideFlags): Overrides {
+  const { from, until, domain, output, format, maxRequests, concurrency } = flags
+  return {
+    ...(from === undefined ? {} : { from }),
+    ...(until === undefined ? {} : { until }),
+    ...(domain === undefined ? {} : { domains: domain }),
+    ...(output === undefined ? {} : { output }),
+    ...(format === undefined ? {} : { format }),
+    ...(maxRequests === undefined ? {} : { maxRequests }),
+    ...(concurrency === undefined ? {} : { concurrency }),
+  }
+}

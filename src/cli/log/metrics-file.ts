@@ -1,0 +1,196 @@
+import { randomBytes } from 'node:crypto'
+import { lstat, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import { ExportError, isExportError, type Pipeline, serial } from '../../core/index.ts'
+import { version } from '../../package/index.ts'
+import type { Progress, RunSummary } from '../../run/index.ts'
+import { pathWithin } from '../files.ts'
+import { isMetricsText, lastSuccesses, metricsText, type PipelineFigures } from './metrics-text.ts'
+
+// A run may take days; who watches it looks about as often.
+const WRITE_MS = 30_000
+// Whoever collects it is another user, and it holds no row.
+const MODE = 0o644
+
+/** A file with figures for Prometheus, replaced in one step: when a run begins, every half minute, and at its end. */
+export class MetricsFile {
+  readonly #path: string
+  readonly #onTrouble: (message: string) => void
+  /** By pipeline, seconds since the epoch. */
+  readonly #successes: Map<string, number>
+  readonly #figures = new Map<string, PipelineFigures>()
+  #startedMs = 0
+  #toldMs = 0
+  readonly #inTurn = serial()
+
+  private constructor(
+    path: string,
+    successes: ReadonlyMap<string, number>,
+    onTrouble: (message: string) => void,
+  ) {
+    this.#path = path
+    this.#successes = new Map(successes)
+    this.#onTrouble = onTrouble
+  }
+
+  /**
+   * @param pipelines it may not lie among what they export
+   * @param onTrouble called when it can't be written later on; the work matters more
+   * @throws ExportError `config` when it can't be written, or something else lies in its place
+   */
+  static async open(
+    path: string,
+    pipelines: readonly Pick<Pipeline, 'load'>[],
+    onTrouble: (message: string) => void,
+  ): Promise<MetricsFile> {
+    for (const { load } of pipelines) {
+      if (load.place.kind !== 'disk' || (await pathWithin(path, load.place.root)) === null) continue
+      throw unusable(
+        path,
+        'The metrics file would lie in the folder of the data set',
+        'Choose another folder.',
+      )
+    }
+    try {
+      const text = await textOf(path)
+      const file = new MetricsFile(path, lastSuccesses(text), onTrouble)
+      await file.#replace(text)
+      return file
+    } catch (error) {
+      if (isExportError(error)) throw error
+      const next = 'Choose a file in a folder that is there and can be written.'
+      throw unusable(path, `The metrics file can not be written: ${codeOf(error)}`, next, error)
+    }
+  }
+
+  /** A run begins. */
+  begin(pipeline: string): void {
+    this.#startedMs = performance.now()
+    this.#tell({ ...this.#nothingOf(pipeline), isRunning: true })
+  }
+
+  /** To be called whenever there is something to tell. */
+  progress(pipeline: string, progress: Progress): void {
+    const nowMs = performance.now()
+    if (nowMs - this.#toldMs < WRITE_MS) return
+    const { partitionsTotal, partitionsDone: done, partitionsFailed: failed, requests, ...figures } = progress
+    const { rows, retries, quarantined, searchesSpent, searchesRemaining } = figures
+    this.#tell({
+      ...this.#nothingOf(pipeline),
+      isRunning: true,
+      durationSeconds: Math.round(nowMs - this.#startedMs) / 1000,
+      rows,
+      requests,
+      searches: searchesSpent,
+      service: null,
+      searchesLeft: searchesRemaining,
+      retries,
+      quarantined,
+      failures: failed,
+      partitions: { done, failed, pending: partitionsTotal - done - failed },
+    })
+  }
+
+  end({ pipeline, status, partitions, lastCompleteMs, requests, ...figures }: RunSummary): void {
+    const { rows, retries, quarantined, searchesSpent, searchesRemaining, service, durationMs } = figures
+    const { done, failed, pending } = partitions
+    if (lastCompleteMs !== null) this.#successes.set(pipeline, lastCompleteMs / 1000)
+    this.#tell({
+      ...this.#nothingOf(pipeline),
+      isSuccess: status === 'complete',
+      durationSeconds: durationMs / 1000,
+      rows,
+      requests,
+      searches: searchesSpent,
+      service: service,
+      searchesLeft: searchesRemaining,
+      retries,
+      quarantined,
+      failures: failed,
+      partitions: { done, failed, pending },
+    })
+  }
+
+  /** A run could not begin. */
+  notBegun(pipeline: string): void {
+    this.#tell({ ...this.#nothingOf(pipeline), isSuccess: false })
+  }
+
+  /** Nothing more is to come. */
+  async close(exitCode: number): Promise<void> {
+    this.#write(exitCode)
+    await this.#inTurn(async () => {})
+  }
+
+  #nothingOf(pipeline: string): PipelineFigures {
+    return {
+      pipeline,
+      isRunning: false,
+      isSuccess: null,
+      at: Date.now() / 1000,
+      durationSeconds: 0,
+      rows: 0,
+      requests: 0,
+      searches: null,
+      service: null,
+      searchesLeft: null,
+      retries: 0,
+      quarantined: 0,
+      failures: 0,
+      partitions: null,
+    }
+  }
+
+  #tell(figures: PipelineFigures): void {
+    this.#toldMs = performance.now()
+    this.#figures.set(figures.pipeline, figures)
+    this.#write(null)
+  }
+
+  #write(exitCode: number | null): void {
+    const pipelines = [...this.#figures.values()]
+    const text = metricsText({ version, pipelines, successes: this.#successes, exitCode })
+    void this.#inTurn(() =>
+      this.#replace(text).catch((error: unknown) => {
+        this.#onTrouble(`the metrics file can not be written: ${codeOf(error)} (${this.#path})`)
+      }),
+    )
+  }
+
+  async #replace(text: string): Promise<void> {
+    // Collectors look for *.prom, and take no other.
+    const unfinished = join(dirname(this.#path), `.${basename(this.#path)}.${randomBytes(6).toString('hex')}`)
+    try {
+      await writeFile(unfinished, text, { flag: 'wx', mode: MODE })
+      await rename(unfinished, this.#path)
+    } catch (error) {
+      await rm(unfinished, { force: true }).catch(() => {})
+      throw error
+    }
+  }
+}
+
+/** What lies there, which is Spillway's own or nothing: whatever it is, it is replaced. @throws ExportError `config` */
+async function textOf(path: string): Promise<string> {
+  const found = await lstat(path).catch((error: unknown) => {
+    if (codeOf(error) === 'ENOENT') return null
+    throw error
+  })
+  if (found === null) return ''
+  const next = 'Choose another name, or move away what lies there.'
+  if (found.isSymbolicLink()) throw unusable(path, 'The metrics file is a symbolic link', next)
+  if (!found.isFile()) throw Object.assign(new Error('no file'), { code: 'not a regular file' })
+  const text = await readFile(path, 'utf8')
+  if (text !== '' && !isMetricsText(text)) {
+    throw unusable(path, 'In the place of the metrics file lies a file that is none of spillway', next)
+  }
+  return text
+}
+
+function unusable(path: string, what: string, next: string, cause?: unknown): ExportError {
+  return new ExportError('config', what, path, next, { cause })
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
+}

@@ -1,0 +1,178 @@
+import type { Pipeline } from '../../core/index.ts'
+import type { OpeningStep, Progress, RunObserver } from '../../run/index.ts'
+import type { Io } from '../io.ts'
+import { count, counted, stopwatch } from '../terminal/quantities.ts'
+import { styleFor, wantsColour } from '../terminal/style.ts'
+import { cutTo } from '../terminal/width.ts'
+import { progressLines, waitText } from './progress-lines.ts'
+
+// Figures that change faster can't be read.
+const REDRAW_MS = 250
+const LOG_MS = 30_000
+
+export type ProgressView = Required<Pick<RunObserver, 'log' | 'opening' | 'progress'>> & { close(): void }
+
+/**
+ * Shows how far a run is: in lines that are redrawn in place, or, where nothing can be redrawn, as a log line
+ * every half minute.
+ * @param stop aborts when the run is told to stop
+ * @param quiet the user wants no redrawn lines
+ */
+export function progressView(pipeline: Pipeline, io: Io, stop: AbortSignal, quiet: boolean): ProgressView {
+  const redraws = io.screen.canRedraw && io.logging.format === 'pretty' && !quiet
+  return redraws ? redrawnLines(pipeline, io, stop) : logLines(pipeline, io, quiet)
+}
+
+function redrawnLines(pipeline: Pipeline, { screen, env, log, record }: Io, stop: AbortSignal): ProgressView {
+  const { name } = pipeline
+  const ticker = everyHalfMinute(record)
+  const style = styleFor(wantsColour(screen.stream, env))
+  let opening: { readonly step: OpeningStep; readonly sinceMs: number } | null = null
+  let latest: Progress | null = null
+  let startedMs = 0
+  let drawnMs = performance.now()
+  let changed = false
+  const draw = (): void => {
+    const elapsedMs = performance.now() - startedMs
+    const nowMs = Date.now()
+    if (latest !== null) {
+      const pace = stop.aborted ? STOPPING : paceText(pipeline)
+      const moment = { name, progress: latest, elapsedMs, nowMs, columns: screen.columns, pace }
+      screen.show(progressLines(moment, style))
+    } else if (opening !== null) {
+      screen.show(cutTo(`${name}: ${openingText(opening.step, opening.sinceMs, nowMs)}`, screen.columns - 1))
+    }
+  }
+  const timer = setInterval(() => {
+    // The stopwatch runs on, also when nothing else happens.
+    const ageMs = performance.now() - drawnMs
+    if (!changed && ageMs < 1000 && !screen.isResized) return
+    changed = false
+    drawnMs = performance.now()
+    draw()
+  }, REDRAW_MS)
+  timer.unref()
+  return {
+    log,
+    opening(step) {
+      opening = { step, sinceMs: Date.now() }
+    },
+    progress(progress) {
+      if (latest === null) startedMs = performance.now()
+      latest = progress
+      changed = true
+      ticker.progress(progress)
+    },
+    close() {
+      ticker.close()
+      clearInterval(timer)
+      screen.clear()
+    },
+  }
+}
+
+const STOPPING = 'stopping: what is in hand is brought to its end'
+
+/** What a run is at as long as nothing keeps it up. */
+function paceText({ extract, service }: Pipeline): string {
+  const isReports = extract.resource === 'reports'
+  const rate = isReports ? service.basicRequestsPerSecond : service.requestsPerSecond
+  const pages = extract.concurrency === 1 ? 'one page' : `${count(extract.concurrency)} pages`
+  return `pace: up to ${rate} ${rate === 1 ? 'request' : 'requests'} a second, ${pages} at a time`
+}
+
+function openingText(step: OpeningStep, sinceMs: number, nowMs: number): string {
+  switch (step.kind) {
+    case 'lock':
+      return `waits for a sign of life of the run that held the lock: ${stopwatch(step.untilMs - nowMs)}`
+    case 'checkpoint':
+      return `looks at what is exported: ${stopwatch(nowMs - sinceMs)}`
+  }
+}
+
+/** Where nothing can be redrawn: at once what is planned, then a line every half minute, for people in words. */
+function logLines(pipeline: Pipeline, { log, record, logging, screen }: Io, quiet: boolean): ProgressView {
+  const ticker = everyHalfMinute(logging.format === 'json' ? log : record)
+  if (quiet || logging.format === 'json' || !isToldToPeople(logging.level)) {
+    return { log, opening: () => {}, progress: ticker.progress, close: ticker.close }
+  }
+  let latest: Progress | null = null
+  let startedMs = 0
+  const say = (words: readonly string[]): void => screen.write(`${pipeline.name}: ${words.join(', ')}\n`)
+  const timer = setInterval(() => {
+    if (latest !== null) say(standingWords(latest, performance.now() - startedMs, Date.now()))
+  }, LOG_MS)
+  timer.unref()
+  return {
+    log,
+    opening: () => {},
+    progress(progress) {
+      if (latest === null) {
+        startedMs = performance.now()
+        say(planWords(pipeline, progress))
+      }
+      latest = progress
+      ticker.progress(progress)
+    },
+    close() {
+      clearInterval(timer)
+      ticker.close()
+    },
+  }
+}
+
+function isToldToPeople(level: Io['logging']['level']): boolean {
+  return level === 'trace' || level === 'debug' || level === 'info'
+}
+
+/** `144 partitions to do of 150, 6 by earlier runs, pace: …` */
+function planWords(pipeline: Pipeline, { partitionsTotal, partitionsDoneBefore }: Progress): string[] {
+  const left = partitionsTotal - partitionsDoneBefore
+  return [
+    `${count(left)} of ${counted(partitionsTotal, 'partition')} to do`,
+    ...(partitionsDoneBefore === 0 ? [] : [`${count(partitionsDoneBefore)} done by earlier runs`]),
+    ...(left === 0 ? [] : [paceText(pipeline)]),
+  ]
+}
+
+function standingWords(progress: Progress, elapsedMs: number, nowMs: number): string[] {
+  const { partitionsTotal, partitionsDone, partitionsFailed, rows, requests, quarantined } = progress
+  const wait = waitText(progress, nowMs)
+  return [
+    `${count(partitionsDone)} of ${counted(partitionsTotal, 'partition')} done`,
+    ...(partitionsFailed === 0 ? [] : [`${count(partitionsFailed)} failed`]),
+    counted(rows, 'row'),
+    counted(requests, 'request'),
+    ...(quarantined === 0 ? [] : [`${count(quarantined)} quarantined`]),
+    stopwatch(elapsedMs),
+    ...(wait === null ? [] : [wait]),
+  ]
+}
+
+/** Tells a log how far a run is. */
+function everyHalfMinute(log: RunObserver['log']): Pick<ProgressView, 'progress' | 'close'> {
+  let latest: Progress | null = null
+  const timer = setInterval(() => {
+    if (latest === null) return
+    log('info', 'progress', {
+      event: 'progress',
+      partitions_total: latest.partitionsTotal,
+      partitions_done: latest.partitionsDone,
+      partitions_done_before: latest.partitionsDoneBefore,
+      partitions_failed: latest.partitionsFailed,
+      rows: latest.rows,
+      requests: latest.requests,
+      retries: latest.retries,
+      quarantined: latest.quarantined,
+      searches_spent: latest.searchesSpent,
+      searches_remaining: latest.searchesRemaining,
+    })
+  }, LOG_MS)
+  timer.unref()
+  return {
+    progress(progress) {
+      latest = progress
+    },
+    close: () => clearInterval(timer),
+  }
+}

@@ -1,0 +1,239 @@
+import { resolve } from 'node:path'
+import type { ErrorKind, ExportError, Pipeline } from '../../core/index.ts'
+import { type RunSummary, serviceJson } from '../../run/index.ts'
+import type { GivenFlags } from '../command-line/given-flags.ts'
+import { plainLine } from '../terminal/plain-text.ts'
+import { bytes, count, counted, duration } from '../terminal/quantities.ts'
+import { shellWord, shownPath } from '../terminal/shown-path.ts'
+import type { Colour, Style } from '../terminal/style.ts'
+
+const MAX_CAUSES_SHOWN = 5
+const MAX_REASONS_SHOWN = 3
+
+/** What `run --json` prints. */
+export function summaryJson(summary: RunSummary): Readonly<Record<string, unknown>> {
+  const { pipeline, status, partitions, rows, shards, requests, retries, quarantined, repeated } = summary
+  return {
+    pipeline,
+    status,
+    partitions,
+    rows,
+    shards,
+    bytes: summary.bytes,
+    requests,
+    retries,
+    quarantined,
+    replaced_nuls: summary.replacedNuls,
+    repeated,
+    searches_spent: summary.searchesSpent,
+    searches_remaining: summary.searchesRemaining,
+    service: serviceJson(summary.service),
+    duration_ms: summary.durationMs,
+    manifest: summary.manifest,
+    error: summary.error?.message ?? null,
+    failures: summary.failures,
+  }
+}
+
+/** The same for one of several pipelines that could not begin: nothing was done. @param name null: not even read */
+export function notBegunJson(
+  name: string | null,
+  { kind, message }: ExportError,
+): Readonly<Record<string, unknown>> {
+  return {
+    pipeline: name,
+    status: kind === 'interrupted' ? 'interrupted' : 'failed',
+    partitions: { total: 0, done: 0, failed: 0, pending: 0 },
+    rows: 0,
+    shards: 0,
+    bytes: 0,
+    requests: 0,
+    retries: 0,
+    quarantined: 0,
+    replaced_nuls: 0,
+    repeated: 0,
+    searches_spent: null,
+    searches_remaining: null,
+    service: { page_size: null, searches_per_request: null, searches_per_1000_rows: null },
+    duration_ms: 0,
+    manifest: null,
+    error: message,
+    failures: [],
+  }
+}
+
+export type Reader = {
+  readonly cwd: string
+  /** How spillway was called, for the commands that are proposed. */
+  readonly program: string
+  /** The command that goes on with the run; null: `run` with the flags. */
+  readonly again: string | null
+  readonly flags: GivenFlags
+  readonly style: Style
+}
+
+/** What `run` prints for people: how it went, what there is now, and what to do next. */
+export function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Reader): string {
+  const { cwd, style } = reader
+  const { partitions, rows, shards, requests, retries, quarantined } = summary
+  const seconds = summary.durationMs / 1000
+  const facts: (readonly [string, string])[] = [
+    ['partitions', partitionsText(partitions, style)],
+    ['rows', rows === 0 ? '0' : `${count(rows)} (${count(rows / Math.max(seconds, 0.001))} a second)`],
+    ...(summary.dataSet.rows === rows
+      ? []
+      : [
+          [
+            'data set',
+            `${counted(summary.dataSet.rows, 'row')} in all, by this run and earlier ones`,
+          ] as const,
+        ]),
+    ['written', `${counted(shards, 'shard')}, ${bytes(summary.bytes)}`],
+    [
+      'requests',
+      `${count(requests)}${retries === 0 ? '' : `, ${counted(retries, 'retry', 'retries')} among them`}`,
+    ],
+  ]
+  facts.push(...quotaFacts(summary))
+  if (quarantined > 0)
+    facts.push(['quarantined', style('yellow', `${counted(quarantined, 'item')}, in _quarantine`)])
+  if (summary.repeated > 0) {
+    facts.push([
+      'repeated',
+      `${counted(summary.repeated, 'item')} that the service sent again, exported once`,
+    ])
+  }
+  if (summary.replacedNuls > 0)
+    facts.push(['replaced', style('yellow', `${counted(summary.replacedNuls, 'NUL character')}, by U+FFFD`)])
+  facts.push(
+    ['files in', shownPath(pipeline.load.path, cwd)],
+    [
+      'manifest',
+      summary.manifest === null ? style('red', 'could not be written') : shownPath(summary.manifest, cwd),
+    ],
+  )
+  const lines = [
+    headline(summary, style),
+    '',
+    ...facts.map(([name, value]) => `  ${style('dim', name.padEnd(16))}${value}`),
+    ...reasonLines(summary, style),
+    ...failureLines(summary, style),
+    '',
+    ...nextLines(summary, pipeline, reader).map((line) => `  ${line}`),
+  ]
+  return lines.join('\n')
+}
+
+/** What of the quota was spent, what pages cost, and their size where the service did not serve full ones. */
+function quotaFacts({ searchesSpent, searchesRemaining, service }: RunSummary): [string, string][] {
+  const { searchesPerRequest, searchesPer1000Rows } = service
+  const facts: [string, string][] = []
+  if (searchesSpent !== null) {
+    const rate =
+      searchesPerRequest === null
+        ? ''
+        : ` (${searchesPerRequest} a request${searchesPer1000Rows === null ? '' : `, ${searchesPer1000Rows} for 1,000 rows`})`
+    facts.push(['searches spent', `${count(searchesSpent)}${rate}`])
+  }
+  if (searchesRemaining !== null) facts.push(['searches left', count(searchesRemaining)])
+  if (service.pageSize !== null) facts.push(['page size', counted(service.pageSize, 'row')])
+  return facts
+}
+
+function headline(
+  { pipeline, status, rows, requests, partitions, durationMs }: RunSummary,
+  style: Style,
+): string {
+  const name = style('bold', pipeline)
+  const took = duration(durationMs)
+  const words: Record<RunSummary['status'], readonly [Colour, string]> = {
+    complete: [
+      'green',
+      requests === 0 && rows === 0 ? 'nothing new; all is exported' : `complete in ${took}`,
+    ],
+    failed: ['red', partitions.failed > 0 ? `${counted(partitions.failed, 'partition')} failed` : 'failed'],
+    budget: ['yellow', 'stopped before the end; the rest waits for the next run'],
+    interrupted: ['yellow', 'interrupted; what is committed stays'],
+  }
+  const [colour, text] = words[status]
+  return `${name}: ${style(colour, text)}${status === 'complete' ? '' : ` (${took})`}`
+}
+
+function partitionsText({ total, done, failed, pending }: RunSummary['partitions'], style: Style): string {
+  return [
+    `${count(done)} of ${count(total)} done`,
+    ...(failed > 0 ? [style('red', `${count(failed)} failed`)] : []),
+    ...(pending > 0 ? [`${count(pending)} to do`] : []),
+  ].join(', ')
+}
+
+/** Why the run stopped before its time: stderr may be kept nowhere. */
+function reasonLines({ error, causes }: RunSummary, style: Style): string[] {
+  if (error === null || error.kind === 'interrupted') return []
+  if (causes.some(({ what }) => what === error.what)) return []
+  return ['', `  ${style('red', 'stopped')}: ${plainLine(error.what)}`, `    ${plainLine(error.next)}`]
+}
+
+/** A line for each cause, however many partitions it failed. */
+function failureLines({ causes }: RunSummary, style: Style): string[] {
+  if (causes.length === 0) return []
+  const shown = causes.slice(0, MAX_CAUSES_SHOWN)
+  const more = causes.slice(MAX_CAUSES_SHOWN).reduce((sum, { partitions }) => sum + partitions, 0)
+  return [
+    '',
+    ...shown.flatMap(({ what, partitions, first, next, reasons }) => {
+      const who = partitions === 1 ? plainLine(first) : counted(partitions, 'partition')
+      return [`  ${style('red', who)}: ${plainLine(what)}${reasonsText(reasons)}`, `    ${plainLine(next)}`]
+    }),
+    ...(more > 0 ? [`  … and ${counted(more, 'partition')} more, for other causes`] : []),
+  ]
+}
+
+/** ` (imported_at: not a timestamp, 1,302)`: fields and rules, no values. */
+function reasonsText(reasons: Readonly<Record<string, number>>): string {
+  const all = Object.entries(reasons).sort(([, a], [, b]) => b - a)
+  if (all.length === 0) return ''
+  const shown = all
+    .slice(0, MAX_REASONS_SHOWN)
+    .map(([reason, items]) => `${plainLine(reason)}, ${count(items)}`)
+  return ` (${shown.join('; ')}${all.length > shown.length ? '; …' : ''})`
+}
+
+function nextLines(
+  summary: RunSummary,
+  { file, extract }: Pipeline,
+  { cwd, program, again, flags }: Reader,
+): string[] {
+  const { status, partitions } = summary
+  const name = shellWord(shownPath(resolve(cwd, file), cwd))
+  const lines: (readonly [string, string])[] = []
+  if (status !== 'complete') {
+    const isReached = !neverReached(summary)
+    if (!isReached) lines.push(['find out why', `${program} check ${name}${flags.read}`])
+    const isHopeful = isReached && helpsToGoOn(summary)
+    lines.push([isHopeful ? 'go on' : 'once corrected', again ?? `${program} run ${name}${flags.run}`])
+    lines.push(['where it is', `${program} status ${name}${flags.read}`])
+  }
+  if (partitions.done > 0) {
+    lines.push(['check the files', `${program} verify ${name}${flags.read}`])
+    lines.push([
+      'read them',
+      `${program} query ${name}${flags.read} "SELECT count(*) FROM ${extract.resource}"`,
+    ])
+  }
+  return lines.map(([what, command]) => `${what.padEnd(17)}${command}`)
+}
+
+/** Whether the same command may end otherwise next time; where it does not, it costs searches for nothing. */
+function helpsToGoOn({ error, causes }: RunSummary): boolean {
+  if (error !== null) return !NEEDS_SOMEBODY.has(error.kind)
+  return causes.length === 0 || causes.some(({ kind }) => !NEEDS_SOMEBODY.has(kind))
+}
+
+/** No search got as far as the service: host, port or proxy are wrong, or it is down. */
+function neverReached({ status, requests, error, causes }: RunSummary): boolean {
+  const kinds = error === null ? causes.map(({ kind }) => kind) : [error.kind]
+  return status === 'failed' && requests === 0 && kinds.includes('transient')
+}
+
+const NEEDS_SOMEBODY: ReadonlySet<ErrorKind> = new Set(['config', 'credentials', 'refused', 'data'])

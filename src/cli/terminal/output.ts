@@ -1,0 +1,89 @@
+import type { WriteStream } from 'node:tty'
+import { ExportError } from '../../core/index.ts'
+
+const CHUNK_LENGTH = 64 * 1024
+
+/**
+ * stdout, which carries results only. When its reader goes away (`| head`, a terminal that is closed), the rest is dropped quietly.
+ */
+export class Output {
+  readonly #stream: NodeJS.WriteStream
+  #closed = false
+  #failure: ExportError | null = null
+
+  constructor(stream: NodeJS.WriteStream) {
+    this.#stream = stream
+    stream.on('error', (error) => this.#fail(error))
+  }
+
+  /** What keeps results from their reader; null: nothing. A reader that went away is none. */
+  get failure(): ExportError | null {
+    return this.#failure
+  }
+
+  /** Nothing gets out any more: what takes long to print can end. */
+  get closed(): boolean {
+    return this.#closed
+  }
+
+  get terminal(): Pick<WriteStream, 'isTTY' | 'hasColors'> {
+    return this.#stream
+  }
+
+  /** Width of the terminal; null: there is none, and lines may be as long as they come. */
+  get columns(): number | null {
+    return this.#stream.isTTY ? this.#stream.columns || 80 : null
+  }
+
+  /** Writes text as it is; resolves when it is out, or when nothing gets out any more. */
+  async write(text: string): Promise<void> {
+    if (this.#closed) return
+    await new Promise<void>((resolve) => {
+      this.#stream.write(text, (error) => {
+        if (error) this.#fail(error)
+        resolve()
+      })
+    })
+  }
+
+  #fail(error: NodeJS.ErrnoException): void {
+    // What follows the first error says only that there was one.
+    const isGone = error.code === 'EPIPE' || (error.code === 'EIO' && this.#stream.isTTY)
+    if (!this.#closed && !isGone) {
+      this.#failure = new ExportError(
+        'storage',
+        `What there is to print can not be written: ${error.code ?? error.name}`,
+        'stdout',
+        'Look where stdout goes; what was exported is on disk all the same.',
+        { cause: error },
+      )
+    }
+    this.#closed = true
+  }
+
+  async line(text: string): Promise<void> {
+    await this.write(`${text}\n`)
+  }
+
+  /** Lines as they are made. */
+  async lines(lines: Iterable<string>): Promise<void> {
+    await this.pieces(withEnds(lines))
+  }
+
+  /** Writes pieces as they are made, some at a time: a million of them are never in memory at once. */
+  async pieces(pieces: Iterable<string> | AsyncIterable<string>): Promise<void> {
+    let text = ''
+    for await (const piece of pieces) {
+      text += piece
+      if (text.length < CHUNK_LENGTH) continue
+      await this.write(text)
+      if (this.#closed) return
+      text = ''
+    }
+    await this.write(text)
+  }
+}
+
+function* withEnds(lines: Iterable<string>): Generator<string> {
+  for (const line of lines) yield `${line}\n`
+}

@@ -1,0 +1,92 @@
+import { stripVTControlCharacters } from 'node:util'
+import type { Environment } from '../../config/index.ts'
+import { widthOf } from './width.ts'
+
+export type MessageLevel = 'info' | 'warn' | 'error'
+
+const ERASE_BELOW = '\x1b[J'
+const ERASE_LINE_END = '\x1b[K'
+
+/**
+ * stderr: log lines and messages, and below them, on a terminal, lines that are redrawn in place. Whatever is
+ * written pushes those down whole. The cursor waits in the empty line below: what the keyboard echoes (`^C`) does
+ * not get into them. It stays visible: whoever hides it and is killed leaves a terminal without one.
+ */
+export class Screen {
+  readonly stream: NodeJS.WriteStream
+  /** Whether lines can be redrawn: a terminal that can, and nobody who records everything. */
+  readonly canRedraw: boolean
+  #shown: readonly string[] = []
+  /** Of the terminal that they were made for. */
+  #columns = 0
+  #messages: ((text: string, level: MessageLevel) => void) | null = null
+
+  constructor(stream: NodeJS.WriteStream, env: Environment) {
+    this.stream = stream
+    this.canRedraw = stream.isTTY === true && env.TERM !== 'dumb' && !env.CI
+    // Nobody listens to stderr any more; the work matters more than the log.
+    stream.on('error', () => {})
+  }
+
+  /** Whether the terminal has another width than when the lines were drawn. */
+  get isResized(): boolean {
+    return this.#shown.length > 0 && this.columns !== this.#columns
+  }
+
+  get columns(): number {
+    // A terminal may have no size yet.
+    return this.stream.columns || 80
+  }
+
+  /** Has messages go into a log instead, as where that is JSON to the last line. */
+  divert(messages: (text: string, level: MessageLevel) => void): void {
+    this.#messages = messages
+  }
+
+  /** Writes a message for people: whole lines, each with its end. */
+  write(text: string, level: MessageLevel = 'info'): void {
+    if (this.#messages === null) this.writeLog(text)
+    else if (text.trim() !== '') this.#messages(text.trim(), level)
+  }
+
+  /** Writes lines of a log, each with its end. */
+  writeLog(text: string): void {
+    const drawn = this.#shown.map((line) => `${line}\n`).join('')
+    this.stream.write(drawn === '' ? text : `${this.#toTop()}${ERASE_BELOW}${text}${drawn}`)
+  }
+
+  /** Draws lines in the place of those drawn before; each has to be narrower than the terminal. */
+  show(lines: string): void {
+    const next = lines.split('\n').slice(0, Math.max(1, (this.stream.rows || 24) - 1))
+    const before = this.#shown
+    const isMoved = this.columns !== this.#columns
+    // Written over, not erased first: so nothing flickers.
+    const text = next.map((line, i) => {
+      const isThere = !isMoved && line === before[i]
+      return isThere ? '\n' : `${line}${ERASE_LINE_END}\n`
+    })
+    const rest = isMoved || next.length < before.length ? ERASE_BELOW : ''
+    const isSame = rest === '' && text.every((line) => line === '\n')
+    if (isSame) return
+    this.stream.write(isMoved ? this.#toTop() + rest + text.join('') : this.#toTop() + text.join('') + rest)
+    this.#shown = next
+    this.#columns = this.columns
+  }
+
+  /** Takes the drawn lines away. */
+  clear(): void {
+    if (this.#shown.length === 0) return
+    this.stream.write(`${this.#toTop()}${ERASE_BELOW}`)
+    this.#shown = []
+  }
+
+  /** To the beginning of the first drawn line. A terminal that became narrower has wrapped them. */
+  #toTop(): string {
+    const rows = this.#shown.map((line) => {
+      const width = widthOf(stripVTControlCharacters(line))
+      return Math.max(1, Math.ceil(width / this.columns))
+    })
+    const up = rows.reduce((sum, count) => sum + count, 0)
+    return up === 0 ? '' : `\r\x1b[${up}A`
+  }
+}

@@ -1,0 +1,80 @@
+import { closeSync } from 'node:fs'
+import { isatty } from 'node:tty'
+import { ExportError } from '../../core/index.ts'
+import { SIGNAL_CODES, type Signal } from '../exit-code.ts'
+import type { Screen } from './screen.ts'
+
+// Together less than the ten seconds that schedulers leave between SIGTERM and SIGKILL.
+const GRACE_MS = 5_000
+const LIMIT_MS = 9_000
+
+export type StopSignals = {
+  /** Aborts at the first SIGHUP, SIGINT or SIGTERM; the reason is an ExportError `interrupted`. */
+  readonly stop: AbortSignal
+  /** Aborts when what was in hand then is not finished five seconds later. */
+  readonly abort: AbortSignal
+  release(): void
+}
+
+const SIGNALS = Object.keys(SIGNAL_CODES) as readonly Signal[]
+
+/** SIGHUP (the terminal is gone), SIGINT and SIGTERM: the first asks for an orderly end, the second ends the process at once. */
+export class Signals {
+  #received: Signal | null = null
+
+  /** The signal that came first. */
+  get received(): Signal | null {
+    return this.#received
+  }
+
+  /** Listens until released. `onFirst` tells people what happens now. */
+  listen(onFirst: (signal: Signal) => void): StopSignals {
+    const stop = new AbortController()
+    const abort = new AbortController()
+    const timers: NodeJS.Timeout[] = []
+    // One that is gone can't be told from a file any more.
+    const terminals = [0, 1, 2].filter((fd) => isatty(fd))
+    const handler = (signal: Signal): void => {
+      // When a terminal goes away both the system and the shell say so; that is one reason to stop, not two.
+      if (stop.signal.aborted && signal === 'SIGHUP') return
+      if (stop.signal.aborted) process.exit(SIGNAL_CODES[signal])
+      this.#received = signal
+      if (signal === 'SIGHUP') process.once('exit', () => closeTerminals(terminals))
+      onFirst(signal)
+      const reason = new ExportError('interrupted', `Stopped by ${signal}`, '', 'Run it again to go on.')
+      stop.abort(reason)
+      timers.push(
+        setTimeout(() => abort.abort(reason), GRACE_MS),
+        // What is committed is on disk, so nothing is lost by not waiting for what hangs.
+        setTimeout(() => process.exit(SIGNAL_CODES[signal]), LIMIT_MS),
+      )
+      for (const timer of timers) timer.unref()
+    }
+    for (const signal of SIGNALS) process.on(signal, handler)
+    return {
+      stop: stop.signal,
+      abort: abort.signal,
+      release() {
+        for (const signal of SIGNALS) process.off(signal, handler)
+        for (const timer of timers) clearTimeout(timer)
+      },
+    }
+  }
+}
+
+/** At its end Node.js gives terminals back as they were, and aborts when they are gone. */
+function closeTerminals(terminals: readonly number[]): void {
+  for (const fd of terminals) {
+    try {
+      closeSync(fd)
+    } catch {
+      // It was closed before.
+    }
+  }
+}
+
+/** What people read at the first signal. */
+export function announceStop(signal: Signal, screen: Screen): void {
+  const how = signal === 'SIGINT' ? 'Ctrl-C again' : 'another signal'
+  screen.write(`\nStopping: what is in hand is brought to its end. ${how} ends at once; nothing is lost.\n`)
+}

@@ -1,0 +1,122 @@
+import { plainLine } from './plain-text.ts'
+import type { Colour, Style } from './style.ts'
+import { fitTo, widthOf } from './width.ts'
+
+export type Column<Row> = {
+  readonly title: string
+  readonly cell: (row: Row) => string
+  readonly align?: 'left' | 'right'
+  /** What it may be cut to where the table is too wide; left out: it is never cut. */
+  readonly least?: number
+  /** Left out, the last such first, where the table is too wide all the same. */
+  readonly isOptional?: boolean
+  readonly colour?: (row: Row) => Colour | null
+  /** Shown even where no row has any text in it. */
+  readonly isKept?: boolean
+}
+
+export type Table<Row> = {
+  readonly columns: readonly Column<Row>[]
+  /** Gone through twice: for the widths, and for the lines. */
+  readonly rows: () => Iterable<Row>
+  /** Lines that follow that of a row. */
+  readonly below?: (row: Row) => readonly string[]
+}
+
+const GAP = '  '
+
+/**
+ * Lines of a table, its titles first; made as they are asked for. Columns without any text are left out.
+ * @param room columns of the terminal; null: as wide as it comes
+ */
+export function* alignedTable<Row>(
+  { columns, rows, below }: Table<Row>,
+  room: number | null,
+  style: Style,
+): Generator<string> {
+  const fitted = fittedColumns(columns, rows(), room)
+  const titles = fitted.map(({ column: { title, align }, width }) => fitTo(title, width, align))
+  yield style('dim', titles.join(GAP).trimEnd())
+  for (const row of rows()) {
+    const cells = fitted.map(({ column: { cell, align, colour }, width }) => {
+      const text = fitTo(cell(row), width, align)
+      const painted = colour?.(row) ?? null
+      return painted === null ? text : style(painted, text)
+    })
+    yield cells.join(GAP).trimEnd()
+    yield* below?.(row) ?? []
+  }
+}
+
+type Fitted<Row> = { readonly column: Column<Row>; width: number }
+
+function fittedColumns<Row>(
+  columns: readonly Column<Row>[],
+  rows: Iterable<Row>,
+  room: number | null,
+): readonly Fitted<Row>[] {
+  const widths = columns.map(() => 0)
+  for (const row of rows) {
+    for (const [i, { cell }] of columns.entries()) widths[i] = Math.max(widths[i]!, widthOf(cell(row)))
+  }
+  const fitted = columns.flatMap((column, i): Fitted<Row>[] => {
+    const width = widths[i]!
+    return width === 0 && !column.isKept ? [] : [{ column, width: Math.max(width, widthOf(column.title)) }]
+  })
+  return room === null ? fitted : within(room, fitted)
+}
+
+/** Leaves out what is optional until the rest fits when it is cut, and cuts the widest columns first. */
+function within<Row>(room: number, columns: readonly Fitted<Row>[]): readonly Fitted<Row>[] {
+  const leastOf = ({ column, width }: Fitted<Row>): number => Math.min(width, column.least ?? width)
+  const widthWith = (of: (each: Fitted<Row>) => number): number =>
+    columns.reduce((sum, each) => sum + GAP.length + of(each), -GAP.length)
+  const dropped = columns.findLast(({ column }) => column.isOptional)
+  if (widthWith(leastOf) > room && dropped !== undefined) {
+    return within(
+      room,
+      columns.filter((each) => each !== dropped),
+    )
+  }
+  let excess = widthWith(({ width }) => width) - room
+  const cut = columns.map((each) => ({ ...each }))
+  while (excess > 0) {
+    const spare = cut.filter((each) => each.width > leastOf(each))
+    const widest = spare.reduce<(typeof cut)[number] | null>(
+      (most, each) => (most === null || each.width > most.width ? each : most),
+      null,
+    )
+    if (widest === null) break
+    const less = Math.min(widest.width - leastOf(widest), Math.max(1, Math.floor(excess / 2)))
+    widest.width -= less
+    excess -= less
+  }
+  return cut
+}
+
+/** What any answer is cut to before a line is longer than the terminal. */
+const LEAST_OF_ANY = 6
+
+/** A table of whatever came as an answer, numbers on the right; null and undefined are empty. */
+export function answerTable(
+  names: readonly string[],
+  rows: readonly (readonly unknown[])[],
+): Table<readonly unknown[]> {
+  const isNumber = (i: number): boolean =>
+    rows.length > 0 && rows.every((row) => typeof row[i] === 'number' || row[i] === null)
+  return {
+    columns: names.map((name, i) => ({
+      title: plainLine(name),
+      cell: (row) => cellText(row[i]),
+      align: isNumber(i) ? 'right' : 'left',
+      least: LEAST_OF_ANY,
+      isKept: true,
+    })),
+    rows: () => rows,
+  }
+}
+
+function cellText(value: unknown): string {
+  if (value === null || value === undefined) return ''
+  return plainLine(typeof value === 'object' ? JSON.stringify(value) : String(value))
+}
