@@ -125,24 +125,32 @@ export class FastPath {
       const records = walker.walk(at)
       if (this.items + records > MAX_ITEMS) return -1
       if (!this.addRecords(walker, records, page)) return -1
-      at = walker.position
-      const { status } = walker
-      if (status === STATUS.last) return at
+      const { status, position } = walker
+      if (status === STATUS.last) return position
+      // The window may end in the space between two items.
+      at = json.space(position)
       if (status === STATUS.full || (status === STATUS.newSource && walker.learn())) continue
+      if (at >= walker.end && at < body.length) continue
       if (body[at] !== OPEN_BRACE) return -1
-      const end = json.value(at)
-      if (end < 0) return -1
-      const behind = json.space(end)
-      if (behind >= walker.end && walker.end < body.length) {
-        // It goes on beyond the window, which has to be larger if it holds nothing else.
-        if (!walker.open(at, walker.isFirst(at) ? 2 * (behind + 1 - at) : 0)) return -1
+      const end = walker.endOfValue(at)
+      const behind = end < 0 ? end : json.space(end)
+      if (walker.end < body.length && (end < 0 || behind >= walker.end)) {
+        if (!this.openAgain(walker, at)) return -1
         continue
       }
+      if (end < 0) return -1
       if (!this.addStrange(at, end, page) || ++this.items > MAX_ITEMS) return -1
       if (body[behind] === CLOSE_BRACKET) return behind + 1
       if (body[behind] !== COMMA) return -1
       at = json.space(behind + 1)
     }
+  }
+
+  /** Has the window begin with an item that goes on beyond it, and hold all of it; false when the page is not understood. */
+  private openAgain(walker: ItemWalker, at: number): boolean {
+    if (!walker.isFirst(at)) return walker.open(at)
+    const end = this.json.value(at)
+    return end >= 0 && walker.open(at, 2 * (this.json.space(end) + 1 - at))
   }
 
   /** Adds an item that is not understood; false when the page is not. */
@@ -169,7 +177,7 @@ export class FastPath {
           break
         case 'outside': {
           const start = walker.itemStart(record)
-          const end = this.json.value(start)
+          const end = walker.endOfValue(start)
           // Rows stay in their order.
           this.addRows(walker, page.columns)
           if (end < 0 || !this.addStrange(start, end, page)) return false

@@ -74,7 +74,7 @@ test('more fields, texts and items than are walked over at once mean the same on
 })
 
 function page(items: readonly string[]): Buffer {
-  return Buffer.from(`{"items":[${items.join(' ,')} ] ,"next":null}`)
+  return Buffer.from(`{"items":[${items.join(' ,\r\n\t ')} ] ,"next":null}`)
 }
 
 function credential(id: number, secret = 'teapot', more: object = {}): string {

@@ -1,4 +1,4 @@
-/** What a row has of a field; a text may be said to be the same as the last one before it. */
+/** What a row has of a field. */
 export const STATE = { null: 0, text: 1, escapedText: 2, sameText: 3 } as const
 
 /** The texts of one field at a time, in a run of rows. What it holds is of the field asked for last. */
@@ -15,6 +15,8 @@ export type FieldRun = {
 
   /** Finds the texts of a field. */
   find(field: number): void
+  /** Also says of a text that it is the same as the last one before it. */
+  compare(field: number): void
   /** Also puts them end to end. @returns how many rows have none, or -1 when it was not to be done for all of them */
   gather(field: number): number
 }

@@ -118,7 +118,7 @@ class DictionaryColumn implements TextColumn {
       this.rows.addRun(run, field)
       return
     }
-    run.find(field)
+    run.compare(field)
     const { rows, states, starts, ends, bytes } = run
     for (let row = 0; row < rows; row++) {
       const state = states[row]

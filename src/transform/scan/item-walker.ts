@@ -63,9 +63,11 @@ type Exports = {
   readonly sourceEnd: Global
   open(bytes: number): number
   walk(start: number): number
+  endOfValue(at: number): number
   meet(source: number): void
   learn(start: number, length: number, idLength: number): number
   idOf(source: number): number
+  findTexts(field: number, rows: number): void
   compareTexts(field: number, rows: number): void
   gatherTexts(field: number, rows: number): number
 } & Readonly<Record<Place, Global>>
@@ -167,6 +169,12 @@ export class ItemWalker {
   /** Makes records from position `at` in the answer on. @returns how many */
   walk(at: number): number {
     return this.walker.walk(this.origin + at - this.start)
+  }
+
+  /** Where the value at `at` ends in the answer; -1 when the window does not hold it, and what says that it is whole. */
+  endOfValue(at: number): number {
+    const end = this.walker.endOfValue(this.origin + at - this.start)
+    return end === 0 ? -1 : end - this.origin + this.start
   }
 
   get status(): number {
@@ -281,6 +289,10 @@ class RecordRun implements FieldRun {
   }
 
   find(field: number): void {
+    this.walker.findTexts(field, this.rows)
+  }
+
+  compare(field: number): void {
     this.walker.compareTexts(field, this.rows)
   }
 

@@ -17,20 +17,18 @@ export const CLOSE_BRACE = 0x7d
 const MAX_DEPTH = 64
 
 /**
- * Walks over JSON text that is valid UTF-8 without building anything from it. Every method takes the
- * position where something must begin and returns the position after it, or -1 when the bytes there are
- * not valid JSON (or too deep): it accepts no more than JSON.parse does.
+ * Walks over what lies around the items of an answer, and over items that no window holds, without building
+ * anything from it. Every method takes the position where something must begin and returns the position after it, or
+ * -1 when the bytes there are not valid JSON (or too deep): it accepts no more than JSON.parse does.
  */
 export class JsonScanner {
   /** Whether the string walked over last has escapes. */
   hasEscapes = false
 
   private bytes: Uint8Array = new Uint8Array(0)
-  private view: DataView = new DataView(new ArrayBuffer(0))
 
   begin(bytes: Uint8Array): void {
     this.bytes = bytes
-    this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   }
 
   /** The first position that is no white space. Never fails. */
@@ -46,7 +44,7 @@ export class JsonScanner {
     const { bytes } = this
     const { length } = bytes
     this.hasEscapes = false
-    for (let i = this.special(at); i < length; i++) {
+    for (let i = at; i < length; i++) {
       const byte = bytes[i]!
       if (byte === QUOTE) return i + 1
       if (byte < 0x20) return -1
@@ -54,36 +52,9 @@ export class JsonScanner {
         i = this.escapeEnd(i + 1)
         if (i < 0) return -1
         this.hasEscapes = true
-        i = this.special(i + 1) - 1
       }
     }
     return -1
-  }
-
-  /**
-   * The first character of a string that is a quote, a backslash or a control character, found four
-   * characters at a time; up to three before the end of the text it may stop early. A byte of
-   * `word - 0x20202020` has its high bit set where the character is below 0x20, and `& ~word` leaves out
-   * those above 0x7f; exclusive or turns the character looked for into zero, which is what lies below
-   * 0x01. A borrow can only spoil the bytes after a true hit.
-   */
-  private special(start: number): number {
-    const { view } = this
-    // The view's own length costs a call.
-    const last = this.bytes.length - 4
-    let at = start
-    for (; at <= last; at += 4) {
-      const word = view.getInt32(at, true)
-      const quotes = word ^ 0x22222222
-      const backslashes = word ^ 0x5c5c5c5c
-      const hits =
-        (((word - 0x20202020) & ~word) |
-          ((quotes - 0x01010101) & ~quotes) |
-          ((backslashes - 0x01010101) & ~backslashes)) &
-        0x80808080
-      if (hits !== 0) return at + ((31 - Math.clz32(hits & -hits)) >> 3)
-    }
-    return at
   }
 
   /** Any value, whatever it holds. */

@@ -24,7 +24,12 @@ const IS_TEXT: u8 = 1
 const IS_ESCAPED: u8 = 2
 const IS_SAME: u8 = 3
 
-/** Says of each row's text where it stands, and whether it is the same as the last one before. */
+/** Says of each row's text where it stands. */
+export function findTexts(field: usize, rows: usize): void {
+  for (let row: usize = 0; row < rows; row++) store<u8>(RUN_STATES + row, stateOf(field, row))
+}
+
+/** Says also whether a text is the same as the last one before it. */
 export function compareTexts(field: usize, rows: usize): void {
   let last: usize = 0
   let lastLength: usize = 0

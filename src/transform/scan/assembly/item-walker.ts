@@ -66,7 +66,7 @@ import {
 import { find, hasRoom, isIdOf, lengthOf } from './sources'
 import { NO_TIME, timestamp } from './timestamp'
 
-export { compareTexts, gatherTexts } from './field-run'
+export { compareTexts, findTexts, gatherTexts } from './field-run'
 export { idOf, learn } from './sources'
 export {
   ALLOWED,
@@ -137,6 +137,11 @@ export function open(bytes: usize): usize {
 /** Says which number records give to the source that was not known. */
 export function meet(source: i32): void {
   metSource = source
+}
+
+/** Where the value at `at` ends, or 0 when the window does not hold all of it. */
+export function endOfValue(at: usize): usize {
+  return value(at, 0)
 }
 
 /** Walks over items from `start` on. @returns the number of records */
