@@ -1,3 +1,4 @@
+import { pipeline as streamPipeline } from 'node:stream/promises'
 import {
   batchFromFrame,
   columnsOf,
@@ -12,7 +13,7 @@ import {
   type RowBatch,
   SeenCursors,
 } from '../../core/index.ts'
-import { type Chain, ChainSize, extractPages, PageTooLarge } from '../../extract/index.ts'
+import { type Chain, ChainSize, type ExtractedPage, extractPages, PageTooLarge } from '../../extract/index.ts'
 import { folderOf, ownsFolder } from '../../load/index.ts'
 import { chainLine, type IdLog, newIdLog, openIdLog } from '../../state/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
@@ -119,14 +120,29 @@ export class ChainRun {
 
   /** @returns whether the chain is over; else it goes on with pages of another size */
   async #followCursors(): Promise<boolean> {
-    const chain = this.#chain
     const { service, session } = this.#run
-    const pages = extractPages(service, this.#sequence(), session.decode, session.cpu.release)
-    for await (const extracted of pages) {
-      await this.#commit(splitByWindow(extracted, chain, (index) => this.#folderOf(index)))
-      if (extracted.page.next === null || chain.isOver) return true
+    let isOver = true
+    await streamPipeline(
+      extractPages(service, this.#sequence(), session.decode, session.cpu.release),
+      (pages) => this.#splitPages(pages),
+      async (pages) => {
+        isOver = await this.#commitPages(pages)
+      },
+    )
+    return isOver
+  }
+
+  async *#splitPages(pages: AsyncIterable<ExtractedPage>): AsyncGenerator<SplitPage> {
+    for await (const page of pages) yield splitByWindow(page, this.#chain, (index) => this.#folderOf(index))
+  }
+
+  /** @returns false once the chain has left its cursors for pages of another size */
+  async #commitPages(pages: AsyncIterable<SplitPage>): Promise<boolean> {
+    for await (const split of pages) {
+      await this.#commit(split)
+      if (split.page.next === null || this.#chain.isOver) return true
       await this.#haltWithoutSpace()
-      const point = extracted.mayGrow ? this.#restartPoint() : null
+      const point = split.mayGrow ? this.#restartPoint() : null
       if (point !== null) {
         this.#size.grow()
         await this.#leaveCursors(point)
