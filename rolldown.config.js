@@ -144,7 +144,7 @@ const parts = defineConfig({
     'credential-decoder': 'src/transform/credential-decoder.ts',
     disk: 'src/disk/index.ts',
     'encoder-build': 'src/package/encoder-build.ts',
-    journal: 'src/state/journal.ts',
+    journal: 'src/state/journal/journal.ts',
     load: 'src/load/index.ts',
     'run-options': 'src/run-options.ts',
     state: 'src/state/index.ts',

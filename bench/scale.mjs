@@ -7,7 +7,7 @@ import { mkdirSync, mkdtempSync, openSync, readFileSync, rmSync, writeFileSync, 
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { lineSealer } from '../build/parts/journal.js'
+import { lineWriter } from '../build/parts/journal.js'
 import { CLI, measure } from './measure.mjs'
 
 const ENV = { SPILLWAY_TOKEN: 'bench' }
@@ -67,7 +67,7 @@ function halfDone(domains) {
   const [header] = readFileSync(checkpoint, 'utf8').split('\n')
   const { flushed: _, crc: __, ...facts } = JSON.parse(header)
   const fd = openSync(checkpoint, 'w')
-  const seal = lineSealer(0)
+  const seal = lineWriter(0)
   writeSync(fd, seal(facts, 0))
   const days = Array.from({ length: DAYS }, (_, day) => {
     const [from, until] = [day, day + 1].map((n) =>

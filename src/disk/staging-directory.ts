@@ -171,7 +171,7 @@ function emptyIfAbsent(error: unknown): string[] {
 function takenOver(directory: string): ExportError {
   return new ExportError(
     'locked',
-    'Another run has taken this pipeline over, because this one showed no sign of life',
+    'Another run has taken this pipeline over, because this one sent no heartbeat in time',
     `_state/${directory} is gone`,
     'Let the other one go on; what this one had in hand is asked for again, and nothing is lost or doubled.',
   )

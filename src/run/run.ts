@@ -94,7 +94,7 @@ async function runOnDataSet(
       await session.close()
     }
   } finally {
-    // What was exported is on disk, and what came of it is to be told; a claim that stays shows no more signs of life.
+    // What was exported is on disk, and what came of it is to be told; a lock file that stays gets no more heartbeats.
     await lock.release().catch((error: unknown) => {
       if (!isExportError(error)) throw error
       warn(

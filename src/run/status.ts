@@ -13,9 +13,9 @@ import {
   type CheckpointState,
   checkMaskKey,
   type PartitionRecord,
+  quarantinedOf,
   type RetiredQuery,
   readCheckpoint,
-  setAsideOf,
 } from '../state/index.ts'
 import { openDataSet, planFor, retiredQueries, survey } from './data-set/index.ts'
 import type { PartitionStatus } from './partition-status.ts'
@@ -135,7 +135,7 @@ function sums(state: CheckpointState | null) {
   for (const [, record] of state.partitions) {
     sum.rows += record.rows
     sum.requests += record.requests
-    sum.quarantined += setAsideOf(record)
+    sum.quarantined += quarantinedOf(record)
     sum.repeated += record.repeated
   }
   for (const shard of state.shards) sum.bytes += shard.bytes

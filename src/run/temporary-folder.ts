@@ -3,7 +3,7 @@ import { lstat, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ExportError } from '../core/index.ts'
-import { claimText, describeSelf, fateOf, parseClaim } from '../state/index.ts'
+import { describeOwner, lockFileText, ownerStatus, parseLockFile } from '../state/index.ts'
 
 /** A private folder for what a command needs while it goes on. */
 export type TemporaryFolder = {
@@ -31,7 +31,7 @@ export async function temporaryFolder(): Promise<TemporaryFolder> {
   const removeNow = (): void => rmSync(path, { recursive: true, force: true })
   // Also where a second signal, or the end of the time that the first leaves, ends the process at once.
   process.once('exit', removeNow)
-  await writeFile(join(path, OWNER), claimText(describeSelf(new Date())), { mode: 0o600 })
+  await writeFile(join(path, OWNER), lockFileText(describeOwner(new Date())), { mode: 0o600 })
   return {
     path,
     async remove() {
@@ -57,7 +57,7 @@ async function isLeft(path: string): Promise<boolean> {
   if (process.getuid !== undefined && uid !== process.getuid()) return false
   const owner = join(path, OWNER)
   const fate = await readFile(owner).then(
-    (bytes) => fateOf(parseClaim(bytes, owner)),
+    (bytes) => ownerStatus(parseLockFile(bytes, owner)),
     () => 'unknown' as const,
   )
   return fate === 'dead' || (fate === 'unknown' && Date.now() - mtimeMs > FOREIGN_MS)

@@ -255,7 +255,7 @@ type Group = {
 function takenOver(folder: string): ExportError {
   return new ExportError(
     'locked',
-    'Another run has taken this pipeline over, because this one showed no sign of life',
+    'Another run has taken this pipeline over, because this one sent no heartbeat in time',
     `${folder} has no owner`,
     'Let the other one go on; what this one had in hand is asked for again, and nothing is lost or doubled.',
   )

@@ -1,4 +1,4 @@
-export { type ChainRecord, chainLine } from './chain-record.ts'
+export { type ChainRecord, chainEntry } from './checkpoint/chain-record.ts'
 export {
   CHECKPOINT_PATH,
   CHECKPOINT_START,
@@ -7,18 +7,8 @@ export {
   readCheckpoint,
   readDataSetId,
   rewriteCheckpoint,
-} from './checkpoint.ts'
-export {
-  type CheckpointState,
-  hasBegun,
-  isKnown,
-  isOver,
-  NEW_RUN,
-  type PartitionRecord,
-  type RunRecord,
-  setAsideOf,
-} from './checkpoint-state.ts'
-export { claimText, describeSelf, fateOf, parseClaim } from './claim.ts'
+} from './checkpoint/checkpoint.ts'
+export { type CheckpointState, isKnown } from './checkpoint/checkpoint-state.ts'
 export {
   ID_FOLDER,
   type IdLog,
@@ -27,12 +17,20 @@ export {
   newIdLog,
   openIdLog,
   sweepIds,
-} from './id-log.ts'
-export type { Line } from './lines.ts'
-export { type Hold, type Lock, type LockOptions, takeLock } from './lock.ts'
+} from './checkpoint/id-log.ts'
+export { hasBegun, isOver, type PartitionRecord, quarantinedOf } from './checkpoint/partition-record.ts'
+export { splitPath } from './checkpoint/path-map.ts'
+export { NEW_RUN, type RunRecord, searchesByMonth } from './checkpoint/run-record.ts'
+export type { SealedShard, ShardList } from './checkpoint/shard-list.ts'
+export type { Omission } from './checkpoint/snapshot.ts'
+export type { JournalLine } from './journal/journal-line.ts'
+export { type Hold, type Lock, type LockOptions, takeLock } from './lock/lock.ts'
+export { describeOwner, lockFileText, ownerStatus, parseLockFile } from './lock/lock-file.ts'
 export {
+  fitsManifest,
   holdingsOf,
   isManifestOf,
+  keyDigest,
   MANIFEST_PATH,
   MANIFEST_START,
   type Manifest,
@@ -42,22 +40,20 @@ export {
   parseManifest,
   type RetiredQuery,
   readManifest,
+  SIGNATURE_BYTES,
+  SIGNATURE_PATH,
   SUCCESS_PATH,
   serviceJson,
+  signatureOf,
   writeManifest,
 } from './manifest.ts'
-export { searchesByMonth } from './months.ts'
-export { splitPath } from './path-map.ts'
-export { secretCheck } from './secret-check.ts'
 export {
   checkMaskKey,
   checkSettings,
   differInColumns,
   frozenSettings,
   type Settings,
+  secretCheck,
   settingsDigest,
   settingsText,
 } from './settings.ts'
-export type { SealedShard, ShardList } from './shard-list.ts'
-export { fitsManifest, keyDigest, SIGNATURE_BYTES, SIGNATURE_PATH, signatureOf } from './signature.ts'
-export type { Omission } from './snapshot.ts'

@@ -1,3 +1,4 @@
+import { createHash, type KeyObject, sign, verify } from 'node:crypto'
 import * as z from 'zod'
 import {
   columnsOf,
@@ -10,9 +11,15 @@ import {
   type Store,
   typeName,
 } from '../core/index.ts'
-import { type CheckpointState, hasBegun, setAsideOf } from './checkpoint-state.ts'
+import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
+import { hasBegun, quarantinedOf } from './checkpoint/partition-record.ts'
+import type { SealedShard } from './checkpoint/shard-list.ts'
 import { settingsDigest } from './settings.ts'
-import type { SealedShard } from './shard-list.ts'
+
+export const SIGNATURE_PATH = '_manifest.sig'
+
+/** Length of an Ed25519 signature, which stands in its file as it is. */
+export const SIGNATURE_BYTES = 64
 
 export const MANIFEST_PATH = '_manifest.json'
 /** How every manifest begins. */
@@ -295,8 +302,25 @@ export function serviceJson({ pageSize, searchesPerRequest, searchesPer1000Rows 
 function itemTotals(state: CheckpointState): { quarantined: number; repeated: number } {
   const totals = { quarantined: 0, repeated: 0 }
   for (const [, record] of state.partitions) {
-    totals.quarantined += setAsideOf(record)
+    totals.quarantined += quarantinedOf(record)
     totals.repeated += record.repeated
   }
   return totals
+}
+
+/** Ed25519 over the manifest's bytes, by RFC 8032 without a prehash: what `openssl pkeyutl -rawin` checks. */
+export function signatureOf(manifest: Uint8Array, privateKey: KeyObject): Uint8Array {
+  return sign(null, manifest, privateKey)
+}
+
+/** Whether a signature is one of this manifest, under this key. */
+export function fitsManifest(signature: Uint8Array, manifest: Uint8Array, publicKey: KeyObject): boolean {
+  return signature.byteLength === SIGNATURE_BYTES && verify(null, manifest, publicKey, signature)
+}
+
+/** SHA-256 in hex of a public key in DER: `openssl pkey -pubin -in pub.pem -outform DER | sha256sum`. */
+export function keyDigest(publicKey: KeyObject): string {
+  return createHash('sha256')
+    .update(publicKey.export({ type: 'spki', format: 'der' }))
+    .digest('hex')
 }

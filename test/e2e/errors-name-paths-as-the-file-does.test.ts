@@ -17,7 +17,7 @@ it.each([
   await rm(join(output, shard))
   await expectPlace(['run'], `${shown}/${shard}`, 1)
 
-  await writeFile(join(output, '_state/lock.0123456789ab'), 'no claim')
+  await writeFile(join(output, '_state/lock.0123456789ab'), 'no lock file')
   await expectPlace(['run'], `${shown}/_state/lock.0123456789ab`, 1)
   await rm(join(output, '_state/lock.0123456789ab'))
 

@@ -150,7 +150,7 @@ function damaged(files: Files, path: string, list: readonly Edit[] | 'gone'): Fi
   return changed
 }
 
-/** Every file but the claims of processes, which come and go with them. */
+/** Every file but the lock files of processes, which come and go with them. */
 async function contentOf(root: string): Promise<Files> {
   const files = new Map<string, Buffer>()
   for (const entry of await readdir(root, { recursive: true, withFileTypes: true })) {

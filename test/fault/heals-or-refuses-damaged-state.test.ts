@@ -111,7 +111,7 @@ const REFUSED_HALF_WAY: readonly Refusal[] = [
     (output) => writeFile(join(output, JOURNAL), '{"kind":"mine"}\n'),
   ],
   [
-    'a claim on the lock that can not be read',
+    'a lock file that can not be read',
     1,
     /lock file can not be read/,
     (output) => writeFile(join(output, '_state/lock.0123456789ab'), '{'),

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../../src/core/index.ts'
 
-/** Waits in no time while it looks for signs of life, so that twenty seconds without one are over at once. */
+/** Waits in no time while it waits for heartbeats, so that twenty seconds without one are over at once. */
 export function hurriedClock(): Clock {
   let ahead = 0
   return {

@@ -70,7 +70,7 @@ describe('while a run is at work', () => {
 })
 
 // What tells one process from another is read from /proc.
-describe.skipIf(process.platform !== 'linux')('a claim that was left behind', () => {
+describe.skipIf(process.platform !== 'linux')('a lock file that was left behind', () => {
   test.each([
     ['by another process with the same id', { pid: process.pid, process_start: '1' }],
     ['by a process that is no more', { pid: 2 ** 22 + 1 }],
@@ -78,8 +78,14 @@ describe.skipIf(process.platform !== 'linux')('a claim that was left behind', ()
     await withClaim(change, async (attempt) => {
       const ended = await attempt.run()
       expect(ended.code, ended.stderr).toBe(0)
-      await expectSameResult(attempt, { scenario: EXPORT, clean, figures, about: 'claim', interruptions: 1 })
-      expect(await claims(attempt)).toEqual([])
+      await expectSameResult(attempt, {
+        scenario: EXPORT,
+        clean,
+        figures,
+        about: 'lock file',
+        interruptions: 1,
+      })
+      expect(await lockFiles(attempt)).toEqual([])
     })
   })
 
@@ -97,20 +103,26 @@ describe.skipIf(process.platform !== 'linux')('a claim that was left behind', ()
       const onLog = (_level: string, message: string): void => void said.push(message)
       expect(await attempt.runHere({ clock, onLog })).toMatchObject({ status: 'complete', error: null })
       expect(clock.monotonicMs() - startedMs).toBeGreaterThanOrEqual(20_000)
-      expect(said.filter((message) => message.includes('no sign of life for 20 s'))).toHaveLength(1)
-      await expectSameResult(attempt, { scenario: EXPORT, clean, figures, about: 'claim', interruptions: 1 })
-      expect(await claims(attempt)).toEqual([])
+      expect(said.filter((message) => message.includes('20 s without a heartbeat'))).toHaveLength(1)
+      await expectSameResult(attempt, {
+        scenario: EXPORT,
+        clean,
+        figures,
+        about: 'lock file',
+        interruptions: 1,
+      })
+      expect(await lockFiles(attempt)).toEqual([])
     })
   })
 
-  test('on another host is respected while it shows signs of life', async () => {
+  test('on another host is respected while its heartbeats come', async () => {
     await withClaim({ host: 'etl-2', since: '2024-01-01T02:00:00.000Z' }, async (attempt) => {
-      const claim = join(attempt.place.output, '_state/lock.0123456789ab')
-      const life = setInterval(() => void appendFile(claim, '.'), 1000)
+      const lockFile = join(attempt.place.output, '_state/lock.0123456789ab')
+      const life = setInterval(() => void appendFile(lockFile, '.'), 1000)
       const refused = await attempt.run().finally(() => clearInterval(life))
       expect(refused.code).toBe(5)
       expect(refused.stderr).toMatch(/on host etl-2 since 2024-01-01T02:00:00.000Z .*lock\.0123456789ab/)
-      expect(await claims(attempt)).toEqual(['lock.0123456789ab'])
+      expect(await lockFiles(attempt)).toEqual(['lock.0123456789ab'])
     })
   })
 })
@@ -129,7 +141,7 @@ test('of several that start together never two are at work', async () => {
     const last = await attempt.run()
     expect(last.code, last.stderr).toBe(0)
     await expectSameResult(attempt, { scenario: slow, clean, figures, about: 'several', interruptions: 0 })
-    expect(await claims(attempt)).toEqual([])
+    expect(await lockFiles(attempt)).toEqual([])
   })
 })
 
@@ -154,7 +166,7 @@ async function whileHeld(
   })
 }
 
-/** Kills a run at its first search, changes the claim that it leaves, and does the work. */
+/** Kills a run at its first search, changes the lock file that it leaves, and does the work. */
 async function withClaim(change: object, work: (attempt: Trial) => Promise<void>): Promise<void> {
   const faults: Fault[] = [{ kind: 'hang', times: 2 }]
   await trial({ ...EXPORT, sandbox: { ...EXPORT.sandbox, faults } }, async (attempt) => {
@@ -165,10 +177,10 @@ async function withClaim(change: object, work: (attempt: Trial) => Promise<void>
       },
     })
     figures.kills++
-    const [name = ''] = await claims(attempt)
+    const [name = ''] = await lockFiles(attempt)
     const folder = join(attempt.place.output, '_state')
-    const [claim = ''] = (await readFile(join(folder, name), 'utf8')).split('\n')
-    const changed = JSON.stringify({ ...JSON.parse(claim), ...change })
+    const [lockFile = ''] = (await readFile(join(folder, name), 'utf8')).split('\n')
+    const changed = JSON.stringify({ ...JSON.parse(lockFile), ...change })
     await writeFile(join(folder, 'lock.0123456789ab'), `${changed}\n`)
     await rm(join(folder, name))
     await rename(join(folder, name.replace('lock', 'open')), join(folder, 'open.0123456789ab'))
@@ -176,6 +188,6 @@ async function withClaim(change: object, work: (attempt: Trial) => Promise<void>
   })
 }
 
-async function claims({ place }: Trial): Promise<string[]> {
+async function lockFiles({ place }: Trial): Promise<string[]> {
   return (await readdir(join(place.output, '_state'))).filter((name) => name.startsWith('lock.'))
 }

@@ -92,7 +92,7 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
       const next = await attempt.run()
       expect(next.code, next.stderr).toBe(0)
       expect(performance.now() - startedAt).toBeGreaterThan(20_000)
-      expect(next.stderr).toMatch(/process \d+ on host .* since .* no sign of life for 20 s/)
+      expect(next.stderr).toMatch(/process \d+ on host .* since .* 20 s without a heartbeat/)
       goOn()
       const late = await ended
       expect(late.code, late.stderr).toBe(5)
@@ -103,7 +103,7 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
     })
   })
 
-  test('keeps the pipeline while it shows signs of life', async () => {
+  test('keeps the pipeline while its heartbeats come', async () => {
     const faults = [{ kind: 'hang' as const, requests: [4, 5] }]
     await trial({ ...EXPORT, sandbox: { ...EXPORT.sandbox, faults } }, async (attempt) => {
       let kill: (signal: NodeJS.Signals) => void = () => {}
@@ -113,7 +113,7 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
       const startedAt = performance.now()
       const refused = await attempt.run()
       expect(refused.code, refused.stderr).toBe(5)
-      expect(refused.stderr).toContain('sign of life')
+      expect(refused.stderr).toContain('heartbeat')
       expect(performance.now() - startedAt).toBeLessThan(15_000)
       kill('SIGKILL')
       await ended
@@ -161,7 +161,7 @@ function pipelineOf({ place }: Trial): Promise<Pipeline> {
   return readPipeline(place.pipeline, { env: place.env, cwd: place.folder })
 }
 
-/** As if the claims were laid down before this machine, or another of its name, was started. */
+/** As if the lock files were written before this machine, or another of its name, was started. */
 async function editClaims({ place }: Trial): Promise<void> {
   const folder = join(place.output, '_state')
   for (const name of await readdir(folder).catch(() => [])) {

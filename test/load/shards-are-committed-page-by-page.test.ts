@@ -360,7 +360,7 @@ describe('what goes on record', () => {
           flushes++
           return log.fsync()
         }
-        return Object.assign(Object.create(log), { flush })
+        return Object.assign(Object.create(log), { fsync: flush })
       },
     }
     const late: Promise<void>[] = []
@@ -415,7 +415,7 @@ describe('what goes on record', () => {
         const log = await store.openLog(path, size).finally(() => underway--)
         const flush = (): Promise<void> =>
           path.endsWith('.part') ? Promise.reject(new Error('the disk is full')) : log.fsync()
-        return Object.assign(Object.create(log) as Log, { flush })
+        return Object.assign(Object.create(log) as Log, { fsync: flush })
       },
     }
     const shards = shardSet(failing, { chunkRows: 5 })

@@ -23,7 +23,7 @@ import {
   ShardSet,
   type Stretch,
 } from '../../src/load/index.ts'
-import { foldLines } from '../../src/state/checkpoint-state.ts'
+import { foldJournal } from '../../src/state/checkpoint/fold-journal.ts'
 import type { SealedShard } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { HEADER } from '../state/lines.ts'
@@ -220,7 +220,7 @@ async function exported(
   { from, pages }: Framing,
 ): Promise<{ readonly files: Map<string, Buffer>; readonly seals: readonly SealedShard[] }> {
   const { store, root } = temporaryStore()
-  const folding = foldLines(HEADER)
+  const folding = foldJournal(HEADER)
   folding.apply({ kind: 'chain', chain: 0, query: QUERY_NAME, order: 'asc', windows: null })
   const { state } = folding
   const record = async (lines: readonly JournalEntry[]): Promise<void> => {
@@ -259,7 +259,7 @@ async function openShards(
   format: Format,
   store: Store,
   sizes: Sizes,
-  state: ReturnType<typeof foldLines>['state'],
+  state: ReturnType<typeof foldJournal>['state'],
   record: (lines: readonly JournalEntry[]) => Promise<void>,
 ): Promise<ShardSet> {
   const shards = new ShardSet({

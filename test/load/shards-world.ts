@@ -33,7 +33,7 @@ import { giveUp } from '../../src/run/data-set/redo.ts'
 import {
   type Checkpoint,
   type CheckpointState,
-  chainLine,
+  chainEntry,
   hasBegun,
   readCheckpoint,
   type SealedShard,
@@ -305,7 +305,7 @@ export class World {
         ? Array.from({ length: finished.count }, (_, place) => folderAt(finished.at(place)!.from))
         : [],
       entries: [
-        ...(record === undefined ? [chainLine(chain, queryOf(query).name, windows)] : []),
+        ...(record === undefined ? [chainEntry(chain, queryOf(query).name, windows)] : []),
         pageLine(chain, isLast ? null : `${chain}-${number}`, passed),
       ],
     }

@@ -16,8 +16,8 @@ import type { Piece } from '../../src/load/index.ts'
 import { frameOf } from '../../src/load/piece.ts'
 import { ChainProgress } from '../../src/run/chains/chain-progress.ts'
 import { type SplitPage, splitByWindow } from '../../src/run/chains/split-by-window.ts'
-import { type Folding, foldLines } from '../../src/state/checkpoint-state.ts'
-import { chainLine } from '../../src/state/index.ts'
+import { type Folding, foldJournal } from '../../src/state/checkpoint/fold-journal.ts'
+import { chainEntry } from '../../src/state/index.ts'
 import { emptyPage } from '../extract/support.ts'
 
 const ACME: NamedQuery = { type: 'domain', fqdn: 'acme.example', name: 'domain.acme.example' }
@@ -38,7 +38,7 @@ const CHAIN = 3
 
 /** A chain that a run follows, with what the journal says of it. */
 function chainOver(windows: WindowRun, ...facts: readonly JournalEntry[]): ChainProgress {
-  const { state, apply }: Folding = foldLines({
+  const { state, apply }: Folding = foldJournal({
     kind: 'header',
     version: 2,
     pipeline: 'trial',
@@ -173,7 +173,7 @@ describe('the rows of a page', () => {
   it('of windows that were left to another chain since the page was asked for are left out', async () => {
     for (const order of ['asc', 'desc'] as const) {
       const windows = windowsOf(order, [0, 1, 2, 3])
-      const begin = chainLine(CHAIN, ACME.name, windows)
+      const begin = chainEntry(CHAIN, ACME.name, windows)
       const chain = chainOver(windows, begin, { kind: 'shorten', chain: CHAIN, windows: 2 })
       const times = order === 'asc' ? hours(1, 25, 49) : hours(49, 25, 1)
       expect((await split(pageOf(times), chain)).pieces.map(rowsOf)).toEqual([[0], [1]])
@@ -299,7 +299,7 @@ describe('the refused items of a page', () => {
 
   it('go to the window that the chain stands in where they have no time that can be read, or lie in none', async () => {
     const windows = windowsOf('asc', [0, 1, 2, 3])
-    const begin = chainLine(CHAIN, ACME.name, windows)
+    const begin = chainEntry(CHAIN, ACME.name, windows)
     const page: JournalEntry = { kind: 'page', chain: CHAIN, next: 'c', requests: 1, passed: 1 }
     expect(await placesOf(chainOver(windows), null, day(-1), day(3))).toEqual({ 0: [0, 1, 2] })
     expect(await placesOf(chainOver(windows, begin, page), null, day(2), day(9), day(0))).toEqual({

@@ -5,13 +5,13 @@ import { promisify } from 'node:util'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type JournalEntry, WindowRun } from '../../src/core/index.ts'
-import { chainFromLine } from '../../src/state/chain-record.ts'
+import { chainFromEntry } from '../../src/state/checkpoint/chain-record.ts'
 import {
   CHECKPOINT_PATH,
   CHECKPOINT_START,
   type CheckpointState,
-  chainLine,
-  type Line,
+  chainEntry,
+  type JournalLine,
   openCheckpoint,
   readCheckpoint,
   rewriteCheckpoint,
@@ -39,7 +39,7 @@ const KEY = `${QUERY}/all`
 const CHAIN = chainOfAll(0, QUERY)
 
 /** Cursors that any page of a journal gave. */
-function cursorsOf(lines: readonly Line[]): readonly string[] {
+function cursorsOf(lines: readonly JournalLine[]): readonly string[] {
   return factsOf(lines).flatMap((fact) => (fact.kind === 'page' && fact.next !== null ? [fact.next] : []))
 }
 
@@ -226,8 +226,8 @@ describe('the windows of a chain', () => {
       fc.property(bounds, fc.constantFrom('asc' as const, 'desc' as const), (bounds, order) => {
         fc.pre(bounds.length > 1)
         const windows = new WindowRun(order, Float64Array.from(bounds))
-        const line = JSON.parse(JSON.stringify(chainLine(3, QUERY, windows)))
-        const record = chainFromLine(line)
+        const line = JSON.parse(JSON.stringify(chainEntry(3, QUERY, windows)))
+        const record = chainFromEntry(line)
         expect(record.windows).toEqual(windows)
         expect(record).toMatchObject({ chain: 3, query: QUERY, passed: 0, next: null, asked: windows.range })
       }),
@@ -235,7 +235,7 @@ describe('the windows of a chain', () => {
   })
 
   it('take one entry of the line where they are all alike, however many they are', () => {
-    const line = chainLine(
+    const line = chainEntry(
       0,
       QUERY,
       new WindowRun(
@@ -244,11 +244,11 @@ describe('the windows of a chain', () => {
       ),
     )
     expect(line.windows).toEqual({ from: 0, spans: [[5, 10_000]] })
-    expect(chainFromLine(line).windows.count).toBe(10_000)
+    expect(chainFromEntry(line).windows.count).toBe(10_000)
   })
 
   it('are none where its rows are one partition', () => {
-    const { windows, asked } = chainFromLine(CHAIN as Extract<JournalEntry, { kind: 'chain' }>)
+    const { windows, asked } = chainFromEntry(CHAIN as Extract<JournalEntry, { kind: 'chain' }>)
     expect([windows.bounds, windows.count, asked]).toEqual([null, 1, null])
   })
 })
@@ -368,7 +368,7 @@ describe('a long chain', () => {
 })
 
 describe('a checkpoint that has grown far beyond what it says', () => {
-  const history = (chain: number, query: string, pages: number): Line[] => [
+  const history = (chain: number, query: string, pages: number): JournalLine[] => [
     chainOfAll(chain, query),
     ...Array.from({ length: pages }, (_, index) =>
       page({
@@ -402,7 +402,7 @@ describe('a checkpoint that has grown far beyond what it says', () => {
     const { store } = temporaryStore()
     const piece = { window: 'all', shard: 0, rows: 1, imported_at: { min: 5, max: 5 } }
     const logged = (end: number) => [{ shard: 0, generation: 1, end, rows: 1 }]
-    const open: Line[] = [
+    const open: JournalLine[] = [
       { kind: 'open', shard: 0, folder: 'credentials/a', part: 0 },
       CHAIN,
       page({ pieces: [piece], logged: logged(8), next: 'a', position: { at: 5, ids: [1] } }),
@@ -445,7 +445,7 @@ describe('a checkpoint that has grown far beyond what it says', () => {
 
   it('is left alone while most of its lines matter', async () => {
     const { store, root } = temporaryStore()
-    const partitions = Array.from({ length: 10_000 }, (_, index): Line[] => [
+    const partitions = Array.from({ length: 10_000 }, (_, index): JournalLine[] => [
       chainOfAll(index, `domain.d${index}.com`),
       page({ chain: index, next: null }),
     ])

@@ -6,7 +6,7 @@ import {
   type Sums,
   WindowRun,
 } from '../../src/core/index.ts'
-import { chainLine, type Line } from '../../src/state/index.ts'
+import { chainEntry, type JournalLine } from '../../src/state/index.ts'
 import { DAY, days, HEADER, keysOf, seal } from './lines.ts'
 
 const WINDOWS = 6
@@ -76,7 +76,7 @@ export const someSteps: fc.Arbitrary<readonly Step[]> = fc.array(
  * Journals as a run could write them: chains of three queries, over several windows of two of them, in either order.
  * Windows of the first query have a folder each; the other two queries share one.
  */
-export const someJournal: fc.Arbitrary<readonly Line[]> = fc
+export const someJournal: fc.Arbitrary<readonly JournalLine[]> = fc
   .tuple(someSteps, fc.constantFrom('asc' as const, 'desc' as const))
   .map(([steps, order]) => {
     const run = new ImaginedRun(order)
@@ -119,7 +119,7 @@ type Rows = { readonly place: number; readonly rows: number }
 
 /** Does what a run would, but for the rows themselves, and keeps what it would have on record. */
 class ImaginedRun {
-  readonly lines: Line[] = [HEADER]
+  readonly lines: JournalLine[] = [HEADER]
   readonly #order: 'asc' | 'desc'
   readonly #chains: ImaginedChain[] = []
   /** Windows that no chain has had yet, by query; the third has none. */
@@ -339,7 +339,7 @@ class ImaginedRun {
       ...(number % 3 === 1 && !step.last ? { ids: { file: number % 2, end: number, crc: number } } : {}),
       ...(number % 4 === 0 ? { unknown_fields: { [`field-${number % 3}`]: number + 1 } } : {}),
     }
-    const begin: JournalEntry[] = begun === null ? [] : [chainLine(chain.chain, chain.query, windows)]
+    const begin: JournalEntry[] = begun === null ? [] : [chainEntry(chain.chain, chain.query, windows)]
     this.#write([...lines, ...begin, facts])
     chain.passed = after
     chain.pages++

@@ -16,11 +16,11 @@ import {
   CHECKPOINT_PATH,
   type ChainRecord,
   type CheckpointState,
-  chainLine,
-  type Line,
+  chainEntry,
+  type JournalLine,
   readCheckpoint,
 } from '../../src/state/index.ts'
-import { JOURNAL_START, openJournal } from '../../src/state/journal.ts'
+import { JOURNAL_START, openJournal } from '../../src/state/journal/journal.ts'
 
 export const HEADER: HeaderEntry = {
   kind: 'header',
@@ -47,7 +47,7 @@ export function seal(shard: number, path: string, over: Partial<SealEntry> = {})
 
 /** One that asks for all of a query at once. */
 export function chainOfAll(chain: number, query: string): JournalEntry {
-  return chainLine(chain, query, new WindowRun('asc', null))
+  return chainEntry(chain, query, new WindowRun('asc', null))
 }
 
 export function page(over: Partial<PageEntry> = {}): PageEntry {
@@ -77,7 +77,7 @@ export async function writeJournal(store: Store, path: string, lines: readonly o
   return ends
 }
 
-export async function writeCheckpoint(store: Store, lines: readonly Line[]): Promise<void> {
+export async function writeCheckpoint(store: Store, lines: readonly JournalLine[]): Promise<void> {
   const journal = await openJournal(store, CHECKPOINT_PATH, JOURNAL_START)
   await journal.append(lines)
   await journal.close()
@@ -90,7 +90,7 @@ export async function stateIn(store: Store): Promise<CheckpointState> {
 }
 
 /** What lines say, those that are together one by one. */
-export function factsOf(lines: readonly Line[]): readonly JournalEntry[] {
+export function factsOf(lines: readonly JournalLine[]): readonly JournalEntry[] {
   return lines.flatMap((line) => (line.kind === 'all' ? line.lines : [line]))
 }
 

@@ -19,7 +19,7 @@ function hasty(): Clock {
     ...systemClock,
     monotonicMs: () => systemClock.monotonicMs() + ahead,
     sleep: async (ms, stop) => {
-      // A claim's own signs of life come in their time.
+      // Heartbeats come in their time.
       if (ms > 500) return systemClock.sleep(ms, stop)
       stop.throwIfAborted()
       ahead += ms
@@ -96,19 +96,19 @@ async function nextLine(lines: Interface): Promise<unknown> {
   return JSON.parse(line)
 }
 
-function claims(): string[] {
+function lockFiles(): string[] {
   const names = existsSync(join(root, '_state')) ? readdirSync(join(root, '_state')) : []
   return names.filter((name) => name.startsWith('lock'))
 }
 
-/** The claim that this process would lay down, with some of it changed. */
-async function claimOf(change: Record<string, unknown>): Promise<string> {
+/** The lock file that this process would write, with some of it changed. */
+async function lockFileOf(change: Record<string, unknown>): Promise<string> {
   const lock = await take(systemClock)
-  const [name] = claims()
+  const [name] = lockFiles()
   const [line = ''] = readFileSync(join(root, '_state', name ?? ''), 'utf8').split('\n')
-  const claim = JSON.parse(line)
+  const lockFile = JSON.parse(line)
   await lock.release()
-  return `${JSON.stringify({ ...claim, ...change })}\n`
+  return `${JSON.stringify({ ...lockFile, ...change })}\n`
 }
 
 const FOREIGN = '_state/lock.0123456789ab'
@@ -118,10 +118,10 @@ describe('the lock', () => {
   it('is refused to a second one in the same process, until it is given back', async () => {
     const lock = await take()
     await expect(take()).rejects.toEqual(anError('locked'))
-    expect(claims()).toHaveLength(1)
+    expect(lockFiles()).toHaveLength(1)
     await lock.release()
     await (await take()).release()
-    expect(claims()).toEqual([])
+    expect(lockFiles()).toEqual([])
   })
 
   it('is refused to a second process, naming process, host and start of the first', async () => {
@@ -138,7 +138,7 @@ describe('the lock', () => {
     expect(Date.parse(since ?? '')).toBeGreaterThanOrEqual(before)
     expect(Date.parse(since ?? '')).toBeLessThanOrEqual(Date.now())
     await first.leave()
-    expect(claims()).toEqual([])
+    expect(lockFiles()).toEqual([])
     await (await take()).release()
   })
 
@@ -146,11 +146,11 @@ describe('the lock', () => {
     const first = await spawnTaker()
     expect(await first.take()).toEqual({ held: true })
     await first.end('SIGKILL')
-    expect(claims()).toHaveLength(1)
+    expect(lockFiles()).toHaveLength(1)
     const lock = await take()
-    expect(claims()).toHaveLength(1)
+    expect(lockFiles()).toHaveLength(1)
     await lock.release()
-    expect(claims()).toEqual([])
+    expect(lockFiles()).toEqual([])
   })
 
   it('of a stopped process stays its own, until it is killed', async () => {
@@ -173,7 +173,7 @@ describe('the lock', () => {
       expect(winners.length).toBeLessThanOrEqual(1)
       for (const { held, kind } of answers) if (!held) expect(kind).toBe('locked')
       for (const winner of winners) await winner.free()
-      expect(claims()).toEqual([])
+      expect(lockFiles()).toEqual([])
     }
     expect((await takers[0]?.take())?.held).toBe(true)
   })
@@ -187,28 +187,28 @@ describe('the lock', () => {
       if (result.status === 'fulfilled') await result.value.release()
       else expect(result.reason).toEqual(anError('locked'))
     }
-    expect(claims()).toEqual([])
+    expect(lockFiles()).toEqual([])
   })
 
   it('is not waited for once the run is told to stop', async () => {
-    await store.writeWhole(FOREIGN, [await claimOf({ since: new Date().toISOString() })])
+    await store.writeWhole(FOREIGN, [await lockFileOf({ since: new Date().toISOString() })])
     const stop = new AbortController()
     stop.abort(new Error('told to stop'))
     await expect(take(systemClock, { stop: stop.signal })).rejects.toThrow()
-    expect(claims()).toEqual(['lock.0123456789ab'])
+    expect(lockFiles()).toEqual(['lock.0123456789ab'])
   })
 })
 
 // What tells one process from another is read from /proc.
-describe.skipIf(process.platform !== 'linux')('a claim', () => {
+describe.skipIf(process.platform !== 'linux')('a lock file', () => {
   it.each([
     ['a process that is no more', { pid: 2 ** 22 + 1 }],
     ['an earlier process with the same id', { process_start: '1' }],
   ])('of %s is taken over at once', async (_, change) => {
-    await store.writeWhole(FOREIGN, [await claimOf(change)])
+    await store.writeWhole(FOREIGN, [await lockFileOf(change)])
     const lock = await take()
-    expect(claims()).toHaveLength(1)
-    expect(claims()).not.toContain('lock.0123456789ab')
+    expect(lockFiles()).toHaveLength(1)
+    expect(lockFiles()).not.toContain('lock.0123456789ab')
     expect(warnings).toEqual([])
     await lock.release()
   })
@@ -221,13 +221,13 @@ describe.skipIf(process.platform !== 'linux')('a claim', () => {
     ['of a system that names no boot', { boot: null }],
     ['of a system that names no process numbering', { pid_namespace: null }],
   ])('%s is taken over once it has not moved for twenty seconds', async (_, change) => {
-    await store.writeWhole(FOREIGN, [await claimOf({ pid: 2 ** 22 + 1, ...change })])
+    await store.writeWhole(FOREIGN, [await lockFileOf({ pid: 2 ** 22 + 1, ...change })])
     const clock = hasty()
     const begun = clock.monotonicMs()
     const lock = await take(clock)
     expect(clock.monotonicMs() - begun).toBeGreaterThanOrEqual(20_000)
-    expect(claims()).not.toContain('lock.0123456789ab')
-    expect(warnings).toEqual([expect.stringMatching(/process \d+ on host .* no sign of life for 20 s$/)])
+    expect(lockFiles()).not.toContain('lock.0123456789ab')
+    expect(warnings).toEqual([expect.stringMatching(/process \d+ on host .* 20 s without a heartbeat$/)])
     await lock.release()
   })
 
@@ -237,7 +237,7 @@ describe.skipIf(process.platform !== 'linux')('a claim', () => {
     ['another container', { pid_namespace: 'pid:[1]' }],
   ])('of %s that moves is respected at once', async (_, change) => {
     const since = '2024-01-01T02:00:00.000Z'
-    await store.writeWhole(FOREIGN, [await claimOf({ ...change, since })])
+    await store.writeWhole(FOREIGN, [await lockFileOf({ ...change, since })])
     const clock = hasty()
     const begun = clock.monotonicMs()
     let looks = 0
@@ -248,13 +248,15 @@ describe.skipIf(process.platform !== 'linux')('a claim', () => {
     const refusal = take({ ...clock, sleep })
     await expect(refusal).rejects.toEqual(anError('locked', FOREIGN))
     await expect(refusal).rejects.toThrow(`since ${since}`)
-    await expect(refusal).rejects.toThrow('sign of life')
+    await expect(refusal).rejects.toThrow('heartbeat')
     expect(clock.monotonicMs() - begun).toBeLessThan(3_000)
-    expect(claims()).toEqual(['lock.0123456789ab'])
+    expect(lockFiles()).toEqual(['lock.0123456789ab'])
   })
 
   it('is watched in time that this machine was awake', async () => {
-    await store.writeWhole(FOREIGN, [await claimOf({ boot: OTHER_BOOT, since: '2024-01-01T02:00:00.000Z' })])
+    await store.writeWhole(FOREIGN, [
+      await lockFileOf({ boot: OTHER_BOOT, since: '2024-01-01T02:00:00.000Z' }),
+    ])
     const clock = hasty()
     let looks = 0
     // Both machines sleep for an hour, and this one wakes up first.
@@ -267,7 +269,7 @@ describe.skipIf(process.platform !== 'linux')('a claim', () => {
   })
 
   it('that is given back while it is watched is not waited for', async () => {
-    await store.writeWhole(FOREIGN, [await claimOf({ boot: OTHER_BOOT })])
+    await store.writeWhole(FOREIGN, [await lockFileOf({ boot: OTHER_BOOT })])
     const clock = hasty()
     const begun = clock.monotonicMs()
     const sleep: Clock['sleep'] = async (ms, stop) => {
@@ -281,12 +283,12 @@ describe.skipIf(process.platform !== 'linux')('a claim', () => {
   it('grows while it is held, so that other machines see that it is alive', async () => {
     const quick: Clock = { ...systemClock, sleep: (ms, stop) => systemClock.sleep(ms / 100, stop) }
     const lock = await take(quick)
-    const [name = ''] = claims()
+    const [name = ''] = lockFiles()
     const sizeOf = (): number => readFileSync(join(root, '_state', name)).length
     const begun = sizeOf()
     await expect.poll(sizeOf).toBeGreaterThan(begun + 2)
     await lock.release()
-    expect(claims()).toEqual([])
+    expect(lockFiles()).toEqual([])
   })
 
   it('that was taken over is noticed, and changes nothing any more', async () => {
@@ -294,10 +296,10 @@ describe.skipIf(process.platform !== 'linux')('a claim', () => {
     const asleep = new Promise<void>((resolve) => (wake = resolve))
     const first = await take({ ...systemClock, sleep: () => asleep })
     await first.store.writeWhole('_manifest.json', ['first'])
-    const [name = ''] = claims()
+    const [name = ''] = lockFiles()
     const path = join(root, '_state', name)
-    const claim = readFileSync(path, 'utf8')
-    writeFileSync(path, claim.replace(/"boot":"[^"]*"/, `"boot":"${OTHER_BOOT}"`))
+    const lockFile = readFileSync(path, 'utf8')
+    writeFileSync(path, lockFile.replace(/"boot":"[^"]*"/, `"boot":"${OTHER_BOOT}"`))
     const second = await take()
     wake()
     await expect(first.store.writeWhole('_manifest.json', ['late'])).rejects.toEqual(anError('locked'))
@@ -305,18 +307,18 @@ describe.skipIf(process.platform !== 'linux')('a claim', () => {
     expect(first.lost.reason).toEqual(anError('locked'))
     expect(readFileSync(join(root, '_manifest.json'), 'utf8')).toBe('first')
     await first.release()
-    expect(claims()).toHaveLength(1)
+    expect(lockFiles()).toHaveLength(1)
     await second.release()
   })
 
   it('of a system that tells no start times is respected while there is such a process', async () => {
     const since = '2024-01-01T02:00:00.000Z'
-    await store.writeWhole(FOREIGN, [await claimOf({ process_start: null, since })])
+    await store.writeWhole(FOREIGN, [await lockFileOf({ process_start: null, since })])
     const refusal = take()
     await expect(refusal).rejects.toEqual(anError('locked', FOREIGN))
     await expect(refusal).rejects.toThrow('Wait for it to end')
     await expect(refusal).rejects.toThrow(`since ${since}`)
-    expect(claims()).toEqual(['lock.0123456789ab'])
+    expect(lockFiles()).toEqual(['lock.0123456789ab'])
   })
 
   it.each(['', 'not JSON', '{}', '{"pid":"1"}', '[]'])(
@@ -324,7 +326,7 @@ describe.skipIf(process.platform !== 'linux')('a claim', () => {
     async (text) => {
       await store.writeWhole(FOREIGN, [text])
       await expect(take()).rejects.toEqual(anError('damaged', FOREIGN))
-      expect(claims()).toEqual(['lock.0123456789ab'])
+      expect(lockFiles()).toEqual(['lock.0123456789ab'])
     },
   )
 
@@ -332,18 +334,18 @@ describe.skipIf(process.platform !== 'linux')('a claim', () => {
     for (const name of ['lock', 'lock.txt', 'lock.0123456789ab.1234abcd.tmp', 'checkpoint.jsonl'])
       await store.writeWhole(`_state/${name}`, ['x'])
     await (await take()).release()
-    expect(claims()).toHaveLength(3)
+    expect(lockFiles()).toHaveLength(3)
   })
 
   it('is for its owner alone, and there only once it is whole', async () => {
     const lock = await take()
-    expect(claims()).toEqual([expect.stringMatching(/^lock\.[0-9a-f]{12}$/)])
+    expect(lockFiles()).toEqual([expect.stringMatching(/^lock\.[0-9a-f]{12}$/)])
     await lock.release()
     await lock.release()
   })
 })
 
-describe('of two that have laid down a claim and hold nothing yet', () => {
+describe('of two that have written a lock file and hold nothing yet', () => {
   const [LEAST, GREATEST] = ['_state/lock.000000000000', '_state/lock.ffffffffffff']
   let sleeps = 0
   /** While one waits, the other gives up or goes on. */
@@ -360,21 +362,21 @@ describe('of two that have laid down a claim and hold nothing yet', () => {
   })
 
   it('the one whose name is greater withdraws at once', async () => {
-    await store.writeWhole(LEAST, [await claimOf({})])
+    await store.writeWhole(LEAST, [await lockFileOf({})])
     await expect(take(meanwhile(async () => {}))).rejects.toEqual(anError('locked', LEAST))
     expect(sleeps).toBe(0)
   })
 
   it('the other one waits for that, and goes on', async () => {
-    await store.writeWhole(GREATEST, [await claimOf({})])
+    await store.writeWhole(GREATEST, [await lockFileOf({})])
     await (await take(meanwhile(() => store.remove(GREATEST)))).release()
     expect(sleeps).toBe(1)
   })
 
   it('or is refused as soon as the first has gone on all the same', async () => {
-    const claim = await claimOf({})
-    await store.writeWhole(GREATEST, [claim])
-    const clock = meanwhile(() => store.writeWhole(GREATEST, [claim, '..+.']))
+    const lockFile = await lockFileOf({})
+    await store.writeWhole(GREATEST, [lockFile])
+    const clock = meanwhile(() => store.writeWhole(GREATEST, [lockFile, '..+.']))
     await expect(take(clock)).rejects.toEqual(anError('locked', GREATEST))
     expect(sleeps).toBe(1)
     await expect(take(clock)).rejects.toEqual(anError('locked', GREATEST))
@@ -382,15 +384,15 @@ describe('of two that have laid down a claim and hold nothing yet', () => {
   })
 
   it('or when the first does not withdraw for twenty seconds', async () => {
-    await store.writeWhole(GREATEST, [await claimOf({})])
+    await store.writeWhole(GREATEST, [await lockFileOf({})])
     await expect(take()).rejects.toEqual(anError('locked', GREATEST))
-    expect(claims()).toEqual(['lock.ffffffffffff'])
+    expect(lockFiles()).toEqual(['lock.ffffffffffff'])
   })
 
   it('one that dies meanwhile is waited for no longer', async () => {
     const child = await spawnTaker()
-    await store.writeWhole(GREATEST, [await claimOf({ pid: child.pid, process_start: null })])
+    await store.writeWhole(GREATEST, [await lockFileOf({ pid: child.pid, process_start: null })])
     await (await take(meanwhile(() => child.end('SIGKILL')))).release()
-    expect(claims()).toEqual([])
+    expect(lockFiles()).toEqual([])
   })
 })

@@ -11,7 +11,7 @@ import type { S3Double } from '../s3/double/server.ts'
 import { BUCKET, startBucket } from '../support/bucket.ts'
 import { random } from '../support/random.ts'
 
-/** Looks often; a claim's own signs of life come in their time. */
+/** Polls often; heartbeats come in their time. */
 const quick: Clock = {
   ...systemClock,
   sleep: (ms, stop) => systemClock.sleep(ms > 500 ? ms : ms / 50, stop),
@@ -63,7 +63,7 @@ describe('in a bucket', () => {
   })
 
   it.each([2, 3, 5])('%i runs that all see each other', async (runs) => {
-    let claims = 0
+    let written = 0
     let letGo: () => void = () => {}
     const allThere = new Promise<void>((resolve) => {
       letGo = resolve
@@ -71,11 +71,11 @@ describe('in a bucket', () => {
     double.cues.before(
       { operation: 'PutObject', key: /_state\/lock\./, where: ({ headers }) => headers.has('if-none-match') },
       () => {
-        if (++claims === runs) setTimeout(letGo, 5)
+        if (++written === runs) setTimeout(letGo, 5)
       },
       { times: runs },
     )
-    // Nobody looks before everybody has laid down a claim.
+    // No process reads lock files before all are written.
     const isLook = { operation: 'ListObjectsV2' } as const
     double.cues.before(isLook, () => allThere, { times: runs })
     expect(await winnersOf(() => s3Store(place), runs)).toBe(1)

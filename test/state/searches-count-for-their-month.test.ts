@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import type { HeaderEntry, JournalEntry } from '../../src/core/index.ts'
-import { foldLines } from '../../src/state/checkpoint-state.ts'
+import { foldJournal } from '../../src/state/checkpoint/fold-journal.ts'
+import { snapshot } from '../../src/state/checkpoint/snapshot.ts'
 import { searchesByMonth } from '../../src/state/index.ts'
-import { snapshot } from '../../src/state/snapshot.ts'
 
 const HEADER: HeaderEntry = {
   kind: 'header',
@@ -42,7 +42,7 @@ const LINES: readonly JournalEntry[] = [
 ]
 
 function folded(lines: Iterable<JournalEntry>) {
-  const folding = foldLines(HEADER)
+  const folding = foldJournal(HEADER)
   for (const line of lines) folding.apply(line)
   return folding.state
 }

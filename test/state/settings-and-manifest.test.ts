@@ -7,7 +7,7 @@ import {
   type CheckpointState,
   checkSettings,
   frozenSettings,
-  type Line,
+  type JournalLine,
   MANIFEST_PATH,
   manifestShards,
   readManifest,
@@ -174,7 +174,7 @@ const shard = fc.record({
   ),
 })
 
-async function stateOf(lines: readonly Line[]): Promise<CheckpointState> {
+async function stateOf(lines: readonly JournalLine[]): Promise<CheckpointState> {
   const { store } = temporaryStore()
   await writeCheckpoint(store, [HEADER, ...lines])
   return stateIn(store)

@@ -8,8 +8,8 @@ import {
   type Window,
   type WindowRun,
 } from '../../src/core/index.ts'
-import { chainFromLine } from '../../src/state/chain-record.ts'
-import type { CheckpointState, Line } from '../../src/state/index.ts'
+import { chainFromEntry } from '../../src/state/checkpoint/chain-record.ts'
+import type { CheckpointState, JournalLine } from '../../src/state/index.ts'
 import { factsOf, keysOf, plainShard, plainSums } from './lines.ts'
 
 /** What happened to one partition, in its order. */
@@ -56,7 +56,7 @@ function storyOf(facts: readonly JournalEntry[]): Story {
     if (fact.kind === 'failed') tell(fact.partition, { what: 'failed', fact })
     else if (fact.kind === 'partition') tell(fact.partition, { what: 'summed up', fact })
     else if (fact.kind === 'chain') {
-      const { chain, query, windows } = chainFromLine(fact)
+      const { chain, query, windows } = chainFromEntry(fact)
       const beginning = {
         asked: windows.range,
         passed: 0,
@@ -152,7 +152,7 @@ function expectChain(state: CheckpointState, course: Course): void {
 }
 
 /** Holds a state against its lines, which are worked out anew, all at once and from the beginning. */
-export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Line[]): void {
+export function expectToBeTheSumOf(state: CheckpointState, lines: readonly JournalLine[]): void {
   const facts = factsOf(lines)
   const of = <K extends JournalEntry['kind']>(kind: K) =>
     facts.filter((fact): fact is Extract<JournalEntry, { kind: K }> => fact.kind === kind)

@@ -3,7 +3,12 @@ import { describe, expect, it } from 'vitest'
 import { type Store, WindowRun } from '../../src/core/index.ts'
 import { withAllThatGoes } from '../../src/run/data-set/give-up.ts'
 import { openSettledCheckpoint } from '../../src/run/data-set/recover.ts'
-import { type CheckpointState, chainLine, type Line, rewriteCheckpoint } from '../../src/state/index.ts'
+import {
+  type CheckpointState,
+  chainEntry,
+  type JournalLine,
+  rewriteCheckpoint,
+} from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { someJournal } from './imagined-run.ts'
 import {
@@ -68,7 +73,7 @@ function chosen(state: CheckpointState, picks: readonly number[], losses: readon
 const picks = fc.uniqueArray(fc.nat({ max: 12 }), { maxLength: 2 })
 const losses = fc.uniqueArray(fc.nat({ max: 3 }), { maxLength: 1 })
 
-async function stateOf(lines: readonly Line[]): Promise<{ store: Store; state: CheckpointState }> {
+async function stateOf(lines: readonly JournalLine[]): Promise<{ store: Store; state: CheckpointState }> {
   const { store } = temporaryStore()
   await writeCheckpoint(store, lines)
   return { store, state: await stateIn(store) }
@@ -172,7 +177,7 @@ describe('giving up', () => {
     imported_at: { min: 1, max: 2 },
   })
   /** A chain that is done with two windows, a whole shard each, and stands in the third, whose shard is open. */
-  const LINES: Line[] = [
+  const LINES: JournalLine[] = [
     HEADER,
     { kind: 'run', run: 'a', started_at: '2024-07-01T00:00:00.000Z', version: '1.0.0' },
     {
@@ -181,7 +186,7 @@ describe('giving up', () => {
         seal(0, `${folder(FIRST)}/part-00000.csv`, { rows: 5, partitions: [FIRST] }),
         seal(1, `${folder(SECOND)}/part-00000.csv`, { rows: 6, partitions: [SECOND] }),
         { kind: 'open', shard: 2, folder: folder(THIRD), part: 0 },
-        chainLine(0, QUERY, WINDOWS),
+        chainEntry(0, QUERY, WINDOWS),
         page({
           passed: 2,
           requests: 3,

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import { temporaryFolder } from '../../src/run/temporary-folder.ts'
-import { claimText, describeSelf } from '../../src/state/index.ts'
+import { describeOwner, lockFileText } from '../../src/state/index.ts'
 import { type Place, place } from '../e2e/support/place.ts'
 import { BUCKET, startBucket } from '../support/bucket.ts'
 import { exportHere } from './in-process.ts'
@@ -34,15 +34,15 @@ function change(env: Readonly<Record<string, string>>): void {
 it('what a dead process left is removed, what a living one or a stranger has stays', async () => {
   const here = await place({})
   const folder = temporaryFiles(here.folder)
-  const self = describeSelf(new Date())
+  const self = describeOwner(new Date())
   const { pid } = spawnSync(process.execPath, ['--version'])
   const left = {
-    'spillway-tmp-killed': claimText({ ...self, pid, process_start: '1' }),
-    'spillway-tmp-alive': claimText(self),
-    'spillway-tmp-elsewhere': claimText({ ...self, host: 'etl-2' }),
-    'spillway-tmp-long-ago': claimText({ ...self, host: 'etl-2' }),
+    'spillway-tmp-killed': lockFileText({ ...self, pid, process_start: '1' }),
+    'spillway-tmp-alive': lockFileText(self),
+    'spillway-tmp-elsewhere': lockFileText({ ...self, host: 'etl-2' }),
+    'spillway-tmp-long-ago': lockFileText({ ...self, host: 'etl-2' }),
     'spillway-tmp-unmarked': null,
-    'spillway-other': claimText({ ...self, pid, process_start: '1' }),
+    'spillway-other': lockFileText({ ...self, pid, process_start: '1' }),
   }
   for (const [name, owner] of Object.entries(left)) {
     await mkdir(join(folder, name, 'credentials'), { recursive: true })

@@ -84,7 +84,7 @@ function paceText({ extract, service }: Pipeline): string {
 function openingText(step: OpeningStep, sinceMs: number, nowMs: number): string {
   switch (step.kind) {
     case 'lock':
-      return `waits for a sign of life of the run that held the lock: ${stopwatch(step.untilMs - nowMs)}`
+      return `waits for a heartbeat of the run that held the lock: ${stopwatch(step.untilMs - nowMs)}`
     case 'checkpoint':
       return `looks at what is exported: ${stopwatch(nowMs - sinceMs)}`
   }

@@ -15,7 +15,7 @@ import {
 } from '../../core/index.ts'
 import { type Chain, ChainSize, type ExtractedPage, extractPages, PageTooLarge } from '../../extract/index.ts'
 import { folderOf, ownsFolder } from '../../load/index.ts'
-import { chainLine, type IdLog, newIdLog, openIdLog } from '../../state/index.ts'
+import { chainEntry, type IdLog, newIdLog, openIdLog } from '../../state/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
 import { failPartition } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
@@ -240,7 +240,7 @@ export class ChainRun {
       ...(Object.keys(page.unknownFields).length === 0 ? {} : { unknown_fields: page.unknownFields }),
     }
     const begin: JournalEntry[] =
-      record === undefined ? [chainLine(chain.chain, chain.query.name, windows)] : []
+      record === undefined ? [chainEntry(chain.chain, chain.query.name, windows)] : []
     const batch = this.#batchOf(page)
     const advanced = chain.advanced
     await session.shards.commit({

@@ -5,8 +5,8 @@ import {
   hasBegun,
   type Manifest,
   NEW_RUN,
+  quarantinedOf,
   type RunRecord,
-  setAsideOf,
   settingsDigest,
   splitPath,
 } from '../../state/index.ts'
@@ -67,7 +67,7 @@ export function knownFromState(
   const failed: { partition: string; kind: string }[] = []
   let [quarantined, repeated] = [0, 0]
   for (const [partition, record] of state.partitions) {
-    quarantined += setAsideOf(record)
+    quarantined += quarantinedOf(record)
     repeated += record.repeated
     if (record.state === 'failed') failed.push({ partition, kind: record.error?.kind ?? 'unknown' })
   }

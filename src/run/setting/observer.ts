@@ -16,7 +16,7 @@ export type RunObserver = {
   rows?(batch: RowBatch): void | Promise<void>
 }
 
-/** `lock`: another run may hold the data set; it does not, should it show no sign of life until then (epoch ms). */
+/** `lock`: another run may hold the data set. Its lease expires at this time (epoch ms) unless a heartbeat comes. */
 export type OpeningStep =
   | { readonly kind: 'lock'; readonly untilMs: number }
   | { readonly kind: 'checkpoint' }

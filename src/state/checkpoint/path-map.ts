@@ -5,7 +5,7 @@ export type ReadonlyPathMap<V> = Iterable<readonly [path: string, value: V]> & {
   get(path: string): V | undefined
 }
 
-/** A million paths are mostly the same few endings over and over: each is kept once, and whole paths are not. */
+/** A million paths have few different endings: each is kept once, and full paths are not kept. */
 export class PathMap<V> implements ReadonlyPathMap<V> {
   readonly branches = new Map<string, Map<string, V>>()
   readonly #endings = new Map<string, string>()

@@ -1,15 +1,22 @@
-import { ExportError, type HeaderEntry, type JournalEntry, type Store, unlessSecret } from '../core/index.ts'
-import { type CheckpointState, type Folding, foldLines } from './checkpoint-state.ts'
 import {
-  flushJournal,
+  ExportError,
+  type HeaderEntry,
+  type JournalEntry,
+  type Store,
+  unlessSecret,
+} from '../../core/index.ts'
+import {
+  fsyncJournal,
   JOURNAL_START,
   type JournalEnd,
-  lineSealer,
+  lineWriter,
   openJournal,
   readFirstLine,
   readJournal,
-} from './journal.ts'
-import { faultyField, type Line, parseLine } from './lines.ts'
+} from '../journal/journal.ts'
+import { faultyField, type JournalLine, parseJournalLine } from '../journal/journal-line.ts'
+import type { CheckpointState } from './checkpoint-state.ts'
+import { type Folding, foldJournal } from './fold-journal.ts'
 import type { SealedShard } from './shard-list.ts'
 import { type Omission, snapshot } from './snapshot.ts'
 
@@ -17,20 +24,19 @@ export const CHECKPOINT_PATH = '_state/checkpoint.jsonl'
 /** How every checkpoint begins. */
 export const CHECKPOINT_START = '{"kind":"header","version":'
 
-/** The checkpoint of a run: what is durable, and the way to make more so. */
+/** The checkpoint of a run: what is durable, and the means to commit more. */
 export type Checkpoint = {
   readonly state: CheckpointState
-  /** Puts facts on record, all of them or none; once it resolves they are on stable storage and in `state`. */
-  append(facts: readonly JournalEntry[]): Promise<void>
+  /** Commits entries, all of them or none. Once it resolves they are fsynced, and in `state`. */
+  append(entries: readonly JournalEntry[]): Promise<void>
   close(): Promise<void>
 }
 
 /**
- * Opens a data set's checkpoint for a run, or begins one with the header given; compacts it when it has
- * grown far beyond what it says.
+ * Opens a data set's checkpoint for a run, or begins one with the header given. Compacts it when most of it is history.
  * @param accept gets what was found (null: no checkpoint) before the journal is touched; refuses it by throwing
  * @param onShard gets every finished shard while the checkpoint is still being read
- * @throws ExportError `damaged` when lines can't be read, `config` when another version wrote it
+ * @throws ExportError `damaged` when lines are invalid, `config` when another version wrote it
  */
 export async function openCheckpoint(
   store: Store,
@@ -39,8 +45,8 @@ export async function openCheckpoint(
   onShard?: (shard: SealedShard) => void,
 ): Promise<Checkpoint> {
   let found = await fold(store, onShard)
-  // Shards are about to get the names that its lines give them: those lines must not be lost any more.
-  if (found !== null) await flushJournal(store, CHECKPOINT_PATH)
+  // Shards are about to get the names in its entries: those must be on the disk.
+  if (found !== null) await fsyncJournal(store, CHECKPOINT_PATH)
   await accept(found?.folding.state ?? null)
   if (found !== null && isOvergrown(found.folding.state)) {
     await rewriteCheckpoint(store, found.folding.state)
@@ -50,8 +56,8 @@ export async function openCheckpoint(
   const journal = await openJournal(store, CHECKPOINT_PATH, end)
   return {
     state: folding.state,
-    async append(facts) {
-      const line = lineOf(facts)
+    async append(entries) {
+      const line = lineOf(entries)
       if (line === null) return
       await journal.append([line])
       folding.apply(line)
@@ -61,15 +67,15 @@ export async function openCheckpoint(
 }
 
 /** All or none of them. @returns null when there are none @throws ExportError `data` when a reader would refuse them */
-function lineOf(given: readonly JournalEntry[]): Line | null {
-  const facts = given.map(withoutSecret)
-  const [only] = facts
+function lineOf(given: readonly JournalEntry[]): JournalLine | null {
+  const entries = given.map(withoutSecret)
+  const [only] = entries
   if (only === undefined) return null
-  return readable(facts.length === 1 ? only : { kind: 'all', lines: facts })
+  return readable(entries.length === 1 ? only : { kind: 'all', lines: entries })
 }
 
-/** One entry that no reader takes would make the whole data set unusable, so none is ever written. */
-function readable<L extends Line>(line: L): L {
+/** One entry that no reader accepts would make the whole data set unusable, so none is ever written. */
+function readable<L extends JournalLine>(line: L): L {
   const field = faultyField(line)
   if (field === null) return line
   throw new ExportError(
@@ -80,24 +86,24 @@ function readable<L extends Line>(line: L): L {
   )
 }
 
-/** The one text in a line that others may have had a hand in. */
-function withoutSecret(line: JournalEntry): JournalEntry {
-  if (line.kind !== 'failed') return line
-  return { ...line, error: { ...line.error, message: unlessSecret(line.error.message, 'long') } }
+/** Error messages are the one text in entries that may quote others. */
+function withoutSecret(entry: JournalEntry): JournalEntry {
+  if (entry.kind !== 'failed') return entry
+  return { ...entry, error: { ...entry.error, message: unlessSecret(entry.error.message, 'long') } }
 }
 
 type Found = { readonly folding: Folding; readonly end: JournalEnd }
 
-/** In one step, so that whatever lacks a whole first line is known to be none of ours. */
+/** Writes the first line in one step. So a file without a valid first line is not one of Spillway's. */
 async function begin(store: Store, header: HeaderEntry): Promise<Found> {
-  await store.writeWhole(CHECKPOINT_PATH, [lineSealer(JOURNAL_START.checksum)(readable(header), 0)])
+  await store.writeWhole(CHECKPOINT_PATH, [lineWriter(JOURNAL_START.checksum)(readable(header), 0)])
   const begun = await fold(store)
   if (begun === null) throw noCheckpoint()
   return begun
 }
 
 /**
- * Reads a checkpoint without touching it, also while a run is at work; null when there is none.
+ * Reads a checkpoint without changing it, also during a run; null when there is none.
  * @param onShard gets every finished shard while the checkpoint is still being read
  */
 export async function readCheckpoint(
@@ -109,30 +115,30 @@ export async function readCheckpoint(
 
 /** The identity of the data set that a checkpoint is of, from its first entry alone; null when there is none. */
 export async function readDataSetId(store: Store): Promise<string | null> {
-  const line = parseLine(await readFirstLine(store, CHECKPOINT_PATH))
+  const line = parseJournalLine(await readFirstLine(store, CHECKPOINT_PATH))
   return line?.kind === 'header' ? line.data_set_id : null
 }
 
-/** What a crash left of a rewrite is written over by the next one. */
+/** The next rewrite overwrites what a crash left of one. */
 const REWRITE_PATH = '_state/open/checkpoint.jsonl'
 
 /**
- * Rewrites the journal in one step, so that it says the same in fewer lines.
- * @param without what it is to say no more
+ * Compacts the journal in one step: fewer entries for the same state.
+ * @param without what is left out
  */
 export async function rewriteCheckpoint(
   store: Store,
   state: CheckpointState,
   without: Omission | null = null,
 ): Promise<void> {
-  const seal = lineSealer(JOURNAL_START.checksum)
+  const encode = lineWriter(JOURNAL_START.checksum)
   const log = await store.openLog(REWRITE_PATH, 0)
   try {
     let written = 0
     let lines: Uint8Array[] = []
-    for (const fact of snapshot(state, without)) {
-      // The file gets its name when it is whole and flushed, so of each line all that is before it is.
-      const line = seal(readable(fact), written)
+    for (const entry of snapshot(state, without)) {
+      // The file gets its name once all of it is fsynced: then all bytes before each line are.
+      const line = encode(readable(entry), written)
       written += line.byteLength
       if (lines.push(line) < LINES_AT_ONCE) continue
       await log.append([Buffer.concat(lines)])
@@ -151,13 +157,13 @@ const LINES_AT_ONCE = 10_000
 async function fold(store: Store, onShard?: (shard: SealedShard) => void): Promise<Found | null> {
   let folding: Folding | null = null
   const end = await readJournal(store, CHECKPOINT_PATH, (raw, number) => {
-    const line = parseLine(raw)
+    const line = parseJournalLine(raw)
     if (line === null) throw number === 1 ? otherVersion() : unreadable(number)
     if (onShard !== undefined) {
-      for (const fact of line.kind === 'all' ? line.lines : [line]) if (fact.kind === 'seal') onShard(fact)
+      for (const entry of line.kind === 'all' ? line.lines : [line]) if (entry.kind === 'seal') onShard(entry)
     }
     if (folding !== null) folding.apply(line)
-    else if (line.kind === 'header') folding = foldLines(line)
+    else if (line.kind === 'header') folding = foldJournal(line)
     else throw unreadable(number)
   })
   if (end === null) return null
@@ -165,7 +171,7 @@ async function fold(store: Store, onShard?: (shard: SealedShard) => void): Promi
   return { folding, end }
 }
 
-// A rewrite writes the whole file, so it waits until most of a large one is history.
+// Compaction writes the whole file, so it waits until most of a large one is history.
 const COMPACT_FROM_LINES = 20_000
 
 function isOvergrown(state: CheckpointState): boolean {
@@ -185,7 +191,7 @@ function otherVersion(): ExportError {
   )
 }
 
-/** Somebody else's file, which is never written over, or what a disk made of ours. */
+/** A file that is not Spillway's, which is never overwritten, or a damaged one. */
 function noCheckpoint(): ExportError {
   return new ExportError(
     'damaged',

@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { type JournalEntry, MAX_WINDOWS } from '../core/index.ts'
+import { type JournalEntry, MAX_WINDOWS } from '../../core/index.ts'
 
 const RUN_STATUSES = ['complete', 'failed', 'budget', 'interrupted'] as const
 
@@ -124,7 +124,7 @@ const partitionCounts = {
   repeated: count.optional(),
 }
 
-const fact = z.discriminatedUnion('kind', [
+const entry = z.discriminatedUnion('kind', [
   z.object({
     kind: z.literal('header'),
     version: z.literal(2),
@@ -162,7 +162,7 @@ const fact = z.discriminatedUnion('kind', [
     before: count,
     searches: count.optional(),
   }),
-  /** What the pages of a run say that it sent, in the place of pages that are no longer there. It never ended. */
+  /** What the pages of a run say that it sent, in place of pages that are no longer there. It never ended. */
   z.object({
     kind: z.literal('cut'),
     run: z.string(),
@@ -257,7 +257,7 @@ const fact = z.discriminatedUnion('kind', [
     rows: count,
   }),
   z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),
-  /** What answers have told about the service since the line before. */
+  /** What answers have told about the service since the entry before. */
   z.object({
     kind: z.literal('measured'),
     /** Rows and searches of a page. */
@@ -271,7 +271,7 @@ const fact = z.discriminatedUnion('kind', [
     left: count.optional(),
     /** Rows asked for with the page that was served last, once a rewrite has taken the place of the pages. */
     page_size: count.optional(),
-    /** It stands in the place of lines that are no longer there; runs have their figures elsewhere. */
+    /** It stands in place of entries that are no longer there; runs have their figures elsewhere. */
     anew: z.literal(true).optional(),
   }),
   /** The size of pages that a query goes on with; null: the greatest. `query` null: what new queries begin with. */
@@ -279,33 +279,33 @@ const fact = z.discriminatedUnion('kind', [
 ])
 
 const lineSchema = z.discriminatedUnion('kind', [
-  fact,
-  /** Facts that are true together or not at all. */
-  z.object({ kind: z.literal('all'), lines: z.array(fact) }),
+  entry,
+  /** Entries that count together or not at all. */
+  z.object({ kind: z.literal('all'), lines: z.array(entry) }),
 ])
 
-/** One line of the journal: an entry, or several that are true together or not at all. */
-export type Line = JournalEntry | { readonly kind: 'all'; readonly lines: readonly JournalEntry[] }
+/** One line of the journal: an entry, or several that count together or not at all. */
+export type JournalLine = JournalEntry | { readonly kind: 'all'; readonly lines: readonly JournalEntry[] }
 
 /** For each kind of entry, the fields that it may have. */
 type Fields<Entry extends { readonly kind: string }> = { readonly [E in Entry as E['kind']]: Fieldnames<E> }
 type Fieldnames<E> = { readonly [Name in keyof E]-?: true }
 
 /** The compiler proves that the schema has all fields that {@link JournalEntry} has; `parseLine` proves the rest. */
-const allFields = (fields: Fields<z.infer<typeof fact>>): Fields<JournalEntry> => fields
+const allFields = (fields: Fields<z.infer<typeof entry>>): Fields<JournalEntry> => fields
 void allFields
 
 /** @returns null when the line is none of the kinds above (a newer version may know more) */
-export function parseLine(line: unknown): Line | null {
+export function parseJournalLine(line: unknown): JournalLine | null {
   const result = lineSchema.safeParse(line)
   return result.success ? result.data : null
 }
 
 /**
- * The first field by which {@link parseLine} would refuse a line once it is read back; null: it would not. Takes 0.01 ms
+ * The first field by which {@link parseJournalLine} would refuse a line once it is read back; null: it would not. Takes 0.01 ms
  * for the line of a page, and 0.4 ms for one that completes thirty shards.
  */
-export function faultyField(line: Line): string | null {
+export function faultyField(line: JournalLine): string | null {
   // As it will be read: JSON has no NaN, and leaves out what is undefined.
   const result = lineSchema.safeParse(JSON.parse(JSON.stringify(line)))
   return result.success ? null : (result.error.issues[0]?.path.join('.') ?? '')

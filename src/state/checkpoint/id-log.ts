@@ -1,37 +1,37 @@
 import { crc32 } from 'node:zlib'
-import { type IdMark, type Log, type PageIds, type Store, withPage } from '../core/index.ts'
+import { type IdMark, type Log, type PageIds, type Store, withPage } from '../../core/index.ts'
 
 /**
- * The ids of a chain's last pages on disk, so that the next run can tell the rows that the service repeats. Each page
- * adds its own to a file; when that has grown, the other of two files begins anew with what is still needed. What
- * is there counts as far as the chain's last page line says: {@link IdMark}.
+ * The ids of a chain's last pages on disk, by which the next run recognizes rows that the service repeats. Each page
+ * appends its ids to a file. When that is full, the other of two files begins with the ids that are still needed. Bytes
+ * count as far as the chain's last page entry says: {@link IdMark}.
  */
 export type IdLog = {
-  /** What is known after the last page. */
+  /** The ids of the last pages. */
   readonly recent: readonly PageIds[]
-  /** Makes a page's ids durable. @returns what is to be put on record with the page; null: as before */
+  /** Makes a page's ids durable. @returns what is to be committed with the page; null: as before */
   append(page: PageIds): Promise<IdMark | null>
-  /** The chain has ended: nobody needs them any more. */
+  /** Removes the files of a chain that has ended. */
   remove(): Promise<void>
   close(): Promise<void>
 }
 
 export const ID_FOLDER = '_state/ids'
 
-// A dozen full pages; what a switch of files writes again is small against that.
+// A dozen full pages. A switch of files repeats few of them.
 const SWITCH_BYTES = 1 << 20
 
 /**
- * Takes up the ids of a chain.
+ * Opens the ids of a chain.
  * @param mark null: there are none yet
- * @returns null when they did not survive: then nobody knows what the last pages brought
+ * @returns null when they are lost
  */
 export async function openIdLog(store: Store, chain: number, mark: IdMark | null): Promise<IdLog | null> {
   const kept = mark === null ? [] : await readIds(store, chain, mark)
   return kept === null ? null : new TwoFiles(store, chain, mark, kept)
 }
 
-/** The same for a chain whose ids are lost, and that begins again after all its rows. */
+/** The same for a chain whose ids are lost, which starts again after its last row. */
 export function newIdLog(store: Store, chain: number): IdLog {
   return new TwoFiles(store, chain, null, [])
 }
@@ -109,7 +109,7 @@ class TwoFiles implements IdLog {
 
 const HEADER_WORDS = 2
 
-/** Number of words of the rows and of the refused items, then both. */
+/** A header with the number of words of rows and of refused items, then both. */
 function blockOf({ rows, refused }: PageIds): Uint8Array[] {
   return [new Int32Array([rows.length, refused.length]), rows, refused]
     .filter(({ length }) => length > 0)
@@ -122,15 +122,15 @@ async function readIds(store: Store, chain: number, mark: IdMark): Promise<reado
   if (size === null || size < mark.end) return null
   const bytes = await store.readRange(path, 0, mark.end)
   if (bytes.byteLength < mark.end || crc32(bytes) !== mark.crc) return null
-  // Copied, so that it begins where words may.
+  // A copy, which is aligned to words.
   const words = new Int32Array(bytes.slice().buffer)
   let recent: readonly PageIds[] = []
-  for (let at = 0; at < words.length; ) {
-    const first = at + HEADER_WORDS
-    const middle = first + words[at]!
-    const last = middle + words[at + 1]!
-    recent = withPage(recent, { rows: words.slice(first, middle), refused: words.slice(middle, last) })
-    at = last
+  for (let start = 0; start < words.length; ) {
+    const first = start + HEADER_WORDS
+    const middle = first + words[start]!
+    const end = middle + words[start + 1]!
+    recent = withPage(recent, { rows: words.slice(first, middle), refused: words.slice(middle, end) })
+    start = end
   }
   return recent
 }

@@ -7,36 +7,36 @@ import {
   SeenCursors,
   type Window,
   WindowRun,
-} from '../core/index.ts'
+} from '../../core/index.ts'
 
-/** A chain that has begun and is not at its end. */
+/** A chain that has begun and has not ended. */
 export type ChainRecord = {
   readonly chain: number
   /** The query's name. */
   readonly query: string
-  /** Those that are its own; what it left to others is no longer among them. */
+  /** Its windows, without those that it left to other chains. */
   readonly windows: WindowRun
-  /** How many of them, from the beginning, nothing more can come for as long as rows come in order. */
+  /** Watermark: so many of its first windows get no more rows, as long as rows come in order. */
   readonly passed: number
   readonly next: string | null
   readonly pages: number
-  /** How far it has come; null: it had no item yet, or they are not in order. */
+  /** Resume position; null: there was no item yet, or items are not in order. */
   readonly position: Position | null
   /** Whether all items so far came in order of `imported_at`. */
   readonly inOrder: boolean
-  /** What its requests ask for. */
+  /** The range that its requests ask for. */
   readonly asked: Window | null
-  /** Set when a refused cursor made it start again: its requests ask from that position on. */
+  /** Set when a refused cursor made it start again: its requests begin at this position. */
   readonly since: Restart | null
   /** Cursors before `next`; null: none. */
   readonly seen: SeenCursors | null
-  /** Where the ids of its last pages are; null: it has none. */
+  /** Location of the ids of its last pages; null: it has none. */
   readonly ids: IdMark | null
   /** Rows asked for with its last page; null: it has none. */
   readonly size: number | null
 }
 
-export function chainFromLine({ chain, query, order, windows, stands }: ChainEntry): ChainRecord {
+export function chainFromEntry({ chain, query, order, windows, stands }: ChainEntry): ChainRecord {
   const run = new WindowRun(order, windows === null ? null : boundsOf(windows))
   if (stands === undefined) {
     const beginning = { passed: 0, next: null, pages: 0, position: null, inOrder: true, since: null }
@@ -47,17 +47,17 @@ export function chainFromLine({ chain, query, order, windows, stands }: ChainEnt
   return { chain, query, windows: run, ...rest, inOrder: in_order, seen: cursors }
 }
 
-/** The line that begins a chain. */
-export function chainLine(chain: number, query: string, windows: WindowRun): ChainEntry {
+/** The entry that begins a chain. */
+export function chainEntry(chain: number, query: string, windows: WindowRun): ChainEntry {
   const { order, bounds } = windows
   return { kind: 'chain', chain, query, order, windows: bounds === null ? null : spansOf(bounds) }
 }
 
-/** The line that says where a chain stands, in the place of all those about it. */
-export function standingLine(record: ChainRecord): ChainEntry {
+/** The entry that replaces all others about a chain when the journal is compacted. */
+export function standingEntry(record: ChainRecord): ChainEntry {
   const { next, passed, pages, position, inOrder, asked, since, seen, ids, size } = record
   return {
-    ...chainLine(record.chain, record.query, record.windows),
+    ...chainEntry(record.chain, record.query, record.windows),
     stands: {
       next,
       passed,
@@ -74,7 +74,7 @@ export function standingLine(record: ChainRecord): ChainEntry {
   }
 }
 
-/** Where a chain stands after one more page that is not its last. */
+/** A chain after one more page that is not its last. */
 export function afterPage(record: ChainRecord, page: PageEntry): ChainRecord {
   const { position = record.position } = page
   return {
@@ -90,7 +90,7 @@ export function afterPage(record: ChainRecord, page: PageEntry): ChainRecord {
   }
 }
 
-/** What was seen belongs to one chain and is only ever added to, so it can grow in place. */
+/** The cursors of a chain are only added to, so the set grows in place. */
 function withCursor(seen: SeenCursors | null, cursor: string | null): SeenCursors | null {
   if (cursor === null) return seen
   const grown = seen ?? new SeenCursors()
@@ -105,7 +105,7 @@ function spansOf(bounds: Float64Array): Spans {
   for (let i = 1; i < bounds.length; i++) {
     const span = bounds[i]! - bounds[i - 1]!
     const last = spans.at(-1)
-    // Of a time so long that it is rounded the end stands there itself.
+    // A span that a double can't hold exactly: the end stands instead of the length.
     if (bounds[i - 1]! + span !== bounds[i] || !Number.isSafeInteger(span)) spans.push([bounds[i]!, 0])
     else if (last?.[0] === span && last[1] > 0) last[1]++
     else spans.push([span, 1])
@@ -115,17 +115,17 @@ function spansOf(bounds: Float64Array): Spans {
 
 function boundsOf({ from, spans }: Spans): Float64Array {
   const bounds = new Float64Array(1 + spans.reduce((sum, [, times]) => sum + (times || 1), 0))
-  let at = from
+  let bound = from
   let index = 0
-  bounds[index++] = at
+  bounds[index++] = bound
   for (const [span, times] of spans) {
     if (times === 0) {
-      at = span
-      bounds[index++] = at
+      bound = span
+      bounds[index++] = bound
     }
     for (let i = 0; i < times; i++) {
-      at += span
-      bounds[index++] = at
+      bound += span
+      bounds[index++] = bound
     }
   }
   return bounds

@@ -1,34 +1,34 @@
 import { crc32 } from 'node:zlib'
-import { ExportError, type Store, serial } from '../core/index.ts'
+import { ExportError, type Store, serial } from '../../core/index.ts'
 
-/** Only grows; a line counts from the moment `append` resolves. */
+/** A line of the journal counts from the moment `append` resolves. */
 export type Journal = {
   readonly size: number
   append(lines: readonly object[]): Promise<void>
   close(): Promise<void>
 }
 
-/** How far a journal is good, and the checksum of its last good line, which the next one builds on. */
+/** The offset behind the last valid line of a journal, and its checksum, on which that of the next line builds. */
 export type JournalEnd = { readonly size: number; readonly checksum: number }
 
 export const JOURNAL_START: JournalEnd = { size: 0, checksum: 0 }
 
 /**
- * Opens the journal for appending after its good lines. Appends that arrive while one is being flushed go
- * out together, so that partitions in flight share the cost of a flush. Nothing is written before all that was
- * written earlier is flushed, and every line says how far that is: `readJournal` goes by it.
+ * Opens the journal for appending after its valid lines. Appends that arrive during an fsync are written together, so that
+ * chains share the cost of the next one (group commit). Lines are written only after all earlier lines are fsynced. Every
+ * line has the offset up to which that is so, which `readJournal` needs.
  */
 export async function openJournal(store: Store, path: string, end: JournalEnd): Promise<Journal> {
   const log = await store.openLog(path, end.size)
-  // What a killed process wrote was read back, but need not be on the disk.
+  // Lines of a killed process were read, but may not be on the disk yet.
   if (end.size > 0) await log.fsync()
-  const seal = lineSealer(end.checksum)
-  let waiting: { readonly bytes: Uint8Array[]; readonly written: Promise<void> } | null = null
+  const encode = lineWriter(end.checksum)
+  let waiting: { readonly bytes: Uint8Array[]; readonly done: Promise<void> } | null = null
   // After a failed write the end of the file is unknown: everything behind it must fail as well.
   const inTurn = serial('stop')
-  /** Where the lines that wait will begin: all before that is flushed by then. */
-  let begin = end.size
-  let sealed = end.size
+  /** Where the waiting lines will begin: all bytes before that are fsynced by then. */
+  let fsynced = end.size
+  let written = end.size
 
   return {
     get size() {
@@ -36,21 +36,21 @@ export async function openJournal(store: Store, path: string, end: JournalEnd): 
     },
     append(lines) {
       if (waiting === null) {
-        begin = sealed
+        fsynced = written
         const bytes: Uint8Array[] = []
-        const written = inTurn(async () => {
+        const done = inTurn(async () => {
           waiting = null
           await log.append([Buffer.concat(bytes)])
           await log.fsync()
         })
-        waiting = { bytes, written }
+        waiting = { bytes, done }
       }
       for (const line of lines) {
-        const bytes = seal(line, begin)
-        sealed += bytes.byteLength
+        const bytes = encode(line, fsynced)
+        written += bytes.byteLength
         waiting.bytes.push(bytes)
       }
-      return waiting.written
+      return waiting.done
     },
     async close() {
       await inTurn(async () => {}).catch(() => {})
@@ -59,8 +59,8 @@ export async function openJournal(store: Store, path: string, end: JournalEnd): 
   }
 }
 
-/** Brings to the disk what a killed process may have left in the system's memory; changes nothing. */
-export async function flushJournal(store: Store, path: string): Promise<void> {
+/** Forces to the disk what a killed process may have left in the system's cache; changes nothing. */
+export async function fsyncJournal(store: Store, path: string): Promise<void> {
   const log = await store.openLog(path, (await store.size(path)) ?? 0)
   try {
     await log.fsync()
@@ -70,11 +70,11 @@ export async function flushJournal(store: Store, path: string): Promise<void> {
 }
 
 /**
- * Reads a journal line by line; `visit` gets each, parsed. Where lost power let any mixture of old, new and empty
- * blocks come to the disk it ends at the first line that is not good: nobody was ever told that this or anything
- * behind it is durable, unless a line further on says that it was flushed.
- * @returns where the last good line ends; null when there is no journal
- * @throws ExportError `damaged` when a line is not good that was flushed
+ * Reads a journal line by line; `visit` gets each, parsed. After lost power the file may hold any mixture of old, new and
+ * empty blocks. The journal ends at the first line that is invalid. No caller was told that this line or a later one is
+ * durable, unless a later line says that it was fsynced.
+ * @returns where the last valid line ends; null when there is no journal
+ * @throws ExportError `damaged` when an invalid line was fsynced
  */
 export async function readJournal(
   store: Store,
@@ -84,19 +84,19 @@ export async function readJournal(
   if ((await store.size(path)) === null) return null
   let end = JOURNAL_START
   let number = 0
-  let bad: { readonly number: number; readonly how: string } | null = null
+  let invalid: { readonly number: number; readonly how: string } | null = null
   const take = (bytes: Buffer): void => {
     number++
-    const line = openLine(bytes)
+    const line = checkedLine(bytes)
     const checksum = line === null ? null : crc32(line.body, end.checksum)
-    if (bad === null && line !== null && line.chained === checksum) {
+    if (invalid === null && line !== null && line.chained === checksum) {
       visit(JSON.parse(`${line.text}}`), number)
       end = { size: end.size + bytes.length + 1, checksum }
       return
     }
-    const how = line === null ? 'does not fit its checksum' : 'does not follow from the one before it'
-    bad ??= { number, how }
-    if (line !== null && line.flushed > end.size) throw damaged(path, bad.number, bad.how)
+    const how = line === null ? 'does not match its checksum' : 'does not follow from the one before it'
+    invalid ??= { number, how }
+    if (line !== null && line.flushed > end.size) throw damaged(path, invalid.number, invalid.how)
   }
   let begun: Buffer[] = []
   for await (const chunk of store.stream(path)) {
@@ -113,7 +113,7 @@ export async function readJournal(
   return end
 }
 
-/** The first line alone, however long the journal is; null when there is none that is good. */
+/** The first line, without reading the whole journal; null when it is missing or invalid. */
 export async function readFirstLine(store: Store, path: string): Promise<unknown> {
   if ((await store.size(path)) === null) return null
   const begun: Buffer[] = []
@@ -122,7 +122,7 @@ export async function readFirstLine(store: Store, path: string): Promise<unknown
     // A copy: the store may use the chunk's memory again.
     begun.push(Buffer.from(stop < 0 ? chunk : chunk.subarray(0, stop)))
     if (stop < 0) continue
-    const line = openLine(Buffer.concat(begun))
+    const line = checkedLine(Buffer.concat(begun))
     return line === null ? null : JSON.parse(`${line.text}}`)
   }
   return null
@@ -131,12 +131,12 @@ export async function readFirstLine(store: Store, path: string): Promise<unknown
 const NEWLINE = 10
 
 /**
- * Seals lines one after the other: each gets two last members, `flushed` and `crc`, and stays one JSON object that
- * people and tools can read. `flushed` says how much of the file was on stable storage before the line was written.
- * The first half of `crc` is the CRC-32 of the text before it, which tells a torn or flipped line; the second goes on
- * from the line before, which tells a line that is missing, doubled or moved.
+ * Encodes lines one after the other. Each gets two last members, `flushed` and `crc`, and stays a JSON object that people
+ * and tools can read. `flushed` is how many bytes of the file were fsynced before the line was written. The first half of
+ * `crc` is the CRC-32 of the text before it, which shows a torn or flipped line. The second half continues that of the line
+ * before, which shows a line that is missing, doubled or moved.
  */
-export function lineSealer(previous: number): (line: object, flushed: number) => Uint8Array {
+export function lineWriter(previous: number): (line: object, flushed: number) => Uint8Array {
   let chained = previous
   return (line, flushed) => {
     const text = JSON.stringify(line).slice(0, -1)
@@ -146,22 +146,22 @@ export function lineSealer(previous: number): (line: object, flushed: number) =>
   }
 }
 
-const SEAL = /,?"flushed":(\d{1,16}),"crc":"([0-9a-f]{8})([0-9a-f]{8})"\}$/
+const TRAILER = /,?"flushed":(\d{1,16}),"crc":"([0-9a-f]{8})([0-9a-f]{8})"\}$/
 const CRC_LENGTH = ',"crc":"0000000000000000"}'.length
-const MAX_SEAL_LENGTH = ',"flushed":0000000000000000'.length + CRC_LENGTH
+const MAX_TRAILER_LENGTH = ',"flushed":0000000000000000'.length + CRC_LENGTH
 
-type OpenedLine = {
-  /** What was sealed, without its closing brace. */
+type CheckedLine = {
+  /** The line as it was given, without its closing brace. */
   readonly text: string
-  /** What the checksums are of. */
+  /** The text that the checksums cover. */
   readonly body: Buffer
   readonly flushed: number
   readonly chained: number
 }
 
-/** @returns null when the line does not fit its own checksum */
-function openLine(bytes: Buffer): OpenedLine | null {
-  const match = SEAL.exec(bytes.subarray(-MAX_SEAL_LENGTH).toString('latin1'))
+/** @returns null when the line does not match its own checksum */
+function checkedLine(bytes: Buffer): CheckedLine | null {
+  const match = TRAILER.exec(bytes.subarray(-MAX_TRAILER_LENGTH).toString('latin1'))
   if (match === null) return null
   const body = bytes.subarray(0, bytes.length - CRC_LENGTH)
   if (Number.parseInt(match[2]!, 16) !== crc32(body)) return null

@@ -1,13 +1,10 @@
-import type { JournalEntry, OpenShardRecord, Prune } from '../core/index.ts'
-import { standingLine } from './chain-record.ts'
-import {
-  type CheckpointState,
-  type PartitionRecord,
-  type RunFigures,
-  withoutRows,
-} from './checkpoint-state.ts'
+import type { JournalEntry, OpenShardRecord, Prune } from '../../core/index.ts'
+import { standingEntry } from './chain-record.ts'
+import type { CheckpointState } from './checkpoint-state.ts'
+import { type PartitionRecord, withoutRows } from './partition-record.ts'
+import type { RunRecord } from './run-record.ts'
 
-/** What a rewrite leaves out: so that it is exported anew, or that it is no more. */
+/** What a compaction leaves out, since it is exported anew or pruned. */
 export type Omission = {
   /** By key. */
   readonly partitions: ReadonlySet<string>
@@ -15,49 +12,49 @@ export type Omission = {
   readonly shards: ReadonlySet<number>
   /** By number. */
   readonly chains: ReadonlySet<number>
-  /** Paths of finished shards whose files are to go. */
+  /** Paths of finished shards whose files are to be removed. */
   readonly givenUp: readonly string[]
-  /** Partitions, by key, that stay on record without their rows, and what is told of that; null: none. */
+  /** Partitions, by key, that are kept without their rows, and the entry about that; null: none. */
   readonly pruned: { readonly partitions: ReadonlySet<string>; readonly prune: Prune } | null
 }
 
-/** The fewest lines that come to this state, less what is left out. Requests count, whatever becomes of their pages. */
+/** The fewest entries that give this state, less what is left out. Requests count, whatever becomes of their pages. */
 export function* snapshot(state: CheckpointState, without: Omission | null): Generator<JournalEntry> {
   yield state.header
   for (const [query, check] of state.secretChecks) yield { kind: 'secret', query, check }
   for (const [name, asks] of state.queries) yield { kind: 'query', name, asks }
-  yield* runLines(state)
+  yield* runEntries(state)
   for (const prune of state.prunes) yield { kind: 'prune', ...prune }
   const pruned = without?.pruned ?? null
   if (pruned !== null) yield { kind: 'prune', ...pruned.prune }
   for (const [partition, record] of state.partitions) {
     if (without?.partitions.has(partition) === true) continue
     const isPruned = pruned?.partitions.has(partition) === true
-    yield partitionLine(partition, isPruned ? withoutRows(record) : record)
+    yield partitionEntry(partition, isPruned ? withoutRows(record) : record)
   }
   let isLess = false
   for (const shard of state.shards) {
     if (without?.shards.has(shard.shard) === true) isLess = true
     else yield { kind: 'seal', ...shard }
   }
-  // What a shard's share of them was nobody knows any more; they are to be counted anew.
+  // The share of a single shard is unknown: the aggregates have to be counted anew.
   const sums = state.sums()
   if (!isLess && sums.rows > 0) yield { kind: 'sums', ...sums }
   for (const shard of state.openShards.values()) {
-    if (without?.shards.has(shard.shard) !== true) yield* openLines(shard)
+    if (without?.shards.has(shard.shard) !== true) yield* openEntries(shard)
   }
   for (const chain of state.chains.values()) {
-    if (without?.chains.has(chain.chain) !== true) yield standingLine(chain)
+    if (without?.chains.has(chain.chain) !== true) yield standingEntry(chain)
   }
-  yield* serviceLines(state)
+  yield* serviceEntries(state)
   if (state.unknownFields.size > 0) yield { kind: 'unknown', fields: Object.fromEntries(state.unknownFields) }
   if (without === null) return
-  // A crash may have come before those went that were given up earlier.
+  // After a crash files of shards that were invalidated earlier may still be there.
   const paths = new Set([...state.givenUp, ...without.givenUp])
   if (paths.size > 0) yield { kind: 'given-up', shards: [...paths] }
 }
 
-function* runLines({ runs }: CheckpointState): Generator<JournalEntry> {
+function* runEntries({ runs }: CheckpointState): Generator<JournalEntry> {
   for (const { run, started_at, version, finished_at, status, requests, retries, months, ...more } of runs) {
     yield { kind: 'run', run, started_at, version }
     for (const { month, before, searches } of months) yield { kind: 'month', run, month, before, searches }
@@ -82,7 +79,7 @@ function* runLines({ runs }: CheckpointState): Generator<JournalEntry> {
   }
 }
 
-function* serviceLines({ service, searchesRemaining }: CheckpointState): Generator<JournalEntry> {
+function* serviceEntries({ service, searchesRemaining }: CheckpointState): Generator<JournalEntry> {
   const { pageSize, limit, limits, costs, times, tellsSearches } = service
   const size = pageSize === null ? {} : { page_size: pageSize }
   const tells = tellsSearches === null ? {} : { tells: tellsSearches }
@@ -103,7 +100,9 @@ function* serviceLines({ service, searchesRemaining }: CheckpointState): Generat
   if (limit !== null || limits.size > 0) yield { kind: 'limit', query: null, size: limit }
 }
 
-function figuresOf({ rows, quarantined, repeated, failures, searches }: RunFigures) {
+type Figures = Pick<RunRecord, 'rows' | 'quarantined' | 'repeated' | 'failures' | 'searches'>
+
+function figuresOf({ rows, quarantined, repeated, failures, searches }: Figures) {
   return {
     ...(rows === 0 ? {} : { rows }),
     ...(quarantined === 0 ? {} : { quarantined }),
@@ -113,7 +112,7 @@ function figuresOf({ rows, quarantined, repeated, failures, searches }: RunFigur
   }
 }
 
-function partitionLine(partition: string, record: PartitionRecord): JournalEntry {
+function partitionEntry(partition: string, record: PartitionRecord): JournalEntry {
   const { state, rows, pages, requests, quarantined, repeated, quarantineEnd, error } = record
   return {
     kind: 'partition',
@@ -129,7 +128,7 @@ function partitionLine(partition: string, record: PartitionRecord): JournalEntry
   }
 }
 
-function* openLines({
+function* openEntries({
   shard,
   folder,
   part,

@@ -1,17 +1,17 @@
-import type { Int64Json, SealEntry } from '../core/index.ts'
+import type { Int64Json, SealEntry } from '../../core/index.ts'
 
-/** What is on record about a finished shard. */
+/** A finished shard, as committed. */
 export type SealedShard = Omit<SealEntry, 'kind'>
 
-/** Finished shards in the order in which they were finished; each is made anew whenever it is asked for. */
+/** Finished shards in the order in which they were finished. Each iteration makes new objects. */
 export type ShardList = Iterable<SealedShard> & {
   readonly length: number
   /** Of all of them. */
   readonly rows: number
 }
 
-/** Shards to a piece. */
-const PIECE = 100
+/** Shards in a block. */
+const BLOCK_SHARDS = 100
 
 type Packed = readonly [
   shard: number,
@@ -25,32 +25,32 @@ type Packed = readonly [
 ]
 
 /**
- * Keeps shards as text, outside the heap: half a million objects that live as long as the run gave the garbage
- * collector nearly as much to do as all else that is done to read a checkpoint.
+ * Keeps shards as text, outside the heap. Half a million objects that live as long as the run cost the garbage collector
+ * nearly as much as the rest of reading a checkpoint.
  */
 export class PackedShardList implements ShardList {
-  readonly #pieces: Buffer[] = []
+  readonly #blocks: Buffer[] = []
   #last: Packed[] = []
   rows = 0
 
   get length(): number {
-    return this.#pieces.length * PIECE + this.#last.length
+    return this.#blocks.length * BLOCK_SHARDS + this.#last.length
   }
 
   push({ shard, path, rows, bytes, sha256, partitions, imported_at, replaced = 0 }: SealedShard): void {
     const importedAt = imported_at === null ? null : ([imported_at.min, imported_at.max] as const)
     this.#last.push([shard, path, rows, bytes, sha256, partitions, importedAt, replaced])
     this.rows += rows
-    if (this.#last.length < PIECE) return
-    this.#pieces.push(Buffer.from(JSON.stringify(this.#last)))
+    if (this.#last.length < BLOCK_SHARDS) return
+    this.#blocks.push(Buffer.from(JSON.stringify(this.#last)))
     this.#last = []
   }
 
   *[Symbol.iterator](): Generator<SealedShard> {
-    for (const piece of this.#pieces) {
-      for (const packed of JSON.parse(piece.toString()) as Packed[]) yield unpacked(packed)
+    for (const block of this.#blocks) {
+      for (const packed of JSON.parse(block.toString()) as Packed[]) yield unpacked(packed)
     }
-    // Whoever goes through it meanwhile gets those that were there when it came to the last piece.
+    // A copy: shards may be added during the iteration.
     for (const packed of [...this.#last]) yield unpacked(packed)
   }
 }

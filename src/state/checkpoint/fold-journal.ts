@@ -1,0 +1,311 @@
+import {
+  type ChunkEntry,
+  DATA_SET_LIMITS,
+  type HeaderEntry,
+  type JournalEntry,
+  type LogRecord,
+  MAX_COSTS,
+  MAX_TIMES,
+  type MeasuredEntry,
+  type Measures,
+  NOT_MEASURED,
+  type OpenEntry,
+  type OpenShardRecord,
+  type PageEntry,
+  type Prune,
+  type SealEntry,
+  type SliceEntry,
+  type Span,
+  SumTally,
+  spanOf,
+} from '../../core/index.ts'
+import type { JournalLine } from '../journal/journal-line.ts'
+import { afterPage, type ChainRecord, chainFromEntry } from './chain-record.ts'
+import type { CheckpointState } from './checkpoint-state.ts'
+import { Partitions } from './partition-record.ts'
+import { PathMap, splitPath } from './path-map.ts'
+import { Runs } from './run-record.ts'
+import { PackedShardList } from './shard-list.ts'
+
+/** A state that lines of the journal change, one after the other. The cost of a line does not depend on earlier ones. */
+export type Folding = {
+  readonly state: CheckpointState
+  apply(line: JournalLine): void
+}
+
+export function foldJournal(header: HeaderEntry): Folding {
+  const fold = new JournalFold(header)
+  return { state: fold.state, apply: (line) => fold.apply(line) }
+}
+
+class JournalFold {
+  readonly #partitions = new Partitions()
+  readonly #runs = new Runs()
+  readonly #chains = new Map<number, ChainRecord>()
+  readonly #openShards = new Map<number, GrowingShard>()
+  readonly #partsOf = new PathMap<number>()
+  readonly #shards = new PackedShardList()
+  readonly #prunes: Prune[] = []
+  readonly #givenUp = new Set<string>()
+  readonly #unknownFields = new Map<string, number>()
+  readonly #secretChecks = new Map<string, string>()
+  readonly #queries = new Map<string, string>()
+  readonly #limits = new Map<string, number | null>()
+  readonly #service: { -readonly [K in keyof Measures]: Measures[K] }
+  readonly state: { -readonly [K in keyof CheckpointState]: CheckpointState[K] }
+  #aggregates = new SumTally(DATA_SET_LIMITS)
+
+  constructor(header: HeaderEntry) {
+    this.#service = { ...NOT_MEASURED, limits: this.#limits }
+    this.state = {
+      header,
+      partitions: this.#partitions.all,
+      chains: this.#chains,
+      nextChain: 0,
+      shards: this.#shards,
+      openShards: this.#openShards,
+      partsOf: this.#partsOf,
+      nextShard: 0,
+      givenUp: this.#givenUp,
+      unknownFields: this.#unknownFields,
+      sums: () => this.#aggregates.sums(),
+      runs: this.#runs.all,
+      prunes: this.#prunes,
+      searchesRemaining: null,
+      service: this.#service,
+      secretChecks: this.#secretChecks,
+      queries: this.#queries,
+      lines: 1,
+    }
+  }
+
+  apply(line: JournalLine): void {
+    this.state.lines++
+    if (line.kind === 'all') for (const entry of line.lines) this.#take(entry)
+    else this.#take(line)
+  }
+
+  #take(entry: JournalEntry): void {
+    switch (entry.kind) {
+      case 'header':
+        return
+      case 'secret':
+        this.#secretChecks.set(entry.query, entry.check)
+        return
+      case 'query':
+        this.#queries.set(entry.name, entry.asks)
+        return
+      case 'run':
+        return this.#runs.begin(entry)
+      case 'end':
+        this.state.searchesRemaining = entry.searches_remaining ?? this.state.searchesRemaining
+        return this.#runs.end(entry)
+      case 'month':
+        return this.#runs.beginMonth(entry)
+      case 'cut':
+        return this.#runs.cut(entry)
+      case 'chain':
+        this.#chains.set(entry.chain, chainFromEntry(entry))
+        this.state.nextChain = Math.max(this.state.nextChain, entry.chain + 1)
+        return
+      case 'shorten':
+        return this.#shorten(entry)
+      case 'restart':
+        return this.#restart(entry)
+      case 'page':
+        return this.#takePage(entry)
+      case 'open':
+        this.#countPart(entry.shard, entry.folder, entry.part)
+        this.#openShards.set(entry.shard, newShard(entry))
+        return
+      case 'chunk':
+        return this.#takeChunk(entry)
+      case 'seal':
+        return this.#seal(entry)
+      case 'sums':
+        if (entry.anew === true) this.#aggregates = new SumTally(DATA_SET_LIMITS)
+        return this.#aggregates.add(entry)
+      case 'failed':
+        return this.#fail(entry)
+      case 'partition':
+        return this.#partitions.set(entry)
+      case 'given-up':
+        for (const path of entry.shards) this.#givenUp.add(path)
+        return
+      case 'prune':
+        return this.#prune(entry)
+      case 'unknown':
+        return addCounts(this.#unknownFields, entry.fields)
+      case 'measured':
+        return this.#measure(entry)
+      case 'limit':
+        this.#service.limit = entry.size
+        if (entry.query !== null) this.#limits.set(entry.query, entry.size)
+        return
+    }
+  }
+
+  #takePage(page: PageEntry): void {
+    this.#countPage(page)
+    if (page.unknown_fields !== undefined) addCounts(this.#unknownFields, page.unknown_fields)
+    const chain = this.#chains.get(page.chain)
+    if (chain === undefined) return
+    const { query } = chain
+    this.#partitions.addPage(this.#keyAt(chain, chain.passed), page.requests, page.repeated ?? 0)
+    for (const entry of page.quarantine ?? []) this.#partitions.addQuarantined(query, entry)
+    for (const slice of page.pieces ?? []) this.#takeSlice(query, slice)
+    for (const { shard, rows, end } of page.logged ?? [])
+      this.#openShards.get(shard)?.records.push({ rows, end })
+    this.#advance(chain, page)
+  }
+
+  #countPage({ requests, repeated = 0, pieces = [], quarantine = [] }: PageEntry): void {
+    this.#runs.count((run) => {
+      run.requests += requests
+      run.repeated += repeated
+      for (const { rows } of pieces) run.rows += rows
+      for (const { items } of quarantine) run.quarantined += items
+    })
+  }
+
+  #takeSlice(query: string, { window, shard, rows, imported_at }: SliceEntry): void {
+    const key = `${query}/${window}`
+    this.#partitions.addRows(key, rows)
+    const open = this.#openShards.get(shard)
+    if (open === undefined) return
+    open.partitions.add(key)
+    open.importedAt = spanOf(open.importedAt, imported_at)
+  }
+
+  /** Moves a chain behind a page. Partitions below the watermark are done, or all of them with the last page. */
+  #advance(chain: ChainRecord, page: PageEntry): void {
+    const after = afterPage(chain, page)
+    this.#service.pageSize = after.size ?? this.#service.pageSize
+    const { count } = chain.windows
+    if (page.next === null || after.passed >= count) {
+      // Rows that came late may have opened any of them again.
+      this.#finish(chain, 0, count)
+      this.#chains.delete(page.chain)
+      return
+    }
+    this.#finish(chain, chain.passed, after.passed)
+    this.#chains.set(page.chain, after)
+    this.#partitions.markPartial(this.#keyAt(chain, after.passed))
+  }
+
+  #finish(chain: ChainRecord, from: number, to: number): void {
+    for (let index = from; index < to; index++) this.#partitions.markDone(this.#keyAt(chain, index))
+  }
+
+  #keyAt({ query, windows }: ChainRecord, index: number): string {
+    return this.#partitions.key(query, windows.at(index))
+  }
+
+  #shorten({ chain: number, windows: count }: Entry<'shorten'>): void {
+    const chain = this.#chains.get(number)
+    if (chain === undefined) return
+    const windows = chain.windows.part(0, count)
+    if (chain.passed < count) this.#chains.set(number, { ...chain, windows })
+    else this.#chains.delete(number)
+  }
+
+  #restart({ chain: number, since }: Entry<'restart'>): void {
+    const chain = this.#chains.get(number)
+    if (chain === undefined) return
+    const { range } = chain.windows
+    this.#chains.set(number, { ...chain, next: null, seen: null, asked: range, since })
+  }
+
+  #takeChunk(chunk: ChunkEntry): void {
+    const open = this.#openShards.get(chunk.shard)
+    if (open === undefined) return
+    open.chunks.push(chunk)
+    // A compacted journal has the records that are left before the chunks.
+    if (chunk.generation < open.generation) return
+    open.records = []
+    open.generation = chunk.generation + 1
+  }
+
+  #seal(seal: SealEntry): void {
+    const [folder, name] = splitPath(seal.path)
+    this.#countPart(seal.shard, folder, partNumber(name))
+    this.#openShards.delete(seal.shard)
+    this.#givenUp.delete(seal.path)
+    this.#shards.push(seal)
+  }
+
+  #countPart(shard: number, folder: string, part: number): void {
+    this.state.nextShard = Math.max(this.state.nextShard, shard + 1)
+    this.#partsOf.update(folder, (parts = 0) => Math.max(parts, part + 1))
+  }
+
+  #fail({ partition, requests, error }: Entry<'failed'>): void {
+    this.#runs.count((run) => {
+      run.requests += requests
+      run.quarantined += error.refused ?? 0
+      run.failures++
+    })
+    this.#partitions.markFailed(partition, requests, error)
+  }
+
+  #prune({ kind: _, ...prune }: Entry<'prune'>): void {
+    this.#prunes.push(prune)
+  }
+
+  #measure({ costs = [], times = [], tells, page_size, left, spent, anew }: MeasuredEntry): void {
+    const service = this.#service
+    service.costs = [...service.costs, ...costs].slice(-MAX_COSTS)
+    service.times = [...service.times, ...times].slice(-MAX_TIMES)
+    service.tellsSearches = tells ?? service.tellsSearches
+    service.pageSize = page_size ?? service.pageSize
+    this.state.searchesRemaining = left ?? this.state.searchesRemaining
+    if (anew === true) return
+    this.#runs.count((run) => {
+      // Entries of pages that were committed at the same time may come in another order than their responses.
+      if (spent !== undefined) run.searches = Math.max(run.searches ?? 0, spent)
+      run.searchesRemaining = left ?? run.searchesRemaining
+    })
+  }
+}
+
+type Entry<Kind extends JournalEntry['kind']> = Extract<JournalEntry, { kind: Kind }>
+
+type GrowingShard = Omit<
+  OpenShardRecord,
+  'partitions' | 'chunks' | 'records' | 'importedAt' | 'generation'
+> & {
+  readonly partitions: Set<string>
+  readonly chunks: ChunkEntry[]
+  importedAt: Span | null
+  generation: number
+  records: LogRecord[]
+}
+
+function newShard({ shard, folder, part, holds }: OpenEntry): GrowingShard {
+  return {
+    shard,
+    folder,
+    part,
+    partitions: new Set(holds?.partitions),
+    importedAt: holds?.imported_at ?? null,
+    chunks: [],
+    generation: holds?.generation ?? 1,
+    records: holds?.records.map(([rows, end]) => ({ rows, end })) ?? [],
+  }
+}
+
+/** `part-00012.parquet` → 12 */
+function partNumber(name: string): number {
+  return Number(/part-(\d+)\.[^/]*$/.exec(name)?.[1] ?? 0)
+}
+
+// A service that sends ever new field names must not fill the checkpoint.
+const MAX_FIELD_NAMES = 1000
+
+/** Adds occurrences by field name; beyond a thousand names the rest goes under `…`. */
+export function addCounts(counts: Map<string, number>, more: Readonly<Record<string, number>>): void {
+  for (const [name, times] of Object.entries(more)) {
+    const under = counts.has(name) || counts.size < MAX_FIELD_NAMES ? name : '…'
+    counts.set(under, (counts.get(under) ?? 0) + times)
+  }
+}

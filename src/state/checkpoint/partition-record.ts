@@ -1,0 +1,159 @@
+import type { FailureEntry, PartitionEntry, QuarantineEntry, Window } from '../../core/index.ts'
+import { windowRange } from '../../core/index.ts'
+import { PathMap } from './path-map.ts'
+
+export type PartitionRecord = {
+  /** `partial`: some of its rows are committed, or a chain is in it; `pruned`: its rows were removed for good. */
+  readonly state: 'partial' | 'failed' | 'done' | 'pruned'
+  readonly rows: number
+  /** Pages that began in it, and what they took; a page may bring rows of many partitions. */
+  readonly pages: number
+  readonly requests: number
+  readonly quarantined: number
+  /** Items that the service sent again. */
+  readonly repeated: number
+  /** Committed bytes of the partition's quarantine file. */
+  readonly quarantineEnd: number
+  /** `refused`: items of the page that it failed at, which are in quarantine and do not count, as the page does not. */
+  readonly error: {
+    readonly kind: string
+    readonly message: string
+    readonly refused?: number | undefined
+  } | null
+}
+
+/** Items of a partition in quarantine, including those at which it failed. */
+export function quarantinedOf({ state, quarantined, error }: PartitionRecord): number {
+  return quarantined + (state === 'failed' ? (error?.refused ?? 0) : 0)
+}
+
+/** Whether anything of a partition is exported, or nothing of it is left to be. */
+export function hasBegun(record: PartitionRecord): boolean {
+  return isOver(record) || record.rows > 0 || record.quarantined > 0
+}
+
+/** Whether nothing of a partition is left to be exported. */
+export function isOver({ state }: PartitionRecord): boolean {
+  return state === 'done' || state === 'pruned'
+}
+
+/** A partition after its rows were pruned: what it took to get them is kept. */
+export function withoutRows({ pages, requests }: PartitionRecord): PartitionRecord {
+  return { ...BEGINNING, state: 'pruned', pages, requests }
+}
+
+/** Partitions by key, as entries change them. */
+export class Partitions {
+  readonly all = new PathMap<PartitionRecord>()
+  readonly #oneOf = sharedRecords()
+  readonly #nameOf = windowNames()
+
+  /** The key of a query's window. */
+  key(query: string, window: Window | null): string {
+    return `${query}/${this.#nameOf(window)}`
+  }
+
+  addPage(key: string, requests: number, repeated: number): void {
+    this.#update(key, (record) => ({ ...plusPage(record, requests, repeated), error: null }))
+  }
+
+  addRows(key: string, rows: number): void {
+    this.#update(key, (record) => ({ ...record, state: 'partial', rows: record.rows + rows }))
+  }
+
+  addQuarantined(query: string, { window, end, items }: QuarantineEntry): void {
+    this.#update(`${query}/${window}`, (record) => ({
+      ...record,
+      state: 'partial',
+      quarantined: record.quarantined + items,
+      quarantineEnd: end,
+    }))
+  }
+
+  markPartial(key: string): void {
+    this.#update(key, (record) => ({ ...record, state: 'partial' }))
+  }
+
+  markDone(key: string): void {
+    this.#update(key, finished)
+  }
+
+  /** An error after the last page of a partition does not fail it: its rows are complete. */
+  markFailed(key: string, requests: number, error: FailureEntry): void {
+    this.#update(key, (record) => ({
+      ...record,
+      state: isOver(record) ? record.state : 'failed',
+      requests: record.requests + requests,
+      error,
+    }))
+  }
+
+  /** Takes the figures of a compacted journal. */
+  set({ partition, ...entry }: PartitionEntry): void {
+    const state = entry.state ?? 'done'
+    const { rows, pages, requests, quarantined, repeated = 0, quarantine_end = 0, error = null } = entry
+    const figures = { rows, pages, requests, quarantined, repeated, quarantineEnd: quarantine_end }
+    this.all.update(partition, () => this.#oneOf({ state, ...figures, error }))
+  }
+
+  #update(key: string, change: (record: PartitionRecord) => PartitionRecord): void {
+    this.all.update(key, (record) => this.#oneOf(change(record ?? BEGINNING)))
+  }
+}
+
+/** Names of windows. Chains of many queries mostly have the same windows, so names are kept. */
+function windowNames(): (window: Window | null) => string {
+  const names = new Map<number, { readonly until: number; readonly name: string }>()
+  return (window) => {
+    if (window === null) return windowRange(null)
+    const known = names.get(window.from)
+    if (known?.until === window.until) return known.name
+    const name = windowRange(window)
+    names.set(window.from, { until: window.until, name })
+    return name
+  }
+}
+
+// Many small partitions mostly have the same few figures; of large ones there are few.
+const MAX_SHARED_RECORDS = 10_000
+
+/** Keeps one record for finished partitions with the same figures: half a million of them are mostly alike. */
+function sharedRecords(): (record: PartitionRecord) => PartitionRecord {
+  const shared = new Map<string, PartitionRecord>()
+  return (record) => {
+    if (!isOver(record) || record.error !== null) return record
+    const { state, rows, pages, requests, quarantined, repeated, quarantineEnd } = record
+    const figures = `${state} ${rows} ${pages} ${requests} ${quarantined} ${repeated} ${quarantineEnd}`
+    const known = shared.get(figures)
+    if (known !== undefined) return known
+    if (shared.size < MAX_SHARED_RECORDS) shared.set(figures, record)
+    return record
+  }
+}
+
+const BEGINNING: PartitionRecord = {
+  state: 'partial',
+  rows: 0,
+  pages: 0,
+  requests: 0,
+  quarantined: 0,
+  repeated: 0,
+  quarantineEnd: 0,
+  error: null,
+}
+
+/** A partition after one more page. */
+function plusPage(record: PartitionRecord, requests: number, repeated: number): PartitionRecord {
+  return {
+    ...record,
+    state: 'partial',
+    pages: record.pages + 1,
+    requests: record.requests + requests,
+    repeated: record.repeated + repeated,
+  }
+}
+
+/** A partition that gets no more rows. */
+function finished(record: PartitionRecord): PartitionRecord {
+  return isOver(record) ? record : { ...record, state: 'done', error: null }
+}

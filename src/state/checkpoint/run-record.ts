@@ -1,0 +1,124 @@
+import type { JournalEntry, Month, RunEndEntry, RunFigures, RunStatus } from '../../core/index.ts'
+
+export type RunRecord = {
+  readonly run: string
+  readonly started_at: string
+  readonly finished_at: string | null
+  readonly status: RunStatus | null
+  /** Of a killed run: those of the pages that it committed, and of partitions that failed. */
+  readonly requests: number
+  readonly retries: number
+  readonly version: string
+  /** Months (UTC) after the one that it started in, and what it had sent and spent when each began. */
+  readonly months: readonly { readonly month: string; readonly before: number; readonly searches: number }[]
+  readonly rows: number
+  readonly quarantined: number
+  readonly repeated: number
+  /** Partitions that failed in it. */
+  readonly failures: number
+  /** Searches of the quota that it spent; null: the service does not tell. */
+  readonly searches: number | null
+  /** The fewest requests that its items could have come with; null: not known. */
+  readonly least: number | null
+  /** Searches that the service said were left when it ended; null: it did not say. */
+  readonly searchesRemaining: number | null
+  /** Why items were quarantined, and how many. */
+  readonly reasons: Readonly<Record<string, number>>
+}
+
+/** A run of which only the beginning is known. */
+export const NEW_RUN = {
+  finished_at: null,
+  status: null,
+  requests: 0,
+  retries: 0,
+  rows: 0,
+  quarantined: 0,
+  repeated: 0,
+  failures: 0,
+  searches: null,
+  least: null,
+  searchesRemaining: null,
+  reasons: {},
+}
+
+export type MutableRun = { -readonly [K in keyof RunRecord]: RunRecord[K] }
+
+/** Runs in the order in which they began, as entries change them. */
+export class Runs {
+  readonly all: MutableRun[] = []
+
+  /** A run that goes on after a break is one run: what it has sent and brought so far counts. */
+  begin({ run, started_at, version }: Entry<'run'>): void {
+    const last = this.all.at(-1)
+    if (last?.run === run) Object.assign(last, { finished_at: null, status: null, version })
+    else this.all.push({ ...NEW_RUN, run, started_at, version, months: [] })
+  }
+
+  end(entry: RunEndEntry): void {
+    const run = this.#find(entry.run)
+    if (run === undefined) return
+    run.finished_at = entry.finished_at
+    run.status = entry.status
+    run.requests = entry.requests
+    run.retries = entry.retries
+    run.least = entry.least ?? run.least
+    run.searchesRemaining = entry.searches_remaining ?? run.searchesRemaining
+    run.reasons = entry.reasons ?? run.reasons
+    takeFigures(run, entry)
+  }
+
+  beginMonth({ run: name, month, before, searches = 0 }: Entry<'month'>): void {
+    const run = this.#find(name)
+    if (run !== undefined) run.months = [...run.months, { month, before, searches }]
+  }
+
+  /** Takes the figures of a killed run from a compacted journal. */
+  cut(entry: Entry<'cut'>): void {
+    const run = this.#find(entry.run)
+    if (run === undefined) return
+    run.requests = entry.requests
+    run.searchesRemaining = entry.searches_remaining ?? run.searchesRemaining
+    takeFigures(run, entry)
+  }
+
+  /** Counts in the run that has not ended. Until a run says what it sent, its pages do: a killed run never says it. */
+  count(change: (run: MutableRun) => void): void {
+    const run = this.all.at(-1)
+    if (run !== undefined && run.finished_at === null) change(run)
+  }
+
+  #find(name: string): MutableRun | undefined {
+    return this.all.findLast(({ run }) => run === name)
+  }
+}
+
+type Entry<Kind extends JournalEntry['kind']> = Extract<JournalEntry, { kind: Kind }>
+
+function takeFigures(run: MutableRun, entry: RunFigures): void {
+  run.rows = entry.rows ?? run.rows
+  run.quarantined = entry.quarantined ?? run.quarantined
+  run.repeated = entry.repeated ?? run.repeated
+  run.failures = entry.failures ?? run.failures
+  run.searches = entry.searches ?? run.searches
+}
+
+/** Searches of the quota that the runs of a data set have spent, by calendar month (UTC). */
+export function searchesByMonth(runs: readonly RunRecord[]): ReadonlyMap<Month, number> {
+  const sums = new Map<Month, number>()
+  const add = (month: Month, searches: number): void => {
+    // Only committed pages of a killed run count. They may have cost less than it spent before a month began.
+    sums.set(month, (sums.get(month) ?? 0) + Math.max(0, searches))
+  }
+  for (const { started_at, months, searches } of runs) {
+    let month = started_at.slice(0, 7)
+    let before = 0
+    for (const next of months) {
+      add(month, next.searches - before)
+      month = next.month
+      before = next.searches
+    }
+    add(month, (searches ?? 0) - before)
+  }
+  return sums
+}

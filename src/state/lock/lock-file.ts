@@ -1,0 +1,110 @@
+import { readFileSync, readlinkSync } from 'node:fs'
+import { hostname } from 'node:os'
+import * as z from 'zod'
+import { ExportError } from '../../core/index.ts'
+
+const lockFileSchema = z.object({
+  pid: z.number().int(),
+  host: z.string(),
+  /** Tells one process from a later one with the same id; null where the system does not say. */
+  process_start: z.string().nullable(),
+  boot: z.string().nullable(),
+  /** Each container numbers its processes anew, so ids compare only within one namespace. */
+  pid_namespace: z.string().nullable(),
+  since: z.string(),
+  /** The id of the {@link Hold}; left out or null: there is none. */
+  hold: z.string().nullable().optional(),
+})
+
+/** The first line of a lock file; heartbeats follow it. */
+export type LockFile = z.infer<typeof lockFileSchema>
+
+export function describeOwner(now: Date, hold: string | null = null): LockFile {
+  return {
+    pid: process.pid,
+    host: hostname(),
+    process_start: processStart(process.pid),
+    boot: bootId(),
+    pid_namespace: pidNamespace(),
+    since: now.toISOString(),
+    hold,
+  }
+}
+
+export function lockFileText(file: LockFile): string {
+  return `${JSON.stringify(file)}\n`
+}
+
+/** A heartbeat; and the mark of an owner that has found no rival and holds the data set from then on. */
+export const HEARTBEAT = Buffer.from('.')
+export const HELD = Buffer.from('+')
+
+/** Whether the owner of a lock file holds the data set. */
+export function isHeld(file: Uint8Array): boolean {
+  return file.lastIndexOf(HELD[0]!) > file.indexOf(NEWLINE)
+}
+
+const NEWLINE = 10
+
+/** @throws ExportError `damaged` when it can't be parsed */
+export function parseLockFile(bytes: Uint8Array, path: string): LockFile {
+  const [line = ''] = Buffer.from(bytes).toString().split('\n', 1)
+  try {
+    return lockFileSchema.parse(JSON.parse(line))
+  } catch (error) {
+    throw new ExportError(
+      'damaged',
+      'The lock file can not be read',
+      path,
+      'When you are sure that no other run is at work on this path, delete the file and run again.',
+      { cause: error },
+    )
+  }
+}
+
+/**
+ * What this machine knows of the process that made a lock file. A process id identifies a process only within one boot of
+ * one machine and one PID namespace: two machines may share a name, and on another boot the same id is another process.
+ */
+export function ownerStatus(file: LockFile): 'alive' | 'dead' | 'unknown' {
+  if (file.host !== hostname()) return 'unknown'
+  if (file.boot === null || file.boot !== bootId()) return 'unknown'
+  if (file.pid_namespace === null || file.pid_namespace !== pidNamespace()) return 'unknown'
+  try {
+    process.kill(file.pid, 0)
+  } catch (error) {
+    // EPERM: the process exists, but belongs to another user.
+    if (error instanceof Error && 'code' in error && error.code === 'ESRCH') return 'dead'
+  }
+  const start = processStart(file.pid)
+  return start === null || file.process_start === null || start === file.process_start ? 'alive' : 'dead'
+}
+
+/** Start time in clock ticks since boot (Linux). A zombie counts as ended. */
+function processStart(pid: number): string | null {
+  const stat = readText(`/proc/${pid}/stat`)
+  if (stat === null) return null
+  // The second field is the name in parentheses and may itself hold spaces and parentheses.
+  const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
+  return fields[0] === 'Z' || fields[0] === 'X' ? 'ended' : (fields[19] ?? null)
+}
+
+function bootId(): string | null {
+  return readText('/proc/sys/kernel/random/boot_id')?.trim() ?? null
+}
+
+function pidNamespace(): string | null {
+  try {
+    return readlinkSync('/proc/self/ns/pid')
+  } catch {
+    return null
+  }
+}
+
+function readText(path: string): string | null {
+  try {
+    return readFileSync(path, 'utf8')
+  } catch {
+    return null
+  }
+}
