@@ -88,60 +88,75 @@ class JournalFold {
   #take(entry: JournalEntry): void {
     switch (entry.kind) {
       case 'header':
-        return
+        break
       case 'secret':
         this.#secretChecks.set(entry.query, entry.check)
-        return
+        break
       case 'query':
         this.#queries.set(entry.name, entry.asks)
-        return
+        break
       case 'run':
-        return this.#runs.begin(entry)
+        this.#runs.begin(entry)
+        break
       case 'end':
         this.state.searchesRemaining = entry.searches_remaining ?? this.state.searchesRemaining
-        return this.#runs.end(entry)
+        this.#runs.end(entry)
+        break
       case 'month':
-        return this.#runs.beginMonth(entry)
+        this.#runs.beginMonth(entry)
+        break
       case 'cut':
-        return this.#runs.cut(entry)
+        this.#runs.cut(entry)
+        break
       case 'chain':
         this.#chains.set(entry.chain, chainFromEntry(entry))
         this.state.nextChain = Math.max(this.state.nextChain, entry.chain + 1)
-        return
+        break
       case 'shorten':
-        return this.#shorten(entry)
+        this.#shorten(entry)
+        break
       case 'restart':
-        return this.#restart(entry)
+        this.#restart(entry)
+        break
       case 'page':
-        return this.#takePage(entry)
+        this.#takePage(entry)
+        break
       case 'open':
         this.#countPart(entry.shard, entry.folder, entry.part)
         this.#openShards.set(entry.shard, newShard(entry))
-        return
+        break
       case 'chunk':
-        return this.#takeChunk(entry)
+        this.#takeChunk(entry)
+        break
       case 'seal':
-        return this.#seal(entry)
+        this.#seal(entry)
+        break
       case 'sums':
         if (entry.anew === true) this.#aggregates = new SumTally(DATA_SET_LIMITS)
-        return this.#aggregates.add(entry)
+        this.#aggregates.add(entry)
+        break
       case 'failed':
-        return this.#fail(entry)
+        this.#fail(entry)
+        break
       case 'partition':
-        return this.#partitions.set(entry)
+        this.#partitions.set(entry)
+        break
       case 'given-up':
         for (const path of entry.shards) this.#givenUp.add(path)
-        return
+        break
       case 'prune':
-        return this.#prune(entry)
+        this.#prune(entry)
+        break
       case 'unknown':
-        return addCounts(this.#unknownFields, entry.fields)
+        addCounts(this.#unknownFields, entry.fields)
+        break
       case 'measured':
-        return this.#measure(entry)
+        this.#measure(entry)
+        break
       case 'limit':
         this.#service.limit = entry.size
         if (entry.query !== null) this.#limits.set(entry.query, entry.size)
-        return
+        break
     }
   }
 
