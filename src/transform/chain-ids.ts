@@ -42,37 +42,35 @@ export class ChainIds {
 
 /**
  * The ids of some pages before, and of a page. The service mostly gives items their ids in the order in which it imports
- * them: an id above or below all others is new, and as long as all are there is no need of a set.
+ * them. An id above or below all others of its page, and all of the pages before, is new: as long as all are, no set is
+ * needed.
  */
 class ChainSet {
   readonly #set = new IdSet()
   readonly #added = new WordList()
   #recent: readonly Int32Array[] = []
-  /** Whether the set has all ids, or none. */
+  readonly #recentRange = new WordRange()
+  readonly #range = new WordRange()
+  /** Whether the set has all ids; otherwise it has none. */
   #isSet = false
-  #isEmpty = true
-  #leastLow = 0
-  #leastHigh = 0
-  #greatestLow = 0
-  #greatestHigh = 0
 
   begin(recent: readonly Int32Array[]): void {
     if (this.#isSet) this.#set.clear()
     this.#isSet = false
-    this.#isEmpty = true
     this.#added.length = 0
     this.#recent = recent
+    this.#range.clear()
+    this.#recentRange.clear()
     for (const words of recent) {
-      for (let i = 0; i < words.length; i += 2) this.#isBeyond(words[i]!, words[i + 1]!)
+      for (let i = 0; i < words.length; i += 2) this.#recentRange.extend(words[i]!, words[i + 1]!)
     }
   }
 
   /** @returns false when it was there before */
   add(low: number, high: number): boolean {
-    if (!this.#isBeyond(low, high)) {
-      if (!this.#isSet) this.#fill()
-      if (!this.#set.add(low, high)) return false
-    } else if (this.#isSet) this.#set.add(low, high)
+    const isNew = this.#range.extend(low, high) && !this.#recentRange.has(low, high)
+    if (!isNew && !this.#isSet) this.#fill()
+    if (this.#isSet && !this.#set.add(low, high)) return false
     this.#added.add(low, high)
     return true
   }
@@ -82,16 +80,35 @@ class ChainSet {
     return this.#added.copy()
   }
 
-  /** Whether an id is above or below all that were given here before. */
-  #isBeyond(low: number, high: number): boolean {
-    const isAbove =
-      this.#isEmpty ||
-      high > this.#greatestHigh ||
-      (high === this.#greatestHigh && low >>> 0 > this.#greatestLow >>> 0)
-    const isBelow =
-      this.#isEmpty ||
-      high < this.#leastHigh ||
-      (high === this.#leastHigh && low >>> 0 < this.#leastLow >>> 0)
+  #fill(): void {
+    this.#isSet = true
+    for (const words of [...this.#recent, this.#added.view()]) {
+      for (let i = 0; i < words.length; i += 2) this.#set.add(words[i]!, words[i + 1]!)
+    }
+  }
+}
+
+/** From the least to the greatest of some 64-bit integers, each given as its low and its high 32 bits. */
+class WordRange {
+  #isEmpty = true
+  #leastLow = 0
+  #leastHigh = 0
+  #greatestLow = 0
+  #greatestHigh = 0
+
+  clear(): void {
+    this.#isEmpty = true
+  }
+
+  has(low: number, high: number): boolean {
+    return !this.#isEmpty && !this.#isAbove(low, high) && !this.#isBelow(low, high)
+  }
+
+  /** @returns whether it was outside */
+  extend(low: number, high: number): boolean {
+    const isAbove = this.#isEmpty || this.#isAbove(low, high)
+    const isBelow = this.#isEmpty || this.#isBelow(low, high)
+    this.#isEmpty = false
     if (isAbove) {
       this.#greatestLow = low
       this.#greatestHigh = high
@@ -100,15 +117,17 @@ class ChainSet {
       this.#leastLow = low
       this.#leastHigh = high
     }
-    this.#isEmpty = false
     return isAbove || isBelow
   }
 
-  #fill(): void {
-    this.#isSet = true
-    for (const words of [...this.#recent, this.#added.view()]) {
-      for (let i = 0; i < words.length; i += 2) this.#set.add(words[i]!, words[i + 1]!)
-    }
+  #isAbove(low: number, high: number): boolean {
+    if (high !== this.#greatestHigh) return high > this.#greatestHigh
+    return low >>> 0 > this.#greatestLow >>> 0
+  }
+
+  #isBelow(low: number, high: number): boolean {
+    if (high !== this.#leastHigh) return high < this.#leastHigh
+    return low >>> 0 < this.#leastLow >>> 0
   }
 }
 
