@@ -88,9 +88,13 @@ function skipRows({ repetition, definition, maxDefinition }: Levels, from: Posit
     while (entry < repetition.length && (repetition[entry]! > 0 || --left > 0)) entry++
   }
   if (definition === null) return { row, entry, value: from.value + entry - from.entry }
-  let value = from.value
-  for (let i = from.entry; i < entry; i++) if (definition[i] === maxDefinition) value++
-  return { row, entry, value }
+  return { row, entry, value: from.value + countOf(definition, maxDefinition, from.entry, entry) }
+}
+
+function countOf(values: Uint8Array, value: number, from: number, to: number): number {
+  let count = 0
+  for (let i = from; i < to; i++) if (values[i] === value) count++
+  return count
 }
 
 function writeLevels(levels: Levels, from: number, to: number): void {

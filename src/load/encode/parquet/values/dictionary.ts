@@ -33,34 +33,34 @@ export function codeTexts(
   let count = 0
   let isTried = false
   for (const column of columns) {
-    const { offsets, bytes, valid } = column.values
-    if (column.group === null) {
-      for (let row = 0; row < column.rows; row++) {
-        if (valid !== null && valid[row] === 0) continue
-        const code = dictionary.intern(bytes, offsets[row]!, offsets[row + 1]!)
-        if (code < 0) return null
-        codes[count++] = code
-        if (count === TRIAL_ROWS && dictionary.count > MOST_DISTINCT) return null
+    const { rows, group, values } = column
+    const size = group?.size ?? rows
+    // A table is coded at once, rows by themselves as many at a time as are tried.
+    const step = group === null ? TRIAL_ROWS : Math.max(1, size)
+    for (let from = 0; from < size; from += step) {
+      const to = Math.min(size, from + step)
+      const codeOf = new Int32Array(to - from)
+      if (!dictionary.internAll(values, from, to, codeOf)) return null
+      count = group === null ? codePresent(codeOf, codes, count) : codeRows(column, codeOf, codes, count)
+      // Whether rows come with their texts or with a table of these: how they are encoded depends on the rows alone.
+      if (!isTried && count >= TRIAL_ROWS) {
+        isTried = true
+        if (distinct(codes, TRIAL_ROWS) > MOST_DISTINCT) return null
       }
-    } else {
-      const codeOf = new Int32Array(column.group.size)
-      for (let entry = 0; entry < column.group.size; entry++) {
-        codeOf[entry] = -1
-        if (valid !== null && valid[entry] === 0) continue
-        const code = dictionary.intern(bytes, offsets[entry]!, offsets[entry + 1]!)
-        if (code < 0) return null
-        codeOf[entry] = code
-      }
-      count = codeRows(column, codeOf, codes, count)
-    }
-    // Whether rows come with their texts or with a table of these: how they are encoded depends on the rows alone.
-    if (!isTried && count >= TRIAL_ROWS) {
-      isTried = true
-      if (distinct(codes, TRIAL_ROWS) > MOST_DISTINCT) return null
     }
   }
   const coded = { dictionary: dictionary.texts(), codes: codes.subarray(0, count) }
   return pays(coded, lengthBytes(encodings)) ? coded : null
+}
+
+/** Appends the codes that are there, nulls (-1) left out; returns the new count. */
+function codePresent(codeOf: Int32Array, codes: Uint32Array, count: number): number {
+  let at = count
+  for (let i = 0; i < codeOf.length; i++) {
+    const code = codeOf[i]!
+    if (code >= 0) codes[at++] = code
+  }
+  return at
 }
 
 /** How many texts the first rows have; numbers are given in the order in which these come. */

@@ -141,14 +141,24 @@ export function validRows(columns: readonly FrameColumn[]): Uint8Array | null {
   const valid = scratchBytes(totalRows(columns)).fill(1)
   let row = 0
   for (const column of columns) {
+    const { rows, group } = column
     const source = column.values.valid
-    const indices = column.group?.indices ?? null
-    if (source === null) row += column.rows
-    else if (indices !== null) for (let i = 0; i < column.rows; i++) valid[row++] = source[indices[i]!]!
-    else
-      eachEntry(column, (entry) => {
-        valid[row++] = source[entry]!
-      })
+    if (source !== null) {
+      if (group === null) valid.set(source.subarray(0, rows), row)
+      else if (group.indices === null) valid.fill(source[0]!, row, row + rows)
+      else gather(source, group.indices, rows, valid, row)
+    }
+    row += rows
   }
   return valid
+}
+
+function gather(
+  from: Uint8Array,
+  indices: ArrayLike<number>,
+  rows: number,
+  to: Uint8Array,
+  at: number,
+): void {
+  for (let i = 0; i < rows; i++) to[at + i] = from[indices[i]!]!
 }

@@ -38,6 +38,22 @@ export class TextDictionary {
     } else this.#table.fill(0)
   }
 
+  /**
+   * Puts the numbers of the texts `[from, to)` into `codeOf`, and -1 for nulls. The one loop over texts: what it calls is
+   * compiled into it, and once is enough.
+   * @returns false when there is no room for one of them
+   */
+  internAll({ offsets, bytes, valid }: TextVector, from: number, to: number, codeOf: Int32Array): boolean {
+    for (let i = from; i < to; i++) {
+      codeOf[i - from] = -1
+      if (valid !== null && valid[i] === 0) continue
+      const code = this.intern(bytes, offsets[i]!, offsets[i + 1]!)
+      if (code < 0) return false
+      codeOf[i - from] = code
+    }
+    return true
+  }
+
   /** The number of the text `source[from..to)`, or -1 when it is new and there is no room for it. */
   intern(source: Uint8Array, from: number, to: number): number {
     const hash = hashOf(source, from, to)
