@@ -256,11 +256,8 @@ function searchesLeft(header: string | readonly string[] | undefined): number | 
 }
 
 async function reserve(budget: Budget, outgoing: Outgoing): Promise<Reservation> {
-  const { metered, where, abort } = outgoing
-  if (metered) {
-    const signal = abort === null ? outgoing.signal : AbortSignal.any([outgoing.signal, abort])
-    return budget.reserve({ ...outgoing, signal })
-  }
+  const { metered, where } = outgoing
+  if (metered) return budget.reserve(outgoing)
   budget.checkOpen(where)
   const holds = (): boolean => {
     budget.checkOpen(where)
