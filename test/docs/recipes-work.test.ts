@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { startBucket } from '../support/bucket.ts'
+import { some } from '../support/thorough.ts'
 import { carryOut } from './carry-out.ts'
 import { type Block, blocksOf, ROOT } from './page.ts'
 
@@ -21,7 +22,7 @@ const SHOWS: Readonly<Record<string, RegExp>> = {
 }
 
 describe('each recipe', () => {
-  it.each([...recipes])('works: %s', { timeout: 60_000 }, async (title, blocks) => {
+  it.each(some([...recipes], 4))('works: %s', { timeout: 60_000 }, async (title, blocks) => {
     const isLake = title === 'Object storage'
     const bucket = isLake ? await startBucket() : null
     if (bucket !== null) onTestFinished(() => bucket.double.close())

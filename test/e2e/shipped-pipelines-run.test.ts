@@ -2,7 +2,8 @@ import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { SearchQuery } from '../../src/sandbox/index.ts'
-import { type Ended, PACKAGE, runCli } from '../support/run-cli.ts'
+import { carryOut } from '../support/in-this-process.ts'
+import { type Ended, PACKAGE } from '../support/run-cli.ts'
 import { statusShape, summaryShape } from './support/json-shapes.ts'
 import { type Place, place } from './support/place.ts'
 import { readParquet } from './support/read-shards.ts'
@@ -15,7 +16,7 @@ const DAY_MS = 86_400_000
 
 /** With a working directory of its own, as the output lies below it. */
 function spillway(here: Place, ...words: string[]): Promise<Ended> {
-  return runCli({ args: words, cwd: here.folder, env: here.env })
+  return carryOut({ args: words, cwd: here.folder, env: here.env })
 }
 
 async function exported(here: Place, file: string, ...flags: string[]) {

@@ -96,7 +96,7 @@ load: { format: csv, compression: ${compression}, path: out, partition_by: ${par
             counts.refused++
           }
         }),
-        { seed: SEED, numRuns: cases(100, 20) },
+        { seed: SEED, numRuns: cases(100, 10) },
       )
       // Neither outcome is the only one.
       expect(Math.min(counts.healed, counts.refused)).toBeGreaterThan(0)
@@ -114,7 +114,7 @@ load: { format: csv, compression: ${compression}, path: out, partition_by: ${par
           if (isShard && !before.get(path)?.equals(files.get(path)!)) expect(found.ok).toBe(false)
           expect(await contentOf(output())).toEqual(before)
         }),
-        { seed: SEED, numRuns: cases(80, 12) },
+        { seed: SEED, numRuns: cases(80, 8) },
       )
     })
 

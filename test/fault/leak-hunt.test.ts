@@ -62,7 +62,7 @@ test.concurrent.each(SETUPS.filter(({ always }) => THOROUGH || always))(
       expect(ended.code, ended.stderr).toBe(1)
       expect(JSON.parse(ended.stdout)).toMatchObject({ partitions: { done: 2, failed: 1 } })
       expect(ended.stderr).toContain('left out: it repeats a secret')
-      const again = await hunt.call(['verify', hunt.pipeline])
+      const again = await hunt.callHere(['verify', hunt.pipeline])
       expect(again.code, again.stdout + again.stderr).toBe(0)
       if (setup.every) await everyCommand(hunt)
       await hunt.expectNoLeaks('in the end')
@@ -98,7 +98,7 @@ test.each(['parquet', 'csv, compression: gzip'])(
   async (format) => {
     const hunt = await startHunt({ secret: 'plaintext', load: `format: ${format}` })
     try {
-      const ended = await hunt.call(['run', hunt.pipeline, '--allow-plaintext'])
+      const ended = await hunt.callHere(['run', hunt.pipeline, '--allow-plaintext'])
       expect(ended.code, ended.stderr).toBe(1)
       const leaks = findLeaks(await haystacksOf(hunt.folder), CANARIES).join('\n')
       expect(leaks).toMatch(/^hash \(.*\.(?:parquet|csv\.gz), /m)

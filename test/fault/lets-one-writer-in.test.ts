@@ -168,11 +168,11 @@ async function whileHeld(
 
 /** Kills a run at its first search, changes the lock file that it leaves, and does the work. */
 async function withClaim(change: object, work: (attempt: Trial) => Promise<void>): Promise<void> {
-  const faults: Fault[] = [{ kind: 'hang', times: 2 }]
+  const faults: Fault[] = [{ kind: 'hang', times: 1 }]
   await trial({ ...EXPORT, sandbox: { ...EXPORT.sandbox, faults } }, async (attempt) => {
     await attempt.run({
       onStart: async (kill) => {
-        while (attempt.sandbox.requests.length < 2) await delay(5)
+        while (!attempt.sandbox.requests.some(({ kind }) => kind === 'search')) await delay(5)
         kill('SIGKILL')
       },
     })

@@ -13,6 +13,8 @@ import { ENDS, type Sample, scenario, tellingCalls, type Undisturbed, undisturbe
 const figures = faultFigures('in object storage')
 const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
 const SAMPLE: Sample = (place, count) => THOROUGH || ENDS(place, count)
+/** So many requests are tried at the least. */
+const LEAST = THOROUGH ? 5 : 3
 
 let clean: Undisturbed
 
@@ -33,8 +35,8 @@ describe.each(['in the bucket', 'on a local disk'] as const)('with the state %s'
       await expectSameInBucket(attempt, { scenario: EXPORT, clean, figures, about: '', interruptions: 0 })
       return changesOf(attempt)
     })
-    const stops = some(tellingCalls(calls, SAMPLE), 7)
-    expect(stops.length).toBeGreaterThan(4)
+    const stops = some(tellingCalls(calls, SAMPLE), state === 'in the bucket' ? 5 : 3)
+    expect(stops.length).toBeGreaterThanOrEqual(LEAST)
     await inLanes([...stops.entries()], ([index, number]) =>
       bucketTrial(EXPORT, state, async (attempt) => {
         const fate = FATES[index % FATES.length]!
@@ -48,7 +50,7 @@ describe.each(['in the bucket', 'on a local disk'] as const)('with the state %s'
         await expectSameInBucket(attempt, { scenario: EXPORT, clean, figures, about, interruptions: 2 })
       }),
     )
-    expect(figures.kills).toBeGreaterThan(4)
+    expect(figures.kills).toBeGreaterThanOrEqual(LEAST)
   }, 900_000)
 })
 
@@ -110,7 +112,7 @@ test.skipIf(process.platform !== 'linux')(
       return changesOf(attempt)
     })
     // A process that was stopped takes its time; those that were killed have been everywhere.
-    const stops = some(tellingCalls(calls, SAMPLE), 5)
+    const stops = some(tellingCalls(calls, SAMPLE), 4)
     await inLanes([...stops.entries()], ([index, number]) =>
       bucketTrial(EXPORT, 'in the bucket', async (attempt) => {
         const about = `stopped at ${number}: ${calls[number - 1]}`
@@ -132,7 +134,7 @@ test.skipIf(process.platform !== 'linux')(
         await expectSameInBucket(attempt, { scenario: EXPORT, clean, figures, about, interruptions })
       }),
     )
-    expect(figures.faults).toBeGreaterThan(4)
+    expect(figures.faults).toBeGreaterThanOrEqual(LEAST)
   },
   900_000,
 )

@@ -31,8 +31,8 @@ beforeAll(async () => {
 // The state of a process is read from /proc.
 describe.skipIf(process.platform !== 'linux')('a run of another machine that was taken over', () => {
   test('changes nothing when it goes on, wherever it stood', async () => {
-    const stops = some(tellingCalls(clean.calls, ENDS), 8)
-    expect(stops.length).toBeGreaterThan(6)
+    const stops = some(tellingCalls(clean.calls, ENDS), 5)
+    expect(stops.length).toBeGreaterThan(THOROUGH ? 6 : 3)
     await inLanes(stops, (number) => {
       const about = `stopped before call ${number}: ${clean.calls[number - 1]}`
       // Now everything is done when it wakes up, now half of it.

@@ -1,3 +1,4 @@
+import { THOROUGH } from '../support/thorough.ts'
 import { startS3Double } from './double/server.ts'
 import { hasMoto, startMoto } from './moto.ts'
 
@@ -28,7 +29,8 @@ export const S3_SERVERS: readonly S3ServerKind[] = [
   },
   {
     name: hasMoto ? 'moto_server' : 'moto_server (not on the PATH)',
-    isThere: hasMoto,
+    // It is another process, and slow: `npm test` makes do with the servers that npm has.
+    isThere: hasMoto && THOROUGH,
     isDouble: false,
     start: startMoto,
   },

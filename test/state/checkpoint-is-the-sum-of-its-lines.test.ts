@@ -62,7 +62,7 @@ describe('a checkpoint', () => {
         expectToBeTheSumOf(again, lines)
         expect(plain(again)).toEqual(plain(checkpoint.state))
       }),
-      { numRuns: cases(60, 15) },
+      { numRuns: cases(60, 6) },
     )
   })
 
@@ -73,7 +73,7 @@ describe('a checkpoint', () => {
         await writeCheckpoint(store, lines)
         expectRowsToBeInShards(await stateIn(store))
       }),
-      { numRuns: cases(30, 8) },
+      { numRuns: cases(30, 4) },
     )
   })
 
@@ -298,7 +298,7 @@ describe('a checkpoint that is rewritten', () => {
         // Numbers of chains that have ended may be given again, those of others never.
         for (const chain of after.chains.keys()) expect(chain).toBeLessThan(after.nextChain)
       }),
-      { numRuns: cases(100, 25) },
+      { numRuns: cases(100, 12) },
     )
   })
 
@@ -321,7 +321,7 @@ describe('a checkpoint that is rewritten', () => {
           expect(met(state, cursors)).toEqual(met(expected, cursors))
         }
       }),
-      { numRuns: cases(60, 15) },
+      { numRuns: cases(60, 6) },
     )
   })
 

@@ -13,6 +13,7 @@ import { type PipelineParts, type Place, place, placeAt, SMALL } from '../e2e/su
 import { shardPaths } from '../e2e/support/read-shards.ts'
 import { expectedOfDomains, type Row } from '../e2e/support/rows.ts'
 import { PASSWORD } from '../support/postgres/client.ts'
+import { some } from '../support/thorough.ts'
 import { exportHere, loadHere, pipelineIn } from './in-process.ts'
 import { newTarget, type TargetKind, type TestTarget } from './targets.ts'
 
@@ -146,6 +147,11 @@ function lines(rows: readonly Row[]): string[] {
 async function count(target: TestTarget, query: string): Promise<number> {
   const [row] = await target.rows(`select count(*) as n from ${query}`)
   return Number(row?.n)
+}
+
+/** All of them; by default one for each database, another one for the next. */
+function oneFor<T>(kind: TargetKind, all: readonly T[]): readonly T[] {
+  return some(kind === 'duckdb' ? all : all.toReversed(), 1)
 }
 
 /** What holds for every database; each has a test file of its own, so that they are tried side by side. */
@@ -365,7 +371,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
   })
 
   describe('when somebody has changed the table by hand', () => {
-    it.each(['drop table credentials cascade', 'alter table credentials rename to former'])(
+    it.each(oneFor(kind, ['drop table credentials cascade', 'alter table credentials rename to former']))(
       '%s: what the ledger says of it is void, for all data sets',
       async (sql) => {
         const { here, target, neighbour } = await loaded(kind)
@@ -388,7 +394,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
       },
     )
 
-    it.each([
+    const losses = [
       {
         how: 'the ledger is gone',
         change: (): string => 'drop table spillway_loads cascade',
@@ -404,7 +410,8 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
         change: (ledger: string): string => `delete from ${ledger} and shard like '%2024-02%'`,
         flags: { reload: true },
       },
-    ] as const)('$how: refused, exit 2, until $flags', async ({ change, flags }) => {
+    ] as const
+    it.each(oneFor(kind, losses))('$how: refused, exit 2, until $flags', async ({ change, flags }) => {
       const { here, target } = await loaded(kind)
       const { rows } = await loadHere(here, target)
       const mine = await own(here)
