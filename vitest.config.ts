@@ -9,9 +9,22 @@ const INSTALLED = [
   'test/e2e/the-package-is-whole.test.ts',
   'test/e2e/every-command-works-where-it-is-installed.test.ts',
 ]
-/** What a process keeps for as long as it lives, such as the secrets that it knows, changes what these files see. */
-const ALONE = ['test/core/known-secrets.test.ts', 'test/run/hidden-identities-are-not-repeated.test.ts']
 const LONG = 'test/**/*.long.test.ts'
+
+/**
+ * A process knows a secret for as long as it lives. Files share processes, so between two of them it forgets: this adds the
+ * function that `test/support/clean-process.ts` calls, in tests alone.
+ */
+const forgetful = {
+  name: 'forgetful',
+  transform: (code: string, id: string) =>
+    id.endsWith('/src/core/known-secrets.ts') ? `${code}\n${FORGET}` : undefined,
+}
+const FORGET = `export function forgetSecrets() {
+  known.clear()
+  needles.clear()
+  bare.length = 0
+}`
 
 export default defineConfig(({ mode }) => {
   // `npm run test:all`; workers and what they start have the environment of this process.
@@ -19,6 +32,7 @@ export default defineConfig(({ mode }) => {
   const left = isThorough() ? [] : [LONG]
   const installed = isThorough() ? [END_TO_END] : INSTALLED
   return {
+    plugins: [forgetful],
     test: {
       // Many tests wait for a lock, a signal or a pace, so one worker more than there are processors leaves none idle.
       maxWorkers: Math.max(3, availableParallelism() + 1),
@@ -30,7 +44,7 @@ export default defineConfig(({ mode }) => {
       hookTimeout: 180_000,
       // Files share the process of a worker, which loads the sources once.
       isolate: false,
-      setupFiles: ['test/support/environment.ts'],
+      setupFiles: ['test/support/clean-process.ts'],
       projects: [
         {
           extends: true,
@@ -46,11 +60,10 @@ export default defineConfig(({ mode }) => {
           test: {
             name: 'shared',
             include: ['test/**/*.test.ts'],
-            exclude: [...installed, ...ALONE, ...left],
+            exclude: [...installed, ...left],
             globalSetup: ['test/support/postgres/shared.ts'],
           },
         },
-        { extends: true, test: { name: 'alone', include: ALONE, isolate: true } },
       ],
     },
   }

@@ -25,7 +25,7 @@ const LONGEST = [
   'docs/recipes-work',
 ]
 
-const PROJECTS = ['alone', 'installed', 'shared']
+const PROJECTS = ['installed', 'shared']
 
 /**
  * Begins with the files of the list; the rest as Vitest has them. Files of a project come one after the other, as a worker
