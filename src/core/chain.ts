@@ -47,7 +47,7 @@ export class WindowRun {
   }
 
   /** The place of the window that an instant lies in, which must be within the range. */
-  placeOf(at: Int64): number {
+  indexOfInstant(at: Int64): number {
     const { bounds } = this
     if (bounds === null) return 0
     let low = 0
@@ -61,16 +61,16 @@ export class WindowRun {
   }
 
   /** How many windows nothing more can come for once rows that are in order have come to this instant. */
-  passedAt(last: Int64): number {
+  watermarkAt(last: Int64): number {
     const { bounds, count } = this
     if (bounds === null) return 0
     if (this.order === 'asc') {
       if (last >= bounds[count]!) return count
-      return last < bounds[0]! ? 0 : this.placeOf(last)
+      return last < bounds[0]! ? 0 : this.indexOfInstant(last)
     }
     // More rows may come with the very time at which a window begins.
     if (last < bounds[0]!) return count
-    return last >= bounds[count]! ? 0 : this.placeOf(last)
+    return last >= bounds[count]! ? 0 : this.indexOfInstant(last)
   }
 
   /** The windows of places `[from, to)`. */

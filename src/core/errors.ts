@@ -73,3 +73,8 @@ export function fromPlainError({ kind, what, where, next }: PlainError): ExportE
 export function isExportError(error: unknown, ...kinds: ErrorKind[]): error is ExportError {
   return error instanceof ExportError && (kinds.length === 0 || kinds.includes(error.kind))
 }
+
+/** `1 row`, `24 rows`: for messages. */
+export function numberOf(value: number, one: string, many = `${one}s`): string {
+  return `${value} ${value === 1 ? one : many}`
+}

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { int64 } from './int64.ts'
 
-/** Numbers of fewer digits are exact in a double, or are no whole numbers. */
+/** Numbers of fewer digits are exact in a double, or are no integers. */
 const LONG = 16
 /** Nobody needs more digits of a number that no column can hold. */
 const MAX_DIGITS = 10_240
@@ -28,7 +28,7 @@ const MARK = `${randomUUID()}:`
 
 /**
  * JSON.parse of the bytes [start, end), but for numbers that it would round: whole ones become bigints, and what only
- * looks whole once it is rounded becomes NaN, so that nobody takes it for a whole number. Takes longer than JSON.parse.
+ * looks whole once it is rounded becomes NaN, so that nobody takes it for an integer. Takes longer than JSON.parse.
  * @throws SyntaxError as JSON.parse
  */
 export function parseExactJson(bytes: Buffer, start = 0, end = bytes.length): unknown {

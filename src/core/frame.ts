@@ -1,5 +1,3 @@
-import { copyBytes } from './copy-bytes.ts'
-
 /**
  * A frame: the rows of one page in columnar form. It is what stages hand to each other, what travels
  * between threads, and what is appended to an open shard's log, so it can be written as one run of bytes
@@ -44,14 +42,14 @@ export type Vector =
       readonly valid: Uint8Array | null
     }
 
-/** Whole numbers that doubles hold exactly, as nearly all are. */
+/** Integers that doubles hold exactly, as nearly all are. */
 export type NumberVector = {
   readonly kind: 'number'
   readonly values: Float64Array
   readonly valid: Uint8Array | null
 }
 
-/** Whole numbers of which some are beyond 2^53. */
+/** Integers of which some are beyond 2^53. */
 export type Int64Vector = {
   readonly kind: 'int64'
   readonly values: BigInt64Array
@@ -196,4 +194,17 @@ function assemble(header: Uint8Array, buffers: readonly Uint8Array[], room: Fram
 
 function padded(length: number): number {
   return (length + 7) & ~7
+}
+
+/** Below this, the call costs more than it saves. */
+const SHORT_COPY = 256
+
+/**
+ * Copies bytes to a place in others, which must not be their own. Where memory is shared, `set` of a typed array may
+ * go byte by byte, and takes ten times as long then; `fill` with as many bytes as there are to fill is one plain copy.
+ */
+export function copyBytes(from: Uint8Array, to: Uint8Array, at: number): void {
+  const { length } = from
+  if (length < SHORT_COPY) to.set(from, at)
+  else Buffer.prototype.fill.call(to, from, at, at + length)
 }

@@ -1,5 +1,5 @@
 /**
- * A whole number of 64 bits: a plain number where a double holds it for certain (below 2^53), else a bigint. There is
+ * An integer of 64 bits: a plain number where a double holds it for certain (below 2^53), else a bigint. There is
  * one form for each, so equal ones are `===`, and `<` and `>` order any two.
  */
 export type Int64 = number | bigint
@@ -10,7 +10,7 @@ export type Int64Json = number | string
 export const MIN_INT64 = -(2n ** 63n)
 export const MAX_INT64 = 2n ** 63n - 1n
 
-/** The one form of a whole number; one that a double holds may be beyond 2^53. */
+/** The one form of an integer; one that a double holds may be beyond 2^53. */
 export function int64(value: number | bigint): Int64 {
   if (typeof value === 'number') {
     return Number.isSafeInteger(value) || !Number.isInteger(value) ? value : BigInt(value)

@@ -1,8 +1,8 @@
+import type { Aggregates } from './aggregates.ts'
 import type { JsonValue } from './json-values.ts'
 import type { Position, Restart, Span } from './page.ts'
 import type { Window } from './partition.ts'
 import type { Order } from './pipeline.ts'
-import type { Sums } from './sums.ts'
 
 /**
  * The entries of the journal, `_state/checkpoint.jsonl`. Each says one thing that has become durable; read in order they
@@ -212,7 +212,7 @@ export type ChunkEntry = {
   /** As in the seal. */
   readonly replaced?: number | undefined
   /** Absent: an earlier version wrote it. */
-  readonly sums?: Sums | undefined
+  readonly sums?: Aggregates | undefined
 }
 
 /** A shard that is sealed and durable; after this entry it only has to get its final name. */
@@ -233,7 +233,7 @@ export type SealEntry = {
  * Aggregates over the rows of shards that are sealed with it, or, where it stands in place of entries that are no longer
  * there, over all so far. `anew`: over all so far, whatever was said before.
  */
-export type AggregatesEntry = { readonly kind: 'sums'; readonly anew?: true | undefined } & Sums
+export type AggregatesEntry = { readonly kind: 'sums'; readonly anew?: true | undefined } & Aggregates
 
 export type FailureEntry = {
   readonly kind: string

@@ -1,4 +1,4 @@
-import { numberOf } from './number-of.ts'
+import { numberOf } from './errors.ts'
 
 /** HMAC-SHA256 keys shorter than the digest weaken it (RFC 2104, section 3). */
 export const MIN_MASK_KEY_BYTES = 32

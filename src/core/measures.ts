@@ -133,7 +133,7 @@ function groupsOf(costs: readonly PageCost[]): readonly Group[] {
   return groups
 }
 
-/** Sums of fractions are a little off. */
+/** Aggregates of fractions are a little off. */
 function wholeSearches(searches: number): number {
   return Math.max(1, Math.ceil(searches - 1e-6))
 }

@@ -16,7 +16,7 @@ export type BatchColumn = { readonly name: string } & (
   | ListColumn
 )
 
-/** Whole numbers; of timestamps microseconds since 1970, UTC. */
+/** Integers; of timestamps microseconds since 1970, UTC. */
 export type IntegerColumn = {
   readonly type: 'int64' | 'timestamp'
   /** 64-bit integers where one of them is beyond what a double holds exactly. */
@@ -31,7 +31,7 @@ export type ListColumn = {
   readonly values: readonly (readonly (string | null)[] | null)[]
 }
 
-/** One value of a row: texts, lists, booleans, and whole numbers, which are bigints where a double is not exact. */
+/** One value of a row: texts, lists, booleans, and integers, which are bigints where a double is not exact. */
 export type RowValue = string | boolean | Int64 | readonly (string | null)[] | null
 
 /** `micros`: microseconds since 1970, exact. `date`: a `Date`, which has milliseconds. */

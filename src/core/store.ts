@@ -1,5 +1,4 @@
-import { ExportError } from './errors.ts'
-import { numberOf } from './number-of.ts'
+import { ExportError, numberOf } from './errors.ts'
 
 /**
  * Where shards and state live. The pipeline needs no more than this of a disk, so that another kind of

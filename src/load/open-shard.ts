@@ -1,6 +1,8 @@
 import { createHash, type Hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import {
+  type Aggregates,
+  AggregateTally,
   CHUNK_LIMITS,
   type ChunkEntry,
   decodeFrame,
@@ -10,8 +12,6 @@ import {
   type SealEntry,
   type Span,
   type Store,
-  type Sums,
-  SumTally,
   spanOf,
 } from '../core/index.ts'
 import { type ChunkMeasure, weigh } from './chunk-measure.ts'
@@ -54,7 +54,7 @@ export class OpenShard {
   readonly #partitions = new Set<string>()
   readonly #chunks: PlacedChunk[] = []
   #span: Span | null = null
-  readonly #sums = new SumTally(CHUNK_LIMITS)
+  readonly #sums = new AggregateTally(CHUNK_LIMITS)
   #replaced = 0
   #generation = 1
   /** Ends of the log's records. */
@@ -79,7 +79,7 @@ export class OpenShard {
   }
 
   /** What the rows of its chunks come to. */
-  get sums(): Sums {
+  get sums(): Aggregates {
     return this.#sums.sums()
   }
 

@@ -1,4 +1,6 @@
 import {
+  type Aggregates,
+  AggregateTally,
   CHUNK_LIMITS,
   countRows,
   type JournalEntry,
@@ -9,8 +11,6 @@ import {
   type SealEntry,
   type ShardEntry,
   type Store,
-  type Sums,
-  SumTally,
   sideBySide,
   spanOf,
   windowOfKey,
@@ -306,8 +306,8 @@ type FolderWork = {
 }
 
 /** Together, as a page may complete a thousand shards that have the same sources. */
-function sumsOf(sealed: FolderWork['sealed']): Sums {
-  const tally = new SumTally(CHUNK_LIMITS)
+function sumsOf(sealed: FolderWork['sealed']): Aggregates {
+  const tally = new AggregateTally(CHUNK_LIMITS)
   for (const { shard } of sealed) tally.add(shard.sums)
   return tally.sums()
 }

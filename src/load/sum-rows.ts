@@ -1,11 +1,11 @@
 import {
+  type Aggregates,
+  AggregateTally,
   CHUNK_LIMITS,
   type Column,
   type Frame,
   type IntegerVector,
   nameInSums,
-  type Sums,
-  SumTally,
   type TextVector,
 } from '../core/index.ts'
 import type { EncodedChunk, ShardEncoder } from './encode/index.ts'
@@ -15,19 +15,19 @@ export async function encodeSummed(encoder: ShardEncoder, frames: readonly Frame
   return { ...(await encoder.encode(frames)), sums: sumRows(frames) }
 }
 
-export type SummedChunk = EncodedChunk & { readonly sums: Sums }
+export type SummedChunk = EncodedChunk & { readonly sums: Aggregates }
 
 /**
  * What the rows of some frames come to. Goes through the table that rows point into rather than through the rows where
  * there is one, and through bits and numbers where there is none; no text is read twice for one page.
  */
-export function sumRows(frames: readonly Frame[]): Sums {
-  const tally = new SumTally(CHUNK_LIMITS)
+export function sumRows(frames: readonly Frame[]): Aggregates {
+  const tally = new AggregateTally(CHUNK_LIMITS)
   for (const frame of frames) sumFrame(frame, tally)
   return tally.sums()
 }
 
-function sumFrame(frame: Frame, tally: SumTally): void {
+function sumFrame(frame: Frame, tally: AggregateTally): void {
   tally.rows += frame.rows
   const weights = frame.groups.map(({ size, indices }) => rowsOfEntries(size, indices, frame.rows))
   for (const column of frame.columns) {
@@ -59,7 +59,7 @@ function nullsOf(valid: Uint8Array | null, weight: Uint32Array | null): number {
 const DAY_MICROS = 86_400_000_000
 
 /** Rows come in order of their time as a rule, so most are of the day of the one before. */
-function addDays({ values }: Column, weight: Uint32Array | null, tally: SumTally): void {
+function addDays({ values }: Column, weight: Uint32Array | null, tally: AggregateTally): void {
   if (values.kind !== 'number' && values.kind !== 'int64') return
   const { valid } = values
   const times = asDoubles(values)
@@ -91,7 +91,7 @@ function addNames(
   { values }: Column,
   weight: Uint32Array | null,
   rows: number,
-  names: SumTally['sources'],
+  names: AggregateTally['sources'],
 ): void {
   if (values.kind !== 'text') return
   const { valid } = values

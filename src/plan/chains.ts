@@ -105,7 +105,7 @@ function inTheWay(windows: WindowRun, from: number, left: ReadonlyMap<string, Wi
     if (window.from >= range.until || window.until <= range.from) continue
     const meets =
       windows.order === 'asc' ? Math.max(window.from, range.from) : Math.min(window.until, range.until) - 1
-    const place = windows.placeOf(meets)
+    const place = windows.indexOfInstant(meets)
     first = Math.min(first ?? place, place)
   }
   return first

@@ -128,7 +128,7 @@ export type Sum = {
   readonly hasFew: boolean
 }
 
-/** Sums of nothing. */
+/** Aggregates of nothing. */
 export const NO_ROWS: Sum = { rows: 0, least: 0, most: 0, hasFew: false }
 
 /** A sum and one more part of it. */

@@ -1,7 +1,7 @@
 import { isExportError, type NamedPipeline, type Pipeline, type Store } from '../core/index.ts'
 import { type CheckpointState, readCheckpoint, SUCCESS_PATH } from '../state/index.ts'
-import { openDataSet, planAsOfLastRun, survey } from './data-set/index.ts'
-import { namePipeline, namingPlaces } from './setting/index.ts'
+import { countPartitions, openDataSet, planAsOfLastRun } from './data-set/index.ts'
+import { namePipeline, namingLocations } from './setting/index.ts'
 
 /** Whether a data set holds everything that its pipeline file plans: nothing that its files could tell. */
 export type Completeness = {
@@ -20,7 +20,7 @@ export type Completeness = {
  * @param maskKey where queries are named by digests; null: there is none, or it is not known
  */
 export function readCompleteness(pipeline: Pipeline, maskKey: Uint8Array | null): Promise<Completeness> {
-  return namingPlaces(pipeline, async () => {
+  return namingLocations(pipeline, async () => {
     const store = openDataSet(pipeline)
     return completenessOf(pipeline, maskKey, store, await readableCheckpoint(store))
   })
@@ -56,7 +56,7 @@ function partitionsOf(
   const pipeline = named(given, maskKey)
   const plan = pipeline === null ? null : planAsOfLastRun(pipeline, state)
   if (pipeline === null || plan === null) return null
-  const { total, done, failed } = survey(pipeline, plan, state)
+  const { total, done, failed } = countPartitions(pipeline, plan, state)
   return { total, done, failed, pending: total - done - failed }
 }
 

@@ -4,7 +4,7 @@ import type { Evidence } from '../report/index.ts'
 import { fitsManifest, MANIFEST_PATH, SIGNATURE_PATH, SUCCESS_PATH, settingsText } from '../state/index.ts'
 import { completenessOf } from './completeness.ts'
 import { isReport, openDataSet } from './data-set/index.ts'
-import { namingPlaces } from './setting/index.ts'
+import { namingLocations } from './setting/index.ts'
 import { readVouchedManifest } from './vouched-manifest.ts'
 
 /**
@@ -20,7 +20,7 @@ export function readEvidence(
   publicKey: KeyObject | null,
   maskKey: Uint8Array | null = null,
 ): Promise<Evidence> {
-  return namingPlaces(pipeline, () => read(pipeline, openDataSet(pipeline), publicKey, maskKey))
+  return namingLocations(pipeline, () => read(pipeline, openDataSet(pipeline), publicKey, maskKey))
 }
 
 async function read(

@@ -11,11 +11,18 @@ import {
 import type { Plan, PlannedChain } from '../plan/index.ts'
 import { type CheckpointState, searchesByMonth } from '../state/index.ts'
 import { type Continuation, readOwnCheckpoint, requirePolicies } from './admission/index.ts'
-import { type Forecast, forecast, openDataSet, planFor, requireReachable, survey } from './data-set/index.ts'
-import type { PartitionStatus } from './partition-status.ts'
+import {
+  countPartitions,
+  type Forecast,
+  forecast,
+  openDataSet,
+  planFor,
+  requireReachable,
+} from './data-set/index.ts'
+import type { PartitionStatus } from './query-status.ts'
 import { type QueryStatus, statusByQuery, type Wanted } from './query-status.ts'
 import type { RunOptions } from './setting/index.ts'
-import { namePipeline, namingPlaces, readQuerySecrets, requireSendableToken } from './setting/index.ts'
+import { namePipeline, namingLocations, readQuerySecrets, requireSendableToken } from './setting/index.ts'
 import { statusOfEach } from './status.ts'
 
 export type PlanReport = {
@@ -82,12 +89,12 @@ export async function readPlan(
   const pipeline = namePipeline(given, options.maskKey)
   const secrets = await readQuerySecrets(pipeline, options)
   await requireSendableToken(pipeline, options)
-  const state = await namingPlaces(pipeline, async () => {
+  const state = await namingLocations(pipeline, async () => {
     await requireReachable(pipeline)
     return readOwnCheckpoint(pipeline, openDataSet(pipeline), secrets, options)
   })
   const plan = planFor(pipeline, options.clock.now(), state)
-  const { total, done, begun, pruned } = survey(pipeline, plan, state)
+  const { total, done, begun, pruned } = countPartitions(pipeline, plan, state)
   const { requests, divisions, expected, rows, searches, high } = sumOf(chainCosts(plan, pipeline, state))
   const month = monthOf(options.clock.now())
   const searchesThisMonth = searchesByMonth(state?.runs ?? []).get(month) ?? 0

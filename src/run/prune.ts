@@ -30,7 +30,7 @@ import {
   replaceManifest,
 } from './data-set/index.ts'
 import { writeReport } from './report/index.ts'
-import { namePipeline, namingPlaces, type RunObserver, withPlace } from './setting/index.ts'
+import { namePipeline, namingLocations, type RunObserver, withLocation } from './setting/index.ts'
 
 export type PruneReport = {
   readonly pipeline: string
@@ -61,7 +61,7 @@ export type PruneOptions = {
  */
 export async function planPruning(pipeline: Pipeline, before: Micros): Promise<PruneReport> {
   requireWindows(pipeline)
-  const state = await namingPlaces(pipeline, () => readBegunCheckpoint(pipeline, openDataSet(pipeline)))
+  const state = await namingLocations(pipeline, () => readBegunCheckpoint(pipeline, openDataSet(pipeline)))
   return report(pipeline, before, state === null ? NOTHING : oldPartitions(state, before))
 }
 
@@ -76,7 +76,7 @@ export function pruneDataSet(given: Pipeline, before: Micros, options: PruneOpti
   const pipeline = namePipeline(given, options.maskKey)
   const { clock, stop, observer } = options
   const warn = (message: string): void => observer.log('warn', message)
-  return namingPlaces(pipeline, async () => {
+  return namingLocations(pipeline, async () => {
     // Taking the lock would make a folder, also where there is no data set.
     const isThere = (await openDataSet(pipeline).size(CHECKPOINT_PATH)) !== null
     if (!isThere) return planPruning(pipeline, before)
@@ -137,7 +137,7 @@ async function reportOn(
     await writeReport(pipeline, store, state, around, async () => {})
   } catch (error) {
     if (!isExportError(error)) throw error
-    observer.log('warn', `the report could not be written: ${withPlace(pipeline, error).message}`)
+    observer.log('warn', `the report could not be written: ${withLocation(pipeline, error).message}`)
   }
 }
 

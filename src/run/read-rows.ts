@@ -1,7 +1,7 @@
 import { columnsOf, ExportError, type Pipeline, type RowBatch, type Store } from '../core/index.ts'
 import { manifestShards, readCheckpoint, readManifest } from '../state/index.ts'
 import { openDataSet } from './data-set/index.ts'
-import { namingPlaces, withPlace } from './setting/index.ts'
+import { namingLocations, withLocation } from './setting/index.ts'
 
 export type ReadRowsOptions = {
   /** Columns to read; all that the pipeline exports when left out. */
@@ -32,7 +32,10 @@ export async function* readRows(pipeline: Pipeline, options: ReadRowsOptions = {
       yield* readBatches(reader, pipeline.load.format, columns, batchRows)
     } catch (error) {
       if (error instanceof ExportError && error.where === '') {
-        throw withPlace(pipeline, new ExportError(error.kind, error.what, path, error.next, { cause: error }))
+        throw withLocation(
+          pipeline,
+          new ExportError(error.kind, error.what, path, error.next, { cause: error }),
+        )
       }
       throw error
     }
@@ -54,7 +57,7 @@ function columnsToRead(pipeline: Pipeline, names: readonly string[] = pipeline.t
 }
 
 async function shardsOf(pipeline: Pipeline, store: Store, paths?: readonly string[]) {
-  const shards = await namingPlaces(pipeline, async () => {
+  const shards = await namingLocations(pipeline, async () => {
     const state = await readCheckpoint(store)
     // A data set may have been moved without its state.
     return state === null ? ((await readManifest(store))?.shards ?? []) : [...manifestShards(state)]

@@ -12,28 +12,28 @@ import {
 import type { Plan } from '../plan/index.ts'
 import { type CheckpointState, MANIFEST_PATH, SUCCESS_PATH, takeLock } from '../state/index.ts'
 import { redoPartitions, requirePolicies, warnOfOpenDoors } from './admission/index.ts'
-import { leaveAtRest } from './at-rest.ts'
 import { type Ending, exportChains, MonthNotes, statusFor, Tally } from './chains/index.ts'
 import {
   clearDataSet,
+  countPartitions,
   growingFiles,
   isWholeExported,
   openDataSet,
   planFor,
   refuseLinks,
   requireFolder,
-  survey,
 } from './data-set/index.ts'
+import { finalizeDataSet } from './finalize.ts'
 import { openSession, type Session } from './session/index.ts'
 import type { RunObserver, RunOptions } from './setting/index.ts'
 import {
   namePipeline,
-  namingPlaces,
+  namingLocations,
   pathIn,
   type QuerySecrets,
   readQuerySecrets,
   requireSendableToken,
-  withPlace,
+  withLocation,
 } from './setting/index.ts'
 import { lastCompleteMs, type RunSummary } from './summary.ts'
 
@@ -50,7 +50,7 @@ export async function runPipeline(given: Pipeline, options: RunOptions): Promise
   warnOfBlanks(options)
   const secrets = await readQuerySecrets(pipeline, options)
   await requireSendableToken(pipeline, options)
-  return namingPlaces(pipeline, () => runOnDataSet(pipeline, secrets, options))
+  return namingLocations(pipeline, () => runOnDataSet(pipeline, secrets, options))
 }
 
 async function runOnDataSet(
@@ -135,7 +135,7 @@ async function carryOut(
   const { log } = options.observer
   const startedAt = clock.now()
   const startedMs = clock.monotonicMs()
-  const work = survey(pipeline, plan, checkpoint.state)
+  const work = countPartitions(pipeline, plan, checkpoint.state)
   const tally = new Tally(work)
   const isWhole = (): boolean => isWholeExported(pipeline, plan, clock.now(), checkpoint.state)
   if (work.done < work.total || !isWhole()) await store.remove(SUCCESS_PATH)
@@ -189,7 +189,7 @@ async function carryOut(
       ...least,
       ...reasons,
     }
-    await leaveAtRest(pipeline, store, { session, plan, whole, end }, options)
+    await finalizeDataSet(pipeline, store, { session, plan, whole, end }, options)
     manifest = pathIn(pipeline, MANIFEST_PATH)
   })
   const summary: RunSummary = {
@@ -216,7 +216,7 @@ async function carryOut(
     durationMs: Math.round(clock.monotonicMs() - startedMs),
     lastCompleteMs: lastCompleteMs(checkpoint.state),
     manifest,
-    error: error === null ? null : withPlace(pipeline, error),
+    error: error === null ? null : withLocation(pipeline, error),
     failures: tally.failures,
     causes: tally.causes,
   }

@@ -9,7 +9,7 @@ import {
   signatureOf,
 } from '../state/index.ts'
 import { type HoldOptions, holdDataSet, openDataSet } from './data-set/index.ts'
-import { namingPlaces, pathIn } from './setting/index.ts'
+import { namingLocations, pathIn } from './setting/index.ts'
 import { nothingExported, readVouchedManifest } from './vouched-manifest.ts'
 
 export type Signed = {
@@ -34,7 +34,7 @@ export type Signed = {
  *   `locked` when a run is at work
  */
 export function signDataSet(pipeline: Pipeline, key: KeyObject, options: HoldOptions): Promise<Signed> {
-  return namingPlaces(pipeline, async () => {
+  return namingLocations(pipeline, async () => {
     // Looked for before the lock is taken, which makes a folder also where there is no data set.
     if ((await openDataSet(pipeline).size(MANIFEST_PATH)) === null) throw nothingExported(pipeline)
     return holdDataSet(pipeline, options, (store) => sign(pipeline, store, key))

@@ -17,10 +17,10 @@ import {
   type RetiredQuery,
   readCheckpoint,
 } from '../state/index.ts'
-import { openDataSet, planFor, retiredQueries, survey } from './data-set/index.ts'
-import type { PartitionStatus } from './partition-status.ts'
+import { countPartitions, openDataSet, planFor, retiredQueries } from './data-set/index.ts'
+import type { PartitionStatus } from './query-status.ts'
 import { type QueryStatus, statusByQuery, type Wanted } from './query-status.ts'
-import { namePipeline, namingPlaces } from './setting/index.ts'
+import { namePipeline, namingLocations } from './setting/index.ts'
 
 export type StatusReport = {
   /** In the order of work; made as they are asked for. */
@@ -65,7 +65,7 @@ export async function readStatus(
 ): Promise<StatusReport> {
   const { pipeline, state } = await readNamed(given, maskKey)
   const plan = planFor(pipeline, nowMs, state)
-  const { total, done, partial, failed, pending, pruned } = survey(pipeline, plan, state)
+  const { total, done, partial, failed, pending, pruned } = countPartitions(pipeline, plan, state)
   return {
     partitions: () => statusOfEach(plan, state),
     queries: (isWanted = () => true) => statusByQuery(plan, state, isWanted),
@@ -82,7 +82,7 @@ export async function readNamed(
   maskKey: Uint8Array | null,
 ): Promise<{ pipeline: NamedPipeline; state: CheckpointState | null }> {
   const pipeline = namePipeline(given, maskKey)
-  const state = await namingPlaces(pipeline, () => readCheckpoint(openDataSet(pipeline)))
+  const state = await namingLocations(pipeline, () => readCheckpoint(openDataSet(pipeline)))
   if (state !== null && maskKey !== null) checkMaskKey(state.header.settings, maskKey, pipeline.file)
   return { pipeline, state }
 }

@@ -32,7 +32,7 @@ import { looksMasked } from '../transform/index.ts'
 import { type Completeness, completenessOf } from './completeness.ts'
 import { asInFile, openDataSet } from './data-set/index.ts'
 import { repeatedIds } from './repeated-ids.ts'
-import { namePipeline, namingPlaces } from './setting/index.ts'
+import { namePipeline, namingLocations } from './setting/index.ts'
 import { filesOfRows } from './unlisted-files.ts'
 
 /** Two statements: whether the files are what is on record (`ok`), and whether all that is planned is exported. */
@@ -82,7 +82,7 @@ export type VerifyOptions = {
  * @throws ExportError `config` when nothing was exported yet
  */
 export function verifyDataSet(pipeline: Pipeline, options: VerifyOptions = {}): Promise<Verification> {
-  return namingPlaces(pipeline, () => verify(pipeline, options))
+  return namingLocations(pipeline, () => verify(pipeline, options))
 }
 
 async function verify(pipeline: Pipeline, options: VerifyOptions): Promise<Verification> {

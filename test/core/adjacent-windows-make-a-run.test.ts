@@ -41,7 +41,7 @@ describe('adjacent windows', () => {
         fc.pre(at >= from && at < until)
         const holding = placesOf(run).map((window) => window!.from <= at && at < window!.until)
         expect(holding.filter(Boolean)).toHaveLength(1)
-        expect(run.placeOf(at)).toBe(holding.indexOf(true))
+        expect(run.indexOfInstant(at)).toBe(holding.indexOf(true))
       }),
       { numRuns: 300 },
     )
@@ -56,7 +56,7 @@ describe('adjacent windows', () => {
           given.order === 'asc' ? until <= last : from > last
         const passed = placesOf(run).map((window) => isPassed(window!))
         expect(passed).toEqual(passed.toSorted((a, b) => Number(b) - Number(a)))
-        expect(run.passedAt(last)).toBe(passed.filter(Boolean).length)
+        expect(run.watermarkAt(last)).toBe(passed.filter(Boolean).length)
       }),
       { numRuns: 500 },
     )
@@ -84,8 +84,9 @@ describe('adjacent windows', () => {
         const { range } = part
         expect(range === null).toBe(part.count === 0)
         if (range === null) return
-        if (at >= range.from && at < range.until) expect(part.placeOf(at)).toBe(run.placeOf(at) - from!)
-        expect(part.passedAt(at)).toBe(Math.min(Math.max(run.passedAt(at) - from!, 0), part.count))
+        if (at >= range.from && at < range.until)
+          expect(part.indexOfInstant(at)).toBe(run.indexOfInstant(at) - from!)
+        expect(part.watermarkAt(at)).toBe(Math.min(Math.max(run.watermarkAt(at) - from!, 0), part.count))
       }),
       { numRuns: 300 },
     )
@@ -97,8 +98,8 @@ describe('a query without windows', () => {
     const run = WindowRun.of(travel, [null])
     expect([run.count, run.range, run.at(0), run.bounds]).toEqual([1, null, null, null])
     for (const at of [-1e15, 0, 1e15]) {
-      expect(run.placeOf(at)).toBe(0)
-      expect(run.passedAt(at)).toBe(0)
+      expect(run.indexOfInstant(at)).toBe(0)
+      expect(run.watermarkAt(at)).toBe(0)
     }
     expect(placesOf(run.part(0, 1))).toEqual([null])
   })

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { extractPages, type Prefetch, prefetchSlots } from '../../src/extract/index.ts'
-import { nextAtEnd } from '../../src/extract/paging/next-cursor.ts'
+import { nextAtEnd } from '../../src/extract/paging/extract-pages.ts'
 import { collect, decode, domainChain, failure, open, sendPage, serve } from './support.ts'
 
 /** So many places, and how many of them are taken. */

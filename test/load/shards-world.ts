@@ -27,9 +27,8 @@ import {
 } from '../../src/load/index.ts'
 import { sumRows } from '../../src/load/sum-rows.ts'
 import { chainsOf } from '../../src/plan/chains.ts'
-import { type GivenUp, withAllThatGoes } from '../../src/run/data-set/give-up.ts'
+import { type Invalidation, invalidate, invalidationOf } from '../../src/run/data-set/invalidate.ts'
 import { openSettledCheckpoint } from '../../src/run/data-set/recover.ts'
-import { giveUp } from '../../src/run/data-set/redo.ts'
 import {
   type Checkpoint,
   type CheckpointState,
@@ -176,7 +175,7 @@ export class World {
   /** Shards that were told once they were on record and had their names. */
   readonly told: string[] = []
   /** What recoveries gave up. */
-  readonly givenUp: GivenUp[] = []
+  readonly givenUp: Invalidation[] = []
   /** What is left to do, by query. */
   #works: Work[][] = []
 
@@ -217,9 +216,9 @@ export class World {
       this.shards = shards
       if (lost.size === 0) return this.#plan(state)
       await checkpoint.close()
-      const given = withAllThatGoes(state, { partitions: [], shards: lost })
+      const given = invalidationOf(state, { partitions: [], shards: lost })
       expect([...given.shards]).toEqual(expect.arrayContaining([...lost]))
-      await giveUp(store, state, given)
+      await invalidate(store, state, given)
       this.givenUp.push(given)
     }
   }
@@ -295,7 +294,9 @@ export class World {
     )
     const number = record?.pages ?? 0
     const isLast = number === pages.length - 1
-    const left = pages.slice(number + 1).flatMap((rows) => rows.map((row) => windows.placeOf(timeOf(row))))
+    const left = pages
+      .slice(number + 1)
+      .flatMap((rows) => rows.map((row) => windows.indexOfInstant(timeOf(row))))
     const passed = isLast ? windows.count : Math.min(windows.count - 1, ...left)
     const folderAt = (at: number): string => answers.folders[(at - FIRST_DAY) / DAY]!
     const finished = windows.part(record?.passed ?? 0, passed)

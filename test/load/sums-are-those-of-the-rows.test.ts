@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { formatTimestamp, nameInSums, SumTally } from '../../src/core/index.ts'
+import { AggregateTally, formatTimestamp, nameInSums } from '../../src/core/index.ts'
 import { sumRows } from '../../src/load/sum-rows.ts'
 import { frameOf, specs } from './frame-builder.ts'
 
@@ -59,7 +59,7 @@ it('sums of frames are those of their rows, whether these point into tables or n
 })
 
 it('of names without end only so many are kept apart, and no row is lost', () => {
-  const tally = new SumTally({ days: 10, sources: 10, hashTypes: 10 })
+  const tally = new AggregateTally({ days: 10, sources: 10, hashTypes: 10 })
   for (let i = 0; i < 1000; i++) tally.sources.add(`source-${i}`, 1)
   tally.sources.add('the largest', 500)
   for (let i = 0; i < 1000; i++) tally.sources.add(`source-${i}`, 1)

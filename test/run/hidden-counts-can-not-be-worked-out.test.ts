@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { type NamedPipeline, type Sums, unlessSecret } from '../../src/core/index.ts'
+import { type Aggregates, type NamedPipeline, unlessSecret } from '../../src/core/index.ts'
 import { pipelineFrom } from '../../src/index.ts'
 import type { Between, ReportData } from '../../src/report/index.ts'
 import { gatherReport } from '../../src/run/report/gather.ts'
@@ -67,7 +67,7 @@ const day = (i: number): string =>
   [i, i + 1].map((i) => new Date((20_000 + i) * 86_400_000).toISOString().slice(0, 10)).join('..')
 
 function knownOf({ runs, cells, counted, reasons }: World): Known {
-  const sums: Sums = {
+  const sums: Aggregates = {
     rows: counted,
     days: { counts: counted === 0 ? [] : [[19_000, counted]], others: 0 },
     sources: { counts: counted === 0 ? [] : [['a', counted]], others: 0 },

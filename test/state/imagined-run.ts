@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import {
+  type Aggregates,
   type JournalEntry,
   type PageEntry,
   partitionKey,
-  type Sums,
   WindowRun,
 } from '../../src/core/index.ts'
 import { chainEntry, type JournalLine } from '../../src/state/index.ts'
@@ -445,7 +445,7 @@ class ImaginedRun {
   #seal(folder: string, { shard, part, rows, partitions }: ImaginedShard): JournalEntry[] {
     this.#open.delete(folder)
     const path = `${folder}/part-${String(part).padStart(5, '0')}.csv`
-    const sums: Sums = {
+    const sums: Aggregates = {
       rows,
       days: { counts: [[shard % 5, rows]], others: 0 },
       sources: { counts: [[shard % 3 === 0 ? null : `source-${shard % 4}`, rows]], others: 0 },

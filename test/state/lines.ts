@@ -1,4 +1,5 @@
 import {
+  type Aggregates,
   type Counts,
   type HeaderEntry,
   type JournalEntry,
@@ -8,7 +9,6 @@ import {
   partitionKey,
   type SealEntry,
   type Store,
-  type Sums,
   type Window,
   WindowRun,
 } from '../../src/core/index.ts'
@@ -126,7 +126,7 @@ export function plain(state: CheckpointState) {
 }
 
 /** In no order. */
-export function plainSums({ rows, days, sources, hash_types, nulls }: Sums) {
+export function plainSums({ rows, days, sources, hash_types, nulls }: Aggregates) {
   const counts = <Key>({ counts, others }: Counts<Key>) => ({ counts: new Map(counts), others })
   return { rows, days: counts(days), sources: counts(sources), hash_types: counts(hash_types), nulls }
 }

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type Store, WindowRun } from '../../src/core/index.ts'
-import { withAllThatGoes } from '../../src/run/data-set/give-up.ts'
+import { invalidationOf } from '../../src/run/data-set/invalidate.ts'
 import { openSettledCheckpoint } from '../../src/run/data-set/recover.ts'
 import {
   type CheckpointState,
@@ -85,7 +85,7 @@ describe('what is given up', () => {
       fc.asyncProperty(someJournal, picks, losses, async (lines, picks, losses) => {
         const { state } = await stateOf(lines)
         const seed = chosen(state, picks, losses)
-        const given = withAllThatGoes(state, seed)
+        const given = invalidationOf(state, seed)
         const { partitions, shards, chains } = given
         expect({ partitions, shards, chains }).toEqual(reachedFrom(state, seed.partitions, seed.shards))
         const gone = [...state.shards].filter(({ shard }) => shards.has(shard))
@@ -102,7 +102,7 @@ describe('what is given up', () => {
     await fc.assert(
       fc.asyncProperty(someJournal, picks, losses, async (lines, picks, losses) => {
         const { store, state: before } = await stateOf(lines)
-        const given = withAllThatGoes(before, chosen(before, picks, losses))
+        const given = invalidationOf(before, chosen(before, picks, losses))
         await rewriteCheckpoint(store, before, given)
         const after = await stateIn(store)
 
@@ -150,7 +150,7 @@ describe('what is given up', () => {
     await fc.assert(
       fc.asyncProperty(someJournal, async (lines) => {
         const { store, state } = await stateOf(lines)
-        const given = withAllThatGoes(state, { partitions: [], shards: [] })
+        const given = invalidationOf(state, { partitions: [], shards: [] })
         expect(given).toMatchObject({ rows: 0, pages: 0, givenUp: [] })
         await rewriteCheckpoint(store, state, given)
         expect(plain(await stateIn(store))).toEqual(plain(state))
@@ -203,7 +203,7 @@ describe('giving up', () => {
   it('an open shard that lost its rows leaves what the chain has brought to an end', async () => {
     const { store, state } = await stateOf(LINES)
     expect(states(state)).toEqual(['done', 'done', 'partial', null])
-    const given = withAllThatGoes(state, { partitions: [], shards: [2] })
+    const given = invalidationOf(state, { partitions: [], shards: [2] })
     expect(given).toMatchObject({ rows: 1, givenUp: [] })
     await rewriteCheckpoint(store, state, given)
     const after = await stateIn(store)
@@ -214,7 +214,7 @@ describe('giving up', () => {
 
   it('a window that a chain has passed takes the chain along, and where it stands', async () => {
     const { store, state } = await stateOf(LINES)
-    const given = withAllThatGoes(state, { partitions: [FIRST], shards: [] })
+    const given = invalidationOf(state, { partitions: [FIRST], shards: [] })
     expect(given.givenUp).toEqual([`${folder(FIRST)}/part-00000.csv`])
     await rewriteCheckpoint(store, state, given)
     const after = await stateIn(store)
@@ -226,9 +226,9 @@ describe('giving up', () => {
   it('keeps paths on record until shards of their own are there again, also when more is given up', async () => {
     const { store, state } = await stateOf(LINES)
     const paths = [FIRST, SECOND].map((key) => `${folder(key)}/part-00000.csv`)
-    await rewriteCheckpoint(store, state, withAllThatGoes(state, { partitions: [FIRST], shards: [] }))
+    await rewriteCheckpoint(store, state, invalidationOf(state, { partitions: [FIRST], shards: [] }))
     const once = await stateIn(store)
-    await rewriteCheckpoint(store, once, withAllThatGoes(once, { partitions: [SECOND], shards: [] }))
+    await rewriteCheckpoint(store, once, invalidationOf(once, { partitions: [SECOND], shards: [] }))
     const twice = await stateIn(store)
     expect([...twice.givenUp].sort()).toEqual(paths)
     expect([twice.shards.length, [...twice.partitions].length, twice.runs[0]?.requests]).toEqual([0, 0, 3])

@@ -2,6 +2,5 @@ export { type Budget, budget, type MonthlyLimit, type Reservation } from './budg
 export { ChainSize, PageSizes, type SizeChange } from './page-sizes.ts'
 export { type Prefetch, prefetchSlots } from './prefetch.ts'
 export { type RateLimit, rateLimit } from './rate-limit.ts'
-export { retry, TryAgain } from './retry.ts'
-export { retryAfterMs } from './retry-after.ts'
+export { retry, retryAfterMs, TryAgain } from './retry.ts'
 export { type Flight, SearchLedger } from './search-ledger.ts'

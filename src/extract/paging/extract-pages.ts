@@ -17,9 +17,14 @@ import {
 import type { Prefetch } from '../pace/index.ts'
 import type { ResponseFacts, Service, ServiceRequest } from '../service/index.ts'
 import { interrupted } from '../transport/index.ts'
-import { nextAtEnd } from './next-cursor.ts'
 import { listUrl, reportRequest, reportUrl } from './report-request.ts'
 import { type SearchQuery, searchBody } from './search-body.ts'
+
+// Cursors are some hundred characters at most; a longer tail is not worth looking through.
+const TAIL_BYTES = 8192
+
+/** `next` as the last member of the outermost object, a plain ASCII string without escapes. */
+const LAST_MEMBER = /"next"\s*:\s*"([ !#-[\]-~]+)"\s*\}\s*$/
 
 /** One chain of cursors, from its beginning or from where a checkpoint left it. */
 export type Chain = {
@@ -86,7 +91,7 @@ export type Sizing = {
 const MAX_EMPTY_PAGES = 100
 
 /** A page that has been asked for. */
-type Asked = {
+type PageInFlight = {
   readonly cursor: string | null
   readonly about: string
   readonly answer: Promise<DecodedPage>
@@ -128,7 +133,7 @@ export async function* extractPages(
     cursor: string | null,
     page: number,
     known: Promise<readonly PageIds[]> | readonly PageIds[],
-  ): Asked => {
+  ): PageInFlight => {
     const about = `${chain.partition()}, page ${page + 1}`
     const { query, asked: asksFor, queryValue, since } = chain
     const controller = new AbortController()
@@ -158,7 +163,7 @@ export async function* extractPages(
     }
     // Whoever waits for it learns of a failure; a page that is given up has nobody who does.
     answer.then(settle, settle)
-    const asked: Asked = {
+    const asked: PageInFlight = {
       cursor,
       about,
       answer,
@@ -178,7 +183,7 @@ export async function* extractPages(
 
   let page = chain.page
   let current = ask(chain.cursor, page, chain.recent)
-  let following: Asked | null = null
+  let following: PageInFlight | null = null
   let emptyPages = 0
   const prefetchNext = (): void => {
     const { next } = current
@@ -204,7 +209,7 @@ export async function* extractPages(
       const answer = await current.answer
       const { next } = answer
       // A first answer may have been broken, and another one come on trying again.
-      if ((following as Asked | null)?.cursor !== next) wasted += dropFollowing()
+      if ((following as PageInFlight | null)?.cursor !== next) wasted += dropFollowing()
       if (next !== null && Buffer.byteLength(next) > MAX_CURSOR_BYTES) {
         throw longCursor(Buffer.byteLength(next), current.about)
       }
@@ -316,4 +321,15 @@ function nothingButEmptyPages(about: string): ExportError {
     about,
     'Run again to go on from there.',
   )
+}
+
+/**
+ * The cursor that an answer ends with, read off its last bytes long before the whole is decoded. In valid JSON the
+ * last brace closes the outermost object, and a key and a string right before it can be nothing but its last member,
+ * which is the one that counts if the key comes twice. So it is the cursor, or the answer is no JSON at all.
+ * @returns null when it does not end so: it may still have a cursor
+ */
+export function nextAtEnd(body: Uint8Array): string | null {
+  const tail = Buffer.from(body.buffer, body.byteOffset, body.byteLength).subarray(-TAIL_BYTES)
+  return LAST_MEMBER.exec(tail.toString('latin1'))?.[1] ?? null
 }

@@ -1,3 +1,2 @@
-export { jsonBody } from './json-body.ts'
+export { jsonBody, serverTexts } from './response-body.ts'
 export { ResponseError, responseError } from './response-error.ts'
-export { serverTexts } from './server-text.ts'

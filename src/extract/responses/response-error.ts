@@ -1,8 +1,7 @@
 import * as z from 'zod'
 import { type Auth, type ErrorKind, ExportError } from '../../core/index.ts'
 import type { HttpAnswer } from '../transport/index.ts'
-import { jsonBody } from './json-body.ts'
-import { serverTexts } from './server-text.ts'
+import { jsonBody, serverTexts } from './response-body.ts'
 
 export type Asked = {
   readonly where: string

@@ -1,5 +1,5 @@
 import { parquetMetadataAsync } from 'hyparquet'
-import { type ColumnSpec, type Format, nameInSums, type SumTally } from '../../core/index.ts'
+import { type AggregateTally, type ColumnSpec, type Format, nameInSums } from '../../core/index.ts'
 import { fieldText, readCsv } from './csv-records.ts'
 import { damaged, guarded } from './damaged.ts'
 import { bytesOf, MAX_FIELDS, unescaped } from './inspect-csv.ts'
@@ -14,7 +14,7 @@ export function readSums(
   reader: ShardReader,
   format: Format,
   columns: readonly ColumnSpec[],
-  tally: SumTally,
+  tally: AggregateTally,
 ): Promise<void> {
   switch (format.kind) {
     case 'parquet':
@@ -27,7 +27,7 @@ export function readSums(
 const DAY_MS = 86_400_000
 
 /** @param value a text; of `imported_at` microseconds since 1970 */
-function addValue(column: string, value: unknown, tally: SumTally): void {
+function addValue(column: string, value: unknown, tally: AggregateTally): void {
   if (value === null || value === undefined) tally.addNulls(column, 1)
   if (column === 'source_name') tally.sources.add(nameOf(value), 1)
   else if (column === 'hash_type') tally.hashTypes.add(nameOf(value), 1)
@@ -43,7 +43,7 @@ function nameOf(value: unknown): string | null {
 async function parquetSums(
   reader: ShardReader,
   columns: readonly ColumnSpec[],
-  tally: SumTally,
+  tally: AggregateTally,
 ): Promise<void> {
   const metadata = await guarded('It is no whole Parquet file', () =>
     parquetMetadataAsync(fileOf(reader), { geoparquet: false }),
@@ -67,7 +67,7 @@ async function parquetSums(
 async function csvSums(
   reader: ShardReader,
   format: Extract<Format, { kind: 'csv' }>,
-  tally: SumTally,
+  tally: AggregateTally,
 ): Promise<void> {
   let names: readonly string[] | null = null
   await readCsv(bytesOf(reader, format), MAX_FIELDS, (line) => {

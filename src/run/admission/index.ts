@@ -6,5 +6,4 @@ export {
   redoPartitions,
   requireSameRun,
 } from './open-checkpoint.ts'
-export { warnOfOpenDoors } from './open-to-all.ts'
-export { requirePolicies } from './require-policies.ts'
+export { requirePolicies, warnOfOpenDoors } from './require-policies.ts'

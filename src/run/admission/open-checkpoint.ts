@@ -18,12 +18,12 @@ import {
   type Settings,
 } from '../../state/index.ts'
 import {
-  type GivenUp,
-  giveUp,
+  type Invalidation,
+  invalidate,
+  invalidationOf,
   openSettledCheckpoint,
   planRedo,
   readSettledCheckpoint,
-  withAllThatGoes,
 } from '../data-set/index.ts'
 import type { QuerySecrets, RunOptions } from '../setting/index.ts'
 import { newNames, requireSameNames } from './names-in-use.ts'
@@ -152,11 +152,14 @@ export async function redoPartitions(
     rows: redo?.rows ?? 0,
     shards: redo?.givenUp.length ?? 0,
   })
-  await giveUp(store, state, redo ?? withAllThatGoes(state, { partitions: [], shards: [] }))
+  await invalidate(store, state, redo ?? invalidationOf(state, { partitions: [], shards: [] }))
 }
 
 /** Whether nothing that was exported stays. */
-function isEverything({ shards, openShards, partitions }: CheckpointState, redo: GivenUp | null): boolean {
+function isEverything(
+  { shards, openShards, partitions }: CheckpointState,
+  redo: Invalidation | null,
+): boolean {
   for (const { shard } of shards) if (redo?.shards.has(shard) !== true) return false
   for (const shard of openShards.keys()) if (redo?.shards.has(shard) !== true) return false
   for (const [key, { state }] of partitions) {

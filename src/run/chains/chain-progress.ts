@@ -6,9 +6,7 @@ import {
   type Window,
   type WindowRun,
 } from '../../core/index.ts'
-import type { PlannedChain } from '../../plan/index.ts'
 import type { ChainRecord, CheckpointState, PartitionRecord } from '../../state/index.ts'
-import type { RunContext } from './run-context.ts'
 
 /** One chain while a run follows it: what the checkpoint says of it, and before its first page what was planned. */
 export class ChainProgress {
@@ -116,19 +114,4 @@ export class ChainProgress {
     this.#watermark = watermark
     this.#hasEnded = this.record === undefined
   }
-}
-
-/** A chain as this run is to follow it; null: not at all. */
-export async function takeUp(planned: PlannedChain, { session }: RunContext): Promise<ChainProgress | null> {
-  const { checkpoint } = session
-  const { state } = checkpoint
-  if (planned.kind === 'new') {
-    const { query, windows } = planned
-    return new ChainProgress(state, { chain: session.nextChain(), query, windows, wanted: windows.count })
-  }
-  const { chain, query, wanted, keep } = planned
-  if (keep !== null) await checkpoint.append([{ kind: 'shorten', chain, windows: keep }])
-  const record = state.chains.get(chain)
-  if (record === undefined || wanted === 0) return null
-  return new ChainProgress(state, { chain, query, windows: record.windows, wanted })
 }

@@ -2,13 +2,13 @@ import type { NamedQuery, WindowRun } from '../../core/index.ts'
 import type { PlannedChain } from '../../plan/index.ts'
 
 /**
- * The chains of a run, for its lanes to take. As long as one waits for every lane, each is taken as a whole; of the last
- * ones the windows are divided, so that no lane idles while others follow long chains. Each division may cost a request,
- * so there is at most one less than there are lanes.
+ * The chains of a run, for its slots to take. As long as one waits for every slot, each is taken as a whole; of the last
+ * ones the windows are divided, so that no slot idles while others follow long chains. Each division may cost a request,
+ * so there is at most one less than there are slots.
  */
 export class ChainQueue {
   readonly #planned: Iterator<PlannedChain>
-  readonly #lanes: number
+  readonly #slots: number
   readonly #isWorthDividing: (query: NamedQuery, windows: WindowRun) => boolean
   readonly #waiting: PlannedChain[] = []
   readonly #parts = new Set<PlannedChain>()
@@ -17,18 +17,18 @@ export class ChainQueue {
   /** @param isWorthDividing whether that many windows of a query are likely to need more than one request */
   constructor(
     planned: Iterable<PlannedChain>,
-    lanes: number,
+    slots: number,
     isWorthDividing: (query: NamedQuery, windows: WindowRun) => boolean,
   ) {
     this.#planned = planned[Symbol.iterator]()
-    this.#lanes = lanes
-    this.#divisions = lanes - 1
+    this.#slots = slots
+    this.#divisions = slots - 1
     this.#isWorthDividing = isWorthDividing
   }
 
-  /** @param lanes how many have nothing to do, the one that asks among them, or will soon */
-  next(lanes: number): PlannedChain | null {
-    while (this.#waiting.length < this.#lanes) {
+  /** @param slots how many have nothing to do, the one that asks among them, or will soon */
+  next(slots: number): PlannedChain | null {
+    while (this.#waiting.length < this.#slots) {
       const { value, done } = this.#planned.next()
       if (done === true) break
       this.#waiting.push(value)
@@ -36,7 +36,7 @@ export class ChainQueue {
     const waiting = this.#waiting.length
     const chain = this.#waiting.shift()
     if (chain === undefined) return null
-    const ways = Math.min(Math.floor(lanes / waiting), 1 + this.#divisions)
+    const ways = Math.min(Math.floor(slots / waiting), 1 + this.#divisions)
     return ways > 1 ? this.#divided(chain, ways) : chain
   }
 

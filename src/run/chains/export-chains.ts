@@ -1,26 +1,30 @@
 import {
   ExportError,
+  figuresOf,
   isExportError,
+  mayCost,
+  type NamedPipeline,
   type NamedQuery,
+  NOT_MEASURED,
   type RunStatus,
   serial,
   type WindowRun,
 } from '../../core/index.ts'
 import { openService, PageSizes, prefetchSlots, type Service } from '../../extract/index.ts'
 import { ownsFolder } from '../../load/index.ts'
+import type { PlannedChain } from '../../plan/index.ts'
 import { type CheckpointState, searchesByMonth } from '../../state/index.ts'
-import type { Survey } from '../data-set/index.ts'
+import type { PartitionCounts } from '../data-set/index.ts'
 import { type Forecast, forecast } from '../data-set/index.ts'
+import type { AllowedRequests, Progress } from '../setting/index.ts'
 import { wrongAddress } from './chain-failure.ts'
-import { takeUp } from './chain-progress.ts'
+import { ChainProgress } from './chain-progress.ts'
 import { ChainQueue } from './chain-queue.ts'
 import { ChainRun } from './chain-run.ts'
-import { DeferredFailure } from './deferred-failure.ts'
-import { Halt } from './halt.ts'
+import { DeferredFailure, Halt } from './halt.ts'
 import { Measurements } from './measurements.ts'
 import { Quarantine } from './quarantine.ts'
 import type { ChainsContext, RunContext, Slot } from './run-context.ts'
-import { progressOf } from './run-progress.ts'
 import type { Tally } from './tally.ts'
 
 export type Ending = {
@@ -113,6 +117,21 @@ export async function exportChains(run: RunContext): Promise<Ending> {
   return { status: statusOf(error, tally), error, requests, retries, searchesSpent, searchesRemaining }
 }
 
+/** A chain as this run is to follow it; null: not at all. */
+async function takeUp(planned: PlannedChain, { session }: RunContext): Promise<ChainProgress | null> {
+  const { checkpoint } = session
+  const { state } = checkpoint
+  if (planned.kind === 'new') {
+    const { query, windows } = planned
+    return new ChainProgress(state, { chain: session.nextChain(), query, windows, wanted: windows.count })
+  }
+  const { chain, query, wanted, keep } = planned
+  if (keep !== null) await checkpoint.append([{ kind: 'shorten', chain, windows: keep }])
+  const record = state.chains.get(chain)
+  if (record === undefined || wanted === 0) return null
+  return new ChainProgress(state, { chain, query, windows: record.windows, wanted })
+}
+
 /** The size of pages that each query goes on with, and a line in the log whenever one changes. */
 function pageSizes({ pipeline, session, options }: RunContext, measurements: Measurements): PageSizes {
   const { extract, service } = pipeline
@@ -195,7 +214,7 @@ function statusOf(error: ExportError | null, tally: Tally): RunStatus {
 }
 
 /** A signal may come between two partitions, where nobody is there to throw. */
-function interruption(stop: AbortSignal, tally: Tally, { total }: Survey): ExportError | null {
+function interruption(stop: AbortSignal, tally: Tally, { total }: PartitionCounts): ExportError | null {
   if (!stop.aborted || tally.done + tally.failed === total) return null
   return new ExportError('interrupted', 'The run was told to stop', '', 'Run it again to go on.')
 }
@@ -242,4 +261,45 @@ async function sealShared(
 async function allSettled(work: readonly (() => Promise<void>)[]): Promise<void> {
   const results = await Promise.allSettled(work.map((each) => each()))
   for (const result of results) if (result.status === 'rejected') throw result.reason
+}
+
+/** How far a run is, for its observer. */
+function progressOf(
+  { pipeline, tally, survey, sentBefore }: RunContext,
+  { counters, waits }: Service,
+): Progress {
+  return {
+    partitionsTotal: survey.total,
+    partitionsDone: tally.done,
+    partitionsDoneBefore: tally.doneBefore,
+    partitionsAdvanced: tally.advanced,
+    partitionsFailed: tally.failed,
+    rows: tally.rows,
+    requests: counters.requests,
+    retries: counters.retries,
+    quarantined: tally.quarantined,
+    searchesSpent: counters.searchesSpent,
+    searchesRemaining: counters.searchesRemaining,
+    requestsAllowed: allowedOf(pipeline, counters, sentBefore),
+    pausedUntilMs: counters.pausedUntilMs,
+    waits: { ...waits, diskSinceMs: tally.committingSinceMs },
+  }
+}
+
+/** The narrower of the budget of the run and what may be taken of the quota. */
+function allowedOf(
+  { extract: { resource, pageSize, maxRequests, minSearchesRemaining } }: NamedPipeline,
+  { requests, searchesRemaining, costs }: Service['counters'],
+  sentBefore: number,
+): AllowedRequests | null {
+  const budget = maxRequests === null ? Number.POSITIVE_INFINITY : maxRequests - sentBefore - requests
+  const isFree = resource === 'reports' || searchesRemaining === null
+  const quota = isFree
+    ? Number.POSITIVE_INFINITY
+    : Math.max(0, searchesRemaining - (minSearchesRemaining ?? 0)) /
+      (figuresOf({ ...NOT_MEASURED, costs }).searchesPerRequest || mayCost(costs, pageSize))
+  const allowed = Math.min(budget, quota)
+  return Number.isFinite(allowed)
+    ? { requests: Math.floor(allowed), by: budget <= quota ? 'budget' : 'quota' }
+    : null
 }

@@ -45,7 +45,7 @@ function watermarkAfter(chain: ChainProgress, page: DecodedPage, { position }: P
   if (!isInOrder || at === null) return watermark
   // A window that another chain has taken over need not be waited for.
   const most = chain.isShortened ? windows.count : windows.count - 1
-  return Math.max(watermark, Math.min(most, windows.passedAt(int64FromJson(at.at))))
+  return Math.max(watermark, Math.min(most, windows.watermarkAt(int64FromJson(at.at))))
 }
 
 // Beyond this many rows with one and the same time the resume position is not kept.

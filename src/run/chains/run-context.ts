@@ -1,12 +1,11 @@
 import type { NamedPipeline, Store } from '../../core/index.ts'
 import type { PageSizes, Prefetch, Service } from '../../extract/index.ts'
 import type { Plan } from '../../plan/index.ts'
-import type { Survey } from '../data-set/index.ts'
+import type { PartitionCounts } from '../data-set/index.ts'
 import type { Session } from '../session/index.ts'
 import type { QuerySecrets, RunOptions } from '../setting/index.ts'
 import type { ChainQueue } from './chain-queue.ts'
-import type { DeferredFailure } from './deferred-failure.ts'
-import type { Halt } from './halt.ts'
+import type { DeferredFailure, Halt } from './halt.ts'
 import type { Measurements } from './measurements.ts'
 import type { MonthNotes } from './month-notes.ts'
 import type { Quarantine } from './quarantine.ts'
@@ -18,7 +17,7 @@ export type RunContext = {
   readonly store: Store
   readonly session: Session
   readonly plan: Plan
-  readonly survey: Survey
+  readonly survey: PartitionCounts
   readonly tally: Tally
   readonly secrets: QuerySecrets
   readonly options: RunOptions

@@ -51,7 +51,7 @@ function runsOf({ rows, times }: DecodedPage, windows: WindowRun): readonly Run[
       from++
       continue
     }
-    const index = windows.placeOf(at)
+    const index = windows.indexOfInstant(at)
     const window = windows.at(index)!
     const to = endOfRun(times, from, window.from, window.until)
     runs.push({ index, from, to })
@@ -69,7 +69,7 @@ function endOfRun(times: Times, start: number, from: number, until: number): num
 function indexOf(at: number | null, { windows, watermark }: ChainProgress): number {
   const { range } = windows
   const isOwn = at !== null && range !== null && at >= range.from && at < range.until
-  return isOwn ? windows.placeOf(at) : Math.min(watermark, windows.count - 1)
+  return isOwn ? windows.indexOfInstant(at) : Math.min(watermark, windows.count - 1)
 }
 
 /** The rows of each folder together: those of windows that share one in the order of the page. */

@@ -7,10 +7,10 @@ import { createDecoder, type Decoder } from '../../transform/index.ts'
  */
 export function decoderInPlace(plan: DecodePlan): Decoder {
   const decode = createDecoder(plan)
-  return (body, context) => decode(body, context, placeOf(body.buffer))
+  return (body, context) => decode(body, context, indexOfInstant(body.buffer))
 }
 
-function placeOf(answer: ArrayBufferLike): FrameRoom {
+function indexOfInstant(answer: ArrayBufferLike): FrameRoom {
   return (bytes) =>
     answer instanceof SharedArrayBuffer && bytes <= answer.byteLength
       ? new Uint8Array(answer, 0, bytes)

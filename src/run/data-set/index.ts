@@ -1,12 +1,16 @@
+export { countPartitions, type PartitionCounts } from './count-partitions.ts'
 export { clearDataSet, growingFiles, isReport, planFor, refuseLinks } from './data-set.ts'
 export { type Forecast, forecast } from './forecast.ts'
-export { type GivenUp, withAllThatGoes } from './give-up.ts'
-export { type HoldOptions, holdDataSet } from './hold.ts'
+export { type Invalidation, invalidate, invalidationOf, planRedo } from './invalidate.ts'
 export { type KeptPartition, type OldPartitions, oldPartitions } from './old-partitions.ts'
-export { openDataSet, requireFolder, requireReachable } from './open-data-set.ts'
+export {
+  type HoldOptions,
+  holdDataSet,
+  openDataSet,
+  requireFolder,
+  requireReachable,
+} from './open-data-set.ts'
 export { recordPrune, removePruned, removePrunedQuarantine } from './prune.ts'
 export { openSettledCheckpoint, readSettledCheckpoint } from './recover.ts'
-export { giveUp, planRedo } from './redo.ts'
 export { replaceManifest } from './replace-manifest.ts'
-export { type Survey, survey } from './survey.ts'
 export { asInFile, isWholeExported, planAsOfLastRun, retiredQueries } from './whole.ts'

@@ -1,7 +1,10 @@
 import { join } from 'node:path'
-import type { Pipeline, Place, Store } from '../../core/index.ts'
+import type { Clock, Pipeline, Place, Store } from '../../core/index.ts'
+import { isExportError } from '../../core/index.ts'
 import { diskStore, requireWritable } from '../../disk/index.ts'
 import { s3Store, splitStore } from '../../s3/index.ts'
+import { takeLock } from '../../state/index.ts'
+import { growingFiles } from './data-set.ts'
 
 /** Where a pipeline writes to. */
 export function openDataSet({ load }: Pipeline): Store {
@@ -24,4 +27,33 @@ export async function requireFolder(place: Place): Promise<void> {
   if (root === null) return
   await requireWritable(root, place.kind === 'disk' ? '.' : '_state')
   await requireWritable(join(root, '_state'), '_state')
+}
+
+export type HoldOptions = {
+  readonly clock: Clock
+  /** Ends the wait for a rival. */
+  readonly stop: AbortSignal
+  readonly warn: (message: string) => void
+}
+
+/**
+ * Holds a data set that is there against runs while something is done to it.
+ * @throws ExportError `locked` when another one is at work
+ */
+export async function holdDataSet<T>(
+  pipeline: Pipeline,
+  { clock, stop, warn }: HoldOptions,
+  work: (store: Store) => Promise<T>,
+): Promise<T> {
+  const options = { clock, stop, fresh: false, growing: growingFiles, warn }
+  const lock = await takeLock(openDataSet(pipeline), options)
+  try {
+    return await work(lock.store)
+  } finally {
+    // What was done is on disk, and what came of it is to be told.
+    await lock.release().catch((error: unknown) => {
+      if (!isExportError(error)) throw error
+      warn(`the lock could not be given back: ${error.message}`)
+    })
+  }
 }

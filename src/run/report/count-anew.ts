@@ -1,10 +1,10 @@
 import {
+  type Aggregates,
+  AggregateTally,
   columnsOf,
   DATA_SET_LIMITS,
   type Pipeline,
   type Store,
-  type Sums,
-  SumTally,
 } from '../../core/index.ts'
 import type { KnownShard } from './known.ts'
 
@@ -16,11 +16,11 @@ export async function countAnew(
   pipeline: Pipeline,
   store: Store,
   shards: Iterable<KnownShard>,
-): Promise<Sums> {
+): Promise<Aggregates> {
   // Loaded here, as it would only lengthen the start of every other command.
   const { readSums } = await import('../../load/inspect/index.ts')
   const columns = columnsOf(pipeline)
-  const tally = new SumTally(DATA_SET_LIMITS)
+  const tally = new AggregateTally(DATA_SET_LIMITS)
   for (const { path, bytes } of shards) {
     const reader = {
       size: bytes,

@@ -1,4 +1,4 @@
-import { type NamedPipeline, type Sums, windowRange } from '../../core/index.ts'
+import { type Aggregates, type NamedPipeline, windowRange } from '../../core/index.ts'
 import type { Plan } from '../../plan/index.ts'
 import {
   type CheckpointState,
@@ -10,7 +10,7 @@ import {
   settingsDigest,
   splitPath,
 } from '../../state/index.ts'
-import { type Survey, survey } from '../data-set/index.ts'
+import { countPartitions, type PartitionCounts } from '../data-set/index.ts'
 
 /** What is known of a data set, from its checkpoint or, where that was left behind, from its manifest. */
 export type Known = {
@@ -20,7 +20,7 @@ export type Known = {
   readonly quarantined: number
   readonly repeated: number
   /** What rows come to; of fewer rows than there are, where that is not known of all. */
-  readonly sums: Sums
+  readonly sums: Aggregates
   readonly failed: readonly { readonly partition: string; readonly kind: string }[]
   /** Whether everything that is planned is exported. */
   readonly complete: boolean
@@ -34,7 +34,7 @@ export type Known = {
 }
 
 /** From the first window to the last, in microseconds; null: there are no windows. */
-export type Standing = Pick<Survey, 'total' | 'done' | 'failed' | 'partial' | 'pending'> & {
+export type Standing = Pick<PartitionCounts, 'total' | 'done' | 'failed' | 'partial' | 'pending'> & {
   readonly span: { readonly from: number; readonly until: number } | null
 }
 
@@ -60,7 +60,7 @@ export type KnownShard = {
 export function knownFromState(
   pipeline: NamedPipeline,
   state: CheckpointState,
-  sums: Sums,
+  sums: Aggregates,
   plan: Plan | null,
   isMarked: boolean,
 ): Known {
@@ -109,7 +109,7 @@ function standingOf(pipeline: NamedPipeline, plan: Plan, state: CheckpointState)
     until = Math.max(until, window.until)
   }
   const span = from < until ? { from, until } : null
-  const { total, done, failed, partial, pending } = survey(pipeline, plan, state)
+  const { total, done, failed, partial, pending } = countPartitions(pipeline, plan, state)
   return { total, done, failed, partial, pending, span }
 }
 
@@ -123,7 +123,7 @@ function prunedOf(prunes: CheckpointState['prunes']): Known['pruned'] {
 }
 
 /** @param sums counted from the files, as the manifest has none */
-export function knownFromManifest(manifest: Manifest, sums: Sums, isMarked: boolean): Known {
+export function knownFromManifest(manifest: Manifest, sums: Aggregates, isMarked: boolean): Known {
   const { shards, totals, runs, config_digest } = manifest
   const isTold = shards.every(({ partitions }) => partitions.length === 1)
   return {

@@ -10,7 +10,7 @@ import {
   takeLock,
 } from '../../state/index.ts'
 import { growingFiles, openDataSet } from '../data-set/index.ts'
-import { namePipeline, namingPlaces } from '../setting/index.ts'
+import { namePipeline, namingLocations } from '../setting/index.ts'
 import { countAnew } from './count-anew.ts'
 import { knownFromManifest } from './known.ts'
 import { type ReportOptions, writePage, writeReport } from './write-report.ts'
@@ -33,7 +33,7 @@ export type SummarizeOptions = Pick<ReportOptions, 'version'> & {
  */
 export async function summarizeDataSet(given: Pipeline, options: SummarizeOptions): Promise<ReportedDataSet> {
   const pipeline = namePipeline(given, options.maskKey)
-  return namingPlaces(pipeline, async () => {
+  return namingLocations(pipeline, async () => {
     const { clock, stop, warn } = options
     const data = openDataSet(pipeline)
     // Before the lock, which would make the folder.

@@ -1,11 +1,11 @@
 import { createHash } from 'node:crypto'
 import {
+  type Aggregates,
   ExportError,
   type JournalEntry,
   type NamedPipeline,
   REPORT_PATH,
   type Store,
-  type Sums,
 } from '../../core/index.ts'
 import { type CheckpointState, MANIFEST_PATH, SIGNATURE_PATH, SUCCESS_PATH } from '../../state/index.ts'
 import { isReport, planAsOfLastRun, retiredQueries } from '../data-set/index.ts'
@@ -51,7 +51,7 @@ async function sumsOf(
   state: CheckpointState,
   mostRows: number,
   record: (fact: JournalEntry) => Promise<void>,
-): Promise<Sums> {
+): Promise<Aggregates> {
   const known = state.sums()
   const { rows } = state.shards
   if (known.rows === rows || rows > mostRows) return known

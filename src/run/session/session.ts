@@ -1,17 +1,19 @@
 import {
   type BufferPool,
   bufferPool,
+  columnsOf,
   type DecodePage,
+  type DecodePlan,
   type NamedPipeline,
+  type Pipeline,
   type Store,
 } from '../../core/index.ts'
-import { chunkRows, ShardSet, shardExtension } from '../../load/index.ts'
+import { chunkRows, type EncodePlan, ShardSet, shardExtension } from '../../load/index.ts'
 import { type Checkpoint, type CheckpointState, idPath, manifestShard, sweepIds } from '../../state/index.ts'
 import { openOwnCheckpoint } from '../admission/index.ts'
 import { type Cpu, openCpu } from '../cpu/index.ts'
-import { giveUp, withAllThatGoes } from '../data-set/index.ts'
+import { invalidate, invalidationOf } from '../data-set/index.ts'
 import type { QuerySecrets, RunObserver, RunOptions } from '../setting/index.ts'
-import { decodePlan, encodePlan } from './plans.ts'
 import { withoutSecrets } from './without-secrets.ts'
 
 /** What a run holds open on its data set. */
@@ -93,8 +95,8 @@ async function openOnce(
       return session
     }
     await checkpoint.close()
-    const given = withAllThatGoes(state, { partitions: [], shards: lost })
-    await giveUp(store, state, given)
+    const given = invalidationOf(state, { partitions: [], shards: lost })
+    await invalidate(store, state, given)
     options.observer.log('warn', 'open shards were damaged; the partitions concerned are exported anew', {
       partitions: given.partitions.size,
       rows: given.rows,
@@ -165,4 +167,40 @@ function openShards(
       observer.shard?.(manifestShard(entry))
     },
   })
+}
+
+/** How the pages of a pipeline become rows. */
+function decodePlan(pipeline: Pipeline, maskKey: Uint8Array | null): DecodePlan {
+  const { extract, transform } = pipeline
+  return {
+    resource: extract.resource,
+    columns: columnsOf(pipeline),
+    extras: transform.extraColumns,
+    order: extract.order,
+    secret: transform.secret,
+    identity: transform.identity,
+    maskKey,
+  }
+}
+
+/** How the rows of a pipeline become shards. */
+function encodePlan(
+  pipeline: Pipeline,
+  { version, build }: Pick<RunOptions, 'version' | 'build'>,
+): EncodePlan {
+  const { name, transform, load } = pipeline
+  const columns = columnsOf(pipeline)
+  return {
+    format: load.format,
+    columns,
+    // In these very words: parquet-java trusts no statistics of a writer whose name it cannot take apart.
+    createdBy: `spillway version ${version} (build ${build})`,
+    fileMetadata: {
+      'spillway.pipeline': name,
+      'spillway.masking': JSON.stringify({ secret: transform.secret, identity: transform.identity }),
+      'spillway.columns': JSON.stringify(
+        Object.fromEntries(columns.map((column) => [column.name, column.meaning])),
+      ),
+    },
+  }
 }

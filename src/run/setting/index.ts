@@ -1,3 +1,4 @@
+export { namingLocations, pathIn, withLocation } from './locations.ts'
 export { namePipeline } from './named-pipeline.ts'
 export {
   type AllowedRequests,
@@ -11,5 +12,4 @@ export {
   silentObserver,
 } from './observer.ts'
 export type { RunOptions } from './options.ts'
-export { namingPlaces, pathIn, withPlace } from './places.ts'
 export { type QuerySecrets, readQuerySecrets, requireSendableToken } from './query-secrets.ts'

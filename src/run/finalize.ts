@@ -5,9 +5,9 @@ import { type Checkpoint, SUCCESS_PATH } from '../state/index.ts'
 import { replaceManifest } from './data-set/index.ts'
 import { writeReport } from './report/index.ts'
 import type { Session } from './session/index.ts'
-import { type RunOptions, withPlace } from './setting/index.ts'
+import { type RunOptions, withLocation } from './setting/index.ts'
 
-export type Rest = {
+export type Finalization = {
   readonly session: Session
   readonly plan: Plan
   /** Whether everything that the pipeline file plans is exported. */
@@ -17,10 +17,10 @@ export type Rest = {
 }
 
 /** Leaves a data set as whoever reads it wants to find it: with its manifest, its report and, when it is whole, `_SUCCESS`. */
-export async function leaveAtRest(
+export async function finalizeDataSet(
   pipeline: NamedPipeline,
   store: Store,
-  { session, plan, whole, end }: Rest,
+  { session, plan, whole, end }: Finalization,
   options: RunOptions,
 ): Promise<void> {
   const { checkpoint } = session
@@ -59,6 +59,6 @@ async function reportOn(
     await writeReport(pipeline, store, checkpoint.state, around, (fact) => checkpoint.append([fact]))
   } catch (error) {
     if (!isExportError(error)) throw error
-    observer.log('warn', `the report could not be written: ${withPlace(pipeline, error).message}`)
+    observer.log('warn', `the report could not be written: ${withLocation(pipeline, error).message}`)
   }
 }

@@ -3,7 +3,7 @@ import { folderOf, ownsFolder } from '../../load/index.ts'
 import type { Plan } from '../../plan/index.ts'
 import { type CheckpointState, hasBegun, isOver } from '../../state/index.ts'
 
-export type Survey = {
+export type PartitionCounts = {
   /** But for those that were pruned. */
   readonly total: number
   readonly done: number
@@ -18,7 +18,11 @@ export type Survey = {
 }
 
 /** Goes through a plan once and counts what is done and what is left. */
-export function survey(pipeline: Pipeline, plan: Plan, state: CheckpointState | null): Survey {
+export function countPartitions(
+  pipeline: Pipeline,
+  plan: Plan,
+  state: CheckpointState | null,
+): PartitionCounts {
   const { extract, load } = pipeline
   const shared = !ownsFolder(extract.resource, load.partitionBy)
   const unfinished = new Map<string, number>()

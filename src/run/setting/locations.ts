@@ -5,16 +5,16 @@ import { ExportError, isExportError, type Pipeline } from '../../core/index.ts'
  * Carries out what is about a data set; errors that name a place in it name it below `load.path` as the pipeline file
  * gives that. Inside, paths are relative to the data set, wherever it lies.
  */
-export async function namingPlaces<T>(pipeline: Pipeline, work: () => Promise<T>): Promise<T> {
+export async function namingLocations<T>(pipeline: Pipeline, work: () => Promise<T>): Promise<T> {
   try {
     return await work()
   } catch (error) {
-    throw isExportError(error) ? withPlace(pipeline, error) : error
+    throw isExportError(error) ? withLocation(pipeline, error) : error
   }
 }
 
 /** The same error with its place below `load.path`; as it is when it is about something else. */
-export function withPlace({ load }: Pipeline, error: ExportError): ExportError {
+export function withLocation({ load }: Pipeline, error: ExportError): ExportError {
   if (!IN_DATA_SET.test(error.where)) return error
   const apart = load.place.kind === 's3' && error.where.startsWith('_state') ? load.place.stateRoot : null
   const root = (apart ?? load.pathAsGiven).replace(/(?<=.)\/+$/, '')

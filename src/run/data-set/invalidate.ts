@@ -1,8 +1,13 @@
 import { ExportError, type NamedPipeline, type Pipeline, type Store } from '../../core/index.ts'
 import { quarantinePath } from '../../load/index.ts'
-import { CHECKPOINT_PATH, type CheckpointState, rewriteCheckpoint } from '../../state/index.ts'
+import {
+  CHECKPOINT_PATH,
+  type CheckpointState,
+  isOver,
+  type Omission,
+  rewriteCheckpoint,
+} from '../../state/index.ts'
 import { planFor } from './data-set.ts'
-import { type GivenUp, withAllThatGoes } from './give-up.ts'
 
 /**
  * Which partitions a run is to export anew.
@@ -16,7 +21,7 @@ export async function planRedo(
   state: CheckpointState | null,
   patterns: readonly string[],
   nowMs: number,
-): Promise<GivenUp | null> {
+): Promise<Invalidation | null> {
   const plan = planFor(pipeline, nowMs, state)
   const { default: picomatch } = await import('picomatch')
   const matchers = patterns.map((pattern) => ({
@@ -35,7 +40,7 @@ export async function planRedo(
   const unused = matchers.filter(({ isUsed }) => !isUsed).map(({ pattern }) => pattern)
   if (unused.length > 0) throw matchesNothing(pipeline, unused)
   if (state === null || begun.size === 0) return null
-  const redo = withAllThatGoes(state, { partitions: begun, shards: [] })
+  const redo = invalidationOf(state, { partitions: begun, shards: [] })
   const planned = new Set<string>()
   for (const { key } of plan.partitions()) if (redo.partitions.has(key)) planned.add(key)
   for (const key of redo.partitions) if (!planned.has(key)) throw wouldBeLost(pipeline, key)
@@ -46,7 +51,7 @@ export async function planRedo(
  * Gives up what a run is to export anew: from then on the checkpoint knows nothing of it, and the files go when the
  * run takes the data set up, also after a crash.
  */
-export async function giveUp(store: Store, state: CheckpointState, given: GivenUp): Promise<void> {
+export async function invalidate(store: Store, state: CheckpointState, given: Invalidation): Promise<void> {
   // Items in quarantine come again with the pages that they were in.
   for (const key of given.partitions) await store.remove(quarantinePath(key))
   await rewriteCheckpoint(store, state, given)
@@ -68,4 +73,58 @@ function wouldBeLost({ file }: Pipeline, key: string): ExportError {
     CHECKPOINT_PATH,
     `Put its query and window back into ${file}, or start over with --fresh; nothing was changed.`,
   )
+}
+
+/** What exporting some partitions anew gives up. */
+export type Invalidation = Omission & {
+  readonly rows: number
+  /** Pages that they took, and may take again. */
+  readonly pages: number
+}
+
+/**
+ * All that goes when some partitions and shards are given up. A shard goes as a whole, and with it what else is in it,
+ * which may lie in other shards as well. So does a chain that one of them belongs to, and what it has not brought to an
+ * end.
+ */
+export function invalidationOf(
+  state: CheckpointState,
+  seed: { readonly partitions: Iterable<string>; readonly shards: Iterable<number> },
+): Invalidation {
+  const partitions = new Set(seed.partitions)
+  const shards = new Set<number>()
+  const chains = new Set<number>()
+  const givenUp: string[] = []
+  const lost = new Set(seed.shards)
+  const take = (shard: number, within: Iterable<string>): boolean => {
+    if (shards.has(shard)) return false
+    const all = [...within]
+    if (!lost.has(shard) && !all.some((key) => partitions.has(key))) return false
+    shards.add(shard)
+    for (const key of all) partitions.add(key)
+    return true
+  }
+  for (let size = -1; size < partitions.size + shards.size; ) {
+    size = partitions.size + shards.size
+    for (const { shard, path, partitions: within } of state.shards)
+      if (take(shard, within)) givenUp.push(path)
+    for (const { shard, partitions: within } of state.openShards.values()) take(shard, within)
+    for (const { chain, query, windows } of state.chains.values()) {
+      if (chains.has(chain)) continue
+      const keys = windows.names.map((name) => `${query}/${name}`)
+      if (!keys.some((key) => partitions.has(key))) continue
+      chains.add(chain)
+      for (const key of keys) {
+        const record = state.partitions.get(key)
+        if (record !== undefined && !isOver(record)) partitions.add(key)
+      }
+    }
+  }
+  let [rows, pages] = [0, 0]
+  for (const key of partitions) {
+    const record = state.partitions.get(key)
+    rows += record?.rows ?? 0
+    pages += record?.pages ?? 0
+  }
+  return { partitions, shards, chains, givenUp, pruned: null, rows, pages }
 }

@@ -2,7 +2,7 @@
  * What rows come to, without any of them: how many there are by day, source and kind of hash, and how many nulls each
  * column has. It is what the checkpoint keeps of them for the report. What does not fit is counted under `others`.
  */
-export type Sums = {
+export type Aggregates = {
   readonly rows: number
   /** By the day of `imported_at`, UTC, counted from 1970-01-01; empty where rows have none. */
   readonly days: Counts<number>
@@ -21,12 +21,12 @@ export type Counts<Key> = {
 }
 
 /** Keys of each kind that are kept apart; up to twice as many for a while, so that keeping the largest costs little. */
-export type SumLimits = { readonly days: number; readonly sources: number; readonly hashTypes: number }
+export type AggregateLimits = { readonly days: number; readonly sources: number; readonly hashTypes: number }
 
 /** For some rows that are encoded together: a few kB as a rule. */
-export const CHUNK_LIMITS: SumLimits = { days: 366, sources: 250, hashTypes: 50 }
+export const CHUNK_LIMITS: AggregateLimits = { days: 366, sources: 250, hashTypes: 50 }
 /** For whole data sets: a hundred years, and more sources than a report names. */
-export const DATA_SET_LIMITS: SumLimits = { days: 36_525, sources: 2_000, hashTypes: 200 }
+export const DATA_SET_LIMITS: AggregateLimits = { days: 36_525, sources: 2_000, hashTypes: 200 }
 
 /** Names of sources are as long as the service likes. */
 const MAX_NAME = 100
@@ -37,14 +37,14 @@ export function nameInSums(name: string): string {
 }
 
 /** Adds up. What it gives out depends on nothing but what was added, in which order. */
-export class SumTally {
+export class AggregateTally {
   rows = 0
   readonly days: Tally<number>
   readonly sources: Tally<string | null>
   readonly hashTypes: Tally<string | null>
   readonly nulls = new Map<string, number>()
 
-  constructor({ days, sources, hashTypes }: SumLimits) {
+  constructor({ days, sources, hashTypes }: AggregateLimits) {
     this.days = new Tally(days)
     this.sources = new Tally(sources)
     this.hashTypes = new Tally(hashTypes)
@@ -54,7 +54,7 @@ export class SumTally {
     this.nulls.set(column, (this.nulls.get(column) ?? 0) + rows)
   }
 
-  add(sums: Sums): void {
+  add(sums: Aggregates): void {
     this.rows += sums.rows
     this.days.addAll(sums.days)
     this.sources.addAll(sums.sources)
@@ -62,7 +62,7 @@ export class SumTally {
     for (const [column, rows] of Object.entries(sums.nulls)) this.addNulls(column, rows)
   }
 
-  sums(): Sums {
+  sums(): Aggregates {
     return {
       rows: this.rows,
       days: this.days.all(),
