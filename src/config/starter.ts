@@ -88,7 +88,7 @@ ${lines.domains}
 ${lines.windows}
   # lag: 15m                         # with until: now, windows that ended less than this ago wait
   # include: [known_password_id]     # optional fields to ask for
-  # concurrency: 4                   # partitions in flight; the rate limit is shared by all
+  # concurrency: 4                   # chains in flight; the rate limit is shared by all
   # page_size: auto                  # or a number up to 10000, the upper bound; may change between runs
   max_requests: 500                  # budget of one run, in requests; none: no budget
   min_searches_remaining: 100        # searches of the quota to be left; none: never mind

@@ -24,7 +24,7 @@ export function networkError(error: Error, { url, where }: NetworkRequest): Expo
       'Check service.base_url; a private certificate authority is made known with NODE_EXTRA_CA_CERTS.',
     )
   }
-  if (NO_TLS.has(code) || /wrong version number|packet length too long/i.test(error.message)) {
+  if (NO_TLS.has(code)) {
     return new ExportError(
       'config',
       'The address begins with https, and what answers there speaks no TLS',
