@@ -1,5 +1,5 @@
 import { resolve } from 'node:path'
-import { ExportError, isExportError, openLabel, type Pipeline } from '../core/index.ts'
+import { ExportError, isExportError, openLabel, type Pipeline, plaintextNeedsConsent } from '../core/index.ts'
 import { readText } from './read-text.ts'
 import { readTree } from './read-tree.ts'
 import { type Environment, readMaskKey, requireCredential, requireSecret } from './secrets.ts'
@@ -85,7 +85,7 @@ function needsOf(pipeline: Pipeline, { env, allowPlaintext }: Surroundings): rea
     {
       variable: null,
       check: async () => {
-        if (transform.secret === 'plaintext' && !allowPlaintext) throw noConsent()
+        if (transform.secret === 'plaintext' && !allowPlaintext) throw plaintextNeedsConsent('')
       },
       find: () => ['transform', 'secret'],
     },
@@ -108,11 +108,6 @@ function maskKeyNeed(pipeline: Pipeline, env: Environment): Need {
 
 export function needsMaskKey({ extract, transform }: Pipeline): boolean {
   return extract.resource !== 'reports' && (transform.secret === 'hmac' || transform.identity === 'hmac')
-}
-
-function noConsent(): ExportError {
-  const next = 'Add --allow-plaintext, or choose redact, drop, partial or hmac.'
-  return new ExportError('config', 'plaintext needs consent at each run', '', next)
 }
 
 async function problemOf({ check }: Need): Promise<ExportError | null> {

@@ -78,3 +78,15 @@ export function isExportError(error: unknown, ...kinds: ErrorKind[]): error is E
 export function numberOf(value: number, one: string, many = `${one}s`): string {
   return `${value} ${value === 1 ? one : many}`
 }
+
+/** A secret is to be read from a variable that is not set, or is empty. @param where the pipeline file */
+export function variableNotSet(variable: string, where: string): ExportError {
+  const what = `The environment variable ${variable} is not set`
+  return new ExportError('config', what, where, 'Set it and run again.')
+}
+
+/** Secrets are to be written as they are, and nobody consented to that for this run. @param where the pipeline file */
+export function plaintextNeedsConsent(where: string): ExportError {
+  const next = 'Add --allow-plaintext, or choose redact, drop, partial or hmac.'
+  return new ExportError('config', 'plaintext needs consent at each run', where, next)
+}

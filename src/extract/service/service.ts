@@ -9,6 +9,7 @@ import {
   NOT_MEASURED,
   type PageCost,
   type ServiceSettings,
+  variableNotSet,
 } from '../../core/index.ts'
 import {
   always,
@@ -188,7 +189,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
   async function readSecret(name: string): Promise<string> {
     const value = await deps.readSecret(name)
     if (value !== null && value !== '') return value
-    throw new ExportError('config', 'The variable is not set', `variable ${name}`, 'Set it and run again.')
+    throw variableNotSet(name, `variable ${name}`)
   }
 
   /** Repeats an attempt as the settings say; every way of being stopped becomes one error. */

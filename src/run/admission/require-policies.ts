@@ -5,6 +5,7 @@ import {
   INVALID_POLICIES,
   maskKeyFault,
   type Pipeline,
+  plaintextNeedsConsent,
   type QuarantineLimit,
   SECRET_POLICIES,
 } from '../../core/index.ts'
@@ -27,14 +28,7 @@ export function requirePolicies(
   requireKnown('transform.identity', identity, IDENTITY_POLICIES, file)
   requireKnown('transform.on_invalid', onInvalid, INVALID_POLICIES, file)
   requireLimit(maxQuarantined, file)
-  if (secret === 'plaintext' && allowPlaintext !== true) {
-    throw new ExportError(
-      'config',
-      'transform.secret is plaintext, and this run was not given leave to write secrets unmasked',
-      file,
-      'Choose redact, drop, partial or hmac, or add --allow-plaintext to this run.',
-    )
-  }
+  if (secret === 'plaintext' && allowPlaintext !== true) throw plaintextNeedsConsent(file)
   if (secret === 'hmac' || identity === 'hmac') requireKey(maskKey, file)
 }
 

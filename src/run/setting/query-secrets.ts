@@ -5,6 +5,7 @@ import {
   learnSecret,
   type Pipeline,
   queryLabel,
+  variableNotSet,
 } from '../../core/index.ts'
 import type { RunOptions } from './options.ts'
 
@@ -26,7 +27,7 @@ export async function readQuerySecrets(
     if (hidesIdentity(query, transform.identity)) learnSecret(queryLabel(query), 'whole')
     if (query.type !== 'secret' || secrets.has(query.secretEnv)) continue
     const secret = await readSecret(query.secretEnv)
-    if (secret === null || secret === '') throw unset(query.secretEnv, file)
+    if (secret === null || secret === '') throw variableNotSet(query.secretEnv, file)
     learnSecret(secret)
     secrets.set(query.secretEnv, secret)
   }
@@ -47,7 +48,7 @@ export async function requireSendableToken(
   const variable = auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv
   const token = await readSecret(variable)
   if (token === null || token === '') {
-    if (isNeeded) throw unset(variable, file)
+    if (isNeeded) throw variableNotSet(variable, file)
     return
   }
   learnSecret(token)
@@ -57,14 +58,5 @@ export async function requireSendableToken(
     `${variable} holds a line break, another control character or a character outside ASCII, so it can not be sent`,
     file,
     'Set it to the token or key alone.',
-  )
-}
-
-function unset(variable: string, file: string): ExportError {
-  return new ExportError(
-    'config',
-    `The environment variable ${variable} is not set`,
-    file,
-    'Set it and run again.',
   )
 }
