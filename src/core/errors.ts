@@ -87,6 +87,8 @@ export function variableNotSet(variable: string, where: string): ExportError {
 
 /** Secrets are to be written as they are, and nobody consented to that for this run. @param where the pipeline file */
 export function plaintextNeedsConsent(where: string): ExportError {
+  const what =
+    'plaintext needs consent at each run, and this run was not given leave to write secrets unmasked'
   const next = 'Add --allow-plaintext, or choose redact, drop, partial or hmac.'
-  return new ExportError('config', 'plaintext needs consent at each run', where, next)
+  return new ExportError('config', what, where, next)
 }
