@@ -1,13 +1,10 @@
 export { serviceJson } from '../state/index.ts'
 export { type Completeness, readCompleteness } from './completeness.ts'
 export { type SharedCpu, shareCpu } from './cpu/index.ts'
-export { tableStatements } from './ddl.ts'
 export { readEvidence } from './evidence.ts'
-export { type LoadedAhead, type LoadOptions, type LoadSummary, loadWarehouse } from './load-warehouse.ts'
 export { type PlanReport, type QueryPlan, readPlan } from './plan.ts'
 export { type Probe, probeService } from './probe.ts'
 export { type PruneOptions, type PruneReport, planPruning, pruneDataSet } from './prune.ts'
-export { type Answer, type AnswerStream, type QuerySettings, queryPipeline, streamQuery } from './query.ts'
 export type { PartitionStatus, QueryStatus, Wanted } from './query-status.ts'
 export { type ReadRowsOptions, readRows } from './read-rows.ts'
 export { planRepair, type Repair } from './repair.ts'
@@ -21,7 +18,6 @@ export {
   testToken,
 } from './reports.ts'
 export { ownCopy, runPipeline } from './run.ts'
-export { SealedLoader, type SealedLoaderOptions } from './sealed-loader.ts'
 export type { RunOptions } from './setting/index.ts'
 export {
   type LogFields,
@@ -36,4 +32,18 @@ export {
 export { type Signed, signDataSet } from './sign.ts'
 export { readStatus, type StatusReport } from './status.ts'
 export type { RunSummary } from './summary.ts'
-export { type Problem, type ProblemCause, type Verification, verifyDataSet } from './verify.ts'
+export {
+  type Answer,
+  type AnswerStream,
+  type LoadedAhead,
+  type LoadOptions,
+  type LoadSummary,
+  loadWarehouse,
+  type QuerySettings,
+  queryPipeline,
+  SealedLoader,
+  type SealedLoaderOptions,
+  streamQuery,
+  tableStatements,
+} from './tables/index.ts'
+export { type Problem, type ProblemCause, type Verification, verifyDataSet } from './verify/index.ts'

@@ -1,5 +1,5 @@
-import type { Pipeline, Store } from '../core/index.ts'
-import { diskStore } from '../disk/index.ts'
+import type { Pipeline, Store } from '../../core/index.ts'
+import { diskStore } from '../../disk/index.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
 /** Shards as files of this machine, for what reads nothing else. */

@@ -1,5 +1,5 @@
-import { ExportError, isExportError, type Pipeline, type Store } from '../core/index.ts'
-import { CHECKPOINT_PATH, type ManifestShard, readDataSetId } from '../state/index.ts'
+import { ExportError, isExportError, type Pipeline, type Store } from '../../core/index.ts'
+import { CHECKPOINT_PATH, type ManifestShard, readDataSetId } from '../../state/index.ts'
 import {
   type DataSet,
   loadAhead,
@@ -9,8 +9,9 @@ import {
   type Target,
   tableOf,
   type Warehouse,
-} from '../warehouse/index.ts'
-import { openDataSet } from './data-set/index.ts'
+} from '../../warehouse/index.ts'
+import { openDataSet } from '../data-set/index.ts'
+import type { RunObserver } from '../setting/index.ts'
 import {
   type LoadedAhead,
   type LoadOptions,
@@ -19,7 +20,6 @@ import {
   partitionRules,
 } from './load-warehouse.ts'
 import { type LocalShards, localShards } from './local-shards.ts'
-import type { RunObserver } from './setting/index.ts'
 
 export type SealedLoaderOptions = Omit<LoadOptions, 'onShard' | 'onWait' | 'reload'> & {
   readonly log: RunObserver['log']

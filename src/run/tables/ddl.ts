@@ -1,6 +1,6 @@
-import { columnsOf, type Pipeline } from '../core/index.ts'
-import { shardExtension } from '../load/index.ts'
-import { DIALECTS, type DialectName, requireNames } from '../warehouse/index.ts'
+import { columnsOf, type Pipeline } from '../../core/index.ts'
+import { shardExtension } from '../../load/index.ts'
+import { DIALECTS, type DialectName, requireNames } from '../../warehouse/index.ts'
 
 /**
  * The statements that make a table of an engine and bring what a pipeline exports into it, as text.

@@ -11,8 +11,8 @@ import {
   queryLabel,
   type Store,
   typeName,
-} from '../core/index.ts'
-import type { InspectedShard, ShardReader } from '../load/index.ts'
+} from '../../core/index.ts'
+import type { InspectedShard, ShardReader } from '../../load/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,
@@ -27,12 +27,12 @@ import {
   SIGNATURE_PATH,
   settingsDigest,
   splitPath,
-} from '../state/index.ts'
-import { looksMasked } from '../transform/index.ts'
-import { type Completeness, completenessOf } from './completeness.ts'
-import { asInFile, openDataSet } from './data-set/index.ts'
+} from '../../state/index.ts'
+import { looksMasked } from '../../transform/index.ts'
+import { type Completeness, completenessOf } from '../completeness.ts'
+import { asInFile, openDataSet } from '../data-set/index.ts'
+import { namePipeline, namingLocations } from '../setting/index.ts'
 import { repeatedIds } from './repeated-ids.ts'
-import { namePipeline, namingLocations } from './setting/index.ts'
 import { filesOfRows } from './unlisted-files.ts'
 
 /** Two statements: whether the files are what is on record (`ok`), and whether all that is planned is exported. */
@@ -345,7 +345,7 @@ async function verifyContent(
   const checks = maskingChecks(pipeline)
   const unmasked = new Map<string, number>()
   // Loaded here, as it would only lengthen the start of every other command.
-  const { inspectShard } = await import('../load/inspect/index.ts')
+  const { inspectShard } = await import('../../load/inspect/index.ts')
   const found = await inspectShard(reader, load.format, {
     columns,
     watch: [...checks.keys()],

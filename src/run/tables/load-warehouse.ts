@@ -1,6 +1,6 @@
-import { type Clock, ExportError, type Pipeline, parseWindow, type Query } from '../core/index.ts'
-import { MANIFEST_PATH, type Manifest, readManifest, splitPath } from '../state/index.ts'
-import { maskedQueryValue } from '../transform/index.ts'
+import { type Clock, ExportError, type Pipeline, parseWindow, type Query } from '../../core/index.ts'
+import { MANIFEST_PATH, type Manifest, readManifest, splitPath } from '../../state/index.ts'
+import { maskedQueryValue } from '../../transform/index.ts'
 import {
   duckdbWarehouse,
   type LoadMode,
@@ -15,10 +15,10 @@ import {
   type TargetWait,
   tableOf,
   type Warehouse,
-} from '../warehouse/index.ts'
-import { openDataSet } from './data-set/index.ts'
+} from '../../warehouse/index.ts'
+import { openDataSet } from '../data-set/index.ts'
+import { namePipeline } from '../setting/index.ts'
 import { localShards } from './local-shards.ts'
-import { namePipeline } from './setting/index.ts'
 
 export type LoadOptions = {
   readonly clock: Clock

@@ -1,7 +1,7 @@
-import { highWord, IdSet, lowWord, type Pipeline } from '../core/index.ts'
-import type { ShardReader } from '../load/index.ts'
-import { type ManifestShard, splitPath } from '../state/index.ts'
-import { REDACTED } from '../transform/index.ts'
+import { highWord, IdSet, lowWord, type Pipeline } from '../../core/index.ts'
+import type { ShardReader } from '../../load/index.ts'
+import { type ManifestShard, splitPath } from '../../state/index.ts'
+import { REDACTED } from '../../transform/index.ts'
 
 // Some 130 MB. Beyond it the ids are gone through in several rounds.
 const MAX_IDS = 8_000_000
@@ -35,7 +35,7 @@ export async function repeatedIds(
     byRow && (value === REDACTED || (type === 'secret' && transform.secret === 'partial'))
 
   // Loaded here, as it would only lengthen the start of every other command.
-  const { readIds } = await import('../load/inspect/index.ts')
+  const { readIds } = await import('../../load/inspect/index.ts')
   const found = new Map<string, number>()
   const rounds = Math.ceil(shards.reduce((sum, { rows }) => sum + rows, 0) / MAX_IDS)
   let seen = new Map<string, IdSet>()

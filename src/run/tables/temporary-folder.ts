@@ -2,8 +2,8 @@ import { rmSync } from 'node:fs'
 import { lstat, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { ExportError } from '../core/index.ts'
-import { describeOwner, lockFileText, ownerStatus, parseLockFile } from '../state/index.ts'
+import { ExportError } from '../../core/index.ts'
+import { describeOwner, lockFileText, ownerStatus, parseLockFile } from '../../state/index.ts'
 
 /** A private folder for what a command needs while it goes on. */
 export type TemporaryFolder = {

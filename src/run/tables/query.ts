@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import { columnsOf, ExportError, type Pipeline } from '../core/index.ts'
-import { MANIFEST_PATH, readManifest } from '../state/index.ts'
+import { columnsOf, ExportError, type Pipeline } from '../../core/index.ts'
+import { MANIFEST_PATH, readManifest } from '../../state/index.ts'
 import {
   type AnswerRow,
   type AnswerStream,
@@ -9,13 +9,13 @@ import {
   parseTarget,
   type QueryOptions,
   queryDataSet,
-} from '../warehouse/index.ts'
-import { openDataSet } from './data-set/index.ts'
+} from '../../warehouse/index.ts'
+import { openDataSet } from '../data-set/index.ts'
+import { requireShards } from '../vouched-manifest.ts'
 import { localShards } from './local-shards.ts'
 import { temporaryFolder } from './temporary-folder.ts'
-import { requireShards } from './vouched-manifest.ts'
 
-export type { AnswerStream } from '../warehouse/index.ts'
+export type { AnswerStream } from '../../warehouse/index.ts'
 
 export type QuerySettings = {
   /** `duckdb:<file>`; null: the files */

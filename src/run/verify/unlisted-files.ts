@@ -1,5 +1,5 @@
-import { isExportError, type Pipeline, type Store } from '../core/index.ts'
-import { partOf } from '../load/index.ts'
+import { isExportError, type Pipeline, type Store } from '../../core/index.ts'
+import { partOf } from '../../load/index.ts'
 
 const FOLDERS = ['credentials', 'reports']
 

@@ -1,0 +1,1 @@
+export { type Problem, type ProblemCause, type Verification, verifyDataSet } from './verify.ts'
