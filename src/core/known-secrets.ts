@@ -6,8 +6,9 @@ export const LEFT_OUT = '[left out: it repeats a secret]'
 
 /**
  * Everything secret that this process has read or been given, whatever it was for and however long ago: a service may
- * repeat in one answer what it got with another. Kept for as long as the process lives, and once for all of it, because
- * what one pipeline was given must not come out of another one either.
+ * repeat in one response what it was sent with another request. The list has no owner that is passed in: every
+ * `ExportError` clears its text when it is made, and the secrets of one pipeline must not come out of another one of the
+ * same process (decision 18).
  *
  * `any` looks for all of them, also for those so short that ordinary words hold them: for texts by somebody else, which
  * can be left out without harm. `long` looks for those of twelve characters or more, or twenty characters of them in a
