@@ -1,4 +1,4 @@
-import type { HeaderEntry, Measures, OpenShardRecord, Prune, Sums } from '../../core/index.ts'
+import type { Aggregates, HeaderEntry, Measures, OpenShardRecord, Prune } from '../../core/index.ts'
 import type { ChainRecord } from './chain-record.ts'
 import { hasBegun, type PartitionRecord } from './partition-record.ts'
 import type { ReadonlyPathMap } from './path-map.ts'
@@ -27,7 +27,7 @@ export type CheckpointState = {
    * Aggregates over the rows of finished shards. They cover fewer rows where shards were invalidated since, or written by an
    * earlier version.
    */
-  readonly sums: () => Sums
+  readonly sums: () => Aggregates
   readonly runs: readonly RunRecord[]
   readonly prunes: readonly Prune[]
   /** Searches left, as the service said last; null: it never did. */

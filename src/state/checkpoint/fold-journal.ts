@@ -1,4 +1,5 @@
 import {
+  AggregateTally,
   type ChunkEntry,
   DATA_SET_LIMITS,
   type HeaderEntry,
@@ -16,7 +17,6 @@ import {
   type SealEntry,
   type SliceEntry,
   type Span,
-  SumTally,
   spanOf,
 } from '../../core/index.ts'
 import type { JournalLine } from '../journal/journal-line.ts'
@@ -53,7 +53,7 @@ class JournalFold {
   readonly #limits = new Map<string, number | null>()
   readonly #service: { -readonly [K in keyof Measures]: Measures[K] }
   readonly state: { -readonly [K in keyof CheckpointState]: CheckpointState[K] }
-  #aggregates = new SumTally(DATA_SET_LIMITS)
+  #aggregates = new AggregateTally(DATA_SET_LIMITS)
 
   constructor(header: HeaderEntry) {
     this.#service = { ...NOT_MEASURED, limits: this.#limits }
@@ -132,7 +132,7 @@ class JournalFold {
         this.#seal(entry)
         break
       case 'sums':
-        if (entry.anew === true) this.#aggregates = new SumTally(DATA_SET_LIMITS)
+        if (entry.anew === true) this.#aggregates = new AggregateTally(DATA_SET_LIMITS)
         this.#aggregates.add(entry)
         break
       case 'failed':
