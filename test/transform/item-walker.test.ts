@@ -1,7 +1,41 @@
 import { readFileSync } from 'node:fs'
-import { expect, test } from 'vitest'
+import { afterEach, expect, test, vi } from 'vitest'
+import { credentialPaths } from '../../src/transform/credential-decoder.ts'
+import { createDecoder } from '../../src/transform/index.ts'
 import { assemble, WRITTEN } from '../../src/transform/scan/assembly/assemble.mjs'
+import { random } from '../support/random.ts'
+import { decodePlan, pageContext, rowsOf } from './plans.ts'
+import { randomPage } from './random-page.ts'
+
+/** The types of Node.js say nothing of it. */
+declare const WebAssembly: { readonly CompileError: new () => Error }
+
+afterEach(() => {
+  vi.unstubAllGlobals()
+})
 
 test('the item walker is what its sources come to', async () => {
   expect(readFileSync(WRITTEN, 'utf8')).toBe(await assemble())
 })
+
+test.each([
+  ['a compiler', undefined],
+  ['SIMD', withModule(WebAssembly.CompileError)],
+  ['memory', withModule(RangeError)],
+])('without %s pages take the plain path and mean the same', (_, stub) => {
+  const body = randomPage(random(1), 0)
+  const expected = credentialPaths(decodePlan()).fast(body, pageContext())
+  vi.stubGlobal('WebAssembly', stub)
+  expect(credentialPaths(decodePlan()).fast(body, pageContext())).toBeNull()
+  const page = createDecoder(decodePlan())(body, pageContext())
+  expect({ ...page, frame: rowsOf(page) }).toStrictEqual({ ...expected, frame: rowsOf(expected!) })
+})
+
+function withModule(error: new () => Error): object {
+  class Module {
+    constructor() {
+      throw new error()
+    }
+  }
+  return { Module, CompileError: WebAssembly.CompileError }
+}

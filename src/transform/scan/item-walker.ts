@@ -125,9 +125,11 @@ export class ItemWalker {
   private windowBytes = 0
   private hasGrown = false
 
-  /** @throws Error where the processor knows no SIMD */
-  constructor(private readonly extra: ReadSource | null) {
-    this.walker = newWalker()
+  constructor(
+    walker: Exports,
+    private readonly extra: ReadSource | null,
+  ) {
+    this.walker = walker
     this.run = new RecordRun()
     this.look()
   }
@@ -137,10 +139,11 @@ export class ItemWalker {
     this.end = 0
     this.run.rows = 0
     this.windowBytes = this.walker.WINDOW_BYTES.value
-    if (!this.hasGrown) return
     // Memory of WebAssembly never shrinks.
+    const walker = this.hasGrown ? newWalker() : null
+    if (walker === null) return
     this.hasGrown = false
-    this.walker = newWalker()
+    this.walker = walker
     this.known.length = 0
     this.look()
   }
@@ -323,19 +326,15 @@ function cutOff(bytes: Uint8Array, end: number): number {
   return 0
 }
 
-/** Null where the processor knows no SIMD. */
+/** Null where there is no WebAssembly with SIMD, or no memory for it. */
 export function itemWalker(extra: ReadSource | null): ItemWalker | null {
-  try {
-    return new ItemWalker(extra)
-  } catch (error) {
-    if (error instanceof WebAssembly.CompileError) return null
-    throw error
-  }
+  const walker = newWalker()
+  return walker === null ? null : new ItemWalker(walker, extra)
 }
 
-function newWalker(): Exports {
-  const { exports } = new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(ITEM_WALKER, 'base64')))
-  const walker = exports as Exports
+function newWalker(): Exports | null {
+  const walker = instance()
+  if (walker === null) return null
   const bytes = Buffer.from(walker.memory.buffer)
   for (const [field, [name, kinds]] of FIELDS.entries()) {
     const key = Buffer.from(`"${name}"`)
@@ -346,4 +345,16 @@ function newWalker(): Exports {
     bytes[walker.ALLOWED.value + field] = kinds
   }
   return walker
+}
+
+function instance(): Exports | null {
+  // It is not there in a process without a compiler.
+  if (typeof WebAssembly === 'undefined') return null
+  try {
+    return new WebAssembly.Instance(new WebAssembly.Module(Buffer.from(ITEM_WALKER, 'base64')))
+      .exports as Exports
+  } catch (error) {
+    if (error instanceof WebAssembly.CompileError || error instanceof RangeError) return null
+    throw error
+  }
 }
