@@ -149,7 +149,9 @@ test('a line of a million marks in a file of domains is refused at once', async 
     const { code, stderr } = await call(here, ['plan'])
     expect(performance.now() - started).toBeLessThan(10_000)
     expect(code).toBe(2)
-    expect(stderr).toMatch(/domains\.txt:2:1: expected a domain name .*, found "[^"]{1,200}": 1000009 characters/)
+    expect(stderr).toMatch(
+      /domains\.txt:2:1: expected a domain name .*, found "[^"]{1,200}": 1000009 characters/,
+    )
 
     writeFileSync(here.place.pipeline, pipelineYaml({ domains: [`"a${marks}.example"`] }))
     expect((await call(here, ['plan'])).code).toBe(2)

@@ -2,7 +2,7 @@ import { describe } from 'vitest'
 import { s3Store } from '../../src/s3/index.ts'
 import { SECOND_SERVER } from '../s3/second-server.ts'
 import { S3_SERVERS } from '../s3/servers.ts'
-import { cases } from '../support/thorough.ts'
+import { cases, THOROUGH } from '../support/thorough.ts'
 import { storeConformance } from './conformance.ts'
 import { s3World } from './s3-world.ts'
 
@@ -11,6 +11,7 @@ describe.each([...S3_SERVERS, SECOND_SERVER])('$name', (kind) => {
     const makeWorld = s3World(kind, (place) => s3Store(place))
     storeConformance('a store in a bucket', makeWorld, {
       sequences: kind.isDouble ? cases(25, 4) : cases(5, 1),
+      isBrief: !kind.isDouble && !THOROUGH,
     })
   })
 })
