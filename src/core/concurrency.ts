@@ -23,7 +23,7 @@ const AT_ONCE = 32
 export async function sideBySide<T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> {
   const queue = items[Symbol.iterator]()
   let failed = false
-  const lane = async (): Promise<void> => {
+  const slot = async (): Promise<void> => {
     for (let next = queue.next(); !next.done && !failed; next = queue.next()) {
       try {
         await work(next.value)
@@ -33,6 +33,6 @@ export async function sideBySide<T>(items: Iterable<T>, work: (item: T) => Promi
       }
     }
   }
-  const results = await Promise.allSettled(Array.from({ length: AT_ONCE }, lane))
+  const results = await Promise.allSettled(Array.from({ length: AT_ONCE }, slot))
   for (const result of results) if (result.status === 'rejected') throw result.reason
 }
