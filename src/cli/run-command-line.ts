@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
 import { ExportError } from '../core/index.ts'
-import { helpText, parseCommandLine } from './command-line/parse.ts'
-import { DONE, exitCode, exitCodeOf } from './exit-code.ts'
-import type { Io, World } from './io.ts'
+import type { Io, World } from './command-line/io.ts'
 import { type LogSettings, openLogs } from './log/log.ts'
 import { LogFile } from './log/log-file.ts'
 import { reportError } from './log/report-error.ts'
+import { helpText, parseCommandLine } from './parse.ts'
+import { DONE, exitCode, exitCodeOf } from './terminal/exit-code.ts'
 import { styleFor, wantsColour } from './terminal/style.ts'
 
 /** Carries a command line out, telling what goes wrong. @returns the exit code */

@@ -1,6 +1,6 @@
 import { basename, relative } from 'node:path'
 import { version } from '../package/index.ts'
-import { DONE, FAILED } from './exit-code.ts'
+import { DONE, FAILED } from './terminal/exit-code.ts'
 import { Output } from './terminal/output.ts'
 import { Screen } from './terminal/screen.ts'
 import { shellWord } from './terminal/shown-path.ts'

@@ -1,4 +1,3 @@
-export { type Caution, cautionsOf } from './cautions.ts'
 export {
   type ExplainedSecret,
   type ExplainedSetting,
@@ -6,18 +5,14 @@ export {
   explainPipeline,
   type Origin,
 } from './explain.ts'
-export { pipelineJsonSchema } from './json-schema.ts'
-export { nearest } from './nearest.ts'
-export { isOpenToOthers } from './open-secret-files.ts'
-export type { Overrides } from './override.ts'
-
-export type { PipelineSettings } from './pipeline-settings.ts'
-export { pipelineFrom, type ReadOptions, readPipeline, readSettings } from './read-pipeline.ts'
-export { readSubmitted } from './read-submitted.ts'
-
+export { nearest } from './problems/nearest.ts'
+export { pipelineFrom, type ReadOptions, readPipeline, readSettings, readSubmitted } from './read-pipeline.ts'
 export { checkRequirements, readNamingKey, type Surroundings } from './requirements.ts'
-export { type Environment, learnSecrets, readMaskKey, readSecret } from './secrets.ts'
-export { serviceFromEnvironment } from './service-from-environment.ts'
-export { settingFault } from './setting-fault.ts'
-export { readSigningKey, readVerifyingKey } from './signing-key.ts'
-export { type StarterAnswers, starterPipeline } from './starter.ts'
+export { serviceFromEnvironment } from './resolve/resolve-service.ts'
+export { pipelineJsonSchema } from './schema/json-schema.ts'
+export type { PipelineSettings } from './schema/pipeline-settings.ts'
+export { type Caution, cautionsOf, isOpenToOthers } from './secrets/cautions.ts'
+export { type Environment, learnSecrets, readMaskKey, readSecret } from './secrets/secrets.ts'
+export { readSigningKey, readVerifyingKey } from './secrets/signing-key.ts'
+export { type StarterAnswers, settingFault, starterPipeline } from './starter.ts'
+export type { Overrides } from './yaml/override.ts'

@@ -1,17 +1,18 @@
 import { resolve } from 'node:path'
 import { ExportError, isExportError, type Pipeline, type Wanted } from '../core/index.ts'
-import { checkShape } from './check-shape.ts'
-import { expandTree } from './expand-tree.ts'
-import { type Overrides, override } from './override.ts'
-import type { NamedText } from './parse-yaml.ts'
-import type { PipelineSettings } from './pipeline-settings.ts'
-import { readText } from './read-text.ts'
-import { readTree } from './read-tree.ts'
-import { resolveExtract } from './resolve-extract.ts'
-import { resolveLoad } from './resolve-load.ts'
-import { resolveService } from './resolve-service.ts'
-import { resolveTransform } from './resolve-transform.ts'
-import type { Environment } from './secrets.ts'
+import { resolveExtract } from './resolve/resolve-extract.ts'
+import { resolveLoad } from './resolve/resolve-load.ts'
+import { resolveService } from './resolve/resolve-service.ts'
+import { resolveTransform } from './resolve/resolve-transform.ts'
+import { checkShape } from './schema/check-shape.ts'
+import type { PipelineSettings } from './schema/pipeline-settings.ts'
+import type { Environment } from './secrets/secrets.ts'
+import { learnSecrets } from './secrets/secrets.ts'
+import { readText } from './values/read-text.ts'
+import { expandTree } from './yaml/expand.ts'
+import { type Overrides, override } from './yaml/override.ts'
+import type { NamedText } from './yaml/parse-yaml.ts'
+import { readTree } from './yaml/read-tree.ts'
 
 export type ReadOptions = {
   readonly env: Environment
@@ -119,4 +120,28 @@ async function wanted(source: NamedText, options: ReadOptions): Promise<Wanted |
     if (isExportError(error, 'config')) return null
     throw error
   }
+}
+
+/** What came from another machine, where a pipeline file was read. */
+type Submitted = {
+  readonly file: string
+  /** What it asks for is missing: that is read here, from the file itself. */
+  readonly hidden: boolean
+  readonly settings: { readonly name: string; readonly extract: Readonly<Record<string, unknown>> }
+}
+
+/** The pipeline that was submitted. @throws ExportError `config` */
+export async function readSubmitted(
+  { file, hidden, settings }: Submitted,
+  options: ReadOptions,
+): Promise<Pipeline> {
+  let { extract } = settings
+  if (hidden) {
+    await learnSecrets(options.env)
+    const { queries } = (await readSettings(await readPipeline(file, options), options)).extract
+    extract = { ...extract, queries }
+  }
+  const pipeline = await pipelineFrom(JSON.stringify({ ...settings, extract }), { ...options, env: {} })
+  await learnSecrets(options.env, pipeline)
+  return { ...pipeline, file }
 }

@@ -1,9 +1,9 @@
 import { resolve } from 'node:path'
 import { ExportError, isExportError, openLabel, type Pipeline, plaintextNeedsConsent } from '../core/index.ts'
-import { readText } from './read-text.ts'
-import { readTree } from './read-tree.ts'
-import { type Environment, readMaskKey, requireCredential, requireSecret } from './secrets.ts'
-import { dotted, isMapping, lineOf, type Path, placeAt, type Tree, valueAt } from './tree.ts'
+import { dotted, isMapping, lineOf, type Path, placeAt, type Tree, valueAt } from './problems/tree.ts'
+import { type Environment, readMaskKey, requireCredential, requireSecret } from './secrets/secrets.ts'
+import { readText } from './values/read-text.ts'
+import { readTree } from './yaml/read-tree.ts'
 
 export type Surroundings = {
   readonly env: Environment

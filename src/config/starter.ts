@@ -1,4 +1,6 @@
 import { stringify } from 'yaml'
+import type { Path } from './problems/tree.ts'
+import { pipelineFile } from './schema/file-schema.ts'
 
 /** What of a starter may be asked for. */
 export type StarterAnswers = {
@@ -110,3 +112,29 @@ ${lines.path}
   # keep: 24mo                      # what is older \`spillway prune\` removes; left out: nothing by itself
   # compression: snappy              # parquet: none | snappy | gzip | zstd; csv: none | gzip
 `
+
+/**
+ * What is wrong with a value for one key of a pipeline file, to be read after "expected"; null: nothing. What the key needs
+ * beside it is not looked at.
+ */
+export function settingFault(path: Path, value: unknown): string | null {
+  const [section = '', ...keys] = path
+  const base: Readonly<Record<string, object>> = {
+    service: { base_url: 'https://host.invalid' },
+    extract: keys[0] === 'windows' ? { windows: { from: '2024-01-01' } } : {},
+  }
+  const file = { name: 'unnamed', service: base.service, extract: base.extract }
+  const result = pipelineFile.safeParse(
+    keys.length === 0 ? { ...file, [section]: value } : put(file, path, value),
+  )
+  if (result.success) return null
+  const [issue] = result.error.issues
+  const fault: unknown = issue?.code === 'custom' ? issue.params?.fault : undefined
+  return `${issue?.message}${typeof fault === 'string' ? `, found ${fault}` : ''}`
+}
+
+function put(root: unknown, [key, ...rest]: Path, value: unknown): unknown {
+  if (key === undefined) return value
+  const inner = typeof root === 'object' && root !== null ? root : {}
+  return { ...inner, [key]: put(Reflect.get(inner, key), rest, value) }
+}

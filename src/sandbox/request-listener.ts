@@ -2,15 +2,23 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
-import { type Fault, faultPicker } from './faults.ts'
-import { fraction } from './hash.ts'
+import { fraction } from './data/words.ts'
+import { type Fault, faultPicker } from './http/faults.ts'
+import { rateLimit } from './http/rate-limit.ts'
+import type { LoggedRequest, RequestLog } from './http/request-log.ts'
+import {
+  findRoute,
+  jsonBody,
+  quotaHeaders,
+  type Reply,
+  type Route,
+  routes,
+  type Service,
+} from './http/routes.ts'
+import { type Answer, send, sendBroken } from './http/send.ts'
 import type { Settings } from './options.ts'
-import { rateLimit } from './rate-limit.ts'
-import type { LoggedRequest, RequestLog } from './request-log.ts'
-import { findRoute, jsonBody, quotaHeaders, type Reply, type Route, routes, type Service } from './routes.ts'
-import { type Answer, send, sendBroken } from './send.ts'
-import { ServiceError, serviceError, validationError } from './service-error.ts'
-import { parseJson } from './validate.ts'
+import { ServiceError, serviceError, validationError } from './search/service-error.ts'
+import { parseJson } from './search/validate.ts'
 
 const compress = promisify(gzip)
 const MAX_BODY_BYTES = 1_000_000

@@ -1,12 +1,24 @@
-export { requireAccounted } from './account.ts'
 export { DIALECT_NAMES, DIALECTS, type DialectName } from './ddl/index.ts'
-export { duckdbWarehouse, lacksDuckdb } from './duckdb.ts'
-export type { TargetWait } from './duckdb-file.ts'
+export { duckdbWarehouse, lacksDuckdb } from './duckdb/duckdb.ts'
+export type { TargetWait } from './duckdb/duckdb-file.ts'
+export {
+  type AnswerRow,
+  type AnswerStream,
+  type Asked,
+  type QueryOptions,
+  queryDataSet,
+} from './duckdb/query.ts'
 export { loadAhead } from './load-ahead.ts'
 export { type LoadResult, loadDataSet } from './load-data-set.ts'
-export { postgresWarehouse } from './postgres.ts'
-export { type AnswerRow, type AnswerStream, type Asked, type QueryOptions, queryDataSet } from './query.ts'
-export { dataSetRows, shardRows } from './shard-rows.ts'
-export { requireNames, rowColumns, type TableSpec, tableOf } from './table.ts'
+export { postgresWarehouse } from './postgres/postgres.ts'
+export { requireAccounted } from './table/account.ts'
+export { dataSetRows, shardRows } from './table/shard-rows.ts'
+export { requireNames, rowColumns, type TableSpec, tableOf } from './table/table.ts'
+export {
+  type DataSet,
+  LOAD_MODES,
+  type LoadMode,
+  type PartitionRule,
+  type Warehouse,
+} from './table/warehouse.ts'
 export { parseTarget, type Target } from './target.ts'
-export { type DataSet, LOAD_MODES, type LoadMode, type PartitionRule, type Warehouse } from './warehouse.ts'

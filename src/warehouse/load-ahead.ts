@@ -1,9 +1,9 @@
 import type { ManifestShard } from '../state/index.ts'
 import { requireKey } from './load-data-set.ts'
-import type { ShardFiles } from './shard-files.ts'
-import type { TableSpec } from './table.ts'
+import type { TableSpec } from './table/table.ts'
+import type { DataSet, Loaded, LoadMode, ShardRows, Warehouse } from './table/warehouse.ts'
+import type { ShardFiles } from './unchanged.ts'
 import { requireUnchanged } from './unchanged.ts'
-import type { DataSet, Loaded, LoadMode, ShardRows, Warehouse } from './warehouse.ts'
 
 export type AheadRequest = {
   readonly files: ShardFiles

@@ -1,11 +1,13 @@
 import { ExportError, type Store } from '../core/index.ts'
 import { MANIFEST_PATH, type Manifest, type ManifestShard } from '../state/index.ts'
-import { requireAccounted } from './account.ts'
-import type { ShardFiles } from './shard-files.ts'
-import type { TableSpec } from './table.ts'
-import { requireUnchanged } from './unchanged.ts'
-import { unlistedShards } from './unlisted-shards.ts'
-import type { Loaded, LoadMode, LoadTarget, LoadUnit, Warehouse } from './warehouse.ts'
+import { requireAccounted } from './table/account.ts'
+import type { TableSpec } from './table/table.ts'
+import type { Loaded, LoadMode, LoadTarget, LoadUnit, Warehouse } from './table/warehouse.ts'
+import type { ShardFiles } from './unchanged.ts'
+import { isUnchanged, requireUnchanged } from './unchanged.ts'
+
+// After a new start none of those that were loaded is there.
+const AT_ONCE = 32
 
 export type LoadRequest = {
   /** The data set. */
@@ -201,4 +203,29 @@ export function requireKey(table: TableSpec): void {
 
 function interrupted(): ExportError {
   return new ExportError('interrupted', 'The load was told to stop', '', 'Load again to go on.')
+}
+
+/**
+ * Shards that a run has loaded ahead which was killed, or goes on still: the manifest does not list them yet, but they
+ * lie there as they were loaded. What the data set has given up does not.
+ */
+async function unlistedShards(
+  store: Store,
+  manifest: Manifest,
+  loaded: readonly Loaded[],
+): Promise<readonly ManifestShard[]> {
+  const listed = new Set(manifest.shards.map(({ path }) => path))
+  const others = loaded.filter(({ shard }) => !listed.has(shard))
+  const found: ManifestShard[] = []
+  for (let at = 0; at < others.length; at += AT_ONCE) {
+    const some = others.slice(at, at + AT_ONCE)
+    const sizes = await Promise.all(some.map(({ shard }) => store.size(shard)))
+    for (const [i, { shard: path, sha256, rows, partitions }] of some.entries()) {
+      const bytes = sizes[i] ?? null
+      if (bytes === null) continue
+      const shard = { path, sha256, rows, bytes, partitions: [...partitions], imported_at: null }
+      if (await isUnchanged(store, shard)) found.push(shard)
+    }
+  }
+  return found
 }

@@ -1,7 +1,6 @@
 import { createHash } from 'node:crypto'
-import { ExportError } from '../core/index.ts'
+import { ExportError, type Store } from '../core/index.ts'
 import type { ManifestShard } from '../state/index.ts'
-import type { ShardFiles } from './shard-files.ts'
 
 /** A shard that is not what the manifest says must not get into a table. @throws ExportError `damaged` */
 export async function requireUnchanged(store: ShardFiles['store'], shard: ManifestShard): Promise<void> {
@@ -21,4 +20,13 @@ export async function isUnchanged(
   const hash = createHash('sha256')
   if ((await store.size(path)) === bytes) for await (const chunk of store.stream(path)) hash.update(chunk)
   return hash.digest('hex') === sha256
+}
+
+/** Shards where the database can read them. */
+export type ShardFiles = {
+  readonly store: Pick<Store, 'size' | 'stream'>
+  /** Has a shard there. */
+  bring(path: string): Promise<void>
+  /** It is needed no longer. */
+  drop(path: string): Promise<void>
 }

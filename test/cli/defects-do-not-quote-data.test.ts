@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { exitCodeOf } from '../../src/cli/exit-code.ts'
 import { reportError } from '../../src/cli/log/report-error.ts'
+import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { Screen } from '../../src/cli/terminal/screen.ts'
 import { styleFor } from '../../src/cli/terminal/style.ts'
 import { Collector } from './spillway.ts'

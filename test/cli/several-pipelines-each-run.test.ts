@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { gravest } from '../../src/cli/exit-code.ts'
+import { gravest } from '../../src/cli/terminal/exit-code.ts'
 import {
   accessTo,
   type Environment,

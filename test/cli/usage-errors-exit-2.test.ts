@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { parseCommandLine } from '../../src/cli/command-line/parse.ts'
-import { exitCodeOf } from '../../src/cli/exit-code.ts'
+import { parseCommandLine } from '../../src/cli/parse.ts'
+import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { isExportError } from '../../src/core/index.ts'
 import { start, workFolder } from './spillway.ts'
 

@@ -1,7 +1,7 @@
 import { expectTypeOf, it } from 'vitest'
 import type { z } from 'zod'
-import type { pipelineFile } from '../../src/config/file-schema.ts'
 import type { PipelineSettings } from '../../src/config/index.ts'
+import type { pipelineFile } from '../../src/config/schema/file-schema.ts'
 import type { Manifest, ManifestShard } from '../../src/state/index.ts'
 import type { manifestSchema, shardSchema } from '../../src/state/manifest.ts'
 

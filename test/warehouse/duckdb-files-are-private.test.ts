@@ -4,10 +4,10 @@ import { chmod, mkdir, readdir, stat } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
-import { exitCodeOf } from '../../src/cli/exit-code.ts'
+import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { type Clock, isExportError, systemClock } from '../../src/core/index.ts'
 import { duckdbWarehouse, parseTarget, type TargetWait } from '../../src/warehouse/index.ts'
-import { OWN_COLUMNS } from '../../src/warehouse/table.ts'
+import { OWN_COLUMNS } from '../../src/warehouse/table/table.ts'
 import { temporaryFolder } from '../e2e/support/place.ts'
 
 const TABLE = {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import type { ColumnSpec, ColumnType } from '../../src/core/index.ts'
 import { postgresWarehouse } from '../../src/warehouse/index.ts'
-import { OWN_COLUMNS } from '../../src/warehouse/table.ts'
+import { OWN_COLUMNS } from '../../src/warehouse/table/table.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
 

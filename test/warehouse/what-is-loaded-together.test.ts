@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import type { ManifestShard } from '../../src/state/index.ts'
 import { aheadOf } from '../../src/warehouse/load-ahead.ts'
 import { unitsOf } from '../../src/warehouse/load-data-set.ts'
-import type { Loaded, LoadUnit } from '../../src/warehouse/warehouse.ts'
+import type { Loaded, LoadUnit } from '../../src/warehouse/table/warehouse.ts'
 
 const shard = (path: string, sha256: string, partitions: readonly string[]): ManifestShard => ({
   path,

@@ -1,6 +1,6 @@
 import type { ArgumentsCamelCase, Argv } from 'yargs'
-import type { Io } from '../io.ts'
 import type { LOG_FORMATS, LOG_LEVELS } from '../log/log.ts'
+import type { Io } from './io.ts'
 
 /** Options that every command has. */
 export type CommonArgs = {

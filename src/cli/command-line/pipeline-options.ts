@@ -1,8 +1,8 @@
 import type { Argv, InferredOptionTypes } from 'yargs'
 import type { Overrides } from '../../config/index.ts'
 import type { Pipeline } from '../../core/index.ts'
-import type { Io } from '../io.ts'
 import { type CommonArgs, HOW_IT_RUNS } from './command.ts'
+import type { Io } from './io.ts'
 
 const OVERRIDES = {
   from: {

@@ -16,11 +16,11 @@ import {
   testToken,
 } from '../../run/index.ts'
 import { command } from '../command-line/command.ts'
+import type { Io } from '../command-line/io.ts'
 import { overridesFrom, pipelineFrom, runPipelineOptions } from '../command-line/pipeline-options.ts'
-import { DONE, exitCode } from '../exit-code.ts'
-import type { Io } from '../io.ts'
 import { tryLater } from '../log/report-error.ts'
 import { explanationJson, explanationLines } from '../results/explanation.ts'
+import { DONE, exitCode } from '../terminal/exit-code.ts'
 import { plainJson, plainLine } from '../terminal/plain-text.ts'
 import { counted } from '../terminal/quantities.ts'
 import { announceStop } from '../terminal/signals.ts'

@@ -1,6 +1,6 @@
 import { basename } from 'node:path'
 import { command } from '../command-line/command.ts'
-import { DONE } from '../exit-code.ts'
+import { DONE } from '../terminal/exit-code.ts'
 
 // Each asks `spillway` for commands, flags and their values, and has the shell complete files where there are none.
 const SCRIPTS = {

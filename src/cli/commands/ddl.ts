@@ -2,7 +2,7 @@ import { tableStatements } from '../../run/index.ts'
 import { DIALECT_NAMES } from '../../warehouse/index.ts'
 import { command } from '../command-line/command.ts'
 import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
-import { DONE } from '../exit-code.ts'
+import { DONE } from '../terminal/exit-code.ts'
 
 export const ddl = command({
   options: (yargs) =>

@@ -8,13 +8,13 @@ import { startSandbox } from '../../sandbox/index.ts'
 import { lacksDuckdb, parseTarget } from '../../warehouse/index.ts'
 import { command } from '../command-line/command.ts'
 import { NO_FLAGS } from '../command-line/given-flags.ts'
-import { DONE } from '../exit-code.ts'
-import { exportPipeline } from '../export-pipeline.ts'
-import type { Io } from '../io.ts'
-import { loadTables, PLAIN_LOAD } from '../load-tables.ts'
+import type { Io } from '../command-line/io.ts'
+import { DONE } from '../terminal/exit-code.ts'
 import { announceStop } from '../terminal/signals.ts'
 import { styleFor } from '../terminal/style.ts'
 import { alignedTable, answerTable } from '../terminal/table.ts'
+import { exportPipeline } from '../work/export-pipeline.ts'
+import { loadTables, PLAIN_LOAD } from '../work/load-tables.ts'
 
 const DEMO_PIPELINE = packageFile('pipelines/demo.yaml')
 

@@ -1,9 +1,9 @@
 import { LOAD_MODES, parseTarget } from '../../warehouse/index.ts'
 import { command } from '../command-line/command.ts'
 import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
-import { DONE } from '../exit-code.ts'
-import { loadTables, PLAIN_LOAD } from '../load-tables.ts'
+import { DONE } from '../terminal/exit-code.ts'
 import { announceStop } from '../terminal/signals.ts'
+import { loadTables, PLAIN_LOAD } from '../work/load-tables.ts'
 
 export const load = command({
   options: (yargs) =>

@@ -4,16 +4,16 @@ import type { LoadedAhead } from '../../run/index.ts'
 import { parseTarget, type Target } from '../../warehouse/index.ts'
 import { command, HOW_IT_RUNS } from '../command-line/command.ts'
 import { givenFlags } from '../command-line/given-flags.ts'
+import type { Io } from '../command-line/io.ts'
 import { type OverrideFlags, pipelineToRun, runPipelineOptions } from '../command-line/pipeline-options.ts'
-import { DONE, exitCode, gravest } from '../exit-code.ts'
-import type { ExportSettings } from '../export-pipeline.ts'
-import type { Io } from '../io.ts'
 import { MetricsFile } from '../log/metrics-file.ts'
 import { notBegunJson } from '../results/summary.ts'
 import { confirm } from '../terminal/ask.ts'
+import { DONE, exitCode, gravest } from '../terminal/exit-code.ts'
 import { plainJson } from '../terminal/plain-text.ts'
 import { shownPath } from '../terminal/shown-path.ts'
 import { announceStop, type StopSignals } from '../terminal/signals.ts'
+import type { ExportSettings } from '../work/export-pipeline.ts'
 
 export const run = command({
   options: (yargs) =>
@@ -183,7 +183,7 @@ async function runBesideLoad(
   if (target === null || each.pipeline === null) {
     return { ...(await runOne(each, { ...settings, onShard: () => {} }, signals, io)), ahead: null }
   }
-  const { loaderBeside } = await import('../load-tables.ts')
+  const { loaderBeside } = await import('../work/load-tables.ts')
   const loader = loaderBeside(each.pipeline, target, signals.stop, io)
   const running = runOne(each, { ...settings, onShard: loader.offer }, signals, io)
   // Also where a defect ends the run.
@@ -200,7 +200,7 @@ async function loadAfter(
   io: Io,
 ): Promise<number> {
   try {
-    const { loadTables, PLAIN_LOAD } = await import('../load-tables.ts')
+    const { loadTables, PLAIN_LOAD } = await import('../work/load-tables.ts')
     await loadTables(pipeline, target, { ...PLAIN_LOAD, json, ahead }, signals.stop, io)
     return DONE
   } catch (error) {
@@ -228,7 +228,7 @@ async function runOne(
   if (pipeline === null) return { code: exitCode(error.kind, received), error }
   try {
     // Help needs the options alone.
-    const { exportPipeline } = await import('../export-pipeline.ts')
+    const { exportPipeline } = await import('../work/export-pipeline.ts')
     return { code: await exportPipeline(pipeline, settings, signals, io), error: null }
   } catch (error) {
     if (!isExportError(error)) throw error

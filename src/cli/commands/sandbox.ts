@@ -8,7 +8,7 @@ import {
   startSandbox,
 } from '../../sandbox/index.ts'
 import { command } from '../command-line/command.ts'
-import { DONE } from '../exit-code.ts'
+import { DONE } from '../terminal/exit-code.ts'
 
 export const sandbox = command({
   options: (yargs) =>

@@ -1,6 +1,6 @@
 import { pipelineJsonSchema } from '../../config/index.ts'
 import { command } from '../command-line/command.ts'
-import { DONE } from '../exit-code.ts'
+import { DONE } from '../terminal/exit-code.ts'
 
 export const schema = command({
   options: (yargs) =>

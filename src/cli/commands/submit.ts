@@ -5,14 +5,14 @@ import { isExportError, type Pipeline, systemClock } from '../../core/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command } from '../command-line/command.ts'
 import { NO_FLAGS } from '../command-line/given-flags.ts'
+import type { Io } from '../command-line/io.ts'
 import { pipelineFrom } from '../command-line/pipeline-options.ts'
-import { DONE, exitCode, FAILED, gravest } from '../exit-code.ts'
-import type { Io } from '../io.ts'
-import { withQueue } from '../queue.ts'
 import { notBegunJson, summaryJson, summaryText } from '../results/summary.ts'
+import { DONE, exitCode, FAILED, gravest } from '../terminal/exit-code.ts'
 import { plainJson } from '../terminal/plain-text.ts'
 import type { StopSignals } from '../terminal/signals.ts'
 import { styleFor, wantsColour } from '../terminal/style.ts'
+import { withQueue } from '../work/queue.ts'
 
 export const submit = command({
   options: (yargs) =>

@@ -5,8 +5,8 @@ import { readMaskKey, readSubmitted } from '../../config/index.ts'
 import { ExportError, isExportError, systemClock } from '../../core/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command } from '../command-line/command.ts'
-import { DONE } from '../exit-code.ts'
-import { withQueue } from '../queue.ts'
+import { DONE } from '../terminal/exit-code.ts'
+import { withQueue } from '../work/queue.ts'
 
 export const worker = command({
   options: (yargs) =>

@@ -4,7 +4,7 @@ import { basename, dirname, join } from 'node:path'
 import { ExportError, isExportError, type Pipeline, serial } from '../../core/index.ts'
 import { version } from '../../package/index.ts'
 import type { Progress, RunSummary } from '../../run/index.ts'
-import { pathWithin } from '../files.ts'
+import { pathWithin } from '../results/save-file.ts'
 import { isMetricsText, lastSuccesses, metricsText, type PipelineFigures } from './metrics-text.ts'
 
 // A run may take days; who watches it looks about as often.

@@ -1,6 +1,6 @@
 import type { Pipeline } from '../../core/index.ts'
 import type { OpeningStep, Progress, RunObserver } from '../../run/index.ts'
-import type { Io } from '../io.ts'
+import type { Io } from '../command-line/io.ts'
 import { count, counted, stopwatch } from '../terminal/quantities.ts'
 import { styleFor, wantsColour } from '../terminal/style.ts'
 import { cutTo } from '../terminal/width.ts'

@@ -1,7 +1,7 @@
 import { readNamingKey } from '../../config/index.ts'
 import { isExportError, type Pipeline } from '../../core/index.ts'
 import { type Completeness, readCompleteness } from '../../run/index.ts'
-import type { Io } from '../io.ts'
+import type { Io } from '../command-line/io.ts'
 import { count, counted } from '../terminal/quantities.ts'
 
 /** Whether a data set is complete, as one sentence without its full stop. */

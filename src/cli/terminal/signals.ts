@@ -1,7 +1,7 @@
 import { closeSync } from 'node:fs'
 import { isatty } from 'node:tty'
 import { ExportError } from '../../core/index.ts'
-import { SIGNAL_CODES, type Signal } from '../exit-code.ts'
+import { SIGNAL_CODES, type Signal } from './exit-code.ts'
 import type { Screen } from './screen.ts'
 
 // Together less than the ten seconds that schedulers leave between SIGTERM and SIGKILL.

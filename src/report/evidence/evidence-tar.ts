@@ -1,7 +1,7 @@
 import type { KeyObject } from 'node:crypto'
 import { packTar } from 'modern-tar'
-import { checksumLines } from './checksums.ts'
 import type { Evidence } from './evidence.ts'
+import { checksumLines } from './evidence.ts'
 import { readmeText } from './readme.ts'
 
 export type PackedEvidence = {

@@ -1,7 +1,7 @@
 import { createHash, type KeyObject } from 'node:crypto'
 import { keyDigest, type Manifest } from '../../state/index.ts'
-import { CHECKSUMS_OF_MANIFEST } from './checksums.ts'
 import type { Evidence } from './evidence.ts'
+import { CHECKSUMS_OF_MANIFEST } from './evidence.ts'
 
 /** Says what is in the archive, and how to check all of it with openssl and sha256sum. Plain ASCII, short lines. */
 export function readmeText(evidence: Evidence, publicKey: KeyObject | null): string {

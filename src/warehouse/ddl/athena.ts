@@ -1,5 +1,5 @@
 import type { ColumnType } from '../../core/index.ts'
-import { literal } from '../table.ts'
+import { literal } from '../table/table.ts'
 import { backticked, bucketOf, type Dialect, hiveColumns, repairFolders } from './dialect.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {

@@ -1,5 +1,5 @@
 import type { ColumnSpec, ColumnType } from '../../core/index.ts'
-import { literal } from '../table.ts'
+import { literal } from '../table/table.ts'
 import {
   backslashed,
   type DdlInput,

@@ -1,4 +1,4 @@
-import { columnLines, DUCKDB_TYPES, identifier, literal } from '../table.ts'
+import { columnLines, DUCKDB_TYPES, identifier, literal } from '../table/table.ts'
 import { type Dialect, hiveColumns, shardGlob } from './dialect.ts'
 
 /** Source: https://duckdb.org/docs/stable/data/csv/overview and …/data/partitioning/hive_partitioning */

@@ -1,4 +1,4 @@
-import { columnLines, identifier, literal, POSTGRES_INDEXED, POSTGRES_TYPES } from '../table.ts'
+import { columnLines, identifier, literal, POSTGRES_INDEXED, POSTGRES_TYPES } from '../table/table.ts'
 import type { Dialect } from './dialect.ts'
 
 /** Source: https://www.postgresql.org/docs/current/sql-copy.html */

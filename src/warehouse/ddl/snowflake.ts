@@ -1,5 +1,5 @@
 import type { ColumnType } from '../../core/index.ts'
-import { identifier, literal } from '../table.ts'
+import { identifier, literal } from '../table/table.ts'
 import { bucketOf, type Dialect } from './dialect.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {

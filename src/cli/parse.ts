@@ -1,0 +1,180 @@
+import yargs, { type Argv } from 'yargs'
+import { ExportError } from '../core/index.ts'
+import { version } from '../package/index.ts'
+import type { CommonArgs, Perform } from './command-line/command.ts'
+import { COMMANDS } from './commands/index.ts'
+import { LOG_FORMATS, LOG_LEVELS } from './log/log.ts'
+
+const FORMATS = ['parquet', 'csv']
+
+const EXIT_CODES = `Exit codes:
+  0 all done                        4 stopped at the budget or quota (resumable)
+  1 something failed; run again     5 another run holds the pipeline
+  2 usage or configuration          129, 130, 143 interrupted (resumable)
+  3 credentials refused`
+
+/**
+ * Finds the command that a command line means and has it performed; `--help` and `--version` are answered here.
+ * @throws ExportError 'config' when the command line is wrong; whatever the command throws
+ */
+export async function parseCommandLine(
+  words: readonly string[],
+  columns: number,
+  perform: Perform,
+): Promise<void> {
+  await loadForCompletion(words)
+  const parser = parserOf(words, columns, perform)
+  try {
+    await parser.parseAsync()
+  } catch (error) {
+    // Some of its complaints yargs throws past `fail` when options are loaded late.
+    const message = error instanceof UsageFault || isYargsError(error) ? error.message : null
+    throw message === null ? error : await usageError(message, words, columns)
+  }
+}
+
+/** What `--help` prints for a command, or for all of them. */
+export async function helpText(words: readonly string[], columns: number): Promise<string> {
+  return parserOf(words, columns, async () => {})
+    .wrap(widthOf(columns))
+    .getHelp()
+}
+
+/** A complaint of yargs about the command line. */
+class UsageFault extends Error {}
+
+function isYargsError(error: unknown): error is Error {
+  return error instanceof Error && error.name === 'YError'
+}
+
+function parserOf(words: readonly string[], columns: number, perform: Perform): Argv<CommonArgs> {
+  const parser: Argv<CommonArgs> = yargs([...words])
+    .scriptName('spillway')
+    .usage(
+      '$0 <command>\n\nExports leaked-credential search results into Parquet or CSV: complete, once, masked, resumable.',
+    )
+    .options({
+      'log-format': { choices: LOG_FORMATS, default: 'pretty' as const, describe: 'Log lines on stderr' },
+      'log-level': { choices: LOG_LEVELS, default: 'info' as const, describe: 'Least level that is logged' },
+      'log-file': {
+        type: 'string',
+        requiresArg: true,
+        describe: 'Log lines are added to this file as well, as JSON',
+      },
+    })
+    .group(['log-format', 'log-level', 'log-file', 'help', 'version'], 'Common:')
+    .version(version)
+    .help()
+    .detectLocale(false)
+    // yargs lays out the help of each command that it carries out. To break its lines is most of that work.
+    .wrap(wantsHelp(words) ? widthOf(columns) : null)
+    .parserConfiguration({
+      'boolean-negation': false,
+      'dot-notation': false,
+      'greedy-arrays': false,
+      'parse-numbers': true,
+      'parse-positional-numbers': false,
+    })
+    .strict()
+    .demandCommand(1, 'No command is given')
+    .recommendCommands()
+    .epilogue(EXIT_CODES)
+    .exitProcess(false)
+    .check(noNonsense)
+    .fail((message, error) => {
+      throw message ? new UsageFault(message) : error
+    })
+  for (const add of Object.values(COMMANDS)) add(parser, perform)
+  // `completion` is a command of ours: its scripts have the shell complete files as well.
+  parser.completion('yargs-completion', false, complete(words))
+  return parser
+}
+
+/** Longer lines are hard to read. */
+function widthOf(columns: number): number {
+  return Math.min(110, columns)
+}
+
+function wantsHelp(words: readonly string[]): boolean {
+  return words[0] === 'help' || words.some((word) => word.startsWith('--h'))
+}
+
+/** yargs asks for completions with the command line as it stands: which command is it of? */
+async function loadForCompletion(words: readonly string[]): Promise<void> {
+  if (!words.some((word) => /^--get-yargs-completions(?:=|$)/.test(word))) return
+  const name = words.find((word) => Object.hasOwn(COMMANDS, word))
+  if (name !== undefined) await COMMANDS[name]!.load()
+}
+
+type ByYargs = (onDone?: (error: Error | null, found: string[] | undefined) => void) => unknown
+
+/** Where no flag is begun after a command, a file is wanted, which the shell completes by itself. */
+function complete(words: readonly string[]) {
+  // A pipeline's format is checked with the file, so that yargs does not know what it may be.
+  const isFormat = words.at(-2) === '--format' && !words.includes('report')
+  return (
+    current: string,
+    { _: given }: { readonly _: readonly unknown[] },
+    byYargs: ByYargs,
+    done: (found: string[]) => void,
+  ): void => {
+    if (isFormat) {
+      done(FORMATS.filter((format) => format.startsWith(current)))
+      return
+    }
+    const isFile = !current.startsWith('-') && given.some((word) => Object.hasOwn(COMMANDS, String(word)))
+    byYargs((_error, found = []) => done(found.filter((text) => !(isFile && text.startsWith('--')))))
+  }
+}
+
+/**
+ * What yargs lets pass: an option given twice turns into a list, a number that is none into NaN, and what
+ * stands behind `--` belongs to nobody.
+ */
+function noNonsense(args: Readonly<Record<string, unknown>> & { readonly _: readonly unknown[] }): true {
+  const [, stray] = args._
+  if (stray !== undefined) throw new Error(`Unknown argument: ${stray}; a file may be written ./${stray}`)
+  for (const [name, value] of Object.entries(args)) {
+    if (Number.isNaN(value)) throw new Error(`--${name}: expected a number`)
+    if (Array.isArray(value) && !LISTS.has(name)) throw new Error(`--${name} is given more than once`)
+  }
+  return true
+}
+
+const LISTS: ReadonlySet<string> = new Set(['_', 'domain', 'redo', 'pipeline', 'id', 'state', 'query'])
+
+async function usageError(message: string, words: readonly string[], columns: number): Promise<ExportError> {
+  const [word = ''] = words
+  const isCommand = Object.hasOwn(COMMANDS, word)
+  const next = `See \`${isCommand ? `spillway ${word} --help` : 'spillway --help'}\`.`
+  const text = message.trim()
+  // Loaded for this alone: it takes all that reads pipeline files.
+  const { meantCommand, meantFlag } = await import('./command-line/what-was-meant.ts')
+  const meant = isCommand ? null : meantCommand(word)
+  if (meant !== null) return new ExportError('config', `Unknown command: ${word}`, '', `${meant} ${next}`)
+  // All that yargs says of a command that it does not know.
+  if (text.startsWith('Did you mean')) {
+    return new ExportError('config', `Unknown command: ${word}`, '', `${text} ${next}`)
+  }
+  if (text.startsWith('Not enough non-option arguments')) {
+    return new ExportError('config', `${word}: an argument is missing`, '', next)
+  }
+  const what = withoutDoubles(text)
+  const flag = isCommand ? /^Unknown argument: ([a-z][a-z-]*)$/i.exec(what)?.[1] : undefined
+  const advice =
+    flag === undefined || !words.some((each) => each === `--${flag}` || each.startsWith(`--${flag}=`))
+      ? null
+      : meantFlag(flag, await helpText([word], columns))
+  return new ExportError('config', what, '', advice === null ? next : `${advice} ${next}`)
+}
+
+/** Of unknown flags, yargs names its own spelling in camelCase as well. */
+function withoutDoubles(text: string): string {
+  const unknown = /^Unknown arguments: (.*)$/.exec(text)?.[1]?.split(', ')
+  if (unknown === undefined) return text
+  const spellings = unknown.map((name) =>
+    name.replace(/-([a-z])/g, (_, letter: string) => letter.toUpperCase()),
+  )
+  const names = unknown.filter((name, i) => name.includes('-') || spellings.indexOf(name) === i)
+  return `Unknown argument${names.length === 1 ? '' : 's'}: ${names.join(', ')}`
+}

@@ -1,0 +1,40 @@
+import { randomBytes } from 'node:crypto'
+import { mkdir, realpath, rename, rm, writeFile } from 'node:fs/promises'
+import { basename, dirname, isAbsolute, join, relative, sep } from 'node:path'
+import { ExportError } from '../../core/index.ts'
+
+/**
+ * Writes a file under its name in one step, for its owner alone; a file of that name is replaced.
+ * @param what for the message when it can't be: `The report`
+ * @throws ExportError `storage`
+ */
+export async function saveFile(path: string, content: string | Uint8Array, what: string): Promise<void> {
+  const unfinished = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`)
+  try {
+    await mkdir(dirname(path), { recursive: true, mode: 0o700 })
+    await writeFile(unfinished, content, { flag: 'wx', mode: 0o600, flush: true })
+    await rename(unfinished, path)
+  } catch (error) {
+    await rm(unfinished, { force: true }).catch(() => {})
+    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
+    const next = 'Choose a folder that can be written, or free some space.'
+    throw new ExportError('storage', `${what} can not be written: ${code}`, path, next, { cause: error })
+  }
+}
+
+/** A folder without symbolic links, as far as it is there. */
+async function realFolder(folder: string): Promise<string> {
+  try {
+    return await realpath(folder)
+  } catch {
+    return folder === dirname(folder) ? folder : join(await realFolder(dirname(folder)), basename(folder))
+  }
+}
+
+/** Where in a folder a file lies or would lie, links followed, name by name; null: elsewhere. */
+export async function pathWithin(path: string, folder: string): Promise<readonly string[] | null> {
+  const place = join(await realFolder(dirname(path)), basename(path))
+  const within = relative(await realFolder(folder), place)
+  const names = within.split(sep)
+  return names[0] === '..' || isAbsolute(within) ? null : names
+}

@@ -1,0 +1,79 @@
+import type { Pipeline } from '../../core/index.ts'
+import { type RunObserver, type RunOptions, type RunSummary, runPipeline } from '../../run/index.ts'
+import { type RunSettings, runOptions } from '../../run-options.ts'
+import type { GivenFlags } from '../command-line/given-flags.ts'
+import type { Io } from '../command-line/io.ts'
+import type { MetricsFile } from '../log/metrics-file.ts'
+import { progressView } from '../progress/progress-view.ts'
+import { summaryJson, summaryText } from '../results/summary.ts'
+import { DONE, exitCode, FAILED } from '../terminal/exit-code.ts'
+import { plainJson } from '../terminal/plain-text.ts'
+import type { StopSignals } from '../terminal/signals.ts'
+import { styleFor, wantsColour } from '../terminal/style.ts'
+
+export type ExportSettings = Pick<RunOptions, 'allowPlaintext' | 'failFast' | 'fresh' | 'redo'> & {
+  /** Called with each shard that the run makes, once it is on record and has its final name; must not throw. */
+  readonly onShard: NonNullable<RunSettings['onShard']>
+  readonly noProgress: boolean
+  /** Prints the summary as JSON. */
+  readonly json: boolean
+  /** The command that goes on with the run; null: `run` with the flags. */
+  readonly again: string | null
+  /** For the commands that are proposed. */
+  readonly flags: GivenFlags
+  readonly metrics?: MetricsFile | null
+}
+
+/**
+ * Runs one pipeline, shows how far it is, prints the summary.
+ * @returns the exit code
+ * @throws ExportError when the run could not begin
+ */
+export async function exportPipeline(
+  pipeline: Pipeline,
+  settings: ExportSettings,
+  { stop, abort }: StopSignals,
+  io: Io,
+): Promise<number> {
+  const { env, cwd, program, stdout, run } = io
+  const { allowPlaintext, failFast, fresh, redo, onShard, noProgress, json, again, flags, metrics } = settings
+  const own = { ...io, log: named(io.log, pipeline), record: named(io.record, pipeline) }
+  const view = progressView(pipeline, own, stop, noProgress)
+  const onStop = (): void => own.log('info', 'told to stop', { event: 'stop', signal: io.signals.received })
+  stop.addEventListener('abort', onStop, { once: true })
+  const observer: RunObserver = {
+    log: view.log,
+    opening: view.opening,
+    progress(progress) {
+      view.progress(progress)
+      metrics?.progress(pipeline.name, progress)
+    },
+  }
+  let summary: RunSummary
+  metrics?.begin(pipeline.name)
+  try {
+    const options = { env, stop, abort, observer, allowPlaintext, failFast, fresh, redo, onShard, runId: run }
+    summary = await runPipeline(pipeline, await runOptions(pipeline, options))
+  } finally {
+    view.close()
+    stop.removeEventListener('abort', onStop)
+  }
+  metrics?.end(summary)
+  const { error, failures } = summary
+  // What has been told already, by the log or at the signal, is not told twice.
+  const told = error?.kind === 'interrupted' || failures.some(({ message }) => message === error?.message)
+  if (error !== null && !told) io.reportError(error)
+  const style = styleFor(wantsColour(stdout.terminal, env))
+  await stdout.line(
+    json
+      ? plainJson(summaryJson(summary))
+      : summaryText(summary, pipeline, { cwd, program, again, flags, style }),
+  )
+  if (summary.status === 'complete') return DONE
+  return error === null ? FAILED : exitCode(error.kind, io.signals.received)
+}
+
+/** A log whose lines name the pipeline. */
+function named(log: RunObserver['log'], { name }: Pipeline): RunObserver['log'] {
+  return (level, message, fields) => log(level, message, { pipeline: name, ...fields })
+}

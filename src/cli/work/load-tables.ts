@@ -1,0 +1,127 @@
+import { readMaskKey, readSecret } from '../../config/index.ts'
+import { type Pipeline, systemClock } from '../../core/index.ts'
+import {
+  type LoadedAhead,
+  type LoadOptions,
+  type LoadSummary,
+  loadWarehouse,
+  SealedLoader,
+} from '../../run/index.ts'
+import type { Target, TargetWait } from '../../warehouse/index.ts'
+import type { Io } from '../command-line/io.ts'
+import { completenessFor, completenessText } from '../results/completeness.ts'
+import { plainJson, plainLine } from '../terminal/plain-text.ts'
+import { count, counted, duration } from '../terminal/quantities.ts'
+
+export type LoadSettings = Pick<LoadOptions, 'schema' | 'table' | 'mode' | 'evolve' | 'reload'> & {
+  /** Prints the result as JSON. */
+  readonly json: boolean
+  /** What a {@link loaderBeside} has loaded of them; null: nothing. */
+  readonly ahead: LoadedAhead | null
+}
+
+/** What `load` does when nothing else is said. */
+export const PLAIN_LOAD: LoadSettings = {
+  schema: null,
+  table: null,
+  mode: 'append',
+  evolve: false,
+  reload: false,
+  json: false,
+  ahead: null,
+}
+
+/** Loads what is exported into a database, shows how far it is, and prints what came of it. @throws ExportError */
+export async function loadTables(
+  pipeline: Pipeline,
+  target: Target,
+  { json, ahead, ...settings }: LoadSettings,
+  stop: AbortSignal,
+  { env, cwd, screen, stdout }: Io,
+): Promise<void> {
+  const options = {
+    ...settings,
+    ...surroundings(pipeline, stop, env),
+    onWait: (wait: TargetWait) => screen.write(`${waitText(wait, plainLine(target.label))}\n`),
+    onShard: (path: string, number: number, of: number) => {
+      if (!screen.canRedraw) return
+      screen.show(`shard ${count(number)} of ${count(of)}: ${plainLine(path)}`.slice(0, screen.columns - 1))
+    },
+  }
+  const loading = loadWarehouse(pipeline, target, options, ahead ?? undefined)
+  const summary = await loading.finally(() => screen.clear())
+  const completeness = await completenessFor(pipeline, { env, cwd })
+  await stdout.line(
+    json
+      ? plainJson({ ...summaryJson(summary), complete: completeness.complete })
+      : `${summaryText(summary)}\n${completenessText(completeness)}.`,
+  )
+}
+
+/** What loads the shards of a run while it goes on, as {@link loadTables} does afterwards. */
+export function loaderBeside(
+  pipeline: Pipeline,
+  target: Target,
+  stop: AbortSignal,
+  { env, log }: Io,
+): SealedLoader {
+  return new SealedLoader(pipeline, target, { ...PLAIN_LOAD, ...surroundings(pipeline, stop, env), log })
+}
+
+function surroundings(pipeline: Pipeline, stop: AbortSignal, env: Io['env']) {
+  return {
+    clock: systemClock,
+    stop,
+    readSecret: (name: string) => readSecret(name, env),
+    readMaskKey: () => readMaskKey(pipeline, env),
+  }
+}
+
+function waitText({ holder, limitMs }: TargetWait, target: string): string {
+  const who =
+    holder === null ? `Another load is at work in ${target}` : `${plainLine(holder)} has ${target} open`
+  const limit = limitMs === null ? '' : `, for ${duration(limitMs)} at most`
+  return `${who}; waiting for it to end${limit}.`
+}
+
+function summaryJson(summary: LoadSummary) {
+  const { target, table, dataSet, shards, removed, rows, replacedTexts, isEmptied, others, durationMs } =
+    summary
+  return {
+    target,
+    table,
+    data_set: dataSet,
+    shards,
+    removed,
+    rows,
+    replaced_texts: replacedTexts,
+    emptied: isEmptied,
+    other_data_sets: others,
+    duration_ms: durationMs,
+  }
+}
+
+function summaryText(summary: LoadSummary): string {
+  const { target, table, shards, removed, rows, replacedTexts, isEmptied, others, durationMs } = summary
+  const { loaded, skipped, replaced } = shards
+  const lines = [
+    `${plainLine(table)} in ${plainLine(target)}: ${counted(rows, 'row')} loaded in ${duration(durationMs)}`,
+    `shards: ${count(loaded)} loaded, ${count(replaced)} replaced, ${count(skipped)} there already${removed === 0 ? '' : `, ${count(removed)} gone with their rows`}`,
+  ]
+  if (replacedTexts > 0) {
+    lines.push(
+      `${counted(replacedTexts, 'row')} held a NUL, which PostgreSQL does not take: it is U+FFFD there`,
+    )
+  }
+  if (isEmptied) {
+    lines.push(
+      'The table had no row of this data set, though rows were loaded: they were removed by hand. --reload loads them again.',
+    )
+  }
+  if (others.length > 0) {
+    lines.push(
+      `The table also holds rows of ${counted(others.length, 'other data set')} of this pipeline: ${others.join(', ')}`,
+    )
+  }
+  return lines.join('\n')
+}

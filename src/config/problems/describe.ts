@@ -1,0 +1,91 @@
+import { domainMeant } from '../values/domain.ts'
+import { mayBeShown } from '../values/urls.ts'
+import { isMapping, type Path, placeAt, type Tree, valueAt } from './tree.ts'
+
+/** Keys whose values are never shown: what somebody puts there by mistake may be a secret. */
+const UNSHOWN = new Set([
+  'token_env',
+  'api_key_env',
+  'organization',
+  'mask_key_env',
+  'secret_env',
+  'email',
+  'keyword',
+  'queries',
+])
+
+/** Keys of addresses: shown where they are addresses without user, password and query. */
+const ADDRESSES = new Set([
+  'base_url',
+  'token_url',
+  'token_test_url',
+  'search_path',
+  'report_path',
+  'endpoint',
+])
+
+const DOMAINS = new Set(['domains', 'fqdn'])
+
+const NAME_OF_A_LIST = /\.(?:txt|csv|tsv|list|lst)$/i
+
+/** Longer ones are no dates and no lengths. */
+const MAX_WINDOW_TEXT = 40
+
+/** What stands at a path, in words that may be shown; null when nothing does. */
+export function describe(tree: Tree, path: Path): string | null {
+  const value = valueAt(tree, path)
+  if (value === undefined) return null
+  if (value === null) return 'nothing'
+  if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list'
+  if (isMapping(value)) return 'a mapping'
+  const key = path.findLast((part) => typeof part === 'string')
+  const { place } = placeAt(tree, path)
+  if (place?.from === 'file' && place.variables.length > 0) {
+    const variables = place.variables.map((name) => `\${${name}}`).join(' and ')
+    return isPlain(path, key, value)
+      ? `"${shown(String(value))}" (from ${variables})`
+      : `what ${variables} expands to (not shown)`
+  }
+  // Text in the place of a whole section may be anything, a pasted token for example.
+  const isSection = key === undefined || (path.length === 1 && key !== 'name' && key !== 'extends')
+  if (isSection || UNSHOWN.has(key) || (ADDRESSES.has(key) && !isPlain(path, key, value))) {
+    return `a ${typeof value} (not shown)`
+  }
+  if (typeof value === 'string' && DOMAINS.has(key)) return describeDomain(value)
+  return typeof value === 'string' ? `"${shown(value)}"` : String(value)
+}
+
+/** An e-mail address in the place of a domain names a person, and a URL may hold a password. */
+export function describeDomain(text: string): string {
+  if (text.includes('@') || (text.includes('//') && !mayBeShown(text))) return 'a text (not shown)'
+  return `"${shown(text)}"`
+}
+
+/** `; did you mean `acme.com`?` for what is no domain and holds one, or nothing. */
+export function didYouMeanDomain(tree: Tree, path: Path): string {
+  const value = valueAt(tree, path)
+  const key = path.findLast((part) => typeof part === 'string')
+  if (typeof value !== 'string' || key === undefined || !DOMAINS.has(key)) return ''
+  const { place } = placeAt(tree, path)
+  return place?.from === 'file' && place.variables.length > 0 ? '' : meant(value)
+}
+
+/** The same for a text. */
+export function meant(text: string): string {
+  const domain = domainMeant(text)
+  return domain === null ? '' : `; did you mean \`${shown(domain)}\`?`
+}
+
+/** Whether a value can be no secret, wherever it comes from. */
+function isPlain(path: Path, key: string | undefined, value: unknown): boolean {
+  if (typeof value !== 'string' || key === undefined) return false
+  if (path.includes('windows') && key !== 'windows') return value.length <= MAX_WINDOW_TEXT
+  if (key === 'domains_file') return NAME_OF_A_LIST.test(value)
+  return ADDRESSES.has(key) && mayBeShown(value)
+}
+
+/** Text from a file as a message may show it: cut short, without control and direction characters. */
+export function shown(value: string): string {
+  const short = value.length > 60 ? `${value.slice(0, 60)}…` : value
+  return short.toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\u{FFFD}')
+}

@@ -1,0 +1,250 @@
+import { dirname, isAbsolute, join, resolve } from 'node:path'
+import {
+  type ExtractSettings,
+  hidesIdentity,
+  type IdentityPolicy,
+  MAX_WINDOWS,
+  nameQuery,
+  openLabel,
+  type Query,
+  queryLabel,
+  type WindowSettings,
+} from '../../core/index.ts'
+import { describeDomain, meant } from '../problems/describe.ts'
+import type { Problems } from '../problems/problems.ts'
+import type { Path } from '../problems/tree.ts'
+import type { PipelineFile } from '../schema/file-schema.ts'
+import { DOMAIN_EXPECTED, domainFault, parseDomain } from '../values/domain.ts'
+import { readText } from '../values/read-text.ts'
+
+type ExtractFile = PipelineFile['extract']
+type Report = (text: string) => void
+
+const UNIT_MICROS = { hour: 3_600_000_000, day: 86_400_000_000 } as const
+const DEFAULT_LAG_MS = 15 * 60_000
+/** Longest name of a file or folder on the file systems in use (NAME_MAX). */
+const MAX_FOLDER_BYTES = 255
+
+const CREDENTIAL_KEYS = ['domains', 'domains_file', 'queries', 'windows', 'lag', 'include'] as const
+const REPORT_KEYS = ['ids', 'all'] as const
+
+/** Queries gathered and made unique, windows checked, defaults of the resource filled in. */
+export async function resolveExtract(settings: PipelineFile, problems: Problems): Promise<ExtractSettings> {
+  const { extract, transform, load } = settings
+  const reports = extract.resource === 'reports'
+  for (const key of reports ? CREDENTIAL_KEYS : REPORT_KEYS) {
+    if (extract[key] === undefined || problems.touched(['extract', 'resource'])) continue
+    problems.add(['extract', key], `does not go with resource: ${extract.resource}`, 'key')
+  }
+  if (reports && extract.monthly_searches !== null && !problems.touched(['extract', 'resource'])) {
+    const path = ['extract', 'monthly_searches']
+    problems.add(path, 'does not go with resource: reports, which costs no searches', 'key')
+  }
+  const queries = new Queries(load.partition_by.includes('query'), transform.identity)
+  if (reports) addReports(extract, queries, problems)
+  else await addCredentials(extract, queries, problems)
+  return {
+    resource: extract.resource,
+    queries: queries.all,
+    windows: extract.windows === undefined ? null : resolveWindows(extract, extract.windows, problems),
+    whole: null,
+    order: extract.order,
+    pageSize: extract.page_size ?? (reports ? 10 : 10_000),
+    include: [...new Set(extract.include)],
+    concurrency: extract.concurrency,
+    maxRequests: extract.max_requests,
+    monthlySearches: extract.monthly_searches,
+    minSearchesRemaining: extract.min_searches_remaining,
+  }
+}
+
+/** The first 16 hexadecimal digits of a digest stand in for an identity; which ones is known with the mask key. */
+const ANY_DIGEST = '0'.repeat(16)
+
+/** Each query once, under one name: what has the same name has the same folder and the same checkpoint. */
+class Queries {
+  readonly #byName = new Map<string, Query>()
+  /** Names by what is asked for. */
+  readonly #names = new Map<string, string>()
+  readonly #inFolders: boolean
+  readonly #identity: IdentityPolicy
+
+  constructor(inFolders: boolean, identity: IdentityPolicy) {
+    this.#inFolders = inFolders
+    this.#identity = identity
+  }
+
+  get all(): readonly Query[] {
+    return [...this.#byName.values()]
+  }
+
+  add(query: Query, report: Report): void {
+    const label = openLabel(query, this.#identity)
+    const asked = `${query.type}.${queryLabel(query)}`
+    // A hidden identity has a name of its own, as what is asked for has; a space is in no other name.
+    const name = label === null ? ` ${asked}` : nameQuery(query, label).name
+    const fault = this.#faultOf(query, label, name, asked)
+    if (fault !== null) report(fault)
+    else {
+      this.#byName.set(name, query)
+      this.#names.set(asked, name)
+    }
+  }
+
+  #faultOf(query: Query, label: string | null, name: string, asked: string): string | null {
+    if (label === null && this.#identity === 'drop') {
+      return `under transform.identity: drop the query needs a name that gives nothing away: add as`
+    }
+    if (hidesIdentity(query, this.#identity) && label !== null && givesAway(query, label)) {
+      return `its as gives away what transform.identity: ${this.#identity} hides`
+    }
+    const bytes = Buffer.byteLength(`query=${nameQuery(query, label ?? ANY_DIGEST).name}`)
+    if (this.#inFolders && bytes > MAX_FOLDER_BYTES) {
+      return `its folder name, percent-encoded, would have ${bytes} bytes of ${MAX_FOLDER_BYTES}; leave query out of load.partition_by`
+    }
+    const before = this.#names.get(asked)
+    if (before !== undefined && before !== name) return 'the same query is there already under another name'
+    if (before === undefined && this.#byName.has(name)) return 'another query has this name already'
+    return null
+  }
+}
+
+/** An address is given away by a longer text as well; a keyword may be part of many. */
+function givesAway(query: Query, label: string): boolean {
+  const [name, value] = [label.toLowerCase(), queryLabel(query).toLowerCase()]
+  return query.type === 'email' ? name.includes(value) : name === value
+}
+
+function addReports(extract: ExtractFile, queries: Queries, problems: Problems): void {
+  const { ids, all } = extract
+  if (ids !== undefined && all === true) {
+    problems.add(['extract', 'all'], 'expected ids or all: true, found both', 'key')
+  } else if (all === true) {
+    queries.add({ type: 'reports' }, () => {})
+  } else if (ids !== undefined && ids.length > 0) {
+    for (const id of ids) queries.add({ type: 'report', id }, () => {})
+  } else if (!problems.touched(['extract', 'ids'], ['extract', 'all'])) {
+    sayWhatIsEmpty({ ids: 'at least one id, or all: true', all: 'true, or some ids' }, extract, problems)
+    if (ids === undefined && all === undefined) {
+      problems.add(['extract'], 'no report asked for; name some in ids, or set all: true', 'key')
+    }
+  }
+}
+
+async function addCredentials(extract: ExtractFile, queries: Queries, problems: Problems): Promise<void> {
+  const reportAt =
+    (...path: Path): Report =>
+    (text) =>
+      problems.add(path, text)
+  for (const [i, fqdn] of (extract.domains ?? []).entries()) {
+    queries.add({ type: 'domain', fqdn }, reportAt('extract', 'domains', i))
+  }
+  if (extract.domains_file !== undefined) {
+    await addDomainsFile(extract.domains_file, queries, problems)
+  }
+  for (const [i, query] of (extract.queries ?? []).entries()) {
+    queries.add(asQuery(query), reportAt('extract', 'queries', i))
+  }
+  // Somebody who wrote one of these meant to ask for something; the problem with it says enough.
+  const sources = ['domains', 'domains_file', 'queries', 'resource', ...REPORT_KEYS].map((key) => [
+    'extract',
+    key,
+  ])
+  if (queries.all.length > 0 || problems.touched(...sources)) return
+  sayWhatIsEmpty(
+    {
+      domains: 'at least one domain',
+      domains_file: 'a file that names at least one domain',
+      queries: 'at least one query',
+    },
+    extract,
+    problems,
+  )
+  if (!problems.touched(...sources)) {
+    problems.add(['extract'], 'nothing to search for; name some domains, a domains_file or queries', 'key')
+  }
+}
+
+/** Where nothing is asked for, each key that could have asked for something is at fault. */
+function sayWhatIsEmpty(
+  expected: Readonly<Partial<Record<keyof ExtractFile, string>>>,
+  extract: ExtractFile,
+  problems: Problems,
+): void {
+  for (const [key, what] of Object.entries(expected)) {
+    if (extract[key as keyof ExtractFile] === undefined) continue
+    const path = ['extract', key]
+    const found = problems.found(path)
+    problems.add(
+      path,
+      `expected ${what}, found ${key === 'domains_file' ? `${found}, which names none` : found}`,
+    )
+  }
+}
+
+/** A query of the file; one without a name of its own has no key for it. */
+function asQuery({ as, ...query }: NonNullable<ExtractFile['queries']>[number]): Query {
+  const kind = query.type === 'secret' ? ({ type: 'secret', secretEnv: query.secret_env } as const) : query
+  return as === undefined ? kind : { ...kind, as }
+}
+
+async function addDomainsFile(name: string, queries: Queries, problems: Problems): Promise<void> {
+  const { file, path } = problems.sourceOf(['extract', 'domains_file'])
+  const read = await readText(resolve(dirname(path), name))
+  if (!read.ok) {
+    problems.add(
+      ['extract', 'domains_file'],
+      `expected a file of domains, found ${problems.found(['extract', 'domains_file'])}, which ${read.reason}`,
+    )
+    return
+  }
+  const label = isAbsolute(name) ? name : join(dirname(file), name)
+  for (const [i, line] of read.text.split('\n').entries()) {
+    const text = line.replace(/#.*/, '').trim()
+    if (text === '') continue
+    const report: Report = (problem) => {
+      problems.addLine(label, i + 1, problem)
+      // A file of faulty domains names some.
+      problems.excuse(['extract', 'domains_file'])
+    }
+    const fqdn = parseDomain(text)
+    if (fqdn === null) {
+      report(`expected ${DOMAIN_EXPECTED}, found ${describeDomain(text)}: ${domainFault(text)}${meant(text)}`)
+    } else queries.add({ type: 'domain', fqdn }, report)
+  }
+}
+
+function resolveWindows(
+  extract: ExtractFile,
+  { from, until, every, per_chain }: NonNullable<ExtractFile['windows']>,
+  problems: Problems,
+): WindowSettings {
+  if (until !== 'now' && until <= from) {
+    const [begin, end] = ['from', 'until'].map((key) => problems.found(['extract', 'windows', key]))
+    problems.add(
+      ['extract', 'windows', 'until'],
+      `expected a time after the beginning, ${begin}, found ${end}`,
+    )
+  }
+  if (from > Date.now() * 1000) {
+    const path = ['extract', 'windows', 'from']
+    problems.add(
+      path,
+      `${problems.found(path)} lies in the future: nothing can have been imported since; name an earlier time`,
+    )
+  }
+  const end = until === 'now' ? Date.now() * 1000 : until
+  // Ranges that weeks, months or years divide into so many there are none.
+  if (
+    every !== undefined &&
+    'count' in every &&
+    (end - from) / (every.count * UNIT_MICROS[every.unit]) > MAX_WINDOWS
+  ) {
+    const path = ['extract', 'windows', 'every']
+    problems.add(
+      path,
+      `expected a length that makes at most ${MAX_WINDOWS} windows, found ${problems.found(path)}`,
+    )
+  }
+  return { from, until, every: every ?? null, lagMs: extract.lag ?? DEFAULT_LAG_MS, perChain: per_chain }
+}

@@ -1,0 +1,108 @@
+import type { Auth, ServiceSettings } from '../../core/index.ts'
+import { ExportError } from '../../core/index.ts'
+import { Problems } from '../problems/problems.ts'
+import type { PipelineFile } from '../schema/file-schema.ts'
+import { pipelineFile } from '../schema/file-schema.ts'
+import type { Environment } from '../secrets/secrets.ts'
+import { requireCredential, variable } from '../secrets/secrets.ts'
+import { isLoopback, URL_EXPECTED } from '../values/urls.ts'
+
+type ServiceFile = PipelineFile['service']
+
+const ADDRESSES = ['base_url', 'search_path', 'report_path', 'token_url', 'token_test_url'] as const
+/** Settings that mean something only where an API key is exchanged for tokens. */
+const EXCHANGE = ['token_url', 'tenant_id', 'token_lifetime'] as const
+
+/** Addresses made absolute where they stand on the host; the scheme checked; one way to authenticate chosen. */
+export function resolveService(service: ServiceFile, problems: Problems): ServiceSettings {
+  checkSchemes(service, problems)
+  const { origin } = new URL(service.base_url)
+  return {
+    baseUrl: service.base_url,
+    auth: resolveAuth(service, origin, problems),
+    organization: service.organization ?? null,
+    searchPath: service.search_path,
+    reportPath: service.report_path,
+    tokenTestUrl: service.token_test_url === undefined ? null : onOrigin(service.token_test_url, origin),
+    requestsPerSecond: service.requests_per_second,
+    basicRequestsPerSecond: service.basic_requests_per_second,
+    timeoutMs: service.timeout,
+    retries: service.retries,
+    maxResponseBytes: service.max_response_bytes,
+  }
+}
+
+function checkSchemes(service: ServiceFile, problems: Problems): void {
+  if (service.allow_http || problems.touched(['service', 'allow_http'])) return
+  for (const key of ADDRESSES) {
+    const url = service[key]
+    if (url?.startsWith('http:') && !isLoopback(url)) {
+      problems.add(
+        ['service', key],
+        'expected https, found http to another machine; tokens and leaked secrets would travel unencrypted (allow_http: true permits it)',
+      )
+    }
+  }
+}
+
+function resolveAuth(service: ServiceFile, origin: string, problems: Problems): Auth {
+  const { token_env: tokenEnv, api_key_env: apiKeyEnv } = service
+  if (apiKeyEnv === undefined) {
+    if (!problems.touched(['service', 'api_key_env'])) {
+      for (const key of EXCHANGE) {
+        if (service[key] !== undefined) {
+          problems.add(['service', key], 'goes with api_key_env, which is not there', 'key')
+        }
+      }
+    }
+    return { kind: 'token', tokenEnv: tokenEnv ?? 'SPILLWAY_TOKEN' }
+  }
+  if (tokenEnv !== undefined) {
+    problems.add(['service', 'api_key_env'], 'expected token_env or api_key_env, found both', 'key')
+  }
+  return {
+    kind: 'api-key',
+    apiKeyEnv,
+    tokenUrl: onOrigin(service.token_url ?? '/tokens/generate', origin),
+    tenantId: service.tenant_id ?? null,
+    tokenLifetimeMs: service.token_lifetime ?? 3_600_000,
+  }
+}
+
+function onOrigin(address: string, origin: string): string {
+  return address.startsWith('/') ? origin + address : address
+}
+
+/**
+ * The service as SPILLWAY_BASE_URL and SPILLWAY_TOKEN (or SPILLWAY_TOKEN_FILE) name it, with the defaults of
+ * a pipeline file in everything else; for what is asked without a pipeline.
+ * @throws ExportError 'config' that says what to set
+ */
+export async function serviceFromEnvironment(env: Environment): Promise<ServiceSettings> {
+  const baseUrl = variable('SPILLWAY_BASE_URL', env)
+  if (!baseUrl) throw wrong('SPILLWAY_BASE_URL is not set', `Set it to ${URL_EXPECTED}.`)
+  if (variable('SPILLWAY_TOKEN', env) === '' && variable('SPILLWAY_TOKEN_FILE', env) === '') {
+    throw wrong(
+      'SPILLWAY_TOKEN is not set',
+      'Set it to an access token, or SPILLWAY_TOKEN_FILE to a file with one.',
+    )
+  }
+  await requireCredential('SPILLWAY_TOKEN', env)
+  const service = pipelineFile.shape.service.safeParse({ base_url: baseUrl })
+  if (!service.success) throw wrong('SPILLWAY_BASE_URL is no base URL', `Set it to ${URL_EXPECTED}.`)
+  const problems = new Problems({
+    source: { file: '', path: '', lineAt: () => ({ line: 1, col: 1 }) },
+    root: {},
+    places: new Map(),
+  })
+  const settings = resolveService(service.data, problems)
+  if (problems.none) return settings
+  throw wrong(
+    'SPILLWAY_BASE_URL is http to another machine, so the token would travel unencrypted',
+    'Set it to an https URL.',
+  )
+}
+
+function wrong(what: string, next: string): ExportError {
+  return new ExportError('config', what, 'environment', next)
+}

@@ -1,0 +1,108 @@
+import type * as z from 'zod'
+import { describe, didYouMeanDomain, shown } from '../problems/describe.ts'
+import { didYouMean, nearest } from '../problems/nearest.ts'
+import type { Problems } from '../problems/problems.ts'
+import { isMapping, type Mapping, type Path, placeAt, type Tree, valueAt } from '../problems/tree.ts'
+import { type PipelineFile, pipelineFile } from './file-schema.ts'
+
+type Issue = z.core.$ZodIssue
+
+/**
+ * Checks every key for itself and reports what is wrong. What is wrong is then left out (or replaced, where
+ * it cannot be left out), so that the checks across keys can still run on the rest.
+ */
+export function checkShape(tree: Tree, problems: Problems): PipelineFile {
+  let result = parsed(tree.root)
+  if (!result.success && retypeReferences(tree, result.error.issues)) result = parsed(tree.root)
+  if (result.success) return result.data
+  const issues = result.error.issues.flatMap((issue) => unfolded(issue, tree))
+  // Unknown keys first: one that was mistyped explains why another is missing.
+  const isUnknown = (issue: Issue) => (issue.code === 'unrecognized_keys' ? 0 : 1)
+  for (const issue of issues.toSorted((a, b) => isUnknown(a) - isUnknown(b))) {
+    report(issue, tree, problems)
+  }
+  if (!isMapping(tree.root)) throw problems.error()
+  const rest = parsed(withoutFaults(tree.root, issues))
+  if (rest.success) return rest.data
+  throw problems.error()
+}
+
+/** Without the code that zod would make for it: to make it takes longer than to read a file without. */
+function parsed(root: unknown): ReturnType<typeof pipelineFile.safeParse> {
+  return pipelineFile.safeParse(root, { jitless: true })
+}
+
+/** Where a value may be a mapping among other things and is one, what is wrong inside. */
+function unfolded(issue: Issue, tree: Tree): readonly Issue[] {
+  if (issue.code !== 'invalid_union' || !isMapping(valueAt(tree, issue.path as Path))) return [issue]
+  const inside = issue.errors.find((issues) =>
+    issues.some(({ path, code }) => path.length > 0 || code === 'unrecognized_keys'),
+  )
+  return inside?.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] })) ?? [issue]
+}
+
+/** `retries: ${RETRIES}` is text to begin with; where text is wrong, what YAML reads there may be right. */
+function retypeReferences(tree: Tree, issues: readonly Issue[]): boolean {
+  let changed = false
+  for (const { path } of issues) {
+    const { place, exact } = placeAt(tree, path as Path)
+    const key = path.at(-1)
+    if (!exact || key === undefined || place?.from !== 'file' || place.retyped === undefined) continue
+    Reflect.set(valueAt(tree, path.slice(0, -1) as Path) as object, key, place.retyped)
+    changed = true
+  }
+  return changed
+}
+
+function report(issue: Issue, tree: Tree, problems: Problems): void {
+  const path = issue.path as Path
+  if (issue.code !== 'unrecognized_keys') {
+    const found = describe(tree, path)
+    problems.add(
+      path,
+      found === null
+        ? `missing; expected ${issue.message}`
+        : `expected ${issue.message}, found ${found}${faultOf(issue)}${didYouMeanDomain(tree, path)}`,
+    )
+    return
+  }
+  const known = issue.message.split(', ')
+  for (const key of issue.keys) {
+    const name = shown(key)
+    const meant = known.includes(`${key}_env`) ? `${key}_env` : nearest(key, known)
+    const advice = known.includes(`${key}_env`)
+      ? `; a secret never stands in the file: \`${meant}\` names the environment variable that holds it`
+      : didYouMean(key, known)
+    problems.addKey(path, key, `unknown key \`${name}\`${advice}; allowed: ${issue.message}`)
+    if (meant !== null && valueAt(tree, [...path, meant]) === undefined) problems.excuse([...path, meant])
+  }
+}
+
+/** What is wrong with a value, where more can be said of it than what it is. */
+function faultOf(issue: Issue): string {
+  const fault: unknown = issue.code === 'custom' ? issue.params?.fault : undefined
+  return typeof fault === 'string' ? `: ${fault}` : ''
+}
+
+/** Stand for what is required and wrong. No pipeline is made of them: the problem is reported already. */
+const STAND_INS = { name: 'unnamed', service: { base_url: 'https://service.invalid' }, extract: {} } as const
+
+/** A copy without the keys that have issues, two levels deep: that is how deep optional keys lie. */
+function withoutFaults(root: unknown, issues: readonly Issue[]): Mapping {
+  const copy: Mapping = isMapping(root) ? { ...root } : {}
+  for (const [key, value] of Object.entries(copy)) if (isMapping(value)) copy[key] = { ...value }
+  for (const issue of issues) {
+    const faults =
+      issue.code === 'unrecognized_keys' ? issue.keys.map((key) => [...issue.path, key]) : [issue.path]
+    for (const [section, key] of faults) remove(copy, section, key)
+  }
+  const service = isMapping(copy.service) ? copy.service : {}
+  return { ...STAND_INS, ...copy, service: { ...STAND_INS.service, ...service } }
+}
+
+function remove(root: Mapping, section: PropertyKey | undefined, key: PropertyKey | undefined): void {
+  if (section === undefined) return
+  const inner = root[String(section)]
+  if (key !== undefined && isMapping(inner)) delete inner[String(key)]
+  else delete root[String(section)]
+}

@@ -1,0 +1,422 @@
+import * as z from 'zod'
+import {
+  AGE_EXPECTED,
+  AGE_PATTERN,
+  EXTRA_TYPES,
+  IDENTITY_POLICIES,
+  INVALID_POLICIES,
+  KNOWN_EXTRAS,
+  parseAge,
+  parseInstant,
+  SECRET_POLICIES,
+  type WindowLength,
+} from '../../core/index.ts'
+import { DOMAIN_EXPECTED, domainFault, parseDomain } from '../values/domain.ts'
+import {
+  ADDRESS_EXPECTED,
+  ADDRESS_PATTERN,
+  parseAddress,
+  parseUrl,
+  URL_EXPECTED,
+  URL_PATTERN,
+} from '../values/urls.ts'
+import {
+  byteSize,
+  choice,
+  countOrAll,
+  countOrShare,
+  duration,
+  flag,
+  integer,
+  integerOrAuto,
+  limit,
+  list,
+  parsed,
+  rate,
+  section,
+  text,
+  variableName,
+} from './leaves.ts'
+
+/**
+ * A pipeline file, key by key. Checks that need two keys stand in the `resolve-*` files.
+ * Descriptions and defaults are what editors show.
+ */
+
+const address = () => parsed(ADDRESS_PATTERN, ADDRESS_EXPECTED, parseAddress)
+
+const service = section({
+  base_url: parsed(URL_PATTERN, URL_EXPECTED, parseUrl).meta({
+    description:
+      'Host and fixed prefix segment of the service; https unless the host is this machine. Required.',
+  }),
+  allow_http: flag().prefault(false).meta({
+    description: 'Allow plain http to other machines: tokens and leaked secrets then travel unencrypted.',
+  }),
+  token_env: variableName().optional().meta({
+    description:
+      'Environment variable with the access token; <name>_FILE may name a file instead. Default SPILLWAY_TOKEN.',
+  }),
+  api_key_env: variableName().optional().meta({
+    description:
+      'Environment variable with an API key that is exchanged for tokens, instead of token_env. Default: none.',
+  }),
+  token_url: address().optional().meta({
+    description:
+      'Where the API key is exchanged: a path on the host of base_url, or a URL. Default /tokens/generate.',
+  }),
+  tenant_id: integer(0)
+    .optional()
+    .meta({ description: 'Tenant that exchanged tokens are for. Default: that of the key.' }),
+  token_lifetime: duration('1s', '365d').optional().meta({
+    description: 'How long an exchanged token lives; it is renewed before. Default 1h.',
+  }),
+  token_test_url: address().optional().meta({
+    description:
+      'Where `check` tests the token for free: a path on the host of base_url, or a URL. Default: /tokens/test, where the service has it.',
+  }),
+  organization: text(/^[\w.@/-]{1,100}$/, 'up to 100 letters, digits and . _ @ / -')
+    .optional()
+    .meta({
+      description:
+        'Whose pace and quota this is, a name, for runs of many workers. Default: what the token test says, else the host of base_url.',
+    }),
+  search_path: address().prefault('/v4/credentials/global/_search').meta({
+    description: 'Credential search: a path under base_url, or a URL.',
+  }),
+  report_path: address().prefault('/v4/threat_flow/reports').meta({
+    description: 'Threat-flow reports: a path under base_url, or a URL.',
+  }),
+  requests_per_second: rate(10_000).prefault(1).meta({
+    description:
+      'Requests a second to the credential search, all partitions together; may be a fraction. The second search may allow 4.',
+  }),
+  basic_requests_per_second: rate(10_000).prefault(4).meta({
+    description: 'Requests a second to everything but the credential search.',
+  }),
+  timeout: duration('1ms', '1d').prefault('60s').meta({
+    description: 'Longest duration of one request, from the headers sent to the last byte.',
+  }),
+  retries: integer(0, 100).prefault(8).meta({
+    description: 'How often a failed request is sent again: 2 means three requests at most.',
+  }),
+  max_response_bytes: byteSize(1024, 2 ** 31)
+    .prefault('256MB')
+    .meta({
+      description: 'Largest answer that is accepted.',
+    }),
+}).meta({ description: 'The service, and how to reach it. Required.' })
+
+// A looser pattern than the parser's: regular expressions for Unicode differ between editors.
+const domain = () => parsed(/^\s*\S+\s*$/, DOMAIN_EXPECTED, parseDomain, domainFault)
+const fqdn = domain().meta({ description: 'Domain name.' })
+const as = () =>
+  parsed(/\S/, 'a name of 1 to 200 characters, without control characters', cleanName).optional().meta({
+    description:
+      'Name of the query in folders, keys and logs, in place of what it asks for. Default: what it asks for.',
+  })
+const kind = <const Kind extends string>(name: Kind) =>
+  z.literal(name).meta({ description: 'Kind of the query: what is looked for.' })
+const query = z
+  .discriminatedUnion(
+    'type',
+    [
+      section({ type: kind('domain'), fqdn, as: as() }),
+      section({ type: kind('auth_domain'), fqdn, as: as() }),
+      section({
+        type: kind('email'),
+        email: parsed(/\S@\S/, 'an e-mail address', cleanEmail).meta({ description: 'Exact address.' }),
+        as: as(),
+      }),
+      section({
+        type: kind('keyword'),
+        keyword: parsed(/\S/, 'a text of 1 to 256 characters, without control characters', cleanKeyword).meta(
+          {
+            description: 'The part of the identity before the @.',
+          },
+        ),
+        as: as(),
+      }),
+      section({
+        type: kind('secret'),
+        secret_env: variableName().meta({
+          description: 'Environment variable that holds the secret; a secret never stands in the file.',
+        }),
+        as: as(),
+      }),
+    ],
+    {
+      error: (issue) =>
+        issue.code === 'invalid_union'
+          ? 'domain | auth_domain | email | keyword | secret'
+          : 'a query such as { type: domain, fqdn: example.com }',
+    },
+  )
+  .meta({ description: "One query, in the service's own shape." })
+
+const INSTANT_PATTERN = /^\d{4}-\d{2}-\d{2}/
+const INSTANT = 'a date or date-time that exists, such as 2024-01-31 or 2024-01-31T06:00:00Z'
+
+const windows = section({
+  from: parsed(INSTANT_PATTERN, INSTANT, parseInstant).meta({
+    description: 'Begin, inclusive: a date or date-time, UTC unless it has an offset.',
+  }),
+  until: parsed(/^(?:now$|\d{4}-\d{2}-\d{2})/, `${INSTANT}, or now`, (value) =>
+    value === 'now' ? ('now' as const) : parseInstant(value),
+  )
+    .prefault('now')
+    .meta({ description: 'End, exclusive: a date or date-time, or now.' }),
+  every: parsed(
+    /^(?:[1-9]\d{0,5}[hd]|week|month|year)$/,
+    '<n>h, <n>d, week, month or year',
+    parseWindowLength,
+  )
+    .optional()
+    .meta({ description: 'Length of a window: <n>h, <n>d, week, month or year. Default: one window.' }),
+  per_chain: countOrAll(1).prefault('all').meta({
+    description:
+      'Windows that are asked for together, with one sequence of cursors; each such chain is at least one request.',
+  }),
+}).meta({ description: 'Range of import times, cut into windows. Default: everything, in one piece.' })
+
+const extract = section({
+  resource: choice('credentials', 'reports').prefault('credentials').meta({ description: 'What to export.' }),
+  domains: list(domain(), 'a list of domain names').optional().meta({
+    description: 'Short for domain queries. Default: none.',
+  }),
+  domains_file: text(/./, 'the path of a file').optional().meta({
+    description:
+      'File with one domain a line and # comments, relative to the file that names it. Default: none.',
+  }),
+  queries: list(query, 'a list of queries')
+    .optional()
+    .meta({ description: 'Queries of any kind. Default: none.' }),
+  ids: list(integer(0), 'a list of report ids')
+    .optional()
+    .meta({ description: 'Reports to fetch, by id. Default: none.' }),
+  all: flag().optional().meta({ description: 'Fetch every report. Default: false.' }),
+  windows: windows.optional(),
+  lag: duration('0s', '365d').optional().meta({
+    description: 'With until: now, windows that ended less than this ago wait. Default 15m.',
+  }),
+  order: choice('asc', 'desc').prefault('asc').meta({
+    description: 'Order by import time; asc lets a resumed run see what was imported in between.',
+  }),
+  page_size: integerOrAuto(1, 10_000).prefault('auto').meta({
+    description:
+      'Most items to ask for with one request; fewer where the service can not serve so many. auto: 10000, for reports 10.',
+  }),
+  include: list(text(/^[a-z0-9_]+$/, 'a field name (a-z, 0-9 and _)'), 'a list of field names')
+    .optional()
+    .meta({
+      description:
+        'Optional fields to ask for, such as known_password_id, auth_domains or urls. Default: none.',
+    }),
+  concurrency: integer(1, 64).prefault(4).meta({
+    description: 'Chains in flight; they share the rate.',
+  }),
+  max_requests: limit(1).prefault(500).meta({
+    description: 'Budget of one run in requests, retries among them; none: no budget.',
+  }),
+  monthly_searches: limit(1).prefault('none').meta({
+    description:
+      'Searches of the quota that all runs of the data set may spend in a calendar month (UTC); a page may cost several. none: no such share.',
+  }),
+  min_searches_remaining: limit(0).prefault(100).meta({
+    description:
+      'Searches of the quota to be left, by what the service says: a page that may cost more is not asked for. none: never mind.',
+  }),
+}).meta({ description: 'What to ask for. Required.' })
+
+const columnName = z.string('a column name')
+
+const knownExtras = KNOWN_EXTRAS.map(({ name }) => name) as [string, ...string[]]
+const extraColumn = z.union(
+  [
+    choice(...knownExtras),
+    section({
+      name: text(
+        /^[a-z][a-z0-9_]{0,62}$/,
+        'the name of a column (a-z, 0-9 and _, a letter first, at most 63 characters)',
+      ).meta({ description: 'Name of the column.' }),
+      path: text(
+        /^(?=.{1,200}$)[^.]+(?:\.[^.]+){0,15}$/,
+        'the names of up to 16 members joined by dots, such as details.severity',
+      ).meta({
+        description: 'Where the field stands: names of members from the credential on, joined by dots.',
+      }),
+      type: choice(...EXTRA_TYPES).meta({
+        description: 'What the field holds; json: whatever it is, as compact JSON text.',
+      }),
+    }),
+  ],
+  `${knownExtras.join(' | ')}, or { name, path, type }`,
+)
+
+const transform = section({
+  secret: choice(...SECRET_POLICIES)
+    .prefault('redact')
+    .meta({
+      description: 'What becomes of leaked secrets; plaintext needs --allow-plaintext at each run as well.',
+    }),
+  identity: choice(...IDENTITY_POLICIES)
+    .prefault('keep')
+    .meta({ description: 'What becomes of identities.' }),
+  mask_key_env: variableName().prefault('SPILLWAY_MASK_KEY').meta({
+    description: 'Environment variable with the key of the hmac policies, 32 bytes or more.',
+  }),
+  columns: list(columnName, 'a list of column names').optional().meta({
+    description: 'Columns to export. Default: all.',
+  }),
+  extra_columns: list(extraColumn, 'a list of columns').optional().meta({
+    description:
+      'Columns behind the others, in this order: fields of the public documentation by name, and fields that this version does not know. Default: none.',
+  }),
+  on_invalid: choice(...INVALID_POLICIES)
+    .prefault('quarantine')
+    .meta({
+      description: 'What becomes of items that break the schema.',
+    }),
+  max_quarantined: countOrShare().prefault('1%').meta({
+    description:
+      'Items of a partition that may be set aside, as a count or a share (of at least 100 items); beyond it the partition fails.',
+  }),
+}).meta({ description: 'Masking and columns.' })
+
+const partitionBy = choice('query', 'window')
+
+const load = section({
+  format: choice('parquet', 'csv').prefault('parquet').meta({ description: 'File format.' }),
+  engine: choice('columnar', 'parquetjs-lite', 'csv-stringify').prefault('columnar').meta({
+    description: 'Encoder: columnar, or for parquet parquetjs-lite, for csv csv-stringify.',
+  }),
+  path: text(/^[^\0]+$/, 'the path of a folder, or s3://bucket/prefix')
+    .optional()
+    .meta({
+      description:
+        'Folder of the data set, relative to the working directory, or s3://bucket/prefix. Default output/<name>.',
+    }),
+  s3: section({
+    endpoint: parsed(URL_PATTERN, URL_EXPECTED, parseUrl).optional().meta({
+      description:
+        'Address of an S3-compatible store. Default: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, ~/.aws, or AWS itself.',
+    }),
+    region: text(/^[a-z0-9-]{1,64}$/, 'a region such as eu-central-1')
+      .optional()
+      .meta({
+        description:
+          'Region of the bucket. Default: AWS_REGION or ~/.aws, or us-east-1 where there is an endpoint.',
+      }),
+    allow_http: flag().prefault(false).meta({
+      description: 'Allow plain http to another machine: rows travel unencrypted.',
+    }),
+    path_style: flag().optional().meta({
+      description:
+        "Name the bucket in the path instead of the host: most stores other than AWS's need it. Default: true where an endpoint is given.",
+    }),
+  })
+    .optional()
+    .meta({
+      description:
+        'Object storage; goes with a path that begins with s3://. Default: as AWS tools are set up.',
+    }),
+  partition_by: z
+    .union(
+      [
+        choice('query', 'window', 'none').transform((value) => (value === 'none' ? [] : [value])),
+        z.array(partitionBy),
+      ],
+      'query, window, none or a list such as [query, window]',
+    )
+    .prefault(['query', 'window'])
+    .meta({ description: 'What gets folders of its own.' }),
+  shard_rows: integer(1).prefault(1_000_000).meta({
+    description: 'Rows of one file; a file may pass it by less than a page.',
+  }),
+  compression: choice('none', 'snappy', 'gzip', 'zstd').optional().meta({
+    description:
+      'parquet: none, snappy, gzip or zstd (Node 22.15 or newer); csv: none or gzip. Default: snappy for parquet, none for csv.',
+  }),
+  keep: parsed(AGE_PATTERN, AGE_EXPECTED, parseAge).optional().meta({
+    description:
+      'How old partitions may become before `prune` removes them: <n>d, <n>w, <n>mo or <n>y. A run removes nothing. Default: none, `prune` has to be told.',
+  }),
+  file_mode: text(
+    /^(?:0o?)?[67][0-7]{2}$/,
+    "an octal file mode such as '0600' or 0o640, which lets the owner read and write",
+  )
+    .prefault('0600')
+    .meta({ description: 'Permissions of files; folders get x wherever there is r.' }),
+  csv: section({
+    escape_formulas: flag().prefault(false).meta({
+      description: "Put ' before what a spreadsheet would read as a formula.",
+    }),
+  })
+    .optional()
+    .meta({ description: 'Settings for csv alone. Default: those of its keys.' }),
+  parquet: section({
+    encodings: choice('compact', 'plain').optional().meta({
+      description:
+        'compact (default): the smaller encodings, which most readers know; plain: those that all know, in larger files.',
+    }),
+    bloom_filters: list(columnName, 'a list of column names').prefault([]).meta({
+      description: 'Columns that get a bloom filter, such as identity_name and id.',
+    }),
+  })
+    .optional()
+    .meta({ description: 'Settings for parquet alone. Default: those of its keys.' }),
+}).meta({ description: 'Where the rows go.' })
+
+const state = section({
+  path: text(/^[^\0]+$/, 'the path of a folder')
+    .optional()
+    .meta({
+      description:
+        'Local folder for _state (checkpoint, open shards, lock), relative to the working directory, where load.path is s3://. Default: _state in the bucket.',
+    }),
+}).meta({ description: 'Where the state of the export is kept.' })
+
+const FILES_EXPECTED = 'the path of a pipeline file, or a list of them'
+
+export const pipelineFile = section({
+  // Taken away while files are merged: here for editors, and for the list of known keys.
+  extends: z
+    .union([z.string(FILES_EXPECTED), z.array(z.string(FILES_EXPECTED))], FILES_EXPECTED)
+    .optional()
+    .meta({
+      description:
+        'Pipeline files whose settings hold where this one says nothing, relative to this file; later ones win. Default: none.',
+    }),
+  name: text(/^[a-z0-9-]{1,100}$/, 'up to 100 of a-z, 0-9 and -').meta({
+    description: 'Names the pipeline and its checkpoint. Required.',
+  }),
+  service,
+  extract,
+  transform: transform.prefault({}),
+  load: load.prefault({}),
+  state: state.prefault({}),
+})
+
+/** What a pipeline file says, with simple defaults filled in. */
+export type PipelineFile = z.output<typeof pipelineFile>
+
+function cleanEmail(value: string): string | null {
+  const email = value.trim()
+  return email.length <= 320 && /^[^\s\p{Cc}]+@[^\s\p{Cc}@]+$/u.test(email) ? email : null
+}
+
+function cleanKeyword(value: string): string | null {
+  const keyword = value.trim()
+  return keyword.length <= 256 && !/\p{Cc}/u.test(keyword) ? keyword : null
+}
+
+function cleanName(value: string): string | null {
+  const name = value.trim()
+  return name !== '' && name.length <= 200 && !/\p{Cc}/u.test(name) ? name : null
+}
+
+function parseWindowLength(value: string): WindowLength | null {
+  const match = /^(\d+)([hd])$/.exec(value)
+  if (match !== null) return { unit: match[2] === 'h' ? 'hour' : 'day', count: Number(match[1]) }
+  return value === 'week' || value === 'month' || value === 'year' ? { unit: value } : null
+}

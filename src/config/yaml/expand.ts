@@ -1,0 +1,87 @@
+import type { Problems } from '../problems/problems.ts'
+import type { Container, Path, Tree } from '../problems/tree.ts'
+import { isContainer } from '../problems/tree.ts'
+import type { Environment } from '../secrets/secrets.ts'
+
+export type Expanded = {
+  readonly text: string
+  /** Variables that the text was made from. */
+  readonly variables: readonly string[]
+  /** What hinders the expansion; the text is of no use then. */
+  readonly problems: readonly string[]
+  /** The text was one reference and nothing else. */
+  readonly whole: boolean
+}
+
+const REFERENCE = /\$\$\{|\$\{([^}]*)(\})?/g
+const BODY = /^([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?$/s
+
+// biome-ignore lint/suspicious/noTemplateCurlyInString: the text shows the reader's own syntax
+const MALFORMED = 'malformed reference; write ${NAME} or ${NAME:-default}, and $${ for ${ itself'
+
+/**
+ * Expands `${VAR}` and `${VAR:-default}` (used where the variable is unset or empty), once: what a variable
+ * holds is not expanded again. `$${` stands for `${` itself.
+ */
+export function expand(text: string, env: Environment): Expanded {
+  const variables = new Set<string>()
+  const problems: string[] = []
+  let whole = false
+  const expanded = text.replace(
+    REFERENCE,
+    (found: string, body: string | undefined, end: string | undefined) => {
+      if (body === undefined) return '${'
+      const match = BODY.exec(body)
+      if (match === null || end === undefined || match[2]?.includes('${')) {
+        problems.push(MALFORMED)
+        return ''
+      }
+      const [, name = '', fallback] = match
+      const value = Object.hasOwn(env, name) ? env[name] : undefined
+      if (value === undefined && fallback === undefined) {
+        problems.push(
+          `the environment variable ${name} is not set; set it, or give a default: \${${name}:-default}`,
+        )
+        return ''
+      }
+      variables.add(name)
+      whole = found.length === text.length
+      return fallback !== undefined && (value === undefined || value === '') ? fallback : (value ?? '')
+    },
+  )
+  return { text: expanded, variables: [...variables], problems: [...new Set(problems)], whole }
+}
+
+/**
+ * What YAML would read a plain scalar as, where that is no text: a number, a boolean or nothing.
+ * Never a list or a mapping, so that the value of a variable cannot add keys to the file.
+ */
+export function retype(text: string): number | boolean | null | undefined {
+  if (/^(?:true|True|TRUE)$/.test(text)) return true
+  if (/^(?:false|False|FALSE)$/.test(text)) return false
+  if (/^(?:null|Null|NULL|~|)$/.test(text)) return null
+  if (/^[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?$/.test(text)) return Number(text)
+  return undefined
+}
+
+/** Expands `${VAR}` in every text of the file, in place; what command line flags have set stays as it is. */
+export function expandTree(tree: Tree, env: Environment, problems: Problems): void {
+  const visit = (container: Container, path: Path): void => {
+    for (const [key, place] of tree.places.get(container) ?? []) {
+      const value = Reflect.get(container, key)
+      const inner = [...path, key]
+      if (isContainer(value)) visit(value, inner)
+      if (typeof value !== 'string' || place.from === 'flag' || !value.includes('${')) continue
+      const expanded = expand(value, env)
+      for (const problem of expanded.problems) problems.add(inner, problem)
+      Reflect.set(container, key, expanded.text)
+      const retyped = place.plain && expanded.whole ? retype(expanded.text) : undefined
+      tree.places.get(container)?.set(key, {
+        ...place,
+        variables: expanded.variables,
+        ...(retyped === undefined ? {} : { retyped }),
+      })
+    }
+  }
+  if (isContainer(tree.root)) visit(tree.root, [])
+}

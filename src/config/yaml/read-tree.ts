@@ -1,0 +1,106 @@
+import { dirname, isAbsolute, join, resolve } from 'node:path'
+import type { Problems } from '../problems/problems.ts'
+import { isMapping, type Mapping, type Path, type Tree } from '../problems/tree.ts'
+import type { Environment } from '../secrets/secrets.ts'
+import { readText } from '../values/read-text.ts'
+import { expand } from './expand.ts'
+import { type NamedText, parseYaml } from './parse-yaml.ts'
+
+/** Far from any real pipeline; files that extend each other twice over would be read without end. */
+const MAX_FILES = 100
+
+type ReadTree = { readonly tree: Tree; readonly problems: Problems }
+/** The files on the way from the pipeline file to this one, and how many were read so far. */
+type Way = { readonly paths: readonly string[]; readonly count: { files: number } }
+
+/**
+ * Reads YAML, with what it `extends` below it: mappings are merged key by key, everything else is replaced, and a key
+ * with nothing behind it takes away what was inherited. Every value keeps the place where it was written. Top-level
+ * keys that begin with `x-` hold anchors, and are left out.
+ * @throws ExportError 'config' with the syntax errors of one file
+ */
+export async function readTree(
+  source: NamedText,
+  env: Environment,
+  way: Way = { paths: [source.path], count: { files: 0 } },
+): Promise<ReadTree> {
+  const { tree, problems } = parseYaml(source)
+  const { root } = tree
+  if (!isMapping(root)) return { tree, problems }
+  for (const key of Object.keys(root)) if (key.startsWith('x-')) remove(tree, root, key)
+  let inherited: Mapping = Object.create(null)
+  // What is named later wins over what is named earlier.
+  for (const [path, name] of namesOf(tree, problems, env)) {
+    const base = await readBase(name, path, { tree, problems }, env, way)
+    if (base !== null) inherited = mergeOver(tree, base, inherited)
+  }
+  remove(tree, root, 'extends')
+  mergeOver(tree, root, inherited)
+  return { tree, problems }
+}
+
+/** The files that `extends` names, each with its place. */
+function namesOf(tree: Tree, problems: Problems, env: Environment): readonly (readonly [Path, string])[] {
+  const value = isMapping(tree.root) ? tree.root.extends : undefined
+  if (value === undefined) return []
+  const listed = Array.isArray(value)
+  return (listed ? value : [value]).flatMap((text, i) => {
+    const path = listed ? ['extends', i] : ['extends']
+    if (typeof text !== 'string' || text === '') {
+      problems.add(
+        path,
+        `expected the path of a pipeline file, or a list of them, found ${problems.found(path)}`,
+      )
+      return []
+    }
+    const expanded = expand(text, env)
+    for (const problem of expanded.problems) problems.add(path, problem)
+    return expanded.problems.length > 0 ? [] : [[path, expanded.text] as const]
+  })
+}
+
+/** What a file that is extended says; null where it can't be told, which is reported. */
+async function readBase(
+  name: string,
+  at: Path,
+  { tree, problems }: ReadTree,
+  env: Environment,
+  { paths, count }: Way,
+): Promise<Mapping | null> {
+  const { source } = tree
+  const refuse = (why: string): null => {
+    problems.add(at, `expected a pipeline file, found ${problems.found(at)}, which ${why}`)
+    return null
+  }
+  const path = resolve(dirname(source.path), name)
+  if (paths.includes(path)) return refuse(`${paths.length > 1 ? 'in the end ' : ''}extends itself`)
+  if (++count.files > MAX_FILES) return refuse(`would be one of more than ${MAX_FILES} files`)
+  const read = await readText(path)
+  if (!read.ok) return refuse(read.reason)
+  const file = isAbsolute(name) ? name : join(dirname(source.file), name)
+  const base = await readTree({ file, path, text: read.text }, env, { paths: [...paths, path], count })
+  problems.addAll(base.problems)
+  for (const [container, places] of base.tree.places) tree.places.set(container, places)
+  if (base.tree.root === null) return null
+  return isMapping(base.tree.root) ? base.tree.root : refuse('holds no keys')
+}
+
+/** Puts what `under` says below what `over` says, in place. @returns `over` */
+function mergeOver(tree: Tree, over: Mapping, under: Mapping): Mapping {
+  const places = tree.places.get(over) ?? new Map()
+  tree.places.set(over, places)
+  for (const [key, place] of tree.places.get(under) ?? []) {
+    const [own, other] = [Reflect.get(over, key), Reflect.get(under, key)]
+    if (own === null) remove(tree, over, String(key))
+    else if (!places.has(key)) {
+      places.set(key, place)
+      Reflect.set(over, key, other)
+    } else if (isMapping(own) && isMapping(other)) mergeOver(tree, own, other)
+  }
+  return over
+}
+
+function remove(tree: Tree, mapping: Mapping, key: string): void {
+  delete mapping[key]
+  tree.places.get(mapping)?.delete(key)
+}

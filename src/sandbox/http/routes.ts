@@ -1,0 +1,124 @@
+import type { Reports } from '../search/reports.ts'
+import type { Search } from '../search/search.ts'
+import { serviceError } from '../search/service-error.ts'
+import type { LoggedRequest, RequestKind } from './request-log.ts'
+import type { Tokens } from './tokens.ts'
+
+/** The parts of the service that endpoints draw on. */
+export type Service = { readonly search: Search; readonly reports: Reports; readonly tokens: Tokens }
+
+export type Call = {
+  readonly authorization: string | undefined
+  readonly url: URL
+  readonly body: unknown
+  readonly logged: LoggedRequest
+}
+
+/** `body` is UTF-8 JSON. */
+export type Reply = { readonly body: Buffer; readonly headers: Readonly<Record<string, string>> }
+
+export type Route = {
+  readonly kind: RequestKind
+  /** Source: the public documentation: Search for global searches, Basic for everything else. */
+  readonly tier: 'search' | 'basic'
+  readonly method: 'GET' | 'POST'
+  readonly pattern: RegExp
+  /** @throws ServiceError */
+  handle(service: Service, call: Call, match: RegExpExecArray): Reply
+}
+
+/** The endpoints. Source: spec 4 and the public documentation; `prefix` is the base URL's segment. */
+export function routes(prefix: string): Route[] {
+  const v4 = `^/${prefix}/v4`
+  return [
+    {
+      kind: 'search',
+      tier: 'search',
+      method: 'POST',
+      pattern: new RegExp(`${v4}/credentials/global/_search$`),
+      handle({ search, tokens }, { authorization, body, logged }) {
+        tokens.requireBearer(authorization)
+        const answer = search.answer(body, 'global')
+        logged.items = answer.items
+        return { body: answer.body, headers: quotaHeaders(search.remaining(), answer.batchReached) }
+      },
+    },
+    {
+      kind: 'search',
+      tier: 'basic',
+      method: 'POST',
+      pattern: /^\/astp\/v2\/credentials\/_search$/,
+      handle({ search, tokens }, { authorization, body, logged }) {
+        tokens.requireBearer(authorization)
+        const answer = search.answer(body, 'second')
+        logged.items = answer.items
+        return { body: answer.body, headers: {} }
+      },
+    },
+    {
+      kind: 'reports',
+      tier: 'basic',
+      method: 'GET',
+      pattern: new RegExp(`${v4}/threat_flow/reports/?$`),
+      handle({ reports, tokens }, { authorization, url }) {
+        tokens.requireBearer(authorization)
+        return { body: jsonBody(reports.list(url.searchParams)), headers: {} }
+      },
+    },
+    {
+      kind: 'reports',
+      tier: 'basic',
+      method: 'GET',
+      pattern: new RegExp(`${v4}/threat_flow/reports/([^/]+)$`),
+      handle({ reports, tokens }, { authorization }, match) {
+        tokens.requireBearer(authorization)
+        return { body: jsonBody(reports.one(match[1]!)), headers: {} }
+      },
+    },
+    {
+      kind: 'tokens',
+      tier: 'basic',
+      method: 'POST',
+      pattern: /^\/tokens\/generate$/,
+      handle: ({ tokens }, { authorization, body }) => ({
+        body: jsonBody(tokens.exchange(authorization, body)),
+        headers: {},
+      }),
+    },
+    {
+      kind: 'tokens',
+      tier: 'basic',
+      method: 'GET',
+      pattern: /^\/tokens\/test$/,
+      handle({ tokens }, { authorization }) {
+        tokens.requireBearer(authorization)
+        return { body: jsonBody(tokens.describe()), headers: {} }
+      },
+    },
+  ]
+}
+
+/** @throws ServiceError 404 for an unknown path, 405 for a known one with another method */
+export function findRoute(all: readonly Route[], method: string, path: string): [Route, RegExpExecArray] {
+  let known = false
+  for (const route of all) {
+    const match = route.pattern.exec(path)
+    if (match && route.method === method) return [route, match]
+    known ||= match !== null
+  }
+  throw known
+    ? serviceError(405, 'METHOD_NOT_ALLOWED', 'method not allowed')
+    : serviceError(404, 'NOT_FOUND', 'no such path')
+}
+
+/** Source: the public documentation: every answer to a global search carries both. */
+export function quotaHeaders(remaining: number, batchReached: boolean): Record<string, string> {
+  return {
+    'x-flare-global-searches-remaining': String(remaining),
+    'x-flare-global-searches-batch-reached': String(batchReached),
+  }
+}
+
+export function jsonBody(value: unknown): Buffer {
+  return Buffer.from(JSON.stringify(value))
+}

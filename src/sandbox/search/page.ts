@@ -1,0 +1,49 @@
+import type { Credentials } from '../data/credentials.ts'
+import type { Selection } from './selection.ts'
+
+/** Places of a selection, `[low, high)`, oldest first. */
+export type PlaceRange = { readonly low: number; readonly high: number }
+
+export type Page = {
+  /** Positions on the timeline, in the asked order. */
+  readonly positions: number[]
+  /** The place of the first match that did not fit, or null when there is none. */
+  readonly next: number | null
+}
+
+/**
+ * Collects up to `size` matches, going up or down from a place. It looks for one match more than fits:
+ * a cursor is handed out only when something follows.
+ */
+export function collectPage(
+  selection: Selection,
+  range: PlaceRange,
+  start: number,
+  order: 'asc' | 'desc',
+  size: number,
+): Page {
+  const positions: number[] = []
+  const step = order === 'asc' ? 1 : -1
+  for (let place = start; place >= range.low && place < range.high; place += step) {
+    const position = selection.positionAt(place)
+    if (selection.matches !== null && !selection.matches(position)) continue
+    if (positions.length === size) return { positions, next: place }
+    positions.push(position)
+  }
+  return { positions, next: null }
+}
+
+/**
+ * The places imported between two instants, both inclusive as the service's filter is.
+ * @param bounds microseconds since 1970; null leaves an end open
+ */
+export function placeRange(
+  data: Credentials,
+  selection: Selection,
+  bounds: { readonly gte: number | null; readonly lte: number | null },
+): PlaceRange {
+  const { timeline } = data
+  const first = bounds.gte === null ? 0 : timeline.firstAtOrAfter(bounds.gte)
+  const last = bounds.lte === null ? timeline.total : timeline.firstAtOrAfter(bounds.lte + 1)
+  return { low: selection.placesBefore(first), high: selection.placesBefore(Math.max(first, last)) }
+}

@@ -1,0 +1,112 @@
+import type { CredentialSettings, Credentials, IncludeValue } from '../data/credentials.ts'
+import { fraction } from '../data/words.ts'
+import { readCursor, writeCursor } from './cursor.ts'
+import { collectPage, placeRange } from './page.ts'
+import { quota } from './quota.ts'
+import { searchRequest } from './search-request.ts'
+import { select } from './selection.ts'
+
+const COMMA = 0x2c
+
+/** About what a credential measures with its source. */
+const TYPICAL_BYTES = 700
+
+export type SearchSettings = CredentialSettings & {
+  readonly quota: number
+  readonly rowsPerSearch: number
+  readonly now: () => number
+  readonly cursorKey: string
+  readonly ignoreFilters: boolean
+  readonly emptyPageRate: number
+  readonly shortPageRate: number
+  readonly lastNext: 'null' | 'missing'
+}
+
+export type SearchAnswer = { readonly body: Buffer; readonly items: number; readonly batchReached: boolean }
+
+export type Search = {
+  /** Searches left this month. */
+  remaining(): number
+  /** @throws ServiceError 400 for a foreign cursor, 403 without quota, 422 for a bad body */
+  answer(body: unknown, endpoint: 'global' | 'second'): SearchAnswer
+}
+
+const EMPTY = 501
+const SHORT = 502
+const TRAILING = 504
+
+/**
+ * Credential search. Source: spec 4.2; paging, quota and the second endpoint from the public
+ * documentation: bounds inclusive, an empty page is not the end, only `next` decides.
+ */
+export function search(settings: SearchSettings, data: Credentials): Search {
+  const left = quota(settings)
+  const { seed, cursorKey } = settings
+
+  const answer = (body: unknown, endpoint: 'global' | 'second'): SearchAnswer => {
+    const { from, ...request } = searchRequest(body, endpoint)
+    const asked = JSON.stringify([endpoint, request])
+    const selection = select(data, request.query)
+    const bounds = settings.ignoreFilters ? { gte: null, lte: null } : request
+    const range = placeRange(data, selection, bounds)
+    const start = request.order === 'asc' ? range.low : range.high - 1
+    const point = from === null ? { place: start, page: 0, rows: 0 } : readCursor(cursorKey, asked, from)
+    const draw = (field: number) => fraction(seed, point.place * 31 + point.page, field)
+    const empty = draw(EMPTY) < settings.emptyPageRate
+    const short = settings.shortPageRate > 0 && draw(SHORT) < settings.shortPageRate
+    const size = short ? Math.max(1, Math.floor(request.size * draw(SHORT + 1))) : request.size
+    const page = empty
+      ? { positions: [], next: point.place }
+      : collectPage(selection, range, point.place, request.order, size)
+    // The last items may be followed by an empty page as well.
+    const beyond = request.order === 'asc' ? range.high : range.low - 1
+    const trailing = page.positions.length > 0 && draw(TRAILING) < settings.emptyPageRate
+    const place = page.next ?? (trailing ? beyond : null)
+    const rows = point.rows + page.positions.length
+    const next = place === null ? null : writeCursor(cursorKey, asked, { place, page: point.page + 1, rows })
+    // Refused requests are not charged, so this comes last.
+    const isUsedUp =
+      endpoint === 'global' &&
+      left.charge({ query: request.query, asked, cursor: from, before: point.rows, rows })
+
+    const tail = next === null && settings.lastNext === 'missing' ? '' : `,"next":${JSON.stringify(next)}`
+    return {
+      body: renderPage(data, page.positions, new Set(request.include), tail),
+      items: page.positions.length,
+      batchReached: next !== null && isUsedUp,
+    }
+  }
+  return { remaining: left.remaining, answer }
+}
+
+/**
+ * Writes a search response with these credentials into one buffer. Strings would have to be glued,
+ * flattened and encoded: three copies of six megabytes for a full page.
+ * @param tail what follows the items, as JSON text: `,"next":null`
+ */
+function renderPage(
+  data: Credentials,
+  positions: readonly number[],
+  include: ReadonlySet<IncludeValue>,
+  tail: string,
+): Buffer {
+  let target = Buffer.allocUnsafe(1024 + positions.length * TYPICAL_BYTES)
+  let at = target.write('{"items":[', 'latin1')
+  for (let i = 0; i < positions.length; i++) {
+    const { head, ascii, tail: source } = data.text(positions[i]!, include)
+    const most = head.length * (ascii ? 1 : 3) + source.bytes.length + tail.length + 16
+    if (at + most > target.length) target = grown(target, at, most)
+    if (i > 0) target[at++] = COMMA
+    at += ascii ? target.write(head, at, 'latin1') : target.write(head, at)
+    target.set(source.bytes, at)
+    at += source.bytes.length
+  }
+  at += target.write(`]${tail}}`, at)
+  return target.subarray(0, at)
+}
+
+function grown(old: Buffer, used: number, more: number): Buffer<ArrayBuffer> {
+  const next = Buffer.allocUnsafe(old.length * 2 + more)
+  old.copy(next, 0, 0, used)
+  return next
+}

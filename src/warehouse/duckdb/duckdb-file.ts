@@ -1,0 +1,159 @@
+import { link, lstat, mkdir, mkdtemp, open, rename, rm, rmdir, stat } from 'node:fs/promises'
+import { basename, dirname, join } from 'node:path'
+import type { DuckDBInstance } from '@duckdb/node-api'
+import { type Clock, ExportError } from '../../core/index.ts'
+import { duckdbError } from './duckdb-error.ts'
+
+export type OpenedFile = {
+  readonly instance: DuckDBInstance
+  /** Called before each commit: DuckDB makes its write-ahead log anew when it needs one. */
+  keepPrivate(): Promise<void>
+  close(): Promise<void>
+}
+
+/** Why a target is not to be had yet. */
+export type TargetWait = {
+  /** Process that has it; null: it is not known, or no process of this machine. */
+  readonly holder: string | null
+  /** After so long it is given up; null: never. */
+  readonly limitMs: number | null
+}
+
+export type OpenFileOptions = {
+  readonly clock: Clock
+  readonly stop: AbortSignal
+  readonly onWait: (wait: TargetWait) => void
+}
+
+const RETRY_MS = 500
+/** DuckDB lets one process in at a time. A load is over at some time, a notebook may be open for ever. */
+const LIMIT_MS = 10 * 60_000
+
+type Create = (path: string) => Promise<DuckDBInstance>
+
+/**
+ * Opens a DuckDB file, alone. What it makes beside it while rows go in (a write-ahead log, a folder for what does not fit
+ * into memory) is as private as the file.
+ * @throws ExportError `locked` when another process has it open for ten minutes, `target` when it can't be opened
+ */
+export async function openDuckdbFile(
+  file: string,
+  create: Create,
+  options: OpenFileOptions,
+): Promise<OpenedFile> {
+  await guarded(file, () => makePrivate(file, create))
+  const instance = await openAlone(file, create, options)
+  const spilled = `${file}.tmp`
+  await mkdir(spilled, { mode: 0o700 }).catch(() => {})
+  return {
+    instance,
+    keepPrivate: () =>
+      guarded(file, async () => {
+        const { mode } = await stat(file)
+        const log = await open(`${file}.wal`, 'a', mode & 0o666)
+        await log.close()
+      }),
+    async close() {
+      instance.closeSync()
+      await rmdir(spilled).catch(() => {})
+    },
+  }
+}
+
+/**
+ * DuckDB makes its file as the umask allows, readable for all, and takes none that is empty: so it is made where nobody
+ * else may go, and then gets its name, unless that is taken meanwhile.
+ */
+async function makePrivate(file: string, create: Create): Promise<void> {
+  if (await isThere(file)) return
+  const folder = await mkdtemp(join(dirname(file), `.${basename(file)}-`))
+  try {
+    const made = join(folder, 'new')
+    const instance = await create(made)
+    instance.closeSync()
+    const handle = await open(made, 'r+')
+    await handle.chmod(0o600)
+    await handle.close()
+    await link(made, file).catch(async () => {
+      // Some file systems know no second name for a file.
+      if (!(await isThere(file))) await rename(made, file)
+    })
+  } finally {
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+async function isThere(path: string): Promise<boolean> {
+  return (await lstat(path).catch(() => null)) !== null
+}
+
+async function openAlone(
+  file: string,
+  create: Create,
+  { clock, stop, onWait }: OpenFileOptions,
+): Promise<DuckDBInstance> {
+  const startedMs = clock.monotonicMs()
+  for (let waits = 0; ; waits++) {
+    try {
+      return await create(file)
+    } catch (error) {
+      const holder = holderOf(error)
+      if (holder === null) throw refusal(file, error)
+      if (waits === 0) onWait({ holder: holder.process, limitMs: LIMIT_MS })
+      if (clock.monotonicMs() - startedMs >= LIMIT_MS) throw held(file, holder.process, error)
+      await clock.sleep(RETRY_MS, stop)
+    }
+  }
+}
+
+/**
+ * Who has the file open; null when that is not the trouble. No code tells it from other errors of files: `Could not set lock on file "…":
+ * Conflicting lock is held in /usr/bin/python3.11 (PID 4711).`
+ */
+function holderOf(error: unknown): { readonly process: string | null } | null {
+  const message = error instanceof Error ? error.message : ''
+  if (!/lock/i.test(message) || !/Could not set|Conflicting/i.test(message)) return null
+  const [, program, pid] = /held in (.*?) ?\(PID (\d+)\)/.exec(message) ?? []
+  if (pid === undefined) return { process: null }
+  return {
+    process: `process ${pid}${program === undefined || program === '' ? '' : ` (${basename(program)})`}`,
+  }
+}
+
+function held(file: string, holder: string | null, cause: unknown): ExportError {
+  return new ExportError(
+    'locked',
+    `The DuckDB file is open in ${holder ?? 'another process'}, and was for ${LIMIT_MS / 60_000} minutes`,
+    file,
+    'Close it there (a notebook, a shell, another load), then load again; nothing is half loaded.',
+    { cause },
+  )
+}
+
+/** Carries out what asks DuckDB. @throws ExportError that quotes no row */
+export async function guarded<T>(file: string, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw error instanceof ExportError ? error : refusal(file, error)
+  }
+}
+
+/** Without a cause: DuckDB's messages quote values where a cast fails. */
+function refusal(file: string, error: unknown): ExportError {
+  const code = error instanceof Error && 'code' in error ? String(error.code) : null
+  const { kind } = duckdbError(error)
+  // What it says of a file that is none has the kind IO, like a disk that is full.
+  const isFile = code !== null || (kind !== null && IS_ABOUT_THE_FILE.has(kind))
+  const shown = code ?? (kind === null ? 'an error' : `${kind} Error`)
+  return new ExportError(
+    'target',
+    isFile ? `DuckDB can not use the file (${shown})` : `DuckDB refuses (${shown})`,
+    file,
+    isFile
+      ? 'See that it is a DuckDB file, that it can be written, and that its disk has room.'
+      : 'Nothing is half loaded; run `verify` to see that the shards are whole, then load again.',
+  )
+}
+
+const IS_ABOUT_THE_FILE: ReadonlySet<string> = new Set(['IO', 'Serialization', 'FATAL'])

@@ -1,0 +1,210 @@
+import type { DuckDBConnection } from '@duckdb/node-api'
+import { type Clock, ExportError, isExportError } from '../../core/index.ts'
+import type { ManifestShard } from '../../state/index.ts'
+import { accountOf } from '../table/account.ts'
+import type { FoundColumn } from '../table/fit.ts'
+import { prepareTable } from '../table/prepare-table.ts'
+import { columnList } from '../table/shard-rows.ts'
+import {
+  DATA_SET_COLUMN,
+  DUCKDB_TYPES,
+  LEDGER,
+  literal,
+  PARTITION_COLUMN,
+  qualified,
+  type TableSpec,
+} from '../table/table.ts'
+import { transaction } from '../table/transaction.ts'
+import type { Loaded, Warehouse } from '../table/warehouse.ts'
+import { ERRORS_WITH_CODES } from './duckdb-error.ts'
+import { guarded, openDuckdbFile, type TargetWait } from './duckdb-file.ts'
+
+export type DuckdbOptions = {
+  readonly clock: Clock
+  readonly stop: AbortSignal
+  /** Called once when another process has the file open, with what is known of that process. */
+  readonly onWait: (wait: TargetWait) => void
+  /** Of DuckDB; null: as many as there are processors. */
+  readonly threads: number | null
+}
+
+const DUCKDB_PACKAGE = '@duckdb/node-api'
+
+/** Whether an error says that DuckDB was left out when spillway was installed. */
+export function lacksDuckdb(error: unknown): boolean {
+  return isExportError(error, 'config') && error.where === DUCKDB_PACKAGE
+}
+
+/**
+ * DuckDB in this process. Loaded where it is needed only: it is an optional dependency of some 70 MB.
+ * @throws ExportError `config` when it is not installed
+ */
+export async function loadDuckdb(): Promise<typeof import('@duckdb/node-api')> {
+  try {
+    return await import('@duckdb/node-api')
+  } catch (cause) {
+    throw new ExportError(
+      'config',
+      'This needs DuckDB, which is not installed',
+      DUCKDB_PACKAGE,
+      'Install spillway without --omit=optional, or add the package: npm install @duckdb/node-api@1.5.5-r.5',
+      { cause },
+    )
+  }
+}
+
+/**
+ * A DuckDB file as a warehouse; made, for its owner alone, if it is not there. Waits while another process has it open.
+ * @throws ExportError `locked` when that takes too long
+ */
+export async function duckdbWarehouse(file: string, options: DuckdbOptions): Promise<Warehouse> {
+  const { DuckDBInstance } = await loadDuckdb()
+  const opened = await openDuckdbFile(
+    file,
+    (path) => DuckDBInstance.create(path, duckdbSettings(options.threads)),
+    options,
+  )
+  const connection = await guarded(file, () => opened.instance.connect())
+  const run = async (sql: string): Promise<void> => {
+    // What is committed goes into a file of its own first.
+    if (sql === 'COMMIT') await opened.keepPrivate()
+    await guarded(file, () => connection.run(sql))
+  }
+  const askHere = async (sql: string) => (await ask(connection, file, sql)).rows
+  await run("SET TimeZone = 'UTC'")
+
+  return {
+    // Who has opened the file has it alone. Names are the same here in either case.
+    async hold(table) {
+      const given = table.schema === null ? 'current_schema()' : literal(table.schema)
+      const [schema] = await askHere(
+        `SELECT schema_name AS name FROM duckdb_schemas() WHERE database_name = current_database() AND lower(schema_name) = lower(${given})`,
+      )
+      const schemaName = schema === undefined ? table.schema : String(schema.name)
+      const [found] = await askHere(
+        `SELECT table_name AS name FROM duckdb_tables() WHERE database_name = current_database() AND schema_name = ${literal(schemaName ?? '')} AND lower(table_name) = lower(${literal(table.name)})`,
+      )
+      return { ...table, schema: schemaName, name: found === undefined ? table.name : String(found.name) }
+    },
+
+    prepare(table, options) {
+      const maker = {
+        run,
+        hasSchema: async (name: string) =>
+          (
+            await askHere(
+              `SELECT 1 FROM duckdb_schemas() WHERE database_name = current_database() AND schema_name = ${literal(name)}`,
+            )
+          ).length > 0,
+        findColumns: (one: TableSpec) => findColumns(connection, file, one),
+        types: DUCKDB_TYPES,
+        remark: null,
+        ledgerKey: '',
+      }
+      return transaction(run, () => prepareTable(maker, table, options))
+    },
+
+    account: (dataSet, table) => accountOf(askHere, dataSet, table),
+
+    async loaded(dataSet, table, about) {
+      const ledger = `SELECT shard, sha256, partitions, rows::DOUBLE AS rows, epoch_ms(loaded_at)::DOUBLE AS "loadedAtMs" FROM ${qualified(table, LEDGER)} WHERE data_set = ${literal(dataSet)} AND table_name = ${literal(table.name)}`
+      const found: unknown[] = []
+      for (const condition of conditionsAbout(about)) {
+        const { rows } = await ask(connection, file, `${ledger} AND ${condition}`)
+        // One by one: a call takes no hundred thousand arguments.
+        for (const row of rows) found.push(row)
+      }
+      return found as readonly Loaded[]
+    },
+
+    async load({ shards, stale, forgotten }, { dataSet, table, mode, loadedAt, rowsOf }) {
+      const [into, ledger] = [qualified(table, table.name), qualified(table, LEDGER)]
+      const mine = `data_set = ${literal(dataSet.id)} AND table_name = ${literal(table.name)}`
+      let rows = 0
+      await transaction(run, async () => {
+        for (const keys of slices(stale))
+          await run(
+            `DELETE FROM ${into} WHERE ${DATA_SET_COLUMN.name} = ${literal(dataSet.id)} AND ${PARTITION_COLUMN.name} IN (${keys})`,
+          )
+        for (const paths of slices(forgotten))
+          await run(`DELETE FROM ${ledger} WHERE ${mine} AND shard IN (${paths})`)
+        for (const shard of shards) {
+          const { setup, select } = rowsOf(shard)
+          for (const sql of setup) await run(sql)
+          const columns = columnList(table)
+          if (mode === 'upsert') {
+            await run(`CREATE OR REPLACE TEMP TABLE spillway_incoming AS SELECT * FROM ${into} LIMIT 0`)
+            await run(`INSERT INTO spillway_incoming (${columns}) ${select}`)
+            await run(
+              `DELETE FROM ${into} t USING (SELECT DISTINCT query_type, query_value, id FROM spillway_incoming) n WHERE t.${DATA_SET_COLUMN.name} = ${literal(dataSet.id)} AND t.query_type = n.query_type AND t.query_value = n.query_value AND t.id = n.id`,
+            )
+            await run(
+              `INSERT INTO ${into} (${columns}) SELECT DISTINCT ON (query_type, query_value, id) ${columns} FROM spillway_incoming ORDER BY query_type, query_value, id, imported_at DESC`,
+            )
+            await run('DROP TABLE spillway_incoming')
+          } else await run(`INSERT INTO ${into} (${columns}) ${select}`)
+          await run(
+            `INSERT INTO ${ledger} (data_set, shard, sha256, rows, loaded_at, table_name, partitions, pipeline) VALUES (${[dataSet.id, shard.path, shard.sha256].map(literal).join(', ')}, ${shard.rows}, ${literal(loadedAt)}::TIMESTAMPTZ, ${literal(table.name)}, [${shard.partitions.map(literal).join(', ')}], ${literal(dataSet.pipeline)})`,
+          )
+          rows += shard.rows
+        }
+      })
+      return { rows, replacedTexts: 0 }
+    },
+
+    // It finds what it looks for by the extremes of its row groups.
+    async finish() {},
+
+    async close() {
+      connection.closeSync()
+      await opened.close()
+    },
+  }
+}
+
+function* conditionsAbout(about: readonly ManifestShard[] | null): Generator<string> {
+  if (about === null) return yield 'true'
+  for (const paths of slices(about.map(({ path }) => path))) yield `shard IN (${paths})`
+  for (const keys of slices(about.flatMap(({ partitions }) => partitions)))
+    yield `list_has_any(partitions, [${keys}])`
+}
+
+async function findColumns(
+  connection: DuckDBConnection,
+  file: string,
+  { schema, name }: TableSpec,
+): Promise<readonly FoundColumn[]> {
+  const { rows } = await ask(
+    connection,
+    file,
+    `SELECT column_name AS name, data_type AS type, is_nullable AS nullable FROM duckdb_columns() WHERE database_name = current_database() AND schema_name = ${schema === null ? 'current_schema()' : literal(schema)} AND table_name = ${literal(name)}`,
+  )
+  return rows as unknown as readonly FoundColumn[]
+}
+
+/** @param threads null: as many as there are processors */
+export function duckdbSettings(threads: number | null): Record<string, string> {
+  return { ...ERRORS_WITH_CODES, ...(threads === null ? {} : { threads: String(threads) }) }
+}
+
+/** Values as JavaScript has them. */
+export async function ask(
+  connection: DuckDBConnection,
+  file: string,
+  sql: string,
+): Promise<{ readonly columns: readonly string[]; readonly rows: readonly Record<string, unknown>[] }> {
+  const result = await guarded(file, () => connection.runAndReadAll(sql))
+  return { columns: result.columnNames(), rows: result.getRowObjectsJS() }
+}
+
+// A statement of a million names is more than a parser likes.
+const NAMES_AT_ONCE = 1000
+
+function* slices(names: readonly string[]): Generator<string> {
+  for (let at = 0; at < names.length; at += NAMES_AT_ONCE) {
+    yield names
+      .slice(at, at + NAMES_AT_ONCE)
+      .map(literal)
+      .join(', ')
+  }
+}

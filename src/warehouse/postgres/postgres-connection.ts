@@ -1,0 +1,229 @@
+import { stat } from 'node:fs/promises'
+import { Socket } from 'node:net'
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { Writable } from 'node:stream'
+import type { Client, ClientConfig } from 'pg'
+import { ExportError, learnSecret } from '../../core/index.ts'
+import { postgresAddress } from './postgres-address.ts'
+
+export type PostgresConnection = {
+  readonly client: Client
+  /** Carries out what asks the server. @throws ExportError that quotes no row, whatever went wrong */
+  guarded<T>(work: () => Promise<T>): Promise<T>
+  close(): Promise<void>
+}
+
+/** A server that does not answer is given up after so long. */
+const CONNECT_MS = 30_000
+
+/**
+ * Connects to PostgreSQL: over TLS, with the server's certificate checked, unless it is on this machine or the address
+ * says otherwise. The password comes from PGPASSWORD or ~/.pgpass.
+ * @param label the address as it may be shown
+ * @throws ExportError `credentials` when user or password are refused, `target` when there is no way there, `config`
+ *   when the address makes no sense; the signal's reason when it aborts
+ */
+export async function connectPostgres(
+  url: string,
+  label: string,
+  stop: AbortSignal,
+): Promise<PostgresConnection> {
+  const { default: pg } = await import('pg')
+  learnSecret(process.env.PGPASSWORD ?? '')
+  const hostOf = (plain: string): string => new pg.Client({ connectionString: plain }).host
+  const address = await postgresAddress(url, label, process.env, hostOf)
+  const socket = new Socket()
+  const server = { lacksTls: false, isGone: false }
+  // To the request for TLS a server answers with one byte.
+  if (address.tls !== false && !address.startsWithTls) {
+    socket.once('data', (answer: Buffer) => {
+      server.lacksTls = answer[0] === 'N'.charCodeAt(0)
+    })
+  }
+  socket.once('close', () => {
+    server.isGone = true
+  })
+  const settings: ClientConfig & { readonly sslnegotiation?: 'direct' } = {
+    connectionString: address.url,
+    application_name: 'spillway',
+    stream: () => socket,
+    ssl: address.tls,
+    ...(address.startsWithTls ? { sslnegotiation: 'direct' } : {}),
+  }
+  const client: Client = new pg.Client(settings)
+  // Of what is given with an address the driver takes none.
+  Object.assign(client, { password: () => findPassword(client, label) })
+  // A connection that breaks is told by the query that is under way, and must not end the process.
+  client.on('error', () => {})
+  const guarded = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work()
+    } catch (error) {
+      throw error instanceof ExportError ? error : refusal(label, error, server, client)
+    }
+  }
+  // Whatever is waited for ends with the connection: an answer, a lock, the connection itself.
+  const giveUp = (): void => void socket.destroy()
+  stop.throwIfAborted()
+  stop.addEventListener('abort', giveUp, { once: true })
+  const timer = setTimeout(() => socket.destroy(noAnswer()), CONNECT_MS)
+  try {
+    await guarded(() => client.connect())
+  } catch (error) {
+    stop.removeEventListener('abort', giveUp)
+    // What was refused half-way would hold its connection, and with it the process, until the server ends it.
+    giveUp()
+    stop.throwIfAborted()
+    throw error
+  } finally {
+    clearTimeout(timer)
+  }
+  return {
+    client,
+    guarded,
+    async close() {
+      stop.removeEventListener('abort', giveUp)
+      await client.end().catch(() => {})
+    },
+  }
+}
+
+function noAnswer(): Error {
+  return Object.assign(new Error(), { code: 'ETIMEDOUT' })
+}
+
+/** @throws ExportError `credentials` when there is none */
+async function findPassword(connection: Client, label: string): Promise<string> {
+  const given = process.env.PGPASSWORD
+  if (given !== undefined && given !== '') return given
+  const { default: pgpass } = await import('pgpass')
+  // It would write to standard error by itself; what it has to say is told below.
+  pgpass.warnTo(new Writable({ write: (_chunk, _encoding, done) => done() }))
+  const { host, port, user, database } = connection
+  const found = await new Promise<string | undefined>((resolve) =>
+    pgpass({ host, port, user, database }, resolve),
+  )
+  if (found !== undefined) {
+    learnSecret(found)
+    return found
+  }
+  throw new ExportError(
+    'credentials',
+    'PostgreSQL asks for the password of the user, and none is set',
+    label,
+    (await isOpenToOthers(passFile()))
+      ? `${passFile()} is not used, since others may read it: chmod 600. Or set PGPASSWORD.`
+      : 'Set PGPASSWORD, or a line in ~/.pgpass.',
+  )
+}
+
+function passFile(): string {
+  return process.env.PGPASSFILE || join(homedir(), '.pgpass')
+}
+
+async function isOpenToOthers(path: string): Promise<boolean> {
+  const found = await stat(path).catch(() => null)
+  return found?.isFile() === true && (found.mode & 0o077) !== 0
+}
+
+/** The server's messages may quote a row, so errors are told by their codes. */
+function refusal(
+  label: string,
+  error: unknown,
+  { lacksTls, isGone }: { readonly lacksTls: boolean; readonly isGone: boolean },
+  { host, port }: Client,
+): ExportError {
+  const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
+  const told = lacksTls ? NO_TLS : MEANINGS.find(([codes]) => codes.test(code))
+  const [, what, next, kind = 'target'] =
+    told ??
+    (isGone ? ENDED : ([null, `PostgreSQL refuses${code === '' ? '' : ` (${code})`}`, MENDED] as const))
+  return new ExportError(
+    kind,
+    what
+      .replace('{server}', host.startsWith('/') ? host : `${host}:${port}`)
+      .replace('{host}', host)
+      .replace('{code}', code),
+    label,
+    next,
+    // What the server itself says may quote a row.
+    error instanceof Error && 'severity' in error ? undefined : { cause: error },
+  )
+}
+
+type Meaning = readonly [
+  codes: RegExp,
+  what: string,
+  next: string,
+  kind?: 'target' | 'credentials' | 'config',
+]
+
+const AGAIN = 'Nothing is half loaded; load again when it is there.'
+const MENDED = 'Look into its log; nothing is half loaded, load again when it is mended.'
+const TRUST =
+  'Name the file of the authority that signed it with sslrootcert=<file> in the address, or in PGSSLROOTCERT; sslmode=no-verify encrypts without checking.'
+const NO_TLS: Meaning = [
+  /^$/,
+  'PostgreSQL at {server} offers no TLS, and nothing is sent to another machine in clear',
+  'Turn TLS on there (ssl = on), or add ?sslmode=disable to the address if the network between is trusted.',
+]
+const ENDED: Meaning = [/^$/, 'The connection to PostgreSQL ended', AGAIN]
+
+/** SQLSTATE of the server, or codes of the system and of TLS. */
+const MEANINGS: readonly Meaning[] = [
+  [
+    /^28P01$/,
+    'PostgreSQL refuses the user or the password',
+    'Set PGPASSWORD, or a line in ~/.pgpass.',
+    'credentials',
+  ],
+  [
+    /^28/,
+    'PostgreSQL does not let this user in from here ({code})',
+    'Look at the user in the address, at sslmode, and at pg_hba.conf on the server.',
+    'credentials',
+  ],
+  [/^3D000$/, 'There is no such database', 'Create it, or name another one in the address.'],
+  [/^3F000$/, 'There is no schema that tables could be made in', 'Name one with --schema.'],
+  [/^42501$/, 'The user may not do that', 'Grant it the right to create and write the tables.'],
+  [/^57P03$/, 'PostgreSQL is starting up or shutting down', AGAIN],
+  [/^53/, 'PostgreSQL is out of room, memory or connections', AGAIN],
+  [
+    /^(?:ENOTFOUND|EAI_AGAIN|EAI_NODATA|EAI_NONAME)$/,
+    'PostgreSQL can not be reached: the name {host} is not found ({code})',
+    'Look at the host in the address, and at name resolution on this machine.',
+  ],
+  [
+    /^ECONNREFUSED$/,
+    'PostgreSQL can not be reached: nothing accepts connections at {server}',
+    'Look at host and port in the address, and whether the server is up; nothing is half loaded.',
+  ],
+  [
+    /^(?:ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN)$/,
+    'PostgreSQL can not be reached: no answer from {server} ({code})',
+    'Look at host and port in the address, and at firewalls between; nothing is half loaded.',
+  ],
+  [
+    /^(?:ENOENT|EACCES|ENOTDIR)$/,
+    'PostgreSQL can not be reached: there is no socket to be used at {server} ({code})',
+    'Look at the folder of the socket in the address, and whether the server is up.',
+  ],
+  [
+    /^ERR_TLS_CERT_ALTNAME_INVALID$/,
+    'The certificate of PostgreSQL is for another host than {host}',
+    'Name the host as the certificate does; sslmode=no-verify encrypts without checking.',
+  ],
+  [/^CERT_HAS_EXPIRED$/, 'The certificate of PostgreSQL at {server} has expired', 'Have it renewed.'],
+  [
+    /^(?:DEPTH_ZERO_SELF_SIGNED_CERT|SELF_SIGNED_CERT_IN_CHAIN|UNABLE_TO_\w+|CERT_\w+)$/,
+    'The certificate of PostgreSQL at {server} is not trusted ({code})',
+    TRUST,
+  ],
+  [
+    /^(?:ERR_(?:SSL|TLS|OSSL)_\w+|EPROTO)$/,
+    'TLS with PostgreSQL at {server} does not come about ({code})',
+    'Look at the versions of TLS that the server takes, and at sslcert and sslkey if they are given.',
+  ],
+  [/^(?:57P0|08|ECONNRESET|EPIPE|ERR_STREAM_PREMATURE_CLOSE)/, 'The connection to PostgreSQL ended', AGAIN],
+]

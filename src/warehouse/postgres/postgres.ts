@@ -1,0 +1,286 @@
+import { Readable } from 'node:stream'
+import { pipeline } from 'node:stream/promises'
+import type { DuckDBBlobValue, DuckDBConnection } from '@duckdb/node-api'
+import type { Client as PgClient } from 'pg'
+import { type ColumnSpec, ExportError } from '../../core/index.ts'
+import type { ManifestShard } from '../../state/index.ts'
+import { duckdbSettings, loadDuckdb } from '../duckdb/duckdb.ts'
+import type { TargetWait } from '../duckdb/duckdb-file.ts'
+import { accountOf } from '../table/account.ts'
+import type { FoundColumn } from '../table/fit.ts'
+import { prepareTable } from '../table/prepare-table.ts'
+import { columnList } from '../table/shard-rows.ts'
+import {
+  DATA_SET_COLUMN,
+  hasColumns,
+  identifier,
+  LEDGER,
+  OWN_COLUMNS,
+  PARTITION_COLUMN,
+  POSTGRES_INDEXED,
+  POSTGRES_TYPES,
+  qualified,
+  type TableSpec,
+} from '../table/table.ts'
+import { transaction } from '../table/transaction.ts'
+import type { Loaded, LoadTarget, ShardRows, Warehouse } from '../table/warehouse.ts'
+import { connectPostgres } from './postgres-connection.ts'
+
+export type PostgresOptions = {
+  readonly stop: AbortSignal
+  /** Called once when another load holds the tables. */
+  readonly onWait: (wait: TargetWait) => void
+  /** Of the DuckDB that reads the shards; null: as many as there are processors. */
+  readonly threads: number | null
+}
+
+/**
+ * A PostgreSQL database as a warehouse. Shards are read by DuckDB, which writes a line of CSV for each row, and go in by
+ * COPY.
+ * @param label the address as it may be shown
+ * @throws ExportError as {@link connectPostgres} does
+ */
+export async function postgresWarehouse(
+  url: string,
+  label: string,
+  { stop, onWait, threads }: PostgresOptions,
+): Promise<Warehouse> {
+  const { DuckDBInstance } = await loadDuckdb()
+  const { client, guarded, close } = await connectPostgres(url, label, stop)
+  const duckdb = await DuckDBInstance.create(':memory:', duckdbSettings(threads))
+  const reader = await duckdb.connect()
+  const run = async (sql: string, values: unknown[] = []): Promise<Record<string, unknown>[]> =>
+    (await client.query(sql, values)).rows as Record<string, unknown>[]
+
+  const inTransaction = (work: () => Promise<void>): Promise<void> => guarded(() => transaction(run, work))
+
+  return {
+    hold: (table) =>
+      guarded(async () => {
+        await run("SET TimeZone = 'UTC'")
+        // A server that can do that notices when nobody waits for a long statement any more, and lets go of its locks.
+        await run("SET client_connection_check_interval = '5s'").catch(() => {})
+        const resolved = { ...table, schema: table.schema ?? (await schemaOf(run, table.name)) }
+        await holdTable(run, resolved, onWait)
+        return resolved
+      }),
+
+    async prepare(table, options) {
+      const maker = {
+        run,
+        hasSchema: async (name: string) =>
+          (await run('SELECT 1 FROM pg_namespace WHERE nspname = $1', [name])).length > 0,
+        findColumns: (one: TableSpec) => findColumns(run, one),
+        types: POSTGRES_TYPES,
+        remark: WITHOUT_INDEXES,
+        ledgerKey: ', PRIMARY KEY (data_set, table_name, shard)',
+      }
+      await inTransaction(async () => {
+        // Loads into other tables make the same ledger, and the same schema.
+        await run("SELECT pg_advisory_xact_lock(hashtextextended('spillway tables', 0))")
+        await prepareTable(maker, table, options)
+      })
+    },
+
+    account: (dataSet, table) => guarded(() => accountOf(run, dataSet, table)),
+
+    loaded: (dataSet, table, about) =>
+      guarded(async () => {
+        const ledger = `SELECT shard, sha256, partitions, rows::float8 AS rows, round(extract(epoch FROM loaded_at) * 1000)::float8 AS "loadedAtMs" FROM ${qualified(table, LEDGER)} WHERE data_set = $1 AND table_name = $2`
+        const [condition, names] = conditionAbout(about)
+        const found = await run(`${ledger} AND ${condition}`, [dataSet, table.name, ...names])
+        return found as unknown as readonly Loaded[]
+      }),
+
+    async load({ shards, stale, forgotten }, target) {
+      const { dataSet, table, loadedAt, rowsOf } = target
+      let [rows, replacedTexts] = [0, 0]
+      await inTransaction(async () => {
+        if (stale.length > 0) {
+          await run(
+            `DELETE FROM ${qualified(table, table.name)} WHERE ${DATA_SET_COLUMN.name} = $1 AND ${PARTITION_COLUMN.name} = ANY ($2)`,
+            [dataSet.id, stale],
+          )
+        }
+        if (forgotten.length > 0) {
+          await run(
+            `DELETE FROM ${qualified(table, LEDGER)} WHERE data_set = $1 AND table_name = $2 AND shard = ANY ($3)`,
+            [dataSet.id, table.name, forgotten],
+          )
+        }
+        for (const shard of shards) {
+          replacedTexts += await copyShard(client, reader, shard, rowsOf(shard), target)
+          await run(
+            `INSERT INTO ${qualified(table, LEDGER)} (data_set, shard, sha256, rows, loaded_at, table_name, partitions, pipeline) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)`,
+            [
+              dataSet.id,
+              shard.path,
+              shard.sha256,
+              shard.rows,
+              loadedAt,
+              table.name,
+              shard.partitions,
+              dataSet.pipeline,
+            ],
+          )
+          rows += shard.rows
+        }
+      })
+      return { rows, replacedTexts }
+    },
+
+    async finish(table) {
+      const name = qualified(table, table.name)
+      await inTransaction(async () => {
+        const [found] = await run(`SELECT obj_description(to_regclass($1), 'pg_class') AS remark`, [name])
+        if (found?.remark !== WITHOUT_INDEXES) return
+        const indexed = POSTGRES_INDEXED.filter((name) => hasColumns(table, name))
+        for (const column of indexed) await run(`CREATE INDEX ON ${name} (${identifier(column)})`)
+        const own = OWN_COLUMNS.map((column) => identifier(column.name))
+        await run(`CREATE INDEX ON ${name} (${own.join(', ')})`)
+        await run(`COMMENT ON TABLE ${name} IS NULL`)
+      })
+    },
+
+    async close() {
+      reader.closeSync()
+      duckdb.closeSync()
+      await close()
+    },
+  }
+}
+
+/**
+ * Says of a table that it has yet to get its indexes: made once its first rows are all in, they cost half of what they
+ * cost row by row. It stays until they are there, whatever ends a load before.
+ */
+const WITHOUT_INDEXES = 'spillway makes the indexes when the first load is through'
+
+type Run = (sql: string, values?: unknown[]) => Promise<Record<string, unknown>[]>
+
+/** Where a table lies, or would be made, that is named without a schema. */
+async function schemaOf(run: Run, name: string): Promise<string | null> {
+  const [found] = await run(
+    `SELECT coalesce((SELECT n.nspname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace WHERE c.oid = to_regclass($1)), current_schema()) AS name`,
+    [identifier(name)],
+  )
+  return typeof found?.name === 'string' ? found.name : null
+}
+
+/** Two loads into one table would each not see the other's shards; the lock goes with the connection. */
+async function holdTable(run: Run, table: TableSpec, onWait: PostgresOptions['onWait']): Promise<void> {
+  const key = [`spillway ${qualified(table, table.name)}`]
+  const [got] = await run('SELECT pg_try_advisory_lock(hashtextextended($1, 0)) AS held', key)
+  if (got?.held === true) return
+  onWait({ holder: null, limitMs: null })
+  await run('SELECT pg_advisory_lock(hashtextextended($1, 0))', key)
+}
+
+function conditionAbout(
+  about: readonly ManifestShard[] | null,
+): readonly [condition: string, names: readonly (readonly string[])[]] {
+  if (about === null) return ['true', []]
+  const names = [about.map(({ path }) => path), about.flatMap(({ partitions }) => partitions)]
+  return ['(shard = ANY ($3) OR partitions && $4::text[])', names]
+}
+
+async function findColumns(run: Run, table: TableSpec): Promise<readonly FoundColumn[]> {
+  return (await run(
+    `SELECT a.attname AS name, format_type(a.atttypid, NULL) AS type, NOT a.attnotnull AS nullable
+     FROM pg_attribute a WHERE a.attrelid = to_regclass($1) AND a.attnum > 0 AND NOT a.attisdropped`,
+    [qualified(table, table.name)],
+  )) as unknown as readonly FoundColumn[]
+}
+
+/** @returns how many rows had texts that PostgreSQL does not take */
+async function copyShard(
+  client: PgClient,
+  reader: DuckDBConnection,
+  shard: ManifestShard,
+  rows: ShardRows,
+  { table, mode }: LoadTarget,
+): Promise<number> {
+  const columns = columnList(table)
+  const into = qualified(table, table.name)
+  if (mode !== 'upsert') return copyInto(client, reader, shard, rows, table, into)
+  await client.query(`CREATE TEMP TABLE spillway_incoming (LIKE ${into}) ON COMMIT DROP`)
+  const changed = await copyInto(client, reader, shard, rows, table, 'spillway_incoming')
+  await client.query(
+    `DELETE FROM ${into} t USING spillway_incoming n WHERE t.${DATA_SET_COLUMN.name} = n.${DATA_SET_COLUMN.name} AND t.query_type = n.query_type AND t.query_value = n.query_value AND t.id = n.id`,
+  )
+  await client.query(
+    `INSERT INTO ${into} (${columns}) SELECT DISTINCT ON (query_type, query_value, id) ${columns} FROM spillway_incoming ORDER BY query_type, query_value, id, imported_at DESC`,
+  )
+  await client.query('DROP TABLE spillway_incoming')
+  return changed
+}
+
+async function copyInto(
+  client: PgClient,
+  reader: DuckDBConnection,
+  shard: ManifestShard,
+  { setup, select }: ShardRows,
+  table: TableSpec,
+  into: string,
+): Promise<number> {
+  const { from } = await import('pg-copy-streams')
+  for (const sql of setup) await reader.run(sql)
+  const names = columnList(table)
+  // As bytes, so that no strings of this process are made of them.
+  const line = `encode(concat(${table.columns.map(csvField).join(", ',', ")}, chr(10)))`
+  const result = await reader.stream(`SELECT ${line} FROM (${select}) AS shard(${names})`)
+  let [rows, changed] = [0, 0]
+  async function* lines(): AsyncGenerator<Uint8Array> {
+    for (;;) {
+      const chunk = await result.fetchChunk()
+      if (chunk === null || chunk.rowCount === 0) break
+      rows += chunk.rowCount
+      const given = (chunk.getColumnValues(0) as DuckDBBlobValue[]).map(({ bytes }) => bytes)
+      const block = Buffer.concat(given)
+      if (!block.includes(0)) yield block
+      else {
+        changed += given.filter((bytes) => bytes.includes(0)).length
+        yield Buffer.from(block.toString().replaceAll('\0', '\uFFFD'))
+      }
+    }
+    if (rows !== shard.rows) throw notWhole(shard, rows)
+  }
+  await pipeline(
+    Readable.from(lines(), { objectMode: true, highWaterMark: 8 }),
+    client.query(from(`COPY ${into} (${names}) FROM STDIN WITH (FORMAT csv)`)),
+  )
+  return changed
+}
+
+/** A field of CSV as COPY reads it; null where it is to be empty. */
+function csvField({ name, type }: ColumnSpec): string {
+  const column = identifier(name)
+  switch (type) {
+    case 'text':
+      return quoted(column)
+    case 'int64':
+    case 'boolean':
+      return `${column}::VARCHAR`
+    case 'timestamp':
+      return `make_timestamp(epoch_us(${column}))::VARCHAR || '+00'`
+    case 'list': {
+      const item = `replace(replace(x, '\\', '\\\\'), '"', '\\"')`
+      const items = `list_transform(${column}, x -> CASE WHEN x IS NULL THEN 'NULL' ELSE '"' || ${item} || '"' END)`
+      return quoted(`('{' || array_to_string(${items}, ',') || '}')`)
+    }
+  }
+}
+
+/** Looked at before it is copied: few texts hold a quote. */
+function quoted(text: string): string {
+  return `'"' || if(contains(${text}, '"'), replace(${text}, '"', '""'), ${text}) || '"'`
+}
+
+function notWhole({ path, rows }: ManifestShard, found: number): ExportError {
+  return new ExportError(
+    'damaged',
+    `The shard holds ${found} rows instead of ${rows}`,
+    path,
+    'Run `verify`, and `verify --fix` to export it anew; nothing of it was loaded.',
+  )
+}

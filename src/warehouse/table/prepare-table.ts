@@ -1,0 +1,120 @@
+import type { ColumnSpec, ColumnType } from '../../core/index.ts'
+import { type FoundColumn, missingColumns } from './fit.ts'
+import {
+  columnLines,
+  DATA_SET_COLUMN,
+  hasColumns,
+  identifier,
+  LEDGER,
+  literal,
+  PARTITION_COLUMN,
+  qualified,
+  type TableSpec,
+  VIEW_ENDINGS,
+} from './table.ts'
+/** What differs between databases in how a table is made. */
+export type TableMaker = {
+  readonly run: (sql: string) => Promise<unknown>
+  readonly hasSchema: (name: string) => Promise<boolean>
+  /** Columns of a table as the database describes them; none when it is not there. */
+  readonly findColumns: (table: TableSpec) => Promise<readonly FoundColumn[]>
+  /** Names of the types as the database gives them back. */
+  readonly types: Readonly<Record<ColumnType, string>>
+  /** What a new table is remarked with; null: nothing. */
+  readonly remark: string | null
+  /** What the ledger's table says behind its columns. */
+  readonly ledgerKey: string
+}
+
+/**
+ * Makes table, ledger and views, or sees that they fit. What the ledger says of a table that had to be made is void: its
+ * rows went with the table that was there before.
+ * @throws ExportError `config` with the difference
+ */
+export async function prepareTable(
+  { run, hasSchema, findColumns, types, remark, ledgerKey }: TableMaker,
+  table: TableSpec,
+  options: { readonly evolve: boolean },
+): Promise<void> {
+  const name = qualified(table, table.name)
+  const ledger = qualified(table, LEDGER)
+  // Whoever may create tables need not have the right to create schemas.
+  if (table.schema !== null && !(await hasSchema(table.schema))) {
+    await run(`CREATE SCHEMA ${identifier(table.schema)}`)
+  }
+  const found = await findColumns(table)
+  const added = found.length === 0 ? [] : missingColumns(table, found, types, options)
+  if (found.length === 0) {
+    await run(`CREATE TABLE ${name} (\n${columnLines(table.columns, types)}\n)`)
+    if (remark !== null) await run(`COMMENT ON TABLE ${name} IS ${literal(remark)}`)
+  }
+  for (const { name: column, type } of added) {
+    await run(`ALTER TABLE ${name} ADD COLUMN ${identifier(column)} ${types[type]}`)
+  }
+  if (found.length === 0 || added.length > 0) {
+    for (const { name: column, meaning } of table.columns) {
+      await run(`COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(meaning)}`)
+    }
+  }
+  const lines = { ...table, name: LEDGER, columns: LEDGER_COLUMNS }
+  const foundLines = await findColumns(lines)
+  if (foundLines.length > 0) missingColumns(lines, foundLines, types, { evolve: false })
+  else await run(`CREATE TABLE ${ledger} (\n${columnLines(LEDGER_COLUMNS, types)}${ledgerKey}\n)`)
+  if (found.length === 0) await run(`DELETE FROM ${ledger} WHERE table_name = ${literal(table.name)}`)
+  for (const { name: view, meaning, select } of viewsOf(table, ledger)) {
+    await run(`CREATE OR REPLACE VIEW ${qualified(table, view)} AS ${select}`)
+    await run(`COMMENT ON VIEW ${qualified(table, view)} IS ${literal(meaning)}`)
+  }
+}
+
+const LEDGER_COLUMNS: readonly ColumnSpec[] = [
+  ledgerColumn('data_set', 'text', 'identity of the data set'),
+  ledgerColumn('shard', 'text', 'path of the shard within it'),
+  ledgerColumn('sha256', 'text', 'of its bytes'),
+  ledgerColumn('rows', 'int64', 'how many it holds'),
+  ledgerColumn('loaded_at', 'timestamp', 'when the command that loaded it began to load'),
+  ledgerColumn('table_name', 'text', 'table that its rows are in'),
+  ledgerColumn('partitions', 'list', 'partitions that it holds rows of'),
+  ledgerColumn('pipeline', 'text', 'name of the data set'),
+]
+
+function ledgerColumn(name: string, type: ColumnType, meaning: string): ColumnSpec {
+  return { name, type, nullable: false, meaning }
+}
+
+/** A view beside a table, in SQL that DuckDB and PostgreSQL both understand. */
+type View = { readonly name: string; readonly meaning: string; readonly select: string }
+
+/** What people ask first; views whose columns the table lacks are left out. */
+function viewsOf(table: TableSpec, ledger: string): readonly View[] {
+  const from = qualified(table, table.name)
+  const views: View[] = []
+  if (hasColumns(table, 'id', 'imported_at')) {
+    views.push({
+      name: `${table.name}${VIEW_ENDINGS.latest}`,
+      meaning: 'one row per credential, whichever data sets have it',
+      select: `SELECT DISTINCT ON (id) * FROM ${from} ORDER BY id, imported_at DESC, ${identifier(PARTITION_COLUMN.name)} DESC, ${identifier(DATA_SET_COLUMN.name)} DESC`,
+    })
+  }
+  if (hasColumns(table, 'id', 'imported_at', 'source_id')) {
+    const name = hasColumns(table, 'source_name') ? 'max(source_name) AS source_name, ' : ''
+    views.push({
+      name: `${table.name}${VIEW_ENDINGS.bySource}`,
+      meaning: 'credentials of each leak, and when they came',
+      select: `SELECT source_id, ${name}count(DISTINCT id) AS credentials, min(imported_at) AS first_imported_at, max(imported_at) AS last_imported_at FROM ${from} GROUP BY source_id`,
+    })
+  }
+  if (hasColumns(table, 'id', 'imported_at', 'domain')) {
+    views.push({
+      name: `${table.name}${VIEW_ENDINGS.byDomainMonth}`,
+      meaning: 'credentials of each domain by the month (UTC) in which they were imported',
+      select: `SELECT domain, CAST(date_trunc('month', imported_at AT TIME ZONE 'UTC') AS DATE) AS month, count(DISTINCT id) AS credentials FROM ${from} GROUP BY 1, 2`,
+    })
+  }
+  views.push({
+    name: `${table.name}${VIEW_ENDINGS.added}`,
+    meaning: 'rows of the partitions that the last load brought',
+    select: `SELECT t.* FROM ${from} t WHERE (t.${DATA_SET_COLUMN.name}, t.${PARTITION_COLUMN.name}) IN (SELECT l.data_set, unnest(l.partitions) FROM ${ledger} l WHERE l.table_name = ${literal(table.name)} AND l.loaded_at = (SELECT max(m.loaded_at) FROM ${ledger} m WHERE m.table_name = l.table_name))`,
+  })
+  return views
+}

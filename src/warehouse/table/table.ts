@@ -1,0 +1,137 @@
+import { type ColumnSpec, type ColumnType, columnsOf, ExportError, type Pipeline } from '../../core/index.ts'
+
+/** A table of the warehouse as the rows of a data set need it. */
+export type TableSpec = {
+  /** null: where the connection's own default points, until the table is held. */
+  readonly schema: string | null
+  readonly name: string
+  /** Those of the rows, in their order, and then {@link OWN_COLUMNS}. */
+  readonly columns: readonly ColumnSpec[]
+}
+
+export const DATA_SET_COLUMN: ColumnSpec = {
+  name: 'spillway_data_set',
+  type: 'text',
+  nullable: false,
+  meaning: 'identity of the data set that the row came in: data_set_id of its manifest',
+}
+
+export const PARTITION_COLUMN: ColumnSpec = {
+  name: 'spillway_partition',
+  type: 'text',
+  nullable: false,
+  meaning: 'partition of the data set that the row came in: query/window',
+}
+
+/** What every table has besides the rows' own columns. */
+export const OWN_COLUMNS: readonly ColumnSpec[] = [DATA_SET_COLUMN, PARTITION_COLUMN]
+
+export const DUCKDB_TYPES: Readonly<Record<ColumnType, string>> = {
+  int64: 'BIGINT',
+  text: 'VARCHAR',
+  boolean: 'BOOLEAN',
+  timestamp: 'TIMESTAMP WITH TIME ZONE',
+  list: 'VARCHAR[]',
+}
+
+export const POSTGRES_TYPES: Readonly<Record<ColumnType, string>> = {
+  int64: 'bigint',
+  text: 'text',
+  boolean: 'boolean',
+  timestamp: 'timestamp with time zone',
+  list: 'text[]',
+}
+
+/** Looked up most often; an index costs a third of a load, and a table without them is of little use. */
+export const POSTGRES_INDEXED: readonly string[] = ['identity_name', 'domain', 'imported_at']
+
+/** The name of the ledger, in the schema of the tables. */
+export const LEDGER = 'spillway_loads'
+
+/** What every view is named after its table. */
+export const VIEW_ENDINGS = {
+  latest: '_latest',
+  bySource: '_by_source',
+  byDomainMonth: '_by_domain_month',
+  added: '_new',
+} as const
+
+// PostgreSQL cuts longer names off without an error, so that two become one.
+const POSTGRES_MAX_BYTES = 63
+
+/**
+ * Holds names that the user gave against what a database makes of them.
+ * @throws ExportError `config` when one is empty, too long, or the ledger's
+ */
+export function requireNames(
+  kind: 'duckdb' | 'postgres',
+  { schema, table }: { readonly schema: string | null; readonly table: string | null },
+): void {
+  if (schema === '') throw noName('--schema', 'The name of the schema is empty', LEFT_OUT)
+  if (table === '') throw noName('--table', 'The name of the table is empty', LEFT_OUT)
+  if (table?.toLowerCase() === LEDGER)
+    throw noName('--table', `${LEDGER} is the table that says what is loaded`, OTHER)
+  if (kind === 'duckdb') return
+  const longest = Math.max(...Object.values(VIEW_ENDINGS).map((ending) => ending.length))
+  requireShort('--schema', schema, POSTGRES_MAX_BYTES, '')
+  const views = `, as the views beside it get names of up to ${longest} bytes more`
+  requireShort('--table', table, POSTGRES_MAX_BYTES - longest, views)
+}
+
+const LEFT_OUT = 'Name one, or leave the flag out.'
+const OTHER = 'Choose another name.'
+
+function requireShort(flag: string, name: string | null, max: number, why: string): void {
+  const bytes = Buffer.byteLength(name ?? '')
+  if (bytes <= max) return
+  throw noName(
+    flag,
+    `The name has ${bytes} bytes, and PostgreSQL takes ${POSTGRES_MAX_BYTES}: ${max} are left for it${why}`,
+    OTHER,
+  )
+}
+
+function noName(flag: string, what: string, next: string): ExportError {
+  return new ExportError('config', what, flag, next)
+}
+
+/** The table that a pipeline's rows go to. @param name null: `credentials` or `reports` */
+export function tableOf(pipeline: Pipeline, schema: string | null, name: string | null): TableSpec {
+  const columns = [...columnsOf(pipeline), ...OWN_COLUMNS]
+  return { schema, name: name ?? pipeline.extract.resource, columns }
+}
+
+/** Those of the rows. */
+export function rowColumns({ columns }: TableSpec): readonly ColumnSpec[] {
+  return columns.slice(0, -OWN_COLUMNS.length)
+}
+
+export function hasColumns({ columns }: TableSpec, ...names: string[]): boolean {
+  return names.every((wanted) => columns.some(({ name }) => name === wanted))
+}
+
+/** `"schema"."name"`, or `"name"`: standard SQL, as DuckDB and PostgreSQL take it. */
+export function qualified({ schema }: Pick<TableSpec, 'schema'>, name: string): string {
+  return schema === null ? identifier(name) : `${identifier(schema)}.${identifier(name)}`
+}
+
+/** Double quotes. */
+export function identifier(name: string): string {
+  return `"${name.replaceAll('"', '""')}"`
+}
+
+/** Single quotes; for engines in which a backslash means nothing. */
+export function literal(text: string): string {
+  return `'${text.replaceAll("'", "''")}'`
+}
+
+/** `"name" TYPE NOT NULL, …`, a column a line. */
+export function columnLines(
+  columns: readonly ColumnSpec[],
+  types: Readonly<Record<ColumnType, string>>,
+  quote: (name: string) => string = identifier,
+): string {
+  return columns
+    .map(({ name, type, nullable }) => `  ${quote(name)} ${types[type]}${nullable ? '' : ' NOT NULL'}`)
+    .join(',\n')
+}
