@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { type Pipeline, unlessSecret } from '../core/index.ts'
-import { isMapping, type Path, type Place, placeAt, type Tree, valueAt } from './problems/tree.ts'
+import { isMapping, type Location, locationAt, type Path, type Tree, valueAt } from './problems/tree.ts'
 import type { ReadOptions } from './read-pipeline.ts'
 import { needsMaskKey } from './requirements.ts'
 import { checkShape } from './schema/check-shape.ts'
@@ -97,19 +97,19 @@ function settingOf(key: string, path: Path, schema: Schema, context: Context): E
     const value = Object.hasOwn(RESOLVED, key) ? RESOLVED[key]!(pipeline) : schema.default
     return value === undefined ? null : { key, value, from: { by: 'default' } }
   }
-  const { place } = placeAt(tree, path)
-  const from = place === null ? ({ by: 'default' } as const) : originOf(place, tree)
+  const { location } = locationAt(tree, path)
+  const from = location === null ? ({ by: 'default' } as const) : originOf(location, tree)
   const show = SHOWN[key]
   const value = show !== undefined && Array.isArray(given) ? given.map((item) => show(item, pipeline)) : given
   return { key, value: withoutSecrets(value, isMadeOfVariables(tree, path)), from }
 }
 
-function originOf(place: Place, tree: Tree): Exclude<Origin, { by: 'default' }> {
-  if (place.from === 'flag') return { by: 'flag', flag: place.flag }
-  const { file, lineAt } = place.source
-  const { line, col } = lineAt?.(place.value) ?? { line: 1, col: 1 }
-  const extended = place.source.path !== tree.source.path
-  return { by: 'file', file, line, column: col, extended, variables: place.variables }
+function originOf(location: Location, tree: Tree): Exclude<Origin, { by: 'default' }> {
+  if (location.from === 'flag') return { by: 'flag', flag: location.flag }
+  const { file, lineAt } = location.source
+  const { line, col } = lineAt?.(location.value) ?? { line: 1, col: 1 }
+  const extended = location.source.path !== tree.source.path
+  return { by: 'file', file, line, column: col, extended, variables: location.variables }
 }
 
 /** Defaults that depend on other settings; undefined: nothing holds. */
@@ -138,8 +138,8 @@ const SHOWN: Readonly<Record<string, (item: unknown, pipeline: Pipeline) => unkn
 }
 
 function isMadeOfVariables(tree: Tree, path: Path): boolean {
-  const { place } = placeAt(tree, path)
-  if (place?.from === 'file' && place.variables.length > 0) return true
+  const { location } = locationAt(tree, path)
+  if (location?.from === 'file' && location.variables.length > 0) return true
   const value = valueAt(tree, path)
   return Array.isArray(value) && value.some((_, i) => isMadeOfVariables(tree, [...path, i]))
 }

@@ -1,6 +1,6 @@
 import { resolve } from 'node:path'
 import { ExportError, isExportError, openLabel, type Pipeline, plaintextNeedsConsent } from '../core/index.ts'
-import { dotted, isMapping, lineOf, type Path, placeAt, type Tree, valueAt } from './problems/tree.ts'
+import { dotted, isMapping, lineOf, locationAt, type Path, type Tree, valueAt } from './problems/tree.ts'
 import { type Environment, readMaskKey, requireCredential, requireSecret } from './secrets/secrets.ts'
 import { readText } from './values/read-text.ts'
 import { readTree } from './yaml/read-tree.ts'
@@ -131,7 +131,7 @@ async function missingError(
   const { tree } = await readTree({ file, path, text: read.ok ? read.text : '' }, env)
   const lines = missing.map(({ problem, find }) => {
     const path = find(tree)
-    return `${placeOf(tree, path)}: ${dotted(path)}: ${problem.what}. ${problem.next}`
+    return `${locationOf(tree, path)}: ${dotted(path)}: ${problem.what}. ${problem.next}`
   })
   return new ExportError(
     'config',
@@ -142,7 +142,7 @@ async function missingError(
 }
 
 function firstThere(tree: Tree, ...paths: readonly Path[]): Path {
-  return paths.find((path) => placeAt(tree, path).exact) ?? paths[0] ?? []
+  return paths.find((path) => locationAt(tree, path).exact) ?? paths[0] ?? []
 }
 
 function queryPath(tree: Tree, variable: string): Path {
@@ -153,8 +153,8 @@ function queryPath(tree: Tree, variable: string): Path {
   return index < 0 ? path : [...path, index, 'secret_env']
 }
 
-function placeOf(tree: Tree, path: Path): string {
-  const { place } = placeAt(tree, path)
-  if (place?.from !== 'file') return tree.source.file
-  return lineOf(place.source, place.key)
+function locationOf(tree: Tree, path: Path): string {
+  const { location } = locationAt(tree, path)
+  if (location?.from !== 'file') return tree.source.file
+  return lineOf(location.source, location.key)
 }

@@ -68,7 +68,7 @@ export function toldTotal(
   rows: number,
   classes: readonly number[],
 ): { readonly rows: Shown; readonly atMost: number | null } {
-  const least = classes.reduce((sum, place) => sum + leastOf(place), 0)
+  const least = classes.reduce((sum, index) => sum + leastOf(index), 0)
   const most = shown(rows) === null ? LEAST_ROWS - 1 : rows
   if (!classes.includes(SMALLEST) || most - least >= LEAST_ROWS - 1)
     return { rows: shown(rows), atMost: null }
@@ -80,8 +80,8 @@ export function toldTotal(
 const SMALLEST = 1
 
 /** The fewest rows of a class. */
-function leastOf(place: number): number {
-  return place === 0 ? 0 : 10 ** (place - 1)
+function leastOf(index: number): number {
+  return index === 0 ? 0 : 10 ** (index - 1)
 }
 
 /** How much of some rows has something, in whole percent. */
@@ -93,7 +93,7 @@ export function shareOf(part: number, rows: number): Share {
   return Math.min(99, Math.max(1, Math.round((100 * part) / rows)))
 }
 
-/** How many rows a place of the heat map, or a shard, has: 0, then by powers of ten. */
+/** How many rows a cell of the heat map, or a shard, has: 0, then by powers of ten. */
 export const CLASSES = [
   '0',
   '1–9',
@@ -111,10 +111,10 @@ export function classOf(rows: number): number {
 }
 
 /** Rows of a class, from its least to its most. */
-export function classRange(place: number): Between {
+export function classRange(index: number): Between {
   return {
-    least: leastOf(place),
-    most: place === 0 ? 0 : place === CLASSES.length - 1 ? null : 10 ** place - 1,
+    least: leastOf(index),
+    most: index === 0 ? 0 : index === CLASSES.length - 1 ? null : 10 ** index - 1,
   }
 }
 

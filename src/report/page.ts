@@ -99,7 +99,7 @@ function result({ came }: ReportData, draw: Draw): Html {
   return html`<section aria-labelledby="came"><h2 id="came">Result</h2>
 <ul class="figures">${figures.map(([name, value]) => html`<li><b>${value}</b>${name}</li>`)}</ul>
 ${heat(came.heat)}
-${isPart ? html`<p class="warn">What follows counts ${few(counted_rows)} of ${few(rows)} rows: files were given up or come from an earlier version. <code>spillway summary</code> counts all of them.</p>` : ''}
+${isPart ? html`<p class="warn">What follows counts ${few(counted_rows)} of ${few(rows)} rows: files were invalidated or come from an earlier version. <code>spillway summary</code> counts all of them.</p>` : ''}
 ${groups('When it was imported', came.timeline.unit, 'When rows were imported', came.timeline, 'up', draw)}
 ${groups('Where it leaked', 'source', 'Rows by source', came.sources, 'along', draw)}
 ${groups('How secrets were hashed', 'kind of hash', 'Rows by kind of hash', came.hash_types, 'along', draw)}

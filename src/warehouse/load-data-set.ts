@@ -207,7 +207,7 @@ function interrupted(): ExportError {
 
 /**
  * Shards that a run has loaded ahead which was killed, or goes on still: the manifest does not list them yet, but they
- * lie there as they were loaded. What the data set has given up does not.
+ * lie there as they were loaded. What the data set has invalidated does not.
  */
 async function unlistedShards(
   store: Store,

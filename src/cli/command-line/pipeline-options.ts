@@ -62,7 +62,7 @@ export function dataSetOptions(yargs: Argv<CommonArgs>) {
   return pipelineAndFormat(yargs).options({ output }).group('output', GROUP)
 }
 
-/** And those that decide what a run does, and whether it may: what foretells a run takes them as well. */
+/** And those that decide what a run does, and whether it may: `plan` takes them as well. */
 export function runPipelineOptions(yargs: Argv<CommonArgs>): Argv<RunPipelineArgs> {
   return pipelineOptions(yargs)
     .options(LIMITS)

@@ -149,7 +149,7 @@ type FixArgs = {
   readonly noProgress: boolean
 }
 
-/** Runs the pipeline with what is damaged given up first. @returns the exit code of that run */
+/** Runs the pipeline after it invalidates what is damaged. @returns the exit code of that run */
 async function fix(pipeline: Pipeline, { problems }: Verification, args: FixArgs, io: Io): Promise<number> {
   const { allowPlaintext, json, noProgress } = args
   await checkRequirements(pipeline, { env: io.env, cwd: io.cwd, allowPlaintext })
@@ -179,7 +179,7 @@ async function askToFix(pipeline: Pipeline, { redo, rows, shards, pages }: Repai
   const cost =
     redo.length === 0
       ? 'A run mends this; nothing needs to be exported anew.'
-      : `This gives up ${counted(shards, 'shard')} with ${counted(rows, 'row')} and exports them anew; they took ${counted(pages, 'page')}.`
+      : `This removes ${counted(shards, 'shard')} with ${counted(rows, 'row')} and exports them anew; they took ${counted(pages, 'page')}.`
   if (!process.stdin.isTTY || !screen.stream.isTTY) {
     throw new ExportError(
       'config',

@@ -38,7 +38,8 @@ export const worker = command({
       }),
     )
     const { stop, abort } = signals
-    const heartbeat = heartbeatFile === undefined ? null : await beat(resolve(io.cwd, heartbeatFile))
+    const heartbeat =
+      heartbeatFile === undefined ? null : await startHeartbeat(resolve(io.cwd, heartbeatFile))
     try {
       await withQueue(io, (queue) =>
         work({
@@ -66,10 +67,10 @@ export const worker = command({
   },
 })
 
-const BEAT_MS = 5_000
+const HEARTBEAT_MS = 5_000
 
 /** Shows that this process is alive and does not hang. @throws ExportError `config` when the file can't be written */
-async function beat(file: string): Promise<NodeJS.Timeout> {
+async function startHeartbeat(file: string): Promise<NodeJS.Timeout> {
   const write = (): Promise<void> => writeFile(file, `${new Date().toISOString()}\n`)
   try {
     await write()
@@ -84,5 +85,5 @@ async function beat(file: string): Promise<NodeJS.Timeout> {
       },
     )
   }
-  return setInterval(() => void write().catch(() => {}), BEAT_MS)
+  return setInterval(() => void write().catch(() => {}), HEARTBEAT_MS)
 }

@@ -14,17 +14,17 @@ export async function asking<Result>(
 ): Promise<Result | null> {
   const { createInterface } = await import('node:readline/promises')
   const reader = createInterface({ input: process.stdin, output: screen.stream })
-  const giveUp = new AbortController()
+  const abort = new AbortController()
   let interrupted = false
   reader.on('SIGINT', () => {
     interrupted = true
-    giveUp.abort()
+    abort.abort()
   })
-  reader.on('close', () => giveUp.abort())
+  reader.on('close', () => abort.abort())
   try {
-    return await work((question) => reader.question(question, { signal: giveUp.signal }))
+    return await work((question) => reader.question(question, { signal: abort.signal }))
   } catch (error) {
-    if (!giveUp.signal.aborted) throw error
+    if (!abort.signal.aborted) throw error
     screen.write('\n')
     if (interrupted) throw new ExportError('interrupted', unchanged, '', 'Run it again any time.')
     return null

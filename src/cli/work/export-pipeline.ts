@@ -12,7 +12,7 @@ import type { StopSignals } from '../terminal/signals.ts'
 import { styleFor, wantsColour } from '../terminal/style.ts'
 
 export type ExportSettings = Pick<RunOptions, 'allowPlaintext' | 'failFast' | 'fresh' | 'redo'> & {
-  /** Called with each shard that the run makes, once it is on record and has its final name; must not throw. */
+  /** Called with each shard that the run makes, once it is committed and has its final name; must not throw. */
   readonly onShard: NonNullable<RunSettings['onShard']>
   readonly noProgress: boolean
   /** Prints the summary as JSON. */

@@ -1,6 +1,6 @@
 import { domainMeant } from '../values/domain.ts'
 import { mayBeShown } from '../values/urls.ts'
-import { isMapping, type Path, placeAt, type Tree, valueAt } from './tree.ts'
+import { isMapping, locationAt, type Path, type Tree, valueAt } from './tree.ts'
 
 /** Keys whose values are never shown: what somebody puts there by mistake may be a secret. */
 const UNSHOWN = new Set([
@@ -39,9 +39,9 @@ export function describe(tree: Tree, path: Path): string | null {
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : 'a list'
   if (isMapping(value)) return 'a mapping'
   const key = path.findLast((part) => typeof part === 'string')
-  const { place } = placeAt(tree, path)
-  if (place?.from === 'file' && place.variables.length > 0) {
-    const variables = place.variables.map((name) => `\${${name}}`).join(' and ')
+  const { location } = locationAt(tree, path)
+  if (location?.from === 'file' && location.variables.length > 0) {
+    const variables = location.variables.map((name) => `\${${name}}`).join(' and ')
     return isPlain(path, key, value)
       ? `"${shown(String(value))}" (from ${variables})`
       : `what ${variables} expands to (not shown)`
@@ -66,8 +66,8 @@ export function didYouMeanDomain(tree: Tree, path: Path): string {
   const value = valueAt(tree, path)
   const key = path.findLast((part) => typeof part === 'string')
   if (typeof value !== 'string' || key === undefined || !DOMAINS.has(key)) return ''
-  const { place } = placeAt(tree, path)
-  return place?.from === 'file' && place.variables.length > 0 ? '' : meant(value)
+  const { location } = locationAt(tree, path)
+  return location?.from === 'file' && location.variables.length > 0 ? '' : meant(value)
 }
 
 /** The same for a text. */

@@ -1,6 +1,6 @@
 import { ExportError } from '../../core/index.ts'
 import { describe } from './describe.ts'
-import { dotted, lineOf, type Path, placeAt, type Source, type Tree } from './tree.ts'
+import { dotted, lineOf, locationAt, type Path, type Source, type Tree } from './tree.ts'
 
 /** More lines than that help nobody. */
 const MAX_SHOWN = 100
@@ -32,27 +32,27 @@ export class Problems {
     const key = keyOf(path)
     if (this.#touched.has(key)) return
     this.excuse(path)
-    const { place, exact } = placeAt(this.#tree, path)
-    if (place?.from === 'flag') {
+    const { location, exact } = locationAt(this.#tree, path)
+    if (location?.from === 'flag') {
       this.#found.push({
-        where: exact ? place.flag : `${place.flag}: ${dotted(path)}`,
+        where: exact ? location.flag : `${location.flag}: ${dotted(path)}`,
         order: [0, 0, 0],
         text,
       })
       return
     }
     // What is missing is reported at the key that should hold it.
-    const offset = place === null ? 0 : exact ? place[part] : place.key
+    const offset = location === null ? 0 : exact ? location[part] : location.key
     const named = path.length === 0 ? text : `${dotted(path)}: ${text}`
-    this.addAt(offset, named, place?.source)
+    this.addAt(offset, named, location?.source)
   }
 
   /** A problem with a key that the mapping at `path` does not have. */
   addKey(path: Path, key: string, text: string): void {
-    const { place } = placeAt(this.#tree, [...path, key])
+    const { location } = locationAt(this.#tree, [...path, key])
     this.excuse([...path, key])
     const named = path.length === 0 ? text : `${dotted(path)}: ${text}`
-    if (place?.from === 'file') this.addAt(place.key, named, place.source)
+    if (location?.from === 'file') this.addAt(location.key, named, location.source)
     else this.addAt(0, named)
   }
 
@@ -63,8 +63,8 @@ export class Problems {
 
   /** The file in which the value at a path stands; the pipeline file itself where a flag has set it. */
   sourceOf(path: Path): Source {
-    const { place } = placeAt(this.#tree, path)
-    return place?.from === 'file' ? place.source : this.#tree.source
+    const { location } = locationAt(this.#tree, path)
+    return location?.from === 'file' ? location.source : this.#tree.source
   }
 
   /** A problem at an offset of the pipeline file, or of one that it extends. */

@@ -12,7 +12,7 @@ export type Source = {
   readonly lineAt: ((offset: number) => { readonly line: number; readonly col: number }) | null
 }
 
-/** The place of an offset for messages: `acme.yaml:3:5`. */
+/** The location of an offset for messages: `acme.yaml:3:5`. */
 export function lineOf({ file, lineAt }: Source, offset: number): string {
   if (lineAt === null) return file
   const { line, col } = lineAt(offset)
@@ -20,7 +20,7 @@ export function lineOf({ file, lineAt }: Source, offset: number): string {
 }
 
 /** Where a value comes from. Messages point at it; values that come from variables are never shown. */
-export type Place =
+export type Location =
   | {
       readonly from: 'file'
       readonly source: Source
@@ -36,13 +36,13 @@ export type Place =
     }
   | { readonly from: 'flag'; readonly flag: string }
 
-/** What a pipeline file says, as plain values, and the place of each. */
+/** What a pipeline file says, as plain values, and the location of each. */
 export type Tree = {
   /** The pipeline file itself; with `extends`, values may come from others. */
   readonly source: Source
   root: unknown
-  /** Places of the members of every mapping and list. */
-  readonly places: Map<Container, Map<string | number, Place>>
+  /** Locations of the members of every mapping and list. */
+  readonly locations: Map<Container, Map<string | number, Location>>
 }
 
 export function isContainer(value: unknown): value is Container {
@@ -60,17 +60,20 @@ export function valueAt(tree: Tree, path: Path): unknown {
   return value
 }
 
-/** The place of a path, or of the nearest thing around it that has one; null at the top of the file. */
-export function placeAt(tree: Tree, path: Path): { readonly place: Place | null; readonly exact: boolean } {
+/** The location of a path, or of the nearest thing around it that has one; null at the top of the file. */
+export function locationAt(
+  tree: Tree,
+  path: Path,
+): { readonly location: Location | null; readonly exact: boolean } {
   let value = tree.root
-  let place: Place | null = null
+  let location: Location | null = null
   for (const key of path) {
-    const inner = isContainer(value) ? tree.places.get(value)?.get(key) : undefined
-    if (inner === undefined) return { place, exact: false }
-    place = inner
+    const inner = isContainer(value) ? tree.locations.get(value)?.get(key) : undefined
+    if (inner === undefined) return { location, exact: false }
+    location = inner
     value = member(value, key)
   }
-  return { place, exact: true }
+  return { location, exact: true }
 }
 
 function member(value: unknown, key: string | number): unknown {

@@ -1,7 +1,7 @@
 import type { Format, LoadSettings } from '../../core/index.ts'
 import type { Problems } from '../problems/problems.ts'
 import type { PipelineFile } from '../schema/file-schema.ts'
-import { resolvePlace } from './resolve-location.ts'
+import { resolveLocation } from './resolve-location.ts'
 
 type LoadFile = PipelineFile['load']
 
@@ -19,7 +19,7 @@ export function resolveLoad(
     load.format === 'parquet' ? parquet(load, columns, nodeVersion, problems) : csv(load, problems)
   const fileMode = Number.parseInt(load.file_mode.slice(-3), 8)
   return {
-    ...resolvePlace(file, problems, cwd),
+    ...resolveLocation(file, problems, cwd),
     format,
     partitionBy: (['query', 'window'] as const).filter((by) => load.partition_by.includes(by)),
     shardRows: load.shard_rows,

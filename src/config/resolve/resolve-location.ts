@@ -12,13 +12,13 @@ const PREFIX = /^[A-Za-z0-9._=-]+(?:\/[A-Za-z0-9._=-]+)*$/
 const MAX_PREFIX = 300
 
 /** Where the data set lies: a folder, or a prefix of a bucket; and its state, where that is kept apart. */
-export function resolvePlace(
+export function resolveLocation(
   file: PipelineFile,
   problems: Problems,
   cwd: string,
 ): Pick<LoadSettings, 'path' | 'pathAsGiven' | 'place'> {
   const pathAsGiven = file.load.path ?? `output/${file.name}`
-  if (/^s3:/i.test(pathAsGiven)) return bucketPlace(file, pathAsGiven, problems, cwd)
+  if (/^s3:/i.test(pathAsGiven)) return bucketLocation(file, pathAsGiven, problems, cwd)
   const path = resolve(cwd, pathAsGiven)
   if (dirname(path) === path) {
     problems.add(
@@ -34,7 +34,7 @@ export function resolvePlace(
   return { path, pathAsGiven, place: { kind: 'disk', root: path } }
 }
 
-function bucketPlace(
+function bucketLocation(
   { load, state }: PipelineFile,
   pathAsGiven: string,
   problems: Problems,

@@ -93,7 +93,7 @@ export async function serviceFromEnvironment(env: Environment): Promise<ServiceS
   const problems = new Problems({
     source: { file: '', path: '', lineAt: () => ({ line: 1, col: 1 }) },
     root: {},
-    places: new Map(),
+    locations: new Map(),
   })
   const settings = resolveService(service.data, problems)
   if (problems.none) return settings

@@ -2,7 +2,7 @@ import type * as z from 'zod'
 import { describe, didYouMeanDomain, shown } from '../problems/describe.ts'
 import { didYouMean, nearest } from '../problems/nearest.ts'
 import type { Problems } from '../problems/problems.ts'
-import { isMapping, type Mapping, type Path, placeAt, type Tree, valueAt } from '../problems/tree.ts'
+import { isMapping, locationAt, type Mapping, type Path, type Tree, valueAt } from '../problems/tree.ts'
 import { type PipelineFile, pipelineFile } from './file-schema.ts'
 
 type Issue = z.core.$ZodIssue
@@ -45,10 +45,10 @@ function unfolded(issue: Issue, tree: Tree): readonly Issue[] {
 function retypeReferences(tree: Tree, issues: readonly Issue[]): boolean {
   let changed = false
   for (const { path } of issues) {
-    const { place, exact } = placeAt(tree, path as Path)
+    const { location, exact } = locationAt(tree, path as Path)
     const key = path.at(-1)
-    if (!exact || key === undefined || place?.from !== 'file' || place.retyped === undefined) continue
-    Reflect.set(valueAt(tree, path.slice(0, -1) as Path) as object, key, place.retyped)
+    if (!exact || key === undefined || location?.from !== 'file' || location.retyped === undefined) continue
+    Reflect.set(valueAt(tree, path.slice(0, -1) as Path) as object, key, location.retyped)
     changed = true
   }
   return changed

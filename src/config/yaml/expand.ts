@@ -67,17 +67,17 @@ export function retype(text: string): number | boolean | null | undefined {
 /** Expands `${VAR}` in every text of the file, in place; what command line flags have set stays as it is. */
 export function expandTree(tree: Tree, env: Environment, problems: Problems): void {
   const visit = (container: Container, path: Path): void => {
-    for (const [key, place] of tree.places.get(container) ?? []) {
+    for (const [key, location] of tree.locations.get(container) ?? []) {
       const value = Reflect.get(container, key)
       const inner = [...path, key]
       if (isContainer(value)) visit(value, inner)
-      if (typeof value !== 'string' || place.from === 'flag' || !value.includes('${')) continue
+      if (typeof value !== 'string' || location.from === 'flag' || !value.includes('${')) continue
       const expanded = expand(value, env)
       for (const problem of expanded.problems) problems.add(inner, problem)
       Reflect.set(container, key, expanded.text)
-      const retyped = place.plain && expanded.whole ? retype(expanded.text) : undefined
-      tree.places.get(container)?.set(key, {
-        ...place,
+      const retyped = location.plain && expanded.whole ? retype(expanded.text) : undefined
+      tree.locations.get(container)?.set(key, {
+        ...location,
         variables: expanded.variables,
         ...(retyped === undefined ? {} : { retyped }),
       })

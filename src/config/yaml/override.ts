@@ -42,9 +42,10 @@ function setIn(tree: Tree, path: Path, value: unknown, flag: string): void {
 
 function mark(tree: Tree, mapping: Mapping, key: string | number, value: unknown, flag: string): void {
   mapping[key] = value
-  const places = tree.places.get(mapping) ?? new Map()
-  tree.places.set(mapping, places.set(key, { from: 'flag', flag }))
-  if (Array.isArray(value)) tree.places.set(value, new Map(value.map((_, i) => [i, { from: 'flag', flag }])))
+  const locations = tree.locations.get(mapping) ?? new Map()
+  tree.locations.set(mapping, locations.set(key, { from: 'flag', flag }))
+  if (Array.isArray(value))
+    tree.locations.set(value, new Map(value.map((_, i) => [i, { from: 'flag', flag }])))
 }
 
 function removeIn(tree: Tree, [section, key]: readonly [string, string]): void {
@@ -52,5 +53,5 @@ function removeIn(tree: Tree, [section, key]: readonly [string, string]): void {
   const mapping = tree.root[section]
   if (!isMapping(mapping)) return
   delete mapping[key]
-  tree.places.get(mapping)?.delete(key)
+  tree.locations.get(mapping)?.delete(key)
 }

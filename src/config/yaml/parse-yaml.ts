@@ -18,7 +18,7 @@ export type NamedText = {
 }
 
 /**
- * Reads YAML 1.2 (core schema) text into plain values with a place for each. Duplicate keys and bad aliases
+ * Reads YAML 1.2 (core schema) text into plain values with a location for each. Duplicate keys and bad aliases
  * are collected, since the rest of the file can still be checked.
  * @throws ExportError 'config' with every syntax error
  */
@@ -27,7 +27,7 @@ export function parseYaml({ file, path, text, isMade }: NamedText): { tree: Tree
   const tree: Tree = {
     source: { file, path, lineAt: isMade === true ? null : (offset) => lines.linePos(offset) },
     root: undefined,
-    places: new Map(),
+    locations: new Map(),
   }
   const problems = new Problems(tree)
   const document = compose(text, lines, problems)

@@ -14,9 +14,9 @@ import {
   type Container,
   dotted,
   isMapping,
+  type Location,
   type Mapping,
   type Path,
-  type Place,
   type Tree,
 } from '../problems/tree.ts'
 
@@ -25,7 +25,7 @@ const MAX_ALIASED = 10_000
 /** Aliases in aliases nest without a limit of the parser's. */
 const MAX_DEPTH = 100
 
-/** Turns parsed nodes into plain values, and notes the place of each in `tree.places`. */
+/** Turns parsed nodes into plain values, and notes the location of each in `tree.locations`. */
 export function readNodes(root: Node | null, tree: Tree, problems: Problems): unknown {
   return new Reader(tree, problems).read(root, [])
 }
@@ -85,7 +85,7 @@ class Reader {
   #mapping(node: YAMLMap<Node, Node | null>, path: Path): Mapping {
     // Without a prototype, so that no key has a meaning of its own.
     const mapping: Mapping = Object.create(null)
-    const places = this.#placesOf(mapping)
+    const locations = this.#placesOf(mapping)
     const merged: Mapping[] = []
     let merges = 0
     for (const { key, value } of node.items) {
@@ -96,17 +96,17 @@ class Reader {
         else merged.push(...this.#merged(value, inner))
       } else if (name === null)
         this.#problems.addAt(startOf(key), `${dotted(inner)}: a key must be a plain word`)
-      else if (places.has(name)) this.#problems.addAt(startOf(key), `${dotted(inner)}: duplicate key`)
+      else if (locations.has(name)) this.#problems.addAt(startOf(key), `${dotted(inner)}: duplicate key`)
       else {
-        places.set(name, this.#placeOf(startOf(key), value))
+        locations.set(name, this.#locationOf(startOf(key), value))
         mapping[name] = this.read(value, inner)
       }
     }
     // Own keys win wherever `<<` stands, and what is named first wins over what is named later.
     for (const other of merged) {
-      for (const [name, place] of this.#tree.places.get(other) ?? []) {
-        if (places.has(name)) continue
-        places.set(name, place)
+      for (const [name, location] of this.#tree.locations.get(other) ?? []) {
+        if (locations.has(name)) continue
+        locations.set(name, location)
         Reflect.set(mapping, name, Reflect.get(other, name))
       }
     }
@@ -124,21 +124,21 @@ class Reader {
 
   #list(node: YAMLSeq<Node>, path: Path): unknown[] {
     const list: unknown[] = []
-    const places = this.#placesOf(list)
+    const locations = this.#placesOf(list)
     for (const [i, item] of node.items.entries()) {
-      places.set(i, this.#placeOf(startOf(item), item))
+      locations.set(i, this.#locationOf(startOf(item), item))
       list.push(this.read(item, [...path, i]))
     }
     return list
   }
 
-  #placesOf(container: Container): Map<string | number, Place> {
-    const places = new Map<string | number, Place>()
-    this.#tree.places.set(container, places)
-    return places
+  #placesOf(container: Container): Map<string | number, Location> {
+    const locations = new Map<string | number, Location>()
+    this.#tree.locations.set(container, locations)
+    return locations
   }
 
-  #placeOf(key: number, node: Node | null): Place {
+  #locationOf(key: number, node: Node | null): Location {
     const plain = isScalar(node) && node.type === Scalar.PLAIN
     // Where nothing stands, the key is all there is to point at.
     const nothing = node?.range == null || node.range[0] === node.range[1]

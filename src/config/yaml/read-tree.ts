@@ -15,7 +15,7 @@ type Way = { readonly paths: readonly string[]; readonly count: { files: number 
 
 /**
  * Reads YAML, with what it `extends` below it: mappings are merged key by key, everything else is replaced, and a key
- * with nothing behind it takes away what was inherited. Every value keeps the place where it was written. Top-level
+ * with nothing behind it takes away what was inherited. Every value keeps the location where it was written. Top-level
  * keys that begin with `x-` hold anchors, and are left out.
  * @throws ExportError 'config' with the syntax errors of one file
  */
@@ -39,7 +39,7 @@ export async function readTree(
   return { tree, problems }
 }
 
-/** The files that `extends` names, each with its place. */
+/** The files that `extends` names, each with its location. */
 function namesOf(tree: Tree, problems: Problems, env: Environment): readonly (readonly [Path, string])[] {
   const value = isMapping(tree.root) ? tree.root.extends : undefined
   if (value === undefined) return []
@@ -80,20 +80,20 @@ async function readBase(
   const file = isAbsolute(name) ? name : join(dirname(source.file), name)
   const base = await readTree({ file, path, text: read.text }, env, { paths: [...paths, path], count })
   problems.addAll(base.problems)
-  for (const [container, places] of base.tree.places) tree.places.set(container, places)
+  for (const [container, locations] of base.tree.locations) tree.locations.set(container, locations)
   if (base.tree.root === null) return null
   return isMapping(base.tree.root) ? base.tree.root : refuse('holds no keys')
 }
 
 /** Puts what `under` says below what `over` says, in place. @returns `over` */
 function mergeOver(tree: Tree, over: Mapping, under: Mapping): Mapping {
-  const places = tree.places.get(over) ?? new Map()
-  tree.places.set(over, places)
-  for (const [key, place] of tree.places.get(under) ?? []) {
+  const locations = tree.locations.get(over) ?? new Map()
+  tree.locations.set(over, locations)
+  for (const [key, location] of tree.locations.get(under) ?? []) {
     const [own, other] = [Reflect.get(over, key), Reflect.get(under, key)]
     if (own === null) remove(tree, over, String(key))
-    else if (!places.has(key)) {
-      places.set(key, place)
+    else if (!locations.has(key)) {
+      locations.set(key, location)
       Reflect.set(over, key, other)
     } else if (isMapping(own) && isMapping(other)) mergeOver(tree, own, other)
   }
@@ -102,5 +102,5 @@ function mergeOver(tree: Tree, over: Mapping, under: Mapping): Mapping {
 
 function remove(tree: Tree, mapping: Mapping, key: string): void {
   delete mapping[key]
-  tree.places.get(mapping)?.delete(key)
+  tree.locations.get(mapping)?.delete(key)
 }

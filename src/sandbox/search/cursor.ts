@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { serviceError } from './service-error.ts'
 
 /** Where a chain of pages goes on: a place (-1 = before the first), and how many pages and rows came before. */
-export type CursorPoint = { readonly place: number; readonly page: number; readonly rows: number }
+export type CursorPoint = { readonly index: number; readonly page: number; readonly rows: number }
 
 /**
  * Writes a cursor: the point and a signature over the point and everything else that was asked. So a
@@ -11,7 +11,7 @@ export type CursorPoint = { readonly place: number; readonly page: number; reado
  * @param asked every parameter other than `from`, in one fixed spelling
  */
 export function writeCursor(key: string, asked: string, point: CursorPoint): string {
-  const text = `${(point.place + 1).toString(36)}.${point.page.toString(36)}.${point.rows.toString(36)}`
+  const text = `${(point.index + 1).toString(36)}.${point.page.toString(36)}.${point.rows.toString(36)}`
   return Buffer.concat([sign(key, asked, text), Buffer.from(text)]).toString('base64url')
 }
 
@@ -26,8 +26,8 @@ export function readCursor(key: string, asked: string, cursor: string): CursorPo
   const text = bytes.subarray(SIGNATURE_BYTES).toString('latin1')
   const match = /^([0-9a-z]+)\.([0-9a-z]+)\.([0-9a-z]+)$/.exec(text)
   if (match && timingSafeEqual(signature, sign(key, asked, text))) {
-    const [place = 0, page = 0, rows = 0] = match.slice(1).map((digits) => Number.parseInt(digits, 36))
-    return { place: place - 1, page, rows }
+    const [index = 0, page = 0, rows = 0] = match.slice(1).map((digits) => Number.parseInt(digits, 36))
+    return { index: index - 1, page, rows }
   }
   throw serviceError(
     400,

@@ -1,6 +1,6 @@
 import type { Credentials, IncludeValue } from '../data/credentials.ts'
 import { parseTimestamp } from '../data/timestamp.ts'
-import { placeRange } from './page.ts'
+import { indexRange } from './page.ts'
 import { type SearchQuery, select } from './selection.ts'
 
 /** A credential as it comes over the wire. Source: spec 2.2 and 2.3, nullability as publicly documented. */
@@ -48,10 +48,10 @@ export function* expectedCredentials(data: Credentials, search: ExpectedSearch):
   const selection = select(data, search.query)
   const gte = search.from === undefined ? null : bound(search.from)
   const lte = search.until === undefined ? null : bound(search.until) - 1
-  const { low, high } = placeRange(data, selection, { gte, lte })
+  const { low, high } = indexRange(data, selection, { gte, lte })
   const include = new Set(search.include ?? []) as ReadonlySet<IncludeValue>
-  for (let place = low; place < high; place++) {
-    const position = selection.positionAt(place)
+  for (let index = low; index < high; index++) {
+    const position = selection.positionAt(index)
     if (selection.matches === null || selection.matches(position)) {
       yield JSON.parse(data.json(position, include)) as CredentialJson
     }

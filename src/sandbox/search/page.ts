@@ -7,12 +7,12 @@ export type PlaceRange = { readonly low: number; readonly high: number }
 export type Page = {
   /** Positions on the timeline, in the asked order. */
   readonly positions: number[]
-  /** The place of the first match that did not fit, or null when there is none. */
+  /** The index of the first match that did not fit, or null when there is none. */
   readonly next: number | null
 }
 
 /**
- * Collects up to `size` matches, going up or down from a place. It looks for one match more than fits:
+ * Collects up to `size` matches, going up or down from an index. It looks for one match more than fits:
  * a cursor is handed out only when something follows.
  */
 export function collectPage(
@@ -24,20 +24,20 @@ export function collectPage(
 ): Page {
   const positions: number[] = []
   const step = order === 'asc' ? 1 : -1
-  for (let place = start; place >= range.low && place < range.high; place += step) {
-    const position = selection.positionAt(place)
+  for (let index = start; index >= range.low && index < range.high; index += step) {
+    const position = selection.positionAt(index)
     if (selection.matches !== null && !selection.matches(position)) continue
-    if (positions.length === size) return { positions, next: place }
+    if (positions.length === size) return { positions, next: index }
     positions.push(position)
   }
   return { positions, next: null }
 }
 
 /**
- * The places imported between two instants, both inclusive as the service's filter is.
+ * The matches imported between two instants, both inclusive as the service's filter is.
  * @param bounds microseconds since 1970; null leaves an end open
  */
-export function placeRange(
+export function indexRange(
   data: Credentials,
   selection: Selection,
   bounds: { readonly gte: number | null; readonly lte: number | null },
@@ -45,5 +45,5 @@ export function placeRange(
   const { timeline } = data
   const first = bounds.gte === null ? 0 : timeline.firstAtOrAfter(bounds.gte)
   const last = bounds.lte === null ? timeline.total : timeline.firstAtOrAfter(bounds.lte + 1)
-  return { low: selection.placesBefore(first), high: selection.placesBefore(Math.max(first, last)) }
+  return { low: selection.matchesBefore(first), high: selection.matchesBefore(Math.max(first, last)) }
 }

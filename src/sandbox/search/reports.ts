@@ -36,14 +36,14 @@ export function reports(cursorKey: string): Reports {
     list(parameters) {
       const { from, size, order } = validate(listParameters, Object.fromEntries(parameters), 'query')
       const asked = JSON.stringify(['reports', size, order])
-      const point = from ? readCursor(cursorKey, asked, from) : { place: 0, page: 0, rows: 0 }
+      const point = from ? readCursor(cursorKey, asked, from) : { index: 0, page: 0, rows: 0 }
       const ids = Array.from({ length: REPORT_COUNT }, (_, i) => (order === 'asc' ? i + 1 : REPORT_COUNT - i))
-      const end = point.place + size
+      const end = point.index + size
       return {
-        items: ids.slice(point.place, end).map(report),
+        items: ids.slice(point.index, end).map(report),
         next:
           end < REPORT_COUNT
-            ? writeCursor(cursorKey, asked, { place: end, page: point.page + 1, rows: 0 })
+            ? writeCursor(cursorKey, asked, { index: end, page: point.page + 1, rows: 0 })
             : null,
       }
     },

@@ -1,7 +1,7 @@
 import type { CredentialSettings, Credentials, IncludeValue } from '../data/credentials.ts'
 import { fraction } from '../data/words.ts'
 import { readCursor, writeCursor } from './cursor.ts'
-import { collectPage, placeRange } from './page.ts'
+import { collectPage, indexRange } from './page.ts'
 import { quota } from './quota.ts'
 import { searchRequest } from './search-request.ts'
 import { select } from './selection.ts'
@@ -48,22 +48,22 @@ export function search(settings: SearchSettings, data: Credentials): Search {
     const asked = JSON.stringify([endpoint, request])
     const selection = select(data, request.query)
     const bounds = settings.ignoreFilters ? { gte: null, lte: null } : request
-    const range = placeRange(data, selection, bounds)
+    const range = indexRange(data, selection, bounds)
     const start = request.order === 'asc' ? range.low : range.high - 1
-    const point = from === null ? { place: start, page: 0, rows: 0 } : readCursor(cursorKey, asked, from)
-    const draw = (field: number) => fraction(seed, point.place * 31 + point.page, field)
+    const point = from === null ? { index: start, page: 0, rows: 0 } : readCursor(cursorKey, asked, from)
+    const draw = (field: number) => fraction(seed, point.index * 31 + point.page, field)
     const empty = draw(EMPTY) < settings.emptyPageRate
     const short = settings.shortPageRate > 0 && draw(SHORT) < settings.shortPageRate
     const size = short ? Math.max(1, Math.floor(request.size * draw(SHORT + 1))) : request.size
     const page = empty
-      ? { positions: [], next: point.place }
-      : collectPage(selection, range, point.place, request.order, size)
+      ? { positions: [], next: point.index }
+      : collectPage(selection, range, point.index, request.order, size)
     // The last items may be followed by an empty page as well.
     const beyond = request.order === 'asc' ? range.high : range.low - 1
     const trailing = page.positions.length > 0 && draw(TRAILING) < settings.emptyPageRate
-    const place = page.next ?? (trailing ? beyond : null)
+    const index = page.next ?? (trailing ? beyond : null)
     const rows = point.rows + page.positions.length
-    const next = place === null ? null : writeCursor(cursorKey, asked, { place, page: point.page + 1, rows })
+    const next = index === null ? null : writeCursor(cursorKey, asked, { index, page: point.page + 1, rows })
     // Refused requests are not charged, so this comes last.
     const isUsedUp =
       endpoint === 'global' &&

@@ -11,13 +11,13 @@ export type SearchQuery =
 
 /**
  * What a query matches: the records of some domains (`lanes`), all of them or those that pass a test.
- * A place counts the records of these lanes only, in order of time.
+ * An index counts the records of these lanes only, in order of time.
  */
 export type Selection = {
   readonly matches: ((position: number) => boolean) | null
-  positionAt(place: number): number
-  /** How many places lie before a position of the timeline. */
-  placesBefore(position: number): number
+  positionAt(index: number): number
+  /** How many matches lie before a position of the timeline. */
+  matchesBefore(position: number): number
 }
 
 /**
@@ -75,8 +75,8 @@ function inLanes(data: Credentials, lanes: number[], matches: Selection['matches
   const all = data.settings.domains.length
   return {
     matches,
-    positionAt: (place) => Math.floor(place / lanes.length) * all + lanes[place % lanes.length]!,
-    placesBefore: (position) =>
+    positionAt: (index) => Math.floor(index / lanes.length) * all + lanes[index % lanes.length]!,
+    matchesBefore: (position) =>
       Math.floor(position / all) * lanes.length + lanes.filter((lane) => lane < position % all).length,
   }
 }

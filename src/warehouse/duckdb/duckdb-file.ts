@@ -15,7 +15,7 @@ export type OpenedFile = {
 export type TargetWait = {
   /** Process that has it; null: it is not known, or no process of this machine. */
   readonly holder: string | null
-  /** After so long it is given up; null: never. */
+  /** The longest wait; null: there is none. */
   readonly limitMs: number | null
 }
 

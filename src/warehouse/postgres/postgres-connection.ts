@@ -14,7 +14,7 @@ export type PostgresConnection = {
   close(): Promise<void>
 }
 
-/** A server that does not answer is given up after so long. */
+/** The longest wait for a connection. */
 const CONNECT_MS = 30_000
 
 /**
@@ -64,16 +64,16 @@ export async function connectPostgres(
     }
   }
   // Whatever is waited for ends with the connection: an answer, a lock, the connection itself.
-  const giveUp = (): void => void socket.destroy()
+  const abort = (): void => void socket.destroy()
   stop.throwIfAborted()
-  stop.addEventListener('abort', giveUp, { once: true })
+  stop.addEventListener('abort', abort, { once: true })
   const timer = setTimeout(() => socket.destroy(noAnswer()), CONNECT_MS)
   try {
     await guarded(() => client.connect())
   } catch (error) {
-    stop.removeEventListener('abort', giveUp)
+    stop.removeEventListener('abort', abort)
     // What was refused half-way would hold its connection, and with it the process, until the server ends it.
-    giveUp()
+    abort()
     stop.throwIfAborted()
     throw error
   } finally {
@@ -83,7 +83,7 @@ export async function connectPostgres(
     client,
     guarded,
     async close() {
-      stop.removeEventListener('abort', giveUp)
+      stop.removeEventListener('abort', abort)
       await client.end().catch(() => {})
     },
   }
