@@ -222,6 +222,7 @@ export async function answered<T>(answer: Promise<T>, reason: () => Error | null
   }
 }
 
+/** ioredis and pg have messages without a code for a connection that has ended or took too long, so both are matched. */
 function isAway(error: unknown): boolean {
   const text = error instanceof Error ? `${'code' in error ? error.code : ''} ${error.message}` : ''
   return /E[A-Z]{5,}|Connection is closed|terminated|timeout|57P0/.test(text)

@@ -51,5 +51,9 @@ function framesOf(error: unknown): string {
 /** The advice for trouble that passes, where no export is at work that could go on. */
 export function tryLater(error: ExportError): ExportError {
   if (error.kind !== 'transient' && error.kind !== 'quota') return error
-  return new ExportError(error.kind, error.what, error.where, 'Try again later.', { cause: error })
+  const next =
+    error.kind === 'quota'
+      ? 'Try again later.'
+      : 'See that the address is right; where it is, try again later.'
+  return new ExportError(error.kind, error.what, error.where, next, { cause: error })
 }
