@@ -255,6 +255,8 @@ export type PartitionEntry = {
   readonly repeated?: number | undefined
   readonly quarantine_end?: number | undefined
   readonly error?: FailureEntry | undefined
+  /** Its query began in the last run; absent: it was there before. */
+  readonly new?: true | undefined
 }
 
 /** Partitions were pruned: when, those that ended before which instant, how many they were, and their rows. */

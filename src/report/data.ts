@@ -114,9 +114,11 @@ export type HeatCell = Between & {
 
 export type HeatMap = {
   readonly columns: readonly string[]
-  /** Those with failed partitions first, then those that are not complete. */
+  /** Those with failed partitions first, then those that are not complete, then the new ones. */
   readonly rows: readonly {
     readonly query: string
+    /** It began in the last run; left out: it was there before. */
+    readonly isNew?: boolean
     /** null: nothing is planned there. */
     readonly cells: readonly (HeatCell | null)[]
   }[]

@@ -31,8 +31,9 @@ export function heatTable(map: HeatMap): Html {
   const body = rows.map(
     ({
       query,
+      isNew,
       cells,
-    }) => html`<tr><th scope="row" title="${query}"><bdi>${query}</bdi></th>${cells.map((cell) => cellOf(cell, largest))}${total(
+    }) => html`<tr><th scope="row" title="${query}"><bdi>${query}</bdi>${isNew ? html` <small>new</small>` : ''}</th>${cells.map((cell) => cellOf(cell, largest))}${total(
       html`<td class="sum">${totalText(totalOf(cells))}</td>`,
     )}</tr>
 `,

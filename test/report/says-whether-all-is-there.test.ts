@@ -48,6 +48,7 @@ it('cells that failed or are pending are named, and totals say that more is to c
       },
       {
         query: 'domain.b',
+        isNew: true,
         cells: [
           { least: 100, most: 999, state: 'done' as const },
           { least: 0, most: 0, state: 'pending' as const },
@@ -64,7 +65,7 @@ it('cells that failed or are pending are named, and totals say that more is to c
   expect(texts).toEqual([
     ...['query', '2024', 'total', 'Jan', 'Feb'],
     ...['domain.a', '1.2k', 'failed', '≥1.2k'],
-    ...['domain.b', '≥100', 'pending', '≥100'],
+    ...['domain.b   new', '≥100', 'pending', '≥100'],
     ...['total', '≥1.3k', '≥0', '≥1.3k'],
   ])
   expect(table).toContain('<td class="failed"')

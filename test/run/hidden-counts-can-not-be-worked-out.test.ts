@@ -76,6 +76,7 @@ function knownOf({ runs, cells, counted, reasons }: World): Known {
   }
   return {
     from: 'checkpoint',
+    newQueries: new Set(),
     configDigest: 'ab',
     runs: runs.map((run, i) => ({
       ...NEW_RUN,

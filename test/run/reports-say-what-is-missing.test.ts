@@ -39,3 +39,24 @@ it('of a failed day, and all is well once that came', async () => {
   expect((await data()).came.timeline.incomplete).toEqual([])
   expect(await page()).toContain('<title>trial: Complete: all 3 partitions, 2024-01-01 to 2024-01-03</title>')
 })
+
+it('queries that began in the last run come before the others', async () => {
+  const items = Array.from({ length: 30 }, (_, i) => itemAt(i, `2024-01-0${1 + (i % 3)}T10:00:00Z`))
+  const service = await serviceOf(items, 100)
+  const world = await worldAt(service.url, ASKED)
+  const queries = async () => {
+    const page = await readFile(join(world.folder, 'out/_report.html'), 'utf8')
+    const data: ReportData = JSON.parse(
+      /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(page)![1]!,
+    )
+    return data.came.heat!.rows.map(({ query, isNew = false }) => [query, isNew])
+  }
+  expect((await world.run()).status).toBe('complete')
+  expect(await queries()).toEqual([['domain.acme.example', false]])
+  const more = ASKED.replace('[acme', '[zoo.example, acme')
+  expect((await world.run('{}', more)).status).toBe('complete')
+  expect(await queries()).toEqual([
+    ['domain.zoo.example', true],
+    ['domain.acme.example', false],
+  ])
+})

@@ -33,15 +33,15 @@ type Cell = { readonly sum: Sum; readonly state: HeatCell['state'] }
 
 /**
  * Rows by query and window. Windows that are too many for a page are put together by month or year; of queries those that
- * failed or are not complete have a line of their own before all others, and the largest.
+ * failed or are not complete have a line of their own before all others, then those that are new, and the largest.
  */
-export function heatMap({ partitions }: Known): RowsByWindow | null {
+export function heatMap({ partitions, newQueries }: Known): RowsByWindow | null {
   if (partitions === null) return null
   const columnOf = columnsFor(partitions())
   const queries = new Map<string, { rows: number; rank: number }>()
   const spans = new Map<string, Window | null>()
   for (const { query, window, rows, state } of partitions()) {
-    const known = queries.get(query) ?? { rows: 0, rank: RANKS.done }
+    const known = queries.get(query) ?? { rows: 0, rank: newQueries.has(query) ? NEW_RANK : RANKS.done }
     queries.set(query, { rows: known.rows + rows, rank: Math.min(known.rank, RANKS[state]) })
     const column = columnOf(window)
     spans.set(column, joined(spans.get(column), parseWindow(window)))
@@ -71,6 +71,7 @@ export function heatMap({ partitions }: Known): RowsByWindow | null {
     columns: shown,
     rows: [...lines].map(([query, line], i) => ({
       query,
+      ...(newQueries.has(query) ? { isNew: true } : {}),
       cells: shown.map((column) => {
         const cell = line.get(column)
         return cell === undefined ? null : { ...cells[all.indexOf(column)]![i]!, state: cell.state }
@@ -88,7 +89,8 @@ export function heatMap({ partitions }: Known): RowsByWindow | null {
   }
 }
 
-const RANKS = { failed: 0, partial: 1, pending: 2, done: 3 } as const
+const RANKS = { failed: 0, partial: 1, pending: 2, done: 4 } as const
+const NEW_RANK = 3
 
 function bounded({ least, most }: Between): Between {
   return { least, most: most === Number.POSITIVE_INFINITY ? null : most }

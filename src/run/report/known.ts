@@ -27,6 +27,8 @@ export type Known = {
   /** What is planned, and how much of it is done; null: nobody knows. */
   readonly standing: Standing | null
   readonly pruned: { readonly partitions: number; readonly before: string } | null
+  /** Queries that began in the last run. */
+  readonly newQueries: ReadonlySet<string>
   /** Rows by query and window, made as they are asked for; null: what is known does not tell. */
   partitions: (() => Iterable<KnownPartition>) | null
   /** Made as they are asked for. */
@@ -83,6 +85,7 @@ export function knownFromState(
     complete: isMarked && (standing === null || standing.done === standing.total),
     standing,
     pruned: prunedOf(state.prunes),
+    newQueries: state.newQueries,
     *partitions() {
       for (const [query, windows] of state.partitions.branches) {
         for (const [window, record] of windows) {
@@ -141,6 +144,7 @@ export function knownFromManifest(manifest: Manifest, sums: Aggregates, isMarked
     complete: isMarked,
     standing: null,
     pruned: prunedOf(manifest.prunes),
+    newQueries: new Set(),
     partitions: isTold
       ? function* () {
           for (const { partitions, rows } of shards) {

@@ -10,6 +10,8 @@ export type CheckpointState = {
   readonly header: HeaderEntry
   /** Partitions that have begun, by key: query and window. */
   readonly partitions: ReadonlyPathMap<PartitionRecord>
+  /** Names of queries whose first partition began in the last run; none in a first run. */
+  readonly newQueries: ReadonlySet<string>
   /** Chains that have begun and have not ended, by number. */
   readonly chains: ReadonlyMap<number, ChainRecord>
   /** The number that the next chain gets. */

@@ -60,6 +60,7 @@ class JournalFold {
     this.state = {
       header,
       partitions: this.#partitions.all,
+      newQueries: this.#partitions.newQueries,
       chains: this.#chains,
       nextChain: 0,
       shards: this.#shards,
@@ -96,7 +97,7 @@ class JournalFold {
         this.#queries.set(entry.name, entry.asks)
         break
       case 'run':
-        this.#runs.begin(entry)
+        if (this.#runs.begin(entry)) this.#partitions.beginRun(this.#runs.all.length)
         break
       case 'end':
         this.state.searchesRemaining = entry.searches_remaining ?? this.state.searchesRemaining

@@ -1,6 +1,6 @@
 import type { FailureEntry, PartitionEntry, QuarantineEntry, Window } from '../../core/index.ts'
 import { windowRange } from '../../core/index.ts'
-import { PathMap } from './path-map.ts'
+import { PathMap, splitPath } from './path-map.ts'
 
 export type PartitionRecord = {
   /** `partial`: some of its rows are committed, or a chain is in it; `pruned`: its rows were removed for good. */
@@ -45,6 +45,9 @@ export function withoutRows({ pages, requests }: PartitionRecord): PartitionReco
 /** Partitions by key, as entries change them. */
 export class Partitions {
   readonly all = new PathMap<PartitionRecord>()
+  /** Queries whose first partition began in the last run. */
+  readonly newQueries = new Set<string>()
+  #isFirstRun = true
   readonly #oneOf = sharedRecords()
   readonly #nameOf = windowNames()
 
@@ -90,13 +93,24 @@ export class Partitions {
 
   /** Takes the figures of a compacted journal. */
   set({ partition, ...entry }: PartitionEntry): void {
+    if (entry.new === true) this.newQueries.add(splitPath(partition)[0])
     const state = entry.state ?? 'done'
     const { rows, pages, requests, quarantined, repeated = 0, quarantine_end = 0, error = null } = entry
     const figures = { rows, pages, requests, quarantined, repeated, quarantineEnd: quarantine_end }
     this.all.update(partition, () => this.#oneOf({ state, ...figures, error }))
   }
 
+  /** @param runs how many runs have begun by now; in the first one no query is new */
+  beginRun(runs: number): void {
+    this.newQueries.clear()
+    this.#isFirstRun = runs < 2
+  }
+
   #update(key: string, change: (record: PartitionRecord) => PartitionRecord): void {
+    if (!this.#isFirstRun) {
+      const [query] = splitPath(key)
+      if (!this.all.branches.has(query)) this.newQueries.add(query)
+    }
     this.all.update(key, (record) => this.#oneOf(change(record ?? BEGINNING)))
   }
 }

@@ -49,10 +49,15 @@ export class Runs {
   readonly all: MutableRun[] = []
 
   /** A run that goes on after a break is one run: what it has sent and brought so far counts. */
-  begin({ run, started_at, version }: Entry<'run'>): void {
+  /** @returns false when it goes on with the last run */
+  begin({ run, started_at, version }: Entry<'run'>): boolean {
     const last = this.all.at(-1)
-    if (last?.run === run) Object.assign(last, { finished_at: null, status: null, version })
-    else this.all.push({ ...NEW_RUN, run, started_at, version, months: [] })
+    if (last?.run === run) {
+      Object.assign(last, { finished_at: null, status: null, version })
+      return false
+    }
+    this.all.push({ ...NEW_RUN, run, started_at, version, months: [] })
+    return true
   }
 
   end(entry: RunEndEntry): void {

@@ -1,7 +1,8 @@
-import type { JournalEntry, OpenShardRecord, Prune } from '../../core/index.ts'
+import type { JournalEntry, OpenShardRecord, PartitionEntry, Prune } from '../../core/index.ts'
 import { standingEntry } from './chain-record.ts'
 import type { CheckpointState } from './checkpoint-state.ts'
 import { type PartitionRecord, withoutRows } from './partition-record.ts'
+import { splitPath } from './path-map.ts'
 import type { RunRecord } from './run-record.ts'
 
 /** What a compaction leaves out, since it is exported anew or pruned. */
@@ -30,7 +31,11 @@ export function* snapshot(state: CheckpointState, without: Omission | null): Gen
   for (const [partition, record] of state.partitions) {
     if (without?.partitions.has(partition) === true) continue
     const isPruned = pruned?.partitions.has(partition) === true
-    yield partitionEntry(partition, isPruned ? withoutRows(record) : record)
+    const isNew = state.newQueries.has(splitPath(partition)[0])
+    yield {
+      ...partitionEntry(partition, isPruned ? withoutRows(record) : record),
+      ...(isNew ? { new: true } : {}),
+    }
   }
   let isLess = false
   for (const shard of state.shards) {
@@ -112,7 +117,7 @@ function figuresOf({ rows, quarantined, repeated, failures, searches }: Figures)
   }
 }
 
-function partitionEntry(partition: string, record: PartitionRecord): JournalEntry {
+function partitionEntry(partition: string, record: PartitionRecord): PartitionEntry {
   const { state, rows, pages, requests, quarantined, repeated, quarantineEnd, error } = record
   return {
     kind: 'partition',

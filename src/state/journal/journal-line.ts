@@ -245,6 +245,7 @@ const entry = z.discriminatedUnion('kind', [
     ...partitionCounts,
     quarantine_end: count.optional(),
     error: error.optional(),
+    new: z.literal(true).optional(),
   }),
   /** Finished shards whose partitions are exported anew, or pruned: their files are to go. */
   z.object({ kind: z.literal('given-up'), shards: z.array(z.string()) }),
