@@ -7,11 +7,11 @@ export {
   type ShardEncoder,
   shardExtension,
 } from './encode/index.ts'
+export { type EncodeBuffer, makeEncodeBuffer } from './encode-buffer.ts'
 export type { InspectedShard, InspectOptions, ShardReader } from './inspect/index.ts'
 export { folderOf, OPEN_FOLDER, openShardPath, ownsFolder, partOf } from './layout.ts'
 export type { ShardCoder } from './open-shard.ts'
-export { PageRows, type Piece, type Stretch } from './piece.ts'
-export type { Places } from './placed-rows.ts'
+export { moveToOrphans, moveUnknownShards, ORPHANS } from './orphans.ts'
 export {
   appendQuarantine,
   cutQuarantine,
@@ -19,7 +19,7 @@ export {
   type QuarantinedItem,
   quarantinePath,
 } from './quarantine.ts'
-export { ORPHANS, setAside, setAsideStrangers } from './set-aside.ts'
+export type { Placement } from './shard-set.ts'
 export { type Commit, ShardSet, type ShardSetOptions } from './shard-set.ts'
+export { PageRows, type PartitionRange, type Slice } from './slice.ts'
 export { encodeSummed, type SummedChunk } from './sum-rows.ts'
-export { type Workplace, workplace } from './workplace.ts'

@@ -39,7 +39,7 @@ export function openShardPath(shard: number): string {
   return `${OPEN_FOLDER}/${shard}.part`
 }
 
-/** The rows of an open shard that are not encoded into it yet. Two files take turns, a generation each. */
+/** The write-ahead log of an open shard. Its generations alternate between two files. */
 export function openLogPath(shard: number, generation: number): string {
   return `${OPEN_FOLDER}/${shard}.${generation % 2}.log`
 }

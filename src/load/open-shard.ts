@@ -14,19 +14,19 @@ import {
   type Store,
   spanOf,
 } from '../core/index.ts'
-import { type ChunkMeasure, weigh } from './chunk-measure.ts'
 import type { PlacedChunk } from './encode/index.ts'
+import type { EncodeBuffer } from './encode-buffer.ts'
 import { openLogPath, openShardPath, shardPath } from './layout.ts'
-import { appendRecords, readRecords } from './row-log.ts'
+import { type RowGroupMeasure, weigh } from './row-group-measure.ts'
 import type { SummedChunk } from './sum-rows.ts'
-import type { Workplace } from './workplace.ts'
+import { appendFrames, readFrames } from './write-ahead-log.ts'
 
-/** Turns rows into the bytes of a shard, wherever the work is done. See ShardEncoder. */
+/** Encodes rows into the bytes of a shard, in this thread or another one. See ShardEncoder. */
 export type ShardCoder = {
   header(): Promise<Uint8Array>
   /**
-   * Takes the frames' buffers over, but for shared memory: they may be gone afterwards. What it gives is good until
-   * the next call.
+   * Transfers the frames' buffers, except shared memory: they may be detached afterwards. The result is valid until the next
+   * call.
    */
   encode(frames: readonly Uint8Array[]): Promise<SummedChunk>
   footer(chunks: readonly PlacedChunk[]): Promise<Uint8Array>
@@ -35,83 +35,83 @@ export type ShardCoder = {
 type Identity = { readonly shard: number; readonly folder: string; readonly part: number }
 
 /**
- * One shard while it is being written: encoded chunks in `_state/open/<n>.part`, and the rows of younger pages in a row
- * log beside it. Everything is flushed before the method that wrote it resolves; nothing counts until the caller has
- * put it on record. A log is never written over while the record may still name it: each generation, the rows of one
- * chunk, goes into the file that the one before it did not use.
+ * One shard while it is being written: encoded row groups in `_state/open/<n>.part`, and the rows of later pages in a
+ * write-ahead log beside it. Methods fsync what they write before they resolve. Nothing counts until the caller has
+ * committed it. A log is never overwritten while the journal may name it: each generation, the rows of one row group, goes
+ * into the file that the generation before it did not use.
  */
 export class OpenShard {
   readonly shard: number
   readonly folder: string
   readonly part: number
-  /** How full the next chunk is. */
-  readonly measure: ChunkMeasure
+  /** How full the next row group is. */
+  readonly measure: RowGroupMeasure
   rows = 0
 
   readonly #store: Store
   readonly #coder: ShardCoder
-  readonly #workplace: Workplace
+  readonly #buffer: EncodeBuffer
   readonly #partitions = new Set<string>()
   readonly #chunks: PlacedChunk[] = []
   #span: Span | null = null
   readonly #sums = new AggregateTally(CHUNK_LIMITS)
   #replaced = 0
   #generation = 1
-  /** Ends of the log's records. */
+  /** End offsets of the log's records. */
   #ends: number[] = []
   #log: Log | null = null
   #file: Log | null = null
-  /** Size of the file while it is not open; null: there is none yet. */
+  /** Size of the file while it is closed; null: there is none yet. */
   #fileSize: number | null = null
-  /** Generations of which a log may lie about. */
+  /** Generations whose log files may exist. */
   readonly #logged = new Set<number>()
   readonly #hash: Hash = createHash('sha256')
 
-  /** @param workplace shared with the other shards that are open */
-  constructor({ store, coder, workplace, measure }: OpenShardTools, { shard, folder, part }: Identity) {
+  /** @param buffer shared with the other open shards */
+  constructor({ store, coder, buffer, measure }: OpenShardTools, { shard, folder, part }: Identity) {
     this.#store = store
     this.#coder = coder
-    this.#workplace = workplace
+    this.#buffer = buffer
     this.measure = measure
     this.shard = shard
     this.folder = folder
     this.part = part
   }
 
-  /** What the rows of its chunks come to. */
+  /** Aggregates over the rows of its row groups. */
   get sums(): Aggregates {
     return this.#sums.sums()
   }
 
   /** Whether it holds files open. */
-  get isAwake(): boolean {
+  get hasOpenFiles(): boolean {
     return this.#log !== null || this.#file !== null
   }
 
-  /** Notes rows that go into it. */
+  /** Counts rows that go into it. */
   take(partition: string, rows: number, importedAt: Span | null): void {
     this.#partitions.add(partition)
     this.rows += rows
     this.#span = spanOf(this.#span, importedAt)
   }
 
-  /** Makes frames durable in the log, in one step. @returns where each ends */
+  /** Makes frames durable in the write-ahead log, in one step. @returns where each ends */
   async log(frames: readonly Uint8Array[]): Promise<{ generation: number; end: number }[]> {
     this.#log ??= await this.#store.openLog(this.#logPath, this.#ends.at(-1) ?? 0)
     this.#logged.add(this.#generation)
-    const ends = await appendRecords(this.#log, this.#generation, frames)
+    const ends = await appendFrames(this.#log, this.#generation, frames)
     this.#ends.push(...ends)
     return ends.map((end) => ({ generation: this.#generation, end }))
   }
 
   /**
-   * Encodes the rows of the log, and behind them those of some frames, as one chunk of the shard. The next generation
-   * begins: put the line on record before more than that is written to its log.
+   * Encodes the rows of the log, and behind them those of some frames, as one row group of the shard. Then the next
+   * generation begins. Commit the entry before the one after that is written.
    */
   async encode(frames: readonly Uint8Array[]): Promise<ChunkEntry> {
     const file = await this.#openFile()
     const chunk = await this.#appendChunk(file, frames)
-    // A generation that has no log yet is still to come.
+    // A generation without a log has not begun.
     const generation = this.#ends.length > 0 ? this.#generation++ : this.#generation - 1
     await this.#log?.close()
     this.#log = null
@@ -120,12 +120,12 @@ export class OpenShard {
     return { kind: 'chunk', shard: this.shard, generation, ...chunk }
   }
 
-  /** Brings what was encoded to the disk. */
-  async flush(): Promise<void> {
+  /** Forces what was encoded to the disk. */
+  async fsync(): Promise<void> {
     await this.#file?.fsync()
   }
 
-  /** Makes the shard whole. Put the line on record, then call `publish`. */
+  /** Seals the shard. Commit the entry, then call `publish`. */
   async seal(extension: string): Promise<SealEntry> {
     const file = await this.#openFile()
     if (this.measure.rows > 0) throw new Error('rows that are not encoded')
@@ -145,17 +145,17 @@ export class OpenShard {
   }
 
   async publish(path: string): Promise<void> {
-    await this.sleep()
+    await this.closeFiles()
     await this.#store.publish(openShardPath(this.shard), path)
     const logs = new Set([...this.#logged].map((generation) => openLogPath(this.shard, generation)))
     for (const log of logs) await this.#store.remove(log)
   }
 
-  /** Holds no files open until it is written to again. */
-  async sleep(): Promise<void> {
+  /** Closes its files until it is written to again. */
+  async closeFiles(): Promise<void> {
     const [file, log] = [this.#file, this.#log]
     if (file !== null) this.#fileSize = file.size
-    // Whoever writes to it meanwhile opens them anew.
+    // Writes that come in the meantime open them anew.
     this.#file = null
     this.#log = null
     await file?.close()
@@ -163,8 +163,8 @@ export class OpenShard {
   }
 
   /**
-   * Takes up what an earlier run left, checking every byte that the checkpoint vouches for.
-   * @returns whether all of it is there; if not, this shard is of no use
+   * Restores what an earlier run left, checking every committed byte.
+   * @returns whether all of it is intact; if not, this shard can't be used
    */
   async restore(left: OpenShardRecord): Promise<boolean> {
     if (!(await this.#restoreChunks(left.chunks))) return false
@@ -173,7 +173,7 @@ export class OpenShard {
     if (ends.length > 0) {
       if ((await this.#store.size(this.#logPath)) === null) return false
       this.#logged.add(left.generation)
-      const isWhole = await this.#workplace.inTurn(async () => {
+      const isWhole = await this.#buffer.exclusive(async () => {
         const frames = await this.#records(ends)
         // How full the chunk is was not written down.
         for (const bytes of frames) {
@@ -195,22 +195,22 @@ export class OpenShard {
     return openLogPath(this.shard, this.#generation)
   }
 
-  /** The log's frames, up to the first that is not whole; good for as long as the workplace is ours. */
+  /** The log's frames, up to the first invalid one. They are valid as long as this shard has the buffer. */
   async #records(ends: readonly number[]): Promise<Uint8Array[]> {
     if (ends.length === 0) return []
-    const room = this.#workplace.room(ends.at(-1)!)
-    const bytes = room.subarray(0, await this.#store.readInto(this.#logPath, room))
-    return readRecords(bytes, this.#generation, ends)
+    const buffer = this.#buffer.take(ends.at(-1)!)
+    const bytes = buffer.subarray(0, await this.#store.readInto(this.#logPath, buffer))
+    return readFrames(bytes, this.#generation, ends)
   }
 
   /**
-   * The rows of the log are read back, so that those of open shards need no memory, however many shards there are.
+   * The rows of the log are read back, so that rows of open shards need no memory.
    */
   #appendChunk(
     file: Log,
     frames: readonly Uint8Array[],
   ): Promise<Omit<ChunkEntry, 'kind' | 'shard' | 'generation'>> {
-    return this.#workplace.inTurn(async () => {
+    return this.#buffer.exclusive(async () => {
       const logged = await this.#records(this.#ends)
       if (logged.length < this.#ends.length) throw notWhatWasWritten(this.#logPath)
       const { bytes, rows, meta, sums, replaced = 0 } = await this.#coder.encode([...logged, ...frames])
@@ -244,7 +244,7 @@ export class OpenShard {
       this.#hash.update(encoded)
       this.#chunks.push({ offset, rows, meta })
       this.#replaced += replaced
-      // Chunks of earlier versions have none.
+      // Entries of earlier versions have none.
       if (sums !== undefined) this.#sums.add(sums)
       end = offset + bytes
     }
@@ -261,20 +261,20 @@ export class OpenShard {
   }
 }
 
-/** What all shards of a set are written with. */
+/** What all shards of a set share. */
 export type OpenShardTools = {
   readonly store: Store
   readonly coder: ShardCoder
-  readonly workplace: Workplace
-  readonly measure: ChunkMeasure
+  readonly buffer: EncodeBuffer
+  readonly measure: RowGroupMeasure
 }
 
-/** What was flushed a moment ago is read back otherwise: the disk is not to be trusted. */
+/** The disk returned other bytes than were just fsynced. */
 function notWhatWasWritten(path: string): ExportError {
   return new ExportError(
     'storage',
     'The rows read back are not those that were written',
     path,
-    'Look at the disk; the next run goes back to the last good page.',
+    'Check the disk; the next run goes on from the last intact page.',
   )
 }

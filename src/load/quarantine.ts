@@ -10,8 +10,8 @@ export type QuarantinedItem = Omit<RefusedItem, 'at'> & {
 }
 
 /**
- * Adds a page's refused items to the partition's quarantine file after its first `end` bytes, which are
- * those that the checkpoint vouches for: what a crash left behind them is cut off.
+ * Appends a page's refused items to the partition's quarantine file after its first `end` bytes, which are committed. What a
+ * crash left behind them is cut off.
  * @returns the new end
  */
 export async function appendQuarantine(
@@ -21,7 +21,7 @@ export async function appendQuarantine(
   items: readonly QuarantinedItem[],
 ): Promise<number> {
   const path = quarantinePath(partition)
-  // Somebody may have looked at what was refused and cleared it away.
+  // A user may have removed the file.
   const log = await store.openSmallLog(path, (await store.size(path)) === null ? 0 : end)
   try {
     await log.append([Buffer.from(items.map((item) => `${JSON.stringify(item)}\n`).join(''))])
@@ -33,8 +33,8 @@ export async function appendQuarantine(
 }
 
 /**
- * Cuts a partition's quarantine file to what the checkpoint vouches for: a crash, or a page that had too many refused
- * items to count, may have left more, and the page need not bring them again.
+ * Cuts a partition's quarantine file to its committed bytes. A crash, or a page with too many refused items, may have left
+ * more, and the page may not bring them again.
  */
 export async function cutQuarantine(store: Store, partition: string, end: number): Promise<void> {
   const path = quarantinePath(partition)
@@ -43,6 +43,7 @@ export async function cutQuarantine(store: Store, partition: string, end: number
   if (end === 0) await store.remove(path)
   else await (await store.openSmallLog(path, end)).close()
 }
+
 export const QUARANTINE_FOLDER = '_quarantine'
 
 // File systems allow 255 bytes a name; longer keys keep their beginning and a digest of the whole.

@@ -10,96 +10,96 @@ import {
   type PageEntry,
   type SealEntry,
   type ShardEntry,
+  type Span,
   type Store,
   sideBySide,
   spanOf,
   windowOfKey,
 } from '../core/index.ts'
-import { ChunkMeasure } from './chunk-measure.ts'
+import { type EncodeBuffer, makeEncodeBuffer } from './encode-buffer.ts'
+import { FolderQueue } from './folder-queue.ts'
 import { OPEN_FOLDER, openLogPath, openShardPath } from './layout.ts'
 import { OpenShard, type ShardCoder } from './open-shard.ts'
-import { cutPiece, frameOf, importedAt, type Piece } from './piece.ts'
-import type { PlacedRows, Places } from './placed-rows.ts'
-import { finishSettingAside, setAsideStrangers } from './set-aside.ts'
-import { Turns } from './turns.ts'
-import { type Workplace, workplace } from './workplace.ts'
+import { finishMoves, moveUnknownShards } from './orphans.ts'
+import { RowGroupMeasure } from './row-group-measure.ts'
+import { cutSlice, frameOf, importedAt, type Slice } from './slice.ts'
 
 export type ShardSetOptions = {
   readonly store: Store
   readonly coder: ShardCoder
-  /** That of the coder: whoever else uses it takes turns there. Left out: nobody else does. */
-  readonly workplace?: Workplace
+  /** That of the coder, if others use the coder too. */
+  readonly encodeBuffer?: EncodeBuffer
   readonly extension: string
   /** Rows that are encoded together. */
   readonly chunkRows: number
   /** Rows of a shard; the last of a folder may have fewer. */
   readonly shardRows: number
-  /** Takes entries, all of them or none; what they say counts once `append` resolves. */
+  /** Commits entries, all of them or none; they count once `append` resolves. */
   readonly journal: JournalWriter
   /** The number that the next shard gets. */
   readonly nextShard: number
   /** Shards begun so far in a folder. */
   readonly partsOf: (folder: string) => number
   readonly warn: (message: string) => void
-  /** Called with each shard once it is on record and has its final name. */
+  /** Called with each shard once it is committed and published. */
   readonly onPublished: (shard: SealEntry) => void
 }
 
 /** A page on its way to disk. */
 export type Commit = {
   /** In the order of the page. */
-  readonly pieces: readonly Piece[]
-  /** Folders that get no more rows for now, so that their shards are made whole in the same step. */
+  readonly slices: readonly Slice[]
+  /** Folders that get no more rows for now. Their shards are sealed in the same step. */
   readonly close: readonly string[]
-  /** What is to be on record with the rows; the page's own entry is told where they stand. */
+  /** Entries to commit with the rows. That of the page gets their placement. */
   readonly entries: readonly JournalEntry[]
 }
 
-/** Shards that hold files open beyond those being written. */
-const MAX_AWAKE = 64
+/** Shards with open files, beyond those being written. */
+const MAX_SHARDS_WITH_OPEN_FILES = 64
 
 /**
- * The shards that are open at one time, one a folder. A page may bring rows for many folders, and a folder get rows of
- * many chains; pages that meet in a folder take turns, all others go side by side. A page is committed with the data
- * first and one record second, however many shards it goes into.
+ * The shards that are open at one time, one for each folder. A page may have rows for many folders, and a folder get rows of
+ * many chains. Pages that share a folder are committed one after the other, all others at the same time. Data is written
+ * first, then one line of the journal, however many shards a page goes into.
  */
 export class ShardSet {
   readonly #options: ShardSetOptions
   readonly #open = new Map<string, OpenShard>()
-  /** Open shards of earlier runs that nobody has asked for yet, by folder. */
-  readonly #left = new Map<string, OpenShardRecord>()
-  readonly #turns: Turns<Commit>
-  /** Parts of folders whose lines are on their way. */
+  /** Open shards of earlier runs that were not written to yet, by folder. */
+  readonly #unrestored = new Map<string, OpenShardRecord>()
+  readonly #queue: FolderQueue<Commit>
+  /** Numbers of parts whose entries are not committed yet, by folder. */
   readonly #parts = new Map<string, number>()
   #nextShard: number
-  readonly #workplace: Workplace
+  readonly #encodeBuffer: EncodeBuffer
 
   constructor(options: ShardSetOptions) {
     this.#options = options
-    this.#workplace = options.workplace ?? workplace()
+    this.#encodeBuffer = options.encodeBuffer ?? makeEncodeBuffer()
     this.#nextShard = options.nextShard
-    this.#turns = new Turns((commits) => this.#commit(commits))
+    this.#queue = new FolderQueue((commits) => this.#commit(commits))
   }
 
   /**
-   * Looks through the open shards of earlier runs; each is taken up when its folder is written to.
-   * @returns shards that have lost rows. When there are any, the checkpoint is to give them up first, and this set is of
-   *   no use any more
+   * Checks the open shards of earlier runs. Each is restored again when its folder is written to.
+   * @returns shards that have lost rows. If there are any, the checkpoint has to invalidate them first, and this set can't
+   *   be used
    */
   async restore(left: Iterable<OpenShardRecord>): Promise<ReadonlySet<number>> {
     const lost = new Set<number>()
     const kept = new Set<string>()
     for (const restored of left) {
       kept.add(openShardPath(restored.shard))
-      // Without records what lies there is in a chunk by now.
+      // Without records all rows of the log are in row groups.
       if (restored.records.length > 0) kept.add(openLogPath(restored.shard, restored.generation))
       const shard = this.#newShard(restored)
       try {
         if (!(await shard.restore(restored))) lost.add(restored.shard)
       } finally {
-        await shard.sleep()
+        await shard.closeFiles()
       }
-      this.#left.set(restored.folder, restored)
+      this.#unrestored.set(restored.folder, restored)
     }
     if (lost.size === 0) await this.#removeLeftovers(kept)
     return lost
@@ -107,87 +107,94 @@ export class ShardSet {
 
   /** Folders that have an open shard. */
   get openFolders(): readonly string[] {
-    return [...this.#open.keys(), ...this.#left.keys()]
+    return [...this.#open.keys(), ...this.#unrestored.keys()]
   }
 
   /**
-   * Commits a page. Those that come while others of their folders are being committed are committed together.
+   * Commits a page. Pages that wait for the same folders are committed together.
    */
   commit(commit: Commit): Promise<void> {
     const folders = new Set(commit.close)
-    for (const { folder } of commit.pieces) folders.add(folder)
-    return this.#turns.add(folders, commit)
+    for (const { folder } of commit.slices) folders.add(folder)
+    return this.#queue.add(folders, commit)
   }
 
-  /** Makes the open shards of some folders whole, where there are any. */
+  /** Seals the open shards of some folders. */
   seal(folders: readonly string[]): Promise<void> {
-    return this.commit({ pieces: [], close: folders, entries: [] })
+    return this.commit({ slices: [], close: folders, entries: [] })
   }
 
-  /** Makes a whole shard without any rows, which tells readers the columns: for a data set that has no other. */
+  /** Makes a shard without rows, which tells readers the columns, for a data set without other shards. */
   async sealEmpty(folder: string, partition: string): Promise<void> {
     const shard = await this.#begin(folder)
     shard.take(partition, 0, null)
-    const line = await shard.seal(this.#options.extension)
-    await this.#options.journal.append([line])
-    await this.#publish(shard, line)
+    const seal = await shard.seal(this.#options.extension)
+    await this.#options.journal.append([seal])
+    await this.#publish(shard, seal)
     this.#open.delete(folder)
     this.#parts.delete(folder)
   }
 
-  /** Lets go of all open shards as they are; a later run takes them up. */
+  /** Closes all open shards as they are; a later run restores them. */
   async close(): Promise<void> {
-    await this.#turns.settled()
-    for (const shard of this.#open.values()) await shard.sleep()
+    await this.#queue.settled()
+    for (const shard of this.#open.values()) await shard.closeFiles()
     this.#open.clear()
   }
 
   async #commit(commits: readonly Commit[]): Promise<void> {
     const works = new Map<string, FolderWork>()
     const workOf = (folder: string): FolderWork => {
-      const work = works.get(folder) ?? { pieces: [], close: false, places: new Map(), lines: [], sealed: [] }
+      const work = works.get(folder) ?? {
+        slices: [],
+        close: false,
+        placements: new Map(),
+        entries: [],
+        sealed: [],
+      }
       works.set(folder, work)
       return work
     }
-    for (const { pieces, close } of commits) {
-      for (const piece of pieces) workOf(piece.folder).pieces.push(piece)
+    for (const { slices, close } of commits) {
+      for (const slice of slices) workOf(slice.folder).slices.push(slice)
       for (const folder of close) workOf(folder).close = true
     }
     try {
       await this.#carryOut(works, commits)
     } catch (error) {
-      // Nobody else knows of them any more.
-      for (const { sealed } of works.values()) for (const { shard } of sealed) await shard.sleep()
+      // They are no longer in the map of open shards.
+      for (const { sealed } of works.values()) for (const { shard } of sealed) await shard.closeFiles()
       throw error
     }
     for (const folder of works.keys()) this.#parts.delete(folder)
-    await this.#sendToSleep()
+    await this.#closeIdleFiles()
   }
 
-  /** Data first, then the record, then the names. */
+  /** Data first, then the journal, then the names. */
   async #carryOut(works: ReadonlyMap<string, FolderWork>, commits: readonly Commit[]): Promise<void> {
     await sideBySide(works, ([folder, work]) => this.#write(folder, work))
-    const lines: JournalEntry[] = [...works.values()].flatMap(({ lines }) => lines)
+    const batch: JournalEntry[] = [...works.values()].flatMap(({ entries }) => entries)
     const sealed = [...works.values()].flatMap(({ sealed }) => sealed)
-    if (sealed.length > 0) lines.push({ kind: 'sums', ...sumsOf(sealed) })
-    for (const { pieces, entries } of commits) {
-      const places = pieces.map((piece) => works.get(piece.folder)!.places.get(piece)!)
-      for (const entry of entries) lines.push(entry.kind === 'page' ? withPlaces(entry, places) : entry)
+    if (sealed.length > 0) batch.push({ kind: 'sums', ...sumsOf(sealed) })
+    for (const { slices, entries } of commits) {
+      const placements = slices.map((slice) => works.get(slice.folder)!.placements.get(slice)!)
+      for (const entry of entries)
+        batch.push(entry.kind === 'page' ? withPlacements(entry, placements) : entry)
     }
-    if (lines.length > 0) await this.#options.journal.append(lines)
-    await sideBySide(sealed, ({ shard, line }) => this.#publish(shard, line))
+    if (batch.length > 0) await this.#options.journal.append(batch)
+    await sideBySide(sealed, ({ shard, seal }) => this.#publish(shard, seal))
   }
 
-  async #publish(shard: OpenShard, line: SealEntry): Promise<void> {
-    await shard.publish(line.path)
-    this.#options.onPublished(line)
+  async #publish(shard: OpenShard, seal: SealEntry): Promise<void> {
+    await shard.publish(seal.path)
+    this.#options.onPublished(seal)
   }
 
-  /** Makes the rows of one folder durable: whole chunks and shards encoded, the rest in the log of the open shard. */
+  /** Makes the rows of one folder durable: full row groups and shards are encoded, the rest goes into the write-ahead log. */
   async #write(folder: string, work: FolderWork): Promise<void> {
     let shard = await this.#openIn(folder)
     let isNew = false
-    // Rows that are neither encoded nor in the log yet, and who is to know where they come to stand in it.
+    // Rows that are neither encoded nor in the log yet, and the list that gets their location in it.
     let waiting: { frame: Uint8Array; rows: number; logged: LoggedRows[] }[] = []
     let chunks: ShardEntry[] = []
     const encode = async (open: OpenShard): Promise<void> => {
@@ -196,28 +203,28 @@ export class ShardSet {
     }
     const seal = async (open: OpenShard): Promise<void> => {
       if (open.measure.rows > 0) await encode(open)
-      const line = await open.seal(this.#options.extension)
-      work.lines.push(line)
-      work.sealed.push({ shard: open, line })
+      const entry = await open.seal(this.#options.extension)
+      work.entries.push(entry)
+      work.sealed.push({ shard: open, seal: entry })
       this.#open.delete(folder)
       shard = undefined
       chunks = []
     }
-    for (const piece of work.pieces) {
+    for (const slice of work.slices) {
       const placed: PlacedRows[] = []
       const logged: LoggedRows[] = []
-      work.places.set(piece, { placed, logged })
-      const count = countRows(piece.rows)
+      work.placements.set(slice, { placed, logged })
+      const count = countRows(slice.rows)
       for (let at = 0; at < count; ) {
         if (shard === undefined) {
           shard = await this.#begin(folder)
           isNew = true
         }
         const most = this.#options.shardRows - shard.rows
-        const taken = shard.measure.take(piece.page.weights, piece.rows, at, most)
+        const taken = shard.measure.take(slice.page.weights, slice.rows, at, most)
         if (taken > 0) {
-          const cut = cutPiece(piece, at, at + taken)
-          placed.push(...place(cut, shard))
+          const cut = cutSlice(slice, at, at + taken)
+          placed.push(...placeRows(cut, shard))
           waiting.push({ frame: frameOf(cut), rows: taken, logged })
           at += taken
         }
@@ -227,12 +234,12 @@ export class ShardSet {
     }
     if (shard === undefined) return
     if (work.close && shard.rows > 0) return seal(shard)
-    if (isNew) work.lines.push({ kind: 'open', shard: shard.shard, folder, part: shard.part })
-    work.lines.push(...chunks)
-    // Nothing is to be written any more when this has failed.
+    if (isNew) work.entries.push({ kind: 'open', shard: shard.shard, folder, part: shard.part })
+    work.entries.push(...chunks)
+    // Both have ended when one of them fails: nothing is written afterwards.
     const [logging, flushed] = await Promise.allSettled([
       waiting.length > 0 ? shard.log(waiting.map(({ frame }) => frame)) : [],
-      chunks.length > 0 ? shard.flush() : undefined,
+      chunks.length > 0 ? shard.fsync() : undefined,
     ])
     if (flushed.status === 'rejected') throw flushed.reason
     if (logging.status === 'rejected') throw logging.reason
@@ -242,26 +249,26 @@ export class ShardSet {
     }
   }
 
-  /** The folder's open shard, taken up from an earlier run where it left one. */
+  /** The folder's open shard, restored where an earlier run left one. */
   async #openIn(folder: string): Promise<OpenShard | undefined> {
-    const restored = this.#left.get(folder)
+    const restored = this.#unrestored.get(folder)
     if (restored === undefined) {
       const shard = this.#open.get(folder)
-      // The last one used is the last to be sent to sleep.
+      // The files of the least recently used shards are closed first.
       if (shard !== undefined && this.#open.delete(folder)) this.#open.set(folder, shard)
       return shard
     }
     const shard = this.#newShard(restored)
     this.#open.set(folder, shard)
-    await this.#moveAside(folder, restored.part)
+    await this.#moveUnknownShards(folder, restored.part)
     await shard.restore(restored)
-    this.#left.delete(folder)
+    this.#unrestored.delete(folder)
     return shard
   }
 
   async #begin(folder: string): Promise<OpenShard> {
     const part = Math.max(this.#options.partsOf(folder), this.#parts.get(folder) ?? 0)
-    await this.#moveAside(folder, part)
+    await this.#moveUnknownShards(folder, part)
     this.#parts.set(folder, part + 1)
     const shard = this.#newShard({ shard: this.#nextShard++, folder, part })
     this.#open.set(folder, shard)
@@ -270,25 +277,25 @@ export class ShardSet {
 
   #newShard(identity: { shard: number; folder: string; part: number }): OpenShard {
     const { store, coder, chunkRows } = this.#options
-    const measure = new ChunkMeasure(chunkRows)
-    return new OpenShard({ store, coder, workplace: this.#workplace, measure }, identity)
+    const measure = new RowGroupMeasure(chunkRows)
+    return new OpenShard({ store, coder, buffer: this.#encodeBuffer, measure }, identity)
   }
 
-  #moveAside(folder: string, known: number): Promise<void> {
+  #moveUnknownShards(folder: string, known: number): Promise<void> {
     const { store, warn } = this.#options
-    return setAsideStrangers(store, folder, (_path, part) => part < known, warn)
+    return moveUnknownShards(store, folder, (_path, part) => part < known, warn)
   }
 
-  /** A thousand folders that are written to in turn are not to hold a thousand files open. */
-  async #sendToSleep(): Promise<void> {
-    const awake = [...this.#open].filter(([, shard]) => shard.isAwake)
-    for (const [folder, shard] of awake.slice(0, Math.max(0, awake.length - MAX_AWAKE))) {
-      if (!this.#turns.isTaken(folder)) await shard.sleep()
+  /** Closes files of least recently used shards, so that a thousand folders do not need a thousand open files. */
+  async #closeIdleFiles(): Promise<void> {
+    const opened = [...this.#open].filter(([, shard]) => shard.hasOpenFiles)
+    for (const [folder, shard] of opened.slice(0, Math.max(0, opened.length - MAX_SHARDS_WITH_OPEN_FILES))) {
+      if (!this.#queue.isBusy(folder)) await shard.closeFiles()
     }
   }
 
   async #removeLeftovers(kept: ReadonlySet<string>): Promise<void> {
-    await finishSettingAside(this.#options.store)
+    await finishMoves(this.#options.store)
     for (const name of await this.#options.store.list(OPEN_FOLDER)) {
       const path = `${OPEN_FOLDER}/${name}`
       if (!kept.has(path)) await this.#options.store.remove(path)
@@ -296,28 +303,28 @@ export class ShardSet {
   }
 }
 
-/** What a batch of pages brings for one folder, and what comes of it. */
+/** The slices of a batch of pages for one folder, and their results. */
 type FolderWork = {
-  readonly pieces: Piece[]
+  readonly slices: Slice[]
   close: boolean
-  readonly places: Map<Piece, Places>
-  readonly lines: ShardEntry[]
-  readonly sealed: { readonly shard: OpenShard; readonly line: SealEntry }[]
+  readonly placements: Map<Slice, Placement>
+  readonly entries: ShardEntry[]
+  readonly sealed: { readonly shard: OpenShard; readonly seal: SealEntry }[]
 }
 
-/** Together, as a page may complete a thousand shards that have the same sources. */
+/** One entry for all: a page may complete a thousand shards that have the same sources. */
 function sumsOf(sealed: FolderWork['sealed']): Aggregates {
   const tally = new AggregateTally(CHUNK_LIMITS)
   for (const { shard } of sealed) tally.add(shard.sums)
   return tally.sums()
 }
 
-/** Notes the rows of a piece in the shard that they go into. @returns where they stand, partition by partition */
-function place(piece: Piece, shard: OpenShard): Iterable<PlacedRows> {
+/** Counts the rows of a slice in their shard. @returns their placement by partition */
+function placeRows(slice: Slice, shard: OpenShard): Iterable<PlacedRows> {
   const placed = new Map<string, PlacedRows>()
   let at = 0
-  for (const { partition, rows } of piece.stretches) {
-    const span = importedAt(piece, at, at + rows)
+  for (const { partition, rows } of slice.ranges) {
+    const span = importedAt(slice, at, at + rows)
     shard.take(partition, rows, span)
     const before = placed.get(partition)
     placed.set(partition, {
@@ -331,10 +338,10 @@ function place(piece: Piece, shard: OpenShard): Iterable<PlacedRows> {
   return placed.values()
 }
 
-/** The entry of a page with where its rows stand. */
-function withPlaces(page: PageEntry, places: readonly Places[]): PageEntry {
-  const placed = places.flatMap(({ placed }) => placed)
-  const logged = places.flatMap(({ logged }) => logged)
+/** The entry of a page with the placement of its rows. */
+function withPlacements(page: PageEntry, placements: readonly Placement[]): PageEntry {
+  const placed = placements.flatMap(({ placed }) => placed)
+  const logged = placements.flatMap(({ logged }) => logged)
   if (placed.length === 0) return page
   const pieces = placed.map(({ partition, shard, rows, importedAt }) => ({
     window: windowOfKey(partition),
@@ -344,3 +351,15 @@ function withPlaces(page: PageEntry, places: readonly Places[]): PageEntry {
   }))
   return { ...page, pieces, ...(logged.length === 0 ? {} : { logged }) }
 }
+
+/** Rows of a page in a shard. */
+type PlacedRows = {
+  /** The key of their partition. */
+  readonly partition: string
+  readonly shard: number
+  readonly rows: number
+  readonly importedAt: Span | null
+}
+
+/** Where the rows of a page are: all of them by partition, and those in a write-ahead log. */
+export type Placement = { readonly placed: readonly PlacedRows[]; readonly logged: readonly LoggedRows[] }

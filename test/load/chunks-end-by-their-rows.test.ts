@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { Column, Frame, Group, RowChoice, TextVector } from '../../src/core/index.ts'
-import { ChunkMeasure, weigh } from '../../src/load/chunk-measure.ts'
+import { RowGroupMeasure, weigh } from '../../src/load/row-group-measure.ts'
 
 const MAX_BYTES = 16 << 20
 
@@ -66,7 +66,7 @@ const pages: fc.Arbitrary<Framing[]> = fc.array(
 
 /** Where chunks end when the rows come in such pages. */
 function endsOf(rows: readonly Row[], maxRows: number, pages: readonly Framing[]): number[] {
-  const measure = new ChunkMeasure(maxRows)
+  const measure = new RowGroupMeasure(maxRows)
   const ends: number[] = []
   let done = 0
   for (let number = 0; done < rows.length; number++) {
@@ -171,8 +171,8 @@ describe('a chunk', () => {
       sources: fc.constantFrom(1, 40, 300),
       sourceBytes: fc.constantFrom(0, 20, 60_000),
     })
-    const made = fc.array(stretch, { minLength: 1, maxLength: 4 }).map((stretches) =>
-      stretches.flatMap(({ rows, domain, urls, sources, sourceBytes }, number) => {
+    const made = fc.array(stretch, { minLength: 1, maxLength: 4 }).map((ranges) =>
+      ranges.flatMap(({ rows, domain, urls, sources, sourceBytes }, number) => {
         const known = Array.from({ length: sources }, (_, one) => sourceOf(`${number}-${one}`, sourceBytes))
         return Array.from({ length: rows }, (_, row): Row => {
           return { domain: domain + (row % 2), urls, source: known[row % sources]! }

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { setImmediate as turn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import type { JournalEntry, JournalWriter, Log, PageEntry, Store } from '../../src/core/index.ts'
-import { type Commit, type Piece, ShardSet, type ShardSetOptions } from '../../src/load/index.ts'
+import { type Commit, ShardSet, type ShardSetOptions, type Slice } from '../../src/load/index.ts'
 import { readCheckpoint } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import {
@@ -13,10 +13,10 @@ import {
   chunksOf,
   keyOf,
   pageLine,
-  pieceOf,
-  piecesOf,
   type Row,
   readShard,
+  sliceOf,
+  slicesOf,
   textCoder,
   World,
 } from './shards-world.ts'
@@ -45,8 +45,8 @@ function shardSet(
 }
 
 /** A page of a chain with these rows. */
-function commitOf(pieces: readonly Piece[], over: Partial<Commit> = {}): Commit {
-  return { pieces, close: [], entries: [pageLine(0, 'more')], ...over }
+function commitOf(slices: readonly Slice[], over: Partial<Commit> = {}): Commit {
+  return { slices, close: [], entries: [pageLine(0, 'more')], ...over }
 }
 
 function pagesIn(lines: readonly { readonly kind: string }[]): PageEntry[] {
@@ -200,7 +200,7 @@ describe('a page', () => {
       shardRows: 15,
       record: async (lines) => void records.push(lines),
     })
-    await shards.commit(commitOf(piecesOf(rows, folderOf)))
+    await shards.commit(commitOf(slicesOf(rows, folderOf)))
     expect(records).toHaveLength(1)
     // Forty rows for one folder, twenty for the other: chunks of whole shards are in these.
     expect(records[0]!.map(({ kind }) => kind).toSorted()).toEqual(
@@ -223,7 +223,7 @@ describe('a page', () => {
       shardRows: 1000,
       record: async (lines) => void records.push(...lines),
     })
-    await shards.commit(commitOf(piecesOf(rows, folderOf)))
+    await shards.commit(commitOf(slicesOf(rows, folderOf)))
     await shards.close()
     const folders = new Map(
       records.flatMap((line) => (line.kind === 'open' ? [[line.shard, line.folder]] : [])),
@@ -295,7 +295,7 @@ describe('what goes on record', () => {
         }
       },
     })
-    for (const rows of [60, 70, 0, 80, 190]) await shards.commit(commitOf(pieceOf(0, FOLDER, rows)))
+    for (const rows of [60, 70, 0, 80, 190]) await shards.commit(commitOf(sliceOf(0, FOLDER, rows)))
     await shards.seal([FOLDER])
     await shards.close()
     expect(kinds).toEqual([
@@ -343,7 +343,7 @@ describe('what goes on record', () => {
       },
     )
     for (const rows of [4, 4, 4, 10, 1, 7, 25, 8, 9, 3])
-      await shards.commit(commitOf(pieceOf(0, FOLDER, rows)))
+      await shards.commit(commitOf(sliceOf(0, FOLDER, rows)))
     expect(onRecord.size).toBe(1)
     await shards.close()
   })
@@ -364,7 +364,7 @@ describe('what goes on record', () => {
       },
     }
     const late: Promise<void>[] = []
-    const commit = (query: number) => shards.commit(commitOf(pieceOf(query, FOLDER, 3)))
+    const commit = (query: number) => shards.commit(commitOf(sliceOf(query, FOLDER, 3)))
     const shards = shardSet(counting, {
       record: async (lines) => {
         records.push(pagesIn(lines).length)
@@ -392,7 +392,7 @@ describe('what goes on record', () => {
           ++records >= failing ? Promise.reject(new Error('the disk is full')) : append(lines),
       })
       await expect(world.finish()).rejects.toThrow('the disk is full')
-      await expect(world.shards?.commit(commitOf(pieceOf(0, FOLDER, 1)))).rejects.toThrow('the disk is full')
+      await expect(world.shards?.commit(commitOf(sliceOf(0, FOLDER, 1)))).rejects.toThrow('the disk is full')
       expect(records).toBe(failing)
       expect(world.pagesOf(0)).toBe(failing - 1)
       await world.close()
@@ -419,7 +419,7 @@ describe('what goes on record', () => {
       },
     }
     const shards = shardSet(failing, { chunkRows: 5 })
-    await expect(shards.commit(commitOf(pieceOf(0, FOLDER, 7)))).rejects.toThrow('the disk is full')
+    await expect(shards.commit(commitOf(sliceOf(0, FOLDER, 7)))).rejects.toThrow('the disk is full')
     expect(underway).toBe(0)
     await shards.close()
   })
@@ -432,7 +432,7 @@ describe('what goes on record', () => {
           throw new Error('refused')
       },
     })
-    const commit = (name: string) => shards.commit(commitOf(pieceOf(0, `credentials/query=${name}`, 5)))
+    const commit = (name: string) => shards.commit(commitOf(sliceOf(0, `credentials/query=${name}`, 5)))
     await expect(commit('b')).rejects.toThrow('refused')
     await commit('a')
     await expect(commit('b')).rejects.toThrow('refused')
@@ -471,7 +471,7 @@ describe('a great many folders', () => {
         // A page for the first folder comes just when its shard is to hold no files open any more.
         const close = async (): Promise<void> => {
           const closed = log.close()
-          if (late.length === 0) late.push(shards.commit(commitOf(pieceOf(1, folders[0]!, 2))))
+          if (late.length === 0) late.push(shards.commit(commitOf(sliceOf(1, folders[0]!, 2))))
           for (let turns = 0; turns < 20; turns++) await turn()
           await closed
         }
@@ -479,7 +479,7 @@ describe('a great many folders', () => {
       },
     }
     const shards = shardSet(slow, {})
-    for (const folder of folders.slice(0, 70)) await shards.commit(commitOf(pieceOf(0, folder, 3)))
+    for (const folder of folders.slice(0, 70)) await shards.commit(commitOf(sliceOf(0, folder, 3)))
     expect(late).toHaveLength(1)
     await Promise.all(late)
     await shards.seal([folders[0]!])
@@ -573,7 +573,7 @@ it('keeps what was moved aside before when more is moved aside', async () => {
   for (const text of ['first', 'second']) {
     await store.writeWhole(`${FOLDER}/part-00000.csv`, [text])
     const shards = shardSet(store, {})
-    await shards.commit(commitOf(pieceOf(0, FOLDER, 5), { close: [FOLDER] }))
+    await shards.commit(commitOf(sliceOf(0, FOLDER, 5), { close: [FOLDER] }))
     await store.remove(`${FOLDER}/part-00000.csv`)
   }
   const kept: string[] = []
@@ -591,7 +591,7 @@ it.skipIf(process.platform !== 'linux')(
     const { store, root } = temporaryStore()
     for (const close of [[], [FOLDER]]) {
       const shards = shardSet(store, { record: () => Promise.reject(new Error('the disk is full')) })
-      const commit = commitOf(pieceOf(0, FOLDER, 5), { close })
+      const commit = commitOf(sliceOf(0, FOLDER, 5), { close })
       await expect(shards.commit(commit)).rejects.toThrow('the disk is full')
       await shards.close()
     }

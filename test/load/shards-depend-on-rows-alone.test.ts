@@ -18,10 +18,10 @@ import { createEncoder, shardExtension } from '../../src/load/encode/index.ts'
 import {
   encodeSummed,
   PageRows,
-  type Piece,
+  type PartitionRange,
   type ShardCoder,
   ShardSet,
-  type Stretch,
+  type Slice,
 } from '../../src/load/index.ts'
 import { foldJournal } from '../../src/state/checkpoint/fold-journal.ts'
 import type { SealedShard } from '../../src/state/index.ts'
@@ -240,7 +240,7 @@ async function exported(
     const page = pages[number % pages.length]!
     const answer: { folder: number; own: OwnRow }[] = []
     while (answer.length < page.rows && left.some((own) => own.length > 0)) answer.push(nextRow())
-    commits.push(shards.commit({ pieces: piecesOf(answer, page), close: [], entries: [PAGE] }))
+    commits.push(shards.commit({ slices: slicesOf(answer, page), close: [], entries: [PAGE] }))
     if (page.hurry) continue
     await Promise.all(commits)
     commits = []
@@ -291,10 +291,10 @@ function coderOf(format: Format, specs: readonly ColumnSpec[]): ShardCoder {
   }
 }
 
-function piecesOf(
+function slicesOf(
   answer: readonly { readonly folder: number; readonly own: OwnRow }[],
   { table, wide }: Framing['pages'][number],
-): Piece[] {
+): Slice[] {
   const frame = frameFor(
     answer.map(({ own }) => own),
     [...(table ? [['domain']] : []), SOURCE, QUERY],
@@ -304,17 +304,17 @@ function piecesOf(
     encodeFrame(wide ? widened(frame) : frame),
     wide ? BigInt64Array.from(times, BigInt) : Float64Array.from(times),
   )
-  return FOLDERS.flatMap((folder, number): Piece[] => {
+  return FOLDERS.flatMap((folder, number): Slice[] => {
     const rows = [...answer.keys()].filter((row) => answer[row]!.folder === number)
     if (rows.length === 0) return []
-    const stretches: Stretch[] = []
+    const ranges: PartitionRange[] = []
     for (const row of rows) {
       const partition = `${QUERY_NAME}/${answer[row]!.own.window}`
-      const last = stretches.at(-1)
-      if (last?.partition === partition) stretches[stretches.length - 1] = { partition, rows: last.rows + 1 }
-      else stretches.push({ partition, rows: 1 })
+      const last = ranges.at(-1)
+      if (last?.partition === partition) ranges[ranges.length - 1] = { partition, rows: last.rows + 1 }
+      else ranges.push({ partition, rows: 1 })
     }
-    return [{ page, folder, rows: choiceOf(rows), stretches }]
+    return [{ page, folder, rows: choiceOf(rows), ranges }]
   })
 }
 

@@ -20,10 +20,10 @@ import { valueReader } from '../../src/load/encode/values.ts'
 import {
   type Commit,
   PageRows,
-  type Piece,
+  type PartitionRange,
   type ShardCoder,
   ShardSet,
-  type Stretch,
+  type Slice,
 } from '../../src/load/index.ts'
 import { sumRows } from '../../src/load/sum-rows.ts'
 import { chainsOf } from '../../src/plan/chains.ts'
@@ -109,7 +109,7 @@ function rowsOf(query: number, { pages }: Answers): Row[][] {
 }
 
 /** What rows of a page go into which folder. */
-export function piecesOf(rows: readonly Row[], folderOf: (row: Row) => string): Piece[] {
+export function slicesOf(rows: readonly Row[], folderOf: (row: Row) => string): Slice[] {
   if (rows.length === 0) return []
   const cells = rows.map(({ query, window, row }) => ({ query, window, row, source_id: `s${row % 3}` }))
   const frame = encodeFrame(frameOf(COLUMNS, cells, [['source_id']]))
@@ -119,28 +119,28 @@ export function piecesOf(rows: readonly Row[], folderOf: (row: Row) => string): 
     const folder = folderOf(row)
     folders.set(folder, [...(folders.get(folder) ?? []), at])
   }
-  return [...folders].map(([folder, places]): Piece => {
-    const stretches: Stretch[] = []
+  return [...folders].map(([folder, places]): Slice => {
+    const ranges: PartitionRange[] = []
     for (const place of places) {
       const partition = keyOf(rows[place]!.query, rows[place]!.window)
-      const last = stretches.at(-1)
-      if (last?.partition === partition) stretches[stretches.length - 1] = { partition, rows: last.rows + 1 }
-      else stretches.push({ partition, rows: 1 })
+      const last = ranges.at(-1)
+      if (last?.partition === partition) ranges[ranges.length - 1] = { partition, rows: last.rows + 1 }
+      else ranges.push({ partition, rows: 1 })
     }
     const [from, to] = [places[0]!, places.at(-1)! + 1]
     return {
       page,
       folder,
       rows: to - from === places.length ? { from, to } : Uint32Array.from(places),
-      stretches,
+      ranges,
     }
   })
 }
 
 /** So many rows of a query's first window, all for one folder. */
-export function pieceOf(query: number, folder: string, count: number): Piece[] {
+export function sliceOf(query: number, folder: string, count: number): Slice[] {
   const rows = Array.from({ length: count }, (_, row): Row => ({ query, window: 0, row }))
-  return piecesOf(rows, () => folder)
+  return slicesOf(rows, () => folder)
 }
 
 /** The entry of a page. */
@@ -301,7 +301,7 @@ export class World {
     const folderAt = (at: number): string => answers.folders[(at - FIRST_DAY) / DAY]!
     const finished = windows.part(record?.passed ?? 0, passed)
     return {
-      pieces: piecesOf(pages[number]!, ({ window }) => answers.folders[window]!),
+      slices: slicesOf(pages[number]!, ({ window }) => answers.folders[window]!),
       close: this.options.owned
         ? Array.from({ length: finished.count }, (_, place) => folderAt(finished.at(place)!.from))
         : [],

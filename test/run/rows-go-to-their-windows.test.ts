@@ -12,8 +12,8 @@ import {
   type Window,
   WindowRun,
 } from '../../src/core/index.ts'
-import type { Piece } from '../../src/load/index.ts'
-import { frameOf } from '../../src/load/piece.ts'
+import type { Slice } from '../../src/load/index.ts'
+import { frameOf } from '../../src/load/slice.ts'
 import { ChainProgress } from '../../src/run/chains/chain-progress.ts'
 import { type SplitPage, splitByWindow } from '../../src/run/chains/split-by-window.ts'
 import { type Folding, foldJournal } from '../../src/state/checkpoint/fold-journal.ts'
@@ -70,22 +70,22 @@ async function split(
   return splitByWindow({ page, requests: 2, size: 10, ms: 1, mayGrow: false }, chain, folder)
 }
 
-/** The rows of a piece, by their numbers on the page. */
-function rowsOf(piece: Piece): number[] {
-  const [column] = decodeFrame(frameOf(piece)).columns
+/** The rows of a slice, by their numbers on the page. */
+function rowsOf(slice: Slice): number[] {
+  const [column] = decodeFrame(frameOf(slice)).columns
   return column?.values.kind === 'number' ? [...column.values.values] : []
 }
 
 /** Each row of a page with its folder and its partition. */
-function placed({ pieces }: SplitPage): Map<number, { folder: string; partition: string }> {
+function placed({ slices }: SplitPage): Map<number, { folder: string; partition: string }> {
   const found = new Map<number, { folder: string; partition: string }>()
-  for (const piece of pieces) {
-    const rows = rowsOf(piece)
-    const partitions = piece.stretches.flatMap(({ partition, rows }) => Array<string>(rows).fill(partition))
+  for (const slice of slices) {
+    const rows = rowsOf(slice)
+    const partitions = slice.ranges.flatMap(({ partition, rows }) => Array<string>(rows).fill(partition))
     expect(partitions).toHaveLength(rows.length)
     for (const [i, row] of rows.entries()) {
       expect(found.has(row)).toBe(false)
-      found.set(row, { folder: piece.folder, partition: partitions[i]! })
+      found.set(row, { folder: slice.folder, partition: partitions[i]! })
     }
   }
   return found
@@ -95,25 +95,25 @@ const hours = (...numbers: readonly number[]) => Float64Array.from(numbers, (n) 
 const key = (from: string, until: string) => `domain.acme.example/2024-07-${from}..2024-07-${until}`
 
 describe('the rows of a page', () => {
-  it('of one window are one piece, and the frame that goes on is the page’s own', async () => {
+  it('of one window are one slice, and the frame that goes on is the page’s own', async () => {
     const page = pageOf(hours(1, 2, 3))
-    const { pieces, rows, requests } = await split(page, chainOver(windowsOf('asc', [0, 1, 2])))
-    expect(pieces).toMatchObject([
-      { folder: '0', rows: { from: 0, to: 3 }, stretches: [{ partition: key('01', '02'), rows: 3 }] },
+    const { slices, rows, requests } = await split(page, chainOver(windowsOf('asc', [0, 1, 2])))
+    expect(slices).toMatchObject([
+      { folder: '0', rows: { from: 0, to: 3 }, ranges: [{ partition: key('01', '02'), rows: 3 }] },
     ])
-    expect(frameOf(pieces[0]!)).toBe(page.frame)
+    expect(frameOf(slices[0]!)).toBe(page.frame)
     expect(rows).toEqual(new Map([[0, 3]]))
     expect(requests).toBe(2)
   })
 
   it('go to the window that they lie in: its first instant is its own, its end the next one’s', async () => {
     const times = Float64Array.of(day(0), day(1) - 1, day(1), day(2) - 1)
-    const { pieces, rows } = await split(pageOf(times), chainOver(windowsOf('asc', [0, 1, 2])))
-    expect(pieces.map(rowsOf)).toEqual([
+    const { slices, rows } = await split(pageOf(times), chainOver(windowsOf('asc', [0, 1, 2])))
+    expect(slices.map(rowsOf)).toEqual([
       [0, 1],
       [2, 3],
     ])
-    expect(pieces.map(({ stretches }) => stretches)).toEqual([
+    expect(slices.map(({ ranges }) => ranges)).toEqual([
       [{ partition: key('01', '02'), rows: 2 }],
       [{ partition: key('02', '03'), rows: 2 }],
     ])
@@ -126,33 +126,33 @@ describe('the rows of a page', () => {
   })
 
   it('are counted by the place of the window on the chain’s way, which goes backwards in desc', async () => {
-    const { rows, pieces } = await split(pageOf(hours(30, 2, 1)), chainOver(windowsOf('desc', [0, 1, 2])))
+    const { rows, slices } = await split(pageOf(hours(30, 2, 1)), chainOver(windowsOf('desc', [0, 1, 2])))
     expect(rows).toEqual(
       new Map([
         [0, 1],
         [1, 2],
       ]),
     )
-    expect(pieces.map(({ folder }) => folder)).toEqual(['0', '1'])
-    expect(pieces.map(rowsOf)).toEqual([[0], [1, 2]])
+    expect(slices.map(({ folder }) => folder)).toEqual(['0', '1'])
+    expect(slices.map(rowsOf)).toEqual([[0], [1, 2]])
   })
 
   it('in no order are brought together by window, each window’s in the order of the page', async () => {
-    const { pieces } = await split(
+    const { slices } = await split(
       pageOf(hours(30, 1, 31, 2, 50, 3)),
       chainOver(windowsOf('asc', [0, 1, 2, 3])),
     )
-    expect(pieces.map(({ folder }) => folder)).toEqual(['1', '0', '2'])
-    expect(pieces.map(rowsOf)).toEqual([[0, 2], [1, 3, 5], [4]])
+    expect(slices.map(({ folder }) => folder)).toEqual(['1', '0', '2'])
+    expect(slices.map(rowsOf)).toEqual([[0, 2], [1, 3, 5], [4]])
   })
 
-  it('of windows that share a folder stay one piece, in the order of the page', async () => {
+  it('of windows that share a folder stay one slice, in the order of the page', async () => {
     const chain = chainOver(windowsOf('asc', [0, 1, 2, 3]))
     const page = pageOf(hours(30, 1, 31, 32, 2, 50))
-    const { pieces, rows } = await split(page, chain, () => 'all')
-    expect(pieces).toHaveLength(1)
-    expect(frameOf(pieces[0]!)).toBe(page.frame)
-    expect(pieces[0]!.stretches).toEqual([
+    const { slices, rows } = await split(page, chain, () => 'all')
+    expect(slices).toHaveLength(1)
+    expect(frameOf(slices[0]!)).toBe(page.frame)
+    expect(slices[0]!.ranges).toEqual([
       { partition: key('02', '03'), rows: 1 },
       { partition: key('01', '02'), rows: 1 },
       { partition: key('02', '03'), rows: 2 },
@@ -165,9 +165,9 @@ describe('the rows of a page', () => {
   it('outside the chain’s windows are left out, before, between and behind the others', async () => {
     const chain = chainOver(windowsOf('asc', [1, 2]))
     const found = await split(pageOf(hours(23, 24, 48, 25, 0, 47, 72)), chain)
-    expect(found.pieces.map(rowsOf)).toEqual([[1, 3, 5]])
+    expect(found.slices.map(rowsOf)).toEqual([[1, 3, 5]])
     expect(found.rows).toEqual(new Map([[0, 3]]))
-    expect(await split(pageOf(hours(0, 23, 48)), chain)).toMatchObject({ pieces: [], rows: new Map() })
+    expect(await split(pageOf(hours(0, 23, 48)), chain)).toMatchObject({ slices: [], rows: new Map() })
   })
 
   it('of windows that were left to another chain since the page was asked for are left out', async () => {
@@ -176,18 +176,18 @@ describe('the rows of a page', () => {
       const begin = chainEntry(CHAIN, ACME.name, windows)
       const chain = chainOver(windows, begin, { kind: 'shorten', chain: CHAIN, windows: 2 })
       const times = order === 'asc' ? hours(1, 25, 49) : hours(49, 25, 1)
-      expect((await split(pageOf(times), chain)).pieces.map(rowsOf)).toEqual([[0], [1]])
+      expect((await split(pageOf(times), chain)).slices.map(rowsOf)).toEqual([[0], [1]])
     }
   })
 
-  it('of a query without windows are one piece, whatever their times, also where they have none', async () => {
+  it('of a query without windows are one slice, whatever their times, also where they have none', async () => {
     const chain = chainOver(WindowRun.of('asc', [null]))
     for (const page of [pageOf(Float64Array.of(day(9), 0, day(-4000))), pageOf(null, 3)]) {
-      const { pieces, rows } = await split(page, chain)
-      expect(pieces).toMatchObject([
-        { folder: '0', stretches: [{ partition: 'domain.acme.example/all', rows: 3 }] },
+      const { slices, rows } = await split(page, chain)
+      expect(slices).toMatchObject([
+        { folder: '0', ranges: [{ partition: 'domain.acme.example/all', rows: 3 }] },
       ])
-      expect(frameOf(pieces[0]!)).toBe(page.frame)
+      expect(frameOf(slices[0]!)).toBe(page.frame)
       expect(rows).toEqual(new Map([[0, 3]]))
     }
   })
@@ -201,7 +201,7 @@ describe('the rows of a page', () => {
         size: 10,
         ms: 1,
         mayGrow: false,
-        pieces: [],
+        slices: [],
         rows: new Map(),
         refused: new Map(),
       })
@@ -217,8 +217,8 @@ describe('the rows of a page', () => {
       for (const at of [year - 1n, year, year + 1n]) {
         const place = at < year ? i - 1 : i
         // Alone on its page.
-        const { pieces } = await split(pageOf(BigInt64Array.of(at)), chainOver(windows))
-        found[`${at}`] = pieces.map(({ folder }) => folder)
+        const { slices } = await split(pageOf(BigInt64Array.of(at)), chainOver(windows))
+        found[`${at}`] = slices.map(({ folder }) => folder)
         expected[`${at}`] = place < 0 || place > 2 ? [] : [String(place)]
       }
     }
@@ -259,12 +259,12 @@ describe('the rows of a page', () => {
         }
         expect(placed(found)).toEqual(expected)
         expect(found.rows).toEqual(counts)
-        // A folder is one piece, in the order of the page, and so are the pieces among themselves.
-        const pieces = found.pieces.map(rowsOf)
-        for (const rows of pieces) expect(rows).toEqual(rows.toSorted((a, b) => a - b))
-        const firsts = pieces.map((rows) => rows[0]!)
+        // A folder is one slice, in the order of the page, and so are the slices among themselves.
+        const slices = found.slices.map(rowsOf)
+        for (const rows of slices) expect(rows).toEqual(rows.toSorted((a, b) => a - b))
+        const firsts = slices.map((rows) => rows[0]!)
         expect(firsts).toEqual(firsts.toSorted((a, b) => a - b))
-        expect(new Set(found.pieces.map(({ folder }) => folder)).size).toBe(pieces.length)
+        expect(new Set(found.slices.map(({ folder }) => folder)).size).toBe(slices.length)
       }),
       { numRuns: 1000 },
     )
@@ -283,8 +283,8 @@ describe('the refused items of a page', () => {
   /** Where they go, by their places in the answer. */
   async function placesOf(chain: ChainProgress, ...times: readonly (number | null)[]): Promise<object> {
     const items = times.map((at, index) => refusedAt(index, at))
-    const { refused, pieces, rows } = await split(pageOf(new Float64Array(0), 0, items), chain)
-    expect([pieces, rows.size]).toEqual([[], 0])
+    const { refused, slices, rows } = await split(pageOf(new Float64Array(0), 0, items), chain)
+    expect([slices, rows.size]).toEqual([[], 0])
     return Object.fromEntries([...refused].map(([place, items]) => [place, items.map(({ index }) => index)]))
   }
 

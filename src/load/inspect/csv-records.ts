@@ -6,7 +6,7 @@ const COMMA = 0x2c
 const LINE_FEED = 0x0a
 const CARRIAGE_RETURN = 0x0d
 
-/** A line that is longer is not ours; it would have to be held in memory. */
+/** Longer lines are refused: a line is held in memory. */
 const MAX_LINE_BYTES = 1 << 28
 
 /** The fields of one line: field i is `[starts[i], ends[i])` of `bytes`, its quotes included. */
@@ -38,7 +38,7 @@ export async function readCsv(
   for await (const chunk of chunks) {
     waiting.push(chunk)
     waitingBytes += chunk.length
-    // A long line comes in many chunks: it is looked at again only when it has doubled.
+    // A long line comes in many chunks: it is parsed again only when it has doubled.
     if (waitingBytes < rest.length) continue
     const bytes = Buffer.concat([rest, ...waiting])
     waiting = []

@@ -1,11 +1,11 @@
 import { ExportError, isExportError } from '../../core/index.ts'
 
-/** The shard is not what it should be. `what` must not quote what stands in it. */
+/** The error for a damaged shard. `what` must not quote values of the file. */
 export function damaged(what: string): ExportError {
   return new ExportError('damaged', what, '', 'Restore the file from a copy, or start again with --fresh.')
 }
 
-/** Runs a reader whose own errors may quote the file: they are replaced; ours, the storage's too, pass. */
+/** Runs a reader whose errors may quote the file, and replaces them. ExportErrors stay as they are. */
 export async function guarded<T>(what: string, read: () => Promise<T>): Promise<T> {
   try {
     return await read()

@@ -1,5 +1,7 @@
+import zlib from 'node:zlib'
 import {
   type AsyncBuffer,
+  type Compressors,
   type DecodedArray,
   type FileMetaData,
   parquetMetadataAsync,
@@ -7,10 +9,15 @@ import {
   parquetSchema,
   type SchemaTree,
 } from 'hyparquet'
-import { int64, numberOf, TYPE_NAMES } from '../../core/index.ts'
+import { ExportError, int64, numberOf, TYPE_NAMES } from '../../core/index.ts'
 import { damaged, guarded } from './damaged.ts'
-import { decompressors } from './decompressors.ts'
 import type { InspectedShard, InspectOptions, ShardReader } from './inspector.ts'
+
+/** Decompression by Node.js; hyparquet brings its own for Snappy. */
+export const decompressors: Compressors = {
+  GZIP: (input, outputLength) => zlib.gunzipSync(input, limit(outputLength)),
+  ZSTD: (input, outputLength) => zstdDecompress()(input, limit(outputLength)),
+}
 
 const MAGIC = 'PAR1'
 
@@ -109,4 +116,26 @@ function typeName({ element, children }: SchemaTree): string {
   }
   if (converted_type === 'UTF8') return TYPE_NAMES.text
   return converted_type ?? type ?? 'STRUCT'
+}
+
+/** A page never grows beyond what its header says. */
+function limit(outputLength: number): { maxOutputLength: number } {
+  return { maxOutputLength: Math.max(1, outputLength) }
+}
+
+type ZstdDecompress = (input: Uint8Array, options: { maxOutputLength: number }) => Uint8Array
+
+function zstdDecompress(): ZstdDecompress {
+  const decompress: unknown = Reflect.get(zlib, 'zstdDecompressSync')
+  if (isZstdDecompress(decompress)) return decompress
+  throw new ExportError(
+    'config',
+    `Node.js ${process.versions.node} cannot read zstd`,
+    'load.compression',
+    'Use Node.js 22.15 or later.',
+  )
+}
+
+function isZstdDecompress(value: unknown): value is ZstdDecompress {
+  return typeof value === 'function'
 }

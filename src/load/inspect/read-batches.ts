@@ -46,7 +46,7 @@ async function* parquetBatches(
   let start = 0
   for (const group of metadata.row_groups) {
     const count = Number(group.num_rows)
-    // hyparquet reads whole pages, and all rows of a group lie in as many: batches are cut from them.
+    // hyparquet reads whole pages, so each row group is read once and cut into batches.
     const read: { readonly spec: ColumnSpec; readonly values: readonly RowValue[] }[] = []
     for (const spec of columns) {
       const chunks = await guarded(`Column ${spec.name} cannot be read`, () =>
@@ -75,7 +75,7 @@ function parquetValue(value: unknown): RowValue {
   return typeof value === 'number' || typeof value === 'bigint' ? int64(value) : (value as RowValue)
 }
 
-/** Lines come as fast as they are read; whoever takes the batches holds them up. */
+/** Backpressure comes from the reader of the batches. */
 async function* csvBatches(
   reader: ShardReader,
   format: Extract<Format, { kind: 'csv' }>,
@@ -111,7 +111,7 @@ class CsvBatches {
   readonly #columns: readonly ColumnSpec[]
   readonly #isEscaped: boolean
   readonly #batchRows: number
-  #places: readonly number[] | null = null
+  #indexes: readonly number[] | null = null
   #values: RowValue[][] = []
   #rows = 0
 
@@ -122,13 +122,13 @@ class CsvBatches {
   }
 
   take(line: CsvLine): void {
-    if (this.#places === null) {
-      this.#places = placesOf(line, this.#columns)
+    if (this.#indexes === null) {
+      this.#indexes = indexesOf(line, this.#columns)
       this.#values = this.#columns.map(() => [])
       return
     }
     for (const [i, { type }] of this.#columns.entries()) {
-      this.#values[i]!.push(csvValue(fieldText(line, this.#places[i]!), type, this.#isEscaped))
+      this.#values[i]!.push(csvValue(fieldText(line, this.#indexes[i]!), type, this.#isEscaped))
     }
     if (++this.#rows === this.#batchRows) this.finish()
   }
@@ -142,11 +142,11 @@ class CsvBatches {
   }
 }
 
-function placesOf(line: CsvLine, columns: readonly ColumnSpec[]): readonly number[] {
+function indexesOf(line: CsvLine, columns: readonly ColumnSpec[]): readonly number[] {
   const names = Array.from({ length: line.count }, (_, i) => fieldText(line, i))
-  const places = columns.map(({ name }) => names.indexOf(name))
-  if (places.includes(-1)) throw damaged('A column is missing')
-  return places
+  const indexes = columns.map(({ name }) => names.indexOf(name))
+  if (indexes.includes(-1)) throw damaged('A column is missing')
+  return indexes
 }
 
 function csvValue(text: string | null, type: ColumnSpec['type'], isEscaped: boolean): RowValue {

@@ -51,25 +51,25 @@ async function csvIds(
   withQuery: boolean,
   onId: OnId,
 ): Promise<void> {
-  let places: { readonly id: number; readonly type: number; readonly value: number } | null = null
+  let indexes: { readonly id: number; readonly type: number; readonly value: number } | null = null
   await readCsv(bytesOf(reader, format), MAX_FIELDS, (line) => {
     const text = (i: number): string => fieldText(line, i) ?? ''
-    if (places === null) {
+    if (indexes === null) {
       const names = Array.from({ length: line.count }, (_, i) => text(i))
-      places = {
+      indexes = {
         id: names.indexOf('id'),
         type: names.indexOf('query_type'),
         value: names.indexOf('query_value'),
       }
-      if (Math.min(places.id, withQuery ? Math.min(places.type, places.value) : 0) < 0) {
+      if (Math.min(indexes.id, withQuery ? Math.min(indexes.type, indexes.value) : 0) < 0) {
         throw damaged('A column is missing')
       }
       return
     }
     // With escape_formulas a quote may stand before a minus.
-    const digits = text(places.id).replace(/^'/, '')
+    const digits = text(indexes.id).replace(/^'/, '')
     const id = digits.length > MAX_EXACT_DIGITS ? BigInt(digits) : Number(digits)
-    onId(id, withQuery ? text(places.type) : '', withQuery ? text(places.value) : '')
+    onId(id, withQuery ? text(indexes.type) : '', withQuery ? text(indexes.value) : '')
   })
 }
 

@@ -218,7 +218,7 @@ export class ChainRun {
   async #commitRows(split: SplitPage): Promise<void> {
     const chain = this.#chain
     const { session, quarantine, measurements } = this.#run
-    const { page, requests, size, ms, pieces, rows, refused } = split
+    const { page, requests, size, ms, slices, rows, refused } = split
     const { record, windows } = chain
     const items = await quarantine.append(chain, page, refused)
     const position = positionAfter(record, page, windows.order)
@@ -244,7 +244,7 @@ export class ChainRun {
     const batch = this.#batchOf(page)
     const advanced = chain.advanced
     await session.shards.commit({
-      pieces,
+      slices,
       close: this.#foldersToClose(progress.finished, rows),
       entries: [...begin, entry, ...measurements.entries([size, ms])],
     })

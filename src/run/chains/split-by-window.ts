@@ -1,11 +1,11 @@
 import type { DecodedPage, RefusedItem, RowChoice, Times, WindowRun } from '../../core/index.ts'
 import type { ExtractedPage } from '../../extract/index.ts'
-import { PageRows, type Piece, type Stretch } from '../../load/index.ts'
+import { PageRows, type PartitionRange, type Slice } from '../../load/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 
 /** A page whose rows and refused items are with the partitions that they belong to. */
 export type SplitPage = ExtractedPage & {
-  readonly pieces: readonly Piece[]
+  readonly slices: readonly Slice[]
   /** Rows by the index of their window on the chain's way. */
   readonly rows: ReadonlyMap<number, number>
   /** The same of refused items; one without a time that can be read goes with the partition that the chain stands in. */
@@ -33,7 +33,7 @@ export function splitByWindow(
     if (others === undefined) refused.set(index, [item])
     else others.push(item)
   }
-  return { ...extracted, pieces: piecesOf(page, runs, chain, folderOf), rows, refused }
+  return { ...extracted, slices: slicesOf(page, runs, chain, folderOf), rows, refused }
 }
 
 /** Rows `[from, to)` of a page, all of one window. */
@@ -73,12 +73,12 @@ function indexOf(at: number | null, { windows, watermark }: ChainProgress): numb
 }
 
 /** The rows of each folder together: those of windows that share one in the order of the page. */
-function piecesOf(
+function slicesOf(
   page: DecodedPage,
   runs: readonly Run[],
   chain: ChainProgress,
   folderOf: (index: number) => string,
-): readonly Piece[] {
+): readonly Slice[] {
   if (page.frame === null || runs.length === 0) return []
   const rows = new PageRows(page.frame, page.times)
   const folders = new Map<string, Run[]>()
@@ -94,8 +94,8 @@ function piecesOf(
     page: rows,
     folder,
     rows: choiceOf(own),
-    stretches: own.map(
-      ({ index, from, to }): Stretch => ({ partition: chain.partitionAt(index).key, rows: to - from }),
+    ranges: own.map(
+      ({ index, from, to }): PartitionRange => ({ partition: chain.partitionAt(index).key, rows: to - from }),
     ),
   }))
 }

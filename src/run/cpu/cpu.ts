@@ -7,11 +7,11 @@ import {
   type DecodePlan,
 } from '../../core/index.ts'
 import {
+  type EncodeBuffer,
   type EncodePlan,
+  makeEncodeBuffer,
   type ShardCoder,
   type SummedChunk,
-  type Workplace,
-  workplace,
 } from '../../load/index.ts'
 import { canStartThreads, openThread, type Thread } from '../../threads/index.ts'
 import { owned } from './owned.ts'
@@ -23,7 +23,7 @@ export type Cpu = {
   release(page: DecodedPage): void
   readonly coder: ShardCoder
   /** What shards share for encoding. */
-  readonly workplace: Workplace
+  readonly encodeBuffer: EncodeBuffer
   /** Gets ready ahead of the first call. */
   start(): void
   close(): Promise<void>
@@ -41,7 +41,7 @@ export type SharedCpu = {
 type ThreadPair = {
   readonly decoder: Thread
   readonly encoder: Thread
-  readonly workplace: Workplace
+  readonly encodeBuffer: EncodeBuffer
   readonly run: number
   /** Gives them back. */
   end(): Promise<void>
@@ -66,7 +66,13 @@ export async function openCpu(
   // Loaded by those who have no threads that do the same.
   const { inlineWork } = await import('./inline-work.ts')
   const { decode, coder } = inlineWork(decodePlan, encodePlan)
-  return { ...answerMemory(decode, buffers), coder, workplace: workplace(), start() {}, async close() {} }
+  return {
+    ...answerMemory(decode, buffers),
+    coder,
+    encodeBuffer: makeEncodeBuffer(),
+    start() {},
+    async close() {},
+  }
 }
 
 /** Two threads for each two processors. @param runs so many at a time */
@@ -114,7 +120,7 @@ function openPair(): Omit<ThreadPair, 'run' | 'end'> {
   return {
     decoder: openThread(new URL('./decode-worker.js', import.meta.url), null),
     encoder: openThread(new URL('./encode-worker.js', import.meta.url), null),
-    workplace: workplace(),
+    encodeBuffer: makeEncodeBuffer(),
   }
 }
 
@@ -126,7 +132,7 @@ function threadedCpu(
   decodePlan: DecodePlan,
   encodePlan: EncodePlan,
   buffers: BufferPool,
-  { decoder, encoder, workplace, run, end }: ThreadPair,
+  { decoder, encoder, encodeBuffer, run, end }: ThreadPair,
 ): Cpu {
   let opened: Promise<readonly [unknown, unknown]> | null = null
   const open = (): Promise<readonly [unknown, unknown]> => {
@@ -156,7 +162,7 @@ function threadedCpu(
         ),
       footer: (chunks) => encode<Uint8Array>('footer', [chunks]),
     },
-    workplace,
+    encodeBuffer,
     start() {
       // Whoever needs it finds out.
       open().catch(() => {})

@@ -6,7 +6,7 @@ import {
   type Resource,
   type Store,
 } from '../../core/index.ts'
-import { OPEN_FOLDER, ORPHANS, partOf, QUARANTINE_FOLDER, setAside } from '../../load/index.ts'
+import { moveToOrphans, OPEN_FOLDER, ORPHANS, partOf, QUARANTINE_FOLDER } from '../../load/index.ts'
 import { type Begun, type BegunChain, type Plan, planPartitions } from '../../plan/index.ts'
 import {
   CHECKPOINT_PATH,
@@ -58,7 +58,7 @@ export async function clearDataSet(store: Store, warn: (message: string) => void
   const aside: string[] = []
   const clear = async (path: string, isOurs: boolean): Promise<void> => {
     if (isOurs) await store.remove(path)
-    else aside.push(await setAside(store, path))
+    else aside.push(await moveToOrphans(store, path))
   }
   await clearFile(store, SUCCESS_PATH, '', clear)
   for (const resource of RESOURCES) {

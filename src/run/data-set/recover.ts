@@ -6,7 +6,7 @@ import {
   type Store,
   sideBySide,
 } from '../../core/index.ts'
-import { OPEN_FOLDER, openShardPath, partOf, setAsideStrangers } from '../../load/index.ts'
+import { moveUnknownShards, OPEN_FOLDER, openShardPath, partOf } from '../../load/index.ts'
 import {
   type Checkpoint,
   type CheckpointState,
@@ -81,7 +81,7 @@ async function settleShards(
 ): Promise<void> {
   const { unpublished, folders, known } = await unsettledShards(store, state, looks)
   for (const { shard, path } of unpublished) await store.publish(openShardPath(shard), path)
-  await sideBySide(folders, (folder) => setAsideStrangers(store, folder, (path) => known.has(path), warn))
+  await sideBySide(folders, (folder) => moveUnknownShards(store, folder, (path) => known.has(path), warn))
 }
 
 type Unsettled = {

@@ -1,5 +1,5 @@
 import type { NamedPipeline, Store } from '../../core/index.ts'
-import { setAside } from '../../load/index.ts'
+import { moveToOrphans } from '../../load/index.ts'
 import { type CheckpointState, SIGNATURE_BYTES, SIGNATURE_PATH, writeManifest } from '../../state/index.ts'
 import type { RunObserver } from '../setting/index.ts'
 import { retiredQueries } from './whole.ts'
@@ -26,6 +26,6 @@ async function removeSignature(store: Store, log: RunObserver['log']): Promise<v
     log('info', 'the manifest is a new one, so the signature of the one before was removed')
     return
   }
-  const aside = await setAside(store, SIGNATURE_PATH)
+  const aside = await moveToOrphans(store, SIGNATURE_PATH)
   log('warn', `${SIGNATURE_PATH} is no signature of spillway; moved to ${aside}`)
 }

@@ -146,7 +146,7 @@ function tellingSeals(checkpoint: Checkpoint, sealed: SealedSoFar, log: RunObser
 function openShards(
   { load }: Pick<NamedPipeline, 'load'>,
   store: Store,
-  { coder, workplace }: Cpu,
+  { coder, encodeBuffer }: Cpu,
   checkpoint: Checkpoint,
   observer: RunObserver,
 ): ShardSet {
@@ -154,7 +154,7 @@ function openShards(
   return new ShardSet({
     store,
     coder,
-    workplace,
+    encodeBuffer,
     journal: checkpoint,
     extension: shardExtension(load.format),
     chunkRows: chunkRows(load.format),

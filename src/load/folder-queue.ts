@@ -5,15 +5,15 @@ type Batch<T> = {
 }
 
 /**
- * Work on folders: what has one in common is done in the order in which it came, all else side by side. What comes while
- * something else of its folders is still being done is done together with what waits there already.
+ * A queue of work on folders. Items that share a folder are worked on in the order in which they came, others at the same
+ * time. An item that has to wait joins the batch that already waits for the same folders.
  */
-export class Turns<T> {
+export class FolderQueue<T> {
   readonly #work: (items: readonly T[]) => Promise<void>
   readonly #all = new Set<Promise<void>>()
   /** The last work on each folder. */
   readonly #last = new Map<string, Promise<void>>()
-  /** What has not begun yet, by each of its folders. */
+  /** Batches that have not begun, by each of their folders. */
   readonly #waiting = new Map<string, Batch<T>>()
 
   constructor(work: (items: readonly T[]) => Promise<void>) {
@@ -28,7 +28,7 @@ export class Turns<T> {
     }
     const before = [...folders].flatMap((folder) => this.#last.get(folder) ?? [])
     const items = [item]
-    // What failed has left its folders in doubt: whatever comes behind it fails as well.
+    // After a failure the content of the folders is unknown: later work on them fails as well.
     const done = Promise.all(before).then(() => {
       for (const folder of folders) if (this.#waiting.get(folder) === batch) this.#waiting.delete(folder)
       return this.#work(items)
@@ -47,8 +47,8 @@ export class Turns<T> {
     return done
   }
 
-  /** Whether something is being done, or to be done, on a folder. */
-  isTaken(folder: string): boolean {
+  /** Whether there is work on a folder, begun or waiting. */
+  isBusy(folder: string): boolean {
     return this.#last.has(folder)
   }
 
@@ -56,7 +56,7 @@ export class Turns<T> {
     await Promise.allSettled(this.#all)
   }
 
-  /** What this can be done together with: it waits, and has all these folders, and nothing else is behind it there. */
+  /** The last batch of all these folders, if it has not begun. */
   #waitingFor(folders: ReadonlySet<string>): Batch<T> | undefined {
     const [first] = folders
     const batch = first === undefined ? undefined : this.#waiting.get(first)

@@ -11,7 +11,7 @@ import {
   type Times,
   takeRows,
 } from '../core/index.ts'
-import { type WeighedFrame, weigh } from './chunk-measure.ts'
+import { type FrameWeights, weigh } from './row-group-measure.ts'
 
 /** The rows of one page. */
 export class PageRows {
@@ -21,7 +21,7 @@ export class PageRows {
   readonly frame: Frame
   /** `imported_at` of each; null: they have none. */
   readonly times: Times | null
-  #weights: WeighedFrame | null = null
+  #weights: FrameWeights | null = null
 
   constructor(bytes: Uint8Array, times: Times | null) {
     this.bytes = bytes
@@ -29,62 +29,62 @@ export class PageRows {
     this.times = times
   }
 
-  get weights(): WeighedFrame {
+  get weights(): FrameWeights {
     this.#weights ??= weigh(this.frame)
     return this.#weights
   }
 }
 
-/** Rows of a page that go into one folder. */
-export type Piece = {
+/** The rows of a page that go into one folder. */
+export type Slice = {
   readonly page: PageRows
   readonly folder: string
   readonly rows: RowChoice
-  /** Whose rows they are, one stretch after the other. */
-  readonly stretches: readonly Stretch[]
+  /** Their partitions, one range after the other. */
+  readonly ranges: readonly PartitionRange[]
 }
 
 /** So many rows of a partition, given by its key. */
-export type Stretch = { readonly partition: string; readonly rows: number }
+export type PartitionRange = { readonly partition: string; readonly rows: number }
 
-/** Rows `[from, to)` of a piece. */
-export function cutPiece(piece: Piece, from: number, to: number): Piece {
-  if (from === 0 && to === countRows(piece.rows)) return piece
-  const stretches: Stretch[] = []
+/** Rows `[from, to)` of a slice. */
+export function cutSlice(slice: Slice, from: number, to: number): Slice {
+  if (from === 0 && to === countRows(slice.rows)) return slice
+  const ranges: PartitionRange[] = []
   let start = 0
-  for (const { partition, rows } of piece.stretches) {
+  for (const { partition, rows } of slice.ranges) {
     const left = Math.min(start + rows, to) - Math.max(start, from)
-    if (left > 0) stretches.push({ partition, rows: left })
+    if (left > 0) ranges.push({ partition, rows: left })
     start += rows
   }
-  return { ...piece, rows: chooseRows(piece.rows, from, to), stretches }
+  return { ...slice, rows: chooseRows(slice.rows, from, to), ranges }
 }
 
-/** A frame of a piece's rows alone: the page's own bytes where it has no others. */
-export function frameOf({ page, rows }: Piece): Uint8Array {
+/** A frame of the slice's rows. Where these are all rows of the page, it is the page's own frame. */
+export function frameOf({ page, rows }: Slice): Uint8Array {
   const isWhole = countRows(rows) === page.frame.rows && !(rows instanceof Uint32Array)
   return isWhole ? page.bytes : encodeFrame(takeRows(page.frame, rows))
 }
 
-/** Least and greatest `imported_at` of rows `[from, to)` of a piece; null: they have none. */
-export function importedAt({ page: { times }, rows }: Piece, from: number, to: number): Span | null {
+/** Least and greatest `imported_at` of rows `[from, to)` of a slice; null: they have none. */
+export function importedAt({ page: { times }, rows }: Slice, from: number, to: number): Span | null {
   if (times === null || from === to) return null
   if (times instanceof Float64Array && !(rows instanceof Uint32Array)) {
     return spanOfDoubles(times, rows.from + from, rows.from + to)
   }
-  const at = (index: number): number | bigint =>
+  const timeAt = (index: number): number | bigint =>
     times[rows instanceof Uint32Array ? rows[index]! : rows.from + index]!
-  let min = at(from)
+  let min = timeAt(from)
   let max = min
   for (let index = from + 1; index < to; index++) {
-    const time = at(index)
+    const time = timeAt(index)
     if (time < min) min = time
     if (time > max) max = time
   }
   return { min: int64ToJson(int64(min)), max: int64ToJson(int64(max)) }
 }
 
-/** The same as nearly all rows have it. */
+/** The same for the usual representation. */
 function spanOfDoubles(times: Float64Array, from: number, to: number): Span {
   let min = times[from]!
   let max = min

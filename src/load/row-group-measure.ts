@@ -8,27 +8,27 @@ import {
   type Vector,
 } from '../core/index.ts'
 
-// Keeps memory bounded when values are long.
+// Bounds memory when values are long.
 const MAX_BYTES = 16 << 20
-/** Where a chunk may end before it has all its rows: a row more or less changes nothing. */
-const GRAIN = 1000
+/** A row group that is full by bytes ends at a multiple of so many rows. */
+const STEP_ROWS = 1000
 
 /**
- * Columns of texts that many rows share, whichever way a page puts them: they count once in a chunk, as they are stored
- * once. All others count with every row.
+ * String columns whose values many rows share, however a page represents them. Each value counts once in a row group, as it
+ * is stored once. Values of other columns count with every row.
  */
 const SHARED = /^(?:source_|query_)/
 
 /**
- * How full a chunk is. Where it ends depends on its rows alone, not on the pages or frames that these came in: so many
- * rows, or the first thousand at which its texts come to 16 MB.
+ * How full a row group is (in CSV: a block). It ends after so many rows, or at the first thousand at which its strings come to
+ * 16 MB. That depends on its rows alone, not on the pages or frames in which these came.
  */
-export class ChunkMeasure {
+export class RowGroupMeasure {
   readonly #maxRows: number
   #rows = 0
   #bytes = 0
   #isFull = false
-  /** Checksums of the shared texts that were counted. */
+  /** Checksums of the shared strings that were counted. */
   #counted = new Set<number>()
 
   constructor(maxRows: number) {
@@ -50,19 +50,19 @@ export class ChunkMeasure {
     this.#counted.clear()
   }
 
-  /** Takes rows from a place on, as many as there is room for. @returns how many */
-  take(frame: WeighedFrame, rows: RowChoice, from: number, most: number): number {
+  /** Takes rows from an index on, as many as there is room for. @returns how many */
+  take(frame: FrameWeights, rows: RowChoice, from: number, most: number): number {
     const end = Math.min(countRows(rows), from + most)
     const isWhole = from === 0 && end === frame.own.length && !(rows instanceof Uint32Array)
     return isWhole && this.#hasRoomFor(frame) ? this.#takeAll(frame) : this.#takeSome(frame, rows, from, end)
   }
 
-  /** Whether it can not become full before the last row of a frame. */
-  #hasRoomFor({ own, most }: WeighedFrame): boolean {
+  /** Whether it can't be full before the last row of a frame. */
+  #hasRoomFor({ own, most }: FrameWeights): boolean {
     return this.#rows + own.length <= this.#maxRows && this.#bytes + most < MAX_BYTES
   }
 
-  #takeAll({ own, total, groups }: WeighedFrame): number {
+  #takeAll({ own, total, groups }: FrameWeights): number {
     this.#bytes += total
     for (const group of groups) {
       const { size, indices } = group
@@ -76,7 +76,7 @@ export class ChunkMeasure {
     return own.length
   }
 
-  #takeSome({ own, groups }: WeighedFrame, rows: RowChoice, from: number, end: number): number {
+  #takeSome({ own, groups }: FrameWeights, rows: RowChoice, from: number, end: number): number {
     const seen = groups.map(({ size }) => new Uint8Array(size))
     let index = from
     while (index < end && !this.#isFull) {
@@ -90,7 +90,8 @@ export class ChunkMeasure {
       }
       this.#rows++
       index++
-      this.#isFull = this.#rows === this.#maxRows || (this.#rows % GRAIN === 0 && this.#bytes >= MAX_BYTES)
+      this.#isFull =
+        this.#rows === this.#maxRows || (this.#rows % STEP_ROWS === 0 && this.#bytes >= MAX_BYTES)
     }
     return index - from
   }
@@ -99,7 +100,7 @@ export class ChunkMeasure {
     let bytes = 0
     for (const { offsets } of columns) bytes += offsets[entry + 1]! - offsets[entry]!
     const { offsets, bytes: texts } = columns[0]!
-    // Two that are taken for one only make a chunk a little larger, wherever they come.
+    // A collision only makes the row group a little larger, the same on each run.
     const checksum = crc32(texts.subarray(offsets[entry], offsets[entry + 1]), bytes)
     if (this.#counted.has(checksum)) return
     this.#counted.add(checksum)
@@ -107,21 +108,21 @@ export class ChunkMeasure {
   }
 }
 
-/** What the rows of a frame weigh. */
-export type WeighedFrame = {
-  /** Bytes of the texts that each row has to itself. */
+/** Bytes of the strings in a frame. */
+export type FrameWeights = {
+  /** Bytes of the strings that each row has to itself. */
   readonly own: Float64Array
   /** Their sum. */
   readonly total: number
-  /** More than all rows together can weigh. */
+  /** An upper bound of the bytes of all rows. */
   readonly most: number
   readonly groups: readonly SharedTexts[]
 }
 
-/** Texts that rows share. */
+/** Strings that rows share. */
 type SharedTexts = Group & { readonly columns: readonly TextVector[] }
 
-export function weigh(frame: Frame): WeighedFrame {
+export function weigh(frame: Frame): FrameWeights {
   const own = new Float64Array(frame.rows)
   const shared = new Map<Group, TextVector[]>()
   for (const { name, group, values } of frame.columns) {
@@ -148,7 +149,7 @@ function plusBytes(sum: number, { bytes }: TextVector): number {
 
 type Texts = TextVector | Extract<Vector, { kind: 'list' }>
 
-/** Adds what each row has of a column with a value a row. */
+/** Adds the bytes of a column with a value for each row. */
 function addRows(own: Float64Array, texts: Texts): void {
   if (texts.kind === 'text') {
     const { offsets } = texts
@@ -156,7 +157,7 @@ function addRows(own: Float64Array, texts: Texts): void {
   } else for (let row = 0; row < own.length; row++) own[row]! += bytesOf(texts, row)
 }
 
-/** The same of a column with a table. */
+/** The same for a column with a table of values. */
 function addEntries(own: Float64Array, { size, indices }: Group, texts: Texts): void {
   const bytes = Float64Array.from({ length: size }, (_, entry) => bytesOf(texts, entry))
   if (indices === null) for (let row = 0; row < own.length; row++) own[row]! += bytes[0]!

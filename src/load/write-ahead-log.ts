@@ -2,14 +2,14 @@ import { crc32 } from 'node:zlib'
 import type { Log } from '../core/index.ts'
 
 /**
- * The log of an open shard: the masked rows of the pages that have been committed but not yet encoded into
- * the shard. Pages are durable one by one, and the shard still gets row groups of a useful size.
+ * The write-ahead log of an open shard: the masked rows of pages that are committed but not yet encoded into the shard. So
+ * each page is durable by itself, and the shard still gets row groups of a useful size.
  *
  * A record is a header of four u32 (length of the frame, CRC-32 of the frame, generation, 0) and a frame.
- * A generation is the rows that go into one chunk of the shard; a new one starts at the file's beginning.
- * @returns where each record ends
+ * A generation is the rows of one row group of the shard. Each begins at the start of a file.
+ * @returns the end offset of each record
  */
-export async function appendRecords(
+export async function appendFrames(
   log: Log,
   generation: number,
   frames: readonly Uint8Array[],
@@ -35,21 +35,21 @@ export function recordBytes(frame: Uint8Array): number {
 const HEADER_BYTES = 16
 
 /**
- * The frames of the records that end there, as views of the log's bytes; stops before the first that is not whole.
- * @param ends ends of the records that the checkpoint vouches for, in order
+ * The frames of the records that end at these offsets, as views of the log's bytes. Stops before the first invalid record.
+ * @param ends end offsets of the committed records, in order
  */
-export function readRecords(bytes: Uint8Array, generation: number, ends: readonly number[]): Uint8Array[] {
+export function readFrames(bytes: Uint8Array, generation: number, ends: readonly number[]): Uint8Array[] {
   const frames: Uint8Array[] = []
   let start = 0
   for (const end of ends) {
     if (end > bytes.byteLength || end - start < HEADER_BYTES) break
     const header = new DataView(bytes.buffer, bytes.byteOffset + start, HEADER_BYTES)
     const frame = bytes.subarray(start + HEADER_BYTES, end)
-    const isWhole =
+    const isValid =
       header.getUint32(0, true) === frame.byteLength &&
       header.getUint32(4, true) === crc32(frame) &&
       header.getUint32(8, true) === generation
-    if (!isWhole) break
+    if (!isValid) break
     frames.push(frame)
     start = end
   }

@@ -1,7 +1,7 @@
 import { setImmediate as settled } from 'node:timers/promises'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { Turns } from '../../src/load/turns.ts'
+import { FolderQueue } from '../../src/load/folder-queue.ts'
 
 type Batch = { readonly items: readonly string[]; end(error?: Error): void }
 
@@ -13,7 +13,7 @@ class Bench {
   readonly underway: Batch[] = []
   /** How each item ended, in the order in which they did. */
   readonly ended = new Map<string, string>()
-  readonly turns = new Turns<string>(
+  readonly turns = new FolderQueue<string>(
     (items) =>
       new Promise((resolve, reject) => {
         const batch: Batch = {
@@ -132,7 +132,7 @@ describe('work on folders', () => {
     bench.add('one', 'a')
     bench.add('two', 'b')
     bench.add('three', 'a', 'c')
-    expect(['a', 'b', 'c', 'd'].map((folder) => bench.turns.isTaken(folder))).toEqual([
+    expect(['a', 'b', 'c', 'd'].map((folder) => bench.turns.isBusy(folder))).toEqual([
       true,
       true,
       true,
@@ -142,9 +142,9 @@ describe('work on folders', () => {
     void bench.turns.settled().then(() => (isSettled = true))
     await settled()
     await bench.end('two')
-    expect(bench.turns.isTaken('b')).toBe(false)
+    expect(bench.turns.isBusy('b')).toBe(false)
     await bench.end('one')
-    expect(bench.turns.isTaken('a')).toBe(true)
+    expect(bench.turns.isBusy('a')).toBe(true)
     expect(isSettled).toBe(false)
     await bench.end('three', new Error('the disk is full'))
     expect(isSettled).toBe(true)
