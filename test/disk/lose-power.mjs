@@ -1,8 +1,8 @@
 // Has a store do one thing. Then it makes a folder: the call at which disk-fault.mjs is to take the power away.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
-import { diskStore } from '../../build/parts/disk.js'
-import { appendQuarantine } from '../../build/parts/load.js'
+import { diskStore } from '../../src/disk/index.ts'
+import { appendQuarantine } from '../../src/load/index.ts'
 
 const [root, what] = process.argv.slice(2)
 const store = diskStore({ root, fileMode: 0o600, dirMode: 0o700 })

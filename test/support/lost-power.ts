@@ -1,0 +1,58 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { existsSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { rolldown } from 'rolldown'
+import { afterAll, beforeAll, expect } from 'vitest'
+import { temporaryFolder } from '../disk/temporary-store.ts'
+
+const FAULT = join(import.meta.dirname, '../fault/disk-fault.mjs')
+
+export type LostPower = {
+  /** The data set after the power was lost. */
+  readonly root: string
+  /** What the script wrote to stdout. */
+  readonly said: string
+}
+
+/**
+ * Runs a script on a disk that loses its power behind the script's work: when it makes the folder `end`. The script is
+ * bundled with the sources as they are now, so that a test of the sources needs no build.
+ * @param script gets the root of a data set and what it is to do
+ */
+export function losingPowerBehind(script: string): (what: string) => LostPower {
+  let built = ''
+  beforeAll(async () => {
+    built = mkdtempSync(join(tmpdir(), 'spillway-test-'))
+    const external = ['parquetjs-lite', '@aws-sdk/client-s3']
+    const bundle = await rolldown({ input: script, platform: 'node', logLevel: 'silent', external })
+    await bundle.write({
+      dir: built,
+      format: 'esm',
+      entryFileNames: 'script.mjs',
+      chunkFileNames: '[name].mjs',
+    })
+    await bundle.close()
+  })
+  afterAll(() => rmSync(built, { recursive: true, force: true }))
+  return (what) => {
+    const folder = temporaryFolder()
+    const path = join(built, 'script.mjs')
+    const environment = (root: string, fault: string) => ({
+      PATH: process.env.PATH,
+      NODE_OPTIONS: `--import ${FAULT}`,
+      DISK_FAULT_ROOT: root,
+      DISK_FAULT: fault,
+      DISK_FAULT_COUNT: join(folder, 'calls'),
+    })
+    const [calm, root] = [join(folder, 'calm'), join(folder, 'data')]
+    execFileSync(process.execPath, [path, calm, what], { env: environment(calm, 'count') })
+    const calls = readFileSync(join(folder, 'calls'), 'utf8').split('\n')
+    expect(calls.at(-1)).toBe('mkdir end')
+    const env = environment(root, `power:${calls.length}`)
+    const { signal, stdout } = spawnSync(process.execPath, [path, root, what], { env, encoding: 'utf8' })
+    expect(signal).toBe('SIGKILL')
+    expect(existsSync(join(root, 'end'))).toBe(false)
+    return { root, said: stdout }
+  }
+}
