@@ -1,87 +1,85 @@
 import { ExportError, numberOf } from './errors.ts'
 
 /**
- * Where shards and state live. The pipeline needs no more than this of a disk, so that another kind of
- * storage can take its place. Paths are relative to the data set's root, with `/`; every method rejects
- * with an ExportError `storage` that names the path.
+ * The storage of a data set: a local disk, or object storage. Paths are relative to the data set's root, with `/`. Every
+ * method rejects with an ExportError `storage` that names the path.
  */
 export type Store = {
   /** Opens for appending, made if absent, cut to `size` bytes (0: empty). @throws `damaged` when it is shorter. */
   openLog(path: string, size: number): Promise<Log>
   /**
-   * The same for a file that stays short, or that others read: where nothing can be appended to a file, each flush
-   * writes it anew.
+   * The same for a file that stays short, or that others read. Where storage can't append to files, each fsync writes it
+   * anew.
    */
   openSmallLog(path: string, size: number): Promise<Log>
   /** The whole file, or null when there is none. */
   read(path: string): Promise<Uint8Array<ArrayBuffer> | null>
   /** Bytes `[start, end)` of a file. */
   readRange(path: string, start: number, end: number): Promise<Uint8Array<ArrayBuffer>>
-  /** The file from its beginning, as much as `bytes` has room for. @returns how many bytes that were */
+  /** Reads the file from its beginning, as far as `bytes` has room. @returns how many bytes were read */
   readInto(path: string, bytes: Uint8Array): Promise<number>
-  /** The file in chunks; for what may be too large to hold. */
+  /** The file in chunks; for files that may not fit in memory. */
   stream(path: string): AsyncIterable<Uint8Array>
   /** Size in bytes, or null when there is no such file. */
   size(path: string): Promise<number | null>
-  /** Bytes that there is still room for; null when that is not known. */
+  /** Free space in bytes; null: unknown. */
   freeBytes(): Promise<number | null>
-  /** Begins to look at files and folders, a million of them if need be. */
+  /** Begins to stat files and folders, up to a million of them. */
   statCheck(): StatCheck
-  /** Writes a whole file under its name in one step: temporary file, flush, rename, flush of the folder. */
+  /** Replaces a file in one step: temporary file, fsync, rename, fsync of the folder. */
   writeWhole(path: string, chunks: Iterable<string | Uint8Array>): Promise<void>
-  /** Gives a whole, flushed file its final name, and flushes the folder. Doing it again does nothing. */
+  /** Gives a finished, fsynced file its final name, and fsyncs the folder. Idempotent. */
   publish(from: string, to: string): Promise<void>
   remove(path: string): Promise<void>
   /** Names in a folder, sorted; none when there is no such folder. */
   list(folder: string): Promise<readonly string[]>
-  /** Removes a folder or file and all that is in it. */
+  /** Removes a folder or file with everything in it. */
   removeFolder(folder: string): Promise<void>
   /** Removes a folder if nothing is in it. */
   removeEmptyFolder(folder: string): Promise<void>
   /**
-   * Makes a folder for one owner alone, beside `folder`, and gives a store in which it stands for `folder`.
-   * @param owner a name that nobody else ever uses
+   * Makes a staging directory for one owner, beside `folder`, and gives a store in which it stands for `folder`.
+   * @param owner the fencing token: a name that is used once
    */
   fenced(folder: string, owner: string): Promise<FencedStore>
 }
 
 /**
- * A store whose every change goes through a folder of its own: what gets a name in the data set is moved there out of
- * that folder, and what loses its name is moved into it. Whoever takes the folder away ends all of that at once, even
- * for an owner who is at work: there is no moment between a check and a change. From then on every change is
- * refused with `locked`. What the owner has opened by then it can still write to, so the new owner goes on in copies.
+ * A store whose every change goes through a staging directory. A file gets its name in the data set by a move out of that
+ * directory, and loses it by a move into it. A new owner removes the directory, which fences the former owner in one step:
+ * there is no time between a check and a change. From then on every change of the former owner fails with `locked`. It can
+ * still write to files that it has open, so the new owner continues in copies of them.
  */
 export type FencedStore = Store & {
   /**
-   * Moves all that another owner left into the folder of this one, and takes its folder away.
-   * @param owner null: what was left in order, see `leave`
-   * @param mayWrite whether the owner may still be there, and write to what it has opened: these files count only
-   *   after `settle`
+   * Moves all files of another owner's staging directory into this one, and removes the other.
+   * @param owner null: the files that an owner left with `release`
+   * @param mayWrite whether the owner may be alive, and write to files that it has open: these count only after `settle`
    * @returns whether there was anything in it
    */
   takeOver(owner: string | null, mayWrite: boolean): Promise<boolean>
-  /** Puts a copy in the place of a file, so that whoever has opened it writes to what nobody reads. */
+  /** Replaces a file by a copy, so that a former owner that has it open writes to a file that is never read. */
   replaceByCopy(path: string): Promise<void>
-  /** Puts copies in the place of files that an earlier owner may write to. */
+  /** Replaces files that a former owner may write to by copies. */
   settle(): Promise<void>
-  /** Leaves what is in the own folder under the folder's common name, and is an owner no more. */
+  /** Gives up ownership. Files in the staging directory stay for the next owner, under the common name. */
   release(): Promise<void>
   /** @throws ExportError `locked` when another owner took over */
   requireLock(): Promise<void>
 }
 
-/** What a file or a folder is to hold: so many bytes, or so many names. */
+/** What a file or folder should hold: so many bytes, or so many names. */
 export type ExpectedStat = { readonly path: string } & (
   | { readonly bytes: number }
   | { readonly names: number }
 )
 
-/** Looks that are taken while more of them are added. */
+/** A check that stats files while more of them are added. */
 export type StatCheck = {
-  add(look: ExpectedStat): void
-  /** Once everything was added. @returns what holds something else, is not there or can't be looked at */
+  add(expected: ExpectedStat): void
+  /** To be called after the last `add`. @returns what holds something else, is missing or can't be read */
   mismatches(): Promise<readonly ExpectedStat[]>
-  /** Ends it, also before its time. */
+  /** Ends the check, also before it is done. */
   close(): Promise<void>
 }
 
@@ -96,7 +94,7 @@ export type Log = {
   close(): Promise<void>
 }
 
-/** What is thrown for a log that is too short to be gone on with. */
+/** The error for a log that is shorter than its committed bytes. */
 export function shorterThanCounted(path: string, found: number, size: number): ExportError {
   return new ExportError(
     'damaged',
