@@ -7,7 +7,7 @@ import { copyContent, fsyncFolder, openFile } from './open-file.ts'
 import { isBelow } from './paths.ts'
 import { hasCode, isAbsent } from './storage-error.ts'
 
-/** Names of temporary files: on their way in, or out. Whoever finds one later may delete it. */
+/** Names of temporary files, which a later owner deletes. */
 const TEMPORARY = /\.(?:tmp|gone)$/
 
 /** Marks files that their former owner may still write to. */

@@ -243,9 +243,9 @@ export class ShardSet {
     ])
     if (flushed.status === 'rejected') throw flushed.reason
     if (logging.status === 'rejected') throw logging.reason
-    for (const [i, place] of logging.value.entries()) {
+    for (const [i, location] of logging.value.entries()) {
       const { rows, logged } = waiting[i]!
-      logged.push({ shard: shard.shard, rows, ...place })
+      logged.push({ shard: shard.shard, rows, ...location })
     }
   }
 

@@ -215,7 +215,7 @@ export function holdingsOf(query: string, { partitions: all }: CheckpointState):
   return partitions === 0 ? null : { query, partitions, rows }
 }
 
-/** The shards that the checkpoint vouches for, in the manifest's form and order. */
+/** The committed shards, in the manifest's form and order. */
 export function* manifestShards(state: CheckpointState): Generator<ManifestShard> {
   const byPath = [...state.shards].sort((a, b) => (a.path < b.path ? -1 : 1))
   for (const shard of byPath) yield manifestShard(shard)

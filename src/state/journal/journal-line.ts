@@ -86,7 +86,7 @@ const page = z.object({
   logged: z.array(logged).optional(),
   /** How far the chain has come; null: the rows are not in order; absent: as before. */
   position: position.nullable().optional(),
-  /** Items set aside: window, end of its partition's quarantine file, and how many this page added to it. */
+  /** Quarantined items: window, end of its partition's quarantine file, and how many this page added to it. */
   quarantine: z.array(z.object({ window: z.string(), end: count, items: count })).optional(),
   unknown_fields: z.record(z.string(), count).optional(),
   /** Items that the chain had before; absent: none. */
@@ -151,7 +151,7 @@ const entry = z.discriminatedUnion('kind', [
     ...runFigures,
     /** The fewest requests that its items could have come with. */
     least: count.optional(),
-    /** Why items were set aside, and how many. */
+    /** Why items were quarantined, and how many. */
     reasons: z.record(z.string(), count).optional(),
   }),
   /** A run has gone into another month (`2024-02`, UTC), and had sent and spent so much before. */
@@ -178,7 +178,7 @@ const entry = z.discriminatedUnion('kind', [
     order: z.enum(['asc', 'desc']),
     /** null: none, its rows are one partition. */
     windows: windows.nullable(),
-    /** Where it stands, once a rewrite has taken the place of its pages. */
+    /** Where it stands, once compaction has replaced its pages. */
     stands: z
       .object({
         next: z.string().nullable(),
@@ -204,7 +204,7 @@ const entry = z.discriminatedUnion('kind', [
     shard: count,
     folder: z.string(),
     part: count,
-    /** What is in it, once a rewrite has taken the place of its pages. */
+    /** What is in it, once compaction has replaced its pages. */
     holds: z
       .object({
         partitions: z.array(z.string()),
@@ -236,7 +236,7 @@ const entry = z.discriminatedUnion('kind', [
    */
   z.object({ kind: z.literal('sums'), ...sums.shape, anew: z.literal(true).optional() }),
   z.object({ kind: z.literal('failed'), partition: z.string(), requests: count, error }),
-  /** What all lines about a partition come to, once a rewrite has taken their place. */
+  /** All entries about a partition together, once compaction has replaced them. */
   z.object({
     kind: z.literal('partition'),
     partition: z.string(),
@@ -270,7 +270,7 @@ const entry = z.discriminatedUnion('kind', [
     /** What the run has spent so far. */
     spent: count.optional(),
     left: count.optional(),
-    /** Rows asked for with the page that was served last, once a rewrite has taken the place of the pages. */
+    /** Rows asked for with the page that was served last, once compaction has replaced the pages. */
     page_size: count.optional(),
     /** It stands in place of entries that are no longer there; runs have their figures elsewhere. */
     anew: z.literal(true).optional(),
