@@ -73,7 +73,7 @@ const trials: readonly Trial[] = [
     name: 'a damaged checkpoint',
     harm: (output) => damageLine(join(output, '_state/checkpoint.jsonl')),
     code: 1,
-    says: 'of the checkpoint does not fit its checksum',
+    says: 'of the checkpoint does not match its checksum',
   },
   {
     name: 'a lost checkpoint',

@@ -102,7 +102,7 @@ it('verify --fix says what it costs, does nothing unasked, and mends all that is
   const sent = here.sandbox.requests.length
   const unasked = await here.cli('verify', 'pipeline.yaml', '--fix')
   expect(unasked.code).toBe(2)
-  expect(unasked.stderr).toMatch(/gives up 2 shards with \d+ rows .* took \d+ page/)
+  expect(unasked.stderr).toMatch(/removes 2 shards with \d+ rows .* took \d+ page/)
   expect(unasked.stderr).toContain('--yes')
   expect(here.sandbox.requests).toHaveLength(sent)
   expect((await here.json('verify')).code).toBe(1)

