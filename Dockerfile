@@ -2,7 +2,7 @@
 #   docker build --tag spillway .
 #   docker run --rm --user "$(id -u):$(id -g)" --volume "$PWD:/data" \
 #     --env SPILLWAY_BASE_URL --env SPILLWAY_TOKEN spillway run acme.yaml
-# Who pins by digest gives it: --build-arg NODE_IMAGE=node:22.23.3-bookworm-slim@sha256:…
+# To pin the base image by digest: --build-arg NODE_IMAGE=node:22.23.3-bookworm-slim@sha256:…
 ARG NODE_IMAGE=node:22.23.3-bookworm-slim
 FROM ${NODE_IMAGE} AS build
 WORKDIR /src

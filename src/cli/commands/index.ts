@@ -19,7 +19,7 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
   ),
   verify: lazyCommand(
     'verify <pipeline>',
-    'Read every file again and hold it against the record; exit 1 when something is off',
+    'Read every file again and compare it with the manifest; exit 1 if something differs',
     async () => (await import('./verify.ts')).verify,
   ),
   sign: lazyCommand(
