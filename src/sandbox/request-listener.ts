@@ -4,7 +4,6 @@ import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { fraction } from './data/words.ts'
 import { type Fault, faultPicker } from './http/faults.ts'
-import { rateLimit } from './http/rate-limit.ts'
 import type { LoggedRequest, RequestLog } from './http/request-log.ts'
 import {
   findRoute,
@@ -229,4 +228,26 @@ const GATEWAY_TIMEOUT: Answer = {
 function waitMs({ latencyMs, msPerRow, seed }: Settings, logged: LoggedRequest): number {
   const [low, high] = typeof latencyMs === 'number' ? [latencyMs, latencyMs] : latencyMs
   return low + (high - low) * fraction(seed, logged.number, 701) + msPerRow * logged.items
+}
+
+type RateLimit = {
+  /** Takes a request's permission; false when it comes too early, which costs nothing. */
+  take(nowMs: number): boolean
+}
+
+/**
+ * A token bucket that holds one token. Requests may come a touch early (timers and sockets jitter), but
+ * the touch is lent, not given: the long-run rate never passes the limit.
+ * @param perSecond 0 = unlimited
+ */
+export function rateLimit(perSecond: number, toleranceMs: number): RateLimit {
+  let readyAtMs = Number.NEGATIVE_INFINITY
+  return {
+    take(nowMs) {
+      if (perSecond === 0) return true
+      if (nowMs < readyAtMs - toleranceMs) return false
+      readyAtMs = Math.max(nowMs, readyAtMs) + 1000 / perSecond
+      return true
+    },
+  }
 }

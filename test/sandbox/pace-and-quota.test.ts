@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
-import { rateLimit } from '../../src/sandbox/http/rate-limit.ts'
 import type { Sandbox } from '../../src/sandbox/index.ts'
+import { rateLimit } from '../../src/sandbox/request-listener.ts'
 import { get, type page, post, SECOND_SEARCH, sandboxWith } from './client.ts'
 
 const domain = (number: number) => ({ type: 'domain', fqdn: `d${number}.example` })

@@ -1,3 +1,4 @@
+import { createHmac, createSecretKey } from 'node:crypto'
 import {
   ExportError,
   IDENTITY_POLICIES,
@@ -5,7 +6,9 @@ import {
   SECRET_POLICIES,
   type SecretPolicy,
 } from '../../core/index.ts'
-import { DIGEST_LENGTH, keyedDigest } from './keyed-digest.ts'
+
+/** Characters of a digest: SHA-256 in hex. */
+export const DIGEST_LENGTH = 64
 
 /** What stands in for a value that may not be shown. */
 export const REDACTED = '[REDACTED]'
@@ -129,4 +132,21 @@ function digestMask(maskKey: Uint8Array | null, domain: string): Mask {
     )
   }
   return keyedDigest(maskKey, domain)
+}
+
+/** Writes a digest over the text that begins at `start`, and returns where it ends. */
+type KeyedDigest = (bytes: Buffer, start: number, end: number) => number
+
+/**
+ * HMAC-SHA256 in hex, in place of the text.
+ * @param prefix goes before every text, in ASCII: what has different ones never compares
+ */
+export function keyedDigest(key: Uint8Array, prefix: string): KeyedDigest {
+  // Made once: to take over the bytes of a key costs as much as a short digest.
+  const secretKey = createSecretKey(key)
+  return (bytes, start, end) => {
+    const hmac = createHmac('sha256', secretKey)
+    if (prefix !== '') hmac.update(prefix, 'latin1')
+    return start + bytes.write(hmac.update(bytes.subarray(start, end)).digest('hex'), start, 'latin1')
+  }
 }
