@@ -8,7 +8,7 @@
  */
 import { parseArgs } from 'node:util'
 import zlib from 'node:zlib'
-import { allColumns, decodeFrame } from '../build/parts/core.js'
+import { allColumns, decodeRecordBatch } from '../build/parts/core.js'
 import { createEncoder, encodeSummed } from '../build/parts/load.js'
 import { createDecoder } from '../build/parts/transform.js'
 import { renderItems, SHAPES } from './pages.mjs'
@@ -42,10 +42,10 @@ const context = {
 const rowGroups = [0, 10].map((first) =>
   Array.from({ length: 10 }, (_, page) => {
     const body = `{"items":${renderItems(first + page, SHAPES[options.shape])},"next":null}`
-    return decodeFrame(decode(Buffer.from(body), context).frame)
+    return decodeRecordBatch(decode(Buffer.from(body), context).recordBatch)
   }),
 )
-const rows = rowGroups.flat().reduce((sum, frame) => sum + frame.rows, 0)
+const rows = rowGroups.flat().reduce((sum, recordBatch) => sum + recordBatch.rows, 0)
 
 const compressions = ['none', 'snappy', 'gzip', ...(zlib.zstdCompressSync === undefined ? [] : ['zstd'])]
 const contenders = compressions.flatMap((compression) =>
@@ -60,8 +60,8 @@ for (let round = 0; round <= Number(options.rounds); round++) {
   for (const contender of contenders) {
     const started = process.cpuUsage()
     contender.bytes = 0
-    for (const frames of rowGroups)
-      contender.bytes += (await encodeSummed(contender.encoder, frames)).bytes.length
+    for (const recordBatches of rowGroups)
+      contender.bytes += (await encodeSummed(contender.encoder, recordBatches)).bytes.length
     const { user, system } = process.cpuUsage(started)
     // The first round warms up.
     if (round > 0) contender.seconds = Math.min(contender.seconds, (user + system) / 1e6)

@@ -60,11 +60,11 @@ export type Restart = { readonly at: Int64Json; readonly ids: readonly Int64Json
 export type DecodedPage = {
   readonly next: string | null
   /**
-   * The rows in columnar form ({@link encodeFrame}); null when there are none. Whoever is done with them says so: the
+   * The rows in columnar form ({@link encodeRecordBatch}); null when there are none. Whoever is done with them says so: the
    * memory may be used again.
    */
-  readonly frame: Uint8Array | null
-  /** Rows in the frame. */
+  readonly recordBatch: Uint8Array | null
+  /** Rows in the record batch. */
   readonly rows: number
   /** Items in the answer. */
   readonly items: number

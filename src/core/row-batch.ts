@@ -1,5 +1,5 @@
-import type { Column, Frame, Vector } from './frame.ts'
 import { type Int64, int64 } from './int64.ts'
+import type { Column, RecordBatch, Vector } from './record-batch.ts'
 import type { ColumnSpec, ColumnType } from './schema.ts'
 
 /** Some masked rows in columns: value i of each column belongs to row i. Whoever gets one may keep it. */
@@ -67,13 +67,13 @@ function dateOf(micros: Int64): Date {
   return new Date(Math.floor(Number(micros) / 1000))
 }
 
-/** A copy of a frame's rows, so that its memory may be used again. */
-export function batchFromFrame(frame: Frame, specs: readonly ColumnSpec[]): RowBatch {
+/** A copy of a record batch's rows, so that its memory may be used again. */
+export function rowBatchOf(recordBatch: RecordBatch, specs: readonly ColumnSpec[]): RowBatch {
   const columns = specs.flatMap(({ name, type }) => {
-    const column = frame.columns.find((candidate) => candidate.name === name)
-    return column === undefined ? [] : [batchColumn(name, type, valuesOf(column, frame))]
+    const column = recordBatch.columns.find((candidate) => candidate.name === name)
+    return column === undefined ? [] : [batchColumn(name, type, valuesOf(column, recordBatch))]
   })
-  return { rows: frame.rows, columns }
+  return { rows: recordBatch.rows, columns }
 }
 
 /** A column of a batch from its values, row by row. */
@@ -100,11 +100,14 @@ function integers(values: readonly (Int64 | null)[]) {
 }
 
 /** One value for each row, whether or not rows share them. */
-function valuesOf({ group, values }: Column, frame: Frame): readonly RowValue[] {
+function valuesOf({ group, values }: Column, recordBatch: RecordBatch): readonly RowValue[] {
   const entries = entriesOf(values)
   if (group === null) return entries
-  const { indices } = frame.groups[group]!
-  return Array.from({ length: frame.rows }, (_, row) => entries[indices === null ? 0 : indices[row]!] ?? null)
+  const { indices } = recordBatch.groups[group]!
+  return Array.from(
+    { length: recordBatch.rows },
+    (_, row) => entries[indices === null ? 0 : indices[row]!] ?? null,
+  )
 }
 
 function entriesOf(vector: Vector): readonly RowValue[] {

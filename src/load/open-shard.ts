@@ -5,7 +5,7 @@ import {
   AggregateTally,
   CHUNK_LIMITS,
   type ChunkEntry,
-  decodeFrame,
+  decodeRecordBatch,
   ExportError,
   type Log,
   type OpenShardRecord,
@@ -19,16 +19,16 @@ import type { EncodeBuffer } from './encode-buffer.ts'
 import { openLogPath, openShardPath, shardPath } from './layout.ts'
 import { type RowGroupMeasure, weigh } from './row-group-measure.ts'
 import type { SummedChunk } from './sum-rows.ts'
-import { appendFrames, readFrames } from './write-ahead-log.ts'
+import { appendRecordBatches, readRecordBatches } from './write-ahead-log.ts'
 
 /** Encodes rows into the bytes of a shard, in this thread or another one. See ShardEncoder. */
 export type ShardCoder = {
   header(): Promise<Uint8Array>
   /**
-   * Transfers the frames' buffers, except shared memory: they may be detached afterwards. The result is valid until the next
+   * Transfers the record batches' buffers, except shared memory: they may be detached afterwards. The result is valid until the next
    * call.
    */
-  encode(frames: readonly Uint8Array[]): Promise<SummedChunk>
+  encode(recordBatches: readonly Uint8Array[]): Promise<SummedChunk>
   footer(chunks: readonly PlacedChunk[]): Promise<Uint8Array>
 }
 
@@ -95,22 +95,22 @@ export class OpenShard {
     this.#span = spanOf(this.#span, importedAt)
   }
 
-  /** Makes frames durable in the write-ahead log, in one step. @returns where each ends */
-  async log(frames: readonly Uint8Array[]): Promise<{ generation: number; end: number }[]> {
+  /** Makes record batches durable in the write-ahead log, in one step. @returns where each ends */
+  async log(recordBatches: readonly Uint8Array[]): Promise<{ generation: number; end: number }[]> {
     this.#log ??= await this.#store.openLog(this.#logPath, this.#ends.at(-1) ?? 0)
     this.#logged.add(this.#generation)
-    const ends = await appendFrames(this.#log, this.#generation, frames)
+    const ends = await appendRecordBatches(this.#log, this.#generation, recordBatches)
     this.#ends.push(...ends)
     return ends.map((end) => ({ generation: this.#generation, end }))
   }
 
   /**
-   * Encodes the rows of the log, and behind them those of some frames, as one row group of the shard. Then the next
+   * Encodes the rows of the log, and behind them those of some record batches, as one row group of the shard. Then the next
    * generation begins. Commit the entry before the one after that is written.
    */
-  async encode(frames: readonly Uint8Array[]): Promise<ChunkEntry> {
+  async encode(recordBatches: readonly Uint8Array[]): Promise<ChunkEntry> {
     const file = await this.#openFile()
-    const chunk = await this.#appendChunk(file, frames)
+    const chunk = await this.#appendChunk(file, recordBatches)
     // A generation without a log has not begun.
     const generation = this.#ends.length > 0 ? this.#generation++ : this.#generation - 1
     await this.#log?.close()
@@ -174,13 +174,13 @@ export class OpenShard {
       if ((await this.#store.size(this.#logPath)) === null) return false
       this.#logged.add(left.generation)
       const isWhole = await this.#buffer.exclusive(async () => {
-        const frames = await this.#records(ends)
+        const recordBatches = await this.#records(ends)
         // How full the chunk is was not written down.
-        for (const bytes of frames) {
-          const frame = decodeFrame(bytes)
-          this.measure.take(weigh(frame), { from: 0, to: frame.rows }, 0, frame.rows)
+        for (const bytes of recordBatches) {
+          const recordBatch = decodeRecordBatch(bytes)
+          this.measure.take(weigh(recordBatch), { from: 0, to: recordBatch.rows }, 0, recordBatch.rows)
         }
-        return frames.length === ends.length
+        return recordBatches.length === ends.length
       })
       if (!isWhole) return false
     }
@@ -195,12 +195,12 @@ export class OpenShard {
     return openLogPath(this.shard, this.#generation)
   }
 
-  /** The log's frames, up to the first invalid one. They are valid as long as this shard has the buffer. */
+  /** The log's record batches, up to the first invalid one. They are valid as long as this shard has the buffer. */
   async #records(ends: readonly number[]): Promise<Uint8Array[]> {
     if (ends.length === 0) return []
     const buffer = this.#buffer.take(ends.at(-1)!)
     const bytes = buffer.subarray(0, await this.#store.readInto(this.#logPath, buffer))
-    return readFrames(bytes, this.#generation, ends)
+    return readRecordBatches(bytes, this.#generation, ends)
   }
 
   /**
@@ -208,12 +208,18 @@ export class OpenShard {
    */
   #appendChunk(
     file: Log,
-    frames: readonly Uint8Array[],
+    recordBatches: readonly Uint8Array[],
   ): Promise<Omit<ChunkEntry, 'kind' | 'shard' | 'generation'>> {
     return this.#buffer.exclusive(async () => {
       const logged = await this.#records(this.#ends)
       if (logged.length < this.#ends.length) throw notWhatWasWritten(this.#logPath)
-      const { bytes, rows, meta, sums, replaced = 0 } = await this.#coder.encode([...logged, ...frames])
+      const {
+        bytes,
+        rows,
+        meta,
+        sums,
+        replaced = 0,
+      } = await this.#coder.encode([...logged, ...recordBatches])
       const offset = file.size
       await this.#append(file, bytes)
       this.#chunks.push({ offset, rows, meta })

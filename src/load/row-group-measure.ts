@@ -1,8 +1,8 @@
 import { crc32 } from 'node:zlib'
 import {
   countRows,
-  type Frame,
   type Group,
+  type RecordBatch,
   type RowChoice,
   type TextVector,
   type Vector,
@@ -21,7 +21,7 @@ const SHARED = /^(?:source_|query_)/
 
 /**
  * How full a row group is (in CSV: a block). It ends after so many rows, or at the first thousand at which its strings come to
- * 16 MB. That depends on its rows alone, not on the pages or frames in which these came.
+ * 16 MB. That depends on its rows alone, not on the pages or record batches in which these came.
  */
 export class RowGroupMeasure {
   readonly #maxRows: number
@@ -51,18 +51,20 @@ export class RowGroupMeasure {
   }
 
   /** Takes rows from an index on, as many as there is room for. @returns how many */
-  take(frame: FrameWeights, rows: RowChoice, from: number, most: number): number {
+  take(recordBatch: BatchWeights, rows: RowChoice, from: number, most: number): number {
     const end = Math.min(countRows(rows), from + most)
-    const isWhole = from === 0 && end === frame.own.length && !(rows instanceof Uint32Array)
-    return isWhole && this.#hasRoomFor(frame) ? this.#takeAll(frame) : this.#takeSome(frame, rows, from, end)
+    const isWhole = from === 0 && end === recordBatch.own.length && !(rows instanceof Uint32Array)
+    return isWhole && this.#hasRoomFor(recordBatch)
+      ? this.#takeAll(recordBatch)
+      : this.#takeSome(recordBatch, rows, from, end)
   }
 
-  /** Whether it can't be full before the last row of a frame. */
-  #hasRoomFor({ own, most }: FrameWeights): boolean {
+  /** Whether it can't be full before the last row of a record batch. */
+  #hasRoomFor({ own, most }: BatchWeights): boolean {
     return this.#rows + own.length <= this.#maxRows && this.#bytes + most < MAX_BYTES
   }
 
-  #takeAll({ own, total, groups }: FrameWeights): number {
+  #takeAll({ own, total, groups }: BatchWeights): number {
     this.#bytes += total
     for (const group of groups) {
       const { size, indices } = group
@@ -76,7 +78,7 @@ export class RowGroupMeasure {
     return own.length
   }
 
-  #takeSome({ own, groups }: FrameWeights, rows: RowChoice, from: number, end: number): number {
+  #takeSome({ own, groups }: BatchWeights, rows: RowChoice, from: number, end: number): number {
     const seen = groups.map(({ size }) => new Uint8Array(size))
     let index = from
     while (index < end && !this.#isFull) {
@@ -108,8 +110,8 @@ export class RowGroupMeasure {
   }
 }
 
-/** Bytes of the strings in a frame. */
-export type FrameWeights = {
+/** Bytes of the strings in a record batch. */
+export type BatchWeights = {
   /** Bytes of the strings that each row has to itself. */
   readonly own: Float64Array
   /** Their sum. */
@@ -122,12 +124,12 @@ export type FrameWeights = {
 /** Strings that rows share. */
 type SharedTexts = Group & { readonly columns: readonly TextVector[] }
 
-export function weigh(frame: Frame): FrameWeights {
-  const own = new Float64Array(frame.rows)
+export function weigh(recordBatch: RecordBatch): BatchWeights {
+  const own = new Float64Array(recordBatch.rows)
   const shared = new Map<Group, TextVector[]>()
-  for (const { name, group, values } of frame.columns) {
+  for (const { name, group, values } of recordBatch.columns) {
     if (values.kind !== 'text' && values.kind !== 'list') continue
-    const table = group === null ? null : frame.groups[group]!
+    const table = group === null ? null : recordBatch.groups[group]!
     if (table === null) addRows(own, values)
     else if (values.kind !== 'text' || !SHARED.test(name)) addEntries(own, table, values)
     else {

@@ -22,7 +22,7 @@ import { OPEN_FOLDER, openLogPath, openShardPath } from './layout.ts'
 import { OpenShard, type ShardCoder } from './open-shard.ts'
 import { finishMoves, moveUnknownShards } from './orphans.ts'
 import { RowGroupMeasure } from './row-group-measure.ts'
-import { cutSlice, frameOf, importedAt, type Slice } from './slice.ts'
+import { cutSlice, importedAt, recordBatchOf, type Slice } from './slice.ts'
 
 export type ShardSetOptions = {
   readonly store: Store
@@ -195,10 +195,10 @@ export class ShardSet {
     let shard = await this.#openIn(folder)
     let isNew = false
     // Rows that are neither encoded nor in the log yet, and the list that gets their location in it.
-    let waiting: { frame: Uint8Array; rows: number; logged: LoggedRows[] }[] = []
+    let waiting: { recordBatch: Uint8Array; rows: number; logged: LoggedRows[] }[] = []
     let chunks: ShardEntry[] = []
     const encode = async (open: OpenShard): Promise<void> => {
-      chunks.push(await open.encode(waiting.map(({ frame }) => frame)))
+      chunks.push(await open.encode(waiting.map(({ recordBatch }) => recordBatch)))
       waiting = []
     }
     const seal = async (open: OpenShard): Promise<void> => {
@@ -225,7 +225,7 @@ export class ShardSet {
         if (taken > 0) {
           const cut = cutSlice(slice, at, at + taken)
           placed.push(...placeRows(cut, shard))
-          waiting.push({ frame: frameOf(cut), rows: taken, logged })
+          waiting.push({ recordBatch: recordBatchOf(cut), rows: taken, logged })
           at += taken
         }
         if (shard.rows >= this.#options.shardRows) await seal(shard)
@@ -238,7 +238,7 @@ export class ShardSet {
     work.entries.push(...chunks)
     // Both have ended when one of them fails: nothing is written afterwards.
     const [logging, flushed] = await Promise.allSettled([
-      waiting.length > 0 ? shard.log(waiting.map(({ frame }) => frame)) : [],
+      waiting.length > 0 ? shard.log(waiting.map(({ recordBatch }) => recordBatch)) : [],
       chunks.length > 0 ? shard.fsync() : undefined,
     ])
     if (flushed.status === 'rejected') throw flushed.reason

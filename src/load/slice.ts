@@ -1,36 +1,36 @@
 import {
   chooseRows,
   countRows,
-  decodeFrame,
-  encodeFrame,
-  type Frame,
+  decodeRecordBatch,
+  encodeRecordBatch,
   int64,
   int64ToJson,
+  type RecordBatch,
   type RowChoice,
   type Span,
   type Times,
   takeRows,
 } from '../core/index.ts'
-import { type FrameWeights, weigh } from './row-group-measure.ts'
+import { type BatchWeights, weigh } from './row-group-measure.ts'
 
 /** The rows of one page. */
 export class PageRows {
-  /** See `encodeFrame`. */
+  /** See `encodeRecordBatch`. */
   readonly bytes: Uint8Array
   /** The same as views on the bytes. */
-  readonly frame: Frame
+  readonly recordBatch: RecordBatch
   /** `imported_at` of each; null: they have none. */
   readonly times: Times | null
-  #weights: FrameWeights | null = null
+  #weights: BatchWeights | null = null
 
   constructor(bytes: Uint8Array, times: Times | null) {
     this.bytes = bytes
-    this.frame = decodeFrame(bytes)
+    this.recordBatch = decodeRecordBatch(bytes)
     this.times = times
   }
 
-  get weights(): FrameWeights {
-    this.#weights ??= weigh(this.frame)
+  get weights(): BatchWeights {
+    this.#weights ??= weigh(this.recordBatch)
     return this.#weights
   }
 }
@@ -60,10 +60,10 @@ export function cutSlice(slice: Slice, from: number, to: number): Slice {
   return { ...slice, rows: chooseRows(slice.rows, from, to), ranges }
 }
 
-/** A frame of the slice's rows. Where these are all rows of the page, it is the page's own frame. */
-export function frameOf({ page, rows }: Slice): Uint8Array {
-  const isWhole = countRows(rows) === page.frame.rows && !(rows instanceof Uint32Array)
-  return isWhole ? page.bytes : encodeFrame(takeRows(page.frame, rows))
+/** A record batch of the slice's rows. Where these are all rows of the page, it is the page's own record batch. */
+export function recordBatchOf({ page, rows }: Slice): Uint8Array {
+  const isWhole = countRows(rows) === page.recordBatch.rows && !(rows instanceof Uint32Array)
+  return isWhole ? page.bytes : encodeRecordBatch(takeRows(page.recordBatch, rows))
 }
 
 /** Least and greatest `imported_at` of rows `[from, to)` of a slice; null: they have none. */

@@ -3,39 +3,44 @@ import {
   AggregateTally,
   CHUNK_LIMITS,
   type Column,
-  type Frame,
   type IntegerVector,
   nameInSums,
+  type RecordBatch,
   type TextVector,
 } from '../core/index.ts'
 import type { EncodedChunk, ShardEncoder } from './encode/index.ts'
 
-/** Encodes frames as one chunk, and says what their rows come to. */
-export async function encodeSummed(encoder: ShardEncoder, frames: readonly Frame[]): Promise<SummedChunk> {
-  return { ...(await encoder.encode(frames)), sums: sumRows(frames) }
+/** Encodes record batches as one chunk, and says what their rows come to. */
+export async function encodeSummed(
+  encoder: ShardEncoder,
+  recordBatches: readonly RecordBatch[],
+): Promise<SummedChunk> {
+  return { ...(await encoder.encode(recordBatches)), sums: sumRows(recordBatches) }
 }
 
 export type SummedChunk = EncodedChunk & { readonly sums: Aggregates }
 
 /**
- * What the rows of some frames come to. Goes through the table that rows point into rather than through the rows where
+ * What the rows of some record batches come to. Goes through the table that rows point into rather than through the rows where
  * there is one, and through bits and numbers where there is none; no text is read twice for one page.
  */
-export function sumRows(frames: readonly Frame[]): Aggregates {
+export function sumRows(recordBatches: readonly RecordBatch[]): Aggregates {
   const tally = new AggregateTally(CHUNK_LIMITS)
-  for (const frame of frames) sumFrame(frame, tally)
+  for (const recordBatch of recordBatches) sumRecordBatch(recordBatch, tally)
   return tally.sums()
 }
 
-function sumFrame(frame: Frame, tally: AggregateTally): void {
-  tally.rows += frame.rows
-  const weights = frame.groups.map(({ size, indices }) => rowsOfEntries(size, indices, frame.rows))
-  for (const column of frame.columns) {
+function sumRecordBatch(recordBatch: RecordBatch, tally: AggregateTally): void {
+  tally.rows += recordBatch.rows
+  const weights = recordBatch.groups.map(({ size, indices }) =>
+    rowsOfEntries(size, indices, recordBatch.rows),
+  )
+  for (const column of recordBatch.columns) {
     const weight = column.group === null ? null : weights[column.group]!
     tally.addNulls(column.name, nullsOf(column.values.valid, weight))
     if (column.name === 'imported_at') addDays(column, weight, tally)
-    else if (column.name === 'source_name') addNames(column, weight, frame.rows, tally.sources)
-    else if (column.name === 'hash_type') addNames(column, weight, frame.rows, tally.hashTypes)
+    else if (column.name === 'source_name') addNames(column, weight, recordBatch.rows, tally.sources)
+    else if (column.name === 'hash_type') addNames(column, weight, recordBatch.rows, tally.hashTypes)
   }
 }
 

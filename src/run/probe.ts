@@ -126,7 +126,7 @@ const counted: DecodePage = async (body, { partition }) => {
   const { items, next = null } = answer.data
   return {
     next,
-    frame: null,
+    recordBatch: null,
     rows: 0,
     items: items.length,
     repeated: 0,

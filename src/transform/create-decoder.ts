@@ -1,13 +1,13 @@
-import type { DecodedPage, DecodePlan, FrameRoom, PageContext } from '../core/index.ts'
+import type { BatchAllocator, DecodedPage, DecodePlan, PageContext } from '../core/index.ts'
 import { credentialDecoder } from './credential-decoder.ts'
 import { reportDecoder } from './reports.ts'
 
 /**
- * Turns one answer's bytes into a page. Nothing returned points into them but the frame, if that gets its room where
+ * Turns one answer's bytes into a page. Nothing returned points into them but the record batch, if that gets its room where
  * they lie; once it has its room they are not looked at any more.
- * @param room for the frame; by default fresh memory
+ * @param room for the record batch; by default fresh memory
  */
-export type Decoder = (body: Uint8Array, context: PageContext, room?: FrameRoom) => DecodedPage
+export type Decoder = (body: Uint8Array, context: PageContext, room?: BatchAllocator) => DecodedPage
 
 /**
  * Makes the decoder of a run: flatten and mask, bytes in, columns out. It keeps its working memory from

@@ -1,4 +1,4 @@
-import type { DecodedPage, DecodePlan, FrameRoom, PageContext } from '../core/index.ts'
+import type { BatchAllocator, DecodedPage, DecodePlan, PageContext } from '../core/index.ts'
 import { parseAnswer } from './answer.ts'
 import { ChainIds } from './chain-ids.ts'
 import { CredentialColumns } from './columns/index.ts'
@@ -18,7 +18,7 @@ const PAGES_TO_SIT_OUT = 15
  */
 export function credentialDecoder(
   plan: DecodePlan,
-): (body: Buffer, context: PageContext, room?: FrameRoom) => DecodedPage {
+): (body: Buffer, context: PageContext, room?: BatchAllocator) => DecodedPage {
   const { fast, plain } = credentialPaths(plan)
   let toSitOut = 0
 
@@ -37,9 +37,9 @@ export function credentialDecoder(
 
 export type CredentialPaths = {
   /** Null when it does not understand the page. */
-  readonly fast: (body: Buffer, context: PageContext, room?: FrameRoom) => DecodedPage | null
+  readonly fast: (body: Buffer, context: PageContext, room?: BatchAllocator) => DecodedPage | null
   /** JSON.parse and the schema for every item: what a page means is what this makes of it. */
-  readonly plain: (body: Buffer, context: PageContext, room?: FrameRoom) => DecodedPage
+  readonly plain: (body: Buffer, context: PageContext, room?: BatchAllocator) => DecodedPage
 }
 
 /** Both paths, over the same memory. */
@@ -50,7 +50,7 @@ export function credentialPaths(plan: DecodePlan): CredentialPaths {
   const extras = plan.extras.length === 0 ? null : new ExtraReader(plan.extras, plan)
   const fastPath = new FastPath(extras)
   const ids = new ChainIds()
-  const newPage = (context: PageContext, room?: FrameRoom) =>
+  const newPage = (context: PageContext, room?: BatchAllocator) =>
     new CredentialPage(plan, columns, ids, quarantine, extras, context, room)
 
   return {

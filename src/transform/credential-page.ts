@@ -1,8 +1,8 @@
 import {
+  type BatchAllocator,
   type DecodedPage,
   type DecodePlan,
-  encodeFrame,
-  type FrameRoom,
+  encodeRecordBatch,
   type PageContext,
   type RefusedItem,
 } from '../core/index.ts'
@@ -43,7 +43,7 @@ export class CredentialPage {
     private readonly quarantine: Quarantine,
     private readonly extras: ExtraReader | null,
     private readonly context: PageContext,
-    private readonly room?: FrameRoom,
+    private readonly room?: BatchAllocator,
   ) {
     columns.reset()
     ids.begin(context.recent)
@@ -83,7 +83,8 @@ export class CredentialPage {
     const { query, queryValue } = this.context
     return {
       next,
-      frame: rows === 0 ? null : encodeFrame(this.columns.frame(query.type, queryValue), this.room),
+      recordBatch:
+        rows === 0 ? null : encodeRecordBatch(this.columns.recordBatch(query.type, queryValue), this.room),
       rows,
       items,
       repeated: this.ids.repeated,

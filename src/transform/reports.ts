@@ -1,10 +1,10 @@
 import {
+  type BatchAllocator,
   type Column,
   type ColumnSpec,
   type DecodedPage,
   type DecodePlan,
-  encodeFrame,
-  type FrameRoom,
+  encodeRecordBatch,
   type Int64,
   type PageContext,
   type RefusedItem,
@@ -25,7 +25,7 @@ import { pagePlace, refusedId, reportQuarantine, wrongReport } from './set-aside
 /** Decodes pages of reports. Reports are few, so this takes the plainest way. */
 export function reportDecoder(
   plan: DecodePlan,
-): (body: Buffer, context: PageContext, room?: FrameRoom) => DecodedPage {
+): (body: Buffer, context: PageContext, room?: BatchAllocator) => DecodedPage {
   const quarantine = reportQuarantine()
   const ids = new ChainIds()
 
@@ -53,7 +53,8 @@ export function reportDecoder(
     const columns = plan.columns.map((spec) => reportColumn(spec, reports))
     return {
       next,
-      frame: reports.length === 0 ? null : encodeFrame({ rows: reports.length, groups: [], columns }, room),
+      recordBatch:
+        reports.length === 0 ? null : encodeRecordBatch({ rows: reports.length, groups: [], columns }, room),
       rows: reports.length,
       items: items.length,
       repeated: ids.repeated,

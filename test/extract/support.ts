@@ -268,7 +268,7 @@ function parse(body: Uint8Array): { items?: unknown[]; next?: string | null } {
 export function emptyPage(page: Partial<DecodedPage>): DecodedPage {
   return {
     next: null,
-    frame: null,
+    recordBatch: null,
     rows: 0,
     items: 0,
     repeated: 0,

@@ -86,7 +86,7 @@ describe('whatever the service answers, it is taken, quarantined or refused', ()
         const page = decode(bytesOf(JSON.stringify({ items, next: null })), CONTEXT)
         expect(page.items).toBe(items.length)
         expect(page.rows + page.quarantined.length + page.repeated).toBe(items.length)
-        expect(Buffer.from(page.frame ?? []).includes(SECRET)).toBe(false)
+        expect(Buffer.from(page.recordBatch ?? []).includes(SECRET)).toBe(false)
       }),
       { seed: SEED, numRuns: cases(2000) },
     )

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
-import { type Frame, int64 } from '../../src/core/index.ts'
-import { type CellValue, frameOf, type Row, specs } from './frame-builder.ts'
+import { int64, type RecordBatch } from '../../src/core/index.ts'
+import { type CellValue, type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 
 /** A column of every type, null allowed and not. */
 export const everyColumn = specs({
@@ -89,9 +89,9 @@ export const groupings = fc.constantFrom<string[][]>(
   [everyColumn.map(({ name }) => name)],
 )
 
-export type Page = { rows: readonly Row[]; frame: Frame }
+export type Page = { rows: readonly Row[]; recordBatch: RecordBatch }
 
-/** The rows of a page, of which some come again, and their frame. */
+/** The rows of a page, of which some come again, and their record batch. */
 export const anyPage: fc.Arbitrary<Page> = fc
   .tuple(
     fc.oneof(fc.array(ordinaryRow, { maxLength: 30 }), fc.array(farRow, { maxLength: 30 })),
@@ -101,5 +101,5 @@ export const anyPage: fc.Arbitrary<Page> = fc
   .map(([drawn, times, groups]) => {
     // Rows that come again are what dictionaries and runs are made of.
     const rows = drawn.flatMap((row) => Array.from({ length: times }, () => row))
-    return { rows, frame: frameOf(everyColumn, rows, groups) }
+    return { rows, recordBatch: recordBatchOf(everyColumn, rows, groups) }
   })

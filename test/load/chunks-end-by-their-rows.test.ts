@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Column, Frame, Group, RowChoice, TextVector } from '../../src/core/index.ts'
+import type { Column, Group, RecordBatch, RowChoice, TextVector } from '../../src/core/index.ts'
 import { RowGroupMeasure, weigh } from '../../src/load/row-group-measure.ts'
 
 const MAX_BYTES = 16 << 20
@@ -72,8 +72,8 @@ function endsOf(rows: readonly Row[], maxRows: number, pages: readonly Framing[]
   for (let number = 0; done < rows.length; number++) {
     const page = pages[number % pages.length]!
     const own = rows.slice(done, done + page.rows)
-    const { frame, choice } = framed(own, page)
-    const weights = weigh(frame)
+    const { recordBatch, choice } = framed(own, page)
+    const weights = weigh(recordBatch)
     for (let at = 0; at < own.length; ) {
       const taken = measure.take(weights, choice, at, page.most)
       expect(taken).toBeGreaterThan(0)
@@ -90,19 +90,22 @@ function endsOf(rows: readonly Row[], maxRows: number, pages: readonly Framing[]
   return ends
 }
 
-function framed(own: readonly Row[], { table, scattered }: Framing): { frame: Frame; choice: RowChoice } {
-  if (!scattered) return { frame: frameOf(own, table), choice: { from: 0, to: own.length } }
+function framed(
+  own: readonly Row[],
+  { table, scattered }: Framing,
+): { recordBatch: RecordBatch; choice: RowChoice } {
+  if (!scattered) return { recordBatch: recordBatchOf(own, table), choice: { from: 0, to: own.length } }
   const all: Row[] = []
   const choice = new Uint32Array(own.length)
   for (const [index, row] of own.entries()) {
     if (index % 100 === 0) all.push(OTHER)
     choice[index] = all.push(row) - 1
   }
-  return { frame: frameOf(all, table), choice }
+  return { recordBatch: recordBatchOf(all, table), choice }
 }
 
 /** A page as the decoder makes it. What texts say that no two rows share is of no matter here. */
-function frameOf(rows: readonly Row[], table: boolean): Frame {
+function recordBatchOf(rows: readonly Row[], table: boolean): RecordBatch {
   const sources = tableOf(rows, ({ source }) => source)
   const domains = tableOf(rows, ({ domain }) => domain)
   const domainsOf = (lengths: readonly number[]): TextVector => ({

@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest'
 import { formatTimestamp, type Int64, int64 } from '../../src/core/index.ts'
 import { createEncoder } from '../../src/load/encode/index.ts'
 import { cases } from '../support/thorough.ts'
-import { type CellValue, frameOf, type Row, specs } from './frame-builder.ts'
+import { type CellValue, type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import {
   anyChunks,
   cells,
@@ -22,7 +22,7 @@ import {
 const write = shardFolder()
 const sql = await duckdb()
 
-const framesOf = (chunks: Page[][]) => chunks.map((pages) => pages.map(({ frame }) => frame))
+const recordBatchesOf = (chunks: Page[][]) => chunks.map((pages) => pages.map(({ recordBatch }) => recordBatch))
 
 /** The texts that a CSV reader should find, null for null. */
 function texts(rows: readonly Row[]): (string | null)[][] {
@@ -58,7 +58,7 @@ describe.each(csvFormats)('csv by $engine, $compression', (format) => {
   it('comes back from DuckDB and csv-parse as it was', async () => {
     await fc.assert(
       fc.asyncProperty(anyChunks, async (chunks) => {
-        const bytes = await encodeShard(format, everyColumn, framesOf(chunks))
+        const bytes = await encodeShard(format, everyColumn, recordBatchesOf(chunks))
         const expected = texts(rowsOf(chunks))
         const gzip = format.compression === 'gzip'
         expect(parsed(gzip ? gunzipSync(bytes) : bytes)).toEqual(expected)
@@ -74,7 +74,7 @@ describe('csv', () => {
     await fc.assert(
       fc.asyncProperty(anyChunks, fc.boolean(), async (chunks, escapeFormulas) => {
         const encode = (engine: 'columnar' | 'csv-stringify') =>
-          encodeShard({ ...plainCsv, engine, escapeFormulas }, everyColumn, framesOf(chunks))
+          encodeShard({ ...plainCsv, engine, escapeFormulas }, everyColumn, recordBatchesOf(chunks))
         const [fast, reference] = await Promise.all([encode('columnar'), encode('csv-stringify')])
         expect(fast.toString()).toBe(reference.toString())
       }),
@@ -89,7 +89,7 @@ describe('csv', () => {
       { id: 0, note: null, at: null, flag: null, tags: null },
       { id: 1, note: 'a "b", c\r\nd', at: 0, flag: null, tags: [null, ''] },
     ]
-    const bytes = await encodeShard({ ...plainCsv, engine }, columns, [[frameOf(columns, rows)]])
+    const bytes = await encodeShard({ ...plainCsv, engine }, columns, [[recordBatchOf(columns, rows)]])
     expect(bytes.toString()).toBe(
       [
         'id,note,at,flag,tags',
@@ -111,7 +111,7 @@ describe('csv', () => {
       const format = { ...plainCsv, engine, escapeFormulas: true }
       const guarded = ["'=1", "'+1", "'-1", "'@a", "'\tx", "'\rx", 'x=1', "'=1", '', null, '＝1', "'="]
       for (const groups of [[], [['note']]]) {
-        const bytes = await encodeShard(format, columns, [[frameOf(columns, rows, groups)]])
+        const bytes = await encodeShard(format, columns, [[recordBatchOf(columns, rows, groups)]])
         expect(parsed(bytes)).toEqual(guarded.map((note) => ['-1', note]))
       }
     },
@@ -130,8 +130,8 @@ describe('csv', () => {
       ]
       const format = { ...plainCsv, engine, escapeFormulas: true }
       for (const groups of [[], [['note', 'tags']]]) {
-        const frame = frameOf(columns, rows, groups)
-        const bytes = await encodeShard(format, columns, [[frame]])
+        const recordBatch = recordBatchOf(columns, rows, groups)
+        const bytes = await encodeShard(format, columns, [[recordBatch]])
         expect(bytes.includes(0)).toBe(false)
         const clean = (text: string) => text.replaceAll('\0', '\ufffd')
         expect(parsed(bytes)).toEqual(
@@ -144,8 +144,8 @@ describe('csv', () => {
           ]),
         )
         const encoder = createEncoder({ format, columns, fileMetadata: {}, createdBy: '' })
-        expect((await encoder.encode([frame, frame])).replaced).toBe(2 * 7)
-        const none = frameOf(columns, [{ id: 1, note: 'a', tags: ['b'] }])
+        expect((await encoder.encode([recordBatch, recordBatch])).replaced).toBe(2 * 7)
+        const none = recordBatchOf(columns, [{ id: 1, note: 'a', tags: ['b'] }])
         expect((await encoder.encode([none])).replaced).toBe(0)
       }
     },
@@ -153,7 +153,7 @@ describe('csv', () => {
 
   it('has a header row even without rows, with quotes where names need them', async () => {
     const columns = specs({ id: 'int64', 'a,"b"': 'text?' })
-    for (const chunks of [[], [[]], [[frameOf(columns, [])]]]) {
+    for (const chunks of [[], [[]], [[recordBatchOf(columns, [])]]]) {
       expect((await encodeShard(plainCsv, columns, chunks)).toString()).toBe('id,"a,""b"""\n')
     }
   })
@@ -175,7 +175,7 @@ describe('csv', () => {
         ),
         async (moments) => {
           const rows = moments.map((at): Row => ({ at }))
-          const bytes = await encodeShard(plainCsv, columns, [[frameOf(columns, rows)]])
+          const bytes = await encodeShard(plainCsv, columns, [[recordBatchOf(columns, rows)]])
           expect(bytes.toString()).toBe(['at', ...moments.map(formatTimestamp), ''].join('\n'))
         },
       ),

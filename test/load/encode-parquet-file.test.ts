@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { int64 } from '../../src/core/index.ts'
 import { createEncoder } from '../../src/load/encode/index.ts'
-import { frameOf, type Row, specs } from './frame-builder.ts'
 import { chunksOf, metadataOf, pagesOf } from './parquet-pages.ts'
+import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import {
   cells,
   cellsInDuckdb,
@@ -65,16 +65,18 @@ describe('a large row group', () => {
     }
   })
   const groups = [['leaked', 'kind'], ['unique']]
-  const frames = [0, 1, 2].map((i) => frameOf(columns, rows.slice(i * 10_000, (i + 1) * 10_000), groups))
+  const recordBatches = [0, 1, 2].map((i) =>
+    recordBatchOf(columns, rows.slice(i * 10_000, (i + 1) * 10_000), groups),
+  )
 
   it('comes back from DuckDB as it was', async () => {
-    const bytes = await encodeShard(snappyParquet, columns, [frames])
+    const bytes = await encodeShard(snappyParquet, columns, [recordBatches])
     expect(await cellsInDuckdb(sql, `'${write('snappy.parquet', bytes)}'`, columns)).toEqual(
       cells(rows, columns),
     )
     for (const format of parquetFormats.filter(({ engine }) => engine === 'columnar')) {
       const name = `${format.encodings}-${format.compression}.parquet`
-      const other = write(name, await encodeShard(format, columns, [frames]))
+      const other = write(name, await encodeShard(format, columns, [recordBatches]))
       const snappy = other.replace(name, 'snappy.parquet')
       expect(await sql(`from '${other}' except all from '${snappy}'`)).toEqual([])
       expect(await sql(`select count(*)::int from '${other}'`)).toEqual([[rows.length]])
@@ -82,7 +84,7 @@ describe('a large row group', () => {
   })
 
   const encodingsOf = async (encodings: 'compact' | 'plain') => {
-    const bytes = await encodeShard({ ...snappyParquet, encodings }, columns, [frames])
+    const bytes = await encodeShard({ ...snappyParquet, encodings }, columns, [recordBatches])
     return Object.fromEntries(
       columns.map(({ name }) => [
         name,
@@ -125,7 +127,7 @@ describe('a large row group', () => {
   })
 
   it('is cut into pages where its values are long', async () => {
-    const bytes = await encodeShard(snappyParquet, columns, [frames])
+    const bytes = await encodeShard(snappyParquet, columns, [recordBatches])
     for (const name of ['email', 'unique', 'links']) {
       const pages = pagesOf(bytes, chunksOf(bytes, name)[0]!)
       expect(pages.length, name).toBeGreaterThan(1)
@@ -139,7 +141,7 @@ describe('a large row group', () => {
       columns,
       createdBy,
       fileMetadata: {},
-    }).encode(frames)
+    }).encode(recordBatches)
     expect(count).toBe(25_001)
     expect(JSON.stringify(meta).length).toBeLessThan(200 * columns.length)
     expect(JSON.parse(JSON.stringify(meta))).toEqual(meta)
@@ -158,7 +160,9 @@ it.each(['compact', 'plain'] as const)(
         tags: id % 5 === 0 ? null : Array.from({ length: id % 3 }, () => `tag ${id % 700}`),
       }),
     )
-    const bytes = await encodeShard({ ...snappyParquet, encodings }, columns, [[frameOf(columns, rows)]])
+    const bytes = await encodeShard({ ...snappyParquet, encodings }, columns, [
+      [recordBatchOf(columns, rows)],
+    ])
     for (const { name } of columns) {
       const pages = pagesOf(bytes, chunksOf(bytes, name)[0]!)
       expect(pages.filter(({ header }) => header.type === 'DATA_PAGE')).toHaveLength(2)
@@ -186,14 +190,18 @@ describe('numbers that no double holds', () => {
     }),
   )
   // The first page has ordinary ids, the last has none at all.
-  const frames = [0, 700, 2000].map((start, i) =>
-    frameOf(columns, rows.slice(start, [700, 2000, 3000][i]), [['breached']]),
+  const recordBatches = [0, 700, 2000].map((start, i) =>
+    recordBatchOf(columns, rows.slice(start, [700, 2000, 3000][i]), [['breached']]),
   )
-  const chunks = [frames.slice(0, 2), frames.slice(2)]
+  const chunks = [recordBatches.slice(0, 2), recordBatches.slice(2)]
   const format = { ...snappyParquet, bloomFilters: ['id', 'far'] }
 
   it('come back from DuckDB, also where it passes over row groups', async () => {
-    expect(frames.map((frame) => frame.columns[0]!.values.kind)).toEqual(['number', 'int64', 'int64'])
+    expect(recordBatches.map((recordBatch) => recordBatch.columns[0]!.values.kind)).toEqual([
+      'number',
+      'int64',
+      'int64',
+    ])
     const path = write('large.parquet', await encodeShard(format, columns, chunks))
     expect(await cellsInDuckdb(sql, `'${path}'`, columns)).toEqual(cells(rows, columns))
     for (const { id, far, moment } of [rows[1]!, rows[1500]!, rows[1501]!, rows[2999]!]) {
@@ -230,7 +238,11 @@ describe('the footer', () => {
     { id: 7, at: 0, domain: 'a.example', secret: 't', tags: null },
   ]
   const second: Row[] = [{ id: 2, at: 3, domain: null, secret: null, tags: null }]
-  const chunks = [[frameOf(columns, first)], [frameOf(columns, [])], [frameOf(columns, second)]]
+  const chunks = [
+    [recordBatchOf(columns, first)],
+    [recordBatchOf(columns, [])],
+    [recordBatchOf(columns, second)],
+  ]
 
   it('tells readers what they may rely on', async () => {
     const bytes = await encodeShard(snappyParquet, columns, chunks, { 'spillway.masking': 'redact' })
@@ -275,7 +287,7 @@ describe('the footer', () => {
     const domains = ['é'.repeat(50), '\u{10ffff}'.repeat(30), 'z'.repeat(100), `a${'ÿ'.repeat(60)}`]
     for (const grouped of [[], [['domain']]]) {
       const rows = domains.map((domain, id): Row => ({ ...first[0]!, id, domain }))
-      const bytes = await encodeShard(snappyParquet, columns, [[frameOf(columns, rows, grouped)]])
+      const bytes = await encodeShard(snappyParquet, columns, [[recordBatchOf(columns, rows, grouped)]])
       const { min_value, max_value } = chunksOf(bytes, 'domain')[0]!.statistics!
       const sorted = domains.map((domain) => Buffer.from(domain)).sort(Buffer.compare)
       expect(Buffer.compare(Buffer.from(String(min_value)), sorted[0]!)).toBeLessThanOrEqual(0)
@@ -290,7 +302,7 @@ describe('the footer', () => {
       }
     }
     const endless: Row = { ...first[0]!, domain: 'x'.repeat(100_000) }
-    const bytes = await encodeShard(snappyParquet, columns, [[frameOf(columns, [endless])]])
+    const bytes = await encodeShard(snappyParquet, columns, [[recordBatchOf(columns, [endless])]])
     expect(chunksOf(bytes, 'domain')[0]!.statistics!.max_value).toBeUndefined()
   })
 
@@ -338,7 +350,7 @@ describe('bloom filters', () => {
     const bytes = await encodeShard(
       format,
       columns,
-      groups.map((rows) => [frameOf(columns, rows)]),
+      groups.map((rows) => [recordBatchOf(columns, rows)]),
     )
     const path = write('bloom.parquet', bytes)
     const excluded = async (column: string, value: string): Promise<unknown[]> => {

@@ -6,7 +6,7 @@ const encode = (chunks: readonly (readonly Page[])[]): Promise<Buffer> =>
   encodeShard(
     snappyParquet,
     everyColumn,
-    chunks.map((pages) => pages.map(({ frame }) => frame)),
+    chunks.map((pages) => pages.map(({ recordBatch }) => recordBatch)),
   )
 
 // Memory is used again from column to column and from chunk to chunk.

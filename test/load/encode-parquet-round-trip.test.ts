@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { type ColumnSpec, type Format, int64 } from '../../src/core/index.ts'
 import { decompressors } from '../../src/load/inspect/inspect-parquet.ts'
 import { cases } from '../support/thorough.ts'
-import { type CellValue, frameOf, type Row, specs } from './frame-builder.ts'
+import { type CellValue, type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import {
   anyChunks,
   cells,
@@ -66,7 +66,7 @@ describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (f
         const bytes = await encodeShard(
           format,
           everyColumn,
-          chunks.map((pages) => pages.map(({ frame }) => frame)),
+          chunks.map((pages) => pages.map(({ recordBatch }) => recordBatch)),
         )
         const expected = stored(rowsOf(chunks), format)
         expect(await read(bytes, everyColumn)).toEqual(expected)
@@ -87,7 +87,7 @@ describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (f
     const row: Row = { id: 1, moment: null, flag: null, note: null, tags: null }
     for (const rows of [[], [row], Array.from({ length: 100 }, () => row)]) {
       for (const groups of [[], [columns.map(({ name }) => name)]]) {
-        const bytes = await encodeShard(format, columns, [[frameOf(columns, rows, groups)]])
+        const bytes = await encodeShard(format, columns, [[recordBatchOf(columns, rows, groups)]])
         expect(await read(bytes, columns)).toEqual(cells(rows, columns))
         expect(await readByHyparquet(bytes, columns)).toEqual(cells(rows, columns))
       }

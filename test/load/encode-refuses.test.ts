@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest'
-import { ExportError, type Format, type Frame } from '../../src/core/index.ts'
+import { ExportError, type Format, type RecordBatch } from '../../src/core/index.ts'
 import { createEncoder, shardExtension } from '../../src/load/encode/index.ts'
-import { frameOf, type Row, specs } from './frame-builder.ts'
+import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import { createdBy, csvFormats, hasZstd, parquetFormats, plainCsv, snappyParquet } from './shard-fixture.ts'
 
 const SECRET = 'Tr0ub4dor-and-3'
 const columns = specs({ id: 'int64', hash: 'text', tags: 'list?' })
 
-async function failure(format: Format, frame: Frame): Promise<ExportError> {
+async function failure(format: Format, recordBatch: RecordBatch): Promise<ExportError> {
   const encoder = createEncoder({ format, columns, createdBy, fileMetadata: {} })
-  const error = await encoder.encode([frame]).then(
+  const error = await encoder.encode([recordBatch]).then(
     () => null,
     (reason: unknown) => reason,
   )
@@ -23,7 +23,7 @@ describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (f
       { id: 1, hash: SECRET, tags: [SECRET] },
       { id: 2, hash: null, tags: [SECRET] },
     ]
-    const error = await failure(format, frameOf(columns, rows))
+    const error = await failure(format, recordBatchOf(columns, rows))
     expect(error.kind).toBe('data')
     expect(error.cause).toBeUndefined()
     expect(`${error.message} ${error.stack}`).not.toContain(SECRET)
@@ -31,13 +31,15 @@ describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (f
 
   it('goes on after a failure as if nothing had been', async () => {
     const encoder = createEncoder({ format, columns, createdBy, fileMetadata: {} })
-    const good = frameOf(columns, [{ id: 1, hash: 'x', tags: null }])
+    const good = recordBatchOf(columns, [{ id: 1, hash: 'x', tags: null }])
     const kept = async () => {
       const { bytes, ...rest } = await encoder.encode([good])
       return { bytes: Buffer.from(bytes), ...rest }
     }
     const before = await kept()
-    await expect(encoder.encode([frameOf(columns, [{ id: 1, hash: null, tags: null }])])).rejects.toThrow()
+    await expect(
+      encoder.encode([recordBatchOf(columns, [{ id: 1, hash: null, tags: null }])]),
+    ).rejects.toThrow()
     expect(await kept()).toEqual(before)
   })
 })
@@ -45,7 +47,7 @@ describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (f
 it.each([snappyParquet, plainCsv])('refuses rows that lack a column ($kind)', async (format) => {
   const error = await failure(
     format,
-    frameOf(specs({ id: 'int64', hash: 'text' }), [{ id: 1, hash: SECRET }]),
+    recordBatchOf(specs({ id: 'int64', hash: 'text' }), [{ id: 1, hash: SECRET }]),
   )
   expect(error).toMatchObject({ kind: 'damaged', what: 'Rows have no list column tags' })
 })
@@ -73,14 +75,14 @@ it.each([...parquetFormats, ...csvFormats])(
   'gives what another thread can have ($kind, $engine, $compression)',
   async (format) => {
     const encoder = createEncoder({ format, columns, createdBy, fileMetadata: {} })
-    const frame = frameOf(columns, [{ id: 1, hash: 'x', tags: null }])
-    const { bytes } = await encoder.encode([frame])
+    const recordBatch = recordBatchOf(columns, [{ id: 1, hash: 'x', tags: null }])
+    const { bytes } = await encoder.encode([recordBatch])
     const first = Buffer.from(bytes)
     if (bytes.buffer instanceof ArrayBuffer) {
       expect(bytes.byteLength).toBe(bytes.buffer.byteLength)
       structuredClone(bytes, { transfer: [bytes.buffer] })
     }
-    expect(Buffer.compare((await encoder.encode([frame])).bytes, first)).toBe(0)
+    expect(Buffer.compare((await encoder.encode([recordBatch])).bytes, first)).toBe(0)
   },
 )
 

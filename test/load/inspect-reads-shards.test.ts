@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { typeName } from '../../src/core/index.ts'
 import { type InspectedShard, inspectShard, type ShardReader } from '../../src/load/inspect/index.ts'
-import { type CellValue, frameOf, type Row, specs } from './frame-builder.ts'
+import { type CellValue, type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import {
   anyChunks,
   csvFormats,
@@ -35,8 +35,8 @@ describe.each([...parquetFormats, ...csvFormats])('$kind by $engine, $compressio
   it('gives back the number of rows, the columns and the watched texts in order', async () => {
     await fc.assert(
       fc.asyncProperty(anyChunks, fc.integer({ min: 1, max: 300 }), async (chunks, piece) => {
-        const frames = chunks.map((pages) => pages.map(({ frame }) => frame))
-        const bytes = await encodeShard(format, everyColumn, frames)
+        const recordBatches = chunks.map((pages) => pages.map(({ recordBatch }) => recordBatch))
+        const bytes = await encodeShard(format, everyColumn, recordBatches)
         const rows = rowsOf(chunks)
         const seen: Record<string, (string | null)[]> = { name: [], note: [] }
         const found = await inspectShard(readerOf(bytes, piece), format, {
@@ -62,12 +62,12 @@ it('shows texts as they were before formulas were guarded', async () => {
   const columns = specs({ note: 'text?' })
   const notes = ['=1', '+****1', '-x', '@****b', '\tx', '\rx', "'x", 'x', null, '']
   const format = { ...plainCsv, escapeFormulas: true }
-  const frame = frameOf(
+  const recordBatch = recordBatchOf(
     columns,
     notes.map((note): Row => ({ note })),
   )
   const seen: (string | null)[] = []
-  await inspectShard(readerOf(await encodeShard(format, columns, [[frame]])), format, {
+  await inspectShard(readerOf(await encodeShard(format, columns, [[recordBatch]])), format, {
     columns,
     watch: ['note'],
     onText: (_, value) => seen.push(value),
@@ -77,10 +77,10 @@ it('shows texts as they were before formulas were guarded', async () => {
 
 it('shows what a file holds, not what was asked for', async () => {
   const held = specs({ id: 'int64?', extra: 'text' })
-  const frame = frameOf(held, [{ id: 1, extra: 'x' }])
+  const recordBatch = recordBatchOf(held, [{ id: 1, extra: 'x' }])
   const options = { columns: specs({ id: 'int64', hash: 'text?' }), watch: [], onText: () => {} }
   const parquet = await inspectShard(
-    readerOf(await encodeShard(snappyParquet, held, [[frame]])),
+    readerOf(await encodeShard(snappyParquet, held, [[recordBatch]])),
     snappyParquet,
     options,
   )
@@ -88,6 +88,10 @@ it('shows what a file holds, not what was asked for', async () => {
     { name: 'id', type: 'INT64', nullable: true },
     { name: 'extra', type: 'STRING', nullable: false },
   ])
-  const csv = await inspectShard(readerOf(await encodeShard(plainCsv, held, [[frame]])), plainCsv, options)
+  const csv = await inspectShard(
+    readerOf(await encodeShard(plainCsv, held, [[recordBatch]])),
+    plainCsv,
+    options,
+  )
   expect(csv.columns.map(({ name }) => name)).toEqual(['id', 'extra'])
 })

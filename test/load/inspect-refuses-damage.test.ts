@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { ExportError, type Format, isExportError } from '../../src/core/index.ts'
 import { type InspectedShard, inspectShard, type ShardReader } from '../../src/load/inspect/index.ts'
-import { frameOf, type Row, specs } from './frame-builder.ts'
+import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import { csvFormats, encodeShard, parquetFormats, plainCsv, snappyParquet } from './shard-fixture.ts'
 
 const SECRET = 'Tr0ub4dor-and-3'
@@ -26,7 +26,7 @@ const rows = Array.from(
     tags: [SECRET],
   }),
 )
-const chunks = [[frameOf(columns, rows.slice(0, 40))], [frameOf(columns, rows.slice(40))]]
+const chunks = [[recordBatchOf(columns, rows.slice(0, 40))], [recordBatchOf(columns, rows.slice(40))]]
 
 function inspect(
   bytes: Uint8Array,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
-import { frameOf, type Row, specs } from './frame-builder.ts'
 import { chunksOf, pagesOf } from './parquet-pages.ts'
+import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import { duckdb, encodeShard, shardFolder, snappyParquet } from './shard-fixture.ts'
 
 const write = shardFolder()
@@ -44,10 +44,10 @@ async function bounds(path: string, column: string): Promise<unknown[]> {
 describe('the least and greatest value', () => {
   it('of source, query type and what was asked for is told, and of nothing that is personal', async () => {
     const file = await encodeShard(snappyParquet, columns, [
-      [frameOf(columns, rowsOf(0, 'leak_a', domain), groups)],
+      [recordBatchOf(columns, rowsOf(0, 'leak_a', domain), groups)],
       [
-        frameOf(columns, rowsOf(500, 'leak_b', email), groups),
-        frameOf(columns, rowsOf(1000, 'leak_c', domain)),
+        recordBatchOf(columns, rowsOf(500, 'leak_b', email), groups),
+        recordBatchOf(columns, rowsOf(1000, 'leak_c', domain)),
       ],
     ])
     const path = write('bounds.parquet', file)
@@ -74,14 +74,14 @@ describe('the least and greatest value', () => {
     'of what was asked for is not told where one of the queries was for a secret ($groups)',
     async ({ groups }) => {
       const file = await encodeShard(snappyParquet, columns, [
-        [frameOf(columns, rowsOf(0, 'leak_a', secret), groups)],
-        [frameOf(columns, rowsOf(500, 'leak_a', domain), groups)],
+        [recordBatchOf(columns, rowsOf(0, 'leak_a', secret), groups)],
+        [recordBatchOf(columns, rowsOf(500, 'leak_a', domain), groups)],
         [
-          frameOf(columns, rowsOf(1000, 'leak_a', domain), groups),
-          frameOf(columns, rowsOf(1500, 'leak_a', secret), groups),
+          recordBatchOf(columns, rowsOf(1000, 'leak_a', domain), groups),
+          recordBatchOf(columns, rowsOf(1500, 'leak_a', secret), groups),
         ],
         [
-          frameOf(columns, [
+          recordBatchOf(columns, [
             ...rowsOf(2000, 'leak_a', domain),
             ...rowsOf(2500, 'leak_a', secret),
             ...rowsOf(3000, 'leak_a', email),
@@ -109,7 +109,7 @@ describe('the least and greatest value', () => {
   it('of what was asked for is not told where the kinds of the queries are left out', async () => {
     const some = columns.filter(({ name }) => name !== 'query_type')
     const rows = rowsOf(0, 'leak_a', secret)
-    const path = write('kinds.parquet', await encodeShard(snappyParquet, some, [[frameOf(some, rows)]]))
+    const path = write('kinds.parquet', await encodeShard(snappyParquet, some, [[recordBatchOf(some, rows)]]))
     expect(await bounds(path, 'query_value')).toEqual([[null, null]])
   })
 })
@@ -120,9 +120,9 @@ it.each([
   { column: 'query_value', value: 'a@scatterholt.com', found: 500 },
 ])('a filter on $column never touches the row groups without the value', async ({ column, value, found }) => {
   const file = await encodeShard({ ...snappyParquet, compression: 'none' }, columns, [
-    [frameOf(columns, rowsOf(0, 'leak_a', domain), groups)],
-    [frameOf(columns, rowsOf(500, 'leak_b', email), groups)],
-    [frameOf(columns, rowsOf(1000, 'leak_c', domain), groups)],
+    [recordBatchOf(columns, rowsOf(0, 'leak_a', domain), groups)],
+    [recordBatchOf(columns, rowsOf(500, 'leak_b', email), groups)],
+    [recordBatchOf(columns, rowsOf(1000, 'leak_c', domain), groups)],
   ])
   // Nobody can read a column of the others: whoever tries, fails.
   const ruined = Buffer.from(file)

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
-import { frameOf, type Row, specs } from './frame-builder.ts'
 import { metadataOf, pagesOf, type StoredPage } from './parquet-pages.ts'
+import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import { duckdb, encodeShard, parquetFormats, shardFolder, snappyParquet } from './shard-fixture.ts'
 
 const write = shardFolder()
@@ -27,7 +27,7 @@ const rows = Array.from(
     tags: i % 2 === 0 ? null : [`tag ${i % 9}`, null],
   }),
 )
-const chunks = [rows.slice(0, 20_500), rows.slice(20_500)].map((some) => [frameOf(columns, some)])
+const chunks = [rows.slice(0, 20_500), rows.slice(20_500)].map((some) => [recordBatchOf(columns, some)])
 
 const allPages = (file: Uint8Array): StoredPage[] =>
   metadataOf(file).row_groups.flatMap((group) =>

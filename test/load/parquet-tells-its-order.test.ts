@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { frameOf, specs } from './frame-builder.ts'
 import { metadataOf } from './parquet-pages.ts'
+import { recordBatchOf, specs } from './record-batch-builder.ts'
 import { duckdb, encodeShard, shardFolder, snappyParquet } from './shard-fixture.ts'
 
 const write = shardFolder()
@@ -16,7 +16,7 @@ async function orders(rowGroups: readonly (readonly (readonly number[])[])[], gr
     columns,
     rowGroups.map((pages) =>
       pages.map((instants) =>
-        frameOf(
+        recordBatchOf(
           columns,
           instants.map((imported_at, id) => ({ id, leaked: id, imported_at })),
           groups,
@@ -89,7 +89,7 @@ it('says that rows are in order exactly when DuckDB finds them so', async () => 
 
 it('says nothing of the order of other columns, or where imported_at is left out', async () => {
   const others = columns.filter(({ name }) => name !== 'imported_at')
-  const frame = frameOf(others, [{ id: 1, leaked: 1 }])
-  const file = await encodeShard(snappyParquet, others, [[frame]])
+  const recordBatch = recordBatchOf(others, [{ id: 1, leaked: 1 }])
+  const file = await encodeShard(snappyParquet, others, [[recordBatch]])
   expect(metadataOf(file).row_groups[0]!.sorting_columns).toBeUndefined()
 })

@@ -2,7 +2,7 @@ import { createRequire } from 'node:module'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type ColumnSpec, type Format, int64 } from '../../src/core/index.ts'
-import { type CellValue, frameOf, type Row, specs } from './frame-builder.ts'
+import { type CellValue, type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import {
   anyChunks,
   cells,
@@ -64,8 +64,8 @@ describe.each(plainFormats)('plain encodings, $compression', (format) => {
   it('are read back by parquetjs-lite, value by value', async () => {
     await fc.assert(
       fc.asyncProperty(anyChunks, async (chunks) => {
-        const frames = chunks.map((pages) => pages.map(({ frame }) => frame))
-        const file = await encodeShard(format, everyColumn, frames)
+        const recordBatches = chunks.map((pages) => pages.map(({ recordBatch }) => recordBatch))
+        const file = await encodeShard(format, everyColumn, recordBatches)
         expect(await read(file, everyColumn)).toEqual(inMilliseconds(rowsOf(chunks), everyColumn))
       }),
       { numRuns: 20 },
@@ -104,8 +104,8 @@ describe('a row group of many pages, dictionaries of many sizes, and long runs',
   )
   const groups = [['seen', 'few'], ['many']]
   const chunks = [rows.slice(0, 21_000), rows.slice(21_000)].map((some) => [
-    frameOf(columns, some.slice(0, 9000), groups),
-    frameOf(columns, some.slice(9000)),
+    recordBatchOf(columns, some.slice(0, 9000), groups),
+    recordBatchOf(columns, some.slice(9000)),
   ])
 
   it('come back as they were', async () => {

@@ -5,10 +5,10 @@ import zlib from 'node:zlib'
 import { DuckDBInstance, type JS } from '@duckdb/node-api'
 import fc from 'fast-check'
 import { afterAll } from 'vitest'
-import { type ColumnSpec, type Format, type Frame, int64 } from '../../src/core/index.ts'
+import { type ColumnSpec, type Format, int64, type RecordBatch } from '../../src/core/index.ts'
 import { createEncoder, type PlacedChunk } from '../../src/load/encode/index.ts'
 import { anyPage, everyColumn, type Page } from './any-rows.ts'
-import type { CellValue, Row } from './frame-builder.ts'
+import type { CellValue, Row } from './record-batch-builder.ts'
 
 export { everyColumn, type Page } from './any-rows.ts'
 
@@ -49,19 +49,19 @@ export const csvFormats: readonly Csv[] = (['columnar', 'csv-stringify'] as cons
   (['none', 'gzip'] as const).map((compression): Csv => ({ ...plainCsv, engine, compression })),
 )
 
-/** A shard's bytes: one chunk for each list of frames, the chunks' metadata through JSON as in a journal. */
+/** A shard's bytes: one chunk for each list of record batches, the chunks' metadata through JSON as in a journal. */
 export async function encodeShard(
   format: Format,
   columns: readonly ColumnSpec[],
-  chunks: readonly (readonly Frame[])[],
+  chunks: readonly (readonly RecordBatch[])[],
   fileMetadata: Readonly<Record<string, string>> = {},
 ): Promise<Buffer> {
   const encoder = createEncoder({ format, columns, createdBy, fileMetadata })
   const parts: Uint8Array[] = [encoder.header()]
   const placed: PlacedChunk[] = []
   let offset = parts[0]!.length
-  for (const frames of chunks) {
-    const { bytes, rows, meta } = await encoder.encode(frames)
+  for (const recordBatches of chunks) {
+    const { bytes, rows, meta } = await encoder.encode(recordBatches)
     placed.push(JSON.parse(JSON.stringify({ offset, rows, meta })))
     parts.push(Uint8Array.from(bytes))
     offset += bytes.length

@@ -5,12 +5,12 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   type ColumnSpec,
-  decodeFrame,
-  encodeFrame,
+  decodeRecordBatch,
+  encodeRecordBatch,
   type Format,
-  type Frame,
   type Int64,
   type JournalEntry,
+  type RecordBatch,
   type RowChoice,
   type Store,
 } from '../../src/core/index.ts'
@@ -28,7 +28,7 @@ import type { SealedShard } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { HEADER } from '../state/lines.ts'
 import { cases } from '../support/thorough.ts'
-import { frameOf, type Row, specs } from './frame-builder.ts'
+import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import { createdBy, encodeShard, plainCsv, snappyParquet } from './shard-fixture.ts'
 
 const columns = specs({
@@ -191,7 +191,9 @@ async function shardsOf(
   const shards = new Map<string, { bytes: Buffer; rows: readonly OwnRow[] }>()
   for (const [index, folder] of FOLDERS.entries()) {
     for (const [part, own] of slices(rows[index]!, shardRows).entries()) {
-      const chunks = slices(own, chunkRows).map((chunk) => [frameFor(chunk, [['domain'], SOURCE, QUERY])])
+      const chunks = slices(own, chunkRows).map((chunk) => [
+        recordBatchFor(chunk, [['domain'], SOURCE, QUERY]),
+      ])
       const name = `part-${String(part).padStart(5, '0')}${shardExtension(format)}`
       shards.set(`${folder}/${name}`, { bytes: await encodeShard(format, columns, chunks), rows: own })
     }
@@ -204,8 +206,8 @@ function slices<T>(items: readonly T[], size: number): T[][] {
   return Array.from({ length: count }, (_, at) => items.slice(at * size, (at + 1) * size))
 }
 
-function frameFor(rows: readonly OwnRow[], groups: readonly (readonly string[])[]): Frame {
-  return frameOf(
+function recordBatchFor(rows: readonly OwnRow[], groups: readonly (readonly string[])[]): RecordBatch {
+  return recordBatchOf(
     columns,
     rows.map(({ row }) => row),
     groups,
@@ -277,15 +279,15 @@ async function openShards(
   return shards
 }
 
-/** The encoder as a thread would serve it: frames by their bytes. */
+/** The encoder as a thread would serve it: record batches by their bytes. */
 function coderOf(format: Format, specs: readonly ColumnSpec[]): ShardCoder {
   const encoder = createEncoder({ format, columns: specs, createdBy, fileMetadata: {} })
   return {
     header: async () => encoder.header(),
-    encode: (frames) =>
+    encode: (recordBatches) =>
       encodeSummed(
         encoder,
-        frames.map((frame) => decodeFrame(frame)),
+        recordBatches.map((recordBatch) => decodeRecordBatch(recordBatch)),
       ),
     footer: (chunks) => encoder.footer(chunks),
   }
@@ -295,13 +297,13 @@ function slicesOf(
   answer: readonly { readonly folder: number; readonly own: OwnRow }[],
   { table, wide }: Framing['pages'][number],
 ): Slice[] {
-  const frame = frameFor(
+  const recordBatch = recordBatchFor(
     answer.map(({ own }) => own),
     [...(table ? [['domain']] : []), SOURCE, QUERY],
   )
   const times = answer.map(({ own }) => own.row.imported_at as number)
   const page = new PageRows(
-    encodeFrame(wide ? widened(frame) : frame),
+    encodeRecordBatch(wide ? widened(recordBatch) : recordBatch),
     wide ? BigInt64Array.from(times, BigInt) : Float64Array.from(times),
   )
   return FOLDERS.flatMap((folder, number): Slice[] => {
@@ -324,7 +326,7 @@ function choiceOf(rows: readonly number[]): RowChoice {
 }
 
 /** As a page has its numbers that took back a row with a large one. */
-function widened({ columns, ...frame }: Frame): Frame {
+function widened({ columns, ...recordBatch }: RecordBatch): RecordBatch {
   const wide = columns.map((column) => {
     const { values } = column
     if (values.kind !== 'number') return column
@@ -333,7 +335,7 @@ function widened({ columns, ...frame }: Frame): Frame {
       values: { ...values, kind: 'int64' as const, values: BigInt64Array.from(values.values, BigInt) },
     }
   })
-  return { ...frame, columns: wide }
+  return { ...recordBatch, columns: wide }
 }
 
 const PAGE: JournalEntry = { kind: 'page', chain: 0, next: 'more', requests: 1 }

@@ -3,14 +3,14 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import {
-  decodeFrame,
-  encodeFrame,
-  type Frame,
+  decodeRecordBatch,
+  encodeRecordBatch,
   type Log,
   type NamedQuery,
   nameQuery,
   type PageEntry,
   partitionKey,
+  type RecordBatch,
   type Store,
   type Window,
   type WindowRun,
@@ -41,7 +41,7 @@ import {
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { HEADER } from '../state/lines.ts'
 import { lossyStore } from '../support/lossy-store.ts'
-import { frameOf, specs } from './frame-builder.ts'
+import { recordBatchOf, specs } from './record-batch-builder.ts'
 
 /** What the service has for one query: pages, which one chain asks for. */
 export type Answers = {
@@ -64,18 +64,19 @@ const COLUMNS = specs({ query: 'int64', window: 'int64', row: 'int64', source_id
 /** A line of text for each row; the footer is one about the chunks. */
 export const textCoder: ShardCoder = {
   header: async () => Buffer.from('a shard\n'),
-  encode: async (frames) => {
+  encode: async (recordBatches) => {
     const texts: string[] = []
-    const decoded: Frame[] = []
+    const decoded: RecordBatch[] = []
     let rows = 0
-    for (const given of frames) {
+    for (const given of recordBatches) {
       // What a worker thread does with them: the buffers are gone afterwards.
       const transfer = given.buffer instanceof ArrayBuffer ? [given.buffer] : []
-      const frame = decodeFrame(structuredClone(given, { transfer }))
-      const readers = COLUMNS.map((column) => valueReader(frame, column))
-      for (let row = 0; row < frame.rows; row++) texts.push(`${readers.map((read) => read(row)).join(' ')}\n`)
-      rows += frame.rows
-      decoded.push(frame)
+      const recordBatch = decodeRecordBatch(structuredClone(given, { transfer }))
+      const readers = COLUMNS.map((column) => valueReader(recordBatch, column))
+      for (let row = 0; row < recordBatch.rows; row++)
+        texts.push(`${readers.map((read) => read(row)).join(' ')}\n`)
+      rows += recordBatch.rows
+      decoded.push(recordBatch)
     }
     const sums = sumRows(decoded)
     return { bytes: new Uint8Array(Buffer.from(texts.join(''))), rows, meta: { lines: texts.length }, sums }
@@ -112,8 +113,8 @@ function rowsOf(query: number, { pages }: Answers): Row[][] {
 export function slicesOf(rows: readonly Row[], folderOf: (row: Row) => string): Slice[] {
   if (rows.length === 0) return []
   const cells = rows.map(({ query, window, row }) => ({ query, window, row, source_id: `s${row % 3}` }))
-  const frame = encodeFrame(frameOf(COLUMNS, cells, [['source_id']]))
-  const page = new PageRows(frame, Float64Array.from(rows, timeOf))
+  const recordBatch = encodeRecordBatch(recordBatchOf(COLUMNS, cells, [['source_id']]))
+  const page = new PageRows(recordBatch, Float64Array.from(rows, timeOf))
   const folders = new Map<string, number[]>()
   for (const [at, row] of rows.entries()) {
     const folder = folderOf(row)
@@ -148,7 +149,7 @@ export function pageLine(chain: number, next: string | null, passed?: number): P
   return { kind: 'page', chain, next, requests: 1, ...(passed === undefined ? {} : { passed }) }
 }
 
-// Small beside the lines and frames here, so that they span several blocks, as long ones do on a disk.
+// Small beside the lines and record batches here, so that they span several blocks, as long ones do on a disk.
 const BLOCK_BYTES = 16
 
 export type WorldOptions = {

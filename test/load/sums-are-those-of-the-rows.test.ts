@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { AggregateTally, formatTimestamp, nameInSums } from '../../src/core/index.ts'
 import { sumRows } from '../../src/load/sum-rows.ts'
-import { frameOf, specs } from './frame-builder.ts'
+import { recordBatchOf, specs } from './record-batch-builder.ts'
 
 const COLUMNS = specs({ imported_at: 'timestamp', hash_type: 'text', source_name: 'text', domain: 'text' })
 const name = fc.option(fc.constantFrom('', 'a', 'ä'.repeat(150), 'b', 'c'), { nil: null })
@@ -28,17 +28,17 @@ function counted<T>(values: readonly T[]): Map<T, number> {
 
 const inSums = (text: string | null): string | null => (text === null ? null : nameInSums(text))
 
-it('sums of frames are those of their rows, whether these point into tables or not', () => {
+it('sums of record batches are those of their rows, whether these point into tables or not', () => {
   fc.assert(
     fc.property(
       fc.array(fc.array(row, { minLength: 1, maxLength: 20 }), { maxLength: 4 }),
       fc.boolean(),
       (pages, table) => {
         const rows = pages.flat()
-        const frames = pages.map((page) =>
-          frameOf(COLUMNS, page, table ? [['hash_type'], ['source_name']] : []),
+        const recordBatches = pages.map((page) =>
+          recordBatchOf(COLUMNS, page, table ? [['hash_type'], ['source_name']] : []),
         )
-        const sums = sumRows(frames)
+        const sums = sumRows(recordBatches)
         expect(sums.rows).toBe(rows.length)
         expect(new Map(sums.days.counts)).toEqual(counted(rows.map(({ imported_at }) => dayOf(imported_at))))
         expect(new Map(sums.sources.counts)).toEqual(

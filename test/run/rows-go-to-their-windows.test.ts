@@ -2,8 +2,8 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   type DecodedPage,
-  decodeFrame,
-  encodeFrame,
+  decodeRecordBatch,
+  encodeRecordBatch,
   type JournalEntry,
   type NamedQuery,
   type Order,
@@ -13,7 +13,7 @@ import {
   WindowRun,
 } from '../../src/core/index.ts'
 import type { Slice } from '../../src/load/index.ts'
-import { frameOf } from '../../src/load/slice.ts'
+import { recordBatchOf } from '../../src/load/slice.ts'
 import { ChainProgress } from '../../src/run/chains/chain-progress.ts'
 import { type SplitPage, splitByWindow } from '../../src/run/chains/split-by-window.ts'
 import { type Folding, foldJournal } from '../../src/state/checkpoint/fold-journal.ts'
@@ -58,8 +58,8 @@ function pageOf(
 ): DecodedPage {
   const ids = Float64Array.from({ length: count }, (_, row) => row)
   const column = { name: 'id', group: null, values: { kind: 'number', values: ids, valid: null } } as const
-  const frame = count === 0 ? null : encodeFrame({ rows: count, groups: [], columns: [column] })
-  return emptyPage({ frame, rows: count, items: count + refused.length, times, quarantined: refused })
+  const recordBatch = count === 0 ? null : encodeRecordBatch({ rows: count, groups: [], columns: [column] })
+  return emptyPage({ recordBatch, rows: count, items: count + refused.length, times, quarantined: refused })
 }
 
 async function split(
@@ -72,7 +72,7 @@ async function split(
 
 /** The rows of a slice, by their numbers on the page. */
 function rowsOf(slice: Slice): number[] {
-  const [column] = decodeFrame(frameOf(slice)).columns
+  const [column] = decodeRecordBatch(recordBatchOf(slice)).columns
   return column?.values.kind === 'number' ? [...column.values.values] : []
 }
 
@@ -95,13 +95,13 @@ const hours = (...numbers: readonly number[]) => Float64Array.from(numbers, (n) 
 const key = (from: string, until: string) => `domain.acme.example/2024-07-${from}..2024-07-${until}`
 
 describe('the rows of a page', () => {
-  it('of one window are one slice, and the frame that goes on is the page’s own', async () => {
+  it('of one window are one slice, and the record batch that goes on is the page’s own', async () => {
     const page = pageOf(hours(1, 2, 3))
     const { slices, rows, requests } = await split(page, chainOver(windowsOf('asc', [0, 1, 2])))
     expect(slices).toMatchObject([
       { folder: '0', rows: { from: 0, to: 3 }, ranges: [{ partition: key('01', '02'), rows: 3 }] },
     ])
-    expect(frameOf(slices[0]!)).toBe(page.frame)
+    expect(recordBatchOf(slices[0]!)).toBe(page.recordBatch)
     expect(rows).toEqual(new Map([[0, 3]]))
     expect(requests).toBe(2)
   })
@@ -151,7 +151,7 @@ describe('the rows of a page', () => {
     const page = pageOf(hours(30, 1, 31, 32, 2, 50))
     const { slices, rows } = await split(page, chain, () => 'all')
     expect(slices).toHaveLength(1)
-    expect(frameOf(slices[0]!)).toBe(page.frame)
+    expect(recordBatchOf(slices[0]!)).toBe(page.recordBatch)
     expect(slices[0]!.ranges).toEqual([
       { partition: key('02', '03'), rows: 1 },
       { partition: key('01', '02'), rows: 1 },
@@ -187,7 +187,7 @@ describe('the rows of a page', () => {
       expect(slices).toMatchObject([
         { folder: '0', ranges: [{ partition: 'domain.acme.example/all', rows: 3 }] },
       ])
-      expect(frameOf(slices[0]!)).toBe(page.frame)
+      expect(recordBatchOf(slices[0]!)).toBe(page.recordBatch)
       expect(rows).toEqual(new Map([[0, 3]]))
     }
   })

@@ -32,7 +32,7 @@ describe('the rows of a page', () => {
           const expected = await outcome(async () => decode(page, pageContext()))
           const found = await outcome(async () => {
             const decoded = await cpu.decode(body(page, extraRoom), pageContext())
-            if (decoded.frame?.buffer instanceof SharedArrayBuffer) inPlace++
+            if (decoded.recordBatch?.buffer instanceof SharedArrayBuffer) inPlace++
             return decoded
           })
           expect(found).toEqual(expected)
@@ -47,7 +47,7 @@ describe('the rows of a page', () => {
     const { pool, cpu, body } = await world()
     const bytes = body(answer([credential()]), 20_000)
     const page = await cpu.decode(bytes, pageContext())
-    expect(page.frame?.buffer).toBe(bytes.buffer)
+    expect(page.recordBatch?.buffer).toBe(bytes.buffer)
     const other = pool.take(100)
     expect(other).not.toBe(bytes.buffer)
     cpu.release(page)
@@ -85,7 +85,7 @@ async function world() {
 async function outcome(decode: () => Promise<DecodedPage>): Promise<unknown> {
   try {
     const page = await decode()
-    return { ...page, frame: rowsOf(page) }
+    return { ...page, recordBatch: rowsOf(page) }
   } catch (error) {
     return String(error)
   }

@@ -61,7 +61,7 @@ export function isFastAndEqual(
   const page = fast(body, context)
   if (page === null) return false
   const expected = plain(body, context)
-  const [a, b] = [page, expected].map((decoded) => ({ ...decoded, frame: rowsOf(decoded) }))
+  const [a, b] = [page, expected].map((decoded) => ({ ...decoded, recordBatch: rowsOf(decoded) }))
   // The quick comparison first: there are many pages.
   if (!isDeepStrictEqual(a, b)) expect(a).toStrictEqual(b)
   return true

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { decodeFrame } from '../../src/core/index.ts'
+import { decodeRecordBatch } from '../../src/core/index.ts'
 import { credentialPaths } from '../../src/transform/credential-decoder.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { answer, credential, decode, decodedRows, source } from './credentials.ts'
@@ -81,7 +81,7 @@ test('the columns of a source share one small table, and so do those of the quer
       source: source({ id: `leak_${i % 4}`, name: `Leak ${i % 3}` }),
     }),
   )
-  const { groups, columns } = decodeFrame(decode(items).frame!)
+  const { groups, columns } = decodeRecordBatch(decode(items).recordBatch!)
   const group = (name: string) => columns.find((column) => column.name === name)!.group
   const ofSources = columns.filter(({ name }) => name.startsWith('source_')).map((column) => column.group)
   expect(new Set(ofSources).size).toBe(1)
@@ -126,7 +126,7 @@ test('a column with many values needs no table', () => {
   const rows = rowsOf(page)
   expect(rows.map((row) => row.domain)).toEqual(items.map((item) => item.domain))
   expect(rows.map((row) => row.hash_type)).toEqual(items.map((item) => item.hash_type))
-  const { columns } = decodeFrame(page.frame!)
+  const { columns } = decodeRecordBatch(page.recordBatch!)
   expect(columns.find(({ name }) => name === 'domain')!.group).toBeNull()
   expect(columns.find(({ name }) => name === 'hash_type')!.group).not.toBeNull()
 })
@@ -144,8 +144,8 @@ test('a page keeps its values when the decoder goes on to the next', () => {
   const second = decoder(body('b'), pageContext())
   expect(rowsOf(first)).toEqual(before)
   expect(rowsOf(second)[49]).toMatchObject({ domain: 'b', hash: 'b'.repeat(50) })
-  expect(first.frame!.buffer).not.toBe(second.frame!.buffer)
-  expect(first.frame!.byteLength).toBe(first.frame!.buffer.byteLength)
+  expect(first.recordBatch!.buffer).not.toBe(second.recordBatch!.buffer)
+  expect(first.recordBatch!.byteLength).toBe(first.recordBatch!.buffer.byteLength)
 })
 
 test('the answer is only read, wherever in its buffer it stands', () => {
@@ -177,7 +177,7 @@ test('counts, cursor and limits of a page', () => {
   expect(page.times).toEqual(Float64Array.of(1_721_676_353_000_000, 1_721_676_352_000_000))
   expect(decode([])).toMatchObject({
     next: null,
-    frame: null,
+    recordBatch: null,
     rows: 0,
     items: 0,
     times: new Float64Array(0),

@@ -28,7 +28,10 @@ test.each([
   vi.stubGlobal('WebAssembly', stub)
   expect(credentialPaths(decodePlan()).fast(body, pageContext())).toBeNull()
   const page = createDecoder(decodePlan())(body, pageContext())
-  expect({ ...page, frame: rowsOf(page) }).toStrictEqual({ ...expected, frame: rowsOf(expected!) })
+  expect({ ...page, recordBatch: rowsOf(page) }).toStrictEqual({
+    ...expected,
+    recordBatch: rowsOf(expected!),
+  })
 })
 
 function withModule(error: new () => Error): object {

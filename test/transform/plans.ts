@@ -3,7 +3,7 @@ import {
   columnsOf,
   type DecodedPage,
   type DecodePlan,
-  decodeFrame,
+  decodeRecordBatch,
   droppedColumns,
   int64,
   nameQuery,
@@ -64,8 +64,8 @@ export function pageContext(
 
 /** The rows of a page as plain values, whatever shape the columns have. */
 export function rowsOf(page: DecodedPage): readonly Row[] {
-  if (page.frame === null) return []
-  const { rows, groups, columns } = decodeFrame(page.frame)
+  if (page.recordBatch === null) return []
+  const { rows, groups, columns } = decodeRecordBatch(page.recordBatch)
   const read = columns.map(({ name, group, values }) => {
     const value = reader(values)
     const indices = group === null ? undefined : groups[group]!.indices

@@ -54,8 +54,8 @@ test('pages of reports, with what is missing null', () => {
   })
 })
 
-test('an empty page has no frame', () => {
-  expect(decode({ items: [], next: 'c' })).toMatchObject({ frame: null, rows: 0, next: 'c' })
+test('an empty page has no record batch', () => {
+  expect(decode({ items: [], next: 'c' })).toMatchObject({ recordBatch: null, rows: 0, next: 'c' })
 })
 
 test('a report that breaks the schema is quarantined', () => {

@@ -1,7 +1,7 @@
-import type { ColumnSpec, Format, Frame, JsonValue } from '../../core/index.ts'
+import type { ColumnSpec, Format, JsonValue, RecordBatch } from '../../core/index.ts'
 
 /**
- * Turns frames into the bytes of one shard. Pure: no I/O and no clock, so it runs in any thread.
+ * Turns record batches into the bytes of one shard. Pure: no I/O and no clock, so it runs in any thread.
  * A shard is the header, then chunks, then the footer; everything before the footer can be appended to
  * a file as it comes, and the footer is made from what the chunks left in the journal.
  */
@@ -9,12 +9,12 @@ export type ShardEncoder = {
   /** What a shard starts with. */
   header(): Uint8Array
   /**
-   * Encodes the rows of some frames, in order, as one chunk: a row group, or a run of CSV lines. What it gives is
+   * Encodes the rows of some record batches, in order, as one chunk: a row group, or a run of CSV lines. What it gives is
    * good until the next call.
    * @throws ExportError `data` when Parquet is to hold a null in a column that may not be null, or the
    * chunk would pass 2 GB; never names a value
    */
-  encode(frames: readonly Frame[]): Promise<EncodedChunk>
+  encode(recordBatches: readonly RecordBatch[]): Promise<EncodedChunk>
   /**
    * What a shard ends with, given its chunks in order.
    * @throws ExportError `damaged` when `meta` is not what {@link ShardEncoder.encode} gave out

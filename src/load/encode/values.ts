@@ -1,27 +1,27 @@
-import { type ColumnSpec, type Frame, type Int64, int64, type TextVector } from '../../core/index.ts'
-import { type FrameColumn, frameColumn, integerColumn } from './frame-column.ts'
+import { type ColumnSpec, type Int64, int64, type RecordBatch, type TextVector } from '../../core/index.ts'
+import { integerColumn, type RecordBatchColumn, recordBatchColumn } from './record-batch-column.ts'
 
 /** One value as an engine gets it that knows of nothing but values. */
 export type Value = null | Int64 | boolean | string | readonly (string | null)[]
 
-/** Reads the values of one column of a frame row by row: for the engines that take rows. */
-export function valueReader(frame: Frame, { name, type }: ColumnSpec): (row: number) => Value {
+/** Reads the values of one column of a record batch row by row: for the engines that take rows. */
+export function valueReader(recordBatch: RecordBatch, { name, type }: ColumnSpec): (row: number) => Value {
   switch (type) {
     case 'int64':
     case 'timestamp': {
-      const column = integerColumn(frame, name)
+      const column = integerColumn(recordBatch, name)
       return reader(column, (index) => int64(column.values.values[index]!))
     }
     case 'boolean': {
-      const column = frameColumn(frame, name, 'boolean')
+      const column = recordBatchColumn(recordBatch, name, 'boolean')
       return reader(column, (index) => column.values.values[index] === 1)
     }
     case 'text': {
-      const column = frameColumn(frame, name, 'text')
+      const column = recordBatchColumn(recordBatch, name, 'text')
       return reader(column, (index) => textAt(column.values, index))
     }
     case 'list': {
-      const column = frameColumn(frame, name, 'list')
+      const column = recordBatchColumn(recordBatch, name, 'list')
       const { items, offsets } = column.values
       return reader(column, (index) => {
         const list: (string | null)[] = []
@@ -35,7 +35,7 @@ export function valueReader(frame: Frame, { name, type }: ColumnSpec): (row: num
 }
 
 function reader(
-  { group, values: { valid } }: FrameColumn,
+  { group, values: { valid } }: RecordBatchColumn,
   read: (index: number) => Value,
 ): (row: number) => Value {
   return (row) => {

@@ -1,9 +1,8 @@
 import { pipeline as streamPipeline } from 'node:stream/promises'
 import {
-  batchFromFrame,
   columnsOf,
   type DecodedPage,
-  decodeFrame,
+  decodeRecordBatch,
   type ErrorKind,
   type ExportError,
   isExportError,
@@ -11,6 +10,7 @@ import {
   type PageEntry,
   type RefusedItem,
   type RowBatch,
+  rowBatchOf,
   SeenCursors,
 } from '../../core/index.ts'
 import { type Chain, ChainSize, type ExtractedPage, extractPages, PageTooLarge } from '../../extract/index.ts'
@@ -255,10 +255,10 @@ export class ChainRun {
   }
 
   /** A copy of a page's rows for the observer, as those of the page itself may be gone after the commit. */
-  #batchOf({ frame, rows }: DecodedPage): RowBatch | null {
+  #batchOf({ recordBatch, rows }: DecodedPage): RowBatch | null {
     const { options, pipeline } = this.#run
-    if (options.observer.rows === undefined || frame === null || rows === 0) return null
-    return batchFromFrame(decodeFrame(frame), columnsOf(pipeline))
+    if (options.observer.rows === undefined || recordBatch === null || rows === 0) return null
+    return rowBatchOf(decodeRecordBatch(recordBatch), columnsOf(pipeline))
   }
 
   /** Folders that nothing more can come into, as far as they can have an open shard. */

@@ -79,8 +79,8 @@ function slicesOf(
   chain: ChainProgress,
   folderOf: (index: number) => string,
 ): readonly Slice[] {
-  if (page.frame === null || runs.length === 0) return []
-  const rows = new PageRows(page.frame, page.times)
+  if (page.recordBatch === null || runs.length === 0) return []
+  const rows = new PageRows(page.recordBatch, page.times)
   const folders = new Map<string, Run[]>()
   const names = new Map<number, string>()
   for (const run of runs) {

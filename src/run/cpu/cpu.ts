@@ -154,11 +154,11 @@ function threadedCpu(
     }, buffers),
     coder: {
       header: () => encode<Uint8Array>('header', []),
-      encode: (frames) =>
+      encode: (recordBatches) =>
         encode<SummedChunk>(
           'encode',
-          [frames],
-          frames.flatMap(({ buffer }) => owned(buffer)),
+          [recordBatches],
+          recordBatches.flatMap(({ buffer }) => owned(buffer)),
         ),
       footer: (chunks) => encode<Uint8Array>('footer', [chunks]),
     },
@@ -181,11 +181,11 @@ function answerMemory(decode: DecodePage, buffers: BufferPool): Pick<Cpu, 'decod
         return page
       } finally {
         // Rows in shared memory lie where the answer lay.
-        if (!(page?.frame?.buffer instanceof SharedArrayBuffer)) buffers.give(body.buffer)
+        if (!(page?.recordBatch?.buffer instanceof SharedArrayBuffer)) buffers.give(body.buffer)
       }
     },
-    release({ frame }) {
-      if (frame !== null) buffers.give(frame.buffer)
+    release({ recordBatch }) {
+      if (recordBatch !== null) buffers.give(recordBatch.buffer)
     },
   }
 }

@@ -21,6 +21,6 @@ serve({
   },
 })
 
-function transferred({ frame, ids }: DecodedPage): ArrayBuffer[] {
-  return [...(frame === null ? [] : owned(frame.buffer)), ids.rows.buffer, ids.refused.buffer]
+function transferred({ recordBatch, ids }: DecodedPage): ArrayBuffer[] {
+  return [...(recordBatch === null ? [] : owned(recordBatch.buffer)), ids.rows.buffer, ids.refused.buffer]
 }

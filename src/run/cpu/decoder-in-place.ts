@@ -1,4 +1,4 @@
-import type { DecodePlan, FrameRoom } from '../../core/index.ts'
+import type { BatchAllocator, DecodePlan } from '../../core/index.ts'
 import { createDecoder, type Decoder } from '../../transform/index.ts'
 
 /**
@@ -10,7 +10,7 @@ export function decoderInPlace(plan: DecodePlan): Decoder {
   return (body, context) => decode(body, context, indexOfInstant(body.buffer))
 }
 
-function indexOfInstant(answer: ArrayBufferLike): FrameRoom {
+function indexOfInstant(answer: ArrayBufferLike): BatchAllocator {
   return (bytes) =>
     answer instanceof SharedArrayBuffer && bytes <= answer.byteLength
       ? new Uint8Array(answer, 0, bytes)

@@ -1,4 +1,4 @@
-import { decodeFrame } from '../../core/index.ts'
+import { decodeRecordBatch } from '../../core/index.ts'
 import { createEncoder, type EncodePlan, encodeSummed, type PlacedChunk } from '../../load/index.ts'
 import { serve } from '../../threads/index.ts'
 import { owned } from './owned.ts'
@@ -12,8 +12,8 @@ serve({
     return { value: null }
   },
   header: async (run: number) => ({ value: encoders.get(run)!.header() }),
-  async encode(run: number, frames: readonly Uint8Array[]) {
-    const value = await encodeSummed(encoders.get(run)!, frames.map(decodeFrame))
+  async encode(run: number, recordBatches: readonly Uint8Array[]) {
+    const value = await encodeSummed(encoders.get(run)!, recordBatches.map(decodeRecordBatch))
     return { value, transfer: owned(value.bytes.buffer) }
   },
   footer: async (run: number, chunks: readonly PlacedChunk[]) => ({

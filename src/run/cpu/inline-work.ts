@@ -1,4 +1,4 @@
-import { type DecodePage, type DecodePlan, decodeFrame } from '../../core/index.ts'
+import { type DecodePage, type DecodePlan, decodeRecordBatch } from '../../core/index.ts'
 import { createEncoder, type EncodePlan, encodeSummed, type ShardCoder } from '../../load/index.ts'
 import { decoderInPlace } from './decoder-in-place.ts'
 
@@ -13,7 +13,7 @@ export function inlineWork(
     decode: async (body, context) => decode(body, context),
     coder: {
       header: async () => encoder.header(),
-      encode: (frames) => encodeSummed(encoder, frames.map(decodeFrame)),
+      encode: (recordBatches) => encodeSummed(encoder, recordBatches.map(decodeRecordBatch)),
       footer: (chunks) => encoder.footer(chunks),
     },
   }

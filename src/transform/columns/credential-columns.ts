@@ -1,4 +1,4 @@
-import type { Column, DecodePlan, Frame, Group, Int64, Vector } from '../../core/index.ts'
+import type { Column, DecodePlan, Group, Int64, RecordBatch, Vector } from '../../core/index.ts'
 import type { Masks } from '../mask/index.ts'
 import type { Credential } from '../schema/index.ts'
 import { ExtraColumns, type ExtraValue } from './extra-columns.ts'
@@ -62,7 +62,7 @@ export class CredentialColumns {
   }
 
   /** The rows so far, as views: to be encoded before the next change. */
-  frame(queryType: string, queryValue: string): Frame {
+  recordBatch(queryType: string, queryValue: string): RecordBatch {
     // Entry 0 of group 0 holds what is the same for every row.
     const groups: Group[] = [{ size: 1, indices: null }]
     const sources = this.sources.addGroup(groups)

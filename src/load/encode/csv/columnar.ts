@@ -1,7 +1,7 @@
-import type { ColumnSpec, Format, Frame, Group, TextVector } from '../../../core/index.ts'
+import type { ColumnSpec, Format, Group, RecordBatch, TextVector } from '../../../core/index.ts'
 import { ByteBuffer } from '../byte-buffer.ts'
 import type { EncodePlan, ShardEncoder } from '../encoder.ts'
-import { type FrameColumn, frameColumn, integerColumn } from '../frame-column.ts'
+import { integerColumn, type RecordBatchColumn, recordBatchColumn } from '../record-batch-column.ts'
 import { csvShard } from './csv-shard.ts'
 import { quoteField, writeTextField } from './field.ts'
 import { REPLACED_NUL } from './nuls.ts'
@@ -27,21 +27,22 @@ type CsvFormat = Extract<Format, { kind: 'csv' }>
 /** CSV straight from columns, the same to the byte as the csv-stringify engine's. */
 export function csvColumnar(plan: EncodePlan, format: CsvFormat): ShardEncoder {
   const out = new ByteBuffer(1 << 20)
-  return csvShard(plan, format, (frames) => {
+  return csvShard(plan, format, (recordBatches) => {
     out.length = 0
-    for (const frame of frames) writeFrame(out, frame, plan.columns, format.escapeFormulas)
+    for (const recordBatch of recordBatches)
+      writeRecordBatch(out, recordBatch, plan.columns, format.escapeFormulas)
     return out.share()
   })
 }
 
-function writeFrame(
+function writeRecordBatch(
   out: ByteBuffer,
-  frame: Frame,
+  recordBatch: RecordBatch,
   columns: readonly ColumnSpec[],
   escapeFormulas: boolean,
 ): void {
-  const writers = segments(frame, columns, escapeFormulas).map(rowWriter)
-  for (let row = 0; row < frame.rows; row++) {
+  const writers = segments(recordBatch, columns, escapeFormulas).map(rowWriter)
+  for (let row = 0; row < recordBatch.rows; row++) {
     for (const write of writers) write(out, row)
     // In the place of the last comma.
     out.bytes[out.length - 1] = LINE_FEED
@@ -54,10 +55,14 @@ type FieldWriter = (out: ByteBuffer, index: number) => void
 /** Neighbouring columns that repeat together, so that their text can be made once and copied. */
 type Segment = { group: Group | null; readonly writers: FieldWriter[] }
 
-function segments(frame: Frame, columns: readonly ColumnSpec[], escapeFormulas: boolean): Segment[] {
+function segments(
+  recordBatch: RecordBatch,
+  columns: readonly ColumnSpec[],
+  escapeFormulas: boolean,
+): Segment[] {
   const result: Segment[] = []
   for (const column of columns) {
-    const { group, write } = field(frame, column, escapeFormulas)
+    const { group, write } = field(recordBatch, column, escapeFormulas)
     const constant = group !== null && group.indices === null
     const writer: FieldWriter = constant ? (out) => write(out, 0) : write
     const last = result.at(-1)
@@ -88,36 +93,36 @@ function rowWriter({ group, writers }: Segment): FieldWriter {
 }
 
 function field(
-  frame: Frame,
+  recordBatch: RecordBatch,
   { name, type }: ColumnSpec,
   escapeFormulas: boolean,
 ): { group: Group | null; write: FieldWriter } {
   switch (type) {
     case 'int64': {
-      const column = integerColumn(frame, name)
+      const column = integerColumn(recordBatch, name)
       const { values } = column.values
       return nullable(column, (out, index) => writeInteger(out, values[index]!))
     }
     case 'timestamp': {
-      const column = integerColumn(frame, name)
+      const column = integerColumn(recordBatch, name)
       const { values } = column.values
       const timestamp = new TimestampField()
       return nullable(column, (out, index) => timestamp.write(out, values[index]!))
     }
     case 'boolean': {
-      const column = frameColumn(frame, name, 'boolean')
+      const column = recordBatchColumn(recordBatch, name, 'boolean')
       const { values } = column.values
       return nullable(column, (out, index) => out.append(values[index] === 1 ? TRUE : FALSE))
     }
     case 'text': {
-      const column = frameColumn(frame, name, 'text')
+      const column = recordBatchColumn(recordBatch, name, 'text')
       const { bytes, offsets } = column.values
       return nullable(column, (out, index) =>
         writeTextField(out, bytes, offsets[index]!, offsets[index + 1]!, escapeFormulas),
       )
     }
     case 'list': {
-      const column = frameColumn(frame, name, 'list')
+      const column = recordBatchColumn(recordBatch, name, 'list')
       const { items, offsets } = column.values
       return nullable(column, (out, index) =>
         writeListField(out, items, offsets[index]!, offsets[index + 1]!),
@@ -128,7 +133,7 @@ function field(
 
 /** A null is nothing at all. */
 function nullable(
-  { group, values: { valid } }: FrameColumn,
+  { group, values: { valid } }: RecordBatchColumn,
   write: FieldWriter,
 ): { group: Group | null; write: FieldWriter } {
   return {

@@ -1,5 +1,5 @@
 import { gzipSync } from 'node:zlib'
-import type { Format, Frame } from '../../../core/index.ts'
+import type { Format, RecordBatch } from '../../../core/index.ts'
 import { ByteBuffer } from '../byte-buffer.ts'
 import type { EncodePlan, ShardEncoder } from '../encoder.ts'
 import { writeTextField } from './field.ts'
@@ -12,7 +12,7 @@ import { countNuls } from './nuls.ts'
 export function csvShard(
   { columns }: EncodePlan,
   { compression }: Extract<Format, { kind: 'csv' }>,
-  lines: (frames: readonly Frame[]) => Uint8Array,
+  lines: (recordBatches: readonly RecordBatch[]) => Uint8Array,
 ): ShardEncoder {
   const stored = (bytes: Uint8Array): Uint8Array => {
     // gzipSync may answer with a slice of a shared pool; a copy can be transferred.
@@ -20,10 +20,15 @@ export function csvShard(
   }
   return {
     header: () => stored(headerRow(columns.map(({ name }) => name))),
-    encode: async (frames) => {
-      const rows = frames.reduce((sum, frame) => sum + frame.rows, 0)
+    encode: async (recordBatches) => {
+      const rows = recordBatches.reduce((sum, recordBatch) => sum + recordBatch.rows, 0)
       if (rows === 0) return { bytes: new Uint8Array(), rows, meta: null }
-      return { bytes: stored(lines(frames)), rows, meta: null, replaced: countNuls(frames, columns) }
+      return {
+        bytes: stored(lines(recordBatches)),
+        rows,
+        meta: null,
+        replaced: countNuls(recordBatches, columns),
+      }
     },
     footer: async () => new Uint8Array(),
   }

@@ -10,13 +10,13 @@ const OPTIONS: Options = { quoted_match: /^$/, quote_record_delimiter: true }
 
 /** CSV by csv-stringify: the reference that the faster engine is held to. */
 export function csvStringify(plan: EncodePlan, format: Extract<Format, { kind: 'csv' }>): ShardEncoder {
-  return csvShard(plan, format, (frames) => {
-    const lines = frames.map((frame) => {
+  return csvShard(plan, format, (recordBatches) => {
+    const lines = recordBatches.map((recordBatch) => {
       const readers = plan.columns.map((column) => {
-        const read = valueReader(frame, column)
+        const read = valueReader(recordBatch, column)
         return (row: number) => fieldText(read(row), column, format.escapeFormulas)
       })
-      const rows = Array.from({ length: frame.rows }, (_, row) => readers.map((read) => read(row)))
+      const rows = Array.from({ length: recordBatch.rows }, (_, row) => readers.map((read) => read(row)))
       return Buffer.from(stringify(rows, OPTIONS))
     })
     return new Uint8Array(Buffer.concat(lines))

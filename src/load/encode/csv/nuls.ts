@@ -1,5 +1,5 @@
-import type { ColumnSpec, Frame, TextVector } from '../../../core/index.ts'
-import { type FrameColumn, frameColumn } from '../frame-column.ts'
+import type { ColumnSpec, RecordBatch, TextVector } from '../../../core/index.ts'
+import { type RecordBatchColumn, recordBatchColumn } from '../record-batch-column.ts'
 
 /** U+FFFD, which stands where a NUL was: PostgreSQL and pyarrow refuse a CSV file that has one. */
 export const REPLACED_NUL = Buffer.from('\ufffd')
@@ -8,15 +8,15 @@ export const REPLACED_NUL = Buffer.from('\ufffd')
  * NULs in the texts and lists of some rows. They are looked for here rather than where texts are written, since hardly
  * any page has one, and to search for a byte costs next to nothing.
  */
-export function countNuls(frames: readonly Frame[], columns: readonly ColumnSpec[]): number {
+export function countNuls(recordBatches: readonly RecordBatch[], columns: readonly ColumnSpec[]): number {
   let nuls = 0
-  for (const frame of frames) {
+  for (const recordBatch of recordBatches) {
     for (const { name, type } of columns) {
       if (type === 'text') {
-        const column = frameColumn(frame, name, 'text')
+        const column = recordBatchColumn(recordBatch, name, 'text')
         nuls += nulsIn(column, column.values, (entry) => entry)
       } else if (type === 'list') {
-        const column = frameColumn(frame, name, 'list')
+        const column = recordBatchColumn(recordBatch, name, 'list')
         const { offsets, items } = column.values
         nuls += nulsIn(column, items, (entry) => offsets[entry]!)
       }
@@ -27,7 +27,7 @@ export function countNuls(frames: readonly Frame[], columns: readonly ColumnSpec
 
 /** @param first the first text of an entry; the one behind its last is that of the next entry */
 function nulsIn(
-  { rows, group }: FrameColumn,
+  { rows, group }: RecordBatchColumn,
   { bytes, offsets }: TextVector,
   first: (entry: number) => number,
 ): number {

@@ -1,4 +1,4 @@
-import type { Format, Frame } from '../../../core/index.ts'
+import type { Format, RecordBatch } from '../../../core/index.ts'
 import { ByteBuffer } from '../byte-buffer.ts'
 import type { EncodePlan, ShardEncoder } from '../encoder.ts'
 import { bloomFilter } from './bloom/index.ts'
@@ -21,11 +21,11 @@ export function parquetColumnar(
   const { columns, createdBy, fileMetadata } = plan
   const out = new ByteBuffer()
 
-  const rowGroup = (frames: readonly Frame[]): ColumnChunkMeta[] => {
+  const rowGroup = (recordBatches: readonly RecordBatch[]): ColumnChunkMeta[] => {
     const filters = new Map<number, Uint8Array>()
     const metas = columns.map((column, i) => {
       freeScratch()
-      const leaf = leafOf(column, frames, format.encodings)
+      const leaf = leafOf(column, recordBatches, format.encodings)
       const { distinct } = leaf.values
       if (distinct !== null && format.bloomFilters.includes(column.name))
         filters.set(i, bloomFilter(distinct))
@@ -42,10 +42,10 @@ export function parquetColumnar(
 
   return {
     header: () => new Uint8Array(Buffer.from(MAGIC)),
-    encode: async (frames) => {
-      const rows = frames.reduce((sum, frame) => sum + frame.rows, 0)
+    encode: async (recordBatches) => {
+      const rows = recordBatches.reduce((sum, recordBatch) => sum + recordBatch.rows, 0)
       out.length = 0
-      const meta = rows === 0 ? [] : rowGroup(frames)
+      const meta = rows === 0 ? [] : rowGroup(recordBatches)
       return { bytes: out.share(), rows, meta }
     },
     footer: async (chunks) =>

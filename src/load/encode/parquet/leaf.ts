@@ -2,11 +2,16 @@ import {
   type ColumnSpec,
   type Encodings,
   ExportError,
-  type Frame,
   type IntegerVector,
   type Query,
+  type RecordBatch,
 } from '../../../core/index.ts'
-import { type FrameColumn, frameColumns, integerColumn, type VectorOf } from '../frame-column.ts'
+import {
+  integerColumn,
+  type RecordBatchColumn,
+  recordBatchColumns,
+  type VectorOf,
+} from '../record-batch-column.ts'
 import { textExtremes } from './meta/index.ts'
 import {
   booleanValues,
@@ -51,39 +56,39 @@ const SORTED_BY = 'imported_at'
 
 const SECRET_QUERY = Buffer.from('secret' satisfies Query['type'])
 
-/** @throws ExportError `damaged` when a frame lacks the column */
-export function leafOf(spec: ColumnSpec, frames: readonly Frame[], encodings: Encodings): Leaf {
+/** @throws ExportError `damaged` when a record batch lacks the column */
+export function leafOf(spec: ColumnSpec, recordBatches: readonly RecordBatch[], encodings: Encodings): Leaf {
   switch (spec.type) {
     case 'int64':
     case 'timestamp': {
-      const columns = frames.map((frame) => integerColumn(frame, spec.name))
+      const columns = recordBatches.map((recordBatch) => integerColumn(recordBatch, spec.name))
       const ascending = spec.name === SORTED_BY && isAscending(columns)
       return { levels: flatLevels(spec, columns), values: numberValues(columns, encodings), ascending }
     }
     case 'boolean': {
-      const columns = frameColumns(frames, spec.name, 'boolean')
+      const columns = recordBatchColumns(recordBatches, spec.name, 'boolean')
       return { levels: flatLevels(spec, columns), values: booleanValues(columns), ascending: false }
     }
     case 'text':
-      return textLeaf(spec, frames, encodings)
+      return textLeaf(spec, recordBatches, encodings)
     case 'list':
-      return listLeaf(spec, frameColumns(frames, spec.name, 'list'), encodings)
+      return listLeaf(spec, recordBatchColumns(recordBatches, spec.name, 'list'), encodings)
   }
 }
 
-function textLeaf(spec: ColumnSpec, frames: readonly Frame[], encodings: Encodings): Leaf {
-  const columns = frameColumns(frames, spec.name, 'text')
+function textLeaf(spec: ColumnSpec, recordBatches: readonly RecordBatch[], encodings: Encodings): Leaf {
+  const columns = recordBatchColumns(recordBatches, spec.name, 'text')
   const values = textValues(columns, encodings)
-  const extremes = hasExtremes(spec.name, frames) ? textExtremes(values.distinct) : null
+  const extremes = hasExtremes(spec.name, recordBatches) ? textExtremes(values.distinct) : null
   return { levels: flatLevels(spec, columns), values: { ...values, extremes }, ascending: false }
 }
 
-function hasExtremes(name: string, frames: readonly Frame[]): boolean {
-  return TEXT_EXTREMES.has(name) && (name !== 'query_value' || frames.every(hasNoSecretQuery))
+function hasExtremes(name: string, recordBatches: readonly RecordBatch[]): boolean {
+  return TEXT_EXTREMES.has(name) && (name !== 'query_value' || recordBatches.every(hasNoSecretQuery))
 }
 
 /** Whether all rows are known to come from queries for something that may be told: what a secret query asked for may not. */
-function hasNoSecretQuery({ columns }: Frame): boolean {
+function hasNoSecretQuery({ columns }: RecordBatch): boolean {
   const values = columns.find(({ name }) => name === 'query_type')?.values
   if (values?.kind !== 'text') return false
   const { offsets, bytes } = values
@@ -93,7 +98,7 @@ function hasNoSecretQuery({ columns }: Frame): boolean {
   return true
 }
 
-function flatLevels(spec: ColumnSpec, columns: readonly FrameColumn[]): Levels {
+function flatLevels(spec: ColumnSpec, columns: readonly RecordBatchColumn[]): Levels {
   const valid = validityOf(spec, columns)
   return {
     rows: totalRows(columns),
@@ -104,7 +109,7 @@ function flatLevels(spec: ColumnSpec, columns: readonly FrameColumn[]): Levels {
   }
 }
 
-function validityOf(spec: ColumnSpec, columns: readonly FrameColumn[]): Uint8Array | null {
+function validityOf(spec: ColumnSpec, columns: readonly RecordBatchColumn[]): Uint8Array | null {
   const valid = validRows(columns)
   if (spec.nullable || valid === null) return valid
   const nulls = valid.reduce((sum, bit) => sum + 1 - bit, 0)
@@ -120,7 +125,7 @@ function validityOf(spec: ColumnSpec, columns: readonly FrameColumn[]): Uint8Arr
 /** The standard list of three levels: a list that may be null, of elements that may be null. */
 function listLeaf(
   spec: ColumnSpec,
-  columns: readonly FrameColumn<VectorOf<'list'>>[],
+  columns: readonly RecordBatchColumn<VectorOf<'list'>>[],
   encodings: Encodings,
 ): Leaf {
   const items = columns.map(listItems)
@@ -158,7 +163,7 @@ function listLeaf(
 }
 
 /** Whether no row has a lesser number than the one before it, and none has none. */
-function isAscending(columns: readonly FrameColumn<IntegerVector>[]): boolean {
+function isAscending(columns: readonly RecordBatchColumn<IntegerVector>[]): boolean {
   let last: number | bigint = Number.NEGATIVE_INFINITY
   let ascending = true
   for (const column of columns) {

@@ -6,8 +6,8 @@ import {
   type Compression,
   ExportError,
   type Format,
-  type Frame,
   isExportError,
+  type RecordBatch,
 } from '../../../core/index.ts'
 import type { EncodedChunk, EncodePlan, ShardEncoder } from '../encoder.ts'
 import { type Value, valueReader } from '../values.ts'
@@ -32,11 +32,11 @@ export function parquetjsLite(plan: EncodePlan, format: Extract<Format, { kind: 
   if (format.bloomFilters.length > 0) throw refused('bloom filters', 'load.parquet.bloom_filters')
   return {
     header: () => new Uint8Array(Buffer.from(MAGIC)),
-    encode: async (frames) => {
-      const rows = frames.reduce((sum, frame) => sum + frame.rows, 0)
+    encode: async (recordBatches) => {
+      const rows = recordBatches.reduce((sum, recordBatch) => sum + recordBatch.rows, 0)
       if (rows === 0) return { bytes: new Uint8Array(), rows, meta: [] }
       try {
-        return await encodeRows(columns, codec, frames, rows)
+        return await encodeRows(columns, codec, recordBatches, rows)
       } catch (error) {
         if (isExportError(error)) throw error
         // What it throws quotes the row, and is not always an Error: nothing of it may get out.
@@ -93,13 +93,13 @@ function fieldOf(
 async function encodeRows(
   columns: readonly ColumnSpec[],
   codec: NonNullable<Field['compression']>,
-  frames: readonly Frame[],
+  recordBatches: readonly RecordBatch[],
   rows: number,
 ): Promise<EncodedChunk> {
   const parquetjs = library()
   const large = new Set(
-    frames.flatMap((frame) =>
-      frame.columns.filter(({ values }) => values.kind === 'int64').map(({ name }) => name),
+    recordBatches.flatMap((recordBatch) =>
+      recordBatch.columns.filter(({ values }) => values.kind === 'int64').map(({ name }) => name),
     ),
   )
   const fields = columns.map(
@@ -118,9 +118,9 @@ async function encodeRows(
   const writer = new parquetjs.ParquetWriter(schema, envelope, { rowGroupSize: Number.POSITIVE_INFINITY })
   /** Values that are not null, by column. */
   const present = columns.map(() => 0)
-  for (const frame of frames) {
-    const readers = columns.map((column) => valueReader(frame, column))
-    for (let row = 0; row < frame.rows; row++) {
+  for (const recordBatch of recordBatches) {
+    const readers = columns.map((column) => valueReader(recordBatch, column))
+    for (let row = 0; row < recordBatch.rows; row++) {
       const record: Record<string, unknown> = {}
       columns.forEach((column, i) => {
         const value = readers[i]!(row)

@@ -5,7 +5,7 @@ import {
   int64,
   type TextVector,
 } from '../../../../core/index.ts'
-import type { FrameColumn } from '../../frame-column.ts'
+import type { RecordBatchColumn } from '../../record-batch-column.ts'
 import { totalRows } from './rows.ts'
 import { scratchUint32 } from './scratch.ts'
 import { TextDictionary } from './text-dictionary.ts'
@@ -25,7 +25,7 @@ const dictionary = new TextDictionary()
  * @returns what is good until the next call
  */
 export function codeTexts(
-  columns: readonly FrameColumn<TextVector>[],
+  columns: readonly RecordBatchColumn<TextVector>[],
   encodings: Encodings,
 ): { dictionary: TextVector; codes: Uint32Array } | null {
   dictionary.clear()
@@ -92,11 +92,11 @@ export function bitWidthOf(count: number): number {
 }
 
 /**
- * The numbers of a row group as numbers of distinct ones, nulls left out, where every frame has them in
+ * The numbers of a row group as numbers of distinct ones, nulls left out, where every record batch has them in
  * a group and few enough; else null. Numbers that stand in every row change slowly: deltas serve them.
  */
 export function codeNumbers(
-  columns: readonly FrameColumn<IntegerVector>[],
+  columns: readonly RecordBatchColumn<IntegerVector>[],
 ): { dictionary: Float64Array | BigInt64Array; codes: Uint32Array } | null {
   if (columns.some(({ group }) => group === null)) return null
   const rows = totalRows(columns)
@@ -131,7 +131,7 @@ export function codeNumbers(
 }
 
 /** Appends the code of every row's entry, nulls (-1) left out; returns the new count. */
-function codeRows(column: FrameColumn, codeOf: Int32Array, codes: Uint32Array, count: number): number {
+function codeRows(column: RecordBatchColumn, codeOf: Int32Array, codes: Uint32Array, count: number): number {
   const indices = column.group?.indices ?? null
   if (indices === null) {
     const code = codeOf[0]!

@@ -6,7 +6,7 @@ import type {
   TextVector,
 } from '../../../../core/index.ts'
 import type { ByteBuffer } from '../../byte-buffer.ts'
-import type { FrameColumn, VectorOf } from '../../frame-column.ts'
+import type { RecordBatchColumn, VectorOf } from '../../record-batch-column.ts'
 import type { ColumnChunkMeta } from '../meta/index.ts'
 import { int64Extremes, numberExtremes, toldExtremes } from '../meta/index.ts'
 import { fitsDelta, writeDeltaBinaryPacked } from './delta.ts'
@@ -35,7 +35,7 @@ export type LeafValues = {
  * never a dictionary: there are readers that know dictionaries of texts alone.
  */
 export function numberValues(
-  columns: readonly FrameColumn<IntegerVector>[],
+  columns: readonly RecordBatchColumn<IntegerVector>[],
   encodings: Encodings,
 ): LeafValues {
   const coded = encodings === 'plain' ? null : codeNumbers(columns)
@@ -57,8 +57,8 @@ export function numberValues(
 }
 
 function areDoubles(
-  columns: readonly FrameColumn<IntegerVector>[],
-): columns is readonly FrameColumn<NumberVector>[] {
+  columns: readonly RecordBatchColumn<IntegerVector>[],
+): columns is readonly RecordBatchColumn<NumberVector>[] {
   return columns.every(({ values }) => values.kind === 'number')
 }
 
@@ -98,7 +98,7 @@ function largeNumbers({ values, valid }: Int64Vector, encodings: Encodings): Lea
 }
 
 /** One bit each. */
-export function booleanValues(columns: readonly FrameColumn<VectorOf<'boolean'>>[]): LeafValues {
+export function booleanValues(columns: readonly RecordBatchColumn<VectorOf<'boolean'>>[]): LeafValues {
   const { values, valid } = booleanRows(columns)
   const present = valid === null ? values : only(values, valid, scratchBytes(values.length))
   return {
@@ -114,7 +114,10 @@ export function booleanValues(columns: readonly FrameColumn<VectorOf<'boolean'>>
 export type TextValues = LeafValues & { readonly distinct: TextVector }
 
 /** Repeated texts as a dictionary, others one by one. */
-export function textValues(columns: readonly FrameColumn<TextVector>[], encodings: Encodings): TextValues {
+export function textValues(
+  columns: readonly RecordBatchColumn<TextVector>[],
+  encodings: Encodings,
+): TextValues {
   const coded = codeTexts(columns, encodings)
   if (coded === null) return uncodedTexts(textRows(columns), encodings)
   const { dictionary, codes } = coded

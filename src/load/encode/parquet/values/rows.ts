@@ -6,19 +6,19 @@ import {
   type TextVector,
 } from '../../../../core/index.ts'
 import { checkSize } from '../../byte-buffer.ts'
-import type { FrameColumn, VectorOf } from '../../frame-column.ts'
+import type { RecordBatchColumn, VectorOf } from '../../record-batch-column.ts'
 import { scratchBytes, scratchFloat64, scratchUint32 } from './scratch.ts'
 
 /** Calls `visit` with the index into the column's values for every row, in order. */
-export function eachEntry(column: FrameColumn, visit: (entry: number) => void): void {
+export function eachEntry(column: RecordBatchColumn, visit: (entry: number) => void): void {
   const { rows, group } = column
   if (group === null) for (let row = 0; row < rows; row++) visit(row)
   else if (group.indices === null) for (let row = 0; row < rows; row++) visit(0)
   else for (let row = 0; row < rows; row++) visit(group.indices[row]!)
 }
 
-/** The frames' rows end to end as one number vector without a group. */
-export function numberRows(columns: readonly FrameColumn<NumberVector>[]): NumberVector {
+/** The record batches' rows end to end as one number vector without a group. */
+export function numberRows(columns: readonly RecordBatchColumn<NumberVector>[]): NumberVector {
   const [only] = columns
   if (columns.length === 1 && only!.group === null) return only!.values
   const values = scratchFloat64(totalRows(columns))
@@ -37,8 +37,8 @@ export function numberRows(columns: readonly FrameColumn<NumberVector>[]): Numbe
   return { kind: 'number', values, valid: validRows(columns) }
 }
 
-/** The same where some frame has numbers that no double holds. */
-export function int64Rows(columns: readonly FrameColumn<IntegerVector>[]): Int64Vector {
+/** The same where some record batch has numbers that no double holds. */
+export function int64Rows(columns: readonly RecordBatchColumn<IntegerVector>[]): Int64Vector {
   const values = new BigInt64Array(totalRows(columns))
   let row = 0
   for (const column of columns) {
@@ -50,8 +50,8 @@ export function int64Rows(columns: readonly FrameColumn<IntegerVector>[]): Int64
   return { kind: 'int64', values, valid: validRows(columns) }
 }
 
-/** The frames' rows end to end as one boolean vector without a group. */
-export function booleanRows(columns: readonly FrameColumn<VectorOf<'boolean'>>[]): VectorOf<'boolean'> {
+/** The record batches' rows end to end as one boolean vector without a group. */
+export function booleanRows(columns: readonly RecordBatchColumn<VectorOf<'boolean'>>[]): VectorOf<'boolean'> {
   const values = scratchBytes(totalRows(columns))
   let row = 0
   for (const column of columns) {
@@ -63,8 +63,8 @@ export function booleanRows(columns: readonly FrameColumn<VectorOf<'boolean'>>[]
   return { kind: 'boolean', values, valid: validRows(columns) }
 }
 
-/** The frames' rows end to end as one text vector without a group. */
-export function textRows(columns: readonly FrameColumn<TextVector>[]): TextVector {
+/** The record batches' rows end to end as one text vector without a group. */
+export function textRows(columns: readonly RecordBatchColumn<TextVector>[]): TextVector {
   const [only] = columns
   if (columns.length === 1 && only!.group === null) return only!.values
   const offsets = scratchUint32(totalRows(columns) + 1)
@@ -100,7 +100,7 @@ export function textRows(columns: readonly FrameColumn<TextVector>[]): TextVecto
 }
 
 /** Where the items of each row of a list column begin and end: row i has `[offsets[i], offsets[i + 1])`. */
-export function listOffsets(columns: readonly FrameColumn<VectorOf<'list'>>[]): Uint32Array {
+export function listOffsets(columns: readonly RecordBatchColumn<VectorOf<'list'>>[]): Uint32Array {
   const offsets = scratchUint32(totalRows(columns) + 1)
   offsets[0] = 0
   let row = 0
@@ -115,7 +115,7 @@ export function listOffsets(columns: readonly FrameColumn<VectorOf<'list'>>[]): 
 }
 
 /** The items of all rows of a list column, in order, as a text column. */
-export function listItems(column: FrameColumn<VectorOf<'list'>>): FrameColumn<TextVector> {
+export function listItems(column: RecordBatchColumn<VectorOf<'list'>>): RecordBatchColumn<TextVector> {
   const { items, offsets } = column.values
   const size = items.offsets.length - 1
   if (column.group === null) return { rows: size, group: null, values: items }
@@ -131,12 +131,12 @@ export function listItems(column: FrameColumn<VectorOf<'list'>>): FrameColumn<Te
   return { rows: count, group: { size, indices }, values: items }
 }
 
-export function totalRows(columns: readonly FrameColumn[]): number {
+export function totalRows(columns: readonly RecordBatchColumn[]): number {
   return columns.reduce((sum, { rows }) => sum + rows, 0)
 }
 
 /** Validity of all rows, 1 or 0; null where there is no null at all. */
-export function validRows(columns: readonly FrameColumn[]): Uint8Array | null {
+export function validRows(columns: readonly RecordBatchColumn[]): Uint8Array | null {
   if (columns.every(({ values }) => values.valid === null)) return null
   const valid = scratchBytes(totalRows(columns)).fill(1)
   let row = 0

@@ -1,12 +1,12 @@
 /**
- * A frame: the rows of one page in columnar form. It is what stages hand to each other, what travels
+ * A record batch: the rows of one page in columnar form. It is what stages hand to each other, what travels
  * between threads, and what is appended to an open shard's log, so it can be written as one run of bytes
  * and read back as views on them, without touching a value.
  *
  * Layout of the bytes (little-endian): u32 magic, u32 length of the header, the header as JSON padded
  * with spaces to a multiple of 8, then every buffer, each starting at a multiple of 8.
  */
-export type Frame = {
+export type RecordBatch = {
   readonly rows: number
   readonly groups: readonly Group[]
   readonly columns: readonly Column[]
@@ -78,11 +78,11 @@ type Header = {
 /** Numbers are buffer indices; -1 stands for "none". */
 type HeaderColumn = { name: string; group: number; kind: Vector['kind']; parts: number[] }
 
-/** Gives so many bytes for a frame, with anything in them. */
-export type FrameRoom = (bytes: number) => Uint8Array
+/** Gives so many bytes for a record batch, with anything in them. */
+export type BatchAllocator = (bytes: number) => Uint8Array
 
-/** Writes a frame into one run of bytes, whose length is a multiple of 8; none of what was there before stays. */
-export function encodeFrame(frame: Frame, room: FrameRoom = freshBytes): Uint8Array {
+/** Writes a record batch into one run of bytes, whose length is a multiple of 8; none of what was there before stays. */
+export function encodeRecordBatch(recordBatch: RecordBatch, room: BatchAllocator = freshBytes): Uint8Array {
   const buffers: Uint8Array[] = []
   const add = (view: Uint8Array | Uint32Array | Float64Array | BigInt64Array | null): number => {
     if (view === null) return -1
@@ -100,24 +100,29 @@ export function encodeFrame(frame: Frame, room: FrameRoom = freshBytes): Uint8Ar
         return [add(vector.offsets), add(vector.valid), ...addVector(vector.items)]
     }
   }
-  const groups = frame.groups.map(({ size, indices }) => ({ size, indices: add(indices) }))
-  const columns = frame.columns.map(({ name, group, values }) => ({
+  const groups = recordBatch.groups.map(({ size, indices }) => ({ size, indices: add(indices) }))
+  const columns = recordBatch.columns.map(({ name, group, values }) => ({
     name,
     group: group ?? -1,
     kind: values.kind,
     parts: addVector(values),
   }))
-  const header: Header = { rows: frame.rows, groups, columns, buffers: buffers.map((b) => b.byteLength) }
+  const header: Header = {
+    rows: recordBatch.rows,
+    groups,
+    columns,
+    buffers: buffers.map((b) => b.byteLength),
+  }
   return assemble(Buffer.from(JSON.stringify(header)), buffers, room)
 }
 
 /**
- * Reads a frame back; the vectors are views on `bytes`, which must start at a multiple of 8 in its buffer.
- * @throws Error when the bytes are no frame
+ * Reads a record batch back; the vectors are views on `bytes`, which must start at a multiple of 8 in its buffer.
+ * @throws Error when the bytes are no record batch
  */
-export function decodeFrame(bytes: Uint8Array): Frame {
+export function decodeRecordBatch(bytes: Uint8Array): RecordBatch {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
-  if (bytes.byteLength < 8 || view.getUint32(0, true) !== MAGIC) throw new Error('not a frame')
+  if (bytes.byteLength < 8 || view.getUint32(0, true) !== MAGIC) throw new Error('not a record batch')
   const headerLength = view.getUint32(4, true)
   const header = JSON.parse(
     Buffer.from(bytes.buffer, bytes.byteOffset + 8, headerLength).toString(),
@@ -171,7 +176,7 @@ function freshBytes(length: number): Uint8Array {
   return new Uint8Array(length)
 }
 
-function assemble(header: Uint8Array, buffers: readonly Uint8Array[], room: FrameRoom): Uint8Array {
+function assemble(header: Uint8Array, buffers: readonly Uint8Array[], room: BatchAllocator): Uint8Array {
   const headerLength = padded(header.byteLength)
   let length = 8 + headerLength
   for (const buffer of buffers) length += padded(buffer.byteLength)

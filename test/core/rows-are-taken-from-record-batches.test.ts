@@ -3,21 +3,23 @@ import { describe, expect, it } from 'vitest'
 import {
   chooseRows,
   countRows,
-  decodeFrame,
-  encodeFrame,
-  type Frame,
+  decodeRecordBatch,
+  encodeRecordBatch,
   int64,
+  type RecordBatch,
   type RowChoice,
   type TextVector,
   takeRows,
   type Vector,
 } from '../../src/core/index.ts'
 import { everyColumn, farRow, groupings, ordinaryRow } from '../load/any-rows.ts'
-import { frameOf } from '../load/frame-builder.ts'
-import { anyFrame } from './frames.ts'
+import { recordBatchOf } from '../load/record-batch-builder.ts'
+import { anyRecordBatch } from './record-batches.ts'
 
-/** Frames whose rows all point into their tables. */
-const soundFrame = anyFrame.filter(({ rows, groups }) => rows === 0 || groups.every(({ size }) => size > 0))
+/** Record batches whose rows all point into their tables. */
+const soundRecordBatch = anyRecordBatch.filter(
+  ({ rows, groups }) => rows === 0 || groups.every(({ size }) => size > 0),
+)
 
 /** Some of so many rows: a range, or numbers in any order. */
 function choiceOf(rows: number, least: number): fc.Arbitrary<RowChoice> {
@@ -32,39 +34,39 @@ function choiceOf(rows: number, least: number): fc.Arbitrary<RowChoice> {
   return fc.oneof(range, scattered).filter((choice) => countRows(choice) >= least)
 }
 
-/** A frame, some of its rows, and some of these. */
-const framedTwice = soundFrame
+/** A record batch, some of its rows, and some of these. */
+const framedTwice = soundRecordBatch
   .filter(({ rows }) => rows > 0)
-  .chain((frame) =>
-    choiceOf(frame.rows, 1).chain((first) =>
+  .chain((recordBatch) =>
+    choiceOf(recordBatch.rows, 1).chain((first) =>
       fc.record({
-        frame: fc.constant(frame),
+        recordBatch: fc.constant(recordBatch),
         first: fc.constant(first),
         second: choiceOf(countRows(first), 1),
       }),
     ),
   )
-const framed = soundFrame.chain((frame) =>
-  fc.record({ frame: fc.constant(frame), rows: choiceOf(frame.rows, 0) }),
+const framed = soundRecordBatch.chain((recordBatch) =>
+  fc.record({ recordBatch: fc.constant(recordBatch), rows: choiceOf(recordBatch.rows, 0) }),
 )
 
-describe('rows that are taken from a frame', () => {
+describe('rows that are taken from a record batch', () => {
   it('hold what they held there, whichever they are and in whichever order', () => {
     fc.assert(
-      fc.property(framed, ({ frame, rows }) => {
-        const all = cellsOf(frame)
-        const taken = takeRows(frame, rows)
+      fc.property(framed, ({ recordBatch, rows }) => {
+        const all = cellsOf(recordBatch)
+        const taken = takeRows(recordBatch, rows)
         expect(taken.rows).toBe(countRows(rows))
         expect(cellsOf(taken)).toEqual(numbersOf(rows).map((row) => all[row]))
         expect(taken.columns.map(({ name, group }) => [name, group])).toEqual(
-          frame.columns.map(({ name, group }) => [name, group]),
+          recordBatch.columns.map(({ name, group }) => [name, group]),
         )
       }),
       { numRuns: 200 },
     )
   })
 
-  it('are the same frame as if they had come alone', () => {
+  it('are the same record batch as if they had come alone', () => {
     const some = fc
       .oneof(
         fc.array(ordinaryRow, { minLength: 1, maxLength: 12 }),
@@ -77,10 +79,10 @@ describe('rows that are taken from a frame', () => {
       fc.property(some, ({ rows, choice, groups }) => {
         // Rows that come again are what tables are made of.
         const twice = [...rows, ...rows]
-        const taken = takeRows(frameOf(everyColumn, twice, groups), choice)
+        const taken = takeRows(recordBatchOf(everyColumn, twice, groups), choice)
         const alone = numbersOf(choice).map((row) => twice[row]!)
-        expect(taken).toEqual(frameOf(everyColumn, alone, groups))
-        expect(encodeFrame(taken)).toEqual(encodeFrame(frameOf(everyColumn, alone, groups)))
+        expect(taken).toEqual(recordBatchOf(everyColumn, alone, groups))
+        expect(encodeRecordBatch(taken)).toEqual(encodeRecordBatch(recordBatchOf(everyColumn, alone, groups)))
       }),
       { numRuns: 150 },
     )
@@ -88,34 +90,34 @@ describe('rows that are taken from a frame', () => {
 
   it('are the same whether they are taken in one step or in two', () => {
     fc.assert(
-      fc.property(framedTwice, ({ frame, first, second }) => {
+      fc.property(framedTwice, ({ recordBatch, first, second }) => {
         const numbers = numbersOf(first)
         const atOnce = Uint32Array.from(numbersOf(second), (row) => numbers[row]!)
-        expect(takeRows(takeRows(frame, first), second)).toEqual(takeRows(frame, atOnce))
+        expect(takeRows(takeRows(recordBatch, first), second)).toEqual(takeRows(recordBatch, atOnce))
         if (second instanceof Uint32Array) return
         const chosen = chooseRows(first, second.from, second.to)
         expect(numbersOf(chosen)).toEqual([...atOnce])
-        expect(takeRows(frame, chosen)).toEqual(takeRows(frame, atOnce))
+        expect(takeRows(recordBatch, chosen)).toEqual(takeRows(recordBatch, atOnce))
       }),
       { numRuns: 200 },
     )
   })
 
-  it('come back from their bytes as they were, and leave the frame as it was', () => {
+  it('come back from their bytes as they were, and leave the record batch as it was', () => {
     fc.assert(
-      fc.property(framed, ({ frame, rows }) => {
-        const before = encodeFrame(frame)
-        const taken = takeRows(frame, rows)
-        expect(decodeFrame(encodeFrame(taken))).toEqual(taken)
-        expect(encodeFrame(frame)).toEqual(before)
-        expect(encodeFrame(takeRows(decodeFrame(before), rows))).toEqual(encodeFrame(taken))
+      fc.property(framed, ({ recordBatch, rows }) => {
+        const before = encodeRecordBatch(recordBatch)
+        const taken = takeRows(recordBatch, rows)
+        expect(decodeRecordBatch(encodeRecordBatch(taken))).toEqual(taken)
+        expect(encodeRecordBatch(recordBatch)).toEqual(before)
+        expect(encodeRecordBatch(takeRows(decodeRecordBatch(before), rows))).toEqual(encodeRecordBatch(taken))
       }),
       { numRuns: 150 },
     )
   })
 
   it('bring along only what they point to, and wide numbers only where they have some', () => {
-    const frame = frameOf(
+    const recordBatch = recordBatchOf(
       [
         { name: 'id', type: 'int64', nullable: false, meaning: '' },
         { name: 'source', type: 'text', nullable: true, meaning: '' },
@@ -129,10 +131,10 @@ describe('rows that are taken from a frame', () => {
       ],
       [['source']],
     )
-    const last = takeRows(frame, { from: 2, to: 5 })
+    const last = takeRows(recordBatch, { from: 2, to: 5 })
     expect(last.groups).toEqual([{ size: 3, indices: Uint32Array.of(0, 1, 2) }])
     expect(last.columns[0]?.values).toEqual({ kind: 'number', values: Float64Array.of(3, 4, 5), valid: null })
-    const one = takeRows(frame, Uint32Array.of(3, 1))
+    const one = takeRows(recordBatch, Uint32Array.of(3, 1))
     expect(one.groups).toEqual([{ size: 1, indices: null }])
     expect(one.columns[0]?.values).toEqual({
       kind: 'int64',
@@ -156,7 +158,7 @@ function numbersOf(rows: RowChoice): number[] {
 type Cell = null | number | bigint | boolean | string | readonly (string | null)[]
 
 /** Every value of every row, column by column. */
-function cellsOf({ rows, groups, columns }: Frame): Cell[][] {
+function cellsOf({ rows, groups, columns }: RecordBatch): Cell[][] {
   return Array.from({ length: rows }, (_, row) =>
     columns.map(({ group, values }) => {
       if (group === null) return cellAt(values, row)

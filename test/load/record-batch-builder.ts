@@ -2,9 +2,9 @@ import type {
   Column,
   ColumnSpec,
   ColumnType,
-  Frame,
   Group,
   Int64,
+  RecordBatch,
   TextVector,
   Vector,
 } from '../../src/core/index.ts'
@@ -22,12 +22,12 @@ export function specs(columns: Readonly<Record<string, ColumnType | `${ColumnTyp
   }))
 }
 
-/** A frame of the rows; the columns named together in `groups` share a table of their distinct values. */
-export function frameOf(
+/** A record batch of the rows; the columns named together in `groups` share a table of their distinct values. */
+export function recordBatchOf(
   columns: readonly ColumnSpec[],
   rows: readonly Row[],
   groups: readonly (readonly string[])[] = [],
-): Frame {
+): RecordBatch {
   const tables = groups.map((names) => tableOf(names, rows))
   return {
     rows: rows.length,

@@ -1,8 +1,8 @@
 import fc from 'fast-check'
-import type { Column, Frame, Group, TextVector, Vector } from '../../src/core/index.ts'
+import type { Column, Group, RecordBatch, TextVector, Vector } from '../../src/core/index.ts'
 
-/** Any frame: every kind of vector, grouped and not, with and without nulls, also with no rows at all. */
-export const anyFrame: fc.Arbitrary<Frame> = fc
+/** Any record batch: every kind of vector, grouped and not, with and without nulls, also with no rows at all. */
+export const anyRecordBatch: fc.Arbitrary<RecordBatch> = fc
   .record({ rows: fc.nat({ max: 20 }), sizes: fc.array(fc.nat({ max: 5 }), { maxLength: 3 }) })
   .chain(({ rows, sizes }) =>
     fc.record({

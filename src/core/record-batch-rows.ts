@@ -1,6 +1,6 @@
-import type { Column, Frame, Group, TextVector, Vector } from './frame.ts'
+import type { Column, Group, RecordBatch, TextVector, Vector } from './record-batch.ts'
 
-/** Rows of a frame: `[from, to)`, or each by its number, in their order. */
+/** Rows of a record batch: `[from, to)`, or each by its number, in their order. */
 export type RowChoice = { readonly from: number; readonly to: number } | Uint32Array
 
 /** How many rows a choice has. */
@@ -16,13 +16,13 @@ export function chooseRows(rows: RowChoice, from: number, to: number): RowChoice
 }
 
 /**
- * Some rows of a frame as a frame of their own, which is the same as if they had come alone: tables hold only what these
- * rows point to, in the order of first use, and validity and 64-bit vectors are there only where they are needed.
+ * Copies some rows of a record batch into a new one, which is the same as if these rows had come alone: tables hold
+ * only what the rows point to, in the order of first use; validity and 64-bit vectors exist only where needed.
  */
-export function takeRows(frame: Frame, rows: RowChoice): Frame {
+export function takeRows(recordBatch: RecordBatch, rows: RowChoice): RecordBatch {
   const count = countRows(rows)
-  const tables = frame.groups.map((group) => narrowed(group, rows, count))
-  const columns = frame.columns.map(({ name, group, values }): Column => {
+  const tables = recordBatch.groups.map((group) => narrowed(group, rows, count))
+  const columns = recordBatch.columns.map(({ name, group, values }): Column => {
     const entries = group === null ? rows : tables[group]!.entries
     return { name, group, values: entries === null ? values : take(values, entries) }
   })

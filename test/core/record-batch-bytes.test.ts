@@ -1,17 +1,17 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { decodeFrame, encodeFrame, type Frame } from '../../src/core/index.ts'
-import { anyFrame } from './frames.ts'
+import { decodeRecordBatch, encodeRecordBatch, type RecordBatch } from '../../src/core/index.ts'
+import { anyRecordBatch } from './record-batches.ts'
 
-describe('frames', () => {
+describe('record batches', () => {
   it('come back from their bytes as they were', () => {
     fc.assert(
-      fc.property(anyFrame, (frame) => {
-        const bytes = encodeFrame(frame)
+      fc.property(anyRecordBatch, (recordBatch) => {
+        const bytes = encodeRecordBatch(recordBatch)
         expect(bytes.byteLength % 8).toBe(0)
         expect(bytes.byteOffset).toBe(0)
         expect(bytes.buffer.byteLength).toBe(bytes.byteLength)
-        expect(decodeFrame(bytes)).toEqual(frame)
+        expect(decodeRecordBatch(bytes)).toEqual(recordBatch)
       }),
       { numRuns: 500 },
     )
@@ -19,30 +19,30 @@ describe('frames', () => {
 
   it('are read at any multiple of eight within a buffer, and encode to the same bytes again', () => {
     fc.assert(
-      fc.property(anyFrame, fc.nat({ max: 9 }), (frame, words) => {
-        const bytes = encodeFrame(frame)
+      fc.property(anyRecordBatch, fc.nat({ max: 9 }), (recordBatch, words) => {
+        const bytes = encodeRecordBatch(recordBatch)
         const around = new Uint8Array(words * 8 + bytes.byteLength + 5).fill(0xff)
         around.set(bytes, words * 8)
-        const decoded = decodeFrame(around.subarray(words * 8, words * 8 + bytes.byteLength))
-        expect(decoded).toEqual(frame)
-        expect(encodeFrame(decoded)).toEqual(bytes)
+        const decoded = decodeRecordBatch(around.subarray(words * 8, words * 8 + bytes.byteLength))
+        expect(decoded).toEqual(recordBatch)
+        expect(encodeRecordBatch(decoded)).toEqual(bytes)
       }),
     )
   })
 
   it('leave nothing of what was in the room that they get', () => {
     fc.assert(
-      fc.property(anyFrame, (frame) => {
+      fc.property(anyRecordBatch, (recordBatch) => {
         const used = (length: number) => new Uint8Array(length).fill(0xee)
-        expect(encodeFrame(frame, used)).toEqual(encodeFrame(frame))
+        expect(encodeRecordBatch(recordBatch, used)).toEqual(encodeRecordBatch(recordBatch))
       }),
       { numRuns: 500 },
     )
   })
 
   it('are views on their bytes, not copies', () => {
-    const bytes = encodeFrame(numbers(new Float64Array([1, 2, 3])))
-    for (const column of decodeFrame(bytes).columns) {
+    const bytes = encodeRecordBatch(numbers(new Float64Array([1, 2, 3])))
+    for (const column of decodeRecordBatch(bytes).columns) {
       const { values } = column.values as { values: Float64Array }
       expect(values.buffer).toBe(bytes.buffer)
       expect(values.byteOffset % 8).toBe(0)
@@ -52,7 +52,7 @@ describe('frames', () => {
   it('take vectors that are views at odd places of larger buffers', () => {
     const odd = new Uint8Array(12)
     odd.set([9, 9, 9, 1, 0, 1])
-    const frame: Frame = {
+    const recordBatch: RecordBatch = {
       rows: 3,
       groups: [],
       columns: [
@@ -68,7 +68,7 @@ describe('frames', () => {
         },
       ],
     }
-    expect(decodeFrame(encodeFrame(frame))).toEqual({
+    expect(decodeRecordBatch(encodeRecordBatch(recordBatch))).toEqual({
       rows: 3,
       groups: [],
       columns: [
@@ -92,7 +92,7 @@ describe('frames', () => {
 
   it('keep every bit of a number: NaN, both zeros, the infinities', () => {
     const values = new Float64Array([Number.NaN, -0, 0, Number.POSITIVE_INFINITY, Number.MAX_SAFE_INTEGER])
-    expect(decodeFrame(encodeFrame(numbers(values)))).toEqual(numbers(values))
+    expect(decodeRecordBatch(encodeRecordBatch(numbers(values)))).toEqual(numbers(values))
   })
 
   it.each([
@@ -100,11 +100,11 @@ describe('frames', () => {
     ['too little', new Uint8Array(7)],
     ['something else', new Uint8Array(64).fill(1)],
   ])('are not made of %s', (_, bytes) => {
-    expect(() => decodeFrame(bytes)).toThrow('not a frame')
+    expect(() => decodeRecordBatch(bytes)).toThrow('not a record batch')
   })
 })
 
-function numbers(values: Float64Array): Frame {
+function numbers(values: Float64Array): RecordBatch {
   return {
     rows: values.length,
     groups: [],

@@ -1,0 +1,60 @@
+import {
+  ExportError,
+  type Group,
+  type IntegerVector,
+  type RecordBatch,
+  type Vector,
+} from '../../core/index.ts'
+
+/** One column of one record batch, with the record batch's index of its group at hand. */
+export type RecordBatchColumn<Values extends Vector = Vector> = {
+  readonly rows: number
+  /** null: one value per row. */
+  readonly group: Group | null
+  readonly values: Values
+}
+
+export type VectorOf<Kind extends Vector['kind']> = Extract<Vector, { kind: Kind }>
+
+/** The column of that name in every record batch. @throws ExportError `damaged` as {@link recordBatchColumn} */
+export function recordBatchColumns<Kind extends Vector['kind']>(
+  recordBatches: readonly RecordBatch[],
+  name: string,
+  kind: Kind,
+): RecordBatchColumn<VectorOf<Kind>>[] {
+  return recordBatches.map((recordBatch) => recordBatchColumn(recordBatch, name, kind))
+}
+
+/**
+ * A column of whole numbers: in doubles, but for pages that have some which no double holds.
+ * @throws ExportError `damaged` as {@link recordBatchColumn}
+ */
+export function integerColumn(recordBatch: RecordBatch, name: string): RecordBatchColumn<IntegerVector> {
+  const isLarge = recordBatch.columns.some((column) => column.name === name && column.values.kind === 'int64')
+  return isLarge
+    ? recordBatchColumn(recordBatch, name, 'int64')
+    : recordBatchColumn(recordBatch, name, 'number')
+}
+
+/** @throws ExportError `damaged` when the record batch has no such column, or holds another kind of values in it */
+export function recordBatchColumn<Kind extends Vector['kind']>(
+  recordBatch: RecordBatch,
+  name: string,
+  kind: Kind,
+): RecordBatchColumn<VectorOf<Kind>> {
+  const column = recordBatch.columns.find((candidate) => candidate.name === name)
+  if (column !== undefined && isKind(column.values, kind)) {
+    const group = column.group === null ? null : recordBatch.groups[column.group]!
+    return { rows: recordBatch.rows, group, values: column.values }
+  }
+  throw new ExportError(
+    'damaged',
+    `Rows have no ${kind} column ${name}`,
+    '',
+    'They were decoded by another version or plan; start again with --fresh.',
+  )
+}
+
+function isKind<Kind extends Vector['kind']>(vector: Vector, kind: Kind): vector is VectorOf<Kind> {
+  return vector.kind === kind
+}
