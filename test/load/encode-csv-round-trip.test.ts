@@ -22,7 +22,8 @@ import {
 const write = shardFolder()
 const sql = await duckdb()
 
-const recordBatchesOf = (chunks: Page[][]) => chunks.map((pages) => pages.map(({ recordBatch }) => recordBatch))
+const recordBatchesOf = (chunks: Page[][]) =>
+  chunks.map((pages) => pages.map(({ recordBatch }) => recordBatch))
 
 /** The texts that a CSV reader should find, null for null. */
 function texts(rows: readonly Row[]): (string | null)[][] {
