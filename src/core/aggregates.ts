@@ -24,7 +24,7 @@ export type Counts<Key> = {
 export type AggregateLimits = { readonly days: number; readonly sources: number; readonly hashTypes: number }
 
 /** For some rows that are encoded together: a few kB as a rule. */
-export const CHUNK_LIMITS: AggregateLimits = { days: 366, sources: 250, hashTypes: 50 }
+export const ROW_GROUP_LIMITS: AggregateLimits = { days: 366, sources: 250, hashTypes: 50 }
 /** For whole data sets: a hundred years, and more sources than a report names. */
 export const DATA_SET_LIMITS: AggregateLimits = { days: 36_525, sources: 2_000, hashTypes: 200 }
 

@@ -169,7 +169,7 @@ export type SliceEntry = {
   readonly imported_at: Span | null
 }
 
-/** Rows of a page in the write-ahead log of an open shard; all others are in a chunk, or in a shard that is sealed. */
+/** Rows of a page in the write-ahead log of an open shard; all others are in a row group, or in a shard that is sealed. */
 export type LoggedRows = {
   readonly shard: number
   readonly generation: number
@@ -180,7 +180,7 @@ export type LoggedRows = {
 export type QuarantineEntry = { readonly window: string; readonly end: number; readonly items: number }
 
 /** What has to be on record about shards before it counts. */
-export type ShardEntry = OpenEntry | ChunkEntry | SealEntry | AggregatesEntry
+export type ShardEntry = OpenEntry | RowGroupEntry | SealEntry | AggregatesEntry
 
 export type OpenEntry = {
   readonly kind: 'open'
@@ -199,10 +199,10 @@ export type OpenEntry = {
 }
 
 /** All that is in an open shard's log up to this generation, and what was to follow, is in the shard itself. */
-export type ChunkEntry = {
+export type RowGroupEntry = {
   readonly kind: 'chunk'
   readonly shard: number
-  /** Generation of the write-ahead log whose rows the chunk holds. */
+  /** Generation of the write-ahead log whose rows the row group holds. */
   readonly generation: number
   readonly offset: number
   readonly bytes: number
@@ -292,8 +292,8 @@ export type OpenShardRecord = {
   readonly part: number
   readonly partitions: ReadonlySet<string>
   readonly importedAt: Span | null
-  readonly chunks: readonly ChunkEntry[]
-  /** Of the write-ahead log that holds the rows which are not in a chunk yet. */
+  readonly rowGroups: readonly RowGroupEntry[]
+  /** Of the write-ahead log that holds the rows which are not in a row group yet. */
   readonly generation: number
   readonly records: readonly LogRecord[]
 }

@@ -28,7 +28,7 @@ export class SeenCursors {
 
   has(cursor: string): boolean {
     const [first, second] = digestOf(cursor)
-    return this.#table[indexOfInstant(this.#table, first, second)] !== 0
+    return this.#table[indexOfDigest(this.#table, first, second)] !== 0
   }
 
   add(cursor: string): void {
@@ -37,7 +37,7 @@ export class SeenCursors {
   }
 
   #add(first: number, second: number): void {
-    const place = indexOfInstant(this.#table, first, second)
+    const place = indexOfDigest(this.#table, first, second)
     if (this.#table[place] !== 0) return
     this.#table[place] = first
     this.#table[place + 1] = second
@@ -68,7 +68,7 @@ export class SeenCursors {
     for (let at = 0; at < before.length; at += 2) {
       const [first, second] = [before[at]!, before[at + 1]!]
       if (first === 0) continue
-      const place = indexOfInstant(this.#table, first, second)
+      const place = indexOfDigest(this.#table, first, second)
       this.#table[place] = first
       this.#table[place + 1] = second
     }
@@ -80,7 +80,7 @@ const FEWEST_PLACES = 8
 const FULLEST_16TH = 7
 
 /** Where the digest stands, or the free place where it belongs. */
-function indexOfInstant(table: Uint32Array, first: number, second: number): number {
+function indexOfDigest(table: Uint32Array, first: number, second: number): number {
   const mask = table.length - 1
   let place = (2 * first) & mask
   while (table[place] !== 0 && (table[place] !== first || table[place + 1] !== second)) {

@@ -1,11 +1,11 @@
 export {
-  chunkRows,
   createEncoder,
-  type EncodedChunk,
+  type EncodedRowGroup,
   type EncodePlan,
-  type PlacedChunk,
+  rowGroupRows,
   type ShardEncoder,
   shardExtension,
+  type WrittenRowGroup,
 } from './encode/index.ts'
 export { type EncodeBuffer, makeEncodeBuffer } from './encode-buffer.ts'
 export type { InspectedShard, InspectOptions, ShardReader } from './inspect/index.ts'
@@ -22,4 +22,4 @@ export {
 export type { Placement } from './shard-set.ts'
 export { type Commit, ShardSet, type ShardSetOptions } from './shard-set.ts'
 export { PageRows, type PartitionRange, type Slice } from './slice.ts'
-export { encodeSummed, type SummedChunk } from './sum-rows.ts'
+export { type EncodedRowGroupWithAggregates, encodeSummed } from './sum-rows.ts'

@@ -3,22 +3,22 @@ import { crc32 } from 'node:zlib'
 import {
   type Aggregates,
   AggregateTally,
-  CHUNK_LIMITS,
-  type ChunkEntry,
   decodeRecordBatch,
   ExportError,
   type Log,
   type OpenShardRecord,
+  ROW_GROUP_LIMITS,
+  type RowGroupEntry,
   type SealEntry,
   type Span,
   type Store,
   spanOf,
 } from '../core/index.ts'
-import type { PlacedChunk } from './encode/index.ts'
+import type { WrittenRowGroup } from './encode/index.ts'
 import type { EncodeBuffer } from './encode-buffer.ts'
 import { openLogPath, openShardPath, shardPath } from './layout.ts'
 import { type RowGroupMeasure, weigh } from './row-group-measure.ts'
-import type { SummedChunk } from './sum-rows.ts'
+import type { EncodedRowGroupWithAggregates } from './sum-rows.ts'
 import { appendRecordBatches, readRecordBatches } from './write-ahead-log.ts'
 
 /** Encodes rows into the bytes of a shard, in this thread or another one. See ShardEncoder. */
@@ -28,8 +28,8 @@ export type ShardCoder = {
    * Transfers the record batches' buffers, except shared memory: they may be detached afterwards. The result is valid until the next
    * call.
    */
-  encode(recordBatches: readonly Uint8Array[]): Promise<SummedChunk>
-  footer(chunks: readonly PlacedChunk[]): Promise<Uint8Array>
+  encode(recordBatches: readonly Uint8Array[]): Promise<EncodedRowGroupWithAggregates>
+  footer(rowGroups: readonly WrittenRowGroup[]): Promise<Uint8Array>
 }
 
 type Identity = { readonly shard: number; readonly folder: string; readonly part: number }
@@ -52,9 +52,9 @@ export class OpenShard {
   readonly #coder: ShardCoder
   readonly #buffer: EncodeBuffer
   readonly #partitions = new Set<string>()
-  readonly #chunks: PlacedChunk[] = []
+  readonly #rowGroups: WrittenRowGroup[] = []
   #span: Span | null = null
-  readonly #sums = new AggregateTally(CHUNK_LIMITS)
+  readonly #sums = new AggregateTally(ROW_GROUP_LIMITS)
   #replaced = 0
   #generation = 1
   /** End offsets of the log's records. */
@@ -108,16 +108,16 @@ export class OpenShard {
    * Encodes the rows of the log, and behind them those of some record batches, as one row group of the shard. Then the next
    * generation begins. Commit the entry before the one after that is written.
    */
-  async encode(recordBatches: readonly Uint8Array[]): Promise<ChunkEntry> {
+  async encode(recordBatches: readonly Uint8Array[]): Promise<RowGroupEntry> {
     const file = await this.#openFile()
-    const chunk = await this.#appendChunk(file, recordBatches)
+    const rowGroup = await this.#appendRowGroup(file, recordBatches)
     // A generation without a log has not begun.
     const generation = this.#ends.length > 0 ? this.#generation++ : this.#generation - 1
     await this.#log?.close()
     this.#log = null
     this.#ends = []
     this.measure.reset()
-    return { kind: 'chunk', shard: this.shard, generation, ...chunk }
+    return { kind: 'chunk', shard: this.shard, generation, ...rowGroup }
   }
 
   /** Forces what was encoded to the disk. */
@@ -129,7 +129,7 @@ export class OpenShard {
   async seal(extension: string): Promise<SealEntry> {
     const file = await this.#openFile()
     if (this.measure.rows > 0) throw new Error('rows that are not encoded')
-    await this.#append(file, await this.#coder.footer(this.#chunks))
+    await this.#append(file, await this.#coder.footer(this.#rowGroups))
     await file.fsync()
     return {
       kind: 'seal',
@@ -167,7 +167,7 @@ export class OpenShard {
    * @returns whether all of it is intact; if not, this shard can't be used
    */
   async restore(left: OpenShardRecord): Promise<boolean> {
-    if (!(await this.#restoreChunks(left.chunks))) return false
+    if (!(await this.#restoreRowGroups(left.rowGroups))) return false
     this.#generation = left.generation
     const ends = left.records.map(({ end }) => end)
     if (ends.length > 0) {
@@ -175,7 +175,7 @@ export class OpenShard {
       this.#logged.add(left.generation)
       const isWhole = await this.#buffer.exclusive(async () => {
         const recordBatches = await this.#records(ends)
-        // How full the chunk is was not written down.
+        // How full the row group is was not written down.
         for (const bytes of recordBatches) {
           const recordBatch = decodeRecordBatch(bytes)
           this.measure.take(weigh(recordBatch), { from: 0, to: recordBatch.rows }, 0, recordBatch.rows)
@@ -187,7 +187,7 @@ export class OpenShard {
     this.#ends = ends
     for (const partition of left.partitions) this.#partitions.add(partition)
     this.#span = left.importedAt
-    for (const { rows } of [...left.chunks, ...left.records]) this.rows += rows
+    for (const { rows } of [...left.rowGroups, ...left.records]) this.rows += rows
     return true
   }
 
@@ -206,10 +206,10 @@ export class OpenShard {
   /**
    * The rows of the log are read back, so that rows of open shards need no memory.
    */
-  #appendChunk(
+  #appendRowGroup(
     file: Log,
     recordBatches: readonly Uint8Array[],
-  ): Promise<Omit<ChunkEntry, 'kind' | 'shard' | 'generation'>> {
+  ): Promise<Omit<RowGroupEntry, 'kind' | 'shard' | 'generation'>> {
     return this.#buffer.exclusive(async () => {
       const logged = await this.#records(this.#ends)
       if (logged.length < this.#ends.length) throw notWhatWasWritten(this.#logPath)
@@ -222,7 +222,7 @@ export class OpenShard {
       } = await this.#coder.encode([...logged, ...recordBatches])
       const offset = file.size
       await this.#append(file, bytes)
-      this.#chunks.push({ offset, rows, meta })
+      this.#rowGroups.push({ offset, rows, meta })
       this.#replaced += replaced
       this.#sums.add(sums)
       const counted = replaced === 0 ? {} : { replaced }
@@ -236,19 +236,19 @@ export class OpenShard {
   }
 
   /** @returns whether they are intact */
-  async #restoreChunks(chunks: readonly ChunkEntry[]): Promise<boolean> {
-    if (chunks.length === 0) return true
+  async #restoreRowGroups(rowGroups: readonly RowGroupEntry[]): Promise<boolean> {
+    if (rowGroups.length === 0) return true
     const path = openShardPath(this.shard)
     if ((await this.#store.size(path)) === null) return false
     const header = await this.#coder.header()
     if (Buffer.compare(await this.#store.readRange(path, 0, header.byteLength), header) !== 0) return false
     this.#hash.update(header)
     let end = header.byteLength
-    for (const { offset, bytes, crc, rows, meta, sums, replaced = 0 } of chunks) {
+    for (const { offset, bytes, crc, rows, meta, sums, replaced = 0 } of rowGroups) {
       const encoded = await this.#store.readRange(path, offset, offset + bytes)
       if (encoded.byteLength < bytes || crc32(encoded) !== crc) return false
       this.#hash.update(encoded)
-      this.#chunks.push({ offset, rows, meta })
+      this.#rowGroups.push({ offset, rows, meta })
       this.#replaced += replaced
       // Entries of earlier versions have none.
       if (sums !== undefined) this.#sums.add(sums)

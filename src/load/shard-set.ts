@@ -1,13 +1,13 @@
 import {
   type Aggregates,
   AggregateTally,
-  CHUNK_LIMITS,
   countRows,
   type JournalEntry,
   type JournalWriter,
   type LoggedRows,
   type OpenShardRecord,
   type PageEntry,
+  ROW_GROUP_LIMITS,
   type SealEntry,
   type ShardEntry,
   type Span,
@@ -31,7 +31,7 @@ export type ShardSetOptions = {
   readonly encodeBuffer?: EncodeBuffer
   readonly extension: string
   /** Rows that are encoded together. */
-  readonly chunkRows: number
+  readonly rowGroupRows: number
   /** Rows of a shard; the last of a folder may have fewer. */
   readonly shardRows: number
   /** Commits entries, all of them or none; they count once `append` resolves. */
@@ -196,9 +196,9 @@ export class ShardSet {
     let isNew = false
     // Rows that are neither encoded nor in the log yet, and the list that gets their location in it.
     let waiting: { recordBatch: Uint8Array; rows: number; logged: LoggedRows[] }[] = []
-    let chunks: ShardEntry[] = []
+    let rowGroups: ShardEntry[] = []
     const encode = async (open: OpenShard): Promise<void> => {
-      chunks.push(await open.encode(waiting.map(({ recordBatch }) => recordBatch)))
+      rowGroups.push(await open.encode(waiting.map(({ recordBatch }) => recordBatch)))
       waiting = []
     }
     const seal = async (open: OpenShard): Promise<void> => {
@@ -208,7 +208,7 @@ export class ShardSet {
       work.sealed.push({ shard: open, seal: entry })
       this.#open.delete(folder)
       shard = undefined
-      chunks = []
+      rowGroups = []
     }
     for (const slice of work.slices) {
       const placed: PlacedRows[] = []
@@ -235,11 +235,11 @@ export class ShardSet {
     if (shard === undefined) return
     if (work.close && shard.rows > 0) return seal(shard)
     if (isNew) work.entries.push({ kind: 'open', shard: shard.shard, folder, part: shard.part })
-    work.entries.push(...chunks)
+    work.entries.push(...rowGroups)
     // Both have ended when one of them fails: nothing is written afterwards.
     const [logging, flushed] = await Promise.allSettled([
       waiting.length > 0 ? shard.log(waiting.map(({ recordBatch }) => recordBatch)) : [],
-      chunks.length > 0 ? shard.fsync() : undefined,
+      rowGroups.length > 0 ? shard.fsync() : undefined,
     ])
     if (flushed.status === 'rejected') throw flushed.reason
     if (logging.status === 'rejected') throw logging.reason
@@ -276,8 +276,8 @@ export class ShardSet {
   }
 
   #newShard(identity: { shard: number; folder: string; part: number }): OpenShard {
-    const { store, coder, chunkRows } = this.#options
-    const measure = new RowGroupMeasure(chunkRows)
+    const { store, coder, rowGroupRows } = this.#options
+    const measure = new RowGroupMeasure(rowGroupRows)
     return new OpenShard({ store, coder, buffer: this.#encodeBuffer, measure }, identity)
   }
 
@@ -314,7 +314,7 @@ type FolderWork = {
 
 /** One entry for all: a page may complete a thousand shards that have the same sources. */
 function sumsOf(sealed: FolderWork['sealed']): Aggregates {
-  const tally = new AggregateTally(CHUNK_LIMITS)
+  const tally = new AggregateTally(ROW_GROUP_LIMITS)
   for (const { shard } of sealed) tally.add(shard.sums)
   return tally.sums()
 }

@@ -1,31 +1,31 @@
 import {
   type Aggregates,
   AggregateTally,
-  CHUNK_LIMITS,
   type Column,
   type IntegerVector,
   nameInSums,
   type RecordBatch,
+  ROW_GROUP_LIMITS,
   type TextVector,
 } from '../core/index.ts'
-import type { EncodedChunk, ShardEncoder } from './encode/index.ts'
+import type { EncodedRowGroup, ShardEncoder } from './encode/index.ts'
 
-/** Encodes record batches as one chunk, and says what their rows come to. */
+/** Encodes record batches as one row group, and says what their rows come to. */
 export async function encodeSummed(
   encoder: ShardEncoder,
   recordBatches: readonly RecordBatch[],
-): Promise<SummedChunk> {
+): Promise<EncodedRowGroupWithAggregates> {
   return { ...(await encoder.encode(recordBatches)), sums: sumRows(recordBatches) }
 }
 
-export type SummedChunk = EncodedChunk & { readonly sums: Aggregates }
+export type EncodedRowGroupWithAggregates = EncodedRowGroup & { readonly sums: Aggregates }
 
 /**
  * What the rows of some record batches come to. Goes through the table that rows point into rather than through the rows where
  * there is one, and through bits and numbers where there is none; no text is read twice for one page.
  */
 export function sumRows(recordBatches: readonly RecordBatch[]): Aggregates {
-  const tally = new AggregateTally(CHUNK_LIMITS)
+  const tally = new AggregateTally(ROW_GROUP_LIMITS)
   for (const recordBatch of recordBatches) sumRecordBatch(recordBatch, tally)
   return tally.sums()
 }

@@ -7,7 +7,7 @@ import { createEncoder } from '../../src/load/encode/index.ts'
 import { cases } from '../support/thorough.ts'
 import { type CellValue, type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import {
-  anyChunks,
+  anyRowGroups,
   cells,
   csvFormats,
   duckdb,
@@ -22,8 +22,8 @@ import {
 const write = shardFolder()
 const sql = await duckdb()
 
-const recordBatchesOf = (chunks: Page[][]) =>
-  chunks.map((pages) => pages.map(({ recordBatch }) => recordBatch))
+const recordBatchesOf = (rowGroups: Page[][]) =>
+  rowGroups.map((pages) => pages.map(({ recordBatch }) => recordBatch))
 
 /** The texts that a CSV reader should find, null for null. */
 function texts(rows: readonly Row[]): (string | null)[][] {
@@ -58,9 +58,9 @@ async function readByDuckdb(bytes: Uint8Array, extension: string): Promise<(stri
 describe.each(csvFormats)('csv by $engine, $compression', (format) => {
   it('comes back from DuckDB and csv-parse as it was', async () => {
     await fc.assert(
-      fc.asyncProperty(anyChunks, async (chunks) => {
-        const bytes = await encodeShard(format, everyColumn, recordBatchesOf(chunks))
-        const expected = texts(rowsOf(chunks))
+      fc.asyncProperty(anyRowGroups, async (rowGroups) => {
+        const bytes = await encodeShard(format, everyColumn, recordBatchesOf(rowGroups))
+        const expected = texts(rowsOf(rowGroups))
         const gzip = format.compression === 'gzip'
         expect(parsed(gzip ? gunzipSync(bytes) : bytes)).toEqual(expected)
         expect(await readByDuckdb(bytes, gzip ? '.csv.gz' : '.csv')).toEqual(expected)
@@ -73,9 +73,9 @@ describe.each(csvFormats)('csv by $engine, $compression', (format) => {
 describe('csv', () => {
   it('is the same to the byte from either engine', async () => {
     await fc.assert(
-      fc.asyncProperty(anyChunks, fc.boolean(), async (chunks, escapeFormulas) => {
+      fc.asyncProperty(anyRowGroups, fc.boolean(), async (rowGroups, escapeFormulas) => {
         const encode = (engine: 'columnar' | 'csv-stringify') =>
-          encodeShard({ ...plainCsv, engine, escapeFormulas }, everyColumn, recordBatchesOf(chunks))
+          encodeShard({ ...plainCsv, engine, escapeFormulas }, everyColumn, recordBatchesOf(rowGroups))
         const [fast, reference] = await Promise.all([encode('columnar'), encode('csv-stringify')])
         expect(fast.toString()).toBe(reference.toString())
       }),
@@ -154,8 +154,8 @@ describe('csv', () => {
 
   it('has a header row even without rows, with quotes where names need them', async () => {
     const columns = specs({ id: 'int64', 'a,"b"': 'text?' })
-    for (const chunks of [[], [[]], [[recordBatchOf(columns, [])]]]) {
-      expect((await encodeShard(plainCsv, columns, chunks)).toString()).toBe('id,"a,""b"""\n')
+    for (const rowGroups of [[], [[]], [[recordBatchOf(columns, [])]]]) {
+      expect((await encodeShard(plainCsv, columns, rowGroups)).toString()).toBe('id,"a,""b"""\n')
     }
   })
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { int64 } from '../../src/core/index.ts'
 import { createEncoder } from '../../src/load/encode/index.ts'
-import { chunksOf, metadataOf, pagesOf } from './parquet-pages.ts'
+import { columnChunksOf, metadataOf, pagesOf } from './parquet-pages.ts'
 import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import {
   cells,
@@ -88,7 +88,7 @@ describe('a large row group', () => {
     return Object.fromEntries(
       columns.map(({ name }) => [
         name,
-        chunksOf(bytes, name)[0]!
+        columnChunksOf(bytes, name)[0]!
           .encodings.filter((e) => e !== 'RLE')
           .join(),
       ]),
@@ -129,7 +129,7 @@ describe('a large row group', () => {
   it('is cut into pages where its values are long', async () => {
     const bytes = await encodeShard(snappyParquet, columns, [recordBatches])
     for (const name of ['email', 'unique', 'links']) {
-      const pages = pagesOf(bytes, chunksOf(bytes, name)[0]!)
+      const pages = pagesOf(bytes, columnChunksOf(bytes, name)[0]!)
       expect(pages.length, name).toBeGreaterThan(1)
       for (const { header } of pages) expect(header.uncompressed_page_size).toBeLessThan(1.1 * 2 ** 20)
     }
@@ -164,7 +164,7 @@ it.each(['compact', 'plain'] as const)(
       [recordBatchOf(columns, rows)],
     ])
     for (const { name } of columns) {
-      const pages = pagesOf(bytes, chunksOf(bytes, name)[0]!)
+      const pages = pagesOf(bytes, columnChunksOf(bytes, name)[0]!)
       expect(pages.filter(({ header }) => header.type === 'DATA_PAGE')).toHaveLength(2)
     }
     const path = write(`many-${encodings}.parquet`, bytes)
@@ -193,7 +193,7 @@ describe('numbers that no double holds', () => {
   const recordBatches = [0, 700, 2000].map((start, i) =>
     recordBatchOf(columns, rows.slice(start, [700, 2000, 3000][i]), [['breached']]),
   )
-  const chunks = [recordBatches.slice(0, 2), recordBatches.slice(2)]
+  const rowGroups = [recordBatches.slice(0, 2), recordBatches.slice(2)]
   const format = { ...snappyParquet, bloomFilters: ['id', 'far'] }
 
   it('come back from DuckDB, also where it passes over row groups', async () => {
@@ -202,7 +202,7 @@ describe('numbers that no double holds', () => {
       'int64',
       'int64',
     ])
-    const path = write('large.parquet', await encodeShard(format, columns, chunks))
+    const path = write('large.parquet', await encodeShard(format, columns, rowGroups))
     expect(await cellsInDuckdb(sql, `'${path}'`, columns)).toEqual(cells(rows, columns))
     for (const { id, far, moment } of [rows[1]!, rows[1500]!, rows[1501]!, rows[2999]!]) {
       for (const filter of [`id = ${id}`, `far = ${far}`, `moment = make_timestamptz(${moment})`]) {
@@ -216,9 +216,11 @@ describe('numbers that no double holds', () => {
   })
 
   it('are stored as small ones are, with their least and greatest', async () => {
-    const bytes = await encodeShard(format, columns, chunks)
+    const bytes = await encodeShard(format, columns, rowGroups)
     const found = columns.map(({ name, type }) => {
-      const [{ encodings, statistics }] = chunksOf(bytes, name) as [ReturnType<typeof chunksOf>[0]]
+      const [{ encodings, statistics }] = columnChunksOf(bytes, name) as [
+        ReturnType<typeof columnChunksOf>[0],
+      ]
       const values = rows
         .slice(0, 2000)
         .flatMap((row) => (row[name] === null ? [] : [BigInt(row[name] as bigint)]))
@@ -238,14 +240,14 @@ describe('the footer', () => {
     { id: 7, at: 0, domain: 'a.example', secret: 't', tags: null },
   ]
   const second: Row[] = [{ id: 2, at: 3, domain: null, secret: null, tags: null }]
-  const chunks = [
+  const rowGroups = [
     [recordBatchOf(columns, first)],
     [recordBatchOf(columns, [])],
     [recordBatchOf(columns, second)],
   ]
 
   it('tells readers what they may rely on', async () => {
-    const bytes = await encodeShard(snappyParquet, columns, chunks, { 'spillway.masking': 'redact' })
+    const bytes = await encodeShard(snappyParquet, columns, rowGroups, { 'spillway.masking': 'redact' })
     const { version, created_by, num_rows, key_value_metadata, row_groups } = metadataOf(bytes)
     expect({ version, created_by, num_rows }).toEqual({ version: 1, created_by: createdBy, num_rows: 4n })
     expect(key_value_metadata).toEqual([{ key: 'spillway.masking', value: 'redact' }])
@@ -254,9 +256,9 @@ describe('the footer', () => {
   })
 
   it('has the least and greatest number and domain, and all counts of nulls', async () => {
-    const bytes = await encodeShard(snappyParquet, columns, chunks)
+    const bytes = await encodeShard(snappyParquet, columns, rowGroups)
     const statistics = (name: string) =>
-      chunksOf(bytes, name).map(({ statistics }) => [
+      columnChunksOf(bytes, name).map(({ statistics }) => [
         statistics!.min_value,
         statistics!.max_value,
         statistics!.null_count,
@@ -288,7 +290,7 @@ describe('the footer', () => {
     for (const grouped of [[], [['domain']]]) {
       const rows = domains.map((domain, id): Row => ({ ...first[0]!, id, domain }))
       const bytes = await encodeShard(snappyParquet, columns, [[recordBatchOf(columns, rows, grouped)]])
-      const { min_value, max_value } = chunksOf(bytes, 'domain')[0]!.statistics!
+      const { min_value, max_value } = columnChunksOf(bytes, 'domain')[0]!.statistics!
       const sorted = domains.map((domain) => Buffer.from(domain)).sort(Buffer.compare)
       expect(Buffer.compare(Buffer.from(String(min_value)), sorted[0]!)).toBeLessThanOrEqual(0)
       // Nothing is greater than the greatest code point, so its bound may be missing, but never too low.
@@ -303,11 +305,11 @@ describe('the footer', () => {
     }
     const endless: Row = { ...first[0]!, domain: 'x'.repeat(100_000) }
     const bytes = await encodeShard(snappyParquet, columns, [[recordBatchOf(columns, [endless])]])
-    expect(chunksOf(bytes, 'domain')[0]!.statistics!.max_value).toBeUndefined()
+    expect(columnChunksOf(bytes, 'domain')[0]!.statistics!.max_value).toBeUndefined()
   })
 
   it.each(parquetFormats)('names the types exactly ($engine, $encodings, $compression)', async (format) => {
-    const path = write('types.parquet', await encodeShard(format, columns, chunks))
+    const path = write('types.parquet', await encodeShard(format, columns, rowGroups))
     const unit = format.engine === 'columnar' ? 'MICROS' : 'MILLIS'
     const list = await sql(
       `select name, type, repetition_type, converted_type, logical_type from parquet_schema('${path}') offset 1`,
@@ -325,7 +327,7 @@ describe('the footer', () => {
 
   it('is refused when the journal holds something else', async () => {
     const encoder = createEncoder({ format: snappyParquet, columns, createdBy, fileMetadata: {} })
-    const { meta } = await encoder.encode(chunks[0]!)
+    const { meta } = await encoder.encode(rowGroups[0]!)
     for (const other of [null, [], {}, [{ entries: 'many' }], Array.isArray(meta) ? meta.slice(1) : meta]) {
       await expect(encoder.footer([{ offset: 4, rows: 3, meta: other }])).rejects.toMatchObject({
         kind: 'damaged',

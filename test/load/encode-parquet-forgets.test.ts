@@ -1,21 +1,21 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { anyChunks, encodeShard, everyColumn, type Page, snappyParquet } from './shard-fixture.ts'
+import { anyRowGroups, encodeShard, everyColumn, type Page, snappyParquet } from './shard-fixture.ts'
 
-const encode = (chunks: readonly (readonly Page[])[]): Promise<Buffer> =>
+const encode = (rowGroups: readonly (readonly Page[])[]): Promise<Buffer> =>
   encodeShard(
     snappyParquet,
     everyColumn,
-    chunks.map((pages) => pages.map(({ recordBatch }) => recordBatch)),
+    rowGroups.map((pages) => pages.map(({ recordBatch }) => recordBatch)),
   )
 
-// Memory is used again from column to column and from chunk to chunk.
+// Memory is used again from column to column and from row group to row group.
 it('a shard does not depend on what was encoded before it', async () => {
   await fc.assert(
-    fc.asyncProperty(anyChunks, anyChunks, async (chunks, others) => {
-      const first = await encode(chunks)
+    fc.asyncProperty(anyRowGroups, anyRowGroups, async (rowGroups, others) => {
+      const first = await encode(rowGroups)
       await encode(others)
-      expect(Buffer.compare(await encode(chunks), first)).toBe(0)
+      expect(Buffer.compare(await encode(rowGroups), first)).toBe(0)
     }),
     { numRuns: 200 },
   )

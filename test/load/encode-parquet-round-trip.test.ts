@@ -6,7 +6,7 @@ import { decompressors } from '../../src/load/inspect/inspect-parquet.ts'
 import { cases } from '../support/thorough.ts'
 import { type CellValue, type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import {
-  anyChunks,
+  anyRowGroups,
   cells,
   cellsInDuckdb,
   duckdb,
@@ -62,13 +62,13 @@ function stored(
 describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (format) => {
   it('comes back from DuckDB and hyparquet as it was', async () => {
     await fc.assert(
-      fc.asyncProperty(anyChunks, async (chunks) => {
+      fc.asyncProperty(anyRowGroups, async (rowGroups) => {
         const bytes = await encodeShard(
           format,
           everyColumn,
-          chunks.map((pages) => pages.map(({ recordBatch }) => recordBatch)),
+          rowGroups.map((pages) => pages.map(({ recordBatch }) => recordBatch)),
         )
-        const expected = stored(rowsOf(chunks), format)
+        const expected = stored(rowsOf(rowGroups), format)
         expect(await read(bytes, everyColumn)).toEqual(expected)
         expect(await readByHyparquet(bytes, everyColumn)).toEqual(expected)
       }),

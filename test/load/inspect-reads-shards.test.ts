@@ -4,7 +4,7 @@ import { typeName } from '../../src/core/index.ts'
 import { type InspectedShard, inspectShard, type ShardReader } from '../../src/load/inspect/index.ts'
 import { type CellValue, type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import {
-  anyChunks,
+  anyRowGroups,
   csvFormats,
   encodeShard,
   everyColumn,
@@ -34,10 +34,10 @@ describe.each([...parquetFormats, ...csvFormats])('$kind by $engine, $compressio
 
   it('gives back the number of rows, the columns and the watched texts in order', async () => {
     await fc.assert(
-      fc.asyncProperty(anyChunks, fc.integer({ min: 1, max: 300 }), async (chunks, piece) => {
-        const recordBatches = chunks.map((pages) => pages.map(({ recordBatch }) => recordBatch))
+      fc.asyncProperty(anyRowGroups, fc.integer({ min: 1, max: 300 }), async (rowGroups, piece) => {
+        const recordBatches = rowGroups.map((pages) => pages.map(({ recordBatch }) => recordBatch))
         const bytes = await encodeShard(format, everyColumn, recordBatches)
-        const rows = rowsOf(chunks)
+        const rows = rowsOf(rowGroups)
         const seen: Record<string, (string | null)[]> = { name: [], note: [] }
         const found = await inspectShard(readerOf(bytes, piece), format, {
           columns: everyColumn,

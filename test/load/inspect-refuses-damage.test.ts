@@ -26,7 +26,7 @@ const rows = Array.from(
     tags: [SECRET],
   }),
 )
-const chunks = [[recordBatchOf(columns, rows.slice(0, 40))], [recordBatchOf(columns, rows.slice(40))]]
+const rowGroups = [[recordBatchOf(columns, rows.slice(0, 40))], [recordBatchOf(columns, rows.slice(40))]]
 
 function inspect(
   bytes: Uint8Array,
@@ -62,7 +62,7 @@ async function failure(bytes: Uint8Array, format: Format): Promise<ExportError |
 
 describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (format) => {
   it('is refused when it ends early', async () => {
-    const whole = await encodeShard(format, columns, chunks)
+    const whole = await encodeShard(format, columns, rowGroups)
     await fc.assert(
       fc.asyncProperty(fc.nat(whole.length - 1), async (length) => {
         expect((await failure(whole.subarray(0, length), format))?.kind).toBe('damaged')
@@ -72,7 +72,7 @@ describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (f
   })
 
   it('never fails otherwise than with an error of ours', async () => {
-    const whole = await encodeShard(format, columns, chunks)
+    const whole = await encodeShard(format, columns, rowGroups)
     await fc.assert(
       fc.asyncProperty(fc.nat(whole.length - 1), fc.integer({ min: 1, max: 255 }), async (at, bits) => {
         const bytes = Buffer.from(whole)
@@ -86,7 +86,7 @@ describe.each(parquetFormats)('parquet by $engine, $encodings, $compression', (f
 
 describe.each(csvFormats)('csv by $engine, $compression', (format) => {
   it('is refused when it ends early, save at the end of a line', async () => {
-    const whole = await encodeShard(format, columns, chunks)
+    const whole = await encodeShard(format, columns, rowGroups)
     const gzip = format.compression === 'gzip'
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: whole.length - 1 }), async (length) => {
@@ -146,6 +146,6 @@ it.each([snappyParquet, plainCsv, csvFormats[1]!])(
         throw gone
       },
     }
-    await expect(inspect(await encodeShard(format, columns, chunks), format, reader)).rejects.toBe(gone)
+    await expect(inspect(await encodeShard(format, columns, rowGroups), format, reader)).rejects.toBe(gone)
   },
 )

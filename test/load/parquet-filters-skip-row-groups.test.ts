@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { chunksOf, pagesOf } from './parquet-pages.ts'
+import { columnChunksOf, pagesOf } from './parquet-pages.ts'
 import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import { duckdb, encodeShard, shardFolder, snappyParquet } from './shard-fixture.ts'
 
@@ -127,9 +127,10 @@ it.each([
   // Nobody can read a column of the others: whoever tries, fails.
   const ruined = Buffer.from(file)
   for (const name of columns.map(({ name }) => name)) {
-    const chunks = chunksOf(file, name)
-    for (const chunk of [chunks[0]!, chunks[2]!]) {
-      for (const { offset, bytes } of pagesOf(file, chunk)) ruined.fill(0xff, offset, offset + bytes.length)
+    const columnChunks = columnChunksOf(file, name)
+    for (const columnChunk of [columnChunks[0]!, columnChunks[2]!]) {
+      for (const { offset, bytes } of pagesOf(file, columnChunk))
+        ruined.fill(0xff, offset, offset + bytes.length)
     }
   }
   const path = write('ruined.parquet', ruined)

@@ -27,7 +27,7 @@ const rows = Array.from(
     tags: i % 2 === 0 ? null : [`tag ${i % 9}`, null],
   }),
 )
-const chunks = [rows.slice(0, 20_500), rows.slice(20_500)].map((some) => [recordBatchOf(columns, some)])
+const rowGroups = [rows.slice(0, 20_500), rows.slice(20_500)].map((some) => [recordBatchOf(columns, some)])
 
 const allPages = (file: Uint8Array): StoredPage[] =>
   metadataOf(file).row_groups.flatMap((group) =>
@@ -37,7 +37,7 @@ const allPages = (file: Uint8Array): StoredPage[] =>
 it.each(parquetFormats.filter(({ engine }) => engine === 'columnar'))(
   'every page has the CRC-32 of its stored bytes ($encodings, $compression)',
   async (format) => {
-    const pages = allPages(await encodeShard(format, columns, chunks))
+    const pages = allPages(await encodeShard(format, columns, rowGroups))
     expect(new Set(pages.map(({ header }) => header.type))).toEqual(new Set(['DATA_PAGE', 'DICTIONARY_PAGE']))
     expect(pages.length).toBeGreaterThan(12)
     expect(pages.map(({ header }) => header.crc)).toEqual(pages.map(({ bytes }) => checksum(bytes)))
@@ -48,7 +48,7 @@ it.each(parquetFormats.filter(({ engine }) => engine === 'columnar'))(
 )
 
 it('a flipped bit of an uncompressed page, which reads as another value, belies the checksum', async () => {
-  const file = await encodeShard({ ...snappyParquet, compression: 'none' }, columns, chunks)
+  const file = await encodeShard({ ...snappyParquet, compression: 'none' }, columns, rowGroups)
   const path = write('good.parquet', file)
   const all = allPages(file)
   const texts = all.find(({ bytes }) => Buffer.from(bytes).includes('secret 7919'))!

@@ -12,17 +12,17 @@ export function metadataOf(file: Uint8Array): FileMetaData {
 }
 
 /** The metadata of one column of every row group. */
-export function chunksOf(file: Uint8Array, name: string): ColumnMetaData[] {
+export function columnChunksOf(file: Uint8Array, name: string): ColumnMetaData[] {
   return metadataOf(file).row_groups.map(
     ({ columns }) => columns.find(({ meta_data }) => meta_data!.path_in_schema[0] === name)!.meta_data!,
   )
 }
 
 /** The pages of a column chunk, which have to fill it to the last byte. */
-export function pagesOf(file: Uint8Array, chunk: ColumnMetaData): StoredPage[] {
+export function pagesOf(file: Uint8Array, columnChunk: ColumnMetaData): StoredPage[] {
   const view = new DataView(file.buffer, file.byteOffset, file.byteLength)
-  const start = Number(chunk.dictionary_page_offset ?? chunk.data_page_offset)
-  const end = start + Number(chunk.total_compressed_size)
+  const start = Number(columnChunk.dictionary_page_offset ?? columnChunk.data_page_offset)
+  const end = start + Number(columnChunk.total_compressed_size)
   const pages: StoredPage[] = []
   const reader = { view, offset: start }
   while (reader.offset < end) {

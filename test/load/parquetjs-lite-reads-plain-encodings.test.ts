@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest'
 import { type ColumnSpec, type Format, int64 } from '../../src/core/index.ts'
 import { type CellValue, type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import {
-  anyChunks,
+  anyRowGroups,
   cells,
   encodeShard,
   everyColumn,
@@ -63,10 +63,10 @@ const plainFormats = parquetFormats.filter(
 describe.each(plainFormats)('plain encodings, $compression', (format) => {
   it('are read back by parquetjs-lite, value by value', async () => {
     await fc.assert(
-      fc.asyncProperty(anyChunks, async (chunks) => {
-        const recordBatches = chunks.map((pages) => pages.map(({ recordBatch }) => recordBatch))
+      fc.asyncProperty(anyRowGroups, async (rowGroups) => {
+        const recordBatches = rowGroups.map((pages) => pages.map(({ recordBatch }) => recordBatch))
         const file = await encodeShard(format, everyColumn, recordBatches)
-        expect(await read(file, everyColumn)).toEqual(inMilliseconds(rowsOf(chunks), everyColumn))
+        expect(await read(file, everyColumn)).toEqual(inMilliseconds(rowsOf(rowGroups), everyColumn))
       }),
       { numRuns: 20 },
     )
@@ -103,19 +103,19 @@ describe('a row group of many pages, dictionaries of many sizes, and long runs',
     }),
   )
   const groups = [['seen', 'few'], ['many']]
-  const chunks = [rows.slice(0, 21_000), rows.slice(21_000)].map((some) => [
+  const rowGroups = [rows.slice(0, 21_000), rows.slice(21_000)].map((some) => [
     recordBatchOf(columns, some.slice(0, 9000), groups),
     recordBatchOf(columns, some.slice(9000)),
   ])
 
   it('come back as they were', async () => {
     const format: Format = { ...snappyParquet, encodings: 'plain' }
-    const found = await read(await encodeShard(format, columns, chunks), columns)
+    const found = await read(await encodeShard(format, columns, rowGroups), columns)
     expect(found).toEqual(inMilliseconds(rows, columns))
   })
 
   it('are refused by such readers in compact encodings', async () => {
-    await expect(read(await encodeShard(snappyParquet, columns, chunks), columns)).rejects.toMatch(
+    await expect(read(await encodeShard(snappyParquet, columns, rowGroups), columns)).rejects.toMatch(
       'invalid encoding',
     )
   })

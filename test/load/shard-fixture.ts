@@ -6,7 +6,7 @@ import { DuckDBInstance, type JS } from '@duckdb/node-api'
 import fc from 'fast-check'
 import { afterAll } from 'vitest'
 import { type ColumnSpec, type Format, int64, type RecordBatch } from '../../src/core/index.ts'
-import { createEncoder, type PlacedChunk } from '../../src/load/encode/index.ts'
+import { createEncoder, type WrittenRowGroup } from '../../src/load/encode/index.ts'
 import { anyPage, everyColumn, type Page } from './any-rows.ts'
 import type { CellValue, Row } from './record-batch-builder.ts'
 
@@ -49,18 +49,18 @@ export const csvFormats: readonly Csv[] = (['columnar', 'csv-stringify'] as cons
   (['none', 'gzip'] as const).map((compression): Csv => ({ ...plainCsv, engine, compression })),
 )
 
-/** A shard's bytes: one chunk for each list of record batches, the chunks' metadata through JSON as in a journal. */
+/** A shard's bytes: one row group for each list of record batches, the row groups' metadata through JSON as in a journal. */
 export async function encodeShard(
   format: Format,
   columns: readonly ColumnSpec[],
-  chunks: readonly (readonly RecordBatch[])[],
+  rowGroups: readonly (readonly RecordBatch[])[],
   fileMetadata: Readonly<Record<string, string>> = {},
 ): Promise<Buffer> {
   const encoder = createEncoder({ format, columns, createdBy, fileMetadata })
   const parts: Uint8Array[] = [encoder.header()]
-  const placed: PlacedChunk[] = []
+  const placed: WrittenRowGroup[] = []
   let offset = parts[0]!.length
-  for (const recordBatches of chunks) {
+  for (const recordBatches of rowGroups) {
     const { bytes, rows, meta } = await encoder.encode(recordBatches)
     placed.push(JSON.parse(JSON.stringify({ offset, rows, meta })))
     parts.push(Uint8Array.from(bytes))
@@ -118,14 +118,14 @@ export async function cellsInDuckdb(
   )
 }
 
-/** Chunks of pages, with empty ones among them. */
-export const anyChunks: fc.Arbitrary<Page[][]> = fc.array(fc.array(anyPage, { maxLength: 3 }), {
+/** Row groups of pages, with empty ones among them. */
+export const anyRowGroups: fc.Arbitrary<Page[][]> = fc.array(fc.array(anyPage, { maxLength: 3 }), {
   minLength: 1,
   maxLength: 3,
 })
 
-export function rowsOf(chunks: readonly (readonly Page[])[]): Row[] {
-  return chunks.flat().flatMap(({ rows }) => rows)
+export function rowsOf(rowGroups: readonly (readonly Page[])[]): Row[] {
+  return rowGroups.flat().flatMap(({ rows }) => rows)
 }
 
 export function cells(rows: readonly Row[], columns: readonly ColumnSpec[] = everyColumn): CellValue[][] {

@@ -10,11 +10,11 @@ import { temporaryStore } from '../disk/temporary-store.ts'
 import {
   type Answers,
   answersOf,
-  chunksOf,
   keyOf,
   pageLine,
   type Row,
   readShard,
+  rowGroupsOf,
   sliceOf,
   slicesOf,
   textCoder,
@@ -22,7 +22,7 @@ import {
 } from './shards-world.ts'
 
 const FOLDER = 'credentials/import_window=2024-01-01'
-const SHARED = { chunkRows: 10, shardRows: 100, owned: false }
+const SHARED = { rowGroupRows: 10, shardRows: 100, owned: false }
 
 /** @param record gets the entries of each commit */
 function shardSet(
@@ -33,7 +33,7 @@ function shardSet(
     store,
     coder: textCoder,
     extension: '.csv',
-    chunkRows: 100_000,
+    rowGroupRows: 100_000,
     shardRows: 1_000_000,
     journal: { append: record },
     nextShard: 0,
@@ -55,11 +55,11 @@ function pagesIn(lines: readonly { readonly kind: string }[]): PageEntry[] {
 
 /** How many rows each shard has, by the end of its path. */
 function rowsIn(world: World): Record<string, number> {
-  const { chunkRows } = world.options
+  const { rowGroupRows } = world.options
   return Object.fromEntries(
     [...world.files()].map(([path, text]) => [
       path.slice('credentials/'.length),
-      readShard(text, chunkRows).length,
+      readShard(text, rowGroupRows).length,
     ]),
   )
 }
@@ -146,16 +146,16 @@ describe('a shard', () => {
     expect(await store.list('_state/open')).toEqual([])
   })
 
-  it('gets a chunk for every chunk_rows rows, and the rest as the last one', async () => {
+  it('gets a row group for every so many rows, and the rest as the last one', async () => {
     const world = new World([answersOf(FOLDER, 60, 50, 99, 1, 5, 120)], {
-      chunkRows: 100,
+      rowGroupRows: 100,
       shardRows: 250,
       owned: false,
     })
     await world.open()
     await world.finish()
-    const chunks = [...world.files().values()].map((text) => chunksOf(text).map(({ rows }) => rows))
-    expect(chunks).toEqual([[100, 100, 50], [85]])
+    const rowGroups = [...world.files().values()].map((text) => rowGroupsOf(text).map(({ rows }) => rows))
+    expect(rowGroups).toEqual([[100, 100, 50], [85]])
     await world.expectComplete()
   })
 
@@ -196,13 +196,13 @@ describe('a page', () => {
     const { store, root } = temporaryStore()
     const records: (readonly JournalEntry[])[] = []
     const shards = shardSet(store, {
-      chunkRows: 10,
+      rowGroupRows: 10,
       shardRows: 15,
       record: async (lines) => void records.push(lines),
     })
     await shards.commit(commitOf(slicesOf(rows, folderOf)))
     expect(records).toHaveLength(1)
-    // Forty rows for one folder, twenty for the other: chunks of whole shards are in these.
+    // Forty rows for one folder, twenty for the other: row groups of whole shards are in these.
     expect(records[0]!.map(({ kind }) => kind).toSorted()).toEqual(
       ['seal', 'seal', 'open', 'chunk', 'seal', 'open', 'sums', 'page'].toSorted(),
     )
@@ -215,11 +215,11 @@ describe('a page', () => {
     await shards.close()
   })
 
-  it('is told where its rows stand: by window and shard, and those that wait for their chunk', async () => {
+  it('is told where its rows stand: by window and shard, and those that wait for their row group', async () => {
     const { store } = temporaryStore()
     const records: JournalEntry[] = []
     const shards = shardSet(store, {
-      chunkRows: 15,
+      rowGroupRows: 15,
       shardRows: 1000,
       record: async (lines) => void records.push(...lines),
     })
@@ -243,10 +243,10 @@ describe('a page', () => {
       ['credentials/a', 10],
       ['credentials/b', 5],
     ])
-    const chunks = records.flatMap((line) =>
+    const rowGroups = records.flatMap((line) =>
       line.kind === 'chunk' ? [[folders.get(line.shard), line.rows]] : [],
     )
-    expect(chunks.toSorted()).toEqual([
+    expect(rowGroups.toSorted()).toEqual([
       ['credentials/a', 15],
       ['credentials/a', 15],
       ['credentials/b', 15],
@@ -267,12 +267,12 @@ describe('a page', () => {
 })
 
 describe('what goes on record', () => {
-  it('is on the disk before: rows of a page, bytes of a chunk, the whole of a shard', async () => {
+  it('is on the disk before: rows of a page, bytes of a row group, the whole of a shard', async () => {
     const { store, root } = temporaryStore()
     const kinds: string[][] = []
     let parts = 0
     const shards = shardSet(store, {
-      chunkRows: 100,
+      rowGroupRows: 100,
       shardRows: 300,
       partsOf: () => parts,
       record: async (more) => {
@@ -324,7 +324,7 @@ describe('what goes on record', () => {
         },
       },
       {
-        chunkRows: 10,
+        rowGroupRows: 10,
         record: async (more) => {
           const lines = more
           for (const [path, bytes] of onRecord) {
@@ -381,7 +381,7 @@ describe('what goes on record', () => {
   it('that fails stops the folder, and a later run goes on from what is on record', async () => {
     const answers = answersOf(FOLDER, 60, 70, 10, 80, 100)
     for (let failing = 1; failing <= 6; failing++) {
-      const world = new World([answers], { chunkRows: 100, shardRows: 300, owned: false })
+      const world = new World([answers], { rowGroupRows: 100, shardRows: 300, owned: false })
       await world.open()
       const { checkpoint } = world
       if (checkpoint === null) throw new Error('not open')
@@ -410,7 +410,7 @@ describe('what goes on record', () => {
       ...store,
       async openLog(path, size) {
         underway++
-        // The chunk fails long before the log of the rows behind it is there.
+        // The row group fails long before the log of the rows behind it is there.
         if (path.endsWith('.log')) for (let turns = 0; turns < 20; turns++) await turn()
         const log = await store.openLog(path, size).finally(() => underway--)
         const flush = (): Promise<void> =>
@@ -418,7 +418,7 @@ describe('what goes on record', () => {
         return Object.assign(Object.create(log) as Log, { fsync: flush })
       },
     }
-    const shards = shardSet(failing, { chunkRows: 5 })
+    const shards = shardSet(failing, { rowGroupRows: 5 })
     await expect(shards.commit(commitOf(sliceOf(0, FOLDER, 7)))).rejects.toThrow('the disk is full')
     expect(underway).toBe(0)
     await shards.close()
@@ -446,7 +446,7 @@ describe('a great many folders', () => {
 
   it.skipIf(process.platform !== 'linux')('hold few files open', async () => {
     const answers = folders.map((folder) => answersOf(folder, 3, 9, 4))
-    const world = new World(answers, { chunkRows: 10, shardRows: 1000, owned: false })
+    const world = new World(answers, { rowGroupRows: 10, shardRows: 1000, owned: false })
     await world.open()
     let most = 0
     await world.commitInTurns(() => {
@@ -503,10 +503,10 @@ describe('what nobody knows of', () => {
     await world.expectComplete()
   })
 
-  it('is not left of a shard that was taken up between two chunks', async () => {
+  it('is not left of a shard that was taken up between two row groups', async () => {
     // Rows of the first generation are in the file that those of the third would go into.
     const world = new World([answersOf(FOLDER, 1, 3, 3, 1, 1)], {
-      chunkRows: 4,
+      rowGroupRows: 4,
       shardRows: 1000,
       owned: true,
     })

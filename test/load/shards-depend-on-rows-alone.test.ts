@@ -121,7 +121,7 @@ describe.each<[string, Format]>([
 ])('%s shards', (_, format) => {
   it('are the same to the byte however their rows come in pages, commits and runs', async () => {
     const sizes = fc.record({
-      chunkRows: fc.integer({ min: 1, max: 25 }),
+      rowGroupRows: fc.integer({ min: 1, max: 25 }),
       shardRows: fc.integer({ min: 1, max: 70 }),
     })
     const given = fc.tuple(fc.array(anyRow, { maxLength: 120 }), fc.array(anyRow, { maxLength: 60 }))
@@ -152,7 +152,7 @@ describe('Parquet shards of many different domains', () => {
   const MOST_IN_A_TABLE = 1024
 
   it.each([500, 10_000])('are the same to the byte where pages have %i rows', async (size) => {
-    const sizes = { chunkRows: 100_000, shardRows: 100_000 }
+    const sizes = { rowGroupRows: 100_000, shardRows: 100_000 }
     const expected = await shardsOf(snappyParquet, [rows, []], sizes)
     const pages = slices(rows, size).map((page) => {
       const domains = new Set(page.map(({ row }) => row.domain))
@@ -179,23 +179,23 @@ function anyRowOf(domain: string): Row {
   return { ...row, ...sources[0], query_type: 'domain', query_value: 'acme.com' }
 }
 
-type Sizes = { readonly chunkRows: number; readonly shardRows: number }
+type Sizes = { readonly rowGroupRows: number; readonly shardRows: number }
 type FolderRows = readonly [readonly OwnRow[], readonly OwnRow[]]
 
-/** What is to come of the rows: shards that are full but for the last, of chunks that are full but for the last. */
+/** What is to come of the rows: shards that are full but for the last, of row groups that are full but for the last. */
 async function shardsOf(
   format: Format,
   rows: FolderRows,
-  { chunkRows, shardRows }: Sizes,
+  { rowGroupRows, shardRows }: Sizes,
 ): Promise<Map<string, { readonly bytes: Buffer; readonly rows: readonly OwnRow[] }>> {
   const shards = new Map<string, { bytes: Buffer; rows: readonly OwnRow[] }>()
   for (const [index, folder] of FOLDERS.entries()) {
     for (const [part, own] of slices(rows[index]!, shardRows).entries()) {
-      const chunks = slices(own, chunkRows).map((chunk) => [
-        recordBatchFor(chunk, [['domain'], SOURCE, QUERY]),
+      const rowGroups = slices(own, rowGroupRows).map((rowGroup) => [
+        recordBatchFor(rowGroup, [['domain'], SOURCE, QUERY]),
       ])
       const name = `part-${String(part).padStart(5, '0')}${shardExtension(format)}`
-      shards.set(`${folder}/${name}`, { bytes: await encodeShard(format, columns, chunks), rows: own })
+      shards.set(`${folder}/${name}`, { bytes: await encodeShard(format, columns, rowGroups), rows: own })
     }
   }
   return shards
@@ -289,7 +289,7 @@ function coderOf(format: Format, specs: readonly ColumnSpec[]): ShardCoder {
         encoder,
         recordBatches.map((recordBatch) => decodeRecordBatch(recordBatch)),
       ),
-    footer: (chunks) => encoder.footer(chunks),
+    footer: (rowGroups) => encoder.footer(rowGroups),
   }
 }
 

@@ -33,7 +33,10 @@ function answers(folderOf: (query: number, window: number) => string): fc.Arbitr
       queries.map((pages, query) => ({ folders: [0, 1, 2].map((window) => folderOf(query, window)), pages })),
     )
 }
-const sizes = fc.record({ chunkRows: fc.constantFrom(1, 4, 9), shardRows: fc.constantFrom(1, 7, 20, 1000) })
+const sizes = fc.record({
+  rowGroupRows: fc.constantFrom(1, 4, 9),
+  shardRows: fc.constantFrom(1, 7, 20, 1000),
+})
 const sharedFolders = answers((_, window) => `credentials/import_window=${Math.min(window, 1)}`)
 const oneFolder = answers(() => 'credentials')
 const ownFolders = answers((query, window) => `credentials/query=${query}/import_window=${window}`)
@@ -48,7 +51,7 @@ const order = fc.array(fc.nat({ max: 3 }), { maxLength: 20 })
 const OPEN = '_state/open'
 
 /**
- * A bit of everything: small and large pages, an empty one, chunks, full shards, pages for two folders and for more than
+ * A bit of everything: small and large pages, an empty one, row groups, full shards, pages for two folders and for more than
  * one shard of each, two queries in a folder.
  */
 const BUSY: readonly Answers[] = [
@@ -62,8 +65,8 @@ const BUSY: readonly Answers[] = [
 const SMALL: readonly Answers[] = [
   { folders: ['credentials/a', 'credentials/b'], pages: [[0], windows('001'), [1]] },
 ]
-const SMALL_OPTIONS = { chunkRows: 2, shardRows: 2, owned: true }
-const BUSY_OPTIONS = { chunkRows: 5, shardRows: 12, owned: false }
+const SMALL_OPTIONS = { rowGroupRows: 2, shardRows: 2, owned: true }
+const BUSY_OPTIONS = { rowGroupRows: 5, shardRows: 12, owned: false }
 
 function windows(digits: string): number[] {
   return [...digits].map(Number)
@@ -270,7 +273,7 @@ describe('open shards whose bytes did not survive', () => {
       // Shares a folder with the second window of the first.
       answersOf('credentials/w1', 2, 2, 2),
     ]
-    const made = new World(answers, { chunkRows: 3, shardRows: 1000, owned: false })
+    const made = new World(answers, { rowGroupRows: 3, shardRows: 1000, owned: false })
     await made.open()
     for (const query of [0, 0, 1, 1, 2]) await made.commitNext(query)
     await made.shards?.seal(['credentials/w0'])
@@ -278,7 +281,7 @@ describe('open shards whose bytes did not survive', () => {
       [...made.checkpoint!.state.openShards.values()].map(({ shard, folder }) => [folder, shard]),
     )
     await made.close()
-    // A bit of what the other query's rows are logged in, or of what is in a chunk already.
+    // A bit of what the other query's rows are logged in, or of what is in a row group already.
     const lost = [...folderOf].find(([folder]) => folder.endsWith('w1'))![1]
     const part = join(made.root, OPEN, `${lost}.part`)
     const bytes = readFileSync(part)
@@ -302,7 +305,7 @@ describe('open shards whose bytes did not survive', () => {
 
   it('take finished shards with them that hold rows of the same partition', async () => {
     const made = new World([answersOf('credentials', 10, 10), answersOf('credentials', 9, 2)], {
-      chunkRows: 4,
+      rowGroupRows: 4,
       shardRows: 16,
       owned: false,
     })
@@ -324,7 +327,7 @@ describe('open shards whose bytes did not survive', () => {
   it('are given up once, however often the run is stopped while that is done', async () => {
     const answers = [answersOf('credentials', 5, 4), answersOf('credentials', 2)]
     const damaged = async (): Promise<World> => {
-      const made = new World(answers, { chunkRows: 2, shardRows: 4, owned: false })
+      const made = new World(answers, { rowGroupRows: 2, shardRows: 4, owned: false })
       await made.open()
       while (await made.commitRound());
       await made.close()

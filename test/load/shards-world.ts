@@ -61,7 +61,7 @@ export type Row = { readonly query: number; readonly window: number; readonly ro
 
 const COLUMNS = specs({ query: 'int64', window: 'int64', row: 'int64', source_id: 'text' })
 
-/** A line of text for each row; the footer is one about the chunks. */
+/** A line of text for each row; the footer is one about the row groups. */
 export const textCoder: ShardCoder = {
   header: async () => Buffer.from('a shard\n'),
   encode: async (recordBatches) => {
@@ -81,7 +81,7 @@ export const textCoder: ShardCoder = {
     const sums = sumRows(decoded)
     return { bytes: new Uint8Array(Buffer.from(texts.join(''))), rows, meta: { lines: texts.length }, sums }
   },
-  footer: async (chunks) => Buffer.from(`#${JSON.stringify(chunks)}\n`),
+  footer: async (rowGroups) => Buffer.from(`#${JSON.stringify(rowGroups)}\n`),
 }
 
 function queryOf(query: number): NamedQuery {
@@ -153,7 +153,7 @@ export function pageLine(chain: number, next: string | null, passed?: number): P
 const BLOCK_BYTES = 16
 
 export type WorldOptions = {
-  readonly chunkRows: number
+  readonly rowGroupRows: number
   readonly shardRows: number
   /** Each folder is one window's, and its shard is closed with that; else folders are shared and sealed at the end. */
   readonly owned: boolean
@@ -196,12 +196,12 @@ export class World {
       const checkpoint = await openSettledCheckpoint(store, HEADER, () => {}, warn)
       this.checkpoint = checkpoint
       const { state } = checkpoint
-      const { chunkRows, shardRows } = this.options
+      const { rowGroupRows, shardRows } = this.options
       const shards = new ShardSet({
         store,
         coder: textCoder,
         extension: '.csv',
-        chunkRows,
+        rowGroupRows,
         shardRows,
         nextShard: state.nextShard,
         partsOf: (folder) => state.partsOf.get(folder) ?? 0,
@@ -363,7 +363,7 @@ export class World {
     expect([...state.chains]).toEqual([])
     const found = [...files].flatMap(([path, text]) => {
       const [folder] = splitPath(path)
-      return readShard(text, this.options.chunkRows).map((row) => ({ folder, row }))
+      return readShard(text, this.options.rowGroupRows).map((row) => ({ folder, row }))
     })
     let total = 0
     for (const [query, answers] of this.answers.entries()) {
@@ -384,7 +384,7 @@ export class World {
   }
 
   #expectShard(shard: SealedShard, text: string, all: readonly SealedShard[]): void {
-    const rows = readShard(text, this.options.chunkRows)
+    const rows = readShard(text, this.options.rowGroupRows)
     const times = rows.map(timeOf)
     expect(shard).toMatchObject({
       rows: rows.length,
@@ -401,19 +401,19 @@ export class World {
   }
 }
 
-/** The rows of a shard, after checking that its chunks are where its footer says, and full but for the last. */
-export function readShard(text: string, chunkRows: number): Row[] {
+/** The rows of a shard, after checking that its row groups are where its footer says, and full but for the last. */
+export function readShard(text: string, rowGroupRows: number): Row[] {
   const rows: Row[] = []
-  const chunks = chunksOf(text)
+  const rowGroups = rowGroupsOf(text)
   let end = 'a shard\n'.length
   expect(text.slice(0, end)).toBe('a shard\n')
-  for (const [index, chunk] of chunks.entries()) {
-    expect(chunk.offset).toBe(end)
-    const lines = text.slice(end).split('\n').slice(0, chunk.meta.lines)
+  for (const [index, rowGroup] of rowGroups.entries()) {
+    expect(rowGroup.offset).toBe(end)
+    const lines = text.slice(end).split('\n').slice(0, rowGroup.meta.lines)
     end += lines.reduce((bytes, line) => bytes + line.length + 1, 0)
-    expect(lines).toHaveLength(chunk.rows)
-    if (index < chunks.length - 1) expect(chunk.rows).toBe(chunkRows)
-    else expect(chunk.rows).toBeLessThanOrEqual(chunkRows)
+    expect(lines).toHaveLength(rowGroup.rows)
+    if (index < rowGroups.length - 1) expect(rowGroup.rows).toBe(rowGroupRows)
+    else expect(rowGroup.rows).toBeLessThanOrEqual(rowGroupRows)
     for (const line of lines) {
       const [query, window, row, source] = line.split(' ')
       expect(source).toBe(`s${Number(row) % 3}`)
@@ -424,8 +424,8 @@ export function readShard(text: string, chunkRows: number): Row[] {
   return rows
 }
 
-/** What a shard's footer says of its chunks. */
-export function chunksOf(
+/** What a shard's footer says of its row groups. */
+export function rowGroupsOf(
   text: string,
 ): { readonly offset: number; readonly rows: number; readonly meta: { readonly lines: number } }[] {
   return JSON.parse(text.split('\n').at(-2)!.slice(1))

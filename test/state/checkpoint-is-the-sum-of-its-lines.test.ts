@@ -264,7 +264,7 @@ describe('a checkpoint that is rewritten', () => {
       [pageSize, tellsSearches, state.searchesRemaining].some((each) => each !== null) ||
       costs.length + times.length > 0
     const hasLimit = limit !== null || limits.size > 0
-    const shards = [...state.openShards.values()].map(({ chunks }) => 1 + chunks.length)
+    const shards = [...state.openShards.values()].map(({ rowGroups }) => 1 + rowGroups.length)
     const others = [state.secretChecks, state.queries, state.chains].map(({ size }) => size)
     const unknown = state.unknownFields.size > 0 ? 1 : 0
     const sums = state.sums().rows > 0 ? 1 : 0

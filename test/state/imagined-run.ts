@@ -101,7 +101,7 @@ type ImaginedShard = {
   readonly part: number
   generation: number
   end: number
-  /** All of them, and those that are in no chunk yet. */
+  /** All of them, and those that are in no row group yet. */
   rows: number
   logged: number
   readonly partitions: Set<string>
@@ -382,15 +382,15 @@ class ImaginedRun {
     }
     switch (way) {
       case 1: {
-        // A chunk is full with the first of the rows; the others are the first of the next log.
+        // A row group is full with the first of the rows; the others are the first of the next log.
         const pieces = put(open, all)
-        lines.push(this.#chunk(open, 1))
+        lines.push(this.#rowGroup(open, 1))
         return { lines, pieces, logged: rows > 1 ? log(open, rows - 1) : [] }
       }
       case 2: {
-        // Two chunks in one page: the second of rows that never were in a log.
+        // Two row groups in one page: the second of rows that never were in a log.
         const pieces = put(open, all)
-        lines.push(this.#chunk(open, rows - 1), this.#chunk(open, 1))
+        lines.push(this.#rowGroup(open, rows - 1), this.#rowGroup(open, 1))
         return { lines, pieces, logged: [] }
       }
       case 3: {
@@ -421,7 +421,7 @@ class ImaginedRun {
   }
 
   /** All that is in the log, and so many rows that never were. */
-  #chunk(open: ImaginedShard, more: number): JournalEntry {
+  #rowGroup(open: ImaginedShard, more: number): JournalEntry {
     const generation = open.logged > 0 ? open.generation++ : open.generation - 1
     const rows = open.logged + more
     open.logged = 0
@@ -441,7 +441,7 @@ class ImaginedRun {
     }
   }
 
-  /** Of a shard that is whole the chunks need not be known. */
+  /** Of a shard that is whole the row groups need not be known. */
   #seal(folder: string, { shard, part, rows, partitions }: ImaginedShard): JournalEntry[] {
     this.#open.delete(folder)
     const path = `${folder}/part-${String(part).padStart(5, '0')}.csv`

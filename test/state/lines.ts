@@ -141,6 +141,6 @@ export function plainChain({ windows, seen, ...chain }: ChainRecord) {
   }
 }
 
-export function plainShard({ partitions, chunks, records, ...shard }: OpenShardRecord) {
-  return { ...shard, partitions: [...partitions].sort(), chunks: [...chunks], records: [...records] }
+export function plainShard({ partitions, rowGroups, records, ...shard }: OpenShardRecord) {
+  return { ...shard, partitions: [...partitions].sort(), rowGroups: [...rowGroups], records: [...records] }
 }

@@ -172,12 +172,12 @@ export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Journ
   }
   expect(Object.fromEntries(state.unknownFields)).toEqual(unknown)
 
-  const [opened, sealed, chunks] = [of('open'), of('seal'), of('chunk')]
+  const [opened, sealed, rowGroups] = [of('open'), of('seal'), of('chunk')]
   const stillOpen = opened.filter(({ shard }) => !sealed.some((line) => line.shard === shard))
   expect([...state.openShards.keys()]).toEqual(stillOpen.map(({ shard }) => shard))
   for (const { shard, folder, part } of stillOpen) {
-    const own = chunks.filter((chunk) => chunk.shard === shard)
-    const generation = 1 + Math.max(0, ...own.map((chunk) => chunk.generation))
+    const own = rowGroups.filter((rowGroup) => rowGroup.shard === shard)
+    const generation = 1 + Math.max(0, ...own.map((rowGroup) => rowGroup.generation))
     const logged = pages.flatMap((page) => page.logged ?? []).filter((log) => log.shard === shard)
     const partitions = new Set<string>()
     let importedAt: Span | null = null
@@ -195,7 +195,7 @@ export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Journ
       part,
       partitions: [...partitions].sort(),
       importedAt,
-      chunks: own,
+      rowGroups: own,
       generation,
       records: logged.filter((log) => log.generation === generation).map(({ rows, end }) => ({ rows, end })),
     })
@@ -308,7 +308,7 @@ export function expectRowsToBeInShards({ partitions, shards, openShards }: Check
     for (const each of of) rows += each.rows
     return rows
   }
-  const inShards = [...openShards.values()].map(({ chunks, records }) => sum(chunks) + sum(records))
+  const inShards = [...openShards.values()].map(({ rowGroups, records }) => sum(rowGroups) + sum(records))
   const known = sum([...partitions].map(([, record]) => record))
   expect(known).toBe(inShards.reduce((all, rows) => all + rows, sum(shards)))
   for (const { partitions: within } of [...shards, ...openShards.values()]) {

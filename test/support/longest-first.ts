@@ -6,7 +6,7 @@ const LONGEST = [
   'cluster/survives-what-happens-to-workers',
   'cluster/organizations-do-not-wait-for-each-other',
   'fault/hostile-answers',
-  'fault/survives-a-kill-while-a-chunk-is-encoded',
+  'fault/survives-a-kill-while-a-row-group-is-encoded',
   'warehouse/postgres-holds-what-is-exported',
   'warehouse/duckdb-holds-what-is-exported',
   'warehouse/shards-are-loaded-as-they-are-sealed',

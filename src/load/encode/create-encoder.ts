@@ -35,7 +35,7 @@ export function createEncoder(plan: EncodePlan): ShardEncoder {
  * Rows that are worth encoding together. DuckDB, Spark and Trino work well with Parquet row groups of about a
  * hundred thousand; lines of CSV gain nothing by waiting for each other.
  */
-export function chunkRows(format: Format): number {
+export function rowGroupRows(format: Format): number {
   return format.kind === 'parquet' ? 100_000 : 10_000
 }
 

@@ -2,38 +2,39 @@ import type { ColumnSpec, Format, JsonValue, RecordBatch } from '../../core/inde
 
 /**
  * Turns record batches into the bytes of one shard. Pure: no I/O and no clock, so it runs in any thread.
- * A shard is the header, then chunks, then the footer; everything before the footer can be appended to
- * a file as it comes, and the footer is made from what the chunks left in the journal.
+ *
+ * A shard is the header, then row groups, then the footer; everything before the footer can be appended to
+ * a file as it comes, and the footer is made from what the row groups left in the journal.
  */
 export type ShardEncoder = {
   /** What a shard starts with. */
   header(): Uint8Array
   /**
-   * Encodes the rows of some record batches, in order, as one chunk: a row group, or a run of CSV lines. What it gives is
-   * good until the next call.
+   * Encodes the rows of some record batches, in order, as one row group: that of Parquet, or a block of CSV lines.
+   * The result is valid until the next call.
    * @throws ExportError `data` when Parquet is to hold a null in a column that may not be null, or the
-   * chunk would pass 2 GB; never names a value
+   * row group would pass 2 GB; never names a value
    */
-  encode(recordBatches: readonly RecordBatch[]): Promise<EncodedChunk>
+  encode(recordBatches: readonly RecordBatch[]): Promise<EncodedRowGroup>
   /**
-   * What a shard ends with, given its chunks in order.
+   * What a shard ends with, given its row groups in order.
    * @throws ExportError `damaged` when `meta` is not what {@link ShardEncoder.encode} gave out
    */
-  footer(chunks: readonly PlacedChunk[]): Promise<Uint8Array>
+  footer(rowGroups: readonly WrittenRowGroup[]): Promise<Uint8Array>
 }
 
-export type EncodedChunk = {
+export type EncodedRowGroup = {
   /** In shared memory, or in a buffer of their own. */
   readonly bytes: Uint8Array
   readonly rows: number
-  /** What the footer must know of the chunk; a few kB at most. */
+  /** What the footer must know of the row group; a few kB at most. */
   readonly meta: JsonValue
   /** Characters that the format has no place for, and that were replaced; absent: none. */
   readonly replaced?: number
 }
 
-export type PlacedChunk = {
-  /** Where the chunk starts in the shard, in bytes. */
+export type WrittenRowGroup = {
+  /** Where the row group starts in the shard, in bytes. */
   readonly offset: number
   readonly rows: number
   readonly meta: JsonValue

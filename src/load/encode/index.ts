@@ -1,2 +1,2 @@
-export { chunkRows, createEncoder, shardExtension } from './create-encoder.ts'
-export type { EncodedChunk, EncodePlan, PlacedChunk, ShardEncoder } from './encoder.ts'
+export { createEncoder, rowGroupRows, shardExtension } from './create-encoder.ts'
+export type { EncodedRowGroup, EncodePlan, ShardEncoder, WrittenRowGroup } from './encoder.ts'

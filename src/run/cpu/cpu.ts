@@ -8,10 +8,10 @@ import {
 } from '../../core/index.ts'
 import {
   type EncodeBuffer,
+  type EncodedRowGroupWithAggregates,
   type EncodePlan,
   makeEncodeBuffer,
   type ShardCoder,
-  type SummedChunk,
 } from '../../load/index.ts'
 import { canStartThreads, openThread, type Thread } from '../../threads/index.ts'
 import { owned } from './owned.ts'
@@ -155,12 +155,12 @@ function threadedCpu(
     coder: {
       header: () => encode<Uint8Array>('header', []),
       encode: (recordBatches) =>
-        encode<SummedChunk>(
+        encode<EncodedRowGroupWithAggregates>(
           'encode',
           [recordBatches],
           recordBatches.flatMap(({ buffer }) => owned(buffer)),
         ),
-      footer: (chunks) => encode<Uint8Array>('footer', [chunks]),
+      footer: (rowGroups) => encode<Uint8Array>('footer', [rowGroups]),
     },
     encodeBuffer,
     start() {

@@ -7,10 +7,10 @@ import { createDecoder, type Decoder } from '../../transform/index.ts'
  */
 export function decoderInPlace(plan: DecodePlan): Decoder {
   const decode = createDecoder(plan)
-  return (body, context) => decode(body, context, indexOfInstant(body.buffer))
+  return (body, context) => decode(body, context, sharedAllocator(body.buffer))
 }
 
-function indexOfInstant(answer: ArrayBufferLike): BatchAllocator {
+function sharedAllocator(answer: ArrayBufferLike): BatchAllocator {
   return (bytes) =>
     answer instanceof SharedArrayBuffer && bytes <= answer.byteLength
       ? new Uint8Array(answer, 0, bytes)

@@ -1,5 +1,5 @@
 import { decodeRecordBatch } from '../../core/index.ts'
-import { createEncoder, type EncodePlan, encodeSummed, type PlacedChunk } from '../../load/index.ts'
+import { createEncoder, type EncodePlan, encodeSummed, type WrittenRowGroup } from '../../load/index.ts'
 import { serve } from '../../threads/index.ts'
 import { owned } from './owned.ts'
 
@@ -16,8 +16,8 @@ serve({
     const value = await encodeSummed(encoders.get(run)!, recordBatches.map(decodeRecordBatch))
     return { value, transfer: owned(value.bytes.buffer) }
   },
-  footer: async (run: number, chunks: readonly PlacedChunk[]) => ({
-    value: await encoders.get(run)!.footer(chunks),
+  footer: async (run: number, rowGroups: readonly WrittenRowGroup[]) => ({
+    value: await encoders.get(run)!.footer(rowGroups),
   }),
   async close(run: number) {
     return { value: encoders.delete(run) }

@@ -14,7 +14,7 @@ export function inlineWork(
     coder: {
       header: async () => encoder.header(),
       encode: (recordBatches) => encodeSummed(encoder, recordBatches.map(decodeRecordBatch)),
-      footer: (chunks) => encoder.footer(chunks),
+      footer: (rowGroups) => encoder.footer(rowGroups),
     },
   }
 }

@@ -8,7 +8,7 @@ import {
   type Pipeline,
   type Store,
 } from '../../core/index.ts'
-import { chunkRows, type EncodePlan, ShardSet, shardExtension } from '../../load/index.ts'
+import { type EncodePlan, rowGroupRows, ShardSet, shardExtension } from '../../load/index.ts'
 import { type Checkpoint, type CheckpointState, idPath, manifestShard, sweepIds } from '../../state/index.ts'
 import { openOwnCheckpoint } from '../admission/index.ts'
 import { type Cpu, openCpu } from '../cpu/index.ts'
@@ -157,7 +157,7 @@ function openShards(
     encodeBuffer,
     journal: checkpoint,
     extension: shardExtension(load.format),
-    chunkRows: chunkRows(load.format),
+    rowGroupRows: rowGroupRows(load.format),
     shardRows: load.shardRows,
     nextShard: state.nextShard,
     partsOf: (folder) => state.partsOf.get(folder) ?? 0,

@@ -178,7 +178,7 @@ function isOvergrown(state: CheckpointState): boolean {
   if (state.lines < COMPACT_FROM_LINES) return false
   let alive = state.shards.length + 2 * state.runs.length + state.chains.size
   for (const windows of state.partitions.branches.values()) alive += windows.size
-  for (const shard of state.openShards.values()) alive += 1 + shard.chunks.length
+  for (const shard of state.openShards.values()) alive += 1 + shard.rowGroups.length
   return state.lines > 3 * alive
 }
 

@@ -1,6 +1,5 @@
 import {
   AggregateTally,
-  type ChunkEntry,
   DATA_SET_LIMITS,
   type HeaderEntry,
   type JournalEntry,
@@ -14,6 +13,7 @@ import {
   type OpenShardRecord,
   type PageEntry,
   type Prune,
+  type RowGroupEntry,
   type SealEntry,
   type SliceEntry,
   type Span,
@@ -127,7 +127,7 @@ class JournalFold {
         this.#openShards.set(entry.shard, newShard(entry))
         break
       case 'chunk':
-        this.#takeChunk(entry)
+        this.#takeRowGroup(entry)
         break
       case 'seal':
         this.#seal(entry)
@@ -232,14 +232,14 @@ class JournalFold {
     this.#chains.set(number, { ...chain, next: null, seen: null, asked: range, since })
   }
 
-  #takeChunk(chunk: ChunkEntry): void {
-    const open = this.#openShards.get(chunk.shard)
+  #takeRowGroup(rowGroup: RowGroupEntry): void {
+    const open = this.#openShards.get(rowGroup.shard)
     if (open === undefined) return
-    open.chunks.push(chunk)
-    // A compacted journal has the records that are left before the chunks.
-    if (chunk.generation < open.generation) return
+    open.rowGroups.push(rowGroup)
+    // A compacted journal has the records that are left before the row groups.
+    if (rowGroup.generation < open.generation) return
     open.records = []
-    open.generation = chunk.generation + 1
+    open.generation = rowGroup.generation + 1
   }
 
   #seal(seal: SealEntry): void {
@@ -291,7 +291,7 @@ type GrowingShard = Omit<
   'partitions' | 'chunks' | 'records' | 'importedAt' | 'generation'
 > & {
   readonly partitions: Set<string>
-  readonly chunks: ChunkEntry[]
+  readonly rowGroups: RowGroupEntry[]
   importedAt: Span | null
   generation: number
   records: LogRecord[]
@@ -304,7 +304,7 @@ function newShard({ shard, folder, part, holds }: OpenEntry): GrowingShard {
     part,
     partitions: new Set(holds?.partitions),
     importedAt: holds?.imported_at ?? null,
-    chunks: [],
+    rowGroups: [],
     generation: holds?.generation ?? 1,
     records: holds?.records.map(([rows, end]) => ({ rows, end })) ?? [],
   }

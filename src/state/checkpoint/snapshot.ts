@@ -139,7 +139,7 @@ function* openEntries({
   part,
   partitions,
   importedAt,
-  chunks,
+  rowGroups,
   generation,
   records,
 }: OpenShardRecord): Generator<JournalEntry> {
@@ -150,5 +150,5 @@ function* openEntries({
     records: records.map(({ rows, end }): [number, number] => [rows, end]),
   }
   yield { kind: 'open', shard, folder, part, holds }
-  yield* chunks
+  yield* rowGroups
 }

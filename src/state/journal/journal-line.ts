@@ -44,7 +44,7 @@ const piece = z.object({
   imported_at: importedAt.nullable(),
 })
 
-/** Rows of a page that stand in the row log of an open shard; all others are in a chunk, or in a shard that is whole. */
+/** Rows of a page that stand in the row log of an open shard; all others are in a row group, or in a shard that is whole. */
 const logged = z.object({ shard: count, generation: count, end: count, rows: count })
 
 const counts = <Key extends z.ZodType<string | number | null>>(key: Key) =>

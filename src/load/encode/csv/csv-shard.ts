@@ -7,7 +7,7 @@ import { countNuls } from './nuls.ts'
 
 /**
  * A CSV shard around a way to write rows: a header row, then lines; nothing at the end. In gzip the
- * header and every chunk are members of their own, which readers join.
+ * header and every row group are members of their own, which readers join.
  */
 export function csvShard(
   { columns }: EncodePlan,

@@ -10,7 +10,7 @@ import { MAGIC, parquetFooter } from './meta/index.ts'
 import { freeScratch } from './values/index.ts'
 
 /**
- * Parquet straight from columns: no object per value. A chunk is one row group.
+ * Parquet straight from columns: no object per value.
  * Numbers are deltas, repeated texts a dictionary, other texts lengths and one run of bytes.
  */
 export function parquetColumnar(
@@ -21,7 +21,7 @@ export function parquetColumnar(
   const { columns, createdBy, fileMetadata } = plan
   const out = new ByteBuffer()
 
-  const rowGroup = (recordBatches: readonly RecordBatch[]): ColumnChunkMeta[] => {
+  const encodeRowGroup = (recordBatches: readonly RecordBatch[]): ColumnChunkMeta[] => {
     const filters = new Map<number, Uint8Array>()
     const metas = columns.map((column, i) => {
       freeScratch()
@@ -45,10 +45,13 @@ export function parquetColumnar(
     encode: async (recordBatches) => {
       const rows = recordBatches.reduce((sum, recordBatch) => sum + recordBatch.rows, 0)
       out.length = 0
-      const meta = rows === 0 ? [] : rowGroup(recordBatches)
+      const meta = rows === 0 ? [] : encodeRowGroup(recordBatches)
       return { bytes: out.share(), rows, meta }
     },
-    footer: async (chunks) =>
-      parquetFooter({ columns, codec: codec.name, timestampUnit: 'MICROS', createdBy, fileMetadata }, chunks),
+    footer: async (rowGroups) =>
+      parquetFooter(
+        { columns, codec: codec.name, timestampUnit: 'MICROS', createdBy, fileMetadata },
+        rowGroups,
+      ),
   }
 }

@@ -9,7 +9,7 @@ import {
   isExportError,
   type RecordBatch,
 } from '../../../core/index.ts'
-import type { EncodedChunk, EncodePlan, ShardEncoder } from '../encoder.ts'
+import type { EncodedRowGroup, EncodePlan, ShardEncoder } from '../encoder.ts'
 import { type Value, valueReader } from '../values.ts'
 import type { RowGroupMeta } from './meta/index.ts'
 import { MAGIC, parquetFooter } from './meta/index.ts'
@@ -23,7 +23,7 @@ const CODECS = { none: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const
 
 /**
  * Parquet by parquetjs-lite: an independent second writer, some forty times slower. Timestamps are
- * milliseconds, as that is all it knows. Every chunk is written as a file of its own in memory, of
+ * milliseconds, as that is all it knows. Every row group is written as a file of its own in memory, of
  * which the row group is kept; the footer is made as for the other engine.
  */
 export function parquetjsLite(plan: EncodePlan, format: Extract<Format, { kind: 'parquet' }>): ShardEncoder {
@@ -48,8 +48,8 @@ export function parquetjsLite(plan: EncodePlan, format: Extract<Format, { kind: 
         )
       }
     },
-    footer: async (chunks) =>
-      parquetFooter({ columns, codec, timestampUnit: 'MILLIS', createdBy, fileMetadata }, chunks),
+    footer: async (rowGroups) =>
+      parquetFooter({ columns, codec, timestampUnit: 'MILLIS', createdBy, fileMetadata }, rowGroups),
   }
 }
 
@@ -95,7 +95,7 @@ async function encodeRows(
   codec: NonNullable<Field['compression']>,
   recordBatches: readonly RecordBatch[],
   rows: number,
-): Promise<EncodedChunk> {
+): Promise<EncodedRowGroup> {
   const parquetjs = library()
   const large = new Set(
     recordBatches.flatMap((recordBatch) =>

@@ -2,7 +2,7 @@ import type { CompressionCodec, Encoding, FileMetaData, RowGroup, SchemaElement 
 import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js'
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js'
 import { type ColumnSpec, type ColumnType, elementFieldId, fieldId } from '../../../../core/index.ts'
-import type { PlacedChunk } from '../../encoder.ts'
+import type { WrittenRowGroup } from '../../encoder.ts'
 import { MAX_EXTREME_BYTES } from './extremes.ts'
 import { type ColumnChunkMeta, parseRowGroupMeta, type RowGroupMeta } from './row-group-meta.ts'
 
@@ -20,20 +20,23 @@ export type FooterPlan = {
 /**
  * The end of a Parquet file. Its version is 1: that number never came to mean anything, and readers
  * exist that refuse any other.
- * @throws ExportError `damaged` when a chunk's `meta` is none
+ * @throws ExportError `damaged` when a row group's `meta` is none
  */
-export function parquetFooter(plan: FooterPlan, chunks: readonly PlacedChunk[]): Uint8Array<ArrayBuffer> {
+export function parquetFooter(
+  plan: FooterPlan,
+  rowGroups: readonly WrittenRowGroup[],
+): Uint8Array<ArrayBuffer> {
   const writer = new ByteWriter()
-  const filled = chunks
+  const filled = rowGroups
     .filter(({ rows }) => rows > 0)
-    .map((chunk) => ({ ...chunk, metas: parseRowGroupMeta(chunk.meta, plan.columns.length) }))
+    .map((rowGroup) => ({ ...rowGroup, metas: parseRowGroupMeta(rowGroup.meta, plan.columns.length) }))
   const sortedBy = plan.columns.findIndex((_, i) => areAscending(filled.map(({ metas }) => metas[i]!)))
   const metadata: FileMetaData = {
     version: 1,
     created_by: plan.createdBy,
     schema: schemaOf(plan),
     num_rows: BigInt(filled.reduce((sum, { rows }) => sum + rows, 0)),
-    row_groups: filled.map((chunk) => rowGroup(plan, chunk, sortedBy)),
+    row_groups: filled.map((rowGroup) => footerRowGroup(plan, rowGroup, sortedBy)),
     key_value_metadata: Object.entries(plan.fileMetadata).map(([key, value]) => ({ key, value })),
     metadata_length: 0,
   }
@@ -106,21 +109,21 @@ function areAscending(metas: readonly ColumnChunkMeta[]): boolean {
   return metas.length > 0
 }
 
-type FilledChunk = PlacedChunk & { readonly metas: RowGroupMeta }
+type FilledRowGroup = WrittenRowGroup & { readonly metas: RowGroupMeta }
 
 /** @param sortedBy index of the column that all rows are in order of, or -1 */
-function rowGroup(plan: FooterPlan, chunk: FilledChunk, sortedBy: number): RowGroup {
-  const { metas } = chunk
+function footerRowGroup(plan: FooterPlan, rowGroup: FilledRowGroup, sortedBy: number): RowGroup {
+  const { metas } = rowGroup
   const sum = (key: 'raw' | 'stored'): bigint => BigInt(metas.reduce((total, meta) => total + meta[key], 0))
   return {
-    num_rows: BigInt(chunk.rows),
+    num_rows: BigInt(rowGroup.rows),
     total_byte_size: sum('raw'),
     total_compressed_size: sum('stored'),
-    file_offset: BigInt(chunk.offset),
+    file_offset: BigInt(rowGroup.offset),
     ...(sortedBy >= 0 && {
       sorting_columns: [{ column_idx: sortedBy, descending: false, nulls_first: false }],
     }),
-    columns: plan.columns.map((column, i) => columnChunk(plan.codec, column, metas[i]!, chunk.offset)),
+    columns: plan.columns.map((column, i) => columnChunk(plan.codec, column, metas[i]!, rowGroup.offset)),
   }
 }
 

@@ -15,7 +15,7 @@ const columnChunkMeta = z.strictObject({
     'RLE_DICTIONARY',
     'PLAIN_DICTIONARY',
   ]),
-  /** Where the dictionary page starts, from the start of the chunk; null: there is none. */
+  /** Where the dictionary page starts, from the start of the row group; null: there is none. */
   dictionary: count.nullable(),
   /** Where the first data page starts. */
   data: count,
@@ -31,7 +31,7 @@ const columnChunkMeta = z.strictObject({
 
 const rowGroupMeta = z.array(columnChunkMeta)
 
-/** What the footer must know of one column of a row group; offsets count from the start of the chunk. */
+/** What the footer must know of one column of a row group; offsets count from the start of the row group. */
 export type ColumnChunkMeta = z.infer<typeof columnChunkMeta>
 export type RowGroupMeta = readonly ColumnChunkMeta[]
 

@@ -25,7 +25,7 @@ function sourceOf(name: string, bytes: number): Source {
 const PLAIN = sourceOf('plain', 10)
 const OTHER: Row = { domain: 5000, urls: 0, source: sourceOf('other', 500_000) }
 
-/** Where chunks of these rows end, by what is promised of it. */
+/** Where row groups of these rows end, by what is promised of it. */
 function expectedEnds(rows: readonly Row[], maxRows: number): number[] {
   const ends: number[] = []
   let start = 0
@@ -64,7 +64,7 @@ const pages: fc.Arbitrary<Framing[]> = fc.array(
   { minLength: 1, maxLength: 6 },
 )
 
-/** Where chunks end when the rows come in such pages. */
+/** Where row groups end when the rows come in such pages. */
 function endsOf(rows: readonly Row[], maxRows: number, pages: readonly Framing[]): number[] {
   const measure = new RowGroupMeasure(maxRows)
   const ends: number[] = []
@@ -164,7 +164,7 @@ function blank(lengths: readonly number[]): TextVector {
   return { kind: 'text', offsets, bytes: new Uint8Array(offsets.at(-1)!), valid: null }
 }
 
-describe('a chunk', () => {
+describe('a row group', () => {
   it('ends at the same row however its rows are framed', () => {
     // Stretches of rows: short ones, with long texts of their own, and with long texts that they share.
     const stretch = fc.record({
@@ -204,7 +204,7 @@ describe('a chunk', () => {
   })
 
   it('counts the texts once that many of its rows share, and again in the next', () => {
-    // Twenty sources of 1 MB: the sixteenth comes with row 1,501 of each chunk.
+    // Twenty sources of 1 MB: the sixteenth comes with row 1,501 of each row group.
     const sources = Array.from({ length: 20 }, (_, one) => sourceOf(`${one}`, 1 << 20))
     const rows = Array.from({ length: 6000 }, (_, row): Row => {
       return { domain: 0, urls: 0, source: sources[Math.floor(row / 100) % 20]! }

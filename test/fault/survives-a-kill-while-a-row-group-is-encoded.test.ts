@@ -37,18 +37,18 @@ beforeAll(async () => {
 
 test('an export killed around the encoding of its row log ends as if nothing had happened', async () => {
   const secondLog = clean.calls.findIndex((call) => /^write _state\/open\.\w+\/0\.0\.log$/.test(call))
-  const firstChunk = clean.calls.findIndex((call) => /^write _state\/open\.\w+\/0\.part$/.test(call))
-  expect(firstChunk).toBeGreaterThan(0)
-  expect(secondLog).toBeGreaterThan(firstChunk)
-  const [header, chunk] = [firstChunk + 1, firstChunk + 2]
-  // Torn chunk; whole chunk without its line, flushed and not; the rest of the page without its line. Chunk and rest are
+  const firstRowGroup = clean.calls.findIndex((call) => /^write _state\/open\.\w+\/0\.part$/.test(call))
+  expect(firstRowGroup).toBeGreaterThan(0)
+  expect(secondLog).toBeGreaterThan(firstRowGroup)
+  const [header, rowGroup] = [firstRowGroup + 1, firstRowGroup + 2]
+  // Torn row group; whole row group without its line, flushed and not; the rest of the page without its line. Chunk and rest are
   // flushed side by side, so what comes first there may differ.
   const faults = [
     `torn:${header}`,
-    `torn:${chunk}`,
-    `power:${chunk + 1}`,
-    `kill:${chunk + 2}`,
-    `power:${chunk + 3}`,
+    `torn:${rowGroup}`,
+    `power:${rowGroup + 1}`,
+    `kill:${rowGroup + 2}`,
+    `power:${rowGroup + 3}`,
     `kill:${secondLog + 1}`,
     `power:${secondLog + 2}`,
     `kill:${secondLog + 3}`,
