@@ -1,6 +1,6 @@
 /**
- * Large buffers that go round: from the receiver of an answer to its decoder, with the rows that are put into them to
- * whoever commits these, and back. Without it every answer would be a fresh allocation of megabytes, which costs page
+ * Large buffers that go round: from the receiver of a response to its decoder, with the rows that are put into them to
+ * whoever commits these, and back. Without it every response would be a fresh allocation of megabytes, which costs page
  * faults and garbage collections.
  *
  * They are shared memory, which both threads see, because a buffer that changes hands is news to the garbage
@@ -20,13 +20,13 @@ export const freshBuffers: BufferPool = {
   give() {},
 }
 
-// Room for answers that are a little longer than the last one.
+// Room for responses that are a little longer than the last one.
 const HEADROOM = 1.125
-// An answer far beyond the usual is not worth keeping memory for; and shared memory that is dropped goes late,
+// A response far beyond the usual is not worth keeping memory for; and shared memory that is dropped goes late,
 // since no garbage collector counts it.
 const MAX_KEPT_BYTES = 32 << 20
 
-// All that is kept together: as much as answers on their way may take.
+// All that is kept together: as much as responses on their way may take.
 const MAX_KEPT_IN_ALL = 128 << 20
 
 /** @param kept buffers that are kept at most */

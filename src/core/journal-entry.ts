@@ -134,7 +134,7 @@ export type ChainEntry = {
 /** Where a chain's ids are good: the bytes of one of its two files up to `end`, which have this CRC-32. */
 export type IdMark = { readonly file: number; readonly end: number; readonly crc: number }
 
-/** One answered page whose rows are durable. */
+/** One page whose rows are durable. */
 export type PageEntry = {
   readonly kind: 'page'
   readonly chain: number
@@ -267,7 +267,7 @@ export type Prune = {
   readonly rows: number
 }
 
-/** What answers have told about the service since the entry before. */
+/** What responses have told about the service since the entry before. */
 export type MeasuredEntry = {
   readonly kind: 'measured'
   /** Rows and searches of a page. */

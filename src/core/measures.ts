@@ -1,10 +1,10 @@
 /** What one page cost: its rows, and by how much the searches left went down for it, at most. */
 export type PageCost = readonly [rows: number, searches: number]
 
-/** How long one answer took: the rows asked for, and milliseconds. */
+/** Duration of one response: rows requested, and milliseconds. */
 export type ResponseTime = readonly [size: number, ms: number]
 
-/** What the answers of an endpoint have told about it. */
+/** What the responses of an endpoint tell about it. */
 export type Measures = {
   /** Rows asked for with the page that was served last; null: none was. */
   readonly pageSize: number | null
@@ -16,7 +16,7 @@ export type Measures = {
   readonly costs: readonly PageCost[]
   /** The last ones. */
   readonly times: readonly ResponseTime[]
-  /** Whether answers say how many searches are left; null: none came yet. */
+  /** Whether responses say how many searches are left; null: none came yet. */
   readonly tellsSearches: boolean | null
 }
 
@@ -80,7 +80,7 @@ export function mayCost(costs: readonly PageCost[], size: number): number {
   return 'perPage' in tariff ? tariff.perPage : wholeSearches(tariff.perRow * size)
 }
 
-/** Searches that a page is likely to have cost, where no answer before it says what was left. */
+/** Searches that a page is likely to have cost, where no response before it says what was left. */
 export function likelyCost(costs: readonly PageCost[], rows: number): number {
   const tariff = tariffOf(costs)
   if (tariff !== null) return 'perPage' in tariff ? tariff.perPage : wholeSearches(tariff.perRow * rows)

@@ -21,9 +21,9 @@ export type PageContext = {
   readonly query: NamedQuery
   /** The partition that the chain stands in, by its key: for messages. */
   readonly partition: string
-  /** Pages of this chain answered before this one. */
+  /** Number of pages of this chain before this one. */
   readonly page: number
-  /** What was asked for, both ends included; null: everything. */
+  /** The range that was requested, both ends included; null: everything. */
   readonly asked: Window | null
   /** What of that is this chain's to take, its end excluded; null: everything. */
   readonly own: Window | null
@@ -56,7 +56,7 @@ export type Position = { readonly at: Int64Json; readonly ids: readonly Int64Jso
 /** Where a chain starts again. */
 export type Restart = { readonly at: Int64Json; readonly ids: readonly Int64Json[] }
 
-/** One answered page, flattened and masked. */
+/** One page, flattened and masked. */
 export type DecodedPage = {
   readonly next: string | null
   /**
@@ -66,7 +66,7 @@ export type DecodedPage = {
   readonly recordBatch: Uint8Array | null
   /** Rows in the record batch. */
   readonly rows: number
-  /** Items in the answer. */
+  /** Items in the response. */
   readonly items: number
   /** Items that the chain had before; they are neither among the rows nor in quarantine. */
   readonly repeated: number
@@ -95,7 +95,7 @@ export type Times = Float64Array<ArrayBuffer> | BigInt64Array<ArrayBuffer>
 export type RefusedItem = {
   /** Its `imported_at` as near as a double comes; null where it has none that can be read. */
   readonly at: number | null
-  /** Position in the answer's `items`. */
+  /** Position in the response's `items`. */
   readonly index: number
   /** Digits as text where a number would lose some, also of one that no column holds; null: none was sent. */
   readonly id: Int64Json | null
@@ -103,7 +103,7 @@ export type RefusedItem = {
   readonly item: unknown
 }
 
-/** Turns one answer's bytes into a page. @throws ExportError `transient` when they are no such answer at all */
+/** Turns one response's bytes into a page. @throws ExportError `transient` when they are no such response at all */
 export type DecodePage = (body: Uint8Array, context: PageContext) => Promise<DecodedPage>
 
 /**

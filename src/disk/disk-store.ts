@@ -97,7 +97,7 @@ function statCheck(root: string): StatCheck {
     const result =
       thread === undefined
         ? Promise.resolve(mismatchesOf(root, batch))
-        : thread.ask<ExpectedStat[]>('stat', [JSON.stringify(batch)])
+        : thread.request<ExpectedStat[]>('stat', [JSON.stringify(batch)])
     // After an early close nobody waits for it.
     result.catch(() => {})
     results.push(result)

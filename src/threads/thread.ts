@@ -2,18 +2,18 @@ import type { Worker } from 'node:worker_threads'
 import { ExportError, fromPlainError, type PlainError } from '../core/index.ts'
 import { tooManyFiles } from './too-many-files.ts'
 
-/** What a thread is asked. */
-export type Question = { readonly id: number; readonly name: string; readonly args: readonly unknown[] }
+/** A call of a thread's function. */
+export type ThreadRequest = { readonly id: number; readonly name: string; readonly args: readonly unknown[] }
 
-/** What it answers. Only the kind of an error that was not foreseen: the messages of parsers quote what they parse. */
-export type Answer =
+/** Its result. Of an unforeseen error only the kind: parsers quote what they parse in their messages. */
+export type ThreadResponse =
   | { readonly id: number; readonly ok: true; readonly value: unknown }
   | { readonly id: number; readonly ok: false; readonly error: PlainError | { readonly unforeseen: string } }
 
 export type Thread = {
   /** @param transfer buffers that change hands */
-  ask<T>(name: string, args?: readonly unknown[], transfer?: ArrayBuffer[]): Promise<T>
-  /** Whether it ended before it was closed: nobody answers any more. */
+  request<T>(name: string, args?: readonly unknown[], transfer?: ArrayBuffer[]): Promise<T>
+  /** Whether it ended before it was closed; requests fail then. */
   readonly isGone: boolean
   close(): Promise<void>
 }
@@ -24,12 +24,12 @@ export const canStartThreads = !import.meta.url.endsWith('.ts')
 /** Threads work in buffers; what they leave in the young generation is small, and not worth letting it grow for. */
 const MAX_YOUNG_MB = 6
 
-/** A worker thread that answers questions, one after the other. @param script calls `serve` */
+/** A worker thread that serves requests, one after the other. @param script calls `serve` */
 export function openThread(script: URL, workerData: unknown): Thread {
   const waiting = new Map<number, { resolve(value: never): void; reject(error: unknown): void }>()
   let worker: Worker | null = null
-  let questions = 0
-  // Once the thread is gone nobody answers any more, and what it was given is gone with it.
+  let requests = 0
+  // Set once the thread is gone: its requests fail, and buffers transferred to it are lost.
   let gone: unknown = null
 
   const failAll = (error: unknown): void => {
@@ -42,11 +42,11 @@ export function openThread(script: URL, workerData: unknown): Thread {
     // Loaded by those who need a thread.
     const { Worker } = process.getBuiltinModule('node:worker_threads')
     worker = new Worker(script, { workerData, resourceLimits: { maxYoungGenerationSizeMb: MAX_YOUNG_MB } })
-    worker.on('message', (answer: Answer) => {
-      const asker = waiting.get(answer.id)
-      waiting.delete(answer.id)
-      if (answer.ok) asker?.resolve(answer.value as never)
-      else asker?.reject(thrown(answer.error))
+    worker.on('message', (response: ThreadResponse) => {
+      const caller = waiting.get(response.id)
+      waiting.delete(response.id)
+      if (response.ok) caller?.resolve(response.value as never)
+      else caller?.reject(thrown(response.error))
     })
     worker.on('error', failAll)
     worker.on('exit', () => failAll(new Error('the worker thread ended while it was needed')))
@@ -54,12 +54,12 @@ export function openThread(script: URL, workerData: unknown): Thread {
   }
 
   return {
-    ask<T>(name: string, args: readonly unknown[] = [], transfer: ArrayBuffer[] = []) {
+    request<T>(name: string, args: readonly unknown[] = [], transfer: ArrayBuffer[] = []) {
       if (gone !== null) return Promise.reject(gone)
-      const id = questions++
+      const id = requests++
       return new Promise<T>((resolve, reject) => {
         waiting.set(id, { resolve, reject })
-        running().postMessage({ id, name, args } satisfies Question, transfer)
+        running().postMessage({ id, name, args } satisfies ThreadRequest, transfer)
       })
     },
     get isGone() {
@@ -83,7 +83,7 @@ function outOfMemory(error: unknown): ExportError | null {
 }
 
 /** An error loses its class on the way between threads. */
-function thrown(error: Extract<Answer, { ok: false }>['error']): Error {
+function thrown(error: Extract<ThreadResponse, { ok: false }>['error']): Error {
   if ('unforeseen' in error) return new Error(error.unforeseen)
   return fromPlainError(error)
 }

@@ -3,7 +3,7 @@ import { credentialDecoder } from './credential-decoder.ts'
 import { reportDecoder } from './reports.ts'
 
 /**
- * Turns one answer's bytes into a page. Nothing returned points into them but the record batch, if that gets its room where
+ * Turns one response's bytes into a page. Nothing returned points into them but the record batch, if that gets its room where
  * they lie; once it has its room they are not looked at any more.
  * @param room for the record batch; by default fresh memory
  */
@@ -12,7 +12,7 @@ export type Decoder = (body: Uint8Array, context: PageContext, room?: BatchAlloc
 /**
  * Makes the decoder of a run: flatten and mask, bytes in, columns out. It keeps its working memory from
  * page to page, so one decoder serves one page at a time. Decoding throws ExportError: 'transient' when
- * the bytes are no such answer at all, 'data' when the answer breaks the contract.
+ * the bytes are no such response at all, 'data' when the response breaks the contract.
  * @throws ExportError 'config' when a policy needs a mask key and there is none
  */
 export function createDecoder(plan: DecodePlan): Decoder {

@@ -1,11 +1,11 @@
 import type { BatchAllocator, DecodedPage, DecodePlan, PageContext } from '../core/index.ts'
-import { parseAnswer } from './answer.ts'
 import { ChainIds } from './chain-ids.ts'
 import { CredentialColumns } from './columns/index.ts'
 import { CredentialPage } from './credential-page.ts'
 import { ExtraReader, itemStarts } from './extra/index.ts'
 import { FastPath } from './fast-path.ts'
 import { masksOf } from './mask/index.ts'
+import { parseResponse } from './response.ts'
 import { credentialQuarantine, pagePlace } from './set-aside/index.ts'
 
 /** Pages that go the plain path at once after a good page that the fast path gave up. */
@@ -56,7 +56,7 @@ export function credentialPaths(plan: DecodePlan): CredentialPaths {
   return {
     fast: (body, context, room) => fastPath.decode(body, newPage(context, room)),
     plain: (body, context, room) => {
-      const { items, next, exactItems, text } = parseAnswer(body, context.query, pagePlace(context))
+      const { items, next, exactItems, text } = parseResponse(body, context.query, pagePlace(context))
       const page = newPage(context, room)
       const starts = extras === null ? [] : itemStarts(text)
       for (const [index, item] of items.entries()) {

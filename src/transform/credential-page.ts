@@ -20,7 +20,7 @@ import {
 } from './schema/index.ts'
 import { ignoredFilter, type Quarantine, refusedId, refusedTime } from './set-aside/index.ts'
 
-/** An item as it was answered. */
+/** An item as the service sent it. */
 export type RawItem = {
   /** Parsed with all digits of its numbers. */
   readonly exact: () => unknown

@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer'
 import type { DecodedPage } from '../core/index.ts'
 import { isExportError, mayHoldManyValues, parseExactJson } from '../core/index.ts'
-import { hasByteOrderMark, MAX_ITEMS } from './answer.ts'
 import type { CredentialColumns, ListList, SourceTable } from './columns/index.ts'
 import type { CredentialPage } from './credential-page.ts'
 import type { ExtraReader } from './extra/index.ts'
 import type { Verdict } from './page-range.ts'
+import { hasByteOrderMark, MAX_ITEMS } from './response.ts'
 import {
   ANY_FIELDS,
   AUTH_DOMAINS,
@@ -39,7 +39,7 @@ const MAX_STRANGE_SHARE = 1 / 8
 const MIN_STRANGE = 32
 
 /**
- * The fast path: copies the values of a page of credentials from the answer's bytes into columns, without
+ * The fast path: copies the values of a page of credentials from the response's bytes into columns, without
  * making objects or strings of them. It never decides that something is wrong. An item it does not
  * understand goes through JSON.parse and the schema; a page it does not understand is given up, and the
  * plain path says what is the matter with it.
@@ -71,7 +71,7 @@ export class FastPath {
     this.items = 0
     this.strange = 0
     try {
-      return this.answer(this.walker, page)
+      return this.readResponse(this.walker, page)
     } catch (error) {
       // The message of a SyntaxError quotes the text, so none may leave here, even if the walker were wrong.
       if (isExportError(error, 'data') || error instanceof SyntaxError) return null
@@ -80,7 +80,7 @@ export class FastPath {
   }
 
   /** `{"items": [...], "next": ...}`, in either order and with other fields between. */
-  private answer(walker: ItemWalker, page: CredentialPage): DecodedPage | null {
+  private readResponse(walker: ItemWalker, page: CredentialPage): DecodedPage | null {
     const { body, json } = this
     let at = json.space(hasByteOrderMark(body) ? 3 : 0)
     if (body[at] !== OPEN_BRACE) return null

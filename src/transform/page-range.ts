@@ -68,7 +68,7 @@ export class PageRange {
     return at < this.asked.from || at > this.asked.until
   }
 
-  /** To be asked once for every valid item, in the order of the answer. */
+  /** To be asked once for every valid item, in the order of the response. */
   admit(id: Int64, at: Int64): Verdict {
     const verdict = this.verdict(id, at)
     // A row that comes again says nothing about the order of the others.

@@ -9,9 +9,9 @@ import {
   type PageContext,
   type RefusedItem,
 } from '../core/index.ts'
-import { parseAnswer } from './answer.ts'
 import { ChainIds } from './chain-ids.ts'
 import { BooleanList, ListList, NumberList, TextList } from './columns/index.ts'
+import { parseResponse } from './response.ts'
 import {
   fieldName,
   REPORT_FIELDS,
@@ -31,7 +31,7 @@ export function reportDecoder(
 
   return (body, context, room) => {
     const { query } = context
-    const { next, exactItems } = parseAnswer(body, query, pagePlace(context))
+    const { next, exactItems } = parseResponse(body, query, pagePlace(context))
     const items = exactItems()
     const reports: Report[] = []
     const quarantined: RefusedItem[] = []

@@ -41,7 +41,7 @@ test('an export killed around the encoding of its row log ends as if nothing had
   expect(firstRowGroup).toBeGreaterThan(0)
   expect(secondLog).toBeGreaterThan(firstRowGroup)
   const [header, rowGroup] = [firstRowGroup + 1, firstRowGroup + 2]
-  // Torn row group; whole row group without its line, flushed and not; the rest of the page without its line. Chunk and rest are
+  // Torn row group; complete row group without its entry, flushed and not; rest of the page without its entry. Both are
   // flushed side by side, so what comes first there may differ.
   const faults = [
     `torn:${header}`,

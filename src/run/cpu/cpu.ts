@@ -16,7 +16,7 @@ import {
 import { canStartThreads, openThread, type Thread } from '../../threads/index.ts'
 import { owned } from './owned.ts'
 
-/** The work that costs processor time: answers to rows, rows to shard bytes. */
+/** The work that costs processor time: responses to rows, rows to shard bytes. */
 export type Cpu = {
   readonly decode: DecodePage
   /** Takes back the memory of a page's rows; nobody may look at them again. */
@@ -51,7 +51,7 @@ type ThreadPair = {
  * Decodes in one thread and encodes in another, so that the calling thread is free to receive, write and
  * flush; with one processor, or run straight from TypeScript, everything is done in the calling thread.
  * Buffers are shared or change hands, they are not copied.
- * @param buffers gets the buffers of answers back: once they are decoded, or with the rows that were put into them
+ * @param buffers gets the buffers of responses back: once they are decoded, or with the rows that were put into them
  * @param shared where runs share their threads; null: this one has its own
  */
 export async function openCpu(
@@ -100,7 +100,7 @@ export function shareCpu(runs: number): SharedCpu {
         async end() {
           pair.users--
           await Promise.all(
-            [threads.decoder, threads.encoder].map((each) => each.ask('close', [run]).catch(() => {})),
+            [threads.decoder, threads.encoder].map((each) => each.request('close', [run]).catch(() => {})),
           )
         },
       }
@@ -136,7 +136,10 @@ function threadedCpu(
 ): Cpu {
   let opened: Promise<readonly [unknown, unknown]> | null = null
   const open = (): Promise<readonly [unknown, unknown]> => {
-    opened ??= Promise.all([decoder.ask('open', [run, decodePlan]), encoder.ask('open', [run, encodePlan])])
+    opened ??= Promise.all([
+      decoder.request('open', [run, decodePlan]),
+      encoder.request('open', [run, encodePlan]),
+    ])
     return opened
   }
   const encode = async <T>(
@@ -145,12 +148,12 @@ function threadedCpu(
     transfer: ArrayBuffer[] = [],
   ): Promise<T> => {
     await open()
-    return encoder.ask<T>(name, [run, ...args], transfer)
+    return encoder.request<T>(name, [run, ...args], transfer)
   }
   return {
     ...answerMemory(async (body, context) => {
       await open()
-      return decoder.ask<DecodedPage>('decode', [run, body, context], owned(body.buffer))
+      return decoder.request<DecodedPage>('decode', [run, body, context], owned(body.buffer))
     }, buffers),
     coder: {
       header: () => encode<Uint8Array>('header', []),
@@ -171,7 +174,7 @@ function threadedCpu(
   }
 }
 
-/** Sees to it that the memory of every answer goes back where it came from. */
+/** Sees to it that the memory of every response goes back where it came from. */
 function answerMemory(decode: DecodePage, buffers: BufferPool): Pick<Cpu, 'decode' | 'release'> {
   return {
     async decode(body, context) {
@@ -180,7 +183,7 @@ function answerMemory(decode: DecodePage, buffers: BufferPool): Pick<Cpu, 'decod
         page = await decode(body, context)
         return page
       } finally {
-        // Rows in shared memory lie where the answer lay.
+        // Rows in shared memory lie where the response lay.
         if (!(page?.recordBatch?.buffer instanceof SharedArrayBuffer)) buffers.give(body.buffer)
       }
     },

@@ -2,7 +2,7 @@ import type { BatchAllocator, DecodePlan } from '../../core/index.ts'
 import { createDecoder, type Decoder } from '../../transform/index.ts'
 
 /**
- * A decoder that puts a page's rows where its answer lies, if that is shared memory and has room for them: so they
+ * A decoder that puts a page's rows where its response lies, if that is shared memory and has room for them: so they
  * need no memory of their own, and none has to be collected.
  */
 export function decoderInPlace(plan: DecodePlan): Decoder {
@@ -10,9 +10,9 @@ export function decoderInPlace(plan: DecodePlan): Decoder {
   return (body, context) => decode(body, context, sharedAllocator(body.buffer))
 }
 
-function sharedAllocator(answer: ArrayBufferLike): BatchAllocator {
+function sharedAllocator(response: ArrayBufferLike): BatchAllocator {
   return (bytes) =>
-    answer instanceof SharedArrayBuffer && bytes <= answer.byteLength
-      ? new Uint8Array(answer, 0, bytes)
+    response instanceof SharedArrayBuffer && bytes <= response.byteLength
+      ? new Uint8Array(response, 0, bytes)
       : new Uint8Array(bytes)
 }

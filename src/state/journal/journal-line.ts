@@ -70,7 +70,7 @@ const runFigures = {
   searches: count.optional(),
 }
 
-/** One answered page whose rows are durable. */
+/** One page whose rows are durable. */
 const page = z.object({
   kind: z.literal('page'),
   chain: count,
@@ -258,7 +258,7 @@ const entry = z.discriminatedUnion('kind', [
     rows: count,
   }),
   z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),
-  /** What answers have told about the service since the entry before. */
+  /** What responses have told about the service since the entry before. */
   z.object({
     kind: z.literal('measured'),
     /** Rows and searches of a page. */

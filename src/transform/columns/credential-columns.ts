@@ -9,7 +9,7 @@ import { ListList, NumberList } from './vector-lists.ts'
 
 /**
  * The columns of one page of credentials under construction. Both decode paths add rows here: the plain
- * one whole credentials, the fast one values straight from the answer's bytes. A row must be added to
+ * one whole credentials, the fast one values straight from the response's bytes. A row must be added to
  * every column that is there; what the plan leaves out is null.
  */
 export class CredentialColumns {

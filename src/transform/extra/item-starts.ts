@@ -4,8 +4,8 @@ const ITEMS = 'items'
 const WRITTEN = Buffer.from(ITEMS)
 
 /**
- * Where the items of an answer begin, in their order: for values that JSON.parse does not keep as they are.
- * @param body a valid answer, its byte order mark left out
+ * Where the items of a response begin, in their order: for values that JSON.parse does not keep as they are.
+ * @param body a valid response without its byte order mark
  */
 export function itemStarts(body: Buffer): readonly number[] {
   let items = -1

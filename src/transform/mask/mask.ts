@@ -16,7 +16,7 @@ export const REDACTED = '[REDACTED]'
 /**
  * Rewrites the UTF-8 text at [start, end) in place and returns its new end. The bytes must have
  * {@link MASK_ROOM} of room from `start` on. Bytes rather than strings, because most values go from the
- * answer to the record batch without ever becoming a string.
+ * response to the record batch without ever becoming a string.
  */
 export type Mask = (bytes: Buffer, start: number, end: number) => number
 

@@ -94,11 +94,11 @@ type Place =
   | 'WINDOW_BYTES'
 
 /**
- * Finds the fields of credentials in an answer's bytes, by WebAssembly, window by window: a part of the answer that
+ * Finds the fields of credentials in a response's bytes, by WebAssembly, window by window: a part of the response that
  * stays near the processor. A walk makes records of the items of a window, good until the next walk. By
  * `record * RECORD_SLOTS + field`, `kinds` says what a value is, `starts` and `ends` where it stands in `bytes` (texts
  * without their quotes). Lists of texts lie in `texts`, three numbers each (start, end, 1 if it has escapes); for
- * them, `starts` and `ends` say which. Positions in the answer are numbers of their own.
+ * them, `starts` and `ends` say which. Positions in the response are numbers of their own.
  */
 export class ItemWalker {
   bytes!: Buffer
@@ -109,7 +109,7 @@ export class ItemWalker {
   readonly run: RecordRun
   /** Microseconds since the epoch, by record. */
   times!: Float64Array
-  /** Where the window ends in the answer. */
+  /** Where the window ends in the response. */
   end = 0
   private ids!: Float64Array
   private sources!: Int32Array
@@ -119,7 +119,7 @@ export class ItemWalker {
   private readonly known: KnownSource[] = []
   private notKept: KnownSource | null = null
   private body: Buffer = Buffer.alloc(0)
-  /** Where the window begins in the answer, and in `bytes`. */
+  /** Where the window begins in the response, and in `bytes`. */
   private start = 0
   private origin = 0
   private windowBytes = 0
@@ -153,7 +153,7 @@ export class ItemWalker {
     return at === this.start
   }
 
-  /** Takes the next bytes of the answer, from `at` on. @returns false when they are no UTF-8, or too many */
+  /** Takes the next bytes of the response, from `at` on. @returns false when they are no UTF-8, or too many */
   open(at: number, least = 0): boolean {
     const { body } = this
     this.windowBytes = Math.max(this.windowBytes, least)
@@ -169,12 +169,12 @@ export class ItemWalker {
     return isUtf8(this.bytes.subarray(this.origin, this.origin + this.end - at))
   }
 
-  /** Makes records from position `at` in the answer on. @returns how many */
+  /** Makes records from position `at` in the response on. @returns how many */
   walk(at: number): number {
     return this.walker.walk(this.origin + at - this.start)
   }
 
-  /** Where the value at `at` ends in the answer; -1 when the window does not hold it, and what says that it is whole. */
+  /** Where the value at `at` ends in the response; -1 when the window does not hold it, and what says that it is whole. */
   endOfValue(at: number): number {
     const end = this.walker.endOfValue(this.origin + at - this.start)
     return end === 0 ? -1 : end - this.origin + this.start
@@ -184,12 +184,12 @@ export class ItemWalker {
     return this.walker.status.value
   }
 
-  /** Where the walk ended in the answer. */
+  /** Where the walk ended in the response. */
   get position(): number {
     return this.walker.position.value - this.origin + this.start
   }
 
-  /** Where the item of a record begins in the answer. */
+  /** Where the item of a record begins in the response. */
   itemStart(record: number): number {
     return this.items[record]! - this.origin + this.start
   }

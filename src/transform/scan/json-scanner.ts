@@ -17,7 +17,7 @@ export const CLOSE_BRACE = 0x7d
 const MAX_DEPTH = 64
 
 /**
- * Walks over what lies around the items of an answer, and over items that no window holds, without building
+ * Walks over what is around the items of a response, and over items that no window holds, without building
  * anything from it. Every method takes the position where something must begin and returns the position after it, or
  * -1 when the bytes there are not valid JSON (or too deep): it accepts no more than JSON.parse does.
  */

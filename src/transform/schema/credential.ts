@@ -16,7 +16,7 @@ export const sourceSchema = z.object({
 })
 
 /**
- * A leaked credential as the search answers it. Integers beyond 64 bits are refused, never rounded.
+ * A leaked credential as the search returns it. Integers beyond 64 bits are refused, never rounded.
  * Source: service spec 2.2; `auth_domains`, `urls` and nullability from the public documentation.
  */
 const anyCredentialSchema = z.object({

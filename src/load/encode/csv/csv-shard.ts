@@ -15,7 +15,7 @@ export function csvShard(
   lines: (recordBatches: readonly RecordBatch[]) => Uint8Array,
 ): ShardEncoder {
   const stored = (bytes: Uint8Array): Uint8Array => {
-    // gzipSync may answer with a slice of a shared pool; a copy can be transferred.
+    // gzipSync may return a slice of a shared pool; a copy can be transferred.
     return compression === 'none' ? bytes : new Uint8Array(gzipSync(bytes, { level: 1 }))
   }
   return {

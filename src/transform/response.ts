@@ -2,12 +2,12 @@ import { isUtf8 } from 'node:buffer'
 import type { Query } from '../core/index.ts'
 import { ExportError, hasTooManyValues, parseExactJson } from '../core/index.ts'
 
-/** An answer of the right shape, its items not yet looked at. */
-export type Answer = {
+/** A response of the right shape, its items not yet looked at. */
+export type ParsedResponse = {
   /** Numbers beyond 2^53 are rounded in them. */
   readonly items: readonly unknown[]
   readonly next: string | null
-  /** The items with all digits of their numbers, made when they are asked for: few answers have such numbers. */
+  /** The items with all digits of their numbers, made when they are asked for: few responses have such numbers. */
   exactItems(): readonly unknown[]
   /** The JSON that it was parsed from, without a byte order mark. */
   readonly text: Buffer
@@ -17,51 +17,56 @@ export type Answer = {
 export const MAX_ITEMS = 100_000
 
 /**
- * Parses an answer: `{items, next}`, or `{report}` for a report asked for by its id. A byte order mark is ignored; a
+ * Parses a response: `{items, next}`, or `{report}` for a report asked for by its id. A byte order mark is ignored; a
  * missing `next` means the same as null.
  * Source: service spec 4.1 and 4.2.
- * @throws ExportError 'transient' when the bytes are no such answer: asked again, the service may do better; 'data' when
- *   parsing it would take more memory than an answer may
+ * @throws ExportError 'transient' when the bytes are no such response: asked again, the service may do better; 'data' when
+ *   parsing it would take more memory than a response may
  */
-export function parseAnswer(body: Buffer, query: Query, where: string): Answer {
+export function parseResponse(body: Buffer, query: Query, where: string): ParsedResponse {
   const text = body.subarray(hasByteOrderMark(body) ? BYTE_ORDER_MARK.length : 0)
-  const answer = checkedAnswer(parseJson(text, where), query, where)
+  const parsed = checkedResponse(parseJson(text, where), query, where)
   let exact: readonly unknown[] | null = null
   return {
-    ...answer,
+    ...parsed,
     text,
     exactItems: () => {
-      exact ??= checkedAnswer(parseExactJson(text), query, where).items
+      exact ??= checkedResponse(parseExactJson(text), query, where).items
       return exact
     },
   }
 }
 
-function checkedAnswer(answer: unknown, query: Query, where: string): Pick<Answer, 'items' | 'next'> {
-  if (typeof answer !== 'object' || answer === null) throw brokenAnswer('is no JSON object', where)
+function checkedResponse(
+  parsed: unknown,
+  query: Query,
+  where: string,
+): Pick<ParsedResponse, 'items' | 'next'> {
+  if (typeof parsed !== 'object' || parsed === null) throw brokenResponse('is no JSON object', where)
   if (query.type === 'report') {
-    if (!('report' in answer) || !isObject(answer.report)) throw brokenAnswer('has no object `report`', where)
-    return { items: [answer.report], next: null }
+    if (!('report' in parsed) || !isObject(parsed.report))
+      throw brokenResponse('has no object `report`', where)
+    return { items: [parsed.report], next: null }
   }
-  const items = 'items' in answer ? answer.items : undefined
-  if (!Array.isArray(items)) throw brokenAnswer('has no array `items`', where)
-  if (items.length > MAX_ITEMS) throw brokenAnswer('has more `items` than a page can have', where)
-  const next = ('next' in answer ? answer.next : null) ?? null
+  const items = 'items' in parsed ? parsed.items : undefined
+  if (!Array.isArray(items)) throw brokenResponse('has no array `items`', where)
+  if (items.length > MAX_ITEMS) throw brokenResponse('has more `items` than a page can have', where)
+  const next = ('next' in parsed ? parsed.next : null) ?? null
   if (next !== null && typeof next !== 'string') {
-    throw brokenAnswer('has a `next` that is neither a string nor null', where)
+    throw brokenResponse('has a `next` that is neither a string nor null', where)
   }
   return { items, next }
 }
 
 function parseJson(text: Buffer, where: string): unknown {
   // What is read with replacement characters is not what was sent.
-  if (!isUtf8(text)) throw brokenAnswer('is no UTF-8', where)
+  if (!isUtf8(text)) throw brokenResponse('is no UTF-8', where)
   if (hasTooManyValues(text)) throw tooManyValues(where)
   try {
     return JSON.parse(text.toString('utf8'))
   } catch {
     // The engine's own message quotes the text, so it is not kept as the cause.
-    throw brokenAnswer('is no JSON', where)
+    throw brokenResponse('is no JSON', where)
   }
 }
 
@@ -74,7 +79,7 @@ function tooManyValues(where: string): ExportError {
   )
 }
 
-function brokenAnswer(what: string, where: string): ExportError {
+function brokenResponse(what: string, where: string): ExportError {
   return new ExportError(
     'transient',
     `The answer ${what}`,
