@@ -2,17 +2,17 @@ import { createHash, randomUUID } from 'node:crypto'
 import type { Job } from 'bullmq'
 import type { Pipeline } from '../core/index.ts'
 import { type Entry, entrySchema, type OrganizationJob, type Standing, standingSchema } from './job.ts'
-import { answered, type Queue } from './queue.ts'
+import { type Queue, withTimeout } from './queue.ts'
 
 const DAY_S = 86_400
 const KEPT_MS = 7 * DAY_S * 1000
 
-/** One of each data set; submitted again it is the same. */
+/** The id of a data set's entry. It depends on the data set alone. */
 export function entryId({ load }: Pick<Pipeline, 'load'>): string {
   return createHash('sha256').update(load.path).digest('hex').slice(0, 32)
 }
 
-/** Where a submitted pipeline stands; null: nobody has begun with it. */
+/** The standing of a submitted pipeline; null: it has not started. */
 export function standingOf({ progress, data }: Job): Standing | null {
   const { data: standing } = standingSchema.safeParse(progress)
   return standing?.submission === data.submission ? (standing ?? null) : null
@@ -21,16 +21,16 @@ export function standingOf({ progress, data }: Job): Standing | null {
 export type Pending = { readonly job: Job; readonly entry: Entry; readonly standing: Standing | null }
 
 /**
- * What is to be done for an organization: first what somebody was at, then in the order in which it was submitted. What was
- * done a while ago is forgotten.
- * @param unreadable is told of what another version has put there
+ * The pending pipelines of an organization: first those that had started, then in the order of submission. Removes
+ * finished entries that are older than `KEPT_MS`.
+ * @param unreadable is called with each entry of another version
  */
 export async function pendingOf(
   queue: Queue,
   organization: string,
   unreadable: (job: Job) => void,
 ): Promise<readonly Pending[]> {
-  const found = await answered(queue.pipelinesOf(organization).getJobs(['waiting'], 0, -1, true))
+  const found = await withTimeout(queue.pipelinesOf(organization).getJobs(['waiting'], 0, -1, true))
   const pending: Pending[] = []
   for (const job of found) {
     const { data: entry } = entrySchema.safeParse(job.data)
@@ -45,26 +45,26 @@ export async function pendingOf(
 }
 
 /**
- * Sees to it that somebody looks into what there is for an organization, now or once whoever has its job is done with it:
- * there is one job of an organization at a time, and at most one more behind one that is at work.
+ * Adds a job for an organization. One job of an organization is active at a time, with at most one more waiting behind
+ * it; a second one is not added.
  */
 export async function wake(queue: Queue, organization: string): Promise<void> {
   const data: OrganizationJob = { version: 1, organization, hold: randomUUID() }
   const id = encodeURIComponent(organization)
-  const job = await answered(
+  const job = await withTimeout(
     queue.organizations.add(organization, data, {
       deduplication: { id, keepLastIfActive: true },
       removeOnComplete: { age: DAY_S, count: 1000 },
       removeOnFail: { age: 7 * DAY_S, count: 1000 },
     }),
   )
-  // One that waits for better times has a reason now to look again. It fails where it does not wait.
-  await answered(job.promote()).catch(() => {})
+  // A delayed job runs now. The call fails if the job is not delayed.
+  await withTimeout(job.promote()).catch(() => {})
 }
 
-/** Whether there is a job of an organization that is not at its end. */
+/** Whether an organization has a job that has not ended. */
 export async function isAwake(queue: Queue, organization: string): Promise<boolean> {
   return (
-    (await answered(queue.organizations.getDeduplicationJobId(encodeURIComponent(organization)))) !== null
+    (await withTimeout(queue.organizations.getDeduplicationJobId(encodeURIComponent(organization)))) !== null
   )
 }

@@ -2,8 +2,8 @@ import * as z from 'zod'
 import type { PlainError } from '../core/index.ts'
 import type { RunSummary } from '../run/index.ts'
 
-// What lies in the queue, and is read back by whichever worker comes: so each has a version, and is checked where it is
-// read. Secrets go by the names of their variables.
+// What is stored in the queue. Any worker may read it, so each object has a version and is checked when it is read.
+// Secrets are stored as the names of their variables.
 
 const VERSION = z.literal(1)
 const int = z.int()
@@ -16,20 +16,20 @@ export const entrySchema = z.object({
   version: VERSION,
   submission: z.uuid(),
   allowPlaintext: z.boolean(),
-  /** What it asks for is not to be told to the queue: whoever runs it reads it from the pipeline file. */
+  /** Whether the queries are left out of the queue: the worker then reads them from the pipeline file. */
   hidden: z.boolean(),
-  /** The pipeline file, where it was submitted. */
+  /** Path of the pipeline file on the machine that submitted it. */
   file: string(),
-  /** What it says, checked as a file is by whoever makes a pipeline of it. */
+  /** The content of the file. It is checked like a file when a pipeline is made of it. */
   settings: z.looseObject({ name: string(), extract: z.looseObject({}) }),
 })
 export type Entry = z.infer<typeof entrySchema>
 
-/** The job itself: an organization that has something to be done. */
+/** The job: an organization that has pending pipelines. */
 export const jobSchema = z.object({
   version: VERSION,
   organization: string(),
-  /** Whoever has the job holds data sets under this name. */
+  /** The owner of the job locks data sets under this name. */
   hold: z.uuid(),
 })
 export type OrganizationJob = z.infer<typeof jobSchema>
@@ -80,21 +80,21 @@ const summary: z.ZodType<Omit<RunSummary, 'error'>> = z.object({
   failures: z.array(z.object({ partition: string(), message: string() })),
 })
 
-/** Where a submitted pipeline stands. */
+/** The standing of a submitted pipeline. */
 export const standingSchema = z.object({
   submission: z.uuid(),
   state: oneOf(['active', 'waiting', 'done']),
-  /** The hold under which it was at work last. */
+  /** The hold of its last owner. */
   hold: z.uuid(),
-  /** Workers that died one after the other with nothing committed in between. */
+  /** Workers that died in succession, with nothing committed in between. */
   deaths: int,
   /** Whether the last worker has committed anything. */
   moved: z.boolean(),
-  /** Until when the service has everybody wait (epoch ms); null: it has not. */
+  /** End of the pause that the service demanded (epoch ms); null: none. */
   pausedUntilMs: nullable(z.number()),
-  /** Of the turns before. */
+  /** Totals of the time slices before. */
   before: z.object({ shards: int, bytes: int, replacedNuls: int, durationMs: z.number() }),
-  /** What its last run came to; `summary` is null where it could not begin. */
+  /** The result of its last run; `summary` is null if the run could not start. */
   outcome: nullable(z.object({ summary: nullable(summary), error: nullable(error) })),
 })
 export type Standing = z.infer<typeof standingSchema>

@@ -3,30 +3,30 @@ import { type Clock, ExportError, learnSecret } from '../core/index.ts'
 
 export const QUEUE_VARIABLE = 'SPILLWAY_QUEUE_URL'
 
-/** The queue that workers meet at: BullMQ, on Redis or PostgreSQL. */
+/** The queue of the jobs: BullMQ, on Redis or PostgreSQL. */
 export type Queue = {
-  /** Its address as it may be shown. */
+  /** Its address without credentials. */
   readonly label: string
-  /** A job for each organization that has something to be done. */
+  /** One job for each organization that has pending pipelines. */
   readonly organizations: Bull.Queue
-  /** What was submitted for one. Nobody takes jobs from there; whoever has the organization looks in. */
+  /** The entries of an organization. No worker takes jobs from this queue: the owner of the organization's job reads it. */
   pipelinesOf(organization: string): Bull.Queue
   worker(process: (job: Bull.Job, token: string) => Promise<unknown>, options: WorkerTimes): Bull.Worker
-  /** How far at least the server's clock is ahead of this machine's, where leases are reckoned by the latter; null: they are not. */
-  clockAheadMs(): Promise<number | null>
+  /** The least offset of the server's clock from this machine's; null: leases do not depend on this machine's clock. */
+  clockOffsetMs(): Promise<number | null>
   close(): Promise<void>
 }
 
 type WorkerTimes = Pick<Bull.WorkerOptions, 'concurrency' | 'lockDuration' | 'stalledInterval' | 'name'>
 
 const CONNECT_MS = 5_000
-const ANSWER_MS = 10_000
-/** Of BullMQ's own, besides the job's: a job that makes no progress is ended by ours, see worker.ts. */
-const MOST_STALLS = 1_000_000
+const RESPONSE_MS = 10_000
+/** BullMQ's limit is not used: a job that makes no progress is ended by `MAX_DEATHS` in worker.ts. */
+const MAX_STALLS = 1_000_000
 const CONNECTIONS = 8
-/** In PostgreSQL; the one that other tools look into. */
+/** In PostgreSQL: BullMQ's default, which other tools expect. */
 const SCHEMA = 'bullmq'
-/** Before all keys in Redis. */
+/** The prefix of all keys in Redis. */
 const PREFIX = 'spillway'
 const ORGANIZATIONS = 'organizations'
 
@@ -36,7 +36,7 @@ export type QueueOptions = {
   readonly warn: (message: string) => void
 }
 
-/** @throws ExportError `config` when the address is none, or a package is missing; `target` or `credentials` as the server says */
+/** @throws ExportError `config` when the address is invalid, or a package is missing; `target` or `credentials` when the server fails or rejects */
 export async function openQueue(url: string | null, options: QueueOptions): Promise<Queue> {
   const parsed = url !== null && URL.canParse(url) ? new URL(url) : null
   const kind =
@@ -64,7 +64,7 @@ export async function openQueue(url: string | null, options: QueueOptions): Prom
       ? await onRedis(bull, parsed, label, options)
       : await onPostgres(bull, parsed, label, options)
   } catch (error) {
-    throw refusal(error, label)
+    throw asExportError(error, label)
   }
 }
 
@@ -76,14 +76,14 @@ async function onRedis(bull: typeof Bull, url: URL, label: string, options: Queu
     connectTimeout: CONNECT_MS,
     retryStrategy: (times) => Math.min(times * 200, 2_000),
   })
-  // Every queue listens on it, and BullMQ adds to the limit: 0, which is none, would become 3.
+  // Every queue adds listeners, and BullMQ adds 3 to the limit: 0 (no limit) would become 3.
   redis.setMaxListeners(Number.POSITIVE_INFINITY)
   let last: Error | null = null
   redis.on('error', (error) => {
     last = error
   })
   try {
-    await answered(redis.ping(), () => last)
+    await withTimeout(redis.ping(), () => last)
   } catch (error) {
     redis.disconnect()
     throw error
@@ -91,7 +91,7 @@ async function onRedis(bull: typeof Bull, url: URL, label: string, options: Queu
   return queueOn(bull, undefined, redis as unknown as Bull.ConnectionOptions, {
     label,
     warn: options.warn,
-    clockAheadMs: async () => null,
+    clockOffsetMs: async () => null,
     async end() {
       redis.disconnect()
     },
@@ -110,7 +110,7 @@ async function onPostgres(
     application_name: 'spillway',
     options: `-c search_path=${SCHEMA}`,
     max: CONNECTIONS,
-    query_timeout: ANSWER_MS,
+    query_timeout: RESPONSE_MS,
     connectionTimeoutMillis: CONNECT_MS,
     keepAlive: true,
   })
@@ -130,13 +130,13 @@ async function onPostgres(
   return queueOn(bull, bull.createPostgresBackend as never, pool as unknown as Bull.ConnectionOptions, {
     label,
     warn,
-    async clockAheadMs() {
+    async clockOffsetMs() {
       const before = clock.now()
       const { rows } = await pool.query('SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS now')
       const after = clock.now()
-      const ahead = Number(rows[0].now) - (before + after) / 2
-      // The answer may have been made at any moment in between.
-      return Math.sign(ahead) * Math.max(0, Math.abs(ahead) - (after - before) / 2)
+      const offsetMs = Number(rows[0].now) - (before + after) / 2
+      // The server read its clock at some moment in between.
+      return Math.sign(offsetMs) * Math.max(0, Math.abs(offsetMs) - (after - before) / 2)
     },
     end: () => pool.end(),
   })
@@ -149,9 +149,9 @@ function queueOn(
   {
     label,
     warn,
-    clockAheadMs,
+    clockOffsetMs,
     end,
-  }: Pick<Queue, 'label' | 'clockAheadMs'> & Pick<QueueOptions, 'warn'> & { end(): Promise<void> },
+  }: Pick<Queue, 'label' | 'clockOffsetMs'> & Pick<QueueOptions, 'warn'> & { end(): Promise<void> },
 ): Queue {
   const open = new Map<string, Bull.Queue>()
   const queue = (name: string): Bull.Queue => {
@@ -162,17 +162,17 @@ function queueOn(
       { connection, prefix: PREFIX, streams: { events: { maxLen: 1000 } } },
       backend,
     )
-    opened.on('error', told)
+    opened.on('error', warnOnce)
     open.set(name, opened)
     return opened
   }
-  let isTold = false
-  function told(error: Error): void {
-    if (isTold || !isAway(error)) return
-    isTold = true
+  let isWarned = false
+  function warnOnce(error: Error): void {
+    if (isWarned || !isDisconnected(error)) return
+    isWarned = true
     warn(`the queue ${label} does not answer; what is at work goes on for as long as its lease lasts`)
     setTimeout(() => {
-      isTold = false
+      isWarned = false
     }, 60_000).unref()
   }
   return {
@@ -188,15 +188,15 @@ function queueOn(
           connection,
           prefix: PREFIX,
           autorun: false,
-          maxStalledCount: MOST_STALLS,
+          maxStalledCount: MAX_STALLS,
           runRetryDelay: 1_000,
         },
         backend,
       )
-      worker.on('error', told)
+      worker.on('error', warnOnce)
       return worker
     },
-    clockAheadMs,
+    clockOffsetMs,
     async close() {
       await Promise.all([...open.values()].map((each) => each.close().catch(() => {})))
       await end()
@@ -204,32 +204,35 @@ function queueOn(
   }
 }
 
-/** The same answer, unless it does not come for so long. @throws ExportError `target`, `credentials` */
-export async function answered<T>(answer: Promise<T>, reason: () => Error | null = () => null): Promise<T> {
+/** Waits for a response, for `RESPONSE_MS` at most. @throws ExportError `target`, `credentials` */
+export async function withTimeout<T>(
+  response: Promise<T>,
+  reason: () => Error | null = () => null,
+): Promise<T> {
   let timer: NodeJS.Timeout | undefined
   const late = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(
       () => reject(reason() ?? Object.assign(new Error('no answer'), { code: 'ETIMEDOUT' })),
-      ANSWER_MS,
+      RESPONSE_MS,
     )
   })
   try {
-    return await Promise.race([answer, late])
+    return await Promise.race([response, late])
   } catch (error) {
-    throw refusal(error, '')
+    throw asExportError(error, '')
   } finally {
     clearTimeout(timer)
   }
 }
 
-/** ioredis and pg have messages without a code for a connection that has ended or took too long, so both are matched. */
-function isAway(error: unknown): boolean {
+/** ioredis and pg report some lost connections and timeouts without a code, so the message is matched as well. */
+function isDisconnected(error: unknown): boolean {
   const text = error instanceof Error ? `${'code' in error ? error.code : ''} ${error.message}` : ''
   return /E[A-Z]{5,}|Connection is closed|terminated|timeout|57P0/.test(text)
 }
 
-/** The server's own words may quote values; its code says enough. */
-function refusal(error: unknown, label: string): unknown {
+/** The server's message may quote values, so only its code is shown. */
+function asExportError(error: unknown, label: string): unknown {
   if (error instanceof ExportError || !(error instanceof Error)) return error
   const code = 'code' in error ? String(error.code) : (/^[A-Z]{5,}/.exec(error.message)?.[0] ?? error.name)
   if (code === 'ERR_MODULE_NOT_FOUND' || code === 'MODULE_NOT_FOUND') {

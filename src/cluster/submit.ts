@@ -12,24 +12,24 @@ import {
 import { type RunOptions, type RunSummary, testToken } from '../run/index.ts'
 import { entryId, isAwake, standingOf, wake } from './entries.ts'
 import type { Entry, Standing } from './job.ts'
-import { answered, type Queue } from './queue.ts'
+import { type Queue, withTimeout } from './queue.ts'
 
 export type Submission = {
   readonly organization: string
   readonly run: string
   readonly entry: string
-  /** `there`: the same was submitted before, and is not done yet. */
+  /** `there`: the same pipeline is already pending. */
   readonly how: 'submitted' | 'there'
 }
 
 /**
- * Puts a pipeline among what is to be done for its organization. What is there already is not put there twice; another
- * version of it takes its place.
- * @throws ExportError `config` when it can't be told to a queue; `target` when that does not answer
+ * Adds a pipeline to the queue of its organization. Idempotent: a pending entry with the same settings stays, one with
+ * other settings is replaced.
+ * @throws ExportError `config` when the pipeline can't be stored in a queue; `target` when the queue does not respond
  */
 export async function submitPipeline(
   given: Pipeline,
-  /** What its file says. */
+  /** The content of its file. */
   settings: Entry['settings'],
   queue: Queue,
   options: RunOptions,
@@ -55,15 +55,15 @@ export async function submitPipeline(
   }
   const entry = entryId(given)
   const pipelines = queue.pipelinesOf(organization)
-  await answered(pipelines.add(given.name, data, { jobId: entry }))
-  const found = await answered(pipelines.getJob(entry))
+  await withTimeout(pipelines.add(given.name, data, { jobId: entry }))
+  const found = await withTimeout(pipelines.getJob(entry))
   const there = found?.data as Entry | undefined
   let submission = data.submission
   if (found !== undefined && there !== undefined && there.submission !== submission) {
     const isPending = standingOf(found)?.state !== 'done'
     if (isPending && isDeepStrictEqual({ ...there, submission }, asStored(data)))
       submission = there.submission
-    else await answered(found.updateData(data))
+    else await withTimeout(found.updateData(data))
   }
   await wake(queue, organization)
   return { organization, entry, run: submission, how: submission === data.submission ? 'submitted' : 'there' }
@@ -74,8 +74,8 @@ function asStored(data: Entry): unknown {
 }
 
 /**
- * Whose pace and quota a pipeline shares: the name that the file gives, or what the service says of the token; where
- * neither tells, everybody at that address is taken for one.
+ * The organization whose rate limit and quota a pipeline shares: the name in the file, else the one that the service
+ * returns for the token, else one organization for the whole address.
  */
 async function organizationOf({ service }: Pipeline, options: RunOptions): Promise<string> {
   if (service.organization !== null) return service.organization
@@ -85,7 +85,7 @@ async function organizationOf({ service }: Pipeline, options: RunOptions): Promi
     const { info } = await testToken(service, { clock, readSecret, stop, log: observer.log })
     if (info?.organizationId != null) return `${host}/organization-${info.organizationId}`
   } catch (error) {
-    // A machine that submits need not have the token.
+    // The submitting machine may not have the token.
     if (!isExportError(error, 'config', 'transient', 'refused', 'data')) throw error
   }
   observer.log('info', 'nothing tells which organization this is; it shares the pace of all at its address', {
@@ -96,37 +96,41 @@ async function organizationOf({ service }: Pipeline, options: RunOptions): Promi
 
 export type FollowOptions = {
   readonly clock: Clock
-  /** Ends the wait; workers go on. */
+  /** Ends the wait. Workers continue. */
   readonly stop: AbortSignal
-  /** Called when no worker is there. */
-  readonly onAlone: () => void
+  /** Called when no worker is connected. */
+  readonly onNoWorker: () => void
 }
 
-const LOOK_MS = 500
-/** How long nobody may be meant to do it, before it is taken for lost. */
-const LOST_LOOKS = 20
+const POLL_MS = 500
+/** Polls in a row without a job, after which the submission is lost. */
+const MAX_LOST_POLLS = 20
 
 /**
- * Waits for the end of a submission, also while the queue is away.
- * @throws ExportError as its run did where that could not begin; `target` when it is in the queue no more; `interrupted`
+ * Waits for the end of a submission, also while the queue does not respond.
+ * @throws ExportError that of the run if it could not start; `target` when the queue has lost it; `interrupted`
  */
 export async function followSubmission(
   { organization, entry }: Submission,
   queue: Queue,
-  { clock, stop, onAlone }: FollowOptions,
+  { clock, stop, onNoWorker }: FollowOptions,
 ): Promise<RunSummary> {
   let lost = 0
-  for (let looks = 0; ; looks++) {
+  for (let polls = 0; ; polls++) {
     let outcome: Standing['outcome'] = null
     try {
-      const job = await answered(queue.pipelinesOf(organization).getJob(entry))
+      const job = await withTimeout(queue.pipelinesOf(organization).getJob(entry))
       const standing = job === undefined ? null : standingOf(job)
       outcome = standing?.outcome ?? null
       lost = job !== undefined && (await isAwake(queue, organization)) ? 0 : lost + 1
-      if (looks === 4 && standing === null && (await answered(queue.organizations.getWorkersCount())) === 0)
-        onAlone()
+      if (
+        polls === 4 &&
+        standing === null &&
+        (await withTimeout(queue.organizations.getWorkersCount())) === 0
+      )
+        onNoWorker()
     } catch (error) {
-      // It is away; it comes back.
+      // The queue does not respond. The next poll tries again.
       if (!isExportError(error, 'target')) throw error
     }
     if (outcome !== null) {
@@ -134,7 +138,7 @@ export async function followSubmission(
       if (outcome.summary === null && error !== null) throw error
       if (outcome.summary !== null) return { ...outcome.summary, error }
     }
-    if (lost > LOST_LOOKS) {
+    if (lost > MAX_LOST_POLLS) {
       throw new ExportError(
         'target',
         'The job is not in the queue any more',
@@ -143,7 +147,7 @@ export async function followSubmission(
       )
     }
     try {
-      await clock.sleep(LOOK_MS, stop)
+      await clock.sleep(POLL_MS, stop)
     } catch {
       throw new ExportError(
         'interrupted',

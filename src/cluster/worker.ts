@@ -12,59 +12,59 @@ import {
 } from '../run/index.ts'
 import { type Pending, pendingOf, wake } from './entries.ts'
 import { type Entry, jobSchema, type OrganizationJob, type Standing } from './job.ts'
-import { answered, type Queue } from './queue.ts'
+import { type Queue, withTimeout } from './queue.ts'
 
 export type WorkerOptions = {
   readonly queue: Queue
   readonly clock: Clock
-  /** Organizations at a time. */
+  /** Slots: organizations at a time. */
   readonly concurrency: number
-  /** Aborts to have it take no more jobs, commit what is in hand and hand the rest back. */
+  /** On abort the worker takes no more jobs, commits the pages in flight and returns its jobs. */
   readonly stop: AbortSignal
   readonly log: RunObserver['log']
-  /** The options under which it runs a pipeline; fails with `config` when it lacks a secret. */
+  /** The options of a run. @throws ExportError `config` when a secret is missing */
   readonly runOptions: (pipeline: Pipeline, given: { allowPlaintext: boolean }) => Promise<RunOptions>
-  /** Makes a pipeline of what was submitted, and of what the file says of what is hidden from the queue. */
+  /** Makes a pipeline of its entry; what is hidden from the queue is read from the pipeline file. */
   readonly readPipeline: (entry: Entry) => Promise<Pipeline>
-  /** How long a lease lasts that is not renewed. Left out: 9 s. */
+  /** Duration of a lease. Default: 9 s. */
   readonly leaseMs?: number
-  /** After so long a job goes back to the queue when others wait. Left out: a minute. */
-  readonly turnMs?: number
+  /** The time slice of a job: after it the job returns to the queue if others wait. Default: a minute. */
+  readonly sliceMs?: number
 }
 
 const LEASE_MS = 9_000
-const TURN_MS = 60_000
-/** A turn that is over waits for requests that are being retried, up to so many turns. */
-const LONGEST_TURNS = 10
-const LOOK_MS = 1_000
-const CLOCK_MS = 60_000
+const SLICE_MS = 60_000
+/** A job whose requests are being retried keeps its slot for at most this many time slices. */
+const MAX_SLICES = 10
+const POLL_MS = 1_000
+const CLOCK_CHECK_MS = 60_000
 const STOPPED = 'The worker was told to stop'
-/** A clock that is further off would take jobs from the living, or let the dead keep theirs. */
-const MOST_OFF_MS = 2_000
-const MOST_DEATHS = 10
-const NOTE_MS = 2_000
-const AGAIN_MS = 10_000
-const LONGEST_AGAIN_MS = 300_000
-/** A little more than the pace asks for: nobody knows when the last holder sent its last request. */
-const PACE_MARGIN = 1.1
+/** With a larger offset, leases of live workers would expire, or those of dead workers would not. */
+const MAX_CLOCK_OFFSET_MS = 2_000
+const MAX_DEATHS = 10
+const PROGRESS_MS = 2_000
+const RETRY_MS = 10_000
+const MAX_RETRY_MS = 300_000
+/** Longer than the rate limit requires: the time of the former owner's last request is unknown. */
+const INTERVAL_MARGIN = 1.1
 
 /**
- * Takes jobs, an organization each, and runs the pipelines of that organization one after the other, until it is told to stop.
- * @throws ExportError `target` when the queue refuses
+ * Takes jobs until it is stopped. A job is an organization; its pipelines run one after the other.
+ * @throws ExportError `target` when the queue fails
  */
 export async function work(options: WorkerOptions): Promise<void> {
   const { queue, clock, concurrency, stop, log, leaseMs = LEASE_MS } = options
   const { DelayedError, UnrecoverableError } = await import('bullmq')
   const cpu = shareCpu(concurrency)
-  const turns = new Map<string, Turn>()
+  const slices = new Map<string, TimeSlice>()
   const worker = queue.worker(
     async (job, token) => {
-      const turn = new Turn(job, token, cpu, { ...options, leaseMs })
-      turns.set(job.id ?? '', turn)
-      // It may have been fetched at the last moment.
-      if (stop.aborted) turn.end(STOPPED)
+      const slice = new TimeSlice(job, token, cpu, { ...options, leaseMs })
+      slices.set(job.id ?? '', slice)
+      // The job may have been fetched while the worker was stopping.
+      if (stop.aborted) slice.end(STOPPED)
       try {
-        const { laterMs, failed, statuses } = await turn.carryOut()
+        const { laterMs, failed, statuses } = await slice.run()
         if (laterMs !== null) {
           await job.moveToDelayed(laterMs, token)
           throw new DelayedError()
@@ -72,7 +72,7 @@ export async function work(options: WorkerOptions): Promise<void> {
         if (failed.length > 0) throw new UnrecoverableError(failed.join('\n'))
         return statuses
       } finally {
-        turns.delete(job.id ?? '')
+        slices.delete(job.id ?? '')
       }
     },
     {
@@ -84,20 +84,20 @@ export async function work(options: WorkerOptions): Promise<void> {
   )
   worker.on('error', ({ message }) => log('debug', `the queue: ${message}`))
   worker.on('locksRenewed', ({ jobIds }) => {
-    for (const id of jobIds) turns.get(id)?.renewed()
+    for (const id of jobIds) slices.get(id)?.renewed()
   })
   worker.on('lockRenewalFailed', (ids) => {
-    for (const id of ids) turns.get(id)?.end('The job is another worker’s by now')
+    for (const id of ids) slices.get(id)?.end('The job is another worker’s by now')
   })
   const onStop = (): void => {
-    for (const turn of turns.values()) turn.end(STOPPED)
+    for (const slice of slices.values()) slice.end(STOPPED)
   }
   stop.addEventListener('abort', onStop, { once: true })
-  const isInTime = async (): Promise<boolean> => {
-    const ahead = await answered(queue.clockAheadMs())
-    if (ahead === null || Math.abs(ahead) <= MOST_OFF_MS) return true
-    const offS = (Math.abs(ahead) / 1000).toFixed(1)
-    const fields = { event: 'worker.clock', off_ms: Math.round(-ahead) }
+  const isClockRight = async (): Promise<boolean> => {
+    const offsetMs = await withTimeout(queue.clockOffsetMs())
+    if (offsetMs === null || Math.abs(offsetMs) <= MAX_CLOCK_OFFSET_MS) return true
+    const offS = (Math.abs(offsetMs) / 1000).toFixed(1)
+    const fields = { event: 'worker.clock', off_ms: Math.round(-offsetMs) }
     log('warn', `this clock is ${offS} s off the queue's; the worker takes nothing until it is right`, fields)
     return false
   }
@@ -108,22 +108,22 @@ export async function work(options: WorkerOptions): Promise<void> {
   try {
     while (!stop.aborted && failure === null) {
       if (clock.monotonicMs() >= nextCheckMs) {
-        // While the queue is away nobody takes anything.
-        const isFit = await isInTime().catch(() => null)
-        nextCheckMs = clock.monotonicMs() + (isFit === null ? LOOK_MS : CLOCK_MS)
-        if (isFit === true && !isRunning) {
+        // Nothing is taken while the queue does not respond.
+        const isRight = await isClockRight().catch(() => null)
+        nextCheckMs = clock.monotonicMs() + (isRight === null ? POLL_MS : CLOCK_CHECK_MS)
+        if (isRight === true && !isRunning) {
           isRunning = true
           worker.run().catch((error: unknown) => {
             failure = { error }
           })
-        } else if (isFit === true && worker.isPaused()) await worker.resume()
-        else if (isFit === false && isRunning && !worker.isPaused()) {
+        } else if (isRight === true && worker.isPaused()) await worker.resume()
+        else if (isRight === false && isRunning && !worker.isPaused()) {
           await worker.pause(true)
-          for (const turn of turns.values()) turn.end('This clock is off')
+          for (const slice of slices.values()) slice.end('This clock is off')
         }
       }
-      for (const turn of turns.values()) turn.look()
-      await clock.sleep(LOOK_MS / 4, stop).catch(() => {})
+      for (const slice of slices.values()) slice.checkEnd()
+      await clock.sleep(POLL_MS / 4, stop).catch(() => {})
     }
   } finally {
     onStop()
@@ -134,32 +134,32 @@ export async function work(options: WorkerOptions): Promise<void> {
   if (failure !== null) throw failure.error
 }
 
-/** What a turn came to. */
-type TurnEnd = {
-  /** When the job is to be tried again (epoch ms); null: it is done with, or handed back. */
+/** The result of a time slice. */
+type SliceEnd = {
+  /** When the job runs again (epoch ms); null: it is finished, or returned to the queue. */
   readonly laterMs: number | null
-  /** Why pipelines failed for good. */
+  /** Why pipelines failed permanently. */
   readonly failed: readonly string[]
   readonly statuses: Readonly<Record<string, string>>
 }
 
-type TurnOptions = WorkerOptions & { readonly leaseMs: number }
+type SliceOptions = WorkerOptions & { readonly leaseMs: number }
 
-/** One organization in the hands of one worker. */
-class Turn {
+/** One job at work in this worker: the pipelines of one organization, until its time slice ends. */
+class TimeSlice {
   readonly #job: Job
-  /** By which the queue knows whose the job is. */
+  /** The token by which the queue identifies the owner of the job. */
   readonly #token: string
   readonly #cpu: SharedCpu
-  readonly #options: TurnOptions
+  readonly #options: SliceOptions
   readonly #stop = new AbortController()
   readonly #startedMs: number
   #renewedMs: number
-  #lookedMs = 0
+  #polledMs = 0
   #retries = 0
   #pausedUntilMs: number | null = null
 
-  constructor(job: Job, token: string, cpu: SharedCpu, options: TurnOptions) {
+  constructor(job: Job, token: string, cpu: SharedCpu, options: SliceOptions) {
     this.#job = job
     this.#token = token
     this.#cpu = cpu
@@ -172,22 +172,22 @@ class Turn {
     this.#renewedMs = this.#options.clock.monotonicMs()
   }
 
-  /** Has the run in hand commit what it has, and ask for no more. */
+  /** Stops the run: it commits the pages in flight and sends no more requests. */
   end(why: string): void {
     if (this.#stop.signal.aborted) return
     this.#options.log('info', `the turn ends: ${why}`, { event: 'job.stop', job: this.#job.id ?? '' })
     this.#stop.abort(new ExportError('interrupted', why, '', 'Another worker goes on with it.'))
   }
 
-  /** Ends it when its lease has run out, or when it has had its time and others wait. */
-  look(): void {
-    const { queue, clock, leaseMs, turnMs = TURN_MS } = this.#options
+  /** Ends the time slice if the lease has expired, or if its time is over and other jobs wait. */
+  checkEnd(): void {
+    const { queue, clock, leaseMs, sliceMs = SLICE_MS } = this.#options
     const nowMs = clock.monotonicMs()
     if (nowMs - this.#renewedMs > leaseMs) this.end('The lease of the job has run out')
     const heldMs = nowMs - this.#startedMs
-    if (this.#stop.signal.aborted || heldMs < turnMs || nowMs - this.#lookedMs < LOOK_MS) return
-    if (this.#retries > 0 && heldMs < turnMs * LONGEST_TURNS) return
-    this.#lookedMs = nowMs
+    if (this.#stop.signal.aborted || heldMs < sliceMs || nowMs - this.#polledMs < POLL_MS) return
+    if (this.#retries > 0 && heldMs < sliceMs * MAX_SLICES) return
+    this.#polledMs = nowMs
     queue.organizations.getWaitingCount().then(
       (waiting) => {
         if (waiting > 0) this.end('Others wait for their turn')
@@ -196,7 +196,7 @@ class Turn {
     )
   }
 
-  async carryOut(): Promise<TurnEnd> {
+  async run(): Promise<SliceEnd> {
     const { queue, log } = this.#options
     const parsed = jobSchema.safeParse(this.#job.data)
     if (!parsed.success) throw new Error('the job is of another version of spillway')
@@ -209,28 +209,28 @@ class Turn {
     try {
       for (;;) {
         const pending = await pendingOf(queue, organization, ({ name }) =>
-          leaveAlone(log, name, organization),
+          warnUnreadable(log, name, organization),
         )
         const next = pending.find(({ entry }) => !tried.has(entry.submission))
         if (next === undefined) break
         tried.add(next.entry.submission)
-        const { status, againMs, reason } = await this.#run(next, parsed.data)
+        const { status, retryAtMs, reason } = await this.#run(next, parsed.data)
         statuses[next.entry.settings.name] = status
         if (reason !== null) failed.push(reason)
         if (this.#stop.signal.aborted) {
-          // A pause of the service is not to be cut short by whoever comes next; all else is for that one to find out.
+          // The next worker must observe a pause of the service. It finds everything else by itself.
           laterMs = status === 'waiting' ? this.#pausedUntilMs : null
           break
         }
-        if (againMs !== null) laterMs = Math.min(laterMs ?? againMs, againMs)
+        if (retryAtMs !== null) laterMs = Math.min(laterMs ?? retryAtMs, retryAtMs)
       }
     } catch (error) {
       if (!isExportError(error, 'target')) throw error
-      // The queue is away, or has given the job to another: whoever has it next finds what is left to be done.
+      // The queue does not respond, or another worker owns the job. The next owner finds what is left.
       this.end(error.message)
     }
     const isStopped = this.#stop.signal.aborted
-    if (isStopped && laterMs === null) await this.#wakeAgain(organization)
+    if (isStopped && laterMs === null) await this.#requeue(organization)
     log('info', isStopped ? 'job handed back' : 'job ended', {
       event: 'job.end',
       organization,
@@ -239,30 +239,30 @@ class Turn {
     return { laterMs, failed: isStopped ? [] : failed, statuses }
   }
 
-  /** There is to be another job when this one is at its end, whatever becomes of this one. */
-  async #wakeAgain(organization: string): Promise<void> {
+  /** Adds a job that runs after this one, however this one ends. */
+  async #requeue(organization: string): Promise<void> {
     const { queue, clock } = this.#options
     for (const deadlineMs = clock.monotonicMs() + this.#options.leaseMs; ; ) {
       try {
         return await wake(queue, organization)
       } catch (error) {
         if (!isExportError(error, 'target') || clock.monotonicMs() > deadlineMs) throw error
-        await clock.sleep(LOOK_MS, new AbortController().signal)
+        await clock.sleep(POLL_MS, new AbortController().signal)
       }
     }
   }
 
-  /** Runs one pipeline, as far as it comes. */
+  /** Runs one pipeline until it ends or the time slice does. */
   async #run({ job, entry, standing }: Pending, { hold, organization }: OrganizationJob): Promise<Ran> {
     const { clock, log } = this.#options
     const pipeline = await this.#options.readPipeline(entry).catch((error: unknown) => {
       if (isExportError(error)) return error
       throw error
     })
-    // It was right where it was submitted; what of it stands in a file may have become wrong since.
+    // The settings were valid when they were submitted. Those read from the pipeline file may have changed since.
     if (isExportError(pipeline, 'config') && !entry.hidden) {
-      leaveAlone(log, entry.settings.name, organization)
-      return { status: 'unreadable', againMs: null, reason: null }
+      warnUnreadable(log, entry.settings.name, organization)
+      return { status: 'unreadable', retryAtMs: null, reason: null }
     }
     const deaths = standing?.state === 'active' ? (standing.moved ? 1 : standing.deaths + 1) : 0
     let now: Standing = {
@@ -275,17 +275,17 @@ class Turn {
       before: standing?.before ?? { shards: 0, bytes: 0, replacedNuls: 0, durationMs: 0 },
       outcome: null,
     }
-    const inTurn = serial()
-    /** Fails when the job is another worker's, whose notes these must not overwrite. */
+    const inOrder = serial()
+    /** Writes the standing to the queue. Fails if another worker owns the job: its standing must not be overwritten. */
     const note = (change: Partial<Standing>): Promise<void> => {
       now = { ...now, ...change }
       const standing = now
-      return inTurn(async () => {
-        await this.#requireOurs()
-        await answered(job.updateProgress(standing))
+      return inOrder(async () => {
+        await this.#requireOwned()
+        await withTimeout(job.updateProgress(standing))
       })
     }
-    if (deaths > MOST_DEATHS) {
+    if (deaths > MAX_DEATHS) {
       const what = `${deaths} workers died with this pipeline, one after the other, before any of them had committed a page`
       const error = new ExportError(
         'damaged',
@@ -294,7 +294,7 @@ class Turn {
         'Look into their logs, then submit it again.',
       )
       await note({ state: 'done', outcome: { summary: null, error: plainError(error) } })
-      return { status: 'failed', againMs: null, reason: error.message }
+      return { status: 'failed', retryAtMs: null, reason: error.message }
     }
     await note({})
     let summary: RunSummary | null = null
@@ -302,10 +302,10 @@ class Turn {
     try {
       if (pipeline instanceof ExportError) throw pipeline
       const { requestsPerSecond } = pipeline.service
-      const spreadMs = deaths > 1 ? Math.random() * deaths * LOOK_MS : 0
+      const spreadMs = deaths > 1 ? Math.random() * deaths * POLL_MS : 0
       const pausedMs = (now.pausedUntilMs ?? 0) - clock.now()
       await clock.sleep(
-        Math.max((1000 / requestsPerSecond) * PACE_MARGIN, spreadMs, pausedMs),
+        Math.max((1000 / requestsPerSecond) * INTERVAL_MARGIN, spreadMs, pausedMs),
         this.#stop.signal,
       )
       summary = await this.#runPipeline(
@@ -335,7 +335,7 @@ class Turn {
             'Please report it.',
           )
     }
-    const before = summary === null ? now.before : addedUp(now.before, summary)
+    const before = summary === null ? now.before : addTotals(now.before, summary)
     const whole = summary === null ? null : { ...summary, ...before }
     const outcome = { summary: whole && withoutError(whole), error: error && plainError(error) }
     const end = endOf(error, this.#job.attemptsStarted, clock.now())
@@ -343,18 +343,18 @@ class Turn {
       case 'back': {
         this.#pausedUntilMs = (now.pausedUntilMs ?? 0) > clock.now() ? now.pausedUntilMs : null
         await note({ state: 'waiting', before })
-        return { status: 'waiting', againMs: null, reason: null }
+        return { status: 'waiting', retryAtMs: null, reason: null }
       }
       case 'later':
         if (error !== null)
           this.#options.log('warn', error.message, { organization, pipeline: entry.settings.name })
         await note({ state: 'waiting', before, outcome: end.isTold ? outcome : null })
-        return { status: 'waiting', againMs: end.untilMs, reason: null }
+        return { status: 'waiting', retryAtMs: end.untilMs, reason: null }
       case 'done':
         await note({ state: 'done', outcome })
         return {
           status: summary?.status === 'budget' ? 'stopped' : (summary?.status ?? 'failed'),
-          againMs: null,
+          retryAtMs: null,
           reason: end.isFailed && error !== null ? `${entry.settings.name}: ${error.message}` : null,
         }
     }
@@ -387,10 +387,10 @@ class Turn {
     })
   }
 
-  /** @throws ExportError `target` when the job has been given to another worker, or the queue is away */
-  async #requireOurs(): Promise<void> {
+  /** @throws ExportError `target` when another worker owns the job, or the queue does not respond */
+  async #requireOwned(): Promise<void> {
     const extended = this.#job.extendLock(this.#token, this.#options.leaseMs)
-    if ((await answered(extended)) === 1) return this.renewed()
+    if ((await withTimeout(extended)) === 1) return this.renewed()
     throw new ExportError(
       'target',
       'The job is another worker’s by now',
@@ -399,10 +399,10 @@ class Turn {
     )
   }
 
-  /** @throws ExportError `interrupted` when it can't be known that the job is still this worker's */
+  /** @throws ExportError `interrupted` unless this worker still owns the job */
   async #confirm(): Promise<void> {
     try {
-      await this.#requireOurs()
+      await this.#requireOwned()
     } catch (error) {
       if (!isExportError(error, 'target')) throw error
       this.end(error.what)
@@ -410,9 +410,9 @@ class Turn {
     }
   }
 
-  #notedMs = 0
+  #progressWrittenMs = 0
 
-  /** Puts into the queue what a successor is to know: that something was committed, and a pause of the service. */
+  /** Writes to the queue what the next owner needs: whether anything was committed, and a pause of the service. */
   #watch(
     { waits, rows, partitionsDone, partitionsDoneBefore, pausedUntilMs }: Progress,
     now: Standing,
@@ -420,19 +420,19 @@ class Turn {
   ): void {
     this.#retries = waits.retries
     const moved = now.moved || rows > 0 || partitionsDone > partitionsDoneBefore
-    const isNews = moved !== now.moved || (pausedUntilMs !== null && pausedUntilMs !== now.pausedUntilMs)
+    const isChanged = moved !== now.moved || (pausedUntilMs !== null && pausedUntilMs !== now.pausedUntilMs)
     const nowMs = this.#options.clock.monotonicMs()
-    if (!isNews || nowMs - this.#notedMs < NOTE_MS) return
-    this.#notedMs = nowMs
+    if (!isChanged || nowMs - this.#progressWrittenMs < PROGRESS_MS) return
+    this.#progressWrittenMs = nowMs
     note({ moved, pausedUntilMs: pausedUntilMs ?? now.pausedUntilMs })
   }
 }
 
 type Ran = {
   readonly status: string
-  /** When it is to be tried again (epoch ms); null: not by a clock. */
-  readonly againMs: number | null
-  /** Why it failed for good; null: it did not. */
+  /** When it is retried (epoch ms); null: at no fixed time. */
+  readonly retryAtMs: number | null
+  /** Why it failed permanently; null: it did not. */
   readonly reason: string | null
 }
 
@@ -441,7 +441,7 @@ type RunEnd =
   | { readonly kind: 'later'; readonly untilMs: number; readonly isTold: boolean }
   | { readonly kind: 'done'; readonly isFailed: boolean }
 
-/** What becomes of a pipeline whose run ended so. */
+/** What follows from the end of a run: return to the queue, retry later, or done. */
 function endOf(error: ExportError | null, attempts: number, nowMs: number): RunEnd {
   switch (error?.kind) {
     case 'interrupted':
@@ -450,7 +450,7 @@ function endOf(error: ExportError | null, attempts: number, nowMs: number): RunE
     case 'locked':
       return {
         kind: 'later',
-        untilMs: nowMs + Math.min(AGAIN_MS * 2 ** Math.max(0, attempts - 1), LONGEST_AGAIN_MS),
+        untilMs: nowMs + Math.min(RETRY_MS * 2 ** Math.max(0, attempts - 1), MAX_RETRY_MS),
         isTold: false,
       }
     case 'quota':
@@ -465,7 +465,7 @@ function endOf(error: ExportError | null, attempts: number, nowMs: number): RunE
   }
 }
 
-function addedUp(
+function addTotals(
   before: Standing['before'],
   { shards, bytes, replacedNuls, durationMs }: RunSummary,
 ): Standing['before'] {
@@ -481,7 +481,7 @@ function withoutError({ error: _, ...summary }: RunSummary): Omit<RunSummary, 'e
   return summary
 }
 
-function leaveAlone(log: RunObserver['log'], name: string, organization: string): void {
+function warnUnreadable(log: RunObserver['log'], name: string, organization: string): void {
   log('warn', `${name} was submitted by another version of spillway and is left alone`, { organization })
 }
 

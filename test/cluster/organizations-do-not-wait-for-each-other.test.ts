@@ -16,7 +16,7 @@ const PAGES = THOROUGH ? 40 : 20
 
 it('with fewer slots than organizations each has its turn, and a turn costs no request', async () => {
   const here = await world({ backend, organizations: 6, sandbox: { records: 10 * PAGES, latencyMs: 40 } })
-  const worker = here.worker({ concurrency: 2, turnMs: 500 })
+  const worker = here.worker({ concurrency: 2, sliceMs: 500 })
   const submitted = here.submit('--wait', '--json')
   const least = () => Math.min(...here.organizations.map((each) => here.searches(each).length))
   await until('all of them have begun', () => least() > 0)

@@ -226,7 +226,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
         parts,
         sandbox: { records: 3000, latencyMs: 10 },
       })
-      for (let n = 0; n < 3; n++) here.worker({ concurrency: 2, turnMs: times(500, 1_000) })
+      for (let n = 0; n < 3; n++) here.worker({ concurrency: 2, sliceMs: times(500, 1_000) })
       await here.submit()
       const pages = (): number[] =>
         here.organizations.map((each) => here.searches(each).length).sort((a, b) => a - b)
@@ -243,7 +243,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
       const here = await world({ backend, organizations: times(8, 50), sandbox: { latencyMs: 5 } })
       const domains = Array.from({ length: count }, (_, n) => `d${n}.org-0.example.com`)
       here.write('org-0', { extract: { domains, max_requests: 'none', page_size: 10_000, concurrency: 4 } })
-      here.worker({ concurrency: 2, turnMs: 500 })
+      here.worker({ concurrency: 2, sliceMs: 500 })
       const { code, stderr } = await here.submit('--wait')
       expect(code, stderr).toBe(0)
       const large = here.sandbox.requests.filter(

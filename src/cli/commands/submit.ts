@@ -90,7 +90,7 @@ async function submitOne(file: string, args: Args, { queue, signals, io }: Desk)
     const summary = await followSubmission(submitted, queue, {
       clock: systemClock,
       stop,
-      onAlone: () => log('warn', 'no worker is there to take it; start one: spillway worker'),
+      onNoWorker: () => log('warn', 'no worker is there to take it; start one: spillway worker'),
     })
     if (summary.error !== null) io.reportError(summary.error)
     const style = styleFor(wantsColour(stdout.terminal, env))

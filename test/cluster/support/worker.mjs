@@ -4,7 +4,7 @@ import { readSubmitted } from '../../../build/parts/config.js'
 import { systemClock } from '../../../build/parts/core.js'
 import { runOptions } from '../../../build/parts/run-options.js'
 
-const { concurrency, leaseMs, turnMs, aheadMs = 0 } = JSON.parse(process.argv[2])
+const { concurrency, leaseMs, sliceMs, aheadMs = 0 } = JSON.parse(process.argv[2])
 if (aheadMs !== 0) {
   const now = Date.now.bind(Date)
   Date.now = () => now() + aheadMs
@@ -27,7 +27,7 @@ await work({
   clock: systemClock,
   concurrency,
   leaseMs,
-  turnMs,
+  sliceMs,
   stop: stop.signal,
   log,
   readPipeline: (entry) => readSubmitted(entry, { env: process.env, cwd: process.cwd() }),

@@ -50,7 +50,7 @@ export type WorkerProcess = {
 export type WorkerSettings = {
   readonly concurrency?: number
   readonly leaseMs?: number
-  readonly turnMs?: number
+  readonly sliceMs?: number
   /** How far the clock of the worker is ahead. */
   readonly aheadMs?: number
   readonly env?: Environment
@@ -129,8 +129,8 @@ export async function world({
       })
       writeFileSync(join(folder, here.file(organization)), text)
     },
-    worker({ concurrency = 4, leaseMs = 1_500, turnMs = 60_000, aheadMs = 0, env: own = {} } = {}) {
-      const settings = JSON.stringify({ concurrency, leaseMs, turnMs, aheadMs })
+    worker({ concurrency = 4, leaseMs = 1_500, sliceMs = 60_000, aheadMs = 0, env: own = {} } = {}) {
+      const settings = JSON.stringify({ concurrency, leaseMs, sliceMs, aheadMs })
       const child = spawn(process.execPath, [SCRIPT, settings], {
         cwd: folder,
         env: { PATH: process.env.PATH ?? '', HOME: tmpdir(), ...env, ...own },
