@@ -5,7 +5,7 @@ import { type Environment, readMaskKey, requireCredential, requireSecret } from 
 import { readText } from './values/read-text.ts'
 import { readTree } from './yaml/read-tree.ts'
 
-export type Surroundings = {
+export type Dependencies = {
   readonly env: Environment
   /** Working directory, where the name of the pipeline file starts. */
   readonly cwd: string
@@ -21,15 +21,15 @@ export type Surroundings = {
  */
 export async function checkRequirements(
   pipeline: Pipeline,
-  surroundings: Surroundings,
+  dependencies: Dependencies,
 ): Promise<readonly string[]> {
-  const needs = needsOf(pipeline, surroundings)
+  const needs = needsOf(pipeline, dependencies)
   const missing: Missing[] = []
   for (const need of needs) {
     const problem = await problemOf(need)
     if (problem !== null) missing.push({ problem, find: need.find })
   }
-  if (missing.length > 0) throw await missingError(missing, pipeline.file, surroundings)
+  if (missing.length > 0) throw await missingError(missing, pipeline.file, dependencies)
   return needs.flatMap(({ variable }) => (variable === null ? [] : [variable]))
 }
 
@@ -39,7 +39,7 @@ export async function checkRequirements(
  */
 export async function readNamingKey(
   pipeline: Pipeline,
-  { env, cwd }: Pick<Surroundings, 'env' | 'cwd'>,
+  { env, cwd }: Pick<Dependencies, 'env' | 'cwd'>,
 ): Promise<Uint8Array | null> {
   const { extract, transform } = pipeline
   const queries = [...extract.queries, ...(extract.whole?.queries ?? [])]
@@ -61,7 +61,7 @@ type Need = {
 
 type Missing = Pick<Need, 'find'> & { readonly problem: ExportError }
 
-function needsOf(pipeline: Pipeline, { env, allowPlaintext }: Surroundings): readonly Need[] {
+function needsOf(pipeline: Pipeline, { env, allowPlaintext }: Dependencies): readonly Need[] {
   const { service, extract, transform } = pipeline
   const { auth } = service
   const secret = (variable: string, find: Need['find']): Need => ({
@@ -123,7 +123,7 @@ async function problemOf({ check }: Need): Promise<ExportError | null> {
 async function missingError(
   missing: readonly Missing[],
   file: string,
-  { env, cwd }: Pick<Surroundings, 'env' | 'cwd'>,
+  { env, cwd }: Pick<Dependencies, 'env' | 'cwd'>,
 ): Promise<ExportError> {
   // The file is read again: the pipeline made of it no longer knows its lines.
   const path = resolve(cwd, file)

@@ -28,8 +28,8 @@ const DEFAULTS: StarterAnswers = {
 }
 
 /** The commented pipeline file that `init` writes: valid as it stands once SPILLWAY_BASE_URL is set. */
-export function starterPipeline(answers: Partial<StarterAnswers> = {}): string {
-  const { name, baseUrl, domains, from, until, every, secret, format } = { ...DEFAULTS, ...answers }
+export function starterPipeline(settings: Partial<StarterAnswers> = {}): string {
+  const { name, baseUrl, domains, from, until, every, secret, format } = { ...DEFAULTS, ...settings }
   return starter({
     name: commented(`name: ${scalar(name)}`, 'a-z, 0-9 and -; names the checkpoint'),
     baseUrl: commented(

@@ -55,8 +55,8 @@ async function reportOn(
   { clock, version, observer, stop }: RunOptions,
 ): Promise<void> {
   try {
-    const around = { nowMs: clock.now(), version, hurry: stop.aborted }
-    await writeReport(pipeline, store, checkpoint.state, around, (fact) => checkpoint.append([fact]))
+    const context = { nowMs: clock.now(), version, hurry: stop.aborted }
+    await writeReport(pipeline, store, checkpoint.state, context, (fact) => checkpoint.append([fact]))
   } catch (error) {
     if (!isExportError(error)) throw error
     observer.log('warn', `the report could not be written: ${withLocation(pipeline, error).message}`)

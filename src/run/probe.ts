@@ -110,12 +110,12 @@ async function chainOf({ extract }: Pipeline, { clock, readSecret }: ProbeOption
   }
 }
 
-const Answer = z.object({ items: z.array(z.unknown()), next: z.string().nullish() })
+const SearchResponse = z.object({ items: z.array(z.unknown()), next: z.string().nullish() })
 
 /** How many items there are, and whether there are more; nothing else of them is looked at. */
 const counted: DecodePage = async (body, { partition }) => {
-  const answer = Answer.safeParse(parsed(body))
-  if (!answer.success) {
+  const response = SearchResponse.safeParse(parsed(body))
+  if (!response.success) {
     throw new ExportError(
       'data',
       'The answer is none of a credential search',
@@ -123,7 +123,7 @@ const counted: DecodePage = async (body, { partition }) => {
       'Check service.search_path.',
     )
   }
-  const { items, next = null } = answer.data
+  const { items, next = null } = response.data
   return {
     next,
     recordBatch: null,

@@ -49,7 +49,7 @@ export type SearchPath = { readonly url: string; readonly found: 'yes' | 'no' | 
  * @throws ExportError `credentials` when it belongs to nobody
  */
 export function testToken(settings: ServiceSettings, options: ServiceCallOptions): Promise<TokenTest> {
-  return askedOnce(settings, options, (service) => tokenTest(service, settings))
+  return requestedOnce(settings, options, (service) => tokenTest(service, settings))
 }
 
 /**
@@ -60,7 +60,7 @@ export function testService(
   settings: ServiceSettings,
   options: ServiceCallOptions,
 ): Promise<{ readonly token: TokenTest; readonly search: SearchPath }> {
-  return askedOnce(settings, options, async (service) => {
+  return requestedOnce(settings, options, async (service) => {
     const token = await tokenTest(service, settings)
     const { origin, pathname } = service.endpoints.search
     const found = await service.probeSearch().then(foundBy, () => 'unknown' as const)
@@ -96,15 +96,15 @@ async function tokenTest(service: Service, settings: ServiceSettings): Promise<T
   }
 }
 
-async function askedOnce<T>(
+async function requestedOnce<T>(
   settings: ServiceSettings,
   options: ServiceCallOptions,
-  ask: (service: Service) => Promise<T>,
+  request: (service: Service) => Promise<T>,
 ): Promise<T> {
   // Who asks wants to know how it is now.
   const service = openCalls({ ...settings, retries: 0 }, options)
   try {
-    return await ask(service)
+    return await request(service)
   } finally {
     await service.close()
   }

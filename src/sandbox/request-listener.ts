@@ -14,7 +14,7 @@ import {
   routes,
   type Service,
 } from './http/routes.ts'
-import { type Answer, send, sendBroken } from './http/send.ts'
+import { type SandboxResponse, send, sendBroken } from './http/send.ts'
 import type { Settings } from './options.ts'
 import { ServiceError, serviceError, validationError } from './search/service-error.ts'
 import { parseJson } from './search/validate.ts'
@@ -75,15 +75,15 @@ export function requestListener(
     })
     const ms = waitMs(settings, logged)
     const isLate = settings.gatewayTimeoutMs > 0 && ms > settings.gatewayTimeoutMs
-    const plain = isLate ? GATEWAY_TIMEOUT : toAnswer(reply, route, service)
+    const plain = isLate ? GATEWAY_TIMEOUT : toResponse(reply, route, service)
     if (isLate) logged.items = 0
-    const answer = await encode(fault ? spoil(fault, plain) : plain, request, settings.gzip)
+    const encoded = await encode(fault ? spoil(fault, plain) : plain, request, settings.gzip)
     const wait = isLate ? settings.gatewayTimeoutMs : ms
     if (wait > 0) await sleep(wait, undefined, { signal: closed }).catch(() => {})
     if (closed.aborted || response.destroyed) return
-    logged.status = fault?.kind === 'reset' || fault?.kind === 'hang' ? 0 : answer.status
-    if (fault) await sendBroken(response, answer, fault, closed)
-    else send(response, answer)
+    logged.status = fault?.kind === 'reset' || fault?.kind === 'hang' ? 0 : encoded.status
+    if (fault) await sendBroken(response, encoded, fault, closed)
+    else send(response, encoded)
   }
   return (request, response) => {
     handle(request, response).catch(() => response.socket?.destroy())
@@ -169,7 +169,7 @@ function tooFast(retryAfter: string | null, headers: Readonly<Record<string, str
   })
 }
 
-function toAnswer(reply: Reply | ServiceError, route: Route | null, service: Service): Answer {
+function toResponse(reply: Reply | ServiceError, route: Route | null, service: Service): SandboxResponse {
   const type = { 'content-type': 'application/json' }
   if (!(reply instanceof ServiceError)) {
     return { status: 200, headers: { ...type, ...reply.headers }, body: reply.body }
@@ -184,7 +184,7 @@ function toAnswer(reply: Reply | ServiceError, route: Route | null, service: Ser
 }
 
 /** Faults that replace what is said, not how it is sent. */
-function spoil(fault: Fault, answer: Answer): Answer {
+function spoil(fault: Fault, plain: SandboxResponse): SandboxResponse {
   switch (fault.kind) {
     case 'html':
       return {
@@ -195,16 +195,16 @@ function spoil(fault: Fault, answer: Answer): Answer {
         ),
       }
     case 'invalid-json':
-      return { ...answer, body: answer.body.subarray(0, Math.floor(answer.body.length / 2)) }
+      return { ...plain, body: plain.body.subarray(0, Math.floor(plain.body.length / 2)) }
     case 'wrong-shape':
       return {
-        ...answer,
+        ...plain,
         body: jsonBody(fault.body === undefined ? { results: [], cursor: null } : fault.body),
       }
     case 'rewrite':
-      return { ...answer, body: asBuffer(fault.rewrite(answer.body.toString('utf8'))) }
+      return { ...plain, body: asBuffer(fault.rewrite(plain.body.toString('utf8'))) }
     default:
-      return answer
+      return plain
   }
 }
 
@@ -212,14 +212,18 @@ function asBuffer(body: string | Uint8Array): Buffer {
   return typeof body === 'string' ? Buffer.from(body) : Buffer.from(body)
 }
 
-async function encode(answer: Answer, request: IncomingMessage, mayCompress: boolean): Promise<Answer> {
-  if (!mayCompress || !/\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''))) return answer
-  const body = await compress(answer.body, { level: 1 })
-  return { ...answer, headers: { ...answer.headers, 'content-encoding': 'gzip' }, body }
+async function encode(
+  plain: SandboxResponse,
+  request: IncomingMessage,
+  mayCompress: boolean,
+): Promise<SandboxResponse> {
+  if (!mayCompress || !/\bgzip\b/.test(String(request.headers['accept-encoding'] ?? ''))) return plain
+  const body = await compress(plain.body, { level: 1 })
+  return { ...plain, headers: { ...plain.headers, 'content-encoding': 'gzip' }, body }
 }
 
 /** As a gateway was seen to answer for the second search. */
-const GATEWAY_TIMEOUT: Answer = {
+const GATEWAY_TIMEOUT: SandboxResponse = {
   status: 504,
   headers: { 'content-type': 'text/plain' },
   body: Buffer.from('upstream request timeout'),

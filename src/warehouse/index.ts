@@ -4,8 +4,8 @@ export type { TargetWait } from './duckdb/duckdb-file.ts'
 export {
   type AnswerRow,
   type AnswerStream,
-  type Asked,
   type QueryOptions,
+  type QuerySource,
   queryDataSet,
 } from './duckdb/query.ts'
 export { loadAhead } from './load-ahead.ts'

@@ -19,7 +19,7 @@ it('what requests on their way may cost counts for the share of the month, until
   first.release()
   for (const [i, each] of [second, await third].entries()) {
     each.spend()
-    each.flight?.answered(10 - i, true)
+    each.flight?.responded(10 - i, true)
     each.flight?.rows(100)
   }
   await expect(reserve(spending)).rejects.toThrow('are used up')

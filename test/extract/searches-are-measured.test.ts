@@ -24,7 +24,7 @@ describe('what pages cost', () => {
           underway.push({
             at: i + late,
             answer() {
-              flight.answered(remaining, true)
+              flight.responded(remaining, true)
               flight.rows(rows)
             },
           })
@@ -63,7 +63,7 @@ it('a new month is not taken for a page that gave searches back', () => {
   for (const remaining of [10, 9, 9_999, 9_998]) {
     const flight = ledger.begin(1)
     flight.write()
-    flight.answered(remaining, true)
+    flight.responded(remaining, true)
     flight.rows(100)
   }
   expect(ledger.remaining).toBe(9_998)
@@ -75,7 +75,7 @@ it('what was sent and not answered stays reserved until an answer counts it in',
   const answer = (remaining: number | null): void => {
     const flight = ledger.begin(100)
     flight.write()
-    flight.answered(remaining, true)
+    flight.responded(remaining, true)
     flight.rows(remaining === null ? null : 10_000)
   }
   answer(1000)

@@ -50,7 +50,7 @@ export const evidence = command({
     const { pipeline: file, format, key, json } = args
     const pipeline = await pipelineFrom(file, { format }, io)
     const publicKey = key === undefined ? null : await readVerifyingKey(key, io)
-    const path = await evidencePlace(args.output, io.cwd, pipeline)
+    const path = await evidencePath(args.output, io.cwd, pipeline)
     const found = await readEvidence(pipeline, publicKey, await knownNamingKey(pipeline, io))
     // Loaded here, as it would only lengthen the start of what is refused.
     const { evidenceTar } = await import('../../report/index.ts')
@@ -93,7 +93,7 @@ function packedText({ manifest, complete, partitions }: Evidence, packed: Packed
  * @returns the absolute path
  * @throws ExportError `config`
  */
-async function evidencePlace(output: string, cwd: string, { load }: Pipeline): Promise<string> {
+async function evidencePath(output: string, cwd: string, { load }: Pipeline): Promise<string> {
   const path = resolve(cwd, output)
   const within = await pathWithin(path, load.path)
   const [first = ''] = within ?? []

@@ -15,7 +15,7 @@ export type LogSettings = {
   readonly level: (typeof LOG_LEVELS)[number]
 }
 
-export type LogPlaces = {
+export type LogTargets = {
   readonly screen: Screen
   readonly env: Environment
   /** Gets every line as JSON as well; null: there is none. */
@@ -32,7 +32,7 @@ export type Logs = {
 }
 
 /** The log on stderr, a line each, and in the log file. */
-export function openLogs({ screen, env, file, run }: LogPlaces, { format, level }: LogSettings): Logs {
+export function openLogs({ screen, env, file, run }: LogTargets, { format, level }: LogSettings): Logs {
   const style = styleFor(wantsColour(screen.stream, env))
   const least = LOG_LEVELS.indexOf(level)
   const isWanted = (at: LogLevel): boolean => LOG_LEVELS.indexOf(at) >= least

@@ -33,8 +33,8 @@ async function realFolder(folder: string): Promise<string> {
 
 /** Where in a folder a file lies or would lie, links followed, name by name; null: elsewhere. */
 export async function pathWithin(path: string, folder: string): Promise<readonly string[] | null> {
-  const place = join(await realFolder(dirname(path)), basename(path))
-  const within = relative(await realFolder(folder), place)
+  const realPath = join(await realFolder(dirname(path)), basename(path))
+  const within = relative(await realFolder(folder), realPath)
   const names = within.split(sep)
   return names[0] === '..' || isAbsolute(within) ? null : names
 }

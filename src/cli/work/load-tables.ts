@@ -41,7 +41,7 @@ export async function loadTables(
 ): Promise<void> {
   const options = {
     ...settings,
-    ...surroundings(pipeline, stop, env),
+    ...loadDependencies(pipeline, stop, env),
     onWait: (wait: TargetWait) => screen.write(`${waitText(wait, plainLine(target.label))}\n`),
     onShard: (path: string, number: number, of: number) => {
       if (!screen.canRedraw) return
@@ -65,10 +65,10 @@ export function loaderBeside(
   stop: AbortSignal,
   { env, log }: Io,
 ): SealedLoader {
-  return new SealedLoader(pipeline, target, { ...PLAIN_LOAD, ...surroundings(pipeline, stop, env), log })
+  return new SealedLoader(pipeline, target, { ...PLAIN_LOAD, ...loadDependencies(pipeline, stop, env), log })
 }
 
-function surroundings(pipeline: Pipeline, stop: AbortSignal, env: Io['env']) {
+function loadDependencies(pipeline: Pipeline, stop: AbortSignal, env: Io['env']) {
   return {
     clock: systemClock,
     stop,

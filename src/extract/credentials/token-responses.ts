@@ -22,8 +22,8 @@ const Tested = z.object({
  * @throws ExportError `transient` when it is no JSON, `data` when there is no token in it
  */
 export function exchangedToken(body: Uint8Array, where: string): string {
-  const answer = Exchanged.safeParse(jsonBody(body, where))
-  if (answer.success) return answer.data.token
+  const parsed = Exchanged.safeParse(jsonBody(body, where))
+  if (parsed.success) return parsed.data.token
   throw new ExportError(
     'data',
     'The answer holds no field "token" that can be sent as a header',
@@ -44,10 +44,10 @@ export function testedToken(body: Uint8Array, where: string): TokenInfo | null {
     if (isExportError(error, 'transient')) return null
     throw error
   }
-  const answer = Tested.safeParse(json)
+  const parsed = Tested.safeParse(json)
   return {
-    tenantId: answer.data?.tenant_id ?? null,
-    organizationId: answer.data?.organization_id ?? null,
-    scopes: serverTexts(answer.data?.scopes ?? []),
+    tenantId: parsed.data?.tenant_id ?? null,
+    organizationId: parsed.data?.organization_id ?? null,
+    scopes: serverTexts(parsed.data?.scopes ?? []),
   }
 }

@@ -77,11 +77,11 @@ export function rateLimit(options: {
   let pausedUntil = Number.NEGATIVE_INFINITY
   const permits = new PermitQueue()
 
-  function take(askedAt: number): boolean {
+  function take(requestedAt: number): boolean {
     const now = clock.monotonicMs()
     if (now < pausedUntil) return false
     // Lateness counts as ours to make up for only when this caller was waiting at the moment it was due.
-    const mayCatchUp = intervalMs < CATCH_UP_MS && askedAt <= nextAt
+    const mayCatchUp = intervalMs < CATCH_UP_MS && requestedAt <= nextAt
     const from = mayCatchUp ? Math.max(nextAt, now - CATCH_UP_MS) : now
     nextAt = from + intervalMs + (first ? FIRST_MS : 0)
     first = false
@@ -90,13 +90,13 @@ export function rateLimit(options: {
 
   return {
     async permit(signal) {
-      const askedAt = clock.monotonicMs()
+      const requestedAt = clock.monotonicMs()
       // A pause may begin while we sleep.
       const dueMs = (): number => Math.max(nextAt, pausedUntil)
       const { end } = await permits.enter(() => sleepUntil(dueMs, { clock, signal }), signal)
       return {
         take() {
-          const taken = take(askedAt)
+          const taken = take(requestedAt)
           if (taken) end()
           return taken
         },

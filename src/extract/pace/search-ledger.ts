@@ -11,7 +11,7 @@ export type Flight = {
    * @param remaining what the answer says is left; null: it says nothing, or did not come
    * @param mayHaveCost whether the service may have charged it all the same
    */
-  answered(remaining: number | null, mayHaveCost: boolean): void
+  responded(remaining: number | null, mayHaveCost: boolean): void
   /** How many rows the answer has; null: it could not be read. */
   rows(count: number | null): void
   /** It was not written, and will not be; does nothing after `answered`. */
@@ -21,7 +21,7 @@ export type Flight = {
 type Sight = {
   readonly remaining: number
   readonly writtenAt: number
-  readonly answeredAt: number
+  readonly respondedAt: number
   readonly flight: { readonly cost: number; rows: number | null | undefined }
 }
 
@@ -118,11 +118,11 @@ export class SearchLedger {
       write: () => {
         entry.writtenAt = ++this.#moment
       },
-      answered: (remaining, mayHaveCost) => {
+      responded: (remaining, mayHaveCost) => {
         if (!this.#open.delete(entry)) return
         const at = ++this.#moment
         const writtenAt = entry.writtenAt ?? at
-        if (remaining !== null) this.#see({ remaining, writtenAt, answeredAt: at, flight: known })
+        if (remaining !== null) this.#see({ remaining, writtenAt, respondedAt: at, flight: known })
         else if (mayHaveCost && this.#tells !== false) this.#lost.push({ cost, at })
         this.#changed()
       },
@@ -159,10 +159,10 @@ export class SearchLedger {
 
   #see(sight: Sight): void {
     this.#tells = true
-    const { remaining, writtenAt, answeredAt } = sight
+    const { remaining, writtenAt, respondedAt } = sight
     // Of answers that overtook each other the lowest is the last; a later request that is told more is told the truth.
     if (this.#known === null || remaining < this.#known.remaining || writtenAt > this.#known.at) {
-      this.#known = { remaining, at: answeredAt }
+      this.#known = { remaining, at: respondedAt }
     }
     this.#lost = this.#lost.filter(({ at }) => at > writtenAt)
     this.#sights.push(sight)
@@ -179,16 +179,16 @@ export class SearchLedger {
   #settle(): void {
     let open = Number.POSITIVE_INFINITY
     for (const { writtenAt } of this.#open) open = Math.min(open, writtenAt ?? open)
-    const last = this.#sights.filter(({ answeredAt }) => answeredAt < open)
+    const last = this.#sights.filter(({ respondedAt }) => respondedAt < open)
     if (last.length === 0) return
     // What came before one of these in the service's order has its place as well.
     const isBefore = (sight: Sight): boolean =>
-      last.some((other) => sight.writtenAt < other.answeredAt && sight.remaining >= other.remaining)
+      last.some((other) => sight.writtenAt < other.respondedAt && sight.remaining >= other.remaining)
     const all = new Set([...last, ...this.#sights.filter(isBefore)])
     // Their rows are known once they are decoded.
     if ([...all].some(({ flight }) => flight.rows === undefined)) return
     this.#sights = this.#sights.filter((sight) => !all.has(sight))
-    const inOrder = [...all].sort((a, b) => b.remaining - a.remaining || a.answeredAt - b.answeredAt)
+    const inOrder = [...all].sort((a, b) => b.remaining - a.remaining || a.respondedAt - b.respondedAt)
     const base = this.#base
     // More than was left before: the service counts anew from there on, so these come last.
     const isAnew = ({ remaining }: Sight): boolean => base !== null && remaining > base

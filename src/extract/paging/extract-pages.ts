@@ -94,7 +94,7 @@ const MAX_EMPTY_PAGES = 100
 type PageInFlight = {
   readonly cursor: string | null
   readonly about: string
-  readonly answer: Promise<DecodedPage>
+  readonly response: Promise<DecodedPage>
   /** What is known of the chain's rows once this page is decoded. */
   readonly known: Promise<readonly PageIds[]>
   /** Requests sent for it so far. */
@@ -129,44 +129,44 @@ export async function* extractPages(
   const requestFor = requests(service, chain)
   if (chain.cursor !== null) chain.seen.add(chain.cursor)
 
-  const ask = (
+  const requestPage = (
     cursor: string | null,
     page: number,
     known: Promise<readonly PageIds[]> | readonly PageIds[],
   ): PageInFlight => {
     const about = `${chain.partition()}, page ${page + 1}`
-    const { query, asked: asksFor, queryValue, since } = chain
+    const { query, asked: range, queryValue, since } = chain
     const controller = new AbortController()
     const read = async (body: Uint8Array, _where: string, facts: ResponseFacts): Promise<DecodedPage> => {
-      asked.ms = facts.ms
-      asked.next = nextAtEnd(body)
-      asked.onNext()
+      inFlight.ms = facts.ms
+      inFlight.next = nextAtEnd(body)
+      inFlight.onNext()
       // Rows that the page before brought are not taken again, so it has to be decoded first.
       const recent = await before(known, about)
       const partition = chain.partition()
       const own = chain.own()
-      const context: PageContext = { query, partition, page, asked: asksFor, own, queryValue, since, recent }
+      const context: PageContext = { query, partition, page, asked: range, own, queryValue, since, recent }
       const decoded = await decode(body, context)
       facts.hasRows(decoded.items)
       return decoded
     }
     const onSent = (): void => {
-      asked.requests++
+      inFlight.requests++
       chain.onRequest()
     }
-    const answer = service.request({ ...requestFor(cursor, about), abort: controller.signal }, read, onSent)
-    const knownAfter = answer.then(async ({ ids }) => withPage(await known, ids))
+    const response = service.request({ ...requestFor(cursor, about), abort: controller.signal }, read, onSent)
+    const knownAfter = response.then(async ({ ids }) => withPage(await known, ids))
     knownAfter.catch(() => {})
     let isSettled = false
     const settle = (): void => {
       isSettled = true
     }
     // Whoever waits for it learns of a failure; a page that is given up has nobody who does.
-    answer.then(settle, settle)
-    const asked: PageInFlight = {
+    response.then(settle, settle)
+    const inFlight: PageInFlight = {
       cursor,
       about,
-      answer,
+      response,
       known: knownAfter,
       requests: 0,
       ms: 0,
@@ -175,14 +175,14 @@ export async function* extractPages(
       isHandedOut: false,
       abort() {
         if (!isSettled) controller.abort()
-        if (!asked.isHandedOut) answer.then(release, () => {})
+        if (!inFlight.isHandedOut) response.then(release, () => {})
       },
     }
-    return asked
+    return inFlight
   }
 
   let page = chain.page
-  let current = ask(chain.cursor, page, chain.recent)
+  let current = requestPage(chain.cursor, page, chain.recent)
   let following: PageInFlight | null = null
   let emptyPages = 0
   const prefetchNext = (): void => {
@@ -190,7 +190,7 @@ export async function* extractPages(
     if (following !== null || next === null || chain.seen.has(next)) return
     // After an empty page the next may be one too many.
     if (emptyPages > 0 || chain.sizing?.mayGrowNext === true || !chain.prefetch.take()) return
-    following = ask(next, page + 1, current.known)
+    following = requestPage(next, page + 1, current.known)
   }
   /** @returns the requests that were sent for it */
   const dropFollowing = (): number => {
@@ -206,8 +206,8 @@ export async function* extractPages(
     for (let wasted = chain.requestsBefore; ; page++) {
       current.onNext = prefetchNext
       prefetchNext()
-      const answer = await current.answer
-      const { next } = answer
+      const decoded = await current.response
+      const { next } = decoded
       // A first answer may have been broken, and another one come on trying again.
       if ((following as PageInFlight | null)?.cursor !== next) wasted += dropFollowing()
       if (next !== null && Buffer.byteLength(next) > MAX_CURSOR_BYTES) {
@@ -219,14 +219,14 @@ export async function* extractPages(
       if (next !== null) chain.seen.add(next)
       current.isHandedOut = true
       const { ms } = current
-      const grows = chain.sizing?.served({ ms, isNew: answer.items > answer.repeated }) === true
+      const grows = chain.sizing?.served({ ms, isNew: decoded.items > decoded.repeated }) === true
       const mayGrow = grows && following === null
-      yield { page: answer, requests: current.requests + wasted, size: chain.pageSize, ms, mayGrow }
+      yield { page: decoded, requests: current.requests + wasted, size: chain.pageSize, ms, mayGrow }
       if (next === null || chain.isOver()) return
       wasted = 0
-      emptyPages = answer.items === answer.repeated ? emptyPages + 1 : 0
+      emptyPages = decoded.items === decoded.repeated ? emptyPages + 1 : 0
       if (emptyPages >= MAX_EMPTY_PAGES) throw nothingButEmptyPages(current.about)
-      if (following === null) current = ask(next, page + 1, current.known)
+      if (following === null) current = requestPage(next, page + 1, current.known)
       else {
         current = following
         following = null

@@ -29,7 +29,7 @@ const Report = z.looseObject({
 })
 export type Report = z.infer<typeof Report>
 
-const Answer = z.object({ report: Report })
+const ReportResponse = z.object({ report: Report })
 
 /**
  * Fetches one threat-flow report. Source: service spec 4.1.
@@ -41,9 +41,9 @@ export async function fetchReport(service: Service, id: number): Promise<Report>
 }
 
 function parseReport(body: Uint8Array, id: number, where: string): Report {
-  const answer = Answer.safeParse(jsonBody(body, where))
-  if (answer.success && answer.data.report.id === id) return answer.data.report
-  if (answer.success) {
+  const response = ReportResponse.safeParse(jsonBody(body, where))
+  if (response.success && response.data.report.id === id) return response.data.report
+  if (response.success) {
     throw new ExportError(
       'data',
       'The answer holds another report than the one that was asked for',
@@ -51,7 +51,7 @@ function parseReport(body: Uint8Array, id: number, where: string): Report {
       'Check service.report_path, and what stands between here and the service: a cache may mix up answers.',
     )
   }
-  const fields = [...new Set(answer.error.issues.map(({ path }) => path.join('.') || 'the answer itself'))]
+  const fields = [...new Set(response.error.issues.map(({ path }) => path.join('.') || 'the answer itself'))]
   throw new ExportError(
     'data',
     `The answer is no report; wrong or missing: ${fields.join(', ')}`,

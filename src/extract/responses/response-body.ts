@@ -23,15 +23,15 @@ export function jsonBody(body: Uint8Array, where: string): unknown {
     const next = 'Check the address; if it stays so, report it to the service.'
     throw new ExportError('data', 'The answer holds more values than any answer of this kind', where, next)
   }
-  if (!isUtf8(body)) throw brokenAnswer('The answer is no UTF-8', where)
+  if (!isUtf8(body)) throw brokenResponse('The answer is no UTF-8', where)
   try {
     return JSON.parse(Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString())
   } catch {
-    throw brokenAnswer('The answer is no JSON', where)
+    throw brokenResponse('The answer is no JSON', where)
   }
 }
 
-function brokenAnswer(what: string, where: string): ExportError {
+function brokenResponse(what: string, where: string): ExportError {
   return new ExportError('transient', what, where, 'Run again later; if it stays so, check the address.')
 }
 

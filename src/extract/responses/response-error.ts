@@ -1,9 +1,9 @@
 import * as z from 'zod'
 import { type Auth, type ErrorKind, ExportError } from '../../core/index.ts'
-import type { HttpAnswer } from '../transport/index.ts'
+import type { HttpResponse } from '../transport/index.ts'
 import { jsonBody, serverTexts } from './response-body.ts'
 
-export type Asked = {
+export type RequestFacts = {
   readonly where: string
   /** Whether a cursor went along: only then can a refusal mean the cursor. */
   readonly hasCursor: boolean
@@ -26,15 +26,15 @@ export class ResponseError extends ExportError {
  * Source: public API documentation, errors; the spec shows none.
  */
 export function responseError(
-  { status, headers, body }: HttpAnswer,
+  { status, headers, body }: HttpResponse,
   auth: Auth,
-  asked: Asked,
+  request: RequestFacts,
 ): ResponseError {
   const said = serviceWords(body, headers['content-type'])
   const what = `The service answered ${status}${said}`
   const isGateways = body.byteLength > 0 && parsed(body) === null
   const fail = (kind: ErrorKind, next: string) =>
-    new ResponseError(status, isGateways, kind, what, asked.where, next)
+    new ResponseError(status, isGateways, kind, what, request.where, next)
   if (OUT_OF_SEARCHES.has(status) && headers['x-flare-global-searches-remaining'] === '0') {
     return fail('quota', 'Wait for the next quota period, then run again: the export goes on from there.')
   }
@@ -57,7 +57,7 @@ export function responseError(
       'Redirects are not followed, because the token would go along: correct service.base_url or the path.',
     )
   }
-  if (asked.hasCursor && CURSOR_STATUSES.has(status)) {
+  if (request.hasCursor && CURSOR_STATUSES.has(status)) {
     return fail(
       'cursor',
       'The cursor is no longer accepted: run again to search on from the last exported row.',
@@ -89,14 +89,14 @@ function serviceWords(body: Uint8Array, contentType: string | undefined): string
   return shown.length === 0 ? '' : `: ${shown.join(': ')}`
 }
 
-function errorWords(answer: unknown): readonly string[] {
-  const coded = CodedError.safeParse(answer)
+function errorWords(json: unknown): readonly string[] {
+  const coded = CodedError.safeParse(json)
   if (coded.success) return [coded.data.error.code ?? '', coded.data.error.message ?? '']
-  const invalid = Invalid.safeParse(answer)
+  const invalid = Invalid.safeParse(json)
   if (invalid.success) {
     return [invalid.data.detail.map(({ loc, msg }) => `${loc.join('.')}: ${msg}`).join('; ')]
   }
-  const detail = Detail.safeParse(answer)
+  const detail = Detail.safeParse(json)
   return detail.success ? [detail.data.detail] : []
 }
 

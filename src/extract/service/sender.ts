@@ -3,7 +3,7 @@ import type { Token, Tokens } from '../credentials/index.ts'
 import type { Budget, Flight, RateLimit, Reservation, SearchLedger } from '../pace/index.ts'
 import { retryAfterMs, TryAgain } from '../pace/index.ts'
 import { type ResponseError, responseError } from '../responses/index.ts'
-import { AnswerTimeout, type HttpAnswer, type HttpClient, isSuccess } from '../transport/index.ts'
+import { type HttpClient, type HttpResponse, isSuccess, ResponseTimeout } from '../transport/index.ts'
 import type { WaitBoard } from './waits.ts'
 
 /** Where lines for the log go. Nothing secret is among them. */
@@ -108,7 +108,7 @@ export function sender(parts: SenderParts): Send {
     tokens: Tokens,
     reservation: Reservation,
     onWrite: () => void,
-  ): Promise<{ answer: HttpAnswer; token: Token; ms: number }> {
+  ): Promise<{ response: HttpResponse; token: Token; ms: number }> {
     for (let tries = 1; ; tries++) {
       const hasToken = board.token()
       const token = await tokens.current().finally(hasToken)
@@ -117,19 +117,19 @@ export function sender(parts: SenderParts): Send {
       try {
         // A permit can be long in coming; still, a token that never outlives the wait must not hold us for ever.
         if (!tokens.isCurrent(token) && tries <= MAX_STALE_TOKENS) continue
-        const answer = await http.send({ ...outgoing, headers: requestHeaders(outgoing, token) }, () => {
+        const response = await http.send({ ...outgoing, headers: requestHeaders(outgoing, token) }, () => {
           if (!reservation.holds()) throw new ReservationLost()
           if (!permit.take()) throw new PermitLost()
           reservation.spend()
           onWrite()
           hasEnded = begin(outgoing, attempt)
         })
-        return { answer, token, ms: hasEnded({ status: answer.status }) }
+        return { response, token, ms: hasEnded({ status: response.status }) }
       } catch (error) {
         if (error instanceof PermitLost) continue
         if (error instanceof ReservationLost) throw error
         const ms = hasEnded({ reason: isExportError(error) ? error.what : 'not foreseen' })
-        throw error instanceof AnswerTimeout && outgoing.canShrink
+        throw error instanceof ResponseTimeout && outgoing.canShrink
           ? new PageTooLarge(error, ms)
           : asTryAgain(error)
       } finally {
@@ -141,9 +141,9 @@ export function sender(parts: SenderParts): Send {
   /** @returns to be called when the answer is there or will not come, with what there is to tell of it */
   function begin({ method, url, about }: Outgoing, attempt: number) {
     const startMs = clock.monotonicMs()
-    const hasAnswer = board.answer()
+    const hasResponse = board.response()
     return (facts: Readonly<Record<string, string | number>>): number => {
-      hasAnswer()
+      hasResponse()
       const duration_ms = Math.round(clock.monotonicMs() - startMs)
       const request = { request: about, method, path: url.pathname, attempt }
       log('debug', 'request', { event: 'request', ...request, ...facts, duration_ms })
@@ -152,11 +152,11 @@ export function sender(parts: SenderParts): Send {
   }
 
   /** Learns what the answer says about limits, whatever its status. */
-  function readLimits({ status, headers }: HttpAnswer, about: string, flight: Flight | null): void {
+  function readLimits({ status, headers }: HttpResponse, about: string, flight: Flight | null): void {
     if (flight !== null || ledger.tells === false) {
       const remaining = searchesLeft(headers['x-flare-global-searches-remaining'])
       if (remaining === null && isSuccess(status)) ledger.saysNothing()
-      flight?.answered(remaining, isSuccess(status) || status === 408 || status >= 500)
+      flight?.responded(remaining, isSuccess(status) || status === 408 || status >= 500)
       if (!isSuccess(status)) flight?.rows(null)
     }
     const batchReached = headers['x-flare-global-searches-batch-reached']
@@ -166,11 +166,11 @@ export function sender(parts: SenderParts): Send {
   }
 
   /** What to do about an answer that asks for patience. */
-  function patience({ status, headers }: HttpAnswer, about: string, error: ExportError): Error {
-    const askedMs = retryAfterMs(headers, clock.now())
-    if (askedMs !== null && askedMs > LONGEST_WAIT_MS) {
-      budget.closeUntil(clock.now() + askedMs)
-      const minutes = Math.ceil(askedMs / 60_000)
+  function patience({ status, headers }: HttpResponse, about: string, error: ExportError): Error {
+    const requestedMs = retryAfterMs(headers, clock.now())
+    if (requestedMs !== null && requestedMs > LONGEST_WAIT_MS) {
+      budget.closeUntil(clock.now() + requestedMs)
+      const minutes = Math.ceil(requestedMs / 60_000)
       return new ExportError(
         'quota',
         `${error.what}; it asks to wait ${minutes} minutes`,
@@ -178,8 +178,8 @@ export function sender(parts: SenderParts): Send {
         'Run again after that: the export goes on from where it stopped.',
       )
     }
-    if (status !== 429) return new TryAgain(error, 'backoff', askedMs ?? 0)
-    const pauseMs = Math.max(askedMs ?? RATE_LIMITED_MS, LEAST_PAUSE_MS)
+    if (status !== 429) return new TryAgain(error, 'backoff', requestedMs ?? 0)
+    const pauseMs = Math.max(requestedMs ?? RATE_LIMITED_MS, LEAST_PAUSE_MS)
     for (const limit of Object.values(pace)) limit.pauseUntil(clock.monotonicMs() + pauseMs)
     log('warn', 'the service answered 429; everybody waits', {
       event: 'wait',
@@ -201,23 +201,23 @@ export function sender(parts: SenderParts): Send {
     const { flight } = reservation
     let isWritten = false
     try {
-      const { answer, token, ms } = await sendWithPermit(outgoing, attempt, tokens, reservation, () => {
+      const { response, token, ms } = await sendWithPermit(outgoing, attempt, tokens, reservation, () => {
         isWritten = true
         onSent()
       })
-      readLimits(answer, about, flight)
-      if (outgoing.tier === 'search') onStatus(answer.status, hasCursor)
-      const { status, body, release } = answer
+      readLimits(response, about, flight)
+      if (outgoing.tier === 'search') onStatus(response.status, hasCursor)
+      const { status, body, release } = response
       if (isSuccess(status)) return { kind: 'answered', body, ms, flight, release }
       release()
-      const error = responseError(answer, auth, { where, hasCursor })
+      const error = responseError(response, auth, { where, hasCursor })
       if (status === 401) return { kind: 'unauthorised', token, error }
-      if (outgoing.canShrink && isTooLarge(answer, error)) throw new PageTooLarge(error, ms)
-      throw error.kind === 'transient' ? patience(answer, about, error) : error
+      if (outgoing.canShrink && isTooLarge(response, error)) throw new PageTooLarge(error, ms)
+      throw error.kind === 'transient' ? patience(response, about, error) : error
     } finally {
       if (isWritten) {
         // Of what is not answered nobody knows whether it was charged.
-        flight?.answered(null, true)
+        flight?.responded(null, true)
       }
       reservation.release()
     }
@@ -238,7 +238,7 @@ export function sender(parts: SenderParts): Send {
  * Whether fewer rows may be what helps: nothing came in time, or a gateway speaks where the service should. A service
  * that says when to come back only wants time.
  */
-function isTooLarge({ status, headers }: HttpAnswer, { isGateways }: ResponseError): boolean {
+function isTooLarge({ status, headers }: HttpResponse, { isGateways }: ResponseError): boolean {
   if (headers['retry-after'] !== undefined) return false
   return status === 504 || status === 408 || ((status === 502 || status === 503) && isGateways)
 }

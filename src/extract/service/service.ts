@@ -257,7 +257,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
   }
 
   /** With the token, renewed once when it is refused. */
-  async function ask<T>(
+  async function requestWithRetries<T>(
     outgoing: Outgoing,
     read: ReadResponse<T>,
     onSent: () => void = () => {},
@@ -330,7 +330,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
       const ends =
         abort === undefined ? { signal, abort: null } : { signal: AbortSignal.any([signal, abort]), abort }
       try {
-        return await ask({ ...request, ...ends, where, metered: true }, read, onSent)
+        return await requestWithRetries({ ...request, ...ends, where, metered: true }, read, onSent)
       } catch (error) {
         if (error instanceof PageTooLarge) await rest(error, ends.signal)
         throw error
@@ -343,13 +343,13 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
         method: 'GET',
         body: null,
       })
-      return ask(outgoing, async (body, where) => testedToken(body, where))
+      return requestWithRetries(outgoing, async (body, where) => testedToken(body, where))
     },
     async probeSearch() {
       const parts = { signal, method: 'GET', body: null } as const
       const outgoing = freeRequest(endpoints.search, 'search path', parts)
       try {
-        return await ask(outgoing, async () => 200)
+        return await requestWithRetries(outgoing, async () => 200)
       } catch (error) {
         if (error instanceof ResponseError) return error.status
         throw error

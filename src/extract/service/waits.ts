@@ -42,7 +42,7 @@ export class WaitBoard {
   }
 
   /** @returns to be called when the answer is there, or will not come */
-  answer(): () => void {
+  response(): () => void {
     return this.#enter(this.#answers, { sinceMs: this.#now() })
   }
 

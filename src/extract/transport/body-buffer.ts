@@ -1,5 +1,5 @@
 import { type BufferPool, copyBytes } from '../../core/index.ts'
-import { OWN_BYTES } from './answer-room.ts'
+import { OWN_BYTES } from './response-memory.ts'
 
 /** Collects a body at the beginning of one buffer. */
 export type BodyBuffer = {

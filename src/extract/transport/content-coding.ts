@@ -1,7 +1,7 @@
 import { createGunzip } from 'node:zlib'
 import { type BufferPool, ExportError } from '../../core/index.ts'
-import { OWN_BYTES, type RoomShare } from './answer-room.ts'
 import { bodyBuffer } from './body-buffer.ts'
+import { OWN_BYTES, type RoomShare } from './response-memory.ts'
 
 export type ContentCoding = 'identity' | 'gzip' | 'unknown'
 

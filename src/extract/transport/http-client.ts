@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { type BufferPool, ExportError, freshBuffers } from '../../core/index.ts'
-import { type AnswerRoom, answerRoom, type RoomShare } from './answer-room.ts'
 import { type BodyBuffer, bodyBuffer } from './body-buffer.ts'
 import { type Connections, openConnections } from './connections.ts'
 import {
@@ -12,6 +11,7 @@ import {
   unknownCoding,
 } from './content-coding.ts'
 import { networkError } from './network-error.ts'
+import { type ResponseMemory, type RoomShare, responseMemory } from './response-memory.ts'
 
 export type HttpRequest = {
   readonly method: 'GET' | 'POST'
@@ -24,7 +24,7 @@ export type HttpRequest = {
   readonly abort: AbortSignal | null
 }
 
-export type HttpAnswer = {
+export type HttpResponse = {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   /** Decoded. Of an answer other than 2xx: its first 64 kB, empty when it cannot be read. */
@@ -41,12 +41,12 @@ export type HttpClient = {
    * @throws ExportError `transient` (network, timeout, broken answer), `refused` (certificate), `data`
    *   (too large, unknown coding), `interrupted`
    */
-  send(request: HttpRequest, onWrite: () => void): Promise<HttpAnswer>
+  send(request: HttpRequest, onWrite: () => void): Promise<HttpResponse>
   close(): Promise<void>
 }
 
 /** The request was written, and no whole answer came in time. */
-export class AnswerTimeout extends ExportError {}
+export class ResponseTimeout extends ExportError {}
 
 export type HttpOptions = {
   readonly connections: number
@@ -71,7 +71,7 @@ export function httpClient(options: HttpOptions): HttpClient {
     connections: options.connections,
     connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, options.timeoutMs),
   })
-  const room = answerRoom()
+  const room = responseMemory()
   return {
     async send(request, onWrite) {
       const { status, headers, coding, body, share } = await exchange(
@@ -112,7 +112,7 @@ export function interrupted(where: string): ExportError {
   return new ExportError('interrupted', 'The run was stopped', where, 'Run again to go on from here.')
 }
 
-type RawAnswer = Omit<HttpAnswer, 'body' | 'release'> & {
+type RawResponse = Omit<HttpResponse, 'body' | 'release'> & {
   readonly share: RoomShare
   readonly coding: ContentCoding
   readonly body: Uint8Array
@@ -125,12 +125,19 @@ type RawAnswer = Omit<HttpAnswer, 'body' | 'release'> & {
 function exchange(
   connections: Connections,
   request: HttpRequest,
-  { timeoutMs, maxResponseBytes, buffers, stop, abort, room }: HttpOptions & { readonly room: AnswerRoom },
+  {
+    timeoutMs,
+    maxResponseBytes,
+    buffers,
+    stop,
+    abort,
+    room,
+  }: HttpOptions & { readonly room: ResponseMemory },
   onWrite: () => void,
-): Promise<RawAnswer> {
+): Promise<RawResponse> {
   return new Promise((resolve, reject) => {
     let written: Dispatcher.DispatchController | null = null
-    let head: Omit<RawAnswer, 'body'> | null = null
+    let head: Omit<RawResponse, 'body'> | null = null
     let body: BodyBuffer | null = null
     let settled = false
     const share = room.share()
@@ -172,11 +179,11 @@ function exchange(
           restartTimer(timeoutMs)
           stop.removeEventListener('abort', onStop)
         },
-        onResponseStart(_controller, status, answerHeaders) {
+        onResponseStart(_controller, status, responseHeaders) {
           if (status < 200) return
-          const coding = contentCoding(String(answerHeaders['content-encoding'] ?? ''))
-          head = { status, headers: answerHeaders, coding, share }
-          const announced = announcedBytes(answerHeaders)
+          const coding = contentCoding(String(responseHeaders['content-encoding'] ?? ''))
+          head = { status, headers: responseHeaders, coding, share }
+          const announced = announcedBytes(responseHeaders)
           if (!isSuccess(status)) {
             body = bodyBuffer(announced, MAX_ERROR_BYTES, freshBuffers)
             restartTimer(Math.min(timeoutMs, ERROR_BODY_TIMEOUT_MS))
@@ -206,7 +213,7 @@ function exchange(
           share.wait(received, () => queueMicrotask(goOn))
         },
         onResponseEnd() {
-          if (head !== null && body !== null) answer(head, body)
+          if (head !== null && body !== null) complete(head, body)
         },
         onResponseError(_controller, error) {
           breakOff(networkError(error, request))
@@ -218,8 +225,8 @@ function exchange(
       if (body?.add(chunk) === false) breakOff(tooLarge(maxResponseBytes, request.where))
     }
 
-    function answer(answerHead: Omit<RawAnswer, 'body'>, answerBody: BodyBuffer): void {
-      if (settle()) resolve({ ...answerHead, body: answerBody.take() })
+    function complete(responseHead: Omit<RawResponse, 'body'>, responseBody: BodyBuffer): void {
+      if (settle()) resolve({ ...responseHead, body: responseBody.take() })
     }
 
     function fail(error: Error): void {
@@ -235,7 +242,7 @@ function exchange(
 
     /** The rest of the body will not come. The status of an error says enough without it. */
     function breakOff(error: Error): void {
-      if (head !== null && body !== null && !isSuccess(head.status)) answer(head, body)
+      if (head !== null && body !== null && !isSuccess(head.status)) complete(head, body)
       fail(error)
     }
 
@@ -259,7 +266,7 @@ function exchange(
     function onTimeout(): void {
       const what = `No whole answer came within ${timeoutMs / 1000} s`
       const next = 'Run again later, or raise service.timeout.'
-      const error = written === null ? ExportError : AnswerTimeout
+      const error = written === null ? ExportError : ResponseTimeout
       breakOff(new error('transient', what, request.where, next))
     }
 

@@ -1,9 +1,9 @@
 export {
-  AnswerTimeout,
-  type HttpAnswer,
   type HttpClient,
+  type HttpResponse,
   httpClient,
   interrupted,
   isSuccess,
+  ResponseTimeout,
 } from './http-client.ts'
 export { UnreachableError } from './network-error.ts'

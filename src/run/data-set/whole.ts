@@ -50,10 +50,10 @@ export function planAsOfLastRun(pipeline: NamedPipeline, state: CheckpointState)
 
 /** Queries that the data set holds something of and that the pipeline file no longer asks for, by name. */
 export function retiredQueries(pipeline: NamedPipeline, state: CheckpointState): readonly RetiredQuery[] {
-  const asked = new Set(asInFile(pipeline).extract.queries.map(({ name }) => name))
+  const requested = new Set(asInFile(pipeline).extract.queries.map(({ name }) => name))
   const retired: RetiredQuery[] = []
   for (const query of state.partitions.branches.keys()) {
-    const holdings = asked.has(query) ? null : holdingsOf(query, state)
+    const holdings = requested.has(query) ? null : holdingsOf(query, state)
     if (holdings !== null) retired.push(holdings)
   }
   return retired.sort((a, b) => (a.query < b.query ? -1 : 1))

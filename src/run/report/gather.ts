@@ -30,7 +30,7 @@ const MAX_FAILURES = 20
 const MAX_SHARDS = 500
 
 /** What is around a data set, beside what is known of it. */
-export type Surroundings = {
+export type ReportContext = {
   readonly nowMs: number
   /** Spillway's own. */
   readonly version: string
@@ -40,7 +40,7 @@ export type Surroundings = {
 }
 
 /** All that a report may say: names that paths have, aggregates, and no count that tells of few rows. */
-export function gatherReport(pipeline: NamedPipeline, known: Known, around: Surroundings): ReportData {
+export function gatherReport(pipeline: NamedPipeline, known: Known, context: ReportContext): ReportData {
   const { extract, transform, load } = pipeline
   const { queries, windows } = extract.whole ?? extract
   const { rows, bytes, shards, files } = shardsOf(known)
@@ -63,14 +63,14 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, around: Surr
     pipeline: pipeline.name,
     resource: extract.resource,
     format: load.format.kind,
-    written_at: new Date(around.nowMs).toISOString(),
-    spillway: around.version,
+    written_at: new Date(context.nowMs).toISOString(),
+    spillway: context.version,
     from: known.from,
     verdict: verdictOf(known),
     asked: {
       queries: queries.slice(0, MAX_QUERIES).map(({ name }) => name),
       queries_total: queries.length,
-      retired: around.retired,
+      retired: context.retired,
       windows:
         windows === null
           ? null
@@ -86,7 +86,7 @@ export function gatherReport(pipeline: NamedPipeline, known: Known, around: Surr
     provenance: {
       host: new URL(pipeline.service.baseUrl).host,
       organization: organizationOf(pipeline),
-      ...around.seal,
+      ...context.seal,
       pruned: known.pruned,
     },
     came: {

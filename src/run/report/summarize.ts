@@ -53,7 +53,7 @@ async function report(
   store: Store,
   { clock, version, maskKey }: SummarizeOptions,
 ): Promise<ReportedDataSet> {
-  const around = { nowMs: clock.now(), version, hurry: false }
+  const context = { nowMs: clock.now(), version, hurry: false }
   const found = await readCheckpoint(store)
   if (found === null) {
     const manifest = await readManifest(store)
@@ -61,7 +61,7 @@ async function report(
     const sums = await countAnew(pipeline, store, manifest.shards)
     const retired = manifest.retired.length
     const isMarked = (await store.size(SUCCESS_PATH)) !== null
-    await writePage(pipeline, store, knownFromManifest(manifest, sums, isMarked), { ...around, retired })
+    await writePage(pipeline, store, knownFromManifest(manifest, sums, isMarked), { ...context, retired })
     return { rows: manifest.totals.rows, shards: manifest.totals.shards }
   }
   if (maskKey !== null) checkMaskKey(found.header.settings, maskKey, pipeline.file)
@@ -73,7 +73,7 @@ async function report(
       await checkpoint.close()
     }
   }
-  await writeReport(pipeline, store, found, { ...around, mostRows: Number.POSITIVE_INFINITY }, record)
+  await writeReport(pipeline, store, found, { ...context, mostRows: Number.POSITIVE_INFINITY }, record)
   return { rows: found.shards.rows, shards: found.shards.length }
 }
 

@@ -10,7 +10,7 @@ import {
 import { type CheckpointState, MANIFEST_PATH, SIGNATURE_PATH, SUCCESS_PATH } from '../../state/index.ts'
 import { isReport, planAsOfLastRun, retiredQueries } from '../data-set/index.ts'
 import { countAnew } from './count-anew.ts'
-import type { Surroundings } from './gather.ts'
+import type { ReportContext } from './gather.ts'
 import { type Known, knownFromState } from './known.ts'
 
 export type ReportOptions = {
@@ -76,7 +76,7 @@ export async function writePage(
 }
 
 /** What the manifest is told by, and whether somebody signed it. */
-async function sealOf(store: Store): Promise<Surroundings['seal']> {
+async function sealOf(store: Store): Promise<ReportContext['seal']> {
   const size = await store.size(MANIFEST_PATH)
   if (size === null) return { manifest: null, signed: false }
   const hash = createHash('sha256')

@@ -199,8 +199,8 @@ function retiredQuery(name: string): Query | null {
 
 function checkColumns(manifest: Manifest, pipeline: Pipeline): void {
   const exported = manifest.columns.map(({ name }) => name)
-  const asked = rowColumns(tableOf(pipeline, null, null)).map(({ name }) => name)
-  if (exported.join() === asked.join()) return
+  const expected = rowColumns(tableOf(pipeline, null, null)).map(({ name }) => name)
+  if (exported.join() === expected.join()) return
   throw new ExportError(
     'config',
     'The pipeline now names other columns than those that were exported',

@@ -4,10 +4,10 @@ import { MANIFEST_PATH, readManifest } from '../../state/index.ts'
 import {
   type AnswerRow,
   type AnswerStream,
-  type Asked,
   dataSetRows,
   parseTarget,
   type QueryOptions,
+  type QuerySource,
   queryDataSet,
 } from '../../warehouse/index.ts'
 import { openDataSet } from '../data-set/index.ts'
@@ -65,7 +65,7 @@ export async function streamQuery<T>(
   }
 }
 
-function databaseOf(database: string, cwd: string): Asked {
+function databaseOf(database: string, cwd: string): QuerySource {
   const target = parseTarget(database, cwd, '--in')
   if (target.kind !== 'duckdb') throw onlyDuckdb()
   return { kind: 'database', file: target.file }
@@ -90,7 +90,7 @@ async function queryFiles<T>(
   const shards = await localShards(pipeline, store, options.stop)
   try {
     const { root } = shards
-    const asked: Asked = {
+    const source: QuerySource = {
       kind: 'files',
       view: extract.resource,
       select: dataSetRows({ root, format: load.format }, columns, paths),
@@ -99,7 +99,7 @@ async function queryFiles<T>(
         for (const path of paths) await shards.bring(path)
       },
     }
-    return await queryDataSet(asked, sql, options, take)
+    return await queryDataSet(source, sql, options, take)
   } finally {
     await shards.close()
   }

@@ -28,18 +28,18 @@ const TIES = 40
  */
 export function timeline(
   seed: number,
-  lanes: number,
-  perLane: number,
+  slots: number,
+  perSlot: number,
   from: number,
   until: number,
 ): Timeline {
-  const total = lanes * perLane
+  const total = slots * perSlot
   const span = until - from
   const step = span / Math.max(1, total)
   const months = monthStarts(from, until)
   // With hardly any data, whole blocks would leave no ordinary records.
-  const roomy = perLane / 4 >= 4 * months.length
-  const blockSize = lanes * (roomy ? 4 : 1)
+  const roomy = perSlot / 4 >= 4 * months.length
+  const blockSize = slots * (roomy ? 4 : 1)
   const snapped = new Map<number, number>()
   if (roomy) {
     for (const month of months) snapped.set(Math.floor((month - from) / step / blockSize), month)

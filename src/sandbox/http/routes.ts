@@ -38,9 +38,9 @@ export function routes(prefix: string): Route[] {
       pattern: new RegExp(`${v4}/credentials/global/_search$`),
       handle({ search, tokens }, { authorization, body, logged }) {
         tokens.requireBearer(authorization)
-        const answer = search.answer(body, 'global')
-        logged.items = answer.items
-        return { body: answer.body, headers: quotaHeaders(search.remaining(), answer.batchReached) }
+        const result = search.respond(body, 'global')
+        logged.items = result.items
+        return { body: result.body, headers: quotaHeaders(search.remaining(), result.batchReached) }
       },
     },
     {
@@ -50,9 +50,9 @@ export function routes(prefix: string): Route[] {
       pattern: /^\/astp\/v2\/credentials\/_search$/,
       handle({ search, tokens }, { authorization, body, logged }) {
         tokens.requireBearer(authorization)
-        const answer = search.answer(body, 'second')
-        logged.items = answer.items
-        return { body: answer.body, headers: {} }
+        const result = search.respond(body, 'second')
+        logged.items = result.items
+        return { body: result.body, headers: {} }
       },
     },
     {

@@ -3,16 +3,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { FaultEffect } from './faults.ts'
 
 /** A finished answer; `body` is what goes over the wire, compressed already where it is. */
-export type Answer = {
+export type SandboxResponse = {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer
 }
 
 /** Sends an answer as it should be. */
-export function send(response: ServerResponse, answer: Answer): void {
-  response.writeHead(answer.status, { ...answer.headers, 'content-length': answer.body.length })
-  response.end(answer.body)
+export function send(response: ServerResponse, content: SandboxResponse): void {
+  response.writeHead(content.status, { ...content.headers, 'content-length': content.body.length })
+  response.end(content.body)
 }
 
 /**
@@ -21,13 +21,13 @@ export function send(response: ServerResponse, answer: Answer): void {
  */
 export async function sendBroken(
   response: ServerResponse,
-  answer: Answer,
+  content: SandboxResponse,
   fault: FaultEffect,
   closed: AbortSignal,
 ): Promise<void> {
   const socket = response.socket
   if (!socket) return
-  const half = answer.body.subarray(0, Math.floor(answer.body.length / 2))
+  const half = content.body.subarray(0, Math.floor(content.body.length / 2))
   switch (fault.kind) {
     case 'reset':
       socket.resetAndDestroy()
@@ -35,33 +35,33 @@ export async function sendBroken(
     case 'hang':
       return
     case 'reset-mid-body':
-      await writeHalf(response, answer, half)
+      await writeHalf(response, content, half)
       // Some time on the wire: a reset throws away what the other side has not read.
       await sleep(20, undefined, { signal: closed }).catch(() => {})
       socket.resetAndDestroy()
       return
     case 'truncate':
-      await writeHalf(response, answer, half)
+      await writeHalf(response, content, half)
       socket.end()
       return
     case 'stall':
-      await writeHalf(response, answer, half)
+      await writeHalf(response, content, half)
       return
     case 'wrong-content-length':
       // Written by hand, because Node's server refuses to send what contradicts its own header.
-      socket.write(head(answer, Math.max(0, answer.body.length + (fault.by ?? -1))))
-      socket.end(answer.body)
+      socket.write(head(content, Math.max(0, content.body.length + (fault.by ?? -1))))
+      socket.end(content.body)
       return
     case 'drip':
-      await drip(response, answer, fault.bytes ?? 64, fault.everyMs ?? 20, closed)
+      await drip(response, content, fault.bytes ?? 64, fault.everyMs ?? 20, closed)
       return
     default:
-      send(response, answer)
+      send(response, content)
   }
 }
 
-async function writeHalf(response: ServerResponse, answer: Answer, half: Buffer): Promise<void> {
-  response.writeHead(answer.status, { ...answer.headers, 'content-length': answer.body.length })
+async function writeHalf(response: ServerResponse, content: SandboxResponse, half: Buffer): Promise<void> {
+  response.writeHead(content.status, { ...content.headers, 'content-length': content.body.length })
   await new Promise<void>((resolve) => {
     response.once('close', resolve)
     response.write(half, () => resolve())
@@ -70,21 +70,21 @@ async function writeHalf(response: ServerResponse, answer: Answer, half: Buffer)
 
 async function drip(
   response: ServerResponse,
-  answer: Answer,
+  content: SandboxResponse,
   bytes: number,
   everyMs: number,
   closed: AbortSignal,
 ): Promise<void> {
-  response.writeHead(answer.status, { ...answer.headers, 'content-length': answer.body.length })
-  for (let at = 0; at < answer.body.length && !response.destroyed && !closed.aborted; at += bytes) {
-    response.write(answer.body.subarray(at, at + bytes))
+  response.writeHead(content.status, { ...content.headers, 'content-length': content.body.length })
+  for (let at = 0; at < content.body.length && !response.destroyed && !closed.aborted; at += bytes) {
+    response.write(content.body.subarray(at, at + bytes))
     await sleep(everyMs, undefined, { signal: closed }).catch(() => {})
   }
   response.end()
 }
 
-function head(answer: Answer, contentLength: number): string {
-  const headers = { ...answer.headers, 'content-length': String(contentLength), connection: 'close' }
+function head(content: SandboxResponse, contentLength: number): string {
+  const headers = { ...content.headers, 'content-length': String(contentLength), connection: 'close' }
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`)
-  return `HTTP/1.1 ${answer.status} OK\r\n${lines.join('')}\r\n`
+  return `HTTP/1.1 ${content.status} OK\r\n${lines.join('')}\r\n`
 }

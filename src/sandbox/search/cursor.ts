@@ -8,11 +8,11 @@ export type CursorPoint = { readonly index: number; readonly page: number; reado
  * Writes a cursor: the point and a signature over the point and everything else that was asked. So a
  * cursor holds no query (a secret query is as sensitive as its answer), lives as long as the key, and
  * works with the same request only.
- * @param asked every parameter other than `from`, in one fixed spelling
+ * @param requestKey every parameter other than `from`, in one fixed spelling
  */
-export function writeCursor(key: string, asked: string, point: CursorPoint): string {
+export function writeCursor(key: string, requestKey: string, point: CursorPoint): string {
   const text = `${(point.index + 1).toString(36)}.${point.page.toString(36)}.${point.rows.toString(36)}`
-  return Buffer.concat([sign(key, asked, text), Buffer.from(text)]).toString('base64url')
+  return Buffer.concat([sign(key, requestKey, text), Buffer.from(text)]).toString('base64url')
 }
 
 /**
@@ -20,12 +20,12 @@ export function writeCursor(key: string, asked: string, point: CursorPoint): str
  * @throws ServiceError 400 `INVALID_CURSOR` when it is damaged, signed by another key or belongs to
  * another request
  */
-export function readCursor(key: string, asked: string, cursor: string): CursorPoint {
+export function readCursor(key: string, requestKey: string, cursor: string): CursorPoint {
   const bytes = Buffer.from(cursor, 'base64url')
   const signature = bytes.subarray(0, SIGNATURE_BYTES)
   const text = bytes.subarray(SIGNATURE_BYTES).toString('latin1')
   const match = /^([0-9a-z]+)\.([0-9a-z]+)\.([0-9a-z]+)$/.exec(text)
-  if (match && timingSafeEqual(signature, sign(key, asked, text))) {
+  if (match && timingSafeEqual(signature, sign(key, requestKey, text))) {
     const [index = 0, page = 0, rows = 0] = match.slice(1).map((digits) => Number.parseInt(digits, 36))
     return { index: index - 1, page, rows }
   }
@@ -38,6 +38,6 @@ export function readCursor(key: string, asked: string, cursor: string): CursorPo
 
 const SIGNATURE_BYTES = 18
 
-function sign(key: string, asked: string, text: string): Buffer {
-  return createHmac('sha256', key).update(`${text}\n${asked}`).digest().subarray(0, SIGNATURE_BYTES)
+function sign(key: string, requestKey: string, text: string): Buffer {
+  return createHmac('sha256', key).update(`${text}\n${requestKey}`).digest().subarray(0, SIGNATURE_BYTES)
 }

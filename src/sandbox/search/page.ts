@@ -2,7 +2,7 @@ import type { Credentials } from '../data/credentials.ts'
 import type { Selection } from './selection.ts'
 
 /** Places of a selection, `[low, high)`, oldest first. */
-export type PlaceRange = { readonly low: number; readonly high: number }
+export type IndexRange = { readonly low: number; readonly high: number }
 
 export type Page = {
   /** Positions on the timeline, in the asked order. */
@@ -17,7 +17,7 @@ export type Page = {
  */
 export function collectPage(
   selection: Selection,
-  range: PlaceRange,
+  range: IndexRange,
   start: number,
   order: 'asc' | 'desc',
   size: number,
@@ -41,7 +41,7 @@ export function indexRange(
   data: Credentials,
   selection: Selection,
   bounds: { readonly gte: number | null; readonly lte: number | null },
-): PlaceRange {
+): IndexRange {
   const { timeline } = data
   const first = bounds.gte === null ? 0 : timeline.firstAtOrAfter(bounds.gte)
   const last = bounds.lte === null ? timeline.total : timeline.firstAtOrAfter(bounds.lte + 1)

@@ -5,7 +5,7 @@ import { serviceError } from './service-error.ts'
 export type Charge = {
   readonly query: SearchQuery
   /** Every parameter other than `from`. */
-  readonly asked: string
+  readonly requestKey: string
   readonly cursor: string | null
   readonly before: number
   readonly rows: number
@@ -57,7 +57,7 @@ export function quota(settings: { quota: number; rowsPerSearch: number; now: () 
   return {
     remaining: () => remaining,
     charge(charge) {
-      const same = `${charge.asked} ${charge.cursor ?? ''}`
+      const same = `${charge.requestKey} ${charge.cursor ?? ''}`
       const cost = costOf(same, charge)
       if (cost > 0 && remaining === 0) {
         throw serviceError(403, 'QUOTA_EXCEEDED', 'no global searches left this month')

@@ -22,13 +22,13 @@ export type SearchSettings = CredentialSettings & {
   readonly lastNext: 'null' | 'missing'
 }
 
-export type SearchAnswer = { readonly body: Buffer; readonly items: number; readonly batchReached: boolean }
+export type SearchResponse = { readonly body: Buffer; readonly items: number; readonly batchReached: boolean }
 
 export type Search = {
   /** Searches left this month. */
   remaining(): number
   /** @throws ServiceError 400 for a foreign cursor, 403 without quota, 422 for a bad body */
-  answer(body: unknown, endpoint: 'global' | 'second'): SearchAnswer
+  respond(body: unknown, endpoint: 'global' | 'second'): SearchResponse
 }
 
 const EMPTY = 501
@@ -43,14 +43,14 @@ export function search(settings: SearchSettings, data: Credentials): Search {
   const left = quota(settings)
   const { seed, cursorKey } = settings
 
-  const answer = (body: unknown, endpoint: 'global' | 'second'): SearchAnswer => {
+  const respond = (body: unknown, endpoint: 'global' | 'second'): SearchResponse => {
     const { from, ...request } = searchRequest(body, endpoint)
-    const asked = JSON.stringify([endpoint, request])
+    const requestKey = JSON.stringify([endpoint, request])
     const selection = select(data, request.query)
     const bounds = settings.ignoreFilters ? { gte: null, lte: null } : request
     const range = indexRange(data, selection, bounds)
     const start = request.order === 'asc' ? range.low : range.high - 1
-    const point = from === null ? { index: start, page: 0, rows: 0 } : readCursor(cursorKey, asked, from)
+    const point = from === null ? { index: start, page: 0, rows: 0 } : readCursor(cursorKey, requestKey, from)
     const draw = (field: number) => fraction(seed, point.index * 31 + point.page, field)
     const empty = draw(EMPTY) < settings.emptyPageRate
     const short = settings.shortPageRate > 0 && draw(SHORT) < settings.shortPageRate
@@ -63,11 +63,12 @@ export function search(settings: SearchSettings, data: Credentials): Search {
     const trailing = page.positions.length > 0 && draw(TRAILING) < settings.emptyPageRate
     const index = page.next ?? (trailing ? beyond : null)
     const rows = point.rows + page.positions.length
-    const next = index === null ? null : writeCursor(cursorKey, asked, { index, page: point.page + 1, rows })
+    const next =
+      index === null ? null : writeCursor(cursorKey, requestKey, { index, page: point.page + 1, rows })
     // Refused requests are not charged, so this comes last.
     const isUsedUp =
       endpoint === 'global' &&
-      left.charge({ query: request.query, asked, cursor: from, before: point.rows, rows })
+      left.charge({ query: request.query, requestKey, cursor: from, before: point.rows, rows })
 
     const tail = next === null && settings.lastNext === 'missing' ? '' : `,"next":${JSON.stringify(next)}`
     return {
@@ -76,7 +77,7 @@ export function search(settings: SearchSettings, data: Credentials): Search {
       batchReached: next !== null && isUsedUp,
     }
   }
-  return { remaining: left.remaining, answer }
+  return { remaining: left.remaining, respond }
 }
 
 /**

@@ -70,18 +70,18 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
     if (sql === 'COMMIT') await opened.keepPrivate()
     await guarded(file, () => connection.run(sql))
   }
-  const askHere = async (sql: string) => (await ask(connection, file, sql)).rows
+  const query = async (sql: string) => (await selectRows(connection, file, sql)).rows
   await run("SET TimeZone = 'UTC'")
 
   return {
     // Who has opened the file has it alone. Names are the same here in either case.
     async hold(table) {
       const given = table.schema === null ? 'current_schema()' : literal(table.schema)
-      const [schema] = await askHere(
+      const [schema] = await query(
         `SELECT schema_name AS name FROM duckdb_schemas() WHERE database_name = current_database() AND lower(schema_name) = lower(${given})`,
       )
       const schemaName = schema === undefined ? table.schema : String(schema.name)
-      const [found] = await askHere(
+      const [found] = await query(
         `SELECT table_name AS name FROM duckdb_tables() WHERE database_name = current_database() AND schema_name = ${literal(schemaName ?? '')} AND lower(table_name) = lower(${literal(table.name)})`,
       )
       return { ...table, schema: schemaName, name: found === undefined ? table.name : String(found.name) }
@@ -92,7 +92,7 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
         run,
         hasSchema: async (name: string) =>
           (
-            await askHere(
+            await query(
               `SELECT 1 FROM duckdb_schemas() WHERE database_name = current_database() AND schema_name = ${literal(name)}`,
             )
           ).length > 0,
@@ -104,13 +104,13 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
       return transaction(run, () => prepareTable(maker, table, options))
     },
 
-    account: (dataSet, table) => accountOf(askHere, dataSet, table),
+    account: (dataSet, table) => accountOf(query, dataSet, table),
 
     async loaded(dataSet, table, about) {
       const ledger = `SELECT shard, sha256, partitions, rows::DOUBLE AS rows, epoch_ms(loaded_at)::DOUBLE AS "loadedAtMs" FROM ${qualified(table, LEDGER)} WHERE data_set = ${literal(dataSet)} AND table_name = ${literal(table.name)}`
       const found: unknown[] = []
       for (const condition of conditionsAbout(about)) {
-        const { rows } = await ask(connection, file, `${ledger} AND ${condition}`)
+        const { rows } = await selectRows(connection, file, `${ledger} AND ${condition}`)
         // One by one: a call takes no hundred thousand arguments.
         for (const row of rows) found.push(row)
       }
@@ -174,7 +174,7 @@ async function findColumns(
   file: string,
   { schema, name }: TableSpec,
 ): Promise<readonly FoundColumn[]> {
-  const { rows } = await ask(
+  const { rows } = await selectRows(
     connection,
     file,
     `SELECT column_name AS name, data_type AS type, is_nullable AS nullable FROM duckdb_columns() WHERE database_name = current_database() AND schema_name = ${schema === null ? 'current_schema()' : literal(schema)} AND table_name = ${literal(name)}`,
@@ -188,7 +188,7 @@ export function duckdbSettings(threads: number | null): Record<string, string> {
 }
 
 /** Values as JavaScript has them. */
-export async function ask(
+export async function selectRows(
   connection: DuckDBConnection,
   file: string,
   sql: string,

@@ -6,7 +6,7 @@ import { duckdbError, ERRORS_WITH_CODES } from './duckdb-error.ts'
 import { requireOnlyReads } from './only-reads.ts'
 
 /** What is asked: the files of a data set as one view, or the tables of a DuckDB file. */
-export type Asked =
+export type QuerySource =
   | {
       readonly kind: 'files'
       readonly view: string
@@ -43,12 +43,12 @@ const INTERRUPT_MS = 50
  *   `damaged` when a shard can't be read
  */
 export async function queryDataSet<T>(
-  asked: Asked,
+  source: QuerySource,
   sql: string,
   { temporary, stop }: QueryOptions,
   take: (answer: AnswerStream) => Promise<T>,
 ): Promise<T> {
-  const instance = await openInstance(asked)
+  const instance = await openInstance(source)
   const connection = await instance.connect()
   let interrupting: NodeJS.Timeout | undefined
   const interrupt = (): void => {
@@ -60,14 +60,14 @@ export async function queryDataSet<T>(
   try {
     stop.throwIfAborted()
     await requireOnlyReads(connection, sql)
-    if (asked.kind === 'files') await asked.bring()
-    await shutIn(connection, asked, temporary)
+    if (source.kind === 'files') await source.bring()
+    await shutIn(connection, source, temporary)
     stop.throwIfAborted()
     const result = await (await connection.prepare(sql)).stream()
     return await take({ columns: result.columnNames(), batches: await batchesOf(result) })
   } catch (error) {
     if (stop.aborted) throw stop.reason
-    throw error instanceof ExportError ? error : notCarriedOut(error, asked)
+    throw error instanceof ExportError ? error : notCarriedOut(error, source)
   } finally {
     stop.removeEventListener('abort', interrupt)
     clearInterval(interrupting)
@@ -76,26 +76,26 @@ export async function queryDataSet<T>(
   }
 }
 
-async function openInstance(asked: Asked): Promise<DuckDBInstance> {
+async function openInstance(source: QuerySource): Promise<DuckDBInstance> {
   const { DuckDBInstance } = await loadDuckdb()
-  if (asked.kind === 'files') return DuckDBInstance.create(':memory:', ERRORS_WITH_CODES)
-  return DuckDBInstance.create(asked.file, { ...ERRORS_WITH_CODES, access_mode: 'READ_ONLY' }).catch(
+  if (source.kind === 'files') return DuckDBInstance.create(':memory:', ERRORS_WITH_CODES)
+  return DuckDBInstance.create(source.file, { ...ERRORS_WITH_CODES, access_mode: 'READ_ONLY' }).catch(
     (cause: unknown) => {
-      throw notReadable(asked.file, cause)
+      throw notReadable(source.file, cause)
     },
   )
 }
 
 /** From here on DuckDB opens the shards and its own temporary files, and nothing changes that. */
-async function shutIn(connection: DuckDBConnection, asked: Asked, temporary: string): Promise<void> {
+async function shutIn(connection: DuckDBConnection, source: QuerySource, temporary: string): Promise<void> {
   await connection.run("SET TimeZone = 'UTC'")
   await connection.run(`SET temp_directory = ${literal(temporary)}`)
   await connection.run('SET allow_persistent_secrets = false')
   await connection.run('SET autoinstall_known_extensions = false')
   await connection.run('SET autoload_known_extensions = false')
-  if (asked.kind === 'files') {
-    await connection.run(`SET allowed_paths = [${asked.files.map(literal).join(', ')}]`)
-    await connection.run(`CREATE VIEW ${identifier(asked.view)} AS ${asked.select}`)
+  if (source.kind === 'files') {
+    await connection.run(`SET allowed_paths = [${source.files.map(literal).join(', ')}]`)
+    await connection.run(`CREATE VIEW ${identifier(source.view)} AS ${source.select}`)
   }
   await connection.run('SET enable_external_access = false')
   await connection.run('SET lock_configuration = true')
@@ -119,10 +119,10 @@ function plainNumbers(row: readonly unknown[], isInteger: readonly boolean[]): A
 }
 
 /** Without a cause: DuckDB's own message may quote a value of a row, or of the statement. */
-function notCarriedOut(error: unknown, asked: Asked): ExportError {
+function notCarriedOut(error: unknown, source: QuerySource): ExportError {
   const message = error instanceof Error ? error.message : ''
   // No code says that it is a shard that can't be read; its path, which only spillway and DuckDB know, does.
-  const shard = asked.kind === 'files' ? asked.files.find((file) => message.includes(file)) : undefined
+  const shard = source.kind === 'files' ? source.files.find((file) => message.includes(file)) : undefined
   if (shard !== undefined) return notAShard(shard)
   const { kind, position, similar } = duckdbError(error)
   const at = position === null ? '' : ` at character ${position + 1} of the SQL`

@@ -67,7 +67,7 @@ export async function connectPostgres(
   const abort = (): void => void socket.destroy()
   stop.throwIfAborted()
   stop.addEventListener('abort', abort, { once: true })
-  const timer = setTimeout(() => socket.destroy(noAnswer()), CONNECT_MS)
+  const timer = setTimeout(() => socket.destroy(noResponse()), CONNECT_MS)
   try {
     await guarded(() => client.connect())
   } catch (error) {
@@ -89,7 +89,7 @@ export async function connectPostgres(
   }
 }
 
-function noAnswer(): Error {
+function noResponse(): Error {
   return Object.assign(new Error(), { code: 'ETIMEDOUT' })
 }
 

@@ -10,20 +10,24 @@ import {
 } from './table.ts'
 import type { Account, DataSet } from './warehouse.ts'
 
-type Ask = (sql: string) => Promise<readonly Record<string, unknown>[]>
+type RunQuery = (sql: string) => Promise<readonly Record<string, unknown>[]>
 
 /** {@link Account} in SQL that DuckDB and PostgreSQL both understand. */
-export async function accountOf(ask: Ask, { id, pipeline }: DataSet, table: TableSpec): Promise<Account> {
+export async function accountOf(
+  runQuery: RunQuery,
+  { id, pipeline }: DataSet,
+  table: TableSpec,
+): Promise<Account> {
   const [rows, ledger] = [qualified(table, table.name), qualified(table, LEDGER)]
   const listed = `FROM ${ledger} WHERE table_name = ${literal(table.name)} AND data_set = ${literal(id)}`
   const there = `FROM ${rows} WHERE ${identifier(DATA_SET_COLUMN.name)} = ${literal(id)}`
-  const unaccounted = await ask(
+  const unaccounted = await runQuery(
     `SELECT ${identifier(PARTITION_COLUMN.name)} AS name ${there} EXCEPT SELECT unnest(partitions) AS name ${listed}`,
   )
-  const [emptied] = await ask(
+  const [emptied] = await runQuery(
     `SELECT EXISTS (SELECT 1 ${listed} AND rows > 0) AND NOT EXISTS (SELECT 1 ${there}) AS is_so`,
   )
-  const others = await ask(
+  const others = await runQuery(
     `SELECT DISTINCT data_set AS name FROM ${ledger} WHERE table_name = ${literal(table.name)} AND pipeline = ${literal(pipeline)} AND data_set <> ${literal(id)} AND rows > 0 ORDER BY name`,
   )
   const names = (found: typeof unaccounted): readonly string[] => found.map(({ name }) => String(name))

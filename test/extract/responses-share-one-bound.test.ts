@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { answerRoom } from '../../src/extract/transport/answer-room.ts'
+import { responseMemory } from '../../src/extract/transport/response-memory.ts'
 
 const MB = 1 << 20
 const SHARED = 128 * MB
@@ -14,7 +14,7 @@ it('answers in flight never hold more than 128 MB and one large answer, and each
   const order = fc.infiniteStream(fc.nat())
   fc.assert(
     fc.property(sizes, order, (totals, choices) => {
-      const room = answerRoom()
+      const room = responseMemory()
       const answers = totals.map((mb) => ({ share: room.share(), left: mb, held: 0, waits: false }))
       const inFlight = new Set(answers)
       let steps = 0
@@ -51,7 +51,7 @@ it('answers in flight never hold more than 128 MB and one large answer, and each
 })
 
 it('what is small comes in at once, whoever waits', () => {
-  const room = answerRoom()
+  const room = responseMemory()
   const large = room.share()
   let isHolder = false
   large.wait(200 * MB, () => {

@@ -4,7 +4,7 @@
  * of them never hold more than 128 MB and `service.max_response_bytes`, however many requests are in flight; only the first
  * 256 kB of each come in at once.
  */
-export type AnswerRoom = {
+export type ResponseMemory = {
   /** A share of it for one answer. */
   share(): RoomShare
 }
@@ -26,7 +26,7 @@ const SMALL_BYTES = 256 << 10
 
 type Waiting = { readonly share: object; readonly has: () => boolean; readonly then: () => void }
 
-export function answerRoom(): AnswerRoom {
+export function responseMemory(): ResponseMemory {
   /** The one that may grow to the allowed size. */
   let holder: object | null = null
   /** What all others hold. */
@@ -69,8 +69,8 @@ export function answerRoom(): AnswerRoom {
           admit()
         },
         release() {
-          const place = queue.findIndex(({ share }) => share === self)
-          if (place >= 0) queue.splice(place, 1)
+          const index = queue.findIndex(({ share }) => share === self)
+          if (index >= 0) queue.splice(index, 1)
           hold(0)
           if (holder === self) holder = null
           admit()
