@@ -78,13 +78,13 @@ function shareOf(
   while (wanted < names.length && left.has(names[wanted]!)) wanted++
   if (wanted === passed) wanted = 0
   let isReopened = false
-  for (const [place, name] of names.entries()) {
+  for (const [index, name] of names.entries()) {
     if (begun.get(name)?.done !== false) continue
-    held = place + 1
+    held = index + 1
     if (!left.has(name)) continue
     wanted = Math.max(wanted, held)
     // What a row that came late has opened again is done when the chain is at its end.
-    if (place < passed) isReopened = true
+    if (index < passed) isReopened = true
   }
   if (isReopened) wanted = names.length
   const others = new Map(left)
@@ -95,7 +95,7 @@ function shareOf(
   return { wanted, keep }
 }
 
-/** The first window of a chain, from a place on, that overlaps one of those that are left; null: none. */
+/** The first window of a chain, from an index on, that overlaps one of those that are left; null: none. */
 function inTheWay(windows: WindowRun, from: number, left: ReadonlyMap<string, Window | null>): number | null {
   if (from >= windows.count || left.size === 0) return null
   const { range } = windows.part(from, windows.count)
@@ -105,8 +105,8 @@ function inTheWay(windows: WindowRun, from: number, left: ReadonlyMap<string, Wi
     if (window.from >= range.until || window.until <= range.from) continue
     const meets =
       windows.order === 'asc' ? Math.max(window.from, range.from) : Math.min(window.until, range.until) - 1
-    const place = windows.indexOfInstant(meets)
-    first = Math.min(first ?? place, place)
+    const index = windows.indexOfInstant(meets)
+    first = Math.min(first ?? index, index)
   }
   return first
 }

@@ -12,11 +12,11 @@ export type Finalization = {
   readonly plan: Plan
   /** Whether everything that the pipeline file plans is exported. */
   readonly whole: boolean
-  /** What is to be on record of the run; null: it is already. */
+  /** The journal entry of the run; null: it is already written. */
   readonly end: JournalEntry | null
 }
 
-/** Leaves a data set as whoever reads it wants to find it: with its manifest, its report and, when it is whole, `_SUCCESS`. */
+/** Finalizes a data set: writes its manifest, its report and, if it is complete, `_SUCCESS`. */
 export async function finalizeDataSet(
   pipeline: NamedPipeline,
   store: Store,

@@ -103,7 +103,7 @@ export async function readPlan(
   const rate = isReports ? basicRequestsPerSecond : requestsPerSecond
   const measures = state?.service ?? NOT_MEASURED
   const pageSize = Math.min(pipeline.extract.pageSize, measures.limit ?? pipeline.extract.pageSize)
-  // Where answers take long, as many are waited for at a time as chains are in flight.
+  // If responses take long, as many are in flight as there are chains.
   const ms = millisecondsAPage(measures.times, pageSize) ?? 0
   const secondsAPage = Math.max(1 / rate, ms / 1000 / pipeline.extract.concurrency)
   const isFree = isReports || measures.tellsSearches === false
@@ -177,7 +177,7 @@ function* chainCosts(
     const high = rows === null || expected === null ? null : Math.max(expected, dearerCost(rows))
     const searches =
       rows === null || expected === null ? null : expectedCost(measures.costs, { requests: expected, rows })
-    // A query that one page answers is never divided.
+    // A query that fits one page is never divided.
     const divisions = chain.kind === 'new' && expected !== 1 ? chain.windows.count - 1 : 0
     yield { query, requests: 1, divisions, expected, rows, searches, high }
   }

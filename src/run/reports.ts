@@ -40,7 +40,7 @@ export type TokenTest = {
   readonly info: TokenInfo | null
 }
 
-/** Whether anything is at the address of searches; `unknown`: the answer to a GET does not tell. */
+/** Whether anything is at the address of searches; `unknown`: the response to a GET does not tell. */
 export type SearchPath = { readonly url: string; readonly found: 'yes' | 'no' | 'unknown' }
 
 /**
@@ -68,7 +68,7 @@ export function testService(
   })
 }
 
-/** What the answer to a GET says of an address that takes POST alone. */
+/** What the response to a GET says of an address that takes POST alone. */
 function foundBy(status: number): SearchPath['found'] {
   if (status === 404) return 'no'
   return THERE.has(status) ? 'yes' : 'unknown'
@@ -101,7 +101,7 @@ async function requestedOnce<T>(
   options: ServiceCallOptions,
   request: (service: Service) => Promise<T>,
 ): Promise<T> {
-  // Who asks wants to know how it is now.
+  // No retries: the caller needs the present state.
   const service = openCalls({ ...settings, retries: 0 }, options)
   try {
     return await request(service)

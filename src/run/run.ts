@@ -74,7 +74,7 @@ async function runOnDataSet(
   })
   observer.opening?.({ kind: 'checkpoint' })
   const { store, lost } = lock
-  // Whoever has lost the data set can't commit anything any more, so there is nothing to wait for.
+  // A run that has lost the data set can't commit any more, so there is nothing to wait for.
   const held = {
     ...options,
     stop: AbortSignal.any([stop, lost]),
@@ -94,7 +94,7 @@ async function runOnDataSet(
       await session.close()
     }
   } finally {
-    // What was exported is on disk, and what came of it is to be told; a lock file that stays gets no more heartbeats.
+    // The export is on disk and its result is still reported. A lock file that stays gets no more heartbeats.
     await lock.release().catch((error: unknown) => {
       if (!isExportError(error)) throw error
       warn(

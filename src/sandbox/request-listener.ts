@@ -51,7 +51,7 @@ export function requestListener(
     const route = found instanceof ServiceError ? null : found[0]
     const inPace = limits[route?.tier ?? 'basic'].take(at)
     const raw = await readBody(request)
-    // What is still being sent is not waited for; but whoever sends it may read the answer first.
+    // What is still being sent is not waited for; but the sender may read the response first.
     if (raw instanceof ServiceError) {
       response.once('finish', () => setTimeout(() => request.socket.destroy(), LAST_WORD_MS).unref())
     }
@@ -139,7 +139,7 @@ function orUnauthorized(
   return refused instanceof ServiceError ? refused : error
 }
 
-/** Faults that keep the request from being carried out. @throws ServiceError the answer instead */
+/** Faults that keep the request from being carried out. @throws ServiceError the response instead */
 function strike(fault: Fault, service: Service): void {
   if (fault.kind === 'status') {
     const retryAfter = typeof fault.retryAfter === 'function' ? fault.retryAfter() : fault.retryAfter

@@ -8,8 +8,8 @@ export {
   type QuerySource,
   queryDataSet,
 } from './duckdb/query.ts'
-export { loadAhead } from './load-ahead.ts'
 export { type LoadResult, loadDataSet } from './load-data-set.ts'
+export { loadSealed } from './load-sealed.ts'
 export { postgresWarehouse } from './postgres/postgres.ts'
 export { requireAccounted } from './table/account.ts'
 export { dataSetRows, shardRows } from './table/shard-rows.ts'

@@ -56,10 +56,10 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
   const shards = [...manifest.shards, ...(await unlistedShards(store, manifest, loaded))]
   const units = unitsOf(shards, loaded, mode, reload ? account.unaccounted : null)
   if (!reload) requireAccounted(account, table, new Set(units.flatMap(({ stale }) => stale)))
-  const isAhead = ({ loadedAtMs }: Loaded): boolean => loadedAtMs === Date.parse(loadedAt)
-  const known = new Set(loaded.filter((entry) => !isAhead(entry)).map(({ shard }) => shard))
-  // What this command loaded ahead, and what is left of that.
-  const ahead = new Map(loaded.filter(isAhead).map(({ shard, rows }) => [shard, rows]))
+  const isFromThisCommand = ({ loadedAtMs }: Loaded): boolean => loadedAtMs === Date.parse(loadedAt)
+  const known = new Set(loaded.filter((entry) => !isFromThisCommand(entry)).map(({ shard }) => shard))
+  // What this command loaded before the manifest was written, and what is left of that.
+  const loadedEarlier = new Map(loaded.filter(isFromThisCommand).map(({ shard, rows }) => [shard, rows]))
   const total = units.reduce((sum, { shards }) => sum + shards.length, 0)
   const listed = new Set(shards.map(({ path }) => path))
   const result = { loaded: 0, replaced: 0, removed: 0, rows: 0, replacedTexts: 0 }
@@ -75,7 +75,7 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
     result.rows += done.rows
     result.replacedTexts += done.replacedTexts
     for (const path of unit.forgotten) {
-      ahead.delete(path)
+      loadedEarlier.delete(path)
       if (!listed.has(path)) result.removed++
     }
     for (const { path } of unit.shards) {
@@ -84,13 +84,13 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
     }
   }
   await warehouse.finish(table)
-  for (const rows of ahead.values()) {
+  for (const rows of loadedEarlier.values()) {
     result.loaded++
     result.rows += rows
   }
   const { loaded: added, replaced, ...rest } = result
   return {
-    shards: { loaded: added, skipped: shards.length - total - ahead.size, replaced },
+    shards: { loaded: added, skipped: shards.length - total - loadedEarlier.size, replaced },
     ...rest,
     isEmptied: account.isEmptied && !reload,
     others: account.others,
@@ -206,7 +206,7 @@ function interrupted(): ExportError {
 }
 
 /**
- * Shards that a run has loaded ahead which was killed, or goes on still: the manifest does not list them yet, but they
+ * Shards that were loaded before the manifest by a run that was killed, or is still at work: the manifest does not list them yet, but they
  * lie there as they were loaded. What the data set has invalidated does not.
  */
 async function unlistedShards(

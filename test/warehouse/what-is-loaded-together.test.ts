@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { ManifestShard } from '../../src/state/index.ts'
-import { aheadOf } from '../../src/warehouse/load-ahead.ts'
 import { unitsOf } from '../../src/warehouse/load-data-set.ts'
+import { independentShards } from '../../src/warehouse/load-sealed.ts'
 import type { Loaded, LoadUnit } from '../../src/warehouse/table/warehouse.ts'
 
 const shard = (path: string, sha256: string, partitions: readonly string[]): ManifestShard => ({
@@ -77,7 +77,7 @@ it('also where some of it was loaded ahead, in any order, and where the data set
       const left = [...now]
       for (const batch of batches) {
         const shards = batch.flatMap((at) => left.splice(at, 1))
-        for (const one of aheadOf(shards, model.about(shards), 2))
+        for (const one of independentShards(shards, model.about(shards), 2))
           model.carryOut([{ shards: [one], stale: [], forgotten: [] }], 2)
       }
       // What is to be replaced is replaced as a whole, not added to first.
@@ -93,9 +93,9 @@ it('also where some of it was loaded ahead, in any order, and where the data set
 
 it('a new shard goes in ahead, also a further one of a partition that the same command has begun', () => {
   const [first, second] = [shard('part-0', 'x', ['a']), shard('part-1', 'y', ['a'])]
-  expect(aheadOf([first, second], [], 2)).toEqual([first, second])
-  expect(aheadOf([second], modelOf([first], 2).about([second]), 2)).toEqual([second])
-  expect(aheadOf([second], modelOf([first], 1).about([second]), 2)).toEqual([])
+  expect(independentShards([first, second], [], 2)).toEqual([first, second])
+  expect(independentShards([second], modelOf([first], 2).about([second]), 2)).toEqual([second])
+  expect(independentShards([second], modelOf([first], 1).about([second]), 2)).toEqual([])
 })
 
 it('what did not change is not touched', () => {

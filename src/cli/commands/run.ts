@@ -151,10 +151,12 @@ async function runEach(
 ): Promise<number> {
   const codes: number[] = []
   for (const each of found) {
-    const { code, error, ahead } = await runBesideLoad(each, settings, signals, io)
+    const { code, error, loadedEarlier } = await runBesideLoad(each, settings, signals, io)
     codes.push(code)
     if (each.pipeline !== null && error === null && settings.target !== null && !signals.stop.aborted) {
-      codes.push(await loadAfter(each.pipeline, settings.target, { json: settings.json, ahead }, signals, io))
+      codes.push(
+        await loadAfter(each.pipeline, settings.target, { json: settings.json, loadedEarlier }, signals, io),
+      )
     }
     // Of one pipeline the exit code says it; among several each has its line.
     if (error !== null && settings.json && found.length > 1) {
@@ -178,30 +180,30 @@ async function runBesideLoad(
   settings: RunSettings,
   signals: StopSignals,
   io: Io,
-): Promise<RunEnding & { readonly ahead: LoadedAhead | null }> {
+): Promise<RunEnding & { readonly loadedEarlier: LoadedAhead | null }> {
   const { target } = settings
   if (target === null || each.pipeline === null) {
-    return { ...(await runOne(each, { ...settings, onShard: () => {} }, signals, io)), ahead: null }
+    return { ...(await runOne(each, { ...settings, onShard: () => {} }, signals, io)), loadedEarlier: null }
   }
   const { loaderBeside } = await import('../work/load-tables.ts')
   const loader = loaderBeside(each.pipeline, target, signals.stop, io)
   const running = runOne(each, { ...settings, onShard: loader.offer }, signals, io)
   // Also where a defect ends the run.
   const ending = await running.finally(() => loader.end())
-  return { ...ending, ahead: await loader.end() }
+  return { ...ending, loadedEarlier: await loader.end() }
 }
 
 /** @returns the exit code of the load */
 async function loadAfter(
   pipeline: Pipeline,
   target: Target,
-  { json, ahead }: { readonly json: boolean; readonly ahead: LoadedAhead | null },
+  { json, loadedEarlier }: { readonly json: boolean; readonly loadedEarlier: LoadedAhead | null },
   signals: StopSignals,
   io: Io,
 ): Promise<number> {
   try {
     const { loadTables, PLAIN_LOAD } = await import('../work/load-tables.ts')
-    await loadTables(pipeline, target, { ...PLAIN_LOAD, json, ahead }, signals.stop, io)
+    await loadTables(pipeline, target, { ...PLAIN_LOAD, json, loadedEarlier }, signals.stop, io)
     return DONE
   } catch (error) {
     if (!isExportError(error)) throw error

@@ -69,7 +69,7 @@ async function submitOne(file: string, args: Args, { queue, signals, io }: Desk)
     const observer = { log, progress: () => {} }
     const { allowPlaintext } = args
     const options = await runOptions(pipeline, { env, stop, abort, observer, allowPlaintext })
-    // Whoever runs it may stand in another folder.
+    // The worker may run in another folder.
     const settings = await readSettings(pipeline, { env, cwd })
     const given = { ...pipeline, file: resolve(cwd, pipeline.file) }
     const submitted = await submitPipeline(given, settings, queue, options)

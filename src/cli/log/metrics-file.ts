@@ -9,7 +9,7 @@ import { isMetricsText, lastSuccesses, metricsText, type PipelineFigures } from 
 
 // A run may take days; who watches it looks about as often.
 const WRITE_MS = 30_000
-// Whoever collects it is another user, and it holds no row.
+// The collector is another user, and the file holds no row.
 const MODE = 0o644
 
 /** A file with figures for Prometheus, replaced in one step: when a run begins, every half minute, and at its end. */

@@ -17,7 +17,7 @@ export type LoadSettings = Pick<LoadOptions, 'schema' | 'table' | 'mode' | 'evol
   /** Prints the result as JSON. */
   readonly json: boolean
   /** What a {@link loaderBeside} has loaded of them; null: nothing. */
-  readonly ahead: LoadedAhead | null
+  readonly loadedEarlier: LoadedAhead | null
 }
 
 /** What `load` does when nothing else is said. */
@@ -28,14 +28,14 @@ export const PLAIN_LOAD: LoadSettings = {
   evolve: false,
   reload: false,
   json: false,
-  ahead: null,
+  loadedEarlier: null,
 }
 
 /** Loads what is exported into a database, shows how far it is, and prints what came of it. @throws ExportError */
 export async function loadTables(
   pipeline: Pipeline,
   target: Target,
-  { json, ahead, ...settings }: LoadSettings,
+  { json, loadedEarlier, ...settings }: LoadSettings,
   stop: AbortSignal,
   { env, cwd, screen, stdout }: Io,
 ): Promise<void> {
@@ -48,7 +48,7 @@ export async function loadTables(
       screen.show(`shard ${count(number)} of ${count(of)}: ${plainLine(path)}`.slice(0, screen.columns - 1))
     },
   }
-  const loading = loadWarehouse(pipeline, target, options, ahead ?? undefined)
+  const loading = loadWarehouse(pipeline, target, options, loadedEarlier ?? undefined)
   const summary = await loading.finally(() => screen.clear())
   const completeness = await completenessFor(pipeline, { env, cwd })
   await stdout.line(

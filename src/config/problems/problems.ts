@@ -20,7 +20,7 @@ export class Problems {
   readonly #touched = new Set<string>()
   /** Paths that have a touched path inside. */
   readonly #around = new Set<string>()
-  readonly #turns = new Map<string, number>()
+  readonly #ranks = new Map<string, number>()
   readonly #tree: Tree
 
   constructor(tree: Tree) {
@@ -104,8 +104,8 @@ export class Problems {
   /** Flags come first, then the pipeline file, then other files in the order in which they were found at fault. */
   #turnOf(path: string): number {
     if (path === this.#tree.source.path) return 1
-    const known = this.#turns.get(path) ?? this.#turns.size + 2
-    this.#turns.set(path, known)
+    const known = this.#ranks.get(path) ?? this.#ranks.size + 2
+    this.#ranks.set(path, known)
     return known
   }
 
@@ -122,7 +122,7 @@ export class Problems {
       .map(({ where, text }) => `${where}: ${text}`)
     if (count > MAX_SHOWN) lines.push(`… and ${count - MAX_SHOWN} more`)
     const problems = count === 1 ? '1 problem' : `${count} problems`
-    const isOfFlags = this.#found.every(({ order: [turn] }) => turn === 0)
+    const isOfFlags = this.#found.every(({ order: [rank] }) => rank === 0)
     return new ExportError(
       'config',
       isOfFlags ? `The flags do not fit: ${problems}` : `The pipeline cannot be read: ${problems}`,

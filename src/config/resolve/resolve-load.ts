@@ -25,7 +25,7 @@ export function resolveLoad(
     shardRows: load.shard_rows,
     keep: load.keep ?? null,
     fileMode,
-    // Whoever may read the files may also enter the folders.
+    // A user who may read the files may also enter the folders.
     dirMode: fileMode | ((fileMode & 0o444) >> 2),
   }
 }

@@ -3,7 +3,7 @@ import { domainToASCII } from 'node:url'
 
 const DOMAIN = /^[\p{L}\p{M}\p{N}_-]+(?:\.[\p{L}\p{M}\p{N}_-]+)*$/u
 const NO_DOMAIN_CHARACTER = /[^\p{L}\p{M}\p{N}_.-]/u
-/** Whoever reads addresses takes a name that ends so for an IPv4 address, short or hexadecimal forms among them. */
+/** Parsers of addresses take a name that ends like this for an IPv4 address, short or hexadecimal forms among them. */
 const NUMBER_AT_END = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/i
 /** RFC 1035, section 2.3.4: 255 bytes with the length byte and the root, and 63 for what stands between two dots. */
 const MAX_LENGTH = 253

@@ -18,7 +18,7 @@ const Tested = z.object({
 })
 
 /**
- * The token in the answer to an exchange. Source: public API, `POST /tokens/generate`.
+ * The token in the response to an exchange. Source: public API, `POST /tokens/generate`.
  * @throws ExportError `transient` when it is no JSON, `data` when there is no token in it
  */
 export function exchangedToken(body: Uint8Array, where: string): string {
@@ -33,7 +33,7 @@ export function exchangedToken(body: Uint8Array, where: string): string {
 }
 
 /**
- * What the answer to a test tells; null: it is no JSON, as of a service that answers any address with a page.
+ * What the response to a test says; null: it is no JSON, as of a service that answers any address with a page.
  * Source: public API, `GET /tokens/test`; JSON of another shape tells nothing.
  */
 export function testedToken(body: Uint8Array, where: string): TokenInfo | null {

@@ -1,14 +1,14 @@
 /**
- * Places for pages that are asked for before the one before them is committed. What a crash costs is every answer
- * that is paid for and not committed; so chains that read ahead share the places that are left of a fixed number.
+ * Prefetch slots: the right to request a page before the one before it is committed. A crash costs every response
+ * that is paid for and not committed, so all chains share a fixed number of slots.
  */
 export type Prefetch = {
-  /** Takes a place. @returns false: there is none */
+  /** Takes a slot. @returns false: none is free */
   take(): boolean
   give(): void
 }
 
-/** @param free tells how many places there are at the moment */
+/** @param free returns how many slots there are at the moment */
 export function prefetchSlots(free: () => number): Prefetch {
   let taken = 0
   return {

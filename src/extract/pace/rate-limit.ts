@@ -36,7 +36,7 @@ export type RateLimit = {
   pausedForMs(): number
 }
 
-/** Held by one caller, from its moment until it has written its request or given up. */
+/** Held by one caller, from its moment until it has written or aborted its request. */
 export type Permit = {
   /**
    * To be called when the connection stands and the request is written: the next permit counts from here,

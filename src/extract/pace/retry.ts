@@ -27,7 +27,7 @@ export type RetryOptions = {
   readonly retries: number
   readonly clock: Clock
   readonly signal: AbortSignal
-  /** Whether to give up before no retry is left; left out: never. @param retries sent so far */
+  /** Whether to stop before the retries are exhausted; left out: never. @param retries sent so far */
   readonly isHopeless?: (error: ExportError, retries: number) => boolean
   /**
    * Called before each wait.

@@ -1,6 +1,6 @@
 import { likelyCost, type Measures, mayCost, type PageCost } from '../../core/index.ts'
 
-/** A request that costs searches, from its reservation to its answer. */
+/** A request that costs searches, from its reservation to its response. */
 export type Flight = {
   /** What it may cost. */
   readonly cost: number
@@ -8,13 +8,13 @@ export type Flight = {
   write(): void
   /**
    * It has come to its end.
-   * @param remaining what the answer says is left; null: it says nothing, or did not come
+   * @param remaining searches left, by the response; null: it does not say, or there is none
    * @param mayHaveCost whether the service may have charged it all the same
    */
   responded(remaining: number | null, mayHaveCost: boolean): void
-  /** How many rows the answer has; null: it could not be read. */
+  /** How many rows the response has; null: it could not be read. */
   rows(count: number | null): void
-  /** It was not written, and will not be; does nothing after `answered`. */
+  /** It was not written, and will not be; does nothing after `responded`. */
   cancel(): void
 }
 
@@ -26,7 +26,7 @@ type Sight = {
 }
 
 /**
- * What of the quota is spent, by what answers say is left. Answers overtake each other, so they are put into the order in
+ * What of the quota is spent, by what responses say is left. Responses overtake each other, so they are put into the order in
  * which the service gave them: that of what they say, once none is on its way that may belong before them. What is left
  * then goes down from one to the next by what the later one cost, or by more: others spend too.
  */
@@ -37,12 +37,12 @@ export class SearchLedger {
   /** Counts what happens to requests. */
   #moment = 0
   readonly #open = new Set<{ readonly cost: number; writtenAt: number | null }>()
-  /** Without an answer, but perhaps charged: until an answer to a later request counts them in. */
+  /** Without a response, but perhaps charged: until the response to a later request counts them in. */
   #lost: { readonly cost: number; readonly at: number }[] = []
   #known: { readonly remaining: number; readonly at: number } | null = null
-  /** Answers whose place in the order, or whose rows, are not known yet. */
+  /** Responses whose position in the order, or whose rows, are not known yet. */
   #sights: Sight[] = []
-  /** What was left after the last one that has its place. */
+  /** What was left after the last one with a known position. */
   #base: number | null = null
   /** Rows of those that no other came before. */
   #firstRows: number[] = []
@@ -64,7 +64,7 @@ export class SearchLedger {
     this.#onCost = onCost
   }
 
-  /** Whether the endpoint says what is left; null: no answer has come yet. */
+  /** Whether the endpoint says what is left; null: no response has come yet. */
   get tells(): boolean | null {
     return this.#tells
   }
@@ -86,12 +86,12 @@ export class SearchLedger {
     return this.#known?.remaining ?? null
   }
 
-  /** Spent so far, as far as answers tell; null: the service tells nothing. */
+  /** Spent so far, by the responses; null: the service does not say. */
   get spent(): number | null {
     if (this.#tells !== true) return null
     let spent = this.#spent
     for (const rows of this.#firstRows) spent += likelyCost(this.#costs, rows)
-    // What has no place yet is counted as if all were in.
+    // What has no position yet is counted as if all responses had come.
     const values = this.#sights.map(({ remaining }) => remaining)
     if (values.length === 0) return spent
     const base = this.#base ?? Math.max(...values)
@@ -136,7 +136,7 @@ export class SearchLedger {
     }
   }
 
-  /** An answer that could be used came without a word of what is left. */
+  /** A usable response did not say what is left. */
   saysNothing(): void {
     if (this.#tells === true) return
     this.#tells = false
@@ -160,7 +160,7 @@ export class SearchLedger {
   #see(sight: Sight): void {
     this.#tells = true
     const { remaining, writtenAt, respondedAt } = sight
-    // Of answers that overtook each other the lowest is the last; a later request that is told more is told the truth.
+    // Of responses that overtook each other the lowest is the last; a later request that is told more is told the truth.
     if (this.#known === null || remaining < this.#known.remaining || writtenAt > this.#known.at) {
       this.#known = { remaining, at: respondedAt }
     }
@@ -175,13 +175,13 @@ export class SearchLedger {
     for (const wake of waiting) wake()
   }
 
-  /** Gives those their place in the order that nothing can come before any more. */
+  /** Fixes the position of those that nothing can precede any more. */
   #settle(): void {
     let open = Number.POSITIVE_INFINITY
     for (const { writtenAt } of this.#open) open = Math.min(open, writtenAt ?? open)
     const last = this.#sights.filter(({ respondedAt }) => respondedAt < open)
     if (last.length === 0) return
-    // What came before one of these in the service's order has its place as well.
+    // What precedes one of these in the service's order has its position as well.
     const isBefore = (sight: Sight): boolean =>
       last.some((other) => sight.writtenAt < other.respondedAt && sight.remaining >= other.remaining)
     const all = new Set([...last, ...this.#sights.filter(isBefore)])
@@ -192,13 +192,13 @@ export class SearchLedger {
     const base = this.#base
     // More than was left before: the service counts anew from there on, so these come last.
     const isAnew = ({ remaining }: Sight): boolean => base !== null && remaining > base
-    for (const sight of inOrder.filter((sight) => !isAnew(sight))) this.#place(sight)
+    for (const sight of inOrder.filter((sight) => !isAnew(sight))) this.#account(sight)
     const anew = inOrder.filter(isAnew)
     if (anew.length > 0) this.#base = null
-    for (const sight of anew) this.#place(sight)
+    for (const sight of anew) this.#account(sight)
   }
 
-  #place({ remaining, flight }: Sight): void {
+  #account({ remaining, flight }: Sight): void {
     const { rows } = flight
     if (this.#base === null) this.#firstRows.push(rows ?? 0)
     else {

@@ -29,17 +29,17 @@ const LAST_MEMBER = /"next"\s*:\s*"([ !#-[\]-~]+)"\s*\}\s*$/
 /** One chain of cursors, from its beginning or from where a checkpoint left it. */
 export type Chain = {
   readonly query: NamedQuery
-  /** What is asked for, both ends included, on every page the same; null: everything. */
+  /** The requested range, both ends included, the same on every page; null: everything. */
   readonly asked: Window | null
   /** What of that is its own, the end excluded; may become less while it goes on. */
   readonly own: () => Window | null
   /** The key of the partition that it stands in, for messages. */
   readonly partition: () => string
-  /** Whether it has all that is its own, though there are more pages; asked whenever one is committed. */
+  /** Whether it has all of its rows, though there are more pages; called after each commit. */
   readonly isOver: () => boolean
   readonly include: readonly string[]
   readonly order: Order
-  /** Rows that each of its pages is asked for with: the same for all cursors of a sequence. */
+  /** Rows to request for each of its pages: the same for all cursors of a sequence. */
   readonly pageSize: number
   /** What is to become of that; null: it stays as it is. */
   readonly sizing: Sizing | null
@@ -47,21 +47,21 @@ export type Chain = {
   readonly cursor: string | null
   /** Set when the chain starts again from rows already exported. */
   readonly since: Restart | null
-  /** Pages answered before. */
+  /** Pages received before. */
   readonly page: number
   /** Requests that were sent for the first page before, in vain. */
   readonly requestsBefore: number
   /** The `query_value` column. */
   readonly queryValue: string
-  /** What a secret query asks for, the same for all of its chains in a run; null for other queries. */
+  /** The value of a secret query, the same for all of its chains in a run; null for other queries. */
   readonly secret: string | null
-  /** What the last pages answered before brought. */
+  /** The ids of the last pages before. */
   readonly recent: readonly PageIds[]
   /** Every cursor met in this chain; grows before the page that brings one is yielded. */
   readonly seen: SeenCursors
   /** Called each time a request of this chain is sent. */
   readonly onRequest: () => void
-  /** Whether a page may be asked for before the one before it is committed. */
+  /** Whether a page may be requested before the one before it is committed. */
   readonly prefetch: Prefetch
 }
 
@@ -69,9 +69,9 @@ export type ExtractedPage = {
   readonly page: DecodedPage
   /** Sent for this page, retries included. */
   readonly requests: number
-  /** Rows that were asked for. */
+  /** Rows that were requested. */
   readonly size: number
-  /** How long the answer took. */
+  /** How long the response took. */
   readonly ms: number
   /** Whether the pages that follow may be larger: the chain can leave its cursors, as no other page is on its way. */
   readonly mayGrow: boolean
@@ -79,18 +79,18 @@ export type ExtractedPage = {
 
 /** How a chain finds the size of its pages: see `ChainSize`. */
 export type Sizing = {
-  /** Whether fewer rows can be asked for, where the service can't serve so many. */
+  /** Whether fewer rows can be requested, if the service can't serve so many. */
   readonly canShrink: boolean
   /** Whether the page on its way may be the last of this size. */
   readonly mayGrowNext: boolean
-  /** @returns whether the pages that follow are to be asked for with more rows */
+  /** @returns whether to request more rows for the pages that follow */
   served(page: { readonly ms: number; readonly isNew: boolean }): boolean
 }
 
 // An empty page is no end, nor is one of rows that were there before, yet a service that sends nothing else would cost searches for ever.
 const MAX_EMPTY_PAGES = 100
 
-/** A page that has been asked for. */
+/** A page that has been requested. */
 type PageInFlight = {
   readonly cursor: string | null
   readonly about: string
@@ -99,7 +99,7 @@ type PageInFlight = {
   readonly known: Promise<readonly PageIds[]>
   /** Requests sent for it so far. */
   requests: number
-  /** How long its answer took. */
+  /** How long its response took. */
   ms: number
   /** The cursor of the page after it, as soon as it can be read off. */
   next: string | null
@@ -107,7 +107,7 @@ type PageInFlight = {
   onNext: () => void
   /** Whether the consumer has its page. */
   isHandedOut: boolean
-  /** Gives it up: nothing more is sent for it, and what is on its way is broken off. */
+  /** Aborts it: nothing more is sent for it, and the request in flight is aborted. */
   abort(): void
 }
 
@@ -161,7 +161,7 @@ export async function* extractPages(
     const settle = (): void => {
       isSettled = true
     }
-    // Whoever waits for it learns of a failure; a page that is given up has nobody who does.
+    // A failure reaches the consumer of the page; an aborted page has no consumer.
     response.then(settle, settle)
     const inFlight: PageInFlight = {
       cursor,
@@ -208,7 +208,7 @@ export async function* extractPages(
       prefetchNext()
       const decoded = await current.response
       const { next } = decoded
-      // A first answer may have been broken, and another one come on trying again.
+      // The first response may have been broken, and a retry may have brought another one.
       if ((following as PageInFlight | null)?.cursor !== next) wasted += dropFollowing()
       if (next !== null && Buffer.byteLength(next) > MAX_CURSOR_BYTES) {
         throw longCursor(Buffer.byteLength(next), current.about)
@@ -251,7 +251,7 @@ async function before(
   }
 }
 
-/** How the pages of this chain are asked for; everything but the cursor is settled once. */
+/** How the pages of this chain are requested; everything but the cursor is fixed once. */
 function requests(service: Service, chain: Chain): (cursor: string | null, about: string) => ServiceRequest {
   const { query, asked } = chain
   switch (query.type) {

@@ -33,7 +33,7 @@ const ReportResponse = z.object({ report: Report })
 
 /**
  * Fetches one threat-flow report. Source: service spec 4.1.
- * @throws ExportError `data` when the answer is no report; else as `Service.request`
+ * @throws ExportError `data` when the response is no report; else as `Service.request`
  */
 export async function fetchReport(service: Service, id: number): Promise<Report> {
   const request = reportRequest(reportUrl(service, id), `report ${id}`, false)

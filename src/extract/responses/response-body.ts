@@ -10,9 +10,9 @@ const MAX_EXAMINED = 4096
 const MAX_BYTES = 16 << 20
 
 /**
- * Parses a whole answer. The parser's error is not kept: it quotes the text.
- * @throws ExportError `transient` when it is no JSON in UTF-8: answers cut short or replaced by a proxy look like that;
- *   `data` when it is larger than any answer of this kind, or holds more values
+ * Parses a whole response. The parser's error is not kept: it quotes the text.
+ * @throws ExportError `transient` when it is no JSON in UTF-8: responses cut short or replaced by a proxy look like that;
+ *   `data` when it is larger than any response of this kind, or holds more values
  */
 export function jsonBody(body: Uint8Array, where: string): unknown {
   if (body.byteLength > MAX_BYTES) {

@@ -9,7 +9,7 @@ export type RequestFacts = {
   readonly hasCursor: boolean
 }
 
-/** What the service answered instead of 2xx. */
+/** A response of the service other than 2xx. */
 export class ResponseError extends ExportError {
   constructor(
     readonly status: number,
@@ -22,7 +22,7 @@ export class ResponseError extends ExportError {
 }
 
 /**
- * What an answer other than 2xx means, with the service's own words where they can be shown.
+ * What a response other than 2xx means, with the service's own words where they can be shown.
  * Source: public API documentation, errors; the spec shows none.
  */
 export function responseError(

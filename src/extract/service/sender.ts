@@ -30,9 +30,9 @@ export type Outgoing = {
   readonly hasCursor: boolean
   /** Whether it is paid for from the budget. */
   readonly metered: boolean
-  /** Rows that it asks for, where these may cost searches; null: it costs none. */
+  /** Rows that it requests, if they may cost searches; null: it costs none. */
   readonly size: number | null
-  /** Whether fewer rows can be asked for instead, where the service can't serve so many. */
+  /** Whether fewer rows can be requested instead, if the service can't serve so many. */
   readonly canShrink: boolean
   /** Ends every wait before it is written. */
   readonly signal: AbortSignal
@@ -48,7 +48,7 @@ export type SenderParts = {
   readonly auth: Auth
   readonly clock: Clock
   readonly log: Log
-  /** Called with the status of every answer to a search; `hasCursor`: to a request that had one. */
+  /** Called with the status of every response to a search; `hasCursor`: to a request that had one. */
   readonly onStatus: (status: number, hasCursor: boolean) => void
   readonly board: WaitBoard
 }
@@ -88,7 +88,7 @@ class PermitLost extends Error {}
 /** What was reserved no longer pays for it. */
 class ReservationLost extends Error {}
 
-/** The service could not serve so many rows: by what it or a gateway says, or because no answer came in time. */
+/** The service could not serve so many rows: by what it or a gateway says, or because no response came in time. */
 export class PageTooLarge extends ExportError {
   constructor(
     { kind, what, where, next }: ExportError,
@@ -138,7 +138,7 @@ export function sender(parts: SenderParts): Send {
     }
   }
 
-  /** @returns to be called when the answer is there or will not come, with what there is to tell of it */
+  /** @returns a function to call when the response is there or will not come, with its facts */
   function begin({ method, url, about }: Outgoing, attempt: number) {
     const startMs = clock.monotonicMs()
     const hasResponse = board.response()
@@ -151,7 +151,7 @@ export function sender(parts: SenderParts): Send {
     }
   }
 
-  /** Learns what the answer says about limits, whatever its status. */
+  /** Reads what the response says about limits, whatever its status. */
   function readLimits({ status, headers }: HttpResponse, about: string, flight: Flight | null): void {
     if (flight !== null || ledger.tells === false) {
       const remaining = searchesLeft(headers['x-flare-global-searches-remaining'])
@@ -165,7 +165,7 @@ export function sender(parts: SenderParts): Send {
     }
   }
 
-  /** What to do about an answer that asks for patience. */
+  /** The wait that a response demands. */
   function patience({ status, headers }: HttpResponse, about: string, error: ExportError): Error {
     const requestedMs = retryAfterMs(headers, clock.now())
     if (requestedMs !== null && requestedMs > LONGEST_WAIT_MS) {
@@ -216,7 +216,7 @@ export function sender(parts: SenderParts): Send {
       throw error.kind === 'transient' ? patience(response, about, error) : error
     } finally {
       if (isWritten) {
-        // Of what is not answered nobody knows whether it was charged.
+        // Without a response, it is unknown whether the request was charged.
         flight?.responded(null, true)
       }
       reservation.release()

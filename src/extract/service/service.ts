@@ -31,9 +31,9 @@ export type ServiceDeps = {
   readSecret(name: string): Promise<string | null>
   /** Send nothing more, end every wait. */
   readonly stop: AbortSignal
-  /** Give up requests in flight too. */
+  /** Aborts requests in flight too. */
   readonly abort: AbortSignal
-  /** Where the buffers of answers come from. */
+  /** The pool of response buffers. */
   readonly buffers: BufferPool
   readonly log: Log
   /** What earlier runs have measured; left out: nothing. */
@@ -65,17 +65,17 @@ export type Service = {
     readonly retries: number
     /** As the service said last; null: not yet. */
     readonly searchesRemaining: number | null
-    /** What of the quota was spent, by what answers say is left; null: they say nothing. */
+    /** Quota spent, by what responses say is left; null: they do not say. */
     readonly searchesSpent: number | null
     /** The same of a calendar month, UTC. */
     readonly searchesIn: (month: Month) => number | null
-    /** Whether answers say what is left; null: none came yet. */
+    /** Whether responses say what is left; null: none came yet. */
     readonly tellsSearches: boolean | null
     /** What pages cost. */
     readonly costs: readonly PageCost[]
     /** Epoch ms until which nobody sends after a 429; null: no such pause. */
     readonly pausedUntilMs: number | null
-    /** Searches answered with 404 as long as none was answered with anything good; 0 from then on. */
+    /** Searches with response 404 before the first success; 0 from then on. */
     readonly notFound: number
     /** Whether any request was written to a connection. */
     readonly isReached: boolean
@@ -83,24 +83,24 @@ export type Service = {
   readonly waits: Waits
   readonly endpoints: { readonly search: URL; readonly reports: URL }
   /**
-   * Sends a request once it has a permit, with the token, until `read` accepts the answer's body or no retry is left.
-   * `read` asks for another attempt by throwing ExportError `transient`.
+   * Sends a request once it has a permit, with the token, until `read` accepts the response's body or the retries are exhausted.
+   * `read` requests another attempt by throwing ExportError `transient`.
    * @param onSent called each time the request is written to a connection
    * @throws ExportError `transient`, `refused`, `cursor`, `credentials`, `quota`, `config`, `data`, `interrupted`;
-   *   {@link PageTooLarge} where fewer rows can be asked for
+   *   {@link PageTooLarge} where fewer rows can be requested
    */
   request<T>(request: ServiceRequest, read: ReadResponse<T>, onSent?: () => void): Promise<T>
   /** What this run has measured since the last call: what pages cost. */
   takeCosts(): readonly PageCost[]
   /**
-   * Asks what the token is good for: free of charge, outside the budget.
-   * @returns null when that is not what the answer is about
+   * Tests what the token permits: free of charge, outside the budget.
+   * @returns null when the response does not say
    * @throws ExportError as `request` does
    */
   testToken(url: string): Promise<TokenInfo | null>
   /**
-   * Asks whether anything is at the search path, with a GET, which searches nothing: free of charge, outside the budget.
-   * @returns the status of the answer
+   * Tests whether anything is at the search path, with a GET, which searches nothing: free of charge, outside the budget.
+   * @returns the status of the response
    * @throws ExportError as `request` does
    */
   probeSearch(): Promise<number>
@@ -112,7 +112,7 @@ export type ServiceRequest = Pick<
   Outgoing,
   'method' | 'url' | 'tier' | 'body' | 'hasCursor' | 'about' | 'size' | 'canShrink'
 > & {
-  /** Nobody wants the answer any more: nothing is sent from then on, and what is on its way is broken off. */
+  /** Aborts the request: nothing is sent from then on, and what is in flight is aborted. */
   readonly abort?: AbortSignal
 }
 export type ReadResponse<T> = (body: Uint8Array, where: string, facts: ResponseFacts) => Promise<T>
@@ -227,7 +227,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
     }
   }
 
-  /** A short wait before the service is asked for a smaller page. */
+  /** A short wait before a smaller page is requested. */
   async function rest({ what, where }: PageTooLarge, signal: AbortSignal): Promise<void> {
     const isOver = board.retry({ number: 1, of: 1, reason: what }, SMALLER_PAGE_MS)
     try {

@@ -17,7 +17,7 @@ export type Waits = {
   readonly retries: number
   /** Since when a token is being read or renewed. */
   readonly tokenSinceMs: number | null
-  /** Since when the answer is on its way that was asked for first. */
+  /** Since when the oldest request in flight waits for its response. */
   readonly answerSinceMs: number | null
 }
 
@@ -27,7 +27,7 @@ export class WaitBoard {
   readonly #onChange: () => void
   // Each in the order of their beginnings.
   readonly #tokens = new Set<{ readonly sinceMs: number }>()
-  readonly #answers = new Set<{ readonly sinceMs: number }>()
+  readonly #responses = new Set<{ readonly sinceMs: number }>()
   readonly #retries = new Set<RetryWait>()
 
   /** @param onChange called when something is waited for, and when it has come */
@@ -41,9 +41,9 @@ export class WaitBoard {
     return this.#enter(this.#tokens, { sinceMs: this.#now() })
   }
 
-  /** @returns to be called when the answer is there, or will not come */
+  /** @returns a function to call when the response is there, or will not come */
   response(): () => void {
-    return this.#enter(this.#answers, { sinceMs: this.#now() })
+    return this.#enter(this.#responses, { sinceMs: this.#now() })
   }
 
   /** @returns to be called when it is time */
@@ -58,7 +58,7 @@ export class WaitBoard {
       retry,
       retries: this.#retries.size,
       tokenSinceMs: firstOf(this.#tokens)?.sinceMs ?? null,
-      answerSinceMs: firstOf(this.#answers)?.sinceMs ?? null,
+      answerSinceMs: firstOf(this.#responses)?.sinceMs ?? null,
     }
   }
 

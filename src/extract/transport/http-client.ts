@@ -20,44 +20,44 @@ export type HttpRequest = {
   readonly body: string | null
   /** Names the request in messages. */
   readonly where: string
-  /** Gives up this one; null: nothing does but the signals of the client. */
+  /** Aborts this request; null: only the signals of the client do. */
   readonly abort: AbortSignal | null
 }
 
 export type HttpResponse = {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  /** Decoded. Of an answer other than 2xx: its first 64 kB, empty when it cannot be read. */
+  /** Decoded. Of a response other than 2xx: its first 64 kB, empty when it cannot be read. */
   readonly body: Uint8Array
-  /** To be called when the body has been dealt with: another large answer may be waiting for its room. */
+  /** To be called when the body has been dealt with: another large response may be waiting for memory. */
   release(): void
 }
 
 export type HttpClient = {
   /**
-   * Sends one request and receives the whole answer, whatever its status. Nothing is followed or repeated.
+   * Sends one request and receives the whole response, whatever its status. Nothing is followed or repeated.
    * @param onWrite called when a connection stands, just before the request is written; what it throws
    *   is thrown here, and nothing is sent
-   * @throws ExportError `transient` (network, timeout, broken answer), `refused` (certificate), `data`
+   * @throws ExportError `transient` (network, timeout, broken response), `refused` (certificate), `data`
    *   (too large, unknown coding), `interrupted`
    */
   send(request: HttpRequest, onWrite: () => void): Promise<HttpResponse>
   close(): Promise<void>
 }
 
-/** The request was written, and no whole answer came in time. */
+/** The request was written, and no complete response came in time. */
 export class ResponseTimeout extends ExportError {}
 
 export type HttpOptions = {
   readonly connections: number
-  /** From the moment the request is written to the last byte of the answer. */
+  /** From the moment the request is written to the last byte of the response. */
   readonly timeoutMs: number
   /** Limit for the bytes on the wire and for the decoded ones. */
   readonly maxResponseBytes: number
   readonly buffers: BufferPool
-  /** Gives up what is not written yet. */
+  /** Aborts requests that are not written yet. */
   readonly stop: AbortSignal
-  /** Gives up everything. */
+  /** Aborts all requests. */
   readonly abort: AbortSignal
 }
 
@@ -119,7 +119,7 @@ type RawResponse = Omit<HttpResponse, 'body' | 'release'> & {
 }
 
 /**
- * One request and its answer, as the dispatcher's own events: the body goes from the socket's reads
+ * One request and its response, as the dispatcher's own events: the body goes from the socket's reads
  * straight into its buffer, and the moment of writing is known exactly.
  */
 function exchange(
@@ -159,7 +159,7 @@ function exchange(
         method,
         headers,
         body: request.body,
-        // The timer above covers silence as well.
+        // The timer above covers a missing response as well.
         headersTimeout: 0,
         bodyTimeout: 0,
       },
@@ -198,7 +198,7 @@ function exchange(
         onResponseData(controller, chunk) {
           received += chunk.length
           if (body === null || share.has(received)) return take(chunk)
-          // What waits for another answer is not late; but it does not wait for ever.
+          // Waiting for memory is not a timeout, but the wait is bounded.
           const leftMs = deadline - performance.now()
           const kept = Buffer.from(chunk)
           controller.pause()
@@ -209,7 +209,7 @@ function exchange(
             take(kept)
             controller.resume()
           }
-          // Not at once: room is given back while undici parses another answer, and it parses one at a time.
+          // Not at once: memory is returned while undici parses another response, and it parses one at a time.
           share.wait(received, () => queueMicrotask(goOn))
         },
         onResponseEnd() {

@@ -1,27 +1,27 @@
 /**
- * Memory for the answers that are on their way at one time. All of them together take 128 MB, each at most 32 MB of it;
- * what finds no room there waits for its turn to be the one answer beside them that may grow to the allowed size. So all
+ * Memory for the responses that are in flight at one time. All of them together take 128 MB, each at most 32 MB of it;
+ * what finds no room there waits until it is the one response beside them that may grow to the allowed size. So all
  * of them never hold more than 128 MB and `service.max_response_bytes`, however many requests are in flight; only the first
  * 256 kB of each come in at once.
  */
 export type ResponseMemory = {
-  /** A share of it for one answer. */
+  /** A share of it for one response. */
   share(): RoomShare
 }
 
 export type RoomShare = {
-  /** Whether an answer may grow to so many bytes right now; it has them then. */
+  /** Whether a response may grow to so many bytes now; if so, it holds them. */
   has(bytes: number): boolean
-  /** Calls once it may grow to so many bytes, and has them. */
+  /** Calls `then` once it holds so many bytes. */
   wait(bytes: number, then: () => void): void
-  /** Lets others have it; again and again does nothing. */
+  /** Returns the memory. Idempotent. */
   release(): void
 }
 
-/** The usual answer of 10,000 rows is 7 MB. */
+/** A usual response of 10,000 rows has 7 MB. */
 export const OWN_BYTES = 32 << 20
 const SHARED_BYTES = 128 << 20
-// Tokens and errors wait for nobody: a 429 has to be known at once.
+// Tokens and errors never wait: a 429 has to be known at once.
 const SMALL_BYTES = 256 << 10
 
 type Waiting = { readonly share: object; readonly has: () => boolean; readonly then: () => void }
@@ -33,7 +33,7 @@ export function responseMemory(): ResponseMemory {
   let shared = 0
   const queue: Waiting[] = []
 
-  /** In their order: who comes later takes no room from who waits. */
+  /** First in, first out. */
   function admit(): void {
     for (let first = queue[0]; first !== undefined; first = queue[0]) {
       if (!first.has()) {

@@ -8,7 +8,7 @@ import type { HttpProxy } from './proxies.ts'
 
 export type TunnelOptions = {
   readonly timeoutMs: number
-  /** Gives it up. */
+  /** Aborts it. */
   readonly signal: AbortSignal
 }
 

@@ -33,7 +33,7 @@ export function requireSameNames(
   }
 }
 
-/** Says on record what the names that were given stand for, as far as it is not there yet. */
+/** Journal entries that say what the given names stand for, where the journal has none yet. */
 export function newNames(
   pipeline: NamedPipeline,
   found: CheckpointState,

@@ -130,7 +130,7 @@ async function admission(
 }
 
 /**
- * Gives up what `options.redo` names, so that this run exports it anew; where that is everything, it may be with other columns.
+ * Invalidates what `options.redo` names, so that this run exports it anew; where that is everything, it may be with other columns.
  * @throws ExportError `config` or `damaged` when that may not be; nothing is changed then
  */
 export async function redoPartitions(

@@ -10,7 +10,7 @@ import type { ChainsContext } from './run-context.ts'
 const MAX_FAILURES_IN_ROW = 20
 
 /**
- * Puts on record that a partition failed. What its chain would have brought behind it is for another chain, unless the
+ * Journals that a partition failed. What its chain would have brought behind it is for another chain, unless the
  * service refused the query from the beginning: then it would refuse that as well.
  */
 export async function failPartition(

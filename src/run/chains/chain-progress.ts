@@ -16,7 +16,7 @@ export class ChainProgress {
   readonly wanted: number
   readonly #state: CheckpointState
   #windows: WindowRun
-  /** Whether its end is on record. */
+  /** Whether its end is committed. */
   #hasEnded = false
   #watermark = 0
 
@@ -77,12 +77,12 @@ export class ChainProgress {
     return partition(this.query, this.windows.at(index))
   }
 
-  /** What is on record of the partition of a window on its way. */
+  /** The committed state of the partition of a window in progress. */
   recordAt(index: number): PartitionRecord | undefined {
     return this.#state.partitions.get(this.partitionAt(index).key)
   }
 
-  /** Whether rows or refused items of its windows are on record, from an index on. */
+  /** Whether rows or rejected items of its windows are committed, from an index on. */
   hasItems(from = 0): boolean {
     for (let index = from; index < this.windows.count; index++) {
       const record = this.recordAt(index)
@@ -109,7 +109,7 @@ export class ChainProgress {
     return this.#hasEnded || (this.wanted < this.windows.count && this.watermark >= this.wanted)
   }
 
-  /** To be called when a page is on record. @param watermark how many windows nothing more can come for after it */
+  /** Called when a page is committed. @param watermark how many windows nothing more can come for after it */
   committed(watermark: number): void {
     this.#watermark = watermark
     this.#hasEnded = this.record === undefined

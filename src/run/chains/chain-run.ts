@@ -292,7 +292,7 @@ export class ChainRun {
     }
   }
 
-  /** What a page brings about, once it is on record. */
+  /** What follows once a page is committed. */
   async #afterCommit(progress: PageProgress, batch: RowBatch | null): Promise<void> {
     const { months, service, options, deferred, reportProgress } = this.#run
     this.#events.committed(progress)

@@ -58,7 +58,7 @@ export async function exportChains(run: RunContext): Promise<Ending> {
   // As long as there is a chain for every slot, none prefetches.
   const prefetch = prefetchSlots(() => slots.done)
   const deferred = new DeferredFailure()
-  // What a chain leaves to another is on record before that one begins.
+  // What a chain leaves to another is committed before that one begins.
   const inTurn = serial('stop')
   const work = async (shared: ChainsContext): Promise<void> => {
     for (;;) {

@@ -2,7 +2,7 @@ import { type Clock, type Month, monthOf } from '../../core/index.ts'
 import type { Service } from '../../extract/index.ts'
 import type { Checkpoint, RunRecord } from '../../state/index.ts'
 
-/** Puts on record when a run goes into another calendar month (UTC), and what it had sent and spent before. */
+/** Journals when a run enters another calendar month (UTC), and what it had sent and spent before. */
 export class MonthNotes {
   readonly #run: string
   readonly #checkpoint: Checkpoint
@@ -11,7 +11,7 @@ export class MonthNotes {
   readonly #spentBefore: number
   #noted: Month
 
-  /** @param earlier what is on record of the run, where it goes on after a break; null: it begins */
+  /** @param earlier the journal's counts of the run, if it resumes; null: it begins */
   constructor(run: string, earlier: RunRecord | null, checkpoint: Checkpoint, clock: Clock) {
     this.#run = run
     this.#checkpoint = checkpoint

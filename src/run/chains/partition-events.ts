@@ -7,7 +7,7 @@ import type { PageProgress } from './page-progress.ts'
 export class PartitionEvents {
   readonly #chain: ChainProgress
   readonly #log: RunObserver['log']
-  /** Places of those that have started and are not done. */
+  /** Indexes of those that have started and are not done. */
   readonly #started = new Set<number>()
 
   constructor(chain: ChainProgress, log: RunObserver['log']) {

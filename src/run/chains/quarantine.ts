@@ -7,7 +7,7 @@ import type { ChainProgress } from './chain-progress.ts'
 export class Quarantine {
   readonly #store: Store
   readonly #policy: InvalidPolicy
-  /** Files that earlier runs left; of what is in them, not all need be on record. */
+  /** Files of earlier runs. Not all items in them need be committed. */
   readonly #left: Set<string>
 
   private constructor(store: Store, policy: InvalidPolicy, left: Set<string>) {
@@ -21,7 +21,7 @@ export class Quarantine {
     return new Quarantine(store, policy, new Set(names.map((name) => `${QUARANTINE_FOLDER}/${name}`)))
   }
 
-  /** Makes the refused items of a page durable, each with its partition. @returns what is to be on record with the page */
+  /** Makes the rejected items of a page durable, each with its partition. @returns what is committed with the page */
   async append(
     chain: ChainProgress,
     page: DecodedPage,

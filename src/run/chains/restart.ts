@@ -36,7 +36,7 @@ export function requiredRestart(
 ): RestartPoint {
   const { record, current } = chain
   if (record === undefined) throw cause ?? new Error('a chain without a page has nothing to lose')
-  // With neither rows nor refused items on record it can start from its beginning.
+  // With neither rows nor rejected items committed, it can start from its beginning.
   if (!chain.hasItems()) return { since: null }
   if (cause !== undefined) requireSameSecret(chain, pipeline, cause)
   const { position } = record

@@ -24,7 +24,7 @@ export type Cpu = {
   readonly coder: ShardCoder
   /** What shards share for encoding. */
   readonly encodeBuffer: EncodeBuffer
-  /** Gets ready ahead of the first call. */
+  /** Prepares before the first call. */
   start(): void
   close(): Promise<void>
 }
@@ -67,7 +67,7 @@ export async function openCpu(
   const { inlineWork } = await import('./inline-work.ts')
   const { decode, coder } = inlineWork(decodePlan, encodePlan)
   return {
-    ...answerMemory(decode, buffers),
+    ...responseMemory(decode, buffers),
     coder,
     encodeBuffer: makeEncodeBuffer(),
     start() {},
@@ -151,7 +151,7 @@ function threadedCpu(
     return encoder.request<T>(name, [run, ...args], transfer)
   }
   return {
-    ...answerMemory(async (body, context) => {
+    ...responseMemory(async (body, context) => {
       await open()
       return decoder.request<DecodedPage>('decode', [run, body, context], owned(body.buffer))
     }, buffers),
@@ -167,15 +167,15 @@ function threadedCpu(
     },
     encodeBuffer,
     start() {
-      // Whoever needs it finds out.
+      // The next caller gets the error.
       open().catch(() => {})
     },
     close: end,
   }
 }
 
-/** Sees to it that the memory of every response goes back where it came from. */
-function answerMemory(decode: DecodePage, buffers: BufferPool): Pick<Cpu, 'decode' | 'release'> {
+/** Returns the memory of every response to its pool. */
+function responseMemory(decode: DecodePage, buffers: BufferPool): Pick<Cpu, 'decode' | 'release'> {
   return {
     async decode(body, context) {
       let page: DecodedPage | null = null

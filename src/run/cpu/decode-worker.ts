@@ -1,7 +1,7 @@
 import type { DecodedPage, DecodePlan, PageContext } from '../../core/index.ts'
 import { serve } from '../../threads/index.ts'
 import type { Decoder } from '../../transform/index.ts'
-import { decoderInPlace } from './decoder-in-place.ts'
+import { inlineDecoder } from './inline-decoder.ts'
 import { owned } from './owned.ts'
 
 /** Of the runs that share the thread. */
@@ -9,7 +9,7 @@ const decoders = new Map<number, Decoder>()
 
 serve({
   async open(run: number, plan: DecodePlan) {
-    decoders.set(run, decoderInPlace(plan))
+    decoders.set(run, inlineDecoder(plan))
     return { value: null }
   },
   async decode(run: number, body: Uint8Array, context: PageContext) {

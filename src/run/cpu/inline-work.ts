@@ -1,13 +1,13 @@
 import { type DecodePage, type DecodePlan, decodeRecordBatch } from '../../core/index.ts'
 import { createEncoder, type EncodePlan, encodeSummed, type ShardCoder } from '../../load/index.ts'
-import { decoderInPlace } from './decoder-in-place.ts'
+import { inlineDecoder } from './inline-decoder.ts'
 
 /** Decoding and encoding in the calling thread. */
 export function inlineWork(
   decodePlan: DecodePlan,
   encodePlan: EncodePlan,
 ): { readonly decode: DecodePage; readonly coder: ShardCoder } {
-  const decode = decoderInPlace(decodePlan)
+  const decode = inlineDecoder(decodePlan)
   const encoder = createEncoder(encodePlan)
   return {
     decode: async (body, context) => decode(body, context),

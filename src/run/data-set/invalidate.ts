@@ -48,7 +48,7 @@ export async function planRedo(
 }
 
 /**
- * Gives up what a run is to export anew: from then on the checkpoint knows nothing of it, and the files go when the
+ * Invalidates what a run is to export anew: from then on the checkpoint knows nothing of it, and the files go when the
  * run takes the data set up, also after a crash.
  */
 export async function invalidate(store: Store, state: CheckpointState, given: Invalidation): Promise<void> {
@@ -75,7 +75,7 @@ function wouldBeLost({ file }: Pipeline, key: string): ExportError {
   )
 }
 
-/** What exporting some partitions anew gives up. */
+/** What exporting some partitions anew invalidates. */
 export type Invalidation = Omission & {
   readonly rows: number
   /** Pages that they took, and may take again. */
@@ -83,7 +83,7 @@ export type Invalidation = Omission & {
 }
 
 /**
- * All that goes when some partitions and shards are given up. A shard goes as a whole, and with it what else is in it,
+ * All that goes when some partitions and shards are invalidated. A shard goes as a whole, and with it what else is in it,
  * which may lie in other shards as well. So does a chain that one of them belongs to, and what it has not brought to an
  * end.
  */

@@ -4,7 +4,7 @@ import { type CheckpointState, rewriteCheckpoint, splitPath } from '../../state/
 import type { OldPartitions } from './old-partitions.ts'
 
 /**
- * Puts on record that partitions are pruned, in one step: from then on no run asks for them, no reader of the checkpoint
+ * Journals that partitions are pruned, in one step: from then on no run asks for them, no reader of the checkpoint
  * counts on their shards, and whoever takes the data set up removes their files.
  */
 export async function recordPrune(
@@ -22,7 +22,7 @@ export async function recordPrune(
   })
 }
 
-/** Removes the files of what was given up or pruned, with the folders that this leaves empty. */
+/** Removes the files of what was invalidated or pruned, with the folders that this leaves empty. */
 export async function removePruned(store: Store, state: CheckpointState, stop: AbortSignal): Promise<void> {
   const folders = new Set<string>()
   await sideBySide(state.givenUp, async (path) => {
@@ -37,7 +37,7 @@ export async function removePruned(store: Store, state: CheckpointState, stop: A
   })
 }
 
-/** Removes whole shards that never got their final names and are on record no more. */
+/** Removes sealed shards that were never published and that the journal no longer has. */
 async function removeNameless(store: Store, state: CheckpointState): Promise<void> {
   const parts = (await store.list(OPEN_FOLDER)).flatMap((name) => /^(\d+)\.part$/.exec(name)?.[1] ?? [])
   if (parts.length === 0) return
@@ -46,7 +46,7 @@ async function removeNameless(store: Store, state: CheckpointState): Promise<voi
   for (const part of parts) if (!known.has(Number(part))) await store.remove(openShardPath(Number(part)))
 }
 
-/** Removes the quarantine files of pruned partitions, which nothing on record vouches for. */
+/** Removes the quarantine files of pruned partitions, which no journal entry vouches for. */
 export async function removePrunedQuarantine(store: Store, state: CheckpointState): Promise<void> {
   const names = new Set(await store.list(QUARANTINE_FOLDER))
   if (names.size === 0) return

@@ -97,8 +97,8 @@ function nameOf(index: number, unit: TimeUnit): string {
 /** Times without rows are times as well. */
 function axisOf(groups: readonly { readonly name: string }[], unit: TimeUnit): readonly string[] {
   const names = groups.map(({ name }) => name)
-  const places = names.map((name) => indexOf(name, unit))
-  const first = Math.min(...places)
-  const count = places.length === 0 ? 0 : 1 + Math.max(...places) - first
+  const indexes = names.map((name) => indexOf(name, unit))
+  const first = Math.min(...indexes)
+  const count = indexes.length === 0 ? 0 : 1 + Math.max(...indexes) - first
   return count > MAX_BARS ? names : Array.from({ length: count }, (_, i) => nameOf(first + i, unit))
 }

@@ -27,7 +27,7 @@ const FEW_ROWS = 100_000
 /**
  * Writes the report of a data set at the end of a run. What its rows come to is on record; only where it is not of all
  * rows, since some were given up, and those that are left are few, they are counted anew.
- * @param record puts what was counted on record
+ * @param record appends the counts to the journal
  * @throws ExportError `storage` when it can't be written, or what lies in its place is none of ours
  */
 export async function writeReport(
@@ -44,7 +44,7 @@ export async function writeReport(
   await writePage(pipeline, store, known, { ...options, retired })
 }
 
-/** What all rows come to, counted anew where that is not on record and takes reading no more than so many. */
+/** Aggregates of all rows. They are counted anew if the journal lacks them and there are few enough rows to read. */
 async function sumsOf(
   pipeline: NamedPipeline,
   store: Store,

@@ -59,7 +59,7 @@ export async function openSession(
   }
 }
 
-/** @returns null when something had to be given up: then everything is to be opened anew */
+/** @returns null when something was invalidated: then everything is to be opened anew */
 async function openOnce(
   pipeline: NamedPipeline,
   store: Store,
@@ -142,7 +142,7 @@ function tellingSeals(checkpoint: Checkpoint, sealed: SealedSoFar, log: RunObser
   }
 }
 
-/** The shards that a pipeline has open, on record in a checkpoint. */
+/** The open shards of a pipeline, by its checkpoint. */
 function openShards(
   { load }: Pick<NamedPipeline, 'load'>,
   store: Store,

@@ -13,7 +13,7 @@ import {
 /**
  * A decoder whose pages hold no known secret but in their rows, which are the data itself: not in names of fields that
  * nobody knows, nor in quarantine. A cursor that holds one can't be kept, and without it there is no way on.
- * @param release gets the page that is given up for its cursor
+ * @param release gets the page that is discarded because of its cursor
  */
 export function withoutSecrets(decode: DecodePage, release: (page: DecodedPage) => void): DecodePage {
   return async (body, context) => {

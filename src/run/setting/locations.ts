@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { ExportError, isExportError, type Pipeline } from '../../core/index.ts'
 
 /**
- * Carries out what is about a data set; errors that name a place in it name it below `load.path` as the pipeline file
+ * Carries out what is about a data set; errors that name a location in it name it below `load.path` as the pipeline file
  * gives that. Inside, paths are relative to the data set, wherever it lies.
  */
 export async function namingLocations<T>(pipeline: Pipeline, work: () => Promise<T>): Promise<T> {
@@ -13,13 +13,13 @@ export async function namingLocations<T>(pipeline: Pipeline, work: () => Promise
   }
 }
 
-/** The same error with its place below `load.path`; as it is when it is about something else. */
+/** The same error with its location below `load.path`; as it is when it is about something else. */
 export function withLocation({ load }: Pipeline, error: ExportError): ExportError {
   if (!IN_DATA_SET.test(error.where)) return error
   const apart = load.place.kind === 's3' && error.where.startsWith('_state') ? load.place.stateRoot : null
   const root = (apart ?? load.pathAsGiven).replace(/(?<=.)\/+$/, '')
-  const place = error.where === '.' ? root : `${root === '/' ? '' : root}/${error.where}`
-  return new ExportError(error.kind, error.what, place, error.next, {
+  const location = error.where === '.' ? root : `${root === '/' ? '' : root}/${error.where}`
+  return new ExportError(error.kind, error.what, location, error.next, {
     cause: error.cause,
     untilMs: error.untilMs,
   })

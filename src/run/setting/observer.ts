@@ -58,7 +58,7 @@ export type RunWaits = {
   readonly retries: number
   /** Since when a token is being read or renewed. */
   readonly tokenSinceMs: number | null
-  /** Since when the answer is on its way that was asked for first. */
+  /** Since when the oldest request in flight waits for its response. */
   readonly answerSinceMs: number | null
   /** Since when the page is being written that came first. */
   readonly diskSinceMs: number | null

@@ -10,7 +10,7 @@ export type RunOptions = {
   readonly maskKey: Uint8Array | null
   /** Aborts to have the run stop asking and commit what is in hand. */
   readonly stop: AbortSignal
-  /** Aborts to give up requests in flight as well. */
+  /** On abort, requests in flight are aborted as well. */
   readonly abort: AbortSignal
   readonly clock: Clock
   readonly observer: RunObserver

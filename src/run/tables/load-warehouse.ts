@@ -58,7 +58,7 @@ export type LoadedAhead = {
 
 /**
  * Loads the shards that the manifest lists into a database, each once.
- * @param ahead what {@link loadAsSealed} has loaded of them; counted as loaded now
+ * @param earlier what {@link loadAsSealed} has loaded of them; counted as loaded now
  * @throws ExportError `config` when nothing is exported yet, a name is none, or the table does not fit; `target` when the
  *   database can't be reached or refuses, `credentials` when it refuses the user or the password, `locked` when another
  *   process has it for long; `damaged` when a shard is not what the manifest says
@@ -67,7 +67,7 @@ export async function loadWarehouse(
   pipeline: Pipeline,
   target: Target,
   options: LoadOptions,
-  ahead: LoadedAhead = nothingAhead(options.clock),
+  earlier: LoadedAhead = nothingLoaded(options.clock),
 ): Promise<LoadSummary> {
   const { clock, stop, mode, evolve, reload, onShard } = options
   requireNames(target.kind, options)
@@ -90,21 +90,21 @@ export async function loadWarehouse(
       mode,
       evolve,
       reload,
-      loadedAt: ahead.loadedAt,
+      loadedAt: earlier.loadedAt,
       rowsOf: (shard) => shardRows(source, manifest.data_set_id, table, shard, rulesOf),
       stop,
       onShard,
     })
     return {
       ...result,
-      replacedTexts: result.replacedTexts + ahead.replacedTexts,
+      replacedTexts: result.replacedTexts + earlier.replacedTexts,
       target: target.label,
       dataSet: manifest.data_set_id,
       table: table.name,
-      durationMs: Math.round(clock.monotonicMs() - startedMs + ahead.durationMs),
+      durationMs: Math.round(clock.monotonicMs() - startedMs + earlier.durationMs),
     }
   } catch (error) {
-    // What is given up on the way shows as a connection that ended.
+    // An aborted load shows as a connection that ended.
     throw stop.aborted ? interrupted(error) : error
   } finally {
     await warehouse.close()
@@ -113,7 +113,7 @@ export async function loadWarehouse(
 }
 
 /** What begins with the load itself. */
-export function nothingAhead(clock: Clock): LoadedAhead {
+export function nothingLoaded(clock: Clock): LoadedAhead {
   return { loadedAt: new Date(clock.now()).toISOString(), replacedTexts: 0, durationMs: 0 }
 }
 

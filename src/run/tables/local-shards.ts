@@ -35,7 +35,7 @@ export async function localShards(
     store: copies,
     async bring(path) {
       stop.throwIfAborted()
-      // What is missing is told by whoever looks at the copy.
+      // The reader of the copy reports what is missing.
       if ((await copies.size(path)) !== null || (await store.size(path)) === null) return
       const passing = `${path}.part`
       const log = await copies.openLog(passing, 0)

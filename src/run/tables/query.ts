@@ -25,13 +25,13 @@ export type QuerySettings = {
   readonly stop?: AbortSignal
 }
 
-/** An answer as a whole. */
+/** A result as a whole. */
 export type Answer = {
   readonly columns: readonly string[]
   readonly rows: readonly AnswerRow[]
 }
 
-/** {@link streamQuery} for answers that fit into memory. */
+/** {@link streamQuery} for results that fit into memory. */
 export function queryPipeline(pipeline: Pipeline, sql: string, settings: QuerySettings): Promise<Answer> {
   return streamQuery(pipeline, sql, settings, async ({ columns, batches }) => {
     const rows: AnswerRow[] = []
@@ -41,9 +41,9 @@ export function queryPipeline(pipeline: Pipeline, sql: string, settings: QuerySe
 }
 
 /**
- * Asks what is exported: the shards that the manifest lists as the view `credentials` (or `reports`), or a DuckDB file
+ * Queries what is exported: the shards that the manifest lists as the view `credentials` (or `reports`), or a DuckDB file
  * that they were loaded into.
- * @param take gets the answer, which is not held in memory
+ * @param take gets the result, which is not held in memory
  * @throws ExportError `config` when nothing is exported, or the SQL does more than read; `damaged` when a shard is
  *   missing, has another length than the manifest says, or can't be read; the reason of `stop`
  */

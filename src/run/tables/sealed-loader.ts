@@ -2,7 +2,7 @@ import { ExportError, isExportError, type Pipeline, type Store } from '../../cor
 import { CHECKPOINT_PATH, type ManifestShard, readDataSetId } from '../../state/index.ts'
 import {
   type DataSet,
-  loadAhead,
+  loadSealed,
   requireAccounted,
   shardRows,
   type TableSpec,
@@ -15,7 +15,7 @@ import type { RunObserver } from '../setting/index.ts'
 import {
   type LoadedAhead,
   type LoadOptions,
-  nothingAhead,
+  nothingLoaded,
   openTarget,
   partitionRules,
 } from './load-warehouse.ts'
@@ -41,7 +41,7 @@ export class SealedLoader {
   readonly #table: TableSpec
   readonly #store: Store
   readonly #options: SealedLoaderOptions
-  readonly #ahead: { -readonly [key in keyof LoadedAhead]: LoadedAhead[key] }
+  readonly #loaded: { -readonly [key in keyof LoadedAhead]: LoadedAhead[key] }
   /** Aborts what is waited for before anything is loaded. */
   readonly #leave = new AbortController()
   readonly #waiting: ManifestShard[] = []
@@ -59,12 +59,12 @@ export class SealedLoader {
     this.#table = tableOf(pipeline, options.schema, options.table)
     this.#store = openDataSet(pipeline)
     this.#options = options
-    this.#ahead = nothingAhead(options.clock)
+    this.#loaded = nothingLoaded(options.clock)
     // Partitions are replaced as a whole, when all their shards are known.
     this.#accepts = options.mode !== 'replace'
   }
 
-  /** Takes a shard that is on record and has its final name: `onShard` of a run. */
+  /** Takes a shard that is committed and published: `onShard` of a run. */
   readonly offer = (shard: ManifestShard): void => {
     const names = this.#names + namesOf(shard)
     if (this.#isOver || names > MAX_NAMES) return
@@ -80,7 +80,7 @@ export class SealedLoader {
     await this.#working
     await this.#files?.close()
     if (this.#defect !== null) throw this.#defect.error
-    return this.#ahead
+    return this.#loaded
   }
 
   get #isOver(): boolean {
@@ -127,7 +127,7 @@ export class SealedLoader {
       }
     } finally {
       this.#isLoading = false
-      this.#ahead.durationMs += clock.monotonicMs() - startedMs
+      this.#loaded.durationMs += clock.monotonicMs() - startedMs
       await warehouse.close()
     }
   }
@@ -155,12 +155,12 @@ export class SealedLoader {
     this.#files ??= await localShards(this.#pipeline, this.#store, this.#options.stop)
     const source = { root: this.#files.root, format: load.format }
     const { mode } = this.#options
-    this.#ahead.replacedTexts += await loadAhead(warehouse, shards, {
+    this.#loaded.replacedTexts += await loadSealed(warehouse, shards, {
       files: this.#files,
       dataSet,
       table,
       mode,
-      loadedAt: this.#ahead.loadedAt,
+      loadedAt: this.#loaded.loadedAt,
       rowsOf: async (shard) => {
         const manifest = { resource: extract.resource, shards: [shard] }
         const rules = await partitionRules(this.#pipeline, manifest, this.#options)

@@ -23,10 +23,10 @@ const FOREIGN_MS = 7 * 24 * 60 * 60 * 1000
  * killed processes left is removed here.
  */
 export async function temporaryFolder(): Promise<TemporaryFolder> {
-  const place = tmpdir()
-  await sweep(place)
-  const path = await mkdtemp(join(place, PREFIX)).catch((cause: unknown) => {
-    throw notMade(place, cause)
+  const parent = tmpdir()
+  await sweep(parent)
+  const path = await mkdtemp(join(parent, PREFIX)).catch((cause: unknown) => {
+    throw notMade(parent, cause)
   })
   const removeNow = (): void => rmSync(path, { recursive: true, force: true })
   // Also where a second signal, or the end of the time that the first leaves, ends the process at once.
@@ -41,11 +41,11 @@ export async function temporaryFolder(): Promise<TemporaryFolder> {
   }
 }
 
-async function sweep(place: string): Promise<void> {
-  const names = await readdir(place).catch(() => [])
+async function sweep(parent: string): Promise<void> {
+  const names = await readdir(parent).catch(() => [])
   for (const name of names) {
     if (!name.startsWith(PREFIX)) continue
-    const path = join(place, name)
+    const path = join(parent, name)
     // What can't be looked at or removed belongs to somebody else, or somebody else removes it.
     if (await isLeft(path).catch(() => false))
       await rm(path, { recursive: true, force: true }).catch(() => {})
@@ -63,11 +63,11 @@ async function isLeft(path: string): Promise<boolean> {
   return fate === 'dead' || (fate === 'unknown' && Date.now() - mtimeMs > FOREIGN_MS)
 }
 
-function notMade(place: string, cause: unknown): ExportError {
+function notMade(parent: string, cause: unknown): ExportError {
   return new ExportError(
     'storage',
     'No folder can be made for temporary files',
-    place,
+    parent,
     'Set TMPDIR to a folder that can be written to and has room.',
     { cause },
   )

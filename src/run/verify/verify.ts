@@ -35,7 +35,7 @@ import { namePipeline, namingLocations } from '../setting/index.ts'
 import { repeatedIds } from './repeated-ids.ts'
 import { filesOfRows } from './unlisted-files.ts'
 
-/** Two statements: whether the files are what is on record (`ok`), and whether all that is planned is exported. */
+/** Two statements: whether the files match the checkpoint and manifest (`ok`), and whether all that is planned is exported. */
 export type Verification = Completeness & {
   readonly ok: boolean
   readonly shards: number
@@ -89,7 +89,7 @@ async function verify(pipeline: Pipeline, options: VerifyOptions): Promise<Verif
   const { onShard, maskKey = null } = options
   const store = openDataSet(pipeline)
   const problems: Problem[] = []
-  // Looked for first: what a run that is at work publishes is on record before it has its name.
+  // Listed first: a run that is at work commits a shard before it publishes it.
   const files: string[] = []
   for await (const path of filesOfRows(pipeline, store)) files.push(path)
   const { state, shards: expected } = await onRecord(store, pipeline, options, problems)

@@ -24,8 +24,8 @@ export function personOf(local: string): number | null {
   const first = FIRST_NAMES.indexOf(match[1]!)
   const last = LAST_NAMES.indexOf(match[2]!)
   if (first < 0 || last < 0) return null
-  const turn = (last - ((first * 37) % LAST_NAMES.length) + LAST_NAMES.length) % LAST_NAMES.length
-  const person = Number(match[3]) * NAMES + turn * FIRST_NAMES.length + first
+  const lastName = (last - ((first * 37) % LAST_NAMES.length) + LAST_NAMES.length) % LAST_NAMES.length
+  const person = Number(match[3]) * NAMES + lastName * FIRST_NAMES.length + first
   return localPart(person) === local ? person : null
 }
 

@@ -20,7 +20,7 @@ const TIES = 40
 
 /**
  * Spreads records over [from, until), both in microseconds. All domains share one timeline, in turns:
- * position g belongs to domain g % lanes. So a window is a range of positions, for every domain at once.
+ * position g belongs to domain g % slots. So a window is a range of positions, for every domain at once.
  *
  * Some blocks of neighbouring positions (four records of every domain) fall on one instant: a month
  * start, a midnight, a whole second. They are the records that a careless exporter loses or doubles at

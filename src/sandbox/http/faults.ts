@@ -24,7 +24,7 @@ export type FaultEffect =
   | { kind: 'reset-mid-body' }
   /** The connection ends in the middle of the body, orderly. */
   | { kind: 'truncate' }
-  /** Half of the body, then silence. */
+  /** Half of the body, then nothing more. */
   | { kind: 'stall' }
   /** Silence from the start. The request is not carried out. */
   | { kind: 'hang' }

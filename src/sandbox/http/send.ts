@@ -2,21 +2,21 @@ import type { ServerResponse } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { FaultEffect } from './faults.ts'
 
-/** A finished answer; `body` is what goes over the wire, compressed already where it is. */
+/** A finished response; `body` is what goes over the wire, compressed already where it is. */
 export type SandboxResponse = {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer
 }
 
-/** Sends an answer as it should be. */
+/** Sends a response unchanged. */
 export function send(response: ServerResponse, content: SandboxResponse): void {
   response.writeHead(content.status, { ...content.headers, 'content-length': content.body.length })
   response.end(content.body)
 }
 
 /**
- * Sends an answer in one of the ways in which networks and proxies break it. The connection is never
+ * Sends a response in one of the ways in which networks and proxies break it. The connection is never
  * used again. Resolves when nothing more will be sent.
  */
 export async function sendBroken(

@@ -1,7 +1,7 @@
 import type { Credentials } from '../data/credentials.ts'
 import type { Selection } from './selection.ts'
 
-/** Places of a selection, `[low, high)`, oldest first. */
+/** Indexes of a selection, `[low, high)`, oldest first. */
 export type IndexRange = { readonly low: number; readonly high: number }
 
 export type Page = {

@@ -10,8 +10,8 @@ export type SearchQuery =
   | { type: 'secret'; secret: string }
 
 /**
- * What a query matches: the records of some domains (`lanes`), all of them or those that pass a test.
- * An index counts the records of these lanes only, in order of time.
+ * What a query matches: the records of some domains (`slots`), all of them or those that pass a test.
+ * An index counts the records of these slots only, in order of time.
  */
 export type Selection = {
   readonly matches: ((position: number) => boolean) | null
@@ -33,20 +33,20 @@ export function select(data: Credentials, query: SearchQuery): Selection {
     case 'keyword':
       return nameSelection(data, query.keyword, (name) => name.slice(0, name.lastIndexOf('@')))
     case 'secret':
-      return inLanes(data, allLanes(data), (position) => data.secretText(position) === query.secret)
+      return inSlots(data, allSlots(data), (position) => data.secretText(position) === query.secret)
     case 'auth_domain': {
       const host = query.fqdn.toLowerCase()
-      return inLanes(data, allLanes(data), (position) => data.loginHosts(position).includes(host))
+      return inSlots(data, allSlots(data), (position) => data.loginHosts(position).includes(host))
     }
   }
 }
 
 function domainSelection(data: Credentials, fqdn: string): Selection {
   const { domains } = data.settings
-  const whole = allLanes(data).filter((lane) => `.${domains[lane]}`.endsWith(`.${fqdn}`))
-  if (whole.length > 0) return inLanes(data, whole, null)
-  const lanes = allLanes(data).filter((lane) => `${SUBDOMAIN_LABEL}.${domains[lane]}` === fqdn)
-  return inLanes(data, lanes, (position) => data.identityName(position).endsWith(`@${fqdn}`))
+  const whole = allSlots(data).filter((slot) => `.${domains[slot]}`.endsWith(`.${fqdn}`))
+  if (whole.length > 0) return inSlots(data, whole, null)
+  const slots = allSlots(data).filter((slot) => `${SUBDOMAIN_LABEL}.${domains[slot]}` === fqdn)
+  return inSlots(data, slots, (position) => data.identityName(position).endsWith(`@${fqdn}`))
 }
 
 function nameSelection(data: Credentials, wanted: string, part: (name: string) => string): Selection {
@@ -54,29 +54,29 @@ function nameSelection(data: Credentials, wanted: string, part: (name: string) =
   const byAddress = part('@') === '@'
   const person = personOf(byAddress ? wanted.slice(0, at) : wanted)
   const { domains } = data.settings
-  const lanes = allLanes(data).filter(
-    (lane) => !byAddress || `.${wanted.slice(at + 1)}`.endsWith(`.${domains[lane]}`),
+  const slots = allSlots(data).filter(
+    (slot) => !byAddress || `.${wanted.slice(at + 1)}`.endsWith(`.${domains[slot]}`),
   )
   // Comparing numbers first: building every name would be ten times slower.
-  return inLanes(
+  return inSlots(
     data,
-    lanes,
+    slots,
     (position) =>
       (data.personAt(position) === person || data.hasNastyName(position)) &&
       part(data.identityName(position)) === wanted,
   )
 }
 
-function allLanes(data: Credentials): number[] {
-  return data.settings.domains.map((_, lane) => lane)
+function allSlots(data: Credentials): number[] {
+  return data.settings.domains.map((_, slot) => slot)
 }
 
-function inLanes(data: Credentials, lanes: number[], matches: Selection['matches']): Selection {
+function inSlots(data: Credentials, slots: number[], matches: Selection['matches']): Selection {
   const all = data.settings.domains.length
   return {
     matches,
-    positionAt: (index) => Math.floor(index / lanes.length) * all + lanes[index % lanes.length]!,
+    positionAt: (index) => Math.floor(index / slots.length) * all + slots[index % slots.length]!,
     matchesBefore: (position) =>
-      Math.floor(position / all) * lanes.length + lanes.filter((lane) => lane < position % all).length,
+      Math.floor(position / all) * slots.length + slots.filter((slot) => slot < position % all).length,
   }
 }

@@ -152,7 +152,7 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
       return { rows, replacedTexts: 0 }
     },
 
-    // It finds what it looks for by the extremes of its row groups.
+    // It skips row groups by their min/max statistics.
     async finish() {},
 
     async close() {

@@ -5,7 +5,7 @@ import { loadDuckdb } from './duckdb.ts'
 import { duckdbError, ERRORS_WITH_CODES } from './duckdb-error.ts'
 import { requireOnlyReads } from './only-reads.ts'
 
-/** What is asked: the files of a data set as one view, or the tables of a DuckDB file. */
+/** What is queried: the files of a data set as one view, or the tables of a DuckDB file. */
 export type QuerySource =
   | {
       readonly kind: 'files'
@@ -22,7 +22,7 @@ export type QuerySource =
 /** Values as JSON has them; integers beyond 2^53 and timestamps are strings. */
 export type AnswerRow = readonly unknown[]
 
-/** An answer on its way: rows come some thousand at a time and are not kept. */
+/** A streamed result: rows come some thousand at a time and are not kept. */
 export type AnswerStream = {
   readonly columns: readonly string[]
   readonly batches: AsyncIterable<readonly AnswerRow[]>
@@ -37,8 +37,8 @@ export type QueryOptions = {
 const INTERRUPT_MS = 50
 
 /**
- * Carries out one SELECT in an embedded DuckDB that can't write and reads nothing but what is asked.
- * @param take gets the answer; it can't be read any more once this has resolved
+ * Carries out one SELECT in an embedded DuckDB that can't write and reads nothing but its source.
+ * @param take gets the result; it can't be read any more once this has resolved
  * @throws ExportError `config` when it is not one statement that only reads, or DuckDB does not understand it;
  *   `damaged` when a shard can't be read
  */
@@ -52,7 +52,7 @@ export async function queryDataSet<T>(
   const connection = await instance.connect()
   let interrupting: NodeJS.Timeout | undefined
   const interrupt = (): void => {
-    // What has not quite begun does not hear of it, so it is told again.
+    // A statement that has not started misses the interrupt, so it is repeated.
     interrupting ??= setInterval(() => connection.interrupt(), INTERRUPT_MS)
     connection.interrupt()
   }

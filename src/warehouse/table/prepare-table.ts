@@ -38,7 +38,7 @@ export async function prepareTable(
 ): Promise<void> {
   const name = qualified(table, table.name)
   const ledger = qualified(table, LEDGER)
-  // Whoever may create tables need not have the right to create schemas.
+  // A user who may create tables may lack the right to create schemas.
   if (table.schema !== null && !(await hasSchema(table.schema))) {
     await run(`CREATE SCHEMA ${identifier(table.schema)}`)
   }

@@ -5,7 +5,7 @@ import type { DataSet, Loaded, LoadMode, ShardRows, Warehouse } from './table/wa
 import type { ShardFiles } from './unchanged.ts'
 import { requireUnchanged } from './unchanged.ts'
 
-export type AheadRequest = {
+export type SealedShards = {
   readonly files: ShardFiles
   readonly dataSet: DataSet
   /** As it was held. */
@@ -15,25 +15,25 @@ export type AheadRequest = {
   /** As {@link loadDataSet} will be given it. */
   readonly loadedAt: string
   readonly rowsOf: (shard: ManifestShard) => Promise<ShardRows>
-  /** Asked before each shard. */
+  /** Called before each shard. */
   readonly isStopped: () => boolean
 }
 
 /**
- * Loads shards of which the manifest does not know yet, each in one transaction with its line in the ledger. Those that
- * may have to take the place of others are left to `loadDataSet`.
+ * Loads sealed shards that the manifest does not list yet, each in one transaction with its row in the ledger. Shards
+ * that may replace others are left to `loadDataSet`.
  * @returns rows with texts that the database does not take as they are
  * @throws ExportError as `loadDataSet` does; what was loaded before stays
  */
-export async function loadAhead(
+export async function loadSealed(
   warehouse: Warehouse,
   shards: readonly ManifestShard[],
-  { files, dataSet, table, mode, loadedAt, rowsOf, isStopped }: AheadRequest,
+  { files, dataSet, table, mode, loadedAt, rowsOf, isStopped }: SealedShards,
 ): Promise<number> {
   if (mode === 'upsert') requireKey(table)
   const loaded = await warehouse.loaded(dataSet.id, table, shards)
   let replacedTexts = 0
-  for (const shard of aheadOf(shards, loaded, Date.parse(loadedAt))) {
+  for (const shard of independentShards(shards, loaded, Date.parse(loadedAt))) {
     if (isStopped()) break
     await files.bring(shard.path)
     await requireUnchanged(files.store, shard)
@@ -47,10 +47,10 @@ export async function loadAhead(
 }
 
 /**
- * The shards that can go in by themselves, whatever else the manifest will list: neither they nor their partitions are
- * in the ledger, but for shards that the same command has loaded.
+ * The shards that can be loaded before the manifest is known: the ledger has neither them nor their partitions, except
+ * for shards that the same command has loaded.
  */
-export function aheadOf(
+export function independentShards(
   shards: readonly ManifestShard[],
   loaded: readonly Loaded[],
   loadedAtMs: number,

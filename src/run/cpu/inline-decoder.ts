@@ -2,10 +2,10 @@ import type { BatchAllocator, DecodePlan } from '../../core/index.ts'
 import { createDecoder, type Decoder } from '../../transform/index.ts'
 
 /**
- * A decoder that puts a page's rows where its response lies, if that is shared memory and has room for them: so they
- * need no memory of their own, and none has to be collected.
+ * A decoder that writes the rows of a page into the memory of its response, if that is shared and large enough. They
+ * then need no memory of their own, and none has to be collected.
  */
-export function decoderInPlace(plan: DecodePlan): Decoder {
+export function inlineDecoder(plan: DecodePlan): Decoder {
   const decode = createDecoder(plan)
   return (body, context) => decode(body, context, sharedAllocator(body.buffer))
 }
