@@ -12,7 +12,7 @@ import { styleFor, wantsColour } from './terminal/style.ts'
 /** Carries a command line out, telling what goes wrong. @returns the exit code */
 export async function runCommandLine(words: readonly string[], world: World): Promise<number> {
   const run = randomUUID()
-  // A command line that makes no sense is told of in the format that it asks for.
+  // A command line that makes no sense is told of in the format that it requests.
   let io = openIo(world, run, { format: wantsJson(words) ? 'json' : 'pretty', level: 'info' }, null)
   let code = DONE
   const onWarning = ({ name, message }: Error): void => io.log('debug', `${name}: ${message}`)

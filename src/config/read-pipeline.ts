@@ -111,7 +111,7 @@ async function resolvePipeline(source: NamedText, options: ReadOptions): Promise
   return { name: settings.name, file: source.file, service, extract, transform, load }
 }
 
-/** What the file asks for by itself; null when it takes the flags to make it whole, so that they narrow nothing. */
+/** What the file requests by itself; null when it takes the flags to make it whole, so that they narrow nothing. */
 async function wanted(source: NamedText, options: ReadOptions): Promise<Wanted | null> {
   try {
     const { queries, windows } = (await resolvePipeline(source, options)).extract
@@ -125,7 +125,7 @@ async function wanted(source: NamedText, options: ReadOptions): Promise<Wanted |
 /** What came from another machine, where a pipeline file was read. */
 type Submitted = {
   readonly file: string
-  /** What it asks for is missing: that is read here, from the file itself. */
+  /** What it requests is missing: that is read here, from the file itself. */
   readonly hidden: boolean
   readonly settings: { readonly name: string; readonly extract: Readonly<Record<string, unknown>> }
 }

@@ -34,7 +34,7 @@ export async function checkRequirements(
 }
 
 /**
- * The mask key where some query goes by a digest of what it asks for; null where all names can be told without it.
+ * The mask key where some query goes by a digest of what it requests; null where all names can be told without it.
  * @throws ExportError 'config' when it is not there or is none, with file and line
  */
 export async function readNamingKey(

@@ -2,7 +2,7 @@ import { stringify } from 'yaml'
 import type { Path } from './problems/tree.ts'
 import { pipelineFile } from './schema/file-schema.ts'
 
-/** What of a starter may be asked for. */
+/** The settings of a starter pipeline. */
 export type StarterAnswers = {
   readonly name: string
   /** A URL, or a reference to a variable that holds one. */

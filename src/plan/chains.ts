@@ -15,7 +15,7 @@ export type BegunChain = {
   readonly passed: number
 }
 
-/** What is to be asked: one query over adjacent windows. */
+/** What is requested: one query over adjacent windows. */
 export type PlannedChain =
   | { readonly kind: 'new'; readonly query: NamedQuery; readonly windows: WindowRun }
   | {

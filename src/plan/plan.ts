@@ -17,9 +17,9 @@ export type BegunQueries = (query: string) => Begun | null
 
 export type Plan = {
   readonly total: number
-  /** Every partition, in the order of work; made as it is asked for, so that a million cost little. */
+  /** Every partition, in the order of work; made on demand, so that a million cost little. */
   partitions(): Iterable<Partition>
-  /** The chains that it takes for what is not done; made as they are asked for. */
+  /** The chains that it takes for what is not done; made on demand. */
   chains(): Iterable<PlannedChain>
 }
 
@@ -87,7 +87,7 @@ function* byQuery({ queries, names, wanted, reshaped }: Work): Generator<Partiti
 }
 
 function* byWindow({ queries, names, wanted, reshaped }: Work): Generator<Partition> {
-  // Windows that only some queries have take their place among the others by where they begin.
+  // Windows that only some queries have are ordered among the others by their beginning.
   const all = new Map<string, Window | null>()
   for (const windows of [wanted, ...reshaped.values()])
     for (const { name, window } of windows) all.set(name, window)

@@ -16,7 +16,7 @@ export type ReportData = {
     /** The first of them, by the names that paths have. */
     readonly queries: readonly string[]
     readonly queries_total: number
-    /** Queries that the pipeline file no longer asks for; what is exported of them stays. */
+    /** Queries that the pipeline file no longer has; what is exported of them stays. */
     readonly retired: number
     /** As `2024-01-01T00:00:00Z`; null: one window over all there is. */
     readonly windows: { readonly from: string; readonly until: string; readonly every: string } | null

@@ -32,8 +32,8 @@ export async function finalizeDataSet(
 }
 
 /**
- * Gives a data set without rows one shard without rows, in the folder of its first partition: whoever reads it on
- * schedule needs something to read, with all columns, those of the folders' names too.
+ * Gives a data set without rows one shard without rows, in the folder of its first partition: a scheduled reader
+ * needs something to read, with all columns, those of the folders' names too.
  */
 async function fillEmptyDataSet(
   { extract, load }: NamedPipeline,

@@ -51,7 +51,7 @@ export type PlanReport = {
    * how many rows to expect, or the endpoint has no quota.
    */
   readonly searches: { readonly low: number | null; readonly high: number | null }
-  /** Rows that most pages are to be asked for with. */
+  /** Rows that most pages are to be requested with. */
   readonly pageSize: number
   /** Rows that a partition which is not done is expected to bring, on average; null as above. */
   readonly rowsPerPartition: number | null
@@ -64,7 +64,7 @@ export type PlanReport = {
   readonly searchesThisMonth: number
   /** Searches that the service said were left, when it last said so; null: never. */
   readonly searchesRemaining: number | null
-  /** Where each partition stands, in the order of work; made as they are asked for. */
+  /** Where each partition stands, in the order of work; made on demand. */
   each(): Iterable<PartitionStatus>
   /** The same added up, query by query, with what each costs; of the wanted partitions, if not of all. */
   queries(isWanted?: Wanted): readonly QueryPlan[]
@@ -198,7 +198,7 @@ function sumOf(costs: Iterable<Cost>): Cost {
   return sum
 }
 
-/** What pages of a query will be asked for with, by what was learned. */
+/** What pages of a query will be requested with, by what was learned. */
 function pageSizeOf(query: string, { extract }: NamedPipeline, { limit, limits }: Measures): number {
   const own = limits.has(query) ? limits.get(query)! : limit
   return Math.min(extract.pageSize, own ?? extract.pageSize)

@@ -37,7 +37,7 @@ const LARGE = 1000
 const TELLING_ROWS = 300
 
 /**
- * Measures what a page costs: asks for 100 rows, and, where there are more, for a larger page of the same search.
+ * Measures what a page costs: requests 100 rows and, if there are more, a larger page of the same search.
  * @throws ExportError as `Service.request`; `quota` where what is left does not pay for it
  */
 export async function probeService(pipeline: Pipeline, options: ProbeOptions): Promise<Probe> {

@@ -66,8 +66,8 @@ export async function planPruning(pipeline: Pipeline, before: Micros): Promise<P
 }
 
 /**
- * Removes the partitions whose windows ended by an instant: shards, quarantine files and their place in the manifest.
- * They stay on record as pruned, so that no run asks for them again. The record comes first, then the manifest, then the
+ * Removes the partitions whose windows ended by an instant: shards, quarantine files and their entries in the manifest.
+ * The journal keeps them as pruned, so that no run requests them again. The journal entry comes first, then the manifest, then the
  * files; what a crash leaves the next prune or run finishes.
  * @throws ExportError `config` as above, `locked` when a run is at work
  */

@@ -38,7 +38,7 @@ import {
 import { lastCompleteMs, type RunSummary } from './summary.ts'
 
 /**
- * Exports everything that the pipeline asks for and that earlier runs have not: from the lock to the
+ * Exports everything that the pipeline requests and that earlier runs have not: from the lock to the
  * manifest. What stops a run half-way (budget, signal, refused credentials, full disk) is told in the
  * summary; what is committed stays, and the next run goes on from there.
  * @throws ExportError when the run could not begin; nothing is changed then

@@ -23,11 +23,11 @@ import { type QueryStatus, statusByQuery, type Wanted } from './query-status.ts'
 import { namePipeline, namingLocations } from './setting/index.ts'
 
 export type StatusReport = {
-  /** In the order of work; made as they are asked for. */
+  /** In the order of work; made on demand. */
   partitions(): Iterable<PartitionStatus>
   /** The same added up, query by query; of the wanted partitions, if not of all. */
   queries(isWanted?: Wanted): readonly QueryStatus[]
-  /** Queries that the pipeline file no longer asks for; what is exported of them stays. */
+  /** Queries that the pipeline file no longer has; what is exported of them stays. */
   readonly retired: readonly RetiredQuery[]
   readonly totals: {
     /** But for those that were pruned. */
@@ -87,7 +87,7 @@ export async function readNamed(
   return { pipeline, state }
 }
 
-/** Where each partition of a plan stands, in the order of work; made as they are asked for. */
+/** Where each partition of a plan stands, in the order of work; made on demand. */
 export function* statusOfEach(plan: Plan, state: CheckpointState | null): Generator<PartitionStatus> {
   const standing = new Map<string, string | null>()
   for (const { query, windows, passed, next } of state?.chains.values() ?? []) {

@@ -24,7 +24,7 @@ export type SandboxOptions = {
   basicRequestsPerSecond?: number
   /** How much too early a request may come. Default 2. */
   rateToleranceMs?: number
-  /** `Retry-After` of the sandbox's own 429 answers. Default: no such header. */
+  /** `Retry-After` of the sandbox's own 429 responses. Default: no such header. */
   rateLimitRetryAfter?: string
   /** Searches left this month. Default 1,000,000. At 0: status 403, code `QUOTA_EXCEEDED`. */
   quota?: number
@@ -55,20 +55,20 @@ export type SandboxOptions = {
   publicFields?: boolean
   /** Share of pages that come empty although `next` goes on. Default 0, at most 0.9. */
   emptyPageRate?: number
-  /** Share of pages that hold fewer items than asked. Default 0. */
+  /** Share of pages that hold fewer items than requested. Default 0. */
   shortPageRate?: number
   /** How the last page says that it is the last. Default 'null'. */
   lastNext?: 'null' | 'missing'
   /** A broken service: `filters` are checked, then ignored. */
   ignoreFilters?: boolean
-  /** Wait before every answer, or a range to draw from. Default 0. */
+  /** Wait before every response, or a range to draw from. Default 0. */
   latencyMs?: number | readonly [number, number]
-  /** What each row of an answer adds to the wait. Default 0. */
+  /** What each row of a response adds to the wait. Default 0. */
   msPerRow?: number
-  /** What takes longer a gateway answers, after so long: status 504, plain text. Default 0: there is none. */
+  /** A gateway cuts off longer requests after this time: status 504, plain text. Default 0: there is none. */
   gatewayTimeoutMs?: number
   faults?: readonly Fault[]
-  /** Compresses answers for clients that accept gzip. Default false. */
+  /** Compresses responses for clients that accept gzip. Default false. */
   gzip?: boolean
   /** Signs cursors. Another key refuses the cursors saved under this one. Default: from seed and data. */
   cursorKey?: string

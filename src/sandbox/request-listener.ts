@@ -27,7 +27,7 @@ const LAST_WORD_MS = 500
  * What happens to a request: it is timed on arrival, read, logged, struck by a fault or not, held to its
  * tier's pace, answered. A fault comes before the pace, so that request numbers in a list of faults do
  * not depend on timing; it uses up the tier's permission all the same.
- * @param closed aborts the waits of answers still being sent
+ * @param closed aborts the waits of responses still being sent
  */
 export function requestListener(
   settings: Settings,
@@ -222,7 +222,7 @@ async function encode(
   return { ...plain, headers: { ...plain.headers, 'content-encoding': 'gzip' }, body }
 }
 
-/** As a gateway was seen to answer for the second search. */
+/** As a gateway was seen to respond for the second search. */
 const GATEWAY_TIMEOUT: SandboxResponse = {
   status: 504,
   headers: { 'content-type': 'text/plain' },

@@ -49,7 +49,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   }
   const log = requestLog()
   const closing = new AbortController()
-  // Every answer that is made to wait listens.
+  // Every response that is made to wait listens.
   setMaxListeners(0, closing.signal)
   const server = createServer(requestListener(settings, service, log, closing.signal))
   // Longer than the pause between two requests at any sensible pace: Node's five seconds would cut

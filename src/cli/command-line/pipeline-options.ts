@@ -50,13 +50,13 @@ export function pipelineOptions(yargs: Argv<CommonArgs>): Argv<PipelineArgs> {
   return yargs.positional('pipeline', FILE).options(OVERRIDES).group(Object.keys(OVERRIDES), GROUP)
 }
 
-/** The same for a command that has nothing to do with what is asked for, and an `--output` of its own. */
+/** The same for a command that has nothing to do with what is requested, and an `--output` of its own. */
 export function pipelineAndFormat(yargs: Argv<CommonArgs>) {
   const { format } = OVERRIDES
   return yargs.positional('pipeline', FILE).options({ format }).group('format', GROUP)
 }
 
-/** And for one that has nothing to do with what is asked for. */
+/** And for one that has nothing to do with what is requested. */
 export function dataSetOptions(yargs: Argv<CommonArgs>) {
   const { output } = OVERRIDES
   return pipelineAndFormat(yargs).options({ output }).group('output', GROUP)

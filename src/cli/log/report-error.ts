@@ -17,7 +17,7 @@ export type ErrorDesk = {
 /**
  * Tells on stderr what went wrong: as text, or as a log line where the log is JSON. Errors that are not
  * foreseen are defects; their messages may quote data (JSON.parse does), so only their kind is shown, and where
- * they come from when --log-level asks for it.
+ * they come from when --log-level requests it.
  */
 export function reportError(error: unknown, { screen, style, logging, log, record }: ErrorDesk): void {
   // An error may be older than what is known now.

@@ -183,7 +183,7 @@ function lineOf(parts: readonly Part[], columns: number): string {
     .join(GAP)
 }
 
-/** What a run waits for right now, in words; null: for nothing but its pace, answers and the disk as usual. */
+/** What a run waits for right now, in words; null: for nothing but its pace, responses and the disk as usual. */
 export function waitText({ pausedUntilMs, waits }: Progress, nowMs: number): string | null {
   const { retry, retries, tokenSinceMs, answerSinceMs, diskSinceMs } = waits
   if (pausedUntilMs !== null && pausedUntilMs > nowMs) {

@@ -11,7 +11,7 @@ type VerificationView = {
   readonly name: string
   /** Each problem for itself. */
   readonly all: boolean
-  /** As it was asked for; null: it was not. */
+  /** As it was requested; null: it was not. */
   readonly signature: { readonly notBefore: string | null } | null
   readonly style: Style
 }

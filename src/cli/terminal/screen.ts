@@ -10,7 +10,7 @@ const ERASE_LINE_END = '\x1b[K'
 /**
  * stderr: log lines and messages, and below them, on a terminal, lines that are redrawn in place. Whatever is
  * written pushes those down whole. The cursor waits in the empty line below: what the keyboard echoes (`^C`) does
- * not get into them. It stays visible: whoever hides it and is killed leaves a terminal without one.
+ * not get into them. It stays visible: a process that hides it and is killed leaves a terminal without one.
  */
 export class Screen {
   readonly stream: NodeJS.WriteStream

@@ -64,7 +64,7 @@ const ANY_DIGEST = '0'.repeat(16)
 /** Each query once, under one name: what has the same name has the same folder and the same checkpoint. */
 class Queries {
   readonly #byName = new Map<string, Query>()
-  /** Names by what is asked for. */
+  /** Names by what is requested. */
   readonly #names = new Map<string, string>()
   readonly #inFolders: boolean
   readonly #identity: IdentityPolicy
@@ -81,7 +81,7 @@ class Queries {
   add(query: Query, report: Report): void {
     const label = openLabel(query, this.#identity)
     const asked = `${query.type}.${queryLabel(query)}`
-    // A hidden identity has a name of its own, as what is asked for has; a space is in no other name.
+    // A hidden identity has a name of its own, as what is requested has; a space is in no other name.
     const name = label === null ? ` ${asked}` : nameQuery(query, label).name
     const fault = this.#faultOf(query, label, name, asked)
     if (fault !== null) report(fault)
@@ -165,7 +165,7 @@ async function addCredentials(extract: ExtractFile, queries: Queries, problems: 
   }
 }
 
-/** Where nothing is asked for, each key that could have asked for something is at fault. */
+/** Where nothing is requested, each key that could have requested something is at fault. */
 function sayWhatIsEmpty(
   expected: Readonly<Partial<Record<keyof ExtractFile, string>>>,
   extract: ExtractFile,

@@ -75,7 +75,7 @@ function onOrigin(address: string, origin: string): string {
 
 /**
  * The service as SPILLWAY_BASE_URL and SPILLWAY_TOKEN (or SPILLWAY_TOKEN_FILE) name it, with the defaults of
- * a pipeline file in everything else; for what is asked without a pipeline.
+ * a pipeline file in everything else; for requests without a pipeline.
  * @throws ExportError 'config' that says what to set
  */
 export async function serviceFromEnvironment(env: Environment): Promise<ServiceSettings> {

@@ -21,16 +21,16 @@ export type MonthlyLimit = {
 /** What a request is about, as far as a budget cares. */
 export type Spending = {
   readonly where: string
-  /** Rows that are asked for, where these cost searches; null: it costs none. */
+  /** Rows that are requested, where these cost searches; null: it costs none. */
   readonly size: number | null
-  /** Ends the wait for answers that tell what others cost. */
+  /** Ends the wait for responses that tell what others cost. */
   readonly signal: AbortSignal
 }
 
 /**
  * What a run may still spend, in requests and in searches. Reserving comes before any other wait, so a used-up budget is
- * known at once. What a page may cost is reserved until its answer tells what is left; a page that may not be paid for is
- * not asked for, but as long as others are on their way, these may turn out to cost less.
+ * known at once. What a page may cost is reserved until its response tells what is left; a page that may not be paid for is
+ * not requested, but as long as others are on their way, these may turn out to cost less.
  */
 export type Budget = {
   /** @throws ExportError `quota` when nothing may be sent any more */
@@ -48,7 +48,7 @@ export type Budget = {
 }
 
 export type Reservation = {
-  /** What answers tell is told here; null: the request costs no searches. */
+  /** Receives what responses say; null: the request costs no searches. */
   readonly flight: Flight | null
   /** @returns false when the service's word has changed since: give it back, and reserve anew */
   holds(): boolean
@@ -58,7 +58,7 @@ export type Reservation = {
   release(): void
 }
 
-/** What keeps a request back: nothing more is sent, or, as long as others are on their way, their answers are waited for. */
+/** What keeps a request back: nothing more is sent, or, as long as others are on their way, their responses are waited for. */
 type Lack = {
   readonly what: string
   readonly next: string
@@ -126,7 +126,7 @@ export function budget(limits: BudgetLimits, ledger: SearchLedger, clock: Clock)
     const least = limits.minSearchesRemaining
     const { remaining } = ledger
     if (least === null) return null
-    // The first answer tells how many are left; until then one request at a time is risked.
+    // The first response tells how many are left; until then one request at a time is risked.
     if (remaining === null) return requests > 0 ? NOT_KNOWN : null
     if (remaining - others - cost >= least) return null
     const searches = numberOf(remaining, 'search is', 'searches are')

@@ -1,8 +1,8 @@
 import type { Measures } from '../../core/index.ts'
 
-/** No page is asked for with fewer rows because the service could not serve it. */
+/** No page is requested with fewer rows because the service could not serve it. */
 const LEAST_SIZE = 10
-/** So many pages in a row come after one that did not, before more rows are asked for. */
+/** So many pages in a row come after one that did not, before more rows are requested. */
 const GOOD_PAGES = 5
 /** After each attempt to have more that fails, twice as many; up to so many. */
 const MOST_GOOD_PAGES = 80
@@ -14,7 +14,7 @@ export type SizeChange = { readonly query: string; readonly size: number | null 
 
 /**
  * How many rows to ask for with a page: as many as allowed, half as many each time the service can't serve that, and
- * slowly more where its answers are quick. Learned for each query; a new one begins with what others were served last.
+ * slowly more where its responses are quick. Learned for each query; a new one begins with what others were served last.
  */
 export class PageSizes {
   /** The upper bound, as set. */
@@ -67,7 +67,7 @@ export class PageSizes {
     this.#change({ query, size: size === this.most ? null : size }, from, 'answers are quick')
   }
 
-  /** Whether answers that took so long let expect that one of twice the size comes in time. */
+  /** Whether responses that took so long let expect that one of twice the size comes in time. */
   isQuick(ms: number): boolean {
     const limitMs = Math.min(this.#timeoutMs, this.#lateMs ?? this.#timeoutMs)
     return ms * 2.5 < limitMs
@@ -82,7 +82,7 @@ export class PageSizes {
 
 /** The size of pages of one chain while a run follows it. */
 export class ChainSize {
-  /** Rows that the pages of the present sequence of cursors are asked for with. */
+  /** Rows that the pages of the present sequence of cursors are requested with. */
   size: number
   readonly #sizes: PageSizes
   readonly #query: string
@@ -101,17 +101,17 @@ export class ChainSize {
     this.size = size
   }
 
-  /** Whether fewer rows can be asked for. */
+  /** Whether fewer rows can be requested. */
   get canShrink(): boolean {
     return !this.#isBound && !this.#sizes.isLeast(this.size)
   }
 
-  /** Whether more rows may be asked for after the page that is on its way, if that is as good as those before. */
+  /** Whether more rows may be requested after the page that is on its way, if that is as good as those before. */
   get mayGrowNext(): boolean {
     return this.size < this.#sizes.most && this.#good + 1 >= this.#needed
   }
 
-  /** A page has come. @returns whether more rows are to be asked for from then on */
+  /** A page has come. @returns whether more rows are to be requested from then on */
   served({ ms, isNew }: { readonly ms: number; readonly isNew: boolean }): boolean {
     this.#isBound = false
     this.#served = Math.max(this.#served ?? 0, this.size)

@@ -88,8 +88,8 @@ function backoffMs(retriesBefore: number): number {
 }
 
 /**
- * Milliseconds that an answer asks to wait, from its `Retry-After` header: seconds or an HTTP date.
- * A date is compared with the answer's own `Date` where it has one: the two clocks need not agree.
+ * Milliseconds that a response demands to wait, from its `Retry-After` header: seconds or an HTTP date.
+ * A date is compared with the response's own `Date` where it has one: the two clocks need not agree.
  * @returns null when there is no such header, or nothing that can be read
  */
 export function retryAfterMs(headers: IncomingHttpHeaders, nowMs: number): number | null {

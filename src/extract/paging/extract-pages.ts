@@ -113,7 +113,7 @@ type PageInFlight = {
 
 /**
  * Follows a chain of cursors to its end. `next` alone decides: short and empty pages go on. Where `chain.prefetch` has
- * a place, the next page is asked for as soon as the cursor to it has arrived; otherwise when the consumer comes
+ * a slot, the next page is requested as soon as the cursor to it has arrived; otherwise when the consumer comes
  * back. A chain is never more than one page ahead of its consumer. It may be over before its last page: see
  * `Chain.isOver`. The consumer may leave it after a page with `mayGrow`, to go on with larger pages.
  * @param release called with pages that were decoded and that the consumer does not get
@@ -324,9 +324,9 @@ function nothingButEmptyPages(about: string): ExportError {
 }
 
 /**
- * The cursor that an answer ends with, read off its last bytes long before the whole is decoded. In valid JSON the
+ * The cursor that a response ends with, read off its last bytes long before the whole is decoded. In valid JSON the
  * last brace closes the outermost object, and a key and a string right before it can be nothing but its last member,
- * which is the one that counts if the key comes twice. So it is the cursor, or the answer is no JSON at all.
+ * which is the one that counts if the key comes twice. So it is the cursor, or the response is no JSON at all.
  * @returns null when it does not end so: it may still have a cursor
  */
 export function nextAtEnd(body: Uint8Array): string | null {

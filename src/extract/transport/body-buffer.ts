@@ -25,7 +25,7 @@ export function bodyBuffer(
   let length = 0
 
   function grow(needed: number): void {
-    // A large answer gets all that it may need: memory that is never written to costs nothing, a copy does.
+    // A large response gets all that it may need: memory that is never written to costs nothing, a copy does.
     const wanted = needed > OWN_BYTES && limitBytes <= MODEST_LIMIT ? limitBytes : bytes.length * 2
     const grown = new Uint8Array(buffers.take(Math.min(limitBytes, Math.max(needed, wanted))))
     copyBytes(bytes.subarray(0, length), grown, 0)

@@ -41,7 +41,7 @@ export function openConnections(options: { connections: number; connectTimeoutMs
     dispatch: (options, handler) =>
       (proxyOf(options.origin) === null ? direct : proxied).dispatch(options, handler),
     async destroy() {
-      // A proxy that never answers would hold the process up.
+      // A proxy that never responds would hold the process up.
       closing.abort()
       await Promise.all([direct.destroy(), proxied.destroy()])
     },
@@ -75,8 +75,8 @@ function tunnelConnector(
 }
 
 /**
- * Passes over each `100 Continue` that comes before an answer: it means nothing (RFC 9110,
- * 15.2.1), some proxies send it unasked, and undici takes it for a broken answer.
+ * Passes over each `100 Continue` that comes before a response: it means nothing (RFC 9110,
+ * 15.2.1), some proxies send it unasked, and undici takes it for a broken response.
  */
 function withoutContinue(connect: buildConnector.connector): buildConnector.connector {
   return (target, callback) =>

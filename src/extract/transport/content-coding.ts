@@ -5,7 +5,7 @@ import { OWN_BYTES, type RoomShare } from './response-memory.ts'
 
 export type ContentCoding = 'identity' | 'gzip' | 'unknown'
 
-/** What a `Content-Encoding` header says. Only gzip is asked for. */
+/** What a `Content-Encoding` header says. Only gzip is requested. */
 export function contentCoding(header: string): ContentCoding {
   switch (header.trim().toLowerCase()) {
     case '':
@@ -24,7 +24,7 @@ export type DecodeLimits = {
   readonly limitBytes: number
   /** Where the output's memory comes from. */
   readonly buffers: BufferPool
-  /** For what is larger than other answers leave room for. */
+  /** For what is larger than other responses leave room for. */
   readonly share: RoomShare
   readonly where: string
 }

@@ -16,7 +16,7 @@ export type TunnelOptions = {
  * Has a proxy connect to a host, by the method CONNECT: what goes through is for that host alone.
  * @param target host and port
  * @throws ExportError naming the proxy's host: `transient`, `credentials` (407), `refused`; its `where` is for
- *   whoever knows the request
+ *   the caller, which knows the request
  */
 export function openTunnel(
   proxy: HttpProxy,

@@ -12,7 +12,7 @@ import { maskedQueryValue } from '../../transform/index.ts'
 
 /**
  * Refuses a name that stood for another query before: what that one exported would pass for this one's, and this one
- * would never be asked. Under `drop` nobody can tell, as nothing that would is kept.
+ * would never be requested. Under `drop` nobody can tell, as nothing that would is kept.
  * @throws ExportError 'config'
  */
 export function requireSameNames(
@@ -25,7 +25,7 @@ export function requireSameNames(
     if (!given && known === undefined) continue
     const asks = asksFor(query, pipeline, maskKey)
     if (asks === null || asks === known) continue
-    // A name that nobody gave is made of what is asked for.
+    // A name that nobody gave is made of what is requested.
     const isAnothers =
       known !== undefined ||
       (isKnown(found, query.name) && nameQuery(query, queryLabel(query)).name !== query.name)

@@ -65,7 +65,7 @@ export async function readOwnCheckpoint(
 }
 
 /**
- * The same for what asks the service nothing: secrets are not read, and the mask key is not compared. Shards are not
+ * The same for what sends no requests: secrets are not read, and the mask key is not compared. Shards are not
  * looked at.
  */
 export async function readBegunCheckpoint(pipeline: Pipeline, store: Store): Promise<CheckpointState | null> {

@@ -7,7 +7,7 @@ export type SecretCheck = { readonly query: string; readonly variable: string; r
 
 /**
  * What tells the secrets of a pipeline's queries from others. None unless secrets are masked by hmac: nobody who chose
- * another policy has asked for digests of secrets on disk, and without a key there must be none.
+ * another policy has put digests of secrets on disk, and without a key there must be none.
  */
 export function secretChecks(
   { extract, transform }: NamedPipeline,

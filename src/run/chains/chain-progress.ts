@@ -96,7 +96,7 @@ export class ChainProgress {
     return this.record === undefined ? this.#windows.range : this.record.asked
   }
 
-  /** Whether it leaves to others the last of what it asks for. */
+  /** Whether it leaves to others the last of what it requests. */
   get isShortened(): boolean {
     const { asked } = this
     const { range, order } = this.windows

@@ -26,7 +26,7 @@ export class ChainQueue {
     this.#isWorthDividing = isWorthDividing
   }
 
-  /** @param slots how many have nothing to do, the one that asks among them, or will soon */
+  /** @param slots how many have nothing to do, the caller among them, or will soon */
   next(slots: number): PlannedChain | null {
     while (this.#waiting.length < this.#slots) {
       const { value, done } = this.#planned.next()

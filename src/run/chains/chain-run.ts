@@ -43,7 +43,7 @@ export class ChainRun {
   readonly #slot: Slot
   readonly #events: PartitionEvents
   readonly #size: ChainSize
-  /** What a secret query asks for; null for other queries. */
+  /** What a secret query requests; null for other queries. */
   readonly #secret: string | null
   #ids: IdLog
   /** Requests sent for pages that are not committed yet. */

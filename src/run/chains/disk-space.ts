@@ -11,7 +11,7 @@ function spaceNeeded({ extract }: Pipeline): number {
 }
 
 /**
- * Whether what is asked for next could be kept: a page that finds no room on the disk was paid for in vain.
+ * Whether what is requested next could be kept: a page that finds no room on the disk was paid for in vain.
  * @returns what is to be said when it could not; null when it could, or when nothing is known of the disk
  */
 export async function lackOfDiskSpace(pipeline: Pipeline, store: Store): Promise<ExportError | null> {

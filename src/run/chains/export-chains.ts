@@ -39,7 +39,7 @@ export type Ending = {
 
 /**
  * Follows every chain of the plan, `concurrency` at a time, which all share one pace. A partition that fails does not
- * stop the others; what concerns all of them (credentials, quota, disk, a signal) does, once the answers in hand are
+ * stop the others; what concerns all of them (credentials, quota, disk, a signal) does, once the responses in hand are
  * committed.
  */
 export async function exportChains(run: RunContext): Promise<Ending> {

@@ -46,7 +46,7 @@ function runsOf({ rows, times }: DecodedPage, windows: WindowRun): readonly Run[
   let from = 0
   while (from < rows) {
     const at = times[from]!
-    // Taken over by another chain since the page was asked for.
+    // Taken over by another chain since the page was requested.
     if (at < range.from || at >= range.until) {
       from++
       continue

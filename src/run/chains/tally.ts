@@ -48,7 +48,7 @@ export class Tally {
   repeated = 0
   /** Partitions that were done when more of their rows came. */
   reopened = 0
-  /** Partitions that failed in a row, with no answer that could be used in between. */
+  /** Partitions that failed in a row, with no response that could be used in between. */
   failuresInRow = 0
   /** Since when pages are being committed, epoch ms; in the order of their beginnings. */
   readonly #commits = new Set<{ readonly sinceMs: number }>()

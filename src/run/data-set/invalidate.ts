@@ -13,7 +13,7 @@ import { planFor } from './data-set.ts'
  * Which partitions a run is to export anew.
  * @param patterns keys of partitions or globs of them; one without a slash stands for all windows of a query
  * @returns null when nothing of them is exported yet
- * @throws ExportError `config` when a pattern matches nothing that the pipeline asks for, or when a shard that would
+ * @throws ExportError `config` when a pattern matches nothing that the pipeline requests, or when a shard that would
  *   go holds rows that it does not ask for and that would be lost
  */
 export async function planRedo(

@@ -27,7 +27,7 @@ export type KeptPartition = {
 }
 
 /**
- * Finds whole partitions whose windows ended by an instant; those of queries that nobody asks for any more as well. A
+ * Finds whole partitions whose windows ended by an instant; those of queries that the pipeline no longer has as well. A
  * partition goes as a whole, and so does a shard: what lies in one shard with something that stays, stays.
  */
 export function oldPartitions(state: CheckpointState, before: Micros): OldPartitions {

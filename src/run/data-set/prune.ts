@@ -4,8 +4,8 @@ import { type CheckpointState, rewriteCheckpoint, splitPath } from '../../state/
 import type { OldPartitions } from './old-partitions.ts'
 
 /**
- * Journals that partitions are pruned, in one step: from then on no run asks for them, no reader of the checkpoint
- * counts on their shards, and whoever takes the data set up removes their files.
+ * Journals that partitions are pruned, in one step: from then on no run requests them, no reader of the checkpoint
+ * counts on their shards, and the next run that opens the data set removes their files.
  */
 export async function recordPrune(
   store: Store,

@@ -19,8 +19,8 @@ import { removePrunedQuarantine } from './prune.ts'
 
 /**
  * Opens a checkpoint, or begins one, and brings the data set in line with it: makes sure that every finished shard
- * is there at its full length, gives those their final names that a crash kept from it, and takes away what is not
- * on record.
+ * is there at its full length, gives those their final names that a crash kept from it, and removes what is not
+ * committed.
  * @param accept gets what was found (null: no checkpoint) before anything is touched; refuses it by throwing
  * @throws ExportError `damaged` when a shard is missing or short; nothing is changed then
  */

@@ -11,7 +11,7 @@ export function asInFile(pipeline: NamedPipeline): NamedPipeline {
 
 /**
  * Whether everything that the pipeline file plans is exported and can be read: what `_SUCCESS` says. Flags that narrow
- * a run don't count, and neither do queries that the file no longer asks for, nor what was pruned.
+ * a run don't count, and neither do queries that the file no longer has, nor what was pruned.
  * @param plan of this run, which is the file's where no flags changed it
  */
 export function isWholeExported(
@@ -43,12 +43,12 @@ function planOfFile(pipeline: NamedPipeline, nowMs: number, state: CheckpointSta
   }
 }
 
-/** What the pipeline file planned when the last run began: what lies behind that nobody has asked for yet. */
+/** What the pipeline file planned when the last run began: what lies behind that was not requested yet. */
 export function planAsOfLastRun(pipeline: NamedPipeline, state: CheckpointState): Plan | null {
   return planOfFile(pipeline, Date.parse(state.runs.at(-1)?.started_at ?? state.header.created_at), state)
 }
 
-/** Queries that the data set holds something of and that the pipeline file no longer asks for, by name. */
+/** Queries that the data set holds something of and that the pipeline file no longer has, by name. */
 export function retiredQueries(pipeline: NamedPipeline, state: CheckpointState): readonly RetiredQuery[] {
   const requested = new Set(asInFile(pipeline).extract.queries.map(({ name }) => name))
   const retired: RetiredQuery[] = []

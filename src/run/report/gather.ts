@@ -34,7 +34,7 @@ export type ReportContext = {
   readonly nowMs: number
   /** Spillway's own. */
   readonly version: string
-  /** Queries that the pipeline file no longer asks for. */
+  /** Queries that the pipeline file no longer has. */
   readonly retired: number
   readonly seal: { readonly manifest: string | null; readonly signed: boolean }
 }

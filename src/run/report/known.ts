@@ -29,9 +29,9 @@ export type Known = {
   readonly pruned: { readonly partitions: number; readonly before: string } | null
   /** Queries that began in the last run. */
   readonly newQueries: ReadonlySet<string>
-  /** Rows by query and window, made as they are asked for; null: what is known does not tell. */
+  /** Rows by query and window, made on demand; null: what is known does not tell. */
   partitions: (() => Iterable<KnownPartition>) | null
-  /** Made as they are asked for. */
+  /** Made on demand. */
   shards(): Iterable<KnownShard>
 }
 

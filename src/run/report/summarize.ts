@@ -26,8 +26,8 @@ export type SummarizeOptions = Pick<ReportOptions, 'version'> & {
 }
 
 /**
- * Writes the report of a data set as it stands, having counted by reading them what rows come to of which that is not
- * on record. Of a data set that was moved without its state it says what manifest and shards tell.
+ * Writes the report of a data set as it stands, after counting the rows whose
+ * aggregates the journal lacks. Of a data set that was moved without its state it says what manifest and shards tell.
  * @throws ExportError `locked` while a run is at work, which writes the report at its end
  * @throws ExportError `config` when nothing was exported yet
  */

@@ -25,8 +25,8 @@ export type ReportOptions = {
 const FEW_ROWS = 100_000
 
 /**
- * Writes the report of a data set at the end of a run. What its rows come to is on record; only where it is not of all
- * rows, since some were given up, and those that are left are few, they are counted anew.
+ * Writes the report of a data set at the end of a run. The journal has the aggregates of its rows. They are
+ * counted anew only if some rows were invalidated and few are left.
  * @param record appends the counts to the journal
  * @throws ExportError `storage` when it can't be written, or what lies in its place is none of ours
  */

@@ -34,7 +34,7 @@ export type Session = {
 
 /**
  * Opens checkpoint and shards and brings them into agreement: finished shards get their names, open ones
- * are taken up, and where bytes of those did not survive their partitions are given up.
+ * are taken up, and where bytes of those did not survive their partitions are invalidated.
  * @throws ExportError `config` or `damaged` when the run may not go on from what is there
  */
 export async function openSession(
@@ -43,7 +43,7 @@ export async function openSession(
   secrets: QuerySecrets,
   options: RunOptions,
 ): Promise<Session> {
-  // One for each answer that is on its way or not committed yet, and one more for answers that grow.
+  // One for each response that is on its way or not committed yet, and one more for responses that grow.
   const shared = options.cpu ?? null
   const buffers = shared?.buffers ?? bufferPool(pipeline.extract.concurrency + 1)
   const plans = [decodePlan(pipeline, options.maskKey), encodePlan(pipeline, options)] as const

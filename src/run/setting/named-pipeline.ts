@@ -13,7 +13,7 @@ import { maskedQueryValue } from '../../transform/index.ts'
 const DIGEST_DIGITS = 16
 
 /**
- * Gives every query its name. One that asks for an identity which the policy hides, and that the user gave no name,
+ * Gives every query its name. One that requests an identity which the policy hides, and that the user gave no name,
  * goes by the beginning of the digest that its rows have in `query_value`.
  * @throws ExportError 'config' when that takes a mask key and there is none, or two queries would share a name
  */

@@ -8,7 +8,7 @@ export type RunOptions = {
   readonly readSecret: (name: string) => Promise<string | null>
   /** Key of the `hmac` policies; null where no policy needs one. */
   readonly maskKey: Uint8Array | null
-  /** Aborts to have the run stop asking and commit what is in hand. */
+  /** Aborts to have the run stop sending requests and commit the pages in flight. */
   readonly stop: AbortSignal
   /** On abort, requests in flight are aborted as well. */
   readonly abort: AbortSignal

@@ -14,7 +14,7 @@ export type QuerySecrets = ReadonlyMap<string, string>
 
 /**
  * Reads the value of every secret query once for the whole run: a file that changes meanwhile must not mix the rows of
- * two secrets, and a secret that is not asked for yet is to stay out of messages all the same.
+ * two secrets, and a secret that is not requested yet is to stay out of messages all the same.
  * @throws ExportError `config` when a variable is not set
  */
 export async function readQuerySecrets(

@@ -190,7 +190,7 @@ async function queryValues(
   return values
 }
 
-/** A query that the file no longer has, made of its name; null where that does not tell what it asked for. */
+/** A query that the file no longer has, made of its name; null where that does not tell what it requested. */
 function retiredQuery(name: string): Query | null {
   const dot = name.indexOf('.')
   const [type, value] = [name.slice(0, dot), decodeURIComponent(name.slice(dot + 1))]

@@ -27,7 +27,7 @@ export type SealedLoaderOptions = Omit<LoadOptions, 'onShard' | 'onWait' | 'relo
 
 // Names of shards and partitions that wait: a few megabytes. What finds no room is loaded when the run has ended.
 const MAX_NAMES = 20_000
-/** Shards that the ledger is asked about together. */
+/** Shards that the ledger is queried about together. */
 const AT_ONCE = 100
 
 /**

@@ -76,9 +76,9 @@ export type VerifyOptions = {
 }
 
 /**
- * Reads every shard again and holds it against what is on record: there, as long as it should be, the same
+ * Reads every shard again and compares it with checkpoint and manifest: there, as long as it should be, the same
  * SHA-256, rows and columns, nothing unmasked, no id twice for one query, and no file beside them. Changes nothing and
- * asks the service nothing.
+ * sends no requests.
  * @throws ExportError `config` when nothing was exported yet
  */
 export function verifyDataSet(pipeline: Pipeline, options: VerifyOptions = {}): Promise<Verification> {
@@ -211,7 +211,7 @@ function* otherSettings({ extract, transform, load }: Pipeline, manifest: Manife
   }
 }
 
-/** Queries that the signed manifest lists shards of, and that neither the pipeline asks for nor the manifest calls retired. */
+/** Queries that the signed manifest lists shards of, and that neither the pipeline requests nor the manifest calls retired. */
 function strangeQueries(given: Pipeline, manifest: Manifest, maskKey: Uint8Array | null): string | null {
   if (manifest.resource === 'reports') return null
   try {
@@ -266,7 +266,7 @@ function hasEnded(state: CheckpointState): boolean {
 
 /**
  * A manifest may be older than the checkpoint (a run was killed), but must not say anything else. One whose signature is
- * asked for has to list every shard: nobody has signed the others.
+ * requested has to list every shard: nobody has signed the others.
  */
 function compareManifest(
   listed: readonly ManifestShard[],

@@ -18,7 +18,7 @@ export type FaultTrigger = {
 }
 
 export type FaultEffect =
-  /** TCP reset before a byte of the answer. The request is not carried out. */
+  /** TCP reset before a byte of the response. The request is not carried out. */
   | { kind: 'reset' }
   /** TCP reset in the middle of the body. */
   | { kind: 'reset-mid-body' }
@@ -32,13 +32,13 @@ export type FaultEffect =
   | { kind: 'drip'; bytes?: number; everyMs?: number }
   /** Content-Length is off by so many bytes. Default -1. */
   | { kind: 'wrong-content-length'; by?: number }
-  /** Status 502 and HTML, as a proxy answers. Not carried out. */
+  /** Status 502 and HTML, as a proxy sends it. Not carried out. */
   | { kind: 'html'; status?: number }
   /** Status 200, half of the JSON, a matching Content-Length. */
   | { kind: 'invalid-json' }
-  /** Status 200 and valid JSON that is no search answer, or the given value. */
+  /** Status 200 and valid JSON that is no search response, or the given value. */
   | { kind: 'wrong-shape'; body?: unknown }
-  /** The right answer, changed. */
+  /** The right response, changed. */
   | { kind: 'rewrite'; rewrite: (text: string) => string | Uint8Array }
   /** An error status with the service's error body. Not carried out. */
   | {

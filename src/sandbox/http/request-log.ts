@@ -17,7 +17,7 @@ export type LoggedRequest = {
   readonly at: number
   /** The status sent; 0 while there is none, or where the fault sends none. */
   status: number
-  /** Items in the answer to a search. */
+  /** Items in the response to a search. */
   items: number
   /** The kind of the fault that struck, if one did. */
   fault: string | null

@@ -111,7 +111,7 @@ export function findRoute(all: readonly Route[], method: string, path: string): 
     : serviceError(404, 'NOT_FOUND', 'no such path')
 }
 
-/** Source: the public documentation: every answer to a global search carries both. */
+/** Source: the public documentation: every response to a global search carries both. */
 export function quotaHeaders(remaining: number, batchReached: boolean): Record<string, string> {
   return {
     'x-flare-global-searches-remaining': String(remaining),

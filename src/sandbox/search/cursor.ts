@@ -5,8 +5,8 @@ import { serviceError } from './service-error.ts'
 export type CursorPoint = { readonly index: number; readonly page: number; readonly rows: number }
 
 /**
- * Writes a cursor: the point and a signature over the point and everything else that was asked. So a
- * cursor holds no query (a secret query is as sensitive as its answer), lives as long as the key, and
+ * Writes a cursor: the point and a signature over the point and every other parameter of the request. So a
+ * cursor holds no query (a secret query is as sensitive as its response), lives as long as the key, and
  * works with the same request only.
  * @param requestKey every parameter other than `from`, in one fixed spelling
  */

@@ -5,7 +5,7 @@ import type { Selection } from './selection.ts'
 export type IndexRange = { readonly low: number; readonly high: number }
 
 export type Page = {
-  /** Positions on the timeline, in the asked order. */
+  /** Positions on the timeline, in the requested order. */
   readonly positions: number[]
   /** The index of the first match that did not fit, or null when there is none. */
   readonly next: number | null

@@ -1,7 +1,7 @@
 import type { SearchQuery } from './selection.ts'
 import { serviceError } from './service-error.ts'
 
-/** What one request asks for, and how many rows its sequence of cursors had before and has after it. */
+/** The search of one request, and how many rows its sequence of cursors had before and has after it. */
 export type Charge = {
   readonly query: SearchQuery
   /** Every parameter other than `from`. */

@@ -1,4 +1,4 @@
-/** An answer other than success: becomes a status, headers and the error body of the service. */
+/** A response other than success: becomes a status, headers and the error body of the service. */
 export class ServiceError extends Error {
   readonly status: number
   readonly body: unknown

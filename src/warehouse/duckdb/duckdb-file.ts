@@ -130,7 +130,7 @@ function held(file: string, holder: string | null, cause: unknown): ExportError 
   )
 }
 
-/** Carries out what asks DuckDB. @throws ExportError that quotes no row */
+/** Runs a function that queries DuckDB. @throws ExportError that quotes no row */
 export async function guarded<T>(file: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()

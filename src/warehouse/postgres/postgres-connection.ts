@@ -9,7 +9,7 @@ import { postgresAddress } from './postgres-address.ts'
 
 export type PostgresConnection = {
   readonly client: Client
-  /** Carries out what asks the server. @throws ExportError that quotes no row, whatever went wrong */
+  /** Runs a function that queries the server. @throws ExportError that quotes no row, whatever went wrong */
   guarded<T>(work: () => Promise<T>): Promise<T>
   close(): Promise<void>
 }
@@ -63,7 +63,7 @@ export async function connectPostgres(
       throw error instanceof ExportError ? error : refusal(label, error, server, client)
     }
   }
-  // Whatever is waited for ends with the connection: an answer, a lock, the connection itself.
+  // Whatever is waited for ends with the connection: a response, a lock, the connection itself.
   const abort = (): void => void socket.destroy()
   stop.throwIfAborted()
   stop.addEventListener('abort', abort, { once: true })
