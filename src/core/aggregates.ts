@@ -31,8 +31,8 @@ export const DATA_SET_LIMITS: AggregateLimits = { days: 36_525, sources: 2_000, 
 /** Names of sources are as long as the service likes. */
 const MAX_NAME = 100
 
-/** A name as sums have it. */
-export function nameInSums(name: string): string {
+/** A name as aggregates have it. */
+export function nameInAggregates(name: string): string {
   return name.length > MAX_NAME ? `${name.slice(0, MAX_NAME).toWellFormed()}…` : name
 }
 
@@ -54,15 +54,15 @@ export class AggregateTally {
     this.nulls.set(column, (this.nulls.get(column) ?? 0) + rows)
   }
 
-  add(sums: Aggregates): void {
-    this.rows += sums.rows
-    this.days.addAll(sums.days)
-    this.sources.addAll(sums.sources)
-    this.hashTypes.addAll(sums.hash_types)
-    for (const [column, rows] of Object.entries(sums.nulls)) this.addNulls(column, rows)
+  add(aggregates: Aggregates): void {
+    this.rows += aggregates.rows
+    this.days.addAll(aggregates.days)
+    this.sources.addAll(aggregates.sources)
+    this.hashTypes.addAll(aggregates.hash_types)
+    for (const [column, rows] of Object.entries(aggregates.nulls)) this.addNulls(column, rows)
   }
 
-  sums(): Aggregates {
+  aggregates(): Aggregates {
     return {
       rows: this.rows,
       days: this.days.all(),

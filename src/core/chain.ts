@@ -34,19 +34,19 @@ export class WindowRun {
     return { from: this.bounds[0]!, until: this.bounds.at(-1)! }
   }
 
-  /** The window at this place of the way. */
+  /** The window at this index in the order of the chain. */
   at(index: number): Window | null {
     if (this.bounds === null) return null
-    const place = this.order === 'asc' ? index : this.count - 1 - index
-    return { from: this.bounds[place]!, until: this.bounds[place + 1]! }
+    const byTime = this.order === 'asc' ? index : this.count - 1 - index
+    return { from: this.bounds[byTime]!, until: this.bounds[byTime + 1]! }
   }
 
   /** Of its windows, in order: see {@link windowRange}. */
   get names(): readonly string[] {
-    return Array.from({ length: this.count }, (_, place) => windowRange(this.at(place)))
+    return Array.from({ length: this.count }, (_, index) => windowRange(this.at(index)))
   }
 
-  /** The place of the window that an instant lies in, which must be within the range. */
+  /** The index of the window that holds an instant, which must be within the range. */
   indexOfInstant(at: Int64): number {
     const { bounds } = this
     if (bounds === null) return 0
@@ -73,7 +73,7 @@ export class WindowRun {
     return last >= bounds[count]! ? 0 : this.indexOfInstant(last)
   }
 
-  /** The windows of places `[from, to)`. */
+  /** The windows of indices `[from, to)`. */
   part(from: number, to: number): WindowRun {
     if (this.bounds === null) return this
     const [first, last] = this.order === 'asc' ? [from, to] : [this.count - to, this.count - from]

@@ -49,8 +49,8 @@ export class ExportError extends Error {
     options?: ErrorOptions & { readonly untilMs?: number | null },
   ) {
     const [saidWhat, saidWhere, saidNext] = [what, where, next].map((part) => unlessSecret(part, 'long'))
-    const place = saidWhere === '' ? '' : ` (${saidWhere})`
-    super(`${saidWhat}${place}. ${saidNext}`, options)
+    const at = saidWhere === '' ? '' : ` (${saidWhere})`
+    super(`${saidWhat}${at}. ${saidNext}`, options)
     this.what = saidWhat!
     this.where = saidWhere!
     this.next = saidNext!

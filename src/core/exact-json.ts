@@ -34,9 +34,9 @@ const MARK = `${randomUUID()}:`
 export function parseExactJson(bytes: Buffer, start = 0, end = bytes.length): unknown {
   const value: unknown = JSON.parse(bytes.toString('utf8', start, end))
   if (!mayHoldLongNumbers(bytes, start, end)) return value
-  const places = longNumbers(bytes, start, end)
-  if (places.length === 0 || places.length > 2 * MAX_NUMBERS) return value
-  return restored(JSON.parse(marked(bytes, start, end, places)))
+  const numberOffsets = longNumbers(bytes, start, end)
+  if (numberOffsets.length === 0 || numberOffsets.length > 2 * MAX_NUMBERS) return value
+  return restored(JSON.parse(marked(bytes, start, end, numberOffsets)))
 }
 
 /**
@@ -68,28 +68,28 @@ function runEnd(bytes: Buffer, start: number, end: number, kind: Uint8Array): nu
 
 /** Start and end of every long number in valid JSON, one after the other. */
 function longNumbers(bytes: Buffer, start: number, end: number): number[] {
-  const places: number[] = []
+  const numberOffsets: number[] = []
   let at = start
-  while (at < end && places.length <= 2 * MAX_NUMBERS) {
+  while (at < end && numberOffsets.length <= 2 * MAX_NUMBERS) {
     if (bytes[at] === QUOTE) {
       at++
       while (bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1
       at++
     } else if (IN_NUMBER[bytes[at]!] === 1) {
       const last = runEnd(bytes, at, end, IN_NUMBER)
-      if (last - at >= LONG) places.push(at, last)
+      if (last - at >= LONG) numberOffsets.push(at, last)
       at = last
     } else at++
   }
-  return places
+  return numberOffsets
 }
 
 /** The text with every long number as a string. */
-function marked(bytes: Buffer, start: number, end: number, places: readonly number[]): string {
+function marked(bytes: Buffer, start: number, end: number, numberOffsets: readonly number[]): string {
   const parts: string[] = []
   let at = start
-  for (let i = 0; i < places.length; i += 2) {
-    const [from, to] = [places[i]!, places[i + 1]!]
+  for (let i = 0; i < numberOffsets.length; i += 2) {
+    const [from, to] = [numberOffsets[i]!, numberOffsets[i + 1]!]
     parts.push(bytes.toString('utf8', at, from), `"${MARK}${bytes.toString('latin1', from, to)}"`)
     at = to
   }

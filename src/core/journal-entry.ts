@@ -179,7 +179,7 @@ export type LoggedRows = {
 
 export type QuarantineEntry = { readonly window: string; readonly end: number; readonly items: number }
 
-/** What has to be on record about shards before it counts. */
+/** What has to be in the journal about shards before it counts. */
 export type ShardEntry = OpenEntry | RowGroupEntry | SealEntry | AggregatesEntry
 
 export type OpenEntry = {

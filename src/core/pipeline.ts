@@ -154,8 +154,8 @@ export type Encodings = 'compact' | 'plain'
 export type Compression = 'none' | 'snappy' | 'gzip' | 'zstd'
 export type PartitionBy = 'query' | 'window'
 
-/** Where a data set lies. */
-export type Place =
+/** Where a data set is: a directory, or a prefix of a bucket. */
+export type DataSetLocation =
   | { readonly kind: 'disk'; readonly root: string }
   | {
       readonly kind: 's3'
@@ -177,7 +177,7 @@ export type Place =
 export type LoadSettings = {
   /** Absolute path of the data set, or its `s3://` address. */
   readonly path: string
-  readonly place: Place
+  readonly location: DataSetLocation
   /** The same as the file gives it, for messages. */
   readonly pathAsGiven: string
   readonly format: Format

@@ -36,17 +36,17 @@ function narrowed(
   count: number,
 ): { readonly group: Group; readonly entries: Uint32Array | null } {
   if (indices === null) return { group: { size, indices: null }, entries: null }
-  const places = new Int32Array(size).fill(-1)
+  const newIndices = new Int32Array(size).fill(-1)
   const entries = new Uint32Array(Math.min(size, count))
   const narrow = new Uint32Array(count)
   let used = 0
   eachRow(rows, (row, at) => {
     const entry = indices[row]!
-    if (places[entry]! < 0) {
-      places[entry] = used
+    if (newIndices[entry]! < 0) {
+      newIndices[entry] = used
       entries[used++] = entry
     }
-    narrow[at] = places[entry]!
+    narrow[at] = newIndices[entry]!
   })
   const group = { size: used, indices: used === 1 ? null : narrow }
   return { group, entries: entries.subarray(0, used) }

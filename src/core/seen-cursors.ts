@@ -12,13 +12,13 @@ export const MAX_CURSOR_BYTES = 65_536
  * length and cursors as well.
  */
 export class SeenCursors {
-  /** Open addressing: a place is two words; both zero: free. */
+  /** Open addressing: a slot is two words; both zero: free. */
   #table: Uint32Array
   #size: number
 
   /** @param before those met before; they are copied */
   constructor(before: SeenCursors | null = null) {
-    this.#table = before === null ? new Uint32Array(2 * FEWEST_PLACES) : before.#table.slice()
+    this.#table = before === null ? new Uint32Array(2 * FEWEST_SLOTS) : before.#table.slice()
     this.#size = before === null ? 0 : before.#size
   }
 
@@ -37,10 +37,10 @@ export class SeenCursors {
   }
 
   #add(first: number, second: number): void {
-    const place = indexOfDigest(this.#table, first, second)
-    if (this.#table[place] !== 0) return
-    this.#table[place] = first
-    this.#table[place + 1] = second
+    const slot = indexOfDigest(this.#table, first, second)
+    if (this.#table[slot] !== 0) return
+    this.#table[slot] = first
+    this.#table[slot + 1] = second
     this.#size++
     if (16 * this.#size > FULLEST_16TH * this.#table.length) this.#grow()
   }
@@ -68,28 +68,28 @@ export class SeenCursors {
     for (let at = 0; at < before.length; at += 2) {
       const [first, second] = [before[at]!, before[at + 1]!]
       if (first === 0) continue
-      const place = indexOfDigest(this.#table, first, second)
-      this.#table[place] = first
-      this.#table[place + 1] = second
+      const slot = indexOfDigest(this.#table, first, second)
+      this.#table[slot] = first
+      this.#table[slot + 1] = second
     }
   }
 }
 
-const FEWEST_PLACES = 8
-// Of each two words; seven of eight places may be taken.
+const FEWEST_SLOTS = 8
+// Of each two words; seven of eight slots may be taken.
 const FULLEST_16TH = 7
 
-/** Where the digest stands, or the free place where it belongs. */
+/** Where the digest stands, or the free slot where it belongs. */
 function indexOfDigest(table: Uint32Array, first: number, second: number): number {
   const mask = table.length - 1
-  let place = (2 * first) & mask
-  while (table[place] !== 0 && (table[place] !== first || table[place + 1] !== second)) {
-    place = (place + 2) & mask
+  let slot = (2 * first) & mask
+  while (table[slot] !== 0 && (table[slot] !== first || table[slot + 1] !== second)) {
+    slot = (slot + 2) & mask
   }
-  return place
+  return slot
 }
 
-/** The first word is never 0, which stands for a free place. */
+/** The first word is never 0, which stands for a free slot. */
 function digestOf(cursor: string): readonly [first: number, second: number] {
   const digest = hash('sha256', cursor, 'buffer')
   return [digest.readUInt32LE(0) || 1, digest.readUInt32LE(4)]

@@ -1,3 +1,4 @@
+export { type EncodedRowGroupWithAggregates, encodeWithAggregates } from './aggregate-rows.ts'
 export {
   createEncoder,
   type EncodedRowGroup,
@@ -22,4 +23,3 @@ export {
 export type { Placement } from './shard-set.ts'
 export { type Commit, ShardSet, type ShardSetOptions } from './shard-set.ts'
 export { PageRows, type PartitionRange, type Slice } from './slice.ts'
-export { type EncodedRowGroupWithAggregates, encodeSummed } from './sum-rows.ts'

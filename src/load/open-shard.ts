@@ -14,11 +14,11 @@ import {
   type Store,
   spanOf,
 } from '../core/index.ts'
+import type { EncodedRowGroupWithAggregates } from './aggregate-rows.ts'
 import type { WrittenRowGroup } from './encode/index.ts'
 import type { EncodeBuffer } from './encode-buffer.ts'
 import { openLogPath, openShardPath, shardPath } from './layout.ts'
 import { type RowGroupMeasure, weigh } from './row-group-measure.ts'
-import type { EncodedRowGroupWithAggregates } from './sum-rows.ts'
 import { appendRecordBatches, readRecordBatches } from './write-ahead-log.ts'
 
 /** Encodes rows into the bytes of a shard, in this thread or another one. See ShardEncoder. */
@@ -54,7 +54,7 @@ export class OpenShard {
   readonly #partitions = new Set<string>()
   readonly #rowGroups: WrittenRowGroup[] = []
   #span: Span | null = null
-  readonly #sums = new AggregateTally(ROW_GROUP_LIMITS)
+  readonly #aggregates = new AggregateTally(ROW_GROUP_LIMITS)
   #replaced = 0
   #generation = 1
   /** End offsets of the log's records. */
@@ -79,8 +79,8 @@ export class OpenShard {
   }
 
   /** Aggregates over the rows of its row groups. */
-  get sums(): Aggregates {
-    return this.#sums.sums()
+  get aggregates(): Aggregates {
+    return this.#aggregates.aggregates()
   }
 
   /** Whether it holds files open. */
@@ -217,16 +217,16 @@ export class OpenShard {
         bytes,
         rows,
         meta,
-        sums,
+        aggregates,
         replaced = 0,
       } = await this.#coder.encode([...logged, ...recordBatches])
       const offset = file.size
       await this.#append(file, bytes)
       this.#rowGroups.push({ offset, rows, meta })
       this.#replaced += replaced
-      this.#sums.add(sums)
+      this.#aggregates.add(aggregates)
       const counted = replaced === 0 ? {} : { replaced }
-      return { offset, bytes: bytes.byteLength, crc: crc32(bytes), rows, meta, sums, ...counted }
+      return { offset, bytes: bytes.byteLength, crc: crc32(bytes), rows, meta, sums: aggregates, ...counted }
     })
   }
 
@@ -251,7 +251,7 @@ export class OpenShard {
       this.#rowGroups.push({ offset, rows, meta })
       this.#replaced += replaced
       // Entries of earlier versions have none.
-      if (sums !== undefined) this.#sums.add(sums)
+      if (sums !== undefined) this.#aggregates.add(sums)
       end = offset + bytes
     }
     this.#fileSize = end

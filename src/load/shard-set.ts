@@ -315,8 +315,8 @@ type FolderWork = {
 /** One entry for all: a page may complete a thousand shards that have the same sources. */
 function sumsOf(sealed: FolderWork['sealed']): Aggregates {
   const tally = new AggregateTally(ROW_GROUP_LIMITS)
-  for (const { shard } of sealed) tally.add(shard.sums)
-  return tally.sums()
+  for (const { shard } of sealed) tally.add(shard.aggregates)
+  return tally.aggregates()
 }
 
 /** Counts the rows of a slice in their shard. @returns their placement by partition */

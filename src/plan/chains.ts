@@ -11,8 +11,8 @@ export type Begun = {
 export type BegunChain = {
   readonly chain: number
   readonly windows: WindowRun
-  /** How many of its windows, from the beginning, it has passed. */
-  readonly passed: number
+  /** Number of its windows, from the beginning, to which nothing more can come. */
+  readonly watermark: number
 }
 
 /** What is requested: one query over adjacent windows. */
@@ -68,15 +68,15 @@ export function* chainsOf(
  * @param left what is wanted and not done; loses what the chain brings
  */
 function shareOf(
-  { windows, passed }: BegunChain,
+  { windows, watermark }: BegunChain,
   left: Map<string, Window | null>,
   begun: Begun['windows'],
 ): { readonly wanted: number; readonly keep: number | null } {
   const { names } = windows
   let held = 0
-  let wanted = passed
+  let wanted = watermark
   while (wanted < names.length && left.has(names[wanted]!)) wanted++
-  if (wanted === passed) wanted = 0
+  if (wanted === watermark) wanted = 0
   let isReopened = false
   for (const [index, name] of names.entries()) {
     if (begun.get(name)?.done !== false) continue
@@ -84,12 +84,12 @@ function shareOf(
     if (!left.has(name)) continue
     wanted = Math.max(wanted, held)
     // What a row that came late has opened again is done when the chain is at its end.
-    if (index < passed) isReopened = true
+    if (index < watermark) isReopened = true
   }
   if (isReopened) wanted = names.length
   const others = new Map(left)
   for (const name of names.slice(0, wanted)) others.delete(name)
-  const keep = inTheWay(windows, Math.max(passed, held, isReopened ? 0 : wanted), others)
+  const keep = inTheWay(windows, Math.max(watermark, held, isReopened ? 0 : wanted), others)
   wanted = Math.min(wanted, keep ?? wanted)
   for (const name of names.slice(0, wanted)) left.delete(name)
   return { wanted, keep }

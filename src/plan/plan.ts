@@ -110,11 +110,11 @@ function* byWindow({ queries, names, wanted, reshaped }: Work): Generator<Partit
 function withHeldWindows(begun: Begun | null): Begun | null {
   if (begun === null || begun.chains.length === 0) return begun
   const windows = new Map(begun.windows)
-  for (const { windows: own, passed } of begun.chains) {
+  for (const { windows: own, watermark } of begun.chains) {
     const { names } = own
     const last = names.findLastIndex((name) => begun.windows.get(name)?.done === false)
     if (last < 0) continue
-    for (const name of names.slice(passed, Math.max(last, passed) + 1)) {
+    for (const name of names.slice(watermark, Math.max(last, watermark) + 1)) {
       if (!windows.has(name)) windows.set(name, { done: false })
     }
   }

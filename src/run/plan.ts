@@ -208,5 +208,5 @@ function rowsOf(chain: PlannedChain, seen: Forecast, state: CheckpointState | nu
   if (chain.kind === 'new') return seen.rowsOf(chain.query.name, chain.windows.range)
   const record = state?.chains.get(chain.chain)
   if (record === undefined) return null
-  return seen.rowsOf(chain.query.name, record.windows.part(record.passed, chain.wanted).range)
+  return seen.rowsOf(chain.query.name, record.windows.part(record.watermark, chain.wanted).range)
 }

@@ -141,8 +141,8 @@ async function reportOn(
   }
 }
 
-async function isLeftToDo(store: Store, { givenUp, prunes }: CheckpointState): Promise<boolean> {
-  if (givenUp.size > 0) return true
+async function isLeftToDo(store: Store, { invalidated, prunes }: CheckpointState): Promise<boolean> {
+  if (invalidated.size > 0) return true
   const manifest = prunes.length === 0 ? null : await readManifest(store)
   return manifest !== null && manifest.prunes.length < prunes.length
 }

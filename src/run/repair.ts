@@ -36,7 +36,7 @@ export async function planRepair(
   return {
     redo: [...damaged],
     rows: redo?.rows ?? 0,
-    shards: redo?.givenUp.length ?? 0,
+    shards: redo?.invalidated.length ?? 0,
     pages: redo?.pages ?? 0,
   }
 }

@@ -90,8 +90,8 @@ export async function readNamed(
 /** Where each partition of a plan stands, in the order of work; made on demand. */
 export function* statusOfEach(plan: Plan, state: CheckpointState | null): Generator<PartitionStatus> {
   const standing = new Map<string, string | null>()
-  for (const { query, windows, passed, next } of state?.chains.values() ?? []) {
-    standing.set(partitionKey(query, windows.at(passed)), next)
+  for (const { query, windows, watermark, next } of state?.chains.values() ?? []) {
+    standing.set(partitionKey(query, windows.at(watermark)), next)
   }
   for (const partition of plan.partitions()) {
     const next = standing.get(partition.key) ?? null

@@ -51,7 +51,7 @@ describe('the quarantine of a partition', () => {
         for (const [page, { items, lost, garbage }] of steps.entries()) {
           const more = Array.from({ length: items }, (_, index) => itemOf(page, index))
           const next = await appendQuarantine(store, KEY, end, more)
-          // A crash before the page's line came on record.
+          // A crash before the page's line came to be in the journal.
           if (lost) writeFileSync(file, garbage, { flag: 'a' })
           else {
             end = next

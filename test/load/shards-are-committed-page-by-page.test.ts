@@ -318,7 +318,7 @@ describe('what goes on record', () => {
       {
         ...store,
         async openLog(path, size) {
-          // What is on record of a log is still there, until the record says something else.
+          // What is in the journal of a log is still there, until the record says something else.
           expect(size).toBeGreaterThanOrEqual(named.get(path) ?? 0)
           return store.openLog(path, size)
         },
@@ -397,7 +397,7 @@ describe('what goes on record', () => {
       expect(world.pagesOf(0)).toBe(failing - 1)
       await world.close()
       await world.open()
-      expect(world.givenUp).toEqual([])
+      expect(world.invalidated).toEqual([])
       await world.finish()
       await world.expectComplete()
     }

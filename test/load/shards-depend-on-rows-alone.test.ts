@@ -16,7 +16,7 @@ import {
 } from '../../src/core/index.ts'
 import { createEncoder, shardExtension } from '../../src/load/encode/index.ts'
 import {
-  encodeSummed,
+  encodeWithAggregates,
   PageRows,
   type PartitionRange,
   type ShardCoder,
@@ -84,7 +84,7 @@ type Framing = {
     readonly table: boolean
     /** Whether numbers are wide that need not be. */
     readonly wide: boolean
-    /** Whether the next page comes before this one is on record. */
+    /** Whether the next page comes before this one is committed. */
     readonly hurry: boolean
     /** Whether the run stops behind it, and another one goes on. */
     readonly stop: boolean
@@ -285,7 +285,7 @@ function coderOf(format: Format, specs: readonly ColumnSpec[]): ShardCoder {
   return {
     header: async () => encoder.header(),
     encode: (recordBatches) =>
-      encodeSummed(
+      encodeWithAggregates(
         encoder,
         recordBatches.map((recordBatch) => decodeRecordBatch(recordBatch)),
       ),

@@ -98,7 +98,7 @@ describe('shards', () => {
           await disturbed.finish()
           await disturbed.expectComplete()
           expect(disturbed.files()).toEqual(calm.files())
-          expect(disturbed.givenUp).toEqual([])
+          expect(disturbed.invalidated).toEqual([])
         },
       ),
       { numRuns: cases(15, 3) },
@@ -145,7 +145,7 @@ describe('shards', () => {
         // Not one page is asked for again of those that counted, whatever came to the disk beside them.
         for (const [query, count] of confirmed.entries())
           expect(crashed.pagesOf(query)).toBeGreaterThanOrEqual(count)
-        expect(crashed.givenUp).toEqual([])
+        expect(crashed.invalidated).toEqual([])
         await crashed.finish()
         await crashed.expectComplete()
       }
@@ -167,7 +167,7 @@ describe('shards', () => {
           if (power !== null) crashed.disk.cut(random(power))
         }
         await crashed.open()
-        expect(crashed.givenUp).toEqual([])
+        expect(crashed.invalidated).toEqual([])
         await crashed.finish()
         await crashed.expectComplete()
       }),
@@ -288,9 +288,9 @@ describe('open shards whose bytes did not survive', () => {
     bytes[bytes.length - 3]! ^= 1
     writeFileSync(part, bytes)
     await made.open()
-    expect(made.givenUp).toHaveLength(1)
-    const [given] = made.givenUp
-    expect(given).toMatchObject({ shards: new Set([lost]), givenUp: [] })
+    expect(made.invalidated).toHaveLength(1)
+    const [given] = made.invalidated
+    expect(given).toMatchObject({ shards: new Set([lost]), invalidated: [] })
     // The chain goes that one of them is of, and with it the window where it stands, which has no rows yet.
     expect([...given!.partitions].toSorted()).toEqual([keyOf(0, 1), keyOf(0, 2), keyOf(2, 0)])
     expect(given!.rows).toBe(5)
@@ -316,8 +316,8 @@ describe('open shards whose bytes did not survive', () => {
     // What is left of the second query's rows is in the log of the second shard alone.
     rmSync(join(made.root, OPEN, '1.1.log'))
     await made.open()
-    expect(made.givenUp).toMatchObject([
-      { shards: new Set([1, 0]), givenUp: ['credentials/part-00000.csv'], rows: 19, pages: 2 },
+    expect(made.invalidated).toMatchObject([
+      { shards: new Set([1, 0]), invalidated: ['credentials/part-00000.csv'], rows: 19, pages: 2 },
     ])
     expect(made.files().size).toBe(0)
     await made.finish()
@@ -337,8 +337,8 @@ describe('open shards whose bytes did not survive', () => {
     const counted = await damaged()
     const counting = crashingStore(counted.store, Number.POSITIVE_INFINITY)
     await counted.open(counting.store)
-    expect(counted.givenUp).toHaveLength(1)
-    expect(counted.givenUp[0]!.givenUp.length).toBeGreaterThan(0)
+    expect(counted.invalidated).toHaveLength(1)
+    expect(counted.invalidated[0]!.invalidated.length).toBeGreaterThan(0)
     await counted.finish()
     await counted.expectComplete()
     const draw = random(7)
@@ -347,7 +347,7 @@ describe('open shards whose bytes did not survive', () => {
       await runUntilCrash(crashed, at, commitInTurns)
       if (at % 2 === 0) crashed.disk.cut(draw)
       await crashed.open()
-      expect(crashed.givenUp.length).toBeLessThanOrEqual(2)
+      expect(crashed.invalidated.length).toBeLessThanOrEqual(2)
       await crashed.finish()
       await crashed.expectComplete()
     }

@@ -16,6 +16,7 @@ import {
   type WindowRun,
   windowRange,
 } from '../../src/core/index.ts'
+import { aggregateRows } from '../../src/load/aggregate-rows.ts'
 import { valueReader } from '../../src/load/encode/values.ts'
 import {
   type Commit,
@@ -25,7 +26,6 @@ import {
   ShardSet,
   type Slice,
 } from '../../src/load/index.ts'
-import { sumRows } from '../../src/load/sum-rows.ts'
 import { chainsOf } from '../../src/plan/chains.ts'
 import { type Invalidation, invalidate, invalidationOf } from '../../src/run/data-set/invalidate.ts'
 import { openSettledCheckpoint } from '../../src/run/data-set/recover.ts'
@@ -78,8 +78,13 @@ export const textCoder: ShardCoder = {
       rows += recordBatch.rows
       decoded.push(recordBatch)
     }
-    const sums = sumRows(decoded)
-    return { bytes: new Uint8Array(Buffer.from(texts.join(''))), rows, meta: { lines: texts.length }, sums }
+    const sums = aggregateRows(decoded)
+    return {
+      bytes: new Uint8Array(Buffer.from(texts.join(''))),
+      rows,
+      meta: { lines: texts.length },
+      aggregates: sums,
+    }
   },
   footer: async (rowGroups) => Buffer.from(`#${JSON.stringify(rowGroups)}\n`),
 }
@@ -173,10 +178,10 @@ export class World {
   shards: ShardSet | null = null
   checkpoint: Checkpoint | null = null
   readonly warnings: string[] = []
-  /** Shards that were told once they were on record and had their names. */
+  /** Shards that were told once they were in the journal and had their names. */
   readonly told: string[] = []
   /** What recoveries gave up. */
-  readonly givenUp: Invalidation[] = []
+  readonly invalidated: Invalidation[] = []
   /** What is left to do, by query. */
   #works: Work[][] = []
 
@@ -220,7 +225,7 @@ export class World {
       const given = invalidationOf(state, { partitions: [], shards: lost })
       expect([...given.shards]).toEqual(expect.arrayContaining([...lost]))
       await invalidate(store, state, given)
-      this.givenUp.push(given)
+      this.invalidated.push(given)
     }
   }
 
@@ -265,7 +270,7 @@ export class World {
     this.checkpoint = null
   }
 
-  /** Pages of a query that are on record, where nothing of it was given up. */
+  /** Pages of a query that are in the journal, where nothing of it was given up. */
   pagesOf(query: number): number {
     const { state } = this.checkpoint!
     const { name } = queryOf(query)
@@ -300,7 +305,7 @@ export class World {
       .flatMap((rows) => rows.map((row) => windows.indexOfInstant(timeOf(row))))
     const passed = isLast ? windows.count : Math.min(windows.count - 1, ...left)
     const folderAt = (at: number): string => answers.folders[(at - FIRST_DAY) / DAY]!
-    const finished = windows.part(record?.passed ?? 0, passed)
+    const finished = windows.part(record?.watermark ?? 0, passed)
     return {
       slices: slicesOf(pages[number]!, ({ window }) => answers.folders[window]!),
       close: this.options.owned

@@ -63,12 +63,12 @@ function shown(plan: Plan): string[] {
 }
 
 /** A chain over windows of an hour that stands in the one at `passed`; there it has rows. */
-function chainOver(order: Order, from: number, until: number, passed: number, chain = 7) {
+function chainOver(order: Order, from: number, until: number, watermark: number, chain = 7) {
   const windows = WindowRun.of(order, hourly(from, until))
   const begun = windowsOf(windows)
-    .slice(0, passed + 1)
-    .map((window, place): BegunWindow => ({ window, done: place < passed }))
-  return { begun, chain: { chain, windows, passed } satisfies BegunChain }
+    .slice(0, watermark + 1)
+    .map((window, place): BegunWindow => ({ window, done: place < watermark }))
+  return { begun, chain: { chain, windows, watermark } satisfies BegunChain }
 }
 
 describe('chains that are new', () => {
@@ -180,7 +180,7 @@ describe('chains that have begun', () => {
   })
 
   it('go on in the one partition of a query without windows', () => {
-    const chain = { chain: 7, windows: new WindowRun('asc', null), passed: 0 }
+    const chain = { chain: 7, windows: new WindowRun('asc', null), watermark: 0 }
     expect(shown(planOf({}, begunOf([], [chain])))).toEqual(['#7: 1, keep null'])
     expect(shown(planOf({}, begunOf([{ window: null, done: false }], [chain])))).toEqual(['#7: 1, keep null'])
   })
@@ -209,7 +209,7 @@ function someHistory(order: Order, canReopen: boolean): fc.Arbitrary<History> {
       maxLength: 6,
     }),
     what: fc.constantFrom('done' as const, 'half' as const, 'chain' as const, 'chain' as const),
-    passed: fc.nat({ max: 5 }),
+    watermark: fc.nat({ max: 5 }),
     hasRows: fc.boolean(),
     reopened: canReopen ? fc.nat({ max: 12 }) : fc.constant(null),
   })
@@ -217,7 +217,7 @@ function someHistory(order: Order, canReopen: boolean): fc.Arbitrary<History> {
     let hour = 0
     const windows: BegunWindow[] = []
     const chains: BegunChain[] = []
-    for (const { gap, lengths, what, passed: far, hasRows, reopened } of pieces) {
+    for (const { gap, lengths, what, watermark: far, hasRows, reopened } of pieces) {
       hour += gap
       const own = lengths.map((length) => {
         hour += length
@@ -228,11 +228,11 @@ function someHistory(order: Order, canReopen: boolean): fc.Arbitrary<History> {
         continue
       }
       const run = WindowRun.of(order, own)
-      const passed = far % run.count
-      for (let place = 0; place < passed; place++)
+      const watermark = far % run.count
+      for (let place = 0; place < watermark; place++)
         windows.push({ window: run.at(place), done: place !== reopened })
-      if (hasRows) windows.push({ window: run.at(passed), done: false })
-      chains.push({ chain: chains.length, windows: run, passed })
+      if (hasRows) windows.push({ window: run.at(watermark), done: false })
+      chains.push({ chain: chains.length, windows: run, watermark })
     }
     return { windows, chains, end: hour }
   })
@@ -352,14 +352,14 @@ describe('the chains of a plan', () => {
             ranges.push(chain.windows.range!)
             continue
           }
-          const { windows, passed } = history.chains[chain.chain]!
+          const { windows, watermark } = history.chains[chain.chain]!
           const isOpen = (place: number): boolean => open.has(windowRange(windows.at(place)))
           // It is not touched unless it is followed or leaves something.
           expect(chain.wanted > 0 || chain.keep !== null).toBe(true)
-          expect(chain.keep ?? windows.count).toBeGreaterThanOrEqual(passed)
+          expect(chain.keep ?? windows.count).toBeGreaterThanOrEqual(watermark)
           expect(chain.keep ?? 0).toBeLessThan(windows.count)
-          if (chain.wanted === 0) expect(isOpen(passed)).toBe(false)
-          for (let place = passed; place < chain.wanted; place++) expect(isOpen(place)).toBe(true)
+          if (chain.wanted === 0) expect(isOpen(watermark)).toBe(false)
+          for (let place = watermark; place < chain.wanted; place++) expect(isOpen(place)).toBe(true)
           if (chain.wanted > 0 && chain.wanted < windows.count) expect(isOpen(chain.wanted)).toBe(false)
         }
         const starts = ranges.map(({ from }) => from)

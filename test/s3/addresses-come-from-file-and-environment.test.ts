@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type ExportError, isExportError, type Place } from '../../src/core/index.ts'
+import { type DataSetLocation, type ExportError, isExportError } from '../../src/core/index.ts'
 import { s3Store } from '../../src/s3/index.ts'
 import { BUCKET, startBucket } from '../support/bucket.ts'
 import type { S3Double } from './double/server.ts'
@@ -21,7 +21,7 @@ afterEach(async () => {
   await double.close()
 })
 
-const PLACE: Extract<Place, { kind: 's3' }> = {
+const PLACE: Extract<DataSetLocation, { kind: 's3' }> = {
   kind: 's3',
   bucket: BUCKET,
   prefix: 'set',

@@ -1,6 +1,6 @@
 import { CreateBucketCommand, DeleteObjectCommand, ListObjectsV2Command, S3Client } from '@aws-sdk/client-s3'
 import { afterEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type ExportError, isExportError, type Place, type Store } from '../../src/core/index.ts'
+import { type DataSetLocation, type ExportError, isExportError, type Store } from '../../src/core/index.ts'
 import { s3Store, splitStore } from '../../src/s3/index.ts'
 import { takeLock } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
@@ -18,7 +18,7 @@ async function storeThat(passesOver: readonly string[]): Promise<S3Double> {
   return double
 }
 
-function placeIn({ endpoint, region }: S3Double): Extract<Place, { kind: 's3' }> {
+function locationIn({ endpoint, region }: S3Double): Extract<DataSetLocation, { kind: 's3' }> {
   return {
     kind: 's3',
     bucket: BUCKET,
@@ -55,7 +55,7 @@ describe.each([
 ])('a store that passes %s over', (header, passesOver) => {
   it('is refused when a data set is made there, with nothing left behind', async () => {
     const double = await storeThat(passesOver)
-    const error = await refusal(hold(s3Store(placeIn(double))))
+    const error = await refusal(hold(s3Store(locationIn(double))))
     expect(error).toMatchObject({ kind: 'config', where: `s3://${BUCKET}/team/set` })
     expect(error.what).toContain(`ignores ${header}`)
     expect(double.objects(BUCKET).size).toBe(0)
@@ -64,7 +64,7 @@ describe.each([
   it('is refused as well where the state is on a disk', async () => {
     const double = await storeThat(passesOver)
     const { store, root } = temporaryStore()
-    const error = await refusal(hold(splitStore(placeIn(double), store, root)))
+    const error = await refusal(hold(splitStore(locationIn(double), store, root)))
     expect(error.what).toContain(`ignores ${header}`)
     expect(double.objects(BUCKET).size).toBe(0)
   })
@@ -74,7 +74,7 @@ it('so is a server of others that passes both over', async () => {
   const double = await storeThat([])
   const server = await startSecondServer(false)
   onTestFinished(() => server.close())
-  const place = { ...placeIn(double), endpoint: server.endpoint }
+  const location = { ...locationIn(double), endpoint: server.endpoint }
   const [credentials] = double.credentials
   const client = new S3Client({
     endpoint: server.endpoint,
@@ -83,7 +83,7 @@ it('so is a server of others that passes both over', async () => {
     credentials: credentials!,
   })
   await client.send(new CreateBucketCommand({ Bucket: BUCKET }))
-  const error = await refusal(hold(s3Store(place)))
+  const error = await refusal(hold(s3Store(location)))
   expect(error.what).toContain('ignores If-None-Match')
   const { KeyCount } = await client.send(new ListObjectsV2Command({ Bucket: BUCKET }))
   expect(KeyCount).toBe(0)
@@ -96,7 +96,7 @@ it('so is one that does not know conditions', async () => {
     { operation: 'PutObject', where: ({ headers }) => headers.has('if-none-match') },
     { code: 'NotImplemented', times: 9 },
   )
-  const error = await refusal(hold(s3Store(placeIn(double))))
+  const error = await refusal(hold(s3Store(locationIn(double))))
   expect(error).toMatchObject({ kind: 'config' })
   expect(error.what).toContain('does not know If-None-Match')
   expect(double.objects(BUCKET).size).toBe(0)
@@ -104,7 +104,7 @@ it('so is one that does not know conditions', async () => {
 
 it('where a data set has begun, nothing is tried again', async () => {
   const double = await storeThat([])
-  const store = s3Store(placeIn(double))
+  const store = s3Store(locationIn(double))
   const puts = async (): Promise<number> => {
     const before = double.requests({ operation: 'PutObject' }).length
     await hold(store)
@@ -134,7 +134,7 @@ it('a run whose file with the location of the state is removed while it begins i
     },
     { skip: 1 },
   )
-  const owned = await splitStore(placeIn(double), store, root).fenced('_state/open', '0123456789ab')
+  const owned = await splitStore(locationIn(double), store, root).fenced('_state/open', '0123456789ab')
   const error = await refusal(owned.settle())
   expect(error).toMatchObject({ kind: 'locked', where: '_state/home.json' })
   expect(double.objects(BUCKET).size).toBe(0)

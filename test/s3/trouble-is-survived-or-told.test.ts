@@ -1,13 +1,13 @@
 import { randomBytes } from 'node:crypto'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { type ExportError, isExportError, type Place, type Store } from '../../src/core/index.ts'
+import { type DataSetLocation, type ExportError, isExportError, type Store } from '../../src/core/index.ts'
 import { s3Store } from '../../src/s3/index.ts'
 import { BUCKET, startBucket } from '../support/bucket.ts'
 import type { Trouble } from './double/cues.ts'
 import type { OperationName } from './double/operations/index.ts'
 import type { S3Double } from './double/server.ts'
 
-type BucketPlace = Extract<Place, { kind: 's3' }>
+type BucketLocation = Extract<DataSetLocation, { kind: 's3' }>
 
 let double: S3Double
 
@@ -19,7 +19,7 @@ beforeEach(async () => {
 
 afterEach(() => double.close())
 
-function open(changes: Partial<BucketPlace> = {}): Store {
+function open(changes: Partial<BucketLocation> = {}): Store {
   return s3Store({
     kind: 's3',
     bucket: BUCKET,
@@ -77,7 +77,7 @@ async function workThrough(store: Store): Promise<Record<string, string>> {
   return found
 }
 
-// More than one part, and not a whole number of them.
+// More than one part, and not a round number of them.
 const LARGE = randomBytes(9 << 20)
 
 const WORKED = {

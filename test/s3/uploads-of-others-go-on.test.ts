@@ -1,6 +1,6 @@
 import { CreateMultipartUploadCommand, S3Client } from '@aws-sdk/client-s3'
 import { afterEach, beforeEach, expect, it, vi } from 'vitest'
-import type { FencedStore, Place, Store } from '../../src/core/index.ts'
+import type { DataSetLocation, FencedStore, Store } from '../../src/core/index.ts'
 import { s3Store, splitStore } from '../../src/s3/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { newOwner, takeOverAll } from '../store/conformance/world.ts'
@@ -46,7 +46,7 @@ const underWay = (): readonly string[] => double.uploads(BUCKET).map(({ id }) =>
 
 /** The bucket itself is the data set. */
 function stores(): readonly [name: string, open: () => Store][] {
-  const place: Extract<Place, { kind: 's3' }> = {
+  const location: Extract<DataSetLocation, { kind: 's3' }> = {
     kind: 's3',
     bucket: BUCKET,
     prefix: '',
@@ -58,8 +58,8 @@ function stores(): readonly [name: string, open: () => Store][] {
   }
   const { store, root } = temporaryStore()
   return [
-    ['in the bucket', () => s3Store(place)],
-    ['on a disk', () => splitStore(place, store, root)],
+    ['in the bucket', () => s3Store(location)],
+    ['on a disk', () => splitStore(location, store, root)],
   ]
 }
 

@@ -267,7 +267,7 @@ describe('a checkpoint that is rewritten', () => {
     const shards = [...state.openShards.values()].map(({ rowGroups }) => 1 + rowGroups.length)
     const others = [state.secretChecks, state.queries, state.chains].map(({ size }) => size)
     const unknown = state.unknownFields.size > 0 ? 1 : 0
-    const sums = state.sums().rows > 0 ? 1 : 0
+    const sums = state.aggregates().rows > 0 ? 1 : 0
     const counts = [
       ...runs,
       ...shards,

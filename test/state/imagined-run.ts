@@ -107,7 +107,7 @@ type ImaginedShard = {
   readonly partitions: Set<string>
 }
 
-/** Where rows of a page stand, and what has to be on record before it. */
+/** Where rows of a page stand, and what has to be in the journal before it. */
 type Stored = {
   readonly lines: JournalEntry[]
   readonly pieces: NonNullable<PageEntry['pieces']>
@@ -117,7 +117,7 @@ type Stored = {
 /** Rows of a page that go into one window. */
 type Rows = { readonly place: number; readonly rows: number }
 
-/** Does what a run would, but for the rows themselves, and keeps what it would have on record. */
+/** Does what a run would, but for the rows themselves, and keeps what it would have in the journal. */
 class ImaginedRun {
   readonly lines: JournalLine[] = [HEADER]
   readonly #order: 'asc' | 'desc'

@@ -115,7 +115,7 @@ export function plain(state: CheckpointState) {
     partsOf: [...state.partsOf].sort(byKey),
     nextShard: state.nextShard,
     unknownFields: [...state.unknownFields].sort(byKey),
-    sums: plainSums(state.sums()),
+    sums: plainSums(state.aggregates()),
     runs: state.runs.map((run) => ({ ...run })),
     prunes: state.prunes.map((prune) => ({ ...prune })),
     searchesRemaining: state.searchesRemaining,

@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type Clock, type Place, type Store, systemClock } from '../../src/core/index.ts'
+import { type Clock, type DataSetLocation, type Store, systemClock } from '../../src/core/index.ts'
 import { s3Store, splitStore } from '../../src/s3/index.ts'
 import { type Lock, takeLock } from '../../src/state/index.ts'
 import { anError } from '../disk/errors.ts'
@@ -40,13 +40,13 @@ async function winnersOf(open: () => Store, runs: number): Promise<number> {
 
 describe('in a bucket', () => {
   let double: S3Double
-  let place: Extract<Place, { kind: 's3' }>
+  let location: Extract<DataSetLocation, { kind: 's3' }>
 
   beforeEach(async () => {
     const started = await startBucket()
     double = started.double
     for (const [name, value] of Object.entries(started.env)) vi.stubEnv(name, value)
-    place = {
+    location = {
       kind: 's3',
       bucket: BUCKET,
       prefix: 'set',
@@ -78,7 +78,7 @@ describe('in a bucket', () => {
     // No process reads lock files before all are written.
     const isLook = { operation: 'ListObjectsV2' } as const
     double.cues.before(isLook, () => allThere, { times: runs })
-    expect(await winnersOf(() => s3Store(place), runs)).toBe(1)
+    expect(await winnersOf(() => s3Store(location), runs)).toBe(1)
   })
 
   it('runs that meet in any order, requests taking from no time to very long', async () => {
@@ -87,17 +87,17 @@ describe('in a bucket', () => {
       const pause = () => new Promise<void>((resolve) => setTimeout(resolve, next() * 25))
       double.cues.clear()
       double.cues.before({}, pause, { times: 10_000 })
-      place = { ...place, prefix: `set-${seed}` }
-      expect(await winnersOf(() => s3Store(place), 2 + (seed % 3)), `seed ${seed}`).toBe(1)
+      location = { ...location, prefix: `set-${seed}` }
+      expect(await winnersOf(() => s3Store(location), 2 + (seed % 3)), `seed ${seed}`).toBe(1)
     }
   })
 
   it('with state.path: one is bound to the bucket, and the next run goes on', async () => {
     for (let round = 0; round < 4; round++) {
-      place = { ...place, prefix: `apart-${round}` }
+      location = { ...location, prefix: `apart-${round}` }
       const folder = mkdtempSync(join(tmpdir(), 'spillway-home-'))
       onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
-      const open = (): Store => splitStore(place, storeAt(folder), folder)
+      const open = (): Store => splitStore(location, storeAt(folder), folder)
       expect(await winnersOf(open, 4)).toBe(1)
       expect(await winnersOf(open, 1)).toBe(1)
     }

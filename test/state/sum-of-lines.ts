@@ -214,7 +214,7 @@ export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Journ
   }
   expect(new Map(state.partsOf)).toEqual(new Map([...folders].map(([folder, parts]) => [folder, parts.size])))
 
-  expect(plainSums(state.sums())).toEqual(sumsOf(of('sums')))
+  expect(plainSums(state.aggregates())).toEqual(sumsOf(of('sums')))
   expect(state.runs).toEqual(runsOf(facts))
   const left = facts.map((fact) =>
     fact.kind === 'end' ? fact.searches_remaining : fact.kind === 'measured' ? fact.left : undefined,

@@ -89,7 +89,7 @@ describe('what is given up', () => {
         const { partitions, shards, chains } = given
         expect({ partitions, shards, chains }).toEqual(reachedFrom(state, seed.partitions, seed.shards))
         const gone = [...state.shards].filter(({ shard }) => shards.has(shard))
-        expect([...given.givenUp].sort()).toEqual(gone.map(({ path }) => path).sort())
+        expect([...given.invalidated].sort()).toEqual(gone.map(({ path }) => path).sort())
         const records = [...partitions].flatMap((key) => state.partitions.get(key) ?? [])
         expect(given.rows).toBe(records.reduce((sum, { rows }) => sum + rows, 0))
         expect(given.pages).toBe(records.reduce((sum, { pages }) => sum + pages, 0))
@@ -130,7 +130,7 @@ describe('what is given up', () => {
             expect(after.partitions.get(key)?.state ?? 'done').toBe('done')
           }
         }
-        expect([...after.givenUp]).toEqual(given.givenUp)
+        expect([...after.invalidated]).toEqual(given.invalidated)
         const kept = [
           'header',
           'runs',
@@ -151,7 +151,7 @@ describe('what is given up', () => {
       fc.asyncProperty(someJournal, async (lines) => {
         const { store, state } = await stateOf(lines)
         const given = invalidationOf(state, { partitions: [], shards: [] })
-        expect(given).toMatchObject({ rows: 0, pages: 0, givenUp: [] })
+        expect(given).toMatchObject({ rows: 0, pages: 0, invalidated: [] })
         await rewriteCheckpoint(store, state, given)
         expect(plain(await stateIn(store))).toEqual(plain(state))
       }),
@@ -204,7 +204,7 @@ describe('giving up', () => {
     const { store, state } = await stateOf(LINES)
     expect(states(state)).toEqual(['done', 'done', 'partial', null])
     const given = invalidationOf(state, { partitions: [], shards: [2] })
-    expect(given).toMatchObject({ rows: 1, givenUp: [] })
+    expect(given).toMatchObject({ rows: 1, invalidated: [] })
     await rewriteCheckpoint(store, state, given)
     const after = await stateIn(store)
     expect(states(after)).toEqual(['done', 'done', null, null])
@@ -215,7 +215,7 @@ describe('giving up', () => {
   it('a window that a chain has passed takes the chain along, and where it stands', async () => {
     const { store, state } = await stateOf(LINES)
     const given = invalidationOf(state, { partitions: [FIRST], shards: [] })
-    expect(given.givenUp).toEqual([`${folder(FIRST)}/part-00000.csv`])
+    expect(given.invalidated).toEqual([`${folder(FIRST)}/part-00000.csv`])
     await rewriteCheckpoint(store, state, given)
     const after = await stateIn(store)
     expect(states(after)).toEqual([null, 'done', null, null])
@@ -230,7 +230,7 @@ describe('giving up', () => {
     const once = await stateIn(store)
     await rewriteCheckpoint(store, once, invalidationOf(once, { partitions: [SECOND], shards: [] }))
     const twice = await stateIn(store)
-    expect([...twice.givenUp].sort()).toEqual(paths)
+    expect([...twice.invalidated].sort()).toEqual(paths)
     expect([twice.shards.length, [...twice.partitions].length, twice.runs[0]?.requests]).toEqual([0, 0, 3])
     // Files go when the data set is taken up, before anything new gets their names.
     for (const path of paths) await store.writeWhole(path, ['old'])
@@ -243,6 +243,6 @@ describe('giving up', () => {
     for (const path of paths) expect(await store.size(path)).toBeNull()
     await checkpoint.append([seal(0, paths[0]!, { partitions: [FIRST] })])
     await checkpoint.close()
-    expect([...(await stateIn(store)).givenUp]).toEqual(paths.slice(1))
+    expect([...(await stateIn(store)).invalidated]).toEqual(paths.slice(1))
   })
 })

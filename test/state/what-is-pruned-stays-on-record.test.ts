@@ -97,7 +97,7 @@ describe('what is old enough', () => {
           [...state.openShards.values()].map(plainShard),
         )
         expect([...after.chains.values()].map(plainChain)).toEqual([...state.chains.values()].map(plainChain))
-        expect([...after.givenUp]).toEqual([...old.shards.values()].map(({ path }) => path))
+        expect([...after.invalidated]).toEqual([...old.shards.values()].map(({ path }) => path))
         expect(after.prunes).toEqual([...state.prunes, PRUNE])
         expectRowsToBeInShards(after)
         // What is pruned is not there to be pruned again, and whoever has removed the files may forget them.
@@ -105,7 +105,7 @@ describe('what is old enough', () => {
         await rewriteCheckpoint(store, after)
         const last = await stateIn(store)
         expect(plain(last)).toEqual(plain(after))
-        expect(last.givenUp.size).toBe(0)
+        expect(last.invalidated.size).toBe(0)
       }),
       { numRuns: 40 },
     )

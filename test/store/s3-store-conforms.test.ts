@@ -8,7 +8,7 @@ import { s3World } from './s3-world.ts'
 
 describe.each([...S3_SERVERS, SECOND_SERVER])('$name', (kind) => {
   describe.skipIf(!kind.isThere)('holds', () => {
-    const makeWorld = s3World(kind, (place) => s3Store(place))
+    const makeWorld = s3World(kind, (location) => s3Store(location))
     storeConformance('a store in a bucket', makeWorld, {
       sequences: kind.isDouble ? cases(25, 4) : cases(5, 1),
       isBrief: !kind.isDouble && !THOROUGH,

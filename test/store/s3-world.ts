@@ -1,16 +1,16 @@
 import { CreateBucketCommand, paginateListObjectsV2, S3Client } from '@aws-sdk/client-s3'
 import { afterAll, beforeAll, vi } from 'vitest'
-import type { Place, Store } from '../../src/core/index.ts'
+import type { DataSetLocation, Store } from '../../src/core/index.ts'
 import { CREDENTIALS, REGION, type S3Server, type S3ServerKind } from '../s3/servers.ts'
 import type { MakeWorld } from './conformance/world.ts'
 
-type S3Place = Extract<Place, { kind: 's3' }>
+type S3Location = Extract<DataSetLocation, { kind: 's3' }>
 
 /**
  * Places in a bucket, each below a prefix of its own. The server runs for as long as the tests around; credentials are in
  * the environment, as users have them.
  */
-export function s3World(kind: S3ServerKind, openStore: (place: S3Place) => Store): MakeWorld {
+export function s3World(kind: S3ServerKind, openStore: (location: S3Location) => Store): MakeWorld {
   const bucket = 'exports'
   let server: S3Server
   let client: S3Client
@@ -35,7 +35,7 @@ export function s3World(kind: S3ServerKind, openStore: (place: S3Place) => Store
   return () => {
     const prefix = `team/data-set-${worlds++}`
     const { endpoint } = server
-    const place: S3Place = {
+    const location: S3Location = {
       kind: 's3',
       bucket,
       prefix,
@@ -46,7 +46,7 @@ export function s3World(kind: S3ServerKind, openStore: (place: S3Place) => Store
       stateRoot: null,
     }
     return {
-      open: () => openStore(place),
+      open: () => openStore(location),
       async names() {
         const names: string[] = []
         const pages = paginateListObjectsV2({ client }, { Bucket: bucket, Prefix: `${prefix}/` })

@@ -36,7 +36,7 @@ export class ByteBuffer {
     this.length += length
   }
 
-  /** Unsigned LEB128 of a whole number below 2^53. */
+  /** Unsigned LEB128 of an integer below 2^53. */
   appendVarint(value: number): void {
     this.reserve(10)
     while (value >= 0x80) {

@@ -26,7 +26,7 @@ export function recordBatchColumns<Kind extends Vector['kind']>(
 }
 
 /**
- * A column of whole numbers: in doubles, but for pages that have some which no double holds.
+ * A column of integers: in doubles, but for pages that have some which no double holds.
  * @throws ExportError `damaged` as {@link recordBatchColumn}
  */
 export function integerColumn(recordBatch: RecordBatch, name: string): RecordBatchColumn<IntegerVector> {

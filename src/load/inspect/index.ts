@@ -1,5 +1,5 @@
 export { inspectShard } from './inspect-shard.ts'
 export type { InspectedShard, InspectOptions, ShardReader } from './inspector.ts'
+export { readAggregates } from './read-aggregates.ts'
 export { readBatches } from './read-batches.ts'
 export { type OnId, readIds } from './read-ids.ts'
-export { readSums } from './read-sums.ts'

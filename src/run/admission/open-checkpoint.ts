@@ -150,7 +150,7 @@ export async function redoPartitions(
   options.observer.log('info', 'giving up what is to be exported anew', {
     partitions: redo?.partitions.size ?? 0,
     rows: redo?.rows ?? 0,
-    shards: redo?.givenUp.length ?? 0,
+    shards: redo?.invalidated.length ?? 0,
   })
   await invalidate(store, state, redo ?? invalidationOf(state, { partitions: [], shards: [] }))
 }

@@ -34,7 +34,7 @@ export class ChainProgress {
     this.query = query
     this.wanted = wanted
     this.#windows = windows
-    this.#watermark = this.record?.passed ?? 0
+    this.#watermark = this.record?.watermark ?? 0
   }
 
   /** Undefined before the first page is committed, and after the last. */
@@ -49,7 +49,7 @@ export class ChainProgress {
 
   /** How many of them nothing more can come for. */
   get watermark(): number {
-    return this.record?.passed ?? this.#watermark
+    return this.record?.watermark ?? this.#watermark
   }
 
   /** How many windows it has come through, by the time of its last row: a part of one is a fraction. */

@@ -1,5 +1,10 @@
 import { decodeRecordBatch } from '../../core/index.ts'
-import { createEncoder, type EncodePlan, encodeSummed, type WrittenRowGroup } from '../../load/index.ts'
+import {
+  createEncoder,
+  type EncodePlan,
+  encodeWithAggregates,
+  type WrittenRowGroup,
+} from '../../load/index.ts'
 import { serve } from '../../threads/index.ts'
 import { owned } from './owned.ts'
 
@@ -13,7 +18,7 @@ serve({
   },
   header: async (run: number) => ({ value: encoders.get(run)!.header() }),
   async encode(run: number, recordBatches: readonly Uint8Array[]) {
-    const value = await encodeSummed(encoders.get(run)!, recordBatches.map(decodeRecordBatch))
+    const value = await encodeWithAggregates(encoders.get(run)!, recordBatches.map(decodeRecordBatch))
     return { value, transfer: owned(value.bytes.buffer) }
   },
   footer: async (run: number, rowGroups: readonly WrittenRowGroup[]) => ({

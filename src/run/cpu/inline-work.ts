@@ -1,5 +1,5 @@
 import { type DecodePage, type DecodePlan, decodeRecordBatch } from '../../core/index.ts'
-import { createEncoder, type EncodePlan, encodeSummed, type ShardCoder } from '../../load/index.ts'
+import { createEncoder, type EncodePlan, encodeWithAggregates, type ShardCoder } from '../../load/index.ts'
 import { inlineDecoder } from './inline-decoder.ts'
 
 /** Decoding and encoding in the calling thread. */
@@ -13,7 +13,7 @@ export function inlineWork(
     decode: async (body, context) => decode(body, context),
     coder: {
       header: async () => encoder.header(),
-      encode: (recordBatches) => encodeSummed(encoder, recordBatches.map(decodeRecordBatch)),
+      encode: (recordBatches) => encodeWithAggregates(encoder, recordBatches.map(decodeRecordBatch)),
       footer: (rowGroups) => encoder.footer(rowGroups),
     },
   }

@@ -94,7 +94,7 @@ export function invalidationOf(
   const partitions = new Set(seed.partitions)
   const shards = new Set<number>()
   const chains = new Set<number>()
-  const givenUp: string[] = []
+  const invalidated: string[] = []
   const lost = new Set(seed.shards)
   const take = (shard: number, within: Iterable<string>): boolean => {
     if (shards.has(shard)) return false
@@ -107,7 +107,7 @@ export function invalidationOf(
   for (let size = -1; size < partitions.size + shards.size; ) {
     size = partitions.size + shards.size
     for (const { shard, path, partitions: within } of state.shards)
-      if (take(shard, within)) givenUp.push(path)
+      if (take(shard, within)) invalidated.push(path)
     for (const { shard, partitions: within } of state.openShards.values()) take(shard, within)
     for (const { chain, query, windows } of state.chains.values()) {
       if (chains.has(chain)) continue
@@ -126,5 +126,5 @@ export function invalidationOf(
     rows += record?.rows ?? 0
     pages += record?.pages ?? 0
   }
-  return { partitions, shards, chains, givenUp, pruned: null, rows, pages }
+  return { partitions, shards, chains, invalidated, pruned: null, rows, pages }
 }

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import type { Clock, Pipeline, Place, Store } from '../../core/index.ts'
+import type { Clock, DataSetLocation, Pipeline, Store } from '../../core/index.ts'
 import { isExportError } from '../../core/index.ts'
 import { diskStore, requireWritable } from '../../disk/index.ts'
 import { s3Store, splitStore } from '../../s3/index.ts'
@@ -8,24 +8,24 @@ import { growingFiles } from './data-set.ts'
 
 /** Where a pipeline writes to. */
 export function openDataSet({ load }: Pipeline): Store {
-  const { place, fileMode, dirMode } = load
-  if (place.kind === 'disk') return diskStore({ root: place.root, fileMode, dirMode })
-  const { stateRoot } = place
-  if (stateRoot === null) return s3Store(place)
-  return splitStore(place, diskStore({ root: stateRoot, fileMode, dirMode }), stateRoot)
+  const { location, fileMode, dirMode } = load
+  if (location.kind === 'disk') return diskStore({ root: location.root, fileMode, dirMode })
+  const { stateRoot } = location
+  if (stateRoot === null) return s3Store(location)
+  return splitStore(location, diskStore({ root: stateRoot, fileMode, dirMode }), stateRoot)
 }
 
 /** @throws ExportError as the first write there would, as far as that can be known without one */
-export async function requireReachable({ load: { place } }: Pipeline): Promise<void> {
-  await requireFolder(place)
-  if (place.kind === 's3') await s3Store(place).list('')
+export async function requireReachable({ load: { location } }: Pipeline): Promise<void> {
+  await requireFolder(location)
+  if (location.kind === 's3') await s3Store(location).list('')
 }
 
 /** @throws ExportError `config` when nothing can be written where a data set, or its state, is to lie */
-export async function requireFolder(place: Place): Promise<void> {
-  const root = place.kind === 'disk' ? place.root : place.stateRoot
+export async function requireFolder(location: DataSetLocation): Promise<void> {
+  const root = location.kind === 'disk' ? location.root : location.stateRoot
   if (root === null) return
-  await requireWritable(root, place.kind === 'disk' ? '.' : '_state')
+  await requireWritable(root, location.kind === 'disk' ? '.' : '_state')
   await requireWritable(join(root, '_state'), '_state')
 }
 

@@ -17,7 +17,7 @@ export async function recordPrune(
     partitions: new Set(),
     shards: new Set(shards.keys()),
     chains: new Set(),
-    givenUp: [...shards.values()].map(({ path }) => path),
+    invalidated: [...shards.values()].map(({ path }) => path),
     pruned: { partitions, prune },
   })
 }
@@ -25,7 +25,7 @@ export async function recordPrune(
 /** Removes the files of what was invalidated or pruned, with the folders that this leaves empty. */
 export async function removePruned(store: Store, state: CheckpointState, stop: AbortSignal): Promise<void> {
   const folders = new Set<string>()
-  await sideBySide(state.givenUp, async (path) => {
+  await sideBySide(state.invalidated, async (path) => {
     stop.throwIfAborted()
     await store.remove(path)
     folders.add(splitPath(path)[0])

@@ -34,7 +34,7 @@ export async function openSettledCheckpoint(
   const settle = async (found: CheckpointState | null): Promise<void> => {
     accept(found)
     if (found === null) return
-    for (const path of found.givenUp) await store.remove(path)
+    for (const path of found.invalidated) await store.remove(path)
     await removePrunedQuarantine(store, found)
     await settleShards(store, found, looks, warn)
   }

@@ -18,7 +18,7 @@ export async function countAnew(
   shards: Iterable<KnownShard>,
 ): Promise<Aggregates> {
   // Loaded here, as it would only lengthen the start of every other command.
-  const { readSums } = await import('../../load/inspect/index.ts')
+  const { readAggregates } = await import('../../load/inspect/index.ts')
   const columns = columnsOf(pipeline)
   const tally = new AggregateTally(DATA_SET_LIMITS)
   for (const { path, bytes } of shards) {
@@ -27,7 +27,7 @@ export async function countAnew(
       slice: (start: number, end: number) => store.readRange(path, start, end),
       stream: () => store.stream(path),
     }
-    await readSums(reader, pipeline.load.format, columns, tally)
+    await readAggregates(reader, pipeline.load.format, columns, tally)
   }
-  return tally.sums()
+  return tally.aggregates()
 }

@@ -52,7 +52,7 @@ async function sumsOf(
   mostRows: number,
   record: (fact: JournalEntry) => Promise<void>,
 ): Promise<Aggregates> {
-  const known = state.sums()
+  const known = state.aggregates()
   const { rows } = state.shards
   if (known.rows === rows || rows > mostRows) return known
   const sums = await countAnew(pipeline, store, state.shards)

@@ -20,13 +20,13 @@ export type LocalShards = {
  * @param stop ends a copy that is under way
  */
 export async function localShards(
-  { load: { place } }: Pipeline,
+  { load: { location } }: Pipeline,
   store: Store,
   stop: AbortSignal,
 ): Promise<LocalShards> {
-  if (place.kind === 'disk') {
+  if (location.kind === 'disk') {
     const nothing = async (): Promise<void> => {}
-    return { root: place.root, store, bring: nothing, drop: nothing, close: nothing }
+    return { root: location.root, store, bring: nothing, drop: nothing, close: nothing }
   }
   const folder = await temporaryFolder()
   const copies = diskStore({ root: folder.path, fileMode: 0o600, dirMode: 0o700 })

@@ -1,7 +1,7 @@
 import type { S3Client } from '@aws-sdk/client-s3'
-import { ExportError, type Place } from '../../core/index.ts'
+import { type DataSetLocation, ExportError } from '../../core/index.ts'
 
-export type BucketLocation = Extract<Place, { kind: 's3' }>
+export type BucketLocation = Extract<DataSetLocation, { kind: 's3' }>
 
 /** The SDK, loaded on first use: that takes 0.2 s. */
 export type Sdk = typeof import('@aws-sdk/client-s3')

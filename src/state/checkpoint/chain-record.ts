@@ -17,7 +17,7 @@ export type ChainRecord = {
   /** Its windows, without those that it left to other chains. */
   readonly windows: WindowRun
   /** Watermark: so many of its first windows get no more rows, as long as rows come in order. */
-  readonly passed: number
+  readonly watermark: number
   readonly next: string | null
   readonly pages: number
   /** Resume position; null: there was no item yet, or items are not in order. */
@@ -39,12 +39,12 @@ export type ChainRecord = {
 export function chainFromEntry({ chain, query, order, windows, stands }: ChainEntry): ChainRecord {
   const run = new WindowRun(order, windows === null ? null : boundsOf(windows))
   if (stands === undefined) {
-    const beginning = { passed: 0, next: null, pages: 0, position: null, inOrder: true, since: null }
+    const beginning = { watermark: 0, next: null, pages: 0, position: null, inOrder: true, since: null }
     return { chain, query, windows: run, ...beginning, asked: run.range, seen: null, ids: null, size: null }
   }
-  const { in_order, seen, ...rest } = stands
+  const { in_order, passed, seen, ...rest } = stands
   const cursors = seen === '' ? null : SeenCursors.from(Buffer.from(seen, 'base64'))
-  return { chain, query, windows: run, ...rest, inOrder: in_order, seen: cursors }
+  return { chain, query, windows: run, ...rest, watermark: passed, inOrder: in_order, seen: cursors }
 }
 
 /** The entry that begins a chain. */
@@ -55,12 +55,12 @@ export function chainEntry(chain: number, query: string, windows: WindowRun): Ch
 
 /** The entry that replaces all others about a chain when the journal is compacted. */
 export function standingEntry(record: ChainRecord): ChainEntry {
-  const { next, passed, pages, position, inOrder, asked, since, seen, ids, size } = record
+  const { next, watermark, pages, position, inOrder, asked, since, seen, ids, size } = record
   return {
     ...chainEntry(record.chain, record.query, record.windows),
     stands: {
       next,
-      passed,
+      passed: watermark,
       pages,
       position:
         position === null ? null : { at: position.at, ids: position.ids === null ? null : [...position.ids] },
@@ -80,7 +80,7 @@ export function afterPage(record: ChainRecord, page: PageEntry): ChainRecord {
   return {
     ...record,
     next: page.next,
-    passed: page.passed ?? record.passed,
+    watermark: page.passed ?? record.watermark,
     pages: record.pages + 1,
     position,
     inOrder: record.inOrder && page.position !== null,

@@ -23,13 +23,13 @@ export type CheckpointState = {
   /** The number that the next shard gets. */
   readonly nextShard: number
   /** Paths of invalidated shards whose files may still be there. */
-  readonly givenUp: ReadonlySet<string>
+  readonly invalidated: ReadonlySet<string>
   readonly unknownFields: ReadonlyMap<string, number>
   /**
    * Aggregates over the rows of finished shards. They cover fewer rows where shards were invalidated since, or written by an
    * earlier version.
    */
-  readonly sums: () => Aggregates
+  readonly aggregates: () => Aggregates
   readonly runs: readonly RunRecord[]
   readonly prunes: readonly Prune[]
   /** Searches left, as the service said last; null: it never did. */

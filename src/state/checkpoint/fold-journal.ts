@@ -46,7 +46,7 @@ class JournalFold {
   readonly #partsOf = new PathMap<number>()
   readonly #shards = new PackedShardList()
   readonly #prunes: Prune[] = []
-  readonly #givenUp = new Set<string>()
+  readonly #invalidated = new Set<string>()
   readonly #unknownFields = new Map<string, number>()
   readonly #secretChecks = new Map<string, string>()
   readonly #queries = new Map<string, string>()
@@ -67,9 +67,9 @@ class JournalFold {
       openShards: this.#openShards,
       partsOf: this.#partsOf,
       nextShard: 0,
-      givenUp: this.#givenUp,
+      invalidated: this.#invalidated,
       unknownFields: this.#unknownFields,
-      sums: () => this.#aggregates.sums(),
+      aggregates: () => this.#aggregates.aggregates(),
       runs: this.#runs.all,
       prunes: this.#prunes,
       searchesRemaining: null,
@@ -143,7 +143,7 @@ class JournalFold {
         this.#partitions.set(entry)
         break
       case 'given-up':
-        for (const path of entry.shards) this.#givenUp.add(path)
+        for (const path of entry.shards) this.#invalidated.add(path)
         break
       case 'prune':
         this.#prune(entry)
@@ -167,7 +167,7 @@ class JournalFold {
     const chain = this.#chains.get(page.chain)
     if (chain === undefined) return
     const { query } = chain
-    this.#partitions.addPage(this.#keyAt(chain, chain.passed), page.requests, page.repeated ?? 0)
+    this.#partitions.addPage(this.#keyAt(chain, chain.watermark), page.requests, page.repeated ?? 0)
     for (const entry of page.quarantine ?? []) this.#partitions.addQuarantined(query, entry)
     for (const slice of page.pieces ?? []) this.#takeSlice(query, slice)
     for (const { shard, rows, end } of page.logged ?? [])
@@ -198,15 +198,15 @@ class JournalFold {
     const after = afterPage(chain, page)
     this.#service.pageSize = after.size ?? this.#service.pageSize
     const { count } = chain.windows
-    if (page.next === null || after.passed >= count) {
+    if (page.next === null || after.watermark >= count) {
       // Rows that came late may have opened any of them again.
       this.#finish(chain, 0, count)
       this.#chains.delete(page.chain)
       return
     }
-    this.#finish(chain, chain.passed, after.passed)
+    this.#finish(chain, chain.watermark, after.watermark)
     this.#chains.set(page.chain, after)
-    this.#partitions.markPartial(this.#keyAt(chain, after.passed))
+    this.#partitions.markPartial(this.#keyAt(chain, after.watermark))
   }
 
   #finish(chain: ChainRecord, from: number, to: number): void {
@@ -221,7 +221,7 @@ class JournalFold {
     const chain = this.#chains.get(number)
     if (chain === undefined) return
     const windows = chain.windows.part(0, count)
-    if (chain.passed < count) this.#chains.set(number, { ...chain, windows })
+    if (chain.watermark < count) this.#chains.set(number, { ...chain, windows })
     else this.#chains.delete(number)
   }
 
@@ -246,7 +246,7 @@ class JournalFold {
     const [folder, name] = splitPath(seal.path)
     this.#countPart(seal.shard, folder, partNumber(name))
     this.#openShards.delete(seal.shard)
-    this.#givenUp.delete(seal.path)
+    this.#invalidated.delete(seal.path)
     this.#shards.push(seal)
   }
 

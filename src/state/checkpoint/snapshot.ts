@@ -14,7 +14,7 @@ export type Omission = {
   /** By number. */
   readonly chains: ReadonlySet<number>
   /** Paths of finished shards whose files are to be removed. */
-  readonly givenUp: readonly string[]
+  readonly invalidated: readonly string[]
   /** Partitions, by key, that are kept without their rows, and the entry about that; null: none. */
   readonly pruned: { readonly partitions: ReadonlySet<string>; readonly prune: Prune } | null
 }
@@ -43,7 +43,7 @@ export function* snapshot(state: CheckpointState, without: Omission | null): Gen
     else yield { kind: 'seal', ...shard }
   }
   // The share of a single shard is unknown: the aggregates have to be counted anew.
-  const sums = state.sums()
+  const sums = state.aggregates()
   if (!isLess && sums.rows > 0) yield { kind: 'sums', ...sums }
   for (const shard of state.openShards.values()) {
     if (without?.shards.has(shard.shard) !== true) yield* openEntries(shard)
@@ -55,7 +55,7 @@ export function* snapshot(state: CheckpointState, without: Omission | null): Gen
   if (state.unknownFields.size > 0) yield { kind: 'unknown', fields: Object.fromEntries(state.unknownFields) }
   if (without === null) return
   // After a crash files of shards that were invalidated earlier may still be there.
-  const paths = new Set([...state.givenUp, ...without.givenUp])
+  const paths = new Set([...state.invalidated, ...without.invalidated])
   if (paths.size > 0) yield { kind: 'given-up', shards: [...paths] }
 }
 

@@ -8,7 +8,7 @@ export const optionalTexts = z.array(z.string()).nullish()
 
 const NO_INT64 = 'Invalid input: expected a whole number of 64 bits'
 
-/** A whole number that 64 bits hold; responses are parsed so that the large ones are bigints. */
+/** An integer that 64 bits hold; responses are parsed so that the large ones are bigints. */
 export const integer = z.union(
   [z.int(), z.bigint().min(MIN_INT64, NO_INT64).max(MAX_INT64, NO_INT64)],
   NO_INT64,

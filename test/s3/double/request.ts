@@ -42,7 +42,7 @@ export function parameter({ query }: S3Request, name: string): string | null {
   return query.find(([each]) => each === name)?.[1] ?? null
 }
 
-/** @returns a whole number, or the fallback when the parameter is not there. @throws S3Error when it is none */
+/** @returns an integer, or the fallback when the parameter is not there. @throws S3Error when it is none */
 export function numberParameter(request: S3Request, name: string, fallback: number): number {
   const value = parameter(request, name)
   if (value === null) return fallback

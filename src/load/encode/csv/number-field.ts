@@ -4,7 +4,7 @@ import type { ByteBuffer } from '../byte-buffer.ts'
 const ZERO = 0x30
 const DAY_MICROS = 86_400_000_000
 
-/** Appends a whole number in decimal digits. */
+/** Appends an integer in decimal digits. */
 export function writeInteger(out: ByteBuffer, value: Int64): void {
   out.reserve(24)
   if (typeof value === 'bigint') {

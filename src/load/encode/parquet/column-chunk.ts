@@ -61,7 +61,7 @@ export function writeColumnChunk(out: ByteBuffer, leaf: Leaf, codec: Codec): Col
     data,
     raw,
     stored: out.length - start,
-    extremes: values.extremes,
+    extremes: values.minMax,
     ascending,
     bloom: null,
   }

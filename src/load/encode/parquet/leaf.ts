@@ -12,7 +12,7 @@ import {
   recordBatchColumns,
   type VectorOf,
 } from '../record-batch-column.ts'
-import { textExtremes } from './meta/index.ts'
+import { stringMinMax } from './meta/index.ts'
 import {
   booleanValues,
   eachEntry,
@@ -49,7 +49,12 @@ export type Levels = {
  * Text columns that get a least and greatest value in the footer. Engines skip row groups by them; for
  * the other columns they would only copy identities and secrets into the footer and the journal.
  */
-const TEXT_EXTREMES: ReadonlySet<string> = new Set(['domain', 'source_id', 'query_type', 'query_value'])
+const STRINGS_WITH_MIN_MAX: ReadonlySet<string> = new Set([
+  'domain',
+  'source_id',
+  'query_type',
+  'query_value',
+])
 
 /** What rows are asked for in order of, page by page. Where pages of several chains meet, or go down, the order is lost. */
 const SORTED_BY = 'imported_at'
@@ -79,12 +84,12 @@ export function leafOf(spec: ColumnSpec, recordBatches: readonly RecordBatch[], 
 function textLeaf(spec: ColumnSpec, recordBatches: readonly RecordBatch[], encodings: Encodings): Leaf {
   const columns = recordBatchColumns(recordBatches, spec.name, 'text')
   const values = textValues(columns, encodings)
-  const extremes = hasExtremes(spec.name, recordBatches) ? textExtremes(values.distinct) : null
-  return { levels: flatLevels(spec, columns), values: { ...values, extremes }, ascending: false }
+  const minMax = hasMinMax(spec.name, recordBatches) ? stringMinMax(values.distinct) : null
+  return { levels: flatLevels(spec, columns), values: { ...values, minMax }, ascending: false }
 }
 
-function hasExtremes(name: string, recordBatches: readonly RecordBatch[]): boolean {
-  return TEXT_EXTREMES.has(name) && (name !== 'query_value' || recordBatches.every(hasNoSecretQuery))
+function hasMinMax(name: string, recordBatches: readonly RecordBatch[]): boolean {
+  return STRINGS_WITH_MIN_MAX.has(name) && (name !== 'query_value' || recordBatches.every(hasNoSecretQuery))
 }
 
 /** Whether all rows are known to come from queries for something that may be told: what a secret query asked for may not. */

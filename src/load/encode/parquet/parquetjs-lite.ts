@@ -67,7 +67,7 @@ function refused(what: string, where: string): ExportError {
   )
 }
 
-/** @param isLarge whether a column of whole numbers is written as {@link ExactInteger}; the bytes are the same */
+/** @param isLarge whether a column of integers is written as {@link ExactInteger}; the bytes are the same */
 function fieldOf(
   { type, nullable }: ColumnSpec,
   compression: NonNullable<Field['compression']>,
@@ -163,7 +163,7 @@ function written(value: Value, { type }: ColumnSpec, isLarge: boolean): unknown 
 }
 
 /**
- * parquetjs-lite makes doubles of whole numbers, and would round the large ones; of what calls itself a Date it takes
+ * parquetjs-lite makes doubles of integers, and would round the large ones; of what calls itself a Date it takes
  * the time as it is, and it writes that with all its bits.
  */
 class ExactInteger extends Date {

@@ -3,7 +3,7 @@ import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js'
 import { writeMetadata } from 'hyparquet-writer/src/metadata.js'
 import { type ColumnSpec, type ColumnType, elementFieldId, fieldId } from '../../../../core/index.ts'
 import type { WrittenRowGroup } from '../../encoder.ts'
-import { MAX_EXTREME_BYTES } from './extremes.ts'
+import { MAX_STATISTIC_BYTES } from './min-max.ts'
 import { type ColumnChunkMeta, parseRowGroupMeta, type RowGroupMeta } from './row-group-meta.ts'
 
 export const MAGIC = 'PAR1'
@@ -41,7 +41,7 @@ export function parquetFooter(
     metadata_length: 0,
   }
   // Whole, that is: values that begin alike for long are told apart only by their ends.
-  writeMetadata(writer, metadata, MAX_EXTREME_BYTES)
+  writeMetadata(writer, metadata, MAX_STATISTIC_BYTES)
   writer.appendBytes(Buffer.from(MAGIC))
   return new Uint8Array(writer.getBytes())
 }

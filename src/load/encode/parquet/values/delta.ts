@@ -15,7 +15,7 @@ export function fitsDelta(min: number, max: number): boolean {
 }
 
 /**
- * Parquet's DELTA_BINARY_PACKED over the whole numbers `values[from..to)`, in doubles throughout: blocks
+ * Parquet's DELTA_BINARY_PACKED over the integers `values[from..to)`, in doubles throughout: blocks
  * of 128 deltas, each less the block's least one, packed by four with a bit width of their own.
  * The values must satisfy {@link fitsDelta}.
  * @param base what the values are less by than the numbers that are meant: deltas do not depend on it

@@ -8,7 +8,7 @@ import type {
 import type { ByteBuffer } from '../../byte-buffer.ts'
 import type { RecordBatchColumn, VectorOf } from '../../record-batch-column.ts'
 import type { ColumnChunkMeta } from '../meta/index.ts'
-import { int64Extremes, numberExtremes, toldExtremes } from '../meta/index.ts'
+import { int64MinMax, minMaxAsJson, numberMinMax } from '../meta/index.ts'
 import { fitsDelta, writeDeltaBinaryPacked } from './delta.ts'
 import { bitWidthOf, codeNumbers, codeTexts, lengthBytes } from './dictionary.ts'
 import { writeHybrid, writePacked } from './hybrid.ts'
@@ -22,7 +22,7 @@ export type LeafValues = {
   /** Values that the encoded ones are numbers of. */
   readonly dictionary: { readonly count: number; write(out: ByteBuffer): void } | null
   /** Least and greatest value, large numbers as their digits; null where there is none, or it is not to be told. */
-  readonly extremes: { readonly min: number | string; readonly max: number | string } | null
+  readonly minMax: { readonly min: number | string; readonly max: number | string } | null
   /** Every value at least once, for the bloom filter. */
   readonly distinct: Float64Array | BigInt64Array | TextVector | null
   /** Encoded size of `[from, to)`, roughly. */
@@ -48,10 +48,8 @@ export function numberValues(
   const write = (out: ByteBuffer): void => writePlainInt64(out, dictionary, 0, dictionary.length)
   return {
     ...codedValues(codes, { count: dictionary.length, write }, encodings),
-    extremes:
-      dictionary instanceof BigInt64Array
-        ? toldExtremes(int64Extremes(dictionary))
-        : numberExtremes(dictionary),
+    minMax:
+      dictionary instanceof BigInt64Array ? minMaxAsJson(int64MinMax(dictionary)) : numberMinMax(dictionary),
     distinct: dictionary,
   }
 }
@@ -64,13 +62,13 @@ function areDoubles(
 
 function plainNumbers({ values, valid }: NumberVector, encodings: Encodings): LeafValues {
   const present = valid === null ? values : only(values, valid, scratchFloat64(values.length))
-  const extremes = numberExtremes(present)
-  const delta = encodings === 'compact' && (extremes === null || fitsDelta(extremes.min, extremes.max))
+  const minMax = numberMinMax(present)
+  const delta = encodings === 'compact' && (minMax === null || fitsDelta(minMax.min, minMax.max))
   const write = delta ? writeDeltaBinaryPacked : writePlainInt64
   return {
     encoding: delta ? 'DELTA_BINARY_PACKED' : 'PLAIN',
     dictionary: null,
-    extremes,
+    minMax,
     distinct: present,
     size: (from, to) => (to - from) * 8,
     write: (out, from, to) => write(out, present, from, to),
@@ -80,14 +78,14 @@ function plainNumbers({ values, valid }: NumberVector, encodings: Encodings): Le
 /** Numbers beyond 2^53: as deltas too, where what they are more than the least of them fits a double. */
 function largeNumbers({ values, valid }: Int64Vector, encodings: Encodings): LeafValues {
   const present = valid === null ? values : only(values, valid, new BigInt64Array(values.length))
-  const extremes = int64Extremes(present)
-  const base = extremes?.min ?? 0n
-  const delta = encodings === 'compact' && (extremes === null || fitsDelta(0, Number(extremes.max - base)))
+  const minMax = int64MinMax(present)
+  const base = minMax?.min ?? 0n
+  const delta = encodings === 'compact' && (minMax === null || fitsDelta(0, Number(minMax.max - base)))
   const above = delta ? Float64Array.from(present, (value) => Number(value - base)) : null
   return {
     encoding: delta ? 'DELTA_BINARY_PACKED' : 'PLAIN',
     dictionary: null,
-    extremes: toldExtremes(extremes),
+    minMax: minMaxAsJson(minMax),
     distinct: present,
     size: (from, to) => (to - from) * 8,
     write: (out, from, to) => {
@@ -104,7 +102,7 @@ export function booleanValues(columns: readonly RecordBatchColumn<VectorOf<'bool
   return {
     encoding: 'PLAIN',
     dictionary: null,
-    extremes: null,
+    minMax: null,
     distinct: null,
     size: (from, to) => (to - from) / 8,
     write: (out, from, to) => writePlainBoolean(out, present, from, to),
@@ -125,7 +123,7 @@ export function textValues(
   const write = (out: ByteBuffer): void => writePlainTexts(out, dictionary, 0, count)
   return {
     ...codedValues(codes, { count, write }, encodings),
-    extremes: null,
+    minMax: null,
     distinct: dictionary,
   }
 }
@@ -137,7 +135,7 @@ function uncodedTexts({ offsets, bytes, valid }: TextVector, encodings: Encoding
   const distinct: TextVector = { kind: 'text', offsets: ends, bytes, valid: null }
   const size = (from: number, to: number): number =>
     ends[to]! - ends[from]! + (to - from) * lengthBytes(encodings)
-  const common = { dictionary: null, extremes: null, distinct, size }
+  const common = { dictionary: null, minMax: null, distinct, size }
   if (encodings === 'plain') {
     return {
       ...common,

@@ -3,7 +3,7 @@ import {
   AggregateTally,
   type Column,
   type IntegerVector,
-  nameInSums,
+  nameInAggregates,
   type RecordBatch,
   ROW_GROUP_LIMITS,
   type TextVector,
@@ -11,26 +11,26 @@ import {
 import type { EncodedRowGroup, ShardEncoder } from './encode/index.ts'
 
 /** Encodes record batches as one row group, and says what their rows come to. */
-export async function encodeSummed(
+export async function encodeWithAggregates(
   encoder: ShardEncoder,
   recordBatches: readonly RecordBatch[],
 ): Promise<EncodedRowGroupWithAggregates> {
-  return { ...(await encoder.encode(recordBatches)), sums: sumRows(recordBatches) }
+  return { ...(await encoder.encode(recordBatches)), aggregates: aggregateRows(recordBatches) }
 }
 
-export type EncodedRowGroupWithAggregates = EncodedRowGroup & { readonly sums: Aggregates }
+export type EncodedRowGroupWithAggregates = EncodedRowGroup & { readonly aggregates: Aggregates }
 
 /**
  * What the rows of some record batches come to. Goes through the table that rows point into rather than through the rows where
  * there is one, and through bits and numbers where there is none; no text is read twice for one page.
  */
-export function sumRows(recordBatches: readonly RecordBatch[]): Aggregates {
+export function aggregateRows(recordBatches: readonly RecordBatch[]): Aggregates {
   const tally = new AggregateTally(ROW_GROUP_LIMITS)
-  for (const recordBatch of recordBatches) sumRecordBatch(recordBatch, tally)
-  return tally.sums()
+  for (const recordBatch of recordBatches) aggregateRecordBatch(recordBatch, tally)
+  return tally.aggregates()
 }
 
-function sumRecordBatch(recordBatch: RecordBatch, tally: AggregateTally): void {
+function aggregateRecordBatch(recordBatch: RecordBatch, tally: AggregateTally): void {
   tally.rows += recordBatch.rows
   const weights = recordBatch.groups.map(({ size, indices }) =>
     rowsOfEntries(size, indices, recordBatch.rows),
@@ -108,7 +108,7 @@ function addNames(
 
 function textAt({ bytes, offsets }: TextVector, index: number): string {
   const start = offsets[index]!
-  return nameInSums(
+  return nameInAggregates(
     Buffer.from(bytes.buffer, bytes.byteOffset + start, offsets[index + 1]! - start).toString(),
   )
 }

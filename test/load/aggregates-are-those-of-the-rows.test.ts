@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { AggregateTally, formatTimestamp, nameInSums } from '../../src/core/index.ts'
-import { sumRows } from '../../src/load/sum-rows.ts'
+import { AggregateTally, formatTimestamp, nameInAggregates } from '../../src/core/index.ts'
+import { aggregateRows } from '../../src/load/aggregate-rows.ts'
 import { recordBatchOf, specs } from './record-batch-builder.ts'
 
 const COLUMNS = specs({ imported_at: 'timestamp', hash_type: 'text', source_name: 'text', domain: 'text' })
@@ -26,7 +26,7 @@ function counted<T>(values: readonly T[]): Map<T, number> {
   return counts
 }
 
-const inSums = (text: string | null): string | null => (text === null ? null : nameInSums(text))
+const inSums = (text: string | null): string | null => (text === null ? null : nameInAggregates(text))
 
 it('sums of record batches are those of their rows, whether these point into tables or not', () => {
   fc.assert(
@@ -38,7 +38,7 @@ it('sums of record batches are those of their rows, whether these point into tab
         const recordBatches = pages.map((page) =>
           recordBatchOf(COLUMNS, page, table ? [['hash_type'], ['source_name']] : []),
         )
-        const sums = sumRows(recordBatches)
+        const sums = aggregateRows(recordBatches)
         expect(sums.rows).toBe(rows.length)
         expect(new Map(sums.days.counts)).toEqual(counted(rows.map(({ imported_at }) => dayOf(imported_at))))
         expect(new Map(sums.sources.counts)).toEqual(
@@ -63,7 +63,7 @@ it('of names without end only so many are kept apart, and no row is lost', () =>
   for (let i = 0; i < 1000; i++) tally.sources.add(`source-${i}`, 1)
   tally.sources.add('the largest', 500)
   for (let i = 0; i < 1000; i++) tally.sources.add(`source-${i}`, 1)
-  const { counts, others } = tally.sums().sources
+  const { counts, others } = tally.aggregates().sources
   expect(counts.length).toBeLessThanOrEqual(20)
   expect(new Map(counts).get('the largest')).toBe(500)
   expect(counts.reduce((sum, [, rows]) => sum + rows, others)).toBe(2500)

@@ -1,5 +1,5 @@
 import { parquetMetadataAsync } from 'hyparquet'
-import { type AggregateTally, type ColumnSpec, type Format, nameInSums } from '../../core/index.ts'
+import { type AggregateTally, type ColumnSpec, type Format, nameInAggregates } from '../../core/index.ts'
 import { fieldText, readCsv } from './csv-records.ts'
 import { damaged, guarded } from './damaged.ts'
 import { bytesOf, MAX_FIELDS, unescaped } from './inspect-csv.ts'
@@ -10,7 +10,7 @@ import type { ShardReader } from './inspector.ts'
  * Reads what the rows of a shard come to, and adds it.
  * @throws ExportError `damaged` when the bytes are not what the format says
  */
-export function readSums(
+export function readAggregates(
   reader: ShardReader,
   format: Format,
   columns: readonly ColumnSpec[],
@@ -18,9 +18,9 @@ export function readSums(
 ): Promise<void> {
   switch (format.kind) {
     case 'parquet':
-      return parquetSums(reader, columns, tally)
+      return parquetAggregates(reader, columns, tally)
     case 'csv':
-      return csvSums(reader, format, tally)
+      return csvAggregates(reader, format, tally)
   }
 }
 
@@ -37,10 +37,10 @@ function addValue(column: string, value: unknown, tally: AggregateTally): void {
 }
 
 function nameOf(value: unknown): string | null {
-  return value === null || value === undefined ? null : nameInSums(String(value))
+  return value === null || value === undefined ? null : nameInAggregates(String(value))
 }
 
-async function parquetSums(
+async function parquetAggregates(
   reader: ShardReader,
   columns: readonly ColumnSpec[],
   tally: AggregateTally,
@@ -64,7 +64,7 @@ async function parquetSums(
   tally.rows += start
 }
 
-async function csvSums(
+async function csvAggregates(
   reader: ShardReader,
   format: Extract<Format, { kind: 'csv' }>,
   tally: AggregateTally,

@@ -1,10 +1,10 @@
 import { type Int64Json, int64, int64ToJson, type TextVector } from '../../../../core/index.ts'
 
 /** Longer texts get no least and greatest value: they would only swell the footer. */
-export const MAX_EXTREME_BYTES = 256
+export const MAX_STATISTIC_BYTES = 256
 
 /** Least and greatest number; null when there is none. */
-export function numberExtremes(values: Float64Array): { min: number; max: number } | null {
+export function numberMinMax(values: Float64Array): { min: number; max: number } | null {
   if (values.length === 0) return null
   let min = values[0]!
   let max = min
@@ -16,8 +16,8 @@ export function numberExtremes(values: Float64Array): { min: number; max: number
   return { min, max }
 }
 
-/** The same of large numbers; {@link toldExtremes} puts them as they are told. */
-export function int64Extremes(values: BigInt64Array): { min: bigint; max: bigint } | null {
+/** The same of large numbers; {@link minMaxAsJson} turns them into JSON. */
+export function int64MinMax(values: BigInt64Array): { min: bigint; max: bigint } | null {
   if (values.length === 0) return null
   let min = values[0]!
   let max = min
@@ -28,16 +28,14 @@ export function int64Extremes(values: BigInt64Array): { min: bigint; max: bigint
   return { min, max }
 }
 
-export function toldExtremes(
-  extremes: { min: bigint; max: bigint } | null,
+export function minMaxAsJson(
+  minMax: { min: bigint; max: bigint } | null,
 ): { min: Int64Json; max: Int64Json } | null {
-  return extremes === null
-    ? null
-    : { min: int64ToJson(int64(extremes.min)), max: int64ToJson(int64(extremes.max)) }
+  return minMax === null ? null : { min: int64ToJson(int64(minMax.min)), max: int64ToJson(int64(minMax.max)) }
 }
 
-/** Least and greatest text by its bytes, as Parquet orders strings; null when there is none or it is long. */
-export function textExtremes({ offsets, bytes }: TextVector): { min: string; max: string } | null {
+/** Least and greatest string by its bytes, as Parquet orders strings; null when there is none or it is long. */
+export function stringMinMax({ offsets, bytes }: TextVector): { min: string; max: string } | null {
   if (offsets.length < 2) return null
   let min = 0
   let max = 0
@@ -48,7 +46,7 @@ export function textExtremes({ offsets, bytes }: TextVector): { min: string; max
   const textOf = (i: number): string | null => {
     const start = offsets[i]!
     const end = offsets[i + 1]!
-    if (end - start > MAX_EXTREME_BYTES) return null
+    if (end - start > MAX_STATISTIC_BYTES) return null
     return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString()
   }
   const [least, greatest] = [textOf(min), textOf(max)]
