@@ -1,20 +1,19 @@
 /**
- * Large buffers that go round: from the receiver of a response to its decoder, with the rows that are put into them to
- * whoever commits these, and back. Without it every response would be a fresh allocation of megabytes, which costs page
- * faults and garbage collections.
+ * A pool of large buffers. A buffer goes from the receiver of a response to its decoder, then with the decoded rows to
+ * the committer, and back to the pool. Without it every response would allocate megabytes, which costs page faults and
+ * garbage collections.
  *
- * They are shared memory, which both threads see, because a buffer that changes hands is news to the garbage
- * collectors of both, and megabytes of news each time make these run for nothing. Nothing synchronizes them:
- * whoever has been told of a buffer has it alone until it hands it on.
+ * Buffers are shared memory, because transferring one would make the garbage collectors of both threads run for
+ * nothing. Access is not synchronized: a buffer has one owner at a time, who passes it on.
  */
 export type BufferPool = {
   /** A buffer of at least so many bytes, with anything in it. */
   take(bytes: number): ArrayBufferLike
-  /** Gives a buffer back; whoever does must not look at it again. */
+  /** Gives a buffer back; the caller must not read it afterwards. */
   give(buffer: ArrayBufferLike): void
 }
 
-/** No pool at all: for what is small, or kept by somebody who does not know of pools. */
+/** Always allocates: for small buffers, and for those that are never given back. */
 export const freshBuffers: BufferPool = {
   take: (bytes) => new ArrayBuffer(bytes),
   give() {},
@@ -26,7 +25,7 @@ const HEADROOM = 1.125
 // since no garbage collector counts it.
 const MAX_KEPT_BYTES = 32 << 20
 
-// All that is kept together: as much as responses on their way may take.
+// Limit of all kept buffers together: as much as responses in flight may take.
 const MAX_KEPT_IN_ALL = 128 << 20
 
 /** @param kept buffers that are kept at most */

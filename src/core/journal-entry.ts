@@ -151,7 +151,7 @@ export type PageEntry = {
   readonly logged?: readonly LoggedRows[] | undefined
   /** How far the chain has come; null: the rows are not in order; absent: as before. */
   readonly position?: Position | null | undefined
-  /** Items set aside: window, end of its partition's quarantine file, and how many this page added to it. */
+  /** Quarantined items: window, end of its partition's quarantine file, and how many this page added to it. */
   readonly quarantine?: readonly QuarantineEntry[] | undefined
   readonly unknown_fields?: Readonly<Record<string, number>> | undefined
   /** Items that the chain had before; absent: none. */

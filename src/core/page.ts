@@ -3,11 +3,11 @@ import type { Window } from './partition.ts'
 import type { IdentityPolicy, NamedQuery, Order, Resource, SecretPolicy } from './pipeline.ts'
 import type { ColumnSpec, ExtraField } from './schema.ts'
 
-/** What every page of a run is decoded with. Plain data and bytes only: it is sent to a worker thread once. */
+/** The settings that decode every page of a run. Plain data and bytes only: it is sent to a worker thread once. */
 export type DecodePlan = {
   readonly resource: Resource
   readonly columns: readonly ColumnSpec[]
-  /** Where the values of additional columns stand in an item; each is among `columns`. */
+  /** Paths of the values of additional columns in an item; each column is among `columns`. */
   readonly extras: readonly ExtraField[]
   readonly order: Order
   readonly secret: SecretPolicy
@@ -16,29 +16,29 @@ export type DecodePlan = {
   readonly maskKey: Uint8Array | null
 }
 
-/** What the decoding of one page depends on besides its bytes. */
+/** Context of one page: what its decoding depends on besides its bytes. */
 export type PageContext = {
   readonly query: NamedQuery
-  /** The partition that the chain stands in, by its key: for messages. */
+  /** Key of the partition that the chain has reached, for messages. */
   readonly partition: string
   /** Number of pages of this chain before this one. */
   readonly page: number
   /** The range that was requested, both ends included; null: everything. */
   readonly asked: Window | null
-  /** What of that is this chain's to take, its end excluded; null: everything. */
+  /** The part of `asked` whose rows this chain takes, its end excluded; null: everything. */
   readonly own: Window | null
   /** The `query_value` column: masked already where the query is a secret. */
   readonly queryValue: string
   /** Set when a refused cursor made the chain start again: rows at or before this position are exported already. */
   readonly since: Restart | null
-  /** What the last pages of this chain brought: of that, nothing is taken again. */
+  /** Ids of the last pages of this chain; rows with these ids are skipped. */
   readonly recent: readonly PageIds[]
 }
 
 /** Least and greatest `imported_at`, microseconds. */
 export type Span = { readonly min: Int64Json; readonly max: Int64Json }
 
-/** What covers both. */
+/** The least span that covers both. */
 export function spanOf(a: Span | null, b: Span | null): Span | null {
   if (a === null || b === null) return a ?? b
   return {
@@ -48,33 +48,33 @@ export function spanOf(a: Span | null, b: Span | null): Span | null {
 }
 
 /**
- * How far a sorted chain has come: the last `imported_at`, and the ids that were seen exactly there; null: more than
- * are worth keeping, so that it can't start again there.
+ * Resume position of a sorted chain: the last `imported_at`, and the ids that were seen exactly there; null: they are
+ * too many to keep, and the chain can't resume here.
  */
 export type Position = { readonly at: Int64Json; readonly ids: readonly Int64Json[] | null }
 
-/** Where a chain starts again. */
+/** A position at which a chain resumes without a cursor. */
 export type Restart = { readonly at: Int64Json; readonly ids: readonly Int64Json[] }
 
-/** One page, flattened and masked. */
+/** A page after decoding: flattened and masked. */
 export type DecodedPage = {
   readonly next: string | null
   /**
-   * The rows in columnar form ({@link encodeRecordBatch}); null when there are none. Whoever is done with them says so: the
-   * memory may be used again.
+   * The rows as a record batch ({@link encodeRecordBatch}); null when there are none. The consumer gives the memory back
+   * to the buffer pool.
    */
   readonly recordBatch: Uint8Array | null
   /** Rows in the record batch. */
   readonly rows: number
   /** Items in the response. */
   readonly items: number
-  /** Items that the chain had before; they are neither among the rows nor in quarantine. */
+  /** Number of items that the chain already has; they are neither among the rows nor in quarantine. */
   readonly repeated: number
   /** For the pages that follow. */
   readonly ids: PageIds
   /** `imported_at` of every row, microseconds; null when rows have no such time: reports. */
   readonly times: Times | null
-  /** Where a restarted chain would go on; null when the page is not sorted by `imported_at`, or has no item. */
+  /** Resume position after this page; null when the page is not sorted by `imported_at`, or has no item. */
   readonly span: PageSpan | null
   readonly quarantined: readonly RefusedItem[]
   /** Occurrences of fields that nobody knows; at most 50 names, the rest under `…`. */
@@ -95,7 +95,7 @@ export type Times = Float64Array<ArrayBuffer> | BigInt64Array<ArrayBuffer>
 export type RefusedItem = {
   /** Its `imported_at` as near as a double comes; null where it has none that can be read. */
   readonly at: number | null
-  /** Position in the response's `items`. */
+  /** Index in the response's `items`. */
   readonly index: number
   /** Digits as text where a number would lose some, also of one that no column holds; null: none was sent. */
   readonly id: Int64Json | null
@@ -103,11 +103,11 @@ export type RefusedItem = {
   readonly item: unknown
 }
 
-/** Turns one response's bytes into a page. @throws ExportError `transient` when they are no such response at all */
+/** Decodes the bytes of one response. @throws ExportError `transient` when they are not a response to a search */
 export type DecodePage = (body: Uint8Array, context: PageContext) => Promise<DecodedPage>
 
 /**
- * The ids that one page of a chain brought, so that the pages after it can tell what was there before. An id is two
+ * The ids of one page of a chain, by which later pages detect repeated rows. An id is two
  * numbers, its low and its high 32 bits: exact for every id, and cheap to compare and to keep.
  */
 export type PageIds = {
@@ -124,8 +124,8 @@ const PAGES = 2
 const IDS = 20_000
 
 /**
- * What is known of a chain after one more page: at least the last two pages that brought anything, and of small pages
- * as many as make 20,000 ids.
+ * The recent ids of a chain after one more page: those of the last two pages that have any, and of more pages up to
+ * 20,000 ids.
  */
 export function withPage(recent: readonly PageIds[], page: PageIds): readonly PageIds[] {
   const words = ({ rows, refused }: PageIds): number => rows.length + refused.length

@@ -144,7 +144,7 @@ export type TransformSettings = {
   readonly maxQuarantined: QuarantineLimit
 }
 
-/** Items of one partition that may be set aside: so many, or so many of a hundred. */
+/** Limit of quarantined items of one partition: a count, or a percentage. */
 export type QuarantineLimit =
   | { readonly kind: 'count'; readonly items: number }
   | { readonly kind: 'share'; readonly percent: number }

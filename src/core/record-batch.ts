@@ -1,7 +1,7 @@
 /**
- * A record batch: the rows of one page in columnar form. It is what stages hand to each other, what travels
- * between threads, and what is appended to an open shard's log, so it can be written as one run of bytes
- * and read back as views on them, without touching a value.
+ * A record batch: the rows of one page in columns. Stages and threads pass it on, and it is appended to the write-ahead
+ * log of an open shard. So it is encoded as one run of bytes, and decoded as views on them, without touching a value.
+ * (`RowBatch` is the public form of it, with values instead of bytes.)
  *
  * Layout of the bytes (little-endian): u32 magic, u32 length of the header, the header as JSON padded
  * with spaces to a multiple of 8, then every buffer, each starting at a multiple of 8.
@@ -78,10 +78,10 @@ type Header = {
 /** Numbers are buffer indices; -1 stands for "none". */
 type HeaderColumn = { name: string; group: number; kind: Vector['kind']; parts: number[] }
 
-/** Gives so many bytes for a record batch, with anything in them. */
+/** Allocates the bytes of a record batch; their contents are undefined. */
 export type BatchAllocator = (bytes: number) => Uint8Array
 
-/** Writes a record batch into one run of bytes, whose length is a multiple of 8; none of what was there before stays. */
+/** Encodes a record batch as one run of bytes, whose length is a multiple of 8. Every byte is overwritten. */
 export function encodeRecordBatch(recordBatch: RecordBatch, room: BatchAllocator = freshBytes): Uint8Array {
   const buffers: Uint8Array[] = []
   const add = (view: Uint8Array | Uint32Array | Float64Array | BigInt64Array | null): number => {
@@ -117,7 +117,7 @@ export function encodeRecordBatch(recordBatch: RecordBatch, room: BatchAllocator
 }
 
 /**
- * Reads a record batch back; the vectors are views on `bytes`, which must start at a multiple of 8 in its buffer.
+ * Decodes a record batch; the vectors are views on `bytes`, which must start at a multiple of 8 in its buffer.
  * @throws Error when the bytes are no record batch
  */
 export function decodeRecordBatch(bytes: Uint8Array): RecordBatch {
@@ -205,7 +205,7 @@ function padded(length: number): number {
 const SHORT_COPY = 256
 
 /**
- * Copies bytes to a place in others, which must not be their own. Where memory is shared, `set` of a typed array may
+ * Copies bytes to an offset in another buffer. Where memory is shared, `set` of a typed array may
  * go byte by byte, and takes ten times as long then; `fill` with as many bytes as there are to fill is one plain copy.
  */
 export function copyBytes(from: Uint8Array, to: Uint8Array, at: number): void {

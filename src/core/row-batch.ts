@@ -2,7 +2,7 @@ import { type Int64, int64 } from './int64.ts'
 import type { Column, RecordBatch, Vector } from './record-batch.ts'
 import type { ColumnSpec, ColumnType } from './schema.ts'
 
-/** Some masked rows in columns: value i of each column belongs to row i. Whoever gets one may keep it. */
+/** Some masked rows in columns: value i of each column belongs to row i. The receiver may keep it. */
 export type RowBatch = {
   readonly rows: number
   /** In the order of the files. */

@@ -10,7 +10,7 @@ import {
 } from '../core/index.ts'
 import type { EncodedRowGroup, ShardEncoder } from './encode/index.ts'
 
-/** Encodes record batches as one row group, and says what their rows come to. */
+/** Encodes record batches as one row group, and computes aggregates over their rows. */
 export async function encodeWithAggregates(
   encoder: ShardEncoder,
   recordBatches: readonly RecordBatch[],
@@ -21,8 +21,8 @@ export async function encodeWithAggregates(
 export type EncodedRowGroupWithAggregates = EncodedRowGroup & { readonly aggregates: Aggregates }
 
 /**
- * What the rows of some record batches come to. Goes through the table that rows point into rather than through the rows where
- * there is one, and through bits and numbers where there is none; no text is read twice for one page.
+ * Aggregates over the rows of record batches. Reads the table that rows point into where there is one, instead of the
+ * rows; no string is read twice for one page.
  */
 export function aggregateRows(recordBatches: readonly RecordBatch[]): Aggregates {
   const tally = new AggregateTally(ROW_GROUP_LIMITS)

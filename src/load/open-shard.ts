@@ -25,8 +25,8 @@ import { appendRecordBatches, readRecordBatches } from './write-ahead-log.ts'
 export type ShardCoder = {
   header(): Promise<Uint8Array>
   /**
-   * Transfers the record batches' buffers, except shared memory: they may be detached afterwards. The result is valid until the next
-   * call.
+   * Transfers the buffers of the record batches, except shared memory: they may be detached afterwards. The result is
+   * valid until the next call.
    */
   encode(recordBatches: readonly Uint8Array[]): Promise<EncodedRowGroupWithAggregates>
   footer(rowGroups: readonly WrittenRowGroup[]): Promise<Uint8Array>

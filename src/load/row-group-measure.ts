@@ -20,8 +20,8 @@ const STEP_ROWS = 1000
 const SHARED = /^(?:source_|query_)/
 
 /**
- * How full a row group is (in CSV: a block). It ends after so many rows, or at the first thousand at which its strings come to
- * 16 MB. That depends on its rows alone, not on the pages or record batches in which these came.
+ * How full a row group is. It ends after so many rows, or at the first thousand at which its strings come to 16 MB.
+ * This depends on its rows alone, not on the pages or record batches in which they come.
  */
 export class RowGroupMeasure {
   readonly #maxRows: number

@@ -343,13 +343,13 @@ function withPlacements(page: PageEntry, placements: readonly Placement[]): Page
   const placed = placements.flatMap(({ placed }) => placed)
   const logged = placements.flatMap(({ logged }) => logged)
   if (placed.length === 0) return page
-  const pieces = placed.map(({ partition, shard, rows, importedAt }) => ({
+  const slices = placed.map(({ partition, shard, rows, importedAt }) => ({
     window: windowOfKey(partition),
     shard,
     rows,
     imported_at: importedAt,
   }))
-  return { ...page, pieces, ...(logged.length === 0 ? {} : { logged }) }
+  return { ...page, pieces: slices, ...(logged.length === 0 ? {} : { logged }) }
 }
 
 /** Rows of a page in a shard. */

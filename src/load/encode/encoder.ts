@@ -7,7 +7,7 @@ import type { ColumnSpec, Format, JsonValue, RecordBatch } from '../../core/inde
  * a file as it comes, and the footer is made from what the row groups left in the journal.
  */
 export type ShardEncoder = {
-  /** What a shard starts with. */
+  /** The bytes that a shard starts with. */
   header(): Uint8Array
   /**
    * Encodes the rows of some record batches, in order, as one row group: that of Parquet, or a block of CSV lines.
@@ -17,7 +17,7 @@ export type ShardEncoder = {
    */
   encode(recordBatches: readonly RecordBatch[]): Promise<EncodedRowGroup>
   /**
-   * What a shard ends with, given its row groups in order.
+   * The bytes that a shard ends with, for these row groups in order.
    * @throws ExportError `damaged` when `meta` is not what {@link ShardEncoder.encode} gave out
    */
   footer(rowGroups: readonly WrittenRowGroup[]): Promise<Uint8Array>
@@ -27,25 +27,25 @@ export type EncodedRowGroup = {
   /** In shared memory, or in a buffer of their own. */
   readonly bytes: Uint8Array
   readonly rows: number
-  /** What the footer must know of the row group; a few kB at most. */
+  /** Metadata for the footer; a few kB at most. */
   readonly meta: JsonValue
-  /** Characters that the format has no place for, and that were replaced; absent: none. */
+  /** Number of characters that the format can't hold and that were replaced; absent: none. */
   readonly replaced?: number
 }
 
 export type WrittenRowGroup = {
-  /** Where the row group starts in the shard, in bytes. */
+  /** Offset of the row group in the shard, in bytes. */
   readonly offset: number
   readonly rows: number
   readonly meta: JsonValue
 }
 
-/** What a shard is encoded by. Plain data: it is sent to a worker thread. */
+/** The settings that encode a shard. Plain data: it is sent to a worker thread. */
 export type EncodePlan = {
   readonly format: Format
   readonly columns: readonly ColumnSpec[]
   /** What wrote the file, for the Parquet footer. */
   readonly createdBy: string
-  /** Key-value pairs of the Parquet footer; CSV has no place for them. */
+  /** Key-value pairs of the Parquet footer; CSV has none. */
   readonly fileMetadata: Readonly<Record<string, string>>
 }

@@ -36,7 +36,7 @@ const windows = z.object({
 })
 
 /** Rows of a page that stand together. */
-const piece = z.object({
+const slice = z.object({
   /** Of the partition that they belong to. */
   window: z.string(),
   shard: count,
@@ -44,14 +44,14 @@ const piece = z.object({
   imported_at: importedAt.nullable(),
 })
 
-/** Rows of a page that stand in the row log of an open shard; all others are in a row group, or in a shard that is whole. */
+/** Rows of a page in the write-ahead log of an open shard; all others are in a row group, or in a sealed shard. */
 const logged = z.object({ shard: count, generation: count, end: count, rows: count })
 
 const counts = <Key extends z.ZodType<string | number | null>>(key: Key) =>
   z.object({ counts: z.array(z.tuple([key, count])), others: count })
 
-/** What rows come to. */
-const sums = z.object({
+/** Aggregates over rows. */
+const aggregates = z.object({
   rows: count,
   days: counts(z.int()),
   sources: counts(z.string().nullable()),
@@ -82,7 +82,7 @@ const page = z.object({
   size: count.optional(),
   /** Windows of the chain, from its beginning, that nothing more can come for; absent: as before. */
   passed: count.optional(),
-  pieces: z.array(piece).optional(),
+  pieces: z.array(slice).optional(),
   logged: z.array(logged).optional(),
   /** How far the chain has come; null: the rows are not in order; absent: as before. */
   position: position.nullable().optional(),
@@ -227,14 +227,14 @@ const entry = z.discriminatedUnion('kind', [
     meta: json,
     replaced: count.optional(),
     /** Absent: an earlier version wrote it. */
-    sums: sums.optional(),
+    sums: aggregates.optional(),
   }),
   seal,
   /**
-   * What the rows of shards come to that are whole with this line, or, where it stands in the place of lines that are
-   * no longer there, of all so far. `anew`: of all so far, whatever was said before.
+   * Aggregates over the rows of the shards that are sealed with this entry, or, in a compacted journal, of all shards.
+   * `anew`: of all shards, in place of all earlier aggregates.
    */
-  z.object({ kind: z.literal('sums'), ...sums.shape, anew: z.literal(true).optional() }),
+  z.object({ kind: z.literal('sums'), ...aggregates.shape, anew: z.literal(true).optional() }),
   z.object({ kind: z.literal('failed'), partition: z.string(), requests: count, error }),
   /** All entries about a partition together, once compaction has replaced them. */
   z.object({
