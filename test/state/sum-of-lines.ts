@@ -134,7 +134,7 @@ function expectChain(state: CheckpointState, course: Course): void {
   expect(record).toEqual({
     chain,
     query,
-    passed,
+    watermark: passed,
     next: since.at(-1)?.next ?? null,
     pages: pages.length,
     position: lastSaid(pages, 'position'),
