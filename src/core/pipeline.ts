@@ -177,7 +177,7 @@ export type DataSetLocation =
 export type LoadSettings = {
   /** Absolute path of the data set, or its `s3://` address. */
   readonly path: string
-  readonly location: DataSetLocation
+  readonly place: DataSetLocation
   /** The same as the file gives it, for messages. */
   readonly pathAsGiven: string
   readonly format: Format

@@ -60,7 +60,7 @@ async function runOnDataSet(
 ): Promise<RunSummary> {
   const { clock, stop, abort, fresh, observer } = options
   const warn = (message: string): void => observer.log('warn', message)
-  await requireFolder(pipeline.load.location)
+  await requireFolder(pipeline.load.place)
   const lock = await takeLock(openDataSet(pipeline), {
     clock,
     stop,

@@ -360,7 +360,7 @@ test('so it is for object storage', async () => {
     'endpoint: "http://127.0.0.1:9000"',
     'endpoint: "https://minio.example.com"',
   ]) {
-    expect((await read(at(s3))).load.location).toMatchObject({ allowHttp: s3.includes('allow_http') })
+    expect((await read(at(s3))).load.place).toMatchObject({ allowHttp: s3.includes('allow_http') })
   }
 })
 

@@ -28,7 +28,7 @@ function counted<T>(values: readonly T[]): Map<T, number> {
 
 const inSums = (text: string | null): string | null => (text === null ? null : nameInAggregates(text))
 
-it('sums of record batches are those of their rows, whether these point into tables or not', () => {
+it('aggregates of record batches are those of their rows, whether these point into tables or not', () => {
   fc.assert(
     fc.property(
       fc.array(fc.array(row, { minLength: 1, maxLength: 20 }), { maxLength: 4 }),

@@ -229,7 +229,13 @@ describe('the windows of a chain', () => {
         const line = JSON.parse(JSON.stringify(chainEntry(3, QUERY, windows)))
         const record = chainFromEntry(line)
         expect(record.windows).toEqual(windows)
-        expect(record).toMatchObject({ chain: 3, query: QUERY, watermark: 0, next: null, asked: windows.range })
+        expect(record).toMatchObject({
+          chain: 3,
+          query: QUERY,
+          watermark: 0,
+          next: null,
+          asked: windows.range,
+        })
       }),
     )
   })

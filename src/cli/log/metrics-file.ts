@@ -44,7 +44,7 @@ export class MetricsFile {
     onTrouble: (message: string) => void,
   ): Promise<MetricsFile> {
     for (const { load } of pipelines) {
-      if (load.location.kind !== 'disk' || (await pathWithin(path, load.location.root)) === null) continue
+      if (load.place.kind !== 'disk' || (await pathWithin(path, load.place.root)) === null) continue
       throw unusable(
         path,
         'The metrics file would lie in the folder of the data set',

@@ -62,7 +62,7 @@ function requireKey(maskKey: unknown, file: string): void {
 
 /** Warns where anybody on this machine may change what is exported: it can't be vouched for. */
 export async function warnOfOpenDoors({ load }: Pipeline, observer: RunObserver): Promise<void> {
-  const { location } = load
+  const { place: location } = load
   if (location.kind !== 'disk') return
   if ((load.fileMode & OTHERS_WRITE) !== 0) {
     const mode = load.fileMode.toString(8).padStart(4, '0')

@@ -8,7 +8,7 @@ import { growingFiles } from './data-set.ts'
 
 /** Where a pipeline writes to. */
 export function openDataSet({ load }: Pipeline): Store {
-  const { location, fileMode, dirMode } = load
+  const { place: location, fileMode, dirMode } = load
   if (location.kind === 'disk') return diskStore({ root: location.root, fileMode, dirMode })
   const { stateRoot } = location
   if (stateRoot === null) return s3Store(location)
@@ -16,7 +16,7 @@ export function openDataSet({ load }: Pipeline): Store {
 }
 
 /** @throws ExportError as the first write there would, as far as that can be known without one */
-export async function requireReachable({ load: { location } }: Pipeline): Promise<void> {
+export async function requireReachable({ load: { place: location } }: Pipeline): Promise<void> {
   await requireFolder(location)
   if (location.kind === 's3') await s3Store(location).list('')
 }

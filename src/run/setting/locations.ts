@@ -16,8 +16,7 @@ export async function namingLocations<T>(pipeline: Pipeline, work: () => Promise
 /** The same error with its location below `load.path`; as it is when it is about something else. */
 export function withLocation({ load }: Pipeline, error: ExportError): ExportError {
   if (!IN_DATA_SET.test(error.where)) return error
-  const apart =
-    load.location.kind === 's3' && error.where.startsWith('_state') ? load.location.stateRoot : null
+  const apart = load.place.kind === 's3' && error.where.startsWith('_state') ? load.place.stateRoot : null
   const root = (apart ?? load.pathAsGiven).replace(/(?<=.)\/+$/, '')
   const location = error.where === '.' ? root : `${root === '/' ? '' : root}/${error.where}`
   return new ExportError(error.kind, error.what, location, error.next, {
@@ -31,5 +30,5 @@ const IN_DATA_SET = /^(?:_[\w.]+|credentials|reports)(?:\/|$)|^\.$/
 
 /** Absolute path of a file of the data set, or its address. */
 export function pathIn({ load }: Pipeline, path: string): string {
-  return load.location.kind === 'disk' ? join(load.location.root, path) : `${load.path}/${path}`
+  return load.place.kind === 'disk' ? join(load.place.root, path) : `${load.path}/${path}`
 }

@@ -20,7 +20,7 @@ export type LocalShards = {
  * @param stop ends a copy that is under way
  */
 export async function localShards(
-  { load: { location } }: Pipeline,
+  { load: { place: location } }: Pipeline,
   store: Store,
   stop: AbortSignal,
 ): Promise<LocalShards> {

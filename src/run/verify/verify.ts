@@ -428,7 +428,7 @@ async function readerOf(
   { load }: Pipeline,
   { path, bytes: size }: ManifestShard,
 ): Promise<ShardReader> {
-  if (load.location.kind === 's3' && size <= MAX_HELD_BYTES) {
+  if (load.place.kind === 's3' && size <= MAX_HELD_BYTES) {
     const bytes = (await store.read(path)) ?? new Uint8Array()
     return {
       size: bytes.byteLength,
