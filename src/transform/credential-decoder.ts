@@ -8,13 +8,13 @@ import { masksOf } from './mask/index.ts'
 import { parseResponse } from './response.ts'
 import { credentialQuarantine, pagePlace } from './set-aside/index.ts'
 
-/** Pages that go the plain path at once after a good page that the fast path gave up. */
+/** Pages that go the plain path at once after a good page that the fast path abandoned. */
 const PAGES_TO_SIT_OUT = 15
 
 /**
  * Decodes pages of credentials: on the fast path where it understands the page, on the plain path
  * otherwise. The result is the same either way. When the service's pages turn out to be of a kind that the
- * fast path gives up, trying each of them would only cost time, so most are not tried.
+ * fast path abandons, trying each of them would only cost time, so most are not tried.
  */
 export function credentialDecoder(
   plan: DecodePlan,

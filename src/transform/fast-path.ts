@@ -41,7 +41,7 @@ const MIN_STRANGE = 32
 /**
  * The fast path: copies the values of a page of credentials from the response's bytes into columns, without
  * making objects or strings of them. It never decides that something is wrong. An item it does not
- * understand goes through JSON.parse and the schema; a page it does not understand is given up, and the
+ * understand goes through JSON.parse and the schema; a page it does not understand is abandoned, and the
  * plain path says what is the matter with it.
  */
 export class FastPath {
