@@ -15,6 +15,7 @@ import { expectedOfDomains, type Row } from '../e2e/support/rows.ts'
 import { PASSWORD } from '../support/postgres/client.ts'
 import { some } from '../support/thorough.ts'
 import { exportHere, loadHere, pipelineIn } from './in-process.ts'
+import { isHonest } from './ledger.ts'
 import { newTarget, type TargetKind, type TestTarget } from './targets.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
@@ -397,6 +398,21 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
         )
       },
     )
+
+    it('a ledger that takes no second entry: no row stays without its entry', async () => {
+      const { here, target } = await loaded(kind)
+      const { rows } = await loadHere(here, target)
+      const mine = await own(here)
+      await target.change('delete from credentials')
+      await target.change('delete from spillway_loads')
+      await target.change('create unique index one_entry on spillway_loads (data_set)')
+      expect((await load(here, target)).code).not.toBe(0)
+      await isHonest(target)
+      expect(await count(target, mine.rows)).toBeLessThan(rows)
+      await target.change('drop index one_entry')
+      expect((await load(here, target)).code).toBe(0)
+      expect(await count(target, mine.rows)).toBe(rows)
+    })
 
     const losses = [
       {
