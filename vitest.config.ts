@@ -39,7 +39,12 @@ export default defineConfig(({ mode }) => {
       sequence: { sequencer: LongestFirst },
       // It is written for bundlers: Node.js alone does not find its folders.
       server: { deps: { inline: ['dt-sql-parser'] } },
-      coverage: { provider: 'v8', include: ['src/**/*.ts'], reporter: ['text-summary', 'json-summary'] },
+      coverage: {
+        provider: 'v8',
+        include: ['src/**/*.ts'],
+        reporter: ['text-summary', 'json-summary'],
+        reportOnFailure: true,
+      },
       testTimeout: 180_000,
       hookTimeout: 180_000,
       // Files share the process of a worker, which loads the sources once.
