@@ -1,5 +1,6 @@
 import {
   type Environment,
+  knownNamingKey,
   type PipelineSettings,
   type ReadOptions,
   readMaskKey,
@@ -13,7 +14,6 @@ import {
   AGE_EXPECTED,
   ago,
   ExportError,
-  isExportError,
   type Pipeline,
   parseAge,
   type RowBatch,
@@ -223,19 +223,6 @@ export async function packEvidence(
   const found = await readEvidence(pipeline, key, await knownNamingKey(pipeline, around))
   const { evidenceTar } = await import('./report/index.ts')
   return evidenceTar(found, key)
-}
-
-/** null also where it can't be read: what is complete is told without figures then. */
-async function knownNamingKey(
-  pipeline: Pipeline,
-  around: { readonly env: Environment; readonly cwd: string },
-): Promise<Uint8Array | null> {
-  try {
-    return await readNamingKey(pipeline, around)
-  } catch (error) {
-    if (isExportError(error, 'config')) return null
-    throw error
-  }
 }
 
 export type PruneSettings = ChangeSettings & {

@@ -7,7 +7,7 @@ export {
 } from './explain.ts'
 export { nearest } from './problems/nearest.ts'
 export { pipelineFrom, type ReadOptions, readPipeline, readSettings, readSubmitted } from './read-pipeline.ts'
-export { checkRequirements, type Dependencies, readNamingKey } from './requirements.ts'
+export { checkRequirements, type Dependencies, knownNamingKey, readNamingKey } from './requirements.ts'
 export { serviceFromEnvironment } from './resolve/resolve-service.ts'
 export { pipelineJsonSchema } from './schema/json-schema.ts'
 export type { PipelineSettings } from './schema/pipeline-settings.ts'

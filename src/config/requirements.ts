@@ -50,6 +50,19 @@ export async function readNamingKey(
   return readMaskKey(pipeline, env)
 }
 
+/** {@link readNamingKey}, null also where the key can't be read: completeness is then told without figures. */
+export async function knownNamingKey(
+  pipeline: Pipeline,
+  context: Pick<Dependencies, 'env' | 'cwd'>,
+): Promise<Uint8Array | null> {
+  try {
+    return await readNamingKey(pipeline, context)
+  } catch (error) {
+    if (isExportError(error, 'config')) return null
+    throw error
+  }
+}
+
 type Need = {
   /** The environment variable that it is about; null: none. */
   readonly variable: string | null

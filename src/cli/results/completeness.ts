@@ -1,5 +1,5 @@
-import { readNamingKey } from '../../config/index.ts'
-import { isExportError, type Pipeline } from '../../core/index.ts'
+import { knownNamingKey } from '../../config/index.ts'
+import type { Pipeline } from '../../core/index.ts'
 import { type Completeness, readCompleteness } from '../../run/index.ts'
 import type { Io } from '../command-line/io.ts'
 import { count, counted } from '../terminal/quantities.ts'
@@ -31,17 +31,4 @@ export async function completenessFor(
   io: Pick<Io, 'env' | 'cwd'>,
 ): Promise<Completeness> {
   return readCompleteness(pipeline, await knownNamingKey(pipeline, io))
-}
-
-/** null also where it can't be read: what is complete is told without figures then. */
-export async function knownNamingKey(
-  pipeline: Pipeline,
-  io: Pick<Io, 'env' | 'cwd'>,
-): Promise<Uint8Array | null> {
-  try {
-    return await readNamingKey(pipeline, io)
-  } catch (error) {
-    if (isExportError(error, 'config')) return null
-    throw error
-  }
 }
