@@ -2,9 +2,8 @@ import type { Measures } from '../../core/index.ts'
 
 /** No page is requested with fewer rows because the service could not serve it. */
 const LEAST_SIZE = 10
-/** So many pages in a row come after one that did not, before more rows are requested. */
+/** Bounds of {@link pagesBeforeGrowth}. */
 const GOOD_PAGES = 5
-/** After each attempt to have more that fails, twice as many; up to so many. */
 const MOST_GOOD_PAGES = 80
 // What refuses at once does not say how long a page may take.
 const SLOW_MS = 1000
@@ -108,7 +107,7 @@ export class ChainSize {
 
   /** Whether more rows may be requested after the page that is on its way, if that is as good as those before. */
   get mayGrowNext(): boolean {
-    return this.size < this.#sizes.most && this.#good + 1 >= this.#needed
+    return this.#isDue(this.#good + 1)
   }
 
   /** A page has come. @returns whether more rows are to be requested from then on */
@@ -117,21 +116,17 @@ export class ChainSize {
     this.#served = Math.max(this.#served ?? 0, this.size)
     if (this.#before !== null) {
       this.#sizes.grown(this.#query, this.size, this.#before)
+      this.#needed = pagesBeforeGrowth('grown', this.#needed)
       this.#before = null
-      // What made pages small has passed, an outage for example: full pages are back within a dozen.
-      this.#needed = 1
     }
     if (!isNew || !this.#sizes.isQuick(ms)) return false
     this.#good++
-    return this.size < this.#sizes.most && this.#good >= this.#needed
+    return this.#isDue(this.#good)
   }
 
   /** The service could not serve a page of this size. */
   shrink(ms: number, why: string): void {
-    this.#needed =
-      this.#before === null
-        ? Math.max(GOOD_PAGES, this.#needed)
-        : Math.min(MOST_GOOD_PAGES, Math.max(GOOD_PAGES, this.#needed * 2))
+    this.#needed = pagesBeforeGrowth(this.#before === null ? 'shrunk' : 'growth failed', this.#needed)
     this.#good = 0
     this.#before = null
     const good = this.#served !== null && this.#served < this.size ? this.#served : null
@@ -157,4 +152,20 @@ export class ChainSize {
     this.#good = 0
     this.#before = null
   }
+
+  /** Whether so many good pages in a row are enough to request more rows. */
+  #isDue(good: number): boolean {
+    return this.size < this.#sizes.most && good >= this.#needed
+  }
+}
+
+/**
+ * How many good pages have to come in a row before more rows are requested.
+ * @param now how many it took until now
+ */
+function pagesBeforeGrowth(outcome: 'grown' | 'growth failed' | 'shrunk', now: number): number {
+  // What made pages small has passed, an outage for example: full pages are back within a dozen.
+  if (outcome === 'grown') return 1
+  const next = outcome === 'growth failed' ? now * 2 : now
+  return Math.min(MOST_GOOD_PAGES, Math.max(GOOD_PAGES, next))
 }
