@@ -4,6 +4,7 @@ import {
   type Measures,
   millisecondsAPage,
   monthOf,
+  monthsNeeded,
   type NamedPipeline,
   NOT_MEASURED,
   type Pipeline,
@@ -99,7 +100,8 @@ export async function readPlan(
   const month = monthOf(options.clock.now())
   const searchesThisMonth = searchesByMonth(state?.runs ?? []).get(month) ?? 0
   const { requestsPerSecond, basicRequestsPerSecond } = pipeline.service
-  const isReports = pipeline.extract.resource === 'reports'
+  const { resource, monthlySearches } = pipeline.extract
+  const isReports = resource === 'reports'
   const rate = isReports ? basicRequestsPerSecond : requestsPerSecond
   const measures = state?.service ?? NOT_MEASURED
   const pageSize = Math.min(pipeline.extract.pageSize, measures.limit ?? pipeline.extract.pageSize)
@@ -119,11 +121,10 @@ export async function readPlan(
     searches: { low: isFree ? null : expected, high: dearest },
     pageSize,
     rowsPerPartition: rows === null || total === done ? null : rows / (total - done),
-    months: monthsFor(
-      isFree ? null : (searches ?? high ?? requests),
-      pipeline.extract.monthlySearches,
-      searchesThisMonth,
-    ),
+    months:
+      isFree || monthlySearches === null
+        ? null
+        : monthsNeeded(searches ?? high ?? requests, monthlySearches, searchesThisMonth),
     searchesThisMonth,
     searchesRemaining: state?.searchesRemaining ?? null,
     each: () => statusOfEach(plan, state),
@@ -138,12 +139,6 @@ export async function readPlan(
       })
     },
   }
-}
-
-/** Months in which so many searches can be spent: the rest of this one, and as many whole ones as it takes. */
-function monthsFor(searches: number | null, share: number | null, spent: number): number | null {
-  if (share === null || searches === null) return null
-  return searches === 0 ? 0 : 1 + Math.ceil(Math.max(0, searches - Math.max(0, share - spent)) / share)
 }
 
 /** Of one chain or several; null: nothing is known to go by. */

@@ -1,4 +1,4 @@
-import { monthAfter, monthOf, type Pipeline } from '../../core/index.ts'
+import { monthAfter, monthOf, type Pipeline, runsNeeded, searchesToSpend } from '../../core/index.ts'
 import { type PlanReport, readPlan, type Wanted } from '../../run/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command } from '../command-line/command.ts'
@@ -137,7 +137,7 @@ function budgetLines(
   const least = expectedRequests === null ? 'at least' : 'about'
   const lines: string[] = []
   if (maxRequests !== null) {
-    const runs = Math.ceil(requests / maxRequests)
+    const runs = runsNeeded(requests, maxRequests)
     const several = runs > 1 ? `, so ${least} ${count(runs)} runs` : ''
     lines.push(`budget of one run: ${counted(maxRequests, 'request')}${several}`)
   }
@@ -155,7 +155,7 @@ function budgetLines(
   if (resource === 'reports' || searchesRemaining === null) return lines
   const left = `searches left when the service last said so: ${count(searchesRemaining)}`
   if (searches === null) return [...lines, left]
-  const usable = Math.max(0, searchesRemaining - (minSearchesRemaining ?? 0))
+  const usable = Math.max(0, searchesToSpend({ minSearchesRemaining }, searchesRemaining))
   const share = searchesRemaining === 0 ? 100 : Math.ceil((100 * searches) / searchesRemaining)
   const verdict =
     searches <= usable

@@ -1,22 +1,16 @@
-import { type Clock, ExportError, endOfMonth, type Month, monthOf, numberOf } from '../../core/index.ts'
+import {
+  type Clock,
+  ExportError,
+  endOfMonth,
+  type Month,
+  monthOf,
+  numberOf,
+  type RunLimits,
+  requestsLeft,
+  searchesLeftIn,
+  searchesToSpend,
+} from '../../core/index.ts'
 import type { Flight, SearchLedger } from './search-ledger.ts'
-
-export type BudgetLimits = {
-  /** Requests that may be sent; null: no limit. */
-  readonly maxRequests: number | null
-  /** Requests that count against them already; left out: none. */
-  readonly sentBefore?: number
-  /** Searches that are to be left, by what the service says; null: never mind. */
-  readonly minSearchesRemaining: number | null
-  /** Searches that may be spent in a calendar month, what was spent before included; null: no limit. */
-  readonly monthly: MonthlyLimit | null
-}
-
-export type MonthlyLimit = {
-  readonly searches: number
-  /** Spent by earlier runs, by month. */
-  readonly before: ReadonlyMap<Month, number>
-}
 
 /** What a request is about, as far as a budget cares. */
 export type Spending = {
@@ -28,8 +22,7 @@ export type Spending = {
 }
 
 /**
- * What a run may still spend, in requests and in searches. Reserving comes before any other wait, so a used-up budget is
- * known at once. What a page may cost is reserved until its response tells what is left; a page that may not be paid for is
+ * Holds a run to its {@link RunLimits}. Reserving comes before any other wait, so a used-up budget is known at once. What a page may cost is reserved until its response tells what is left; a page that may not be paid for is
  * not requested, but as long as others are on their way, these may turn out to cost less.
  */
 export type Budget = {
@@ -71,8 +64,7 @@ const NOT_KNOWN: Lack = { what: 'The service has not said how many searches are 
 /** What other requests may cost, and how many are on their way. */
 type Others = { readonly searches: number; readonly requests: number }
 
-export function budget(limits: BudgetLimits, ledger: SearchLedger, clock: Clock): Budget {
-  const { sentBefore = 0 } = limits
+export function budget(limits: RunLimits, ledger: SearchLedger, clock: Clock): Budget {
   let requests = 0
   const byMonth = new Map<Month, number>()
   let reserved = 0
@@ -107,10 +99,10 @@ export function budget(limits: BudgetLimits, ledger: SearchLedger, clock: Clock)
   }
 
   function checkRequests(where: string): void {
-    if (limits.maxRequests === null || sentBefore + requests + reserved < limits.maxRequests) return
+    if (requestsLeft(limits, requests + reserved) > 0) return
     throw new ExportError(
       'quota',
-      `The budget of ${numberOf(limits.maxRequests, 'request')} is used up`,
+      `The budget of ${numberOf(limits.maxRequests ?? 0, 'request')} is used up`,
       where,
       'Run again, or raise extract.max_requests: the export goes on from where it stopped.',
     )
@@ -128,7 +120,7 @@ export function budget(limits: BudgetLimits, ledger: SearchLedger, clock: Clock)
     if (least === null) return null
     // The first response tells how many are left; until then one request at a time is risked.
     if (remaining === null) return requests > 0 ? NOT_KNOWN : null
-    if (remaining - others - cost >= least) return null
+    if (searchesToSpend(limits, remaining) - others >= cost) return null
     const searches = numberOf(remaining, 'search is', 'searches are')
     return {
       what:
@@ -141,9 +133,9 @@ export function budget(limits: BudgetLimits, ledger: SearchLedger, clock: Clock)
 
   function lackOfMonth(cost: number, others: number): Lack | null {
     if (limits.monthly === null) return null
-    const { searches, before } = limits.monthly
+    const { searches } = limits.monthly
     const month = thisMonth()
-    const left = searches - (before.get(month) ?? 0) - (searchesIn(month) ?? 0)
+    const left = searchesLeftIn(month, limits.monthly, searchesIn(month) ?? 0)
     if (left - others >= cost) return null
     return {
       what:

@@ -1,4 +1,4 @@
-export { type Budget, budget, type MonthlyLimit, type Reservation } from './budget.ts'
+export { type Budget, budget, type Reservation } from './budget.ts'
 export { ChainSize, PageSizes, type SizeChange } from './page-sizes.ts'
 export { type Prefetch, prefetchSlots } from './prefetch.ts'
 export { type RateLimit, rateLimit } from './rate-limit.ts'

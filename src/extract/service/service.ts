@@ -8,6 +8,7 @@ import {
   type Month,
   NOT_MEASURED,
   type PageCost,
+  type RunLimits,
   type ServiceSettings,
   variableNotSet,
 } from '../../core/index.ts'
@@ -19,7 +20,7 @@ import {
   testedToken,
   tokenSource,
 } from '../credentials/index.ts'
-import { budget, type MonthlyLimit, rateLimit, retry, SearchLedger, TryAgain } from '../pace/index.ts'
+import { budget, rateLimit, retry, SearchLedger, TryAgain } from '../pace/index.ts'
 import { ResponseError } from '../responses/index.ts'
 import { httpClient, interrupted, isSuccess, UnreachableError } from '../transport/index.ts'
 import { asTryAgain, type Log, type Outgoing, PageTooLarge, type Send, sender } from './sender.ts'
@@ -42,15 +43,7 @@ export type ServiceDeps = {
   readonly onWait?: () => void
 }
 
-export type ServiceLimits = {
-  /** Requests that may be sent; null: no budget. */
-  readonly maxRequests: number | null
-  /** Requests that count against them already; left out: none. */
-  readonly sentBefore?: number
-  /** Searches that are to be left, by what the service says; null: never mind. */
-  readonly minSearchesRemaining: number | null
-  /** Searches that may be spent in a calendar month (UTC), what earlier runs spent included; null: no such share. */
-  readonly monthly: MonthlyLimit | null
+export type ServiceLimits = RunLimits & {
   /** Connections at most, to each host. */
   readonly connections: number
 }

@@ -1,11 +1,9 @@
 import {
+  allowedRequests,
   ExportError,
-  figuresOf,
   isExportError,
-  mayCost,
-  type NamedPipeline,
   type NamedQuery,
-  NOT_MEASURED,
+  type RunLimits,
   type RunStatus,
   serial,
   type WindowRun,
@@ -16,7 +14,7 @@ import type { PlannedChain } from '../../plan/index.ts'
 import { type CheckpointState, searchesByMonth } from '../../state/index.ts'
 import type { PartitionCounts } from '../data-set/index.ts'
 import { type Forecast, forecast } from '../data-set/index.ts'
-import type { AllowedRequests, Progress } from '../setting/index.ts'
+import type { Progress } from '../setting/index.ts'
 import { wrongAddress } from './chain-failure.ts'
 import { ChainProgress } from './chain-progress.ts'
 import { ChainQueue } from './chain-queue.ts'
@@ -158,12 +156,7 @@ function openOwnService(context: RunContext, halt: Halt, onWait: () => void): Se
   const { pipeline, session, options } = context
   return openService(
     pipeline.service,
-    {
-      ...pipeline.extract,
-      sentBefore: context.sentBefore,
-      monthly: monthlyLimit(context),
-      connections: pipeline.extract.concurrency,
-    },
+    { ...limitsOf(context), connections: pipeline.extract.concurrency },
     {
       clock: options.clock,
       readSecret: options.readSecret,
@@ -177,10 +170,13 @@ function openOwnService(context: RunContext, halt: Halt, onWait: () => void): Se
   )
 }
 
-function monthlyLimit({ pipeline, session }: RunContext) {
-  const { monthlySearches } = pipeline.extract
-  if (monthlySearches === null) return null
-  return { searches: monthlySearches, before: searchesByMonth(session.checkpoint.state.runs) }
+function limitsOf({ pipeline, session, sentBefore }: RunContext): RunLimits {
+  const { maxRequests, minSearchesRemaining, monthlySearches } = pipeline.extract
+  const monthly =
+    monthlySearches === null
+      ? null
+      : { searches: monthlySearches, before: searchesByMonth(session.checkpoint.state.runs) }
+  return { maxRequests, sentBefore, minSearchesRemaining, monthly }
 }
 
 /** Whether windows of a query are likely to need more than one request, going by what came before in time or in this run. */
@@ -265,9 +261,12 @@ async function allSettled(work: readonly (() => Promise<void>)[]): Promise<void>
 
 /** How far a run is, for its observer. */
 function progressOf(
-  { pipeline, tally, survey, sentBefore }: RunContext,
+  { pipeline: { extract }, tally, survey, sentBefore }: RunContext,
   { counters, waits }: Service,
 ): Progress {
+  const { requests, costs } = counters
+  const searchesRemaining = extract.resource === 'reports' ? null : counters.searchesRemaining
+  const spending = { requests, searchesRemaining, costs }
   return {
     partitionsTotal: survey.total,
     partitionsDone: tally.done,
@@ -280,26 +279,8 @@ function progressOf(
     quarantined: tally.quarantined,
     searchesSpent: counters.searchesSpent,
     searchesRemaining: counters.searchesRemaining,
-    requestsAllowed: allowedOf(pipeline, counters, sentBefore),
+    requestsAllowed: allowedRequests({ ...extract, sentBefore }, spending, extract.pageSize),
     pausedUntilMs: counters.pausedUntilMs,
     waits: { ...waits, diskSinceMs: tally.committingSinceMs },
   }
-}
-
-/** The narrower of the budget of the run and what may be taken of the quota. */
-function allowedOf(
-  { extract: { resource, pageSize, maxRequests, minSearchesRemaining } }: NamedPipeline,
-  { requests, searchesRemaining, costs }: Service['counters'],
-  sentBefore: number,
-): AllowedRequests | null {
-  const budget = maxRequests === null ? Number.POSITIVE_INFINITY : maxRequests - sentBefore - requests
-  const isFree = resource === 'reports' || searchesRemaining === null
-  const quota = isFree
-    ? Number.POSITIVE_INFINITY
-    : Math.max(0, searchesRemaining - (minSearchesRemaining ?? 0)) /
-      (figuresOf({ ...NOT_MEASURED, costs }).searchesPerRequest || mayCost(costs, pageSize))
-  const allowed = Math.min(budget, quota)
-  return Number.isFinite(allowed)
-    ? { requests: Math.floor(allowed), by: budget <= quota ? 'budget' : 'quota' }
-    : null
 }

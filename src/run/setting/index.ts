@@ -1,7 +1,6 @@
 export { namingLocations, pathIn, withLocation } from './locations.ts'
 export { namePipeline } from './named-pipeline.ts'
 export {
-  type AllowedRequests,
   type LogFields,
   type LogLevel,
   type OpeningStep,

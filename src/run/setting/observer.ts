@@ -1,4 +1,4 @@
-import type { RowBatch } from '../../core/index.ts'
+import type { AllowedRequests, RowBatch } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 
 /** How a run speaks while it is at work. Nothing here ever holds a secret or a value of a record. */
@@ -47,8 +47,6 @@ export type Progress = {
   readonly pausedUntilMs: number | null
   readonly waits: RunWaits
 }
-
-export type AllowedRequests = { readonly requests: number; readonly by: 'budget' | 'quota' }
 
 /** What pages wait for at a moment, besides their pace. Times are epoch ms; null: for nothing of the kind. */
 export type RunWaits = {
