@@ -12,6 +12,22 @@ export type Partition = {
   readonly window: Window | null
 }
 
+/** How many partitions of a plan are done and how many are left; those that were pruned are not counted. */
+export type PartitionCounts = {
+  readonly total: number
+  readonly done: number
+  readonly failed: number
+  /** Neither done nor failed: not begun, or not at their end. */
+  readonly pending: number
+}
+
+export function partitionCounts(
+  total: number,
+  { done, failed }: Pick<PartitionCounts, 'done' | 'failed'>,
+): PartitionCounts {
+  return { total, done, failed, pending: total - done - failed }
+}
+
 /**
  * The query with its name: `<type>.<label>`, everything outside `[A-Za-z0-9._@-]` percent-encoded.
  * @param label what may be shown: see {@link openLabel}

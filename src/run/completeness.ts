@@ -1,4 +1,11 @@
-import { isExportError, type NamedPipeline, type Pipeline, type Store } from '../core/index.ts'
+import {
+  isExportError,
+  type NamedPipeline,
+  type PartitionCounts,
+  type Pipeline,
+  partitionCounts,
+  type Store,
+} from '../core/index.ts'
 import { type CheckpointState, readCheckpoint, SUCCESS_PATH } from '../state/index.ts'
 import { countPartitions, openDataSet, planAsOfLastRun } from './data-set/index.ts'
 import { namePipeline, namingLocations } from './setting/index.ts'
@@ -7,12 +14,7 @@ import { namePipeline, namingLocations } from './setting/index.ts'
 export type Completeness = {
   readonly complete: boolean
   /** Of the file's plan as of the last run; null: the data set was moved without its state, or its names take a key. */
-  readonly partitions: {
-    readonly total: number
-    readonly done: number
-    readonly failed: number
-    readonly pending: number
-  } | null
+  readonly partitions: PartitionCounts | null
 }
 
 /**
@@ -52,12 +54,12 @@ function partitionsOf(
   given: Pipeline,
   maskKey: Uint8Array | null,
   state: CheckpointState,
-): Completeness['partitions'] {
+): PartitionCounts | null {
   const pipeline = named(given, maskKey)
   const plan = pipeline === null ? null : planAsOfLastRun(pipeline, state)
   if (pipeline === null || plan === null) return null
-  const { total, done, failed } = countPartitions(pipeline, plan, state)
-  return { total, done, failed, pending: total - done - failed }
+  const counts = countPartitions(pipeline, plan, state)
+  return partitionCounts(counts.total, counts)
 }
 
 /** null: queries have no names without a key. */

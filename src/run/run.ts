@@ -1,18 +1,16 @@
 import { randomUUID } from 'node:crypto'
 import {
   ExportError,
-  figuresOf,
   isBlank,
   isExportError,
-  type JournalEntry,
   type NamedPipeline,
   type Pipeline,
   type Store,
 } from '../core/index.ts'
 import type { Plan } from '../plan/index.ts'
-import { type CheckpointState, MANIFEST_PATH, SUCCESS_PATH, takeLock } from '../state/index.ts'
+import { endEntry, NEW_RUN, SUCCESS_PATH, takeLock } from '../state/index.ts'
 import { redoPartitions, requirePolicies, warnOfOpenDoors } from './admission/index.ts'
-import { type Ending, exportChains, MonthNotes, statusFor, Tally } from './chains/index.ts'
+import { type Ending, exportChains, Tally } from './chains/index.ts'
 import {
   clearDataSet,
   countPartitions,
@@ -25,17 +23,15 @@ import {
 } from './data-set/index.ts'
 import { finalizeDataSet } from './finalize.ts'
 import { openSession, type Session } from './session/index.ts'
-import type { RunObserver, RunOptions } from './setting/index.ts'
+import type { RunOptions } from './setting/index.ts'
 import {
   namePipeline,
   namingLocations,
-  pathIn,
   type QuerySecrets,
   readQuerySecrets,
   requireSendableToken,
-  withLocation,
 } from './setting/index.ts'
-import { lastCompleteMs, type RunSummary } from './summary.ts'
+import { figuresOfRun, logSummary, type RunSummary, summarize } from './summary.ts'
 
 /**
  * Exports everything that the pipeline requests and that earlier runs have not: from the lock to the
@@ -126,146 +122,48 @@ async function carryOut(
   { session, plan, secrets }: { session: Session; plan: Plan; secrets: QuerySecrets },
   options: RunOptions,
 ): Promise<RunSummary> {
-  const { clock } = options
-  const { extract } = pipeline
-  const { checkpoint } = session
-  const run = options.runId ?? randomUUID()
-  const last = checkpoint.state.runs.at(-1)
-  const earlier = last?.run === run ? { ...last } : null
+  const { clock, version } = options
   const { log } = options.observer
-  const startedAt = clock.now()
+  const { checkpoint, sealed } = session
   const startedMs = clock.monotonicMs()
-  const work = countPartitions(pipeline, plan, checkpoint.state)
-  const tally = new Tally(work)
+  const begin = { run: options.runId ?? randomUUID(), started_at: isoTime(clock.now()), version }
+  const { run } = begin
+  const last = checkpoint.state.runs.at(-1)
+  // A copy: the journal's own record grows with the run.
+  const earlier = last?.run === run ? { ...last } : { ...NEW_RUN, ...begin, months: [] }
+  const counts = countPartitions(pipeline, plan, checkpoint.state)
+  const tally = new Tally(counts)
   const isWhole = (): boolean => isWholeExported(pipeline, plan, clock.now(), checkpoint.state)
-  if (work.done < work.total || !isWhole()) await store.remove(SUCCESS_PATH)
-  await checkpoint.append([{ kind: 'run', run, started_at: isoTime(startedAt), version: options.version }])
+  if (counts.done < counts.total || !isWhole()) await store.remove(SUCCESS_PATH)
+  await checkpoint.append([{ kind: 'run', ...begin }])
   log('info', 'run started', {
     event: 'run.start',
     pipeline: pipeline.name,
-    version: options.version,
-    partitions_total: work.total,
-    partitions_done: work.done,
+    version,
+    partitions_total: counts.total,
+    partitions_done: counts.done,
   })
-
-  const months = new MonthNotes(run, earlier, checkpoint, clock)
-  const sentBefore = earlier?.requests ?? 0
-  const spentBefore = earlier?.searches ?? null
-  const before = { sentBefore, spentBefore: spentBefore ?? 0 }
-  const { sealed } = session
-  const context = { pipeline, store, session, plan, survey: work, tally, secrets, options, months, ...before }
+  const context = { pipeline, store, session, plan, counts, tally, secrets, options, earlier }
   const ending = await exportChains(context)
-  const requests = sentBefore + ending.requests
-  const retries = (earlier?.retries ?? 0) + ending.retries
-  const searchesSpent =
-    ending.searchesSpent === null ? spentBefore : ending.searchesSpent + (spentBefore ?? 0)
-  let manifest: string | null = null
   if (sealed.replacedNuls > 0) {
-    options.observer.log('warn', 'NUL characters, which readers of CSV refuse, were replaced by U+FFFD', {
+    log('warn', 'NUL characters, which readers of CSV refuse, were replaced by U+FFFD', {
       characters: sealed.replacedNuls,
     })
   }
+  const figures = figuresOfRun(earlier, ending, tally, pipeline)
+  const { status } = ending
+  let hasManifest = false
   const error = await settleAccounts(ending, async () => {
     const whole = isWhole()
-    const { status, searchesRemaining } = ending
-    const finished_at = isoTime(clock.now())
-    const spent = searchesSpent === null ? {} : { searches: searchesSpent }
-    const left = searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }
-    const least =
-      extract.resource === 'credentials'
-        ? { least: (earlier?.least ?? 0) + tally.least(extract.pageSize) }
-        : {}
-    const counted = addedUp(earlier?.reasons ?? {}, tally.reasons ?? {})
-    const reasons = Object.keys(counted).length === 0 ? {} : { reasons: counted }
-    const end: JournalEntry = {
-      kind: 'end',
-      run,
-      finished_at,
-      status,
-      requests,
-      retries,
-      ...spent,
-      ...left,
-      ...least,
-      ...reasons,
-    }
+    const end = endEntry(run, { finished_at: isoTime(clock.now()), status }, figures)
     await finalizeDataSet(pipeline, store, { session, plan, whole, end }, options)
-    manifest = pathIn(pipeline, MANIFEST_PATH)
+    hasManifest = true
   })
-  const summary: RunSummary = {
-    pipeline: pipeline.name,
-    status: error === null ? ending.status : statusFor(error),
-    partitions: {
-      total: work.total,
-      done: tally.done,
-      failed: tally.failed,
-      pending: work.total - tally.done - tally.failed,
-    },
-    rows: (earlier?.rows ?? 0) + tally.rows,
-    dataSet: { rows: rowsIn(checkpoint.state) },
-    shards: sealed.shards,
-    bytes: sealed.bytes,
-    requests,
-    retries,
-    quarantined: (earlier?.quarantined ?? 0) + tally.quarantined,
-    replacedNuls: sealed.replacedNuls,
-    repeated: (earlier?.repeated ?? 0) + tally.repeated,
-    searchesSpent,
-    searchesRemaining: ending.searchesRemaining,
-    service: figuresOf(checkpoint.state.service),
-    durationMs: Math.round(clock.monotonicMs() - startedMs),
-    lastCompleteMs: lastCompleteMs(checkpoint.state),
-    manifest,
-    error: error === null ? null : withLocation(pipeline, error),
-    failures: tally.failures,
-    causes: tally.causes,
-  }
-  tellEnd(summary, log)
+  const durationMs = clock.monotonicMs() - startedMs
+  const result = { figures, tally, session, total: counts.total, error, status, hasManifest, durationMs }
+  const summary = summarize(pipeline, result)
+  logSummary(summary, log)
   return summary
-}
-
-function addedUp(
-  a: Readonly<Record<string, number>>,
-  b: Readonly<Record<string, number>>,
-): Record<string, number> {
-  const sums = new Map(Object.entries(a))
-  for (const [key, count] of Object.entries(b)) sums.set(key, (sums.get(key) ?? 0) + count)
-  return Object.fromEntries(sums)
-}
-
-/** Committed rows of all runs, those of open shards among them. */
-function rowsIn({ partitions }: CheckpointState): number {
-  let sum = 0
-  for (const [, { rows }] of partitions) sum += rows
-  return sum
-}
-
-function tellEnd(summary: RunSummary, log: RunObserver['log']): void {
-  const { pipeline, status, partitions, rows, shards, bytes, requests, retries, quarantined, repeated } =
-    summary
-  log('info', 'run finished', {
-    event: 'run.finish',
-    pipeline,
-    status,
-    partitions_total: partitions.total,
-    partitions_done: partitions.done,
-    partitions_failed: partitions.failed,
-    partitions_pending: partitions.pending,
-    rows,
-    shards,
-    bytes,
-    requests,
-    retries,
-    quarantined,
-    repeated,
-    searches_spent: summary.searchesSpent,
-    searches_remaining: summary.searchesRemaining,
-    searches_per_request: summary.service.searchesPerRequest,
-    searches_per_1000_rows: summary.service.searchesPer1000Rows,
-    page_size: summary.service.pageSize,
-    duration_ms: summary.durationMs,
-    error_kind: summary.error?.kind ?? null,
-  })
 }
 
 /** A disk that is full does not take a manifest either; what stopped the run first is what counts. */

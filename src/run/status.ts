@@ -13,9 +13,9 @@ import {
   type CheckpointState,
   checkMaskKey,
   type PartitionRecord,
-  quarantinedOf,
   type RetiredQuery,
   readCheckpoint,
+  sumOfPartitions,
 } from '../state/index.ts'
 import { countPartitions, openDataSet, planFor, retiredQueries } from './data-set/index.ts'
 import type { PartitionStatus } from './query-status.ts'
@@ -118,28 +118,21 @@ function statusOf(
 }
 
 function sums(state: CheckpointState | null) {
-  const sum = {
-    rows: 0,
-    requests: 0,
-    quarantined: 0,
-    repeated: 0,
-    shards: 0,
-    bytes: 0,
-    openShards: 0,
-    searchesSpent: null as number | null,
-  }
-  if (state === null) return sum
+  if (state === null) return { ...NOTHING, searchesSpent: null }
+  let searchesSpent: number | null = null
   for (const { searches } of state.runs) {
-    if (searches !== null) sum.searchesSpent = (sum.searchesSpent ?? 0) + searches
+    if (searches !== null) searchesSpent = (searchesSpent ?? 0) + searches
   }
-  for (const [, record] of state.partitions) {
-    sum.rows += record.rows
-    sum.requests += record.requests
-    sum.quarantined += quarantinedOf(record)
-    sum.repeated += record.repeated
+  let bytes = 0
+  for (const shard of state.shards) bytes += shard.bytes
+  const { shards, openShards } = state
+  return {
+    ...sumOfPartitions(state),
+    shards: shards.length,
+    bytes,
+    openShards: openShards.size,
+    searchesSpent,
   }
-  for (const shard of state.shards) sum.bytes += shard.bytes
-  sum.shards = state.shards.length
-  sum.openShards = state.openShards.size
-  return sum
 }
+
+const NOTHING = { ...sumOfPartitions({ partitions: [] }), shards: 0, bytes: 0, openShards: 0 }

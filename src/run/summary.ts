@@ -1,17 +1,22 @@
-import type { ExportError, RunStatus, ServiceFigures } from '../core/index.ts'
-import type { CheckpointState } from '../state/index.ts'
-import type { FailureCause } from './chains/index.ts'
+import {
+  type ExportError,
+  figuresOf,
+  type PartitionCounts,
+  type Pipeline,
+  partitionCounts,
+  type RunStatus,
+  type ServiceFigures,
+} from '../core/index.ts'
+import { type CheckpointState, MANIFEST_PATH, type RunRecord, sumOfPartitions } from '../state/index.ts'
+import { type Ending, type FailureCause, statusFor, type Tally } from './chains/index.ts'
+import type { Session } from './session/index.ts'
+import { pathIn, type RunObserver, withLocation } from './setting/index.ts'
 
 /** How a run went. */
 export type RunSummary = {
   readonly pipeline: string
   readonly status: RunStatus
-  readonly partitions: {
-    readonly total: number
-    readonly done: number
-    readonly failed: number
-    readonly pending: number
-  }
+  readonly partitions: PartitionCounts
   /** Of this run, as are the figures that follow. */
   readonly rows: number
   /** What the data set holds by now, of all its runs. */
@@ -44,8 +49,128 @@ export type RunSummary = {
   readonly causes: readonly FailureCause[]
 }
 
+/** What a run came to, as the journal, the log and the summary have it. */
+export type RunFigures = Pick<
+  RunRecord,
+  | 'rows'
+  | 'quarantined'
+  | 'repeated'
+  | 'requests'
+  | 'retries'
+  | 'searches'
+  | 'searchesRemaining'
+  | 'least'
+  | 'reasons'
+>
+
+/** @param earlier what the same run did before a break */
+export function figuresOfRun(
+  earlier: RunFigures,
+  ending: Ending,
+  tally: Tally,
+  { extract }: Pipeline,
+): RunFigures {
+  const { searchesSpent, searchesRemaining } = ending
+  const isSearch = extract.resource === 'credentials'
+  return {
+    rows: earlier.rows + tally.rows,
+    quarantined: earlier.quarantined + tally.quarantined,
+    repeated: earlier.repeated + tally.repeated,
+    requests: earlier.requests + ending.requests,
+    retries: earlier.retries + ending.retries,
+    searches: searchesSpent === null ? earlier.searches : searchesSpent + (earlier.searches ?? 0),
+    searchesRemaining,
+    least: isSearch ? (earlier.least ?? 0) + tally.least(extract.pageSize) : null,
+    reasons: addedUp(earlier.reasons, tally.reasons),
+  }
+}
+
+function addedUp(
+  a: Readonly<Record<string, number>>,
+  b: Readonly<Record<string, number>>,
+): Readonly<Record<string, number>> {
+  const sums = new Map(Object.entries(a))
+  for (const [key, count] of Object.entries(b)) sums.set(key, (sums.get(key) ?? 0) + count)
+  return Object.fromEntries(sums)
+}
+
+export type RunResult = {
+  readonly figures: RunFigures
+  readonly tally: Tally
+  readonly session: Session
+  /** Partitions of the plan. */
+  readonly total: number
+  /** What stopped the run before its time, or kept the manifest from being written; null: nothing. */
+  readonly error: ExportError | null
+  /** How the run ended, if nothing of that. */
+  readonly status: RunStatus
+  readonly hasManifest: boolean
+  readonly durationMs: number
+}
+
+export function summarize(
+  pipeline: Pipeline,
+  { figures, tally, session, total, error, status, hasManifest, durationMs }: RunResult,
+): RunSummary {
+  const { state } = session.checkpoint
+  const { sealed } = session
+  const { rows, quarantined, repeated, requests, retries, searches, searchesRemaining } = figures
+  return {
+    pipeline: pipeline.name,
+    status: error === null ? status : statusFor(error),
+    partitions: partitionCounts(total, tally),
+    rows,
+    dataSet: { rows: sumOfPartitions(state).rows },
+    shards: sealed.shards,
+    bytes: sealed.bytes,
+    requests,
+    retries,
+    quarantined,
+    replacedNuls: sealed.replacedNuls,
+    repeated,
+    searchesSpent: searches,
+    searchesRemaining,
+    service: figuresOf(state.service),
+    durationMs: Math.round(durationMs),
+    lastCompleteMs: lastCompleteMs(state),
+    manifest: hasManifest ? pathIn(pipeline, MANIFEST_PATH) : null,
+    error: error === null ? null : withLocation(pipeline, error),
+    failures: tally.failures,
+    causes: tally.causes,
+  }
+}
+
 /** When a run of the data set last ended as `complete`, epoch ms; null: none has. */
-export function lastCompleteMs({ runs }: CheckpointState): number | null {
+function lastCompleteMs({ runs }: CheckpointState): number | null {
   const finished = runs.findLast(({ status }) => status === 'complete')?.finished_at
   return finished == null ? null : Date.parse(finished)
+}
+
+/** The last event of a run in the log. */
+export function logSummary(summary: RunSummary, log: RunObserver['log']): void {
+  const { pipeline, status, partitions, rows, shards, bytes, requests, retries, quarantined, repeated } =
+    summary
+  log('info', 'run finished', {
+    event: 'run.finish',
+    pipeline,
+    status,
+    partitions_total: partitions.total,
+    partitions_done: partitions.done,
+    partitions_failed: partitions.failed,
+    partitions_pending: partitions.pending,
+    rows,
+    shards,
+    bytes,
+    requests,
+    retries,
+    quarantined,
+    repeated,
+    searches_spent: summary.searchesSpent,
+    searches_remaining: summary.searchesRemaining,
+    searches_per_request: summary.service.searchesPerRequest,
+    searches_per_1000_rows: summary.service.searchesPer1000Rows,
+    page_size: summary.service.pageSize,
+    duration_ms: summary.durationMs,
+    error_kind: summary.error?.kind ?? null,
+  })
 }

@@ -18,9 +18,9 @@ export {
   openIdLog,
   sweepIds,
 } from './checkpoint/id-log.ts'
-export { hasBegun, isOver, type PartitionRecord, quarantinedOf } from './checkpoint/partition-record.ts'
+export { hasBegun, isOver, type PartitionRecord, sumOfPartitions } from './checkpoint/partition-record.ts'
 export { splitPath } from './checkpoint/path-map.ts'
-export { NEW_RUN, type RunRecord, searchesByMonth } from './checkpoint/run-record.ts'
+export { endEntry, NEW_RUN, type RunRecord, searchesByMonth } from './checkpoint/run-record.ts'
 export type { SealedShard, ShardList } from './checkpoint/shard-list.ts'
 export type { Omission } from './checkpoint/snapshot.ts'
 export type { JournalLine } from './journal/journal-line.ts'

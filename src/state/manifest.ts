@@ -12,7 +12,7 @@ import {
   typeName,
 } from '../core/index.ts'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
-import { hasBegun, quarantinedOf } from './checkpoint/partition-record.ts'
+import { hasBegun, sumOfPartitions } from './checkpoint/partition-record.ts'
 import type { SealedShard } from './checkpoint/shard-list.ts'
 import { settingsDigest } from './settings.ts'
 
@@ -261,7 +261,8 @@ function* manifestText(
     config_digest: settingsDigest(state.header.settings),
   }
   yield `${JSON.stringify(head, null, 2).slice(0, -2)},\n  "shards": [`
-  const totals = { rows: 0, bytes: 0, shards: 0, ...itemTotals(state), replaced_nuls: 0 }
+  const { quarantined, repeated } = sumOfPartitions(state)
+  const totals = { rows: 0, bytes: 0, shards: 0, quarantined, repeated, replaced_nuls: 0 }
   for (const { replaced = 0 } of state.shards) totals.replaced_nuls += replaced
   for (const shard of manifestShards(state)) {
     yield `${totals.shards === 0 ? '' : ','}\n    ${JSON.stringify(shard)}`
@@ -297,15 +298,6 @@ export function serviceJson({ pageSize, searchesPerRequest, searchesPer1000Rows 
     searches_per_request: searchesPerRequest,
     searches_per_1000_rows: searchesPer1000Rows,
   }
-}
-
-function itemTotals(state: CheckpointState): { quarantined: number; repeated: number } {
-  const totals = { quarantined: 0, repeated: 0 }
-  for (const [, record] of state.partitions) {
-    totals.quarantined += quarantinedOf(record)
-    totals.repeated += record.repeated
-  }
-  return totals
 }
 
 /** Ed25519 over the manifest's bytes, by RFC 8032 without a prehash: what `openssl pkeyutl -rawin` checks. */

@@ -1,3 +1,4 @@
+import type { PartitionCounts } from '../../core/index.ts'
 import type { Manifest } from '../../state/index.ts'
 
 /** Makes the same lines of the manifest, which has a shard a line, with what every system has. */
@@ -14,12 +15,7 @@ export type Evidence = {
   /** Whether everything that the pipeline file plans was exported. */
   readonly complete: boolean
   /** Of its plan; null: not known. */
-  readonly partitions: {
-    readonly total: number
-    readonly done: number
-    readonly failed: number
-    readonly pending: number
-  } | null
+  readonly partitions: PartitionCounts | null
   /** The HTML report; null: none was made. */
   readonly report: Uint8Array | null
   /** The text that the manifest's `config_digest` is the SHA-256 of. */

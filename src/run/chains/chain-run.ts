@@ -294,9 +294,9 @@ export class ChainRun {
 
   /** What follows once a page is committed. */
   async #afterCommit(progress: PageProgress, batch: RowBatch | null): Promise<void> {
-    const { months, service, options, deferred, reportProgress } = this.#run
+    const { session, measurements, options, deferred, reportProgress } = this.#run
     this.#events.committed(progress)
-    await months.settle(service)
+    await measurements.enterMonth(session.checkpoint, options.clock)
     if (batch !== null) await options.observer.rows?.(batch)
     await deferred.settle()
     await this.#sealFoldersLeft(progress)
@@ -305,20 +305,20 @@ export class ChainRun {
 
   /** Seals the shards of shared folders once nothing more can come into them. */
   async #sealFoldersLeft({ finished, reopened }: PageProgress): Promise<void> {
-    const { pipeline, session, survey } = this.#run
+    const { pipeline, session, counts } = this.#run
     if (ownsFolder(pipeline.extract.resource, pipeline.load.partitionBy)) return
     const left: string[] = []
-    const count = (index: number, change: number): void => {
+    const add = (index: number, change: number): void => {
       const folder = this.#folderOf(index)
-      const unfinished = (survey.unfinished.get(folder) ?? 0) + change
-      if (unfinished > 0) survey.unfinished.set(folder, unfinished)
+      const unfinished = (counts.unfinished.get(folder) ?? 0) + change
+      if (unfinished > 0) counts.unfinished.set(folder, unfinished)
       else {
-        survey.unfinished.delete(folder)
+        counts.unfinished.delete(folder)
         left.push(folder)
       }
     }
-    for (const index of reopened) count(index, 1)
-    for (const index of finished) count(index, -1)
+    for (const index of reopened) add(index, 1)
+    for (const index of finished) add(index, -1)
     if (left.length > 0) await session.shards.seal(left)
   }
 

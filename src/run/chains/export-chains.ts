@@ -12,8 +12,7 @@ import { openService, PageSizes, prefetchSlots, type Service } from '../../extra
 import { ownsFolder } from '../../load/index.ts'
 import type { PlannedChain } from '../../plan/index.ts'
 import { type CheckpointState, searchesByMonth } from '../../state/index.ts'
-import type { PartitionCounts } from '../data-set/index.ts'
-import { type Forecast, forecast } from '../data-set/index.ts'
+import { type Forecast, forecast, type PlanCounts } from '../data-set/index.ts'
 import type { Progress } from '../setting/index.ts'
 import { wrongAddress } from './chain-failure.ts'
 import { ChainProgress } from './chain-progress.ts'
@@ -41,12 +40,12 @@ export type Ending = {
  * committed.
  */
 export async function exportChains(run: RunContext): Promise<Ending> {
-  const { pipeline, store, plan, session, survey, tally, options } = run
+  const { pipeline, store, plan, session, counts, tally, options } = run
   const halt = new Halt(options.stop)
   const service = openOwnService(run, halt, () => reportProgress())
   const reportProgress = (): void => options.observer.progress(progressOf(run, service))
   const { concurrency } = pipeline.extract
-  const measurements = new Measurements(service, run.spentBefore)
+  const measurements = new Measurements(service, run.earlier)
   const sizes = pageSizes(run, measurements)
   const seen = forecast(pipeline, session.checkpoint.state)
   const queue = new ChainQueue(plan.chains(), concurrency, (query, windows) =>
@@ -80,7 +79,7 @@ export async function exportChains(run: RunContext): Promise<Ending> {
   try {
     reportProgress()
     // A crash may have come between the last page of a folder and the sealing of its shard.
-    await sealShared(run, (folder) => !survey.unfinished.has(folder))
+    await sealShared(run, (folder) => !counts.unfinished.has(folder))
     const quarantine = await Quarantine.open(store, pipeline.transform.onInvalid)
     const shared = {
       ...run,
@@ -102,7 +101,7 @@ export async function exportChains(run: RunContext): Promise<Ending> {
     await deferred.settle()
     // The rows of the other partitions are to be read, whatever became of the failed ones.
     if (halt.error === null && tally.failed > 0) await sealShared(run, () => true)
-    await run.months.settle(service)
+    await measurements.enterMonth(session.checkpoint, options.clock)
     await session.checkpoint.append(measurements.entries(null))
   } catch (error) {
     if (!isExportError(error)) throw error
@@ -111,7 +110,7 @@ export async function exportChains(run: RunContext): Promise<Ending> {
     await service.close()
   }
   const { requests, retries, searchesSpent, searchesRemaining } = service.counters
-  const error = halt.error ?? interruption(options.stop, tally, survey)
+  const error = halt.error ?? interruption(options.stop, tally, counts)
   return { status: statusOf(error, tally), error, requests, retries, searchesSpent, searchesRemaining }
 }
 
@@ -170,13 +169,13 @@ function openOwnService(context: RunContext, halt: Halt, onWait: () => void): Se
   )
 }
 
-function limitsOf({ pipeline, session, sentBefore }: RunContext): RunLimits {
+function limitsOf({ pipeline, session, earlier }: RunContext): RunLimits {
   const { maxRequests, minSearchesRemaining, monthlySearches } = pipeline.extract
   const monthly =
     monthlySearches === null
       ? null
       : { searches: monthlySearches, before: searchesByMonth(session.checkpoint.state.runs) }
-  return { maxRequests, sentBefore, minSearchesRemaining, monthly }
+  return { maxRequests, sentBefore: earlier.requests, minSearchesRemaining, monthly }
 }
 
 /** Whether windows of a query are likely to need more than one request, going by what came before in time or in this run. */
@@ -210,7 +209,7 @@ function statusOf(error: ExportError | null, tally: Tally): RunStatus {
 }
 
 /** A signal may come between two partitions, where nobody is there to throw. */
-function interruption(stop: AbortSignal, tally: Tally, { total }: PartitionCounts): ExportError | null {
+function interruption(stop: AbortSignal, tally: Tally, { total }: PlanCounts): ExportError | null {
   if (!stop.aborted || tally.done + tally.failed === total) return null
   return new ExportError('interrupted', 'The run was told to stop', '', 'Run it again to go on.')
 }
@@ -261,14 +260,14 @@ async function allSettled(work: readonly (() => Promise<void>)[]): Promise<void>
 
 /** How far a run is, for its observer. */
 function progressOf(
-  { pipeline: { extract }, tally, survey, sentBefore }: RunContext,
+  { pipeline: { extract }, tally, counts, earlier }: RunContext,
   { counters, waits }: Service,
 ): Progress {
   const { requests, costs } = counters
   const searchesRemaining = extract.resource === 'reports' ? null : counters.searchesRemaining
   const spending = { requests, searchesRemaining, costs }
   return {
-    partitionsTotal: survey.total,
+    partitionsTotal: counts.total,
     partitionsDone: tally.done,
     partitionsDoneBefore: tally.doneBefore,
     partitionsAdvanced: tally.advanced,
@@ -279,7 +278,11 @@ function progressOf(
     quarantined: tally.quarantined,
     searchesSpent: counters.searchesSpent,
     searchesRemaining: counters.searchesRemaining,
-    requestsAllowed: allowedRequests({ ...extract, sentBefore }, spending, extract.pageSize),
+    requestsAllowed: allowedRequests(
+      { ...extract, sentBefore: earlier.requests },
+      spending,
+      extract.pageSize,
+    ),
     pausedUntilMs: counters.pausedUntilMs,
     waits: { ...waits, diskSinceMs: tally.committingSinceMs },
   }

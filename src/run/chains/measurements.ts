@@ -1,19 +1,29 @@
-import type { JournalEntry, ResponseTime } from '../../core/index.ts'
+import { type Clock, type JournalEntry, type Month, monthOf, type ResponseTime } from '../../core/index.ts'
 import type { Service, SizeChange } from '../../extract/index.ts'
+import type { Checkpoint, RunRecord } from '../../state/index.ts'
 
-/** Gathers what a run learns of the service, for the journal entries of its pages. */
+/** Gathers for the journal what a run learns of the service, and what it had sent and spent when a month (UTC) began. */
 export class Measurements {
   readonly #service: Pick<Service, 'counters' | 'takeCosts'>
+  readonly #run: string
+  readonly #sentBefore: number
   readonly #spentBefore: number
   #limits: SizeChange[] = []
   #spent: number | null = null
   #left: number | null = null
   #tells: boolean | null = null
+  #month: Month
 
-  /** @param spentBefore what the run had spent already, where it goes on after a break */
-  constructor(service: Pick<Service, 'counters' | 'takeCosts'>, spentBefore: number) {
+  /** @param run as the journal has it so far: with what it sent and spent before a break */
+  constructor(
+    service: Pick<Service, 'counters' | 'takeCosts'>,
+    { run, requests, searches, months, started_at }: RunRecord,
+  ) {
     this.#service = service
-    this.#spentBefore = spentBefore
+    this.#run = run
+    this.#sentBefore = requests
+    this.#spentBefore = searches ?? 0
+    this.#month = months.at(-1)?.month ?? started_at.slice(0, 7)
   }
 
   /** A query goes on with pages of another size. */
@@ -41,5 +51,18 @@ export class Measurements {
     this.#spent = searchesSpent
     this.#left = searchesRemaining
     return Object.keys(news).length === 0 ? limits : [...limits, { kind: 'measured', ...news }]
+  }
+
+  /** Journals that the run is in another month than before. */
+  async enterMonth(checkpoint: Checkpoint, clock: Clock): Promise<void> {
+    const month = monthOf(clock.now())
+    if (month <= this.#month) return
+    this.#month = month
+    const { counters } = this.#service
+    const before = this.#sentBefore + counters.requests - counters.requestsIn(month)
+    const spent = (counters.searchesSpent ?? 0) - (counters.searchesIn(month) ?? 0)
+    await checkpoint.append([
+      { kind: 'month', run: this.#run, month, before, searches: this.#spentBefore + spent },
+    ])
   }
 }

@@ -1,13 +1,13 @@
 import type { NamedPipeline, Store } from '../../core/index.ts'
 import type { PageSizes, Prefetch, Service } from '../../extract/index.ts'
 import type { Plan } from '../../plan/index.ts'
-import type { PartitionCounts } from '../data-set/index.ts'
+import type { RunRecord } from '../../state/index.ts'
+import type { PlanCounts } from '../data-set/index.ts'
 import type { Session } from '../session/index.ts'
 import type { QuerySecrets, RunOptions } from '../setting/index.ts'
 import type { ChainQueue } from './chain-queue.ts'
 import type { DeferredFailure, Halt } from './halt.ts'
 import type { Measurements } from './measurements.ts'
-import type { MonthNotes } from './month-notes.ts'
 import type { Quarantine } from './quarantine.ts'
 import type { Tally } from './tally.ts'
 
@@ -17,15 +17,12 @@ export type RunContext = {
   readonly store: Store
   readonly session: Session
   readonly plan: Plan
-  readonly survey: PartitionCounts
+  readonly counts: PlanCounts
   readonly tally: Tally
   readonly secrets: QuerySecrets
   readonly options: RunOptions
-  readonly months: MonthNotes
-  /** Requests of the run before a break, which count against its budget. */
-  readonly sentBefore: number
-  /** The same of searches spent. */
-  readonly spentBefore: number
+  /** The run as the journal has it before its first request: what it did before a break counts. */
+  readonly earlier: RunRecord
 }
 
 /** The same, and what the chains of the run share while they are followed. */

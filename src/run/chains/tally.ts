@@ -100,9 +100,9 @@ export class Tally {
     return leastRequests(this.#items.values(), pageSize)
   }
 
-  /** Why items were set aside, and how many, whichever entry of a list it was; null: none were. */
-  get reasons(): Record<string, number> | null {
-    return this.#reasons.size === 0 ? null : Object.fromEntries(this.#reasons)
+  /** Why items were set aside, and how many, whichever entry of a list it was. */
+  get reasons(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#reasons)
   }
 
   #setAside(issues: Issues): void {

@@ -3,7 +3,8 @@ import { folderOf, ownsFolder } from '../../load/index.ts'
 import type { Plan } from '../../plan/index.ts'
 import { type CheckpointState, hasBegun, isOver } from '../../state/index.ts'
 
-export type PartitionCounts = {
+/** How many partitions of a plan are in which state. */
+export type PlanCounts = {
   /** But for those that were pruned. */
   readonly total: number
   readonly done: number
@@ -18,11 +19,7 @@ export type PartitionCounts = {
 }
 
 /** Goes through a plan once and counts what is done and what is left. */
-export function countPartitions(
-  pipeline: Pipeline,
-  plan: Plan,
-  state: CheckpointState | null,
-): PartitionCounts {
+export function countPartitions(pipeline: Pipeline, plan: Plan, state: CheckpointState | null): PlanCounts {
   const { extract, load } = pipeline
   const shared = !ownsFolder(extract.resource, load.partitionBy)
   const unfinished = new Map<string, number>()

@@ -1,4 +1,4 @@
-export { countPartitions, type PartitionCounts } from './count-partitions.ts'
+export { countPartitions, type PlanCounts } from './count-partitions.ts'
 export { clearDataSet, growingFiles, isReport, planFor, refuseLinks } from './data-set.ts'
 export { type Forecast, forecast } from './forecast.ts'
 export { type Invalidation, invalidate, invalidationOf, planRedo } from './invalidate.ts'

@@ -5,12 +5,12 @@ import {
   hasBegun,
   type Manifest,
   NEW_RUN,
-  quarantinedOf,
   type RunRecord,
   settingsDigest,
   splitPath,
+  sumOfPartitions,
 } from '../../state/index.ts'
-import { countPartitions, type PartitionCounts } from '../data-set/index.ts'
+import { countPartitions, type PlanCounts } from '../data-set/index.ts'
 
 /** What is known of a data set, from its checkpoint or, where that was left behind, from its manifest. */
 export type Known = {
@@ -36,7 +36,7 @@ export type Known = {
 }
 
 /** From the first window to the last, in microseconds; null: there are no windows. */
-export type Standing = Pick<PartitionCounts, 'total' | 'done' | 'failed' | 'partial' | 'pending'> & {
+export type Standing = Pick<PlanCounts, 'total' | 'done' | 'failed' | 'partial' | 'pending'> & {
   readonly span: { readonly from: number; readonly until: number } | null
 }
 
@@ -67,12 +67,10 @@ export function knownFromState(
   isMarked: boolean,
 ): Known {
   const failed: { partition: string; kind: string }[] = []
-  let [quarantined, repeated] = [0, 0]
   for (const [partition, record] of state.partitions) {
-    quarantined += quarantinedOf(record)
-    repeated += record.repeated
     if (record.state === 'failed') failed.push({ partition, kind: record.error?.kind ?? 'unknown' })
   }
+  const { quarantined, repeated } = sumOfPartitions(state)
   const standing = plan === null ? null : standingOf(pipeline, plan, state)
   return {
     from: 'checkpoint',

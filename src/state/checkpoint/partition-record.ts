@@ -22,8 +22,31 @@ export type PartitionRecord = {
   } | null
 }
 
+/** What all partitions of a data set come to. */
+export type PartitionSums = {
+  readonly rows: number
+  readonly requests: number
+  readonly quarantined: number
+  readonly repeated: number
+}
+
+export function sumOfPartitions({
+  partitions,
+}: {
+  readonly partitions: Iterable<readonly [string, PartitionRecord]>
+}): PartitionSums {
+  const sum = { rows: 0, requests: 0, quarantined: 0, repeated: 0 }
+  for (const [, record] of partitions) {
+    sum.rows += record.rows
+    sum.requests += record.requests
+    sum.quarantined += quarantinedOf(record)
+    sum.repeated += record.repeated
+  }
+  return sum
+}
+
 /** Items of a partition in quarantine, including those at which it failed. */
-export function quarantinedOf({ state, quarantined, error }: PartitionRecord): number {
+function quarantinedOf({ state, quarantined, error }: PartitionRecord): number {
   return quarantined + (state === 'failed' ? (error?.refused ?? 0) : 0)
 }
 

@@ -98,6 +98,33 @@ export class Runs {
   }
 }
 
+/** The entry that ends a run. What its pages say already it has where these are gone: in a compacted journal. */
+export function endEntry(
+  run: string,
+  { finished_at, status }: Pick<RunEndEntry, 'finished_at' | 'status'>,
+  {
+    requests,
+    retries,
+    searches,
+    searchesRemaining,
+    least,
+    reasons,
+  }: Pick<RunRecord, 'requests' | 'retries' | 'searches' | 'searchesRemaining' | 'least' | 'reasons'>,
+): RunEndEntry {
+  return {
+    kind: 'end',
+    run,
+    finished_at,
+    status,
+    requests,
+    retries,
+    ...(searches === null ? {} : { searches }),
+    ...(searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }),
+    ...(least === null ? {} : { least }),
+    ...(Object.keys(reasons).length === 0 ? {} : { reasons }),
+  }
+}
+
 type Entry<Kind extends JournalEntry['kind']> = Extract<JournalEntry, { kind: Kind }>
 
 function takeFigures(run: MutableRun, entry: RunFigures): void {

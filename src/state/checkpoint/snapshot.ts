@@ -3,7 +3,7 @@ import { standingEntry } from './chain-record.ts'
 import type { CheckpointState } from './checkpoint-state.ts'
 import { type PartitionRecord, withoutRows } from './partition-record.ts'
 import { splitPath } from './path-map.ts'
-import type { RunRecord } from './run-record.ts'
+import { endEntry, type RunRecord } from './run-record.ts'
 
 /** What a compaction leaves out, since it is exported anew or pruned. */
 export type Omission = {
@@ -60,27 +60,18 @@ export function* snapshot(state: CheckpointState, without: Omission | null): Gen
 }
 
 function* runEntries({ runs }: CheckpointState): Generator<JournalEntry> {
-  for (const { run, started_at, version, finished_at, status, requests, retries, months, ...more } of runs) {
+  for (const record of runs) {
+    const { run, started_at, version, finished_at, status, requests, searches, searchesRemaining } = record
     yield { kind: 'run', run, started_at, version }
-    for (const { month, before, searches } of months) yield { kind: 'month', run, month, before, searches }
-    const figures = figuresOf(more)
-    const { least, searchesRemaining, reasons } = more
-    const left = searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }
-    if (finished_at !== null && status !== null) {
-      yield {
-        kind: 'end',
-        run,
-        finished_at,
-        status,
-        requests,
-        retries,
-        ...left,
-        ...figures,
-        ...(least === null ? {} : { least }),
-        ...(Object.keys(reasons).length === 0 ? {} : { reasons }),
-      }
-    } else if (requests > 0 || more.searches !== null || searchesRemaining !== null)
+    for (const { month, before, searches } of record.months)
+      yield { kind: 'month', run, month, before, searches }
+    const figures = figuresOf(record)
+    if (finished_at !== null && status !== null)
+      yield { ...endEntry(run, { finished_at, status }, record), ...figures }
+    else if (requests > 0 || searches !== null || searchesRemaining !== null) {
+      const left = searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }
       yield { kind: 'cut', run, requests, ...left, ...figures }
+    }
   }
 }
 
