@@ -23,3 +23,4 @@ export {
 export type { Placement } from './shard-set.ts'
 export { type Commit, ShardSet, type ShardSetOptions } from './shard-set.ts'
 export { PageRows, type PartitionRange, type Slice } from './slice.ts'
+export type { RowChoice } from './take-rows.ts'

@@ -1,12 +1,6 @@
 import { crc32 } from 'node:zlib'
-import {
-  countRows,
-  type Group,
-  type RecordBatch,
-  type RowChoice,
-  type TextVector,
-  type Vector,
-} from '../core/index.ts'
+import type { Group, RecordBatch, TextVector, Vector } from '../core/index.ts'
+import { countRows, type RowChoice } from './take-rows.ts'
 
 // Bounds memory when values are long.
 const MAX_BYTES = 16 << 20

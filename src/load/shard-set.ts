@@ -1,7 +1,6 @@
 import {
   type Aggregates,
   AggregateTally,
-  countRows,
   type JournalEntry,
   type JournalWriter,
   type LoggedRows,
@@ -23,6 +22,7 @@ import { OpenShard, type ShardCoder } from './open-shard.ts'
 import { finishMoves, moveUnknownShards } from './orphans.ts'
 import { RowGroupMeasure } from './row-group-measure.ts'
 import { cutSlice, importedAt, recordBatchOf, type Slice } from './slice.ts'
+import { countRows } from './take-rows.ts'
 
 export type ShardSetOptions = {
   readonly store: Store

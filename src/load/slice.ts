@@ -1,17 +1,14 @@
 import {
-  chooseRows,
-  countRows,
   decodeRecordBatch,
   encodeRecordBatch,
   int64,
   int64ToJson,
   type RecordBatch,
-  type RowChoice,
   type Span,
   type Times,
-  takeRows,
 } from '../core/index.ts'
 import { type BatchWeights, weigh } from './row-group-measure.ts'
+import { chooseRows, countRows, type RowChoice, takeRows } from './take-rows.ts'
 
 /** The rows of one page. */
 export class PageRows {

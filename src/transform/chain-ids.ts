@@ -1,5 +1,6 @@
-import { highWord, IdSet, lowWord, type PageIds } from '../core/index.ts'
+import type { PageIds } from '../core/index.ts'
 import { copied, FIRST_ELEMENTS, MAX_KEPT_ELEMENTS } from './columns/index.ts'
+import { highWord, IdSet, lowWord } from './id-set.ts'
 
 /**
  * Tells what a chain has had before: on its last pages, and on the page that is being read. A decoder keeps one, and

@@ -1,6 +1,6 @@
 import { isUtf8 } from 'node:buffer'
 import type { DecodedPage } from '../core/index.ts'
-import { isExportError, mayHoldManyValues, parseExactJson } from '../core/index.ts'
+import { isExportError, mayHoldManyValues } from '../core/index.ts'
 import type { CredentialColumns, ListList, SourceTable } from './columns/index.ts'
 import type { CredentialPage } from './credential-page.ts'
 import type { ExtraReader } from './extra/index.ts'
@@ -25,6 +25,7 @@ import {
   type KnownSource,
   OPEN_BRACE,
   OPEN_BRACKET,
+  parseExactJson,
   QUOTE,
   RECORD_SLOTS,
   SOURCE,

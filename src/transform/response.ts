@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import type { Query } from '../core/index.ts'
-import { ExportError, hasTooManyValues, parseExactJson } from '../core/index.ts'
+import { ExportError, hasTooManyValues } from '../core/index.ts'
+import { parseExactJson } from './scan/index.ts'
 
 /** A response of the right shape, its items not yet looked at. */
 export type ParsedResponse = {

@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import type { Column, Group, RecordBatch, RowChoice, TextVector } from '../../src/core/index.ts'
+import type { Column, Group, RecordBatch, TextVector } from '../../src/core/index.ts'
+import type { RowChoice } from '../../src/load/index.ts'
 import { RowGroupMeasure, weigh } from '../../src/load/row-group-measure.ts'
 
 const MAX_BYTES = 16 << 20

@@ -11,7 +11,6 @@ import {
   type Int64,
   type JournalEntry,
   type RecordBatch,
-  type RowChoice,
   type Store,
 } from '../../src/core/index.ts'
 import { createEncoder, shardExtension } from '../../src/load/encode/index.ts'
@@ -19,6 +18,7 @@ import {
   encodeWithAggregates,
   PageRows,
   type PartitionRange,
+  type RowChoice,
   type ShardCoder,
   ShardSet,
   type Slice,

@@ -1,6 +1,6 @@
-import type { DecodedPage, RefusedItem, RowChoice, Times, WindowRun } from '../../core/index.ts'
+import type { DecodedPage, RefusedItem, Times, WindowRun } from '../../core/index.ts'
 import type { ExtractedPage } from '../../extract/index.ts'
-import { PageRows, type PartitionRange, type Slice } from '../../load/index.ts'
+import { PageRows, type PartitionRange, type RowChoice, type Slice } from '../../load/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 
 /** A page whose rows and refused items are with the partitions that they belong to. */

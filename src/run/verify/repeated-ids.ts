@@ -1,7 +1,7 @@
-import { highWord, IdSet, lowWord, type Pipeline } from '../../core/index.ts'
+import type { Pipeline } from '../../core/index.ts'
 import type { ShardReader } from '../../load/index.ts'
 import { type ManifestShard, splitPath } from '../../state/index.ts'
-import { REDACTED } from '../../transform/index.ts'
+import { highWord, IdSet, lowWord, REDACTED } from '../../transform/index.ts'
 
 // Some 130 MB. Beyond it the ids are gone through in several rounds.
 const MAX_IDS = 8_000_000

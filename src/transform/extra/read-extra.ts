@@ -1,5 +1,6 @@
-import { type ExtraField, int64, parseExactJson, parseTimestamp } from '../../core/index.ts'
+import { type ExtraField, int64, parseTimestamp } from '../../core/index.ts'
 import type { ExtraValue } from '../columns/index.ts'
+import { parseExactJson } from '../scan/index.ts'
 import { integer } from '../schema/index.ts'
 import { compactJson } from './compact-json.ts'
 

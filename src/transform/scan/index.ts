@@ -1,3 +1,4 @@
+export { parseExactJson } from './exact-json.ts'
 export {
   ANY_FIELDS,
   AUTH_DOMAINS,

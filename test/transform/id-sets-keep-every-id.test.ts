@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { highWord, IdSet, lowWord } from '../../src/core/index.ts'
+import { highWord, IdSet, lowWord } from '../../src/transform/index.ts'
 
 it('ids whose lower or upper half is zero are kept while the set grows', () => {
   const ids = Array.from({ length: 3000 }, (_, i) => [i, i * 2 ** 32]).flat()

@@ -1,20 +1,17 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
-  chooseRows,
-  countRows,
   decodeRecordBatch,
   encodeRecordBatch,
   int64,
   type RecordBatch,
-  type RowChoice,
   type TextVector,
-  takeRows,
   type Vector,
 } from '../../src/core/index.ts'
-import { everyColumn, farRow, groupings, ordinaryRow } from '../load/any-rows.ts'
+import { chooseRows, countRows, type RowChoice, takeRows } from '../../src/load/take-rows.ts'
+import { anyRecordBatch } from '../core/record-batches.ts'
 import { recordBatchOf } from '../load/record-batch-builder.ts'
-import { anyRecordBatch } from './record-batches.ts'
+import { everyColumn, farRow, groupings, ordinaryRow } from './any-rows.ts'
 
 /** Record batches whose rows all point into their tables. */
 const soundRecordBatch = anyRecordBatch.filter(

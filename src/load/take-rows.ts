@@ -1,4 +1,4 @@
-import type { Column, Group, RecordBatch, TextVector, Vector } from './record-batch.ts'
+import type { Column, Group, RecordBatch, TextVector, Vector } from '../core/index.ts'
 
 /** Rows of a record batch: `[from, to)`, or each by its number, in their order. */
 export type RowChoice = { readonly from: number; readonly to: number } | Uint32Array

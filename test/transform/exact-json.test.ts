@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { parseExactJson } from '../../src/core/index.ts'
+import { parseExactJson } from '../../src/transform/scan/exact-json.ts'
 
 const exact = (text: string): unknown => parseExactJson(Buffer.from(text))
 

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { int64 } from './int64.ts'
+import { int64 } from '../../core/index.ts'
 
 /** Numbers of fewer digits are exact in a double, or are no integers. */
 const LONG = 16
