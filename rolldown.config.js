@@ -88,10 +88,10 @@ function onlyErrors(message) {
   if (message.logLevel !== 'error') message.logLevel = 'none'
 }
 
-/** Whether a module is of one of these folders of the sources. */
+/** Whether a module is one of these files of the sources, or in one of these folders. */
 function isIn(...folders) {
-  const paths = folders.map((folder) => join(import.meta.dirname, 'src', folder, sep))
-  return (id) => paths.some((path) => id.startsWith(path))
+  const paths = folders.map((folder) => join(import.meta.dirname, 'src', folder))
+  return (id) => paths.some((path) => id === path || id.startsWith(path + sep))
 }
 
 function either(isFirst, second) {
@@ -101,14 +101,16 @@ function either(isFirst, second) {
 /** What every thread may import. Not the scripts of threads: what is in a chunk is carried out by whoever imports it. */
 const ofCore = either(isIn('core', 'transform/mask'), /src.(?:disk.stat-(?:check|files)|threads.thread)\.ts$/)
 
-/** What every command needs; none of it imports more than core/. */
-const ofEveryCommand =
-  /src.cli.(?:command|exit-code|log|output|plain-text|quantities|screen|shell|signals|style|width)\.ts$/
+/** What every command needs to know what it was called for, and to say something; with yargs and what that needs. */
+const ofEveryCommand = either(
+  isIn('cli/commands/index.ts', 'cli/terminal'),
+  /src.cli.(?:[a-z-]+|command-line.(?:command|pipeline-options)|log.(?:log|log-file|report-error))\.ts$|node_modules.(?:yargs|cliui)[\\/]/,
+)
 
 /** What it takes to know where a data set stands, and to show it. */
 const ofDataSets = either(
   isIn('config', 'disk', 'plan', 'state', 'run/admission', 'run/data-set', 'run/setting'),
-  /src.(?:run.(?:plan|partition-status|query-status|status)|run-options|cli.(?:[a-z]+-table|partition-choice))\.ts$/,
+  /src.(?:run.(?:plan|query-status|status)|run-options|cli.(?:command-line.partition-choice|results.status-tables))\.ts$/,
 )
 
 const shared = {
@@ -175,8 +177,12 @@ const main = defineConfig({
       groups: [
         { name: 'core', test: ofCore, priority: 2 },
         { name: 'zod', test: /[\\/]node_modules[\\/]zod[\\/]/, priority: 2 },
-        { name: 'package', test: isIn('package'), priority: 2 },
-        { name: 'shell', test: ofEveryCommand, priority: 2 },
+        { name: 'package', test: /src.package.package-file\.ts$/, priority: 2 },
+        {
+          name: 'command-line',
+          test: (id) => ofEveryCommand(id) && !/(?:main|print-version)\.ts$/.test(id),
+          priority: 1,
+        },
         { name: 'data-set', test: (id) => ofDataSets(id) && !id.endsWith('-worker.ts'), priority: 1 },
       ],
     },

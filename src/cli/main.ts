@@ -2,8 +2,14 @@
 
 // Imports nothing by itself: what goes wrong while the rest is loaded can be told as well.
 try {
-  const { start } = await import('./start.ts')
-  process.exitCode = await start()
+  const [word, ...others] = process.argv.slice(2)
+  if (word === '--version' && others.length === 0) {
+    const { printVersion } = await import('./print-version.ts')
+    printVersion()
+  } else {
+    const { start } = await import('./start.ts')
+    process.exitCode = await start()
+  }
 } catch (error) {
   const code = error instanceof Error && 'code' in error ? error.code : null
   if (code !== 'EMFILE' && code !== 'ENFILE') throw error

@@ -1,6 +1,6 @@
 import { basename, relative } from 'node:path'
-import { version } from '../package/index.ts'
-import { DONE, FAILED } from './terminal/exit-code.ts'
+import { runCommandLine } from './run-command-line.ts'
+import { FAILED } from './terminal/exit-code.ts'
 import { Output } from './terminal/output.ts'
 import { Screen } from './terminal/screen.ts'
 import { shellWord } from './terminal/shown-path.ts'
@@ -9,11 +9,6 @@ import { Signals } from './terminal/signals.ts'
 /** Carries out what this process was called for. @returns the exit code */
 export async function start(): Promise<number> {
   const words = process.argv.slice(2)
-  // What needs nothing of all the rest does not wait for it.
-  if (words.length === 1 && words[0] === '--version') {
-    process.stdout.write(`${version}\n`)
-    return DONE
-  }
   const screen = new Screen(process.stderr, process.env)
   // A defect that no command could catch: the state of things is unknown, and what is committed is on disk. Its
   // message may quote data.
@@ -24,7 +19,6 @@ export async function start(): Promise<number> {
   })
   // What libraries warn of is for those who write programs: `runCommandLine` has it in the log.
   process.removeAllListeners('warning')
-  const { runCommandLine } = await import('./run-command-line.ts')
   return runCommandLine(words, {
     env: process.env,
     cwd: process.cwd(),

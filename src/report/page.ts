@@ -182,7 +182,8 @@ function nulls(columns: ReportData['came']['nulls']): Html {
 
 function runs({ went }: ReportData, draw: Draw): Html {
   const { runs, runs_total, reasons } = went
-  const known = runs.filter(({ least }) => least !== null)
+  // A run with nothing to do has no bar.
+  const known = runs.filter(({ least, requests }) => least !== null && least + requests > 0)
   const bars: Bars = {
     names: known.map(({ started_at }) => time(started_at)),
     series: [

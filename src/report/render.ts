@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto'
+import type { Bars } from './charts.ts'
 import type { ReportData } from './data.ts'
-import { type Draw, reportPage } from './page.ts'
+import { reportPage } from './page.ts'
 
 // Of fewer rows tables say as much, and drawing takes longer than exporting them did.
 const LEAST_ROWS_TO_DRAW = 1000
@@ -7,13 +9,42 @@ const LEAST_ROWS_TO_DRAW = 1000
 /**
  * The page of a report, with charts where they are worth it.
  * @param hurry somebody waits: no charts
+ * @param earlier the page before this one. If it has all charts of this one they are taken from it: a run with nothing to do
+ *   draws none, which is most of what it would do. null: there is none
  */
-export async function renderReport(data: ReportData, hurry = false): Promise<string> {
-  const isWorthIt = !hurry && (data.came.rows ?? 0) >= LEAST_ROWS_TO_DRAW
-  return reportPage(data, isWorthIt ? await drawer() : null)
+export async function renderReport(
+  data: ReportData,
+  hurry = false,
+  earlier: string | null = null,
+): Promise<string> {
+  if (hurry || (data.came.rows ?? 0) < LEAST_ROWS_TO_DRAW) return reportPage(data, null)
+  const drawn = chartsOf(earlier ?? '')
+  let lacksOne = false
+  const page = reportPage(data, (bars) => {
+    const name = nameOf(bars, data)
+    const chart = drawn.get(name)
+    lacksOne ||= chart === undefined
+    return marked(name, chart ?? '')
+  })
+  if (!lacksOne) return page
+  // In a file of its own: loaded by those who draw.
+  const { drawBars } = await import('./charts.ts')
+  return reportPage(data, (bars) => marked(nameOf(bars, data), drawBars(bars)))
 }
 
-/** In a file of its own: loaded by those who draw. */
-async function drawer(): Promise<Draw> {
-  return (await import('./charts.ts')).drawBars
+/** The same for the same chart, drawn by the same version. */
+function nameOf(bars: Bars, { spillway }: ReportData): string {
+  return createHash('sha256')
+    .update(JSON.stringify([spillway, bars]))
+    .digest('hex')
+}
+
+/** Charts are SVG, in which no comment is. */
+function marked(name: string, chart: string): string {
+  return `<!--chart ${name}-->${chart}<!--/chart-->`
+}
+
+function chartsOf(page: string): ReadonlyMap<string, string> {
+  const charts = page.matchAll(/<!--chart ([0-9a-f]{64})-->(<svg .*?<\/svg>)<!--\/chart-->/gs)
+  return new Map(Array.from(charts, ([, name = '', chart = '']) => [name, chart]))
 }

@@ -43,7 +43,7 @@ function faultOf(text: string): string | null {
   if (domain.includes('@')) {
     return 'an e-mail address; write what follows the @, or ask for the address with a query of type: email'
   }
-  if (isIP(domain.replace(/^\[|\]$/g, '')) > 0 || NUMBER_AT_END.test(domain)) {
+  if (isAddress(domain.replace(/^\[|\]$/g, '')) || NUMBER_AT_END.test(domain)) {
     return 'an IP address; only domains can be searched for'
   }
   if (domain.startsWith('*.')) return 'a wildcard; write the domain alone'
@@ -53,6 +53,11 @@ function faultOf(text: string): string | null {
   if (!DOMAIN.test(domain)) return 'an empty label'
   if (!domain.includes('.')) return 'a name without a dot; write the domain in full, such as acme.com'
   return faultOfLabels(asciiOf(text))
+}
+
+/** The first two tests are cheap, and `isIP` prepares long patterns when it is first called. */
+function isAddress(text: string): boolean {
+  return (text.includes(':') || NUMBER_AT_END.test(text)) && isIP(text) > 0
 }
 
 function faultOfLabels(ascii: string): string | null {

@@ -1,5 +1,5 @@
 import { Agent, type buildConnector, type Dispatcher } from 'undici'
-import { type ProxyOf, proxiesOf } from './proxies.ts'
+import type { ProxyOf } from './proxies.ts'
 import { withReadBuffer } from './read-buffer.ts'
 
 const EMPTY = Buffer.alloc(0)
@@ -25,15 +25,18 @@ export type Connections = {
 }
 
 /**
- * Keep-alive connections, straight or through the proxy that the environment names for a host.
- * @throws ExportError `config` when a proxy variable holds no address
+ * Keep-alive connections, straight or through the proxy of a host.
+ * @param options.proxyOf null: no host has one
  */
-export function openConnections(options: { connections: number; connectTimeoutMs: number }): Connections {
-  const { connections } = options
+export function openConnections(options: {
+  readonly connections: number
+  readonly connectTimeoutMs: number
+  readonly proxyOf: ProxyOf | null
+}): Connections {
+  const { connections, proxyOf } = options
   // Said outright, because NODE_TLS_REJECT_UNAUTHORIZED=0 would otherwise turn verification off.
   const connect = { timeout: options.connectTimeoutMs, rejectUnauthorized: true }
   const direct = new Agent({ connections, connect: withoutContinue(withReadBuffer(connect)) })
-  const proxyOf = proxiesOf(process.env)
   if (proxyOf === null) return direct
   const closing = new AbortController()
   const proxied = new Agent({ connections, connect: tunnelConnector(proxyOf, connect, closing.signal) })

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { type BufferPool, ExportError, freshBuffers } from '../../core/index.ts'
 import { type BodyBuffer, bodyBuffer } from './body-buffer.ts'
-import { type Connections, openConnections } from './connections.ts'
+import type { Connections } from './connections.ts'
 import {
   type ContentCoding,
   contentCoding,
@@ -11,6 +11,7 @@ import {
   unknownCoding,
 } from './content-coding.ts'
 import { networkError } from './network-error.ts'
+import { proxiesOf } from './proxies.ts'
 import { type ResponseMemory, type RoomShare, responseMemory } from './response-memory.ts'
 
 export type HttpRequest = {
@@ -66,14 +67,25 @@ const MAX_ERROR_BYTES = 64 * 1024
 // What an error says is worth a short wait only: a 429 has to reach everybody at once.
 const ERROR_BODY_TIMEOUT_MS = 2_000
 
+/** @throws ExportError `config` when a proxy variable holds no address */
 export function httpClient(options: HttpOptions): HttpClient {
-  const connections = openConnections({
-    connections: options.connections,
-    connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, options.timeoutMs),
-  })
+  // Read here: a variable that is wrong is told before anything is sent.
+  const proxyOf = proxiesOf(process.env)
+  let opened: Promise<Connections> | null = null
+  // Loaded with the first request: a run with nothing to do sends none, and undici is large.
+  const open = async (): Promise<Connections> => {
+    const { openConnections } = await import('./connections.ts')
+    return openConnections({
+      connections: options.connections,
+      connectTimeoutMs: Math.min(CONNECT_TIMEOUT_MS, options.timeoutMs),
+      proxyOf,
+    })
+  }
   const room = responseMemory()
   return {
     async send(request, onWrite) {
+      opened ??= open()
+      const connections = await opened
       const { status, headers, coding, body, share } = await exchange(
         connections,
         request,
@@ -100,7 +112,10 @@ export function httpClient(options: HttpOptions): HttpClient {
       const decoded = decodeContent(body, coding, limits)
       return { status, headers, body: await decoded.catch(() => new Uint8Array(0)), release }
     },
-    close: () => connections.destroy(),
+    async close() {
+      const connections = await opened?.catch(() => null)
+      await connections?.destroy()
+    },
   }
 }
 

@@ -72,7 +72,19 @@ export async function writePage(
   const { renderReport } = await import('../../report/index.ts')
   const { gatherReport } = await import('./gather.ts')
   const data = gatherReport(pipeline, known, { ...options, seal: await sealOf(store) })
-  await store.writeWhole(REPORT_PATH, [await renderReport(data, options.hurry)])
+  const page = await renderReport(data, options.hurry, await earlierPage(store))
+  await store.writeWhole(REPORT_PATH, [page])
+}
+
+/** Far more than a page ever has. */
+const MOST_PAGE_BYTES = 10_000_000
+
+/** The report as it stands, whose charts may be good still. */
+async function earlierPage(store: Store): Promise<string | null> {
+  const size = await store.size(REPORT_PATH)
+  if (size === null || size > MOST_PAGE_BYTES) return null
+  const bytes = await store.read(REPORT_PATH)
+  return bytes === null ? null : Buffer.from(bytes).toString()
 }
 
 /** What the manifest is told by, and whether somebody signed it. */

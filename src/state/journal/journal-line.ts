@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { type JournalEntry, MAX_WINDOWS } from '../../core/index.ts'
+import { type JournalEntry, type JsonValue, MAX_WINDOWS } from '../../core/index.ts'
 
 const RUN_STATUSES = ['complete', 'failed', 'budget', 'interrupted'] as const
 
@@ -9,7 +9,8 @@ const RUN_STATUSES = ['complete', 'failed', 'budget', 'interrupted'] as const
  */
 
 const count = z.number().int().nonnegative()
-const json = z.json()
+/** Lines are parsed JSON before they come here, so that whatever is there is JSON. */
+const json = z.custom<JsonValue>((value) => value !== undefined)
 
 /** Large numbers are texts of digits: see Int64Json. */
 const int64 = z.union([z.number(), z.string().regex(/^-?\d{16,19}$/)])
@@ -124,8 +125,8 @@ const partitionCounts = {
   repeated: count.optional(),
 }
 
-const entry = z.discriminatedUnion('kind', [
-  z.object({
+const entries = {
+  header: z.object({
     kind: z.literal('header'),
     version: z.literal(2),
     pipeline: z.string(),
@@ -135,11 +136,11 @@ const entry = z.discriminatedUnion('kind', [
     settings: z.record(z.string(), json),
   }),
   /** Tells whether a secret query still asks for the same secret; a digest under the mask key. */
-  z.object({ kind: z.literal('secret'), query: z.string(), check: z.string() }),
+  secret: z.object({ kind: z.literal('secret'), query: z.string(), check: z.string() }),
   /** What a name stands for that the user gave to a query: what it asks for, as its rows show it. */
-  z.object({ kind: z.literal('query'), name: z.string(), asks: z.string() }),
-  z.object({ kind: z.literal('run'), run: z.string(), started_at: z.string(), version: z.string() }),
-  z.object({
+  query: z.object({ kind: z.literal('query'), name: z.string(), asks: z.string() }),
+  run: z.object({ kind: z.literal('run'), run: z.string(), started_at: z.string(), version: z.string() }),
+  end: z.object({
     kind: z.literal('end'),
     run: z.string(),
     finished_at: z.string(),
@@ -155,7 +156,7 @@ const entry = z.discriminatedUnion('kind', [
     reasons: z.record(z.string(), count).optional(),
   }),
   /** A run has gone into another month (`2024-02`, UTC), and had sent and spent so much before. */
-  z.object({
+  month: z.object({
     kind: z.literal('month'),
     run: z.string(),
     month: z.string(),
@@ -163,7 +164,7 @@ const entry = z.discriminatedUnion('kind', [
     searches: count.optional(),
   }),
   /** What the pages of a run say that it sent, in place of pages that are no longer there. It never ended. */
-  z.object({
+  cut: z.object({
     kind: z.literal('cut'),
     run: z.string(),
     requests: count,
@@ -171,7 +172,7 @@ const entry = z.discriminatedUnion('kind', [
     ...runFigures,
   }),
   /** A chain that has begun: what it asks for, and the windows that it goes through. */
-  z.object({
+  chain: z.object({
     kind: z.literal('chain'),
     chain: count,
     query: z.string(),
@@ -196,10 +197,10 @@ const entry = z.discriminatedUnion('kind', [
       .optional(),
   }),
   /** The chain leaves all but the first so many of its windows to others. */
-  z.object({ kind: z.literal('shorten'), chain: count, windows: count }),
+  shorten: z.object({ kind: z.literal('shorten'), chain: count, windows: count }),
   /** A refused cursor or another size of pages made the chain start again after this position; null: from its beginning. */
-  z.object({ kind: z.literal('restart'), chain: count, since: restart.nullable() }),
-  z.object({
+  restart: z.object({ kind: z.literal('restart'), chain: count, since: restart.nullable() }),
+  open: z.object({
     kind: z.literal('open'),
     shard: count,
     folder: z.string(),
@@ -216,7 +217,7 @@ const entry = z.discriminatedUnion('kind', [
   }),
   page,
   /** All that is in an open shard's log up to this generation, and what was to follow, is in the shard itself. */
-  z.object({
+  chunk: z.object({
     kind: z.literal('chunk'),
     shard: count,
     generation: count,
@@ -234,10 +235,10 @@ const entry = z.discriminatedUnion('kind', [
    * Aggregates over the rows of the shards that are sealed with this entry, or, in a compacted journal, of all shards.
    * `anew`: of all shards, in place of all earlier aggregates.
    */
-  z.object({ kind: z.literal('sums'), ...aggregates.shape, anew: z.literal(true).optional() }),
-  z.object({ kind: z.literal('failed'), partition: z.string(), requests: count, error }),
+  sums: z.object({ kind: z.literal('sums'), ...aggregates.shape, anew: z.literal(true).optional() }),
+  failed: z.object({ kind: z.literal('failed'), partition: z.string(), requests: count, error }),
   /** All entries about a partition together, once compaction has replaced them. */
-  z.object({
+  partition: z.object({
     kind: z.literal('partition'),
     partition: z.string(),
     /** Absent: it is done. */
@@ -248,18 +249,18 @@ const entry = z.discriminatedUnion('kind', [
     new: z.literal(true).optional(),
   }),
   /** Finished shards whose partitions are exported anew, or pruned: their files are to go. */
-  z.object({ kind: z.literal('given-up'), shards: z.array(z.string()) }),
+  'given-up': z.object({ kind: z.literal('given-up'), shards: z.array(z.string()) }),
   /** Partitions were pruned: when, those that ended before which instant, how many they were, and their rows. */
-  z.object({
+  prune: z.object({
     kind: z.literal('prune'),
     pruned_at: z.string(),
     before: z.string(),
     partitions: count,
     rows: count,
   }),
-  z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),
+  unknown: z.object({ kind: z.literal('unknown'), fields: z.record(z.string(), count) }),
   /** What responses have told about the service since the entry before. */
-  z.object({
+  measured: z.object({
     kind: z.literal('measured'),
     /** Rows and searches of a page. */
     costs: z.array(z.tuple([count, count])).optional(),
@@ -276,14 +277,10 @@ const entry = z.discriminatedUnion('kind', [
     anew: z.literal(true).optional(),
   }),
   /** The size of pages that a query goes on with; null: the greatest. `query` null: what new queries begin with. */
-  z.object({ kind: z.literal('limit'), query: z.string().nullable(), size: count.nullable() }),
-])
+  limit: z.object({ kind: z.literal('limit'), query: z.string().nullable(), size: count.nullable() }),
+}
 
-const lineSchema = z.discriminatedUnion('kind', [
-  entry,
-  /** Entries that count together or not at all. */
-  z.object({ kind: z.literal('all'), lines: z.array(entry) }),
-])
+type Entry = z.infer<(typeof entries)[keyof typeof entries]>
 
 /** One line of the journal: an entry, or several that count together or not at all. */
 export type JournalLine = JournalEntry | { readonly kind: 'all'; readonly lines: readonly JournalEntry[] }
@@ -293,13 +290,19 @@ type Fields<Entry extends { readonly kind: string }> = { readonly [E in Entry as
 type Fieldnames<E> = { readonly [Name in keyof E]-?: true }
 
 /** The compiler proves that the schema has all fields that {@link JournalEntry} has; `parseLine` proves the rest. */
-const allFields = (fields: Fields<z.infer<typeof entry>>): Fields<JournalEntry> => fields
+const allFields = (fields: Fields<Entry>): Fields<JournalEntry> => fields
 void allFields
 
 /** @returns null when the line is none of the kinds above (a newer version may know more) */
 export function parseJournalLine(line: unknown): JournalLine | null {
-  const result = lineSchema.safeParse(line)
-  return result.success ? result.data : null
+  if (!isSeveral(line)) return parseEntry(line)
+  const lines: JournalEntry[] = []
+  for (const each of line.lines) {
+    const parsed = parseEntry(each)
+    if (parsed === null) return null
+    lines.push(parsed)
+  }
+  return { kind: 'all', lines }
 }
 
 /**
@@ -308,6 +311,37 @@ export function parseJournalLine(line: unknown): JournalLine | null {
  */
 export function faultyField(line: JournalLine): string | null {
   // As it will be read: JSON has no NaN, and leaves out what is undefined.
-  const result = lineSchema.safeParse(JSON.parse(JSON.stringify(line)))
+  const read: unknown = JSON.parse(JSON.stringify(line))
+  if (!isSeveral(read)) return faultyFieldOf(read)
+  for (const [i, each] of read.lines.entries()) {
+    const field = faultyFieldOf(each)
+    if (field !== null) return `lines.${i}.${field}`
+  }
+  return null
+}
+
+/** Entries that count together or not at all. */
+function isSeveral(line: unknown): line is { readonly lines: readonly unknown[] } {
+  return isObject(line) && line.kind === 'all' && Array.isArray(line.lines)
+}
+
+function parseEntry(entry: unknown): JournalEntry | null {
+  const result = schemaOf(entry)?.safeParse(entry)
+  return result?.success === true ? result.data : null
+}
+
+function faultyFieldOf(entry: unknown): string | null {
+  const result = schemaOf(entry)?.safeParse(entry)
+  if (result === undefined) return 'kind'
   return result.success ? null : (result.error.issues[0]?.path.join('.') ?? '')
+}
+
+/** Looked up by the kind, so that schemas of kinds which a journal does not have are never made ready. */
+function schemaOf(entry: unknown): z.ZodType<Entry> | null {
+  if (!isObject(entry) || typeof entry.kind !== 'string' || !Object.hasOwn(entries, entry.kind)) return null
+  return entries[entry.kind as keyof typeof entries]
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null
 }
