@@ -18,7 +18,7 @@ const LONG = 'test/**/*.long.test.ts'
 const forgetful = {
   name: 'forgetful',
   transform: (code: string, id: string) =>
-    id.endsWith('/src/core/known-secrets.ts') ? `${code}\n${FORGET}` : undefined,
+    id.endsWith('/src/core/secrets/known-secrets.ts') ? `${code}\n${FORGET}` : undefined,
 }
 const FORGET = `export function forgetSecrets() {
   known.clear()

@@ -1,4 +1,4 @@
-import { unlessSecret } from './known-secrets.ts'
+import { unlessSecret } from './secrets/known-secrets.ts'
 
 /**
  * What went wrong, as far as recovery and the exit code care:

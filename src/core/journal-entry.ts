@@ -1,8 +1,8 @@
-import type { Aggregates } from './aggregates.ts'
-import type { JsonValue } from './json-values.ts'
 import type { Position, Restart, Span } from './page.ts'
 import type { Window } from './partition.ts'
 import type { Order } from './pipeline.ts'
+import type { Aggregates } from './rows/aggregates.ts'
+import type { JsonValue } from './rows/json-values.ts'
 
 /**
  * The entries of the journal, `_state/checkpoint.jsonl`. Each says one thing that has become durable; read in order they
@@ -233,7 +233,7 @@ export type SealEntry = {
  * Aggregates over the rows of shards that are sealed with it, or, where it stands in place of entries that are no longer
  * there, over all so far. `anew`: over all so far, whatever was said before.
  */
-export type AggregatesEntry = { readonly kind: 'sums'; readonly anew?: true | undefined } & Aggregates
+type AggregatesEntry = { readonly kind: 'sums'; readonly anew?: true | undefined } & Aggregates
 
 export type FailureEntry = {
   readonly kind: string

@@ -142,7 +142,7 @@ function rounded(value: number | null): number | null {
   return value === null ? null : Math.round(value * 1000) / 1000
 }
 
-export function median(values: readonly number[]): number | null {
+function median(values: readonly number[]): number | null {
   if (values.length === 0) return null
   const sorted = [...values].sort((a, b) => a - b)
   const middle = sorted.length >> 1

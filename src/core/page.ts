@@ -1,6 +1,6 @@
-import { type Int64Json, int64FromJson } from './int64.ts'
 import type { Window } from './partition.ts'
 import type { IdentityPolicy, NamedQuery, Order, Resource, SecretPolicy } from './pipeline.ts'
+import { type Int64Json, int64FromJson } from './rows/int64.ts'
 import type { ColumnSpec, ExtraField } from './schema.ts'
 
 /** The settings that decode every page of a run. Plain data and bytes only: it is sent to a worker thread once. */

@@ -1,6 +1,5 @@
-import type { Age } from './age.ts'
 import type { ExtraField } from './schema.ts'
-import type { Micros } from './time.ts'
+import type { Age, Micros } from './time.ts'
 
 /** A pipeline file with every default resolved, every path made and every duration in milliseconds. */
 export type Pipeline = {

@@ -116,3 +116,8 @@ export function wrapLog(log: Log, wrap: <T>(work: () => Promise<T>) => Promise<T
     close: () => wrap(() => log.close()),
   }
 }
+
+/** The report of a data set, at its root. */
+export const REPORT_PATH = '_report.html'
+/** How every report begins, so that nothing else is taken for one. */
+export const REPORT_START = '<!doctype html>\n<!-- spillway report -->\n'

@@ -1,5 +1,5 @@
 import { afterAll } from 'vitest'
-import * as knownSecrets from '../../src/core/known-secrets.ts'
+import * as knownSecrets from '../../src/core/secrets/known-secrets.ts'
 
 // Files share a process: what one of them sets in its environment, and the secrets that it uses, are not for the next one.
 const before = { ...process.env }

@@ -14,7 +14,7 @@ export const LEFT_OUT = '[left out: it repeats a secret]'
  * can be left out without harm. `long` looks for those of twelve characters or more, or twenty characters of them in a
  * row: for texts of our own.
  */
-export type WhichSecrets = 'any' | 'long'
+type WhichSecrets = 'any' | 'long'
 
 /**
  * Remembers a secret, and the digests of it that anybody with a dictionary can undo.

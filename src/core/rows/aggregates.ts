@@ -74,7 +74,7 @@ export class AggregateTally {
 }
 
 /** Counts rows under keys, of which it keeps the largest apart once they are too many. */
-export class Tally<Key> {
+class Tally<Key> {
   readonly #limit: number
   readonly #counts = new Map<Key, number>()
   #others = 0
