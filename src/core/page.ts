@@ -1,7 +1,8 @@
+import { hash } from 'node:crypto'
 import type { Window } from './partition.ts'
-import type { IdentityPolicy, NamedQuery, Order, Resource, SecretPolicy } from './pipeline.ts'
+import type { ExtraField, IdentityPolicy, NamedQuery, Order, Resource, SecretPolicy } from './pipeline.ts'
 import { type Int64Json, int64FromJson } from './rows/int64.ts'
-import type { ColumnSpec, ExtraField } from './schema.ts'
+import type { ColumnSpec } from './rows/schema.ts'
 
 /** The settings that decode every page of a run. Plain data and bytes only: it is sent to a worker thread once. */
 export type DecodePlan = {
@@ -134,4 +135,99 @@ export function withPage(recent: readonly PageIds[], page: PageIds): readonly Pa
   let count = known.reduce((sum, ids) => sum + words(ids) / 2, 0)
   while (known.length > PAGES && count - words(known[0]!) / 2 >= IDS) count -= words(known.shift()!) / 2
   return known
+}
+
+/**
+ * Cursors are some hundred characters. Each is a line of the checkpoint, read again by every later run: an endless one
+ * is not to fill disk and memory.
+ */
+export const MAX_CURSOR_BYTES = 65_536
+
+/**
+ * The cursors that a chain has met, as 64 bits of digest each: enough to tell apart the pages of one chain (one
+ * chance in four billion of a false alarm among 100,000), and so small, 1 MB for these, that chains may be of any
+ * length and cursors as well.
+ */
+export class SeenCursors {
+  /** Open addressing: a slot is two words; both zero: free. */
+  #table: Uint32Array
+  #size: number
+
+  /** @param before those met before; they are copied */
+  constructor(before: SeenCursors | null = null) {
+    this.#table = before === null ? new Uint32Array(2 * FEWEST_SLOTS) : before.#table.slice()
+    this.#size = before === null ? 0 : before.#size
+  }
+
+  get size(): number {
+    return this.#size
+  }
+
+  has(cursor: string): boolean {
+    const [first, second] = digestOf(cursor)
+    return this.#table[indexOfDigest(this.#table, first, second)] !== 0
+  }
+
+  add(cursor: string): void {
+    const [first, second] = digestOf(cursor)
+    this.#add(first, second)
+  }
+
+  #add(first: number, second: number): void {
+    const slot = indexOfDigest(this.#table, first, second)
+    if (this.#table[slot] !== 0) return
+    this.#table[slot] = first
+    this.#table[slot + 1] = second
+    this.#size++
+    if (16 * this.#size > FULLEST_16TH * this.#table.length) this.#grow()
+  }
+
+  /** All of them, as bytes; see {@link SeenCursors.from}. */
+  toBytes(): Uint8Array {
+    const words: number[] = []
+    for (let at = 0; at < this.#table.length; at += 2) {
+      if (this.#table[at] !== 0) words.push(this.#table[at]!, this.#table[at + 1]!)
+    }
+    return new Uint8Array(new Uint32Array(words).buffer)
+  }
+
+  static from(bytes: Uint8Array): SeenCursors {
+    // What a Buffer's own `slice` gives is no copy.
+    const words = new Uint32Array(new Uint8Array(bytes).buffer)
+    const seen = new SeenCursors()
+    for (let at = 0; at < words.length; at += 2) seen.#add(words[at]!, words[at + 1]!)
+    return seen
+  }
+
+  #grow(): void {
+    const before = this.#table
+    this.#table = new Uint32Array(2 * before.length)
+    for (let at = 0; at < before.length; at += 2) {
+      const [first, second] = [before[at]!, before[at + 1]!]
+      if (first === 0) continue
+      const slot = indexOfDigest(this.#table, first, second)
+      this.#table[slot] = first
+      this.#table[slot + 1] = second
+    }
+  }
+}
+
+const FEWEST_SLOTS = 8
+// Of each two words; seven of eight slots may be taken.
+const FULLEST_16TH = 7
+
+/** Where the digest stands, or the free slot where it belongs. */
+function indexOfDigest(table: Uint32Array, first: number, second: number): number {
+  const mask = table.length - 1
+  let slot = (2 * first) & mask
+  while (table[slot] !== 0 && (table[slot] !== first || table[slot + 1] !== second)) {
+    slot = (slot + 2) & mask
+  }
+  return slot
+}
+
+/** The first word is never 0, which stands for a free slot. */
+function digestOf(cursor: string): readonly [first: number, second: number] {
+  const digest = hash('sha256', cursor, 'buffer')
+  return [digest.readUInt32LE(0) || 1, digest.readUInt32LE(4)]
 }

@@ -1,4 +1,3 @@
-import type { ExtraField } from './schema.ts'
 import type { Age, Micros } from './time.ts'
 
 /** A pipeline file with every default resolved, every path made and every duration in milliseconds. */
@@ -147,6 +146,20 @@ export type TransformSettings = {
 export type QuarantineLimit =
   | { readonly kind: 'count'; readonly items: number }
   | { readonly kind: 'share'; readonly percent: number }
+
+/** A field of a credential that is a column only when `transform.extra_columns` names it. */
+export type ExtraField = {
+  readonly name: string
+  /** Names of members, from the credential on. */
+  readonly path: readonly string[]
+  readonly type: ExtraType | 'strings'
+  /** Whether the service's documentation has the field; null for one that only the pipeline file knows. */
+  readonly meaning: string | null
+}
+
+/** `json`: compact JSON text. */
+export const EXTRA_TYPES = ['string', 'int64', 'boolean', 'timestamp', 'json'] as const
+type ExtraType = (typeof EXTRA_TYPES)[number]
 
 /** `compact` encodings are smaller; `plain` ones are read by everything that reads Parquet. */
 export type Encodings = 'compact' | 'plain'

@@ -1,7 +1,7 @@
 import { ExportError } from '../errors.ts'
-import type { ColumnSpec, ColumnType } from '../schema.ts'
 import { type Int64, int64 } from './int64.ts'
 import type { Column, RecordBatch, Vector } from './record-batch.ts'
+import type { ColumnSpec, ColumnType } from './schema.ts'
 
 /** Some masked rows in columns: value i of each column belongs to row i. The receiver may keep it. */
 export type RowBatch = {

@@ -1,12 +1,13 @@
 import { crc32 } from 'node:zlib'
 import type {
   ExtractSettings,
+  ExtraField,
   Format,
   IdentityPolicy,
   Resource,
   SecretPolicy,
   TransformSettings,
-} from './pipeline.ts'
+} from '../pipeline.ts'
 
 /** What a column holds; the manifest and the Parquet schema name the same types. */
 export type ColumnType = 'int64' | 'text' | 'boolean' | 'timestamp' | 'list'
@@ -59,20 +60,6 @@ export function columnsOf(
   const columns = [...allColumns(extract.resource, extract.include), ...transform.extraColumns.map(extraSpec)]
   return columns.filter((column) => names.includes(column.name))
 }
-
-/** A field of a credential that is a column only when `transform.extra_columns` names it. */
-export type ExtraField = {
-  readonly name: string
-  /** Names of members, from the credential on. */
-  readonly path: readonly string[]
-  readonly type: ExtraType | 'strings'
-  /** Whether the service's documentation has the field; null for one that only the pipeline file knows. */
-  readonly meaning: string | null
-}
-
-/** `json`: compact JSON text. */
-export const EXTRA_TYPES = ['string', 'int64', 'boolean', 'timestamp', 'json'] as const
-type ExtraType = (typeof EXTRA_TYPES)[number]
 
 /** Source: public documentation of the service, where all four are required and may be null. */
 export const KNOWN_EXTRAS: readonly ExtraField[] = [
