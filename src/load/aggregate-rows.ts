@@ -1,3 +1,4 @@
+import { crc32 } from 'node:zlib'
 import {
   type Aggregates,
   AggregateTally,
@@ -10,15 +11,19 @@ import {
 } from '../core/index.ts'
 import type { EncodedRowGroup, ShardEncoder } from './encode/index.ts'
 
-/** Encodes record batches as one row group, and computes aggregates over their rows. */
+/** Encodes record batches as one row group, and computes its CRC-32 and aggregates over the rows. */
 export async function encodeWithAggregates(
   encoder: ShardEncoder,
   recordBatches: readonly RecordBatch[],
 ): Promise<EncodedRowGroupWithAggregates> {
-  return { ...(await encoder.encode(recordBatches)), aggregates: aggregateRows(recordBatches) }
+  const rowGroup = await encoder.encode(recordBatches)
+  return { ...rowGroup, crc: crc32(rowGroup.bytes), aggregates: aggregateRows(recordBatches) }
 }
 
-export type EncodedRowGroupWithAggregates = EncodedRowGroup & { readonly aggregates: Aggregates }
+export type EncodedRowGroupWithAggregates = EncodedRowGroup & {
+  readonly crc: number
+  readonly aggregates: Aggregates
+}
 
 /**
  * Aggregates over the rows of record batches. Reads the table that rows point into where there is one, instead of the

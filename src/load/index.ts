@@ -20,6 +20,7 @@ export {
   type QuarantinedItem,
   quarantinePath,
 } from './quarantine.ts'
+export { type HashThread, type ShardHash, shardHash, shardHashIn } from './shard-hash.ts'
 export type { Placement } from './shard-set.ts'
 export { type Commit, ShardSet, type ShardSetOptions } from './shard-set.ts'
 export { PageRows, type PartitionRange, type Slice } from './slice.ts'

@@ -1,4 +1,3 @@
-import { createHash, type Hash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import {
   type Aggregates,
@@ -19,6 +18,7 @@ import type { WrittenRowGroup } from './encode/index.ts'
 import type { EncodeBuffer } from './encode-buffer.ts'
 import { openLogPath, openShardPath, shardPath } from './layout.ts'
 import { type RowGroupMeasure, weigh } from './row-group-measure.ts'
+import type { ShardHash } from './shard-hash.ts'
 import { appendRecordBatches, readRecordBatches } from './write-ahead-log.ts'
 
 /** Encodes rows into the bytes of a shard, in this thread or another one. See ShardEncoder. */
@@ -30,6 +30,8 @@ export type ShardCoder = {
    */
   encode(recordBatches: readonly Uint8Array[]): Promise<EncodedRowGroupWithAggregates>
   footer(rowGroups: readonly WrittenRowGroup[]): Promise<Uint8Array>
+  /** Begins the hash of a shard. */
+  hash(): ShardHash
 }
 
 type Identity = { readonly shard: number; readonly folder: string; readonly part: number }
@@ -65,12 +67,13 @@ export class OpenShard {
   #fileSize: number | null = null
   /** Generations whose log files may exist. */
   readonly #logged = new Set<number>()
-  readonly #hash: Hash = createHash('sha256')
+  readonly #hash: ShardHash
 
   /** @param buffer shared with the other open shards */
   constructor({ store, coder, buffer, measure }: OpenShardTools, { shard, folder, part }: Identity) {
     this.#store = store
     this.#coder = coder
+    this.#hash = coder.hash()
     this.#buffer = buffer
     this.measure = measure
     this.shard = shard
@@ -137,7 +140,7 @@ export class OpenShard {
       path: shardPath(this.folder, this.part, extension),
       rows: this.rows,
       bytes: file.size,
-      sha256: this.#hash.copy().digest('hex'),
+      sha256: await this.#hash.digest(),
       partitions: [...this.#partitions],
       imported_at: this.#span,
       ...(this.#replaced === 0 ? {} : { replaced: this.#replaced }),
@@ -215,6 +218,7 @@ export class OpenShard {
       if (logged.length < this.#ends.length) throw notWhatWasWritten(this.#logPath)
       const {
         bytes,
+        crc,
         rows,
         meta,
         aggregates,
@@ -226,7 +230,7 @@ export class OpenShard {
       this.#replaced += replaced
       this.#aggregates.add(aggregates)
       const counted = replaced === 0 ? {} : { replaced }
-      return { offset, bytes: bytes.byteLength, crc: crc32(bytes), rows, meta, sums: aggregates, ...counted }
+      return { offset, bytes: bytes.byteLength, crc, rows, meta, sums: aggregates, ...counted }
     })
   }
 

@@ -13,6 +13,8 @@ export type ThreadResponse =
 export type Thread = {
   /** @param transfer buffers that change hands */
   request<T>(name: string, args?: readonly unknown[], transfer?: ArrayBuffer[]): Promise<T>
+  /** Requests that have no response yet. */
+  readonly pending: number
   /** Whether it ended before it was closed; requests fail then. */
   readonly isGone: boolean
   close(): Promise<void>
@@ -61,6 +63,9 @@ export function openThread(script: URL, workerData: unknown): Thread {
         waiting.set(id, { resolve, reject })
         running().postMessage({ id, name, args } satisfies ThreadRequest, transfer)
       })
+    },
+    get pending() {
+      return waiting.size
     },
     get isGone() {
       return gone !== null

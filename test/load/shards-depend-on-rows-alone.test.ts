@@ -22,6 +22,7 @@ import {
   type ShardCoder,
   ShardSet,
   type Slice,
+  shardHash,
 } from '../../src/load/index.ts'
 import { foldJournal } from '../../src/state/checkpoint/fold-journal.ts'
 import type { SealedShard } from '../../src/state/index.ts'
@@ -290,6 +291,7 @@ function coderOf(format: Format, specs: readonly ColumnSpec[]): ShardCoder {
         recordBatches.map((recordBatch) => decodeRecordBatch(recordBatch)),
       ),
     footer: (rowGroups) => encoder.footer(rowGroups),
+    hash: shardHash,
   }
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { crc32 } from 'node:zlib'
 import { expect } from 'vitest'
 import {
   decodeRecordBatch,
@@ -25,6 +26,7 @@ import {
   type ShardCoder,
   ShardSet,
   type Slice,
+  shardHash,
 } from '../../src/load/index.ts'
 import { chainsOf } from '../../src/plan/chains.ts'
 import { type Invalidation, invalidate, invalidationOf } from '../../src/run/data-set/invalidate.ts'
@@ -79,14 +81,17 @@ export const textCoder: ShardCoder = {
       decoded.push(recordBatch)
     }
     const sums = aggregateRows(decoded)
+    const bytes = new Uint8Array(Buffer.from(texts.join('')))
     return {
-      bytes: new Uint8Array(Buffer.from(texts.join(''))),
+      bytes,
+      crc: crc32(bytes),
       rows,
       meta: { lines: texts.length },
       aggregates: sums,
     }
   },
   footer: async (rowGroups) => Buffer.from(`#${JSON.stringify(rowGroups)}\n`),
+  hash: shardHash,
 }
 
 function queryOf(query: number): NamedQuery {

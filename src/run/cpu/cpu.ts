@@ -12,6 +12,7 @@ import {
   type EncodePlan,
   makeEncodeBuffer,
   type ShardCoder,
+  shardHashIn,
 } from '../../load/index.ts'
 import { canStartThreads, openThread, type Thread } from '../../threads/index.ts'
 import { owned } from './owned.ts'
@@ -33,18 +34,19 @@ export type Cpu = {
 export type SharedCpu = {
   readonly buffers: BufferPool
   /** Those that serve the fewest runs. */
-  take(): ThreadPair
+  take(): ThreadSet
   close(): Promise<void>
 }
 
-/** Two threads, and the number that a run has in them. */
-type ThreadPair = {
-  readonly decoder: Thread
+/** Threads for two processors, and the number that a run has in them. A thread starts with its first request. */
+type ThreadSet = {
+  /** The second is for runs whose masks compute digests. */
+  readonly decoders: readonly [Thread, Thread]
   readonly encoder: Thread
   readonly encodeBuffer: EncodeBuffer
   readonly run: number
-  /** Gives them back. */
-  end(): Promise<void>
+  /** Gives them back. @param used those to which the run was opened */
+  end(used: readonly Thread[]): Promise<void>
 }
 
 /**
@@ -61,7 +63,7 @@ export async function openCpu(
   shared: SharedCpu | null = null,
 ): Promise<Cpu> {
   if (availableParallelism() > 1 && canStartThreads) {
-    return threadedCpu(decodePlan, encodePlan, buffers, shared?.take() ?? ownPair())
+    return threadedCpu(decodePlan, encodePlan, buffers, shared?.take() ?? ownSet())
   }
   // Loaded by those who have no threads that do the same.
   const { inlineWork } = await import('./inline-work.ts')
@@ -75,85 +77,97 @@ export async function openCpu(
   }
 }
 
-/** Two threads for each two processors. @param runs so many at a time */
+/** A set of threads for each two processors. @param runs so many at a time */
 export function shareCpu(runs: number): SharedCpu {
-  const pairs: { readonly threads: Omit<ThreadPair, 'run' | 'end'>; users: number }[] = []
+  const sets: { readonly threads: Omit<ThreadSet, 'run' | 'end'>; users: number }[] = []
   const most = Math.min(runs, Math.ceil(availableParallelism() / 2))
   let nextRun = 0
   return {
     buffers: bufferPool(2 * most + 2),
     take() {
       // What a thread was given when it ended is lost, not what comes after it.
-      const dead = pairs.findIndex(({ threads }) => threads.decoder.isGone || threads.encoder.isGone)
-      if (dead >= 0) void closePair(pairs.splice(dead, 1)[0]!.threads)
-      let pair = pairs.toSorted((a, b) => a.users - b.users)[0]
-      if (pair === undefined || (pair.users > 0 && pairs.length < most)) {
-        pair = { threads: openPair(), users: 0 }
-        pairs.push(pair)
+      const dead = sets.findIndex(({ threads }) => threadsOf(threads).some(({ isGone }) => isGone))
+      if (dead >= 0) void closeSet(sets.splice(dead, 1)[0]!.threads)
+      let set = sets.toSorted((a, b) => a.users - b.users)[0]
+      if (set === undefined || (set.users > 0 && sets.length < most)) {
+        set = { threads: openSet(), users: 0 }
+        sets.push(set)
       }
-      pair.users++
-      const { threads } = pair
+      set.users++
+      const { threads } = set
       const run = nextRun++
       return {
         ...threads,
         run,
-        async end() {
-          pair.users--
-          await Promise.all(
-            [threads.decoder, threads.encoder].map((each) => each.request('close', [run]).catch(() => {})),
-          )
+        async end(used) {
+          set.users--
+          await Promise.all(used.map((each) => each.request('close', [run]).catch(() => {})))
         },
       }
     },
     async close() {
-      await Promise.all(pairs.map(({ threads }) => closePair(threads)))
+      await Promise.all(sets.map(({ threads }) => closeSet(threads)))
     },
   }
 }
 
-function ownPair(): ThreadPair {
-  const threads = openPair()
-  return { ...threads, run: 0, end: () => closePair(threads) }
+function ownSet(): ThreadSet {
+  const threads = openSet()
+  return { ...threads, run: 0, end: () => closeSet(threads) }
 }
 
-function openPair(): Omit<ThreadPair, 'run' | 'end'> {
+function openSet(): Omit<ThreadSet, 'run' | 'end'> {
   return {
-    decoder: openThread(new URL('./decode-worker.js', import.meta.url), null),
+    decoders: [openDecoder(), openDecoder()],
     encoder: openThread(new URL('./encode-worker.js', import.meta.url), null),
     encodeBuffer: makeEncodeBuffer(),
   }
 }
 
-async function closePair({ decoder, encoder }: Pick<ThreadPair, 'decoder' | 'encoder'>): Promise<void> {
-  await Promise.all([decoder.close(), encoder.close()])
+function openDecoder(): Thread {
+  return openThread(new URL('./decode-worker.js', import.meta.url), null)
+}
+
+type Threads = Pick<ThreadSet, 'decoders' | 'encoder'>
+
+function threadsOf({ decoders, encoder }: Threads): readonly Thread[] {
+  return [...decoders, encoder]
+}
+
+async function closeSet(threads: Threads): Promise<void> {
+  await Promise.all(threadsOf(threads).map((each) => each.close()))
 }
 
 function threadedCpu(
   decodePlan: DecodePlan,
   encodePlan: EncodePlan,
   buffers: BufferPool,
-  { decoder, encoder, encodeBuffer, run, end }: ThreadPair,
+  { decoders: [decoder, second], encoder, encodeBuffer, run, end }: ThreadSet,
 ): Cpu {
-  let opened: Promise<readonly [unknown, unknown]> | null = null
-  const open = (): Promise<readonly [unknown, unknown]> => {
-    opened ??= Promise.all([
-      decoder.request('open', [run, decodePlan]),
-      encoder.request('open', [run, encodePlan]),
-    ])
-    return opened
+  const decoders = computesDigests(decodePlan) ? [decoder, second] : [decoder]
+  let hashes = 0
+  const opened = new Map<Thread, Promise<unknown>>()
+  const open = (thread: Thread): Promise<unknown> => {
+    let done = opened.get(thread)
+    if (done === undefined) {
+      done = thread.request('open', [run, thread === encoder ? encodePlan : decodePlan])
+      opened.set(thread, done)
+    }
+    return done
   }
   const encode = async <T>(
     name: string,
     args: readonly unknown[],
     transfer: ArrayBuffer[] = [],
   ): Promise<T> => {
-    await open()
+    await open(encoder)
     return encoder.request<T>(name, [run, ...args], transfer)
   }
   return {
     ...responseMemory(async (body, context) => {
-      await open()
-      return decoder.request<DecodedPage>('decode', [run, body, context], owned(body.buffer))
+      const idlest = decoders.reduce((a, b) => (b.pending < a.pending ? b : a))
+      await open(idlest)
+      return idlest.request<DecodedPage>('decode', [run, body, context], owned(body.buffer))
     }, buffers),
     coder: {
       header: () => encode<Uint8Array>('header', []),
@@ -164,14 +178,26 @@ function threadedCpu(
           recordBatches.flatMap(({ buffer }) => owned(buffer)),
         ),
       footer: (rowGroups) => encode<Uint8Array>('footer', [rowGroups]),
+      hash: () => {
+        const hash = hashes++
+        return shardHashIn({
+          update: (pieces) => encode('hash', [hash, pieces]),
+          digest: (pieces) => encode<string>('digest', [hash, pieces]),
+        })
+      },
     },
     encodeBuffer,
     start() {
       // The next caller gets the error.
-      open().catch(() => {})
+      for (const thread of [decoder, encoder]) open(thread).catch(() => {})
     },
-    close: end,
+    close: () => end([...opened.keys()]),
   }
+}
+
+/** A digest takes twice as long as the rest of a row, so that one thread for decoding would be what an export waits for. */
+function computesDigests({ secret, identity }: DecodePlan): boolean {
+  return secret === 'hmac' || identity === 'hmac'
 }
 
 /** Returns the memory of every response to its pool. */

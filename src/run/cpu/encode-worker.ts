@@ -1,19 +1,23 @@
+import { createHash, type Hash } from 'node:crypto'
 import { decodeRecordBatch } from '../../core/index.ts'
 import {
   createEncoder,
   type EncodePlan,
   encodeWithAggregates,
+  type ShardEncoder,
   type WrittenRowGroup,
 } from '../../load/index.ts'
 import { serve } from '../../threads/index.ts'
 import { owned } from './owned.ts'
 
 /** Of the runs that share the thread. */
-const encoders = new Map<number, ReturnType<typeof createEncoder>>()
+const encoders = new Map<number, ShardEncoder>()
+const hashes = new Map<number, Map<number, Hash>>()
 
 serve({
   async open(run: number, plan: EncodePlan) {
     encoders.set(run, createEncoder(plan))
+    hashes.set(run, new Map())
     return { value: null }
   },
   header: async (run: number) => ({ value: encoders.get(run)!.header() }),
@@ -24,7 +28,26 @@ serve({
   footer: async (run: number, rowGroups: readonly WrittenRowGroup[]) => ({
     value: await encoders.get(run)!.footer(rowGroups),
   }),
+  async hash(run: number, hash: number, pieces: readonly Uint8Array[]) {
+    hashOf(run, hash, pieces)
+    return { value: null }
+  },
+  async digest(run: number, hash: number, pieces: readonly Uint8Array[]) {
+    const value = hashOf(run, hash, pieces).digest('hex')
+    hashes.get(run)!.delete(hash)
+    return { value }
+  },
   async close(run: number) {
+    hashes.delete(run)
     return { value: encoders.delete(run) }
   },
 })
+
+/** The hash of that number, which begins with the first bytes. */
+function hashOf(run: number, number: number, pieces: readonly Uint8Array[]): Hash {
+  const ofRun = hashes.get(run)!
+  const hash = ofRun.get(number) ?? createHash('sha256')
+  ofRun.set(number, hash)
+  for (const bytes of pieces) hash.update(bytes)
+  return hash
+}

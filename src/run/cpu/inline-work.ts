@@ -1,5 +1,11 @@
 import { type DecodePage, type DecodePlan, decodeRecordBatch } from '../../core/index.ts'
-import { createEncoder, type EncodePlan, encodeWithAggregates, type ShardCoder } from '../../load/index.ts'
+import {
+  createEncoder,
+  type EncodePlan,
+  encodeWithAggregates,
+  type ShardCoder,
+  shardHash,
+} from '../../load/index.ts'
 import { inlineDecoder } from './inline-decoder.ts'
 
 /** Decoding and encoding in the calling thread. */
@@ -15,6 +21,7 @@ export function inlineWork(
       header: async () => encoder.header(),
       encode: (recordBatches) => encodeWithAggregates(encoder, recordBatches.map(decodeRecordBatch)),
       footer: (rowGroups) => encoder.footer(rowGroups),
+      hash: shardHash,
     },
   }
 }
