@@ -1,7 +1,7 @@
 import yargs, { type Argv } from 'yargs'
 import { ExportError } from '../core/index.ts'
 import { version } from '../package/index.ts'
-import type { CommonArgs, Perform } from './command-line/command.ts'
+import { CommandCall, type CommonArgs, type Perform } from './command-line/command.ts'
 import { COMMANDS } from './commands/index.ts'
 import { LOG_FORMATS, LOG_LEVELS } from './log/log.ts'
 
@@ -23,10 +23,11 @@ export async function parseCommandLine(
   perform: Perform,
 ): Promise<void> {
   await loadForCompletion(words)
-  const parser = parserOf(words, columns, perform)
+  const parser = parserOf(words, columns)
   try {
     await parser.parseAsync()
   } catch (error) {
+    if (error instanceof CommandCall) return perform(error.args, error.work)
     // Some of its complaints yargs throws past `fail` when options are loaded late.
     const message = error instanceof UsageFault || isYargsError(error) ? error.message : null
     throw message === null ? error : await usageError(message, words, columns)
@@ -35,9 +36,7 @@ export async function parseCommandLine(
 
 /** What `--help` prints for a command, or for all of them. */
 export async function helpText(words: readonly string[], columns: number): Promise<string> {
-  return parserOf(words, columns, async () => {})
-    .wrap(widthOf(columns))
-    .getHelp()
+  return parserOf(words, columns).wrap(widthOf(columns)).getHelp()
 }
 
 /** A complaint of yargs about the command line. */
@@ -47,7 +46,7 @@ function isYargsError(error: unknown): error is Error {
   return error instanceof Error && error.name === 'YError'
 }
 
-function parserOf(words: readonly string[], columns: number, perform: Perform): Argv<CommonArgs> {
+function parserOf(words: readonly string[], columns: number): Argv<CommonArgs> {
   const parser: Argv<CommonArgs> = yargs([...words])
     .scriptName('spillway')
     .usage(
@@ -66,8 +65,7 @@ function parserOf(words: readonly string[], columns: number, perform: Perform): 
     .version(version)
     .help()
     .detectLocale(false)
-    // yargs lays out the help of each command that it carries out. To break its lines is most of that work.
-    .wrap(wantsHelp(words) ? widthOf(columns) : null)
+    .wrap(widthOf(columns))
     .parserConfiguration({
       'boolean-negation': false,
       'dot-notation': false,
@@ -84,7 +82,7 @@ function parserOf(words: readonly string[], columns: number, perform: Perform): 
     .fail((message, error) => {
       throw message ? new UsageFault(message) : error
     })
-  for (const add of Object.values(COMMANDS)) add(parser, perform)
+  for (const add of Object.values(COMMANDS)) add(parser)
   // `completion` is a command of ours: its scripts have the shell complete files as well.
   parser.completion('yargs-completion', false, complete(words))
   return parser
@@ -93,10 +91,6 @@ function parserOf(words: readonly string[], columns: number, perform: Perform): 
 /** Longer lines are hard to read. */
 function widthOf(columns: number): number {
   return Math.min(110, columns)
-}
-
-function wantsHelp(words: readonly string[]): boolean {
-  return words[0] === 'help' || words.some((word) => word.startsWith('--h'))
 }
 
 /** yargs asks for completions with the command line as it stands: which command is it of? */

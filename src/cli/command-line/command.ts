@@ -32,8 +32,23 @@ export type Perform = (
   work: (io: Io) => Promise<number>,
 ) => Promise<void>
 
+/**
+ * Thrown out of yargs by the command that is called. What yargs does once a command has begun, above all to lay out its
+ * help, takes longer than to find the command.
+ */
+export class CommandCall extends Error {
+  readonly args: ArgumentsCamelCase<CommonArgs>
+  readonly work: (io: Io) => Promise<number>
+
+  constructor(args: ArgumentsCamelCase<CommonArgs>, work: (io: Io) => Promise<number>) {
+    super('a command is called')
+    this.args = args
+    this.work = work
+  }
+}
+
 /** Adds one command to the command line. */
-export type AddCommand = ((yargs: Argv<CommonArgs>, perform: Perform) => void) & {
+export type AddCommand = ((yargs: Argv<CommonArgs>) => void) & {
   /** Loads it ahead of its call: what completes its options does not wait. */
   readonly load: () => Promise<void>
 }
@@ -49,15 +64,14 @@ export function lazyCommand<Args extends CommonArgs>(
   load: () => Promise<Command<Args>>,
 ): AddCommand {
   let loaded: Command<Args> | null = null
-  const add = (yargs: Argv<CommonArgs>, perform: Perform): void => {
+  const add = (yargs: Argv<CommonArgs>): void => {
     const builder = (yargs: Argv<CommonArgs>): Argv<Args> | Promise<Argv<Args>> => {
       // Help lists groups in the order in which they were named first.
       const options = OWN_GROUPS.reduce((given, group) => given.group([], group), yargs)
       return loaded === null ? load().then((found) => found.options(options)) : loaded.options(options)
     }
-    const handler = async (args: ArgumentsCamelCase<Args>) => {
-      const { run } = await load()
-      await perform(args, (io) => run(args, io))
+    const handler = (args: ArgumentsCamelCase<Args>) => {
+      throw new CommandCall(args, async (io) => (await load()).run(args, io))
     }
     if (describe === null) yargs.command(usage, false, builder, handler)
     else yargs.command(usage, describe, builder, handler)
