@@ -7,8 +7,11 @@ import {
   type Store,
 } from '../core/index.ts'
 import { type CheckpointState, readCheckpoint, SUCCESS_PATH } from '../state/index.ts'
-import { countPartitions, openDataSet, planAsOfLastRun } from './data-set/index.ts'
-import { namePipeline, namingLocations } from './setting/index.ts'
+import { countPartitions } from './data-set/count-partitions.ts'
+import { openDataSet } from './data-set/open-data-set.ts'
+import { planAsOfLastRun } from './data-set/whole.ts'
+import { namingLocations } from './setting/locations.ts'
+import { namePipeline } from './setting/named-pipeline.ts'
 
 /** Whether a data set holds everything that its pipeline file plans: nothing that its files could tell. */
 export type Completeness = {

@@ -3,8 +3,9 @@ import { ExportError, type Pipeline, REPORT_PATH, type Store } from '../core/ind
 import type { Evidence } from '../report/index.ts'
 import { fitsManifest, MANIFEST_PATH, SIGNATURE_PATH, SUCCESS_PATH, settingsText } from '../state/index.ts'
 import { completenessOf } from './completeness.ts'
-import { isReport, openDataSet } from './data-set/index.ts'
-import { namingLocations } from './setting/index.ts'
+import { isReport } from './data-set/data-set.ts'
+import { openDataSet } from './data-set/open-data-set.ts'
+import { namingLocations } from './setting/locations.ts'
 import { readVouchedManifest } from './vouched-manifest.ts'
 
 /**

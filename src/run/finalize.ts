@@ -2,10 +2,11 @@ import { isExportError, type JournalEntry, type NamedPipeline, type Store } from
 import { folderOf } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
 import { type Checkpoint, SUCCESS_PATH } from '../state/index.ts'
-import { replaceManifest } from './data-set/index.ts'
-import { writeReport } from './report/index.ts'
-import type { Session } from './session/index.ts'
-import { type RunOptions, withLocation } from './setting/index.ts'
+import { replaceManifest } from './data-set/replace-manifest.ts'
+import { writeReport } from './report/write-report.ts'
+import type { Session } from './session/session.ts'
+import { withLocation } from './setting/locations.ts'
+import type { RunOptions } from './setting/options.ts'
 
 export type Finalization = {
   readonly session: Session

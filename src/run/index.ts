@@ -1,6 +1,6 @@
 export { serviceJson } from '../state/index.ts'
 export { type Completeness, readCompleteness } from './completeness.ts'
-export { type SharedCpu, shareCpu } from './cpu/index.ts'
+export { type SharedCpu, shareCpu } from './cpu/cpu.ts'
 export { readEvidence } from './evidence.ts'
 export { type PlanReport, type QueryPlan, readPlan } from './plan.ts'
 export { type Probe, probeService } from './probe.ts'
@@ -8,7 +8,7 @@ export { type PruneOptions, type PruneReport, planPruning, pruneDataSet } from '
 export type { PartitionStatus, QueryStatus, Wanted } from './query-status.ts'
 export { type ReadRowsOptions, readRows } from './read-rows.ts'
 export { planRepair, type Repair } from './repair.ts'
-export { type ReportedDataSet, type SummarizeOptions, summarizeDataSet } from './report/index.ts'
+export { type ReportedDataSet, type SummarizeOptions, summarizeDataSet } from './report/summarize.ts'
 export {
   fetchReports,
   type SearchPath,
@@ -18,7 +18,6 @@ export {
   testToken,
 } from './reports.ts'
 export { ownCopy, runPipeline } from './run.ts'
-export type { RunOptions } from './setting/index.ts'
 export {
   type LogFields,
   type LogLevel,
@@ -28,22 +27,24 @@ export {
   type RunObserver,
   type RunWaits,
   silentObserver,
-} from './setting/index.ts'
+} from './setting/observer.ts'
+export type { RunOptions } from './setting/options.ts'
 export { type Signed, signDataSet } from './sign.ts'
 export { readStatus, type StatusReport } from './status.ts'
 export type { RunSummary } from './summary.ts'
+export { tableStatements } from './tables/ddl.ts'
 export {
-  type Answer,
-  type AnswerStream,
   type LoadedAhead,
   type LoadOptions,
   type LoadSummary,
   loadWarehouse,
+} from './tables/load-warehouse.ts'
+export {
+  type Answer,
+  type AnswerStream,
   type QuerySettings,
   queryPipeline,
-  SealedLoader,
-  type SealedLoaderOptions,
   streamQuery,
-  tableStatements,
-} from './tables/index.ts'
-export { type Problem, type ProblemCause, type Verification, verifyDataSet } from './verify/index.ts'
+} from './tables/query.ts'
+export { SealedLoader, type SealedLoaderOptions } from './tables/sealed-loader.ts'
+export { type Problem, type ProblemCause, type Verification, verifyDataSet } from './verify/verify.ts'

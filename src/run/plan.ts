@@ -11,19 +11,20 @@ import {
 } from '../core/index.ts'
 import type { Plan, PlannedChain } from '../plan/index.ts'
 import { type CheckpointState, searchesByMonth } from '../state/index.ts'
-import { type Continuation, readOwnCheckpoint, requirePolicies } from './admission/index.ts'
-import {
-  countPartitions,
-  type Forecast,
-  forecast,
-  openDataSet,
-  planFor,
-  requireReachable,
-} from './data-set/index.ts'
+import type { Continuation } from './admission/open-checkpoint.ts'
+import { readOwnCheckpoint } from './admission/open-checkpoint.ts'
+import { requirePolicies } from './admission/require-policies.ts'
+import { countPartitions } from './data-set/count-partitions.ts'
+import { planFor } from './data-set/data-set.ts'
+import type { Forecast } from './data-set/forecast.ts'
+import { forecast } from './data-set/forecast.ts'
+import { openDataSet, requireReachable } from './data-set/open-data-set.ts'
 import type { PartitionStatus } from './query-status.ts'
 import { type QueryStatus, statusByQuery, type Wanted } from './query-status.ts'
-import type { RunOptions } from './setting/index.ts'
-import { namePipeline, namingLocations, readQuerySecrets, requireSendableToken } from './setting/index.ts'
+import { namingLocations } from './setting/locations.ts'
+import { namePipeline } from './setting/named-pipeline.ts'
+import type { RunOptions } from './setting/options.ts'
+import { readQuerySecrets, requireSendableToken } from './setting/query-secrets.ts'
 import { statusOfEach } from './status.ts'
 
 export type PlanReport = {

@@ -12,7 +12,7 @@ import {
   type Window,
 } from '../core/index.ts'
 import { type Chain, extractPages, openService, type Service } from '../extract/index.ts'
-import type { RunObserver } from './setting/index.ts'
+import type { RunObserver } from './setting/observer.ts'
 
 /** What a page costs, as two requests can tell. */
 export type Probe = {

@@ -1,7 +1,7 @@
 import type { Pipeline } from '../core/index.ts'
-import { planRedo } from './data-set/index.ts'
+import { planRedo } from './data-set/invalidate.ts'
 import { readNamed } from './status.ts'
-import type { Problem } from './verify/index.ts'
+import type { Problem } from './verify/verify.ts'
 
 /** What it takes to mend a data set. */
 export type Repair = {

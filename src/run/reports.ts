@@ -7,7 +7,7 @@ import {
   type Service,
   type TokenInfo,
 } from '../extract/index.ts'
-import type { RunObserver } from './setting/index.ts'
+import type { RunObserver } from './setting/observer.ts'
 
 export type ServiceCallOptions = {
   readonly clock: Clock

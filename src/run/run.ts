@@ -9,28 +9,22 @@ import {
 } from '../core/index.ts'
 import type { Plan } from '../plan/index.ts'
 import { endEntry, NEW_RUN, SUCCESS_PATH, takeLock } from '../state/index.ts'
-import { redoPartitions, requirePolicies, warnOfOpenDoors } from './admission/index.ts'
-import { type Ending, exportChains, Tally } from './chains/index.ts'
-import {
-  clearDataSet,
-  countPartitions,
-  growingFiles,
-  isWholeExported,
-  openDataSet,
-  planFor,
-  refuseLinks,
-  requireFolder,
-} from './data-set/index.ts'
+import { redoPartitions } from './admission/open-checkpoint.ts'
+import { requirePolicies, warnOfOpenDoors } from './admission/require-policies.ts'
+import type { Ending } from './chains/export-chains.ts'
+import { exportChains } from './chains/export-chains.ts'
+import { Tally } from './chains/tally.ts'
+import { countPartitions } from './data-set/count-partitions.ts'
+import { clearDataSet, growingFiles, planFor, refuseLinks } from './data-set/data-set.ts'
+import { openDataSet, requireFolder } from './data-set/open-data-set.ts'
+import { isWholeExported } from './data-set/whole.ts'
 import { finalizeDataSet } from './finalize.ts'
-import { openSession, type Session } from './session/index.ts'
-import type { RunOptions } from './setting/index.ts'
-import {
-  namePipeline,
-  namingLocations,
-  type QuerySecrets,
-  readQuerySecrets,
-  requireSendableToken,
-} from './setting/index.ts'
+import { openSession, type Session } from './session/session.ts'
+import { namingLocations } from './setting/locations.ts'
+import { namePipeline } from './setting/named-pipeline.ts'
+import type { RunOptions } from './setting/options.ts'
+import type { QuerySecrets } from './setting/query-secrets.ts'
+import { readQuerySecrets, requireSendableToken } from './setting/query-secrets.ts'
 import { figuresOfRun, logSummary, type RunSummary, summarize } from './summary.ts'
 
 /**

@@ -8,8 +8,9 @@ import {
   SUCCESS_PATH,
   signatureOf,
 } from '../state/index.ts'
-import { type HoldOptions, holdDataSet, openDataSet } from './data-set/index.ts'
-import { namingLocations, pathIn } from './setting/index.ts'
+import type { HoldOptions } from './data-set/open-data-set.ts'
+import { holdDataSet, openDataSet } from './data-set/open-data-set.ts'
+import { namingLocations, pathIn } from './setting/locations.ts'
 import { nothingExported, readVouchedManifest } from './vouched-manifest.ts'
 
 export type Signed = {

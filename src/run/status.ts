@@ -17,10 +17,14 @@ import {
   readCheckpoint,
   sumOfPartitions,
 } from '../state/index.ts'
-import { countPartitions, openDataSet, planFor, retiredQueries } from './data-set/index.ts'
+import { countPartitions } from './data-set/count-partitions.ts'
+import { planFor } from './data-set/data-set.ts'
+import { openDataSet } from './data-set/open-data-set.ts'
+import { retiredQueries } from './data-set/whole.ts'
 import type { PartitionStatus } from './query-status.ts'
 import { type QueryStatus, statusByQuery, type Wanted } from './query-status.ts'
-import { namePipeline, namingLocations } from './setting/index.ts'
+import { namingLocations } from './setting/locations.ts'
+import { namePipeline } from './setting/named-pipeline.ts'
 
 export type StatusReport = {
   /** In the order of work; made on demand. */

@@ -8,9 +8,12 @@ import {
   type ServiceFigures,
 } from '../core/index.ts'
 import { type CheckpointState, MANIFEST_PATH, type RunRecord, sumOfPartitions } from '../state/index.ts'
-import { type Ending, type FailureCause, statusFor, type Tally } from './chains/index.ts'
-import type { Session } from './session/index.ts'
-import { pathIn, type RunObserver, withLocation } from './setting/index.ts'
+import type { Ending } from './chains/export-chains.ts'
+import { statusFor } from './chains/export-chains.ts'
+import type { FailureCause, Tally } from './chains/tally.ts'
+import type { Session } from './session/session.ts'
+import { pathIn, withLocation } from './setting/locations.ts'
+import type { RunObserver } from './setting/observer.ts'
 
 /** How a run went. */
 export type RunSummary = {

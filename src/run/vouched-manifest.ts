@@ -6,7 +6,7 @@ import {
   type Manifest,
   parseManifest,
 } from '../state/index.ts'
-import { readBegunCheckpoint } from './admission/index.ts'
+import { readBegunCheckpoint } from './admission/open-checkpoint.ts'
 
 /** A manifest that the data set agrees with. */
 export type VouchedManifest = {

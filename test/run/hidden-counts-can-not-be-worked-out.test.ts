@@ -5,7 +5,7 @@ import { pipelineFrom } from '../../src/index.ts'
 import type { Between, ReportData } from '../../src/report/index.ts'
 import { gatherReport } from '../../src/run/report/gather.ts'
 import type { Known } from '../../src/run/report/known.ts'
-import { namePipeline } from '../../src/run/setting/index.ts'
+import { namePipeline } from '../../src/run/setting/named-pipeline.ts'
 import { NEW_RUN } from '../../src/state/index.ts'
 import { cases } from '../support/thorough.ts'
 

@@ -17,15 +17,11 @@ import {
   readCheckpoint,
   type Settings,
 } from '../../state/index.ts'
-import {
-  type Invalidation,
-  invalidate,
-  invalidationOf,
-  openSettledCheckpoint,
-  planRedo,
-  readSettledCheckpoint,
-} from '../data-set/index.ts'
-import type { QuerySecrets, RunOptions } from '../setting/index.ts'
+import type { Invalidation } from '../data-set/invalidate.ts'
+import { invalidate, invalidationOf, planRedo } from '../data-set/invalidate.ts'
+import { openSettledCheckpoint, readSettledCheckpoint } from '../data-set/recover.ts'
+import type { RunOptions } from '../setting/options.ts'
+import type { QuerySecrets } from '../setting/query-secrets.ts'
 import { newNames, requireSameNames } from './names-in-use.ts'
 import { newChecks, requireSameSecrets, type SecretCheck, secretChecks } from './secret-checks.ts'
 

@@ -1,6 +1,6 @@
 import { ExportError, type JournalEntry, type NamedPipeline } from '../../core/index.ts'
 import { type CheckpointState, isKnown, secretCheck } from '../../state/index.ts'
-import type { QuerySecrets } from '../setting/index.ts'
+import type { QuerySecrets } from '../setting/query-secrets.ts'
 
 /** A secret query's name, its variable, and what tells its secret from another. */
 export type SecretCheck = { readonly query: string; readonly variable: string; readonly check: string }

@@ -1,5 +1,5 @@
 import type { ExportError } from '../../core/index.ts'
-import type { RunObserver } from '../setting/index.ts'
+import type { RunObserver } from '../setting/observer.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import type { PageProgress } from './page-progress.ts'
 

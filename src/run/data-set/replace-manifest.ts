@@ -1,7 +1,7 @@
 import type { NamedPipeline, Store } from '../../core/index.ts'
 import { moveToOrphans } from '../../load/index.ts'
 import { type CheckpointState, SIGNATURE_BYTES, SIGNATURE_PATH, writeManifest } from '../../state/index.ts'
-import type { RunObserver } from '../setting/index.ts'
+import type { RunObserver } from '../setting/observer.ts'
 import { retiredQueries } from './whole.ts'
 
 /**

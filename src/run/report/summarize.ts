@@ -9,8 +9,10 @@ import {
   SUCCESS_PATH,
   takeLock,
 } from '../../state/index.ts'
-import { growingFiles, openDataSet } from '../data-set/index.ts'
-import { namePipeline, namingLocations } from '../setting/index.ts'
+import { growingFiles } from '../data-set/data-set.ts'
+import { openDataSet } from '../data-set/open-data-set.ts'
+import { namingLocations } from '../setting/locations.ts'
+import { namePipeline } from '../setting/named-pipeline.ts'
 import { countAnew } from './count-anew.ts'
 import { knownFromManifest } from './known.ts'
 import { type ReportOptions, writePage, writeReport } from './write-report.ts'

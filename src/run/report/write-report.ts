@@ -8,7 +8,8 @@ import {
   type Store,
 } from '../../core/index.ts'
 import { type CheckpointState, MANIFEST_PATH, SIGNATURE_PATH, SUCCESS_PATH } from '../../state/index.ts'
-import { isReport, planAsOfLastRun, retiredQueries } from '../data-set/index.ts'
+import { isReport } from '../data-set/data-set.ts'
+import { planAsOfLastRun, retiredQueries } from '../data-set/whole.ts'
 import { countAnew } from './count-anew.ts'
 import type { ReportContext } from './gather.ts'
 import { type Known, knownFromState } from './known.ts'

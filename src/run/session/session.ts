@@ -10,10 +10,13 @@ import {
 } from '../../core/index.ts'
 import { type EncodePlan, rowGroupRows, ShardSet, shardExtension } from '../../load/index.ts'
 import { type Checkpoint, type CheckpointState, idPath, manifestShard, sweepIds } from '../../state/index.ts'
-import { openOwnCheckpoint } from '../admission/index.ts'
-import { type Cpu, openCpu } from '../cpu/index.ts'
-import { invalidate, invalidationOf } from '../data-set/index.ts'
-import type { QuerySecrets, RunObserver, RunOptions } from '../setting/index.ts'
+import { openOwnCheckpoint } from '../admission/open-checkpoint.ts'
+import type { Cpu } from '../cpu/cpu.ts'
+import { openCpu } from '../cpu/cpu.ts'
+import { invalidate, invalidationOf } from '../data-set/invalidate.ts'
+import type { RunObserver } from '../setting/observer.ts'
+import type { RunOptions } from '../setting/options.ts'
+import type { QuerySecrets } from '../setting/query-secrets.ts'
 import { withoutSecrets } from './without-secrets.ts'
 
 /** What a run holds open on its data set. */

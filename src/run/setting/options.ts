@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/index.ts'
 import type { Hold } from '../../state/index.ts'
-import type { SharedCpu } from '../cpu/index.ts'
+import type { SharedCpu } from '../cpu/cpu.ts'
 import type { RunObserver } from './observer.ts'
 
 export type RunOptions = {

@@ -16,8 +16,8 @@ import {
   tableOf,
   type Warehouse,
 } from '../../warehouse/index.ts'
-import { openDataSet } from '../data-set/index.ts'
-import { namePipeline } from '../setting/index.ts'
+import { openDataSet } from '../data-set/open-data-set.ts'
+import { namePipeline } from '../setting/named-pipeline.ts'
 import { localShards } from './local-shards.ts'
 
 export type LoadOptions = {

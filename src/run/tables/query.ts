@@ -10,7 +10,7 @@ import {
   type QuerySource,
   queryDataSet,
 } from '../../warehouse/index.ts'
-import { openDataSet } from '../data-set/index.ts'
+import { openDataSet } from '../data-set/open-data-set.ts'
 import { requireShards } from '../vouched-manifest.ts'
 import { localShards } from './local-shards.ts'
 import { temporaryFolder } from './temporary-folder.ts'

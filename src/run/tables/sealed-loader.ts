@@ -10,8 +10,8 @@ import {
   tableOf,
   type Warehouse,
 } from '../../warehouse/index.ts'
-import { openDataSet } from '../data-set/index.ts'
-import type { RunObserver } from '../setting/index.ts'
+import { openDataSet } from '../data-set/open-data-set.ts'
+import type { RunObserver } from '../setting/observer.ts'
 import {
   type LoadedAhead,
   type LoadOptions,

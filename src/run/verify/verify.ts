@@ -30,8 +30,10 @@ import {
 } from '../../state/index.ts'
 import { looksMasked } from '../../transform/index.ts'
 import { type Completeness, completenessOf } from '../completeness.ts'
-import { asInFile, openDataSet } from '../data-set/index.ts'
-import { namePipeline, namingLocations } from '../setting/index.ts'
+import { openDataSet } from '../data-set/open-data-set.ts'
+import { asInFile } from '../data-set/whole.ts'
+import { namingLocations } from '../setting/locations.ts'
+import { namePipeline } from '../setting/named-pipeline.ts'
 import { repeatedIds } from './repeated-ids.ts'
 import { filesOfRows } from './unlisted-files.ts'
 

@@ -1,2 +1,0 @@
-export { type Ending, exportChains, statusFor } from './export-chains.ts'
-export { type FailureCause, Tally } from './tally.ts'

@@ -1,1 +1,0 @@
-export { type Cpu, openCpu, type SharedCpu, shareCpu } from './cpu.ts'

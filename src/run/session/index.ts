@@ -1,1 +1,0 @@
-export { openSession, type Session } from './session.ts'

@@ -1,1 +1,0 @@
-export { type Problem, type ProblemCause, type Verification, verifyDataSet } from './verify.ts'
