@@ -1,3 +1,2 @@
 export type { Begun, BegunChain, PlannedChain } from './chains.ts'
-export { type BegunQueries, type Plan, planPartitions } from './plan.ts'
-export { splitWindows } from './windows.ts'
+export { type BegunQueries, type Plan, planPartitions, splitWindows } from './plan.ts'

@@ -33,3 +33,62 @@ export function inlineJson(value: unknown): Html {
     }),
   )
 }
+
+/** The page's own, for screens wide and narrow, light and dark, and for paper. */
+export const STYLE = `
+:root{color-scheme:light dark;--paper:#fff;--ink:#1c2430;--soft:#556070;--line:#d5dae1;--bar:#2f6fb3;--bar2:#b8741a;--warn:#8a3b00;
+--cold:#f0f5fa;--hot:#4f8fc6;--good:#1d6b3a;--bad:#a3231b;--hatch:#a3231b40;--shade:#1c243040}
+@media (prefers-color-scheme:dark){:root{--paper:#14181d;--ink:#e8ecf1;--soft:#a9b3bf;--line:#39424d;--bar:#6fa8dc;--bar2:#e0a458;--warn:#ffb27a;
+--cold:#1b222b;--hot:#285f92;--good:#7fd6a0;--bad:#ff9c92;--hatch:#ff9c9238;--shade:#000a}}
+*{box-sizing:border-box}
+body{margin:0;background:var(--paper);color:var(--ink);font:15px/1.5 system-ui,sans-serif}
+main,header{max-width:88rem;margin:0 auto;padding:0 1.25rem}
+h1{font-size:1.35rem;line-height:1.3;margin:1.25rem 0 .5rem;padding:.6rem .9rem;border:2px solid;border-radius:.4rem;overflow-wrap:anywhere}
+.whole{color:var(--good)}.lacking{color:var(--bad);background:repeating-linear-gradient(45deg,var(--hatch) 0 1px,transparent 1px 9px)}
+h2{font-size:1.2rem;margin:2.5rem 0 .5rem;border-bottom:1px solid var(--line)}
+h3{font-size:1rem;margin:1.5rem 0 .25rem}
+p{margin:.25rem 0 .75rem;max-width:60rem}
+figure{max-width:62rem}
+.soft,caption{color:var(--soft)}
+.warn{color:var(--warn)}
+dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1rem;margin:.5rem 0}
+dt{color:var(--soft)}dd{margin:0;overflow-wrap:anywhere}
+.figures{display:grid;grid-template-columns:repeat(auto-fit,minmax(8.5rem,1fr));gap:.75rem;margin:1rem 0;padding:0;list-style:none}
+.figures li{border:1px solid var(--line);border-radius:.4rem;padding:.5rem .75rem}
+.figures b{display:block;font-size:1.3rem;font-variant-numeric:tabular-nums}
+.wide{position:relative;margin:.5rem 0}.scroll{overflow-x:auto}
+@supports (animation-timeline:scroll()){.wide{timeline-scope:--across}.scroll{scroll-timeline:--across inline}
+.wide::after{content:"";position:absolute;inset:0 0 0 auto;width:1.5rem;pointer-events:none;opacity:0;background:linear-gradient(to left,var(--shade),transparent);animation:more linear both;animation-timeline:--across}
+@keyframes more{0%,90%{opacity:1}100%{opacity:0}}}
+.scroll:focus-visible,summary:focus-visible{outline:2px solid var(--bar);outline-offset:2px}
+svg{display:block;width:100%;min-width:34rem;height:auto}
+table{border-collapse:collapse;font-size:.875rem;font-variant-numeric:tabular-nums}
+caption{text-align:left;padding:.25rem 0;white-space:nowrap}
+th,td{padding:.2rem .5rem;text-align:left;border-bottom:1px solid var(--line);white-space:nowrap}
+td.n,th.n{text-align:right}
+th{font-weight:600}
+code{font-size:.8rem}
+.heat td,.heat thead th+th,.heat thead tr+tr th{text-align:center}
+.heat td{font-size:.72rem;border:1px solid var(--paper);padding:.15rem .2rem;background-color:color-mix(in srgb,var(--hot) calc(var(--h,0)*1%),var(--cold))}
+.heat thead th{padding:.1rem .25rem;font-size:.75rem}
+tbody th,tfoot th{font-weight:400}
+.heat .sum,.heat tfoot th{background-color:var(--paper);font-weight:600}
+.heat th:first-child{position:sticky;left:0;z-index:1;background:var(--paper);max-width:26rem;overflow:hidden;text-overflow:ellipsis}
+.many th:first-child{max-width:14rem}
+.heat thead tr+tr th:first-child{position:static}
+.heat td b{font-weight:600}
+.heat td.failed,.key.failed{background-image:repeating-linear-gradient(45deg,var(--hatch) 0 3px,transparent 3px 8px);outline:1px solid var(--bad);outline-offset:-1px}
+.heat td.partial,.key.partial{background-image:repeating-linear-gradient(-45deg,var(--hatch) 0 1px,transparent 1px 8px)}
+.heat td.pending,.key.pending{background-color:transparent;color:var(--soft);outline:1px dashed var(--soft);outline-offset:-2px}
+.key{padding:0 .35rem;font-size:.8rem;font-weight:600}
+.wrap td:nth-child(n+3){white-space:normal}
+input{font:inherit;color:inherit;background:var(--paper);border:1px solid var(--soft);border-radius:.3rem;padding:.1rem .4rem}
+summary{cursor:pointer;color:var(--soft)}
+main{padding-bottom:2rem}
+@media (max-width:40rem){dl{grid-template-columns:1fr}dt{margin-top:.4rem}}
+@media print{:root{color-scheme:light;--paper:#fff;--ink:#000;--soft:#333;--line:#bbb;--bar:#2f6fb3;--bar2:#b8741a;--warn:#8a3b00;--cold:#f0f5fa;--hot:#4f8fc6;--good:#1d6b3a;--bad:#a3231b;--hatch:#a3231b40;--shade:transparent}
+body{font-size:10pt}main,header{max-width:none;padding:0}.scroll{overflow:visible}.wide::after{display:none}.heat th:first-child{position:static}label,input{display:none}svg{min-width:0}
+table{font-size:7.5pt}th,td,caption{white-space:normal;overflow-wrap:anywhere;padding:.1rem .25rem}td.n{white-space:nowrap;overflow-wrap:normal}.heat td,.heat thead th,code{font-size:6.5pt}
+section,figure{break-inside:auto}h2,h3,caption{break-after:avoid}tr,svg{break-inside:avoid}*{print-color-adjust:exact;-webkit-print-color-adjust:exact}}
+@page{margin:14mm 12mm 16mm;@bottom-right{content:counter(page) " / " counter(pages);font:8pt system-ui,sans-serif}}
+`

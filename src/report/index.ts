@@ -13,5 +13,5 @@ export {
   toldTotal,
   withPart,
 } from './disclosure.ts'
-export { type Evidence, evidenceTar, type PackedEvidence } from './evidence/index.ts'
+export { type Evidence, evidenceTar, type PackedEvidence } from './evidence.ts'
 export { renderReport } from './render.ts'

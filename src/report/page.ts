@@ -4,8 +4,7 @@ import type { Bars } from './charts.ts'
 import type { Groups, ReportData, ReportRun } from './data.ts'
 import { CLASSES, LEAST_ROWS } from './disclosure.ts'
 import { heatTable, needsSearch, SEARCH_SCRIPT } from './heat-table.ts'
-import { Html, html, inlineJson } from './html.ts'
-import { STYLE } from './style.ts'
+import { Html, html, inlineJson, STYLE } from './html.ts'
 import {
   counted,
   FAILURES,

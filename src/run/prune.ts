@@ -17,16 +17,19 @@ import {
   SUCCESS_PATH,
 } from '../state/index.ts'
 import { readBegunCheckpoint } from './admission/open-checkpoint.ts'
-import { refuseLinks } from './data-set/data-set.ts'
-import type { KeptPartition, OldPartitions } from './data-set/old-partitions.ts'
-import { oldPartitions } from './data-set/old-partitions.ts'
-import { holdDataSet, openDataSet } from './data-set/open-data-set.ts'
-import { recordPrune, removePruned, removePrunedQuarantine } from './data-set/prune.ts'
-import { replaceManifest } from './data-set/replace-manifest.ts'
+import { refuseLinks, replaceManifest } from './data-set/data-set.ts'
+import { holdDataSet, namingLocations, openDataSet, withLocation } from './data-set/open-data-set.ts'
+import {
+  type KeptPartition,
+  type OldPartitions,
+  oldPartitions,
+  recordPrune,
+  removePruned,
+  removePrunedQuarantine,
+} from './data-set/prune.ts'
+import type { RunObserver } from './options.ts'
+import { namePipeline } from './queries.ts'
 import { writeReport } from './report/write-report.ts'
-import { namingLocations, withLocation } from './setting/locations.ts'
-import { namePipeline } from './setting/named-pipeline.ts'
-import type { RunObserver } from './setting/observer.ts'
 
 export type PruneReport = {
   readonly pipeline: string

@@ -1,7 +1,6 @@
 import { columnsOf, ExportError, type Pipeline, type RowBatch, type Store } from '../core/index.ts'
 import { manifestShards, readCheckpoint, readManifest } from '../state/index.ts'
-import { openDataSet } from './data-set/open-data-set.ts'
-import { namingLocations, withLocation } from './setting/locations.ts'
+import { namingLocations, openDataSet, withLocation } from './data-set/open-data-set.ts'
 
 export type ReadRowsOptions = {
   /** Columns to read; all that the pipeline exports when left out. */

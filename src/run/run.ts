@@ -3,28 +3,25 @@ import {
   ExportError,
   isBlank,
   isExportError,
+  type JournalEntry,
   type NamedPipeline,
   type Pipeline,
   type Store,
 } from '../core/index.ts'
+import { folderOf } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
-import { endEntry, NEW_RUN, SUCCESS_PATH, takeLock } from '../state/index.ts'
+import { type Checkpoint, endEntry, NEW_RUN, SUCCESS_PATH, takeLock } from '../state/index.ts'
 import { redoPartitions } from './admission/open-checkpoint.ts'
 import { requirePolicies, warnOfOpenDoors } from './admission/require-policies.ts'
-import type { Ending } from './chains/export-chains.ts'
-import { exportChains } from './chains/export-chains.ts'
+import { type Ending, exportChains } from './chains/export-chains.ts'
 import { Tally } from './chains/tally.ts'
-import { countPartitions } from './data-set/count-partitions.ts'
-import { clearDataSet, growingFiles, planFor, refuseLinks } from './data-set/data-set.ts'
-import { openDataSet, requireFolder } from './data-set/open-data-set.ts'
-import { isWholeExported } from './data-set/whole.ts'
-import { finalizeDataSet } from './finalize.ts'
-import { openSession, type Session } from './session/session.ts'
-import { namingLocations } from './setting/locations.ts'
-import { namePipeline } from './setting/named-pipeline.ts'
-import type { RunOptions } from './setting/options.ts'
-import type { QuerySecrets } from './setting/query-secrets.ts'
-import { readQuerySecrets, requireSendableToken } from './setting/query-secrets.ts'
+import { countPartitions, isWholeExported } from './data-set/completeness.ts'
+import { clearDataSet, growingFiles, planFor, refuseLinks, replaceManifest } from './data-set/data-set.ts'
+import { namingLocations, openDataSet, requireFolder, withLocation } from './data-set/open-data-set.ts'
+import type { RunOptions } from './options.ts'
+import { namePipeline, type QuerySecrets, readQuerySecrets, requireSendableToken } from './queries.ts'
+import { writeReport } from './report/write-report.ts'
+import { openSession, type Session } from './session.ts'
 import { figuresOfRun, logSummary, type RunSummary, summarize } from './summary.ts'
 
 /**
@@ -173,4 +170,60 @@ async function settleAccounts(ending: Ending, write: () => Promise<void>): Promi
 
 function isoTime(epochMs: number): string {
   return new Date(epochMs).toISOString()
+}
+
+export type Finalization = {
+  readonly session: Session
+  readonly plan: Plan
+  /** Whether everything that the pipeline file plans is exported. */
+  readonly whole: boolean
+  /** The journal entry of the run; null: it is already written. */
+  readonly end: JournalEntry | null
+}
+
+/** Finalizes a data set: writes its manifest, its report and, if it is complete, `_SUCCESS`. */
+export async function finalizeDataSet(
+  pipeline: NamedPipeline,
+  store: Store,
+  { session, plan, whole, end }: Finalization,
+  options: RunOptions,
+): Promise<void> {
+  const { checkpoint } = session
+  if (whole) await fillEmptyDataSet(pipeline, session, plan)
+  if (end !== null) await checkpoint.append([end])
+  await replaceManifest(pipeline, store, checkpoint.state, options.observer)
+  if (whole) await store.writeWhole(SUCCESS_PATH, [])
+  await reportOn(pipeline, store, checkpoint, options)
+}
+
+/**
+ * Gives a data set without rows one shard without rows, in the folder of its first partition: a scheduled reader
+ * needs something to read, with all columns, those of the folders' names too.
+ */
+async function fillEmptyDataSet(
+  { extract, load }: NamedPipeline,
+  { checkpoint, shards }: Session,
+  plan: Plan,
+): Promise<void> {
+  if (checkpoint.state.shards.length > 0) return
+  for (const partition of plan.partitions()) {
+    await shards.sealEmpty(folderOf(extract.resource, partition, load.partitionBy), partition.key)
+    return
+  }
+}
+
+/** Everything that counts is on disk by then, so a report that can't be written is no failure of the run. */
+async function reportOn(
+  pipeline: NamedPipeline,
+  store: Store,
+  checkpoint: Checkpoint,
+  { clock, version, observer, stop }: RunOptions,
+): Promise<void> {
+  try {
+    const context = { nowMs: clock.now(), version, hurry: stop.aborted }
+    await writeReport(pipeline, store, checkpoint.state, context, (fact) => checkpoint.append([fact]))
+  } catch (error) {
+    if (!isExportError(error)) throw error
+    observer.log('warn', `the report could not be written: ${withLocation(pipeline, error).message}`)
+  }
 }

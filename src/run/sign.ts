@@ -1,17 +1,30 @@
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
-import { ExportError, type Pipeline, type Store } from '../core/index.ts'
+import { ExportError, type Pipeline, REPORT_PATH, type Store } from '../core/index.ts'
+import type { Evidence } from '../report/index.ts'
 import {
+  type CheckpointState,
+  fitsManifest,
+  isManifestOf,
   keyDigest,
   MANIFEST_PATH,
+  type Manifest,
+  parseManifest,
   SIGNATURE_BYTES,
   SIGNATURE_PATH,
   SUCCESS_PATH,
+  settingsText,
   signatureOf,
 } from '../state/index.ts'
-import type { HoldOptions } from './data-set/open-data-set.ts'
-import { holdDataSet, openDataSet } from './data-set/open-data-set.ts'
-import { namingLocations, pathIn } from './setting/locations.ts'
-import { nothingExported, readVouchedManifest } from './vouched-manifest.ts'
+import { readBegunCheckpoint } from './admission/open-checkpoint.ts'
+import { completenessOf } from './data-set/completeness.ts'
+import { isReport } from './data-set/data-set.ts'
+import {
+  type HoldOptions,
+  holdDataSet,
+  namingLocations,
+  openDataSet,
+  pathIn,
+} from './data-set/open-data-set.ts'
 
 export type Signed = {
   readonly pipeline: string
@@ -66,5 +79,131 @@ function isTaken(): ExportError {
     'There is a file in the place of the signature that is none of spillway',
     SIGNATURE_PATH,
     'Move it away; nothing was changed.',
+  )
+}
+
+/**
+ * Reads what shows that an export is complete and untouched. Changes nothing and takes no lock, so it works where nothing
+ * can be written, but not while a run is at work.
+ * @param maskKey where queries are named by digests; null: what is complete is told without figures then
+ * @param publicKey the signature has to fit it; null: nobody knows what it has to fit
+ * @throws ExportError `config` when nothing is exported or signed, `damaged` when the data set or the signature is not as
+ *   the manifest says, `locked` when a run wrote another manifest meanwhile
+ */
+export function readEvidence(
+  pipeline: Pipeline,
+  publicKey: KeyObject | null,
+  maskKey: Uint8Array | null = null,
+): Promise<Evidence> {
+  return namingLocations(pipeline, () => read(pipeline, openDataSet(pipeline), publicKey, maskKey))
+}
+
+async function read(
+  pipeline: Pipeline,
+  store: Store,
+  publicKey: KeyObject | null,
+  maskKey: Uint8Array | null,
+): Promise<Evidence> {
+  const { bytes, manifest, state } = await readVouchedManifest(pipeline, store)
+  const signature = await store.read(SIGNATURE_PATH)
+  // What else lies there may hold anything, rows too.
+  const report = (await isReport(store)) === true ? await store.read(REPORT_PATH) : null
+  const isMarked = (await store.size(SUCCESS_PATH)) !== null
+  const completeness = await completenessOf(pipeline, maskKey, store, state)
+  const again = await store.read(MANIFEST_PATH)
+  if (again === null || !Buffer.from(again).equals(bytes)) throw changedMeanwhile()
+  if (signature === null) throw notSigned(pipeline)
+  if (publicKey !== null && !fitsManifest(signature, bytes, publicKey)) throw doesNotFit()
+  const settings = settingsText(state.header.settings)
+  return { manifest, manifestBytes: bytes, signature, isMarked, ...completeness, report, settings }
+}
+
+function notSigned({ file }: Pipeline): ExportError {
+  return new ExportError(
+    'config',
+    'The manifest is not signed, so nothing shows that it is untouched',
+    SIGNATURE_PATH,
+    `Run \`spillway sign ${file} --key <private key>\` first.`,
+  )
+}
+
+function doesNotFit(): ExportError {
+  return new ExportError(
+    'damaged',
+    'The signature does not fit the manifest under this key',
+    SIGNATURE_PATH,
+    'Give the public key of the one that signed it, or sign it again.',
+  )
+}
+
+function changedMeanwhile(): ExportError {
+  return new ExportError(
+    'locked',
+    'A run wrote another manifest meanwhile',
+    MANIFEST_PATH,
+    'Wait for runs to end, and sign again.',
+  )
+}
+
+/** A manifest that the data set agrees with. */
+export type VouchedManifest = {
+  /** As it stands on the disk. */
+  readonly bytes: Uint8Array
+  readonly manifest: Manifest
+  readonly state: CheckpointState
+}
+
+/**
+ * Reads the manifest and looks whether it may be vouched for: it has to be, to the byte, the one that belongs to the
+ * checkpoint, and every shard there at its full length. What is in the shards is not read.
+ * @throws ExportError `config` when nothing is exported or the pipeline is another one, `damaged` when something is off
+ */
+export async function readVouchedManifest(pipeline: Pipeline, store: Store): Promise<VouchedManifest> {
+  const bytes = await store.read(MANIFEST_PATH)
+  if (bytes === null) throw nothingExported(pipeline)
+  const manifest = parseManifest(bytes)
+  const state = await readBegunCheckpoint(pipeline, store)
+  if (state === null || !isManifestOf(bytes, pipeline, state)) throw notOfCheckpoint(pipeline)
+  await requireShards(store, manifest)
+  return { bytes, manifest, state }
+}
+
+/** @throws ExportError `damaged` with the first that is missing or has another length */
+export async function requireShards(store: Store, { shards }: Manifest): Promise<void> {
+  const looks = store.statCheck()
+  try {
+    for (const { path, bytes } of shards) looks.add({ path, bytes })
+    const [first, ...others] = await looks.mismatches()
+    if (first !== undefined) throw otherShards(first.path, others.length)
+  } finally {
+    await looks.close()
+  }
+}
+
+export function nothingExported({ file }: Pipeline): ExportError {
+  return new ExportError(
+    'config',
+    'There is no manifest, so there is nothing to vouch for yet',
+    MANIFEST_PATH,
+    `Run \`spillway run ${file}\` first.`,
+  )
+}
+
+function notOfCheckpoint({ file }: Pipeline): ExportError {
+  return new ExportError(
+    'damaged',
+    'The manifest is not what the checkpoint says: it was changed, or a run ended before it wrote its own',
+    MANIFEST_PATH,
+    `Run \`spillway run ${file}\`, which writes it anew, and asks for nothing that is exported.`,
+  )
+}
+
+function otherShards(path: string, others: number): ExportError {
+  const more = others === 0 ? '' : `, and ${others} more`
+  return new ExportError(
+    'damaged',
+    `A shard is missing or not as long as the manifest says${more}`,
+    path,
+    'See what is off with `verify`, and mend it with `verify --fix`.',
   )
 }

@@ -7,6 +7,7 @@ import {
   type Pipeline,
   partitionKey,
   type ServiceFigures,
+  windowRange,
 } from '../core/index.ts'
 import type { Plan } from '../plan/index.ts'
 import {
@@ -17,14 +18,10 @@ import {
   readCheckpoint,
   sumOfPartitions,
 } from '../state/index.ts'
-import { countPartitions } from './data-set/count-partitions.ts'
+import { countPartitions, retiredQueries } from './data-set/completeness.ts'
 import { planFor } from './data-set/data-set.ts'
-import { openDataSet } from './data-set/open-data-set.ts'
-import { retiredQueries } from './data-set/whole.ts'
-import type { PartitionStatus } from './query-status.ts'
-import { type QueryStatus, statusByQuery, type Wanted } from './query-status.ts'
-import { namingLocations } from './setting/locations.ts'
-import { namePipeline } from './setting/named-pipeline.ts'
+import { namingLocations, openDataSet } from './data-set/open-data-set.ts'
+import { namePipeline } from './queries.ts'
 
 export type StatusReport = {
   /** In the order of work; made on demand. */
@@ -122,7 +119,7 @@ function statusOf(
 }
 
 function sums(state: CheckpointState | null) {
-  if (state === null) return { ...NOTHING, searchesSpent: null }
+  if (state === null) return { ...NO_SUMS, searchesSpent: null }
   let searchesSpent: number | null = null
   for (const { searches } of state.runs) {
     if (searches !== null) searchesSpent = (searchesSpent ?? 0) + searches
@@ -139,4 +136,86 @@ function sums(state: CheckpointState | null) {
   }
 }
 
-const NOTHING = { ...sumOfPartitions({ partitions: [] }), shards: 0, bytes: 0, openShards: 0 }
+const NO_SUMS = { ...sumOfPartitions({ partitions: [] }), shards: 0, bytes: 0, openShards: 0 }
+
+/** Where the partitions of one query stand. */
+export type QueryStatus = {
+  /** `domain.acme.com`, as in folder names. */
+  readonly query: string
+  readonly partitions: number
+  readonly done: number
+  readonly partial: number
+  readonly failed: number
+  readonly pending: number
+  readonly pruned: number
+  /** Committed rows, those in open shards too. */
+  readonly rows: number
+  readonly requests: number
+  /** Of the last partition that failed: its window and why. */
+  readonly error: { readonly window: string; readonly message: string } | null
+}
+
+/** Whether a partition is to be counted. @param query its name */
+export type Wanted = (query: string, state: PartitionStatus['state']) => boolean
+
+/** Adds up the wanted partitions of a plan, query by query, in the order of work. */
+export function statusByQuery(
+  plan: Plan,
+  state: CheckpointState | null,
+  isWanted: Wanted,
+): readonly QueryStatus[] {
+  const found = new Map<string, Mutable<QueryStatus>>()
+  // Mostly all partitions of a query come one after the other.
+  let last: Mutable<QueryStatus> | undefined
+  for (const { key, query, window } of plan.partitions()) {
+    const record = state?.partitions.get(key)
+    const where = record?.state ?? 'pending'
+    if (!isWanted(query.name, where)) continue
+    let sum: Mutable<QueryStatus> | undefined = last?.query === query.name ? last : found.get(query.name)
+    if (sum === undefined) {
+      sum = { ...NOTHING, query: query.name }
+      found.set(query.name, sum)
+    }
+    last = sum
+    sum.partitions++
+    sum[where]++
+    if (record === undefined) continue
+    sum.rows += record.rows
+    sum.requests += record.requests
+    const { error } = record
+    if (error !== null) sum.error = { window: windowRange(window), message: error.message }
+  }
+  return [...found.values()]
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] }
+
+const NOTHING = {
+  partitions: 0,
+  done: 0,
+  partial: 0,
+  failed: 0,
+  pending: 0,
+  pruned: 0,
+  rows: 0,
+  requests: 0,
+  error: null,
+}
+
+/** Where one partition stands; the names are those of `status --json`. */
+export type PartitionStatus = {
+  readonly key: string
+  /** `domain.acme.com`, as in folder names. */
+  readonly query: string
+  readonly window: { readonly from: string; readonly until: string } | null
+  readonly state: 'pending' | 'partial' | 'done' | 'failed' | 'pruned'
+  /** Committed rows, those in open shards too. */
+  readonly rows: number
+  /** Of pages that began in it. */
+  readonly requests: number
+  /** Items that the service sent again within the chain. */
+  readonly repeated: number
+  /** Of the chain that stands in it. */
+  readonly next: string | null
+  readonly error: string | null
+}

@@ -8,12 +8,11 @@ import {
   type ServiceFigures,
 } from '../core/index.ts'
 import { type CheckpointState, MANIFEST_PATH, type RunRecord, sumOfPartitions } from '../state/index.ts'
-import type { Ending } from './chains/export-chains.ts'
-import { statusFor } from './chains/export-chains.ts'
+import { type Ending, statusFor } from './chains/export-chains.ts'
 import type { FailureCause, Tally } from './chains/tally.ts'
-import type { Session } from './session/session.ts'
-import { pathIn, withLocation } from './setting/locations.ts'
-import type { RunObserver } from './setting/observer.ts'
+import { pathIn, withLocation } from './data-set/open-data-set.ts'
+import type { RunObserver } from './options.ts'
+import type { Session } from './session.ts'
 
 /** How a run went. */
 export type RunSummary = {

@@ -8,7 +8,8 @@ export {
   readDataSetId,
   rewriteCheckpoint,
 } from './checkpoint/checkpoint.ts'
-export { type CheckpointState, isKnown } from './checkpoint/checkpoint-state.ts'
+export { type CheckpointState, isKnown, type Omission } from './checkpoint/checkpoint-state.ts'
+export { type SealedShard, type ShardList, splitPath } from './checkpoint/compact-collections.ts'
 export {
   ID_FOLDER,
   type IdLog,
@@ -19,10 +20,7 @@ export {
   sweepIds,
 } from './checkpoint/id-log.ts'
 export { hasBegun, isOver, type PartitionRecord, sumOfPartitions } from './checkpoint/partition-record.ts'
-export { splitPath } from './checkpoint/path-map.ts'
 export { endEntry, NEW_RUN, type RunRecord, searchesByMonth } from './checkpoint/run-record.ts'
-export type { SealedShard, ShardList } from './checkpoint/shard-list.ts'
-export type { Omission } from './checkpoint/snapshot.ts'
 export type { JournalLine } from './journal/journal-line.ts'
 export { type Hold, type Lock, type LockOptions, takeLock } from './lock/lock.ts'
 export { describeOwner, lockFileText, ownerStatus, parseLockFile } from './lock/lock-file.ts'

@@ -12,8 +12,8 @@ import {
   typeName,
 } from '../core/index.ts'
 import type { CheckpointState } from './checkpoint/checkpoint-state.ts'
+import type { SealedShard } from './checkpoint/compact-collections.ts'
 import { hasBegun, sumOfPartitions } from './checkpoint/partition-record.ts'
-import type { SealedShard } from './checkpoint/shard-list.ts'
 import { settingsDigest } from './settings.ts'
 
 export const SIGNATURE_PATH = '_manifest.sig'

@@ -10,7 +10,7 @@ import {
   type TransformSettings,
 } from '../../src/core/index.ts'
 import { readPlan, readStatus, runOptions } from '../../src/index.ts'
-import { type Added, excessOf, PartitionFault } from '../../src/run/chains/quarantine-limit.ts'
+import { type Added, excessOf, PartitionFault } from '../../src/run/chains/quarantine.ts'
 import type { PartitionRecord } from '../../src/state/index.ts'
 import { sendPage, serve } from '../extract/support.ts'
 import { cases } from '../support/thorough.ts'

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import type { HeaderEntry, JournalEntry } from '../../src/core/index.ts'
+import { snapshot } from '../../src/state/checkpoint/checkpoint-state.ts'
 import { foldJournal } from '../../src/state/checkpoint/fold-journal.ts'
-import { snapshot } from '../../src/state/checkpoint/snapshot.ts'
 import { searchesByMonth } from '../../src/state/index.ts'
 
 const HEADER: HeaderEntry = {

@@ -17,13 +17,18 @@ import {
   readCheckpoint,
   type Settings,
 } from '../../state/index.ts'
-import type { Invalidation } from '../data-set/invalidate.ts'
-import { invalidate, invalidationOf, planRedo } from '../data-set/invalidate.ts'
+import { type Invalidation, invalidate, invalidationOf, planRedo } from '../data-set/invalidate.ts'
 import { openSettledCheckpoint, readSettledCheckpoint } from '../data-set/recover.ts'
-import type { RunOptions } from '../setting/options.ts'
-import type { QuerySecrets } from '../setting/query-secrets.ts'
-import { newNames, requireSameNames } from './names-in-use.ts'
-import { newChecks, requireSameSecrets, type SecretCheck, secretChecks } from './secret-checks.ts'
+import type { RunOptions } from '../options.ts'
+import type { QuerySecrets } from '../queries.ts'
+import {
+  newChecks,
+  newNames,
+  requireSameNames,
+  requireSameSecrets,
+  type SecretCheck,
+  secretChecks,
+} from './same-queries.ts'
 
 /**
  * Opens the checkpoint that this pipeline may go on from, with the shards in line with it, or begins a new one.

@@ -9,8 +9,7 @@ import {
   type QuarantineLimit,
   SECRET_POLICIES,
 } from '../../core/index.ts'
-import type { RunObserver } from '../setting/observer.ts'
-import type { RunOptions } from '../setting/options.ts'
+import type { RunObserver, RunOptions } from '../options.ts'
 
 const OTHERS_WRITE = 0o002
 

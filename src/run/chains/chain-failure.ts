@@ -1,9 +1,9 @@
 import { ExportError, type NamedPipeline } from '../../core/index.ts'
 import { ResponseError, type Service, UnreachableError } from '../../extract/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
-import type { PartitionEvents } from './partition-events.ts'
-import { PartitionFault } from './quarantine-limit.ts'
+import { PartitionFault } from './quarantine.ts'
 import type { ChainsContext } from './run-context.ts'
+import type { PartitionEvents } from './tally.ts'
 
 // So many chains that fail one after the other, with nothing usable in between, have one cause; going on would only
 // spend requests on it.

@@ -19,13 +19,18 @@ import { chainEntry, type IdLog, newIdLog, openIdLog } from '../../state/index.t
 import { maskedQueryValue } from '../../transform/index.ts'
 import { failPartition } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
-import { lackOfDiskSpace } from './disk-space.ts'
-import { type PageProgress, positionAfter, progressOf } from './page-progress.ts'
-import { PartitionEvents } from './partition-events.ts'
-import { excessOf, type PartitionFault } from './quarantine-limit.ts'
+import { lackOfDiskSpace } from './halt.ts'
+import { excessOf, type PartitionFault } from './quarantine.ts'
 import { type RestartPoint, requiredRestart, restartPoint } from './restart.ts'
 import type { ChainsContext, Slot } from './run-context.ts'
-import { type SplitPage, splitByWindow } from './split-by-window.ts'
+import {
+  type PageProgress,
+  positionAfter,
+  progressOf,
+  type SplitPage,
+  splitByWindow,
+} from './split-by-window.ts'
+import { PartitionEvents } from './tally.ts'
 
 const REFUSED_CURSOR = 'The service refuses the saved cursor'
 const LOST_IDS = 'The ids of the last pages are damaged or gone'

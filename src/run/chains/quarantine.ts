@@ -1,6 +1,17 @@
-import type { DecodedPage, InvalidPolicy, PageEntry, RefusedItem, Store } from '../../core/index.ts'
+import {
+  type DecodedPage,
+  ExportError,
+  type InvalidPolicy,
+  numberOf,
+  type PageEntry,
+  type Partition,
+  type QuarantineLimit,
+  type RefusedItem,
+  type Store,
+  type TransformSettings,
+} from '../../core/index.ts'
 import { appendQuarantine, cutQuarantine, QUARANTINE_FOLDER, quarantinePath } from '../../load/index.ts'
-import { splitPath } from '../../state/index.ts'
+import { type PartitionRecord, splitPath } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 
 /** The quarantine files of a run. */
@@ -52,5 +63,95 @@ export class Quarantine {
       if (!this.#left.delete(quarantinePath(key))) continue
       await cutQuarantine(this.#store, key, chain.recordAt(index)?.quarantineEnd ?? 0)
     }
+  }
+}
+
+// A share of fewer items says little: one broken item of ten is no tenth of everything.
+const LEAST_SHARED = 100
+
+/** What is the matter with one partition of a chain; what lies before and behind it can be exported all the same. */
+export class PartitionFault extends ExportError {
+  /** Of its window on the chain's way. */
+  readonly index: number
+  /** Why items of the page were refused that lie in quarantine without the page, one for each; fields and rules, no values. */
+  readonly refused: readonly RefusedItem['issues'][]
+  /** What is the same for all partitions that fail like this. */
+  readonly common: string
+
+  constructor(
+    index: number,
+    what: string,
+    where: string,
+    next: string,
+    common: string = what,
+    refused: readonly RefusedItem['issues'][] = [],
+  ) {
+    super('data', what, where, next)
+    this.index = index
+    this.common = common
+    this.refused = refused
+  }
+}
+
+/** What a page that is not committed yet brings for a partition. */
+export type Added = {
+  readonly rows: number
+  readonly refused: readonly RefusedItem[]
+  /** Pages of the chain before it. */
+  readonly page: number
+}
+
+/**
+ * Whether a partition has set aside more of its items than it may; all of its pages count, those of earlier runs too.
+ * @returns what it fails with; null: all is well
+ */
+export function excessOf(
+  { key }: Partition,
+  index: number,
+  { onInvalid, maxQuarantined }: TransformSettings,
+  record: PartitionRecord | undefined,
+  added?: Added,
+): PartitionFault | null {
+  const [first] = added?.refused ?? []
+  if (onInvalid === 'fail' && first !== undefined)
+    return invalidItem(first, index, `${key}, page ${(added?.page ?? 0) + 1}`)
+  const quarantined = (record?.quarantined ?? 0) + (added?.refused.length ?? 0)
+  const seen = (record?.rows ?? 0) + (added?.rows ?? 0) + quarantined
+  const allowed = allowedOf(maxQuarantined)
+  if (quarantined === 0 || !allowed.isExceeded(quarantined, seen)) return null
+  return new PartitionFault(
+    index,
+    `${quarantined} of ${numberOf(seen, 'item')} ${quarantined === 1 ? 'breaks' : 'break'} the schema, and transform.max_quarantined is ${allowed.text}`,
+    key,
+    'Look at them in _quarantine and run again, with a higher transform.max_quarantined if they may be left out.',
+    `more than ${allowed.text} of items rejected (transform.max_quarantined)`,
+    added?.refused.map(({ issues }) => issues),
+  )
+}
+
+/** An item breaks the schema under `on_invalid: fail`. Names fields, never values. */
+function invalidItem({ index: item, issues }: RefusedItem, index: number, where: string): PartitionFault {
+  const paths = new Set(issues.map(({ path }) => path))
+  const fields = [...paths].map((path) => (path === '' ? 'the item itself' : path))
+  return new PartitionFault(
+    index,
+    `Item ${item + 1} of the answer breaks the schema at ${fields.join(', ')}`,
+    where,
+    'Set transform.on_invalid to quarantine to export the rest.',
+    `items break the schema at ${fields.join(', ')}`,
+  )
+}
+
+type Allowed = { readonly text: string; isExceeded(quarantined: number, seen: number): boolean }
+
+function allowedOf(limit: QuarantineLimit): Allowed {
+  switch (limit.kind) {
+    case 'count':
+      return { text: String(limit.items), isExceeded: (quarantined) => quarantined > limit.items }
+    case 'share':
+      return {
+        text: `${limit.percent}%`,
+        isExceeded: (quarantined, seen) => seen >= LEAST_SHARED && 100 * quarantined > limit.percent * seen,
+      }
   }
 }

@@ -23,7 +23,10 @@ import {
   SIGNATURE_BYTES,
   SIGNATURE_PATH,
   SUCCESS_PATH,
+  writeManifest,
 } from '../../state/index.ts'
+import type { RunObserver } from '../options.ts'
+import { retiredQueries } from './completeness.ts'
 
 /** What is to be exported, given what the checkpoint says has begun. */
 export function planFor(pipeline: NamedPipeline, nowMs: number, state: CheckpointState | null): Plan {
@@ -164,4 +167,30 @@ async function clearShards(
     else if (/^(?:query|import_window)=/.test(name)) await clearShards(store, path, clear)
   }
   await store.removeEmptyFolder(folder)
+}
+
+/**
+ * Writes the manifest that belongs to a checkpoint. The signature of the one before goes first: it vouches for what is
+ * no longer there, and nobody who finds it must take it for one of the new manifest.
+ */
+export async function replaceManifest(
+  pipeline: NamedPipeline,
+  store: Store,
+  state: CheckpointState,
+  { log }: Pick<RunObserver, 'log'>,
+): Promise<void> {
+  await removeSignature(store, log)
+  await writeManifest(store, pipeline, state, retiredQueries(pipeline, state))
+}
+
+async function removeSignature(store: Store, log: RunObserver['log']): Promise<void> {
+  const size = await store.size(SIGNATURE_PATH)
+  if (size === null) return
+  if (size === SIGNATURE_BYTES) {
+    await store.remove(SIGNATURE_PATH)
+    log('info', 'the manifest is a new one, so the signature of the one before was removed')
+    return
+  }
+  const aside = await moveToOrphans(store, SIGNATURE_PATH)
+  log('warn', `${SIGNATURE_PATH} is no signature of spillway; moved to ${aside}`)
 }

@@ -1,6 +1,12 @@
 import { join } from 'node:path'
-import type { Clock, DataSetLocation, Pipeline, Store } from '../../core/index.ts'
-import { isExportError } from '../../core/index.ts'
+import {
+  type Clock,
+  type DataSetLocation,
+  ExportError,
+  isExportError,
+  type Pipeline,
+  type Store,
+} from '../../core/index.ts'
 import { diskStore, requireWritable } from '../../disk/index.ts'
 import { s3Store, splitStore } from '../../s3/index.ts'
 import { takeLock } from '../../state/index.ts'
@@ -56,4 +62,36 @@ export async function holdDataSet<T>(
       warn(`the lock could not be given back: ${error.message}`)
     })
   }
+}
+
+/**
+ * Carries out what is about a data set; errors that name a location in it name it below `load.path` as the pipeline file
+ * gives that. Inside, paths are relative to the data set, wherever it lies.
+ */
+export async function namingLocations<T>(pipeline: Pipeline, work: () => Promise<T>): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    throw isExportError(error) ? withLocation(pipeline, error) : error
+  }
+}
+
+/** The same error with its location below `load.path`; as it is when it is about something else. */
+export function withLocation({ load }: Pipeline, error: ExportError): ExportError {
+  if (!IN_DATA_SET.test(error.where)) return error
+  const apart = load.place.kind === 's3' && error.where.startsWith('_state') ? load.place.stateRoot : null
+  const root = (apart ?? load.pathAsGiven).replace(/(?<=.)\/+$/, '')
+  const location = error.where === '.' ? root : `${root === '/' ? '' : root}/${error.where}`
+  return new ExportError(error.kind, error.what, location, error.next, {
+    cause: error.cause,
+    untilMs: error.untilMs,
+  })
+}
+
+/** The first part of every path in a data set. Partitions are named `<type>.<value>/…`, addresses begin otherwise. */
+const IN_DATA_SET = /^(?:_[\w.]+|credentials|reports)(?:\/|$)|^\.$/
+
+/** Absolute path of a file of the data set, or its address. */
+export function pathIn({ load }: Pipeline, path: string): string {
+  return load.place.kind === 'disk' ? join(load.place.root, path) : `${load.path}/${path}`
 }

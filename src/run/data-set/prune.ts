@@ -1,7 +1,20 @@
-import { type Prune, type Store, sideBySide } from '../../core/index.ts'
+import {
+  type Micros,
+  type Prune,
+  parseWindow,
+  type Store,
+  sideBySide,
+  type Window,
+} from '../../core/index.ts'
 import { OPEN_FOLDER, openShardPath, QUARANTINE_FOLDER, quarantinePath } from '../../load/index.ts'
-import { type CheckpointState, rewriteCheckpoint, splitPath } from '../../state/index.ts'
-import type { OldPartitions } from './old-partitions.ts'
+import {
+  type CheckpointState,
+  isOver,
+  type PartitionRecord,
+  rewriteCheckpoint,
+  type SealedShard,
+  splitPath,
+} from '../../state/index.ts'
 
 /**
  * Journals that partitions are pruned, in one step: from then on no run requests them, no reader of the checkpoint
@@ -55,4 +68,105 @@ export async function removePrunedQuarantine(store: Store, state: CheckpointStat
     const path = quarantinePath(key)
     if (names.has(splitPath(path)[1])) await store.remove(path)
   }
+}
+
+/** What is old enough to be pruned, and what of that has to stay. */
+export type OldPartitions = {
+  /** By key. */
+  readonly partitions: ReadonlySet<string>
+  /** Those that they alone have rows in. */
+  readonly shards: ReadonlyMap<number, SealedShard>
+  readonly rows: number
+  readonly quarantined: number
+  readonly bytes: number
+  readonly kept: readonly KeptPartition[]
+}
+
+/** A partition that is old enough and stays all the same. */
+export type KeptPartition = {
+  readonly partition: string
+  /**
+   * - `unfinished`: not all of it is exported, or the chain that brought it is not at its end
+   * - `open`: it has rows in a shard that is still being written
+   * - `shared`: it has rows in a shard with a partition that stays
+   */
+  readonly reason: 'unfinished' | 'open' | 'shared'
+  /** The partition that it shares a shard with; null: none. */
+  readonly with: string | null
+}
+
+/**
+ * Finds whole partitions whose windows ended by an instant; those of queries that the pipeline no longer has as well. A
+ * partition goes as a whole, and so does a shard: what lies in one shard with something that stays, stays.
+ */
+export function oldPartitions(state: CheckpointState, before: Micros): OldPartitions {
+  const old = new Set<string>()
+  const kept = new Map<string, KeptPartition>()
+  const keep = (partition: string, reason: KeptPartition['reason'], other: string | null = null): void => {
+    old.delete(partition)
+    kept.set(partition, { partition, reason, with: other })
+  }
+  const ranges = rangesUnderWay(state)
+  for (const [query, windows] of state.partitions.branches) {
+    const underWay = ranges.get(query) ?? []
+    for (const [name, record] of windows) {
+      const window = parseWindow(name)
+      if (window === null || window.until > before || record.state === 'pruned') continue
+      const key = `${query}/${name}`
+      const mayGetMore = underWay.some(({ from, until }) => window.from >= from && window.until <= until)
+      if (isOver(record) && !mayGetMore) old.add(key)
+      else if (holdsAnything(record)) keep(key, 'unfinished')
+    }
+  }
+  for (const { partitions } of state.openShards.values()) {
+    for (const key of partitions) if (old.has(key)) keep(key, 'open')
+  }
+  const shards = shardsOf(old, state)
+  for (let size = -1; size !== kept.size; ) {
+    size = kept.size
+    for (const { partitions } of shards.values()) {
+      const staying = partitions.find((key) => !old.has(key))
+      if (staying === undefined) continue
+      for (const key of partitions) if (old.has(key)) keep(key, 'shared', staying)
+    }
+  }
+  for (const [number, { partitions }] of shards) {
+    if (!partitions.every((key) => old.has(key))) shards.delete(number)
+  }
+  return { partitions: old, shards, ...sums(old, shards, state), kept: [...kept.values()] }
+}
+
+/** What chains that are not at their end go through, by query: they may bring more for any of their windows. */
+function rangesUnderWay({ chains }: CheckpointState): ReadonlyMap<string, readonly Window[]> {
+  const ranges = new Map<string, Window[]>()
+  for (const { query, windows } of chains.values()) {
+    const { range } = windows
+    if (range !== null) ranges.set(query, [...(ranges.get(query) ?? []), range])
+  }
+  return ranges
+}
+
+function holdsAnything({ rows, quarantined }: PartitionRecord): boolean {
+  return rows > 0 || quarantined > 0
+}
+
+/** Shards with rows of some partitions. One without any row, by which readers know the columns, is nobody's. */
+function shardsOf(keys: ReadonlySet<string>, state: CheckpointState): Map<number, SealedShard> {
+  const shards = new Map<number, SealedShard>()
+  if (keys.size === 0) return shards
+  for (const shard of state.shards) {
+    if (shard.rows > 0 && shard.partitions.some((key) => keys.has(key))) shards.set(shard.shard, shard)
+  }
+  return shards
+}
+
+function sums(keys: ReadonlySet<string>, shards: ReadonlyMap<number, SealedShard>, state: CheckpointState) {
+  const sum = { rows: 0, quarantined: 0, bytes: 0 }
+  for (const key of keys) {
+    const record = state.partitions.get(key)
+    sum.rows += record?.rows ?? 0
+    sum.quarantined += record?.quarantined ?? 0
+  }
+  for (const { bytes } of shards.values()) sum.bytes += bytes
+  return sum
 }

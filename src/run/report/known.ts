@@ -10,7 +10,7 @@ import {
   splitPath,
   sumOfPartitions,
 } from '../../state/index.ts'
-import { countPartitions, type PlanCounts } from '../data-set/count-partitions.ts'
+import { countPartitions, type PlanCounts } from '../data-set/completeness.ts'
 
 /** What is known of a data set, from its checkpoint or, where that was left behind, from its manifest. */
 export type Known = {

@@ -1,18 +1,35 @@
 import { createHash } from 'node:crypto'
 import {
   type Aggregates,
+  AggregateTally,
+  type Clock,
+  columnsOf,
+  DATA_SET_LIMITS,
   ExportError,
   type JournalEntry,
   type NamedPipeline,
+  type Pipeline,
   REPORT_PATH,
   type Store,
 } from '../../core/index.ts'
-import { type CheckpointState, MANIFEST_PATH, SIGNATURE_PATH, SUCCESS_PATH } from '../../state/index.ts'
-import { isReport } from '../data-set/data-set.ts'
-import { planAsOfLastRun, retiredQueries } from '../data-set/whole.ts'
-import { countAnew } from './count-anew.ts'
+import {
+  CHECKPOINT_PATH,
+  type CheckpointState,
+  checkMaskKey,
+  MANIFEST_PATH,
+  openCheckpoint,
+  readCheckpoint,
+  readManifest,
+  SIGNATURE_PATH,
+  SUCCESS_PATH,
+  takeLock,
+} from '../../state/index.ts'
+import { planAsOfLastRun, retiredQueries } from '../data-set/completeness.ts'
+import { growingFiles, isReport } from '../data-set/data-set.ts'
+import { namingLocations, openDataSet } from '../data-set/open-data-set.ts'
+import { namePipeline } from '../queries.ts'
 import type { ReportContext } from './gather.ts'
-import { type Known, knownFromState } from './known.ts'
+import { type Known, type KnownShard, knownFromManifest, knownFromState } from './known.ts'
 
 export type ReportOptions = {
   readonly nowMs: number
@@ -104,4 +121,94 @@ function notOurs(): ExportError {
     REPORT_PATH,
     'Move it away; `spillway summary` writes the report then.',
   )
+}
+
+/**
+ * Counts the rows of shards by reading them, for shards of which nobody has kept what their rows come to.
+ * @throws ExportError `damaged` or `storage` when one can't be read
+ */
+export async function countAnew(
+  pipeline: Pipeline,
+  store: Store,
+  shards: Iterable<KnownShard>,
+): Promise<Aggregates> {
+  // Loaded here, as it would only lengthen the start of every other command.
+  const { readAggregates } = await import('../../load/inspect/index.ts')
+  const columns = columnsOf(pipeline)
+  const tally = new AggregateTally(DATA_SET_LIMITS)
+  for (const { path, bytes } of shards) {
+    const reader = {
+      size: bytes,
+      slice: (start: number, end: number) => store.readRange(path, start, end),
+      stream: () => store.stream(path),
+    }
+    await readAggregates(reader, pipeline.load.format, columns, tally)
+  }
+  return tally.aggregates()
+}
+
+export type ReportedDataSet = { readonly rows: number; readonly shards: number }
+
+export type SummarizeOptions = Pick<ReportOptions, 'version'> & {
+  /** Where queries are named by digests: under another key they have other names. */
+  readonly maskKey: Uint8Array | null
+  readonly clock: Clock
+  readonly stop: AbortSignal
+  readonly warn: (message: string) => void
+}
+
+/**
+ * Writes the report of a data set as it stands, after counting the rows whose
+ * aggregates the journal lacks. Of a data set that was moved without its state it says what manifest and shards tell.
+ * @throws ExportError `locked` while a run is at work, which writes the report at its end
+ * @throws ExportError `config` when nothing was exported yet
+ */
+export async function summarizeDataSet(given: Pipeline, options: SummarizeOptions): Promise<ReportedDataSet> {
+  const pipeline = namePipeline(given, options.maskKey)
+  return namingLocations(pipeline, async () => {
+    const { clock, stop, warn } = options
+    const data = openDataSet(pipeline)
+    // Before the lock, which would make the folder.
+    const found = await Promise.all([CHECKPOINT_PATH, MANIFEST_PATH].map((path) => data.size(path)))
+    if (found.every((size) => size === null)) throw nothing(pipeline)
+    const lock = await takeLock(data, { clock, stop, fresh: false, growing: growingFiles, warn })
+    try {
+      return await report(pipeline, lock.store, options)
+    } finally {
+      await lock.release()
+    }
+  })
+}
+
+async function report(
+  pipeline: ReturnType<typeof namePipeline>,
+  store: Store,
+  { clock, version, maskKey }: SummarizeOptions,
+): Promise<ReportedDataSet> {
+  const context = { nowMs: clock.now(), version, hurry: false }
+  const found = await readCheckpoint(store)
+  if (found === null) {
+    const manifest = await readManifest(store)
+    if (manifest === null) throw nothing(pipeline)
+    const sums = await countAnew(pipeline, store, manifest.shards)
+    const retired = manifest.retired.length
+    const isMarked = (await store.size(SUCCESS_PATH)) !== null
+    await writePage(pipeline, store, knownFromManifest(manifest, sums, isMarked), { ...context, retired })
+    return { rows: manifest.totals.rows, shards: manifest.totals.shards }
+  }
+  if (maskKey !== null) checkMaskKey(found.header.settings, maskKey, pipeline.file)
+  const record = async (fact: JournalEntry): Promise<void> => {
+    const checkpoint = await openCheckpoint(store, found.header, () => {})
+    try {
+      await checkpoint.append([fact])
+    } finally {
+      await checkpoint.close()
+    }
+  }
+  await writeReport(pipeline, store, found, { ...context, mostRows: Number.POSITIVE_INFINITY }, record)
+  return { rows: found.shards.rows, shards: found.shards.length }
+}
+
+function nothing({ load }: Pipeline): ExportError {
+  return new ExportError('config', 'Nothing was exported yet', load.pathAsGiven, 'Run the pipeline first.')
 }

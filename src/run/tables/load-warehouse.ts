@@ -1,7 +1,17 @@
-import { type Clock, ExportError, type Pipeline, parseWindow, type Query } from '../../core/index.ts'
+import {
+  type Clock,
+  columnsOf,
+  ExportError,
+  type Pipeline,
+  parseWindow,
+  type Query,
+} from '../../core/index.ts'
+import { shardExtension } from '../../load/index.ts'
 import { MANIFEST_PATH, type Manifest, readManifest, splitPath } from '../../state/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
 import {
+  DIALECTS,
+  type DialectName,
   duckdbWarehouse,
   type LoadMode,
   type LoadResult,
@@ -17,7 +27,7 @@ import {
   type Warehouse,
 } from '../../warehouse/index.ts'
 import { openDataSet } from '../data-set/open-data-set.ts'
-import { namePipeline } from '../setting/named-pipeline.ts'
+import { namePipeline } from '../queries.ts'
 import { localShards } from './local-shards.ts'
 
 export type LoadOptions = {
@@ -237,4 +247,24 @@ function interrupted(cause: unknown): ExportError {
       cause,
     },
   )
+}
+
+/**
+ * The statements that make a table of an engine and bring what a pipeline exports into it, as text.
+ * @param table left out: credentials or reports
+ * @throws ExportError `config` when the name is empty, or is none that a load would take
+ */
+export function tableStatements(pipeline: Pipeline, dialect: DialectName, table?: string): string {
+  const { name, extract, load } = pipeline
+  requireNames(dialect === 'postgres' ? 'postgres' : 'duckdb', { schema: null, table: table ?? null })
+  return DIALECTS[dialect]({
+    pipeline: name,
+    resource: extract.resource,
+    table: table ?? extract.resource,
+    columns: columnsOf(pipeline),
+    format: load.format,
+    path: load.path,
+    extension: shardExtension(load.format),
+    partitionBy: load.partitionBy,
+  }).trimEnd()
 }

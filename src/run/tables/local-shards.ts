@@ -1,6 +1,10 @@
-import type { Pipeline, Store } from '../../core/index.ts'
+import { rmSync } from 'node:fs'
+import { lstat, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { ExportError, type Pipeline, type Store } from '../../core/index.ts'
 import { diskStore } from '../../disk/index.ts'
-import { temporaryFolder } from './temporary-folder.ts'
+import { describeOwner, lockFileText, ownerStatus, parseLockFile } from '../../state/index.ts'
 
 /** Shards as files of this machine, for what reads nothing else. */
 export type LocalShards = {
@@ -52,4 +56,72 @@ export async function localShards(
     drop: (path) => copies.remove(path),
     close: () => folder.remove(),
   }
+}
+
+/** A private folder for what a command needs while it goes on. */
+type TemporaryFolder = {
+  readonly path: string
+  remove(): Promise<void>
+}
+
+const PREFIX = 'spillway-tmp-'
+/** In each of them: the process that made it, as lock files name it. */
+const OWNER = 'owner'
+
+// Another boot, machine or container may have made it, whose processes can't be seen; none works as long as that.
+const FOREIGN_MS = 7 * 24 * 60 * 60 * 1000
+
+/**
+ * Makes one, below the system's folder for temporary files. It goes with the process, unless that is killed: what
+ * killed processes left is removed here.
+ */
+export async function temporaryFolder(): Promise<TemporaryFolder> {
+  const parent = tmpdir()
+  await sweep(parent)
+  const path = await mkdtemp(join(parent, PREFIX)).catch((cause: unknown) => {
+    throw notMade(parent, cause)
+  })
+  const removeNow = (): void => rmSync(path, { recursive: true, force: true })
+  // Also where a second signal, or the end of the time that the first leaves, ends the process at once.
+  process.once('exit', removeNow)
+  await writeFile(join(path, OWNER), lockFileText(describeOwner(new Date())), { mode: 0o600 })
+  return {
+    path,
+    async remove() {
+      await rm(path, { recursive: true, force: true })
+      process.off('exit', removeNow)
+    },
+  }
+}
+
+async function sweep(parent: string): Promise<void> {
+  const names = await readdir(parent).catch(() => [])
+  for (const name of names) {
+    if (!name.startsWith(PREFIX)) continue
+    const path = join(parent, name)
+    // What can't be looked at or removed belongs to somebody else, or somebody else removes it.
+    if (await isLeft(path).catch(() => false))
+      await rm(path, { recursive: true, force: true }).catch(() => {})
+  }
+}
+
+async function isLeft(path: string): Promise<boolean> {
+  const { uid, mtimeMs } = await lstat(path)
+  if (process.getuid !== undefined && uid !== process.getuid()) return false
+  const owner = join(path, OWNER)
+  const fate = await readFile(owner).then(
+    (bytes) => ownerStatus(parseLockFile(bytes, owner)),
+    () => 'unknown' as const,
+  )
+  return fate === 'dead' || (fate === 'unknown' && Date.now() - mtimeMs > FOREIGN_MS)
+}
+
+function notMade(parent: string, cause: unknown): ExportError {
+  return new ExportError(
+    'storage',
+    'No folder can be made for temporary files',
+    parent,
+    'Set TMPDIR to a folder that can be written to and has room.',
+    { cause },
+  )
 }

@@ -11,9 +11,8 @@ import {
   queryDataSet,
 } from '../../warehouse/index.ts'
 import { openDataSet } from '../data-set/open-data-set.ts'
-import { requireShards } from '../vouched-manifest.ts'
-import { localShards } from './local-shards.ts'
-import { temporaryFolder } from './temporary-folder.ts'
+import { requireShards } from '../sign.ts'
+import { localShards, temporaryFolder } from './local-shards.ts'
 
 export type { AnswerStream } from '../../warehouse/index.ts'
 

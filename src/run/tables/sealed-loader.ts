@@ -11,7 +11,7 @@ import {
   type Warehouse,
 } from '../../warehouse/index.ts'
 import { openDataSet } from '../data-set/open-data-set.ts'
-import type { RunObserver } from '../setting/observer.ts'
+import type { RunObserver } from '../options.ts'
 import {
   type LoadedAhead,
   type LoadOptions,

@@ -29,11 +29,9 @@ import {
   splitPath,
 } from '../../state/index.ts'
 import { looksMasked } from '../../transform/index.ts'
-import { type Completeness, completenessOf } from '../completeness.ts'
-import { openDataSet } from '../data-set/open-data-set.ts'
-import { asInFile } from '../data-set/whole.ts'
-import { namingLocations } from '../setting/locations.ts'
-import { namePipeline } from '../setting/named-pipeline.ts'
+import { asInFile, type Completeness, completenessOf } from '../data-set/completeness.ts'
+import { namingLocations, openDataSet } from '../data-set/open-data-set.ts'
+import { namePipeline } from '../queries.ts'
 import { repeatedIds } from './repeated-ids.ts'
 import { filesOfRows } from './unlisted-files.ts'
 

@@ -1,9 +1,155 @@
-import type { Aggregates, HeaderEntry, Measures, OpenShardRecord, Prune } from '../../core/index.ts'
-import type { ChainRecord } from './chain-record.ts'
-import { hasBegun, type PartitionRecord } from './partition-record.ts'
-import type { ReadonlyPathMap } from './path-map.ts'
-import type { RunRecord } from './run-record.ts'
-import type { ShardList } from './shard-list.ts'
+import type {
+  Aggregates,
+  HeaderEntry,
+  JournalEntry,
+  Measures,
+  OpenShardRecord,
+  PartitionEntry,
+  Prune,
+} from '../../core/index.ts'
+import { type ChainRecord, standingEntry } from './chain-record.ts'
+import { type ReadonlyPathMap, type ShardList, splitPath } from './compact-collections.ts'
+import { hasBegun, type PartitionRecord, withoutRows } from './partition-record.ts'
+import { endEntry, type RunRecord } from './run-record.ts'
+
+/** What a compaction leaves out, since it is exported anew or pruned. */
+export type Omission = {
+  /** By key. */
+  readonly partitions: ReadonlySet<string>
+  /** By number, open ones and finished ones. */
+  readonly shards: ReadonlySet<number>
+  /** By number. */
+  readonly chains: ReadonlySet<number>
+  /** Paths of finished shards whose files are to be removed. */
+  readonly invalidated: readonly string[]
+  /** Partitions, by key, that are kept without their rows, and the entry about that; null: none. */
+  readonly pruned: { readonly partitions: ReadonlySet<string>; readonly prune: Prune } | null
+}
+
+/** The fewest entries that give this state, less what is left out. Requests count, whatever becomes of their pages. */
+export function* snapshot(state: CheckpointState, without: Omission | null): Generator<JournalEntry> {
+  yield state.header
+  for (const [query, check] of state.secretChecks) yield { kind: 'secret', query, check }
+  for (const [name, asks] of state.queries) yield { kind: 'query', name, asks }
+  yield* runEntries(state)
+  for (const prune of state.prunes) yield { kind: 'prune', ...prune }
+  const pruned = without?.pruned ?? null
+  if (pruned !== null) yield { kind: 'prune', ...pruned.prune }
+  for (const [partition, record] of state.partitions) {
+    if (without?.partitions.has(partition) === true) continue
+    const isPruned = pruned?.partitions.has(partition) === true
+    const isNew = state.newQueries.has(splitPath(partition)[0])
+    yield {
+      ...partitionEntry(partition, isPruned ? withoutRows(record) : record),
+      ...(isNew ? { new: true } : {}),
+    }
+  }
+  let isLess = false
+  for (const shard of state.shards) {
+    if (without?.shards.has(shard.shard) === true) isLess = true
+    else yield { kind: 'seal', ...shard }
+  }
+  // The share of a single shard is unknown: the aggregates have to be counted anew.
+  const sums = state.aggregates()
+  if (!isLess && sums.rows > 0) yield { kind: 'sums', ...sums }
+  for (const shard of state.openShards.values()) {
+    if (without?.shards.has(shard.shard) !== true) yield* openEntries(shard)
+  }
+  for (const chain of state.chains.values()) {
+    if (without?.chains.has(chain.chain) !== true) yield standingEntry(chain)
+  }
+  yield* serviceEntries(state)
+  if (state.unknownFields.size > 0) yield { kind: 'unknown', fields: Object.fromEntries(state.unknownFields) }
+  if (without === null) return
+  // After a crash files of shards that were invalidated earlier may still be there.
+  const paths = new Set([...state.invalidated, ...without.invalidated])
+  if (paths.size > 0) yield { kind: 'given-up', shards: [...paths] }
+}
+
+function* runEntries({ runs }: CheckpointState): Generator<JournalEntry> {
+  for (const record of runs) {
+    const { run, started_at, version, finished_at, status, requests, searches, searchesRemaining } = record
+    yield { kind: 'run', run, started_at, version }
+    for (const { month, before, searches } of record.months)
+      yield { kind: 'month', run, month, before, searches }
+    const figures = figuresOf(record)
+    if (finished_at !== null && status !== null)
+      yield { ...endEntry(run, { finished_at, status }, record), ...figures }
+    else if (requests > 0 || searches !== null || searchesRemaining !== null) {
+      const left = searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }
+      yield { kind: 'cut', run, requests, ...left, ...figures }
+    }
+  }
+}
+
+function* serviceEntries({ service, searchesRemaining }: CheckpointState): Generator<JournalEntry> {
+  const { pageSize, limit, limits, costs, times, tellsSearches } = service
+  const size = pageSize === null ? {} : { page_size: pageSize }
+  const tells = tellsSearches === null ? {} : { tells: tellsSearches }
+  const left = searchesRemaining === null ? {} : { left: searchesRemaining }
+  const isKnown = pageSize !== null || tellsSearches !== null || searchesRemaining !== null
+  if (isKnown || costs.length > 0 || times.length > 0) {
+    yield {
+      kind: 'measured',
+      costs: costs.map(([rows, searches]): [number, number] => [rows, searches]),
+      times: times.map(([of, ms]): [number, number] => [of, ms]),
+      ...tells,
+      ...left,
+      ...size,
+      anew: true,
+    }
+  }
+  for (const [query, own] of limits) yield { kind: 'limit', query, size: own }
+  if (limit !== null || limits.size > 0) yield { kind: 'limit', query: null, size: limit }
+}
+
+type Figures = Pick<RunRecord, 'rows' | 'quarantined' | 'repeated' | 'failures' | 'searches'>
+
+function figuresOf({ rows, quarantined, repeated, failures, searches }: Figures) {
+  return {
+    ...(rows === 0 ? {} : { rows }),
+    ...(quarantined === 0 ? {} : { quarantined }),
+    ...(repeated === 0 ? {} : { repeated }),
+    ...(failures === 0 ? {} : { failures }),
+    ...(searches === null ? {} : { searches }),
+  }
+}
+
+function partitionEntry(partition: string, record: PartitionRecord): PartitionEntry {
+  const { state, rows, pages, requests, quarantined, repeated, quarantineEnd, error } = record
+  return {
+    kind: 'partition',
+    partition,
+    ...(state === 'done' ? {} : { state }),
+    rows,
+    pages,
+    requests,
+    quarantined,
+    ...(repeated === 0 ? {} : { repeated }),
+    ...(quarantineEnd === 0 ? {} : { quarantine_end: quarantineEnd }),
+    ...(error === null ? {} : { error }),
+  }
+}
+
+function* openEntries({
+  shard,
+  folder,
+  part,
+  partitions,
+  importedAt,
+  rowGroups,
+  generation,
+  records,
+}: OpenShardRecord): Generator<JournalEntry> {
+  const holds = {
+    partitions: [...partitions],
+    imported_at: importedAt,
+    generation,
+    records: records.map(({ rows, end }): [number, number] => [rows, end]),
+  }
+  yield { kind: 'open', shard, folder, part, holds }
+  yield* rowGroups
+}
 
 /** Everything that the journal says. */
 export type CheckpointState = {

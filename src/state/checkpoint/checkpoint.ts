@@ -15,10 +15,9 @@ import {
   readJournal,
 } from '../journal/journal.ts'
 import { faultyField, type JournalLine, parseJournalLine } from '../journal/journal-line.ts'
-import type { CheckpointState } from './checkpoint-state.ts'
+import { type CheckpointState, type Omission, snapshot } from './checkpoint-state.ts'
+import type { SealedShard } from './compact-collections.ts'
 import { type Folding, foldJournal } from './fold-journal.ts'
-import type { SealedShard } from './shard-list.ts'
-import { type Omission, snapshot } from './snapshot.ts'
 
 export const CHECKPOINT_PATH = '_state/checkpoint.jsonl'
 /** How every checkpoint begins. */

@@ -22,10 +22,9 @@ import {
 import type { JournalLine } from '../journal/journal-line.ts'
 import { afterPage, type ChainRecord, chainFromEntry } from './chain-record.ts'
 import type { CheckpointState } from './checkpoint-state.ts'
+import { PackedShardList, PathMap, splitPath } from './compact-collections.ts'
 import { Partitions } from './partition-record.ts'
-import { PathMap, splitPath } from './path-map.ts'
 import { Runs } from './run-record.ts'
-import { PackedShardList } from './shard-list.ts'
 
 /** A state that lines of the journal change, one after the other. The cost of a line does not depend on earlier ones. */
 export type Folding = {

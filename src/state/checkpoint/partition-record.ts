@@ -1,6 +1,11 @@
-import type { FailureEntry, PartitionEntry, QuarantineEntry, Window } from '../../core/index.ts'
-import { windowRange } from '../../core/index.ts'
-import { PathMap, splitPath } from './path-map.ts'
+import {
+  type FailureEntry,
+  type PartitionEntry,
+  type QuarantineEntry,
+  type Window,
+  windowRange,
+} from '../../core/index.ts'
+import { PathMap, splitPath } from './compact-collections.ts'
 
 export type PartitionRecord = {
   /** `partial`: some of its rows are committed, or a chain is in it; `pruned`: its rows were removed for good. */

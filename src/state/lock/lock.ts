@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import { type Clock, ExportError, type FencedStore, isExportError, type Store } from '../../core/index.ts'
-import { startHeartbeat } from './heartbeat.ts'
 import {
   describeOwner,
   isHeld,
@@ -9,6 +8,7 @@ import {
   lockFileText,
   ownerStatus,
   parseLockFile,
+  startHeartbeat,
 } from './lock-file.ts'
 
 export type Lock = {

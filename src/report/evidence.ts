@@ -1,7 +1,33 @@
 import { createHash, type KeyObject } from 'node:crypto'
-import { keyDigest, type Manifest } from '../../state/index.ts'
-import type { Evidence } from './evidence.ts'
-import { CHECKSUMS_OF_MANIFEST } from './evidence.ts'
+import { packTar } from 'modern-tar'
+import type { PartitionCounts } from '../core/index.ts'
+import { keyDigest, type Manifest } from '../state/index.ts'
+
+/** Makes the same lines of the manifest, which has a shard a line, with what every system has. */
+export const CHECKSUMS_OF_MANIFEST = String.raw`sed -n 's/^    {"path":"\([^"]*\)",.*"sha256":"\([0-9a-f]\{64\}\)".*/\2  \1/p' _manifest.json`
+
+/** What there is to show of an export that was signed. */
+export type Evidence = {
+  readonly manifest: Manifest
+  /** As it stands on the disk, which is what was signed. */
+  readonly manifestBytes: Uint8Array
+  readonly signature: Uint8Array
+  /** Whether there is `_SUCCESS`. */
+  readonly isMarked: boolean
+  /** Whether everything that the pipeline file plans was exported. */
+  readonly complete: boolean
+  /** Of its plan; null: not known. */
+  readonly partitions: PartitionCounts | null
+  /** The HTML report; null: none was made. */
+  readonly report: Uint8Array | null
+  /** The text that the manifest's `config_digest` is the SHA-256 of. */
+  readonly settings: string
+}
+
+/** What `sha256sum --check` reads in the folder of a data set: a line for every shard, in the manifest's order. */
+export function checksumLines({ shards }: Manifest): string {
+  return shards.map(({ sha256, path }) => `${sha256}  ${path}\n`).join('')
+}
 
 /** Says what is in the archive, and how to check all of it with openssl and sha256sum. Plain ASCII, short lines. */
 export function readmeText(evidence: Evidence, publicKey: KeyObject | null): string {
@@ -87,4 +113,64 @@ function aboutKey(publicKey: KeyObject | null): string {
    ${keyDigest(publicKey)}:
 
    openssl pkey -pubin -in public-key.pem -outform DER | sha256sum`
+}
+
+export type PackedEvidence = {
+  readonly tar: Uint8Array
+  /** Names in it, sorted. */
+  readonly files: readonly string[]
+}
+
+/**
+ * Packs what shows that an export is complete and untouched, and how to check it; never rows. The same evidence gives
+ * the same bytes: names are sorted, and all that a file system would add is left out.
+ * @param publicKey to be packed too; null: none
+ */
+export async function evidenceTar(evidence: Evidence, publicKey: KeyObject | null): Promise<PackedEvidence> {
+  const files = filesOf(evidence, publicKey).sort(([a], [b]) => (a < b ? -1 : 1))
+  const mtime = timeOf(evidence)
+  const tar = await packTar(
+    files.map(([name, content]) => {
+      const body = Buffer.from(content)
+      const header = {
+        name,
+        type: 'file',
+        size: body.byteLength,
+        mtime,
+        mode: 0o644,
+        uid: 0,
+        gid: 0,
+      } as const
+      return { header, body }
+    }),
+  )
+  return { tar, files: files.map(([name]) => name) }
+}
+
+function filesOf(
+  evidence: Evidence,
+  publicKey: KeyObject | null,
+): [name: string, content: string | Uint8Array][] {
+  const { manifest, manifestBytes, signature, isMarked, report, settings } = evidence
+  return [
+    ['_manifest.json', manifestBytes],
+    ['_manifest.sig', signature],
+    ...(isMarked ? [['_SUCCESS', ''] as [string, string]] : []),
+    ...(report === null ? [] : [['_report.html', report] as [string, Uint8Array]]),
+    ['settings.json', settings],
+    ['SHA256SUMS', checksumLines(manifest)],
+    ...(publicKey === null ? [] : [['public-key.pem', pemOf(publicKey)] as [string, string]]),
+    ['README.txt', readmeText(evidence, publicKey)],
+  ]
+}
+
+function pemOf(publicKey: KeyObject): string {
+  return publicKey.export({ type: 'spki', format: 'pem' }).toString()
+}
+
+/** When the last run ended, to the second. */
+function timeOf({ manifest }: Evidence): Date {
+  const run = manifest.runs.at(-1)
+  const ms = Date.parse(run?.finished_at ?? run?.started_at ?? '')
+  return new Date(Number.isNaN(ms) ? 0 : Math.floor(ms / 1000) * 1000)
 }

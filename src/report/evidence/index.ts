@@ -1,2 +1,0 @@
-export type { Evidence } from './evidence.ts'
-export { evidenceTar, type PackedEvidence } from './evidence-tar.ts'
