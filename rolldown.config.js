@@ -109,8 +109,8 @@ const ofEveryCommand = either(
 
 /** What it takes to know where a data set stands, and to show it. */
 const ofDataSets = either(
-  isIn('config', 'disk', 'plan', 'state', 'run/admission', 'run/data-set', 'run/setting'),
-  /src.(?:run.(?:plan|query-status|status)|run-options|cli.(?:command-line.partition-choice|results.status-tables))\.ts$/,
+  isIn('config', 'disk', 'plan', 'state', 'run/admission', 'run/data-set'),
+  /src.(?:run.(?:options|plan|queries|status)|run-options|cli.(?:command-line.partition-choice|results.status-tables))\.ts$/,
 )
 
 const shared = {

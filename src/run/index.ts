@@ -1,6 +1,7 @@
 export { serviceJson } from '../state/index.ts'
 export { type SharedCpu, shareCpu } from './cpu/cpu.ts'
 export { type Completeness, readCompleteness } from './data-set/completeness.ts'
+export { planRepair, type Repair } from './data-set/invalidate.ts'
 export {
   type LogFields,
   type LogLevel,
@@ -15,7 +16,6 @@ export {
 export { type PlanReport, type QueryPlan, readPlan } from './plan.ts'
 export { type PruneOptions, type PruneReport, planPruning, pruneDataSet } from './prune.ts'
 export { type ReadRowsOptions, readRows } from './read-rows.ts'
-export { planRepair, type Repair } from './repair.ts'
 export { type ReportedDataSet, type SummarizeOptions, summarizeDataSet } from './report/write-report.ts'
 export { ownCopy, runPipeline } from './run.ts'
 export {
@@ -52,4 +52,5 @@ export {
   streamQuery,
 } from './tables/query.ts'
 export { SealedLoader, type SealedLoaderOptions } from './tables/sealed-loader.ts'
-export { type Problem, type ProblemCause, type Verification, verifyDataSet } from './verify/verify.ts'
+export { type Verification, verifyDataSet } from './verify/verify.ts'
+export type { Problem, ProblemCause } from './verify/verify-shard.ts'

@@ -17,7 +17,7 @@ import {
   SUCCESS_PATH,
 } from '../state/index.ts'
 import { readBegunCheckpoint } from './admission/open-checkpoint.ts'
-import { refuseLinks, replaceManifest } from './data-set/data-set.ts'
+import { refuseLinks, replaceManifest } from './data-set/files.ts'
 import { holdDataSet, namingLocations, openDataSet, withLocation } from './data-set/open-data-set.ts'
 import {
   type KeptPartition,

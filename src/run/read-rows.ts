@@ -1,5 +1,6 @@
 import { columnsOf, ExportError, type Pipeline, type RowBatch, type Store } from '../core/index.ts'
 import { manifestShards, readCheckpoint, readManifest } from '../state/index.ts'
+import { shardReader } from './data-set/files.ts'
 import { namingLocations, openDataSet, withLocation } from './data-set/open-data-set.ts'
 
 export type ReadRowsOptions = {
@@ -21,19 +22,14 @@ export async function* readRows(pipeline: Pipeline, options: ReadRowsOptions = {
   const store = openDataSet(pipeline)
   const columns = columnsToRead(pipeline, options.columns)
   const { readBatches } = await import('../load/inspect/index.ts')
-  for (const { path, bytes } of await shardsOf(pipeline, store, options.shards)) {
-    const reader = {
-      size: bytes,
-      slice: (start: number, end: number) => store.readRange(path, start, end),
-      stream: () => store.stream(path),
-    }
+  for (const shard of await shardsOf(pipeline, store, options.shards)) {
     try {
-      yield* readBatches(reader, pipeline.load.format, columns, batchRows)
+      yield* readBatches(shardReader(store, shard), pipeline.load.format, columns, batchRows)
     } catch (error) {
       if (error instanceof ExportError && error.where === '') {
         throw withLocation(
           pipeline,
-          new ExportError(error.kind, error.what, path, error.next, { cause: error }),
+          new ExportError(error.kind, error.what, shard.path, error.next, { cause: error }),
         )
       }
       throw error

@@ -17,11 +17,12 @@ import {
 } from '../state/index.ts'
 import { readBegunCheckpoint } from './admission/open-checkpoint.ts'
 import { completenessOf } from './data-set/completeness.ts'
-import { isReport } from './data-set/data-set.ts'
+import { isReport } from './data-set/files.ts'
 import {
   type HoldOptions,
   holdDataSet,
   namingLocations,
+  noManifest,
   openDataSet,
   pathIn,
 } from './data-set/open-data-set.ts'
@@ -50,7 +51,7 @@ export type Signed = {
 export function signDataSet(pipeline: Pipeline, key: KeyObject, options: HoldOptions): Promise<Signed> {
   return namingLocations(pipeline, async () => {
     // Looked for before the lock is taken, which makes a folder also where there is no data set.
-    if ((await openDataSet(pipeline).size(MANIFEST_PATH)) === null) throw nothingExported(pipeline)
+    if ((await openDataSet(pipeline).size(MANIFEST_PATH)) === null) throw noManifest(pipeline, 'vouch for')
     return holdDataSet(pipeline, options, (store) => sign(pipeline, store, key))
   })
 }
@@ -160,7 +161,7 @@ export type VouchedManifest = {
  */
 export async function readVouchedManifest(pipeline: Pipeline, store: Store): Promise<VouchedManifest> {
   const bytes = await store.read(MANIFEST_PATH)
-  if (bytes === null) throw nothingExported(pipeline)
+  if (bytes === null) throw noManifest(pipeline, 'vouch for')
   const manifest = parseManifest(bytes)
   const state = await readBegunCheckpoint(pipeline, store)
   if (state === null || !isManifestOf(bytes, pipeline, state)) throw notOfCheckpoint(pipeline)
@@ -180,16 +181,7 @@ export async function requireShards(store: Store, { shards }: Manifest): Promise
   }
 }
 
-export function nothingExported({ file }: Pipeline): ExportError {
-  return new ExportError(
-    'config',
-    'There is no manifest, so there is nothing to vouch for yet',
-    MANIFEST_PATH,
-    `Run \`spillway run ${file}\` first.`,
-  )
-}
-
-function notOfCheckpoint({ file }: Pipeline): ExportError {
+export function notOfCheckpoint({ file }: Pipeline): ExportError {
   return new ExportError(
     'damaged',
     'The manifest is not what the checkpoint says: it was changed, or a run ended before it wrote its own',

@@ -1,7 +1,6 @@
 import {
   figuresOf,
   formatInstant,
-  type NamedPipeline,
   NOT_MEASURED,
   type Partition,
   type Pipeline,
@@ -12,16 +11,12 @@ import {
 import type { Plan } from '../plan/index.ts'
 import {
   type CheckpointState,
-  checkMaskKey,
   type PartitionRecord,
   type RetiredQuery,
-  readCheckpoint,
   sumOfPartitions,
 } from '../state/index.ts'
-import { countPartitions, retiredQueries } from './data-set/completeness.ts'
-import { planFor } from './data-set/data-set.ts'
-import { namingLocations, openDataSet } from './data-set/open-data-set.ts'
-import { namePipeline } from './queries.ts'
+import { countPartitions, planFor, retiredQueries } from './data-set/completeness.ts'
+import { readNamed } from './data-set/open-data-set.ts'
 
 export type StatusReport = {
   /** In the order of work; made on demand. */
@@ -75,17 +70,6 @@ export async function readStatus(
     service: figuresOf(state?.service ?? NOT_MEASURED),
     searchesRemaining: state?.searchesRemaining ?? null,
   }
-}
-
-/** The checkpoint of a data set, and the pipeline with the names that its queries have in it. */
-export async function readNamed(
-  given: Pipeline,
-  maskKey: Uint8Array | null,
-): Promise<{ pipeline: NamedPipeline; state: CheckpointState | null }> {
-  const pipeline = namePipeline(given, maskKey)
-  const state = await namingLocations(pipeline, () => readCheckpoint(openDataSet(pipeline)))
-  if (state !== null && maskKey !== null) checkMaskKey(state.header.settings, maskKey, pipeline.file)
-  return { pipeline, state }
 }
 
 /** Where each partition of a plan stands, in the order of work; made on demand. */

@@ -1,2 +1,2 @@
 export { serve } from './serve.ts'
-export { canStartThreads, openThread, type Thread } from './thread.ts'
+export { canStartThreads, openThread, owned, type Thread } from './thread.ts'

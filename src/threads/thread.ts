@@ -92,3 +92,8 @@ function thrown(error: Extract<ThreadResponse, { ok: false }>['error']): Error {
   if ('unforeseen' in error) return new Error(error.unforeseen)
   return fromPlainError(error)
 }
+
+/** What of a message to another thread changes hands; shared memory stays with both. */
+export function owned(buffer: ArrayBufferLike): ArrayBuffer[] {
+  return buffer instanceof ArrayBuffer ? [buffer] : []
+}

@@ -4,7 +4,7 @@ import { version } from '../../package/index.ts'
 import { summarizeDataSet } from '../../run/index.ts'
 import { command } from '../command-line/command.ts'
 import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
-import { completenessFor, completenessText } from '../results/completeness.ts'
+import { completenessText } from '../results/completeness.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { plainJson } from '../terminal/plain-text.ts'
 import { counted } from '../terminal/quantities.ts'
@@ -20,14 +20,13 @@ export const summary = command({
     const pipeline = await pipelineFrom(args.pipeline, args, io)
     const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
     try {
-      const { rows, shards } = await summarizeDataSet(pipeline, {
+      const { rows, shards, ...completeness } = await summarizeDataSet(pipeline, {
         maskKey: await readNamingKey(pipeline, io),
         clock: systemClock,
         stop: signals.stop,
         version,
         warn: (message) => void io.screen.write(`${message}\n`),
       })
-      const completeness = await completenessFor(pipeline, io)
       const path = `${pipeline.load.path}/${REPORT_PATH}`
       await io.stdout.line(
         args.json

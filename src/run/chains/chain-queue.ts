@@ -61,3 +61,38 @@ export class ChainQueue {
     return first!
   }
 }
+
+/** One of the chains that are followed at a time. */
+export type Slot = {
+  /** Pages of its chain that are committed. */
+  pages: number
+}
+
+/** The slots of a run. */
+export class Slots {
+  /** How many have found nothing more to do. */
+  done = 0
+  readonly #count: number
+  readonly #busy = new Set<Slot>()
+
+  constructor(count: number) {
+    this.#count = count
+  }
+
+  /** Slots that have nothing to do, or follow a chain that is on its way: it will end before one that begins now. */
+  get freeSoon(): number {
+    let busy = 0
+    for (const { pages } of this.#busy) if (pages === 0) busy++
+    return this.#count - busy
+  }
+
+  begin(): Slot {
+    const slot = { pages: 0 }
+    this.#busy.add(slot)
+    return slot
+  }
+
+  end(slot: Slot): void {
+    this.#busy.delete(slot)
+  }
+}

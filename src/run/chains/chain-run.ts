@@ -19,10 +19,11 @@ import { chainEntry, type IdLog, newIdLog, openIdLog } from '../../state/index.t
 import { maskedQueryValue } from '../../transform/index.ts'
 import { failPartition } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
+import type { Slot } from './chain-queue.ts'
 import { lackOfDiskSpace } from './halt.ts'
 import { excessOf, type PartitionFault } from './quarantine.ts'
 import { type RestartPoint, requiredRestart, restartPoint } from './restart.ts'
-import type { ChainsContext, Slot } from './run-context.ts'
+import type { ChainsContext } from './run-context.ts'
 import {
   type PageProgress,
   positionAfter,

@@ -2,27 +2,25 @@ import {
   allowedRequests,
   ExportError,
   isExportError,
-  type NamedQuery,
   type RunLimits,
   type RunStatus,
   serial,
-  type WindowRun,
 } from '../../core/index.ts'
 import { openService, PageSizes, prefetchSlots, type Service } from '../../extract/index.ts'
 import { ownsFolder } from '../../load/index.ts'
 import type { PlannedChain } from '../../plan/index.ts'
 import { type CheckpointState, searchesByMonth } from '../../state/index.ts'
 import type { PlanCounts } from '../data-set/completeness.ts'
-import { type Forecast, forecast } from '../data-set/forecast.ts'
+import { forecast } from '../data-set/forecast.ts'
 import type { Progress } from '../options.ts'
 import { wrongAddress } from './chain-failure.ts'
 import { ChainProgress } from './chain-progress.ts'
-import { ChainQueue } from './chain-queue.ts'
+import { ChainQueue, Slots } from './chain-queue.ts'
 import { ChainRun } from './chain-run.ts'
 import { DeferredFailure, Halt } from './halt.ts'
 import { Measurements } from './measurements.ts'
 import { Quarantine } from './quarantine.ts'
-import type { ChainsContext, RunContext, Slot } from './run-context.ts'
+import type { ChainsContext, RunContext } from './run-context.ts'
 import type { Tally } from './tally.ts'
 
 export type Ending = {
@@ -49,9 +47,10 @@ export async function exportChains(run: RunContext): Promise<Ending> {
   const measurements = new Measurements(service, run.earlier)
   const sizes = pageSizes(run, measurements)
   const seen = forecast(pipeline, session.checkpoint.state)
-  const queue = new ChainQueue(plan.chains(), concurrency, (query, windows) =>
-    mayNeedMore(query, windows, seen, sizes, run),
-  )
+  const queue = new ChainQueue(plan.chains(), concurrency, ({ name }, { range }) => {
+    const expected = seen.rowsOf(name, range)
+    return expected === null ? tally.chainsAreLong : expected > sizes.startOf(name)
+  })
   const slots = new Slots(concurrency)
   // As long as there is a chain for every slot, none prefetches.
   const prefetch = prefetchSlots(() => slots.done)
@@ -179,19 +178,6 @@ function limitsOf({ pipeline, session, earlier }: RunContext): RunLimits {
   return { maxRequests, sentBefore: earlier.requests, minSearchesRemaining, monthly }
 }
 
-/** Whether windows of a query are likely to need more than one request, going by what came before in time or in this run. */
-function mayNeedMore(
-  query: NamedQuery,
-  windows: WindowRun,
-  seen: Forecast,
-  sizes: PageSizes,
-  { tally }: RunContext,
-): boolean {
-  const expected = seen.rowsOf(query.name, windows.range)
-  if (expected !== null) return expected > sizes.startOf(query.name)
-  return tally.pagesOfChains === null || tally.pagesOfChains >= 1.5
-}
-
 /** Whether any search of the data set was ever answered: then its address is right, or was. */
 function hasFound({ partitions }: CheckpointState): boolean {
   for (const [, { pages }] of partitions) if (pages > 0) return true
@@ -213,35 +199,6 @@ function statusOf(error: ExportError | null, tally: Tally): RunStatus {
 function interruption(stop: AbortSignal, tally: Tally, { total }: PlanCounts): ExportError | null {
   if (!stop.aborted || tally.done + tally.failed === total) return null
   return new ExportError('interrupted', 'The run was told to stop', '', 'Run it again to go on.')
-}
-
-/** The slots of a run. */
-class Slots {
-  /** How many have found nothing more to do. */
-  done = 0
-  readonly #count: number
-  readonly #busy = new Set<Slot>()
-
-  constructor(count: number) {
-    this.#count = count
-  }
-
-  /** Slots that have nothing to do, or follow a chain that is on its way: it will end before one that begins now. */
-  get freeSoon(): number {
-    let busy = 0
-    for (const { pages } of this.#busy) if (pages === 0) busy++
-    return this.#count - busy
-  }
-
-  begin(): Slot {
-    const slot = { pages: 0 }
-    this.#busy.add(slot)
-    return slot
-  }
-
-  end(slot: Slot): void {
-    this.#busy.delete(slot)
-  }
 }
 
 async function sealShared(

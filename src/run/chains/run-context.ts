@@ -39,9 +39,3 @@ export type ChainsContext = RunContext & {
   /** Tells the observer how far the run is. */
   readonly reportProgress: () => void
 }
-
-/** One of the chains that are followed at a time. */
-export type Slot = {
-  /** Pages of its chain that are committed. */
-  pages: number
-}

@@ -118,9 +118,9 @@ export class Tally {
     this.#chainPages += pages
   }
 
-  /** Pages that a chain takes on average; null while there are too few to say. */
-  get pagesOfChains(): number | null {
-    return this.#chains < 3 ? null : this.#chainPages / this.#chains
+  /** Whether chains of this run are likely to take more than one page; so they are while too few have ended to say. */
+  get chainsAreLong(): boolean {
+    return this.#chains < 3 || this.#chainPages / this.#chains >= 1.5
   }
 
   /** Those of a page's unknown fields that no page of this run had before. */

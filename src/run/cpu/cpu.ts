@@ -14,8 +14,7 @@ import {
   type ShardCoder,
   shardHashIn,
 } from '../../load/index.ts'
-import { canStartThreads, openThread, type Thread } from '../../threads/index.ts'
-import { owned } from './owned.ts'
+import { canStartThreads, openThread, owned, type Thread } from '../../threads/index.ts'
 
 /** The work that costs processor time: responses to rows, rows to shard bytes. */
 export type Cpu = {

@@ -1,8 +1,7 @@
 import type { DecodedPage, DecodePlan, PageContext } from '../../core/index.ts'
-import { serve } from '../../threads/index.ts'
+import { owned, serve } from '../../threads/index.ts'
 import type { Decoder } from '../../transform/index.ts'
 import { inlineDecoder } from './inline-decoder.ts'
-import { owned } from './owned.ts'
 
 /** Of the runs that share the thread. */
 const decoders = new Map<number, Decoder>()

@@ -7,8 +7,7 @@ import {
   type ShardEncoder,
   type WrittenRowGroup,
 } from '../../load/index.ts'
-import { serve } from '../../threads/index.ts'
-import { owned } from './owned.ts'
+import { owned, serve } from '../../threads/index.ts'
 
 /** Of the runs that share the thread. */
 const encoders = new Map<number, ShardEncoder>()

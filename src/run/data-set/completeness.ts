@@ -7,7 +7,7 @@ import {
   type Store,
 } from '../../core/index.ts'
 import { folderOf, ownsFolder } from '../../load/index.ts'
-import type { Plan } from '../../plan/index.ts'
+import { type Begun, type BegunChain, type Plan, planPartitions } from '../../plan/index.ts'
 import {
   type CheckpointState,
   hasBegun,
@@ -18,8 +18,31 @@ import {
   SUCCESS_PATH,
 } from '../../state/index.ts'
 import { namePipeline } from '../queries.ts'
-import { planFor } from './data-set.ts'
 import { namingLocations, openDataSet } from './open-data-set.ts'
+
+/** What is to be exported, given what the checkpoint says has begun. */
+export function planFor(pipeline: NamedPipeline, nowMs: number, state: CheckpointState | null): Plan {
+  if (state === null) return planPartitions(pipeline, nowMs * 1000, () => null)
+  // Those that begin from now on are of queries that the plan has done with.
+  const chains = new Map<string, BegunChain[]>()
+  for (const chain of state.chains.values()) {
+    const others = chains.get(chain.query)
+    if (others === undefined) chains.set(chain.query, [chain])
+    else others.push(chain)
+  }
+  return planPartitions(pipeline, nowMs * 1000, (query) => begunOf(query, state, chains.get(query) ?? []))
+}
+
+/** What of a query has begun; null: nothing. @param chains those of the query that are not at their end */
+function begunOf(query: string, state: CheckpointState, chains: readonly BegunChain[]): Begun | null {
+  const records = state.partitions.branches.get(query)
+  if (records === undefined) return null
+  const windows = new Map<string, { done: boolean }>()
+  for (const [name, record] of records) {
+    if (hasBegun(record)) windows.set(name, { done: isOver(record) })
+  }
+  return { windows, chains }
+}
 
 /** The pipeline as its file has it, without the flags that have this run ask for something else. */
 export function asInFile(pipeline: NamedPipeline): NamedPipeline {
@@ -148,7 +171,15 @@ export async function completenessOf(
 ): Promise<Completeness> {
   const isMarked = (await store.size(SUCCESS_PATH)) !== null
   const partitions = state === null ? null : partitionsOf(pipeline, maskKey, state)
-  return { complete: isMarked && (partitions === null || partitions.done === partitions.total), partitions }
+  return { complete: isComplete(isMarked, partitions), partitions }
+}
+
+/** @param isMarked whether the data set has `_SUCCESS` @param partitions of the file's plan; null: not known */
+export function isComplete(
+  isMarked: boolean,
+  partitions: Pick<PartitionCounts, 'total' | 'done'> | null,
+): boolean {
+  return isMarked && (partitions === null || partitions.done === partitions.total)
 }
 
 function partitionsOf(

@@ -4,13 +4,23 @@ import {
   type DataSetLocation,
   ExportError,
   isExportError,
+  type NamedPipeline,
   type Pipeline,
   type Store,
 } from '../../core/index.ts'
 import { diskStore, requireWritable } from '../../disk/index.ts'
 import { s3Store, splitStore } from '../../s3/index.ts'
-import { takeLock } from '../../state/index.ts'
-import { growingFiles } from './data-set.ts'
+import {
+  type CheckpointState,
+  checkMaskKey,
+  MANIFEST_PATH,
+  type Manifest,
+  readCheckpoint,
+  readManifest,
+  takeLock,
+} from '../../state/index.ts'
+import { namePipeline } from '../queries.ts'
+import { growingFiles } from './files.ts'
 
 /** Where a pipeline writes to. */
 export function openDataSet({ load }: Pipeline): Store {
@@ -33,6 +43,41 @@ export async function requireFolder(location: DataSetLocation): Promise<void> {
   if (root === null) return
   await requireWritable(root, location.kind === 'disk' ? '.' : '_state')
   await requireWritable(join(root, '_state'), '_state')
+}
+
+/**
+ * The checkpoint of a data set, and the pipeline with the names that its queries have in it.
+ * @param maskKey where queries are named by digests: under another key they have other names
+ * @throws ExportError `damaged` or `config` when the checkpoint can't be read, or the key is not there or another one
+ */
+export async function readNamed(
+  given: Pipeline,
+  maskKey: Uint8Array | null,
+): Promise<{ pipeline: NamedPipeline; state: CheckpointState | null }> {
+  const pipeline = namePipeline(given, maskKey)
+  const state = await namingLocations(pipeline, () => readCheckpoint(openDataSet(pipeline)))
+  if (state !== null && maskKey !== null) checkMaskKey(state.header.settings, maskKey, pipeline.file)
+  return { pipeline, state }
+}
+
+/** @param what that takes a manifest @throws ExportError `config` when there is none */
+export async function requireManifest(store: Store, pipeline: Pipeline, what: string): Promise<Manifest> {
+  const manifest = await readManifest(store)
+  if (manifest === null) throw noManifest(pipeline, what)
+  return manifest
+}
+
+export function noManifest({ file }: Pipeline, what: string): ExportError {
+  const said = `There is no manifest, so there is nothing to ${what} yet`
+  return new ExportError('config', said, MANIFEST_PATH, runFirst(file))
+}
+
+export function nothingExported({ file, load }: Pipeline): ExportError {
+  return new ExportError('config', 'Nothing was exported yet', load.pathAsGiven, runFirst(file))
+}
+
+function runFirst(file: string): string {
+  return `Run the pipeline first: \`spillway run ${file}\`.`
 }
 
 export type HoldOptions = {

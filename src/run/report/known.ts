@@ -10,7 +10,7 @@ import {
   splitPath,
   sumOfPartitions,
 } from '../../state/index.ts'
-import { countPartitions, type PlanCounts } from '../data-set/completeness.ts'
+import { countPartitions, isComplete, type PlanCounts } from '../data-set/completeness.ts'
 
 /** What is known of a data set, from its checkpoint or, where that was left behind, from its manifest. */
 export type Known = {
@@ -80,7 +80,7 @@ export function knownFromState(
     repeated,
     sums,
     failed,
-    complete: isMarked && (standing === null || standing.done === standing.total),
+    complete: isComplete(isMarked, standing),
     standing,
     pruned: prunedOf(state.prunes),
     newQueries: state.newQueries,

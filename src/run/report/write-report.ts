@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto'
 import {
   type Aggregates,
   AggregateTally,
-  type Clock,
   columnsOf,
   DATA_SET_LIMITS,
   ExportError,
   type JournalEntry,
   type NamedPipeline,
   type Pipeline,
+  partitionCounts,
   REPORT_PATH,
   type Store,
 } from '../../core/index.ts'
@@ -22,11 +22,16 @@ import {
   readManifest,
   SIGNATURE_PATH,
   SUCCESS_PATH,
-  takeLock,
 } from '../../state/index.ts'
-import { planAsOfLastRun, retiredQueries } from '../data-set/completeness.ts'
-import { growingFiles, isReport } from '../data-set/data-set.ts'
-import { namingLocations, openDataSet } from '../data-set/open-data-set.ts'
+import { type Completeness, planAsOfLastRun, retiredQueries } from '../data-set/completeness.ts'
+import { isReport, shardReader } from '../data-set/files.ts'
+import {
+  type HoldOptions,
+  holdDataSet,
+  namingLocations,
+  nothingExported,
+  openDataSet,
+} from '../data-set/open-data-set.ts'
 import { namePipeline } from '../queries.ts'
 import type { ReportContext } from './gather.ts'
 import { type Known, type KnownShard, knownFromManifest, knownFromState } from './known.ts'
@@ -46,6 +51,7 @@ const FEW_ROWS = 100_000
  * Writes the report of a data set at the end of a run. The journal has the aggregates of its rows. They are
  * counted anew only if some rows were invalidated and few are left.
  * @param record appends the counts to the journal
+ * @returns what it says
  * @throws ExportError `storage` when it can't be written, or what lies in its place is none of ours
  */
 export async function writeReport(
@@ -54,12 +60,13 @@ export async function writeReport(
   state: CheckpointState,
   { mostRows = FEW_ROWS, ...options }: ReportOptions & { readonly mostRows?: number },
   record: (fact: JournalEntry) => Promise<void>,
-): Promise<void> {
+): Promise<Known> {
   const sums = await sumsOf(pipeline, store, state, options.hurry ? 0 : mostRows, record)
   const retired = retiredQueries(pipeline, state).length
   const isMarked = (await store.size(SUCCESS_PATH)) !== null
   const known = knownFromState(pipeline, state, sums, planAsOfLastRun(pipeline, state), isMarked)
   await writePage(pipeline, store, known, { ...options, retired })
+  return known
 }
 
 /** Aggregates of all rows. They are counted anew if the journal lacks them and there are few enough rows to read. */
@@ -79,7 +86,7 @@ async function sumsOf(
 }
 
 /** @throws ExportError as {@link writeReport} */
-export async function writePage(
+async function writePage(
   pipeline: NamedPipeline,
   store: Store,
   known: Known,
@@ -127,7 +134,7 @@ function notOurs(): ExportError {
  * Counts the rows of shards by reading them, for shards of which nobody has kept what their rows come to.
  * @throws ExportError `damaged` or `storage` when one can't be read
  */
-export async function countAnew(
+async function countAnew(
   pipeline: Pipeline,
   store: Store,
   shards: Iterable<KnownShard>,
@@ -136,26 +143,19 @@ export async function countAnew(
   const { readAggregates } = await import('../../load/inspect/index.ts')
   const columns = columnsOf(pipeline)
   const tally = new AggregateTally(DATA_SET_LIMITS)
-  for (const { path, bytes } of shards) {
-    const reader = {
-      size: bytes,
-      slice: (start: number, end: number) => store.readRange(path, start, end),
-      stream: () => store.stream(path),
-    }
-    await readAggregates(reader, pipeline.load.format, columns, tally)
+  for (const shard of shards) {
+    await readAggregates(shardReader(store, shard), pipeline.load.format, columns, tally)
   }
   return tally.aggregates()
 }
 
-export type ReportedDataSet = { readonly rows: number; readonly shards: number }
+export type ReportedDataSet = Completeness & { readonly rows: number; readonly shards: number }
 
-export type SummarizeOptions = Pick<ReportOptions, 'version'> & {
-  /** Where queries are named by digests: under another key they have other names. */
-  readonly maskKey: Uint8Array | null
-  readonly clock: Clock
-  readonly stop: AbortSignal
-  readonly warn: (message: string) => void
-}
+export type SummarizeOptions = Pick<ReportOptions, 'version'> &
+  HoldOptions & {
+    /** Where queries are named by digests: under another key they have other names. */
+    readonly maskKey: Uint8Array | null
+  }
 
 /**
  * Writes the report of a data set as it stands, after counting the rows whose
@@ -166,22 +166,16 @@ export type SummarizeOptions = Pick<ReportOptions, 'version'> & {
 export async function summarizeDataSet(given: Pipeline, options: SummarizeOptions): Promise<ReportedDataSet> {
   const pipeline = namePipeline(given, options.maskKey)
   return namingLocations(pipeline, async () => {
-    const { clock, stop, warn } = options
     const data = openDataSet(pipeline)
     // Before the lock, which would make the folder.
     const found = await Promise.all([CHECKPOINT_PATH, MANIFEST_PATH].map((path) => data.size(path)))
-    if (found.every((size) => size === null)) throw nothing(pipeline)
-    const lock = await takeLock(data, { clock, stop, fresh: false, growing: growingFiles, warn })
-    try {
-      return await report(pipeline, lock.store, options)
-    } finally {
-      await lock.release()
-    }
+    if (found.every((size) => size === null)) throw nothingExported(pipeline)
+    return holdDataSet(pipeline, options, (store) => reportOn(pipeline, store, options))
   })
 }
 
-async function report(
-  pipeline: ReturnType<typeof namePipeline>,
+async function reportOn(
+  pipeline: NamedPipeline,
   store: Store,
   { clock, version, maskKey }: SummarizeOptions,
 ): Promise<ReportedDataSet> {
@@ -189,12 +183,13 @@ async function report(
   const found = await readCheckpoint(store)
   if (found === null) {
     const manifest = await readManifest(store)
-    if (manifest === null) throw nothing(pipeline)
+    if (manifest === null) throw nothingExported(pipeline)
     const sums = await countAnew(pipeline, store, manifest.shards)
     const retired = manifest.retired.length
     const isMarked = (await store.size(SUCCESS_PATH)) !== null
     await writePage(pipeline, store, knownFromManifest(manifest, sums, isMarked), { ...context, retired })
-    return { rows: manifest.totals.rows, shards: manifest.totals.shards }
+    const { rows, shards } = manifest.totals
+    return { complete: isMarked, partitions: null, rows, shards }
   }
   if (maskKey !== null) checkMaskKey(found.header.settings, maskKey, pipeline.file)
   const record = async (fact: JournalEntry): Promise<void> => {
@@ -205,10 +200,8 @@ async function report(
       await checkpoint.close()
     }
   }
-  await writeReport(pipeline, store, found, { ...context, mostRows: Number.POSITIVE_INFINITY }, record)
-  return { rows: found.shards.rows, shards: found.shards.length }
-}
-
-function nothing({ load }: Pipeline): ExportError {
-  return new ExportError('config', 'Nothing was exported yet', load.pathAsGiven, 'Run the pipeline first.')
+  const options = { ...context, mostRows: Number.POSITIVE_INFINITY }
+  const { complete, standing } = await writeReport(pipeline, store, found, options, record)
+  const partitions = standing === null ? null : partitionCounts(standing.total, standing)
+  return { complete, partitions, rows: found.shards.rows, shards: found.shards.length }
 }

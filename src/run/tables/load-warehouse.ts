@@ -7,7 +7,7 @@ import {
   type Query,
 } from '../../core/index.ts'
 import { shardExtension } from '../../load/index.ts'
-import { MANIFEST_PATH, type Manifest, readManifest, splitPath } from '../../state/index.ts'
+import { type Manifest, splitPath } from '../../state/index.ts'
 import { maskedQueryValue } from '../../transform/index.ts'
 import {
   DIALECTS,
@@ -26,7 +26,7 @@ import {
   tableOf,
   type Warehouse,
 } from '../../warehouse/index.ts'
-import { openDataSet } from '../data-set/open-data-set.ts'
+import { openDataSet, requireManifest } from '../data-set/open-data-set.ts'
 import { namePipeline } from '../queries.ts'
 import { localShards } from './local-shards.ts'
 
@@ -83,8 +83,7 @@ export async function loadWarehouse(
   requireNames(target.kind, options)
   const startedMs = clock.monotonicMs()
   const store = openDataSet(pipeline)
-  const manifest = await readManifest(store)
-  if (manifest === null) throw nothingExported(pipeline)
+  const manifest = await requireManifest(store, pipeline, 'load')
   const table = tableOf(pipeline, options.schema, options.table)
   checkColumns(manifest, pipeline)
   const rulesOf = await partitionRules(pipeline, manifest, options)
@@ -216,15 +215,6 @@ function checkColumns(manifest: Manifest, pipeline: Pipeline): void {
     'The pipeline now names other columns than those that were exported',
     pipeline.file,
     'Restore transform.columns and extract.include, or export to another load.path.',
-  )
-}
-
-function nothingExported({ file }: Pipeline): ExportError {
-  return new ExportError(
-    'config',
-    'There is no manifest, so there is nothing to load yet',
-    MANIFEST_PATH,
-    `Run \`spillway run ${file}\` first.`,
   )
 }
 

@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import { columnsOf, ExportError, type Pipeline } from '../../core/index.ts'
-import { MANIFEST_PATH, readManifest } from '../../state/index.ts'
 import {
   type AnswerRow,
   type AnswerStream,
@@ -10,7 +9,7 @@ import {
   type QuerySource,
   queryDataSet,
 } from '../../warehouse/index.ts'
-import { openDataSet } from '../data-set/open-data-set.ts'
+import { openDataSet, requireManifest } from '../data-set/open-data-set.ts'
 import { requireShards } from '../sign.ts'
 import { localShards, temporaryFolder } from './local-shards.ts'
 
@@ -78,8 +77,7 @@ async function queryFiles<T>(
 ): Promise<T> {
   const { extract, transform, load } = pipeline
   const store = openDataSet(pipeline)
-  const manifest = await readManifest(store)
-  if (manifest === null) throw nothingExported()
+  const manifest = await requireManifest(store, pipeline, 'ask')
   const columns = columnsOf(
     pipeline,
     manifest.columns.map(({ name }) => name).filter((name) => transform.columns.includes(name)),
@@ -102,15 +100,6 @@ async function queryFiles<T>(
   } finally {
     await shards.close()
   }
-}
-
-function nothingExported(): ExportError {
-  return new ExportError(
-    'config',
-    'There is no manifest, so there is nothing to ask yet',
-    MANIFEST_PATH,
-    'Run the pipeline first.',
-  )
 }
 
 function onlyDuckdb(): ExportError {

@@ -6,16 +6,20 @@ import {
   type Resource,
   type Store,
 } from '../../core/index.ts'
-import { moveToOrphans, OPEN_FOLDER, ORPHANS, partOf, QUARANTINE_FOLDER } from '../../load/index.ts'
-import { type Begun, type BegunChain, type Plan, planPartitions } from '../../plan/index.ts'
+import {
+  moveToOrphans,
+  OPEN_FOLDER,
+  ORPHANS,
+  partOf,
+  QUARANTINE_FOLDER,
+  type ShardReader,
+} from '../../load/index.ts'
 import {
   CHECKPOINT_PATH,
   CHECKPOINT_START,
   type CheckpointState,
-  hasBegun,
   ID_FOLDER,
   isIdFile,
-  isOver,
   MANIFEST_PATH,
   MANIFEST_START,
   readCheckpoint,
@@ -27,30 +31,6 @@ import {
 } from '../../state/index.ts'
 import type { RunObserver } from '../options.ts'
 import { retiredQueries } from './completeness.ts'
-
-/** What is to be exported, given what the checkpoint says has begun. */
-export function planFor(pipeline: NamedPipeline, nowMs: number, state: CheckpointState | null): Plan {
-  if (state === null) return planPartitions(pipeline, nowMs * 1000, () => null)
-  // Those that begin from now on are of queries that the plan has done with.
-  const chains = new Map<string, BegunChain[]>()
-  for (const chain of state.chains.values()) {
-    const others = chains.get(chain.query)
-    if (others === undefined) chains.set(chain.query, [chain])
-    else others.push(chain)
-  }
-  return planPartitions(pipeline, nowMs * 1000, (query) => begunOf(query, state, chains.get(query) ?? []))
-}
-
-/** What of a query has begun; null: nothing. @param chains those of the query that are not at their end */
-function begunOf(query: string, state: CheckpointState, chains: readonly BegunChain[]): Begun | null {
-  const records = state.partitions.branches.get(query)
-  if (records === undefined) return null
-  const windows = new Map<string, { done: boolean }>()
-  for (const [name, record] of records) {
-    if (hasBegun(record)) windows.set(name, { done: isOver(record) })
-  }
-  return { windows, chains }
-}
 
 /**
  * Removes what earlier runs left, whatever state it is in, but nothing that can't be known to be Spillway's own: what
@@ -193,4 +173,16 @@ async function removeSignature(store: Store, log: RunObserver['log']): Promise<v
   }
   const aside = await moveToOrphans(store, SIGNATURE_PATH)
   log('warn', `${SIGNATURE_PATH} is no signature of spillway; moved to ${aside}`)
+}
+
+/** A shard as the readers of its format take it. */
+export function shardReader(
+  store: Store,
+  { path, bytes }: { readonly path: string; readonly bytes: number },
+): ShardReader {
+  return {
+    size: bytes,
+    slice: (start, end) => store.readRange(path, start, end),
+    stream: () => store.stream(path),
+  }
 }
