@@ -114,7 +114,7 @@ load: { format: csv, compression: ${compression}, path: out, partition_by: ${par
           if (isShard && !before.get(path)?.equals(files.get(path)!)) expect(found.ok).toBe(false)
           expect(await contentOf(output())).toEqual(before)
         }),
-        { seed: SEED, numRuns: cases(80, 8) },
+        { seed: SEED, numRuns: cases(80, 4) },
       )
     })
 

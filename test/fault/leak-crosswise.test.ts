@@ -107,17 +107,22 @@ extract:
 load: { format: csv, path: out }
 `,
       )
-      const env = {
+      const secrets = {
         SPILLWAY_TOKEN: SECRETS['a token that this run does not use'],
         MY_KEY: SECRETS['the API key'],
         SPILLWAY_MASK_KEY: SECRETS['the mask key'],
         DONE: SECRETS['the secret of a query that is done'],
         SHORT: SECRETS['the secret of a query, short'],
         LATER: SECRETS['the secret of a query that is not asked yet'],
-        HTTPS_PROXY: `http://user:${SECRETS['the password of a proxy']}@127.0.0.1:9`,
       }
-      const call = (...args: string[]): Promise<Ended> => runCli({ args, cwd: folder, env })
-      const run = await call('run', 'pipeline.yaml', '--json', '--log-level', 'trace', '--log-format', logs)
+      // No other command asks the service, so the proxy is for this one.
+      const proxy = { HTTPS_PROXY: `http://user:${SECRETS['the password of a proxy']}@127.0.0.1:9` }
+      const call = (...args: string[]): Promise<Ended> => runCli({ args, cwd: folder, env: secrets })
+      const run = await runCli({
+        args: ['run', 'pipeline.yaml', '--json', '--log-level', 'trace', '--log-format', logs],
+        cwd: folder,
+        env: { ...secrets, ...proxy },
+      })
       expect(run.code, run.stderr).toBe(1)
       expect(run.stderr.match(/left out: it repeats a secret/g)!.length).toBeGreaterThan(CASES.size)
       const told = [

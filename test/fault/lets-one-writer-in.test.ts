@@ -1,8 +1,8 @@
-import { appendFile, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { hostname } from 'node:os'
+import { appendFile, cp, mkdtemp, readdir, readFile, rename, rm, writeFile } from 'node:fs/promises'
+import { hostname, tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
-import { beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Fault } from '../../src/sandbox/index.ts'
 import { faultFigures } from './figures.ts'
 import { hurriedClock } from './hurried-clock.ts'
@@ -17,9 +17,16 @@ const OTHER_BOOT = '00000000-0000-0000-0000-000000000000'
 
 let clean: Undisturbed
 
+/** What a run leaves that was killed at its first search. */
+let killed: string
+
 beforeAll(async () => {
   clean = await undisturbed(EXPORT)
+  killed = await mkdtemp(join(tmpdir(), 'spillway-killed-'))
+  await keepKilled(killed)
 })
+
+afterAll(() => rm(killed, { recursive: true, force: true }))
 
 describe('while a run is at work', () => {
   test('a second one exits 5 at once, and what only reads works', async () => {
@@ -166,8 +173,7 @@ async function whileHeld(
   })
 }
 
-/** Kills a run at its first search, changes the lock file that it leaves, and does the work. */
-async function withClaim(change: object, work: (attempt: Trial) => Promise<void>): Promise<void> {
+async function keepKilled(folder: string): Promise<void> {
   const faults: Fault[] = [{ kind: 'hang', times: 1 }]
   await trial({ ...EXPORT, sandbox: { ...EXPORT.sandbox, faults } }, async (attempt) => {
     await attempt.run({
@@ -177,6 +183,14 @@ async function withClaim(change: object, work: (attempt: Trial) => Promise<void>
       },
     })
     figures.kills++
+    await cp(attempt.place.output, folder, { recursive: true })
+  })
+}
+
+/** Changes the lock file that a killed run has left, and does the work. */
+async function withClaim(change: object, work: (attempt: Trial) => Promise<void>): Promise<void> {
+  await trial(EXPORT, async (attempt) => {
+    await cp(killed, attempt.place.output, { recursive: true })
     const [name = ''] = await lockFiles(attempt)
     const folder = join(attempt.place.output, '_state')
     const [lockFile = ''] = (await readFile(join(folder, name), 'utf8')).split('\n')

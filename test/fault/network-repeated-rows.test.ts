@@ -191,7 +191,7 @@ test.each([['kill'], ['power']])(
       { length: Math.floor(calls / 10) },
       (_, i) => 10 * i + (fault === 'kill' ? 1 : 2),
     )
-    await inLanes(some(strikes, 3), async (strike) => {
+    await inLanes(some(strikes, 2), async (strike) => {
       await withService(overlapping(13), YAML(), async (here) => {
         await here.run(diskFault(here.place.output, `${fault}:${strike}`))
         const ended = await here.run()

@@ -36,7 +36,7 @@ describe('a disk that', () => {
     '%s ends a run cleanly, and a later one completes it',
     async (_, mode, calls, message) => {
       const telling = tellingCalls(clean.calls, SOME).filter((number) => calls.test(clean.calls[number - 1]!))
-      const faults = some(telling, 4).map((number) => `${mode}:${number}`)
+      const faults = some(telling, 3).map((number) => `${mode}:${number}`)
       let struck = 0
       await inLanes(faults, (fault) =>
         trial(FAILING, async (attempt) => {

@@ -13,8 +13,10 @@ import { ENDS, type Sample, scenario, tellingCalls, type Undisturbed, undisturbe
 const figures = faultFigures('in object storage')
 const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
 const SAMPLE: Sample = (place, count) => THOROUGH || ENDS(place, count)
-/** So many requests are tried at the least. */
+/** So many requests are tried at the least: one for each fate of a request. */
 const LEAST = THOROUGH ? 5 : 3
+/** The same of runs that are stopped: one for each state that they find when they wake up. */
+const LEAST_STOPPED = THOROUGH ? 5 : 2
 
 let clean: Undisturbed
 
@@ -35,7 +37,7 @@ describe.each(['in the bucket', 'on a local disk'] as const)('with the state %s'
       await expectSameInBucket(attempt, { scenario: EXPORT, clean, figures, about: '', interruptions: 0 })
       return changesOf(attempt)
     })
-    const stops = some(tellingCalls(calls, SAMPLE), state === 'in the bucket' ? 5 : 3)
+    const stops = some(tellingCalls(calls, SAMPLE), state === 'in the bucket' ? 4 : 3)
     expect(stops.length).toBeGreaterThanOrEqual(LEAST)
     await inLanes([...stops.entries()], ([index, number]) =>
       bucketTrial(EXPORT, state, async (attempt) => {
@@ -112,7 +114,7 @@ test.skipIf(process.platform !== 'linux')(
       return changesOf(attempt)
     })
     // A process that was stopped takes its time; those that were killed have been everywhere.
-    const stops = some(tellingCalls(calls, SAMPLE), 4)
+    const stops = some(tellingCalls(calls, SAMPLE), 3)
     await inLanes([...stops.entries()], ([index, number]) =>
       bucketTrial(EXPORT, 'in the bucket', async (attempt) => {
         const about = `stopped at ${number}: ${calls[number - 1]}`
@@ -134,7 +136,7 @@ test.skipIf(process.platform !== 'linux')(
         await expectSameInBucket(attempt, { scenario: EXPORT, clean, figures, about, interruptions })
       }),
     )
-    expect(figures.faults).toBeGreaterThanOrEqual(LEAST)
+    expect(figures.faults).toBeGreaterThanOrEqual(LEAST_STOPPED)
   },
   900_000,
 )
