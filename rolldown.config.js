@@ -99,7 +99,10 @@ function either(isFirst, second) {
 }
 
 /** What every thread may import. Not the scripts of threads: what is in a chunk is carried out by whoever imports it. */
-const ofCore = either(isIn('core', 'transform/mask'), /src.(?:disk.stat-(?:check|files)|threads.thread)\.ts$/)
+const ofCore = either(
+  isIn('core', 'transform/mask'),
+  /src.(?:disk.stat-(?:check|files)|run.cpu.owned|threads.thread)\.ts$/,
+)
 
 /** What every command needs to know what it was called for, and to say something; with yargs and what that needs. */
 const ofEveryCommand = either(
@@ -112,6 +115,16 @@ const ofDataSets = either(
   isIn('config', 'disk', 'plan', 'state', 'run/admission', 'run/data-set'),
   /src.(?:run.(?:options|plan|queries|status)|run-options|cli.(?:command-line.partition-choice|results.status-tables))\.ts$/,
 )
+
+/** What a run needs that has nothing to request: not the HTTP client, no thread's work, nothing that draws. */
+const ofRuns = (id) =>
+  !/(?:index|connections|read-buffer|tunnel|inline-[a-z]+|[a-z]+-worker|count-anew|aggregate-rows|charts)\.ts$|evidence/.test(
+    id,
+  ) &&
+  either(
+    isIn('extract', 'report', 'run/chains', 'run/cpu', 'run/report', 'run/session'),
+    /src.(?:run.(?:run|finalize|summary)|load.[a-z-]+|cli.(?:command-line.given-flags|work.export-pipeline|results.summary))\.ts$/,
+  )(id)
 
 const shared = {
   platform: 'node',
@@ -183,6 +196,7 @@ const main = defineConfig({
           test: (id) => ofEveryCommand(id) && !/(?:main|print-version)\.ts$/.test(id),
           priority: 1,
         },
+        { name: 'run', test: ofRuns, priority: 0 },
         { name: 'data-set', test: (id) => ofDataSets(id) && !id.endsWith('-worker.ts'), priority: 1 },
       ],
     },

@@ -30,21 +30,3 @@ export function createEncoder(plan: EncodePlan): ShardEncoder {
       return CSV_ENGINES[format.engine](plan, format)
   }
 }
-
-/**
- * Rows that are worth encoding together. DuckDB, Spark and Trino work well with Parquet row groups of about a
- * hundred thousand; lines of CSV gain nothing by waiting for each other.
- */
-export function rowGroupRows(format: Format): number {
-  return format.kind === 'parquet' ? 100_000 : 10_000
-}
-
-/** How the names of shards end. */
-export function shardExtension(format: Format): string {
-  switch (format.kind) {
-    case 'parquet':
-      return '.parquet'
-    case 'csv':
-      return format.compression === 'gzip' ? '.csv.gz' : '.csv'
-  }
-}

@@ -1,2 +1,9 @@
-export { createEncoder, rowGroupRows, shardExtension } from './create-encoder.ts'
-export type { EncodedRowGroup, EncodePlan, ShardEncoder, WrittenRowGroup } from './encoder.ts'
+export { createEncoder } from './create-encoder.ts'
+export {
+  type EncodedRowGroup,
+  type EncodePlan,
+  rowGroupRows,
+  type ShardEncoder,
+  shardExtension,
+  type WrittenRowGroup,
+} from './encoder.ts'

@@ -48,15 +48,26 @@ const slice = z.object({
 /** Rows of a page in the write-ahead log of an open shard; all others are in a row group, or in a sealed shard. */
 const logged = z.object({ shard: count, generation: count, end: count, rows: count })
 
-const counts = <Key extends z.ZodType<string | number | null>>(key: Key) =>
-  z.object({ counts: z.array(z.tuple([key, count])), others: count })
+/** One check for a pair, of which an entry may have thousands. */
+const counts = <Key extends number | string | null>(isKey: (key: unknown) => boolean) =>
+  z.object({
+    counts: z.array(
+      z.custom<[Key, number]>(
+        (pair) => Array.isArray(pair) && pair.length === 2 && isKey(pair[0]) && isCount(pair[1]),
+      ),
+    ),
+    others: count,
+  })
+
+const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && Number(value) >= 0
+const isName = (value: unknown): boolean => typeof value === 'string' || value === null
 
 /** Aggregates over rows. */
 const aggregates = z.object({
   rows: count,
-  days: counts(z.int()),
-  sources: counts(z.string().nullable()),
-  hash_types: counts(z.string().nullable()),
+  days: counts<number>(Number.isSafeInteger),
+  sources: counts<string | null>(isName),
+  hash_types: counts<string | null>(isName),
   nulls: z.record(z.string(), count),
 })
 
