@@ -3,11 +3,10 @@ import { credentialDecoder } from './credential-decoder.ts'
 import { reportDecoder } from './reports.ts'
 
 /**
- * Turns one response's bytes into a page. Nothing returned points into them but the record batch, if that gets its room where
- * they lie; once it has its room they are not looked at any more.
- * @param room for the record batch; by default fresh memory
+ * Turns one response's bytes into a page. Its record batch overwrites them if their memory is shared and large enough: rows
+ * then need no memory of their own, and none has to be collected. Nothing else that is returned points into them.
  */
-export type Decoder = (body: Uint8Array, context: PageContext, room?: BatchAllocator) => DecodedPage
+export type Decoder = (body: Uint8Array, context: PageContext) => DecodedPage
 
 /**
  * Makes the decoder of a run: flatten and mask, bytes in, columns out. It keeps its working memory from
@@ -17,6 +16,13 @@ export type Decoder = (body: Uint8Array, context: PageContext, room?: BatchAlloc
  */
 export function createDecoder(plan: DecodePlan): Decoder {
   const decode = plan.resource === 'reports' ? reportDecoder(plan) : credentialDecoder(plan)
-  return (body, context, room) =>
-    decode(Buffer.from(body.buffer, body.byteOffset, body.byteLength), context, room)
+  return (body, context) =>
+    decode(Buffer.from(body.buffer, body.byteOffset, body.byteLength), context, roomIn(body.buffer))
+}
+
+function roomIn(response: ArrayBufferLike): BatchAllocator {
+  return (bytes) =>
+    response instanceof SharedArrayBuffer && bytes <= response.byteLength
+      ? new Uint8Array(response, 0, bytes)
+      : new Uint8Array(bytes)
 }

@@ -1,14 +1,13 @@
 import type { DecodedPage, DecodePlan, PageContext } from '../../core/index.ts'
 import { owned, serve } from '../../threads/index.ts'
-import type { Decoder } from '../../transform/index.ts'
-import { inlineDecoder } from './inline-decoder.ts'
+import { createDecoder, type Decoder } from '../../transform/index.ts'
 
 /** Of the runs that share the thread. */
 const decoders = new Map<number, Decoder>()
 
 serve({
   async open(run: number, plan: DecodePlan) {
-    decoders.set(run, inlineDecoder(plan))
+    decoders.set(run, createDecoder(plan))
     return { value: null }
   },
   async decode(run: number, body: Uint8Array, context: PageContext) {

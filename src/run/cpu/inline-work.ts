@@ -6,14 +6,14 @@ import {
   type ShardCoder,
   shardHash,
 } from '../../load/index.ts'
-import { inlineDecoder } from './inline-decoder.ts'
+import { createDecoder } from '../../transform/index.ts'
 
 /** Decoding and encoding in the calling thread. */
 export function inlineWork(
   decodePlan: DecodePlan,
   encodePlan: EncodePlan,
 ): { readonly decode: DecodePage; readonly coder: ShardCoder } {
-  const decode = inlineDecoder(decodePlan)
+  const decode = createDecoder(decodePlan)
   const encoder = createEncoder(encodePlan)
   return {
     decode: async (body, context) => decode(body, context),
