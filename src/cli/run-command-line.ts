@@ -1,13 +1,11 @@
 import { randomUUID } from 'node:crypto'
 import { resolve } from 'node:path'
 import { ExportError } from '../core/index.ts'
-import type { Io, World } from './command-line/io.ts'
-import { type LogSettings, openLogs } from './log/log.ts'
-import { LogFile } from './log/log-file.ts'
-import { reportError } from './log/report-error.ts'
+import type { Io, World } from './command-line/command.ts'
+import { LogFile, type LogSettings, openLogs, reportError } from './log/log.ts'
 import { helpText, parseCommandLine } from './parse.ts'
 import { DONE, exitCode, exitCodeOf } from './terminal/exit-code.ts'
-import { styleFor, wantsColour } from './terminal/style.ts'
+import { styleFor, wantsColour } from './terminal/screen.ts'
 
 /** Carries a command line out, telling what goes wrong. @returns the exit code */
 export async function runCommandLine(words: readonly string[], world: World): Promise<number> {

@@ -3,8 +3,8 @@ import { runCommandLine } from './run-command-line.ts'
 import { FAILED } from './terminal/exit-code.ts'
 import { Output } from './terminal/output.ts'
 import { Screen } from './terminal/screen.ts'
-import { shellWord } from './terminal/shown-path.ts'
 import { Signals } from './terminal/signals.ts'
+import { shellWord } from './terminal/text.ts'
 
 /** Carries out what this process was called for. @returns the exit code */
 export async function start(): Promise<number> {

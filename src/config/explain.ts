@@ -6,11 +6,10 @@ import { needsMaskKey } from './requirements.ts'
 import { checkShape } from './schema/check-shape.ts'
 import { pipelineJsonSchema } from './schema/json-schema.ts'
 import { type Environment, secretVariables, variable } from './secrets/secrets.ts'
-import { parseDomain } from './values/domain.ts'
+import { parseDomain } from './values/addresses.ts'
 import { readText } from './values/read-text.ts'
 import { expandTree } from './yaml/expand.ts'
-import { override } from './yaml/override.ts'
-import { readTree } from './yaml/read-tree.ts'
+import { override, readTree } from './yaml/read-tree.ts'
 
 /** One key of a pipeline: what holds, and why. */
 export type ExplainedSetting = {

@@ -10,9 +10,8 @@ import type { Environment } from './secrets/secrets.ts'
 import { learnSecrets } from './secrets/secrets.ts'
 import { readText } from './values/read-text.ts'
 import { expandTree } from './yaml/expand.ts'
-import { type Overrides, override } from './yaml/override.ts'
 import type { NamedText } from './yaml/parse-yaml.ts'
-import { readTree } from './yaml/read-tree.ts'
+import { type Overrides, override, readTree } from './yaml/read-tree.ts'
 
 export type ReadOptions = {
   readonly env: Environment

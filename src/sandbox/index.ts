@@ -1,6 +1,6 @@
 export { COMMON_PASSWORDS, DEMO_DOMAINS } from './data/words.ts'
 export type { Fault, FaultEffect, FaultTrigger } from './http/faults.ts'
-export type { LoggedRequest, RequestKind } from './http/request-log.ts'
+export type { LoggedRequest, RequestKind } from './http/routes.ts'
 export { SandboxOptionError, type SandboxOptions, sandboxBanner } from './options.ts'
 export type { CredentialJson, ExpectedSearch, SourceJson } from './search/expected.ts'
 export type { SearchQuery } from './search/selection.ts'

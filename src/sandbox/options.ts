@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import * as z from 'zod'
 import type { CredentialSettings } from './data/credentials.ts'
-import { parseTimestamp } from './data/timestamp.ts'
+import { parseTimestamp } from './data/timeline.ts'
 import { DEMO_DOMAINS, seedBits } from './data/words.ts'
 import type { Fault } from './http/faults.ts'
 import type { Sandbox } from './start-sandbox.ts'

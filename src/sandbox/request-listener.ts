@@ -3,8 +3,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { fraction } from './data/words.ts'
-import { type Fault, faultPicker } from './http/faults.ts'
-import type { LoggedRequest, RequestLog } from './http/request-log.ts'
+import { type Fault, faultPicker, type SandboxResponse, send, sendBroken } from './http/faults.ts'
+import type { LoggedRequest, RequestLog } from './http/routes.ts'
 import {
   findRoute,
   jsonBody,
@@ -14,10 +14,8 @@ import {
   routes,
   type Service,
 } from './http/routes.ts'
-import { type SandboxResponse, send, sendBroken } from './http/send.ts'
 import type { Settings } from './options.ts'
-import { ServiceError, serviceError, validationError } from './search/service-error.ts'
-import { parseJson } from './search/validate.ts'
+import { parseJson, ServiceError, serviceError, validationError } from './search/service-error.ts'
 
 const compress = promisify(gzip)
 const MAX_BODY_BYTES = 1_000_000

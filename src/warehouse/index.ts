@@ -8,10 +8,8 @@ export {
   type QuerySource,
   queryDataSet,
 } from './duckdb/query.ts'
-export { type LoadResult, loadDataSet } from './load-data-set.ts'
-export { loadSealed } from './load-sealed.ts'
+export { type LoadResult, loadDataSet, loadSealed } from './load-data-set.ts'
 export { postgresWarehouse } from './postgres/postgres.ts'
-export { requireAccounted } from './table/account.ts'
 export { dataSetRows, shardRows } from './table/shard-rows.ts'
 export { requireNames, rowColumns, type TableSpec, tableOf } from './table/table.ts'
 export {
@@ -19,6 +17,7 @@ export {
   LOAD_MODES,
   type LoadMode,
   type PartitionRule,
+  requireAccounted,
   type Warehouse,
 } from './table/warehouse.ts'
 export { parseTarget, type Target } from './target.ts'

@@ -1,8 +1,7 @@
 import { expect, it } from 'vitest'
-import { reportError } from '../../src/cli/log/report-error.ts'
+import { reportError } from '../../src/cli/log/log.ts'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
-import { Screen } from '../../src/cli/terminal/screen.ts'
-import { styleFor } from '../../src/cli/terminal/style.ts'
+import { Screen, styleFor } from '../../src/cli/terminal/screen.ts'
 import { Collector } from './spillway.ts'
 
 function told(error: unknown, level: 'info' | 'debug'): string {

@@ -1,7 +1,7 @@
 import { readFileSync, renameSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it, onTestFinished, vi } from 'vitest'
-import { LogFile } from '../../src/cli/log/log-file.ts'
+import { LogFile } from '../../src/cli/log/log.ts'
 import { accessTo, sandboxWith, spillway, start, workFolder, writePipeline } from './spillway.ts'
 
 type Line = { readonly event: string; readonly run: string } & Readonly<Record<string, unknown>>

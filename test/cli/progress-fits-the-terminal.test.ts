@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { type ProgressMoment, progressLines } from '../../src/cli/progress/progress-lines.ts'
-import { styleFor } from '../../src/cli/terminal/style.ts'
-import { widthOf } from '../../src/cli/terminal/width.ts'
+import { styleFor, widthOf } from '../../src/cli/terminal/screen.ts'
 import type { Progress } from '../../src/run/index.ts'
 
 const amount = fc.integer({ min: 0, max: 1_000_000_000 })

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { reportMarkdown } from '../../src/cli/results/report-markdown.ts'
+import { reportMarkdown } from '../../src/cli/commands/report.ts'
 
 const HTML = [
   '<script>alert(1)</script>',

@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { styleFor } from '../../src/cli/terminal/style.ts'
+import { styleFor } from '../../src/cli/terminal/screen.ts'
 import { alignedTable, type Table } from '../../src/cli/terminal/table.ts'
 import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
 

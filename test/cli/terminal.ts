@@ -1,7 +1,7 @@
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
 import { onTestFinished } from 'vitest'
-import { widthOf } from '../../src/cli/terminal/width.ts'
+import { widthOf } from '../../src/cli/terminal/screen.ts'
 import { CLI } from '../support/run-cli.ts'
 
 /** `script` of util-linux gives a command a terminal of its own. */

@@ -1,9 +1,16 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { plainJson, plainLine, plainText } from '../../src/cli/terminal/plain-text.ts'
-import { bytes, duration, roughly, stopwatch } from '../../src/cli/terminal/quantities.ts'
-import { shellWord } from '../../src/cli/terminal/shown-path.ts'
-import { cutTo, fitTo, widthOf } from '../../src/cli/terminal/width.ts'
+import { cutTo, fitTo, widthOf } from '../../src/cli/terminal/screen.ts'
+import {
+  bytes,
+  duration,
+  plainJson,
+  plainLine,
+  plainText,
+  roughly,
+  shellWord,
+  stopwatch,
+} from '../../src/cli/terminal/text.ts'
 
 const anyText = fc.string({ unit: 'binary' })
 

@@ -1,8 +1,7 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { ManifestShard } from '../../src/state/index.ts'
-import { unitsOf } from '../../src/warehouse/load-data-set.ts'
-import { independentShards } from '../../src/warehouse/load-sealed.ts'
+import { independentShards, unitsOf } from '../../src/warehouse/load-data-set.ts'
 import type { Loaded, LoadUnit } from '../../src/warehouse/table/warehouse.ts'
 
 const shard = (path: string, sha256: string, partitions: readonly string[]): ManifestShard => ({

@@ -1,8 +1,10 @@
 import type { Argv, InferredOptionTypes } from 'yargs'
 import type { Overrides } from '../../config/index.ts'
 import type { Pipeline } from '../../core/index.ts'
-import { type CommonArgs, HOW_IT_RUNS } from './command.ts'
-import type { Io } from './io.ts'
+import type { Wanted } from '../../run/index.ts'
+import { plainLine, shellWord } from '../terminal/text.ts'
+import type { Io } from './command.ts'
+import { type CommonArgs, HOW_IT_RUNS, WHAT_IS_SHOWN } from './command.ts'
 
 const OVERRIDES = {
   from: {
@@ -119,4 +121,101 @@ export function overridesFrom(flags: OverrideFlags): Overrides {
     ...(maxRequests === undefined ? {} : { maxRequests }),
     ...(concurrency === undefined ? {} : { concurrency }),
   }
+}
+
+const STATES = ['failed', 'partial', 'pending', 'done', 'pruned'] as const
+
+const CHOICE = {
+  all: { type: 'boolean', default: false, describe: 'A line for each partition instead of each query' },
+  state: {
+    choices: STATES,
+    array: true,
+    requiresArg: true,
+    describe: 'Only partitions in this state; repeatable',
+  },
+  query: {
+    type: 'string',
+    array: true,
+    requiresArg: true,
+    describe: "Only these queries, for example 'domain.*.com' or acme.com; repeatable",
+  },
+} as const
+
+type ChoiceArgs = InferredOptionTypes<typeof CHOICE>
+
+/** Which partitions a table shows, and how much of them. */
+export function choiceOptions<Args>(yargs: Argv<Args>): Argv<Args & ChoiceArgs> {
+  return yargs.options(CHOICE).group(Object.keys(CHOICE), WHAT_IS_SHOWN) as Argv<Args & ChoiceArgs>
+}
+
+/** @returns what decides about partitions; null: all are wanted */
+export async function wantedPartitions({
+  state,
+  query,
+}: Pick<ChoiceArgs, 'state' | 'query'>): Promise<Wanted | null> {
+  if (state === undefined && query === undefined) return null
+  const isNamed = query === undefined ? () => true : await namesMatching(query)
+  return (name, where) => (state === undefined || state.includes(where)) && isNamed(name)
+}
+
+/** A glob is held against the whole name of a query (`domain.acme.com`), and against what follows its type. */
+async function namesMatching(globs: readonly string[]): Promise<(name: string) => boolean> {
+  const { default: picomatch } = await import('picomatch')
+  const matches = picomatch([...globs], { dot: true })
+  const known = new Map<string, boolean>()
+  return (name) => {
+    const before = known.get(name)
+    if (before !== undefined) return before
+    const isMatch = matches(name) || matches(name.slice(name.indexOf('.') + 1))
+    known.set(name, isMatch)
+    return isMatch
+  }
+}
+
+/** Flags of a command line that the commands which are proposed need as well, each text with a blank before it. */
+export type GivenFlags = {
+  /** For `run`. */
+  readonly run: string
+  /** For what only reads the data set. */
+  readonly read: string
+}
+
+export const NO_FLAGS: GivenFlags = { run: '', read: '' }
+
+const READ = ['from', 'until', 'domain', 'output', 'format'] as const
+
+/** Not among them: what is for once (`--fresh`, `--redo`, `--yes`). */
+const RUN = [
+  ...READ,
+  'max-requests',
+  'concurrency',
+  'allow-plaintext',
+  'fail-fast',
+  'load',
+  'no-progress',
+  'log-format',
+  'log-level',
+  'log-file',
+  'metrics-file',
+] as const
+
+const DEFAULTS: Readonly<Record<string, unknown>> = { 'log-format': 'pretty', 'log-level': 'info' }
+
+/** @param args as yargs gives them */
+export function givenFlags(args: Readonly<Record<string, unknown>>): GivenFlags {
+  return { run: flagsText(RUN, args), read: flagsText(READ, args) }
+}
+
+function flagsText(names: readonly string[], args: Readonly<Record<string, unknown>>): string {
+  return names
+    .filter((name) => args[name] !== DEFAULTS[name])
+    .flatMap((name) => flagTexts(name, args[name]))
+    .join('')
+}
+
+function flagTexts(name: string, value: unknown): readonly string[] {
+  if (value === undefined || value === false) return []
+  if (value === true) return [` --${name}`]
+  if (Array.isArray(value)) return value.flatMap((each) => flagTexts(name, each))
+  return [` --${name} ${shellWord(plainLine(String(value)))}`]
 }

@@ -1,7 +1,11 @@
 import {
   cautionsOf,
   checkRequirements,
+  type ExplainedSecret,
+  type ExplainedSetting,
+  type Explanation,
   explainPipeline,
+  type Origin,
   readMaskKey,
   readSecret,
 } from '../../config/index.ts'
@@ -15,17 +19,16 @@ import {
   testService,
   testToken,
 } from '../../run/index.ts'
+import type { Io } from '../command-line/command.ts'
 import { command } from '../command-line/command.ts'
-import type { Io } from '../command-line/io.ts'
 import { overridesFrom, pipelineFrom, runPipelineOptions } from '../command-line/pipeline-options.ts'
-import { tryLater } from '../log/report-error.ts'
-import { explanationJson, explanationLines } from '../results/explanation.ts'
+import { tryLater } from '../log/log.ts'
 import { DONE, exitCode } from '../terminal/exit-code.ts'
-import { plainJson, plainLine } from '../terminal/plain-text.ts'
-import { counted } from '../terminal/quantities.ts'
+import { styleFor, wantsColour } from '../terminal/screen.ts'
 import { announceStop } from '../terminal/signals.ts'
-import { styleFor, wantsColour } from '../terminal/style.ts'
+import { count, counted, plainJson, plainLine } from '../terminal/text.ts'
 
+// The beginning of a list shows what it is about; all of it is for --json.
 export const check = command({
   options: (yargs) =>
     runPipelineOptions(yargs)
@@ -209,4 +212,78 @@ function searchText({ url, found }: SearchPath): string {
     url,
     'Correct service.base_url (its prefix segment is a part of it: https://api.example.com/firework) or service.search_path.',
   )
+}
+
+// The beginning of a list shows what it is about; all of it is for --json.
+const MAX_ITEMS = 5
+
+// The beginning of a list shows what it is about; all of it is for --json.
+const MAX_VALUE = 60
+
+/**
+ * A line for each setting and secret: what holds, and where it comes from.
+ * @param all with the settings that have their default
+ */
+function explanationLines(
+  { settings, secrets }: Explanation,
+  { all }: { readonly all: boolean },
+): readonly string[] {
+  const shown = all ? settings : settings.filter(({ from }) => from.by !== 'default')
+  const hidden = settings.length - shown.length
+  const rows = [
+    ...shown.map(({ key, value, from }) => [key, valueText(value), originText(from)] as const),
+    ...secrets.map((secret) => [secret.variable, ...secretText(secret)] as const),
+  ]
+  const keyWidth = Math.max(...rows.map(([key]) => key.length))
+  const valueWidth = Math.max(...rows.map(([, value]) => Math.min(value.length, MAX_VALUE)))
+  return [
+    ...rows.map(
+      ([key, value, from]) => `${key.padEnd(keyWidth)}  ${value.padEnd(valueWidth)}  ${plainLine(from)}`,
+    ),
+    ...(hidden > 0 ? [`${counted(hidden, 'setting')} more at their defaults; --all shows them`] : []),
+  ]
+}
+
+/** The same for scripts. */
+function explanationJson({ settings, secrets }: Explanation) {
+  return {
+    settings: settings.map(({ key, value, from }: ExplainedSetting) => ({ key, value, from })),
+    secrets: secrets.map(({ variable, isSet, fileVariable }) => ({
+      variable,
+      set: isSet,
+      file_variable: fileVariable,
+    })),
+  }
+}
+
+function valueText(value: unknown): string {
+  if (!Array.isArray(value))
+    return shortened(typeof value === 'object' ? JSON.stringify(value) : String(value))
+  const items = value.slice(0, MAX_ITEMS).map(String)
+  const more = value.length - items.length
+  return shortened(`[${items.join(', ')}${more > 0 ? `, … ${count(more)} more` : ''}]`)
+}
+
+function shortened(text: string): string {
+  const line = plainLine(text)
+  return line.length > MAX_VALUE ? `${line.slice(0, MAX_VALUE - 1)}…` : line
+}
+
+function originText(from: Origin): string {
+  switch (from.by) {
+    case 'default':
+      return 'default'
+    case 'flag':
+      return from.flag
+    case 'file': {
+      const at = `${from.file}:${from.line}:${from.column}`
+      const made = from.variables.map((name) => `\${${name}}`).join(', ')
+      return `${made === '' ? '' : `${made} in `}${at}${from.extended ? ' (extended)' : ''}`
+    }
+  }
+}
+
+function secretText({ variable, isSet, fileVariable }: ExplainedSecret): readonly [string, string] {
+  if (!isSet) return ['not set', `neither ${variable} nor ${variable}_FILE`]
+  return ['set', fileVariable === null ? 'environment' : `the file that ${fileVariable} names`]
 }

@@ -7,11 +7,10 @@ import type { Evidence } from '../../report/index.ts'
 import { readEvidence } from '../../run/index.ts'
 import { command } from '../command-line/command.ts'
 import { pipelineAndFormat, pipelineFrom } from '../command-line/pipeline-options.ts'
-import { completenessText } from '../results/completeness.ts'
 import { pathWithin, saveFile } from '../results/save-file.ts'
+import { completenessText } from '../results/summary.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { plainJson, plainLine } from '../terminal/plain-text.ts'
-import { bytes, counted } from '../terminal/quantities.ts'
+import { bytes, counted, plainJson, plainLine } from '../terminal/text.ts'
 
 /** Names below load.path that stand for something else. */
 const OWN: ReadonlySet<string> = new Set([

@@ -55,7 +55,7 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
   ddl: lazyCommand(
     'ddl <pipeline>',
     'Print the tables, and how to load or mount the data set, for an engine',
-    async () => (await import('./ddl.ts')).ddl,
+    async () => (await import('./load.ts')).ddl,
   ),
   submit: lazyCommand(
     'submit <pipeline..>',
@@ -90,7 +90,7 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
   schema: lazyCommand(
     'schema',
     'Print the JSON Schema of pipeline files, for editors',
-    async () => (await import('./schema.ts')).schema,
+    async () => (await import('./init.ts')).schema,
   ),
   completion: lazyCommand(
     'completion [shell]',

@@ -1,13 +1,12 @@
 import { access, writeFile } from 'node:fs/promises'
 import { parse, resolve } from 'node:path'
-import { type StarterAnswers, settingFault, starterPipeline } from '../../config/index.ts'
+import { pipelineJsonSchema, type StarterAnswers, settingFault, starterPipeline } from '../../config/index.ts'
 import { ExportError } from '../../core/index.ts'
 import { command } from '../command-line/command.ts'
-import { asking } from '../terminal/ask.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import type { Screen } from '../terminal/screen.ts'
-import { shellWord } from '../terminal/shown-path.ts'
-
+import { asking } from '../terminal/screen.ts'
+import { shellWord } from '../terminal/text.ts'
 export const init = command({
   options: (yargs) =>
     yargs
@@ -142,3 +141,14 @@ export async function interview(
     ),
   }
 }
+
+export const schema = command({
+  options: (yargs) =>
+    yargs
+      .example('$0 schema > pipeline.schema.json', 'Once; then point the editor to it')
+      .example('$0 schema | jq .properties.load', 'What can be said in one section'),
+  async run(_args, { stdout }) {
+    await stdout.line(JSON.stringify(pipelineJsonSchema(), null, 2))
+    return DONE
+  },
+})

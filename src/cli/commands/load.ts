@@ -1,10 +1,10 @@
-import { LOAD_MODES, parseTarget } from '../../warehouse/index.ts'
+import { tableStatements } from '../../run/index.ts'
+import { DIALECT_NAMES, LOAD_MODES, parseTarget } from '../../warehouse/index.ts'
 import { command } from '../command-line/command.ts'
 import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { announceStop } from '../terminal/signals.ts'
 import { loadTables, PLAIN_LOAD } from '../work/load-tables.ts'
-
 export const load = command({
   options: (yargs) =>
     pipelineOptions(yargs)
@@ -60,5 +60,25 @@ export const load = command({
     } finally {
       signals.release()
     }
+  },
+})
+
+export const ddl = command({
+  options: (yargs) =>
+    pipelineOptions(yargs)
+      .options({
+        dialect: { choices: DIALECT_NAMES, demandOption: true, describe: 'Engine to write for' },
+        table: {
+          type: 'string',
+          requiresArg: true,
+          describe: 'Name of the table: credentials or reports, if not given',
+        },
+      })
+      .example('$0 ddl pipeline.yaml --dialect snowflake', 'Table, file format, stage and COPY')
+      .example('$0 ddl pipeline.yaml --dialect dbt > models/sources.yml', 'A source for dbt'),
+  async run(args, io) {
+    const pipeline = await pipelineFrom(args.pipeline, args, io)
+    await io.stdout.line(tableStatements(pipeline, args.dialect, args.table))
+    return DONE
   },
 })

@@ -2,14 +2,17 @@ import { monthAfter, monthOf, type Pipeline, runsNeeded, searchesToSpend } from 
 import { type PlanReport, readPlan, type Wanted } from '../../run/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command } from '../command-line/command.ts'
-import { choiceOptions, wantedPartitions } from '../command-line/partition-choice.ts'
-import { pipelineToRun, runPipelineOptions } from '../command-line/pipeline-options.ts'
+import {
+  choiceOptions,
+  pipelineToRun,
+  runPipelineOptions,
+  wantedPartitions,
+} from '../command-line/pipeline-options.ts'
 import { firstQueries, partitionTable, queryTable, unlessZero } from '../results/status-tables.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { plainJson } from '../terminal/plain-text.ts'
-import { count, counted, duration } from '../terminal/quantities.ts'
-import { type Style, styleFor, wantsColour } from '../terminal/style.ts'
+import { type Style, styleFor, wantsColour } from '../terminal/screen.ts'
 import { alignedTable } from '../terminal/table.ts'
+import { count, counted, duration, plainJson } from '../terminal/text.ts'
 
 export const plan = command({
   options: (yargs) =>

@@ -11,15 +11,13 @@ import {
 } from '../../core/index.ts'
 import { version } from '../../package/index.ts'
 import { type PruneReport, planPruning, pruneDataSet } from '../../run/index.ts'
+import type { Io } from '../command-line/command.ts'
 import { command } from '../command-line/command.ts'
-import type { Io } from '../command-line/io.ts'
 import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
-import { confirm } from '../terminal/ask.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { plainJson, plainLine } from '../terminal/plain-text.ts'
-import { bytes, count, counted } from '../terminal/quantities.ts'
-import { shownPath } from '../terminal/shown-path.ts'
+import { confirm } from '../terminal/screen.ts'
 import { announceStop } from '../terminal/signals.ts'
+import { bytes, count, counted, plainJson, plainLine, shownPath } from '../terminal/text.ts'
 
 // More lines than a screen are for --json.
 const MAX_SHOWN = 20

@@ -1,15 +1,14 @@
 import { stringify } from 'csv-stringify/sync'
 import type { Pipeline } from '../../core/index.ts'
 import { type AnswerStream, streamQuery } from '../../run/index.ts'
+import type { Io } from '../command-line/command.ts'
 import { command } from '../command-line/command.ts'
-import type { Io } from '../command-line/io.ts'
 import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
-import { completenessFor, completenessText } from '../results/completeness.ts'
+import { completenessFor, completenessText } from '../results/summary.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { plainJson, plainText } from '../terminal/plain-text.ts'
-import { counted } from '../terminal/quantities.ts'
-import { styleFor } from '../terminal/style.ts'
+import { styleFor } from '../terminal/screen.ts'
 import { alignedTable, answerTable } from '../terminal/table.ts'
+import { counted, plainJson, plainText } from '../terminal/text.ts'
 
 // More rows than that on a screen help nobody; --csv and --json have all.
 const MAX_SHOWN = 100

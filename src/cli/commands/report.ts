@@ -2,15 +2,16 @@ import { join, resolve } from 'node:path'
 import { learnSecrets, readSecret, serviceFromEnvironment } from '../../config/index.ts'
 import { ExportError, isExportError, type ServiceSettings, systemClock } from '../../core/index.ts'
 import { fetchReports } from '../../run/index.ts'
+import type { Io } from '../command-line/command.ts'
 import { command } from '../command-line/command.ts'
-import type { Io } from '../command-line/io.ts'
-import { tryLater } from '../log/report-error.ts'
-import { type ReportFields, reportMarkdown } from '../results/report-markdown.ts'
+import { tryLater } from '../log/log.ts'
 import { saveFile } from '../results/save-file.ts'
 import { DONE, exitCode, FAILED } from '../terminal/exit-code.ts'
-import { plainJson } from '../terminal/plain-text.ts'
 import { announceStop } from '../terminal/signals.ts'
+import { plainJson, plainLine, plainText } from '../terminal/text.ts'
 
+// `[text](address` and `[name]: address`. An address that does not begin like one of these may be `javascript:` in any
+// disguise: renderers decode entities in it, and browsers take blanks out.
 export const report = command({
   options: (yargs) =>
     yargs
@@ -122,3 +123,75 @@ export function reportId(text: string): number {
     'See `spillway report --help`.',
   )
 }
+
+type Text = string | null | undefined
+
+type Texts = readonly string[] | null | undefined
+
+/** What is shown of a threat-flow report. Source: service spec 2.1. */
+type ReportFields = {
+  readonly id: number
+  readonly format_type?: Text
+  readonly title?: Text
+  readonly subtitle?: Text
+  readonly summary?: Text
+  readonly content?: Text
+  readonly tags?: Texts
+  readonly highlights?: Texts
+  readonly published_at?: Text
+  readonly updated_at?: Text
+  readonly reading_time?: number | null | undefined
+}
+
+/** A report to read, as Markdown; what the report does not have is left out. */
+export function reportMarkdown(report: ReportFields): string {
+  const { id, title, subtitle, summary, highlights, content, tags } = report
+  const blocks = [
+    `# ${line(title || `Report ${id}`)}`,
+    ...(subtitle ? [`*${line(subtitle)}*`] : []),
+    metaLine(report),
+    ...(summary ? [`## Summary\n\n${block(summary)}`] : []),
+    ...(highlights?.length
+      ? [`## Highlights\n\n${highlights.map((text) => `- ${line(text)}`).join('\n')}`]
+      : []),
+    ...(content ? [`## Report\n\n${block(content)}`] : []),
+    ...(tags?.length ? [`Tags: ${tags.map(line).join(', ')}`] : []),
+  ]
+  return `${blocks.join('\n\n')}\n`
+}
+
+function metaLine({ id, format_type, published_at, updated_at, reading_time }: ReportFields): string {
+  const facts = [
+    `Report ${id}`,
+    ...(format_type ? [format_type] : []),
+    ...(published_at ? [`published ${published_at}`] : []),
+    ...(updated_at ? [`updated ${updated_at}`] : []),
+    // The service does not say in which unit.
+    ...(reading_time ? [`reading time ${reading_time}`] : []),
+  ]
+  return facts.map(line).join(' · ')
+}
+
+function line(text: string): string {
+  return withoutMarkup(plainLine(text))
+}
+
+function block(text: string): string {
+  return withoutMarkup(plainText(text).trim())
+}
+
+/**
+ * Markdown whose HTML is text, whose images are links, and whose links lead to the web or to a mailbox: a report is written
+ * by others, and opening it must run and load nothing. Entities, since a backslash might be there already, and
+ * undo another one.
+ */
+function withoutMarkup(markdown: string): string {
+  return markdown
+    .replace(/<(?=[A-Za-z/!?])/g, '&lt;')
+    .replaceAll('![', '&#33;[')
+    .replace(OTHER_LINK, (_, mark: string) => `]${mark === '(' ? '&#40;' : '&#58;'}`)
+}
+
+// `[text](address` and `[name]: address`. An address that does not begin like one of these may be `javascript:` in any
+// disguise: renderers decode entities in it, and browsers take blanks out.
+const OTHER_LINK = /\]([(:])(?!\s*<?(?:https?:\/\/|mailto:))/gi

@@ -2,17 +2,20 @@ import { resolve } from 'node:path'
 import { ExportError, isExportError, type Pipeline } from '../../core/index.ts'
 import type { LoadedAhead } from '../../run/index.ts'
 import { parseTarget, type Target } from '../../warehouse/index.ts'
+import type { Io } from '../command-line/command.ts'
 import { command, HOW_IT_RUNS } from '../command-line/command.ts'
-import { givenFlags } from '../command-line/given-flags.ts'
-import type { Io } from '../command-line/io.ts'
-import { type OverrideFlags, pipelineToRun, runPipelineOptions } from '../command-line/pipeline-options.ts'
+import {
+  givenFlags,
+  type OverrideFlags,
+  pipelineToRun,
+  runPipelineOptions,
+} from '../command-line/pipeline-options.ts'
 import { MetricsFile } from '../log/metrics-file.ts'
 import { notBegunJson } from '../results/summary.ts'
-import { confirm } from '../terminal/ask.ts'
 import { DONE, exitCode, gravest } from '../terminal/exit-code.ts'
-import { plainJson } from '../terminal/plain-text.ts'
-import { shownPath } from '../terminal/shown-path.ts'
+import { confirm } from '../terminal/screen.ts'
 import { announceStop, type StopSignals } from '../terminal/signals.ts'
+import { plainJson, shownPath } from '../terminal/text.ts'
 import type { ExportSettings } from '../work/export-pipeline.ts'
 
 export const run = command({

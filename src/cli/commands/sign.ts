@@ -5,10 +5,8 @@ import { type Signed, signDataSet } from '../../run/index.ts'
 import { command } from '../command-line/command.ts'
 import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { plainJson } from '../terminal/plain-text.ts'
-import { bytes, counted } from '../terminal/quantities.ts'
-import { shownPath } from '../terminal/shown-path.ts'
 import { announceStop } from '../terminal/signals.ts'
+import { bytes, counted, plainJson, shownPath } from '../terminal/text.ts'
 
 export const sign = command({
   options: (yargs) =>

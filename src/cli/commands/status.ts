@@ -1,14 +1,17 @@
 import { readNamingKey } from '../../config/index.ts'
 import { readStatus, type StatusReport, serviceJson, type Wanted } from '../../run/index.ts'
 import { command } from '../command-line/command.ts'
-import { choiceOptions, wantedPartitions } from '../command-line/partition-choice.ts'
-import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
+import {
+  choiceOptions,
+  pipelineFrom,
+  pipelineOptions,
+  wantedPartitions,
+} from '../command-line/pipeline-options.ts'
 import { firstQueries, partitionTable, queryTable, unlessZero } from '../results/status-tables.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { plainJson } from '../terminal/plain-text.ts'
-import { bytes, count, counted } from '../terminal/quantities.ts'
-import { type Style, styleFor, wantsColour } from '../terminal/style.ts'
+import { type Style, styleFor, wantsColour } from '../terminal/screen.ts'
 import { alignedTable } from '../terminal/table.ts'
+import { bytes, count, counted, plainJson } from '../terminal/text.ts'
 
 const MAX_RETIRED = 5
 

@@ -1,19 +1,23 @@
 import { resolve } from 'node:path'
-import { followSubmission, type Queue, type Submission, submitPipeline } from '../../cluster/index.ts'
-import { readSettings } from '../../config/index.ts'
+import {
+  followSubmission,
+  openQueue,
+  QUEUE_VARIABLE,
+  type Queue,
+  type Submission,
+  submitPipeline,
+} from '../../cluster/index.ts'
+import { readSecret, readSettings } from '../../config/index.ts'
 import { isExportError, type Pipeline, systemClock } from '../../core/index.ts'
 import { runOptions } from '../../run-options.ts'
+import type { Io } from '../command-line/command.ts'
 import { command } from '../command-line/command.ts'
-import { NO_FLAGS } from '../command-line/given-flags.ts'
-import type { Io } from '../command-line/io.ts'
-import { pipelineFrom } from '../command-line/pipeline-options.ts'
+import { NO_FLAGS, pipelineFrom } from '../command-line/pipeline-options.ts'
 import { notBegunJson, summaryJson, summaryText } from '../results/summary.ts'
 import { DONE, exitCode, FAILED, gravest } from '../terminal/exit-code.ts'
-import { plainJson } from '../terminal/plain-text.ts'
+import { styleFor, wantsColour } from '../terminal/screen.ts'
 import type { StopSignals } from '../terminal/signals.ts'
-import { styleFor, wantsColour } from '../terminal/style.ts'
-import { withQueue } from '../work/queue.ts'
-
+import { plainJson } from '../terminal/text.ts'
 export const submit = command({
   options: (yargs) =>
     yargs
@@ -112,4 +116,18 @@ async function submitOne(file: string, args: Args, { queue, signals, io }: Desk)
 
 function submittedText(name: string, { how, run, organization }: Submission): string {
   return `${name} ${how === 'there' ? 'was submitted already' : 'is submitted'}: organization ${organization}, run ${run}`
+}
+
+/** The queue that SPILLWAY_QUEUE_URL names, for as long as `use` takes. @throws ExportError `config`, `credentials`, `target` */
+export async function withQueue<T>({ env, log }: Io, use: (queue: Queue) => Promise<T>): Promise<T> {
+  const queue = await openQueue(await readSecret(QUEUE_VARIABLE, env), {
+    clock: systemClock,
+    password: await readSecret('SPILLWAY_QUEUE_PASSWORD', env),
+    warn: (message) => log('warn', message, { event: 'wait', for: 'queue' }),
+  })
+  try {
+    return await use(queue)
+  } finally {
+    await queue.close()
+  }
 }

@@ -4,12 +4,10 @@ import { version } from '../../package/index.ts'
 import { summarizeDataSet } from '../../run/index.ts'
 import { command } from '../command-line/command.ts'
 import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
-import { completenessText } from '../results/completeness.ts'
+import { completenessText } from '../results/summary.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { plainJson } from '../terminal/plain-text.ts'
-import { counted } from '../terminal/quantities.ts'
-import { shownPath } from '../terminal/shown-path.ts'
 import { announceStop } from '../terminal/signals.ts'
+import { counted, plainJson, shownPath } from '../terminal/text.ts'
 
 export const summary = command({
   options: (yargs) =>

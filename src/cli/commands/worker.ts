@@ -6,7 +6,7 @@ import { ExportError, isExportError, systemClock } from '../../core/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command } from '../command-line/command.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { withQueue } from '../work/queue.ts'
+import { withQueue } from './submit.ts'
 
 export const worker = command({
   options: (yargs) =>

@@ -1,12 +1,13 @@
+import { closeSync, constants, fstatSync, openSync, statSync, writeSync } from 'node:fs'
 import { hostname } from 'node:os'
 import type { Environment } from '../../config/index.ts'
-import { unlessSecret } from '../../core/index.ts'
+import { ExportError, isExportError, unlessSecret } from '../../core/index.ts'
 import type { LogFields, LogLevel, RunObserver } from '../../run/index.ts'
-import { plainJson, plainLine } from '../terminal/plain-text.ts'
 import type { Screen } from '../terminal/screen.ts'
-import { type Colour, type Style, styleFor, wantsColour } from '../terminal/style.ts'
-import type { LogFile } from './log-file.ts'
+import { type Colour, type Style, styleFor, wantsColour } from '../terminal/screen.ts'
+import { plainJson, plainLine, plainText } from '../terminal/text.ts'
 
+// A pipe does not make its writer wait for a reader. Windows does not know this.
 export const LOG_FORMATS = ['pretty', 'json'] as const
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
 
@@ -106,4 +107,134 @@ function plainFields(fields: LogFields): LogFields {
       typeof value === 'string' ? plainLine(unlessSecret(value, 'long')) : value,
     ]),
   )
+}
+
+// A pipe does not make its writer wait for a reader. Windows does not know this.
+const { O_APPEND, O_CREAT, O_WRONLY, O_NONBLOCK = 0 } = constants
+
+// A pipe does not make its writer wait for a reader. Windows does not know this.
+const LOOK_MS = 1000
+
+// A pipe does not make its writer wait for a reader. Windows does not know this.
+
+/**
+ * A file that log lines are added to. One that was moved away, as logrotate does, is made anew under its name, a second
+ * later at most; one that was cut to nothing goes on from there. Private: 0600.
+ */
+export class LogFile {
+  readonly #path: string
+  readonly #onTrouble: (message: string) => void
+  #fd: number | null
+  #lookedMs = 0
+  #isTroubled = false
+
+  /**
+   * @param onTrouble called once when nothing can be written any more; the work matters more than the log
+   * @throws ExportError `config` when it can't be opened, or is no regular file
+   */
+  constructor(path: string, onTrouble: (message: string) => void) {
+    this.#path = path
+    this.#onTrouble = onTrouble
+    try {
+      this.#fd = openRegular(path)
+    } catch (error) {
+      const next = 'Choose a file in a folder that is there and can be written.'
+      throw new ExportError('config', `The log file can not be opened: ${codeOf(error)}`, path, next, {
+        cause: error,
+      })
+    }
+  }
+
+  /** @param line with its end */
+  write(line: string): void {
+    try {
+      this.#followPath()
+      if (this.#fd === null) return
+      for (let bytes = Buffer.from(line); bytes.length > 0; ) {
+        bytes = bytes.subarray(writeSync(this.#fd, bytes))
+      }
+      this.#isTroubled = false
+    } catch (error) {
+      if (this.#isTroubled) return
+      this.#isTroubled = true
+      this.#onTrouble(`The log file can not be written: ${codeOf(error)} (${this.#path})`)
+    }
+  }
+
+  /** Opens what stands under the name now, when that is another file. */
+  #followPath(): void {
+    const nowMs = performance.now()
+    if (nowMs - this.#lookedMs < LOOK_MS) return
+    this.#lookedMs = nowMs
+    const there = statSync(this.#path, { throwIfNoEntry: false })
+    const own = this.#fd === null ? null : fstatSync(this.#fd)
+    if (own !== null && there?.ino === own.ino && there.dev === own.dev) return
+    if (this.#fd !== null) closeSync(this.#fd)
+    this.#fd = null
+    this.#fd = openRegular(this.#path)
+  }
+}
+
+function openRegular(path: string): number {
+  const fd = openSync(path, O_APPEND | O_CREAT | O_WRONLY | O_NONBLOCK, 0o600)
+  if (fstatSync(fd).isFile()) return fd
+  closeSync(fd)
+  throw Object.assign(new Error('no file'), { code: 'not a regular file' })
+}
+
+function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
+}
+
+type ErrorDesk = {
+  readonly screen: Screen
+  readonly style: Style
+  readonly logging: LogSettings
+  readonly log: RunObserver['log']
+  /** A log for machines alone. */
+  readonly record?: RunObserver['log']
+}
+
+/**
+ * Tells on stderr what went wrong: as text, or as a log line where the log is JSON. Errors that are not
+ * foreseen are defects; their messages may quote data (JSON.parse does), so only their kind is shown, and where
+ * they come from when --log-level requests it.
+ */
+export function reportError(error: unknown, { screen, style, logging, log, record }: ErrorDesk): void {
+  // An error may be older than what is known now.
+  const text = unlessSecret(isExportError(error) ? error.message : defect(error, logging), 'long')
+  const fields = { event: 'error', kind: isExportError(error) ? error.kind : 'defect' }
+  if (logging.format === 'json') log('error', text, fields)
+  else {
+    screen.write(`${style('red', 'spillway:')} ${plainText(text)}\n`)
+    record?.('error', text, fields)
+  }
+}
+
+function defect(error: unknown, { level }: LogSettings): string {
+  const name = error instanceof Error ? error.name : typeof error
+  const wantsMore = level === 'debug' || level === 'trace'
+  const advice = wantsMore ? framesOf(error) : 'Add --log-level debug to see where it comes from.'
+  return `An error that was not foreseen: ${systemMessage(error) ?? name}. ${advice}`
+}
+
+/** Messages of system calls hold a code and a path, never data. */
+function systemMessage(error: unknown): string | null {
+  return error instanceof Error && 'syscall' in error ? error.message : null
+}
+
+function framesOf(error: unknown): string {
+  const stack = error instanceof Error ? (error.stack ?? '') : ''
+  const frames = stack.split('\n').filter((line) => /^\s+at /.test(line))
+  return `\n${frames.join('\n')}`
+}
+
+/** The advice for trouble that passes, where no export is at work that could go on. */
+export function tryLater(error: ExportError): ExportError {
+  if (error.kind !== 'transient' && error.kind !== 'quota') return error
+  const next =
+    error.kind === 'quota'
+      ? 'Try again later.'
+      : 'See that the address is right; where it is, try again later.'
+  return new ExportError(error.kind, error.what, error.where, next, { cause: error })
 }

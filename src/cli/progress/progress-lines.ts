@@ -1,8 +1,7 @@
 import type { Progress } from '../../run/index.ts'
-import { plainLine } from '../terminal/plain-text.ts'
-import { count, counted, roughly, stopwatch } from '../terminal/quantities.ts'
-import type { Style } from '../terminal/style.ts'
-import { cutTo, widthOf } from '../terminal/width.ts'
+import type { Style } from '../terminal/screen.ts'
+import { cutTo, widthOf } from '../terminal/screen.ts'
+import { count, counted, plainLine, roughly, stopwatch } from '../terminal/text.ts'
 
 // What takes less is the usual course of things.
 const LONG_MS = 3000

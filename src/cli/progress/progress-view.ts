@@ -1,9 +1,8 @@
 import type { Pipeline } from '../../core/index.ts'
 import type { OpeningStep, Progress, RunObserver } from '../../run/index.ts'
-import type { Io } from '../command-line/io.ts'
-import { count, counted, stopwatch } from '../terminal/quantities.ts'
-import { styleFor, wantsColour } from '../terminal/style.ts'
-import { cutTo } from '../terminal/width.ts'
+import type { Io } from '../command-line/command.ts'
+import { cutTo, styleFor, wantsColour } from '../terminal/screen.ts'
+import { count, counted, stopwatch } from '../terminal/text.ts'
 import { progressLines, waitText } from './progress-lines.ts'
 
 // Figures that change faster can't be read.

@@ -1,9 +1,8 @@
 import type { PartitionStatus, QueryStatus, Wanted } from '../../run/index.ts'
-import { plainLine } from '../terminal/plain-text.ts'
-import { count, counted } from '../terminal/quantities.ts'
-import type { Style } from '../terminal/style.ts'
+import type { Style } from '../terminal/screen.ts'
+import { cutTo } from '../terminal/screen.ts'
 import type { Column, Table } from '../terminal/table.ts'
-import { cutTo } from '../terminal/width.ts'
+import { count, counted, plainLine } from '../terminal/text.ts'
 
 const MAX_CURSOR = 16
 

@@ -1,11 +1,11 @@
 import { resolve } from 'node:path'
+import { knownNamingKey } from '../../config/index.ts'
 import type { ErrorKind, ExportError, Pipeline } from '../../core/index.ts'
-import { type RunSummary, serviceJson } from '../../run/index.ts'
-import type { GivenFlags } from '../command-line/given-flags.ts'
-import { plainLine } from '../terminal/plain-text.ts'
-import { bytes, count, counted, duration } from '../terminal/quantities.ts'
-import { shellWord, shownPath } from '../terminal/shown-path.ts'
-import type { Colour, Style } from '../terminal/style.ts'
+import { type Completeness, type RunSummary, readCompleteness, serviceJson } from '../../run/index.ts'
+import type { Io } from '../command-line/command.ts'
+import type { GivenFlags } from '../command-line/pipeline-options.ts'
+import type { Colour, Style } from '../terminal/screen.ts'
+import { bytes, count, counted, duration, plainLine, shellWord, shownPath } from '../terminal/text.ts'
 
 const MAX_CAUSES_SHOWN = 5
 const MAX_REASONS_SHOWN = 3
@@ -237,3 +237,32 @@ function neverReached({ status, requests, error, causes }: RunSummary): boolean 
 }
 
 const NEEDS_SOMEBODY: ReadonlySet<ErrorKind> = new Set(['config', 'credentials', 'refused', 'data'])
+
+/** Whether a data set is complete, as one sentence without its full stop. */
+export function completenessText(completeness: Completeness): string {
+  const { complete, partitions } = completeness
+  if (!complete) return `The export is INCOMPLETE: ${whatIsMissing(completeness)}`
+  return partitions === null
+    ? 'The export is complete'
+    : `The export is complete: ${partitions.total === 1 ? 'its one partition' : `all ${count(partitions.total)} partitions`}`
+}
+
+/** What an export that is not complete lacks. */
+function whatIsMissing({ partitions }: Completeness): string {
+  if (partitions === null || partitions.done === partitions.total) return 'it has no _SUCCESS'
+  const { total, failed, pending } = partitions
+  const of = ` of ${counted(total, 'partition')}`
+  const parts = [
+    ...(failed > 0 ? [`${count(failed)}${of} failed`] : []),
+    ...(pending > 0 ? [`${count(pending)}${failed > 0 ? '' : of} not done`] : []),
+  ]
+  return parts.join(', ')
+}
+
+/** The same, read for a command that is about something else. */
+export async function completenessFor(
+  pipeline: Pipeline,
+  io: Pick<Io, 'env' | 'cwd'>,
+): Promise<Completeness> {
+  return readCompleteness(pipeline, await knownNamingKey(pipeline, io))
+}

@@ -1,6 +1,8 @@
-import { stripVTControlCharacters } from 'node:util'
+import type { WriteStream } from 'node:tty'
+import { stripVTControlCharacters, styleText } from 'node:util'
+import stringWidth from 'string-width'
 import type { Environment } from '../../config/index.ts'
-import { widthOf } from './width.ts'
+import { ExportError } from '../../core/index.ts'
 
 export type MessageLevel = 'info' | 'warn' | 'error'
 
@@ -89,4 +91,86 @@ export class Screen {
     const up = rows.reduce((sum, count) => sum + count, 0)
     return up === 0 ? '' : `\r\x1b[${up}A`
   }
+}
+
+/** Columns that a string takes on a terminal. */
+export function widthOf(text: string): number {
+  return stringWidth(text)
+}
+
+/** The text in no more than so many columns; what is cut ends in `…`. */
+export function cutTo(text: string, columns: number): string {
+  if (widthOf(text) <= columns) return text
+  if (columns <= 0) return ''
+  let cut = ''
+  let left = columns - 1
+  for (const character of text) {
+    left -= widthOf(character)
+    if (left < 0) break
+    cut += character
+  }
+  return `${cut.trimEnd()}…`
+}
+
+/** The text in exactly so many columns. */
+export function fitTo(text: string, columns: number, align: 'left' | 'right' = 'left'): string {
+  const cut = cutTo(text, columns)
+  const blanks = ' '.repeat(Math.max(0, columns - widthOf(cut)))
+  return align === 'left' ? cut + blanks : blanks + cut
+}
+
+export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
+
+/** Colours a text, or leaves it as it is where colours are not wanted. */
+export type Style = (colour: Colour, text: string) => string
+
+/** Whether a stream is a terminal that shows colours, to somebody who wants them (https://no-color.org). */
+export function wantsColour(stream: Pick<WriteStream, 'isTTY' | 'hasColors'>, env: Environment): boolean {
+  return stream.isTTY === true && !env.NO_COLOR && stream.hasColors(16, { ...env })
+}
+
+export function styleFor(colour: boolean): Style {
+  // Whether the stream takes colours is decided already; styleText itself would ask stdout.
+  return colour ? (name, text) => styleText(name, text, { validateStream: false }) : (_, text) => text
+}
+
+/**
+ * Has questions answered on the terminal.
+ * @param unchanged what Ctrl-C left as it was, for the message
+ * @returns null when the input, with Ctrl-D for one, ends before all is answered
+ * @throws ExportError `interrupted` on Ctrl-C
+ */
+export async function asking<Result>(
+  screen: Screen,
+  unchanged: string,
+  work: (ask: (question: string) => Promise<string>) => Promise<Result>,
+): Promise<Result | null> {
+  const { createInterface } = await import('node:readline/promises')
+  const reader = createInterface({ input: process.stdin, output: screen.stream })
+  const abort = new AbortController()
+  let interrupted = false
+  reader.on('SIGINT', () => {
+    interrupted = true
+    abort.abort()
+  })
+  reader.on('close', () => abort.abort())
+  try {
+    return await work((question) => reader.question(question, { signal: abort.signal }))
+  } catch (error) {
+    if (!abort.signal.aborted) throw error
+    screen.write('\n')
+    if (interrupted) throw new ExportError('interrupted', unchanged, '', 'Run it again any time.')
+    return null
+  } finally {
+    reader.close()
+  }
+}
+
+/**
+ * Asks a question on the terminal; only a clear yes is one.
+ * @throws ExportError `interrupted` on Ctrl-C
+ */
+export async function confirm(question: string, screen: Screen): Promise<boolean> {
+  const answer = await asking(screen, 'Nothing was changed', (ask) => ask(`${question} [y/N] `))
+  return /^\s*y(?:es)?\s*$/i.test(answer ?? '')
 }

@@ -1,6 +1,6 @@
-import { plainLine } from './plain-text.ts'
-import type { Colour, Style } from './style.ts'
-import { fitTo, widthOf } from './width.ts'
+import type { Colour, Style } from './screen.ts'
+import { fitTo, widthOf } from './screen.ts'
+import { plainLine } from './text.ts'
 
 export type Column<Row> = {
   readonly title: string

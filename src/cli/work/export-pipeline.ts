@@ -1,15 +1,15 @@
 import type { Pipeline } from '../../core/index.ts'
 import { type RunObserver, type RunOptions, type RunSummary, runPipeline } from '../../run/index.ts'
 import { type RunSettings, runOptions } from '../../run-options.ts'
-import type { GivenFlags } from '../command-line/given-flags.ts'
-import type { Io } from '../command-line/io.ts'
+import type { Io } from '../command-line/command.ts'
+import type { GivenFlags } from '../command-line/pipeline-options.ts'
 import type { MetricsFile } from '../log/metrics-file.ts'
 import { progressView } from '../progress/progress-view.ts'
 import { summaryJson, summaryText } from '../results/summary.ts'
 import { DONE, exitCode, FAILED } from '../terminal/exit-code.ts'
-import { plainJson } from '../terminal/plain-text.ts'
+import { styleFor, wantsColour } from '../terminal/screen.ts'
 import type { StopSignals } from '../terminal/signals.ts'
-import { styleFor, wantsColour } from '../terminal/style.ts'
+import { plainJson } from '../terminal/text.ts'
 
 export type ExportSettings = Pick<RunOptions, 'allowPlaintext' | 'failFast' | 'fresh' | 'redo'> & {
   /** Called with each shard that the run makes, once it is committed and has its final name; must not throw. */

@@ -8,10 +8,9 @@ import {
   SealedLoader,
 } from '../../run/index.ts'
 import type { Target, TargetWait } from '../../warehouse/index.ts'
-import type { Io } from '../command-line/io.ts'
-import { completenessFor, completenessText } from '../results/completeness.ts'
-import { plainJson, plainLine } from '../terminal/plain-text.ts'
-import { count, counted, duration } from '../terminal/quantities.ts'
+import type { Io } from '../command-line/command.ts'
+import { completenessFor, completenessText } from '../results/summary.ts'
+import { count, counted, duration, plainJson, plainLine } from '../terminal/text.ts'
 
 export type LoadSettings = Pick<LoadOptions, 'schema' | 'table' | 'mode' | 'evolve' | 'reload'> & {
   /** Prints the result as JSON. */

@@ -1,5 +1,5 @@
-import { domainMeant } from '../values/domain.ts'
-import { mayBeShown } from '../values/urls.ts'
+import { distance } from 'fastest-levenshtein'
+import { domainMeant, mayBeShown } from '../values/addresses.ts'
 import { isMapping, locationAt, type Path, type Tree, valueAt } from './tree.ts'
 
 /** Keys whose values are never shown: what somebody puts there by mistake may be a secret. */
@@ -88,4 +88,27 @@ function isPlain(path: Path, key: string | undefined, value: unknown): boolean {
 export function shown(value: string): string {
   const short = value.length > 60 ? `${value.slice(0, 60)}…` : value
   return short.toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\u{FFFD}')
+}
+
+/** The known word that a mistyped one most likely means, or null when none is close. */
+export function nearest(word: string, known: Iterable<string>): string | null {
+  // Distances are quadratic in the length; nobody mistypes a word into one this long.
+  if (word.length > 64) return null
+  let best: string | null = null
+  let least = Math.max(2, Math.ceil(word.length / 3)) + 1
+  for (const candidate of known) {
+    const steps = distance(word.toLowerCase(), candidate)
+    // Replacing every letter is no likeness.
+    if (steps < least && steps < Math.max(word.length, candidate.length) - 1) {
+      best = candidate
+      least = steps
+    }
+  }
+  return best
+}
+
+/** `; did you mean `x`?`, or nothing. */
+export function didYouMean(word: string, known: Iterable<string>): string {
+  const match = nearest(word, known)
+  return match === null ? '' : `; did you mean \`${match}\`?`
 }

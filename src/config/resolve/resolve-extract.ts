@@ -14,7 +14,7 @@ import { describeDomain, meant } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
 import type { Path } from '../problems/tree.ts'
 import type { PipelineFile } from '../schema/file-schema.ts'
-import { DOMAIN_EXPECTED, domainFault, parseDomain } from '../values/domain.ts'
+import { DOMAIN_EXPECTED, domainFault, parseDomain } from '../values/addresses.ts'
 import { readText } from '../values/read-text.ts'
 
 type ExtractFile = PipelineFile['extract']

@@ -5,7 +5,7 @@ import type { PipelineFile } from '../schema/file-schema.ts'
 import { pipelineFile } from '../schema/file-schema.ts'
 import type { Environment } from '../secrets/secrets.ts'
 import { requireCredential, variable } from '../secrets/secrets.ts'
-import { isLoopback, URL_EXPECTED } from '../values/urls.ts'
+import { isLoopback, URL_EXPECTED } from '../values/addresses.ts'
 
 type ServiceFile = PipelineFile['service']
 

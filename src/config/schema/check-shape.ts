@@ -1,6 +1,5 @@
 import type * as z from 'zod'
-import { describe, didYouMeanDomain, shown } from '../problems/describe.ts'
-import { didYouMean, nearest } from '../problems/nearest.ts'
+import { describe, didYouMean, didYouMeanDomain, nearest, shown } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
 import { isMapping, locationAt, type Mapping, type Path, type Tree, valueAt } from '../problems/tree.ts'
 import { type PipelineFile, pipelineFile } from './file-schema.ts'

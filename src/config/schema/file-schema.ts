@@ -11,15 +11,17 @@ import {
   SECRET_POLICIES,
   type WindowLength,
 } from '../../core/index.ts'
-import { DOMAIN_EXPECTED, domainFault, parseDomain } from '../values/domain.ts'
 import {
   ADDRESS_EXPECTED,
   ADDRESS_PATTERN,
+  DOMAIN_EXPECTED,
+  domainFault,
   parseAddress,
+  parseDomain,
   parseUrl,
   URL_EXPECTED,
   URL_PATTERN,
-} from '../values/urls.ts'
+} from '../values/addresses.ts'
 import {
   byteSize,
   choice,

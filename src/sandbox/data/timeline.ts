@@ -1,5 +1,4 @@
 import { fraction, hash32 } from './words.ts'
-
 export type Timeline = {
   /** Records in all. */
   readonly total: number
@@ -8,8 +7,6 @@ export type Timeline = {
   /** The first position imported at or after an instant; `total` when there is none. */
   firstAtOrAfter(micros: number): number
 }
-
-const DAY_MICROS = 86_400_000_000
 const SECOND_MICROS = 1_000_000
 const JITTER = 101
 const TIE = 102
@@ -93,4 +90,64 @@ function monthStarts(from: number, until: number): number[] {
     if (micros >= until) return starts
     if (micros >= from) starts.push(micros)
   }
+}
+
+const DAY_MICROS = 86_400_000_000
+
+const TWO = Array.from({ length: 100 }, (_, i) => String(i).padStart(2, '0'))
+
+const ISO = /^(\d{4})-(\d\d)-(\d\d)(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(Z|[+-]\d\d:?\d\d)?)?$/i
+
+/**
+ * Reads an ISO 8601 date-time as whole microseconds since 1970 (exact: below 2^53 until the year 2255).
+ * Without an offset it is UTC, without a time midnight. A seventh digit and beyond is rounded in the
+ * given direction, so that an inclusive bound neither gains nor loses a microsecond.
+ * @returns null when the text is no date-time or names a day that does not exist
+ */
+export function parseTimestamp(text: string, round: 'up' | 'down' = 'down'): number | null {
+  const match = ISO.exec(text)
+  if (!match) return null
+  const [, year, month, day, hour = '0', minute = '0', second = '0', digits = '', offset = 'Z'] = match
+  const ms = Date.UTC(Number(year), Number(month) - 1, Number(day))
+  const date = new Date(ms)
+  if (date.getUTCMonth() !== Number(month) - 1 || date.getUTCDate() !== Number(day)) return null
+  if (Number(hour) > 23 || Number(minute) > 59 || Number(second) > 59) return null
+  let micros = Number(digits.slice(0, 6).padEnd(6, '0'))
+  if (round === 'up' && /[1-9]/.test(digits.slice(6))) micros += 1
+  const seconds = Number(hour) * 3600 + Number(minute) * 60 + Number(second)
+  return ms * 1000 + seconds * 1_000_000 + micros - offsetMinutes(offset) * 60_000_000
+}
+
+let cachedDay = Number.NaN
+
+let cachedDate = ''
+
+/**
+ * Writes microseconds since 1970 the way Python's `isoformat` does (the published sample looks like it):
+ * six digits of fraction, or none at all where they would be zero and `bare` is set.
+ * @param offset the suffix; the clock time is shifted so that the instant stays the same
+ */
+export function formatTimestamp(micros: number, offset = '+00:00', bare = false): string {
+  const local = micros + (offset === '+00:00' || offset === 'Z' ? 0 : offsetMinutes(offset) * 60_000_000)
+  const day = Math.floor(local / DAY_MICROS)
+  // Records come in order of time: nearly always it is the same day as the one before.
+  if (day !== cachedDay) {
+    cachedDay = day
+    cachedDate = `${new Date(day * 86_400_000).toISOString().slice(0, 10)}T`
+  }
+  const inDay = local - day * DAY_MICROS
+  const seconds = Math.floor(inDay / 1_000_000)
+  const micro = inDay - seconds * 1_000_000
+  const minutes = Math.floor(seconds / 60)
+  const clock = `${TWO[Math.floor(minutes / 60)]}:${TWO[minutes % 60]}:${TWO[seconds % 60]}`
+  if (bare && micro === 0) return `${cachedDate}${clock}${offset}`
+  const high = Math.floor(micro / 10_000)
+  const middle = Math.floor(micro / 100) % 100
+  return `${cachedDate}${clock}.${TWO[high]}${TWO[middle]}${TWO[micro % 100]}${offset}`
+}
+
+function offsetMinutes(offset: string): number {
+  if (offset === 'Z' || offset === 'z') return 0
+  const minutes = Number(offset.slice(1, 3)) * 60 + Number(offset.slice(-2))
+  return offset.startsWith('-') ? -minutes : minutes
 }

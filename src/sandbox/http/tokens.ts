@@ -1,7 +1,6 @@
 import { randomBytes } from 'node:crypto'
 import * as z from 'zod'
-import { serviceError } from '../search/service-error.ts'
-import { validate } from '../search/validate.ts'
+import { serviceError, validate } from '../search/service-error.ts'
 
 export type Tokens = {
   /** @throws ServiceError 401 unless the header carries a living bearer token */

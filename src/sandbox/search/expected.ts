@@ -1,7 +1,6 @@
 import type { Credentials, IncludeValue } from '../data/credentials.ts'
-import { parseTimestamp } from '../data/timestamp.ts'
-import { indexRange } from './page.ts'
-import { type SearchQuery, select } from './selection.ts'
+import { parseTimestamp } from '../data/timeline.ts'
+import { indexRange, type SearchQuery, select } from './selection.ts'
 
 /** A credential as it comes over the wire. Source: spec 2.2 and 2.3, nullability as publicly documented. */
 export type CredentialJson = {

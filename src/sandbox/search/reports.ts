@@ -1,8 +1,7 @@
 import * as z from 'zod'
-import { formatTimestamp } from '../data/timestamp.ts'
+import { formatTimestamp } from '../data/timeline.ts'
 import { readCursor, writeCursor } from './cursor.ts'
-import { serviceError } from './service-error.ts'
-import { validate } from './validate.ts'
+import { serviceError, validate } from './service-error.ts'
 
 export type Reports = {
   /** `GET …/reports/{id}`. @throws ServiceError 404, 422 */

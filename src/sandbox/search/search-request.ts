@@ -1,8 +1,8 @@
 import * as z from 'zod'
 import type { IncludeValue } from '../data/credentials.ts'
-import { parseTimestamp } from '../data/timestamp.ts'
+import { parseTimestamp } from '../data/timeline.ts'
 import type { SearchQuery } from './selection.ts'
-import { validate } from './validate.ts'
+import { validate } from './service-error.ts'
 
 /** A checked search, defaults filled in; bounds in microseconds since 1970, both inclusive. */
 export type SearchRequest = {

@@ -1,5 +1,5 @@
 import type { Credentials } from '../data/credentials.ts'
-import { personOf, SUBDOMAIN_LABEL } from '../data/identities.ts'
+import { personOf, SUBDOMAIN_LABEL } from '../data/words.ts'
 
 /** The five query kinds. Source: spec 4.2 for `domain`, the public documentation for the others. */
 export type SearchQuery =
@@ -79,4 +79,51 @@ function inSlots(data: Credentials, slots: number[], matches: Selection['matches
     matchesBefore: (position) =>
       Math.floor(position / all) * slots.length + slots.filter((slot) => slot < position % all).length,
   }
+}
+
+/** Indexes of a selection, `[low, high)`, oldest first. */
+type IndexRange = { readonly low: number; readonly high: number }
+
+type Page = {
+  /** Positions on the timeline, in the requested order. */
+  readonly positions: number[]
+  /** The index of the first match that did not fit, or null when there is none. */
+  readonly next: number | null
+}
+
+/**
+ * Collects up to `size` matches, going up or down from an index. It looks for one match more than fits:
+ * a cursor is handed out only when something follows.
+ */
+export function collectPage(
+  selection: Selection,
+  range: IndexRange,
+  start: number,
+  order: 'asc' | 'desc',
+  size: number,
+): Page {
+  const positions: number[] = []
+  const step = order === 'asc' ? 1 : -1
+  for (let index = start; index >= range.low && index < range.high; index += step) {
+    const position = selection.positionAt(index)
+    if (selection.matches !== null && !selection.matches(position)) continue
+    if (positions.length === size) return { positions, next: index }
+    positions.push(position)
+  }
+  return { positions, next: null }
+}
+
+/**
+ * The matches imported between two instants, both inclusive as the service's filter is.
+ * @param bounds microseconds since 1970; null leaves an end open
+ */
+export function indexRange(
+  data: Credentials,
+  selection: Selection,
+  bounds: { readonly gte: number | null; readonly lte: number | null },
+): IndexRange {
+  const { timeline } = data
+  const first = bounds.gte === null ? 0 : timeline.firstAtOrAfter(bounds.gte)
+  const last = bounds.lte === null ? timeline.total : timeline.firstAtOrAfter(bounds.lte + 1)
+  return { low: selection.matchesBefore(first), high: selection.matchesBefore(Math.max(first, last)) }
 }

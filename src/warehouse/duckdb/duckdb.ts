@@ -1,9 +1,8 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { type Clock, ExportError, isExportError } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
-import { accountOf } from '../table/account.ts'
-import type { FoundColumn } from '../table/fit.ts'
-import { prepareTable } from '../table/prepare-table.ts'
+import type { FoundColumn } from '../table/prepare-table.ts'
+import { prepareTable, transaction } from '../table/prepare-table.ts'
 import { columnList } from '../table/shard-rows.ts'
 import {
   DATA_SET_COLUMN,
@@ -14,10 +13,9 @@ import {
   qualified,
   type TableSpec,
 } from '../table/table.ts'
-import { transaction } from '../table/transaction.ts'
 import type { Loaded, Warehouse } from '../table/warehouse.ts'
-import { ERRORS_WITH_CODES } from './duckdb-error.ts'
-import { guarded, openDuckdbFile, type TargetWait } from './duckdb-file.ts'
+import { accountOf } from '../table/warehouse.ts'
+import { ERRORS_WITH_CODES, guarded, openDuckdbFile, type TargetWait } from './duckdb-file.ts'
 
 export type DuckdbOptions = {
   readonly clock: Clock

@@ -6,9 +6,8 @@ import { type ColumnSpec, ExportError } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { duckdbSettings, loadDuckdb } from '../duckdb/duckdb.ts'
 import type { TargetWait } from '../duckdb/duckdb-file.ts'
-import { accountOf } from '../table/account.ts'
-import type { FoundColumn } from '../table/fit.ts'
-import { prepareTable } from '../table/prepare-table.ts'
+import type { FoundColumn } from '../table/prepare-table.ts'
+import { prepareTable, transaction } from '../table/prepare-table.ts'
 import { columnList } from '../table/shard-rows.ts'
 import {
   DATA_SET_COLUMN,
@@ -22,8 +21,8 @@ import {
   qualified,
   type TableSpec,
 } from '../table/table.ts'
-import { transaction } from '../table/transaction.ts'
 import type { Loaded, LoadTarget, ShardRows, Warehouse } from '../table/warehouse.ts'
+import { accountOf } from '../table/warehouse.ts'
 import { connectPostgres } from './postgres-connection.ts'
 
 export type PostgresOptions = {

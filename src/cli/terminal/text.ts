@@ -1,3 +1,47 @@
+import { relative } from 'node:path'
+
+/**
+ * Text from elsewhere (the service, files, other people's names) as a terminal may show it: without control
+ * characters, terminal escapes among them, and without marks that turn the direction of writing. Line ends
+ * and tabs stay.
+ */
+export function plainText(text: string): string {
+  return text.toWellFormed().replace(NOT_PLAIN, '')
+}
+
+/** The same on one line. */
+export function plainLine(text: string): string {
+  return plainText(text.replace(/[\r\n\t\u2028\u2029]+/g, ' '))
+}
+
+/** JSON that a terminal can show as well: what {@link plainText} leaves out is escaped. */
+export function plainJson(value: unknown): string {
+  return JSON.stringify(value).replace(NOT_PLAIN, escaped)
+}
+
+// Zl and Zp: line ends by another name.
+const NOT_PLAIN = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
+
+function escaped(character: string): string {
+  let text = ''
+  for (let unit = 0; unit < character.length; unit++) {
+    text += `\\u${character.charCodeAt(unit).toString(16).padStart(4, '0')}`
+  }
+  return text
+}
+
+/** Relative to the working directory where it lies below; addresses as they are. */
+export function shownPath(path: string, cwd: string): string {
+  if (path.includes('://')) return plainLine(path)
+  const short = relative(cwd, path)
+  return plainLine(short === '' ? '.' : short.startsWith('..') ? path : short)
+}
+
+/** A word of a command line as a POSIX shell needs it. */
+export function shellWord(text: string): string {
+  return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
+}
+
 /** `1,234,567` */
 export function count(value: number): string {
   // Intl, which does the same, takes a fifth of the time in which a command starts.
