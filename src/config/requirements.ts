@@ -5,8 +5,8 @@ import {
   isExportError,
   openLabel,
   type Pipeline,
-  plaintextNeedsConsent,
   type Query,
+  requireConsent,
 } from '../core/index.ts'
 import { dotted, isMapping, lineOf, locationAt, type Path, type Tree, valueAt } from './problems/tree.ts'
 import {
@@ -112,7 +112,7 @@ function needsOf(pipeline: Pipeline, { env, allowPlaintext }: Dependencies): rea
     {
       variable: null,
       check: async () => {
-        if (transform.secret === 'plaintext' && !allowPlaintext) throw plaintextNeedsConsent('')
+        requireConsent(transform.secret, allowPlaintext, '')
       },
       find: () => ['transform', 'secret'],
     },

@@ -79,16 +79,30 @@ export function numberOf(value: number, one: string, many = `${one}s`): string {
   return `${value} ${value === 1 ? one : many}`
 }
 
-/** A secret is to be read from a variable that is not set, or is empty. @param where the pipeline file */
-export function variableNotSet(variable: string, where: string): ExportError {
-  const what = `The environment variable ${variable} is not set`
-  return new ExportError('config', what, where, 'Set it and run again.')
+/**
+ * The value of an environment variable that has to be set.
+ * @param where what needs it: the pipeline file, for example
+ * @throws ExportError `config` when there is none, or it is empty
+ */
+export function requireSet(
+  variable: string,
+  value: string | null | undefined,
+  where: string,
+  next = `Set it, or ${variable}_FILE to a file that holds it.`,
+): string {
+  if (value) return value
+  throw new ExportError('config', `the environment variable ${variable} is not set`, where, next)
 }
 
-/** Secrets are to be written as they are, and nobody consented to that for this run. @param where the pipeline file */
-export function plaintextNeedsConsent(where: string): ExportError {
+/**
+ * Secrets are written unmasked only if this run was allowed to.
+ * @param where the pipeline file
+ * @throws ExportError `config`
+ */
+export function requireConsent(policy: string, allowPlaintext: boolean | undefined, where: string): void {
+  if (policy !== 'plaintext' || allowPlaintext === true) return
   const what =
     'plaintext needs consent at each run, and this run was not given leave to write secrets unmasked'
   const next = 'Add --allow-plaintext, or choose redact, drop, partial or hmac.'
-  return new ExportError('config', what, where, next)
+  throw new ExportError('config', what, where, next)
 }

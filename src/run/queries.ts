@@ -10,7 +10,7 @@ import {
   type Pipeline,
   type Query,
   queryLabel,
-  variableNotSet,
+  requireSet,
 } from '../core/index.ts'
 import { maskedQueryValue } from '../transform/index.ts'
 import type { RunOptions } from './options.ts'
@@ -80,8 +80,7 @@ export async function readQuerySecrets(
   for (const query of extract.queries) {
     if (hidesIdentity(query, transform.identity)) learnSecret(queryLabel(query), 'whole')
     if (query.type !== 'secret' || secrets.has(query.secretEnv)) continue
-    const secret = await readSecret(query.secretEnv)
-    if (secret === null || secret === '') throw variableNotSet(query.secretEnv, file)
+    const secret = requireSet(query.secretEnv, await readSecret(query.secretEnv), file)
     learnSecret(secret)
     secrets.set(query.secretEnv, secret)
   }
@@ -102,7 +101,7 @@ export async function requireSendableToken(
   const variable = auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv
   const token = await readSecret(variable)
   if (token === null || token === '') {
-    if (isNeeded) throw variableNotSet(variable, file)
+    if (isNeeded) requireSet(variable, token, file)
     return
   }
   learnSecret(token)

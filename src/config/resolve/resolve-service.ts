@@ -1,5 +1,5 @@
 import type { Auth, ServiceSettings } from '../../core/index.ts'
-import { ExportError } from '../../core/index.ts'
+import { ExportError, requireSet } from '../../core/index.ts'
 import { Problems } from '../problems/problems.ts'
 import type { PipelineFile } from '../schema/file-schema.ts'
 import { pipelineFile } from '../schema/file-schema.ts'
@@ -79,14 +79,8 @@ function onOrigin(address: string, origin: string): string {
  * @throws ExportError 'config' that says what to set
  */
 export async function serviceFromEnvironment(env: Environment): Promise<ServiceSettings> {
-  const baseUrl = variable('SPILLWAY_BASE_URL', env)
-  if (!baseUrl) throw wrong('SPILLWAY_BASE_URL is not set', `Set it to ${URL_EXPECTED}.`)
-  if (variable('SPILLWAY_TOKEN', env) === '' && variable('SPILLWAY_TOKEN_FILE', env) === '') {
-    throw wrong(
-      'SPILLWAY_TOKEN is not set',
-      'Set it to an access token, or SPILLWAY_TOKEN_FILE to a file with one.',
-    )
-  }
+  const name = 'SPILLWAY_BASE_URL'
+  const baseUrl = requireSet(name, variable(name, env), 'environment', `Set it to ${URL_EXPECTED}.`)
   await requireCredential('SPILLWAY_TOKEN', env)
   const service = pipelineFile.shape.service.safeParse({ base_url: baseUrl })
   if (!service.success) throw wrong('SPILLWAY_BASE_URL is no base URL', `Set it to ${URL_EXPECTED}.`)

@@ -7,6 +7,7 @@ import {
   MIN_MASK_KEY_BYTES,
   maskKeyFault,
   type Pipeline,
+  requireSet,
 } from '../../core/index.ts'
 import { readText } from '../values/read-text.ts'
 // The largest keys that there are have some kilobytes.
@@ -41,10 +42,7 @@ export async function readSecret(name: string, env: Environment): Promise<string
 
 /** @throws ExportError 'config' when it is not set */
 export async function requireSecret(name: string, env: Environment): Promise<string> {
-  const secret = await readSecret(name, env)
-  if (secret !== null) return secret
-  const next = `Set it, or ${name}_FILE to a file that holds it.`
-  throw new ExportError('config', `the environment variable ${name} is not set`, '', next)
+  return requireSet(name, await readSecret(name, env), '')
 }
 
 /**
@@ -186,11 +184,10 @@ export async function readSigningKey(
     throw unusable(file, `holds ${what}`, `Give the private key; ${HOW_TO_MAKE}`)
   }
   const isEncrypted = ENCRYPTED.test(text)
-  const passphrase = isEncrypted ? await readSecret(SIGNING_PASSPHRASE, env) : null
-  if (isEncrypted && passphrase === null) {
-    const next = `Set it, or ${SIGNING_PASSPHRASE}_FILE to a file that holds it.`
-    throw unusable(file, `is encrypted, and ${SIGNING_PASSPHRASE} is not set`, next)
-  }
+  // It opens the key, which is encrypted.
+  const passphrase = isEncrypted
+    ? requireSet(SIGNING_PASSPHRASE, await readSecret(SIGNING_PASSPHRASE, env), file)
+    : null
   return requireEd25519(
     file,
     keyFrom(

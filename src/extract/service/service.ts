@@ -9,8 +9,8 @@ import {
   NOT_MEASURED,
   type PageCost,
   type RunLimits,
+  requireSet,
   type ServiceSettings,
-  variableNotSet,
 } from '../../core/index.ts'
 import {
   always,
@@ -180,9 +180,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
   }
 
   async function readSecret(name: string): Promise<string> {
-    const value = await deps.readSecret(name)
-    if (value !== null && value !== '') return value
-    throw variableNotSet(name, `variable ${name}`)
+    return requireSet(name, await deps.readSecret(name), `variable ${name}`)
   }
 
   /** Repeats an attempt as the settings say; every way of being stopped becomes one error. */

@@ -5,8 +5,8 @@ import {
   INVALID_POLICIES,
   maskKeyFault,
   type Pipeline,
-  plaintextNeedsConsent,
   type QuarantineLimit,
+  requireConsent,
   SECRET_POLICIES,
 } from '../../core/index.ts'
 import type { RunObserver, RunOptions } from '../options.ts'
@@ -28,7 +28,7 @@ export function requirePolicies(
   requireKnown('transform.identity', identity, IDENTITY_POLICIES, file)
   requireKnown('transform.on_invalid', onInvalid, INVALID_POLICIES, file)
   requireLimit(maxQuarantined, file)
-  if (secret === 'plaintext' && allowPlaintext !== true) throw plaintextNeedsConsent(file)
+  requireConsent(secret, allowPlaintext, file)
   if (secret === 'hmac' || identity === 'hmac') requireKey(maskKey, file)
 }
 
