@@ -1,7 +1,10 @@
 import { link, lstat, mkdir, mkdtemp, open, rename, rm, rmdir, stat } from 'node:fs/promises'
+import { constants } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import type { DuckDBInstance } from '@duckdb/node-api'
 import { type Clock, ExportError } from '../../core/index.ts'
+import { literal } from '../table/table.ts'
+
 export type OpenedFile = {
   readonly instance: DuckDBInstance
   /** Called before each commit: DuckDB makes its write-ahead log anew when it needs one. */
@@ -95,27 +98,38 @@ async function openAlone(
     try {
       return await create(file)
     } catch (error) {
+      if (!(await isLocked(file, create))) throw refusal(file, error)
       const holder = holderOf(error)
-      if (holder === null) throw refusal(file, error)
-      if (waits === 0) onWait({ holder: holder.process, limitMs: LIMIT_MS })
-      if (clock.monotonicMs() - startedMs >= LIMIT_MS) throw held(file, holder.process, error)
+      if (waits === 0) onWait({ holder, limitMs: LIMIT_MS })
+      if (clock.monotonicMs() - startedMs >= LIMIT_MS) throw held(file, holder, error)
       await clock.sleep(RETRY_MS, stop)
     }
   }
 }
 
 /**
- * Who has the file open; null when that is not the trouble. No code tells it from other errors of files: `Could not set lock on file "…":
- * Conflicting lock is held in /usr/bin/python3.11 (PID 4711).`
+ * Whether another process has the file open, or had it until now. The error of opening a file has no code, so the file
+ * is attached to an empty database, whose errors have one.
  */
-function holderOf(error: unknown): { readonly process: string | null } | null {
-  const message = error instanceof Error ? error.message : ''
-  if (!/lock/i.test(message) || !/Could not set|Conflicting/i.test(message)) return null
-  const [, program, pid] = /held in (.*?) ?\(PID (\d+)\)/.exec(message) ?? []
-  if (pid === undefined) return { process: null }
-  return {
-    process: `process ${pid}${program === undefined || program === '' ? '' : ` (${basename(program)})`}`,
+async function isLocked(file: string, create: Create): Promise<boolean> {
+  const instance = await create(':memory:')
+  const connection = await instance.connect()
+  try {
+    await connection.run(`ATTACH ${literal(file)} AS attached`)
+    return true
+  } catch (error) {
+    return duckdbError(error).errno === constants.errno.EAGAIN
+  } finally {
+    connection.closeSync()
+    instance.closeSync()
   }
+}
+
+/** What the message of a locked file says of its holder: `held in /usr/bin/python3.11 (PID 4711)`. */
+function holderOf(error: unknown): string | null {
+  const [, program = '', pid] = /held in (.*?) ?\(PID (\d+)\)/.exec(String(error)) ?? []
+  if (pid === undefined) return null
+  return `process ${pid}${program === '' ? '' : ` (${basename(program)})`}`
 }
 
 function held(file: string, holder: string | null, cause: unknown): ExportError {
@@ -160,6 +174,8 @@ const IS_ABOUT_THE_FILE: ReadonlySet<string> = new Set(['IO', 'Serialization', '
 type DuckdbError = {
   /** `Conversion`, `Binder`, `IO`, …; null: not told. */
   readonly kind: string | null
+  /** Of the operating system; null: not told. */
+  readonly errno: number | null
   /** Offset in the statement; null: not told. */
   readonly position: number | null
   /** Names of columns or tables that the statement may have meant. */
@@ -179,9 +195,12 @@ export function duckdbError(error: unknown): DuckdbError {
   // Errors of opening a file, and some of parsing, have their kind in front in either case.
   const kind = told.exception_type ?? /^([A-Z]\w*(?: [A-Z]\w*)?) Error: /.exec(message)?.[1]
   const { position, candidates } = told
+  const number = (value: unknown): number | null =>
+    typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : null
   return {
     kind: typeof kind === 'string' && kind !== '' ? kind : null,
-    position: typeof position === 'string' && /^\d+$/.test(position) ? Number(position) : null,
+    errno: number(told.errno),
+    position: number(position),
     similar:
       typeof candidates === 'string' && NAMES_SOMETHING.has(told.error_subtype)
         ? candidates.split(',').filter(Boolean)
