@@ -1,5 +1,5 @@
 import type * as Bull from 'bullmq'
-import { type Clock, ExportError, learnSecret } from '../core/index.ts'
+import { type Clock, ExportError, learnSecret, requireSet } from '../core/index.ts'
 
 export const QUEUE_VARIABLE = 'SPILLWAY_QUEUE_URL'
 
@@ -24,6 +24,10 @@ const RESPONSE_MS = 10_000
 /** BullMQ's limit is not used: a job that makes no progress is ended by `MAX_DEATHS` in worker.ts. */
 const MAX_STALLS = 1_000_000
 const CONNECTIONS = 8
+/** The least time between two warnings. */
+const WARN_MS = 60_000
+/** The least time between two probes of the connection. */
+const PROBE_MS = 1_000
 /** In PostgreSQL: BullMQ's default, which other tools expect. */
 const SCHEMA = 'bullmq'
 /** The prefix of all keys in Redis. */
@@ -38,40 +42,42 @@ export type QueueOptions = {
 
 /** @throws ExportError `config` when the address is invalid, or a package is missing; `target` or `credentials` when the server fails or rejects */
 export async function openQueue(url: string | null, options: QueueOptions): Promise<Queue> {
-  const parsed = url !== null && URL.canParse(url) ? new URL(url) : null
-  const kind =
-    parsed === null ? null : (/^(redis|rediss|postgres|postgresql):$/.exec(parsed.protocol)?.[1] ?? null)
-  if (parsed === null || kind === null) {
-    throw new ExportError(
-      'config',
-      url === null ? `${QUEUE_VARIABLE} is not set` : `${QUEUE_VARIABLE} is no address of a queue`,
-      `variable ${QUEUE_VARIABLE}`,
-      'Set it to redis://host:6379, rediss://… or postgres://user@host:port/database.',
-    )
+  const next = 'Set it to redis://host:6379, rediss://… or postgres://user@host:port/database.'
+  const where = `variable ${QUEUE_VARIABLE}`
+  const given = requireSet(QUEUE_VARIABLE, url, where, next)
+  const parsed = URL.canParse(given) ? new URL(given) : null
+  const isRedis = /^rediss?:$/.test(parsed?.protocol ?? '')
+  if (parsed === null || !(isRedis || /^postgres(?:ql)?:$/.test(parsed.protocol))) {
+    throw new ExportError('config', `${QUEUE_VARIABLE} is no address of a queue`, where, next)
   }
-  for (const secret of [
-    parsed.password,
-    decoded(parsed.password),
-    options.password ?? '',
-    process.env.PGPASSWORD ?? '',
-  ]) {
-    learnSecret(secret)
+  const { password } = parsed
+  for (const secret of [password, decoded(password), options.password, process.env.PGPASSWORD]) {
+    learnSecret(secret ?? '')
   }
   const label = `${parsed.host}${parsed.pathname.replace(/^\/$/, '')}`
   try {
     const bull = await import('bullmq')
-    return kind.startsWith('redis')
-      ? await onRedis(bull, parsed, label, options)
-      : await onPostgres(bull, parsed, label, options)
+    const server = isRedis
+      ? await connectRedis(parsed, options)
+      : await connectPostgres(bull, parsed, options)
+    return queueOn(bull, server, label, options)
   } catch (error) {
     throw asExportError(error, label)
   }
 }
 
-async function onRedis(bull: typeof Bull, url: URL, label: string, options: QueueOptions): Promise<Queue> {
+type Server = Pick<Queue, 'clockOffsetMs'> & {
+  readonly connection: Bull.ConnectionOptions
+  /** undefined: Redis. */
+  readonly backend: undefined
+  isConnected(): Promise<boolean>
+  end(): Promise<void>
+}
+
+async function connectRedis(url: URL, { password }: QueueOptions): Promise<Server> {
   const { Redis } = await import('ioredis')
   const redis = new Redis(url.href, {
-    ...(options.password === null || url.password !== '' ? {} : { password: options.password }),
+    ...(password === null || url.password !== '' ? {} : { password }),
     maxRetriesPerRequest: null,
     connectTimeout: CONNECT_MS,
     retryStrategy: (times) => Math.min(times * 200, 2_000),
@@ -88,22 +94,16 @@ async function onRedis(bull: typeof Bull, url: URL, label: string, options: Queu
     redis.disconnect()
     throw error
   }
-  return queueOn(bull, undefined, redis as unknown as Bull.ConnectionOptions, {
-    label,
-    warn: options.warn,
+  return {
+    connection: redis as unknown as Bull.ConnectionOptions,
+    backend: undefined,
     clockOffsetMs: async () => null,
-    async end() {
-      redis.disconnect()
-    },
-  })
+    isConnected: async () => redis.status === 'ready',
+    end: async () => redis.disconnect(),
+  }
 }
 
-async function onPostgres(
-  bull: typeof Bull,
-  url: URL,
-  label: string,
-  { clock, warn }: QueueOptions,
-): Promise<Queue> {
+async function connectPostgres(bull: typeof Bull, url: URL, { clock }: QueueOptions): Promise<Server> {
   const { default: pg } = await import('pg')
   const pool = new pg.Pool({
     connectionString: url.href,
@@ -127,9 +127,9 @@ async function onPostgres(
     await pool.end()
     throw error
   }
-  return queueOn(bull, bull.createPostgresBackend as never, pool as unknown as Bull.ConnectionOptions, {
-    label,
-    warn,
+  return {
+    connection: pool as unknown as Bull.ConnectionOptions,
+    backend: bull.createPostgresBackend as never,
     async clockOffsetMs() {
       const before = clock.now()
       const { rows } = await pool.query('SELECT extract(epoch FROM clock_timestamp())::float8 * 1000 AS now')
@@ -138,42 +138,39 @@ async function onPostgres(
       // The server read its clock at some moment in between.
       return Math.sign(offsetMs) * Math.max(0, Math.abs(offsetMs) - (after - before) / 2)
     },
+    isConnected: () =>
+      pool.query('SELECT 1').then(
+        () => true,
+        () => false,
+      ),
     end: () => pool.end(),
-  })
+  }
 }
 
 function queueOn(
   bull: typeof Bull,
-  backend: undefined,
-  connection: Bull.ConnectionOptions,
-  {
-    label,
-    warn,
-    clockOffsetMs,
-    end,
-  }: Pick<Queue, 'label' | 'clockOffsetMs'> & Pick<QueueOptions, 'warn'> & { end(): Promise<void> },
+  { connection, backend, clockOffsetMs, isConnected, end }: Server,
+  label: string,
+  { warn }: QueueOptions,
 ): Queue {
   const open = new Map<string, Bull.Queue>()
   const queue = (name: string): Bull.Queue => {
     const found = open.get(name)
     if (found !== undefined) return found
-    const opened = new bull.Queue(
-      name,
-      { connection, prefix: PREFIX, streams: { events: { maxLen: 1000 } } },
-      backend,
-    )
+    const settings = { connection, prefix: PREFIX, streams: { events: { maxLen: 1000 } } }
+    const opened = new bull.Queue(name, settings, backend)
     opened.on('error', warnOnce)
     open.set(name, opened)
     return opened
   }
   let isWarned = false
-  function warnOnce(error: Error): void {
-    if (isWarned || !isDisconnected(error)) return
+  /** The error may be of any kind, and lost connections often have no code. So the server is asked. */
+  async function warnOnce(): Promise<void> {
+    if (isWarned) return
     isWarned = true
-    warn(`the queue ${label} does not answer; what is at work goes on for as long as its lease lasts`)
-    setTimeout(() => {
-      isWarned = false
-    }, 60_000).unref()
+    const isWarning = !(await isConnected())
+    if (isWarning) warn(`the queue ${label} does not answer; jobs go on for as long as their leases last`)
+    setTimeout(() => (isWarned = false), isWarning ? WARN_MS : PROBE_MS).unref()
   }
   return {
     label,
@@ -225,13 +222,7 @@ export async function withTimeout<T>(
   }
 }
 
-/** ioredis and pg report some lost connections and timeouts without a code, so the message is matched as well. */
-function isDisconnected(error: unknown): boolean {
-  const text = error instanceof Error ? `${'code' in error ? error.code : ''} ${error.message}` : ''
-  return /E[A-Z]{5,}|Connection is closed|terminated|timeout|57P0/.test(text)
-}
-
-/** The server's message may quote values, so only its code is shown. */
+/** The server's message may quote values, so only its code is shown. In Redis, the code is the first word of the message. */
 function asExportError(error: unknown, label: string): unknown {
   if (error instanceof ExportError || !(error instanceof Error)) return error
   const code = 'code' in error ? String(error.code) : (/^[A-Z]{5,}/.exec(error.message)?.[0] ?? error.name)

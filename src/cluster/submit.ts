@@ -10,8 +10,7 @@ import {
   repeatsSecret,
 } from '../core/index.ts'
 import { type RunOptions, type RunSummary, testToken } from '../run/index.ts'
-import { entryId, isAwake, standingOf, wake } from './entries.ts'
-import type { Entry, Standing } from './job.ts'
+import { type Entry, entryId, isAwake, type Standing, standingOf, wake } from './entries.ts'
 import { type Queue, withTimeout } from './queue.ts'
 
 export type Submission = {

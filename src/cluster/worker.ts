@@ -10,8 +10,15 @@ import {
   type SharedCpu,
   shareCpu,
 } from '../run/index.ts'
-import { type Pending, pendingOf, wake } from './entries.ts'
-import { type Entry, jobSchema, type OrganizationJob, type Standing } from './job.ts'
+import {
+  type Entry,
+  jobSchema,
+  type OrganizationJob,
+  type Pending,
+  pendingOf,
+  type Standing,
+  wake,
+} from './entries.ts'
 import { type Queue, withTimeout } from './queue.ts'
 
 export type WorkerOptions = {
@@ -175,7 +182,7 @@ class TimeSlice {
   /** Stops the run: it commits the pages in flight and sends no more requests. */
   end(why: string): void {
     if (this.#stop.signal.aborted) return
-    this.#options.log('info', `the turn ends: ${why}`, { event: 'job.stop', job: this.#job.id ?? '' })
+    this.#options.log('info', `the time slice ends: ${why}`, { event: 'job.stop', job: this.#job.id ?? '' })
     this.#stop.abort(new ExportError('interrupted', why, '', 'Another worker goes on with it.'))
   }
 
@@ -190,7 +197,7 @@ class TimeSlice {
     this.#polledMs = nowMs
     queue.organizations.getWaitingCount().then(
       (waiting) => {
-        if (waiting > 0) this.end('Others wait for their turn')
+        if (waiting > 0) this.end('Other organizations wait')
       },
       () => {},
     )
@@ -297,7 +304,7 @@ class TimeSlice {
       return { status: 'failed', retryAtMs: null, reason: error.message }
     }
     await note({})
-    let summary: RunSummary | null = null
+    let summary: Omit<RunSummary, 'error'> | null = null
     let error: ExportError | null = null
     try {
       if (pipeline instanceof ExportError) throw pipeline
@@ -308,36 +315,38 @@ class TimeSlice {
         Math.max((1000 / requestsPerSecond) * INTERVAL_MARGIN, spreadMs, pausedMs),
         this.#stop.signal,
       )
-      summary = await this.#runPipeline(
-        pipeline,
-        entry,
-        {
+      const options = await this.#options.runOptions(pipeline, { allowPlaintext: entry.allowPlaintext })
+      const { observer } = options
+      const ran = await runPipeline(pipeline, {
+        ...options,
+        stop: this.#stop.signal,
+        observer: {
+          log: (level, message, fields) =>
+            observer.log(level, message, { organization, pipeline: pipeline.name, ...fields }),
+          progress: (progress) => {
+            observer.progress(progress)
+            this.#watch(progress, now, (change) => void note(change).catch(() => {}))
+          },
+        },
+        runId: entry.submission,
+        hold: {
           id: hold,
           succeeds: standing === null ? [] : [standing.hold],
           confirm: () => this.#confirm(),
         },
-        organization,
-        (progress) =>
-          this.#watch(progress, now, (change) => {
-            note(change).catch(() => {})
-          }),
-      )
-      error = summary.error
+        cpu: this.#cpu,
+      })
+      ;({ error, ...summary } = ran)
     } catch (thrown) {
-      if (!isExportError(thrown))
-        this.#options.log('error', `an error that was not foreseen: ${nameOf(thrown)}`, { organization })
-      error = isExportError(thrown)
-        ? thrown
-        : new ExportError(
-            'data',
-            `An error that was not foreseen: ${nameOf(thrown)}`,
-            entry.settings.name,
-            'Please report it.',
-          )
+      if (isExportError(thrown)) error = thrown
+      else {
+        const what = `An error that was not foreseen: ${thrown instanceof Error ? thrown.name : typeof thrown}`
+        log('error', what, { organization })
+        error = new ExportError('data', what, entry.settings.name, 'Please report it.')
+      }
     }
     const before = summary === null ? now.before : addTotals(now.before, summary)
-    const whole = summary === null ? null : { ...summary, ...before }
-    const outcome = { summary: whole && withoutError(whole), error: error && plainError(error) }
+    const outcome = { summary: summary && { ...summary, ...before }, error: error && plainError(error) }
     const end = endOf(error, this.#job.attemptsStarted, clock.now())
     switch (end.kind) {
       case 'back': {
@@ -346,8 +355,7 @@ class TimeSlice {
         return { status: 'waiting', retryAtMs: null, reason: null }
       }
       case 'later':
-        if (error !== null)
-          this.#options.log('warn', error.message, { organization, pipeline: entry.settings.name })
+        if (error !== null) log('warn', error.message, { organization, pipeline: entry.settings.name })
         await note({ state: 'waiting', before, outcome: end.isTold ? outcome : null })
         return { status: 'waiting', retryAtMs: end.untilMs, reason: null }
       case 'done':
@@ -358,33 +366,6 @@ class TimeSlice {
           reason: end.isFailed && error !== null ? `${entry.settings.name}: ${error.message}` : null,
         }
     }
-  }
-
-  async #runPipeline(
-    pipeline: Pipeline,
-    { submission, allowPlaintext }: Entry,
-    hold: NonNullable<RunOptions['hold']>,
-    organization: string,
-    onProgress: (progress: Progress) => void,
-  ): Promise<RunSummary> {
-    const options = await this.#options.runOptions(pipeline, { allowPlaintext })
-    const { observer } = options
-    const log: RunObserver['log'] = (level, message, fields) =>
-      observer.log(level, message, { organization, pipeline: pipeline.name, ...fields })
-    return runPipeline(pipeline, {
-      ...options,
-      stop: this.#stop.signal,
-      observer: {
-        log,
-        progress(progress) {
-          observer.progress(progress)
-          onProgress(progress)
-        },
-      },
-      runId: submission,
-      hold,
-      cpu: this.#cpu,
-    })
   }
 
   /** @throws ExportError `target` when another worker owns the job, or the queue does not respond */
@@ -467,7 +448,7 @@ function endOf(error: ExportError | null, attempts: number, nowMs: number): RunE
 
 function addTotals(
   before: Standing['before'],
-  { shards, bytes, replacedNuls, durationMs }: RunSummary,
+  { shards, bytes, replacedNuls, durationMs }: Standing['before'],
 ): Standing['before'] {
   return {
     shards: before.shards + shards,
@@ -477,14 +458,6 @@ function addTotals(
   }
 }
 
-function withoutError({ error: _, ...summary }: RunSummary): Omit<RunSummary, 'error'> {
-  return summary
-}
-
 function warnUnreadable(log: RunObserver['log'], name: string, organization: string): void {
   log('warn', `${name} was submitted by another version of spillway and is left alone`, { organization })
-}
-
-function nameOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.name : typeof thrown
 }
