@@ -7,80 +7,80 @@ import type { Fault } from './http/faults.ts'
 import type { Sandbox } from './start-sandbox.ts'
 
 /** Everything has a default; rates are shares between 0 and 1, times are milliseconds. */
-export type SandboxOptions = {
+export type SandboxOptions = { [Key in keyof Options]?: Options[Key] | undefined }
+
+type Options = {
   /** Default 0: a free port. Always bound to 127.0.0.1. */
-  port?: number
+  port: number
   /** Credentials per domain. Default 1000. */
-  records?: number
+  records: number
   /** The same seed and data options give the same data and the same cursors. */
-  seed?: number | string
+  seed: number | string
   /** A ready bearer token. Default: random. */
-  token?: string
+  token: string
   /** The key that `POST /tokens/generate` exchanges. Default: random. */
-  apiKey?: string
+  apiKey: string
   /** Search tier. Default 1; 0 = unlimited. */
-  requestsPerSecond?: number
+  requestsPerSecond: number
   /** Basic tier: everything but global searches. Default 4; 0 = unlimited. */
-  basicRequestsPerSecond?: number
+  basicRequestsPerSecond: number
   /** How much too early a request may come. Default 2. */
-  rateToleranceMs?: number
+  rateToleranceMs: number
   /** `Retry-After` of the sandbox's own 429 responses. Default: no such header. */
-  rateLimitRetryAfter?: string
+  rateLimitRetryAfter: string
   /** Searches left this month. Default 1,000,000. At 0: status 403, code `QUOTA_EXCEEDED`. */
-  quota?: number
+  quota: number
   /**
    * Rows that one search of the quota covers, along a sequence of cursors. Default 100, as the documentation says; 0: a
    * page is one search, however many rows it has.
    */
-  rowsPerSearch?: number
+  rowsPerSearch: number
   /** How long a token lives. Default: exchanged ones 1 hour, the ready one for ever. */
-  tokenLifetimeMs?: number
+  tokenLifetimeMs: number
   /** `refresh_token_exp` names the token's own expiry (default) or a moment 30 days later. */
-  refreshTokenExp?: 'token' | 'later'
-  domains?: readonly string[]
+  refreshTokenExp: 'token' | 'later'
+  domains: readonly string[]
   /** `imported_at` lies in [from, until). Default 2024-01-01 to 2025-01-01. */
-  from?: string
-  until?: string
+  from: string
+  until: string
   /** Distinct sources. Default 200. */
-  sources?: number
+  sources: number
   /** Share of records with awkward text. Default 0.002. */
-  nastyRate?: number
+  nastyRate: number
   /** Share of records whose `hash` is null; `domain` and `source` are null more rarely. Default 0.02. */
-  nullRate?: number
+  nullRate: number
   /** Share of records that break the schema. Default 0. */
-  invalidRate?: number
+  invalidRate: number
   /** Adds fields that nobody knows. */
-  unknownFields?: boolean
+  unknownFields: boolean
   /** Adds the optional fields of the public documentation (`event_uid`, `pii_tags`, …). */
-  publicFields?: boolean
+  publicFields: boolean
   /** Share of pages that come empty although `next` goes on. Default 0, at most 0.9. */
-  emptyPageRate?: number
+  emptyPageRate: number
   /** Share of pages that hold fewer items than requested. Default 0. */
-  shortPageRate?: number
+  shortPageRate: number
   /** How the last page says that it is the last. Default 'null'. */
-  lastNext?: 'null' | 'missing'
+  lastNext: 'null' | 'missing'
   /** A broken service: `filters` are checked, then ignored. */
-  ignoreFilters?: boolean
+  ignoreFilters: boolean
   /** Wait before every response, or a range to draw from. Default 0. */
-  latencyMs?: number | readonly [number, number]
+  latencyMs: number | readonly [number, number]
   /** What each row of a response adds to the wait. Default 0. */
-  msPerRow?: number
+  msPerRow: number
   /** A gateway cuts off longer requests after this time: status 504, plain text. Default 0: there is none. */
-  gatewayTimeoutMs?: number
-  faults?: readonly Fault[]
+  gatewayTimeoutMs: number
+  faults: readonly Fault[]
   /** Compresses responses for clients that accept gzip. Default false. */
-  gzip?: boolean
+  gzip: boolean
   /** Signs cursors. Another key refuses the cursors saved under this one. Default: from seed and data. */
-  cursorKey?: string
+  cursorKey: string
   /** The prefix segment of the base URL. Default 'firework'. */
-  prefix?: string
+  prefix: string
   /** Milliseconds since 1970. Default: the machine's clock. */
-  now?: () => number
+  now: () => number
 }
 
-export type Settings = Required<
-  Omit<SandboxOptions, 'seed' | 'tokenLifetimeMs' | 'from' | 'until' | 'rateLimitRetryAfter'>
-> &
+export type Settings = Omit<Options, 'seed' | 'tokenLifetimeMs' | 'from' | 'until' | 'rateLimitRetryAfter'> &
   CredentialSettings & {
     readonly from: number
     readonly until: number

@@ -25,6 +25,12 @@ export const WHAT_IS_SHOWN = 'What is shown:'
 export const HOW_IT_RUNS = 'How it runs:'
 const OWN_GROUPS = ['Positionals:', 'Options:', WHAT_IS_SHOWN, HOW_IT_RUNS]
 
+/** The kinds of options, for yargs. */
+export const flag = (describe: string) => ({ type: 'boolean', default: false, describe }) as const
+export const stringValue = (describe: string) => ({ type: 'string', requiresArg: true, describe }) as const
+export const numberValue = (describe: string) => ({ type: 'number', requiresArg: true, describe }) as const
+export const stringValues = (describe: string) => ({ ...stringValue(describe), array: true }) as const
+
 /** Types a command's arguments by its options. */
 export function command<Args extends CommonArgs>(definition: Command<Args>): Command<Args> {
   return definition

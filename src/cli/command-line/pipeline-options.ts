@@ -4,40 +4,31 @@ import type { Pipeline } from '../../core/index.ts'
 import type { Wanted } from '../../run/index.ts'
 import { plainLine, shellWord } from '../terminal/text.ts'
 import type { Io } from './command.ts'
-import { type CommonArgs, HOW_IT_RUNS, WHAT_IS_SHOWN } from './command.ts'
+import {
+  type CommonArgs,
+  flag,
+  HOW_IT_RUNS,
+  numberValue,
+  stringValue,
+  stringValues,
+  WHAT_IS_SHOWN,
+} from './command.ts'
 
 const OVERRIDES = {
-  from: {
-    type: 'string',
-    requiresArg: true,
-    describe: 'Begin of the range (inclusive), for example 2024-01-01',
-  },
-  until: { type: 'string', requiresArg: true, describe: 'End of the range (exclusive), or now' },
-  domain: {
-    type: 'string',
-    array: true,
-    requiresArg: true,
-    describe: 'Search for this domain instead of what the file asks for; repeatable',
-  },
-  output: { type: 'string', requiresArg: true, describe: 'Folder of the data set' },
-  format: { type: 'string', requiresArg: true, describe: 'parquet or csv' },
+  from: stringValue('Begin of the range (inclusive), for example 2024-01-01'),
+  until: stringValue('End of the range (exclusive), or now'),
+  domain: stringValues('Search for this domain instead of what the file asks for; repeatable'),
+  output: stringValue('Folder of the data set'),
+  format: stringValue('parquet or csv'),
 } as const
 
 const LIMITS = {
-  'max-requests': { type: 'number', requiresArg: true, describe: 'Requests that this run may send' },
-  concurrency: {
-    type: 'number',
-    requiresArg: true,
-    describe: 'Chains at a time: queries, or parts of their range',
-  },
+  'max-requests': numberValue('Requests that this run may send'),
+  concurrency: numberValue('Chains at a time: queries, or parts of their range'),
 } as const
 
 const CONSENT = {
-  'allow-plaintext': {
-    type: 'boolean',
-    default: false,
-    describe: 'Consent to transform.secret: plaintext for this run',
-  },
+  'allow-plaintext': flag('Consent to transform.secret: plaintext for this run'),
 } as const
 
 const FILE = { type: 'string', demandOption: true, describe: 'Pipeline file' } as const
@@ -73,16 +64,8 @@ export function runPipelineOptions(yargs: Argv<CommonArgs>): Argv<RunPipelineArg
     .group(Object.keys(CONSENT), HOW_IT_RUNS)
 }
 
-/** Those flags as they come; undefined: not given. */
-export type OverrideFlags = {
-  readonly from?: string | undefined
-  readonly until?: string | undefined
-  readonly domain?: readonly string[] | undefined
-  readonly output?: string | undefined
-  readonly format?: string | undefined
-  readonly maxRequests?: number | undefined
-  readonly concurrency?: number | undefined
-}
+/** Those flags as yargs gives them. */
+export type OverrideFlags = Omit<Overrides, 'domains'> & { readonly domain?: readonly string[] | undefined }
 
 /** Reads a pipeline file with the flags in place of what it says. @throws ExportError `config` */
 export async function pipelineFrom(file: string, flags: OverrideFlags, { env, cwd }: Io): Promise<Pipeline> {
@@ -111,34 +94,21 @@ export async function pipelineToRun(
 }
 
 export function overridesFrom(flags: OverrideFlags): Overrides {
-  const { from, until, domain, output, format, maxRequests, concurrency } = flags
-  return {
-    ...(from === undefined ? {} : { from }),
-    ...(until === undefined ? {} : { until }),
-    ...(domain === undefined ? {} : { domains: domain }),
-    ...(output === undefined ? {} : { output }),
-    ...(format === undefined ? {} : { format }),
-    ...(maxRequests === undefined ? {} : { maxRequests }),
-    ...(concurrency === undefined ? {} : { concurrency }),
-  }
+  const { from, until, domain: domains, output, format, maxRequests, concurrency } = flags
+  return { from, until, domains, output, format, maxRequests, concurrency }
 }
 
 const STATES = ['failed', 'partial', 'pending', 'done', 'pruned'] as const
 
 const CHOICE = {
-  all: { type: 'boolean', default: false, describe: 'A line for each partition instead of each query' },
+  all: flag('A line for each partition instead of each query'),
   state: {
     choices: STATES,
     array: true,
     requiresArg: true,
     describe: 'Only partitions in this state; repeatable',
   },
-  query: {
-    type: 'string',
-    array: true,
-    requiresArg: true,
-    describe: "Only these queries, for example 'domain.*.com' or acme.com; repeatable",
-  },
+  query: stringValues("Only these queries, for example 'domain.*.com' or acme.com; repeatable"),
 } as const
 
 type ChoiceArgs = InferredOptionTypes<typeof CHOICE>

@@ -20,12 +20,12 @@ import {
   testToken,
 } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
-import { command } from '../command-line/command.ts'
+import { command, flag } from '../command-line/command.ts'
 import { overridesFrom, pipelineFrom, runPipelineOptions } from '../command-line/pipeline-options.ts'
 import { tryLater } from '../log/log.ts'
 import { DONE, exitCode } from '../terminal/exit-code.ts'
 import { styleFor, wantsColour } from '../terminal/screen.ts'
-import { announceStop } from '../terminal/signals.ts'
+import { untilStopped } from '../terminal/signals.ts'
 import { count, counted, plainJson, plainLine } from '../terminal/text.ts'
 
 // The beginning of a list shows what it is about; all of it is for --json.
@@ -33,13 +33,9 @@ export const check = command({
   options: (yargs) =>
     runPipelineOptions(yargs)
       .options({
-        all: { type: 'boolean', default: false, describe: 'Show settings that have their default as well' },
-        json: { type: 'boolean', default: false, describe: 'Print it as JSON' },
-        probe: {
-          type: 'boolean',
-          default: false,
-          describe: 'Send at most two requests, which cost searches, to measure what a page costs',
-        },
+        all: flag('Show settings that have their default as well'),
+        json: flag('Print it as JSON'),
+        probe: flag('Send at most two requests, which cost searches, to measure what a page costs'),
       })
       .example('$0 check pipeline.yaml', 'Before the first run; costs no search')
       .example(
@@ -140,8 +136,7 @@ async function checkService({ service, extract }: Pipeline, io: Io): Promise<str
   const variable = auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv
   // What the environment lacks has been told above.
   if ((await readSecret(variable, io.env)) === null) return 'not asked: there is nothing to sign in with'
-  const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
-  try {
+  return untilStopped(io, async (signals) => {
     const options = {
       clock: systemClock,
       readSecret: (name: string) => readSecret(name, io.env),
@@ -151,16 +146,13 @@ async function checkService({ service, extract }: Pipeline, io: Io): Promise<str
     if (extract.resource === 'reports') return tokenText(await testToken(service, options))
     const { token, search } = await testService(service, options)
     return `${tokenText(token)}; ${searchText(search)}`
-  } finally {
-    signals.release()
-  }
+  })
 }
 
 /** What a page costs, by at most two requests. */
 async function checkCost(pipeline: Pipeline, io: Io): Promise<string> {
   if (pipeline.extract.resource === 'reports') return 'not asked: reports cost no searches'
-  const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
-  try {
+  return untilStopped(io, async (signals) => {
     return probeText(
       await probeService(pipeline, {
         clock: systemClock,
@@ -169,9 +161,7 @@ async function checkCost(pipeline: Pipeline, io: Io): Promise<string> {
         log: io.log,
       }),
     )
-  } finally {
-    signals.release()
-  }
+  })
 }
 
 function probeText({ reading, page, requests, searchesRemaining }: Probe): string {

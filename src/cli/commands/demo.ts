@@ -7,7 +7,7 @@ import { queryPipeline } from '../../run/index.ts'
 import { startSandbox } from '../../sandbox/index.ts'
 import { lacksDuckdb, parseTarget } from '../../warehouse/index.ts'
 import type { Io } from '../command-line/command.ts'
-import { command } from '../command-line/command.ts'
+import { command, flag } from '../command-line/command.ts'
 import { NO_FLAGS } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { styleFor } from '../terminal/screen.ts'
@@ -41,7 +41,7 @@ async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise
 export const demo = command({
   options: (yargs) =>
     yargs
-      .options({ 'no-progress': { type: 'boolean', default: false, describe: 'No progress lines' } })
+      .options({ 'no-progress': flag('No progress lines') })
       .example('$0 demo', 'Made-up credentials into output/demo, and a table of them')
       .example('$0 demo --no-progress', 'The same for a log'),
   async run({ noProgress }, io) {

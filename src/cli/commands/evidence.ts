@@ -5,7 +5,7 @@ import { knownNamingKey, readVerifyingKey } from '../../config/index.ts'
 import { ExportError, type Pipeline } from '../../core/index.ts'
 import type { Evidence } from '../../report/index.ts'
 import { readEvidence } from '../../run/index.ts'
-import { command } from '../command-line/command.ts'
+import { command, flag, stringValue } from '../command-line/command.ts'
 import { pipelineAndFormat, pipelineFrom } from '../command-line/pipeline-options.ts'
 import { pathWithin, saveFile } from '../results/save-file.ts'
 import { completenessText } from '../results/summary.ts'
@@ -36,12 +36,10 @@ export const evidence = command({
           requiresArg: true,
           describe: 'The archive, .tar; one of that name is replaced',
         },
-        key: {
-          type: 'string',
-          requiresArg: true,
-          describe: 'File of the public Ed25519 key, PEM: to be packed too, and the signature has to fit it',
-        },
-        json: { type: 'boolean', default: false, describe: 'Print the result as JSON' },
+        key: stringValue(
+          'File of the public Ed25519 key, PEM: to be packed too, and the signature has to fit it',
+        ),
+        json: flag('Print the result as JSON'),
       })
       .example('$0 evidence pipeline.yaml --output acme.tar --key pub.pem', 'Once the manifest is signed')
       .example('$0 evidence pipeline.yaml --output output/acme/_evidence.tar', 'Beside the data'),

@@ -2,10 +2,10 @@ import { access, writeFile } from 'node:fs/promises'
 import { parse, resolve } from 'node:path'
 import { pipelineJsonSchema, type StarterAnswers, settingFault, starterPipeline } from '../../config/index.ts'
 import { ExportError } from '../../core/index.ts'
-import { command } from '../command-line/command.ts'
+import { command, flag } from '../command-line/command.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import type { Screen } from '../terminal/screen.ts'
-import { asking } from '../terminal/screen.ts'
+import { asking, canAsk } from '../terminal/screen.ts'
 import { shellWord } from '../terminal/text.ts'
 export const init = command({
   options: (yargs) =>
@@ -16,7 +16,7 @@ export const init = command({
         describe: 'Where to; never overwritten',
       })
       .options({
-        interactive: { type: 'boolean', default: false, describe: 'Ask for the most important settings' },
+        interactive: flag('Ask for the most important settings'),
       })
       .example('$0 init acme.yaml --interactive', 'The same, made to measure')
       .example('$0 init acme.yaml', 'A starter under that name'),
@@ -54,7 +54,7 @@ async function refuseExisting(path: string, file: string): Promise<void> {
 }
 
 async function askOnTerminal(file: string, screen: Screen): Promise<StarterAnswers> {
-  if (!process.stdin.isTTY || !screen.stream.isTTY) {
+  if (!canAsk(screen)) {
     throw new ExportError(
       'config',
       'Nobody is there to be asked: stdin or stderr is no terminal',

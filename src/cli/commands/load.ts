@@ -1,9 +1,9 @@
 import { tableStatements } from '../../run/index.ts'
 import { DIALECT_NAMES, LOAD_MODES, parseTarget } from '../../warehouse/index.ts'
-import { command } from '../command-line/command.ts'
+import { command, flag, stringValue } from '../command-line/command.ts'
 import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { announceStop } from '../terminal/signals.ts'
+import { untilStopped } from '../terminal/signals.ts'
 import { loadTables, PLAIN_LOAD } from '../work/load-tables.ts'
 export const load = command({
   options: (yargs) =>
@@ -15,28 +15,16 @@ export const load = command({
           requiresArg: true,
           describe: 'duckdb:<file> or postgres://user@host:port/database (password: PGPASSWORD, ~/.pgpass)',
         },
-        schema: {
-          type: 'string',
-          requiresArg: true,
-          describe: 'Schema of the tables; made if it is not there',
-        },
-        table: {
-          type: 'string',
-          requiresArg: true,
-          describe: 'Name of the table: credentials or reports, if not given',
-        },
+        schema: stringValue('Schema of the tables; made if it is not there'),
+        table: stringValue('Name of the table: credentials or reports, if not given'),
         mode: {
           choices: LOAD_MODES,
           default: 'append' as const,
           describe: 'What becomes of rows that are there already',
         },
-        evolve: { type: 'boolean', default: false, describe: 'Add columns that the table lacks' },
-        reload: {
-          type: 'boolean',
-          default: false,
-          describe: 'Load every shard again, in the place of what the table has of this data set',
-        },
-        json: { type: 'boolean', default: false, describe: 'Print the result as JSON' },
+        evolve: flag('Add columns that the table lacks'),
+        reload: flag('Load every shard again, in the place of what the table has of this data set'),
+        json: flag('Print the result as JSON'),
       })
       .example('$0 load pipeline.yaml --to duckdb:leaks.db', 'Into a file')
       .example(
@@ -46,8 +34,7 @@ export const load = command({
   async run(args, io) {
     const target = parseTarget(args.to, io.cwd)
     const pipeline = await pipelineFrom(args.pipeline, args, io)
-    const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
-    try {
+    return untilStopped(io, async (signals) => {
       const { schema = null, table = null, mode, evolve, reload, json } = args
       await loadTables(
         pipeline,
@@ -57,9 +44,7 @@ export const load = command({
         io,
       )
       return DONE
-    } finally {
-      signals.release()
-    }
+    })
   },
 })
 
@@ -68,11 +53,7 @@ export const ddl = command({
     pipelineOptions(yargs)
       .options({
         dialect: { choices: DIALECT_NAMES, demandOption: true, describe: 'Engine to write for' },
-        table: {
-          type: 'string',
-          requiresArg: true,
-          describe: 'Name of the table: credentials or reports, if not given',
-        },
+        table: stringValue('Name of the table: credentials or reports, if not given'),
       })
       .example('$0 ddl pipeline.yaml --dialect snowflake', 'Table, file format, stage and COPY')
       .example('$0 ddl pipeline.yaml --dialect dbt > models/sources.yml', 'A source for dbt'),

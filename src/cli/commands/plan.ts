@@ -1,7 +1,7 @@
 import { monthAfter, monthOf, type Pipeline, runsNeeded, searchesToSpend } from '../../core/index.ts'
 import { type PlanReport, readPlan, type Wanted } from '../../run/index.ts'
 import { runOptions } from '../../run-options.ts'
-import { command } from '../command-line/command.ts'
+import { command, flag } from '../command-line/command.ts'
 import {
   choiceOptions,
   pipelineToRun,
@@ -17,7 +17,7 @@ import { count, counted, duration, plainJson } from '../terminal/text.ts'
 export const plan = command({
   options: (yargs) =>
     choiceOptions(runPipelineOptions(yargs))
-      .options({ json: { type: 'boolean', default: false, describe: 'Print it as JSON' } })
+      .options({ json: flag('Print it as JSON') })
       .example('$0 plan pipeline.yaml', 'Requests and time that are needed at least')
       .example('$0 plan pipeline.yaml --from 2020-01-01', 'The same for a longer range'),
   async run(args, io) {

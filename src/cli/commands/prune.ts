@@ -12,11 +12,11 @@ import {
 import { version } from '../../package/index.ts'
 import { type PruneReport, planPruning, pruneDataSet } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
-import { command } from '../command-line/command.ts'
+import { command, flag, stringValue } from '../command-line/command.ts'
 import { dataSetOptions, pipelineFrom } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { confirm } from '../terminal/screen.ts'
-import { announceStop } from '../terminal/signals.ts'
+import { canAsk, requireYes } from '../terminal/screen.ts'
+import { untilStopped } from '../terminal/signals.ts'
 import { bytes, count, counted, plainJson, plainLine, shownPath } from '../terminal/text.ts'
 
 // More lines than a screen are for --json.
@@ -26,14 +26,12 @@ export const prune = command({
   options: (yargs) =>
     dataSetOptions(yargs)
       .options({
-        'older-than': {
-          type: 'string',
-          requiresArg: true,
-          describe: `Partitions whose windows ended so long ago: ${AGE_EXPECTED}; left out: load.keep`,
-        },
-        'dry-run': { type: 'boolean', default: false, describe: 'Say what would go, and change nothing' },
-        yes: { type: 'boolean', default: false, describe: 'Do not ask' },
-        json: { type: 'boolean', default: false, describe: 'Print the result as JSON' },
+        'older-than': stringValue(
+          `Partitions whose windows ended so long ago: ${AGE_EXPECTED}; left out: load.keep`,
+        ),
+        'dry-run': flag('Say what would go, and change nothing'),
+        yes: flag('Do not ask'),
+        json: flag('Print the result as JSON'),
       })
       .example('$0 prune pipeline.yaml --older-than 24mo --dry-run', 'What is older than two years')
       .example('$0 prune pipeline.yaml --yes', 'From cron, by the load.keep of the file')
@@ -50,15 +48,12 @@ export const prune = command({
       return DONE
     }
     if (!args.yes) await askToPrune(pipeline, before, io)
-    const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
-    try {
+    return untilStopped(io, async (signals) => {
       const maskKey = await readNamingKey(pipeline, io)
       const options = { clock: systemClock, stop: signals.stop, observer: { log: io.log }, version, maskKey }
       await print(await pruneDataSet(pipeline, before, options), false)
       return DONE
-    } finally {
-      signals.release()
-    }
+    })
   },
 })
 
@@ -80,18 +75,17 @@ function ageOf(olderThan: string | undefined, { load, file }: Pipeline): Age {
 
 async function askToPrune(pipeline: Pipeline, before: Micros, { screen, cwd }: Io): Promise<void> {
   const report = await planPruning(pipeline, before)
-  if (!process.stdin.isTTY || !screen.stream.isTTY) {
-    throw new ExportError(
-      'config',
-      `prune removes data, and there is no terminal to ask on. ${cost(report)}`,
-      shownPath(pipeline.load.path, cwd),
-      'Add --yes if that is what you want; nothing was changed.',
-    )
+  if (canAsk(screen)) {
+    if (report.partitions === 0) return
+    screen.write(`${reportText(report, true)}\n`)
   }
-  if (report.partitions === 0) return
-  screen.write(`${reportText(report, true)}\n`)
-  if (await confirm('Remove them for good?', screen)) return
-  throw new ExportError('config', 'Nothing was changed', '', 'Run `prune` again any time.')
+  await requireYes(screen, {
+    what: 'prune removes data',
+    cost: cost(report),
+    where: shownPath(pipeline.load.path, cwd),
+    question: 'Remove them for good?',
+    next: 'Run `prune` again any time.',
+  })
 }
 
 function reportJson({ pipeline, before, ...rest }: PruneReport, isDry: boolean) {

@@ -2,7 +2,7 @@ import { stringify } from 'csv-stringify/sync'
 import type { Pipeline } from '../../core/index.ts'
 import { type AnswerStream, streamQuery } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
-import { command } from '../command-line/command.ts'
+import { command, flag, stringValue } from '../command-line/command.ts'
 import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
 import { completenessFor, completenessText } from '../results/summary.ts'
 import { DONE } from '../terminal/exit-code.ts'
@@ -25,13 +25,9 @@ export const query = command({
         describe: 'One SELECT; the data set is the view credentials, or reports',
       })
       .options({
-        in: {
-          type: 'string',
-          requiresArg: true,
-          describe: 'Ask a loaded duckdb:<file> instead of the files',
-        },
-        csv: { type: 'boolean', default: false, describe: 'Print the result as CSV' },
-        json: { type: 'boolean', default: false, describe: 'Print the result as a JSON array of objects' },
+        in: stringValue('Ask a loaded duckdb:<file> instead of the files'),
+        csv: flag('Print the result as CSV'),
+        json: flag('Print the result as a JSON array of objects'),
       })
       .example('$0 query pipeline.yaml', 'Columns and first rows')
       .example(

@@ -3,11 +3,11 @@ import { learnSecrets, readSecret, serviceFromEnvironment } from '../../config/i
 import { ExportError, isExportError, type ServiceSettings, systemClock } from '../../core/index.ts'
 import { fetchReports } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
-import { command } from '../command-line/command.ts'
+import { command, stringValue } from '../command-line/command.ts'
 import { tryLater } from '../log/log.ts'
 import { saveFile } from '../results/save-file.ts'
 import { DONE, exitCode, FAILED } from '../terminal/exit-code.ts'
-import { announceStop } from '../terminal/signals.ts'
+import { untilStopped } from '../terminal/signals.ts'
 import { plainJson, plainLine, plainText } from '../terminal/text.ts'
 
 // `[text](address` and `[name]: address`. An address that does not begin like one of these may be `javascript:` in any
@@ -23,11 +23,7 @@ export const report = command({
       })
       .options({
         format: { choices: ['markdown', 'json'] as const, default: 'markdown' as const, describe: 'How' },
-        output: {
-          type: 'string',
-          requiresArg: true,
-          describe: 'Folder: one file a report instead of printing them',
-        },
+        output: stringValue('Folder: one file a report instead of printing them'),
       })
       .example('$0 report 12 14', 'To read')
       .example('$0 report 12 14 --format json', 'One object a line')
@@ -36,12 +32,9 @@ export const report = command({
     const ids = [...new Set(args.id.map(reportId))]
     await learnSecrets(io.env)
     const settings = await serviceFromEnvironment(io.env)
-    const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
-    try {
+    return untilStopped(io, async (signals) => {
       return await eachReport(settings, ids, signals.stop, io, deliver(args, io))
-    } finally {
-      signals.release()
-    }
+    })
   },
 })
 

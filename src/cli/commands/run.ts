@@ -3,7 +3,7 @@ import { ExportError, isExportError, type Pipeline } from '../../core/index.ts'
 import type { LoadedAhead } from '../../run/index.ts'
 import { parseTarget, type Target } from '../../warehouse/index.ts'
 import type { Io } from '../command-line/command.ts'
-import { command, HOW_IT_RUNS } from '../command-line/command.ts'
+import { command, flag, HOW_IT_RUNS, stringValue, stringValues } from '../command-line/command.ts'
 import {
   givenFlags,
   type OverrideFlags,
@@ -13,8 +13,8 @@ import {
 import { MetricsFile } from '../log/metrics-file.ts'
 import { notBegunJson } from '../results/summary.ts'
 import { DONE, exitCode, gravest } from '../terminal/exit-code.ts'
-import { confirm } from '../terminal/screen.ts'
-import { announceStop, type StopSignals } from '../terminal/signals.ts'
+import { requireYes } from '../terminal/screen.ts'
+import { type StopSignals, untilStopped } from '../terminal/signals.ts'
 import { plainJson, shownPath } from '../terminal/text.ts'
 import type { ExportSettings } from '../work/export-pipeline.ts'
 
@@ -28,31 +28,14 @@ export const run = command({
         describe: 'Pipeline files, run one after the other',
       })
       .options({
-        'fail-fast': { type: 'boolean', default: false, describe: 'Stop at the first partition that fails' },
-        fresh: {
-          type: 'boolean',
-          default: false,
-          describe: 'Delete what was exported before and start over; asks first',
-        },
-        redo: {
-          type: 'string',
-          array: true,
-          requiresArg: true,
-          describe: 'Export this partition anew, or those that a glob matches; repeatable',
-        },
-        load: {
-          type: 'string',
-          requiresArg: true,
-          describe: 'Load the shards as they come, as `load --to` does: duckdb:<file> or postgres://…',
-        },
-        yes: { type: 'boolean', default: false, describe: 'Do not ask' },
-        json: { type: 'boolean', default: false, describe: 'Print the summary as JSON, one object a line' },
-        'no-progress': { type: 'boolean', default: false, describe: 'No progress lines' },
-        'metrics-file': {
-          type: 'string',
-          requiresArg: true,
-          describe: 'Figures for Prometheus, written anew every half minute and at the end',
-        },
+        'fail-fast': flag('Stop at the first partition that fails'),
+        fresh: flag('Delete what was exported before and start over; asks first'),
+        redo: stringValues('Export this partition anew, or those that a glob matches; repeatable'),
+        load: stringValue('Load the shards as they come, as `load --to` does: duckdb:<file> or postgres://…'),
+        yes: flag('Do not ask'),
+        json: flag('Print the summary as JSON, one object a line'),
+        'no-progress': flag('No progress lines'),
+        'metrics-file': stringValue('Figures for Prometheus, written anew every half minute and at the end'),
       })
       .group(
         ['fail-fast', 'redo', 'load', 'fresh', 'yes', 'json', 'no-progress', 'metrics-file'],
@@ -65,8 +48,7 @@ export const run = command({
   async run(args, io) {
     if (args.fresh && args.redo !== undefined) throw redoAndFresh()
     const target = args.load === undefined ? null : parseTarget(args.load, io.cwd, '--load')
-    const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
-    try {
+    return untilStopped(io, async (signals) => {
       const found = await readEach(args, io)
       const pipelines = found.flatMap(({ pipeline }) => (pipeline === null ? [] : [pipeline]))
       if (args.fresh && !args.yes && pipelines.length > 0) await askToStartOver(pipelines, io)
@@ -82,9 +64,7 @@ export const run = command({
       const code = await runEach(found, settings, signals, io)
       await metrics?.close(code)
       return code
-    } finally {
-      signals.release()
-    }
+    })
   },
 })
 
@@ -133,16 +113,12 @@ async function readEach(args: ReadArgs, io: Io): Promise<readonly Found[]> {
 
 async function askToStartOver(pipelines: readonly Pipeline[], { cwd, screen }: Io): Promise<void> {
   const paths = pipelines.map(({ load }) => shownPath(load.path, cwd)).join(', ')
-  if (!process.stdin.isTTY || !screen.stream.isTTY) {
-    throw new ExportError(
-      'config',
-      '--fresh deletes what was exported before, and there is no terminal to ask on',
-      paths,
-      'Add --yes if that is what you want.',
-    )
-  }
-  if (await confirm(`Delete everything that was exported to ${paths}, and start over?`, screen)) return
-  throw new ExportError('config', 'Nothing was changed', '', 'Run it without --fresh to go on.')
+  await requireYes(screen, {
+    what: '--fresh deletes what was exported before',
+    where: paths,
+    question: `Delete everything that was exported to ${paths}, and start over?`,
+    next: 'Run it without --fresh to go on.',
+  })
 }
 
 /** One after the other, whatever becomes of those before; only a signal stops them all. */

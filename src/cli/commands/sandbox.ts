@@ -7,7 +7,7 @@ import {
   sandboxBanner,
   startSandbox,
 } from '../../sandbox/index.ts'
-import { command } from '../command-line/command.ts'
+import { command, numberValue, stringValue, stringValues } from '../command-line/command.ts'
 import { DONE } from '../terminal/exit-code.ts'
 
 export const sandbox = command({
@@ -15,53 +15,29 @@ export const sandbox = command({
     yargs
       .options({
         port: { type: 'number', default: 8787, requiresArg: true, describe: 'On 127.0.0.1; 0: a free one' },
-        records: { type: 'number', requiresArg: true, describe: 'Credentials per domain [1000]' },
-        seed: { type: 'string', requiresArg: true, describe: 'Another seed, other data' },
-        token: { type: 'string', requiresArg: true, describe: 'The token that is accepted [random]' },
-        domain: { type: 'string', array: true, requiresArg: true, describe: 'Domain with data; repeatable' },
+        records: numberValue('Credentials per domain [1000]'),
+        seed: stringValue('Another seed, other data'),
+        token: stringValue('The token that is accepted [random]'),
+        domain: stringValues('Domain with data; repeatable'),
         'public-fields': {
           type: 'boolean',
           describe: 'With the fields that only the public documentation has, such as event_uid',
         },
-        from: { type: 'string', requiresArg: true, describe: 'First import time [2024-01-01]' },
-        until: { type: 'string', requiresArg: true, describe: 'End of import times [2025-01-01]' },
+        from: stringValue('First import time [2024-01-01]'),
+        until: stringValue('End of import times [2025-01-01]'),
       })
       .group(
         ['port', 'records', 'seed', 'token', 'domain', 'public-fields', 'from', 'until'],
         'What is served:',
       )
       .options({
-        'requests-per-second': {
-          type: 'number',
-          requiresArg: true,
-          describe: 'Search tier; 0: no limit [1]',
-        },
-        'basic-requests-per-second': {
-          type: 'number',
-          requiresArg: true,
-          describe: 'Everything else; 0: no limit [4]',
-        },
-        quota: { type: 'number', requiresArg: true, describe: 'Searches left this month [1000000]' },
-        'rows-per-search': {
-          type: 'number',
-          requiresArg: true,
-          describe: 'Rows that one search covers; 0: a page is one search [100]',
-        },
-        latency: {
-          type: 'number',
-          requiresArg: true,
-          describe: 'Wait before every answer, in milliseconds [0]',
-        },
-        'ms-per-row': {
-          type: 'number',
-          requiresArg: true,
-          describe: 'What each row of an answer adds to that [0]',
-        },
-        'gateway-timeout': {
-          type: 'string',
-          requiresArg: true,
-          describe: 'What takes longer is answered 504, such as 30s [none]',
-        },
+        'requests-per-second': numberValue('Search tier; 0: no limit [1]'),
+        'basic-requests-per-second': numberValue('Everything else; 0: no limit [4]'),
+        quota: numberValue('Searches left this month [1000000]'),
+        'rows-per-search': numberValue('Rows that one search covers; 0: a page is one search [100]'),
+        latency: numberValue('Wait before every response, in milliseconds [0]'),
+        'ms-per-row': numberValue('What each row of a response adds to that [0]'),
+        'gateway-timeout': stringValue('What takes longer is answered 504, such as 30s [none]'),
       })
       .group(
         [
@@ -76,18 +52,10 @@ export const sandbox = command({
         'Limits:',
       )
       .options({
-        'error-rate': {
-          type: 'number',
-          requiresArg: true,
-          describe: 'Share of searches answered 503 [0]',
-        },
-        'invalid-rate': {
-          type: 'number',
-          requiresArg: true,
-          describe: 'Share of items that break the schema [0]',
-        },
-        'empty-page-rate': { type: 'number', requiresArg: true, describe: 'Share of empty pages [0]' },
-        'token-lifetime': { type: 'number', requiresArg: true, describe: 'Seconds until tokens end' },
+        'error-rate': numberValue('Share of searches answered 503 [0]'),
+        'invalid-rate': numberValue('Share of items that break the schema [0]'),
+        'empty-page-rate': numberValue('Share of empty pages [0]'),
+        'token-lifetime': numberValue('Seconds until tokens end'),
       })
       .group(['error-rate', 'invalid-rate', 'empty-page-rate', 'token-lifetime'], 'Trouble:')
       .example('$0 sandbox --records 5000', 'Then run pipelines/demo.yaml against it')
@@ -96,23 +64,23 @@ export const sandbox = command({
     const signals = io.signals.listen(() => {})
     const service = await start({
       port: args.port,
-      ...given('records', args.records),
-      ...given('seed', args.seed),
-      ...given('token', args.token),
-      ...given('domains', args.domain),
-      ...given('publicFields', args.publicFields),
-      ...given('from', args.from),
-      ...given('until', args.until),
-      ...given('requestsPerSecond', args.requestsPerSecond),
-      ...given('basicRequestsPerSecond', args.basicRequestsPerSecond),
-      ...given('quota', args.quota),
-      ...given('rowsPerSearch', args.rowsPerSearch),
-      ...given('latencyMs', args.latency),
-      ...given('msPerRow', args.msPerRow),
-      ...given('gatewayTimeoutMs', milliseconds(args.gatewayTimeout)),
-      ...given('invalidRate', args.invalidRate),
-      ...given('emptyPageRate', args.emptyPageRate),
-      ...(args.tokenLifetime === undefined ? {} : { tokenLifetimeMs: args.tokenLifetime * 1000 }),
+      records: args.records,
+      seed: args.seed,
+      token: args.token,
+      domains: args.domain,
+      publicFields: args.publicFields,
+      from: args.from,
+      until: args.until,
+      requestsPerSecond: args.requestsPerSecond,
+      basicRequestsPerSecond: args.basicRequestsPerSecond,
+      quota: args.quota,
+      rowsPerSearch: args.rowsPerSearch,
+      latencyMs: args.latency,
+      msPerRow: args.msPerRow,
+      gatewayTimeoutMs: milliseconds(args.gatewayTimeout),
+      invalidRate: args.invalidRate,
+      emptyPageRate: args.emptyPageRate,
+      tokenLifetimeMs: args.tokenLifetime === undefined ? undefined : args.tokenLifetime * 1000,
       faults: errors(args.errorRate ?? 0),
     })
     try {
@@ -126,13 +94,6 @@ export const sandbox = command({
     return DONE
   },
 })
-
-function given<Key extends keyof SandboxOptions>(
-  key: Key,
-  value: SandboxOptions[Key],
-): { [K in Key]?: NonNullable<SandboxOptions[K]> } {
-  return value === undefined ? {} : ({ [key]: value } as { [K in Key]: NonNullable<SandboxOptions[K]> })
-}
 
 function milliseconds(text: string | undefined): number | undefined {
   if (text === undefined) return undefined

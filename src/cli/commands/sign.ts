@@ -2,10 +2,10 @@ import { resolve } from 'node:path'
 import { isOpenToOthers, readSigningKey } from '../../config/index.ts'
 import { systemClock } from '../../core/index.ts'
 import { type Signed, signDataSet } from '../../run/index.ts'
-import { command } from '../command-line/command.ts'
+import { command, flag } from '../command-line/command.ts'
 import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { announceStop } from '../terminal/signals.ts'
+import { untilStopped } from '../terminal/signals.ts'
 import { bytes, counted, plainJson, shownPath } from '../terminal/text.ts'
 
 export const sign = command({
@@ -19,7 +19,7 @@ export const sign = command({
           describe:
             'File of the private Ed25519 key, PEM; SPILLWAY_SIGNING_PASSPHRASE opens an encrypted one',
         },
-        json: { type: 'boolean', default: false, describe: 'Print the result as JSON' },
+        json: flag('Print the result as JSON'),
       })
       .example('$0 sign pipeline.yaml --key key.pem', 'Write _manifest.sig beside the manifest')
       .example('$0 verify pipeline.yaml && $0 sign pipeline.yaml --key key.pem', 'Read every byte before')
@@ -32,15 +32,12 @@ export const sign = command({
         path: args.key,
       })
     }
-    const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
-    try {
+    return untilStopped(io, async (signals) => {
       const warn = (message: string): void => io.log('warn', message)
       const signed = await signDataSet(pipeline, key, { clock: systemClock, stop: signals.stop, warn })
       await io.stdout.line(args.json ? plainJson(signedJson(signed)) : signedText(signed, io.cwd))
       return DONE
-    } finally {
-      signals.release()
-    }
+    })
   },
 })
 

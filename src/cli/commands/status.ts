@@ -1,6 +1,6 @@
 import { readNamingKey } from '../../config/index.ts'
 import { readStatus, type StatusReport, serviceJson, type Wanted } from '../../run/index.ts'
-import { command } from '../command-line/command.ts'
+import { command, flag } from '../command-line/command.ts'
 import {
   choiceOptions,
   pipelineFrom,
@@ -18,7 +18,7 @@ const MAX_RETIRED = 5
 export const status = command({
   options: (yargs) =>
     choiceOptions(pipelineOptions(yargs))
-      .options({ json: { type: 'boolean', default: false, describe: 'Print every partition as JSON' } })
+      .options({ json: flag('Print every partition as JSON') })
       .example('$0 status pipeline.yaml', 'Where each query stands')
       .example('$0 status pipeline.yaml --all --state failed', 'Which partitions failed, and why')
       .example('$0 status pipeline.yaml --json', 'All of it, whole cursors among it'),

@@ -11,7 +11,7 @@ import { readSecret, readSettings } from '../../config/index.ts'
 import { isExportError, type Pipeline, systemClock } from '../../core/index.ts'
 import { runOptions } from '../../run-options.ts'
 import type { Io } from '../command-line/command.ts'
-import { command } from '../command-line/command.ts'
+import { command, flag } from '../command-line/command.ts'
 import { NO_FLAGS, pipelineFrom } from '../command-line/pipeline-options.ts'
 import { notBegunJson, summaryJson, summaryText } from '../results/summary.ts'
 import { DONE, exitCode, FAILED, gravest } from '../terminal/exit-code.ts'
@@ -28,17 +28,9 @@ export const submit = command({
         describe: 'Pipeline files',
       })
       .options({
-        wait: {
-          type: 'boolean',
-          default: false,
-          describe: 'Wait for the end, with the summary and exit codes of `run`',
-        },
-        json: { type: 'boolean', default: false, describe: 'Print JSON, one object a pipeline' },
-        'allow-plaintext': {
-          type: 'boolean',
-          default: false,
-          describe: 'Consent to transform.secret: plaintext for this run',
-        },
+        wait: flag('Wait for the end, with the summary and exit codes of `run`'),
+        json: flag('Print JSON, one object a pipeline'),
+        'allow-plaintext': flag('Consent to transform.secret: plaintext for this run'),
       })
       .example('$0 submit acme.yaml', 'For workers to take')
       .example('$0 submit tenants/*.yaml --wait --json', 'Many at once, to their end'),

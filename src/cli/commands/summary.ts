@@ -2,22 +2,21 @@ import { readNamingKey } from '../../config/index.ts'
 import { REPORT_PATH, systemClock } from '../../core/index.ts'
 import { version } from '../../package/index.ts'
 import { summarizeDataSet } from '../../run/index.ts'
-import { command } from '../command-line/command.ts'
+import { command, flag } from '../command-line/command.ts'
 import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
 import { completenessText } from '../results/summary.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { announceStop } from '../terminal/signals.ts'
+import { untilStopped } from '../terminal/signals.ts'
 import { counted, plainJson, shownPath } from '../terminal/text.ts'
 
 export const summary = command({
   options: (yargs) =>
     pipelineOptions(yargs)
-      .options({ json: { type: 'boolean', default: false, describe: 'Print where it is as JSON' } })
+      .options({ json: flag('Print where it is as JSON') })
       .example('$0 summary pipeline.yaml', 'Whether all is exported, scope, result, runs: one page of HTML'),
   async run(args, io) {
     const pipeline = await pipelineFrom(args.pipeline, args, io)
-    const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
-    try {
+    return untilStopped(io, async (signals) => {
       const { rows, shards, ...completeness } = await summarizeDataSet(pipeline, {
         maskKey: await readNamingKey(pipeline, io),
         clock: systemClock,
@@ -38,8 +37,6 @@ export const summary = command({
           : `${shownPath(path, io.cwd)}: ${counted(rows, 'row')}, ${counted(shards, 'shard')}\n${completenessText(completeness)}.`,
       )
       return DONE
-    } finally {
-      signals.release()
-    }
+    })
   },
 })

@@ -10,12 +10,12 @@ import {
   verifyDataSet,
 } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
-import { command } from '../command-line/command.ts'
+import { command, flag, stringValue } from '../command-line/command.ts'
 import { givenFlags, pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
 import { completenessText } from '../results/summary.ts'
 import { DONE, FAILED } from '../terminal/exit-code.ts'
-import { confirm, type Style, styleFor, wantsColour } from '../terminal/screen.ts'
-import { announceStop } from '../terminal/signals.ts'
+import { canAsk, requireYes, type Style, styleFor, wantsColour } from '../terminal/screen.ts'
+import { untilStopped } from '../terminal/signals.ts'
 import { count, counted, plainJson, plainLine, shownPath } from '../terminal/text.ts'
 import { exportPipeline } from '../work/export-pipeline.ts'
 
@@ -26,44 +26,18 @@ export const verify = command({
   options: (yargs) =>
     pipelineOptions(yargs)
       .options({
-        json: { type: 'boolean', default: false, describe: 'Print the result as JSON' },
-        all: {
-          type: 'boolean',
-          default: false,
-          describe: 'A line for each problem instead of each cause',
-        },
-        fix: {
-          type: 'boolean',
-          default: false,
-          describe: 'Export anew what is damaged; says what it costs and asks first',
-        },
-        signature: {
-          type: 'boolean',
-          default: false,
-          describe: 'See as well whether the manifest is signed under the key given by --key',
-        },
-        key: {
-          type: 'string',
-          requiresArg: true,
-          describe: 'With --signature: file of the public Ed25519 key, PEM',
-        },
-        'not-before': {
-          type: 'string',
-          requiresArg: true,
-          describe: 'With --signature: the last run that is signed has to have ended by then or later',
-        },
-        complete: {
-          type: 'boolean',
-          default: false,
-          describe: 'Exit 1 as well where not everything that the file plans is exported',
-        },
-        yes: { type: 'boolean', default: false, describe: 'Do not ask' },
-        'allow-plaintext': {
-          type: 'boolean',
-          default: false,
-          describe: 'With --fix: consent to transform.secret: plaintext',
-        },
-        'no-progress': { type: 'boolean', default: false, describe: 'With --fix: no progress line' },
+        json: flag('Print the result as JSON'),
+        all: flag('A line for each problem instead of each cause'),
+        fix: flag('Export anew what is damaged; says what it costs and asks first'),
+        signature: flag('See as well whether the manifest is signed under the key given by --key'),
+        key: stringValue('With --signature: file of the public Ed25519 key, PEM'),
+        'not-before': stringValue(
+          'With --signature: the last run that is signed has to have ended by then or later',
+        ),
+        complete: flag('Exit 1 as well where not everything that the file plans is exported'),
+        yes: flag('Do not ask'),
+        'allow-plaintext': flag('With --fix: consent to transform.secret: plaintext'),
+        'no-progress': flag('With --fix: no progress line'),
       })
       .example('$0 verify pipeline.yaml', 'Sizes, checksums, rows, columns, masking')
       .example('$0 verify pipeline.yaml --fix', 'Export damaged shards anew')
@@ -157,7 +131,6 @@ async function fix(pipeline: Pipeline, { problems }: Verification, args: FixArgs
   await checkRequirements(pipeline, { env: io.env, cwd: io.cwd, allowPlaintext })
   const repair = await planRepair(pipeline, problems, Date.now(), await readNamingKey(pipeline, io))
   if (!args.yes) await askToFix(pipeline, repair, io)
-  const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
   const settings = {
     allowPlaintext,
     failFast: false,
@@ -169,11 +142,7 @@ async function fix(pipeline: Pipeline, { problems }: Verification, args: FixArgs
     again: null,
     flags: givenFlags(args),
   }
-  try {
-    return await exportPipeline(pipeline, settings, signals, io)
-  } finally {
-    signals.release()
-  }
+  return untilStopped(io, (signals) => exportPipeline(pipeline, settings, signals, io))
 }
 
 async function askToFix(pipeline: Pipeline, { redo, rows, shards, pages }: Repair, io: Io): Promise<void> {
@@ -182,17 +151,14 @@ async function askToFix(pipeline: Pipeline, { redo, rows, shards, pages }: Repai
     redo.length === 0
       ? 'A run mends this; nothing needs to be exported anew.'
       : `This removes ${counted(shards, 'shard')} with ${counted(rows, 'row')} and exports them anew; they took ${counted(pages, 'page')}.`
-  if (!process.stdin.isTTY || !screen.stream.isTTY) {
-    throw new ExportError(
-      'config',
-      `--fix changes the data set, and there is no terminal to ask on. ${cost}`,
-      shownPath(pipeline.load.path, cwd),
-      'Add --yes if that is what you want.',
-    )
-  }
-  screen.write(`${cost}\n`)
-  if (await confirm('Go on?', screen)) return
-  throw new ExportError('config', 'Nothing was changed', '', 'Run `verify --fix` again any time.')
+  if (canAsk(screen)) screen.write(`${cost}\n`)
+  await requireYes(screen, {
+    what: '--fix changes the data set',
+    cost,
+    where: shownPath(pipeline.load.path, cwd),
+    question: 'Go on?',
+    next: 'Run `verify --fix` again any time.',
+  })
 }
 
 /** So many paths say where to look. */

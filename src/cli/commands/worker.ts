@@ -4,7 +4,7 @@ import { work } from '../../cluster/index.ts'
 import { readMaskKey, readSubmitted } from '../../config/index.ts'
 import { ExportError, isExportError, systemClock } from '../../core/index.ts'
 import { runOptions } from '../../run-options.ts'
-import { command } from '../command-line/command.ts'
+import { command, stringValue } from '../command-line/command.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { withQueue } from './submit.ts'
 
@@ -18,11 +18,9 @@ export const worker = command({
           requiresArg: true,
           describe: 'Organizations at a time; most of them wait for their pace',
         },
-        'heartbeat-file': {
-          type: 'string',
-          requiresArg: true,
-          describe: 'Written anew every five seconds while the worker is alive, for probes',
-        },
+        'heartbeat-file': stringValue(
+          'Written anew every five seconds while the worker is alive, for probes',
+        ),
       })
       .example('$0 worker', 'Until SIGTERM or Ctrl-C')
       .example('$0 worker --concurrency 64 --log-format json', 'For many organizations'),

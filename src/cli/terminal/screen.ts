@@ -166,11 +166,40 @@ export async function asking<Result>(
   }
 }
 
+/** What is about to be changed, and where. */
+type Change = {
+  /** As a sentence without its end: `prune removes data`. */
+  readonly what: string
+  readonly where: string
+  /** The cost, in sentences. */
+  readonly cost?: string
+  readonly question: string
+  /** What to do after a no. */
+  readonly next: string
+}
+
+export function canAsk(screen: Screen): boolean {
+  return process.stdin.isTTY && screen.stream.isTTY
+}
+
 /**
- * Asks a question on the terminal; only a clear yes is one.
- * @throws ExportError `interrupted` on Ctrl-C
+ * Asks whether data may be changed; only a clear yes is one.
+ * @throws ExportError `config` if there is nobody to ask, or the answer is no; `interrupted` on Ctrl-C
  */
-export async function confirm(question: string, screen: Screen): Promise<boolean> {
+export async function requireYes(
+  screen: Screen,
+  { what, where, cost, question, next }: Change,
+): Promise<void> {
+  if (!canAsk(screen)) {
+    const nobody = `${what}, and there is no terminal to ask on`
+    throw new ExportError(
+      'config',
+      cost === undefined ? nobody : `${nobody}. ${cost}`,
+      where,
+      'Add --yes if that is what you want; nothing was changed.',
+    )
+  }
   const answer = await asking(screen, 'Nothing was changed', (ask) => ask(`${question} [y/N] `))
-  return /^\s*y(?:es)?\s*$/i.test(answer ?? '')
+  if (/^\s*y(?:es)?\s*$/i.test(answer ?? '')) return
+  throw new ExportError('config', 'Nothing was changed', '', next)
 }

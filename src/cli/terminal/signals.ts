@@ -78,3 +78,16 @@ export function announceStop(signal: Signal, screen: Screen): void {
   const how = signal === 'SIGINT' ? 'Ctrl-C again' : 'another signal'
   screen.write(`\nStopping: what is in hand is brought to its end. ${how} ends at once; nothing is lost.\n`)
 }
+
+/** Does work that a signal stops, which is announced. */
+export async function untilStopped<T>(
+  { signals, screen }: { readonly signals: Signals; readonly screen: Screen },
+  work: (signals: StopSignals) => Promise<T>,
+): Promise<T> {
+  const listening = signals.listen((signal) => announceStop(signal, screen))
+  try {
+    return await work(listening)
+  } finally {
+    listening.release()
+  }
+}

@@ -107,14 +107,14 @@ function remove(tree: Tree, mapping: Mapping, key: string): void {
 
 /** Command line flags; a flag beats the file, the file beats the default. */
 export type Overrides = {
-  readonly from?: string
-  readonly until?: string
+  readonly from?: string | undefined
+  readonly until?: string | undefined
   /** In place of every query of the file. */
-  readonly domains?: readonly string[]
-  readonly output?: string
-  readonly format?: string
-  readonly maxRequests?: number
-  readonly concurrency?: number
+  readonly domains?: readonly string[] | undefined
+  readonly output?: string | undefined
+  readonly format?: string | undefined
+  readonly maxRequests?: number | undefined
+  readonly concurrency?: number | undefined
 }
 
 /** Puts flags in the place of what the file says, so that both are checked alike and messages name the flag. */
