@@ -15,7 +15,7 @@ const nullable = z.nullable
 const string = z.string
 
 /** A pipeline as it was submitted. */
-export const entrySchema = z.object({
+const entrySchema = z.object({
   version: VERSION,
   submission: z.uuid(),
   allowPlaintext: z.boolean(),
@@ -84,7 +84,7 @@ const summary: z.ZodType<Omit<RunSummary, 'error'>> = z.object({
 })
 
 /** The standing of a submitted pipeline. */
-export const standingSchema = z.object({
+const standingSchema = z.object({
   submission: z.uuid(),
   state: oneOf(['active', 'waiting', 'done']),
   /** The hold of its last owner. */

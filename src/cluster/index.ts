@@ -1,3 +1,3 @@
 export { openQueue, QUEUE_VARIABLE, type Queue } from './queue.ts'
 export { followSubmission, type Submission, submitPipeline } from './submit.ts'
-export { type WorkerOptions, work } from './worker.ts'
+export { work } from './worker.ts'

@@ -34,7 +34,7 @@ const SCHEMA = 'bullmq'
 const PREFIX = 'spillway'
 const ORGANIZATIONS = 'organizations'
 
-export type QueueOptions = {
+type QueueOptions = {
   readonly clock: Clock
   readonly password: string | null
   readonly warn: (message: string) => void

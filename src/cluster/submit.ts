@@ -93,7 +93,7 @@ async function organizationOf({ service }: Pipeline, options: RunOptions): Promi
   return host
 }
 
-export type FollowOptions = {
+type FollowOptions = {
   readonly clock: Clock
   /** Ends the wait. Workers continue. */
   readonly stop: AbortSignal

@@ -21,7 +21,7 @@ import {
 } from './entries.ts'
 import { type Queue, withTimeout } from './queue.ts'
 
-export type WorkerOptions = {
+type WorkerOptions = {
   readonly queue: Queue
   readonly clock: Clock
   /** Slots: organizations at a time. */

@@ -8,10 +8,8 @@ export {
 export { nearest } from './problems/describe.ts'
 export { pipelineFrom, type ReadOptions, readPipeline, readSettings, readSubmitted } from './read-pipeline.ts'
 export {
-  type Caution,
   cautionsOf,
   checkRequirements,
-  type Dependencies,
   isOpenToOthers,
   knownNamingKey,
   readNamingKey,

@@ -19,7 +19,8 @@ import {
 } from './secrets/secrets.ts'
 import { readText } from './values/read-text.ts'
 import { readTree } from './yaml/read-tree.ts'
-export type Dependencies = {
+
+type Dependencies = {
   readonly env: Environment
   /** Working directory, where the name of the pipeline file starts. */
   readonly cwd: string
@@ -189,7 +190,7 @@ function locationOf(tree: Tree, path: Path): string {
 const OTHERS = 0o007
 
 /** Something that a run does all the same, and that is rarely meant. */
-export type Caution = {
+type Caution = {
   readonly message: string
   readonly fields: Readonly<Record<string, string | number>>
 }

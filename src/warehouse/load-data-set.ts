@@ -8,7 +8,7 @@ import { type DataSet, requireAccounted, type ShardRows } from './table/warehous
 // After a new start none of those that were loaded is there.
 const AT_ONCE = 32
 
-export type LoadRequest = {
+type LoadRequest = {
   /** The data set. */
   readonly store: Store
   readonly shards: ShardFiles
@@ -230,7 +230,7 @@ async function unlistedShards(
 }
 
 /** A shard that is not what the manifest says must not get into a table. @throws ExportError `damaged` */
-export async function requireUnchanged(store: ShardFiles['store'], shard: ManifestShard): Promise<void> {
+async function requireUnchanged(store: ShardFiles['store'], shard: ManifestShard): Promise<void> {
   if (await isUnchanged(store, shard)) return
   throw new ExportError(
     'damaged',
@@ -250,7 +250,7 @@ async function isUnchanged(
 }
 
 /** Shards where the database can read them. */
-export type ShardFiles = {
+type ShardFiles = {
   readonly store: Pick<Store, 'size' | 'stream'>
   /** Has a shard there. */
   bring(path: string): Promise<void>

@@ -20,10 +20,9 @@ export type Command<Args> = {
   readonly run: (args: ArgumentsCamelCase<Args>, io: Io) => Promise<number>
 }
 
-/** Groups of options in help: those of the command itself stand before what several share. */
+/** Groups of a command's own options in help. */
 export const WHAT_IS_SHOWN = 'What is shown:'
 export const HOW_IT_RUNS = 'How it runs:'
-const OWN_GROUPS = ['Positionals:', 'Options:', WHAT_IS_SHOWN, HOW_IT_RUNS]
 
 /** The kinds of options, for yargs. */
 export const flag = (describe: string) => ({ type: 'boolean', default: false, describe }) as const
@@ -55,41 +54,6 @@ export class CommandCall extends Error {
     this.args = args
     this.work = work
   }
-}
-
-/** Adds one command to the command line. */
-export type AddCommand = ((yargs: Argv<CommonArgs>) => void) & {
-  /** Loads it ahead of its call: what completes its options does not wait. */
-  readonly load: () => Promise<void>
-}
-
-/**
- * A command that is loaded once it is called: what the others need costs it no time.
- * @param usage with placeholders, as yargs writes them: `report <id..>`
- * @param describe null: not in the list of commands
- */
-export function lazyCommand<Args extends CommonArgs>(
-  usage: string,
-  describe: string | null,
-  load: () => Promise<Command<Args>>,
-): AddCommand {
-  let loaded: Command<Args> | null = null
-  const add = (yargs: Argv<CommonArgs>): void => {
-    const builder = (yargs: Argv<CommonArgs>): Argv<Args> | Promise<Argv<Args>> => {
-      // Help lists groups in the order in which they were named first.
-      const options = OWN_GROUPS.reduce((given, group) => given.group([], group), yargs)
-      return loaded === null ? load().then((found) => found.options(options)) : loaded.options(options)
-    }
-    const handler = (args: ArgumentsCamelCase<Args>) => {
-      throw new CommandCall(args, async (io) => (await load()).run(args, io))
-    }
-    if (describe === null) yargs.command(usage, false, builder, handler)
-    else yargs.command(usage, describe, builder, handler)
-  }
-  const loadAhead = async (): Promise<void> => {
-    loaded = await load()
-  }
-  return Object.assign(add, { load: loadAhead })
 }
 
 /** What a process has to do with the world outside. */

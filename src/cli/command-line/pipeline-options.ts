@@ -33,8 +33,8 @@ const CONSENT = {
 
 const FILE = { type: 'string', demandOption: true, describe: 'Pipeline file' } as const
 
-export type PipelineArgs = CommonArgs & { readonly pipeline: string } & InferredOptionTypes<typeof OVERRIDES>
-export type RunPipelineArgs = PipelineArgs & InferredOptionTypes<typeof LIMITS & typeof CONSENT>
+type PipelineArgs = CommonArgs & { readonly pipeline: string } & InferredOptionTypes<typeof OVERRIDES>
+type RunPipelineArgs = PipelineArgs & InferredOptionTypes<typeof LIMITS & typeof CONSENT>
 
 const GROUP = 'In place of what the file says:'
 

@@ -1,4 +1,14 @@
-import { type AddCommand, lazyCommand } from '../command-line/command.ts'
+import type { ArgumentsCamelCase, Argv } from 'yargs'
+import {
+  type Command,
+  CommandCall,
+  type CommonArgs,
+  HOW_IT_RUNS,
+  WHAT_IS_SHOWN,
+} from '../command-line/command.ts'
+
+/** Help lists these groups first: a command's own options before those that several share. */
+const OWN_GROUPS = ['Positionals:', 'Options:', WHAT_IS_SHOWN, HOW_IT_RUNS]
 
 /** Every command, in the order in which help lists them. A new one is a file here and an entry. */
 export const COMMANDS: Readonly<Record<string, AddCommand>> = {
@@ -102,4 +112,37 @@ export const COMMANDS: Readonly<Record<string, AddCommand>> = {
     'Export made-up data into output/demo, and show it',
     async () => (await import('./demo.ts')).demo,
   ),
+}
+
+/** Adds one command to the command line. */
+type AddCommand = ((yargs: Argv<CommonArgs>) => void) & {
+  /** Loads it before it is called, for the completion of its options. */
+  readonly load: () => Promise<void>
+}
+
+/**
+ * A command that is loaded once it is called: what the others need costs it no time.
+ * @param usage with placeholders, as yargs writes them: `report <id..>`
+ */
+function lazyCommand<Args extends CommonArgs>(
+  usage: string,
+  describe: string,
+  load: () => Promise<Command<Args>>,
+): AddCommand {
+  let loaded: Command<Args> | null = null
+  const add = (yargs: Argv<CommonArgs>): void => {
+    const builder = (yargs: Argv<CommonArgs>): Argv<Args> | Promise<Argv<Args>> => {
+      // Help lists groups in the order in which they were named first.
+      const options = OWN_GROUPS.reduce((given, group) => given.group([], group), yargs)
+      return loaded === null ? load().then((found) => found.options(options)) : loaded.options(options)
+    }
+    const handler = (args: ArgumentsCamelCase<Args>) => {
+      throw new CommandCall(args, async (io) => (await load()).run(args, io))
+    }
+    yargs.command(usage, describe, builder, handler)
+  }
+  const loadNow = async (): Promise<void> => {
+    loaded = await load()
+  }
+  return Object.assign(add, { load: loadNow })
 }

@@ -16,7 +16,7 @@ export type LogSettings = {
   readonly level: (typeof LOG_LEVELS)[number]
 }
 
-export type LogTargets = {
+type LogTargets = {
   readonly screen: Screen
   readonly env: Environment
   /** Gets every line as JSON as well; null: there is none. */

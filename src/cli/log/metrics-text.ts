@@ -23,7 +23,7 @@ export type PipelineFigures = {
   readonly partitions: { readonly done: number; readonly failed: number; readonly pending: number } | null
 }
 
-export type Metrics = {
+type Metrics = {
   readonly version: string
   readonly pipelines: readonly PipelineFigures[]
   /** When a run last brought everything, by pipeline, seconds since the epoch; of others than the above as well. */

@@ -9,7 +9,7 @@ import { progressLines, waitText } from './progress-lines.ts'
 const REDRAW_MS = 250
 const LOG_MS = 30_000
 
-export type ProgressView = Required<Pick<RunObserver, 'log' | 'opening' | 'progress'>> & { close(): void }
+type ProgressView = Required<Pick<RunObserver, 'log' | 'opening' | 'progress'>> & { close(): void }
 
 /**
  * Shows how far a run is: in lines that are redrawn in place, or, where nothing can be redrawn, as a log line

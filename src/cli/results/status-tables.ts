@@ -44,7 +44,7 @@ export function queryTable<Row extends QueryStatus>(
 }
 
 /** Why something failed, below its line. */
-export function errorLine(message: string, style: Style): string {
+function errorLine(message: string, style: Style): string {
   return style('red', `  ${cutTo(plainLine(message), MAX_ERROR)}`)
 }
 

@@ -4,7 +4,7 @@ import stringWidth from 'string-width'
 import type { Environment } from '../../config/index.ts'
 import { ExportError } from '../../core/index.ts'
 
-export type MessageLevel = 'info' | 'warn' | 'error'
+type MessageLevel = 'info' | 'warn' | 'error'
 
 const ERASE_BELOW = '\x1b[J'
 const ERASE_LINE_END = '\x1b[K'

@@ -9,7 +9,7 @@ import { isLoopback } from '../values/addresses.ts'
 // S3 allows 1,024 bytes a key; most of them are for the names of queries.
 type LoadFile = PipelineFile['load']
 
-export type LoadContext = { readonly cwd: string; readonly nodeVersion: string }
+type LoadContext = { readonly cwd: string; readonly nodeVersion: string }
 
 /** The format with the settings that go with it, where the data set lies, and permissions. */
 export function resolveLoad(

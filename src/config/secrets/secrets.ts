@@ -94,7 +94,7 @@ function learned(secret: string): string {
 }
 
 /** Opens an encrypted signing key. */
-export const SIGNING_PASSPHRASE = 'SPILLWAY_SIGNING_PASSPHRASE'
+const SIGNING_PASSPHRASE = 'SPILLWAY_SIGNING_PASSPHRASE'
 
 const USUAL_SECRETS = [
   'SPILLWAY_TOKEN',

@@ -4,9 +4,7 @@ import { type FileHandle, open } from 'node:fs/promises'
 /** Large enough for hundreds of thousands of domains, small enough to hold in memory. */
 const MAX_BYTES = 16 * 1024 * 1024
 
-export type ReadText =
-  | { readonly ok: true; readonly text: string }
-  | { readonly ok: false; readonly reason: string }
+type ReadText = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly reason: string }
 
 /**
  * Reads a text file of at most 16 MB, without a byte order mark. Only a regular file: a pipe that nobody writes to

@@ -3,7 +3,7 @@ import type { Container, Path, Tree } from '../problems/tree.ts'
 import { isContainer } from '../problems/tree.ts'
 import type { Environment } from '../secrets/secrets.ts'
 
-export type Expanded = {
+type Expanded = {
   readonly text: string
   /** Variables that the text was made from. */
   readonly variables: readonly string[]
@@ -56,7 +56,7 @@ export function expand(text: string, env: Environment): Expanded {
  * What YAML would read a plain scalar as, where that is no text: a number, a boolean or nothing.
  * Never a list or a mapping, so that the value of a variable cannot add keys to the file.
  */
-export function retype(text: string): number | boolean | null | undefined {
+function retype(text: string): number | boolean | null | undefined {
   if (/^(?:true|True|TRUE)$/.test(text)) return true
   if (/^(?:false|False|FALSE)$/.test(text)) return false
   if (/^(?:null|Null|NULL|~|)$/.test(text)) return null

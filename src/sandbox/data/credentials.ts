@@ -35,7 +35,7 @@ export type CredentialSettings = {
 }
 
 /** A credential in two parts: `head` up to the source, `tail` the source, shared and encoded. */
-export type CredentialText = { readonly head: string; readonly ascii: boolean; readonly tail: SourceText }
+type CredentialText = { readonly head: string; readonly ascii: boolean; readonly tail: SourceText }
 
 /** The credentials of all domains, each computed from its position on the shared timeline. */
 export type Credentials = {

@@ -9,14 +9,14 @@ export const DEMO_DOMAINS: readonly string[] = [
   'tarnhollow.io',
 ]
 
-export const FIRST_NAMES: readonly string[] =
+const FIRST_NAMES: readonly string[] =
   `ada adele aiko alma amir anouk arlo aurel beata bela birk bruno carla cato celia cyril dara davor dilan
   dora edda elio elsa emre enzo esme fara felix fleur gael gita greta hana hugo ida ilka imre ines iris
   jano jara jonas juno kaito kara kaspar lara leni lino lotte luca mael mara milo mina nael nela nico noor
   olga omar orla oskar paul petra quinn rafa rhea rio rosa runa sana selma silas tara theo tilda udo uma
   vera vito wanda wim xenia yara yuki zeno zoe`.split(/\s+/)
 
-export const LAST_NAMES: readonly string[] =
+const LAST_NAMES: readonly string[] =
   `abel alder amsel arden ashdown barlow bask beck birch blythe boon bracken brook burr calder carrow
   castor cliff coble crane dale danvers dorn drake dunmore eaves elder ember fallow farrow fenn finch
   firth flint forde frost gale garth gorse grove hale harrow hawes heath holt hurst ivers jarrow jessop

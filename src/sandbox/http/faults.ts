@@ -7,7 +7,7 @@ import type { LoggedRequest, RequestKind } from './routes.ts'
  * When a fault happens. Requests are counted from 1 within their kind; all that is given must hold, and
  * with nothing given it happens every time.
  */
-export type FaultTrigger = {
+type FaultTrigger = {
   /** Which requests are looked at. Default 'search'. */
   on?: RequestKind | 'any'
   /** Only these request numbers. */

@@ -6,7 +6,7 @@ import type { Tokens } from './tokens.ts'
 /** The parts of the service that endpoints draw on. */
 export type Service = { readonly search: Search; readonly reports: Reports; readonly tokens: Tokens }
 
-export type Call = {
+type Call = {
   readonly authorization: string | undefined
   readonly url: URL
   readonly body: unknown

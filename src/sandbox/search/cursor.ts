@@ -2,7 +2,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { serviceError } from './service-error.ts'
 
 /** Where a chain of pages goes on: an index (-1 = before the first), and how many pages and rows came before. */
-export type CursorPoint = { readonly index: number; readonly page: number; readonly rows: number }
+type CursorPoint = { readonly index: number; readonly page: number; readonly rows: number }
 
 /**
  * Writes a cursor: the point and a signature over the point and every other parameter of the request. So a

@@ -19,7 +19,7 @@ export type CredentialJson = {
   source: SourceJson | null
 }
 
-export type SourceJson = {
+type SourceJson = {
   id: string
   name: string | null
   description_en: string | null

@@ -10,7 +10,7 @@ export type Reports = {
   list(parameters: URLSearchParams): unknown
 }
 
-export const REPORT_COUNT = 25
+const REPORT_COUNT = 25
 
 const listParameters = z.strictObject({
   from: z.string().optional(),

@@ -5,7 +5,7 @@ import type { SearchQuery } from './selection.ts'
 import { validate } from './service-error.ts'
 
 /** A checked search, defaults filled in; bounds in microseconds since 1970, both inclusive. */
-export type SearchRequest = {
+type SearchRequest = {
   readonly query: SearchQuery
   readonly gte: number | null
   readonly lte: number | null

@@ -11,7 +11,7 @@ const COMMA = 0x2c
 /** About what a credential measures with its source. */
 const TYPICAL_BYTES = 700
 
-export type SearchSettings = CredentialSettings & {
+type SearchSettings = CredentialSettings & {
   readonly quota: number
   readonly rowsPerSearch: number
   readonly now: () => number

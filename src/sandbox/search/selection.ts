@@ -13,7 +13,7 @@ export type SearchQuery =
  * What a query matches: the records of some domains (`slots`), all of them or those that pass a test.
  * An index counts the records of these slots only, in order of time.
  */
-export type Selection = {
+type Selection = {
   readonly matches: ((position: number) => boolean) | null
   positionAt(index: number): number
   /** How many matches lie before a position of the timeline. */

@@ -24,7 +24,7 @@ export function serviceError(
   return new ServiceError(status, { error: { code, message } }, headers)
 }
 
-export type ValidationDetail = { loc: (string | number)[]; msg: string; type: string }
+type ValidationDetail = { loc: (string | number)[]; msg: string; type: string }
 
 /** Source: the public documentation: status 422 with `{"detail":[{"loc","msg","type"}]}`. */
 export function validationError(detail: readonly ValidationDetail[]): ServiceError {

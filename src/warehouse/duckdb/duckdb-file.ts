@@ -20,7 +20,7 @@ export type TargetWait = {
   readonly limitMs: number | null
 }
 
-export type OpenFileOptions = {
+type OpenFileOptions = {
   readonly clock: Clock
   readonly stop: AbortSignal
   readonly onWait: (wait: TargetWait) => void

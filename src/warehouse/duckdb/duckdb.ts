@@ -17,7 +17,7 @@ import type { Loaded, Warehouse } from '../table/warehouse.ts'
 import { accountOf } from '../table/warehouse.ts'
 import { ERRORS_WITH_CODES, guarded, openDuckdbFile, type TargetWait } from './duckdb-file.ts'
 
-export type DuckdbOptions = {
+type DuckdbOptions = {
   readonly clock: Clock
   readonly stop: AbortSignal
   /** Called once when another process has the file open, with what is known of that process. */
@@ -186,7 +186,7 @@ export function duckdbSettings(threads: number | null): Record<string, string> {
 }
 
 /** Values as JavaScript has them. */
-export async function selectRows(
+async function selectRows(
   connection: DuckDBConnection,
   file: string,
   sql: string,

@@ -3,7 +3,7 @@ import type { ConnectionOptions } from 'node:tls'
 import { ExportError } from '../../core/index.ts'
 
 /** How a PostgreSQL server is to be reached, as far as its address and the environment say. */
-export type PostgresAddress = {
+type PostgresAddress = {
   /** Without anything about TLS. */
   readonly url: string
   /** false: in clear. */

@@ -25,7 +25,7 @@ import type { Loaded, LoadTarget, ShardRows, Warehouse } from '../table/warehous
 import { accountOf } from '../table/warehouse.ts'
 import { connectPostgres } from './postgres-connection.ts'
 
-export type PostgresOptions = {
+type PostgresOptions = {
   readonly stop: AbortSignal
   /** Called once when another load holds the tables. */
   readonly onWait: (wait: TargetWait) => void

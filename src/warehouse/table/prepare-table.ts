@@ -14,7 +14,7 @@ import {
 } from './table.ts'
 
 /** What differs between databases in how a table is made. */
-export type TableMaker = {
+type TableMaker = {
   readonly run: (sql: string) => Promise<unknown>
   readonly hasSchema: (name: string) => Promise<boolean>
   /** Columns of a table as the database describes them; none when it is not there. */

@@ -5,7 +5,7 @@ import { DUCKDB_TYPES, identifier, literal, rowColumns, type TableSpec } from '.
 import type { PartitionRule, ShardRows } from './warehouse.ts'
 
 /** Where the shards of a data set lie, and how they are written. */
-export type ShardSource = {
+type ShardSource = {
   /** Absolute path of the data set. */
   readonly root: string
   readonly format: Format

@@ -80,7 +80,7 @@ export type Warehouse = {
 }
 
 /** What somebody else has done to a table or its ledger shows in it. */
-export type Account = {
+type Account = {
   /** Partitions of the data set that the table has rows of, and the ledger no line. */
   readonly unaccounted: readonly string[]
   /** Whether the ledger lists rows of the data set while the table has none at all. */
