@@ -7,7 +7,7 @@ import type { Evidence } from '../../report/index.ts'
 import { readEvidence } from '../../run/index.ts'
 import { command, flag, stringValue } from '../command-line/command.ts'
 import { pipelineAndFormat, pipelineFrom } from '../command-line/pipeline-options.ts'
-import { pathWithin, saveFile } from '../results/save-file.ts'
+import { codeOf, pathWithin, saveFile } from '../results/save-file.ts'
 import { completenessText } from '../results/summary.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { bytes, counted, plainJson, plainLine } from '../terminal/text.ts'
@@ -112,7 +112,7 @@ async function kindOf(path: string): Promise<'nothing' | 'archive' | 'other'> {
     }
   } catch (error) {
     // What else is in the way the write says.
-    return error instanceof Error && 'code' in error && error.code === 'ENOENT' ? 'nothing' : 'other'
+    return codeOf(error) === 'ENOENT' ? 'nothing' : 'other'
   }
 }
 

@@ -3,6 +3,7 @@ import { parse, resolve } from 'node:path'
 import { pipelineJsonSchema, type StarterAnswers, settingFault, starterPipeline } from '../../config/index.ts'
 import { ExportError } from '../../core/index.ts'
 import { command, flag } from '../command-line/command.ts'
+import { codeOf } from '../results/save-file.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import type { Screen } from '../terminal/screen.ts'
 import { asking, canAsk } from '../terminal/screen.ts'
@@ -79,7 +80,7 @@ async function askOnTerminal(file: string, screen: Screen): Promise<StarterAnswe
 }
 
 function notWritten(file: string, cause: unknown): ExportError {
-  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : 'unknown error'
+  const code = codeOf(cause)
   if (code === 'EEXIST') {
     return new ExportError('config', 'There is such a file already', file, 'Choose another name.', { cause })
   }

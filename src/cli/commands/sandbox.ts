@@ -8,6 +8,7 @@ import {
   startSandbox,
 } from '../../sandbox/index.ts'
 import { command, numberValue, stringValue, stringValues } from '../command-line/command.ts'
+import { codeOf } from '../results/save-file.ts'
 import { DONE } from '../terminal/exit-code.ts'
 
 export const sandbox = command({
@@ -113,7 +114,7 @@ async function start(options: SandboxOptions): Promise<Sandbox> {
     return await startSandbox(options)
   } catch (error) {
     if (!(error instanceof Error)) throw error
-    const taken = 'code' in error && error.code === 'EADDRINUSE'
+    const taken = codeOf(error) === 'EADDRINUSE'
     const next = taken
       ? 'Choose another with --port; --port 0 takes a free one.'
       : 'See `spillway sandbox --help`.'

@@ -3,6 +3,7 @@ import { hostname } from 'node:os'
 import type { Environment } from '../../config/index.ts'
 import { ExportError, isExportError, unlessSecret } from '../../core/index.ts'
 import type { LogFields, LogLevel, RunObserver } from '../../run/index.ts'
+import { codeOf } from '../results/save-file.ts'
 import type { Screen } from '../terminal/screen.ts'
 import { type Colour, type Style, styleFor, wantsColour } from '../terminal/screen.ts'
 import { plainJson, plainLine, plainText } from '../terminal/text.ts'
@@ -180,10 +181,6 @@ function openRegular(path: string): number {
   if (fstatSync(fd).isFile()) return fd
   closeSync(fd)
   throw Object.assign(new Error('no file'), { code: 'not a regular file' })
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
 }
 
 type ErrorDesk = {

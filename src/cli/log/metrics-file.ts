@@ -1,10 +1,8 @@
-import { randomBytes } from 'node:crypto'
-import { lstat, readFile, rename, rm, writeFile } from 'node:fs/promises'
-import { basename, dirname, join } from 'node:path'
+import { lstat, readFile } from 'node:fs/promises'
 import { ExportError, isExportError, type Pipeline, serial } from '../../core/index.ts'
 import { version } from '../../package/index.ts'
 import type { Progress, RunSummary } from '../../run/index.ts'
-import { pathWithin } from '../results/save-file.ts'
+import { codeOf, pathWithin, replaceFile } from '../results/save-file.ts'
 import { isMetricsText, lastSuccesses, metricsText, type PipelineFigures } from './metrics-text.ts'
 
 // A run may take days; who watches it looks about as often.
@@ -54,7 +52,7 @@ export class MetricsFile {
     try {
       const text = await textOf(path)
       const file = new MetricsFile(path, lastSuccesses(text), onTrouble)
-      await file.#replace(text)
+      await replaceFile(path, text, MODE)
       return file
     } catch (error) {
       if (isExportError(error)) throw error
@@ -73,40 +71,26 @@ export class MetricsFile {
   progress(pipeline: string, progress: Progress): void {
     const nowMs = performance.now()
     if (nowMs - this.#toldMs < WRITE_MS) return
-    const { partitionsTotal, partitionsDone: done, partitionsFailed: failed, requests, ...figures } = progress
-    const { rows, retries, quarantined, searchesSpent, searchesRemaining } = figures
+    const { partitionsTotal, partitionsDone: done, partitionsFailed: failed } = progress
+    const { rows, requests, retries, quarantined, searchesSpent, searchesRemaining } = progress
     this.#tell({
       ...this.#nothingOf(pipeline),
       isRunning: true,
       durationSeconds: Math.round(nowMs - this.#startedMs) / 1000,
-      rows,
-      requests,
-      searches: searchesSpent,
-      service: null,
-      searchesLeft: searchesRemaining,
-      retries,
-      quarantined,
-      failures: failed,
+      ...{ rows, requests, retries, quarantined, searchesSpent, searchesRemaining },
       partitions: { done, failed, pending: partitionsTotal - done - failed },
     })
   }
 
-  end({ pipeline, status, partitions, lastCompleteMs, requests, ...figures }: RunSummary): void {
-    const { rows, retries, quarantined, searchesSpent, searchesRemaining, service, durationMs } = figures
+  end({ pipeline, status, partitions, lastCompleteMs, durationMs, ...figures }: RunSummary): void {
+    const { rows, requests, retries, quarantined, searchesSpent, searchesRemaining, service } = figures
     const { done, failed, pending } = partitions
     if (lastCompleteMs !== null) this.#successes.set(pipeline, lastCompleteMs / 1000)
     this.#tell({
       ...this.#nothingOf(pipeline),
       isSuccess: status === 'complete',
       durationSeconds: durationMs / 1000,
-      rows,
-      requests,
-      searches: searchesSpent,
-      service: service,
-      searchesLeft: searchesRemaining,
-      retries,
-      quarantined,
-      failures: failed,
+      ...{ rows, requests, retries, quarantined, searchesSpent, searchesRemaining, service },
       partitions: { done, failed, pending },
     })
   }
@@ -131,12 +115,11 @@ export class MetricsFile {
       durationSeconds: 0,
       rows: 0,
       requests: 0,
-      searches: null,
+      searchesSpent: null,
       service: null,
-      searchesLeft: null,
+      searchesRemaining: null,
       retries: 0,
       quarantined: 0,
-      failures: 0,
       partitions: null,
     }
   }
@@ -151,22 +134,10 @@ export class MetricsFile {
     const pipelines = [...this.#figures.values()]
     const text = metricsText({ version, pipelines, successes: this.#successes, exitCode })
     void this.#inTurn(() =>
-      this.#replace(text).catch((error: unknown) => {
+      replaceFile(this.#path, text, MODE).catch((error: unknown) => {
         this.#onTrouble(`the metrics file can not be written: ${codeOf(error)} (${this.#path})`)
       }),
     )
-  }
-
-  async #replace(text: string): Promise<void> {
-    // Collectors look for *.prom, and take no other.
-    const unfinished = join(dirname(this.#path), `.${basename(this.#path)}.${randomBytes(6).toString('hex')}`)
-    try {
-      await writeFile(unfinished, text, { flag: 'wx', mode: MODE })
-      await rename(unfinished, this.#path)
-    } catch (error) {
-      await rm(unfinished, { force: true }).catch(() => {})
-      throw error
-    }
   }
 }
 
@@ -189,8 +160,4 @@ async function textOf(path: string): Promise<string> {
 
 function unusable(path: string, what: string, next: string, cause?: unknown): ExportError {
   return new ExportError('config', what, path, next, { cause })
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
 }

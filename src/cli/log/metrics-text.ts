@@ -12,13 +12,12 @@ export type PipelineFigures = {
   readonly rows: number
   readonly requests: number
   /** What of the quota it spent, by the service's own count; null: the service does not tell. */
-  readonly searches: number | null
+  readonly searchesSpent: number | null
   readonly service: ServiceFigures | null
   /** As the service said last; null: it has not. */
-  readonly searchesLeft: number | null
+  readonly searchesRemaining: number | null
   readonly retries: number
   readonly quarantined: number
-  readonly failures: number
   /** null: not known, as the run could not begin. */
   readonly partitions: { readonly done: number; readonly failed: number; readonly pending: number } | null
 }
@@ -34,18 +33,27 @@ type Metrics = {
 
 /** Text in the exposition format of Prometheus, version 0.0.4. */
 export function metricsText({ version, pipelines, successes, exitCode }: Metrics): string {
-  const families = FAMILIES.map(({ name, help, samples }) => {
-    const lines = pipelines.flatMap((figures) =>
-      samples(figures, version).map(([value, labels]) =>
-        sampleLine(name, { pipeline: figures.pipeline, ...labels }, value),
-      ),
-    )
-    return family(name, help, lines)
-  })
-  const times = Array.from(successes, ([pipeline, time]) => sampleLine(LAST_SUCCESS, { pipeline }, time))
-  families.push(family(LAST_SUCCESS, 'When a run last brought everything that was asked for.', times))
-  const codes = exitCode === null ? [] : [sampleLine(EXIT_CODE, {}, exitCode)]
-  families.push(family(EXIT_CODE, 'Exit code of the command that wrote this file.', codes))
+  const families = [
+    family('spillway_info', 'Version of spillway, by pipeline; always 1.', (add) => {
+      for (const { pipeline } of pipelines) add({ pipeline, version }, 1)
+    }),
+    ...FAMILIES.map(([name, help, figureOf]) =>
+      family(name, help, (add) => {
+        for (const figures of pipelines) add({ pipeline: figures.pipeline }, figureOf(figures))
+      }),
+    ),
+    family('spillway_partitions', 'Partitions of the pipeline by state.', (add) => {
+      for (const { pipeline, partitions } of pipelines) {
+        for (const [state, value] of Object.entries(partitions ?? {})) add({ pipeline, state }, value)
+      }
+    }),
+    family(LAST_SUCCESS, 'When a run last brought everything that was asked for.', (add) => {
+      for (const [pipeline, time] of successes) add({ pipeline }, time)
+    }),
+    family('spillway_exit_code', 'Exit code of the command that wrote this file.', (add) =>
+      add({}, exitCode),
+    ),
+  ]
   return families.join('')
 }
 
@@ -63,105 +71,78 @@ export function lastSuccesses(text: string): ReadonlyMap<string, number> {
 }
 
 const LAST_SUCCESS = 'spillway_last_success_timestamp_seconds'
-const EXIT_CODE = 'spillway_exit_code'
 
 type Labels = Readonly<Record<string, string>>
-type Sample = readonly [value: number, labels?: Labels]
 
-type Family = {
-  readonly name: string
-  readonly help: string
-  readonly samples: (figures: PipelineFigures, version: string) => readonly Sample[]
-}
+type Family = readonly [name: string, help: string, value: (figures: PipelineFigures) => number | null]
 
+/** A null is left out. */
 const FAMILIES: readonly Family[] = [
-  {
-    name: 'spillway_info',
-    help: 'Version of spillway, by pipeline; always 1.',
-    samples: (_figures, version) => [[1, { version }]],
-  },
-  {
-    name: 'spillway_running',
-    help: 'Whether a run is at work: 1 or 0.',
-    samples: ({ isRunning }) => [[Number(isRunning)]],
-  },
-  {
-    name: 'spillway_last_run_timestamp_seconds',
-    help: 'When these figures were taken: at the end of the last run, or while it is at work.',
-    samples: ({ at }) => [[at]],
-  },
-  {
-    name: 'spillway_last_run_success',
-    help: 'Whether the last run brought everything that was asked for: 1 or 0.',
-    samples: ({ isSuccess }) => (isSuccess === null ? [] : [[Number(isSuccess)]]),
-  },
-  {
-    name: 'spillway_last_run_duration_seconds',
-    help: 'How long the last run took.',
-    samples: ({ durationSeconds }) => [[durationSeconds]],
-  },
-  {
-    name: 'spillway_last_run_rows',
-    help: 'Rows that the last run exported.',
-    samples: ({ rows }) => [[rows]],
-  },
-  {
-    name: 'spillway_last_run_requests',
-    help: 'Requests that the last run sent, retries among them.',
-    samples: ({ requests }) => [[requests]],
-  },
-  {
-    name: 'spillway_last_run_searches',
-    help: 'Searches of the quota that the last run spent, by what the service said was left.',
-    samples: ({ searches }) => maybe(searches),
-  },
-  {
-    name: 'spillway_searches_per_request',
-    help: 'Searches of the quota that a request was measured to cost.',
-    samples: ({ service }) => maybe(service?.searchesPerRequest ?? null),
-  },
-  {
-    name: 'spillway_searches_per_thousand_rows',
-    help: 'Searches of the quota that 1,000 rows were measured to cost.',
-    samples: ({ service }) => maybe(service?.searchesPer1000Rows ?? null),
-  },
-  {
-    name: 'spillway_page_size_rows',
-    help: 'Rows that the last page was asked for with.',
-    samples: ({ service }) => maybe(service?.pageSize ?? null),
-  },
-  {
-    name: 'spillway_last_run_retries',
-    help: 'Requests that the last run sent again.',
-    samples: ({ retries }) => [[retries]],
-  },
-  {
-    name: 'spillway_last_run_quarantined',
-    help: 'Items that the last run set aside.',
-    samples: ({ quarantined }) => [[quarantined]],
-  },
-  {
-    name: 'spillway_last_run_failures',
-    help: 'Partitions that failed in the last run.',
-    samples: ({ failures }) => [[failures]],
-  },
-  {
-    name: 'spillway_searches_left',
-    help: 'Searches that the service said were left.',
-    samples: ({ searchesLeft }) => maybe(searchesLeft),
-  },
-  {
-    name: 'spillway_partitions',
-    help: 'Partitions of the pipeline by state.',
-    samples: ({ partitions }) => Object.entries(partitions ?? {}).map(([state, value]) => [value, { state }]),
-  },
+  ['spillway_running', 'Whether a run is at work: 1 or 0.', ({ isRunning }) => Number(isRunning)],
+  [
+    'spillway_last_run_timestamp_seconds',
+    'When these figures were taken: at the end of the last run, or while it is at work.',
+    ({ at }) => at,
+  ],
+  [
+    'spillway_last_run_success',
+    'Whether the last run brought everything that was asked for: 1 or 0.',
+    ({ isSuccess }) => (isSuccess === null ? null : Number(isSuccess)),
+  ],
+  [
+    'spillway_last_run_duration_seconds',
+    'How long the last run took.',
+    ({ durationSeconds }) => durationSeconds,
+  ],
+  ['spillway_last_run_rows', 'Rows that the last run exported.', ({ rows }) => rows],
+  [
+    'spillway_last_run_requests',
+    'Requests that the last run sent, retries among them.',
+    ({ requests }) => requests,
+  ],
+  [
+    'spillway_last_run_searches',
+    'Searches of the quota that the last run spent, by what the service said was left.',
+    ({ searchesSpent }) => searchesSpent,
+  ],
+  [
+    'spillway_searches_per_request',
+    'Searches of the quota that a request was measured to cost.',
+    ({ service }) => service?.searchesPerRequest ?? null,
+  ],
+  [
+    'spillway_searches_per_thousand_rows',
+    'Searches of the quota that 1,000 rows were measured to cost.',
+    ({ service }) => service?.searchesPer1000Rows ?? null,
+  ],
+  [
+    'spillway_page_size_rows',
+    'Rows that the last page was asked for with.',
+    ({ service }) => service?.pageSize ?? null,
+  ],
+  ['spillway_last_run_retries', 'Requests that the last run sent again.', ({ retries }) => retries],
+  ['spillway_last_run_quarantined', 'Items that the last run set aside.', ({ quarantined }) => quarantined],
+  [
+    'spillway_last_run_failures',
+    'Partitions that failed in the last run.',
+    ({ partitions }) => partitions?.failed ?? 0,
+  ],
+  [
+    'spillway_searches_left',
+    'Searches that the service said were left.',
+    ({ searchesRemaining }) => searchesRemaining,
+  ],
 ]
 
-function maybe(value: number | null): readonly Sample[] {
-  return value === null ? [] : [[value]]
-}
-
-function family(name: string, help: string, lines: readonly string[]): string {
+function family(
+  name: string,
+  help: string,
+  samples: (add: (labels: Labels, value: number | null) => void) => void,
+): string {
+  const lines: string[] = []
+  samples((labels, value) => {
+    if (value !== null) lines.push(sampleLine(name, labels, value))
+  })
   return lines.length === 0 ? '' : `# HELP ${name} ${help}\n# TYPE ${name} gauge\n${lines.join('')}`
 }
 

@@ -9,17 +9,32 @@ import { ExportError } from '../../core/index.ts'
  * @throws ExportError `storage`
  */
 export async function saveFile(path: string, content: string | Uint8Array, what: string): Promise<void> {
-  const unfinished = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`)
   try {
     await mkdir(dirname(path), { recursive: true, mode: 0o700 })
-    await writeFile(unfinished, content, { flag: 'wx', mode: 0o600, flush: true })
+    await replaceFile(path, content, 0o600)
+  } catch (error) {
+    const next = 'Choose a folder that can be written, or free some space.'
+    const message = `${what} can not be written: ${codeOf(error)}`
+    throw new ExportError('storage', message, path, next, { cause: error })
+  }
+}
+
+/** Puts a file in the place of the one of that name, which may not be there. */
+export async function replaceFile(path: string, content: string | Uint8Array, mode: number): Promise<void> {
+  // The name has an ending of its own: collectors of metrics look for *.prom.
+  const unfinished = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`)
+  try {
+    await writeFile(unfinished, content, { flag: 'wx', mode, flush: true })
     await rename(unfinished, path)
   } catch (error) {
     await rm(unfinished, { force: true }).catch(() => {})
-    const code = error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
-    const next = 'Choose a folder that can be written, or free some space.'
-    throw new ExportError('storage', `${what} can not be written: ${code}`, path, next, { cause: error })
+    throw error
   }
+}
+
+/** The code of an error of the system, for messages. */
+export function codeOf(error: unknown): string {
+  return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
 }
 
 /** A folder without symbolic links, as far as it is there. */
