@@ -1,4 +1,4 @@
-# The command in an image of its own: built from this repository, run as a user without rights.
+# An image with the command, built from this repository. It runs as an unprivileged user.
 #   docker build --tag spillway .
 #   docker run --rm --user "$(id -u):$(id -g)" --volume "$PWD:/data" \
 #     --env SPILLWAY_BASE_URL --env SPILLWAY_TOKEN spillway run acme.yaml
@@ -18,16 +18,16 @@ LABEL org.opencontainers.image.title="Spillway" \
   org.opencontainers.image.licenses="MIT"
 ENV NODE_ENV=production
 COPY --from=build /src/package.json /src/LICENSE /opt/spillway/
-# The notices of what is bundled lie in dist/, those of the other packages beside each of them.
+# The licences of bundled packages are in dist/, those of the other packages in their folders.
 COPY --from=build /src/node_modules /opt/spillway/node_modules
 COPY --from=build /src/dist /opt/spillway/dist
-# Pipeline files and, where it is no bucket, the data set: a volume, which has to belong to the user that it runs as.
+# A volume for pipeline files and, unless they go to a bucket, data sets. It must belong to the user that runs it.
 RUN chmod +x /opt/spillway/dist/cli/main.js \
   && ln -s /opt/spillway/dist/cli/main.js /usr/local/bin/spillway \
   && install --directory --owner=node --group=node /data
 WORKDIR /data
 USER node
-# `worker --heartbeat-file /tmp/alive` writes the file every five seconds; without it there is nothing to go by.
+# `worker --heartbeat-file /tmp/alive` writes the file every five seconds. Without the file, the container is healthy.
 HEALTHCHECK --interval=30s --timeout=5s CMD \
   test ! -e /tmp/alive || test $(($(date +%s) - $(stat -c %Y /tmp/alive))) -lt 60
 ENTRYPOINT ["spillway"]

@@ -87,7 +87,7 @@ async function organizationOf({ service }: Pipeline, options: RunOptions): Promi
     // The submitting machine may not have the token.
     if (!isExportError(error, 'config', 'transient', 'refused', 'data')) throw error
   }
-  observer.log('info', 'nothing tells which organization this is; it shares the pace of all at its address', {
+  observer.log('info', 'the organization is not known; it shares the rate limit of all at its address', {
     organization: host,
   })
   return host
@@ -150,7 +150,7 @@ export async function followSubmission(
     } catch {
       throw new ExportError(
         'interrupted',
-        'Nobody waits for it any more; workers go on with it',
+        'The wait was stopped; workers go on with the job',
         entry,
         'Submit it again with --wait to see its end.',
       )

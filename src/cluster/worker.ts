@@ -152,7 +152,7 @@ type SliceEnd = {
 
 type SliceOptions = WorkerOptions & { readonly leaseMs: number }
 
-/** One job at work in this worker: the pipelines of one organization, until its time slice ends. */
+/** One job in this worker: the pipelines of one organization, until its time slice ends. */
 class TimeSlice {
   readonly #job: Job
   /** The token by which the queue identifies the owner of the job. */

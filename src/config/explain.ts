@@ -71,9 +71,9 @@ export async function explainPipeline(pipeline: Pipeline, options: ReadOptions):
 type Schema = { readonly properties?: Readonly<Record<string, Schema>>; readonly default?: unknown }
 type Context = { readonly tree: Tree; readonly pipeline: Pipeline }
 
-function settingsOf({ properties = {} }: Schema, around: Path, context: Context): ExplainedSetting[] {
+function settingsOf({ properties = {} }: Schema, parent: Path, context: Context): ExplainedSetting[] {
   return Object.entries(properties).flatMap(([name, schema]) => {
-    const path = [...around, name]
+    const path = [...parent, name]
     const key = path.join('.')
     if (schema.properties !== undefined) {
       return isIdle(key, context) ? [] : settingsOf(schema, path, context)

@@ -23,7 +23,7 @@ export type ReadOptions = {
 }
 
 /**
- * Reads a pipeline file, with the flags in place of what it says and defaults where it says nothing.
+ * Reads a pipeline file, with flags, which override it, and defaults.
  * @throws ExportError 'config' that names every problem with file, line and column, or with the flag
  */
 export async function readPipeline(file: string, options: ReadOptions): Promise<Pipeline> {
@@ -53,8 +53,8 @@ export function pipelineFrom(settings: PipelineSettings | string, options: ReadO
 }
 
 /**
- * What a pipeline file comes to, in its own words: with what it extends, with variables and domains in the place of their
- * names, and with absolute paths. {@link pipelineFrom} makes the same pipeline of it anywhere, but for its `file`.
+ * The settings of a pipeline file, complete: with what it extends, with variables expanded, with the domains of
+ * `domains_file`, and with absolute paths. {@link pipelineFrom} makes the same pipeline of it anywhere, but for its `file`.
  * @param pipeline as it was read with the same options
  */
 export async function readSettings(pipeline: Pipeline, options: ReadOptions): Promise<PipelineSettings> {

@@ -49,7 +49,7 @@ export async function checkRequirements(
 }
 
 /**
- * The mask key where some query goes by a digest of what it requests; null where all names can be told without it.
+ * The mask key where some query goes by a digest of what it requests; null where all names are known without it.
  * @throws ExportError 'config' when it is not there or is none, with file and line
  */
 export async function readNamingKey(
@@ -65,7 +65,7 @@ export async function readNamingKey(
   return readMaskKey(pipeline, env)
 }
 
-/** {@link readNamingKey}, null also where the key can't be read: completeness is then told without figures. */
+/** {@link readNamingKey}, null also where the key can't be read: completeness is then shown without figures. */
 export async function knownNamingKey(
   pipeline: Pipeline,
   context: Pick<Dependencies, 'env' | 'cwd'>,

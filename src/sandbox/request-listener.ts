@@ -22,9 +22,9 @@ const MAX_BODY_BYTES = 1_000_000
 const LAST_WORD_MS = 500
 
 /**
- * What happens to a request: it is timed on arrival, read, logged, struck by a fault or not, held to its
- * tier's pace, answered. A fault comes before the pace, so that request numbers in a list of faults do
- * not depend on timing; it uses up the tier's permission all the same.
+ * Handles a request: measures its time of arrival, reads and logs it, applies a fault if there is one, then the rate
+ * limit of its tier, and responds. Faults come before the rate limit, so that the request numbers in a list of faults
+ * do not depend on timing. A fault counts against the rate limit, too.
  * @param closed aborts the waits of responses still being sent
  */
 export function requestListener(
@@ -99,15 +99,15 @@ function attempt<T>(action: () => T): T | ServiceError {
 
 /** A body beyond the limit is not read to its end: it may have none. */
 function readBody(request: IncomingMessage): Promise<string | ServiceError> {
-  const chunks: Buffer[] = []
+  const parts: Buffer[] = []
   let bytes = 0
   return new Promise((resolve, reject) => {
     request.on('error', reject)
-    request.on('end', () => resolve(Buffer.concat(chunks).toString('utf8')))
-    request.on('data', (chunk: Buffer) => {
-      bytes += chunk.length
+    request.on('end', () => resolve(Buffer.concat(parts).toString('utf8')))
+    request.on('data', (part: Buffer) => {
+      bytes += part.length
       if (bytes <= MAX_BODY_BYTES) {
-        chunks.push(chunk)
+        parts.push(part)
         return
       }
       request.pause()

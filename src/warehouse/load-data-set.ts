@@ -16,7 +16,7 @@ type LoadRequest = {
   readonly table: TableSpec
   readonly mode: LoadMode
   readonly evolve: boolean
-  /** Everything of the data set takes the place of what the table has of it. */
+  /** Replaces all rows that the table has of the data set. */
   readonly reload: boolean
   /** ISO 8601, in milliseconds; what the ledger has of this very time was loaded by the same command. */
   readonly loadedAt: string
@@ -41,7 +41,7 @@ export type LoadResult = {
 
 /**
  * Loads what the manifest lists and the ledger lacks, each shard in one transaction with its line in the ledger; what
- * was exported anew takes the place of what is there, whole partitions at a time.
+ * was exported anew replaces whole partitions.
  * @throws ExportError `damaged` when a shard's bytes are not those of the manifest; what was loaded before stays
  */
 export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): Promise<LoadResult> {
@@ -114,7 +114,7 @@ export function unitsOf(
     ({ shard, sha256 }) => reload !== null || byPath.get(shard)?.sha256 !== sha256,
   )
   const groups = new Groups()
-  // Where another shard took its place, the partitions of both.
+  // If another shard has its path now, the partitions of both.
   for (const { shard, partitions } of changed)
     groups.join([...partitions, ...(byPath.get(shard)?.partitions ?? [])])
   if (mode === 'replace' || reload !== null) {
@@ -201,12 +201,12 @@ export function requireKey(table: TableSpec): void {
 }
 
 function interrupted(): ExportError {
-  return new ExportError('interrupted', 'The load was told to stop', '', 'Load again to go on.')
+  return new ExportError('interrupted', 'The load was stopped', '', 'Load again to go on.')
 }
 
 /**
- * Shards that were loaded before the manifest by a run that was killed, or is still at work: the manifest does not list them yet, but they
- * lie there as they were loaded. What the data set has invalidated does not.
+ * Shards that the manifest does not list yet, loaded beside a run that was killed or goes on. Those that the data set
+ * has invalidated are not among them.
  */
 async function unlistedShards(
   store: Store,

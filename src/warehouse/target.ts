@@ -28,7 +28,7 @@ export function parseTarget(text: string, cwd: string, flag = '--to'): Target {
   throw notATarget(foundIn(text), flag)
 }
 
-/** With what was probably meant; an address that may hold a password is told by its scheme alone. */
+/** With what was probably meant; of an address that may hold a password, the scheme alone. */
 function foundIn(text: string): string {
   const scheme = /^[a-z][a-z0-9+.-]*:\/\//i.exec(text)?.[0]
   if (/@|password/i.test(text)) return scheme ?? 'an address without a scheme (not shown)'

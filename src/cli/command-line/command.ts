@@ -56,7 +56,7 @@ export class CommandCall extends Error {
   }
 }
 
-/** What a process has to do with the world outside. */
+/** The environment of the process. */
 export type World = {
   readonly env: Environment
   readonly cwd: string
@@ -67,14 +67,14 @@ export type World = {
   readonly signals: Signals
 }
 
-/** Everything that a command has to do with the world outside, besides its arguments. */
+/** What a command is given besides its arguments. */
 export type Io = World & {
   readonly logging: LogSettings
   readonly log: RunObserver['log']
   /** The same for machines alone. */
   readonly record: RunObserver['log']
-  /** The id of what this process does, as on every line of its log. */
+  /** The id of this call of the command, which is on every line of its log. */
   readonly run: string
-  /** Tells on stderr what went wrong. */
+  /** Prints an error on stderr. */
   reportError(error: unknown): void
 }

@@ -67,7 +67,7 @@ export function runPipelineOptions(yargs: Argv<CommonArgs>): Argv<RunPipelineArg
 /** Those flags as yargs gives them. */
 export type OverrideFlags = Omit<Overrides, 'domains'> & { readonly domain?: readonly string[] | undefined }
 
-/** Reads a pipeline file with the flags in place of what it says. @throws ExportError `config` */
+/** Reads a pipeline file; flags override it. @throws ExportError `config` */
 export async function pipelineFrom(file: string, flags: OverrideFlags, { env, cwd }: Io): Promise<Pipeline> {
   // Help needs the options alone.
   const { learnSecrets, readPipeline } = await import('../../config/index.ts')

@@ -50,7 +50,7 @@ export const check = command({
     const explanation = await explainPipeline(pipeline, { env: io.env, cwd: io.cwd, overrides })
     if (!args.json) for (const text of explanationLines(explanation, args)) await io.stdout.line(text)
     const checks: { name: string; ok: boolean; finding: string }[] = []
-    const tell = async (name: string, ok: boolean, finding: string): Promise<void> => {
+    const show = async (name: string, ok: boolean, finding: string): Promise<void> => {
       checks.push({ name, ok, finding })
       if (!args.json)
         await io.stdout.line(line(name, ok ? style('green', 'ok') : style('red', 'no'), finding))
@@ -61,10 +61,10 @@ export const check = command({
       // What would fail is not to cost anything.
       if (name === 'probe' && code !== DONE) continue
       try {
-        await tell(name, true, await step())
+        await show(name, true, await step())
       } catch (error) {
         if (!isExportError(error)) throw error
-        await tell(name, false, error.what)
+        await show(name, false, error.what)
         io.reportError(tryLater(error))
         if (code === DONE) code = exitCode(error.kind, io.signals.received)
       }
@@ -118,7 +118,7 @@ async function checkEnvironment(
 
 /** Whether its folder can be written, and whether a run may go on from what is there. */
 async function checkDataSet(pipeline: Pipeline, { env }: Io): Promise<string> {
-  // What is missing of key and consent has been told above.
+  // Missing keys and consent are reported by the step before.
   const maskKey = await readMaskKey(pipeline, env).catch(() => null)
   const options = {
     clock: systemClock,
@@ -134,7 +134,7 @@ async function checkDataSet(pipeline: Pipeline, { env }: Io): Promise<string> {
 async function checkService({ service, extract }: Pipeline, io: Io): Promise<string> {
   const { auth } = service
   const variable = auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv
-  // What the environment lacks has been told above.
+  // Missing variables are reported by the step before.
   if ((await readSecret(variable, io.env)) === null) return 'not asked: there is nothing to sign in with'
   return untilStopped(io, async (signals) => {
     const options = {
@@ -175,7 +175,7 @@ function probeText({ reading, page, requests, searchesRemaining }: Probe): strin
     request: `a page is one search, however many rows it has${cost}`,
     '100 rows': `each 100 rows are one search${cost}`,
     nothing: 'the service does not say how many searches are left: none are counted here',
-    unknown: `not to be told${page === null ? ': the first query has too few rows, or pages are too small' : cost}`,
+    unknown: `unknown${page === null ? ': the first query has too few rows, or pages are too small' : cost}`,
   }
   return `${readings[reading]} (${sent}${left})`
 }
@@ -195,7 +195,7 @@ function tokenText({ url, info }: TokenTest): string {
 /** @throws ExportError `config` when nothing is there */
 function searchText({ url, found }: SearchPath): string {
   if (found === 'yes') return 'the search path exists'
-  if (found === 'unknown') return `the search path is not tested: a GET of ${url} does not tell`
+  if (found === 'unknown') return `the search path is not tested: a GET of ${url} does not show it`
   throw new ExportError(
     'config',
     'The service answers 404 at the search path: nothing is at this address',

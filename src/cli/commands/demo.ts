@@ -26,14 +26,14 @@ const QUESTION =
 async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise<void> {
   const { cwd, program, stdout } = io
   const target = parseTarget(`duckdb:${DATABASE}`, cwd)
-  // A demo begins a data set anew each time, and the table would keep the rows of all.
+  // Each demo makes a new data set. The table would keep the rows of the ones before.
   for (const ending of ['', '.wal']) await rm(resolve(cwd, `${DATABASE}${ending}`), { force: true })
   const file = 'pipelines/demo.yaml'
   await stdout.line(`\n  ${program} load ${file} --to ${target.label}`)
   await loadTables(pipeline, target, PLAIN_LOAD, stop, io)
   await stdout.line(`\n  ${program} query ${file} --in ${target.label} "${QUESTION}"`)
-  const { columns, rows: answer } = await queryPipeline(pipeline, QUESTION, { database: target.label, cwd })
-  for (const line of alignedTable(answerTable(columns, answer), 78, styleFor(false)))
+  const { columns, rows } = await queryPipeline(pipeline, QUESTION, { database: target.label, cwd })
+  for (const line of alignedTable(answerTable(columns, rows), 78, styleFor(false)))
     await stdout.line(`  ${line}`)
 }
 

@@ -45,7 +45,7 @@ export const init = command({
   },
 })
 
-/** Nobody wants to answer questions for a file that can't be written then. */
+/** Fails before the questions if the file can't be written. */
 async function refuseExisting(path: string, file: string): Promise<void> {
   const isThere = await access(path).then(
     () => true,
@@ -58,7 +58,7 @@ async function askOnTerminal(file: string, screen: Screen): Promise<StarterAnswe
   if (!canAsk(screen)) {
     throw new ExportError(
       'config',
-      'Nobody is there to be asked: stdin or stderr is no terminal',
+      'There is no terminal to ask on: stdin or stderr is none',
       '--interactive',
       'Leave it out: init then writes a commented file to be edited.',
     )
@@ -96,10 +96,10 @@ function notWritten(file: string, cause: unknown): ExportError {
 /** Asks one question; resolves to the answer as it was typed. */
 type Ask = (question: string) => Promise<string>
 
-/** Asks for what a first pipeline needs; every answer is held against what a pipeline file allows. */
+/** Asks for what a first pipeline needs; every answer is checked like a key of a pipeline file. */
 export async function interview(
   ask: Ask,
-  tell: (line: string) => void,
+  write: (line: string) => void,
   usual: Pick<StarterAnswers, 'name' | 'from'>,
 ): Promise<StarterAnswers> {
   const one = async (question: string, byDefault: string, ...path: string[]): Promise<string> => {
@@ -108,7 +108,7 @@ export async function interview(
       // A reference to a variable is checked once there is a value.
       const fault = answer.includes('${') ? null : settingFault(path, answer)
       if (fault === null) return answer
-      tell(`  expected ${fault}`)
+      write(`  expected ${fault}`)
     }
   }
   const domains = async (): Promise<readonly string[]> => {
@@ -116,7 +116,7 @@ export async function interview(
       const given = (await ask('Domains to look for, separated by spaces: ')).split(/[\s,]+/).filter(Boolean)
       const fault = given.length === 0 ? 'at least one domain' : settingFault(['extract', 'domains'], given)
       if (fault === null) return given
-      tell(`  expected ${fault}`)
+      write(`  expected ${fault}`)
     }
   }
   return {

@@ -23,7 +23,7 @@ export const load = command({
           describe: 'What becomes of rows that are there already',
         },
         evolve: flag('Add columns that the table lacks'),
-        reload: flag('Load every shard again, in the place of what the table has of this data set'),
+        reload: flag('Load every shard again; replaces all rows that the table has of this data set'),
         json: flag('Print the result as JSON'),
       })
       .example('$0 load pipeline.yaml --to duckdb:leaks.db', 'Into a file')

@@ -97,7 +97,7 @@ function* tableLines(report: PlanReport, { all, wanted, columns, style }: Shown)
     )
     return
   }
-  // Of what is done `status` tells.
+  // `status` shows what is done.
   if (report.minRequests === 0 && wanted === null) return
   const queries = report.queries(wanted ?? undefined)
   if (queries.length === 0) {
@@ -169,7 +169,7 @@ function budgetLines(
 
 /** Fewer rows than this in a file, and readers spend their time on opening files. */
 const FEW_ROWS = 1000
-/** As few files as nobody minds, however small they are. */
+/** Fewer files are no trouble, however small. */
 const FEW_FILES = 100
 
 /** Warns of folders that will be many and tiny. */

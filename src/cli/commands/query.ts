@@ -10,11 +10,11 @@ import { styleFor } from '../terminal/screen.ts'
 import { alignedTable, answerTable } from '../terminal/table.ts'
 import { counted, plainJson, plainText } from '../terminal/text.ts'
 
-// More rows than that on a screen help nobody; --csv and --json have all.
+// --csv and --json print all rows.
 const MAX_SHOWN = 100
 const FIRST_ROWS = 10
 const NO_TERMINAL_COLUMNS = 160
-/** Answers have no colours. */
+/** Results have no colours. */
 const PLAIN = styleFor(false)
 
 export const query = command({
@@ -49,9 +49,9 @@ export const query = command({
     const signals = io.signals.listen(() => {})
     try {
       const settings = { database: args.in ?? null, cwd: io.cwd, stop: signals.stop }
-      await streamQuery(pipeline, sql, settings, async (answer) => {
+      await streamQuery(pipeline, sql, settings, async (result) => {
         if (args.in === undefined) await warnOfGaps(pipeline, io)
-        await print(answer, io.stdout)
+        await print(result, io.stdout)
       })
       return DONE
     } finally {
@@ -60,7 +60,7 @@ export const query = command({
   },
 })
 
-/** One line on stderr: the answer is right, and yet not that to the question. */
+/** Warns that the result leaves out what is not exported yet. */
 async function warnOfGaps(pipeline: Pipeline, io: Io): Promise<void> {
   const completeness = await completenessFor(pipeline, io)
   if (completeness.complete) return
@@ -69,8 +69,8 @@ async function warnOfGaps(pipeline: Pipeline, io: Io): Promise<void> {
 
 type Stdout = Io['stdout']
 
-async function printJson(answer: AnswerStream, stdout: Stdout): Promise<void> {
-  await stdout.pieces(jsonPieces(answer))
+async function printJson(result: AnswerStream, stdout: Stdout): Promise<void> {
+  await stdout.pieces(jsonPieces(result))
 }
 
 async function* jsonPieces({ columns, batches }: AnswerStream): AsyncGenerator<string> {
@@ -84,10 +84,10 @@ async function* jsonPieces({ columns, batches }: AnswerStream): AsyncGenerator<s
   yield before === '[' ? '[]\n' : ']\n'
 }
 
-async function printCsv(answer: AnswerStream, stdout: Stdout): Promise<void> {
+async function printCsv(result: AnswerStream, stdout: Stdout): Promise<void> {
   // A file gets what is there; a terminal would obey it.
   const shown = stdout.columns === null ? (text: string): string => text : plainText
-  await stdout.pieces(csvPieces(answer, shown))
+  await stdout.pieces(csvPieces(result, shown))
 }
 
 async function* csvPieces(

@@ -96,7 +96,7 @@ type Found =
   | { readonly pipeline: Pipeline; readonly error: null }
   | { readonly pipeline: null; readonly error: ExportError }
 
-/** Everything that can be known to be wrong is told before anything begins. */
+/** Reads all pipeline files before the first run, so that all errors in them are printed at once. */
 async function readEach(args: ReadArgs, io: Io): Promise<readonly Found[]> {
   const found: Found[] = []
   for (const file of args.pipeline) {
@@ -205,7 +205,7 @@ async function runOne(
 ): Promise<RunEnding> {
   const { received } = io.signals
   if (signals.stop.aborted) return { code: exitCode('interrupted', received), error: signals.stop.reason }
-  // Told when it was read.
+  // The error was printed when the file was read.
   if (pipeline === null) return { code: exitCode(error.kind, received), error }
   try {
     // Help needs the options alone.

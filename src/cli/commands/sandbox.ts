@@ -38,7 +38,7 @@ export const sandbox = command({
         'rows-per-search': numberValue('Rows that one search covers; 0: a page is one search [100]'),
         latency: numberValue('Wait before every response, in milliseconds [0]'),
         'ms-per-row': numberValue('What each row of a response adds to that [0]'),
-        'gateway-timeout': stringValue('What takes longer is answered 504, such as 30s [none]'),
+        'gateway-timeout': stringValue('Longer responses become 504, for example 30s [none]'),
       })
       .group(
         [
@@ -53,7 +53,7 @@ export const sandbox = command({
         'Limits:',
       )
       .options({
-        'error-rate': numberValue('Share of searches answered 503 [0]'),
+        'error-rate': numberValue('Share of searches that fail with 503 [0]'),
         'invalid-rate': numberValue('Share of items that break the schema [0]'),
         'empty-page-rate': numberValue('Share of empty pages [0]'),
         'token-lifetime': numberValue('Seconds until tokens end'),
@@ -91,7 +91,6 @@ export const sandbox = command({
       await service.close()
       signals.release()
     }
-    // A server that is told to stop has done what it was there for.
     return DONE
   },
 })

@@ -50,10 +50,10 @@ export const submit = command({
 })
 
 type Args = { readonly wait: boolean; readonly json: boolean; readonly allowPlaintext: boolean }
-type Desk = { readonly queue: Queue; readonly signals: StopSignals; readonly io: Io }
+type SubmitContext = { readonly queue: Queue; readonly signals: StopSignals; readonly io: Io }
 
 /** @returns the exit code */
-async function submitOne(file: string, args: Args, { queue, signals, io }: Desk): Promise<number> {
+async function submitOne(file: string, args: Args, { queue, signals, io }: SubmitContext): Promise<number> {
   const { stdout, cwd, env, program } = io
   const { stop, abort } = signals
   let pipeline: Pipeline | null = null

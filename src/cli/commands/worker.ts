@@ -16,7 +16,7 @@ export const worker = command({
           type: 'number',
           default: 16,
           requiresArg: true,
-          describe: 'Organizations at a time; most of them wait for their pace',
+          describe: 'Organizations at a time; most of them wait for their rate limit',
         },
         'heartbeat-file': stringValue(
           'Written anew every five seconds while the worker is alive, for probes',
@@ -30,7 +30,7 @@ export const worker = command({
     }
     const { env } = io
     const signals = io.signals.listen((signal) =>
-      io.log('info', 'told to stop: what is in hand is committed, the rest handed back', {
+      io.log('info', 'told to stop: pages in flight are committed, jobs return to the queue', {
         event: 'stop',
         signal,
       }),
@@ -55,7 +55,7 @@ export const worker = command({
         }),
       )
     } catch (error) {
-      // It was told to end, and what it did not come to is taken over.
+      // The worker was stopped. Other workers take over its jobs.
       if (!(isExportError(error, 'interrupted') && stop.aborted)) throw error
     } finally {
       clearInterval(heartbeat ?? undefined)

@@ -59,7 +59,7 @@ export function openLogs({ screen, env, file, run }: LogTargets, { format, level
 
 type Line = { readonly at: LogLevel; readonly message: string; readonly fields: LogFields }
 
-/** What tells machines how a run goes people see in the progress and in the summary. */
+/** Events of a run are for machines: people see them in the progress and in the summary. */
 function levelForPeople(at: LogLevel, { event, alike }: LogFields): LogLevel {
   // The summary counts those that fail like one before.
   if (event === 'partition.failed' && typeof alike === 'number' && alike > 0) return 'debug'
@@ -226,7 +226,7 @@ function framesOf(error: unknown): string {
   return `\n${frames.join('\n')}`
 }
 
-/** The advice for trouble that passes, where no export is at work that could go on. */
+/** The advice for temporary errors of commands that have nothing to resume. */
 export function tryLater(error: ExportError): ExportError {
   if (error.kind !== 'transient' && error.kind !== 'quota') return error
   const next =

@@ -18,7 +18,7 @@ export class MetricsFile {
   readonly #successes: Map<string, number>
   readonly #figures = new Map<string, PipelineFigures>()
   #startedMs = 0
-  #toldMs = 0
+  #updatedMs = 0
   readonly #inTurn = serial()
 
   private constructor(
@@ -34,7 +34,7 @@ export class MetricsFile {
   /**
    * @param pipelines it may not lie among what they export
    * @param onTrouble called when it can't be written later on; the work matters more
-   * @throws ExportError `config` when it can't be written, or something else lies in its place
+   * @throws ExportError `config` when it can't be written, or another file has its name
    */
   static async open(
     path: string,
@@ -64,16 +64,16 @@ export class MetricsFile {
   /** A run begins. */
   begin(pipeline: string): void {
     this.#startedMs = performance.now()
-    this.#tell({ ...this.#nothingOf(pipeline), isRunning: true })
+    this.#update({ ...this.#nothingOf(pipeline), isRunning: true })
   }
 
-  /** To be called whenever there is something to tell. */
+  /** Writes the progress, if the last write was {@link WRITE_MS} ago. */
   progress(pipeline: string, progress: Progress): void {
     const nowMs = performance.now()
-    if (nowMs - this.#toldMs < WRITE_MS) return
+    if (nowMs - this.#updatedMs < WRITE_MS) return
     const { partitionsTotal, partitionsDone: done, partitionsFailed: failed } = progress
     const { rows, requests, retries, quarantined, searchesSpent, searchesRemaining } = progress
-    this.#tell({
+    this.#update({
       ...this.#nothingOf(pipeline),
       isRunning: true,
       durationSeconds: Math.round(nowMs - this.#startedMs) / 1000,
@@ -86,7 +86,7 @@ export class MetricsFile {
     const { rows, requests, retries, quarantined, searchesSpent, searchesRemaining, service } = figures
     const { done, failed, pending } = partitions
     if (lastCompleteMs !== null) this.#successes.set(pipeline, lastCompleteMs / 1000)
-    this.#tell({
+    this.#update({
       ...this.#nothingOf(pipeline),
       isSuccess: status === 'complete',
       durationSeconds: durationMs / 1000,
@@ -97,7 +97,7 @@ export class MetricsFile {
 
   /** A run could not begin. */
   notBegun(pipeline: string): void {
-    this.#tell({ ...this.#nothingOf(pipeline), isSuccess: false })
+    this.#update({ ...this.#nothingOf(pipeline), isSuccess: false })
   }
 
   /** Nothing more is to come. */
@@ -124,8 +124,8 @@ export class MetricsFile {
     }
   }
 
-  #tell(figures: PipelineFigures): void {
-    this.#toldMs = performance.now()
+  #update(figures: PipelineFigures): void {
+    this.#updatedMs = performance.now()
     this.#figures.set(figures.pipeline, figures)
     this.#write(null)
   }
@@ -141,7 +141,7 @@ export class MetricsFile {
   }
 }
 
-/** What lies there, which is Spillway's own or nothing: whatever it is, it is replaced. @throws ExportError `config` */
+/** The text of the file, which is replaced; empty: there is none. @throws ExportError `config` if it is not Spillway's own */
 async function textOf(path: string): Promise<string> {
   const found = await lstat(path).catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return null
@@ -153,7 +153,7 @@ async function textOf(path: string): Promise<string> {
   if (!found.isFile()) throw Object.assign(new Error('no file'), { code: 'not a regular file' })
   const text = await readFile(path, 'utf8')
   if (text !== '' && !isMetricsText(text)) {
-    throw unusable(path, 'In the place of the metrics file lies a file that is none of spillway', next)
+    throw unusable(path, 'The metrics file would replace a file that is none of spillway', next)
   }
   return text
 }

@@ -1,10 +1,10 @@
 import type { ServiceFigures } from '../../core/index.ts'
 
-/** What there is to measure of a pipeline; figures are of its last run, or of the one at work. */
+/** The figures of a pipeline: of its last run, or of the one that goes on. */
 export type PipelineFigures = {
   readonly pipeline: string
   readonly isRunning: boolean
-  /** Whether that run brought everything; null: it is at work. */
+  /** Whether that run exported everything; null: it goes on. */
   readonly isSuccess: boolean | null
   /** When these figures were taken, seconds since the epoch. */
   readonly at: number
@@ -27,7 +27,7 @@ type Metrics = {
   readonly pipelines: readonly PipelineFigures[]
   /** When a run last brought everything, by pipeline, seconds since the epoch; of others than the above as well. */
   readonly successes: ReadonlyMap<string, number>
-  /** null: the command is at work. */
+  /** null: the command has not ended. */
   readonly exitCode: number | null
 }
 

@@ -127,7 +127,7 @@ function endOf({ progress, elapsedMs }: ProgressMoment, style: Style): Part {
   }
 }
 
-/** What is left of a run to what it has done; null: it has not come far enough to tell. */
+/** The ratio of what is left of a run to what is done; null: not known yet. */
 function shareLeft({
   partitionsTotal,
   partitionsFailed,

@@ -70,7 +70,7 @@ function redrawnLines(pipeline: Pipeline, { screen, env, log, record }: Io, stop
   }
 }
 
-const STOPPING = 'stopping: what is in hand is brought to its end'
+const STOPPING = 'stopping: pages in flight are committed'
 
 /** What a run is at as long as nothing keeps it up. */
 function paceText({ extract, service }: Pipeline): string {
@@ -148,7 +148,7 @@ function standingWords(progress: Progress, elapsedMs: number, nowMs: number): st
   ]
 }
 
-/** Tells a log how far a run is. */
+/** Logs the progress every half minute. */
 function everyHalfMinute(log: RunObserver['log']): Pick<ProgressView, 'progress' | 'close'> {
   let latest: Progress | null = null
   const timer = setInterval(() => {

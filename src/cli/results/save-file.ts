@@ -19,7 +19,7 @@ export async function saveFile(path: string, content: string | Uint8Array, what:
   }
 }
 
-/** Puts a file in the place of the one of that name, which may not be there. */
+/** Writes a file, or replaces the one of that name, in one step. */
 export async function replaceFile(path: string, content: string | Uint8Array, mode: number): Promise<void> {
   // The name has an ending of its own: collectors of metrics look for *.prom.
   const unfinished = join(dirname(path), `.${basename(path)}.${randomBytes(6).toString('hex')}`)

@@ -16,7 +16,7 @@ const ERASE_LINE_END = '\x1b[K'
  */
 export class Screen {
   readonly stream: NodeJS.WriteStream
-  /** Whether lines can be redrawn: a terminal that can, and nobody who records everything. */
+  /** Whether lines can be redrawn: on a terminal that can, outside CI. */
   readonly canRedraw: boolean
   #shown: readonly string[] = []
   /** Of the terminal that they were made for. */
@@ -26,7 +26,7 @@ export class Screen {
   constructor(stream: NodeJS.WriteStream, env: Environment) {
     this.stream = stream
     this.canRedraw = stream.isTTY === true && env.TERM !== 'dumb' && !env.CI
-    // Nobody listens to stderr any more; the work matters more than the log.
+    // The reader of stderr is gone. The command goes on without its log.
     stream.on('error', () => {})
   }
 
@@ -57,7 +57,7 @@ export class Screen {
     this.stream.write(drawn === '' ? text : `${this.#toTop()}${ERASE_BELOW}${text}${drawn}`)
   }
 
-  /** Draws lines in the place of those drawn before; each has to be narrower than the terminal. */
+  /** Draws lines over those drawn before; each has to be narrower than the terminal. */
   show(lines: string): void {
     const next = lines.split('\n').slice(0, Math.max(1, (this.stream.rows || 24) - 1))
     const before = this.#shown
@@ -135,9 +135,9 @@ export function styleFor(colour: boolean): Style {
 }
 
 /**
- * Has questions answered on the terminal.
+ * Asks questions on the terminal.
  * @param unchanged what Ctrl-C left as it was, for the message
- * @returns null when the input, with Ctrl-D for one, ends before all is answered
+ * @returns null when the input, with Ctrl-D for one, ends before the last question
  * @throws ExportError `interrupted` on Ctrl-C
  */
 export async function asking<Result>(
@@ -191,10 +191,10 @@ export async function requireYes(
   { what, where, cost, question, next }: Change,
 ): Promise<void> {
   if (!canAsk(screen)) {
-    const nobody = `${what}, and there is no terminal to ask on`
+    const message = `${what}, and there is no terminal to ask on`
     throw new ExportError(
       'config',
-      cost === undefined ? nobody : `${nobody}. ${cost}`,
+      cost === undefined ? message : `${message}. ${cost}`,
       where,
       'Add --yes if that is what you want; nothing was changed.',
     )

@@ -11,7 +11,7 @@ const LIMIT_MS = 9_000
 export type StopSignals = {
   /** Aborts at the first SIGHUP, SIGINT or SIGTERM; the reason is an ExportError `interrupted`. */
   readonly stop: AbortSignal
-  /** Aborts when what was in hand then is not finished five seconds later. */
+  /** Aborts five seconds later, if the command has not ended. */
   readonly abort: AbortSignal
   release(): void
 }
@@ -27,7 +27,7 @@ export class Signals {
     return this.#received
   }
 
-  /** Listens until released. `onFirst` tells people what happens now. */
+  /** Listens until released. @param onFirst is called at the first signal */
   listen(onFirst: (signal: Signal) => void): StopSignals {
     const stop = new AbortController()
     const abort = new AbortController()

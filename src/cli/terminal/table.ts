@@ -94,10 +94,10 @@ function within<Row>(room: number, columns: readonly Fitted<Row>[]): readonly Fi
   return cut
 }
 
-/** What any answer is cut to before a line is longer than the terminal. */
+/** The least width to which a cell is cut before its line is longer than the terminal. */
 const LEAST_OF_ANY = 6
 
-/** A table of whatever came as an answer, numbers on the right; null and undefined are empty. */
+/** A table of the result of a query, numbers on the right; null and undefined are empty. */
 export function answerTable(
   names: readonly string[],
   rows: readonly (readonly unknown[])[],

@@ -60,9 +60,10 @@ export async function exportPipeline(
   }
   metrics?.end(summary)
   const { error, failures } = summary
-  // What has been told already, by the log or at the signal, is not told twice.
-  const told = error?.kind === 'interrupted' || failures.some(({ message }) => message === error?.message)
-  if (error !== null && !told) io.reportError(error)
+  // Printed already, by the log or at the signal.
+  const isPrinted =
+    error?.kind === 'interrupted' || failures.some(({ message }) => message === error?.message)
+  if (error !== null && !isPrinted) io.reportError(error)
   const style = styleFor(wantsColour(stdout.terminal, env))
   await stdout.line(
     json

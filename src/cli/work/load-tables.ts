@@ -77,8 +77,7 @@ function loadDependencies(pipeline: Pipeline, stop: AbortSignal, env: Io['env'])
 }
 
 function waitText({ holder, limitMs }: TargetWait, target: string): string {
-  const who =
-    holder === null ? `Another load is at work in ${target}` : `${plainLine(holder)} has ${target} open`
+  const who = holder === null ? `Another load is using ${target}` : `${plainLine(holder)} has ${target} open`
   const limit = limitMs === null ? '' : `, for ${duration(limitMs)} at most`
   return `${who}; waiting for it to end${limit}.`
 }

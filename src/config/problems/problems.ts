@@ -12,14 +12,14 @@ type Problem = {
 }
 
 /**
- * Collects everything that is wrong with a pipeline, so that it is told at once. Only the first problem of
+ * Collects everything that is wrong with a pipeline, so that all of it is reported at once. Only the first problem of
  * a path counts: what follows from it is noise.
  */
 export class Problems {
   readonly #found: Problem[] = []
   readonly #touched = new Set<string>()
-  /** Paths that have a touched path inside. */
-  readonly #around = new Set<string>()
+  /** Paths of which a child is touched. */
+  readonly #parents = new Set<string>()
   readonly #ranks = new Map<string, number>()
   readonly #tree: Tree
 
@@ -90,14 +90,14 @@ export class Problems {
   /** Marks a path as dealt with although no problem stands there: a mistyped key that means it, for example. */
   excuse(path: Path): void {
     this.#touched.add(keyOf(path))
-    for (let length = path.length - 1; length > 0; length--) this.#around.add(keyOf(path.slice(0, length)))
+    for (let length = path.length - 1; length > 0; length--) this.#parents.add(keyOf(path.slice(0, length)))
   }
 
   /** Whether there is a problem at one of these paths, inside it or around it. */
   touched(...paths: readonly Path[]): boolean {
     return paths.some(
       (path) =>
-        this.#around.has(keyOf(path)) || path.some((_, i) => this.#touched.has(keyOf(path.slice(0, i + 1)))),
+        this.#parents.has(keyOf(path)) || path.some((_, i) => this.#touched.has(keyOf(path.slice(0, i + 1)))),
     )
   }
 

@@ -105,7 +105,7 @@ const service = section({
   max_response_bytes: byteSize(1024, 2 ** 31)
     .prefault('256MB')
     .meta({
-      description: 'Largest answer that is accepted.',
+      description: 'Largest response that is accepted.',
     }),
 }).meta({ description: 'The service, and how to reach it. Required.' })
 
@@ -115,7 +115,7 @@ const fqdn = domain().meta({ description: 'Domain name.' })
 const as = () =>
   parsed(/\S/, 'a name of 1 to 200 characters, without control characters', cleanName).optional().meta({
     description:
-      'Name of the query in folders, keys and logs, in place of what it asks for. Default: what it asks for.',
+      'Name of the query in folders, keys and logs, instead of what it asks for. Default: what it asks for.',
   })
 const kind = <const Kind extends string>(name: Kind) =>
   z.literal(name).meta({ description: 'Kind of the query: what is looked for.' })

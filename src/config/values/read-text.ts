@@ -9,7 +9,7 @@ type ReadText = { readonly ok: true; readonly text: string } | { readonly ok: fa
 /**
  * Reads a text file of at most 16 MB, without a byte order mark. Only a regular file: a pipe that nobody writes to
  * would be waited for in a way that no signal ends.
- * Never rejects: what is wrong is told as the end of a sentence, "cannot be read: …" for example.
+ * Never rejects: an error is the end of a sentence, "cannot be read: …" for example.
  */
 export async function readText(path: string): Promise<ReadText> {
   let handle: FileHandle | null = null
@@ -30,14 +30,14 @@ export async function readText(path: string): Promise<ReadText> {
 }
 
 async function readAtMost(handle: FileHandle, limit: number): Promise<Uint8Array | null> {
-  const chunks: Buffer[] = []
+  const parts: Buffer[] = []
   let bytes = 0
-  for await (const chunk of handle.createReadStream({ autoClose: false })) {
-    chunks.push(chunk as Buffer)
-    bytes += (chunk as Buffer).byteLength
+  for await (const part of handle.createReadStream({ autoClose: false })) {
+    parts.push(part as Buffer)
+    bytes += (part as Buffer).byteLength
     if (bytes > limit) return null
   }
-  return Buffer.concat(chunks)
+  return Buffer.concat(parts)
 }
 
 function reasonOf(error: unknown): string {

@@ -106,8 +106,10 @@ function reportSyntax(document: Document.Parsed, text: string, lines: LineCounte
       problems.addAt(tabbed, `not valid YAML: ${syntaxSentence('TAB_AS_INDENT')}`)
       continue
     }
-    const around = text.slice(start, Math.min(end, start + 1000))
-    const hint = around.includes('${') ? '; inside { } and [ ] a variable reference must stand in quotes' : ''
+    const excerpt = text.slice(start, Math.min(end, start + 1000))
+    const hint = excerpt.includes('${')
+      ? '; inside { } and [ ] a variable reference must stand in quotes'
+      : ''
     problems.addAt(offset, `not valid YAML: ${sentence}${hint}`)
   }
 }

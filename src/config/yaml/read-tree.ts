@@ -59,7 +59,7 @@ function namesOf(tree: Tree, problems: Problems, env: Environment): readonly (re
   })
 }
 
-/** What a file that is extended says; null where it can't be told, which is reported. */
+/** What a file that is extended says; null where it can't be read, which is reported. */
 async function readBase(
   name: string,
   at: Path,
@@ -109,7 +109,7 @@ function remove(tree: Tree, mapping: Mapping, key: string): void {
 export type Overrides = {
   readonly from?: string | undefined
   readonly until?: string | undefined
-  /** In place of every query of the file. */
+  /** Replace every query of the file. */
   readonly domains?: readonly string[] | undefined
   readonly output?: string | undefined
   readonly format?: string | undefined
@@ -117,7 +117,7 @@ export type Overrides = {
   readonly concurrency?: number | undefined
 }
 
-/** Puts flags in the place of what the file says, so that both are checked alike and messages name the flag. */
+/** Overrides the file by flags, so that both are checked alike and messages name the flag. */
 export function override(tree: Tree, flags: Overrides): void {
   const set = (path: Path, value: unknown, flag: string): void => {
     if (value !== undefined) setIn(tree, path, value, flag)

@@ -60,7 +60,7 @@ function publicFieldsOf(i: number): { url: string | null; pii_tags: readonly str
 
 function source(seed: number, i: number, id: string, from: number, nasty: boolean, publicFields: boolean) {
   const bits = hash32(seed, i, FIELD + 2)
-  const place = SOURCE_PLACES[bits % SOURCE_PLACES.length]!
+  const forum = SOURCE_PLACES[bits % SOURCE_PLACES.length]!
   const breached = Math.floor(from - YEAR_MICROS * (1 + 6 * fraction(seed, i, FIELD + 3)))
   const leaked = breached + Math.floor(YEAR_MICROS * fraction(seed, i, FIELD + 4))
   const year = new Date(leaked / 1000).getUTCFullYear()
@@ -68,11 +68,11 @@ function source(seed: number, i: number, id: string, from: number, nasty: boolea
   const awkward = nasty && i % 7 === 5 ? ` ${NASTY_TEXTS[Math.floor(i / 7) % 28]}` : ''
   return {
     id,
-    name: i % 50 === 13 ? null : `${place} ${year}${awkward}`,
+    name: i % 50 === 13 ? null : `${forum} ${year}${awkward}`,
     description_en:
-      i % 50 === 17 ? null : `Credentials collected from ${place} in ${year}.${awkward} Invented for tests.`,
+      i % 50 === 17 ? null : `Credentials collected from ${forum} in ${year}.${awkward} Invented for tests.`,
     description_fr:
-      i % 10 === 3 ? null : `Identifiants relevés sur ${place} en ${year}.${awkward} Données inventées.`,
+      i % 10 === 3 ? null : `Identifiants relevés sur ${forum} en ${year}.${awkward} Données inventées.`,
     is_alert_enabled: bits % 5 !== 0,
     breached_at: i % 3 === 1 ? null : formatTimestamp(breached - (breached % 1_000_000), '+00:00', true),
     leaked_at: i % 4 === 1 ? null : formatTimestamp(leaked, i % 8 === 2 ? 'Z' : '+00:00', true),

@@ -50,7 +50,7 @@ export type FaultEffect =
       retryAfter?: string | (() => string)
       headers?: Readonly<Record<string, string>>
     }
-  /** Every token handed out so far dies; this request is answered 401. */
+  /** Every token issued so far expires; this request fails with 401. */
   | { kind: 'revoke-tokens' }
 
 export type Fault = FaultEffect & FaultTrigger

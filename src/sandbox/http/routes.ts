@@ -145,7 +145,7 @@ export type LoggedRequest = {
   items: number
   /** The kind of the fault that struck, if one did. */
   fault: string | null
-  /** The request broke the pace of its tier, whatever was answered. */
+  /** The request broke the rate limit of its tier, whatever the response was. */
   tooFast: boolean
 }
 

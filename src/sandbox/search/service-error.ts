@@ -32,7 +32,7 @@ export function validationError(detail: readonly ValidationDetail[]): ServiceErr
 }
 
 /**
- * Checks a request part against a schema. The details name places and types only, never what was found
+ * Checks a request part against a schema. The details name paths and types only, never what was found
  * there: the value of a secret query must not come back in an error.
  * @param where first element of every `loc`: 'body', 'query' or 'path'
  * @throws ServiceError 422

@@ -35,7 +35,7 @@ export function shardGlob({ path, resource, extension }: DdlInput): string {
 /** Where a store has to be named that only the reader knows. */
 export const BUCKET = 's3://YOUR-BUCKET/PREFIX'
 
-/** The data set's place in object storage: its own, or one that it has to be copied to. */
+/** The address of the data set in object storage: its own, or one that it has to be copied to. */
 export function bucketOf({ path }: DdlInput): string {
   return path.startsWith('s3://') ? path : BUCKET
 }

@@ -170,13 +170,13 @@ function refusal(file: string, error: unknown): ExportError {
 
 const IS_ABOUT_THE_FILE: ReadonlySet<string> = new Set(['IO', 'Serialization', 'FATAL'])
 
-/** What may be told of an error of DuckDB: its messages quote values where a cast or a function fails. */
+/** What may be shown of an error of DuckDB: its messages quote values where a cast or a function fails. */
 type DuckdbError = {
-  /** `Conversion`, `Binder`, `IO`, …; null: not told. */
+  /** `Conversion`, `Binder`, `IO`, …; null: not known. */
   readonly kind: string | null
-  /** Of the operating system; null: not told. */
+  /** Of the operating system; null: not known. */
   readonly errno: number | null
-  /** Offset in the statement; null: not told. */
+  /** Offset in the statement; null: not known. */
   readonly position: number | null
   /** Names of columns or tables that the statement may have meant. */
   readonly similar: readonly string[]
@@ -191,18 +191,18 @@ const NAMES_SOMETHING: ReadonlySet<unknown> = new Set(['COLUMN_NOT_FOUND', 'MISS
 /** Reads an error of an instance that was opened with {@link ERRORS_WITH_CODES}. */
 export function duckdbError(error: unknown): DuckdbError {
   const message = error instanceof Error ? error.message : ''
-  const told = fieldsOf(message)
+  const fields = fieldsOf(message)
   // Errors of opening a file, and some of parsing, have their kind in front in either case.
-  const kind = told.exception_type ?? /^([A-Z]\w*(?: [A-Z]\w*)?) Error: /.exec(message)?.[1]
-  const { position, candidates } = told
+  const kind = fields.exception_type ?? /^([A-Z]\w*(?: [A-Z]\w*)?) Error: /.exec(message)?.[1]
+  const { position, candidates } = fields
   const number = (value: unknown): number | null =>
     typeof value === 'string' && /^\d+$/.test(value) ? Number(value) : null
   return {
     kind: typeof kind === 'string' && kind !== '' ? kind : null,
-    errno: number(told.errno),
+    errno: number(fields.errno),
     position: number(position),
     similar:
-      typeof candidates === 'string' && NAMES_SOMETHING.has(told.error_subtype)
+      typeof candidates === 'string' && NAMES_SOMETHING.has(fields.error_subtype)
         ? candidates.split(',').filter(Boolean)
         : [],
   }

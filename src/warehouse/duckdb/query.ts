@@ -44,7 +44,7 @@ export async function queryDataSet<T>(
   source: QuerySource,
   sql: string,
   { temporary, stop }: QueryOptions,
-  take: (answer: AnswerStream) => Promise<T>,
+  take: (result: AnswerStream) => Promise<T>,
 ): Promise<T> {
   const instance = await openInstance(source)
   const connection = await instance.connect()

@@ -35,10 +35,10 @@ export async function connectPostgres(
   const address = await postgresAddress(url, label, process.env, hostOf)
   const socket = new Socket()
   const server = { lacksTls: false, isGone: false }
-  // To the request for TLS a server answers with one byte.
+  // A server responds to the request for TLS with one byte.
   if (address.tls !== false && !address.startsWithTls) {
-    socket.once('data', (answer: Buffer) => {
-      server.lacksTls = answer[0] === 'N'.charCodeAt(0)
+    socket.once('data', (response: Buffer) => {
+      server.lacksTls = response[0] === 'N'.charCodeAt(0)
     })
   }
   socket.once('close', () => {
@@ -54,7 +54,7 @@ export async function connectPostgres(
   const client: Client = new pg.Client(settings)
   // Of what is given with an address the driver takes none.
   Object.assign(client, { password: () => findPassword(client, label) })
-  // A connection that breaks is told by the query that is under way, and must not end the process.
+  // A broken connection fails the current query. It must not end the process.
   client.on('error', () => {})
   const guarded = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
@@ -98,7 +98,7 @@ async function findPassword(connection: Client, label: string): Promise<string> 
   const given = process.env.PGPASSWORD
   if (given !== undefined && given !== '') return given
   const { default: pgpass } = await import('pgpass')
-  // It would write to standard error by itself; what it has to say is told below.
+  // By itself it would write to standard error.
   pgpass.warnTo(new Writable({ write: (_chunk, _encoding, done) => done() }))
   const { host, port, user, database } = connection
   const found = await new Promise<string | undefined>((resolve) =>
@@ -127,7 +127,7 @@ async function isOpenToOthers(path: string): Promise<boolean> {
   return found?.isFile() === true && (found.mode & 0o077) !== 0
 }
 
-/** The server's messages may quote a row, so errors are told by their codes. */
+/** The server's messages may quote a row, so errors are shown by their codes. */
 function refusal(
   label: string,
   error: unknown,
@@ -135,9 +135,9 @@ function refusal(
   { host, port }: Client,
 ): ExportError {
   const code = error instanceof Error && 'code' in error && typeof error.code === 'string' ? error.code : ''
-  const told = lacksTls ? NO_TLS : MEANINGS.find(([codes]) => codes.test(code))
+  const found = lacksTls ? NO_TLS : MEANINGS.find(([codes]) => codes.test(code))
   const [, what, next, kind = 'target'] =
-    told ??
+    found ??
     (isGone ? ENDED : ([null, `PostgreSQL refuses${code === '' ? '' : ` (${code})`}`, MENDED] as const))
   return new ExportError(
     kind,
@@ -201,7 +201,7 @@ const MEANINGS: readonly Meaning[] = [
   ],
   [
     /^(?:ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|EHOSTDOWN|ENETDOWN)$/,
-    'PostgreSQL can not be reached: no answer from {server} ({code})',
+    'PostgreSQL can not be reached: no response from {server} ({code})',
     'Look at host and port in the address, and at firewalls between; nothing is half loaded.',
   ],
   [

@@ -5,7 +5,7 @@ import { DATA_SET_COLUMN, identifier, LEDGER, literal, PARTITION_COLUMN, qualifi
 
 /** - `append`: rows are added
  *  - `upsert`: of each credential of a query there is one row from the data set, the one loaded last
- *  - `replace`: a partition's rows take the place of those that are there */
+ *  - `replace`: a partition's rows replace those that are there */
 export type LoadMode = 'append' | 'upsert' | 'replace'
 
 export const LOAD_MODES: readonly LoadMode[] = ['append', 'upsert', 'replace']
@@ -37,7 +37,7 @@ export type LoadUnit = {
   readonly forgotten: readonly string[]
 }
 
-/** How rows of a shard that holds several partitions are told apart; a null is not looked at. */
+/** The partition of a row in a shard of several partitions: the rule whose values it has. A null matches all. */
 export type PartitionRule = {
   readonly key: string
   readonly queryType: string | null
@@ -52,7 +52,7 @@ export type PartitionRule = {
 /** A database that shards are loaded into. Every method rejects with an ExportError `target` that quotes no row. */
 export type Warehouse = {
   /**
-   * Waits until no other load is at work in the table; from then on none is until `close`.
+   * Locks the table against other loads until `close`. Waits while another load has it.
    * @returns the table by its full name, by which all that follows has to know it
    */
   hold(table: TableSpec): Promise<TableSpec>
@@ -146,6 +146,6 @@ export function requireAccounted(
     'config',
     `The table has rows of ${partitions.length} partitions of this data set that ${LEDGER} does not list, such as ${partitions[0]}: somebody changed one of the two by hand`,
     table.schema === null ? table.name : `${table.schema}.${table.name}`,
-    'Load with --reload, which puts the data set as it is exported in the place of all its rows there, or with --mode replace, which does so for the partitions that are not listed; nothing was changed.',
+    'Load with --reload, which replaces all rows that it has of the data set, or with --mode replace, which does so for the partitions that are not listed; nothing was changed.',
   )
 }
