@@ -1,5 +1,5 @@
 import { monthAfter, monthOf, type Pipeline, runsNeeded, searchesToSpend } from '../../core/index.ts'
-import { type PlanReport, readPlan, type Wanted } from '../../run/index.ts'
+import { type PlanReport, readPlan } from '../../run/index.ts'
 import { runOptions } from '../../run-options.ts'
 import { command, flag } from '../command-line/command.ts'
 import {
@@ -8,10 +8,9 @@ import {
   runPipelineOptions,
   wantedPartitions,
 } from '../command-line/pipeline-options.ts'
-import { firstQueries, partitionTable, queryTable, unlessZero } from '../results/status-tables.ts'
+import { type Shown, statusTable } from '../results/status-tables.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { type Style, styleFor, wantsColour } from '../terminal/screen.ts'
-import { alignedTable } from '../terminal/table.ts'
+import { styleFor, wantsColour } from '../terminal/screen.ts'
 import { count, counted, duration, plainJson } from '../terminal/text.ts'
 
 export const plan = command({
@@ -52,14 +51,6 @@ function planJson(report: PlanReport) {
   }
 }
 
-type Shown = {
-  readonly all: boolean
-  readonly wanted: Wanted | null
-  /** Width of the terminal; null: there is none. */
-  readonly columns: number | null
-  readonly style: Style
-}
-
 function* planLines(report: PlanReport, pipeline: Pipeline, shown: Shown): Generator<string> {
   const { total, done, partial, pending, pruned } = report.partitions
   const { minRequests, minSeconds, expectedRequests, expectedSeconds } = report
@@ -87,38 +78,20 @@ function rangeText({ minRequests, divisions }: PlanReport): string {
   return ` (${count(minRequests)} to ${count(minRequests + divisions)}: idle slots divide the range of a query)`
 }
 
-function* tableLines(report: PlanReport, { all, wanted, columns, style }: Shown): Generator<string> {
-  if (all) {
-    yield ''
-    yield* alignedTable(
-      partitionTable(() => report.each(), wanted, style),
-      columns,
-      style,
-    )
-    return
-  }
+function* tableLines(report: PlanReport, shown: Shown): Generator<string> {
   // `status` shows what is done.
-  if (report.minRequests === 0 && wanted === null) return
-  const queries = report.queries(wanted ?? undefined)
-  if (queries.length === 0) {
-    yield 'no partition is like that'
-    return
-  }
-  const { shown, folded } = firstQueries(queries)
-  yield ''
-  yield* alignedTable(
-    queryTable(
-      shown,
-      [
-        { title: 'at least', align: 'right', cell: ({ minRequests }) => unlessZero(minRequests) },
-        { title: 'about', align: 'right', cell: ({ expectedRequests }) => unlessZero(expectedRequests ?? 0) },
+  if (!shown.all && report.minRequests === 0 && shown.wanted === null) return
+  yield* statusTable(
+    {
+      partitions: () => report.each(),
+      queries: (wanted) => report.queries(wanted),
+      more: [
+        { title: 'at least', value: ({ minRequests }) => minRequests },
+        { title: 'about', value: ({ expectedRequests }) => expectedRequests ?? 0 },
       ],
-      style,
-    ),
-    columns,
-    style,
+    },
+    shown,
   )
-  if (folded !== null) yield folded
 }
 
 /** What that is in searches, the service's unit of quota. */

@@ -7,10 +7,9 @@ import {
   pipelineOptions,
   wantedPartitions,
 } from '../command-line/pipeline-options.ts'
-import { firstQueries, partitionTable, queryTable, unlessZero } from '../results/status-tables.ts'
+import { type Shown, statusTable } from '../results/status-tables.ts'
 import { DONE } from '../terminal/exit-code.ts'
-import { type Style, styleFor, wantsColour } from '../terminal/screen.ts'
-import { alignedTable } from '../terminal/table.ts'
+import { styleFor, wantsColour } from '../terminal/screen.ts'
 import { bytes, count, counted, plainJson } from '../terminal/text.ts'
 
 const MAX_RETIRED = 5
@@ -29,8 +28,8 @@ export const status = command({
     if (args.json) await io.stdout.pieces(jsonPieces(report, pipeline.name, wanted))
     else {
       const style = styleFor(wantsColour(io.stdout.terminal, io.env))
-      const shown = { name: pipeline.name, all: args.all, wanted, columns: io.stdout.columns, style }
-      await io.stdout.lines(statusLines(report, shown))
+      const shown = { all: args.all, wanted, columns: io.stdout.columns, style }
+      await io.stdout.lines(statusLines(report, pipeline.name, shown))
     }
     return DONE
   },
@@ -49,53 +48,25 @@ function* jsonPieces(report: StatusReport, name: string, wanted: Wanted | null):
   yield `],\n"retired":${plainJson(report.retired)},\n"totals":${plainJson({ ...totals, open_shards: openShards, searches_spent: searchesSpent, searches_remaining: report.searchesRemaining })},\n"service":${plainJson(serviceJson(report.service))}}\n`
 }
 
-type Shown = {
-  readonly name: string
-  readonly all: boolean
-  readonly wanted: Wanted | null
-  /** Width of the terminal; null: there is none. */
-  readonly columns: number | null
-  readonly style: Style
-}
-
-function* statusLines(report: StatusReport, shown: Shown): Generator<string> {
-  const { all, wanted, columns, style } = shown
+function* statusLines(report: StatusReport, name: string, shown: Shown): Generator<string> {
   const { totals } = report
   const { repeated } = totals
-  yield `${style('bold', shown.name)}: ${count(totals.done)} of ${counted(totals.partitions, 'partition')} done${others(totals)}`
+  yield `${shown.style('bold', name)}: ${count(totals.done)} of ${counted(totals.partitions, 'partition')} done${others(totals)}`
   yield `${counted(totals.rows, 'row')}, ${counted(totals.requests, 'request')}, ${count(totals.quarantined)} quarantined${repeated === 0 ? '' : `, ${count(repeated)} repeated`}`
   yield `${counted(totals.shards, 'shard')} (${bytes(totals.bytes)}), ${count(totals.openShards)} open`
   yield* serviceLines(report)
   yield* retiredLines(report.retired)
-  if (all) {
-    yield ''
-    yield* alignedTable(
-      partitionTable(() => report.partitions(), wanted, style),
-      columns,
-      style,
-    )
-    return
-  }
-  const queries = report.queries(wanted ?? undefined)
-  if (queries.length === 0) {
-    if (wanted !== null) yield 'no partition is like that'
-    return
-  }
-  const { shown: first, folded } = firstQueries(queries)
-  yield ''
-  yield* alignedTable(
-    queryTable(
-      first,
-      [
-        { title: 'rows', align: 'right', cell: ({ rows }) => unlessZero(rows) },
-        { title: 'requests', align: 'right', cell: ({ requests }) => unlessZero(requests), isOptional: true },
+  yield* statusTable(
+    {
+      partitions: () => report.partitions(),
+      queries: (wanted) => report.queries(wanted),
+      more: [
+        { title: 'rows', value: ({ rows }) => rows },
+        { title: 'requests', value: ({ requests }) => requests, isOptional: true },
       ],
-      style,
-    ),
-    columns,
-    style,
+    },
+    shown,
   )
-  if (folded !== null) yield folded
 }
 
 function* serviceLines({ totals, service, searchesRemaining }: StatusReport): Generator<string> {

@@ -1,7 +1,7 @@
 import type { PartitionStatus, QueryStatus, Wanted } from '../../run/index.ts'
 import type { Style } from '../terminal/screen.ts'
 import { cutTo } from '../terminal/screen.ts'
-import type { Column, Table } from '../terminal/table.ts'
+import { alignedTable, type Column, type Table } from '../terminal/table.ts'
 import { count, counted, plainLine } from '../terminal/text.ts'
 
 const MAX_CURSOR = 16
@@ -11,31 +11,74 @@ const MAX_QUERIES = 20
 const MAX_ERROR = 160
 
 /** Zeros would hide what is not. */
-export function unlessZero(value: number): string {
+function unlessZero(value: number): string {
   return value === 0 ? '' : count(value)
 }
 
+export type Shown = {
+  /** A line for each partition instead of each query. */
+  readonly all: boolean
+  readonly wanted: Wanted | null
+  /** Width of the terminal; null: there is none. */
+  readonly columns: number | null
+  readonly style: Style
+}
+
+type Figure<Row> = {
+  readonly title: string
+  readonly value: (row: Row) => number
+  readonly isOptional?: boolean
+}
+
+/** What is shown of partitions, as a report has it. */
+type Standing<Row extends QueryStatus> = {
+  readonly partitions: () => Iterable<PartitionStatus>
+  readonly queries: (wanted: Wanted | undefined) => readonly Row[]
+  /** Columns after those of the states. */
+  readonly more: readonly Figure<Row>[]
+}
+
+/** A table of queries, or of partitions. */
+export function* statusTable<Row extends QueryStatus>(
+  { partitions, queries, more }: Standing<Row>,
+  { all, wanted, columns, style }: Shown,
+): Generator<string> {
+  if (all) {
+    yield ''
+    yield* alignedTable(partitionTable(partitions, wanted, style), columns, style)
+    return
+  }
+  const rows = queries(wanted ?? undefined)
+  if (rows.length === 0) {
+    if (wanted !== null) yield 'no partition is like that'
+    return
+  }
+  const { shown, folded } = firstQueries(rows)
+  yield ''
+  yield* alignedTable(queryTable(shown, more, style), columns, style)
+  if (folded !== null) yield folded
+}
+
+function numberColumn<Row>(title: string, value: (row: Row) => number, isOptional = false): Column<Row> {
+  return { title, align: 'right', cell: (row) => unlessZero(value(row)), isOptional }
+}
+
 /** A line for each query, with why its last failed partition failed; `more` columns follow those of the states. */
-export function queryTable<Row extends QueryStatus>(
+function queryTable<Row extends QueryStatus>(
   rows: readonly Row[],
-  more: readonly Column<Row>[],
+  more: readonly Figure<Row>[],
   style: Style,
 ): Table<Row> {
-  const number = (title: string, value: (row: Row) => number): Column<Row> => ({
-    title,
-    align: 'right',
-    cell: (row) => unlessZero(value(row)),
-  })
   return {
     columns: [
       { title: 'query', cell: ({ query }) => query, least: 16 },
-      number('partitions', ({ partitions }) => partitions),
-      number('done', ({ done }) => done),
-      number('partial', ({ partial }) => partial),
-      { ...number('failed', ({ failed }) => failed), colour: () => 'red' },
-      number('pending', ({ pending }) => pending),
-      ...(rows.some(({ pruned }) => pruned > 0) ? [number('pruned', ({ pruned }) => pruned)] : []),
-      ...more,
+      numberColumn<Row>('partitions', ({ partitions }) => partitions),
+      numberColumn<Row>('done', ({ done }) => done),
+      numberColumn<Row>('partial', ({ partial }) => partial),
+      { ...numberColumn<Row>('failed', ({ failed }) => failed), colour: () => 'red' },
+      numberColumn<Row>('pending', ({ pending }) => pending),
+      ...(rows.some(({ pruned }) => pruned > 0) ? [numberColumn<Row>('pruned', ({ pruned }) => pruned)] : []),
+      ...more.map(({ title, value, isOptional }) => numberColumn<Row>(title, value, isOptional)),
     ],
     rows: () => rows,
     below: ({ failed, error }) =>
@@ -52,7 +95,7 @@ function errorLine(message: string, style: Style): string {
  * Of very many queries the first that need to be looked at: those with failures, then those under way, then those
  * that wait.
  */
-export function firstQueries<Row extends QueryStatus>(
+function firstQueries<Row extends QueryStatus>(
   queries: readonly Row[],
 ): { readonly shown: readonly Row[]; readonly folded: string | null } {
   if (queries.length <= MAX_QUERIES) return { shown: queries, folded: null }
@@ -77,7 +120,7 @@ function foldedLine(queries: readonly QueryStatus[]): string {
 }
 
 /** A line for each partition, with why it failed. */
-export function partitionTable(
+function partitionTable(
   partitions: () => Iterable<PartitionStatus>,
   isWanted: Wanted | null,
   style: Style,

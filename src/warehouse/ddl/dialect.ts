@@ -45,18 +45,7 @@ export function backslashed(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`
 }
 
-/** A name in backticks, for engines in which a doubled one stands for one. */
-export function backticked(name: string): string {
-  return `\`${name.replaceAll('`', '``')}\``
-}
-
 /** A name in backticks, for engines in which a backslash is an escape there too. */
 export function backtickedEscaped(name: string): string {
   return `\`${name.replaceAll('\\', '\\\\').replaceAll('`', '\\`')}\``
-}
-
-/** Has Hive's catalog learn of new folders; nothing where there are none. @param table as it is written there */
-export function repairFolders(table: string, hive: readonly string[]): string {
-  if (hive.length === 0) return ''
-  return `\n-- Finds the folders; again after every export.\nMSCK REPAIR TABLE ${table};\n`
 }

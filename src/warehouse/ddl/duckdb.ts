@@ -1,4 +1,4 @@
-import { columnLines, DUCKDB_TYPES, identifier, literal } from '../table/table.ts'
+import { columnComments, columnLines, DUCKDB_TYPES, identifier, literal } from '../table/table.ts'
 import { type Dialect, hiveColumns, shardGlob } from './dialect.ts'
 
 /** Source: https://duckdb.org/docs/stable/data/csv/overview and …/data/partitioning/hive_partitioning */
@@ -30,9 +30,7 @@ export const duckdb: Dialect = (input) => {
       ? `from_json(${identifier(name)}, '["VARCHAR"]') AS ${identifier(name)}`
       : identifier(name),
   )
-  const comments = columns.map(
-    ({ name: column, meaning }) => `COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(meaning)};`,
-  )
+  const comments = columnComments(name, columns)
   return `-- DuckDB: a table of its own, filled from the files. \`spillway load --to duckdb:<file>\` does it shard by shard, each once.
 CREATE TABLE ${name} (
 ${columnLines(columns, DUCKDB_TYPES)}

@@ -1,14 +1,12 @@
-import { athena } from './athena.ts'
 import { bigquery } from './bigquery.ts'
 import { clickhouse } from './clickhouse.ts'
 import { dbt } from './dbt.ts'
 import type { Dialect } from './dialect.ts'
 import { duckdb } from './duckdb.ts'
+import { athena, spark, trino } from './hive.ts'
 import { postgres } from './postgres.ts'
 import { redshift } from './redshift.ts'
 import { snowflake } from './snowflake.ts'
-import { spark } from './spark.ts'
-import { trino } from './trino.ts'
 
 /** Every dialect by its name. A new one is a file here and an entry. */
 export const DIALECTS = {

@@ -1,13 +1,18 @@
-import { columnLines, identifier, literal, POSTGRES_INDEXED, POSTGRES_TYPES } from '../table/table.ts'
+import {
+  columnComments,
+  columnLines,
+  identifier,
+  literal,
+  POSTGRES_INDEXED,
+  POSTGRES_TYPES,
+} from '../table/table.ts'
 import type { Dialect } from './dialect.ts'
 
 /** Source: https://www.postgresql.org/docs/current/sql-copy.html */
 export const postgres: Dialect = ({ table, columns, format, path, resource }) => {
   const name = identifier(table)
   const hasLists = columns.some(({ type }) => type === 'list')
-  const comments = columns.map(
-    ({ name: column, meaning }) => `COMMENT ON COLUMN ${name}.${identifier(column)} IS ${literal(meaning)};`,
-  )
+  const comments = columnComments(name, columns)
   const indexes = POSTGRES_INDEXED.filter((wanted) => columns.some(({ name }) => name === wanted)).map(
     (column) => `CREATE INDEX ON ${name} (${identifier(column)});`,
   )

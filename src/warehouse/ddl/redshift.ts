@@ -1,5 +1,5 @@
 import type { ColumnType } from '../../core/index.ts'
-import { identifier, literal } from '../table/table.ts'
+import { columnComments, identifier, literal } from '../table/table.ts'
 import { bucketOf, type Dialect } from './dialect.ts'
 
 const TYPES: Readonly<Record<ColumnType, string>> = {
@@ -17,9 +17,7 @@ export const redshift: Dialect = (input) => {
   const lines = columns.map(
     ({ name, type, nullable }) => `  ${identifier(name)} ${TYPES[type]}${nullable ? '' : ' NOT NULL'}`,
   )
-  const comments = columns.map(
-    ({ name, meaning }) => `COMMENT ON COLUMN ${table}.${identifier(name)} IS ${literal(meaning)};`,
-  )
+  const comments = columnComments(table, columns)
   const sort = columns.some(({ name }) => name === 'imported_at')
     ? `\nSORTKEY (${identifier('imported_at')})`
     : ''

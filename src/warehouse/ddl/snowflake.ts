@@ -36,38 +36,25 @@ export const snowflake: Dialect = (input) => {
   URL = ${literal(`${bucketOf(input)}/`)}
   -- STORAGE_INTEGRATION = …
   FILE_FORMAT = (FORMAT_NAME = ${literal(formatName)});`
-  if (format.kind === 'parquet') {
-    const terms = columns.map(({ name, type }) =>
-      type === 'list' ? `$1:${identifier(name)}::ARRAY` : `$1:${identifier(name)}::${TYPES[type]}`,
-    )
-    return `-- Snowflake
-CREATE TABLE ${quoted(table)} (
-${lines.join(',\n')}
-);
-
--- Without USE_LOGICAL_TYPE timestamps would be read as plain numbers.
-CREATE OR REPLACE FILE FORMAT ${formatName} TYPE = PARQUET USE_LOGICAL_TYPE = TRUE BINARY_AS_TEXT = FALSE;
-${stage}
-
--- COPY remembers which files it has loaded (for 64 days).
-COPY INTO ${quoted(table)} (${names})
-FROM (SELECT ${terms.join(', ')} FROM @${stageName})
-PATTERN = ${literal(pattern)};
-`
-  }
-  const terms = columns.map(({ type }, index) =>
-    type === 'list' ? `PARSE_JSON($${index + 1})` : `$${index + 1}`,
-  )
+  const isParquet = format.kind === 'parquet'
+  const terms = columns.map(({ name, type }, index) => {
+    if (isParquet) return `$1:${identifier(name)}::${type === 'list' ? 'ARRAY' : TYPES[type]}`
+    return type === 'list' ? `PARSE_JSON($${index + 1})` : `$${index + 1}`
+  })
+  const fileFormat = isParquet
+    ? `-- Without USE_LOGICAL_TYPE timestamps would be read as plain numbers.
+CREATE OR REPLACE FILE FORMAT ${formatName} TYPE = PARQUET USE_LOGICAL_TYPE = TRUE BINARY_AS_TEXT = FALSE;`
+    : `-- NULL_IF = () and EMPTY_FIELD_AS_NULL tell null from ""; without ESCAPE_UNENCLOSED_FIELD = NONE a backslash would change values.
+CREATE OR REPLACE FILE FORMAT ${formatName} TYPE = CSV SKIP_HEADER = 1
+  FIELD_OPTIONALLY_ENCLOSED_BY = '"' NULL_IF = () EMPTY_FIELD_AS_NULL = TRUE
+  ESCAPE = NONE ESCAPE_UNENCLOSED_FIELD = NONE
+  COMPRESSION = ${format.compression === 'gzip' ? 'GZIP' : 'NONE'} ENCODING = 'UTF8';`
   return `-- Snowflake
 CREATE TABLE ${quoted(table)} (
 ${lines.join(',\n')}
 );
 
--- NULL_IF = () and EMPTY_FIELD_AS_NULL tell null from ""; without ESCAPE_UNENCLOSED_FIELD = NONE a backslash would change values.
-CREATE OR REPLACE FILE FORMAT ${formatName} TYPE = CSV SKIP_HEADER = 1
-  FIELD_OPTIONALLY_ENCLOSED_BY = '"' NULL_IF = () EMPTY_FIELD_AS_NULL = TRUE
-  ESCAPE = NONE ESCAPE_UNENCLOSED_FIELD = NONE
-  COMPRESSION = ${format.compression === 'gzip' ? 'GZIP' : 'NONE'} ENCODING = 'UTF8';
+${fileFormat}
 ${stage}
 
 -- COPY remembers which files it has loaded (for 64 days).

@@ -125,6 +125,13 @@ export function literal(text: string): string {
   return `'${text.replaceAll("'", "''")}'`
 }
 
+/** Statements that comment the columns of a table. @param table quoted */
+export function columnComments(table: string, columns: readonly ColumnSpec[]): readonly string[] {
+  return columns.map(
+    ({ name, meaning }) => `COMMENT ON COLUMN ${table}.${identifier(name)} IS ${literal(meaning)};`,
+  )
+}
+
 /** `"name" TYPE NOT NULL, …`, a column a line. */
 export function columnLines(
   columns: readonly ColumnSpec[],
