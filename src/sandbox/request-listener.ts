@@ -4,12 +4,13 @@ import { promisify } from 'node:util'
 import { gzip } from 'node:zlib'
 import { fraction } from './data/words.ts'
 import { type Fault, faultPicker, type SandboxResponse, send, sendBroken } from './http/faults.ts'
-import type { LoggedRequest, RequestLog } from './http/routes.ts'
 import {
   findRoute,
   jsonBody,
+  type LoggedRequest,
   quotaHeaders,
   type Reply,
+  type RequestLog,
   type Route,
   routes,
   type Service,

@@ -2,8 +2,16 @@ import { createHash } from 'node:crypto'
 import { ExportError, type Store } from '../core/index.ts'
 import { MANIFEST_PATH, type Manifest, type ManifestShard } from '../state/index.ts'
 import type { TableSpec } from './table/table.ts'
-import type { Loaded, LoadMode, LoadTarget, LoadUnit, Warehouse } from './table/warehouse.ts'
-import { type DataSet, requireAccounted, type ShardRows } from './table/warehouse.ts'
+import {
+  type DataSet,
+  type Loaded,
+  type LoadMode,
+  type LoadTarget,
+  type LoadUnit,
+  requireAccounted,
+  type ShardRows,
+  type Warehouse,
+} from './table/warehouse.ts'
 
 // After a new start none of those that were loaded is there.
 const AT_ONCE = 32

@@ -3,11 +3,11 @@ import type { Overrides } from '../../config/index.ts'
 import type { Pipeline } from '../../core/index.ts'
 import type { Wanted } from '../../run/index.ts'
 import { plainLine, shellWord } from '../terminal/text.ts'
-import type { Io } from './command.ts'
 import {
   type CommonArgs,
   flag,
   HOW_IT_RUNS,
+  type Io,
   numberValue,
   stringValue,
   stringValues,

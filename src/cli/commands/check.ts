@@ -19,8 +19,7 @@ import {
   testService,
   testToken,
 } from '../../run/index.ts'
-import type { Io } from '../command-line/command.ts'
-import { command, flag } from '../command-line/command.ts'
+import { command, flag, type Io } from '../command-line/command.ts'
 import { overridesFrom, pipelineFrom, runPipelineOptions } from '../command-line/pipeline-options.ts'
 import { tryLater } from '../log/log.ts'
 import { DONE, exitCode } from '../terminal/exit-code.ts'

@@ -5,6 +5,7 @@ import { pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.
 import { DONE } from '../terminal/exit-code.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { loadTables, PLAIN_LOAD } from '../work/load-tables.ts'
+
 export const load = command({
   options: (yargs) =>
     pipelineOptions(yargs)

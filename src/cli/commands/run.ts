@@ -2,8 +2,7 @@ import { resolve } from 'node:path'
 import { ExportError, isExportError, type Pipeline } from '../../core/index.ts'
 import type { LoadedAhead } from '../../run/index.ts'
 import { parseTarget, type Target } from '../../warehouse/index.ts'
-import type { Io } from '../command-line/command.ts'
-import { command, flag, HOW_IT_RUNS, stringValue, stringValues } from '../command-line/command.ts'
+import { command, flag, HOW_IT_RUNS, type Io, stringValue, stringValues } from '../command-line/command.ts'
 import {
   givenFlags,
   type OverrideFlags,

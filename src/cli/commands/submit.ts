@@ -10,14 +10,13 @@ import {
 import { readSecret, readSettings } from '../../config/index.ts'
 import { isExportError, type Pipeline, systemClock } from '../../core/index.ts'
 import { runOptions } from '../../run-options.ts'
-import type { Io } from '../command-line/command.ts'
-import { command, flag } from '../command-line/command.ts'
+import { command, flag, type Io } from '../command-line/command.ts'
 import { NO_FLAGS, pipelineFrom } from '../command-line/pipeline-options.ts'
-import { notBegunJson, summaryJson, summaryText } from '../results/summary.ts'
-import { DONE, exitCode, FAILED, gravest } from '../terminal/exit-code.ts'
-import { styleFor, wantsColour } from '../terminal/screen.ts'
+import { notBegunJson, printSummary } from '../results/summary.ts'
+import { DONE, exitCode, gravest } from '../terminal/exit-code.ts'
 import type { StopSignals } from '../terminal/signals.ts'
 import { plainJson } from '../terminal/text.ts'
+
 export const submit = command({
   options: (yargs) =>
     yargs
@@ -54,7 +53,7 @@ type SubmitContext = { readonly queue: Queue; readonly signals: StopSignals; rea
 
 /** @returns the exit code */
 async function submitOne(file: string, args: Args, { queue, signals, io }: SubmitContext): Promise<number> {
-  const { stdout, cwd, env, program } = io
+  const { stdout, cwd, env } = io
   const { stop, abort } = signals
   let pipeline: Pipeline | null = null
   try {
@@ -89,15 +88,8 @@ async function submitOne(file: string, args: Args, { queue, signals, io }: Submi
       onNoWorker: () => log('warn', 'no worker is there to take it; start one: spillway worker'),
     })
     if (summary.error !== null) io.reportError(summary.error)
-    const style = styleFor(wantsColour(stdout.terminal, env))
     const again = `submit ${file} --wait`
-    await stdout.line(
-      args.json
-        ? plainJson(summaryJson(summary))
-        : summaryText(summary, pipeline, { cwd, program, again, flags: NO_FLAGS, style }),
-    )
-    if (summary.status === 'complete') return DONE
-    return summary.error === null ? FAILED : exitCode(summary.error.kind, io.signals.received)
+    return await printSummary(summary, pipeline, { json: args.json, again, flags: NO_FLAGS }, io)
   } catch (error) {
     if (!isExportError(error)) throw error
     io.reportError(error)

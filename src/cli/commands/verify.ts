@@ -9,8 +9,7 @@ import {
   type Verification,
   verifyDataSet,
 } from '../../run/index.ts'
-import type { Io } from '../command-line/command.ts'
-import { command, flag, stringValue } from '../command-line/command.ts'
+import { command, flag, type Io, stringValue } from '../command-line/command.ts'
 import { givenFlags, pipelineFrom, pipelineOptions } from '../command-line/pipeline-options.ts'
 import { completenessText } from '../results/summary.ts'
 import { DONE, FAILED } from '../terminal/exit-code.ts'

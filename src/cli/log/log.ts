@@ -4,8 +4,7 @@ import type { Environment } from '../../config/index.ts'
 import { ExportError, isExportError, unlessSecret } from '../../core/index.ts'
 import type { LogFields, LogLevel, RunObserver } from '../../run/index.ts'
 import { codeOf } from '../results/save-file.ts'
-import type { Screen } from '../terminal/screen.ts'
-import { type Colour, type Style, styleFor, wantsColour } from '../terminal/screen.ts'
+import { type Colour, type Screen, type Style, styleFor, wantsColour } from '../terminal/screen.ts'
 import { plainJson, plainLine, plainText } from '../terminal/text.ts'
 
 // A pipe does not make its writer wait for a reader. Windows does not know this.

@@ -1,6 +1,5 @@
 import type { Progress } from '../../run/index.ts'
-import type { Style } from '../terminal/screen.ts'
-import { cutTo, widthOf } from '../terminal/screen.ts'
+import { cutTo, type Style, widthOf } from '../terminal/screen.ts'
 import { count, counted, plainLine, roughly, stopwatch } from '../terminal/text.ts'
 
 // What takes less is the usual course of things.

@@ -1,6 +1,5 @@
 import type { PartitionStatus, QueryStatus, Wanted } from '../../run/index.ts'
-import type { Style } from '../terminal/screen.ts'
-import { cutTo } from '../terminal/screen.ts'
+import { cutTo, type Style } from '../terminal/screen.ts'
 import { alignedTable, type Column, type Table } from '../terminal/table.ts'
 import { count, counted, plainLine } from '../terminal/text.ts'
 

@@ -4,14 +4,24 @@ import type { ErrorKind, ExportError, Pipeline } from '../../core/index.ts'
 import { type Completeness, type RunSummary, readCompleteness, serviceJson } from '../../run/index.ts'
 import type { Io } from '../command-line/command.ts'
 import type { GivenFlags } from '../command-line/pipeline-options.ts'
-import type { Colour, Style } from '../terminal/screen.ts'
-import { bytes, count, counted, duration, plainLine, shellWord, shownPath } from '../terminal/text.ts'
+import { DONE, exitCode, FAILED } from '../terminal/exit-code.ts'
+import { type Colour, type Style, styleFor, wantsColour } from '../terminal/screen.ts'
+import {
+  bytes,
+  count,
+  counted,
+  duration,
+  plainJson,
+  plainLine,
+  shellWord,
+  shownPath,
+} from '../terminal/text.ts'
 
 const MAX_CAUSES_SHOWN = 5
 const MAX_REASONS_SHOWN = 3
 
 /** What `run --json` prints. */
-export function summaryJson(summary: RunSummary): Readonly<Record<string, unknown>> {
+function summaryJson(summary: RunSummary): Readonly<Record<string, unknown>> {
   const { pipeline, status, partitions, rows, shards, requests, retries, quarantined, repeated } = summary
   return {
     pipeline,
@@ -33,6 +43,21 @@ export function summaryJson(summary: RunSummary): Readonly<Record<string, unknow
     error: summary.error?.message ?? null,
     failures: summary.failures,
   }
+}
+
+/** Prints a summary. @returns the exit code */
+export async function printSummary(
+  summary: RunSummary,
+  pipeline: Pipeline,
+  { json, ...how }: Pick<Reader, 'again' | 'flags'> & { readonly json: boolean },
+  { cwd, program, env, stdout, signals }: Io,
+): Promise<number> {
+  const style = styleFor(wantsColour(stdout.terminal, env))
+  await stdout.line(
+    json ? plainJson(summaryJson(summary)) : summaryText(summary, pipeline, { cwd, program, style, ...how }),
+  )
+  if (summary.status === 'complete') return DONE
+  return summary.error === null ? FAILED : exitCode(summary.error.kind, signals.received)
 }
 
 /** The same for one of several pipelines that could not begin: nothing was done. @param name null: not even read */
@@ -62,7 +87,7 @@ export function notBegunJson(
   }
 }
 
-export type Reader = {
+type Reader = {
   readonly cwd: string
   /** How spillway was called, for the commands that are proposed. */
   readonly program: string
@@ -73,7 +98,7 @@ export type Reader = {
 }
 
 /** What `run` prints for people: how it went, what there is now, and what to do next. */
-export function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Reader): string {
+function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Reader): string {
   const { cwd, style } = reader
   const { partitions, rows, shards, requests, retries, quarantined } = summary
   const seconds = summary.durationMs / 1000

@@ -1,5 +1,4 @@
-import type { Colour, Style } from './screen.ts'
-import { fitTo, widthOf } from './screen.ts'
+import { type Colour, fitTo, type Style, widthOf } from './screen.ts'
 import { plainLine } from './text.ts'
 
 export type Column<Row> = {

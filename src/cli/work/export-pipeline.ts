@@ -5,11 +5,8 @@ import type { Io } from '../command-line/command.ts'
 import type { GivenFlags } from '../command-line/pipeline-options.ts'
 import type { MetricsFile } from '../log/metrics-file.ts'
 import { progressView } from '../progress/progress-view.ts'
-import { summaryJson, summaryText } from '../results/summary.ts'
-import { DONE, exitCode, FAILED } from '../terminal/exit-code.ts'
-import { styleFor, wantsColour } from '../terminal/screen.ts'
+import { printSummary } from '../results/summary.ts'
 import type { StopSignals } from '../terminal/signals.ts'
-import { plainJson } from '../terminal/text.ts'
 
 export type ExportSettings = Pick<RunOptions, 'allowPlaintext' | 'failFast' | 'fresh' | 'redo'> & {
   /** Called with each shard that the run makes, once it is committed and has its final name; must not throw. */
@@ -35,7 +32,7 @@ export async function exportPipeline(
   { stop, abort }: StopSignals,
   io: Io,
 ): Promise<number> {
-  const { env, cwd, program, stdout, run } = io
+  const { env, run } = io
   const { allowPlaintext, failFast, fresh, redo, onShard, noProgress, json, again, flags, metrics } = settings
   const own = { ...io, log: named(io.log, pipeline), record: named(io.record, pipeline) }
   const view = progressView(pipeline, own, stop, noProgress)
@@ -64,14 +61,7 @@ export async function exportPipeline(
   const isPrinted =
     error?.kind === 'interrupted' || failures.some(({ message }) => message === error?.message)
   if (error !== null && !isPrinted) io.reportError(error)
-  const style = styleFor(wantsColour(stdout.terminal, env))
-  await stdout.line(
-    json
-      ? plainJson(summaryJson(summary))
-      : summaryText(summary, pipeline, { cwd, program, again, flags, style }),
-  )
-  if (summary.status === 'complete') return DONE
-  return error === null ? FAILED : exitCode(error.kind, io.signals.received)
+  return printSummary(summary, pipeline, { json, again, flags }, io)
 }
 
 /** A log whose lines name the pipeline. */

@@ -1,10 +1,7 @@
-import type { Auth, ServiceSettings } from '../../core/index.ts'
-import { ExportError, requireSet } from '../../core/index.ts'
+import { type Auth, ExportError, requireSet, type ServiceSettings } from '../../core/index.ts'
 import { Problems } from '../problems/problems.ts'
-import type { PipelineFile } from '../schema/file-schema.ts'
-import { pipelineFile } from '../schema/file-schema.ts'
-import type { Environment } from '../secrets/secrets.ts'
-import { requireCredential, variable } from '../secrets/secrets.ts'
+import { type PipelineFile, pipelineFile } from '../schema/file-schema.ts'
+import { type Environment, requireCredential, variable } from '../secrets/secrets.ts'
 import { isLoopback, URL_EXPECTED } from '../values/addresses.ts'
 
 type ServiceFile = PipelineFile['service']

@@ -1,6 +1,5 @@
 import type { Problems } from '../problems/problems.ts'
-import type { Container, Path, Tree } from '../problems/tree.ts'
-import { isContainer } from '../problems/tree.ts'
+import { type Container, isContainer, type Path, type Tree } from '../problems/tree.ts'
 import type { Environment } from '../secrets/secrets.ts'
 
 type Expanded = {

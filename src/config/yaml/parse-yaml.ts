@@ -16,8 +16,15 @@ import {
   type YAMLSeq,
 } from 'yaml'
 import { Problems } from '../problems/problems.ts'
-import type { Container, Location, Mapping, Path, Tree } from '../problems/tree.ts'
-import { dotted, isMapping } from '../problems/tree.ts'
+import {
+  type Container,
+  dotted,
+  isMapping,
+  type Location,
+  type Mapping,
+  type Path,
+  type Tree,
+} from '../problems/tree.ts'
 
 // Composing is recursive, and a regular expression compiled near the end of the stack kills the process; and
 // it takes some seconds for a million small tokens. Both limits are far from any real pipeline.

@@ -1,6 +1,5 @@
 import { NO_TEXT, NULL_SOURCE_TEXT, type Sources, type SourceText } from './sources.ts'
-import type { Timeline } from './timeline.ts'
-import { formatTimestamp } from './timeline.ts'
+import { formatTimestamp, type Timeline } from './timeline.ts'
 import {
   atSubdomain,
   COMMON_PASSWORDS,

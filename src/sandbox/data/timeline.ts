@@ -1,4 +1,5 @@
 import { fraction, hash32 } from './words.ts'
+
 export type Timeline = {
   /** Records in all. */
   readonly total: number

@@ -1,8 +1,7 @@
 import type { DuckDBConnection } from '@duckdb/node-api'
 import { type Clock, ExportError, isExportError } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
-import type { FoundColumn } from '../table/prepare-table.ts'
-import { prepareTable, transaction } from '../table/prepare-table.ts'
+import { type FoundColumn, prepareTable, transaction } from '../table/prepare-table.ts'
 import { columnList } from '../table/shard-rows.ts'
 import {
   DATA_SET_COLUMN,
@@ -13,8 +12,7 @@ import {
   qualified,
   type TableSpec,
 } from '../table/table.ts'
-import type { Loaded, Warehouse } from '../table/warehouse.ts'
-import { accountOf } from '../table/warehouse.ts'
+import { accountOf, type Loaded, type Warehouse } from '../table/warehouse.ts'
 import { ERRORS_WITH_CODES, guarded, openDuckdbFile, type TargetWait } from './duckdb-file.ts'
 
 type DuckdbOptions = {

@@ -3,6 +3,7 @@ import { ExportError } from '../../core/index.ts'
 import { identifier, literal } from '../table/table.ts'
 import { loadDuckdb } from './duckdb.ts'
 import { duckdbError, ERRORS_WITH_CODES } from './duckdb-file.ts'
+
 /** What is queried: the files of a data set as one view, or the tables of a DuckDB file. */
 export type QuerySource =
   | {

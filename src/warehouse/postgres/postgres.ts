@@ -6,8 +6,7 @@ import { type ColumnSpec, ExportError } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
 import { duckdbSettings, loadDuckdb } from '../duckdb/duckdb.ts'
 import type { TargetWait } from '../duckdb/duckdb-file.ts'
-import type { FoundColumn } from '../table/prepare-table.ts'
-import { prepareTable, transaction } from '../table/prepare-table.ts'
+import { type FoundColumn, prepareTable, transaction } from '../table/prepare-table.ts'
 import { columnList } from '../table/shard-rows.ts'
 import {
   DATA_SET_COLUMN,
@@ -21,8 +20,13 @@ import {
   qualified,
   type TableSpec,
 } from '../table/table.ts'
-import type { Loaded, LoadTarget, ShardRows, Warehouse } from '../table/warehouse.ts'
-import { accountOf } from '../table/warehouse.ts'
+import {
+  accountOf,
+  type Loaded,
+  type LoadTarget,
+  type ShardRows,
+  type Warehouse,
+} from '../table/warehouse.ts'
 import { connectPostgres } from './postgres-connection.ts'
 
 type PostgresOptions = {

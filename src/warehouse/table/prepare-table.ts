@@ -1,5 +1,4 @@
-import type { ColumnSpec, ColumnType } from '../../core/index.ts'
-import { ExportError } from '../../core/index.ts'
+import { type ColumnSpec, type ColumnType, ExportError } from '../../core/index.ts'
 import {
   columnLines,
   DATA_SET_COLUMN,

@@ -1,7 +1,14 @@
 import { ExportError } from '../../core/index.ts'
 import type { ManifestShard } from '../../state/index.ts'
-import type { TableSpec } from './table.ts'
-import { DATA_SET_COLUMN, identifier, LEDGER, literal, PARTITION_COLUMN, qualified } from './table.ts'
+import {
+  DATA_SET_COLUMN,
+  identifier,
+  LEDGER,
+  literal,
+  PARTITION_COLUMN,
+  qualified,
+  type TableSpec,
+} from './table.ts'
 
 /** - `append`: rows are added
  *  - `upsert`: of each credential of a query there is one row from the data set, the one loaded last
