@@ -27,7 +27,6 @@ import { styleFor, wantsColour } from '../terminal/screen.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { count, counted, plainJson, plainLine } from '../terminal/text.ts'
 
-// The beginning of a list shows what it is about; all of it is for --json.
 export const check = command({
   options: (yargs) =>
     runPipelineOptions(yargs)
@@ -205,8 +204,6 @@ function searchText({ url, found }: SearchPath): string {
 
 // The beginning of a list shows what it is about; all of it is for --json.
 const MAX_ITEMS = 5
-
-// The beginning of a list shows what it is about; all of it is for --json.
 const MAX_VALUE = 60
 
 /**

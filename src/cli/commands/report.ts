@@ -9,8 +9,6 @@ import { DONE, exitCode, FAILED } from '../terminal/exit-code.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { plainJson, plainLine, plainText } from '../terminal/text.ts'
 
-// `[text](address` and `[name]: address`. An address that does not begin like one of these may be `javascript:` in any
-// disguise: renderers decode entities in it, and browsers take blanks out.
 export const report = command({
   options: (yargs) =>
     yargs

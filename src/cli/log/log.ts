@@ -7,7 +7,6 @@ import { codeOf } from '../results/save-file.ts'
 import { type Colour, type Screen, type Style, styleFor, wantsColour } from '../terminal/screen.ts'
 import { plainJson, plainLine, plainText } from '../terminal/text.ts'
 
-// A pipe does not make its writer wait for a reader. Windows does not know this.
 export const LOG_FORMATS = ['pretty', 'json'] as const
 export const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'silent'] as const
 
@@ -111,11 +110,7 @@ function plainFields(fields: LogFields): LogFields {
 
 // A pipe does not make its writer wait for a reader. Windows does not know this.
 const { O_APPEND, O_CREAT, O_WRONLY, O_NONBLOCK = 0 } = constants
-
-// A pipe does not make its writer wait for a reader. Windows does not know this.
 const LOOK_MS = 1000
-
-// A pipe does not make its writer wait for a reader. Windows does not know this.
 
 /**
  * A file that log lines are added to. One that was moved away, as logrotate does, is made anew under its name, a second

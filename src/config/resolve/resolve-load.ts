@@ -5,8 +5,6 @@ import type { Problems } from '../problems/problems.ts'
 import type { PipelineFile } from '../schema/file-schema.ts'
 import { isLoopback } from '../values/addresses.ts'
 
-// What every store takes in a key, and what needs no escaping in any engine's address of it.
-// S3 allows 1,024 bytes a key; most of them are for the names of queries.
 type LoadFile = PipelineFile['load']
 
 type LoadContext = { readonly cwd: string; readonly nodeVersion: string }
@@ -117,8 +115,6 @@ const ADDRESS = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/
 
 // What every store takes in a key, and what needs no escaping in any engine's address of it.
 const PREFIX = /^[A-Za-z0-9._=-]+(?:\/[A-Za-z0-9._=-]+)*$/
-
-// What every store takes in a key, and what needs no escaping in any engine's address of it.
 // S3 allows 1,024 bytes a key; most of them are for the names of queries.
 const MAX_PREFIX = 300
 

@@ -11,7 +11,6 @@ import {
 } from '../../core/index.ts'
 import { readText } from '../values/read-text.ts'
 
-// The largest keys that there are have some kilobytes.
 export type Environment = Readonly<Record<string, string | undefined>>
 
 /**

@@ -27,7 +27,9 @@ import {
 } from '../problems/tree.ts'
 
 // Composing is recursive, and a regular expression compiled near the end of the stack kills the process; and
-// it takes some seconds for a million small tokens. Both limits are far from any real pipeline.
+// it takes some seconds for a million small tokens. Both limits are far from any real pipeline. Aliases in aliases
+// nest without a limit of the parser's.
+const MAX_DEPTH = 100
 const MAX_TOKENS = 250_000
 
 /** The text of a file, its name for messages and its absolute path. */
@@ -161,10 +163,6 @@ function syntaxSentence(code: YAMLError['code']): string {
 
 /** Values that aliases may repeat: a file of a few lines could otherwise unfold to billions. */
 const MAX_ALIASED = 10_000
-
-// Composing is recursive, and a regular expression compiled near the end of the stack kills the process; and
-// it takes some seconds for a million small tokens. Both limits are far from any real pipeline.
-const MAX_DEPTH = 100
 
 /** Turns parsed nodes into plain values, and notes the location of each in `tree.locations`. */
 function readNodes(root: Node | null, tree: Tree, problems: Problems): unknown {

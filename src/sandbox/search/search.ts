@@ -5,7 +5,6 @@ import { searchRequest } from './search-request.ts'
 import { collectPage, indexRange, type SearchQuery, select } from './selection.ts'
 import { serviceError } from './service-error.ts'
 
-// Older ones are long over.
 const COMMA = 0x2c
 
 /** About what a credential measures with its source. */
