@@ -9,7 +9,9 @@ export type Queue = {
   readonly label: string
   /** One job for each organization that has pending pipelines. */
   readonly organizations: Bull.Queue
-  /** The entries of an organization. No worker takes jobs from this queue: the owner of the organization's job reads it. */
+  /**
+   * The entries of an organization. No worker takes jobs from this queue: the owner of the organization's job reads it.
+   */
   pipelinesOf(organization: string): Bull.Queue
   worker(process: (job: Bull.Job, token: string) => Promise<unknown>, options: WorkerTimes): Bull.Worker
   /** The least offset of the server's clock from this machine's; null: leases do not depend on this machine's clock. */
@@ -40,7 +42,10 @@ type QueueOptions = {
   readonly warn: (message: string) => void
 }
 
-/** @throws ExportError `config` when the address is invalid, or a package is missing; `target` or `credentials` when the server fails or rejects */
+/**
+ * @throws ExportError `config` when the address is invalid, or a package is missing; `target` or `credentials` when the
+ *   server fails or rejects
+ */
 export async function openQueue(url: string | null, options: QueueOptions): Promise<Queue> {
   const next = 'Set it to redis://host:6379, rediss://… or postgres://user@host:port/database.'
   const where = `variable ${QUEUE_VARIABLE}`
@@ -222,7 +227,10 @@ export async function withTimeout<T>(
   }
 }
 
-/** The server's message may quote values, so only its code is shown. In Redis, the code is the first word of the message. */
+/**
+ * The server's message may quote values, so only its code is shown. In Redis, the code is the first word of the
+ * message.
+ */
 function asExportError(error: unknown, label: string): unknown {
   if (error instanceof ExportError || !(error instanceof Error)) return error
   const code = 'code' in error ? String(error.code) : (/^[A-Z]{5,}/.exec(error.message)?.[0] ?? error.name)

@@ -1,4 +1,3 @@
-import { resolve } from 'node:path'
 import { type Pipeline, unlessSecret } from '../core/index.ts'
 import { isMapping, type Location, locationAt, type Path, type Tree, valueAt } from './problems/tree.ts'
 import type { ReadOptions } from './read-pipeline.ts'
@@ -7,9 +6,8 @@ import { checkShape } from './schema/check-shape.ts'
 import { pipelineJsonSchema } from './schema/json-schema.ts'
 import { type Environment, secretVariables, variable } from './secrets/secrets.ts'
 import { parseDomain } from './values/addresses.ts'
-import { readText } from './values/read-text.ts'
 import { expandTree } from './yaml/expand.ts'
-import { override, readTree } from './yaml/read-tree.ts'
+import { override, rereadTree } from './yaml/read-tree.ts'
 
 /** One key of a pipeline: what holds, and why. */
 export type ExplainedSetting = {
@@ -53,10 +51,7 @@ export type Explanation = {
  * @param pipeline as it was read with the same options
  */
 export async function explainPipeline(pipeline: Pipeline, options: ReadOptions): Promise<Explanation> {
-  const path = resolve(options.cwd, pipeline.file)
-  const read = await readText(path)
-  const text = read.ok ? read.text : ''
-  const { tree, problems } = await readTree({ file: pipeline.file, path, text }, options.env)
+  const { tree, problems } = await rereadTree(pipeline.file, options)
   override(tree, options.overrides ?? {})
   expandTree(tree, options.env, problems)
   // Gives numbers that come from variables their type.

@@ -10,7 +10,7 @@ import { type Environment, learnSecrets } from './secrets/secrets.ts'
 import { readText } from './values/read-text.ts'
 import { expandTree } from './yaml/expand.ts'
 import type { NamedText } from './yaml/parse-yaml.ts'
-import { type Overrides, override, readTree } from './yaml/read-tree.ts'
+import { type Overrides, override, readTree, rereadTree } from './yaml/read-tree.ts'
 
 export type ReadOptions = {
   readonly env: Environment
@@ -53,14 +53,13 @@ export function pipelineFrom(settings: PipelineSettings | string, options: ReadO
 
 /**
  * The settings of a pipeline file, complete: with what it extends, with variables expanded, with the domains of
- * `domains_file`, and with absolute paths. {@link pipelineFrom} makes the same pipeline of it anywhere, but for its `file`.
+ * `domains_file`, and with absolute paths. {@link pipelineFrom} makes the same pipeline of it anywhere, but for its
+ * `file`.
  * @param pipeline as it was read with the same options
  */
 export async function readSettings(pipeline: Pipeline, options: ReadOptions): Promise<PipelineSettings> {
   const { file, extract, load } = pipeline
-  const path = resolve(options.cwd, file)
-  const read = await readText(path)
-  const { tree, problems } = await readTree({ file, path, text: read.ok ? read.text : '' }, options.env)
+  const { tree, problems } = await rereadTree(file, options)
   expandTree(tree, options.env, problems)
   // Gives what comes from variables its type.
   checkShape(tree, problems)

@@ -1,5 +1,4 @@
 import { stat } from 'node:fs/promises'
-import { resolve } from 'node:path'
 import {
   ExportError,
   isExportError,
@@ -17,8 +16,7 @@ import {
   secretVariables,
   variable,
 } from './secrets/secrets.ts'
-import { readText } from './values/read-text.ts'
-import { readTree } from './yaml/read-tree.ts'
+import { rereadTree } from './yaml/read-tree.ts'
 
 type Dependencies = {
   readonly env: Environment
@@ -151,12 +149,9 @@ async function problemOf({ check }: Need): Promise<ExportError | null> {
 async function missingError(
   missing: readonly Missing[],
   file: string,
-  { env, cwd }: Pick<Dependencies, 'env' | 'cwd'>,
+  context: Pick<Dependencies, 'env' | 'cwd'>,
 ): Promise<ExportError> {
-  // The file is read again: the pipeline made of it no longer knows its lines.
-  const path = resolve(cwd, file)
-  const read = await readText(path)
-  const { tree } = await readTree({ file, path, text: read.ok ? read.text : '' }, env)
+  const { tree } = await rereadTree(file, context)
   const lines = missing.map(({ problem, find }) => {
     const path = find(tree)
     return `${locationOf(tree, path)}: ${dotted(path)}: ${problem.what}. ${problem.next}`
@@ -246,7 +241,10 @@ async function openSecretFiles(pipeline: Pipeline, env: Environment): Promise<re
   return found
 }
 
-/** Whether users other than a file's owner and group may do anything with it. A group is often how a service is given one. */
+/**
+ * Whether users other than a file's owner and group may do anything with it. A group is often how a service is given
+ * one.
+ */
 export async function isOpenToOthers(path: string): Promise<boolean> {
   // Windows has no such permissions, and Node.js makes some up.
   if (process.platform === 'win32') return false

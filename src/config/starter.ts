@@ -114,8 +114,8 @@ ${lines.path}
 `
 
 /**
- * What is wrong with a value for one key of a pipeline file, to be read after "expected"; null: nothing. What the key needs
- * beside it is not looked at.
+ * What is wrong with a value for one key of a pipeline file, to be read after "expected"; null: nothing. What the key
+ * needs beside it is not looked at.
  */
 export function settingFault(path: Path, value: unknown): string | null {
   const [section = '', ...keys] = path

@@ -13,7 +13,7 @@ import {
   type Warehouse,
 } from './table/warehouse.ts'
 
-// After a new start none of those that were loaded is there.
+// After `run --fresh`, none of the loaded shards exists.
 const AT_ONCE = 32
 
 type LoadRequest = {
@@ -26,7 +26,7 @@ type LoadRequest = {
   readonly evolve: boolean
   /** Replaces all rows that the table has of the data set. */
   readonly reload: boolean
-  /** ISO 8601, in milliseconds; what the ledger has of this very time was loaded by the same command. */
+  /** ISO 8601, in milliseconds. Ledger entries with this time are of the same command. */
   readonly loadedAt: string
   readonly rowsOf: LoadTarget['rowsOf']
   readonly stop: AbortSignal
@@ -36,10 +36,10 @@ type LoadRequest = {
 
 export type LoadResult = {
   readonly shards: { readonly loaded: number; readonly skipped: number; readonly replaced: number }
-  /** Shards that are no longer listed, pruned ones for example, whose rows left the table. */
+  /** Shards whose rows were deleted because the manifest does not list them any more, pruned ones for example. */
   readonly removed: number
   readonly rows: number
-  /** Rows with texts that the database does not take as they are. */
+  /** Rows with strings that were changed because the database rejects them. */
   readonly replacedTexts: number
   /** Whether the ledger lists rows of the data set and the table had none: somebody removed them. */
   readonly isEmptied: boolean
@@ -48,8 +48,8 @@ export type LoadResult = {
 }
 
 /**
- * Loads what the manifest lists and the ledger lacks, each shard in one transaction with its line in the ledger; what
- * was exported anew replaces whole partitions.
+ * Loads what the manifest lists and the ledger lacks, each shard in one transaction with its ledger entry. What was
+ * exported anew replaces whole partitions.
  * @throws ExportError `damaged` when a shard's bytes are not those of the manifest; what was loaded before stays
  */
 export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): Promise<LoadResult> {
@@ -65,7 +65,7 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
   if (!reload) requireAccounted(account, table, new Set(units.flatMap(({ stale }) => stale)))
   const isFromThisCommand = ({ loadedAtMs }: Loaded): boolean => loadedAtMs === Date.parse(loadedAt)
   const known = new Set(loaded.filter((entry) => !isFromThisCommand(entry)).map(({ shard }) => shard))
-  // What this command loaded before the manifest was written, and what is left of that.
+  // Shards that this command loaded before the manifest was written; below, replaced ones are removed.
   const loadedEarlier = new Map(loaded.filter(isFromThisCommand).map(({ shard, rows }) => [shard, rows]))
   const total = units.reduce((sum, { shards }) => sum + shards.length, 0)
   const listed = new Set(shards.map(({ path }) => path))
@@ -105,9 +105,10 @@ export async function loadDataSet(warehouse: Warehouse, request: LoadRequest): P
 }
 
 /**
- * What is to be done, a transaction each. A shard that is new is one; where shards went or changed, the partitions that
- * were in them are deleted and all their shards loaded together, with all that lies in one shard with them.
- * @param reload null: as said; else everything goes and comes, and these partitions go, which neither shards nor ledger name
+ * The transactions of a load. A new shard is one. Where shards changed or are gone, their partitions are deleted and
+ * all shards of these partitions are loaded in one transaction, with the partitions that share a shard with them.
+ * @param reload null: as above; otherwise everything is loaded again, and these partitions, which neither shards nor
+ *   ledger name, are deleted
  */
 export function unitsOf(
   shards: readonly ManifestShard[],
@@ -129,7 +130,7 @@ export function unitsOf(
     for (const shard of shards) if (isNew(shard)) groups.join(shard.partitions)
   }
   for (const partition of reload ?? []) groups.join([partition])
-  // Neighbours in a shard go and come together.
+  // Partitions that share a shard are replaced together.
   for (let before = -1; before < groups.size; ) {
     before = groups.size
     for (const { partitions } of [...loaded, ...shards]) groups.spread(partitions)
@@ -168,7 +169,7 @@ class Groups {
     }
   }
 
-  /** Joins them where one of them is in a group. */
+  /** Joins partitions if one of them is in a group. */
   spread(partitions: readonly string[]): void {
     if (partitions.length > 1 && partitions.some((partition) => this.#parents.has(partition)))
       this.join(partitions)
@@ -257,23 +258,23 @@ async function isUnchanged(
   return hash.digest('hex') === sha256
 }
 
-/** Shards where the database can read them. */
+/** Shards as local files, which the database can read. */
 type ShardFiles = {
   readonly store: Pick<Store, 'size' | 'stream'>
-  /** Has a shard there. */
+  /** Makes a shard available. */
   bring(path: string): Promise<void>
-  /** It is needed no longer. */
+  /** The shard is not needed any more. */
   drop(path: string): Promise<void>
 }
 
 type SealedShards = {
   readonly files: ShardFiles
   readonly dataSet: DataSet
-  /** As it was held. */
+  /** As `hold` returned it. */
   readonly table: TableSpec
-  /** Not `replace`, where all shards of a partition have to be known. */
+  /** Not `replace`, which needs all shards of a partition. */
   readonly mode: LoadMode
-  /** As {@link loadDataSet} will be given it. */
+  /** The same as for {@link loadDataSet}. */
   readonly loadedAt: string
   readonly rowsOf: (shard: ManifestShard) => Promise<ShardRows>
   /** Called before each shard. */
@@ -283,7 +284,7 @@ type SealedShards = {
 /**
  * Loads sealed shards that the manifest does not list yet, each in one transaction with its row in the ledger. Shards
  * that may replace others are left to `loadDataSet`.
- * @returns rows with texts that the database does not take as they are
+ * @returns the number of rows with strings that were changed because the database rejects them
  * @throws ExportError as `loadDataSet` does; what was loaded before stays
  */
 export async function loadSealed(

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import { ExportError } from '../core/index.ts'
 
-/** Where rows are loaded to. */
+/** The database that rows are loaded into. */
 export type Target =
   | { readonly kind: 'duckdb'; readonly file: string; readonly label: string }
   | { readonly kind: 'postgres'; readonly url: string; readonly label: string }

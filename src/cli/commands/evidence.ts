@@ -85,8 +85,8 @@ function packedText({ manifest, complete, partitions }: Evidence, packed: Packed
 }
 
 /**
- * Where an archive about a data set may be written: anywhere but among its files, where readers take everything for data
- * that does not begin with `_`, and never over what is no archive.
+ * Where an archive about a data set may be written: anywhere but among its files, where readers take everything for
+ * data that does not begin with `_`, and never over what is no archive.
  * @returns the absolute path
  * @throws ExportError `config`
  */

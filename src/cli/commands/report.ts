@@ -171,8 +171,8 @@ function block(text: string): string {
 }
 
 /**
- * Markdown whose HTML is text, whose images are links, and whose links lead to the web or to a mailbox: a report is written
- * by others, and opening it must run and load nothing. Entities, since a backslash might be there already, and
+ * Markdown whose HTML is text, whose images are links, and whose links lead to the web or to a mailbox: a report is
+ * written by others, and opening it must run and load nothing. Entities, since a backslash might be there already, and
  * undo another one.
  */
 function withoutMarkup(markdown: string): string {

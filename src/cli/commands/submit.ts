@@ -102,7 +102,10 @@ function submittedText(name: string, { how, run, organization }: Submission): st
   return `${name} ${how === 'there' ? 'was submitted already' : 'is submitted'}: organization ${organization}, run ${run}`
 }
 
-/** The queue that SPILLWAY_QUEUE_URL names, for as long as `use` takes. @throws ExportError `config`, `credentials`, `target` */
+/**
+ * The queue that SPILLWAY_QUEUE_URL names, for as long as `use` takes.
+ * @throws ExportError `config`, `credentials`, `target`
+ */
 export async function withQueue<T>({ env, log }: Io, use: (queue: Queue) => Promise<T>): Promise<T> {
   const queue = await openQueue(await readSecret(QUEUE_VARIABLE, env), {
     clock: systemClock,

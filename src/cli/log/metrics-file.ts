@@ -141,7 +141,10 @@ export class MetricsFile {
   }
 }
 
-/** The text of the file, which is replaced; empty: there is none. @throws ExportError `config` if it is not Spillway's own */
+/**
+ * The text of the file, which is replaced; empty: there is none.
+ * @throws ExportError `config` if it is not Spillway's own
+ */
 async function textOf(path: string): Promise<string> {
   const found = await lstat(path).catch((error: unknown) => {
     if (codeOf(error) === 'ENOENT') return null

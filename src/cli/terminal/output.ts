@@ -4,7 +4,8 @@ import { ExportError } from '../../core/index.ts'
 const CHUNK_LENGTH = 64 * 1024
 
 /**
- * stdout, which carries results only. When its reader goes away (`| head`, a terminal that is closed), the rest is dropped quietly.
+ * stdout, which carries results only. When its reader goes away (`| head`, a terminal that is closed), the rest is
+ * dropped quietly.
  */
 export class Output {
   readonly #stream: NodeJS.WriteStream

@@ -18,7 +18,10 @@ export type StopSignals = {
 
 const SIGNALS = Object.keys(SIGNAL_CODES) as readonly Signal[]
 
-/** SIGHUP (the terminal is gone), SIGINT and SIGTERM: the first asks for an orderly end, the second ends the process at once. */
+/**
+ * SIGHUP (the terminal is gone), SIGINT and SIGTERM: the first asks for an orderly end, the second ends the process at
+ * once.
+ */
 export class Signals {
   #received: Signal | null = null
 

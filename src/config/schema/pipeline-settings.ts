@@ -1,7 +1,7 @@
 /**
- * What a pipeline file says, as a program writes it: the keys of the file, and texts where it has texts. Written out for
- * those who use the library, whose compiler need not know zod; a test holds it against the schema, which says what each key
- * means.
+ * What a pipeline file says, as a program writes it: the keys of the file, and texts where it has texts. Written out
+ * for those who use the library, whose compiler need not know zod; a test holds it against the schema, which says what
+ * each key means.
  */
 export type PipelineSettings = {
   /** Left out by programs: files whose settings hold where these say nothing. */

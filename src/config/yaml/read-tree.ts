@@ -39,6 +39,16 @@ export async function readTree(
   return { tree, problems }
 }
 
+/** The tree of a pipeline file that was read before, with the locations that its pipeline does not have. */
+export async function rereadTree(
+  file: string,
+  { env, cwd }: { readonly env: Environment; readonly cwd: string },
+): Promise<ReadTree> {
+  const path = resolve(cwd, file)
+  const read = await readText(path)
+  return readTree({ file, path, text: read.ok ? read.text : '' }, env)
+}
+
 /** The files that `extends` names, each with its location. */
 function namesOf(tree: Tree, problems: Problems, env: Environment): readonly (readonly [Path, string])[] {
   const value = isMapping(tree.root) ? tree.root.extends : undefined

@@ -9,7 +9,9 @@ const TYPES: Readonly<Record<ColumnType, string>> = {
   list: 'ARRAY<STRING>',
 }
 
-/** Source: https://cloud.google.com/bigquery/docs/reference/standard-sql/load-statements and …/data-definition-language */
+/**
+ * Source: https://cloud.google.com/bigquery/docs/reference/standard-sql/load-statements and …/data-definition-language
+ */
 export const bigquery: Dialect = (input) => {
   const { table, columns, format, resource, extension } = input
   // CSV has no lists: there they stay JSON text.

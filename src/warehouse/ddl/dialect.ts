@@ -18,7 +18,7 @@ export type DdlInput = {
 /** Writes the table, with comments, and the statement that loads or mounts the data set in one engine. */
 export type Dialect = (input: DdlInput) => string
 
-/** Names of the folders' keys, in the order in which they stand in paths. */
+/** Keys of the folders, in the order of paths. */
 export function hiveColumns({ resource, partitionBy }: DdlInput): readonly string[] {
   if (resource === 'reports') return []
   return [
@@ -32,7 +32,7 @@ export function shardGlob({ path, resource, extension }: DdlInput): string {
   return `${path}/${resource}/**/*${extension}`
 }
 
-/** Where a store has to be named that only the reader knows. */
+/** Stands for a store that only the reader knows. */
 export const BUCKET = 's3://YOUR-BUCKET/PREFIX'
 
 /** The address of the data set in object storage: its own, or one that it has to be copied to. */

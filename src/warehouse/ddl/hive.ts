@@ -12,7 +12,10 @@ const ATHENA_TYPES: Readonly<Record<ColumnType, string>> = {
   list: 'array<string>',
 }
 
-/** Source: https://docs.aws.amazon.com/athena/latest/ug/create-table.html and …/csv-serde.html: OpenCSVSerDe knows only strings. */
+/**
+ * Source: https://docs.aws.amazon.com/athena/latest/ug/create-table.html and …/csv-serde.html: OpenCSVSerDe knows only
+ * strings.
+ */
 export const athena: Dialect = (input) => {
   const { table, columns, format, resource } = input
   const isCsv = format.kind === 'csv'
@@ -46,7 +49,10 @@ const SPARK_TYPES: Readonly<Record<ColumnType, string>> = {
   list: 'ARRAY<STRING>',
 }
 
-/** Source: https://spark.apache.org/docs/latest/sql-ref-syntax-ddl-create-table-datasource.html and …/sql-data-sources-csv.html */
+/**
+ * Source: https://spark.apache.org/docs/latest/sql-ref-syntax-ddl-create-table-datasource.html and
+ * …/sql-data-sources-csv.html
+ */
 export const spark: Dialect = (input) => {
   const { table, columns, format, path, resource } = input
   // CSV has no lists: there they stay JSON text, for from_json.

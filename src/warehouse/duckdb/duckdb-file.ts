@@ -12,9 +12,9 @@ export type OpenedFile = {
   close(): Promise<void>
 }
 
-/** Why a target is not to be had yet. */
+/** Why a load waits for its target. */
 export type TargetWait = {
-  /** Process that has it; null: it is not known, or no process of this machine. */
+  /** The process that has it open; null: not known. */
   readonly holder: string | null
   /** The longest wait; null: there is none. */
   readonly limitMs: number | null
@@ -27,14 +27,13 @@ type OpenFileOptions = {
 }
 
 const RETRY_MS = 500
-/** DuckDB lets one process in at a time. A load is over at some time, a notebook may be open for ever. */
+/** Only one process can open the file. A load ends; a notebook may stay open. */
 const LIMIT_MS = 10 * 60_000
 
 type Create = (path: string) => Promise<DuckDBInstance>
 
 /**
- * Opens a DuckDB file, alone. What it makes beside it while rows go in (a write-ahead log, a folder for what does not fit
- * into memory) is as private as the file.
+ * Opens a DuckDB file exclusively. Its write-ahead log and its temporary folder are as private as the file.
  * @throws ExportError `locked` when another process has it open for ten minutes, `target` when it can't be opened
  */
 export async function openDuckdbFile(
@@ -62,8 +61,8 @@ export async function openDuckdbFile(
 }
 
 /**
- * DuckDB makes its file as the umask allows, readable for all, and takes none that is empty: so it is made where nobody
- * else may go, and then gets its name, unless that is taken meanwhile.
+ * DuckDB makes its file with the permissions of the umask, and opens no empty file. So the file is made in a private
+ * folder and then linked to its name, unless that exists by then.
  */
 async function makePrivate(file: string, create: Create): Promise<void> {
   if (await isThere(file)) return
@@ -76,7 +75,7 @@ async function makePrivate(file: string, create: Create): Promise<void> {
     await handle.chmod(0o600)
     await handle.close()
     await link(made, file).catch(async () => {
-      // Some file systems know no second name for a file.
+      // Some file systems have no hard links.
       if (!(await isThere(file))) await rename(made, file)
     })
   } finally {
@@ -155,7 +154,7 @@ export async function guarded<T>(file: string, work: () => Promise<T>): Promise<
 function refusal(file: string, error: unknown): ExportError {
   const code = error instanceof Error && 'code' in error ? String(error.code) : null
   const { kind } = duckdbError(error)
-  // What it says of a file that is none has the kind IO, like a disk that is full.
+  // A file of another format has the kind IO, like a full disk.
   const isFile = code !== null || (kind !== null && IS_ABOUT_THE_FILE.has(kind))
   const shown = code ?? (kind === null ? 'an error' : `${kind} Error`)
   return new ExportError(

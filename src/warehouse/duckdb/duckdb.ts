@@ -20,7 +20,7 @@ type DuckdbOptions = {
   readonly stop: AbortSignal
   /** Called once when another process has the file open, with what is known of that process. */
   readonly onWait: (wait: TargetWait) => void
-  /** Of DuckDB; null: as many as there are processors. */
+  /** Threads of DuckDB; null: one a processor. */
   readonly threads: number | null
 }
 
@@ -62,7 +62,7 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
   )
   const connection = await guarded(file, () => opened.instance.connect())
   const run = async (sql: string): Promise<void> => {
-    // What is committed goes into a file of its own first.
+    // A commit writes to the write-ahead log, which has to be private.
     if (sql === 'COMMIT') await opened.keepPrivate()
     await guarded(file, () => connection.run(sql))
   }
@@ -70,7 +70,7 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
   await run("SET TimeZone = 'UTC'")
 
   return {
-    // Who has opened the file has it alone. Names are the same here in either case.
+    // The open file is locked already. Names are case-insensitive in DuckDB.
     async hold(table) {
       const given = table.schema === null ? 'current_schema()' : literal(table.schema)
       const [schema] = await query(
@@ -107,7 +107,7 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
       const found: unknown[] = []
       for (const condition of conditionsAbout(about)) {
         const { rows } = await selectRows(connection, file, `${ledger} AND ${condition}`)
-        // One by one: a call takes no hundred thousand arguments.
+        // One by one: a spread of 100,000 arguments overflows the stack.
         for (const row of rows) found.push(row)
       }
       return found as readonly Loaded[]
@@ -148,7 +148,7 @@ export async function duckdbWarehouse(file: string, options: DuckdbOptions): Pro
       return { rows, replacedTexts: 0 }
     },
 
-    // It skips row groups by their min/max statistics.
+    // No indexes: DuckDB skips row groups by their min/max statistics.
     async finish() {},
 
     async close() {
@@ -193,7 +193,7 @@ async function selectRows(
   return { columns: result.columnNames(), rows: result.getRowObjectsJS() }
 }
 
-// A statement of a million names is more than a parser likes.
+// Keeps statements short enough for the parser.
 const NAMES_AT_ONCE = 1000
 
 function* slices(names: readonly string[]): Generator<string> {

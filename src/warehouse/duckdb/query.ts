@@ -13,7 +13,7 @@ export type QuerySource =
       readonly select: string
       /** Absolute paths of the shards: no other file can be read. */
       readonly files: readonly string[]
-      /** Has them there; called once the SQL is known to be one that only reads. */
+      /** Makes them available. Called once the SQL is known to only read. */
       bring(): Promise<void>
     }
   | { readonly kind: 'database'; readonly file: string }
@@ -85,7 +85,7 @@ async function openInstance(source: QuerySource): Promise<DuckDBInstance> {
   )
 }
 
-/** From here on DuckDB opens the shards and its own temporary files, and nothing changes that. */
+/** Locks DuckDB's settings: it can only open the shards and its own temporary files. */
 async function shutIn(connection: DuckDBConnection, source: QuerySource, temporary: string): Promise<void> {
   await connection.run("SET TimeZone = 'UTC'")
   await connection.run(`SET temp_directory = ${literal(temporary)}`)
@@ -109,7 +109,7 @@ async function batchesOf(result: DuckDBResult): Promise<AsyncIterable<readonly A
   })()
 }
 
-/** DuckDB's JSON has integers of 64 bits as text, all of them; those that JSON can hold are numbers here. */
+/** DuckDB's JSON has all 64-bit integers as strings. Those that are safe integers become numbers. */
 function plainNumbers(row: readonly unknown[], isInteger: readonly boolean[]): AnswerRow {
   return row.map((value, i) => {
     const number = isInteger[i] && value !== null ? Number(value) : Number.NaN
@@ -180,8 +180,8 @@ const TABLE_FUNCTIONS: ReadonlySet<string> = new Set(
 const EXPLAIN = /^\s*EXPLAIN(?:\s+ANALYZE)?(?:\s*\((?=\s*(?:FORMAT|ANALYZE)\b)[\w\s,]*\))?(?=[\s(])/i
 
 /**
- * Sees that SQL is one SELECT, or EXPLAIN of one, that uses nothing which writes. DuckDB's own parser decides: it turns
- * a SELECT into JSON, and refuses to do so for everything else. Of EXPLAIN it is asked what follows that word.
+ * Checks that SQL is one SELECT, or EXPLAIN of one, and uses nothing that writes. DuckDB's own parser decides: it turns
+ * a SELECT into JSON, and fails for everything else. EXPLAIN is cut off before.
  * @throws ExportError `config`
  */
 async function requireOnlyReads(connection: DuckDBConnection, sql: string): Promise<void> {
@@ -200,7 +200,7 @@ type Parsed =
   | { readonly error: true; readonly error_type: string; readonly position?: string }
   | { readonly error: false; readonly statements: readonly unknown[] }
 
-/** Their names, wherever they stand in a tree of DuckDB's parser. */
+/** The names of all table functions in a tree of DuckDB's parser. */
 function tableFunctions(tree: unknown): readonly string[] {
   const names: string[] = []
   // A list of what is left, as SQL may be nested deeper than the stack.
@@ -256,7 +256,7 @@ function notHere(name: string): ExportError {
   )
 }
 
-/** The message would quote the statement, which may hold what nobody else is to see. */
+/** Without the parser's message, which quotes the statement. */
 function notParsed({ position }: { readonly position?: string }): ExportError {
   const at = position === undefined ? '' : ` at character ${Number(position) + 1} of the SQL`
   return new ExportError(

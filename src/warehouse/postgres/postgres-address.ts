@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises'
 import type { ConnectionOptions } from 'node:tls'
 import { ExportError } from '../../core/index.ts'
 
-/** How a PostgreSQL server is to be reached, as far as its address and the environment say. */
+/** How to connect to a PostgreSQL server: from its address and the environment. */
 type PostgresAddress = {
-  /** Without anything about TLS. */
+  /** Without parameters of TLS. */
   readonly url: string
   /** false: in clear. */
   readonly tls: ConnectionOptions | false
@@ -14,7 +14,7 @@ type PostgresAddress = {
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * What of an address is about TLS. It is read here and not by the driver, which knows no default for other machines.
+ * Reads the TLS parameters of an address. The driver has no secure default for other machines.
  * @param hostOf the host that the driver makes of an address without these
  * @throws ExportError `config` when a mode is none, or a file can't be read
  */
@@ -40,7 +40,7 @@ export async function postgresAddress(
   const check = checkOf(mode, () => isThisMachine(hostOf(plain)), label)
   if (check === 'none') return { url: plain, tls: false, startsWithTls: false }
   const tls: ConnectionOptions = { rejectUnauthorized: check === 'full' }
-  // `system`: those that Node.js brings, as without it.
+  // `system`: the certificates of Node.js, which are the default.
   if (files.ca !== undefined && files.ca !== 'system') tls.ca = await read(files.ca, 'sslrootcert')
   if (files.cert !== undefined) tls.cert = await read(files.cert, 'sslcert')
   if (files.key !== undefined) tls.key = await read(files.key, 'sslkey')
@@ -50,7 +50,7 @@ export async function postgresAddress(
 /** `full`: certificate and host name are checked; `encrypt`: neither is; `none`: in clear. */
 type Check = 'full' | 'encrypt' | 'none'
 
-/** Modes that would do with less for a server that offers less count as if nothing were said. */
+/** Modes that fall back to less than TLS count as not set. */
 function checkOf(mode: string, isLocal: () => boolean, label: string): Check {
   switch (mode) {
     case '':
@@ -75,13 +75,13 @@ function checkOf(mode: string, isLocal: () => boolean, label: string): Check {
   }
 }
 
-/** The driver's own parameter, in the words of sslmode. */
+/** The driver's own parameter `ssl` as an sslmode. */
 function modeOfSsl(ssl: string): string {
   if (ssl === 'true' || ssl === '1') return 'require'
   return ssl === 'false' || ssl === '0' ? 'disable' : ssl
 }
 
-/** Whether what is sent there leaves this machine by no network. */
+/** Whether the host is this machine. */
 function isThisMachine(host: string): boolean {
   return host.startsWith('/') || host === 'localhost' || host === '::1' || /^127(?:\.\d+){3}$/.test(host)
 }

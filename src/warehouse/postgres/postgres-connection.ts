@@ -52,7 +52,7 @@ export async function connectPostgres(
     ...(address.startsWithTls ? { sslnegotiation: 'direct' } : {}),
   }
   const client: Client = new pg.Client(settings)
-  // Of what is given with an address the driver takes none.
+  // With a connection string, the driver ignores this option of the constructor.
   Object.assign(client, { password: () => findPassword(client, label) })
   // A broken connection fails the current query. It must not end the process.
   client.on('error', () => {})
@@ -63,7 +63,7 @@ export async function connectPostgres(
       throw error instanceof ExportError ? error : refusal(label, error, server, client)
     }
   }
-  // Whatever is waited for ends with the connection: a response, a lock, the connection itself.
+  // The end of the connection ends every wait: for a response, for a lock, for the connection itself.
   const abort = (): void => void socket.destroy()
   stop.throwIfAborted()
   stop.addEventListener('abort', abort, { once: true })
@@ -72,7 +72,7 @@ export async function connectPostgres(
     await guarded(() => client.connect())
   } catch (error) {
     stop.removeEventListener('abort', abort)
-    // What was refused half-way would hold its connection, and with it the process, until the server ends it.
+    // A half-open connection would keep the process alive until the server closes it.
     abort()
     stop.throwIfAborted()
     throw error
@@ -147,7 +147,7 @@ function refusal(
       .replace('{code}', code),
     label,
     next,
-    // What the server itself says may quote a row.
+    // Messages of the server may quote a row.
     error instanceof Error && 'severity' in error ? undefined : { cause: error },
   )
 }

@@ -33,13 +33,13 @@ type PostgresOptions = {
   readonly stop: AbortSignal
   /** Called once when another load holds the tables. */
   readonly onWait: (wait: TargetWait) => void
-  /** Of the DuckDB that reads the shards; null: as many as there are processors. */
+  /** Threads of the DuckDB that reads the shards; null: one a processor. */
   readonly threads: number | null
 }
 
 /**
- * A PostgreSQL database as a warehouse. Shards are read by DuckDB, which writes a line of CSV for each row, and go in by
- * COPY.
+ * A PostgreSQL database as a warehouse. Shards are read by DuckDB, which writes a line of CSV for each row, and go in
+ * by COPY.
  * @param label the address as it may be shown
  * @throws ExportError as {@link connectPostgres} does
  */
@@ -61,7 +61,8 @@ export async function postgresWarehouse(
     hold: (table) =>
       guarded(async () => {
         await run("SET TimeZone = 'UTC'")
-        // A server that can do that notices when nobody waits for a long statement any more, and lets go of its locks.
+        // The server then ends long statements of clients that are gone, and releases their locks. Not all versions
+        // can.
         await run("SET client_connection_check_interval = '5s'").catch(() => {})
         const resolved = { ...table, schema: table.schema ?? (await schemaOf(run, table.name)) }
         await holdTable(run, resolved, onWait)

@@ -20,15 +20,15 @@ type TableMaker = {
   readonly findColumns: (table: TableSpec) => Promise<readonly FoundColumn[]>
   /** Names of the types as the database gives them back. */
   readonly types: Readonly<Record<ColumnType, string>>
-  /** What a new table is remarked with; null: nothing. */
+  /** The comment of a new table; null: none. */
   readonly remark: string | null
-  /** What the ledger's table says behind its columns. */
+  /** Constraints of the ledger, after its columns. */
   readonly ledgerKey: string
 }
 
 /**
- * Makes table, ledger and views, or sees that they fit. What the ledger says of a table that had to be made is void: its
- * rows went with the table that was there before.
+ * Makes table, ledger and views, or checks that they fit. Ledger entries of a table that did not exist are deleted:
+ * their rows were in a table that was dropped.
  * @throws ExportError `config` with the difference
  */
 export async function prepareTable(
@@ -85,7 +85,7 @@ function ledgerColumn(name: string, type: ColumnType, meaning: string): ColumnSp
 /** A view beside a table, in SQL that DuckDB and PostgreSQL both understand. */
 type View = { readonly name: string; readonly meaning: string; readonly select: string }
 
-/** What people ask first; views whose columns the table lacks are left out. */
+/** The usual questions as views, as far as the table has their columns. */
 function viewsOf(table: TableSpec, ledger: string): readonly View[] {
   const from = qualified(table, table.name)
   const views: View[] = []
@@ -123,7 +123,7 @@ function viewsOf(table: TableSpec, ledger: string): readonly View[] {
 export type FoundColumn = { readonly name: string; readonly type: string; readonly nullable: boolean }
 
 /**
- * Holds a table that is there against the one that the rows need.
+ * Compares a table of the database with the one that the rows need.
  * @param types names of the types as the database gives them back
  * @returns columns to be added
  * @throws ExportError `config` with every difference, when it doesn't fit
@@ -161,7 +161,7 @@ function missingColumns(
   )
 }
 
-/** Carries work out in one transaction: all of it, or nothing. */
+/** Does work in one transaction: all of it, or nothing. */
 export async function transaction(
   run: (sql: string) => Promise<unknown>,
   work: () => Promise<void>,
@@ -171,7 +171,7 @@ export async function transaction(
     await work()
     await run('COMMIT')
   } catch (error) {
-    // What a failed commit leaves is rolled back already.
+    // A failed commit has rolled back by itself.
     await run('ROLLBACK').catch(() => {})
     throw error
   }

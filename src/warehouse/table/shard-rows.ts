@@ -11,12 +11,13 @@ type ShardSource = {
   readonly format: Format
 }
 
-/** The table that partition rules are joined from; made anew for each shard that holds several partitions. */
+/** The table of partition rules, replaced for each shard of several partitions. */
 const RULES = 'spillway_partition_rules'
 
 /**
- * SQL by which DuckDB reads the rows of a shard with the types of the table, `spillway_data_set` and `spillway_partition`
- * last. Rows of a shard that several partitions share are told apart by query and `imported_at`.
+ * SQL by which DuckDB reads the rows of a shard with the types of the table, `spillway_data_set` and
+ * `spillway_partition` last. In a shard of several partitions, query and `imported_at` decide which one a row belongs
+ * to.
  * @param dataSet its identity
  * @param rulesOf how the rows of each partition are known
  * @throws ExportError `config` when the columns that it takes are not exported
@@ -63,11 +64,11 @@ function readerOf(
   const file = `[${paths.map((path) => literal(join(root, path))).join(', ')}]`
   if (format.kind === 'parquet') return `read_parquet(${file}, hive_partitioning = false)`
   const types = columns.map(({ name }) => `${literal(name)}: 'VARCHAR'`).join(', ')
-  // DuckDB would take "" for null, and guess types, if it were let.
+  // By default DuckDB reads "" as null and guesses types.
   return `read_csv(${file}, header = true, auto_detect = false, columns = {${types}}, delim = ',', quote = '"', escape = '"', new_line = '\\n', nullstr = '', allow_quoted_nulls = false, max_line_size = 268435456, parallel = false, hive_partitioning = false)`
 }
 
-/** What a shard holds, in the type of the table. */
+/** A column of a shard, cast to the type of the table. */
 function typedValue({ name, type }: ColumnSpec, format: Format): string {
   const column = `s.${identifier(name)}`
   if (format.kind === 'parquet') return type === 'timestamp' ? `${column}::TIMESTAMPTZ` : column
@@ -122,7 +123,7 @@ function conditionsFor(
   return conditions
 }
 
-/** Where secrets or identities are masked to one constant, queries for them can't be told apart by their rows. */
+/** If secrets or identities are masked to one constant, rows do not show which query they belong to. */
 function requireDifferent(rules: readonly PartitionRule[], path: string): void {
   const keys = new Map<string, string>()
   for (const { key, queryType, queryValue, from, until } of rules) {

@@ -1,11 +1,11 @@
 import { type ColumnSpec, type ColumnType, columnsOf, ExportError, type Pipeline } from '../../core/index.ts'
 
-/** A table of the warehouse as the rows of a data set need it. */
+/** A table that holds rows of a data set. */
 export type TableSpec = {
-  /** null: where the connection's own default points, until the table is held. */
+  /** null: the default of the connection, until `hold` has resolved it. */
   readonly schema: string | null
   readonly name: string
-  /** Those of the rows, in their order, and then {@link OWN_COLUMNS}. */
+  /** The columns of the rows, in their order, then {@link OWN_COLUMNS}. */
   readonly columns: readonly ColumnSpec[]
 }
 
@@ -23,7 +23,7 @@ export const PARTITION_COLUMN: ColumnSpec = {
   meaning: 'partition of the data set that the row came in: query/window',
 }
 
-/** What every table has besides the rows' own columns. */
+/** Columns that every table has after those of the rows. */
 export const OWN_COLUMNS: readonly ColumnSpec[] = [DATA_SET_COLUMN, PARTITION_COLUMN]
 
 export const DUCKDB_TYPES: Readonly<Record<ColumnType, string>> = {
@@ -42,13 +42,13 @@ export const POSTGRES_TYPES: Readonly<Record<ColumnType, string>> = {
   list: 'text[]',
 }
 
-/** Looked up most often; an index costs a third of a load, and a table without them is of little use. */
+/** The columns that are looked up most. An index adds a third to the time of a load. */
 export const POSTGRES_INDEXED: readonly string[] = ['identity_name', 'domain', 'imported_at']
 
 /** The name of the ledger, in the schema of the tables. */
 export const LEDGER = 'spillway_loads'
 
-/** What every view is named after its table. */
+/** Endings of the names of views, after the name of the table. */
 export const VIEW_ENDINGS = {
   latest: '_latest',
   bySource: '_by_source',
@@ -56,11 +56,11 @@ export const VIEW_ENDINGS = {
   added: '_new',
 } as const
 
-// PostgreSQL cuts longer names off without an error, so that two become one.
+// PostgreSQL cuts longer names without an error. Two names could become one.
 const POSTGRES_MAX_BYTES = 63
 
 /**
- * Holds names that the user gave against what a database makes of them.
+ * Checks the names that the user gave against the limits of the database.
  * @throws ExportError `config` when one is empty, too long, or the ledger's
  */
 export function requireNames(
@@ -101,7 +101,7 @@ export function tableOf(pipeline: Pipeline, schema: string | null, name: string 
   return { schema, name: name ?? pipeline.extract.resource, columns }
 }
 
-/** Those of the rows. */
+/** The columns of the rows. */
 export function rowColumns({ columns }: TableSpec): readonly ColumnSpec[] {
   return columns.slice(0, -OWN_COLUMNS.length)
 }

@@ -25,22 +25,22 @@ export type DataSet = {
   readonly pipeline: string
 }
 
-/** What the ledger says of a shard that was loaded. */
+/** A ledger entry: a shard that was loaded. */
 export type Loaded = {
   readonly shard: string
   readonly sha256: string
   readonly partitions: readonly string[]
   readonly rows: number
-  /** Epoch milliseconds: when the command that loaded it began to load. */
+  /** Epoch milliseconds: when the command that loaded it began. */
   readonly loadedAtMs: number
 }
 
-/** Shards that are loaded in one transaction, together with what has to go first. */
+/** One transaction: what is deleted first, and the shards that are loaded then. */
 export type LoadUnit = {
   readonly shards: readonly ManifestShard[]
   /** Partitions whose rows are deleted first. */
   readonly stale: readonly string[]
-  /** Shards that leave the ledger first. */
+  /** Shards whose ledger entries are deleted first. */
   readonly forgotten: readonly string[]
 }
 
@@ -60,35 +60,35 @@ export type PartitionRule = {
 export type Warehouse = {
   /**
    * Locks the table against other loads until `close`. Waits while another load has it.
-   * @returns the table by its full name, by which all that follows has to know it
+   * @returns the table by its full name, which all other methods need
    */
   hold(table: TableSpec): Promise<TableSpec>
   /**
-   * Makes table, ledger and views, or sees that they fit. What the ledger says of a table that had to be made is void.
+   * Makes table, ledger and views, or checks that they fit. Deletes ledger entries of a table that did not exist.
    * @throws ExportError `config` with the difference
    */
   prepare(table: TableSpec, options: { readonly evolve: boolean }): Promise<void>
   /**
-   * What the ledger says of a data set and a table.
-   * @param about null: everything; otherwise only what it says of these shards and of others with partitions of theirs
+   * The ledger entries of a data set in a table.
+   * @param about null: all; otherwise those of these shards, and of others that share a partition with them
    */
   loaded(
     dataSet: string,
     table: TableSpec,
     about: readonly ManifestShard[] | null,
   ): Promise<readonly Loaded[]>
-  /** How the rows of a data set in the table and its lines in the ledger differ. */
+  /** How the rows of a data set differ from its ledger entries. */
   account(dataSet: DataSet, table: TableSpec): Promise<Account>
   /** Carries out one unit in one transaction. @returns the rows that were added, and texts changed to fit */
   load(unit: LoadUnit, into: LoadTarget): Promise<{ readonly rows: number; readonly replacedTexts: number }>
-  /** Makes what is better made when the rows are in, where it is not there yet. */
+  /** Makes what is faster to make after the rows are loaded: indexes, if they are missing. */
   finish(table: TableSpec): Promise<void>
   close(): Promise<void>
 }
 
-/** What somebody else has done to a table or its ledger shows in it. */
+/** Shows what others changed in a table or its ledger. */
 type Account = {
-  /** Partitions of the data set that the table has rows of, and the ledger no line. */
+  /** Partitions with rows in the table, and no ledger entry. */
   readonly unaccounted: readonly string[]
   /** Whether the ledger lists rows of the data set while the table has none at all. */
   readonly isEmptied: boolean
@@ -108,7 +108,7 @@ export type LoadTarget = {
 
 /** How DuckDB reads the rows of a shard. */
 export type ShardRows = {
-  /** To be carried out before: makes what `select` joins with. */
+  /** Statements to run first: they make the tables that `select` joins. */
   readonly setup: readonly string[]
   readonly select: string
 }
@@ -138,7 +138,7 @@ export async function accountOf(
 }
 
 /**
- * Rows that the ledger does not list would be doubled by a load.
+ * Rejects rows without a ledger entry: a load would double them.
  * @param replaced partitions whose rows are about to be deleted anyway
  * @throws ExportError `config` when there are others
  */
