@@ -35,7 +35,7 @@ export function command<Args extends CommonArgs>(definition: Command<Args>): Com
   return definition
 }
 
-/** Carries a command out, whose exit code is what `work` resolves to. */
+/** Runs a command. @param work resolves to the exit code */
 export type Perform = (
   args: ArgumentsCamelCase<CommonArgs>,
   work: (io: Io) => Promise<number>,

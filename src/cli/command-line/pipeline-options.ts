@@ -43,19 +43,19 @@ export function pipelineOptions(yargs: Argv<CommonArgs>): Argv<PipelineArgs> {
   return yargs.positional('pipeline', FILE).options(OVERRIDES).group(Object.keys(OVERRIDES), GROUP)
 }
 
-/** The same for a command that has nothing to do with what is requested, and an `--output` of its own. */
+/** The pipeline file and `--format`, for commands with an `--output` of their own. */
 export function pipelineAndFormat(yargs: Argv<CommonArgs>) {
   const { format } = OVERRIDES
   return yargs.positional('pipeline', FILE).options({ format }).group('format', GROUP)
 }
 
-/** And for one that has nothing to do with what is requested. */
+/** The pipeline file, `--format` and `--output`, for commands that do not depend on the queries. */
 export function dataSetOptions(yargs: Argv<CommonArgs>) {
   const { output } = OVERRIDES
   return pipelineAndFormat(yargs).options({ output }).group('output', GROUP)
 }
 
-/** And those that decide what a run does, and whether it may: `plan` takes them as well. */
+/** {@link pipelineOptions} with the limits of a run and the consent to plaintext. */
 export function runPipelineOptions(yargs: Argv<CommonArgs>): Argv<RunPipelineArgs> {
   return pipelineOptions(yargs)
     .options(LIMITS)
@@ -78,7 +78,7 @@ export async function pipelineFrom(file: string, flags: OverrideFlags, { env, cw
 }
 
 /**
- * The same, with everything that a run of it needs besides: all of that can be known to be missing before it begins.
+ * Reads a pipeline file and checks what a run of it needs.
  * @throws ExportError `config`
  */
 export async function pipelineToRun(
@@ -113,12 +113,12 @@ const CHOICE = {
 
 type ChoiceArgs = InferredOptionTypes<typeof CHOICE>
 
-/** Which partitions a table shows, and how much of them. */
+/** The options that choose the partitions of a table. */
 export function choiceOptions<Args>(yargs: Argv<Args>): Argv<Args & ChoiceArgs> {
   return yargs.options(CHOICE).group(Object.keys(CHOICE), WHAT_IS_SHOWN) as Argv<Args & ChoiceArgs>
 }
 
-/** @returns what decides about partitions; null: all are wanted */
+/** @returns a filter; null: all partitions */
 export async function wantedPartitions({
   state,
   query,
@@ -128,7 +128,7 @@ export async function wantedPartitions({
   return (name, where) => (state === undefined || state.includes(where)) && isNamed(name)
 }
 
-/** A glob is held against the whole name of a query (`domain.acme.com`), and against what follows its type. */
+/** A glob matches the whole name of a query (`domain.acme.com`), or its part after the type. */
 async function namesMatching(globs: readonly string[]): Promise<(name: string) => boolean> {
   const { default: picomatch } = await import('picomatch')
   const matches = picomatch([...globs], { dot: true })
@@ -142,11 +142,11 @@ async function namesMatching(globs: readonly string[]): Promise<(name: string) =
   }
 }
 
-/** Flags of a command line that the commands which are proposed need as well, each text with a blank before it. */
+/** The flags of this command that proposed commands need as well, each with a space before it. */
 export type GivenFlags = {
   /** For `run`. */
   readonly run: string
-  /** For what only reads the data set. */
+  /** For commands that only read the data set. */
   readonly read: string
 }
 
@@ -154,7 +154,7 @@ export const NO_FLAGS: GivenFlags = { run: '', read: '' }
 
 const READ = ['from', 'until', 'domain', 'output', 'format'] as const
 
-/** Not among them: what is for once (`--fresh`, `--redo`, `--yes`). */
+/** Without those that are for one run: `--fresh`, `--redo`, `--yes`. */
 const RUN = [
   ...READ,
   'max-requests',

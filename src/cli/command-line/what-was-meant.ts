@@ -1,6 +1,6 @@
 import { nearest } from '../../config/index.ts'
 
-/** Commands by what other tools call them. */
+/** Commands by their names in other tools. */
 const COMMANDS: Readonly<Record<string, string>> = {
   export: 'run',
   download: 'run',
@@ -23,7 +23,7 @@ const COMMANDS: Readonly<Record<string, string>> = {
   html: 'summary',
 }
 
-/** Flags by what other tools call them, with what does that here. */
+/** Flags by their names in other tools, with the equivalent here. */
 const FLAGS: Readonly<Record<string, string>> = {
   'dry-run': 'Use `spillway plan`: it shows what a run would do, and sends nothing.',
   resume: 'A run goes on by itself where an earlier one stopped.',
@@ -40,7 +40,7 @@ const FLAGS: Readonly<Record<string, string>> = {
   silent: 'Did you mean --no-progress, or --log-level silent?',
 }
 
-/** What a command that there is not was probably meant to be; null: nothing comes near. */
+/** The command that an unknown one probably means; null: none is similar. */
 export function meantCommand(word: string): string | null {
   return Object.hasOwn(COMMANDS, word) ? `Did you mean ${COMMANDS[word]}?` : null
 }

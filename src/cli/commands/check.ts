@@ -56,7 +56,7 @@ export const check = command({
     let code = DONE
     for (const { message, fields } of await cautionsOf(pipeline, io.env)) io.log('warn', message, fields)
     for (const [name, step] of stepsOf(pipeline, args, io)) {
-      // What would fail is not to cost anything.
+      // A probe costs searches.
       if (name === 'probe' && code !== DONE) continue
       try {
         await show(name, true, await step())
@@ -81,11 +81,11 @@ function line(name: string, verdict: string, finding: string): string {
   return `${verdict}  ${name.padEnd(12)}${plainLine(finding)}`
 }
 
-/** Each resolves to what was found, in words. */
+/** Resolves to its finding. */
 type Step = () => Promise<string>
 type Consents = { readonly allowPlaintext: boolean; readonly probe: boolean }
 
-/** What a run would look at, in the same order: so the first that fails has the run's exit code. */
+/** The checks of a run in the same order, so that the first failure has the run's exit code. */
 function stepsOf(
   pipeline: Pipeline,
   consents: Consents,
@@ -114,7 +114,7 @@ async function checkEnvironment(
   return variables.join(', ')
 }
 
-/** Whether its folder can be written, and whether a run may go on from what is there. */
+/** Whether the folder can be written, and a run can resume. */
 async function checkDataSet(pipeline: Pipeline, { env }: Io): Promise<string> {
   // Missing keys and consent are reported by the step before.
   const maskKey = await readMaskKey(pipeline, env).catch(() => null)
@@ -202,12 +202,12 @@ function searchText({ url, found }: SearchPath): string {
   )
 }
 
-// The beginning of a list shows what it is about; all of it is for --json.
+// --json shows whole lists.
 const MAX_ITEMS = 5
 const MAX_VALUE = 60
 
 /**
- * A line for each setting and secret: what holds, and where it comes from.
+ * A line for each setting and secret: its value and its origin.
  * @param all with the settings that have their default
  */
 function explanationLines(

@@ -10,7 +10,7 @@ import { command, flag, type Io } from '../command-line/command.ts'
 import { NO_FLAGS } from '../command-line/pipeline-options.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { styleFor } from '../terminal/screen.ts'
-import { announceStop } from '../terminal/signals.ts'
+import { untilStopped } from '../terminal/signals.ts'
 import { alignedTable, answerTable } from '../terminal/table.ts'
 import { exportPipeline } from '../work/export-pipeline.ts'
 import { loadTables, PLAIN_LOAD } from '../work/load-tables.ts'
@@ -21,7 +21,7 @@ const DATABASE = 'output/demo.db'
 const QUESTION =
   'SELECT source_name, credentials FROM credentials_by_source ORDER BY credentials DESC, source_name LIMIT 5'
 
-/** From files to a table, and what is in it: the commands are shown as they are carried out. */
+/** Loads the files into a table and queries it; prints the commands. */
 async function showTable(pipeline: Pipeline, stop: AbortSignal, io: Io): Promise<void> {
   const { cwd, program, stdout } = io
   const target = parseTarget(`duckdb:${DATABASE}`, cwd)
@@ -44,50 +44,50 @@ export const demo = command({
       .example('$0 demo', 'Made-up credentials into output/demo, and a table of them')
       .example('$0 demo --no-progress', 'The same for a log'),
   async run({ noProgress }, io) {
-    const signals = io.signals.listen((signal) => announceStop(signal, io.screen))
-    // The months of the demo pipeline, about 12,500 credentials for each domain and month.
-    const sandbox = await startSandbox({
-      records: 75_000,
-      from: '2024-01-01',
-      until: '2024-07-01',
-      requestsPerSecond: 0,
-    })
-    try {
-      const env = {
-        ...io.env,
-        SPILLWAY_BASE_URL: sandbox.baseUrl,
-        SPILLWAY_TOKEN: sandbox.token,
-        // Slow enough to be watched.
-        SPILLWAY_REQUESTS_PER_SECOND: '10',
-      }
-      const pipeline = await readPipeline(DEMO_PIPELINE, { env, cwd: io.cwd })
-      io.screen.write(
-        `Exporting ${pipeline.extract.queries.length} made-up domains from a sandbox in this process.\n`,
-      )
-      const settings = {
-        // A demo that has nothing to do shows nothing.
-        fresh: true,
-        redo: [],
-        allowPlaintext: false,
-        failFast: false,
-        onShard: () => {},
-        json: false,
-        again: `${io.program} demo`,
-        flags: NO_FLAGS,
-        noProgress,
-      }
-      const code = await exportPipeline(pipeline, settings, signals, { ...io, env })
-      if (code !== DONE) return code
+    return untilStopped(io, async (signals) => {
+      // The months of the demo pipeline, about 12,500 credentials for each domain and month.
+      const sandbox = await startSandbox({
+        records: 75_000,
+        from: '2024-01-01',
+        until: '2024-07-01',
+        requestsPerSecond: 0,
+      })
       try {
-        await showTable(pipeline, signals.stop, io)
-      } catch (error) {
-        if (!lacksDuckdb(error)) throw error
-        await io.stdout.line('  (needs DuckDB, which was left out when spillway was installed)')
+        const env = {
+          ...io.env,
+          SPILLWAY_BASE_URL: sandbox.baseUrl,
+          SPILLWAY_TOKEN: sandbox.token,
+          // Slow enough to be watched.
+          SPILLWAY_REQUESTS_PER_SECOND: '10',
+        }
+        const pipeline = await readPipeline(DEMO_PIPELINE, { env, cwd: io.cwd })
+        io.screen.write(
+          `Exporting ${pipeline.extract.queries.length} made-up domains from a sandbox in this process.\n`,
+        )
+        const settings = {
+          // So that there is something to do each time.
+          fresh: true,
+          redo: [],
+          allowPlaintext: false,
+          failFast: false,
+          onShard: () => {},
+          json: false,
+          again: `${io.program} demo`,
+          flags: NO_FLAGS,
+          noProgress,
+        }
+        const code = await exportPipeline(pipeline, settings, signals, { ...io, env })
+        if (code !== DONE) return code
+        try {
+          await showTable(pipeline, signals.stop, io)
+        } catch (error) {
+          if (!lacksDuckdb(error)) throw error
+          await io.stdout.line('  (needs DuckDB, which was left out when spillway was installed)')
+        }
+        return code
+      } finally {
+        await sandbox.close()
       }
-      return code
-    } finally {
-      await sandbox.close()
-      signals.release()
-    }
+    })
   },
 })

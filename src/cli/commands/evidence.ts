@@ -12,7 +12,7 @@ import { completenessText } from '../results/summary.ts'
 import { DONE } from '../terminal/exit-code.ts'
 import { bytes, counted, plainJson, plainLine } from '../terminal/text.ts'
 
-/** Names below load.path that stand for something else. */
+/** Names below load.path that are in use. */
 const OWN: ReadonlySet<string> = new Set([
   '_manifest.json',
   '_manifest.sig',
@@ -49,7 +49,7 @@ export const evidence = command({
     const publicKey = key === undefined ? null : await readVerifyingKey(key, io)
     const path = await evidencePath(args.output, io.cwd, pipeline)
     const found = await readEvidence(pipeline, publicKey, await knownNamingKey(pipeline, io))
-    // Loaded here, as it would only lengthen the start of what is refused.
+    // Loaded late: most refusals come before.
     const { evidenceTar } = await import('../../report/index.ts')
     const { tar, files } = await evidenceTar(found, publicKey)
     await saveFile(path, tar, 'The archive')
@@ -85,8 +85,8 @@ function packedText({ manifest, complete, partitions }: Evidence, packed: Packed
 }
 
 /**
- * Where an archive about a data set may be written: anywhere but among its files, where readers take everything for
- * data that does not begin with `_`, and never over what is no archive.
+ * Checks the path of an archive. It may not be in the data set, unless its name begins with `_` (readers take other
+ * files for data), and may not replace a file that is no archive.
  * @returns the absolute path
  * @throws ExportError `config`
  */
@@ -111,7 +111,7 @@ async function kindOf(path: string): Promise<'nothing' | 'archive' | 'other'> {
       await handle.close()
     }
   } catch (error) {
-    // What else is in the way the write says.
+    // Other errors show when the file is written.
     return codeOf(error) === 'ENOENT' ? 'nothing' : 'other'
   }
 }

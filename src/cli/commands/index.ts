@@ -121,7 +121,7 @@ type AddCommand = ((yargs: Argv<CommonArgs>) => void) & {
 }
 
 /**
- * A command that is loaded once it is called: what the others need costs it no time.
+ * A command whose module is loaded when it is called, so that it does not wait for those of other commands.
  * @param usage with placeholders, as yargs writes them: `report <id..>`
  */
 function lazyCommand<Args extends CommonArgs>(

@@ -72,7 +72,7 @@ function* planLines(report: PlanReport, pipeline: Pipeline, shown: Shown): Gener
   yield* tableLines(report, shown)
 }
 
-/** Requests that slots without a chain of their own may cost: never more than there are slots. */
+/** Idle slots divide the last chains, which may cost a request for each slot. */
 function rangeText({ minRequests, divisions }: PlanReport): string {
   if (divisions === 0) return ''
   return ` (${count(minRequests)} to ${count(minRequests + divisions)}: idle slots divide the range of a query)`
@@ -94,7 +94,7 @@ function* tableLines(report: PlanReport, shown: Shown): Generator<string> {
   )
 }
 
-/** What that is in searches, the service's unit of quota. */
+/** The cost in searches, the service's unit of quota. */
 function* searchLines({ expectedSearches, searches: { low, high } }: PlanReport): Generator<string> {
   if (expectedSearches !== null) {
     yield `by what pages were measured to cost about ${counted(expectedSearches, 'search', 'searches')} of the quota`
@@ -103,7 +103,7 @@ function* searchLines({ expectedSearches, searches: { low, high } }: PlanReport)
   }
 }
 
-/** What the requests are against the budget of a run, and the searches against what is left of the month's quota. */
+/** The requests compared with the budget of a run, and the searches with the quota that is left. */
 function budgetLines(
   report: PlanReport,
   { extract: { maxRequests, monthlySearches, minSearchesRemaining, resource } }: Pipeline,
@@ -117,7 +117,7 @@ function budgetLines(
     const several = runs > 1 ? `, so ${least} ${count(runs)} runs` : ''
     lines.push(`budget of one run: ${counted(maxRequests, 'request')}${several}`)
   }
-  // Before any measurement the dearer reading holds.
+  // Without a measurement, the more expensive reading counts.
   const searches = report.expectedSearches ?? report.searches.high
   const about = searches === null ? 'at least' : report.expectedSearches === null ? 'at most' : 'about'
   if (monthlySearches !== null) {
@@ -140,12 +140,12 @@ function budgetLines(
   return [...lines, `${left}; ${verdict}`]
 }
 
-/** Fewer rows than this in a file, and readers spend their time on opening files. */
+/** Readers of files with fewer rows spend their time on opening files. */
 const FEW_ROWS = 1000
 /** Fewer files are no trouble, however small. */
 const FEW_FILES = 100
 
-/** Warns of folders that will be many and tiny. */
+/** Warns of many small folders. */
 function folderLines(
   { partitions: { total, done }, rowsPerPartition }: PlanReport,
   { extract, load }: Pipeline,

@@ -18,7 +18,7 @@ import { canAsk, requireYes } from '../terminal/screen.ts'
 import { untilStopped } from '../terminal/signals.ts'
 import { bytes, count, counted, plainJson, plainLine, shownPath } from '../terminal/text.ts'
 
-// More lines than a screen are for --json.
+// --json prints all.
 const MAX_SHOWN = 20
 
 export const prune = command({

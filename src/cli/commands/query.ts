@@ -44,7 +44,7 @@ export const query = command({
         : args.sql === undefined
           ? printOverview
           : printTable
-    // What is asked ends at once, with nothing to wait for; and so nothing is announced.
+    // The query is cancelled at once, so no message is printed.
     const signals = io.signals.listen(() => {})
     try {
       const settings = { database: args.in ?? null, cwd: io.cwd, stop: signals.stop }
@@ -84,7 +84,7 @@ async function* jsonPieces({ columns, batches }: AnswerStream): AsyncGenerator<s
 }
 
 async function printCsv(result: AnswerStream, stdout: Stdout): Promise<void> {
-  // A file gets what is there; a terminal would obey it.
+  // A terminal would interpret control characters; a file gets them as they are.
   const shown = stdout.columns === null ? (text: string): string => text : plainText
   await stdout.pieces(csvPieces(result, shown))
 }
@@ -115,7 +115,7 @@ function csvText(rows: AnswerRows): string {
 
 type AnswerRows = readonly (readonly unknown[])[]
 
-/** For strings alone: as an option of all cells it quotes null as well. */
+/** For strings only: as an option of csv-stringify it would quote null as well. */
 const EMPTY = { value: '', quoted_empty: true } as const
 
 async function printTable({ columns: names, batches }: AnswerStream, stdout: Stdout): Promise<void> {
@@ -127,7 +127,7 @@ async function printTable({ columns: names, batches }: AnswerStream, stdout: Std
   await stdout.line(lines.join('\n'))
 }
 
-/** As many as are shown; the rest is counted. */
+/** The rows that are shown, and the number of the others. */
 async function firstRows(
   batches: AnswerStream['batches'],
 ): Promise<{ readonly rows: AnswerRows; readonly more: number }> {
@@ -140,7 +140,7 @@ async function firstRows(
   return { rows: first, more: count - first.length }
 }
 
-/** A wide row does not fit a screen, so each column is a line, with what the first rows hold. */
+/** A line for each column with its first values: wide rows do not fit a screen. */
 async function printOverview({ columns: names, batches }: AnswerStream, stdout: Stdout): Promise<void> {
   const first = (await firstRows(batches)).rows.slice(0, 3)
   const header = ['column', ...first.map((_, i) => `row ${i + 1}`)]

@@ -70,7 +70,7 @@ function reportJson(id: number, found: ReportFields): string {
 
 const EXTENSIONS = { markdown: 'md', json: 'json' } as const
 
-/** One after the other; a report that can not be had does not keep the others back. */
+/** Fetches one after the other, also after a report that fails. */
 async function eachReport(
   settings: ServiceSettings,
   ids: readonly number[],
@@ -92,10 +92,10 @@ async function eachReport(
       if (!isExportError(error)) throw error
       io.reportError(tryLater(error))
       code = exitCode(error.kind, io.signals.received)
-      // Anything but a failure of this one report concerns the others as well.
+      // Other errors concern all reports.
       if (code !== FAILED) return code
       at++
-      // Fetching begins anew and does not know when the last request was.
+      // The next fetch does not know the time of the last request.
       await systemClock.sleep(1000 / settings.basicRequestsPerSecond, stop)
     }
   }
@@ -171,9 +171,8 @@ function block(text: string): string {
 }
 
 /**
- * Markdown whose HTML is text, whose images are links, and whose links lead to the web or to a mailbox: a report is
- * written by others, and opening it must run and load nothing. Entities, since a backslash might be there already, and
- * undo another one.
+ * Makes foreign Markdown safe to open: HTML becomes text, images become links, links lead to the web or to a mailbox.
+ * Characters are escaped by entities: a backslash could be undone by one before it.
  */
 function withoutMarkup(markdown: string): string {
   return markdown

@@ -90,7 +90,7 @@ type ReadArgs = OverrideFlags & {
   readonly allowPlaintext: boolean
 }
 
-/** A pipeline file of the command line: what was read of it, or why it can not run. */
+/** A pipeline of the command line, or why it can't run. */
 type Found =
   | { readonly pipeline: Pipeline; readonly error: null }
   | { readonly pipeline: null; readonly error: ExportError }
@@ -120,7 +120,7 @@ async function askToStartOver(pipelines: readonly Pipeline[], { cwd, screen }: I
   })
 }
 
-/** One after the other, whatever becomes of those before; only a signal stops them all. */
+/** Runs one after the other, also after failures; only a signal stops them all. */
 async function runEach(
   found: readonly Found[],
   settings: RunSettings,
@@ -136,7 +136,7 @@ async function runEach(
         await loadAfter(each.pipeline, settings.target, { json: settings.json, loadedEarlier }, signals, io),
       )
     }
-    // Of one pipeline the exit code says it; among several each has its line.
+    // With several pipelines, each has a line of JSON.
     if (error !== null && settings.json && found.length > 1) {
       await io.stdout.line(plainJson(notBegunJson(each.pipeline?.name ?? null, error)))
     }
@@ -146,13 +146,12 @@ async function runEach(
 
 type RunSettings = Omit<ExportSettings, 'onShard'> & {
   /**
-   * Where the shards are loaded, as they come and once a run has ended, also one that left something to do; null:
-   * nowhere.
+   * Where shards are loaded during the run and after its end, also if it is not complete; null: nowhere.
    */
   readonly target: Target | null
 }
 
-/** Runs one, and has its shards loaded while it goes on. */
+/** Runs a pipeline and loads its shards meanwhile. */
 async function runBesideLoad(
   each: Found,
   settings: RunSettings,
@@ -166,7 +165,7 @@ async function runBesideLoad(
   const { loaderBeside } = await import('../work/load-tables.ts')
   const loader = loaderBeside(each.pipeline, target, signals.stop, io)
   const running = runOne(each, { ...settings, onShard: loader.offer }, signals, io)
-  // Also where a defect ends the run.
+  // Also after a defect.
   const ending = await running.finally(() => loader.end())
   return { ...ending, loadedEarlier: await loader.end() }
 }

@@ -18,7 +18,6 @@ import { untilStopped } from '../terminal/signals.ts'
 import { count, counted, plainJson, plainLine, shownPath } from '../terminal/text.ts'
 import { exportPipeline } from '../work/export-pipeline.ts'
 
-// As often as the eye can follow.
 const REDRAW_MS = 100
 
 export const verify = command({
@@ -77,7 +76,7 @@ export const verify = command({
 
 type SignatureArgs = { readonly signature: boolean; readonly key?: string | undefined; readonly fix: boolean }
 
-/** The key that the manifest has to be signed under; null: its signature is not asked for. */
+/** The key of the signature that is checked; null: none is. */
 async function keyOf({ signature, key, fix }: SignatureArgs, io: Io): Promise<KeyObject | null> {
   if (signature !== (key !== undefined)) throw togetherOnly()
   if (key === undefined) return null
@@ -160,21 +159,20 @@ async function askToFix(pipeline: Pipeline, { redo, rows, shards, pages }: Repai
   })
 }
 
-/** So many paths say where to look. */
 const SHOWN = 3
 
 type VerificationView = {
   readonly name: string
-  /** Each problem for itself. */
+  /** A line for each problem instead of each cause. */
   readonly all: boolean
-  /** As it was requested; null: it was not. */
+  /** null: the signature was not checked. */
   readonly signature: { readonly notBefore: string | null } | null
   readonly style: Style
 }
 
 /**
- * What `verify` prints for people: whether the files are right, with a line for each cause or each problem, and then
- * whether they are all that the file plans. The one says nothing about the other.
+ * What `verify` prints for people: whether the files are intact, with a line for each cause or problem, and whether the
+ * data set is complete.
  */
 function* verificationLines(result: Verification, view: VerificationView): Generator<string> {
   yield* fileLines(result, view)
@@ -227,7 +225,7 @@ function groupLine(problems: readonly Problem[]): string {
   return `${count(problems.length)} ${COMMON[cause](plainLine(problem))}: ${paths}`
 }
 
-/** What several have in common, given what is the matter with the first. */
+/** Several problems of one cause, given the first. */
 const COMMON: Readonly<Record<ProblemCause, (first: string) => string>> = {
   missing: () => 'shards are missing',
   size: () => 'shards are longer or shorter than the journal says',

@@ -18,7 +18,7 @@ export type LogSettings = {
 type LogTargets = {
   readonly screen: Screen
   readonly env: Environment
-  /** Gets every line as JSON as well; null: there is none. */
+  /** The log file; null: none. */
   readonly file: LogFile | null
   /** On every line of JSON. */
   readonly run: string
@@ -27,7 +27,7 @@ type LogTargets = {
 export type Logs = {
   /** Lines are written before the call returns. */
   readonly log: RunObserver['log']
-  /** The same for machines alone: nothing of it is shown to people. */
+  /** The same, but only as JSON: nothing is shown to people. */
   readonly record: RunObserver['log']
 }
 
@@ -59,7 +59,7 @@ type Line = { readonly at: LogLevel; readonly message: string; readonly fields: 
 
 /** Events of a run are for machines: people see them in the progress and in the summary. */
 function levelForPeople(at: LogLevel, { event, alike }: LogFields): LogLevel {
-  // The summary counts those that fail like one before.
+  // The summary counts partitions that fail for the same cause.
   if (event === 'partition.failed' && typeof alike === 'number' && alike > 0) return 'debug'
   return at === 'info' && typeof event === 'string' && FOR_MACHINES.test(event) ? 'debug' : at
 }
@@ -88,7 +88,7 @@ function prettyLine({ at, message, fields }: Line, style: Style): string {
   return `[${time}] ${style(COLOURS[at], at.toUpperCase())}: ${message}${fieldsText(fields, message)}\n`
 }
 
-/** What the message says already is for machines. */
+/** Fields that the message repeats. */
 const UNSHOWN: ReadonlySet<string> = new Set(['event', 'for', 'pipeline', 'alike'])
 
 function fieldsText(fields: LogFields, message: string): string {
@@ -113,8 +113,8 @@ const { O_APPEND, O_CREAT, O_WRONLY, O_NONBLOCK = 0 } = constants
 const LOOK_MS = 1000
 
 /**
- * A file that log lines are added to. One that was moved away, as logrotate does, is made anew under its name, a second
- * later at most; one that was cut to nothing goes on from there. Private: 0600.
+ * The log file. If it was moved away, as logrotate does, a new one is made within a second; if it was truncated, the
+ * log goes on at its begin. Private: 0600.
  */
 export class LogFile {
   readonly #path: string
@@ -156,7 +156,7 @@ export class LogFile {
     }
   }
 
-  /** Opens what stands under the name now, when that is another file. */
+  /** Opens the file again if the path is another file now. */
   #followPath(): void {
     const nowMs = performance.now()
     if (nowMs - this.#lookedMs < LOOK_MS) return
@@ -187,12 +187,11 @@ type ErrorDesk = {
 }
 
 /**
- * Tells on stderr what went wrong: as text, or as a log line where the log is JSON. Errors that are not
- * foreseen are defects; their messages may quote data (JSON.parse does), so only their kind is shown, and where
- * they come from when --log-level requests it.
+ * Prints an error on stderr: as text, or as a log line if the log is JSON. Errors that are no ExportError are defects.
+ * Their messages may quote data (JSON.parse does), so only their kind is shown, and their stack with --log-level debug.
  */
 export function reportError(error: unknown, { screen, style, logging, log, record }: ErrorDesk): void {
-  // An error may be older than what is known now.
+  // Some secrets may have become known after the error was made.
   const text = unlessSecret(isExportError(error) ? error.message : defect(error, logging), 'long')
   const fields = { event: 'error', kind: isExportError(error) ? error.kind : 'defect' }
   if (logging.format === 'json') log('error', text, fields)

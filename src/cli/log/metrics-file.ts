@@ -5,7 +5,7 @@ import type { Progress, RunSummary } from '../../run/index.ts'
 import { codeOf, pathWithin, replaceFile } from '../results/save-file.ts'
 import { isMetricsText, lastSuccesses, metricsText, type PipelineFigures } from './metrics-text.ts'
 
-// A run may take days; who watches it looks about as often.
+// About as often as collectors read it.
 const WRITE_MS = 30_000
 // The collector is another user, and the file holds no row.
 const MODE = 0o644
@@ -100,7 +100,7 @@ export class MetricsFile {
     this.#update({ ...this.#nothingOf(pipeline), isSuccess: false })
   }
 
-  /** Nothing more is to come. */
+  /** Writes the exit code, and waits until the file is written. */
   async close(exitCode: number): Promise<void> {
     this.#write(exitCode)
     await this.#inTurn(async () => {})

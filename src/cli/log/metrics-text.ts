@@ -11,10 +11,10 @@ export type PipelineFigures = {
   readonly durationSeconds: number
   readonly rows: number
   readonly requests: number
-  /** What of the quota it spent, by the service's own count; null: the service does not tell. */
+  /** What of the quota it spent, by the service's own count; null: the service gives none. */
   readonly searchesSpent: number | null
   readonly service: ServiceFigures | null
-  /** As the service said last; null: it has not. */
+  /** By the service's last count; null: it has given none. */
   readonly searchesRemaining: number | null
   readonly retries: number
   readonly quarantined: number
@@ -25,7 +25,7 @@ export type PipelineFigures = {
 type Metrics = {
   readonly version: string
   readonly pipelines: readonly PipelineFigures[]
-  /** When a run last brought everything, by pipeline, seconds since the epoch; of others than the above as well. */
+  /** The time of the last complete run, by pipeline, in seconds since the epoch. Has other pipelines as well. */
   readonly successes: ReadonlyMap<string, number>
   /** null: the command has not ended. */
   readonly exitCode: number | null

@@ -138,21 +138,21 @@ function shareLeft({
   return left <= 0 ? null : left / partitionsAdvanced
 }
 
-/** A part of a line: the texts that may stand for it, the longest first, and how the chosen one is shown. */
+/** A part of a line: its texts, the longest first, and how the chosen one is coloured. */
 type Part = {
   readonly variants: readonly string[]
   readonly paint?: (text: string) => string
-  /** The lowest finds room first. */
+  /** Parts with the lowest rank get space first. */
   readonly rank: number
 }
 
 /**
- * A line of as many parts as fit, in the order given: first each gets room for its shortest text, then they take
- * turns to get a longer one.
+ * A line of as many parts as fit, in the order given. First each part gets space for its shortest text, then they grow
+ * one after the other.
  */
 function lineOf(parts: readonly Part[], columns: number): string {
   const byRank = [...parts].sort((a, b) => a.rank - b.rank)
-  /** Which of its variants each part has, and the width of that. */
+  /** The variant of each part, and its width. */
   const chosen = new Map<Part, { readonly variant: number; readonly width: number }>()
   let used = -GAP.length
   const choose = (part: Part, variant: number): boolean => {
@@ -181,7 +181,7 @@ function lineOf(parts: readonly Part[], columns: number): string {
     .join(GAP)
 }
 
-/** What a run waits for right now, in words; null: for nothing but its pace, responses and the disk as usual. */
+/** What a run waits for; null: nothing unusual. */
 export function waitText({ pausedUntilMs, waits }: Progress, nowMs: number): string | null {
   const { retry, retries, tokenSinceMs, answerSinceMs, diskSinceMs } = waits
   if (pausedUntilMs !== null && pausedUntilMs > nowMs) {

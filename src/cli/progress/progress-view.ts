@@ -5,7 +5,7 @@ import { cutTo, styleFor, wantsColour } from '../terminal/screen.ts'
 import { count, counted, stopwatch } from '../terminal/text.ts'
 import { progressLines, waitText } from './progress-lines.ts'
 
-// Figures that change faster can't be read.
+// Faster changes can't be read.
 const REDRAW_MS = 250
 const LOG_MS = 30_000
 
@@ -43,7 +43,7 @@ function redrawnLines(pipeline: Pipeline, { screen, env, log, record }: Io, stop
     }
   }
   const timer = setInterval(() => {
-    // The stopwatch runs on, also when nothing else happens.
+    // The stopwatch changes every second.
     const ageMs = performance.now() - drawnMs
     if (!changed && ageMs < 1000 && !screen.isResized) return
     changed = false
@@ -72,7 +72,7 @@ function redrawnLines(pipeline: Pipeline, { screen, env, log, record }: Io, stop
 
 const STOPPING = 'stopping: pages in flight are committed'
 
-/** What a run is at as long as nothing keeps it up. */
+/** The rate of a run that waits for nothing unusual. */
 function paceText({ extract, service }: Pipeline): string {
   const isReports = extract.resource === 'reports'
   const rate = isReports ? service.basicRequestsPerSecond : service.requestsPerSecond
@@ -89,7 +89,7 @@ function openingText(step: OpeningStep, sinceMs: number, nowMs: number): string 
   }
 }
 
-/** Where nothing can be redrawn: at once what is planned, then a line every half minute, for people in words. */
+/** Without a terminal: the plan at once, then a line every half minute. */
 function logLines(pipeline: Pipeline, { log, record, logging, screen }: Io, quiet: boolean): ProgressView {
   const ticker = everyHalfMinute(logging.format === 'json' ? log : record)
   if (quiet || logging.format === 'json' || !isToldToPeople(logging.level)) {

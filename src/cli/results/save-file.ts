@@ -37,7 +37,7 @@ export function codeOf(error: unknown): string {
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error'
 }
 
-/** A folder without symbolic links, as far as it is there. */
+/** A folder with symbolic links resolved, as far as it exists. */
 async function realFolder(folder: string): Promise<string> {
   try {
     return await realpath(folder)
@@ -46,7 +46,7 @@ async function realFolder(folder: string): Promise<string> {
   }
 }
 
-/** Where in a folder a file lies or would lie, links followed, name by name; null: elsewhere. */
+/** The path of a file within a folder, links resolved, name by name; null: it is not within it. */
 export async function pathWithin(path: string, folder: string): Promise<readonly string[] | null> {
   const realPath = join(await realFolder(dirname(path)), basename(path))
   const within = relative(await realFolder(folder), realPath)

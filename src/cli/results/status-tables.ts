@@ -5,11 +5,10 @@ import { count, counted, plainLine } from '../terminal/text.ts'
 
 const MAX_CURSOR = 16
 
-/** As many as a screen shows; the rest is folded into one line. */
+/** The rest is folded into one line. */
 const MAX_QUERIES = 20
 const MAX_ERROR = 160
 
-/** Zeros would hide what is not. */
 function unlessZero(value: number): string {
   return value === 0 ? '' : count(value)
 }
@@ -29,7 +28,7 @@ type Figure<Row> = {
   readonly isOptional?: boolean
 }
 
-/** What is shown of partitions, as a report has it. */
+/** The partitions of a report. */
 type Standing<Row extends QueryStatus> = {
   readonly partitions: () => Iterable<PartitionStatus>
   readonly queries: (wanted: Wanted | undefined) => readonly Row[]
@@ -85,14 +84,12 @@ function queryTable<Row extends QueryStatus>(
   }
 }
 
-/** Why something failed, below its line. */
 function errorLine(message: string, style: Style): string {
   return style('red', `  ${cutTo(plainLine(message), MAX_ERROR)}`)
 }
 
 /**
- * Of very many queries the first that need to be looked at: those with failures, then those under way, then those
- * that wait.
+ * The first {@link MAX_QUERIES} queries: those with failures, then those that have begun, then those that wait.
  */
 function firstQueries<Row extends QueryStatus>(
   queries: readonly Row[],
@@ -127,7 +124,7 @@ function partitionTable(
   return {
     columns: [
       { title: 'query', cell: ({ query }) => query, least: 16 },
-      // What follows the name of the query in the key.
+      // The key is `query/window`.
       { title: 'window', cell: ({ key, query }) => key.slice(query.length + 1) },
       {
         title: 'state',

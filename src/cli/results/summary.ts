@@ -97,7 +97,7 @@ type Reader = {
   readonly style: Style
 }
 
-/** What `run` prints for people: how it went, what there is now, and what to do next. */
+/** What `run` prints for people: the result, the data set, and what to do next. */
 function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Reader): string {
   const { cwd, style } = reader
   const { partitions, rows, shards, requests, retries, quarantined } = summary
@@ -149,7 +149,7 @@ function summaryText(summary: RunSummary, pipeline: Pipeline, reader: Reader): s
   return lines.join('\n')
 }
 
-/** What of the quota was spent, what pages cost, and their size where the service did not serve full ones. */
+/** The quota that was spent, the cost of pages, and their size if the service did not serve full ones. */
 function quotaFacts({ searchesSpent, searchesRemaining, service }: RunSummary): [string, string][] {
   const { searchesPerRequest, searchesPer1000Rows } = service
   const facts: [string, string][] = []
@@ -192,7 +192,7 @@ function partitionsText({ total, done, failed, pending }: RunSummary['partitions
   ].join(', ')
 }
 
-/** Why the run stopped before its time: stderr may be kept nowhere. */
+/** Why the run stopped early. stderr has it too, but may be lost. */
 function reasonLines({ error, causes }: RunSummary, style: Style): string[] {
   if (error === null || error.kind === 'interrupted') return []
   if (causes.some(({ what }) => what === error.what)) return []
@@ -249,13 +249,13 @@ function nextLines(
   return lines.map(([what, command]) => `${what.padEnd(17)}${command}`)
 }
 
-/** Whether the same command may end otherwise next time; where it does not, it costs searches for nothing. */
+/** Whether the same command may succeed next time. If not, it would only cost searches. */
 function helpsToGoOn({ error, causes }: RunSummary): boolean {
   if (error !== null) return !NEEDS_SOMEBODY.has(error.kind)
   return causes.length === 0 || causes.some(({ kind }) => !NEEDS_SOMEBODY.has(kind))
 }
 
-/** No search got as far as the service: host, port or proxy are wrong, or it is down. */
+/** Whether no search reached the service: host, port or proxy are wrong, or it is down. */
 function neverReached({ status, requests, error, causes }: RunSummary): boolean {
   const kinds = error === null ? causes.map(({ kind }) => kind) : [error.kind]
   return status === 'failed' && requests === 0 && kinds.includes('transient')
@@ -272,7 +272,6 @@ export function completenessText(completeness: Completeness): string {
     : `The export is complete: ${partitions.total === 1 ? 'its one partition' : `all ${count(partitions.total)} partitions`}`
 }
 
-/** What an export that is not complete lacks. */
 function whatIsMissing({ partitions }: Completeness): string {
   if (partitions === null || partitions.done === partitions.total) return 'it has no _SUCCESS'
   const { total, failed, pending } = partitions
@@ -284,7 +283,7 @@ function whatIsMissing({ partitions }: Completeness): string {
   return parts.join(', ')
 }
 
-/** The same, read for a command that is about something else. */
+/** The completeness, for commands that print it besides their result. */
 export async function completenessFor(
   pipeline: Pipeline,
   io: Pick<Io, 'env' | 'cwd'>,

@@ -4,11 +4,11 @@ export const DONE = 0
 export const FAILED = 1
 export const USAGE = 2
 
-/** Signals that end a command in an orderly way, with the exit code that says so: 128 and the signal's number. */
+/** Signals that stop a command, and their exit codes: 128 and the number of the signal. */
 export const SIGNAL_CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
 export type Signal = keyof typeof SIGNAL_CODES
 
-/** What the shell gets for an error of this kind. `signal`: the one that came, if any. */
+/** The exit code for an error of this kind. @param signal the one that was received */
 export function exitCode(kind: ErrorKind, signal: Signal | null): number {
   switch (kind) {
     case 'config':
@@ -33,8 +33,8 @@ export function exitCode(kind: ErrorKind, signal: Signal | null): number {
 }
 
 /**
- * Of the exit codes of several pipelines the one that the shell gets: a signal before all; then what somebody has to
- * put right (credentials, configuration), what failed, what another run holds, and what the next run goes on with.
+ * The exit code of several pipelines: signals first, then errors that a person has to correct (credentials,
+ * configuration), failures, locks, and what the next run continues.
  */
 export function gravest(codes: readonly number[]): number {
   const signal = codes.find((code) => SIGNALLED.has(code))
@@ -50,7 +50,7 @@ const GRAVEST_FIRST: readonly number[] = [
   exitCode('quota', null),
 ]
 
-/** What the shell gets for whatever was thrown: what is no ExportError is a defect. */
+/** The exit code for anything thrown; what is no ExportError is a defect. */
 export function exitCodeOf(error: unknown, signal: Signal | null): number {
   return isExportError(error) ? exitCode(error.kind, signal) : FAILED
 }

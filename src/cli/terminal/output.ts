@@ -4,8 +4,8 @@ import { ExportError } from '../../core/index.ts'
 const CHUNK_LENGTH = 64 * 1024
 
 /**
- * stdout, which carries results only. When its reader goes away (`| head`, a terminal that is closed), the rest is
- * dropped quietly.
+ * stdout, which has results only. If its reader goes away (`| head`, a closed terminal), the rest is dropped without an
+ * error.
  */
 export class Output {
   readonly #stream: NodeJS.WriteStream
@@ -17,12 +17,12 @@ export class Output {
     stream.on('error', (error) => this.#fail(error))
   }
 
-  /** What keeps results from their reader; null: nothing. A reader that went away is none. */
+  /** Why results can't be written; null: they can, or the reader went away. */
   get failure(): ExportError | null {
     return this.#failure
   }
 
-  /** Nothing gets out any more: what takes long to print can end. */
+  /** Nothing can be written any more, so long outputs can end. */
   get closed(): boolean {
     return this.#closed
   }
@@ -31,12 +31,12 @@ export class Output {
     return this.#stream
   }
 
-  /** Width of the terminal; null: there is none, and lines may be as long as they come. */
+  /** Width of the terminal; null: no terminal, lines may have any length. */
   get columns(): number | null {
     return this.#stream.isTTY ? this.#stream.columns || 80 : null
   }
 
-  /** Writes text as it is; resolves when it is out, or when nothing gets out any more. */
+  /** Writes text; resolves when it is written, or stdout is closed. */
   async write(text: string): Promise<void> {
     if (this.#closed) return
     await new Promise<void>((resolve) => {
@@ -48,7 +48,7 @@ export class Output {
   }
 
   #fail(error: NodeJS.ErrnoException): void {
-    // What follows the first error says only that there was one.
+    // Errors after the first one are its consequences.
     const isGone = error.code === 'EPIPE' || (error.code === 'EIO' && this.#stream.isTTY)
     if (!this.#closed && !isGone) {
       this.#failure = new ExportError(
@@ -66,12 +66,11 @@ export class Output {
     await this.write(`${text}\n`)
   }
 
-  /** Lines as they are made. */
   async lines(lines: Iterable<string>): Promise<void> {
     await this.pieces(withEnds(lines))
   }
 
-  /** Writes pieces as they are made, some at a time: a million of them are never in memory at once. */
+  /** Writes pieces as they are made, in blocks: a million of them are never in memory at once. */
   async pieces(pieces: Iterable<string> | AsyncIterable<string>): Promise<void> {
     let text = ''
     for await (const piece of pieces) {

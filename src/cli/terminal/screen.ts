@@ -10,16 +10,16 @@ const ERASE_BELOW = '\x1b[J'
 const ERASE_LINE_END = '\x1b[K'
 
 /**
- * stderr: log lines and messages, and below them, on a terminal, lines that are redrawn in place. Whatever is
- * written pushes those down whole. The cursor waits in the empty line below: what the keyboard echoes (`^C`) does
- * not get into them. It stays visible: a process that hides it and is killed leaves a terminal without one.
+ * stderr: log lines and messages; below them, on a terminal, lines that are redrawn in place. The cursor is in the
+ * empty line below, so that the echo of the keyboard (`^C`) does not mix with them. It stays visible: a killed process
+ * could not show it again.
  */
 export class Screen {
   readonly stream: NodeJS.WriteStream
   /** Whether lines can be redrawn: on a terminal that can, outside CI. */
   readonly canRedraw: boolean
   #shown: readonly string[] = []
-  /** Of the terminal that they were made for. */
+  /** Width of the terminal when the lines were drawn. */
   #columns = 0
   #messages: ((text: string, level: MessageLevel) => void) | null = null
 
@@ -40,7 +40,7 @@ export class Screen {
     return this.stream.columns || 80
   }
 
-  /** Has messages go into a log instead, as where that is JSON to the last line. */
+  /** Sends messages to a log instead: with --log-format json, stderr is JSON only. */
   divert(messages: (text: string, level: MessageLevel) => void): void {
     this.#messages = messages
   }
@@ -62,7 +62,7 @@ export class Screen {
     const next = lines.split('\n').slice(0, Math.max(1, (this.stream.rows || 24) - 1))
     const before = this.#shown
     const isMoved = this.columns !== this.#columns
-    // Written over, not erased first: so nothing flickers.
+    // Overwriting does not flicker, erasing does.
     const text = next.map((line, i) => {
       const isThere = !isMoved && line === before[i]
       return isThere ? '\n' : `${line}${ERASE_LINE_END}\n`
@@ -75,7 +75,7 @@ export class Screen {
     this.#columns = this.columns
   }
 
-  /** Takes the drawn lines away. */
+  /** Erases the drawn lines. */
   clear(): void {
     if (this.#shown.length === 0) return
     this.stream.write(`${this.#toTop()}${ERASE_BELOW}`)
@@ -98,7 +98,7 @@ export function widthOf(text: string): number {
   return stringWidth(text)
 }
 
-/** The text in no more than so many columns; what is cut ends in `…`. */
+/** Cuts a text to a width; a cut text ends in `…`. */
 export function cutTo(text: string, columns: number): string {
   if (widthOf(text) <= columns) return text
   if (columns <= 0) return ''
@@ -112,7 +112,7 @@ export function cutTo(text: string, columns: number): string {
   return `${cut.trimEnd()}…`
 }
 
-/** The text in exactly so many columns. */
+/** Cuts or pads a text to a width. */
 export function fitTo(text: string, columns: number, align: 'left' | 'right' = 'left'): string {
   const cut = cutTo(text, columns)
   const blanks = ' '.repeat(Math.max(0, columns - widthOf(cut)))
@@ -121,16 +121,16 @@ export function fitTo(text: string, columns: number, align: 'left' | 'right' = '
 
 export type Colour = 'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan'
 
-/** Colours a text, or leaves it as it is where colours are not wanted. */
+/** Colours a text, unless colours are off. */
 export type Style = (colour: Colour, text: string) => string
 
-/** Whether a stream is a terminal that shows colours, to somebody who wants them (https://no-color.org). */
+/** Whether a stream is a terminal with colours and the user wants them (https://no-color.org). */
 export function wantsColour(stream: Pick<WriteStream, 'isTTY' | 'hasColors'>, env: Environment): boolean {
   return stream.isTTY === true && !env.NO_COLOR && stream.hasColors(16, { ...env })
 }
 
 export function styleFor(colour: boolean): Style {
-  // Whether the stream takes colours is decided already; styleText itself would ask stdout.
+  // By default styleText checks stdout, which may be another stream.
   return colour ? (name, text) => styleText(name, text, { validateStream: false }) : (_, text) => text
 }
 

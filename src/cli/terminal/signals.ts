@@ -35,10 +35,10 @@ export class Signals {
     const stop = new AbortController()
     const abort = new AbortController()
     const timers: NodeJS.Timeout[] = []
-    // One that is gone can't be told from a file any more.
+    // A terminal that is gone looks like a file, so terminals are listed before.
     const terminals = [0, 1, 2].filter((fd) => isatty(fd))
     const handler = (signal: Signal): void => {
-      // When a terminal goes away both the system and the shell say so; that is one reason to stop, not two.
+      // If a terminal is closed, the system and the shell both send SIGHUP.
       if (stop.signal.aborted && signal === 'SIGHUP') return
       if (stop.signal.aborted) process.exit(SIGNAL_CODES[signal])
       this.#received = signal
@@ -48,7 +48,7 @@ export class Signals {
       stop.abort(reason)
       timers.push(
         setTimeout(() => abort.abort(reason), GRACE_MS),
-        // What is committed is on disk, so nothing is lost by not waiting for what hangs.
+        // Nothing is lost: committed pages are on disk.
         setTimeout(() => process.exit(SIGNAL_CODES[signal]), LIMIT_MS),
       )
       for (const timer of timers) timer.unref()
@@ -65,7 +65,7 @@ export class Signals {
   }
 }
 
-/** At its end Node.js gives terminals back as they were, and aborts when they are gone. */
+/** At exit Node.js restores the state of terminals, and aborts if they are gone. */
 function closeTerminals(terminals: readonly number[]): void {
   for (const fd of terminals) {
     try {
@@ -76,8 +76,7 @@ function closeTerminals(terminals: readonly number[]): void {
   }
 }
 
-/** What people read at the first signal. */
-export function announceStop(signal: Signal, screen: Screen): void {
+function announceStop(signal: Signal, screen: Screen): void {
   const how = signal === 'SIGINT' ? 'Ctrl-C again' : 'another signal'
   screen.write(`\nStopping: what is in hand is brought to its end. ${how} ends at once; nothing is lost.\n`)
 }

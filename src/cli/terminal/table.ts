@@ -5,27 +5,27 @@ export type Column<Row> = {
   readonly title: string
   readonly cell: (row: Row) => string
   readonly align?: 'left' | 'right'
-  /** What it may be cut to where the table is too wide; left out: it is never cut. */
+  /** The least width if the table is too wide; undefined: the column is never cut. */
   readonly least?: number
-  /** Left out, the last such first, where the table is too wide all the same. */
+  /** Dropped if the table is still too wide; the last such column first. */
   readonly isOptional?: boolean
   readonly colour?: (row: Row) => Colour | null
-  /** Shown even where no row has any text in it. */
+  /** Shown even if all its cells are empty. */
   readonly isKept?: boolean
 }
 
 export type Table<Row> = {
   readonly columns: readonly Column<Row>[]
-  /** Gone through twice: for the widths, and for the lines. */
+  /** Called twice: for the widths and for the lines. */
   readonly rows: () => Iterable<Row>
-  /** Lines that follow that of a row. */
+  /** Lines below that of a row. */
   readonly below?: (row: Row) => readonly string[]
 }
 
 const GAP = '  '
 
 /**
- * Lines of a table, its titles first; made as they are asked for. Columns without any text are left out.
+ * Lines of a table, its titles first. Empty columns are left out.
  * @param room columns of the terminal; null: as wide as it comes
  */
 export function* alignedTable<Row>(
@@ -65,7 +65,7 @@ function fittedColumns<Row>(
   return room === null ? fitted : within(room, fitted)
 }
 
-/** Leaves out what is optional until the rest fits when it is cut, and cuts the widest columns first. */
+/** Drops optional columns until the rest can be cut to fit; the widest columns are cut first. */
 function within<Row>(room: number, columns: readonly Fitted<Row>[]): readonly Fitted<Row>[] {
   const leastOf = ({ column, width }: Fitted<Row>): number => Math.min(width, column.least ?? width)
   const widthWith = (of: (each: Fitted<Row>) => number): number =>

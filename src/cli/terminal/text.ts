@@ -1,9 +1,8 @@
 import { relative } from 'node:path'
 
 /**
- * Text from elsewhere (the service, files, other people's names) as a terminal may show it: without control
- * characters, terminal escapes among them, and without marks that turn the direction of writing. Line ends
- * and tabs stay.
+ * Foreign text (from the service, from files) for a terminal: without control characters, such as those of escape
+ * sequences, and without direction marks. Line ends and tabs stay.
  */
 export function plainText(text: string): string {
   return text.toWellFormed().replace(NOT_PLAIN, '')
@@ -14,12 +13,12 @@ export function plainLine(text: string): string {
   return plainText(text.replace(/[\r\n\t\u2028\u2029]+/g, ' '))
 }
 
-/** JSON that a terminal can show as well: what {@link plainText} leaves out is escaped. */
+/** JSON for terminals and files: characters that {@link plainText} removes are escaped. */
 export function plainJson(value: unknown): string {
   return JSON.stringify(value).replace(NOT_PLAIN, escaped)
 }
 
-// Zl and Zp: line ends by another name.
+// Zl and Zp: Unicode's line and paragraph separators.
 const NOT_PLAIN = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
 
 function escaped(character: string): string {
@@ -30,21 +29,21 @@ function escaped(character: string): string {
   return text
 }
 
-/** Relative to the working directory where it lies below; addresses as they are. */
+/** A path, relative if it is below the working directory; addresses stay. */
 export function shownPath(path: string, cwd: string): string {
   if (path.includes('://')) return plainLine(path)
   const short = relative(cwd, path)
   return plainLine(short === '' ? '.' : short.startsWith('..') ? path : short)
 }
 
-/** A word of a command line as a POSIX shell needs it. */
+/** Quotes a word for a POSIX shell, if needed. */
 export function shellWord(text: string): string {
   return /^[A-Za-z0-9_@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`
 }
 
 /** `1,234,567` */
 export function count(value: number): string {
-  // Intl, which does the same, takes a fifth of the time in which a command starts.
+  // Intl takes a fifth of the start of a command for this.
   return String(Math.round(value)).replace(/\B(?=(?:\d{3})+$)/g, ',')
 }
 
@@ -77,7 +76,7 @@ export function duration(ms: number): string {
   return `${Math.floor(hours / 24)} d ${hours % 24} h`
 }
 
-/** A time that is only guessed, in steps, so that it does not jump about: `15 s`, `4 min`, `2 h 5 min`, `4 d 3 h` */
+/** An estimated time, rounded so that it does not change all the time: `15 s`, `4 min`, `2 h 5 min`, `4 d 3 h` */
 export function roughly(ms: number): string {
   const seconds = Math.max(5, Math.ceil(ms / 5000) * 5)
   if (seconds < 60) return `${seconds} s`

@@ -9,7 +9,7 @@ import { printSummary } from '../results/summary.ts'
 import type { StopSignals } from '../terminal/signals.ts'
 
 export type ExportSettings = Pick<RunOptions, 'allowPlaintext' | 'failFast' | 'fresh' | 'redo'> & {
-  /** Called with each shard that the run makes, once it is committed and has its final name; must not throw. */
+  /** Called with each shard that is published; must not throw. */
   readonly onShard: NonNullable<RunSettings['onShard']>
   readonly noProgress: boolean
   /** Prints the summary as JSON. */

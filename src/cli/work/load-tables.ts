@@ -15,11 +15,11 @@ import { count, counted, duration, plainJson, plainLine } from '../terminal/text
 export type LoadSettings = Pick<LoadOptions, 'schema' | 'table' | 'mode' | 'evolve' | 'reload'> & {
   /** Prints the result as JSON. */
   readonly json: boolean
-  /** What a {@link loaderBeside} has loaded of them; null: nothing. */
+  /** What a {@link loaderBeside} has loaded; null: nothing. */
   readonly loadedEarlier: LoadedAhead | null
 }
 
-/** What `load` does when nothing else is said. */
+/** The defaults of `load`. */
 export const PLAIN_LOAD: LoadSettings = {
   schema: null,
   table: null,
@@ -57,7 +57,7 @@ export async function loadTables(
   )
 }
 
-/** What loads the shards of a run while it goes on, as {@link loadTables} does afterwards. */
+/** Loads the shards of a run while it goes on. {@link loadTables} loads the rest afterwards. */
 export function loaderBeside(
   pipeline: Pipeline,
   target: Target,
