@@ -156,7 +156,7 @@ const parts = defineConfig({
     cluster: 'src/cluster/index.ts',
     config: 'src/config/index.ts',
     core: 'src/core/index.ts',
-    'credential-decoder': 'src/transform/credential-decoder.ts',
+    decoder: 'src/transform/decoder.ts',
     disk: 'src/disk/index.ts',
     'encoder-build': 'src/package/encoder-build.ts',
     journal: 'src/state/journal/journal.ts',

@@ -4,7 +4,7 @@
  * Both take turns in one process; CPU seconds per million rows, least of the rounds.
  */
 import { parseArgs } from 'node:util'
-import { credentialPaths } from '../build/parts/credential-decoder.js'
+import { credentialPaths } from '../build/parts/decoder.js'
 import { createDecoder } from '../build/parts/transform.js'
 import { renderItems, SHAPES } from './pages.mjs'
 

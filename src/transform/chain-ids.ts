@@ -1,5 +1,5 @@
 import type { PageIds } from '../core/index.ts'
-import { copied, FIRST_ELEMENTS, MAX_KEPT_ELEMENTS } from './columns/index.ts'
+import { copied, FIRST_ELEMENTS, MAX_KEPT_ELEMENTS } from './columns/lists.ts'
 import { highWord, IdSet, lowWord } from './id-set.ts'
 
 /**

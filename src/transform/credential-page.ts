@@ -2,23 +2,18 @@ import {
   type BatchAllocator,
   type DecodedPage,
   type DecodePlan,
+  ExportError,
   encodeRecordBatch,
   type PageContext,
   type RefusedItem,
 } from '../core/index.ts'
 import type { ChainIds } from './chain-ids.ts'
-import type { CredentialColumns } from './columns/index.ts'
-import type { ExtraReader } from './extra/index.ts'
+import type { CredentialColumns } from './columns/credential-columns.ts'
+import type { ExtraReader } from './extra/extra-reader.ts'
 import { PageRange } from './page-range.ts'
-import {
-  CREDENTIAL_FIELDS,
-  fieldName,
-  parseCredential,
-  SOURCE_FIELDS,
-  UnknownFields,
-  unknownNames,
-} from './schema/index.ts'
-import { ignoredFilter, type Quarantine, refusedId, refusedTime } from './set-aside/index.ts'
+import { type Quarantine, refusedId, refusedTime } from './quarantine.ts'
+import { pageLocation } from './response.ts'
+import { CREDENTIAL_FIELDS, parseCredential, SOURCE_FIELDS, UnknownFields, unknownNames } from './schema.ts'
 
 /** An item as the service sent it. */
 export type RawItem = {
@@ -104,12 +99,20 @@ export class CredentialPage {
 
   private countUnknown(item: { source?: object | null }): void {
     const { unknown, extras } = this
-    const known = extras?.itemFields ?? CREDENTIAL_FIELDS
-    for (const name of unknownNames(item, known)) unknown.count(fieldName('', name))
+    unknown.countAll(unknownNames(item, extras?.itemFields ?? CREDENTIAL_FIELDS))
     if (item.source) {
-      const ofSource = extras?.sourceFields ?? SOURCE_FIELDS
-      for (const name of unknownNames(item.source, ofSource)) unknown.count(fieldName('source.', name))
+      unknown.countAll(unknownNames(item.source, extras?.sourceFields ?? SOURCE_FIELDS, 'source.'))
     }
-    for (const name of extras?.unknown(extras.unknownOfSource) ?? []) unknown.count(name)
+    if (extras !== null) unknown.countAll(extras.unknown(extras.unknownOfSource))
   }
+}
+
+/** An item lies outside the window asked for. @param index from 0 on */
+function ignoredFilter(index: number, context: PageContext): ExportError {
+  return new ExportError(
+    'data',
+    `Item ${index + 1} of the answer has an imported_at that was not asked for: the service ignored the filter`,
+    pageLocation(context),
+    'Check that service.search_path names an endpoint that filters by imported_at: the service does so for every kind of query since May 2026 only, and an older deployment ignores the filter. Leave out extract.windows there.',
+  )
 }

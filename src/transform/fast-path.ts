@@ -1,39 +1,38 @@
 import { isUtf8 } from 'node:buffer'
-import type { DecodedPage } from '../core/index.ts'
-import { isExportError, mayHoldManyValues } from '../core/index.ts'
-import type { CredentialColumns, ListList, SourceTable } from './columns/index.ts'
+import { type DecodedPage, isExportError, mayHoldManyValues } from '../core/index.ts'
+import type { CredentialColumns } from './columns/credential-columns.ts'
+import type { SourceTable } from './columns/source-table.ts'
+import type { ListList } from './columns/text-list.ts'
 import type { CredentialPage } from './credential-page.ts'
-import type { ExtraReader } from './extra/index.ts'
+import type { ExtraReader } from './extra/extra-reader.ts'
 import type { Verdict } from './page-range.ts'
 import { hasByteOrderMark, MAX_ITEMS } from './response.ts'
+import { parseExactJson } from './scan/exact-json.ts'
 import {
   ANY_FIELDS,
   AUTH_DOMAINS,
-  CLOSE_BRACE,
-  CLOSE_BRACKET,
-  COLON,
-  COMMA,
   DOMAIN,
   HASH,
   HASH_TYPE,
   IDENTITY_NAME,
-  type ItemWalker,
-  itemWalker,
-  JsonScanner,
   KIND,
   KNOWN_PASSWORD_ID,
-  type KnownSource,
-  OPEN_BRACE,
-  OPEN_BRACKET,
-  parseExactJson,
-  QUOTE,
-  RECORD_SLOTS,
   SOURCE,
   SOURCE_ID,
-  STATUS,
   URLS,
-} from './scan/index.ts'
-import { fieldName, type UnknownFields } from './schema/index.ts'
+} from './scan/item-fields.ts'
+import { type ItemWalker, itemWalker, type KnownSource, RECORD_SLOTS, STATUS } from './scan/item-walker.ts'
+import {
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COLON,
+  COMMA,
+  JsonScanner,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from './scan/json-scanner.ts'
+import { fieldName, type UnknownFields } from './schema.ts'
 
 /** Items that are not understood cost more here than on the plain path: beyond one in eight, it takes over. */
 const MAX_STRANGE_SHARE = 1 / 8
@@ -205,7 +204,7 @@ export class FastPath {
       const name = walker.bytes.toString('utf8', start, end)
       if (extras === null || !extras.itemFields.has(name)) unknown.count(fieldName('', name))
     }
-    if (source !== null && source.unknown.length > 0) for (const name of source.unknown) unknown.count(name)
+    if (source !== null && source.unknown.length > 0) unknown.countAll(source.unknown)
     if (extras !== null) addExtras(extras, walker, slots, columns, unknown, source)
     return verdict
   }
@@ -300,7 +299,7 @@ function addExtras(
     extras.hidesIdentity ? textAt(walker, slots + IDENTITY_NAME) : null,
   )
   columns.extras?.add(extras.values)
-  for (const name of extras.unknown(source?.extras?.unknown ?? [])) unknown.count(name)
+  unknown.countAll(extras.unknown(source?.extras?.unknown ?? []))
 }
 
 /** A text as a string. */

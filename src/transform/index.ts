@@ -1,3 +1,3 @@
-export { createDecoder, type Decoder } from './create-decoder.ts'
+export { createDecoder, type Decoder } from './decoder.ts'
 export { highWord, IdSet, lowWord } from './id-set.ts'
-export { looksMasked, type MaskPolicies, maskedQueryValue, REDACTED } from './mask/index.ts'
+export { looksMasked, maskedQueryValue, REDACTED } from './mask/index.ts'

@@ -4,23 +4,19 @@ import {
   type ColumnSpec,
   type DecodedPage,
   type DecodePlan,
+  ExportError,
   encodeRecordBatch,
   type Int64,
   type PageContext,
   type RefusedItem,
+  type Vector,
 } from '../core/index.ts'
 import { ChainIds } from './chain-ids.ts'
-import { BooleanList, ListList, NumberList, TextList } from './columns/index.ts'
-import { parseResponse } from './response.ts'
-import {
-  fieldName,
-  REPORT_FIELDS,
-  type Report,
-  reportSchema,
-  UnknownFields,
-  unknownNames,
-} from './schema/index.ts'
-import { pagePlace, refusedId, reportQuarantine, wrongReport } from './set-aside/index.ts'
+import { BooleanList, NumberList } from './columns/lists.ts'
+import { ListList, TextList } from './columns/text-list.ts'
+import { refusedId, reportQuarantine } from './quarantine.ts'
+import { pageLocation, parseResponse } from './response.ts'
+import { REPORT_FIELDS, type Report, reportSchema, UnknownFields, unknownNames } from './schema.ts'
 
 /** Decodes pages of reports. Reports are few, so this takes the plainest way. */
 export function reportDecoder(
@@ -31,7 +27,7 @@ export function reportDecoder(
 
   return (body, context, room) => {
     const { query } = context
-    const { next, exactItems } = parseResponse(body, query, pagePlace(context))
+    const { next, exactItems } = parseResponse(body, context)
     const items = exactItems()
     const reports: Report[] = []
     const quarantined: RefusedItem[] = []
@@ -45,7 +41,7 @@ export function reportDecoder(
       if (!isNew) continue
       if (result.success) {
         reports.push(result.data)
-        for (const name of unknownNames(item as object, REPORT_FIELDS)) unknown.count(fieldName('', name))
+        unknown.countAll(unknownNames(item as object, REPORT_FIELDS))
       } else {
         quarantined.push(quarantine(item, result.error.issues, index))
       }
@@ -67,13 +63,26 @@ export function reportDecoder(
   }
 }
 
+/** Another report came than the one asked for. */
+function wrongReport(context: PageContext): ExportError {
+  return new ExportError(
+    'data',
+    'The answer holds another report than the one that was asked for',
+    pageLocation(context),
+    'Check service.report_path, and what stands between here and the service: a cache may mix up answers.',
+  )
+}
+
 function isInt64(value: unknown): value is Int64 {
   return typeof value === 'number' || typeof value === 'bigint'
 }
 
 function reportColumn({ name, type }: ColumnSpec, reports: readonly Report[]): Column {
-  const field = name as keyof Report
-  const values = reports.map((report) => report[field] ?? null)
+  const values = reports.map((report) => report[name as keyof Report] ?? null)
+  return { name, group: null, values: reportVector(type, values) }
+}
+
+function reportVector(type: ColumnSpec['type'], values: readonly Report[keyof Report][]): Vector {
   switch (type) {
     case 'text': {
       const list = new TextList()
@@ -81,24 +90,24 @@ function reportColumn({ name, type }: ColumnSpec, reports: readonly Report[]): C
         if (typeof value === 'string') list.addText(value)
         else list.addNull()
       }
-      return { name, group: null, values: list.vector() }
+      return list.vector()
     }
     case 'list': {
       const list = new ListList()
       for (const value of values) list.add(Array.isArray(value) ? value : null)
-      return { name, group: null, values: list.vector() }
+      return list.vector()
     }
     case 'boolean': {
       const list = new BooleanList()
       for (const value of values) list.add(typeof value === 'boolean' ? value : null)
-      return { name, group: null, values: list.vector() }
+      return list.vector()
     }
     case 'int64':
     case 'timestamp': {
       const list = new NumberList()
       // JSON knows a negative zero; a column of integers does not.
       for (const value of values) list.add(isInt64(value) ? (value === 0 ? 0 : value) : null)
-      return { name, group: null, values: list.vector() }
+      return list.vector()
     }
   }
 }

@@ -1,7 +1,6 @@
 import { isUtf8 } from 'node:buffer'
-import type { Query } from '../core/index.ts'
-import { ExportError, hasTooManyValues } from '../core/index.ts'
-import { parseExactJson } from './scan/index.ts'
+import { ExportError, hasTooManyValues, type PageContext, type Query } from '../core/index.ts'
+import { parseExactJson } from './scan/exact-json.ts'
 
 /** A response of the right shape, its items not yet looked at. */
 export type ParsedResponse = {
@@ -24,7 +23,9 @@ export const MAX_ITEMS = 100_000
  * @throws ExportError 'transient' when the bytes are no such response: asked again, the service may do better; 'data' when
  *   parsing it would take more memory than a response may
  */
-export function parseResponse(body: Buffer, query: Query, where: string): ParsedResponse {
+export function parseResponse(body: Buffer, context: PageContext): ParsedResponse {
+  const { query } = context
+  const where = pageLocation(context)
   const text = body.subarray(hasByteOrderMark(body) ? BYTE_ORDER_MARK.length : 0)
   const parsed = checkedResponse(parseJson(text, where), query, where)
   let exact: readonly unknown[] | null = null
@@ -38,6 +39,11 @@ export function parseResponse(body: Buffer, query: Query, where: string): Parsed
   }
 }
 
+/** Partition and page, for messages, which count from 1 on. */
+export function pageLocation({ partition, page }: PageContext): string {
+  return `${partition}, page ${page + 1}`
+}
+
 function checkedResponse(
   parsed: unknown,
   query: Query,
@@ -45,9 +51,9 @@ function checkedResponse(
 ): Pick<ParsedResponse, 'items' | 'next'> {
   if (typeof parsed !== 'object' || parsed === null) throw brokenResponse('is no JSON object', where)
   if (query.type === 'report') {
-    if (!('report' in parsed) || !isObject(parsed.report))
-      throw brokenResponse('has no object `report`', where)
-    return { items: [parsed.report], next: null }
+    const report = 'report' in parsed ? parsed.report : null
+    if (typeof report !== 'object' || report === null) throw brokenResponse('has no object `report`', where)
+    return { items: [report], next: null }
   }
   const items = 'items' in parsed ? parsed.items : undefined
   if (!Array.isArray(items)) throw brokenResponse('has no array `items`', where)
@@ -93,8 +99,4 @@ const BYTE_ORDER_MARK = Buffer.from('\ufeff')
 
 export function hasByteOrderMark(body: Uint8Array): boolean {
   return BYTE_ORDER_MARK.every((byte, i) => body[i] === byte)
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null
 }

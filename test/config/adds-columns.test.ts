@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { pipelineJsonSchema } from '../../src/config/index.ts'
 import { TAKEN_FIELDS } from '../../src/config/resolve/resolve-transform.ts'
 import { columnsOf } from '../../src/core/index.ts'
-import { CREDENTIAL_FIELDS, SOURCE_FIELDS } from '../../src/transform/schema/index.ts'
+import { CREDENTIAL_FIELDS, SOURCE_FIELDS } from '../../src/transform/schema.ts'
 import { problems, read, SMALLEST, withLine } from './pipeline-file.ts'
 
 /** Names and types of the columns that a setting makes. */

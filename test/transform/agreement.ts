@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import { expect } from 'vitest'
 import { type DecodePlan, type ExtraField, KNOWN_EXTRAS, type PageContext } from '../../src/core/index.ts'
-import { type CredentialPaths, credentialPaths } from '../../src/transform/credential-decoder.ts'
+import { type CredentialPaths, credentialPaths } from '../../src/transform/decoder.ts'
 import { type Random, random } from '../support/random.ts'
 import { decodePlan, pageContext, rowsOf } from './plans.ts'
 import { EPOCH, pick, randomPage } from './random-page.ts'

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type DecodePlan, type ExtraField, KNOWN_EXTRAS, LEFT_OUT } from '../../src/core/index.ts'
-import { credentialPaths } from '../../src/transform/credential-decoder.ts'
+import { credentialPaths } from '../../src/transform/decoder.ts'
 import { isFastAndEqual, unknownField } from './agreement.ts'
 import { credential, source } from './credentials.ts'
 import { decodePlan, pageContext, type Row, rowsOf } from './plans.ts'

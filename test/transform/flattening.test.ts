@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { decodeRecordBatch } from '../../src/core/index.ts'
-import { credentialPaths } from '../../src/transform/credential-decoder.ts'
+import { credentialPaths } from '../../src/transform/decoder.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { answer, credential, decode, decodedRows, source } from './credentials.ts'
 import { decodePlan, pageContext, rowsOf } from './plans.ts'

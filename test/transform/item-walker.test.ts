@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { afterEach, expect, test, vi } from 'vitest'
-import { credentialPaths } from '../../src/transform/credential-decoder.ts'
+import { credentialPaths } from '../../src/transform/decoder.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { assemble, WRITTEN } from '../../src/transform/scan/assembly/assemble.mjs'
 import { random } from '../support/random.ts'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { credentialPaths } from '../../src/transform/credential-decoder.ts'
+import { credentialPaths } from '../../src/transform/decoder.ts'
 import { cases, THOROUGH } from '../support/thorough.ts'
 import { agreement, isFastAndEqual } from './agreement.ts'
 import { decodePlan, pageContext } from './plans.ts'

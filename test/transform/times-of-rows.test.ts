@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { int64, type PageContext, parseInstant, parseTimestamp } from '../../src/core/index.ts'
-import { credentialPaths } from '../../src/transform/credential-decoder.ts'
+import { credentialPaths } from '../../src/transform/decoder.ts'
 import { createDecoder } from '../../src/transform/index.ts'
 import { isFastAndEqual } from './agreement.ts'
 import { answer, credential, credentialsAt } from './credentials.ts'

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { credentialPaths } from '../../src/transform/credential-decoder.ts'
+import { credentialPaths } from '../../src/transform/decoder.ts'
 import { credential, decode, source } from './credentials.ts'
 import { decodePlan, pageContext } from './plans.ts'
 

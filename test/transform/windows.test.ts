@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import { type PageContext, parseInstant } from '../../src/core/index.ts'
-import { credentialPaths } from '../../src/transform/credential-decoder.ts'
+import { credentialPaths } from '../../src/transform/decoder.ts'
 import { isFastAndEqual } from './agreement.ts'
 import { answer, credential, credentialsAt, decode } from './credentials.ts'
 import { decodePlan, pageContext, rowsOf } from './plans.ts'

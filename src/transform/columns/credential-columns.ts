@@ -1,11 +1,13 @@
-import type { Column, DecodePlan, Group, Int64, RecordBatch, Vector } from '../../core/index.ts'
+import type { Column, DecodePlan, ExtraField, Group, Int64, RecordBatch, Vector } from '../../core/index.ts'
 import type { Masks } from '../mask/index.ts'
-import type { Credential } from '../schema/index.ts'
-import { ExtraColumns, type ExtraValue } from './extra-columns.ts'
+import type { Credential } from '../schema.ts'
+import { BooleanList, NumberList } from './lists.ts'
 import { SourceTable } from './source-table.ts'
-import { dictionaryColumn, plainColumn, redactedColumn, type TextColumn } from './text-columns.ts'
-import { textVector } from './text-list.ts'
-import { ListList, NumberList } from './vector-lists.ts'
+import { DictionaryColumn, PlainColumn, RedactedColumn, type TextColumn } from './text-columns.ts'
+import { ListList, textVector } from './text-list.ts'
+
+/** The value of an additional column; timestamps are microseconds. */
+export type ExtraValue = string | boolean | Int64 | readonly string[] | null
 
 /**
  * The columns of one page of credentials under construction. Both decode paths add rows here: the plain
@@ -26,18 +28,20 @@ export class CredentialColumns {
   readonly extras: ExtraColumns | null
 
   private readonly names: readonly string[]
+  private readonly texts = new Map<string, TextColumn>()
+  private readonly lists = new Map<string, ListList>()
 
   constructor(plan: DecodePlan, masks: Masks) {
     this.names = plan.columns.map((column) => column.name)
-    const wanted = <T>(name: string, make: () => T): T | null => (this.names.includes(name) ? make() : null)
-    const hashColumn = () => (plan.secret === 'redact' ? redactedColumn() : plainColumn(masks.secret))
-    this.domain = wanted('domain', dictionaryColumn)
-    this.identityName = wanted('identity_name', () => plainColumn(masks.identity))
-    this.hash = wanted('hash', hashColumn)
-    this.hashType = wanted('hash_type', dictionaryColumn)
-    this.knownPasswordId = wanted('known_password_id', () => plainColumn(null))
-    this.authDomains = wanted('auth_domains', () => new ListList())
-    this.urls = wanted('urls', () => new ListList())
+    this.domain = this.wanted(this.texts, 'domain', () => new DictionaryColumn())
+    this.identityName = this.wanted(this.texts, 'identity_name', () => new PlainColumn(masks.identity))
+    this.hash = this.wanted(this.texts, 'hash', () =>
+      plan.secret === 'redact' ? new RedactedColumn() : new PlainColumn(masks.secret),
+    )
+    this.hashType = this.wanted(this.texts, 'hash_type', () => new DictionaryColumn())
+    this.knownPasswordId = this.wanted(this.texts, 'known_password_id', () => new PlainColumn())
+    this.authDomains = this.wanted(this.lists, 'auth_domains', () => new ListList())
+    this.urls = this.wanted(this.lists, 'urls', () => new ListList())
     this.extras = plan.extras.length === 0 ? null : new ExtraColumns(plan.extras)
   }
 
@@ -72,27 +76,18 @@ export class CredentialColumns {
           return perRow(name, this.id.vector())
         case 'imported_at':
           return perRow(name, this.importedAt.vector())
-        case 'domain':
-          return this.domain!.column(name, groups)
-        case 'identity_name':
-          return this.identityName!.column(name, groups)
-        case 'hash':
-          return this.hash!.column(name, groups)
-        case 'hash_type':
-          return this.hashType!.column(name, groups)
-        case 'known_password_id':
-          return this.knownPasswordId!.column(name, groups)
-        case 'auth_domains':
-          return perRow(name, this.authDomains!.vector())
-        case 'urls':
-          return perRow(name, this.urls!.vector())
         case 'query_type':
           return { name, group: 0, values: textVector([queryType]) }
         case 'query_value':
           return { name, group: 0, values: textVector([queryValue]) }
-        default:
-          return this.extras?.column(name, groups) ?? this.sources.column(name, sources)
       }
+      const list = this.lists.get(name)
+      if (list !== undefined) return perRow(name, list.vector())
+      return (
+        this.texts.get(name)?.column(name, groups) ??
+        this.extras?.column(name, groups) ??
+        this.sources.column(name, sources)
+      )
     })
     return { rows: this.rows, groups, columns }
   }
@@ -100,15 +95,17 @@ export class CredentialColumns {
   reset(): void {
     this.id.reset()
     this.importedAt.reset()
-    this.domain?.reset()
-    this.identityName?.reset()
-    this.hash?.reset()
-    this.hashType?.reset()
-    this.knownPasswordId?.reset()
     this.sources.reset()
-    this.authDomains?.reset()
-    this.urls?.reset()
+    for (const column of [...this.texts.values(), ...this.lists.values()]) column.reset()
     this.extras?.reset()
+  }
+
+  /** Makes a column if the plan has it, and notes it in `kept`. */
+  private wanted<C>(kept: Map<string, C>, name: string, make: () => C): C | null {
+    if (!this.names.includes(name)) return null
+    const column = make()
+    kept.set(name, column)
+    return column
   }
 }
 
@@ -120,4 +117,82 @@ function addText(column: TextColumn | null, value: string | Int64 | null | undef
 
 function perRow(name: string, values: Vector): Column {
   return { name, group: null, values }
+}
+
+/** A column and how a value of its type gets into it. */
+type Extra = {
+  readonly name: string
+  readonly add: (value: ExtraValue) => void
+  readonly column: (groups: Group[]) => Column
+  readonly reset: () => void
+}
+
+/** The columns of `transform.extra_columns` under construction, in the order of their fields. */
+class ExtraColumns {
+  private readonly extras: readonly Extra[]
+
+  constructor(fields: readonly ExtraField[]) {
+    this.extras = fields.map(extraColumn)
+  }
+
+  /** Adds a row: a value for each field, of the field's type. */
+  add(values: readonly ExtraValue[]): void {
+    for (let i = 0; i < this.extras.length; i++) this.extras[i]!.add(values[i] ?? null)
+  }
+
+  /** The column of this name; undefined when it is none of them. */
+  column(name: string, groups: Group[]): Column | undefined {
+    return this.extras.find((extra) => extra.name === name)?.column(groups)
+  }
+
+  reset(): void {
+    for (const extra of this.extras) extra.reset()
+  }
+}
+
+function extraColumn({ name, path, type }: ExtraField): Extra {
+  switch (type) {
+    case 'string':
+    case 'json':
+      // What identifies an item does not repeat; of the rest much does.
+      return textExtra(
+        name,
+        path.length === 1 && type === 'string' ? new PlainColumn() : new DictionaryColumn(),
+      )
+    case 'int64':
+    case 'timestamp': {
+      const list = new NumberList()
+      return vectorExtra(name, list, (value) => list.add(value as Int64 | null))
+    }
+    case 'boolean': {
+      const list = new BooleanList()
+      return vectorExtra(name, list, (value) => list.add(value as boolean | null))
+    }
+    case 'strings': {
+      const list = new ListList()
+      return vectorExtra(name, list, (value) => list.add(value as readonly string[] | null))
+    }
+  }
+}
+
+function textExtra(name: string, column: TextColumn): Extra {
+  return {
+    name,
+    add: (value) => (value === null ? column.addNull() : column.addText(value as string)),
+    column: (groups) => column.column(name, groups),
+    reset: () => column.reset(),
+  }
+}
+
+function vectorExtra(
+  name: string,
+  list: { vector(): Vector; reset(): void },
+  add: (value: ExtraValue) => void,
+): Extra {
+  return {
+    name,
+    add,
+    column: () => perRow(name, list.vector()),
+    reset: () => list.reset(),
+  }
 }

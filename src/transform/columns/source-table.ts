@@ -1,9 +1,8 @@
 import type { Column, Group } from '../../core/index.ts'
-import type { Source } from '../schema/index.ts'
-import { IndexList } from './growing.ts'
+import type { Source } from '../schema.ts'
+import { BooleanList, IndexList, NumberList } from './lists.ts'
 import { addGroup } from './text-columns.ts'
 import { TextList } from './text-list.ts'
-import { BooleanList, NumberList } from './vector-lists.ts'
 
 /** Sources under one `source_id` that are compared before a repetition is let pass. */
 const MAX_COMPARED = 8

@@ -1,8 +1,7 @@
 import type { Column, Group } from '../../core/index.ts'
-import { type Mask, REDACTED } from '../mask/index.ts'
-import { type FieldRun, STATE } from './field-run.ts'
-import { IndexList } from './growing.ts'
-import { TextList, textVector } from './text-list.ts'
+import { REDACTED } from '../mask/index.ts'
+import { IndexList } from './lists.ts'
+import { type FieldRun, STATE, TextList, textVector } from './text-list.ts'
 
 /** A text column under construction: one value per row, from either decode path. */
 export type TextColumn = {
@@ -15,33 +14,20 @@ export type TextColumn = {
   reset(): void
 }
 
-/** One value per row. */
-export function plainColumn(mask: Mask | null): TextColumn {
-  return new PlainColumn(mask)
-}
-
-/** Distinct values in a table and an index per row, while the values are few. */
-export function dictionaryColumn(): TextColumn {
-  return new DictionaryColumn()
-}
-
-/** The constant or null. */
-export function redactedColumn(): TextColumn {
-  return new RedactedColumn()
-}
-
 /** Adds a group; one whose rows all lie in its only entry needs no indices. */
 export function addGroup(groups: Group[], size: number, indices: Uint32Array): number {
   return groups.push({ size, indices: size === 1 ? null : indices }) - 1
 }
 
-class PlainColumn extends TextList implements TextColumn {
+/** One value per row. */
+export class PlainColumn extends TextList implements TextColumn {
   column(name: string): Column {
     return { name, group: null, values: this.vector() }
   }
 }
 
-class RedactedColumn implements TextColumn {
+/** The constant or null. */
+export class RedactedColumn implements TextColumn {
   private readonly indices = new IndexList()
   private hasNull = false
 
@@ -81,10 +67,11 @@ const MAX_ENTRIES = 1024
 const SLOTS = 4096
 
 /**
- * Every value is first appended to the entries; if an equal one is there already, the copy is taken off
- * again. The hash table is open: a slot holds an entry's position plus one, 0 means empty.
+ * Distinct values in a table and an index per row, while the values are few. Every value is first appended to the
+ * entries; if an equal one is there already, the copy is taken off again. The hash table is open: a slot holds an
+ * entry's index plus one, 0 means empty.
  */
-class DictionaryColumn implements TextColumn {
+export class DictionaryColumn implements TextColumn {
   private readonly entries = new TextList()
   private readonly slots = new Uint16Array(SLOTS)
   private readonly indices = new IndexList()

@@ -1,13 +1,35 @@
-import { copyBytes, type TextVector } from '../../core/index.ts'
+import { copyBytes, type TextVector, type Vector } from '../../core/index.ts'
 import { MASK_ROOM, type Mask } from '../mask/index.ts'
-import { type FieldRun, STATE } from './field-run.ts'
-import { IndexList, Validity } from './growing.ts'
+import { IndexList, Validity } from './lists.ts'
 import { unescapeJson } from './unescape-json.ts'
 
 const FIRST_BYTES = 1 << 16
 const MAX_KEPT_BYTES = 1 << 24
 /** Below this, a loop copies faster than the call of a built-in does. */
 const SHORT_COPY = 48
+
+/** What a row has of a field. */
+export const STATE = { null: 0, text: 1, escapedText: 2, sameText: 3 } as const
+
+/** The texts of one field at a time, in a run of rows. What it holds is of the field asked for last. */
+export type FieldRun = {
+  readonly rows: number
+  /** By row: its {@link STATE}, and where in `bytes` the JSON of its text stands, quotes excluded. */
+  readonly states: Uint8Array
+  readonly starts: Uint32Array
+  readonly ends: Uint32Array
+  readonly bytes: Uint8Array
+  /** The texts themselves, end to end, and by row where they end. */
+  readonly texts: Uint8Array
+  readonly offsets: Uint32Array
+
+  /** Finds the texts of a field. */
+  find(field: number): void
+  /** Also says of a text that it is the same as the last one before it. */
+  compare(field: number): void
+  /** Also puts them end to end. @returns how many rows have none, or -1 when it was not to be done for all of them */
+  gather(field: number): number
+}
 
 /** Texts end to end in one run of UTF-8 bytes, masked as they arrive. */
 export class TextList {
@@ -127,6 +149,44 @@ export class TextList {
     const larger = Buffer.allocUnsafeSlow(Math.max(2 * this.bytes.length, needed))
     this.bytes.copy(larger, 0, 0, this.end)
     this.bytes = larger
+  }
+}
+
+/** Lists of texts, with nulls among the lists. */
+export class ListList {
+  readonly items = new TextList()
+  private readonly offsets = new IndexList()
+  private readonly validity = new Validity()
+
+  constructor() {
+    this.offsets.add(0)
+  }
+
+  /** Ends a list: the items added since the last call are its own. */
+  close(isThere: boolean): void {
+    this.offsets.add(this.items.length)
+    this.validity.add(isThere)
+  }
+
+  add(texts: readonly string[] | null): void {
+    for (const text of texts ?? []) this.items.addText(text)
+    this.close(texts !== null)
+  }
+
+  vector(): Vector {
+    return {
+      kind: 'list',
+      offsets: this.offsets.view(),
+      items: this.items.vector(),
+      valid: this.validity.view(),
+    }
+  }
+
+  reset(): void {
+    this.items.reset()
+    this.offsets.reset()
+    this.offsets.add(0)
+    this.validity.reset()
   }
 }
 

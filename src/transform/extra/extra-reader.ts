@@ -1,15 +1,19 @@
-import type { ExtraField, IdentityPolicy, SecretPolicy } from '../../core/index.ts'
-import { LEFT_OUT, repeatsGiven } from '../../core/index.ts'
-import type { ExtraValue } from '../columns/index.ts'
-import type { SourceExtras } from '../scan/index.ts'
-import { CREDENTIAL_FIELDS, SOURCE_FIELDS } from '../schema/index.ts'
+import {
+  type ExtraField,
+  type IdentityPolicy,
+  LEFT_OUT,
+  repeatsGiven,
+  type SecretPolicy,
+} from '../../core/index.ts'
+import type { ExtraValue } from '../columns/credential-columns.ts'
+import type { SourceExtras } from '../scan/item-walker.ts'
+import { OPEN_BRACE } from '../scan/json-scanner.ts'
+import { CREDENTIAL_FIELDS, SOURCE_FIELDS } from '../schema.ts'
 import { type ExtraNode, ExtraTree } from './extra-tree.ts'
 import { EXPECTED, readExtra } from './read-extra.ts'
 
 /** Beyond it a secret is found wherever it stands. */
 const SHORT = 8
-
-const OPEN_BRACE = 0x7b
 
 /** What is wrong with a field: told as the schema's own issues are. */
 export type ExtraIssue = { readonly path: string[]; readonly message: string }

@@ -1,8 +1,9 @@
 import type { ExtraField } from '../../core/index.ts'
-import { fieldName } from '../schema/index.ts'
+import { OPEN_BRACE } from '../scan/json-scanner.ts'
+import { fieldName } from '../schema.ts'
 import { eachMember, isKey } from './valid-json.ts'
 
-const OPEN_BRACE = 0x7b
+/** `null` begins with it. */
 const NULL = 0x6e
 
 /** A member that lies on the way of a path, or at its end. */

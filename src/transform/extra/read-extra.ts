@@ -1,14 +1,10 @@
 import { type ExtraField, int64, parseTimestamp } from '../../core/index.ts'
-import type { ExtraValue } from '../columns/index.ts'
-import { parseExactJson } from '../scan/index.ts'
-import { integer } from '../schema/index.ts'
-import { compactJson } from './compact-json.ts'
+import type { ExtraValue } from '../columns/credential-columns.ts'
+import { parseExactJson } from '../scan/exact-json.ts'
+import { BACKSLASH, isDigit, MINUS, OPEN_BRACKET, QUOTE, ZERO } from '../scan/json-scanner.ts'
+import { integer } from '../schema.ts'
+import { skipString } from './valid-json.ts'
 
-const QUOTE = 0x22
-const OPEN_BRACKET = 0x5b
-const MINUS = 0x2d
-const ZERO = 0x30
-const NINE = 0x39
 /** So many digits are exact in a double. */
 const SAFE_DIGITS = 15
 
@@ -41,22 +37,22 @@ export function readExtra(
       if (end - start === 4 && bytes[start] === 0x74) return true
       return end - start === 5 && bytes[start] === 0x66 ? false : undefined
     case 'timestamp': {
-      const text = readString(bytes, start, end)
-      return text === undefined ? undefined : (parseTimestamp(text) ?? undefined)
+      const time = readString(bytes, start, end)
+      return time === undefined ? undefined : (parseTimestamp(time) ?? undefined)
     }
     case 'json':
       return compactJson(bytes, start, end)
     case 'strings': {
       if (bytes[start] !== OPEN_BRACKET) return undefined
       const list: unknown[] = JSON.parse(bytes.toString('utf8', start, end))
-      return list.every((text) => typeof text === 'string') ? list : undefined
+      return list.every((item) => typeof item === 'string') ? list : undefined
     }
   }
 }
 
 function readString(bytes: Buffer, start: number, end: number): string | undefined {
   if (bytes[start] !== QUOTE) return undefined
-  const hasEscapes = bytes.subarray(start, end).includes(0x5c)
+  const hasEscapes = bytes.subarray(start, end).includes(BACKSLASH)
   return hasEscapes
     ? (JSON.parse(bytes.toString('utf8', start, end)) as string)
     : bytes.toString('utf8', start + 1, end - 1)
@@ -64,7 +60,7 @@ function readString(bytes: Buffer, start: number, end: number): string | undefin
 
 function readInteger(bytes: Buffer, start: number, end: number): ExtraValue | undefined {
   const first = bytes[start] === MINUS ? start + 1 : start
-  if (bytes[first]! < ZERO || bytes[first]! > NINE) return undefined
+  if (!isDigit(bytes[first]!)) return undefined
   let value = 0
   let at = first
   for (; at < end && at - first < SAFE_DIGITS; at++) {
@@ -77,4 +73,34 @@ function readInteger(bytes: Buffer, start: number, end: number): ExtraValue | un
   const result = integer.safeParse(parseExactJson(bytes, start, end))
   if (!result.success) return undefined
   return result.data === 0 ? 0 : int64(result.data)
+}
+
+/**
+ * The valid JSON at [start, end) without white space between its parts. Numbers keep every digit, and members their order;
+ * strings are escaped as JSON.stringify does it, however the service had written them, without lone surrogates.
+ */
+function compactJson(bytes: Buffer, start: number, end: number): string {
+  const parts: string[] = []
+  let from = start
+  const take = (to: number): void => {
+    if (to > from) parts.push(bytes.toString('utf8', from, to))
+  }
+  for (let at = start; at < end; ) {
+    const byte = bytes[at]!
+    if (byte === QUOTE) {
+      const next = skipString(bytes, at)
+      if (bytes.subarray(at, next).includes(BACKSLASH)) {
+        take(at)
+        const text: string = JSON.parse(bytes.toString('utf8', at, next))
+        parts.push(JSON.stringify(text.toWellFormed()))
+        from = next
+      }
+      at = next
+    } else if (byte <= 0x20) {
+      take(at)
+      from = ++at
+    } else at++
+  }
+  take(end)
+  return parts.join('')
 }

@@ -1,17 +1,20 @@
+import {
+  BACKSLASH,
+  CLOSE_BRACE,
+  CLOSE_BRACKET,
+  COMMA,
+  isSpace,
+  OPEN_BRACE,
+  OPEN_BRACKET,
+  QUOTE,
+} from '../scan/json-scanner.ts'
+
 /*
  * Steps over JSON that is known to be valid, however deep it is nested.
  */
 
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
-const COMMA = 0x2c
-const OPEN_BRACE = 0x7b
-const CLOSE_BRACE = 0x7d
-const OPEN_BRACKET = 0x5b
-const CLOSE_BRACKET = 0x5d
-
 /** The first position that is no white space. */
-export function skipSpace(bytes: Uint8Array, start: number): number {
+function skipSpace(bytes: Uint8Array, start: number): number {
   let at = start
   while (isSpace(bytes[at]!)) at++
   return at
@@ -25,7 +28,7 @@ export function skipString(bytes: Uint8Array, start: number): number {
 }
 
 /** @returns the position after the value that begins at `start` */
-export function skipValue(bytes: Uint8Array, start: number): number {
+function skipValue(bytes: Uint8Array, start: number): number {
   let at = start
   let depth = 0
   do {
@@ -69,17 +72,6 @@ export function eachMember(
   }
 }
 
-/** Where each element of the array at `start` begins. */
-export function elementStarts(bytes: Uint8Array, start: number): readonly number[] {
-  const starts: number[] = []
-  let at = skipSpace(bytes, start + 1)
-  while (bytes[at] !== CLOSE_BRACKET) {
-    starts.push(at)
-    at = afterComma(bytes, skipValue(bytes, at))
-  }
-  return starts
-}
-
 /** Whether a key, with its quotes, is this name: `written` is the name as most write it. */
 export function isKey(bytes: Buffer, key: number, keyEnd: number, name: string, written: Buffer): boolean {
   const length = keyEnd - key - 2
@@ -96,6 +88,32 @@ export function isKey(bytes: Buffer, key: number, keyEnd: number, name: string, 
   )
 }
 
+const ITEMS = 'items'
+const WRITTEN = Buffer.from(ITEMS)
+
+/**
+ * Where the items of a response begin, in their order: for values that JSON.parse does not keep as they are.
+ * @param body a valid response without its byte order mark
+ */
+export function itemStarts(body: Buffer): readonly number[] {
+  let items = -1
+  eachMember(body, skipSpace(body, 0), (key, keyEnd, value) => {
+    if (isKey(body, key, keyEnd, ITEMS, WRITTEN)) items = value
+  })
+  return items < 0 ? [] : elementStarts(body, items)
+}
+
+/** Where each element of the array at `start` begins. */
+function elementStarts(bytes: Uint8Array, start: number): readonly number[] {
+  const starts: number[] = []
+  let at = skipSpace(bytes, start + 1)
+  while (bytes[at] !== CLOSE_BRACKET) {
+    starts.push(at)
+    at = afterComma(bytes, skipValue(bytes, at))
+  }
+  return starts
+}
+
 function afterComma(bytes: Uint8Array, start: number): number {
   const at = skipSpace(bytes, start)
   return bytes[at] === COMMA ? skipSpace(bytes, at + 1) : at
@@ -109,8 +127,4 @@ function skipPlain(bytes: Uint8Array, start: number): number {
     if (byte === COMMA || byte === CLOSE_BRACE || byte === CLOSE_BRACKET || isSpace(byte)) break
   }
   return at
-}
-
-function isSpace(byte: number): boolean {
-  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 }

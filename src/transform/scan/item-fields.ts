@@ -34,7 +34,6 @@ export const DOMAIN = 1
 export const IDENTITY_NAME = 2
 export const HASH = 3
 export const HASH_TYPE = 4
-export const IMPORTED_AT = 5
 export const KNOWN_PASSWORD_ID = 6
 export const SOURCE_ID = 7
 export const SOURCE = 8

@@ -1,7 +1,8 @@
 import { isUtf8 } from 'node:buffer'
 import { copyBytes, type Int64, int64, mayHoldManyValues } from '../../core/index.ts'
-import type { ExtraValue, FieldRun } from '../columns/index.ts'
-import { fieldName, SOURCE_FIELDS, type Source, sourceSchema, unknownNames } from '../schema/index.ts'
+import type { ExtraValue } from '../columns/credential-columns.ts'
+import type { FieldRun } from '../columns/text-list.ts'
+import { SOURCE_FIELDS, type Source, sourceSchema, unknownNames } from '../schema.ts'
 import { FIELDS } from './item-fields.ts'
 import { ITEM_WALKER } from './item-walker-wasm.ts'
 
@@ -235,9 +236,7 @@ export class ItemWalker {
     const source = result.data
     const extras = this.extra === null ? null : this.extra.read(bytes, start, end)
     if (this.extra !== null && extras === null) return false
-    const unknown = unknownNames(value as object, this.extra?.fields ?? SOURCE_FIELDS).map((name) =>
-      fieldName('source.', name),
-    )
+    const unknown = unknownNames(value as object, this.extra?.fields ?? SOURCE_FIELDS, 'source.')
     this.keep({ source, unknown, extras, entry: 0, page: -1 }, start, end)
     return true
   }

@@ -1,11 +1,11 @@
-import { HEX_DIGITS } from '../columns/index.ts'
+import { HEX_DIGITS } from '../columns/unescape-json.ts'
 
 export const QUOTE = 0x22
 export const COMMA = 0x2c
 export const MINUS = 0x2d
-export const DOT = 0x2e
+const DOT = 0x2e
 export const ZERO = 0x30
-export const NINE = 0x39
+const NINE = 0x39
 export const COLON = 0x3a
 export const OPEN_BRACKET = 0x5b
 export const BACKSLASH = 0x5c
@@ -76,10 +76,6 @@ export class JsonScanner {
       default:
         return this.number(at)
     }
-  }
-
-  null(at: number): number {
-    return this.literal(NULL, at)
   }
 
   private object(start: number, depth: number): number {
@@ -163,7 +159,7 @@ export class JsonScanner {
   }
 }
 
-function isSpace(byte: number): boolean {
+export function isSpace(byte: number): boolean {
   return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 }
 

@@ -1,12 +1,41 @@
 import type { BatchAllocator, DecodedPage, DecodePlan, PageContext } from '../core/index.ts'
 import { ChainIds } from './chain-ids.ts'
-import { CredentialColumns } from './columns/index.ts'
+import { CredentialColumns } from './columns/credential-columns.ts'
 import { CredentialPage } from './credential-page.ts'
-import { ExtraReader, itemStarts } from './extra/index.ts'
+import { ExtraReader } from './extra/extra-reader.ts'
+import { itemStarts } from './extra/valid-json.ts'
 import { FastPath } from './fast-path.ts'
 import { masksOf } from './mask/index.ts'
+import { credentialQuarantine } from './quarantine.ts'
+import { reportDecoder } from './reports.ts'
 import { parseResponse } from './response.ts'
-import { credentialQuarantine, pagePlace } from './set-aside/index.ts'
+
+/**
+ * Turns one response's bytes into a page. Its record batch overwrites them if their memory is shared and large enough: rows
+ * then need no memory of their own, and none has to be collected. Nothing else that is returned points into them.
+ */
+export type Decoder = (body: Uint8Array, context: PageContext) => DecodedPage
+
+/**
+ * Makes the decoder of a run: flatten and mask, bytes in, columns out. It keeps its working memory from
+ * page to page, so one decoder serves one page at a time. Decoding throws ExportError: 'transient' when
+ * the bytes are no such response at all, 'data' when the response breaks the contract.
+ * @throws ExportError 'config' when a policy needs a mask key and there is none
+ */
+export function createDecoder(plan: DecodePlan): Decoder {
+  const decode = plan.resource === 'reports' ? reportDecoder(plan) : credentialDecoder(plan)
+  return (body, context) =>
+    decode(Buffer.from(body.buffer, body.byteOffset, body.byteLength), context, roomIn(body.buffer))
+}
+
+function roomIn(response: ArrayBufferLike): BatchAllocator {
+  return (bytes) =>
+    response instanceof SharedArrayBuffer && bytes <= response.byteLength
+      ? new Uint8Array(response, 0, bytes)
+      : new Uint8Array(bytes)
+}
+
+type Decode<Result = DecodedPage> = (body: Buffer, context: PageContext, room?: BatchAllocator) => Result
 
 /** Pages that go the plain path at once after a good page that the fast path abandoned. */
 const PAGES_TO_SIT_OUT = 15
@@ -16,9 +45,7 @@ const PAGES_TO_SIT_OUT = 15
  * otherwise. The result is the same either way. When the service's pages turn out to be of a kind that the
  * fast path abandons, trying each of them would only cost time, so most are not tried.
  */
-export function credentialDecoder(
-  plan: DecodePlan,
-): (body: Buffer, context: PageContext, room?: BatchAllocator) => DecodedPage {
+function credentialDecoder(plan: DecodePlan): Decode {
   const { fast, plain } = credentialPaths(plan)
   let toSitOut = 0
 
@@ -37,9 +64,9 @@ export function credentialDecoder(
 
 export type CredentialPaths = {
   /** Null when it does not understand the page. */
-  readonly fast: (body: Buffer, context: PageContext, room?: BatchAllocator) => DecodedPage | null
+  readonly fast: Decode<DecodedPage | null>
   /** JSON.parse and the schema for every item: what a page means is what this makes of it. */
-  readonly plain: (body: Buffer, context: PageContext, room?: BatchAllocator) => DecodedPage
+  readonly plain: Decode
 }
 
 /** Both paths, over the same memory. */
@@ -56,7 +83,7 @@ export function credentialPaths(plan: DecodePlan): CredentialPaths {
   return {
     fast: (body, context, room) => fastPath.decode(body, newPage(context, room)),
     plain: (body, context, room) => {
-      const { items, next, exactItems, text } = parseResponse(body, context.query, pagePlace(context))
+      const { items, next, exactItems, text } = parseResponse(body, context)
       const page = newPage(context, room)
       const starts = extras === null ? [] : itemStarts(text)
       for (const [index, item] of items.entries()) {

@@ -1,3 +1,5 @@
+import type { Int64, Vector } from '../../core/index.ts'
+
 /*
  * Lists that grow while a page is read. A decoder keeps them from page to page, so that their memory is
  * taken once; what one large page made grow beyond the limit is given back. Views are good until the next
@@ -84,6 +86,79 @@ export class Validity {
     this.length = 0
     this.nulls = 0
     if (this.flags.length > MAX_KEPT_ELEMENTS) this.flags = new Uint8Array(FIRST_ELEMENTS)
+  }
+}
+
+/** Whole numbers, identifiers and microseconds alike, with nulls. */
+export class NumberList {
+  private values = new Float64Array(FIRST_ELEMENTS)
+  /** Takes the values over, all of them, once there is one that a double does not hold. */
+  private large: BigInt64Array<ArrayBuffer> | null = null
+  private readonly validity = new Validity()
+
+  add(value: Int64 | null): void {
+    const at = this.validity.length
+    if (this.large !== null || typeof value === 'bigint') this.addLarge(value ?? 0)
+    else {
+      if (at === this.values.length) this.values = copied(this.values, new Float64Array(2 * at))
+      this.values[at] = value ?? 0
+    }
+    this.validity.add(value !== null)
+  }
+
+  get length(): number {
+    return this.validity.length
+  }
+
+  vector(): Vector {
+    const { length } = this.validity
+    const valid = this.validity.view()
+    return this.large === null
+      ? { kind: 'number', values: this.values.subarray(0, length), valid }
+      : { kind: 'int64', values: this.large.subarray(0, length), valid }
+  }
+
+  /** The values, nulls being 0, in memory of their own. */
+  copy(): Float64Array<ArrayBuffer> | BigInt64Array<ArrayBuffer> {
+    const { length } = this.validity
+    return this.large === null ? this.values.slice(0, length) : this.large.slice(0, length)
+  }
+
+  reset(): void {
+    this.validity.reset()
+    this.large = null
+    if (this.values.length > MAX_KEPT_ELEMENTS) this.values = new Float64Array(FIRST_ELEMENTS)
+  }
+
+  private addLarge(value: Int64): void {
+    const at = this.validity.length
+    if (this.large === null) {
+      this.large = new BigInt64Array(this.values.length + 1)
+      for (let i = 0; i < at; i++) this.large[i] = BigInt(this.values[i]!)
+    } else if (at === this.large.length) this.large = copied(this.large, new BigInt64Array(2 * at))
+    this.large[at] = BigInt(value)
+  }
+}
+
+export class BooleanList {
+  private values = new Uint8Array(FIRST_ELEMENTS)
+  private readonly validity = new Validity()
+
+  add(value: boolean | null): void {
+    const at = this.validity.length
+    if (at === this.values.length) this.values = copied(this.values, new Uint8Array(2 * at))
+    this.values[at] = value === true ? 1 : 0
+    this.validity.add(value !== null)
+  }
+
+  vector(): Vector {
+    const values = this.values.subarray(0, this.validity.length)
+    return { kind: 'boolean', values, valid: this.validity.view() }
+  }
+
+  reset(): void {
+    this.validity.reset()
+    if (this.values.length > MAX_KEPT_ELEMENTS) this.values = new Uint8Array(FIRST_ELEMENTS)
   }
 }
 

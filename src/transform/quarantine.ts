@@ -7,9 +7,9 @@ import {
   MAX_INT64,
   MIN_INT64,
   type RefusedItem,
-} from '../../core/index.ts'
-import { type Mask, type Masks, maskText, REDACTED } from '../mask/index.ts'
-import { CREDENTIAL_FIELDS, fieldName, REPORT_FIELDS, SOURCE_FIELDS, timestamp } from '../schema/index.ts'
+} from '../core/index.ts'
+import { type Mask, type Masks, maskText, REDACTED } from './mask/index.ts'
+import { CREDENTIAL_FIELDS, fieldName, REPORT_FIELDS, SOURCE_FIELDS, timestamp } from './schema.ts'
 
 const MAX_ISSUES = 20
 /** UTF-16 units of a text, elements of a list, unknown fields of an object. */
@@ -54,17 +54,15 @@ export function reportQuarantine(): Quarantine {
   return quarantine(object(rules([...REPORT_FIELDS], {})))
 }
 
-/** `a.b.0`, the way quarantine entries and messages name a place inside an item. */
-function issuePath(issue: Issue): string {
-  return issue.path.map(String).join('.')
-}
-
 function quarantine(show: Rule): Quarantine {
   return (item, issues, index) => ({
     at: timeOf(item),
     index,
     id: idOf(item),
-    issues: issues.slice(0, MAX_ISSUES).map((issue) => ({ path: issuePath(issue), message: issue.message })),
+    // A path is `a.b.0`.
+    issues: issues
+      .slice(0, MAX_ISSUES)
+      .map(({ path, message }) => ({ path: path.map(String).join('.'), message })),
     item: item === null ? REDACTED : show(item),
   })
 }

@@ -1,8 +1,0 @@
-export { CredentialColumns } from './credential-columns.ts'
-export { ExtraColumns, type ExtraValue } from './extra-columns.ts'
-export type { FieldRun } from './field-run.ts'
-export { copied, FIRST_ELEMENTS, IndexList, MAX_KEPT_ELEMENTS } from './growing.ts'
-export type { SourceTable } from './source-table.ts'
-export { TextList } from './text-list.ts'
-export { HEX_DIGITS } from './unescape-json.ts'
-export { BooleanList, ListList, NumberList } from './vector-lists.ts'

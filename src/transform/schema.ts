@@ -1,0 +1,145 @@
+import * as z from 'zod'
+import { MAX_INT64, MIN_INT64, parseTimestamp } from '../core/index.ts'
+
+const optionalString = z.string().nullish()
+const optionalStrings = z.array(z.string()).nullish()
+
+const NO_INT64 = 'Invalid input: expected a whole number of 64 bits'
+
+/** An integer that 64 bits hold; responses are parsed so that the large ones are bigints. */
+export const integer = z.union(
+  [z.int(), z.bigint().min(MIN_INT64, NO_INT64).max(MAX_INT64, NO_INT64)],
+  NO_INT64,
+)
+const optionalInteger = integer.nullish()
+
+/** Microseconds since the epoch. The issue says what is expected, never what was found. */
+export const timestamp = z.string().transform((input, context) => {
+  const micros = parseTimestamp(input)
+  if (micros !== null) return micros
+  context.issues.push({ code: 'custom', message: 'Invalid input: expected an ISO 8601 timestamp', input })
+  return z.NEVER
+})
+const optionalTimestamp = timestamp.nullish()
+
+/**
+ * A leak source. Source: service spec 2.3; what may be null follows the public documentation, and what
+ * may be null may be left out.
+ */
+export const sourceSchema = z.object({
+  id: z.string(),
+  name: optionalString,
+  description_en: optionalString,
+  description_fr: optionalString,
+  is_alert_enabled: z.boolean().nullish(),
+  breached_at: optionalTimestamp,
+  leaked_at: optionalTimestamp,
+})
+
+/**
+ * A leaked credential as the search returns it. Integers beyond 64 bits are refused, never rounded.
+ * Source: service spec 2.2; `auth_domains`, `urls` and nullability from the public documentation.
+ */
+const anyCredentialSchema = z.object({
+  id: integer,
+  domain: optionalString,
+  identity_name: z.string(),
+  hash: optionalString,
+  hash_type: optionalString,
+  imported_at: timestamp,
+  known_password_id: z.union([z.string(), integer]).nullish(),
+  source_id: z.string(),
+  source: sourceSchema.nullish(),
+  auth_domains: optionalStrings,
+  urls: optionalStrings,
+})
+
+/** The same for nearly all, whose integers are plain numbers. */
+const usualCredentialSchema = anyCredentialSchema.extend({
+  id: z.int(),
+  known_password_id: z.union([z.string(), z.int()]).nullish(),
+})
+
+/** A threat-flow report. Source: service spec 2.1; lenient about null, on which it is silent. */
+export const reportSchema = z.object({
+  id: integer,
+  format_type: z.string(),
+  title: z.string(),
+  subtitle: optionalString,
+  summary: optionalString,
+  content: optionalString,
+  tags: optionalStrings,
+  highlights: optionalStrings,
+  related_activity_uids: optionalStrings,
+  prompt_preset_uid: optionalString,
+  created_at: optionalTimestamp,
+  published_at: optionalTimestamp,
+  updated_at: optionalTimestamp,
+  reading_time: optionalInteger,
+  tenant_id: optionalInteger,
+  organization_id: optionalInteger,
+})
+
+export type Source = z.infer<typeof sourceSchema>
+export type Credential = z.infer<typeof anyCredentialSchema>
+export type Report = z.infer<typeof reportSchema>
+
+/**
+ * Validates an item.
+ * @param exact the same with all digits of its numbers; called only if the schema rejects the item as it is
+ */
+export function parseCredential(item: unknown, exact: () => unknown): z.ZodSafeParseResult<Credential> {
+  const usual = usualCredentialSchema.safeParse(item)
+  return usual.success ? usual : anyCredentialSchema.safeParse(exact())
+}
+
+/** Known fields. Those without a rule in the schema are neither checked nor exported. */
+export const CREDENTIAL_FIELDS: ReadonlySet<string> = new Set([
+  ...Object.keys(anyCredentialSchema.shape),
+  'credential_hash',
+  'event_uid',
+])
+export const SOURCE_FIELDS: ReadonlySet<string> = new Set([
+  ...Object.keys(sourceSchema.shape),
+  'pii_tags',
+  'url',
+])
+export const REPORT_FIELDS: ReadonlySet<string> = new Set(Object.keys(reportSchema.shape))
+
+/** Names per page; what comes beyond is counted together. */
+const MAX_NAMES = 50
+const MAX_NAME_LENGTH = 100
+const REST = '…'
+
+/** Counts unknown fields by name. */
+export class UnknownFields {
+  private readonly counts = new Map<string, number>()
+
+  /** @param name as {@link fieldName} makes it */
+  count(name: string): void {
+    const isFull = this.counts.size >= MAX_NAMES && !this.counts.has(name)
+    const key = isFull ? REST : name
+    this.counts.set(key, (this.counts.get(key) ?? 0) + 1)
+  }
+
+  countAll(names: readonly string[]): void {
+    for (const name of names) this.count(name)
+  }
+
+  record(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.counts)
+  }
+}
+
+/** A field's name as it may be shown: the service gives it, so it may hold anything. */
+export function fieldName(prefix: string, name: string): string {
+  const printable = name.slice(0, 10 * MAX_NAME_LENGTH).replace(/\p{Cc}/gu, '')
+  return (prefix + printable).slice(0, MAX_NAME_LENGTH).toWellFormed()
+}
+
+/** Names, as they may be shown, of an object's own fields that are not among the known. */
+export function unknownNames(value: object, known: ReadonlySet<string>, prefix = ''): readonly string[] {
+  const names: string[] = []
+  for (const name in value) if (!known.has(name)) names.push(fieldName(prefix, name))
+  return names
+}

@@ -1,8 +1,0 @@
-export { ignoredFilter, pagePlace, wrongReport } from './item-errors.ts'
-export {
-  credentialQuarantine,
-  type Quarantine,
-  refusedId,
-  refusedTime,
-  reportQuarantine,
-} from './quarantine.ts'
