@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { parquetReadObjects } from 'hyparquet'
 import { describe, expect, it } from 'vitest'
 import { type ColumnSpec, type Format, int64 } from '../../src/core/index.ts'
-import { decompressors } from '../../src/load/inspect/inspect-parquet.ts'
+import { decompressors } from '../../src/load/inspect/parquet-reader.ts'
 import { cases } from '../support/thorough.ts'
 import { type CellValue, type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import {

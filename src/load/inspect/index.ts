@@ -1,5 +1,5 @@
-export { inspectShard } from './inspect-shard.ts'
-export type { InspectedShard, InspectOptions, ShardReader } from './inspector.ts'
+export { type InspectedShard, type InspectOptions, inspectShard } from './inspect-shard.ts'
 export { readAggregates } from './read-aggregates.ts'
 export { readBatches } from './read-batches.ts'
-export { type OnId, readIds } from './read-ids.ts'
+export { readIds } from './read-ids.ts'
+export type { ShardReader } from './shard-reader.ts'

@@ -1,7 +1,27 @@
-import type { Format } from '../../core/index.ts'
-import { inspectCsv } from './inspect-csv.ts'
-import { inspectParquet } from './inspect-parquet.ts'
-import type { InspectedShard, InspectOptions, ShardReader } from './inspector.ts'
+import type { SchemaTree } from 'hyparquet'
+import { type ColumnSpec, type ColumnType, type Format, TYPE_NAMES } from '../../core/index.ts'
+import { type CsvFormat, type CsvLine, fieldText, readCsv, unescaped } from './csv-reader.ts'
+import { openParquet } from './parquet-reader.ts'
+import { damaged, type ShardReader } from './shard-reader.ts'
+
+export type InspectOptions = {
+  /** The columns that the shard should have; a CSV file tells no types, so they are taken from here. */
+  readonly columns: readonly ColumnSpec[]
+  /** String columns of which every value is shown to `onText`; those that the shard does not have are passed over. */
+  readonly watch: readonly string[]
+  readonly onText: (column: string, value: string | null) => void
+}
+
+/** What a shard holds. */
+export type InspectedShard = {
+  readonly rows: number
+  readonly columns: readonly {
+    readonly name: string
+    /** As in the manifest: `STRING`, `TIMESTAMP(MICROS, UTC)` and so on. */
+    readonly type: string
+    readonly nullable: boolean
+  }[]
+}
 
 /**
  * Reads a whole shard back, every value of every column, independently of how it was written.
@@ -20,4 +40,113 @@ export function inspectShard(
     case 'csv':
       return inspectCsv(reader, format, options)
   }
+}
+
+const MAGIC = 'PAR1'
+
+async function inspectParquet(
+  reader: ShardReader,
+  { watch, onText }: InspectOptions,
+): Promise<InspectedShard> {
+  const start = Buffer.from(await reader.slice(0, MAGIC.length))
+  if (start.toString('latin1') !== MAGIC) throw damaged('It does not start as a Parquet file')
+  const { metadata, columns: trees, rowGroups } = await openParquet(reader)
+  const columns = trees.map((tree) => ({
+    name: tree.element.name,
+    type: typeName(tree),
+    nullable: tree.element.repetition_type === 'OPTIONAL',
+  }))
+  let rows = 0
+  for (const [i, rowGroup] of rowGroups.entries()) {
+    for (const [j, { name }] of columns.entries()) {
+      const arrays = await rowGroup.column(name, `Column ${j + 1} of row group ${i + 1}`)
+      if (!watch.includes(name)) continue
+      for (const values of arrays) for (const value of values) onText(name, textOf(value))
+    }
+    rows += rowGroup.rows
+  }
+  if (BigInt(rows) !== metadata.num_rows) throw damaged('Its row groups do not make up its number of rows')
+  return { rows, columns }
+}
+
+function textOf(value: unknown): string | null {
+  return value === null || value === undefined ? null : String(value)
+}
+
+/** The type's name in the manifest, or what the file calls it where the manifest has no name for it. */
+function typeName({ element, children }: SchemaTree): string {
+  const { type, converted_type, logical_type } = element
+  if (converted_type === 'LIST') {
+    const item = children[0]?.children[0]
+    return item === undefined ? 'LIST' : `LIST<${typeName(item)}>`
+  }
+  if (logical_type?.type === 'TIMESTAMP') {
+    return `TIMESTAMP(${logical_type.unit}, ${logical_type.isAdjustedToUTC ? 'UTC' : 'local'})`
+  }
+  if (converted_type === 'UTF8') return TYPE_NAMES.text
+  return converted_type ?? type ?? 'STRUCT'
+}
+
+/** What values look like where they are not free text. */
+const PATTERNS: Record<Exclude<ColumnType, 'text'>, RegExp> = {
+  int64: /^-?\d{1,19}$/,
+  timestamp: /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/,
+  boolean: /^(?:true|false)$/,
+  list: /^\[.*\]$/s,
+}
+
+/** Checks every value against the type of its column. */
+async function inspectCsv(
+  reader: ShardReader,
+  format: CsvFormat,
+  { columns: asked, watch, onText }: InspectOptions,
+): Promise<InspectedShard> {
+  let columns: ColumnSpec[] = []
+  let rows = 0
+  await readCsv(reader, format, (names) => {
+    columns = names.map(
+      (name) =>
+        asked.find((column) => column.name === name) ?? { name, type: 'text', nullable: true, meaning: '' },
+    )
+    const checks = columns.flatMap((column, i) => {
+      const watcher = watch.includes(column.name) ? onText : null
+      return lineCheck(column, i, watcher, format.escapeFormulas)
+    })
+    return (line, number) => {
+      for (const check of checks) check(line, number)
+      rows++
+    }
+  })
+  return {
+    rows,
+    columns: columns.map(({ name, type, nullable }) => ({ name, type: TYPE_NAMES[type], nullable })),
+  }
+}
+
+type LineCheck = (line: CsvLine, number: number) => void
+
+/** What there is to do about field i of every line; nothing for a text that nobody watches. */
+function lineCheck(
+  { name, type, nullable }: ColumnSpec,
+  i: number,
+  onText: InspectOptions['onText'] | null,
+  escapeFormulas: boolean,
+): LineCheck[] {
+  if (type === 'text' && nullable && onText === null) return []
+  const pattern = type === 'text' ? null : PATTERNS[type]
+  return [
+    (line, number) => {
+      if (line.starts[i] === line.ends[i]) {
+        if (!nullable) throw damaged(`Column ${name} is null in line ${number}`)
+        onText?.(name, null)
+        return
+      }
+      if (pattern === null && onText === null) return
+      const text = fieldText(line, i) ?? ''
+      if (pattern !== null && !pattern.test(text)) {
+        throw damaged(`Column ${name} holds no ${TYPE_NAMES[type]} in line ${number}`)
+      }
+      onText?.(name, escapeFormulas ? unescaped(text) : text)
+    },
+  ]
 }

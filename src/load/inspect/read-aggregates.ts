@@ -1,10 +1,7 @@
-import { parquetMetadataAsync } from 'hyparquet'
 import { type AggregateTally, type ColumnSpec, type Format, nameInAggregates } from '../../core/index.ts'
-import { fieldText, readCsv } from './csv-records.ts'
-import { damaged, guarded } from './damaged.ts'
-import { bytesOf, MAX_FIELDS, unescaped } from './inspect-csv.ts'
-import { fileOf, readColumn } from './inspect-parquet.ts'
-import type { ShardReader } from './inspector.ts'
+import { type CsvFormat, fieldText, readCsv, unescaped } from './csv-reader.ts'
+import { openParquet } from './parquet-reader.ts'
+import type { ShardReader } from './shard-reader.ts'
 
 /**
  * Reads what the rows of a shard come to, and adds it.
@@ -26,7 +23,7 @@ export function readAggregates(
 
 const DAY_MS = 86_400_000
 
-/** @param value a text; of `imported_at` microseconds since 1970 */
+/** @param value a string; of `imported_at` microseconds since 1970 */
 function addValue(column: string, value: unknown, tally: AggregateTally): void {
   if (value === null || value === undefined) tally.addNulls(column, 1)
   if (column === 'source_name') tally.sources.add(nameOf(value), 1)
@@ -45,50 +42,37 @@ async function parquetAggregates(
   columns: readonly ColumnSpec[],
   tally: AggregateTally,
 ): Promise<void> {
-  const metadata = await guarded('It is no whole Parquet file', () =>
-    parquetMetadataAsync(fileOf(reader), { geoparquet: false }),
-  )
-  let start = 0
-  for (const { num_rows } of metadata.row_groups) {
-    const end = start + Number(num_rows)
+  const { rowGroups } = await openParquet(reader)
+  for (const rowGroup of rowGroups) {
     for (const { name, nullable } of columns) {
       tally.addNulls(name, 0)
       if (!nullable && name !== 'imported_at') continue
-      const read = () => readColumn(reader, metadata, name, start, end)
-      for (const chunk of await guarded(`Column ${name} cannot be read`, read)) {
-        for (const value of chunk) addValue(name, value, tally)
+      for (const values of await rowGroup.column(name)) {
+        for (const value of values) addValue(name, value, tally)
       }
     }
-    start = end
+    tally.rows += rowGroup.rows
   }
-  tally.rows += start
 }
 
-async function csvAggregates(
-  reader: ShardReader,
-  format: Extract<Format, { kind: 'csv' }>,
-  tally: AggregateTally,
-): Promise<void> {
-  let names: readonly string[] | null = null
-  await readCsv(bytesOf(reader, format), MAX_FIELDS, (line) => {
-    if (names === null) {
-      names = Array.from({ length: line.count }, (_, i) => fieldText(line, i) ?? '')
-      for (const name of names) tally.addNulls(name, 0)
-      return
-    }
-    if (line.count !== names.length) throw damaged('A line has too few or too many fields')
-    for (const [i, name] of names.entries()) {
-      if (!READ.has(name)) {
-        if (line.starts[i] === line.ends[i]) tally.addNulls(name, 1)
-        continue
+/** Columns of which more is counted than their nulls. */
+const COUNTED: ReadonlySet<string> = new Set(['source_name', 'hash_type', 'imported_at'])
+
+function csvAggregates(reader: ShardReader, format: CsvFormat, tally: AggregateTally): Promise<void> {
+  return readCsv(reader, format, (names) => {
+    for (const name of names) tally.addNulls(name, 0)
+    return (line) => {
+      for (const [i, name] of names.entries()) {
+        if (!COUNTED.has(name)) {
+          if (line.starts[i] === line.ends[i]) tally.addNulls(name, 1)
+          continue
+        }
+        const text = fieldText(line, i)
+        const value = text === null || !format.escapeFormulas ? text : unescaped(text)
+        // Its milliseconds are enough to tell the day.
+        addValue(name, name === 'imported_at' && value !== null ? Date.parse(value) * 1000 : value, tally)
       }
-      const text = fieldText(line, i)
-      const value = text === null || !format.escapeFormulas ? text : unescaped(text)
-      // Its milliseconds are enough to tell the day.
-      addValue(name, name === 'imported_at' && value !== null ? Date.parse(value) * 1000 : value, tally)
+      tally.rows++
     }
-    tally.rows++
   })
 }
-
-const READ: ReadonlySet<string> = new Set(['source_name', 'hash_type', 'imported_at'])

@@ -1,6 +1,3 @@
-import { once } from 'node:events'
-import { PassThrough } from 'node:stream'
-import { parquetMetadataAsync } from 'hyparquet'
 import {
   batchColumn,
   type ColumnSpec,
@@ -10,14 +7,12 @@ import {
   type RowBatch,
   type RowValue,
 } from '../../core/index.ts'
-import { type CsvLine, fieldText, readCsv } from './csv-records.ts'
-import { damaged, guarded } from './damaged.ts'
-import { bytesOf, MAX_FIELDS } from './inspect-csv.ts'
-import { fileOf, readColumn } from './inspect-parquet.ts'
-import type { ShardReader } from './inspector.ts'
+import { type CsvFormat, CsvReader, csvBytes, fieldText, indexesIn, unescaped } from './csv-reader.ts'
+import { openParquet } from './parquet-reader.ts'
+import type { ShardReader } from './shard-reader.ts'
 
 /**
- * The rows of a shard, some at a time; columns that it does not have are left out.
+ * The rows of a shard, some at a time.
  * @param batchRows rows of a batch at most
  * @throws ExportError `damaged` when the bytes are not what the format says
  */
@@ -40,33 +35,20 @@ async function* parquetBatches(
   columns: readonly ColumnSpec[],
   batchRows: number,
 ): AsyncGenerator<RowBatch> {
-  const metadata = await guarded('It is no whole Parquet file', () =>
-    parquetMetadataAsync(fileOf(reader), { geoparquet: false }),
-  )
-  let start = 0
-  for (const group of metadata.row_groups) {
-    const count = Number(group.num_rows)
-    // hyparquet reads whole pages, so each row group is read once and cut into batches.
-    const read: { readonly spec: ColumnSpec; readonly values: readonly RowValue[] }[] = []
-    for (const spec of columns) {
-      const chunks = await guarded(`Column ${spec.name} cannot be read`, () =>
-        readColumn(reader, metadata, spec.name, start, start + count),
+  const { rowGroups } = await openParquet(reader)
+  for (const rowGroup of rowGroups) {
+    const read: RowValue[][] = []
+    for (const { name } of columns) {
+      const arrays = await rowGroup.column(name)
+      read.push(arrays.flatMap((values) => Array.from(values as ArrayLike<unknown>, parquetValue)))
+    }
+    for (let at = 0; at < rowGroup.rows; at += batchRows) {
+      yield batchOf(
+        columns,
+        read.map((values) => values.slice(at, at + batchRows)),
+        Math.min(batchRows, rowGroup.rows - at),
       )
-      const values = chunks.flatMap((chunk) => Array.from(chunk as ArrayLike<unknown>, parquetValue))
-      if (values.length !== count)
-        throw damaged(`Column ${spec.name} has ${values.length} rows instead of ${count}`)
-      read.push({ spec, values })
     }
-    for (let at = 0; at < count; at += batchRows) {
-      const rows = Math.min(batchRows, count - at)
-      yield {
-        rows,
-        columns: read.map(({ spec: { name, type }, values }) =>
-          batchColumn(name, type, values.slice(at, at + rows)),
-        ),
-      }
-    }
-    start += count
   }
 }
 
@@ -75,83 +57,48 @@ function parquetValue(value: unknown): RowValue {
   return typeof value === 'number' || typeof value === 'bigint' ? int64(value) : (value as RowValue)
 }
 
-/** Backpressure comes from the reader of the batches. */
 async function* csvBatches(
   reader: ShardReader,
-  format: Extract<Format, { kind: 'csv' }>,
+  format: CsvFormat,
   columns: readonly ColumnSpec[],
   batchRows: number,
 ): AsyncGenerator<RowBatch> {
-  const lines = new CsvBatches(columns, format.escapeFormulas, batchRows)
-  const out = new PassThrough({ objectMode: true, highWaterMark: 1 })
-  const pass = async (): Promise<void> => {
-    for (const batch of lines.ready.splice(0)) {
-      if (!out.write(batch)) await Promise.race([once(out, 'drain'), once(out, 'close')])
-    }
+  const ready: RowBatch[] = []
+  let values: RowValue[][] = columns.map(() => [])
+  let rows = 0
+  const finish = (): void => {
+    ready.push(batchOf(columns, values, rows))
+    values = columns.map(() => [])
+    rows = 0
   }
-  async function* held(): AsyncGenerator<Uint8Array> {
-    for await (const chunk of bytesOf(reader, format)) {
-      yield chunk
-      await pass()
-      if (out.destroyed) return
+  const csv = new CsvReader((names) => {
+    const indexes = indexesIn(
+      names,
+      columns.map(({ name }) => name),
+    )
+    return (line) => {
+      for (const [i, { type }] of columns.entries()) {
+        values[i]!.push(csvValue(fieldText(line, indexes[i]!), type, format.escapeFormulas))
+      }
+      if (++rows === batchRows) finish()
     }
-  }
-  const reading = readCsv(held(), MAX_FIELDS, (line) => lines.take(line)).then(async () => {
-    lines.finish()
-    await pass()
-    out.end()
   })
-  reading.catch((error: Error) => out.destroy(error))
-  yield* out
+  for await (const bytes of csvBytes(reader, format)) {
+    csv.push(bytes)
+    yield* ready.splice(0)
+  }
+  csv.end()
+  if (rows > 0) finish()
+  yield* ready
 }
 
-/** Gathers the values of lines, column by column. */
-class CsvBatches {
-  readonly ready: RowBatch[] = []
-  readonly #columns: readonly ColumnSpec[]
-  readonly #isEscaped: boolean
-  readonly #batchRows: number
-  #indexes: readonly number[] | null = null
-  #values: RowValue[][] = []
-  #rows = 0
-
-  constructor(columns: readonly ColumnSpec[], isEscaped: boolean, batchRows: number) {
-    this.#columns = columns
-    this.#isEscaped = isEscaped
-    this.#batchRows = batchRows
-  }
-
-  take(line: CsvLine): void {
-    if (this.#indexes === null) {
-      this.#indexes = indexesOf(line, this.#columns)
-      this.#values = this.#columns.map(() => [])
-      return
-    }
-    for (const [i, { type }] of this.#columns.entries()) {
-      this.#values[i]!.push(csvValue(fieldText(line, this.#indexes[i]!), type, this.#isEscaped))
-    }
-    if (++this.#rows === this.#batchRows) this.finish()
-  }
-
-  finish(): void {
-    if (this.#rows === 0) return
-    const columns = this.#columns.map(({ name, type }, i) => batchColumn(name, type, this.#values[i]!))
-    this.ready.push({ rows: this.#rows, columns })
-    this.#values = this.#columns.map(() => [])
-    this.#rows = 0
-  }
-}
-
-function indexesOf(line: CsvLine, columns: readonly ColumnSpec[]): readonly number[] {
-  const names = Array.from({ length: line.count }, (_, i) => fieldText(line, i))
-  const indexes = columns.map(({ name }) => names.indexOf(name))
-  if (indexes.includes(-1)) throw damaged('A column is missing')
-  return indexes
+function batchOf(columns: readonly ColumnSpec[], values: readonly RowValue[][], rows: number): RowBatch {
+  return { rows, columns: columns.map(({ name, type }, i) => batchColumn(name, type, values[i]!)) }
 }
 
 function csvValue(text: string | null, type: ColumnSpec['type'], isEscaped: boolean): RowValue {
   if (text === null) return null
-  const plain = isEscaped ? text.replace(/^'(?=[=+\-@\t\r])/, '') : text
+  const plain = isEscaped ? unescaped(text) : text
   switch (type) {
     case 'text':
       return plain

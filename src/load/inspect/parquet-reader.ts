@@ -1,0 +1,123 @@
+import zlib from 'node:zlib'
+import {
+  type AsyncBuffer,
+  type Compressors,
+  type DecodedArray,
+  type FileMetaData,
+  parquetMetadataAsync,
+  parquetRead,
+  parquetSchema,
+  type SchemaTree,
+} from 'hyparquet'
+import { ExportError, int64, numberOf } from '../../core/index.ts'
+import { damaged, type ShardReader, withoutQuotes } from './shard-reader.ts'
+
+/** Decompression by Node.js; hyparquet brings its own for Snappy. */
+export const decompressors: Compressors = {
+  GZIP: (input, outputLength) => zlib.gunzipSync(input, limit(outputLength)),
+  ZSTD: (input, outputLength) => zstdDecompress()(input, limit(outputLength)),
+}
+
+export type ParquetRowGroup = {
+  readonly rows: number
+  /**
+   * The values of a column, in arrays one after the other.
+   * @param label how messages name the column
+   * @throws ExportError `damaged` when it can't be read, or has another number of rows
+   */
+  column(name: string, label?: string): Promise<readonly DecodedArray[]>
+}
+
+export type ParquetFile = {
+  readonly metadata: FileMetaData
+  readonly columns: readonly SchemaTree[]
+  readonly rowGroups: readonly ParquetRowGroup[]
+}
+
+/**
+ * Opens a Parquet file with hyparquet, which reads whole pages: a column of a row group at a time.
+ * @throws ExportError `damaged` when it is none
+ */
+export async function openParquet(reader: ShardReader): Promise<ParquetFile> {
+  try {
+    return await open(reader)
+  } catch (error) {
+    throw withoutQuotes(error, 'It is no whole Parquet file')
+  }
+}
+
+async function open(reader: ShardReader): Promise<ParquetFile> {
+  const file: AsyncBuffer = {
+    byteLength: reader.size,
+    slice: async (start, end = reader.size) => new Uint8Array(await reader.slice(start, end)).buffer,
+  }
+  const metadata = await parquetMetadataAsync(file, { geoparquet: false })
+  let end = 0
+  const rowGroups = metadata.row_groups.map(({ num_rows }): ParquetRowGroup => {
+    const rows = Number(num_rows)
+    const start = end
+    end += rows
+    return {
+      rows,
+      column: async (name, label = `Column ${name}`) => {
+        const values = await readColumn(file, metadata, name, start, start + rows).catch((error: unknown) => {
+          throw withoutQuotes(error, `${label} cannot be read`)
+        })
+        const found = values.reduce((sum, { length }) => sum + length, 0)
+        if (found !== rows) throw damaged(`${label} has ${numberOf(found, 'row')} instead of ${rows}`)
+        return values
+      },
+    }
+  })
+  return { metadata, columns: parquetSchema(metadata).children, rowGroups }
+}
+
+async function readColumn(
+  file: AsyncBuffer,
+  metadata: FileMetaData,
+  column: string,
+  rowStart: number,
+  rowEnd: number,
+): Promise<DecodedArray[]> {
+  const values: DecodedArray[] = []
+  if (rowStart === rowEnd) return values
+  await parquetRead({
+    file,
+    metadata,
+    columns: [column],
+    rowStart,
+    rowEnd,
+    compressors: decompressors,
+    geoparquet: false,
+    // hyparquet's own drop a byte order mark, and the microseconds of a time.
+    parsers: {
+      timestampFromMicroseconds: (micros) => int64(micros),
+      timestampFromMilliseconds: (millis) => int64(millis * 1000n),
+      stringFromBytes: (bytes) => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString(),
+    },
+    onChunk: ({ columnData }) => values.push(columnData),
+  })
+  return values
+}
+
+/** A page never grows beyond what its header says. */
+function limit(outputLength: number): { maxOutputLength: number } {
+  return { maxOutputLength: Math.max(1, outputLength) }
+}
+
+type ZstdDecompress = (input: Uint8Array, options: { maxOutputLength: number }) => Uint8Array
+
+function zstdDecompress(): ZstdDecompress {
+  const decompress: unknown = Reflect.get(zlib, 'zstdDecompressSync')
+  if (isZstdDecompress(decompress)) return decompress
+  throw new ExportError(
+    'config',
+    `Node.js ${process.versions.node} cannot read zstd`,
+    'load.compression',
+    'Use Node.js 22.15 or later.',
+  )
+}
+
+function isZstdDecompress(value: unknown): value is ZstdDecompress {
+  return typeof value === 'function'
+}

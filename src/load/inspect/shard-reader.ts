@@ -1,0 +1,20 @@
+import { ExportError, isExportError } from '../../core/index.ts'
+
+/** A shard's bytes, wherever they are. */
+export type ShardReader = {
+  readonly size: number
+  /** The bytes `[start, end)`. */
+  slice(start: number, end: number): Promise<Uint8Array>
+  /** All bytes, from the first. */
+  stream(): AsyncIterable<Uint8Array>
+}
+
+/** The error for a damaged shard. `what` must not quote values of the file. */
+export function damaged(what: string): ExportError {
+  return new ExportError('damaged', what, '', 'Restore the file from a copy, or start again with --fresh.')
+}
+
+/** Replaces an error that may quote the file. ExportErrors stay as they are. */
+export function withoutQuotes(error: unknown, what: string): unknown {
+  return isExportError(error) ? error : damaged(what)
+}
