@@ -7,9 +7,9 @@ import {
   nameInAggregates,
   type RecordBatch,
   ROW_GROUP_LIMITS,
-  type TextVector,
 } from '../core/index.ts'
-import type { EncodedRowGroup, ShardEncoder } from './encode/index.ts'
+import type { EncodedRowGroup, ShardEncoder } from './encode/encoder.ts'
+import { textAt } from './encode/record-batch-column.ts'
 
 /** Encodes record batches as one row group, and computes its CRC-32 and aggregates over the rows. */
 export async function encodeWithAggregates(
@@ -107,13 +107,6 @@ function addNames(
   const { valid } = values
   for (let i = 0; i < (weight?.length ?? rows); i++) {
     const count = weight === null ? 1 : weight[i]!
-    if (count > 0) names.add(valid !== null && valid[i] === 0 ? null : textAt(values, i), count)
+    if (count > 0) names.add(valid?.[i] === 0 ? null : nameInAggregates(textAt(values, i)), count)
   }
-}
-
-function textAt({ bytes, offsets }: TextVector, index: number): string {
-  const start = offsets[index]!
-  return nameInAggregates(
-    Buffer.from(bytes.buffer, bytes.byteOffset + start, offsets[index + 1]! - start).toString(),
-  )
 }

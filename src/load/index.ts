@@ -1,17 +1,15 @@
 export { type EncodedRowGroupWithAggregates, encodeWithAggregates } from './aggregate-rows.ts'
+export { createEncoder } from './encode/create-encoder.ts'
 export {
-  createEncoder,
-  type EncodedRowGroup,
   type EncodePlan,
   rowGroupRows,
   type ShardEncoder,
   shardExtension,
   type WrittenRowGroup,
-} from './encode/index.ts'
-export { type EncodeBuffer, makeEncodeBuffer } from './encode-buffer.ts'
-export type { InspectedShard, InspectOptions, ShardReader } from './inspect/index.ts'
+} from './encode/encoder.ts'
+export type { InspectedShard, ShardReader } from './inspect/index.ts'
 export { folderOf, OPEN_FOLDER, openShardPath, ownsFolder, partOf } from './layout.ts'
-export type { ShardCoder } from './open-shard.ts'
+export { type EncodeBuffer, makeEncodeBuffer, type ShardCoder } from './open-shard.ts'
 export { moveToOrphans, moveUnknownShards, ORPHANS } from './orphans.ts'
 export {
   appendQuarantine,
@@ -21,7 +19,6 @@ export {
   quarantinePath,
 } from './quarantine.ts'
 export { type HashThread, type ShardHash, shardHash, shardHashIn } from './shard-hash.ts'
-export type { Placement } from './shard-set.ts'
 export { type Commit, ShardSet, type ShardSetOptions } from './shard-set.ts'
 export { PageRows, type PartitionRange, type Slice } from './slice.ts'
 export type { RowChoice } from './take-rows.ts'

@@ -9,13 +9,14 @@ import {
   ROW_GROUP_LIMITS,
   type RowGroupEntry,
   type SealEntry,
+  type Serial,
   type Span,
   type Store,
+  serial,
   spanOf,
 } from '../core/index.ts'
 import type { EncodedRowGroupWithAggregates } from './aggregate-rows.ts'
-import type { WrittenRowGroup } from './encode/index.ts'
-import type { EncodeBuffer } from './encode-buffer.ts'
+import type { WrittenRowGroup } from './encode/encoder.ts'
 import { openLogPath, openShardPath, shardPath } from './layout.ts'
 import { type RowGroupMeasure, weigh } from './row-group-measure.ts'
 import type { ShardHash } from './shard-hash.ts'
@@ -32,6 +33,30 @@ export type ShardCoder = {
   footer(rowGroups: readonly WrittenRowGroup[]): Promise<Uint8Array>
   /** Begins the hash of a shard. */
   hash(): ShardHash
+}
+
+/** Memory in which the shards of a set are encoded, one at a time. */
+export type EncodeBuffer = {
+  /** Runs one task at a time. */
+  readonly exclusive: Serial
+  /** So many bytes of shared memory, not cleared. It is the same memory each time, unless they are very many. */
+  take(bytes: number): Uint8Array
+}
+
+/** Room to grow: shared memory that is too small is garbage-collected late. */
+const HEADROOM = 1.25
+const MAX_KEPT_BYTES = 64 << 20
+
+export function makeEncodeBuffer(): EncodeBuffer {
+  let memory = new SharedArrayBuffer(0)
+  return {
+    exclusive: serial(),
+    take(bytes) {
+      if (bytes > MAX_KEPT_BYTES) return new Uint8Array(new SharedArrayBuffer(bytes))
+      if (memory.byteLength < bytes) memory = new SharedArrayBuffer(Math.ceil(bytes * HEADROOM))
+      return new Uint8Array(memory, 0, bytes)
+    },
+  }
 }
 
 type Identity = { readonly shard: number; readonly folder: string; readonly part: number }
@@ -206,9 +231,7 @@ export class OpenShard {
     return readRecordBatches(bytes, this.#generation, ends)
   }
 
-  /**
-   * The rows of the log are read back, so that rows of open shards need no memory.
-   */
+  /** The rows of the log are read back, so that rows of open shards need no memory. */
   #appendRowGroup(
     file: Log,
     recordBatches: readonly Uint8Array[],
@@ -272,7 +295,7 @@ export class OpenShard {
 }
 
 /** What all shards of a set share. */
-export type OpenShardTools = {
+type OpenShardTools = {
   readonly store: Store
   readonly coder: ShardCoder
   readonly buffer: EncodeBuffer

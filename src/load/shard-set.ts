@@ -15,10 +15,9 @@ import {
   spanOf,
   windowOfKey,
 } from '../core/index.ts'
-import { type EncodeBuffer, makeEncodeBuffer } from './encode-buffer.ts'
 import { FolderQueue } from './folder-queue.ts'
 import { OPEN_FOLDER, openLogPath, openShardPath } from './layout.ts'
-import { OpenShard, type ShardCoder } from './open-shard.ts'
+import { type EncodeBuffer, makeEncodeBuffer, OpenShard, type ShardCoder } from './open-shard.ts'
 import { finishMoves, moveUnknownShards } from './orphans.ts'
 import { RowGroupMeasure } from './row-group-measure.ts'
 import { cutSlice, importedAt, recordBatchOf, type Slice } from './slice.ts'
@@ -110,9 +109,7 @@ export class ShardSet {
     return [...this.#open.keys(), ...this.#unrestored.keys()]
   }
 
-  /**
-   * Commits a page. Pages that wait for the same folders are committed together.
-   */
+  /** Commits a page. Pages that wait for the same folders are committed together. */
   commit(commit: Commit): Promise<void> {
     const folders = new Set(commit.close)
     for (const { folder } of commit.slices) folders.add(folder)
@@ -362,4 +359,4 @@ type PlacedRows = {
 }
 
 /** Where the rows of a page are: all of them by partition, and those in a write-ahead log. */
-export type Placement = { readonly placed: readonly PlacedRows[]; readonly logged: readonly LoggedRows[] }
+type Placement = { readonly placed: readonly PlacedRows[]; readonly logged: readonly LoggedRows[] }

@@ -18,18 +18,13 @@ export async function appendRecordBatches(
   await log.append(recordBatches.flatMap((recordBatch) => [headerOf(recordBatch, generation), recordBatch]))
   await log.fsync()
   return recordBatches.map((recordBatch) => {
-    end += recordBytes(recordBatch)
+    end += HEADER_BYTES + recordBatch.byteLength
     return end
   })
 }
 
 function headerOf(recordBatch: Uint8Array, generation: number): Uint8Array {
   return new Uint8Array(new Uint32Array([recordBatch.byteLength, crc32(recordBatch), generation, 0]).buffer)
-}
-
-/** Bytes of a record batch's record. */
-export function recordBytes(recordBatch: Uint8Array): number {
-  return HEADER_BYTES + recordBatch.byteLength
 }
 
 const HEADER_BYTES = 16

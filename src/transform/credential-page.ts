@@ -16,7 +16,7 @@ import { pageLocation } from './response.ts'
 import { CREDENTIAL_FIELDS, parseCredential, SOURCE_FIELDS, UnknownFields, unknownNames } from './schema.ts'
 
 /** An item as the service sent it. */
-export type RawItem = {
+type RawItem = {
   /** Parsed with all digits of its numbers. */
   readonly exact: () => unknown
   readonly body: Buffer

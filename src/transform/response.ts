@@ -3,7 +3,7 @@ import { ExportError, hasTooManyValues, type PageContext, type Query } from '../
 import { parseExactJson } from './scan/exact-json.ts'
 
 /** A response of the right shape, its items not yet looked at. */
-export type ParsedResponse = {
+type ParsedResponse = {
   /** Numbers beyond 2^53 are rounded in them. */
   readonly items: readonly unknown[]
   readonly next: string | null

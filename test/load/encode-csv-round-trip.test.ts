@@ -3,7 +3,7 @@ import { parse } from 'csv-parse/sync'
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { formatTimestamp, type Int64, int64 } from '../../src/core/index.ts'
-import { createEncoder } from '../../src/load/encode/index.ts'
+import { createEncoder } from '../../src/load/encode/create-encoder.ts'
 import { cases } from '../support/thorough.ts'
 import { type CellValue, type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import {

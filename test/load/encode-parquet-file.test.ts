@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { int64 } from '../../src/core/index.ts'
-import { createEncoder } from '../../src/load/encode/index.ts'
+import { createEncoder } from '../../src/load/encode/create-encoder.ts'
 import { columnChunksOf, metadataOf, pagesOf } from './parquet-pages.ts'
 import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import {

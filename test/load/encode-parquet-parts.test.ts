@@ -4,10 +4,10 @@ import { deltaBinaryUnpack } from 'hyparquet/src/delta.js'
 import { xxhash64 as referenceHash } from 'hyparquet/src/xxhash.js'
 import { describe, expect, it } from 'vitest'
 import { ByteBuffer } from '../../src/load/encode/byte-buffer.ts'
-import { xxhash64 } from '../../src/load/encode/parquet/bloom/xxhash64.ts'
-import { snappyCompress } from '../../src/load/encode/parquet/compress/snappy.ts'
-import { fitsDelta, writeDeltaBinaryPacked } from '../../src/load/encode/parquet/values/delta.ts'
-import { TextDictionary } from '../../src/load/encode/parquet/values/text-dictionary.ts'
+import { snappyCompress } from '../../src/load/encode/parquet/compress.ts'
+import { TextDictionary } from '../../src/load/encode/parquet/values/dictionary.ts'
+import { fitsDelta, writeDeltaBinaryPacked } from '../../src/load/encode/parquet/values/encodings.ts'
+import { xxhash64 } from '../../src/load/encode/parquet/xxhash64.ts'
 
 /** Bytes with runs and repeats in them, near and far. */
 const anyBytes = fc

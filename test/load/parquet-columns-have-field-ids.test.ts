@@ -10,7 +10,7 @@ import {
   KNOWN_EXTRAS,
   OPTIONAL_FIELDS,
 } from '../../src/core/index.ts'
-import { parquetFooter } from '../../src/load/encode/parquet/meta/index.ts'
+import { parquetFooter } from '../../src/load/encode/parquet/footer.ts'
 
 const credentials = columnsOf({
   extract: { resource: 'credentials', include: [...OPTIONAL_FIELDS] },

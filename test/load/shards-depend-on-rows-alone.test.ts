@@ -13,7 +13,7 @@ import {
   type RecordBatch,
   type Store,
 } from '../../src/core/index.ts'
-import { createEncoder, shardExtension } from '../../src/load/encode/index.ts'
+import { createEncoder, shardExtension } from '../../src/load/encode/create-encoder.ts'
 import {
   encodeWithAggregates,
   PageRows,

@@ -18,7 +18,7 @@ import {
   windowRange,
 } from '../../src/core/index.ts'
 import { aggregateRows } from '../../src/load/aggregate-rows.ts'
-import { valueReader } from '../../src/load/encode/values.ts'
+import { valueReader } from '../../src/load/encode/record-batch-column.ts'
 import {
   type Commit,
   PageRows,

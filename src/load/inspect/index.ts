@@ -1,4 +1,4 @@
-export { type InspectedShard, type InspectOptions, inspectShard } from './inspect-shard.ts'
+export { type InspectedShard, inspectShard } from './inspect-shard.ts'
 export { readAggregates } from './read-aggregates.ts'
 export { readBatches } from './read-batches.ts'
 export { readIds } from './read-ids.ts'

@@ -108,16 +108,13 @@ function limit(outputLength: number): { maxOutputLength: number } {
 type ZstdDecompress = (input: Uint8Array, options: { maxOutputLength: number }) => Uint8Array
 
 function zstdDecompress(): ZstdDecompress {
-  const decompress: unknown = Reflect.get(zlib, 'zstdDecompressSync')
-  if (isZstdDecompress(decompress)) return decompress
+  // Node.js has zstd from 22.15 on, and the types of the oldest version that we run on do not know it.
+  const { zstdDecompressSync: decompress } = zlib as { zstdDecompressSync?: ZstdDecompress }
+  if (decompress !== undefined) return decompress
   throw new ExportError(
     'config',
     `Node.js ${process.versions.node} cannot read zstd`,
     'load.compression',
     'Use Node.js 22.15 or later.',
   )
-}
-
-function isZstdDecompress(value: unknown): value is ZstdDecompress {
-  return typeof value === 'function'
 }

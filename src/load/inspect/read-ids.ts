@@ -4,7 +4,7 @@ import { openParquet } from './parquet-reader.ts'
 import { damaged, type ShardReader } from './shard-reader.ts'
 
 /** Gets the id of every row, and the kind and value of the query that found it, where those were asked for. */
-export type OnId = (id: number | bigint, queryType: string, queryValue: string) => void
+type OnId = (id: number | bigint, queryType: string, queryValue: string) => void
 
 const QUERY_COLUMNS = ['query_type', 'query_value']
 

@@ -16,7 +16,7 @@ import { EXPECTED, readExtra } from './read-extra.ts'
 const SHORT = 8
 
 /** What is wrong with a field: told as the schema's own issues are. */
-export type ExtraIssue = { readonly path: string[]; readonly message: string }
+type ExtraIssue = { readonly path: string[]; readonly message: string }
 
 /** The policies that decide which of a row's own values may not turn up elsewhere. */
 type Hidden = { readonly secret: SecretPolicy; readonly identity: IdentityPolicy }

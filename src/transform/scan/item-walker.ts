@@ -29,7 +29,7 @@ export type SourceExtras = {
 }
 
 /** How additional columns read a source at [start, end); null when it breaks the type of one. */
-export type ReadSource = {
+type ReadSource = {
   readonly fields: ReadonlySet<string>
   readonly read: (bytes: Buffer, start: number, end: number) => SourceExtras | null
 }

@@ -2,6 +2,7 @@ import { gzipSync } from 'node:zlib'
 import type { Format, RecordBatch } from '../../../core/index.ts'
 import { ByteBuffer } from '../byte-buffer.ts'
 import type { EncodePlan, ShardEncoder } from '../encoder.ts'
+import { totalRows } from '../record-batch-column.ts'
 import { writeTextField } from './field.ts'
 import { countNuls } from './nuls.ts'
 
@@ -21,7 +22,7 @@ export function csvShard(
   return {
     header: () => stored(headerRow(columns.map(({ name }) => name))),
     encode: async (recordBatches) => {
-      const rows = recordBatches.reduce((sum, recordBatch) => sum + recordBatch.rows, 0)
+      const rows = totalRows(recordBatches)
       if (rows === 0) return { bytes: new Uint8Array(), rows, meta: null }
       return {
         bytes: stored(lines(recordBatches)),

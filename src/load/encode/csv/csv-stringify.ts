@@ -1,7 +1,7 @@
 import { type Options, stringify } from 'csv-stringify/sync'
 import { type ColumnSpec, type Format, formatTimestamp } from '../../../core/index.ts'
 import type { EncodePlan, ShardEncoder } from '../encoder.ts'
-import { type Value, valueReader } from '../values.ts'
+import { type Value, valueReader } from '../record-batch-column.ts'
 import { csvShard } from './csv-shard.ts'
 
 // Only the empty text matches, so that it differs from null, which is nothing at all. A lone carriage

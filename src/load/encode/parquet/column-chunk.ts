@@ -3,10 +3,10 @@ import type { PageHeader } from 'hyparquet'
 import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js'
 import { writePageHeader } from 'hyparquet-writer/src/datapage.js'
 import { ByteBuffer } from '../byte-buffer.ts'
-import type { Codec } from './compress/index.ts'
+import type { Codec } from './compress.ts'
+import type { ColumnChunkMeta } from './footer.ts'
 import type { Leaf, Levels } from './leaf.ts'
-import type { ColumnChunkMeta } from './meta/index.ts'
-import { writeHybrid, writeRun } from './values/index.ts'
+import { writeHybrid, writeRun } from './values/encodings.ts'
 
 /**
  * A page ends at so many rows, or where its values reach about so many bytes. Smaller ones would serve readers that

@@ -1,13 +1,13 @@
 import type { Format, RecordBatch } from '../../../core/index.ts'
 import { ByteBuffer } from '../byte-buffer.ts'
 import type { EncodePlan, ShardEncoder } from '../encoder.ts'
-import { bloomFilter } from './bloom/index.ts'
+import { totalRows } from '../record-batch-column.ts'
+import { bloomFilter } from './bloom-filter.ts'
 import { writeColumnChunk } from './column-chunk.ts'
-import { codec as codecOf } from './compress/index.ts'
+import { codec as codecOf } from './compress.ts'
+import { type ColumnChunkMeta, MAGIC, parquetFooter } from './footer.ts'
 import { leafOf } from './leaf.ts'
-import type { ColumnChunkMeta } from './meta/index.ts'
-import { MAGIC, parquetFooter } from './meta/index.ts'
-import { freeScratch } from './values/index.ts'
+import { freeScratch } from './values/scratch.ts'
 
 /**
  * Parquet straight from columns: no object per value.
@@ -43,7 +43,7 @@ export function parquetColumnar(
   return {
     header: () => new Uint8Array(Buffer.from(MAGIC)),
     encode: async (recordBatches) => {
-      const rows = recordBatches.reduce((sum, recordBatch) => sum + recordBatch.rows, 0)
+      const rows = totalRows(recordBatches)
       out.length = 0
       const meta = rows === 0 ? [] : encodeRowGroup(recordBatches)
       return { bytes: out.share(), rows, meta }

@@ -10,21 +10,13 @@ import {
   integerColumn,
   type RecordBatchColumn,
   recordBatchColumns,
+  totalRows,
   type VectorOf,
 } from '../record-batch-column.ts'
-import { stringMinMax } from './meta/index.ts'
-import {
-  booleanValues,
-  eachEntry,
-  type LeafValues,
-  listItems,
-  listOffsets,
-  numberValues,
-  scratchBytes,
-  textValues,
-  totalRows,
-  validRows,
-} from './values/index.ts'
+import { stringMinMax } from './min-max.ts'
+import { booleanValues, type LeafValues, numberValues, textValues } from './values/leaf-values.ts'
+import { eachEntry, listItems, listOffsets, validRows } from './values/rows.ts'
+import { scratchBytes } from './values/scratch.ts'
 
 /** A column of a row group, ready to be cut into pages: good until `freeScratch`. */
 export type Leaf = {

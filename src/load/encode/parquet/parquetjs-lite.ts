@@ -10,9 +10,8 @@ import {
   type RecordBatch,
 } from '../../../core/index.ts'
 import type { EncodedRowGroup, EncodePlan, ShardEncoder } from '../encoder.ts'
-import { type Value, valueReader } from '../values.ts'
-import type { RowGroupMeta } from './meta/index.ts'
-import { MAGIC, parquetFooter } from './meta/index.ts'
+import { totalRows, type Value, valueReader } from '../record-batch-column.ts'
+import { MAGIC, parquetFooter, type RowGroupMeta } from './footer.ts'
 
 type Library = typeof import('parquetjs-lite').default
 
@@ -33,7 +32,7 @@ export function parquetjsLite(plan: EncodePlan, format: Extract<Format, { kind: 
   return {
     header: () => new Uint8Array(Buffer.from(MAGIC)),
     encode: async (recordBatches) => {
-      const rows = recordBatches.reduce((sum, recordBatch) => sum + recordBatch.rows, 0)
+      const rows = totalRows(recordBatches)
       if (rows === 0) return { bytes: new Uint8Array(), rows, meta: [] }
       try {
         return await encodeRows(columns, codec, recordBatches, rows)

@@ -5,10 +5,145 @@ import {
   int64,
   type TextVector,
 } from '../../../../core/index.ts'
-import type { RecordBatchColumn } from '../../record-batch-column.ts'
-import { totalRows } from './rows.ts'
+import { type RecordBatchColumn, totalRows } from '../../record-batch-column.ts'
 import { scratchUint32 } from './scratch.ts'
-import { TextDictionary } from './text-dictionary.ts'
+
+/**
+ * Probing ends here. In a table that is at most half full chains are far shorter, unless somebody chose
+ * texts whose hashes collide; then the dictionary calls itself full instead of growing slow.
+ */
+const MAX_PROBES = 256
+
+/** Numbers are packed into 24 bits at most. */
+const MAX_COUNT = 1 << 24
+
+const FIRST_SLOTS = 1 << 7
+const FIRST_BYTES = 1 << 12
+/** Beyond these its memory is not kept for the next texts. */
+const MAX_KEPT_SLOTS = 1 << 18
+const MAX_KEPT_BYTES = 1 << 23
+
+/** Distinct texts, numbered in the order in which they came. */
+export class TextDictionary {
+  count = 0
+  /** Bytes of all texts. */
+  byteLength = 0
+  #bytes = new Uint8Array(FIRST_BYTES)
+  #offsets = new Uint32Array(FIRST_SLOTS / 2)
+  #hashes = new Int32Array(FIRST_SLOTS / 2 - 1)
+  /** Open addressing: number + 1, or 0 where there is none. */
+  #table = new Uint32Array(FIRST_SLOTS)
+
+  /** Forgets all texts, also those that it gave out. */
+  clear(): void {
+    this.count = 0
+    this.byteLength = 0
+    if (this.#bytes.length > MAX_KEPT_BYTES) this.#bytes = new Uint8Array(FIRST_BYTES)
+    if (this.#table.length > MAX_KEPT_SLOTS) {
+      this.#offsets = new Uint32Array(FIRST_SLOTS / 2)
+      this.#hashes = new Int32Array(FIRST_SLOTS / 2 - 1)
+      this.#table = new Uint32Array(FIRST_SLOTS)
+    } else this.#table.fill(0)
+  }
+
+  /**
+   * Puts the numbers of the texts `[from, to)` into `codeOf`, and -1 for nulls. The one loop over texts: what it calls is
+   * compiled into it, and once is enough.
+   * @returns false when there is no room for one of them
+   */
+  internAll({ offsets, bytes, valid }: TextVector, from: number, to: number, codeOf: Int32Array): boolean {
+    for (let i = from; i < to; i++) {
+      codeOf[i - from] = -1
+      if (valid !== null && valid[i] === 0) continue
+      const code = this.intern(bytes, offsets[i]!, offsets[i + 1]!)
+      if (code < 0) return false
+      codeOf[i - from] = code
+    }
+    return true
+  }
+
+  /** The number of the text `source[from..to)`, or -1 when it is new and there is no room for it. */
+  intern(source: Uint8Array, from: number, to: number): number {
+    const hash = hashOf(source, from, to)
+    const mask = this.#table.length - 1
+    let slot = hash & mask
+    for (let probes = 0; probes < MAX_PROBES; probes++) {
+      const code = this.#table[slot]! - 1
+      if (code < 0) return this.#add(source, from, to, hash, slot)
+      if (this.#hashes[code] === hash && this.#equals(code, source, from, to)) return code
+      slot = (slot + 1) & mask
+    }
+    return -1
+  }
+
+  /** All texts, by their numbers; good until they are cleared. */
+  texts(): TextVector {
+    return {
+      kind: 'text',
+      offsets: this.#offsets.subarray(0, this.count + 1),
+      bytes: this.#bytes.subarray(0, this.byteLength),
+      valid: null,
+    }
+  }
+
+  #equals(code: number, source: Uint8Array, from: number, to: number): boolean {
+    const start = this.#offsets[code]!
+    if (this.#offsets[code + 1]! - start !== to - from) return false
+    const bytes = this.#bytes
+    for (let i = 0; i < to - from; i++) if (bytes[start + i] !== source[from + i]) return false
+    return true
+  }
+
+  #add(source: Uint8Array, from: number, to: number, hash: number, slot: number): number {
+    const end = this.byteLength + to - from
+    if (this.count === MAX_COUNT) return -1
+    if (end > this.#bytes.length) {
+      const grown = new Uint8Array(Math.max(end, this.#bytes.length * 2))
+      grown.set(this.#bytes)
+      this.#bytes = grown
+    }
+    const bytes = this.#bytes
+    for (let i = from, at = this.byteLength; i < to; i++) bytes[at++] = source[i]!
+    const code = this.count++
+    this.byteLength = end
+    this.#offsets[code + 1] = end
+    this.#hashes[code] = hash
+    this.#table[slot] = code + 1
+    if (this.count === this.#hashes.length) this.#grow()
+    return code
+  }
+
+  #grow(): void {
+    const size = this.#table.length * 2
+    const offsets = new Uint32Array(size / 2)
+    offsets.set(this.#offsets)
+    const hashes = new Int32Array(size / 2 - 1)
+    hashes.set(this.#hashes)
+    const table = new Uint32Array(size)
+    for (let code = 0; code < this.count; code++) {
+      let slot = hashes[code]! & (size - 1)
+      while (table[slot] !== 0) slot = (slot + 1) & (size - 1)
+      table[slot] = code + 1
+    }
+    this.#offsets = offsets
+    this.#hashes = hashes
+    this.#table = table
+  }
+}
+
+/** FNV over words of four bytes, mixed at the end so that the low bits depend on all of them. */
+function hashOf(source: Uint8Array, from: number, to: number): number {
+  let hash = 0x811c9dc5 ^ (to - from)
+  let at = from
+  for (; at + 4 <= to; at += 4) {
+    const word = source[at]! | (source[at + 1]! << 8) | (source[at + 2]! << 16) | (source[at + 3]! << 24)
+    hash = Math.imul(hash ^ word, 0x01000193)
+    hash ^= hash >>> 15
+  }
+  for (; at < to; at++) hash = Math.imul(hash ^ source[at]!, 0x01000193)
+  hash = Math.imul(hash ^ (hash >>> 15), 0x2c1b3c6d)
+  return hash ^ (hash >>> 13)
+}
 
 /** After so many rows a column of mostly distinct texts is given up. */
 const TRIAL_ROWS = 1 << 14

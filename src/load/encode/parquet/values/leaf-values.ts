@@ -7,12 +7,18 @@ import type {
 } from '../../../../core/index.ts'
 import type { ByteBuffer } from '../../byte-buffer.ts'
 import type { RecordBatchColumn, VectorOf } from '../../record-batch-column.ts'
-import type { ColumnChunkMeta } from '../meta/index.ts'
-import { int64MinMax, minMaxAsJson, numberMinMax } from '../meta/index.ts'
-import { fitsDelta, writeDeltaBinaryPacked } from './delta.ts'
+import type { ColumnChunkMeta } from '../footer.ts'
+import { int64MinMax, minMaxAsJson, numberMinMax } from '../min-max.ts'
 import { bitWidthOf, codeNumbers, codeTexts, lengthBytes } from './dictionary.ts'
-import { writeHybrid, writePacked } from './hybrid.ts'
-import { writePlainBoolean, writePlainInt64, writePlainTexts } from './plain.ts'
+import {
+  fitsDelta,
+  writeDeltaBinaryPacked,
+  writeHybrid,
+  writePacked,
+  writePlainBoolean,
+  writePlainInt64,
+  writePlainTexts,
+} from './encodings.ts'
 import { booleanRows, int64Rows, numberRows, textRows } from './rows.ts'
 import { scratchBytes, scratchFloat64, scratchUint32 } from './scratch.ts'
 
@@ -109,7 +115,7 @@ export function booleanValues(columns: readonly RecordBatchColumn<VectorOf<'bool
   }
 }
 
-export type TextValues = LeafValues & { readonly distinct: TextVector }
+type TextValues = LeafValues & { readonly distinct: TextVector }
 
 /** Repeated texts as a dictionary, others one by one. */
 export function textValues(

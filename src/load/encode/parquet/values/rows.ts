@@ -6,7 +6,7 @@ import {
   type TextVector,
 } from '../../../../core/index.ts'
 import { checkSize } from '../../byte-buffer.ts'
-import type { RecordBatchColumn, VectorOf } from '../../record-batch-column.ts'
+import { type RecordBatchColumn, totalRows, type VectorOf } from '../../record-batch-column.ts'
 import { scratchBytes, scratchFloat64, scratchUint32 } from './scratch.ts'
 
 /** Calls `visit` with the index into the column's values for every row, in order. */
@@ -129,10 +129,6 @@ export function listItems(column: RecordBatchColumn<VectorOf<'list'>>): RecordBa
     for (let item = offsets[entry]!; item < offsets[entry + 1]!; item++) indices[at++] = item
   })
   return { rows: count, group: { size, indices }, values: items }
-}
-
-export function totalRows(columns: readonly RecordBatchColumn[]): number {
-  return columns.reduce((sum, { rows }) => sum + rows, 0)
 }
 
 /** Validity of all rows, 1 or 0; null where there is no null at all. */

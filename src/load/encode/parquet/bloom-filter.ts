@@ -1,8 +1,8 @@
 import { optimalNumBytes, writeBloomFilter } from 'hyparquet-writer/src/bloom.js'
 import { ByteWriter } from 'hyparquet-writer/src/bytewriter.js'
-import type { TextVector } from '../../../../core/index.ts'
-import { ByteBuffer } from '../../byte-buffer.ts'
-import { writePlainInt64 } from '../values/index.ts'
+import type { TextVector } from '../../../core/index.ts'
+import { ByteBuffer } from '../byte-buffer.ts'
+import { writePlainInt64 } from './values/encodings.ts'
 import { xxhash64 } from './xxhash64.ts'
 
 /** One lookup in a hundred finds a row group that does not hold the value. */

@@ -1,3 +1,47 @@
+import zlib from 'node:zlib'
+import type { CompressionCodec } from 'hyparquet'
+import { type Compression, ExportError } from '../../../core/index.ts'
+
+export type Codec = {
+  readonly name: CompressionCodec
+  /** Good until the next call, or for as long as the page. */
+  readonly compress: (page: Uint8Array) => Uint8Array
+}
+
+/**
+ * The levels are low ones: the next step up makes files a few per cent smaller and takes twice as long.
+ * @throws ExportError `config` for zstd where Node.js does not have it
+ */
+export function codec(compression: Compression): Codec {
+  switch (compression) {
+    case 'none':
+      return { name: 'UNCOMPRESSED', compress: (page) => page }
+    case 'snappy':
+      return { name: 'SNAPPY', compress: snappyCompress }
+    case 'gzip':
+      return { name: 'GZIP', compress: (page) => zlib.gzipSync(page, { level: 3 }) }
+    case 'zstd':
+      return { name: 'ZSTD', compress: zstd() }
+  }
+}
+
+type ZstdCompress = (input: Uint8Array, options: { params: Record<number, number> }) => Uint8Array
+const ZSTD_COMPRESSION_LEVEL = 100
+
+function zstd(): (page: Uint8Array) => Uint8Array {
+  // Node.js has zstd from 22.15 on, and the types of the oldest version that we run on do not know it.
+  const { zstdCompressSync: compress } = zlib as { zstdCompressSync?: ZstdCompress }
+  if (compress === undefined) {
+    throw new ExportError(
+      'config',
+      `Node.js ${process.versions.node} cannot compress with zstd`,
+      'load.compression',
+      'Use Node.js 22.15 or later, or choose snappy or gzip.',
+    )
+  }
+  return (page) => compress(page, { params: { [ZSTD_COMPRESSION_LEVEL]: 3 } })
+}
+
 /** Positions of words seen before, by their hash. Scratch space, cleared for every input. */
 const table = new Int32Array(1 << 14)
 
@@ -18,7 +62,8 @@ const LEAST_FAR_COPY = 6
 
 /**
  * Compresses with Snappy (the raw format, as Parquet has it). 1.5 to about 100 times as fast as the
- * implementations on npm, depending on the data (decision 2): words are compared as words, and the output needs no checks as it is made large enough at once.
+ * implementations on npm, depending on the data (decision 2): words are compared as words, and the output needs no
+ * checks as it is made large enough at once.
  * Source: google/snappy, format_description.txt.
  * @returns a view that the next call writes over
  */

@@ -1,4 +1,5 @@
-import { type Int64Json, int64, int64ToJson, type TextVector } from '../../../../core/index.ts'
+import { type Int64Json, int64, int64ToJson, type TextVector } from '../../../core/index.ts'
+import { textAt } from '../record-batch-column.ts'
 
 /** Longer texts get no least and greatest value: they would only swell the footer. */
 export const MAX_STATISTIC_BYTES = 256
@@ -35,7 +36,8 @@ export function minMaxAsJson(
 }
 
 /** Least and greatest string by its bytes, as Parquet orders strings; null when there is none or it is long. */
-export function stringMinMax({ offsets, bytes }: TextVector): { min: string; max: string } | null {
+export function stringMinMax(values: TextVector): { min: string; max: string } | null {
+  const { offsets, bytes } = values
   if (offsets.length < 2) return null
   let min = 0
   let max = 0
@@ -43,14 +45,8 @@ export function stringMinMax({ offsets, bytes }: TextVector): { min: string; max
     if (compare(bytes, offsets, i, min) < 0) min = i
     else if (compare(bytes, offsets, i, max) > 0) max = i
   }
-  const textOf = (i: number): string | null => {
-    const start = offsets[i]!
-    const end = offsets[i + 1]!
-    if (end - start > MAX_STATISTIC_BYTES) return null
-    return Buffer.from(bytes.buffer, bytes.byteOffset + start, end - start).toString()
-  }
-  const [least, greatest] = [textOf(min), textOf(max)]
-  return least === null || greatest === null ? null : { min: least, max: greatest }
+  const isLong = (i: number): boolean => offsets[i + 1]! - offsets[i]! > MAX_STATISTIC_BYTES
+  return isLong(min) || isLong(max) ? null : { min: textAt(values, min), max: textAt(values, max) }
 }
 
 function compare(bytes: Uint8Array, offsets: Uint32Array, a: number, b: number): number {

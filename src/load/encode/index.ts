@@ -1,9 +1,0 @@
-export { createEncoder } from './create-encoder.ts'
-export {
-  type EncodedRowGroup,
-  type EncodePlan,
-  rowGroupRows,
-  type ShardEncoder,
-  shardExtension,
-  type WrittenRowGroup,
-} from './encoder.ts'

@@ -1,1 +1,0 @@
-export { bloomFilter } from './bloom-filter.ts'

@@ -1,1 +1,0 @@
-export { type Codec, codec } from './codec.ts'

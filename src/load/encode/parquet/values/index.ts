@@ -1,5 +1,0 @@
-export { writeHybrid, writeRun } from './hybrid.ts'
-export { booleanValues, type LeafValues, numberValues, textValues } from './leaf-values.ts'
-export { writePlainInt64 } from './plain.ts'
-export { eachEntry, listItems, listOffsets, totalRows, validRows } from './rows.ts'
-export { freeScratch, scratchBytes } from './scratch.ts'
