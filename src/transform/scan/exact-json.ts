@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { int64 } from '../../core/index.ts'
+import { BACKSLASH, QUOTE } from './json-scanner.ts'
 
 /** Numbers of fewer digits are exact in a double, or are no integers. */
 const LONG = 16
@@ -7,9 +8,6 @@ const LONG = 16
 const MAX_DIGITS = 10_240
 /** Two for each item that a page can have. More would fill the memory, and stay as JSON.parse has them. */
 const MAX_NUMBERS = 200_000
-
-const QUOTE = 0x22
-const BACKSLASH = 0x5c
 
 /** 1 where a byte may be part of a number. */
 const IN_NUMBER = new Uint8Array(256)
