@@ -24,6 +24,14 @@ export function totalRows(batches: readonly { readonly rows: number }[]): number
   return batches.reduce((sum, { rows }) => sum + rows, 0)
 }
 
+/** Calls `visit` with the index into the column's values for every row, in order. */
+export function eachEntry(column: RecordBatchColumn, visit: (entry: number) => void): void {
+  const { rows, group } = column
+  if (group === null) for (let row = 0; row < rows; row++) visit(row)
+  else if (group.indices === null) for (let row = 0; row < rows; row++) visit(0)
+  else for (let row = 0; row < rows; row++) visit(group.indices[row]!)
+}
+
 /** The column of that name in every record batch. @throws ExportError `damaged` as {@link recordBatchColumn} */
 export function recordBatchColumns<Kind extends Vector['kind']>(
   recordBatches: readonly RecordBatch[],

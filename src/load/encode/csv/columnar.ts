@@ -3,9 +3,15 @@ import { ByteBuffer } from '../byte-buffer.ts'
 import type { EncodePlan, ShardEncoder } from '../encoder.ts'
 import { integerColumn, type RecordBatchColumn, recordBatchColumn } from '../record-batch-column.ts'
 import { csvShard } from './csv-shard.ts'
-import { quoteField, writeTextField } from './field.ts'
-import { REPLACED_NUL } from './nuls.ts'
-import { TimestampField, writeInteger } from './number-field.ts'
+import {
+  COMMA,
+  LINE_FEED,
+  quoteField,
+  REPLACED_NUL,
+  TimestampField,
+  writeInteger,
+  writeTextField,
+} from './fields.ts'
 
 const NULL = Buffer.from('null')
 
@@ -17,8 +23,6 @@ const JSON_ESCAPES: readonly (Buffer | undefined)[] = Array.from({ length: 256 }
   return json.length === 1 ? undefined : Buffer.from(json)
 })
 
-const COMMA = 0x2c
-const LINE_FEED = 0x0a
 const TRUE = Buffer.from('true')
 const FALSE = Buffer.from('false')
 

@@ -1,10 +1,9 @@
 import { gzipSync } from 'node:zlib'
-import type { Format, RecordBatch } from '../../../core/index.ts'
+import type { ColumnSpec, Format, RecordBatch, TextVector } from '../../../core/index.ts'
 import { ByteBuffer } from '../byte-buffer.ts'
 import type { EncodePlan, ShardEncoder } from '../encoder.ts'
-import { totalRows } from '../record-batch-column.ts'
-import { writeTextField } from './field.ts'
-import { countNuls } from './nuls.ts'
+import { eachEntry, type RecordBatchColumn, recordBatchColumn, totalRows } from '../record-batch-column.ts'
+import { writeTextField } from './fields.ts'
 
 /**
  * A CSV shard around a way to write rows: a header row, then lines; nothing at the end. In gzip the
@@ -44,4 +43,39 @@ function headerRow(names: readonly string[]): Uint8Array {
   }
   out.append(Buffer.from('\n'))
   return new Uint8Array(out.view())
+}
+
+/**
+ * NULs in the texts and lists of some rows. They are looked for here rather than where texts are written, since hardly
+ * any page has one, and to search for a byte costs next to nothing.
+ */
+function countNuls(recordBatches: readonly RecordBatch[], columns: readonly ColumnSpec[]): number {
+  let nuls = 0
+  for (const recordBatch of recordBatches) {
+    for (const { name, type } of columns) {
+      if (type === 'text') {
+        const column = recordBatchColumn(recordBatch, name, 'text')
+        nuls += nulsIn(column, column.values, (entry) => entry)
+      } else if (type === 'list') {
+        const column = recordBatchColumn(recordBatch, name, 'list')
+        const { offsets, items } = column.values
+        nuls += nulsIn(column, items, (entry) => offsets[entry]!)
+      }
+    }
+  }
+  return nuls
+}
+
+/** @param first the first text of an entry; the one behind its last is that of the next entry */
+function nulsIn(
+  column: RecordBatchColumn,
+  { bytes, offsets }: TextVector,
+  first: (entry: number) => number,
+): number {
+  if (bytes.indexOf(0) < 0) return 0
+  let nuls = 0
+  eachEntry(column, (entry) => {
+    for (let at = offsets[first(entry)]!; at < offsets[first(entry + 1)]!; at++) if (bytes[at] === 0) nuls++
+  })
+  return nuls
 }

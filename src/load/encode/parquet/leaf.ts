@@ -7,6 +7,7 @@ import {
   type RecordBatch,
 } from '../../../core/index.ts'
 import {
+  eachEntry,
   integerColumn,
   type RecordBatchColumn,
   recordBatchColumns,
@@ -15,7 +16,7 @@ import {
 } from '../record-batch-column.ts'
 import { stringMinMax } from './min-max.ts'
 import { booleanValues, type LeafValues, numberValues, textValues } from './values/leaf-values.ts'
-import { eachEntry, listItems, listOffsets, validRows } from './values/rows.ts'
+import { listItems, listOffsets, validRows } from './values/rows.ts'
 import { scratchBytes } from './values/scratch.ts'
 
 /** A column of a row group, ready to be cut into pages: good until `freeScratch`. */

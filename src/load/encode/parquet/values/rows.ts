@@ -6,16 +6,8 @@ import {
   type TextVector,
 } from '../../../../core/index.ts'
 import { checkSize } from '../../byte-buffer.ts'
-import { type RecordBatchColumn, totalRows, type VectorOf } from '../../record-batch-column.ts'
+import { eachEntry, type RecordBatchColumn, totalRows, type VectorOf } from '../../record-batch-column.ts'
 import { scratchBytes, scratchFloat64, scratchUint32 } from './scratch.ts'
-
-/** Calls `visit` with the index into the column's values for every row, in order. */
-export function eachEntry(column: RecordBatchColumn, visit: (entry: number) => void): void {
-  const { rows, group } = column
-  if (group === null) for (let row = 0; row < rows; row++) visit(row)
-  else if (group.indices === null) for (let row = 0; row < rows; row++) visit(0)
-  else for (let row = 0; row < rows; row++) visit(group.indices[row]!)
-}
 
 /** The record batches' rows end to end as one number vector without a group. */
 export function numberRows(columns: readonly RecordBatchColumn<NumberVector>[]): NumberVector {
