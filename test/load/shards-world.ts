@@ -18,7 +18,7 @@ import {
   windowRange,
 } from '../../src/core/index.ts'
 import { aggregateRows } from '../../src/load/aggregate-rows.ts'
-import { valueReader } from '../../src/load/encode/record-batch-column.ts'
+import { rowObjects } from '../../src/load/encode/record-batch-column.ts'
 import {
   type Commit,
   PageRows,
@@ -74,9 +74,8 @@ export const textCoder: ShardCoder = {
       // What a worker thread does with them: the buffers are gone afterwards.
       const transfer = given.buffer instanceof ArrayBuffer ? [given.buffer] : []
       const recordBatch = decodeRecordBatch(structuredClone(given, { transfer }))
-      const readers = COLUMNS.map((column) => valueReader(recordBatch, column))
-      for (let row = 0; row < recordBatch.rows; row++)
-        texts.push(`${readers.map((read) => read(row)).join(' ')}\n`)
+      for (const row of rowObjects(recordBatch, COLUMNS))
+        texts.push(`${COLUMNS.map(({ name }) => row[name]).join(' ')}\n`)
       rows += recordBatch.rows
       decoded.push(recordBatch)
     }

@@ -2,10 +2,11 @@ import {
   type ColumnSpec,
   ExportError,
   type Group,
-  type Int64,
   type IntegerVector,
-  int64,
   type RecordBatch,
+  type RowValue,
+  rowBatchOf,
+  rowsOf,
   type TextVector,
   type Vector,
 } from '../../core/index.ts'
@@ -63,7 +64,11 @@ export function recordBatchColumn<Kind extends Vector['kind']>(
     const group = column.group === null ? null : recordBatch.groups[column.group]!
     return { rows: recordBatch.rows, group, values: column.values }
   }
-  throw new ExportError(
+  throw missingColumn(kind, name)
+}
+
+function missingColumn(kind: string, name: string): ExportError {
+  return new ExportError(
     'damaged',
     `Rows have no ${kind} column ${name}`,
     '',
@@ -75,47 +80,18 @@ function isKind<Kind extends Vector['kind']>(vector: Vector, kind: Kind): vector
   return vector.kind === kind
 }
 
-/** One value as an engine gets it that knows of nothing but values. */
-export type Value = null | Int64 | boolean | string | readonly (string | null)[]
-
-/** Reads the values of one column of a record batch row by row: for the engines that take rows. */
-export function valueReader(recordBatch: RecordBatch, { name, type }: ColumnSpec): (row: number) => Value {
-  switch (type) {
-    case 'int64':
-    case 'timestamp': {
-      const column = integerColumn(recordBatch, name)
-      return reader(column, (index) => int64(column.values.values[index]!))
-    }
-    case 'boolean': {
-      const column = recordBatchColumn(recordBatch, name, 'boolean')
-      return reader(column, (index) => column.values.values[index] === 1)
-    }
-    case 'text': {
-      const column = recordBatchColumn(recordBatch, name, 'text')
-      return reader(column, (index) => textAt(column.values, index))
-    }
-    case 'list': {
-      const column = recordBatchColumn(recordBatch, name, 'list')
-      const { items, offsets } = column.values
-      return reader(column, (index) => {
-        const list: (string | null)[] = []
-        for (let item = offsets[index]!; item < offsets[index + 1]!; item++) {
-          list.push(items.valid === null || items.valid[item] === 1 ? textAt(items, item) : null)
-        }
-        return list
-      })
-    }
+/**
+ * The rows of a record batch as objects, for the engines that take rows.
+ * @throws ExportError `damaged` when the record batch lacks a column
+ */
+export function rowObjects(
+  recordBatch: RecordBatch,
+  columns: readonly ColumnSpec[],
+): Iterable<Record<string, RowValue>> {
+  for (const { name, type } of columns) {
+    if (recordBatch.columns.every((column) => column.name !== name)) throw missingColumn(type, name)
   }
-}
-
-function reader(
-  { group, values: { valid } }: RecordBatchColumn,
-  read: (index: number) => Value,
-): (row: number) => Value {
-  return (row) => {
-    const index = group === null ? row : group.indices === null ? 0 : group.indices[row]!
-    return valid === null || valid[index] === 1 ? read(index) : null
-  }
+  return rowsOf(rowBatchOf(recordBatch, columns))
 }
 
 /** The string of an entry. */

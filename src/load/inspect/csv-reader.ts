@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { pipeline, Readable } from 'node:stream'
 import { createGunzip } from 'node:zlib'
-import type { Format } from '../../core/index.ts'
+import type { ColumnType, Format } from '../../core/index.ts'
 import { damaged, type ShardReader, withoutQuotes } from './shard-reader.ts'
 
 const QUOTE = 0x22
@@ -144,6 +144,14 @@ function fieldEnd(bytes: Buffer, from: number, number: number): number {
     throw damaged(`Line ${number} goes on behind a closing quote`)
   }
   return -1
+}
+
+/** What values look like where they are not free text. */
+export const PATTERNS: Record<Exclude<ColumnType, 'text'>, RegExp> = {
+  int64: /^-?\d{1,19}$/,
+  timestamp: /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/,
+  boolean: /^(?:true|false)$/,
+  list: /^\[.*\]$/s,
 }
 
 /** The string in field i, or null where there is nothing at all. */

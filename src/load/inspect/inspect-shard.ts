@@ -1,6 +1,6 @@
 import type { SchemaTree } from 'hyparquet'
-import { type ColumnSpec, type ColumnType, type Format, TYPE_NAMES } from '../../core/index.ts'
-import { type CsvFormat, type CsvLine, fieldText, readCsv, unescaped } from './csv-reader.ts'
+import { type ColumnSpec, type Format, TYPE_NAMES } from '../../core/index.ts'
+import { type CsvFormat, type CsvLine, fieldText, PATTERNS, readCsv, unescaped } from './csv-reader.ts'
 import { openParquet } from './parquet-reader.ts'
 import { damaged, type ShardReader } from './shard-reader.ts'
 
@@ -85,14 +85,6 @@ function typeName({ element, children }: SchemaTree): string {
   }
   if (converted_type === 'UTF8') return TYPE_NAMES.text
   return converted_type ?? type ?? 'STRUCT'
-}
-
-/** What values look like where they are not free text. */
-const PATTERNS: Record<Exclude<ColumnType, 'text'>, RegExp> = {
-  int64: /^-?\d{1,19}$/,
-  timestamp: /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/,
-  boolean: /^(?:true|false)$/,
-  list: /^\[.*\]$/s,
 }
 
 /** Checks every value against the type of its column. */

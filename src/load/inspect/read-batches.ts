@@ -6,10 +6,19 @@ import {
   parseTimestamp,
   type RowBatch,
   type RowValue,
+  TYPE_NAMES,
 } from '../../core/index.ts'
-import { type CsvFormat, CsvReader, csvBytes, fieldText, indexesIn, unescaped } from './csv-reader.ts'
+import {
+  type CsvFormat,
+  CsvReader,
+  csvBytes,
+  fieldText,
+  indexesIn,
+  PATTERNS,
+  unescaped,
+} from './csv-reader.ts'
 import { openParquet } from './parquet-reader.ts'
-import type { ShardReader } from './shard-reader.ts'
+import { damaged, type ShardReader } from './shard-reader.ts'
 
 /**
  * The rows of a shard, some at a time.
@@ -38,9 +47,10 @@ async function* parquetBatches(
   const { rowGroups } = await openParquet(reader)
   for (const rowGroup of rowGroups) {
     const read: RowValue[][] = []
-    for (const { name } of columns) {
-      const arrays = await rowGroup.column(name)
-      read.push(arrays.flatMap((values) => Array.from(values as ArrayLike<unknown>, parquetValue)))
+    for (const spec of columns) {
+      const arrays = await rowGroup.column(spec.name)
+      const checked = (value: unknown): RowValue => parquetValue(value, spec)
+      read.push(arrays.flatMap((values) => Array.from(values as ArrayLike<unknown>, checked)))
     }
     for (let at = 0; at < rowGroup.rows; at += batchRows) {
       yield batchOf(
@@ -52,9 +62,23 @@ async function* parquetBatches(
   }
 }
 
-function parquetValue(value: unknown): RowValue {
+function parquetValue(value: unknown, { name, type }: ColumnSpec): RowValue {
   if (value === null || value === undefined) return null
-  return typeof value === 'number' || typeof value === 'bigint' ? int64(value) : (value as RowValue)
+  switch (type) {
+    case 'text':
+      if (typeof value === 'string') return value
+      break
+    case 'int64':
+    case 'timestamp':
+      if (typeof value === 'number' || typeof value === 'bigint') return int64(value)
+      break
+    case 'boolean':
+      if (typeof value === 'boolean') return value
+      break
+    case 'list':
+      if (Array.isArray(value)) return value
+  }
+  throw damaged(`Column ${name} holds no ${TYPE_NAMES[type]}`)
 }
 
 async function* csvBatches(
@@ -77,8 +101,10 @@ async function* csvBatches(
       columns.map(({ name }) => name),
     )
     return (line) => {
-      for (const [i, { type }] of columns.entries()) {
-        values[i]!.push(csvValue(fieldText(line, indexes[i]!), type, format.escapeFormulas))
+      for (const [i, spec] of columns.entries()) {
+        const text = fieldText(line, indexes[i]!)
+        const isEscaped = text !== null && format.escapeFormulas
+        values[i]!.push(csvValue(isEscaped ? unescaped(text) : text, spec))
       }
       if (++rows === batchRows) finish()
     }
@@ -96,19 +122,25 @@ function batchOf(columns: readonly ColumnSpec[], values: readonly RowValue[][], 
   return { rows, columns: columns.map(({ name, type }, i) => batchColumn(name, type, values[i]!)) }
 }
 
-function csvValue(text: string | null, type: ColumnSpec['type'], isEscaped: boolean): RowValue {
-  if (text === null) return null
-  const plain = isEscaped ? unescaped(text) : text
+function csvValue(plain: string | null, { name, type }: ColumnSpec): RowValue {
+  if (plain === null || type === 'text') return plain
+  // What is thrown for other values would quote them.
+  if (!PATTERNS[type].test(plain)) throw damaged(`Column ${name} holds no ${TYPE_NAMES[type]}`)
   switch (type) {
-    case 'text':
-      return plain
     case 'int64':
-      return int64(BigInt(plain))
+      return plain.length > MAX_EXACT_DIGITS ? int64(BigInt(plain)) : Number(plain)
     case 'boolean':
       return plain === 'true'
     case 'timestamp':
       return parseTimestamp(plain)
     case 'list':
-      return JSON.parse(plain) as readonly (string | null)[]
+      try {
+        return JSON.parse(plain) as readonly (string | null)[]
+      } catch {
+        throw damaged(`Column ${name} holds no ${TYPE_NAMES[type]}`)
+      }
   }
 }
+
+/** Integers of so many digits are exact in a double. */
+const MAX_EXACT_DIGITS = 15

@@ -1,7 +1,7 @@
 import { type Options, stringify } from 'csv-stringify/sync'
-import { type ColumnSpec, type Format, formatTimestamp } from '../../../core/index.ts'
+import { type ColumnSpec, type Format, formatTimestamp, type RowValue } from '../../../core/index.ts'
 import type { EncodePlan, ShardEncoder } from '../encoder.ts'
-import { type Value, valueReader } from '../record-batch-column.ts'
+import { rowObjects } from '../record-batch-column.ts'
 import { csvShard } from './csv-shard.ts'
 
 // Only the empty text matches, so that it differs from null, which is nothing at all. A lone carriage
@@ -12,18 +12,16 @@ const OPTIONS: Options = { quoted_match: /^$/, quote_record_delimiter: true }
 export function csvStringify(plan: EncodePlan, format: Extract<Format, { kind: 'csv' }>): ShardEncoder {
   return csvShard(plan, format, (recordBatches) => {
     const lines = recordBatches.map((recordBatch) => {
-      const readers = plan.columns.map((column) => {
-        const read = valueReader(recordBatch, column)
-        return (row: number) => fieldText(read(row), column, format.escapeFormulas)
-      })
-      const rows = Array.from({ length: recordBatch.rows }, (_, row) => readers.map((read) => read(row)))
+      const rows = Array.from(rowObjects(recordBatch, plan.columns), (row) =>
+        plan.columns.map((column) => fieldText(row[column.name] ?? null, column, format.escapeFormulas)),
+      )
       return Buffer.from(stringify(rows, OPTIONS))
     })
     return new Uint8Array(Buffer.concat(lines))
   })
 }
 
-function fieldText(value: Value, { type }: ColumnSpec, escapeFormulas: boolean): string | null {
+function fieldText(value: RowValue, { type }: ColumnSpec, escapeFormulas: boolean): string | null {
   if (value === null) return null
   if (typeof value === 'number' || typeof value === 'bigint')
     return type === 'timestamp' ? formatTimestamp(value) : String(value)

@@ -8,9 +8,10 @@ import {
   type Format,
   isExportError,
   type RecordBatch,
+  type RowValue,
 } from '../../../core/index.ts'
 import type { EncodedRowGroup, EncodePlan, ShardEncoder } from '../encoder.ts'
-import { totalRows, type Value, valueReader } from '../record-batch-column.ts'
+import { rowObjects, totalRows } from '../record-batch-column.ts'
 import { MAGIC, parquetFooter, type RowGroupMeta } from './footer.ts'
 
 type Library = typeof import('parquetjs-lite').default
@@ -118,11 +119,10 @@ async function encodeRows(
   /** Values that are not null, by column. */
   const present = columns.map(() => 0)
   for (const recordBatch of recordBatches) {
-    const readers = columns.map((column) => valueReader(recordBatch, column))
-    for (let row = 0; row < recordBatch.rows; row++) {
+    for (const row of rowObjects(recordBatch, columns)) {
       const record: Record<string, unknown> = {}
       columns.forEach((column, i) => {
-        const value = readers[i]!(row)
+        const value = row[column.name] ?? null
         record[column.name] = written(value, column, large.has(column.name))
         present[i]! += valuesIn(value)
       })
@@ -153,7 +153,7 @@ async function encodeRows(
 }
 
 /** The value in the form that parquetjs-lite takes. */
-function written(value: Value, { type }: ColumnSpec, isLarge: boolean): unknown {
+function written(value: RowValue, { type }: ColumnSpec, isLarge: boolean): unknown {
   if (type === 'timestamp' && typeof value === 'number') return new Date(Math.floor(value / 1000))
   if (type === 'timestamp' && typeof value === 'bigint') return new Date(Number(floorThousandth(value)))
   if (isLarge && type === 'int64' && value !== null) return new ExactInteger(value)
@@ -166,7 +166,7 @@ function written(value: Value, { type }: ColumnSpec, isLarge: boolean): unknown 
  * the time as it is, and it writes that with all its bits.
  */
 class ExactInteger extends Date {
-  constructor(readonly value: Value) {
+  constructor(readonly value: RowValue) {
     super(0)
   }
 
@@ -180,7 +180,7 @@ function floorThousandth(value: bigint): bigint {
   return (value - (((value % 1000n) + 1000n) % 1000n)) / 1000n
 }
 
-function valuesIn(value: Value): number {
+function valuesIn(value: RowValue): number {
   if (value === null) return 0
   return Array.isArray(value) ? value.filter((item) => item !== null).length : 1
 }
