@@ -3,12 +3,12 @@ import { ChainIds } from './chain-ids.ts'
 import { CredentialColumns } from './columns/credential-columns.ts'
 import { CredentialPage } from './credential-page.ts'
 import { ExtraReader } from './extra/extra-reader.ts'
-import { itemStarts } from './extra/valid-json.ts'
 import { FastPath } from './fast-path.ts'
 import { masksOf } from './mask/index.ts'
 import { credentialQuarantine } from './quarantine.ts'
 import { reportDecoder } from './reports.ts'
 import { parseResponse } from './response.ts'
+import { itemStarts } from './scan/json-steps.ts'
 
 /**
  * Turns one response's bytes into a page. Its record batch overwrites them if their memory is shared and large enough: rows

@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { type DecodedPage, isExportError, mayHoldManyValues } from '../core/index.ts'
+import { type DecodedPage, hasTooManyValues, isExportError, mayHoldManyValues } from '../core/index.ts'
 import type { CredentialColumns } from './columns/credential-columns.ts'
 import type { SourceTable } from './columns/source-table.ts'
 import type { ListList } from './columns/text-list.ts'
@@ -27,11 +27,13 @@ import {
   CLOSE_BRACKET,
   COLON,
   COMMA,
-  JsonScanner,
   OPEN_BRACE,
   OPEN_BRACKET,
   QUOTE,
-} from './scan/json-scanner.ts'
+  skipSpace,
+  skipString,
+  skipValue,
+} from './scan/json-steps.ts'
 import { fieldName, type UnknownFields } from './schema.ts'
 
 /** Items that are not understood cost more here than on the plain path: beyond one in eight, it takes over. */
@@ -45,7 +47,6 @@ const MIN_STRANGE = 32
  * plain path says what is the matter with it.
  */
 export class FastPath {
-  private readonly json = new JsonScanner()
   private readonly walker: ItemWalker | null
   private body: Buffer = Buffer.alloc(0)
   private pages = 0
@@ -65,7 +66,6 @@ export class FastPath {
   decode(body: Buffer, page: CredentialPage): DecodedPage | null {
     if (this.walker === null) return null
     this.body = body
-    this.json.begin(body)
     this.walker.begin(body)
     this.pages++
     this.items = 0
@@ -81,44 +81,45 @@ export class FastPath {
 
   /** `{"items": [...], "next": ...}`, in either order and with other fields between. */
   private readResponse(walker: ItemWalker, page: CredentialPage): DecodedPage | null {
-    const { body, json } = this
-    let at = json.space(hasByteOrderMark(body) ? 3 : 0)
+    const { body } = this
+    let at = skipSpace(body, hasByteOrderMark(body) ? 3 : 0)
     if (body[at] !== OPEN_BRACE) return null
     let hasItems = false
     let next: string | null = null
     let checked = 0
     do {
-      const key = json.space(at + 1)
+      const key = skipSpace(body, at + 1)
       if (body[key] !== QUOTE) return null
-      const keyEnd = json.string(key + 1)
-      if (keyEnd < 0 || json.hasEscapes) return null
-      at = json.space(keyEnd)
+      const keyEnd = skipString(body, key)
+      at = skipSpace(body, keyEnd)
       if (body[at] !== COLON) return null
-      const value = json.space(at + 1)
-      const name = body.toString('latin1', key + 1, keyEnd - 1)
-      at = name === 'items' ? this.itemList(walker, value, page) : json.value(value)
-      if (at < 0) return null
+      const value = skipSpace(body, at + 1)
+      const name: unknown = JSON.parse(body.toString('utf8', key, keyEnd))
       if (name === 'items') {
-        if (hasItems || !isUtf8(body.subarray(0, value))) return null
+        at = this.itemList(walker, value, page)
+        if (at < 0 || hasItems || !isUtf8(body.subarray(0, value))) return null
         // The walker has seen to what lies between.
         checked = at
         hasItems = true
-      } else if (name === 'next') {
-        if (mayHoldManyValues(at - value)) return null
+      } else {
+        at = skipValue(body, value)
+        if (hasTooManyValues(body.subarray(value, at))) return null
         const parsed: unknown = JSON.parse(body.toString('utf8', value, at))
-        if (parsed !== null && typeof parsed !== 'string') return null
-        next = parsed
+        if (name === 'next') {
+          if (parsed !== null && typeof parsed !== 'string') return null
+          next = parsed
+        }
       }
-      at = json.space(at)
+      at = skipSpace(body, at)
     } while (body[at] === COMMA)
-    if (body[at] !== CLOSE_BRACE || json.space(at + 1) !== body.length || !hasItems) return null
+    if (body[at] !== CLOSE_BRACE || skipSpace(body, at + 1) !== body.length || !hasItems) return null
     return isUtf8(body.subarray(checked)) ? page.finish(this.items, next) : null
   }
 
   private itemList(walker: ItemWalker, start: number, page: CredentialPage): number {
-    const { body, json } = this
+    const { body } = this
     if (body[start] !== OPEN_BRACKET) return -1
-    let at = json.space(start + 1)
+    let at = skipSpace(body, start + 1)
     if (body[at] === CLOSE_BRACKET) return at + 1
     for (;;) {
       if (at >= walker.end && !walker.open(at)) return -1
@@ -128,12 +129,12 @@ export class FastPath {
       const { status, position } = walker
       if (status === STATUS.last) return position
       // The window may end in the space between two items.
-      at = json.space(position)
+      at = skipSpace(body, position)
       if (status === STATUS.full || (status === STATUS.newSource && walker.learn())) continue
       if (at >= walker.end && at < body.length) continue
       if (body[at] !== OPEN_BRACE) return -1
       const end = walker.endOfValue(at)
-      const behind = end < 0 ? end : json.space(end)
+      const behind = end < 0 ? end : skipSpace(body, end)
       if (walker.end < body.length && (end < 0 || behind >= walker.end)) {
         if (!this.openAgain(walker, at)) return -1
         continue
@@ -142,15 +143,18 @@ export class FastPath {
       if (!this.addStrange(at, end, page) || ++this.items > MAX_ITEMS) return -1
       if (body[behind] === CLOSE_BRACKET) return behind + 1
       if (body[behind] !== COMMA) return -1
-      at = json.space(behind + 1)
+      at = skipSpace(body, behind + 1)
     }
   }
 
   /** Has the window begin with an item that goes on beyond it, and hold all of it; false when the page is not understood. */
   private openAgain(walker: ItemWalker, at: number): boolean {
     if (!walker.isFirst(at)) return walker.open(at)
-    const end = this.json.value(at)
-    return end >= 0 && walker.open(at, 2 * (this.json.space(end) + 1 - at))
+    const { body } = this
+    const end = skipSpace(body, skipValue(body, at))
+    // The window holds all of it already, so it is no valid JSON.
+    if (end < walker.end || end >= body.length) return false
+    return walker.open(at, 2 * (end + 1 - at))
   }
 
   /** Adds an item that is not understood; false when the page is not. */

@@ -60,6 +60,25 @@ test('a page of many windows that is cut off or no UTF-8 is not understood', () 
   }
 })
 
+test('an item larger than a window that is no JSON is not understood', () => {
+  const { fast } = credentialPaths(decodePlan())
+  const whole = credential(2, 'x'.repeat(2 * WINDOW), { urls: [[1], { a: 1 }] })
+  for (const [from, to] of [
+    ['[[1]', '[{1]'],
+    ['{"a":1}', '{"a":1]'],
+    ['{"a":1}', '{"a":}}'],
+    ['"urls":', '"urls'],
+  ] as const) {
+    const items = [
+      credential(1),
+      whole.replace(from, to),
+      credential(3),
+      credential(4, 'x'.repeat(3 * WINDOW)),
+    ]
+    expect(fast(page(items), pageContext())).toBeNull()
+  }
+})
+
 test('more fields, texts and items than are walked over at once mean the same on both paths', () => {
   const paths = credentialPaths(decodePlan({ secret: 'plaintext' }))
   const urls = (count: number) => Array.from({ length: count }, (_, i) => `https://${i}.example`)

@@ -48,7 +48,7 @@ for (const [letter, text] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't
 }
 
 /** Value of each hexadecimal digit, by its character; 255 for every other byte. */
-export const HEX_DIGITS = new Uint8Array(256).fill(255)
+const HEX_DIGITS = new Uint8Array(256).fill(255)
 for (let digit = 0; digit < 16; digit++) {
   HEX_DIGITS[digit.toString(16).charCodeAt(0)] = digit
   HEX_DIGITS[digit.toString(16).toUpperCase().charCodeAt(0)] = digit

@@ -7,7 +7,7 @@ import {
 } from '../../core/index.ts'
 import type { ExtraValue } from '../columns/credential-columns.ts'
 import type { SourceExtras } from '../scan/item-walker.ts'
-import { OPEN_BRACE } from '../scan/json-scanner.ts'
+import { OPEN_BRACE } from '../scan/json-steps.ts'
 import { CREDENTIAL_FIELDS, SOURCE_FIELDS } from '../schema.ts'
 import { type ExtraNode, ExtraTree } from './extra-tree.ts'
 import { EXPECTED, readExtra } from './read-extra.ts'

@@ -1,7 +1,6 @@
 import type { ExtraField } from '../../core/index.ts'
-import { OPEN_BRACE } from '../scan/json-scanner.ts'
+import { eachMember, isKey, OPEN_BRACE } from '../scan/json-steps.ts'
 import { fieldName } from '../schema.ts'
-import { eachMember, isKey } from './valid-json.ts'
 
 /** `null` begins with it. */
 const NULL = 0x6e

@@ -1,9 +1,8 @@
 import { type ExtraField, int64, parseTimestamp } from '../../core/index.ts'
 import type { ExtraValue } from '../columns/credential-columns.ts'
 import { parseExactJson } from '../scan/exact-json.ts'
-import { BACKSLASH, isDigit, MINUS, OPEN_BRACKET, QUOTE, ZERO } from '../scan/json-scanner.ts'
+import { BACKSLASH, MINUS, OPEN_BRACKET, QUOTE, skipString, ZERO } from '../scan/json-steps.ts'
 import { integer } from '../schema.ts'
-import { skipString } from './valid-json.ts'
 
 /** So many digits are exact in a double. */
 const SAFE_DIGITS = 15
@@ -60,7 +59,6 @@ function readString(bytes: Buffer, start: number, end: number): string | undefin
 
 function readInteger(bytes: Buffer, start: number, end: number): ExtraValue | undefined {
   const first = bytes[start] === MINUS ? start + 1 : start
-  if (!isDigit(bytes[first]!)) return undefined
   let value = 0
   let at = first
   for (; at < end && at - first < SAFE_DIGITS; at++) {
@@ -68,6 +66,7 @@ function readInteger(bytes: Buffer, start: number, end: number): ExtraValue | un
     if (digit < 0 || digit > 9) break
     value = 10 * value + digit
   }
+  if (at === first) return undefined
   // JSON knows a negative zero; a column of integers does not.
   if (at === end) return value === 0 || first === start ? value : -value
   const result = integer.safeParse(parseExactJson(bytes, start, end))

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { int64 } from '../../core/index.ts'
-import { BACKSLASH, QUOTE } from './json-scanner.ts'
+import { BACKSLASH, QUOTE } from './json-steps.ts'
 
 /** Numbers of fewer digits are exact in a double, or are no integers. */
 const LONG = 16

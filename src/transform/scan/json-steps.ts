@@ -1,20 +1,21 @@
-import {
-  BACKSLASH,
-  CLOSE_BRACE,
-  CLOSE_BRACKET,
-  COMMA,
-  isSpace,
-  OPEN_BRACE,
-  OPEN_BRACKET,
-  QUOTE,
-} from '../scan/json-scanner.ts'
-
 /*
- * Steps over JSON that is known to be valid, however deep it is nested.
+ * Steps over JSON without checking it, however deep it is nested. Where the JSON is not valid, a step ends somewhere, at
+ * most two bytes behind the end.
  */
 
+export const QUOTE = 0x22
+export const COMMA = 0x2c
+export const MINUS = 0x2d
+export const ZERO = 0x30
+export const COLON = 0x3a
+export const OPEN_BRACKET = 0x5b
+export const BACKSLASH = 0x5c
+export const CLOSE_BRACKET = 0x5d
+export const OPEN_BRACE = 0x7b
+export const CLOSE_BRACE = 0x7d
+
 /** The first position that is no white space. */
-function skipSpace(bytes: Uint8Array, start: number): number {
+export function skipSpace(bytes: Uint8Array, start: number): number {
   let at = start
   while (isSpace(bytes[at]!)) at++
   return at
@@ -23,12 +24,12 @@ function skipSpace(bytes: Uint8Array, start: number): number {
 /** @returns the position after the string whose opening quote is at `start` */
 export function skipString(bytes: Uint8Array, start: number): number {
   let at = start + 1
-  while (bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1
+  while (at < bytes.length && bytes[at] !== QUOTE) at += bytes[at] === BACKSLASH ? 2 : 1
   return at + 1
 }
 
 /** @returns the position after the value that begins at `start` */
-function skipValue(bytes: Uint8Array, start: number): number {
+export function skipValue(bytes: Uint8Array, start: number): number {
   let at = start
   let depth = 0
   do {
@@ -49,12 +50,12 @@ function skipValue(bytes: Uint8Array, start: number): number {
       default:
         at = depth === 0 ? skipPlain(bytes, at) : at + 1
     }
-  } while (depth > 0)
+  } while (depth > 0 && at < bytes.length)
   return at
 }
 
 /**
- * Goes through the members of the object at `start`.
+ * Goes through the members of the object at `start`, which must be valid JSON.
  * @param onMember gets start and end of the key, quotes included, and of the value
  */
 export function eachMember(
@@ -103,7 +104,7 @@ export function itemStarts(body: Buffer): readonly number[] {
   return items < 0 ? [] : elementStarts(body, items)
 }
 
-/** Where each element of the array at `start` begins. */
+/** Where each element of the array at `start` begins, which must be valid JSON. */
 function elementStarts(bytes: Uint8Array, start: number): readonly number[] {
   const starts: number[] = []
   let at = skipSpace(bytes, start + 1)
@@ -127,4 +128,8 @@ function skipPlain(bytes: Uint8Array, start: number): number {
     if (byte === COMMA || byte === CLOSE_BRACE || byte === CLOSE_BRACKET || isSpace(byte)) break
   }
   return at
+}
+
+function isSpace(byte: number): boolean {
+  return byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 }
