@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { ExportError, type Format, type RecordBatch } from '../../src/core/index.ts'
-import { createEncoder, shardExtension } from '../../src/load/encode/create-encoder.ts'
+import { createEncoder } from '../../src/load/encode/create-encoder.ts'
+import { shardExtension } from '../../src/load/encode/encoder.ts'
 import { type Row, recordBatchOf, specs } from './record-batch-builder.ts'
 import { createdBy, csvFormats, hasZstd, parquetFormats, plainCsv, snappyParquet } from './shard-fixture.ts'
 

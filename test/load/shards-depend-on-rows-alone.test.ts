@@ -13,7 +13,8 @@ import {
   type RecordBatch,
   type Store,
 } from '../../src/core/index.ts'
-import { createEncoder, shardExtension } from '../../src/load/encode/create-encoder.ts'
+import { createEncoder } from '../../src/load/encode/create-encoder.ts'
+import { shardExtension } from '../../src/load/encode/encoder.ts'
 import {
   encodeWithAggregates,
   PageRows,
