@@ -7,7 +7,7 @@ import { FastPath } from './fast-path.ts'
 import { masksOf } from './mask/index.ts'
 import { credentialQuarantine } from './quarantine.ts'
 import { reportDecoder } from './reports.ts'
-import { parseResponse } from './response.ts'
+import { type Decode, parseResponse } from './response.ts'
 import { itemStarts } from './scan/json-steps.ts'
 
 /**
@@ -34,8 +34,6 @@ function roomIn(response: ArrayBufferLike): BatchAllocator {
       ? new Uint8Array(response, 0, bytes)
       : new Uint8Array(bytes)
 }
-
-type Decode<Result = DecodedPage> = (body: Buffer, context: PageContext, room?: BatchAllocator) => Result
 
 /** Pages that go the plain path at once after a good page that the fast path abandoned. */
 const PAGES_TO_SIT_OUT = 15

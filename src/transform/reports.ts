@@ -1,27 +1,22 @@
 import {
-  type BatchAllocator,
-  type Column,
-  type ColumnSpec,
-  type DecodedPage,
   type DecodePlan,
   ExportError,
   encodeRecordBatch,
-  type Int64,
   type PageContext,
   type RefusedItem,
-  type Vector,
 } from '../core/index.ts'
 import { ChainIds } from './chain-ids.ts'
-import { BooleanList, NumberList } from './columns/lists.ts'
-import { ListList, TextList } from './columns/text-list.ts'
+import { valueColumn } from './columns/value-columns.ts'
 import { refusedId, reportQuarantine } from './quarantine.ts'
-import { pageLocation, parseResponse } from './response.ts'
+import { type Decode, pageLocation, parseResponse } from './response.ts'
 import { REPORT_FIELDS, type Report, reportSchema, UnknownFields, unknownNames } from './schema.ts'
 
 /** Decodes pages of reports. Reports are few, so this takes the plainest way. */
-export function reportDecoder(
-  plan: DecodePlan,
-): (body: Buffer, context: PageContext, room?: BatchAllocator) => DecodedPage {
+export function reportDecoder(plan: DecodePlan): Decode {
+  const columns = plan.columns.map(({ name, type }) => ({
+    name: name as keyof Report,
+    values: valueColumn(type, false),
+  }))
   const quarantine = reportQuarantine()
   const ids = new ChainIds()
 
@@ -29,10 +24,11 @@ export function reportDecoder(
     const { query } = context
     const { next, exactItems } = parseResponse(body, context)
     const items = exactItems()
-    const reports: Report[] = []
+    let rows = 0
     const quarantined: RefusedItem[] = []
     const unknown = new UnknownFields()
     ids.begin(context.recent)
+    for (const { values } of columns) values.reset()
     for (const [index, item] of items.entries()) {
       const result = reportSchema.safeParse(item)
       const id = result.success ? result.data.id : refusedId(item)
@@ -40,18 +36,22 @@ export function reportDecoder(
       const isNew = id === null || (result.success ? ids.isNewRow(id) : ids.isNewRefusal(id))
       if (!isNew) continue
       if (result.success) {
-        reports.push(result.data)
+        rows++
+        for (const { name, values } of columns) values.add(result.data[name] ?? null)
         unknown.countAll(unknownNames(item as object, REPORT_FIELDS))
       } else {
         quarantined.push(quarantine(item, result.error.issues, index))
       }
     }
-    const columns = plan.columns.map((spec) => reportColumn(spec, reports))
+    const recordBatch = {
+      rows,
+      groups: [],
+      columns: columns.map(({ name, values }) => values.column(name, [])),
+    }
     return {
       next,
-      recordBatch:
-        reports.length === 0 ? null : encodeRecordBatch({ rows: reports.length, groups: [], columns }, room),
-      rows: reports.length,
+      recordBatch: rows === 0 ? null : encodeRecordBatch(recordBatch, room),
+      rows,
       items: items.length,
       repeated: ids.repeated,
       ids: ids.page(),
@@ -71,43 +71,4 @@ function wrongReport(context: PageContext): ExportError {
     pageLocation(context),
     'Check service.report_path, and what stands between here and the service: a cache may mix up answers.',
   )
-}
-
-function isInt64(value: unknown): value is Int64 {
-  return typeof value === 'number' || typeof value === 'bigint'
-}
-
-function reportColumn({ name, type }: ColumnSpec, reports: readonly Report[]): Column {
-  const values = reports.map((report) => report[name as keyof Report] ?? null)
-  return { name, group: null, values: reportVector(type, values) }
-}
-
-function reportVector(type: ColumnSpec['type'], values: readonly Report[keyof Report][]): Vector {
-  switch (type) {
-    case 'text': {
-      const list = new TextList()
-      for (const value of values) {
-        if (typeof value === 'string') list.addText(value)
-        else list.addNull()
-      }
-      return list.vector()
-    }
-    case 'list': {
-      const list = new ListList()
-      for (const value of values) list.add(Array.isArray(value) ? value : null)
-      return list.vector()
-    }
-    case 'boolean': {
-      const list = new BooleanList()
-      for (const value of values) list.add(typeof value === 'boolean' ? value : null)
-      return list.vector()
-    }
-    case 'int64':
-    case 'timestamp': {
-      const list = new NumberList()
-      // JSON knows a negative zero; a column of integers does not.
-      for (const value of values) list.add(isInt64(value) ? (value === 0 ? 0 : value) : null)
-      return list.vector()
-    }
-  }
 }

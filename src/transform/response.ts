@@ -1,6 +1,20 @@
 import { isUtf8 } from 'node:buffer'
-import { ExportError, hasTooManyValues, type PageContext, type Query } from '../core/index.ts'
+import {
+  type BatchAllocator,
+  type DecodedPage,
+  ExportError,
+  hasTooManyValues,
+  type PageContext,
+  type Query,
+} from '../core/index.ts'
 import { parseExactJson } from './scan/exact-json.ts'
+
+/** How a resource makes a page of a response's body. @see createDecoder */
+export type Decode<Result = DecodedPage> = (
+  body: Buffer,
+  context: PageContext,
+  room?: BatchAllocator,
+) => Result
 
 /** A response of the right shape, its items not yet looked at. */
 type ParsedResponse = {

@@ -1,13 +1,11 @@
 import type { Column, DecodePlan, ExtraField, Group, Int64, RecordBatch, Vector } from '../../core/index.ts'
 import type { Masks } from '../mask/index.ts'
 import type { Credential } from '../schema.ts'
-import { BooleanList, NumberList } from './lists.ts'
+import { NumberList } from './lists.ts'
 import { SourceTable } from './source-table.ts'
 import { DictionaryColumn, PlainColumn, RedactedColumn, type TextColumn } from './text-columns.ts'
 import { ListList, textVector } from './text-list.ts'
-
-/** The value of an additional column; timestamps are microseconds. */
-export type ExtraValue = string | boolean | Int64 | readonly string[] | null
+import { type ColumnValue, type ValueColumn, valueColumn } from './value-columns.ts'
 
 /**
  * The columns of one page of credentials under construction. Both decode paths add rows here: the plain
@@ -50,7 +48,7 @@ export class CredentialColumns {
   }
 
   /** @param extras values of the additional columns */
-  add(credential: Credential, extras: readonly ExtraValue[]): void {
+  add(credential: Credential, extras: readonly ColumnValue[]): void {
     // JSON knows a negative zero; an identifier does not.
     this.id.add(credential.id === 0 ? 0 : credential.id)
     this.importedAt.add(credential.imported_at)
@@ -119,80 +117,29 @@ function perRow(name: string, values: Vector): Column {
   return { name, group: null, values }
 }
 
-/** A column and how a value of its type gets into it. */
-type Extra = {
-  readonly name: string
-  readonly add: (value: ExtraValue) => void
-  readonly column: (groups: Group[]) => Column
-  readonly reset: () => void
-}
-
 /** The columns of `transform.extra_columns` under construction, in the order of their fields. */
 class ExtraColumns {
-  private readonly extras: readonly Extra[]
+  private readonly columns: readonly { readonly name: string; readonly values: ValueColumn }[]
 
   constructor(fields: readonly ExtraField[]) {
-    this.extras = fields.map(extraColumn)
+    this.columns = fields.map(({ name, path, type }) => {
+      // What identifies an item does not repeat; of the rest much does.
+      const repeats = path.length > 1 || type !== 'string'
+      return { name, values: valueColumn(type, repeats) }
+    })
   }
 
   /** Adds a row: a value for each field, of the field's type. */
-  add(values: readonly ExtraValue[]): void {
-    for (let i = 0; i < this.extras.length; i++) this.extras[i]!.add(values[i] ?? null)
+  add(values: readonly ColumnValue[]): void {
+    for (let i = 0; i < this.columns.length; i++) this.columns[i]!.values.add(values[i] ?? null)
   }
 
   /** The column of this name; undefined when it is none of them. */
   column(name: string, groups: Group[]): Column | undefined {
-    return this.extras.find((extra) => extra.name === name)?.column(groups)
+    return this.columns.find((column) => column.name === name)?.values.column(name, groups)
   }
 
   reset(): void {
-    for (const extra of this.extras) extra.reset()
-  }
-}
-
-function extraColumn({ name, path, type }: ExtraField): Extra {
-  switch (type) {
-    case 'string':
-    case 'json':
-      // What identifies an item does not repeat; of the rest much does.
-      return textExtra(
-        name,
-        path.length === 1 && type === 'string' ? new PlainColumn() : new DictionaryColumn(),
-      )
-    case 'int64':
-    case 'timestamp': {
-      const list = new NumberList()
-      return vectorExtra(name, list, (value) => list.add(value as Int64 | null))
-    }
-    case 'boolean': {
-      const list = new BooleanList()
-      return vectorExtra(name, list, (value) => list.add(value as boolean | null))
-    }
-    case 'strings': {
-      const list = new ListList()
-      return vectorExtra(name, list, (value) => list.add(value as readonly string[] | null))
-    }
-  }
-}
-
-function textExtra(name: string, column: TextColumn): Extra {
-  return {
-    name,
-    add: (value) => (value === null ? column.addNull() : column.addText(value as string)),
-    column: (groups) => column.column(name, groups),
-    reset: () => column.reset(),
-  }
-}
-
-function vectorExtra(
-  name: string,
-  list: { vector(): Vector; reset(): void },
-  add: (value: ExtraValue) => void,
-): Extra {
-  return {
-    name,
-    add,
-    column: () => perRow(name, list.vector()),
-    reset: () => list.reset(),
+    for (const { values } of this.columns) values.reset()
   }
 }

@@ -5,7 +5,7 @@ import {
   repeatsGiven,
   type SecretPolicy,
 } from '../../core/index.ts'
-import type { ExtraValue } from '../columns/credential-columns.ts'
+import type { ColumnValue } from '../columns/value-columns.ts'
 import type { SourceExtras } from '../scan/item-walker.ts'
 import { OPEN_BRACE } from '../scan/json-steps.ts'
 import { CREDENTIAL_FIELDS, SOURCE_FIELDS } from '../schema.ts'
@@ -27,7 +27,7 @@ type Hidden = { readonly secret: SecretPolicy; readonly identity: IdentityPolicy
  */
 export class ExtraReader {
   /** By field number. */
-  readonly values: ExtraValue[]
+  readonly values: ColumnValue[]
   issues: ExtraIssue[] = []
   /** Names of fields that are no news, at the top of an item and of its source. */
   readonly itemFields: ReadonlySet<string>
@@ -172,10 +172,10 @@ function isOfSource({ path }: ExtraField): boolean {
 /** A value of which the row's own secrets have been taken out: texts that repeat one are left out as a whole. */
 function withoutSecrets(
   type: ExtraField['type'],
-  value: ExtraValue,
+  value: ColumnValue,
   raw: string,
   secrets: readonly string[],
-): ExtraValue {
+): ColumnValue {
   switch (type) {
     case 'string':
       return secrets.some((secret) => repeatsGiven(value as string, secret)) ? LEFT_OUT : value

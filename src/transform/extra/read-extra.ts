@@ -1,5 +1,5 @@
 import { type ExtraField, int64, parseTimestamp } from '../../core/index.ts'
-import type { ExtraValue } from '../columns/credential-columns.ts'
+import type { ColumnValue } from '../columns/value-columns.ts'
 import { parseExactJson } from '../scan/exact-json.ts'
 import { BACKSLASH, MINUS, OPEN_BRACKET, QUOTE, skipString, ZERO } from '../scan/json-steps.ts'
 import { integer } from '../schema.ts'
@@ -26,7 +26,7 @@ export function readExtra(
   bytes: Buffer,
   start: number,
   end: number,
-): ExtraValue | undefined {
+): ColumnValue | undefined {
   switch (type) {
     case 'string':
       return readString(bytes, start, end)
@@ -57,7 +57,7 @@ function readString(bytes: Buffer, start: number, end: number): string | undefin
     : bytes.toString('utf8', start + 1, end - 1)
 }
 
-function readInteger(bytes: Buffer, start: number, end: number): ExtraValue | undefined {
+function readInteger(bytes: Buffer, start: number, end: number): ColumnValue | undefined {
   const first = bytes[start] === MINUS ? start + 1 : start
   let value = 0
   let at = first

@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer'
 import { copyBytes, type Int64, int64, mayHoldManyValues } from '../../core/index.ts'
-import type { ExtraValue } from '../columns/credential-columns.ts'
 import type { FieldRun } from '../columns/text-list.ts'
+import type { ColumnValue } from '../columns/value-columns.ts'
 import { SOURCE_FIELDS, type Source, sourceSchema, unknownNames } from '../schema.ts'
 import { FIELDS } from './item-fields.ts'
 import { ITEM_WALKER } from './item-walker-wasm.ts'
@@ -21,7 +21,7 @@ export type KnownSource = {
 /** Values of additional columns that a source gives to its rows. */
 export type SourceExtras = {
   /** By field number. */
-  readonly values: readonly (readonly [field: number, value: ExtraValue])[]
+  readonly values: readonly (readonly [field: number, value: ColumnValue])[]
   /** By field number: digits and times as they are written. */
   readonly raw: readonly string[]
   /** Names of unknown fields inside those on the way. */

@@ -1,0 +1,57 @@
+import type { Column, ColumnType, ExtraField, Group, Int64, Vector } from '../../core/index.ts'
+import { BooleanList, NumberList } from './lists.ts'
+import { DictionaryColumn, PlainColumn, type TextColumn } from './text-columns.ts'
+import { ListList } from './text-list.ts'
+
+/** The value of a column in a row; timestamps are microseconds. */
+export type ColumnValue = string | boolean | Int64 | readonly string[] | null
+
+/** A column under construction that takes values of its type. */
+export type ValueColumn = {
+  add(value: ColumnValue): void
+  /** The finished column; a group it needs is appended to `groups`. */
+  column(name: string, groups: Group[]): Column
+  reset(): void
+}
+
+/** @param repeats whether strings occur many times */
+export function valueColumn(type: ColumnType | ExtraField['type'], repeats: boolean): ValueColumn {
+  switch (type) {
+    case 'text':
+    case 'string':
+    case 'json': {
+      const column: TextColumn = repeats ? new DictionaryColumn() : new PlainColumn()
+      return {
+        add: (value) => (value === null ? column.addNull() : column.addText(value as string)),
+        column: (name, groups) => column.column(name, groups),
+        reset: () => column.reset(),
+      }
+    }
+    case 'int64':
+    case 'timestamp': {
+      const list = new NumberList()
+      // JSON knows a negative zero; a column of integers does not.
+      return vectorColumn(list, (value) => list.add(value === 0 ? 0 : (value as Int64 | null)))
+    }
+    case 'boolean': {
+      const list = new BooleanList()
+      return vectorColumn(list, (value) => list.add(value as boolean | null))
+    }
+    case 'list':
+    case 'strings': {
+      const list = new ListList()
+      return vectorColumn(list, (value) => list.add(value as readonly string[] | null))
+    }
+  }
+}
+
+function vectorColumn(
+  list: { vector(): Vector; reset(): void },
+  add: (value: ColumnValue) => void,
+): ValueColumn {
+  return {
+    add,
+    column: (name) => ({ name, group: null, values: list.vector() }),
+    reset: () => list.reset(),
+  }
+}
