@@ -14,11 +14,14 @@
  *                     `eio:n`     call n fails with EIO
  *                     `room:n`    the disk has room for n bytes in all, and says so
  *
+ *   DISK_FAULT_ONE_THREAD   where set, the process takes the machine for one with a single processor and starts no threads
+ *
  * A call that changes something there and is not counted ends the process: see disk-guard.mjs.
  */
 import all from 'node:fs'
 import fs from 'node:fs/promises'
 import { syncBuiltinESMExports } from 'node:module'
+import os from 'node:os'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { isMainThread } from 'node:worker_threads'
 import { asCounted, guardDisk } from './disk-guard.mjs'
@@ -45,6 +48,7 @@ let unflushed = []
 const COUNTED = ['open', 'rename', 'unlink', 'mkdir', 'rm', 'rmdir', 'datasync', 'sync', 'truncate', 'write']
 
 if (isMainThread) await install()
+if (process.env.DISK_FAULT_ONE_THREAD) os.availableParallelism = () => 1
 // Threads only read; their calls are not counted.
 await guardDisk(root, new Set(isMainThread ? COUNTED : []))
 syncBuiltinESMExports()
