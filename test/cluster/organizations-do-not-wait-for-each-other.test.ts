@@ -11,12 +11,13 @@ import { THOROUGH } from '../support/thorough.ts'
 import { until, world } from './support/world.ts'
 
 const backend = 'postgres'
+const TURN_MS = THOROUGH ? 500 : 250
 /** More than fit into a turn. */
-const PAGES = THOROUGH ? 40 : 20
+const PAGES = THOROUGH ? 40 : 12
 
 it('with fewer slots than organizations each has its turn, and a turn costs no request', async () => {
   const here = await world({ backend, organizations: 6, sandbox: { records: 10 * PAGES, latencyMs: 40 } })
-  const worker = here.worker({ concurrency: 2, sliceMs: 500 })
+  const worker = here.worker({ concurrency: 2, sliceMs: TURN_MS })
   const submitted = here.submit('--wait', '--json')
   const least = () => Math.min(...here.organizations.map((each) => here.searches(each).length))
   await until('all of them have begun', () => least() > 0)
@@ -38,8 +39,8 @@ it('with fewer slots than organizations each has its turn, and a turn costs no r
 it('two pipelines of one organization are never at work at once, also when submitted one after the other', async () => {
   const here = await world({ backend, organizations: 2, sandbox: { records: 200, latencyMs: 40 } })
   here.write('org-1', { service: { organization: 'org-0' } })
-  here.worker()
-  here.worker()
+  here.workerHere()
+  here.workerHere()
   expect((await here.cli('submit', 'org-0.yaml')).code).toBe(0)
   await until('the first is at work', () => here.searches('org-0').length > 2)
   expect((await here.cli('submit', 'org-1.yaml', '--wait')).code).toBe(0)
@@ -54,7 +55,7 @@ describe('what concerns one organization', () => {
     here.write('org-1', { service: { token_env: 'BAD_TOKEN', retries: 0 } })
     here.write('org-2', { extract: { max_requests: 5 } })
     here.write('org-3', { service: { token_env: 'NO_SUCH_VARIABLE' } })
-    const worker = here.worker({ env: { BAD_TOKEN: 'not-a-token-that-anybody-gave' } })
+    const worker = here.workerHere({ env: { BAD_TOKEN: 'not-a-token-that-anybody-gave' } })
     const { code, stdout } = await here.submit('--wait', '--json')
     expect(code, worker.log()).toBe(3)
     const ended = stdout
@@ -108,7 +109,7 @@ describe('what concerns one organization', () => {
       outcome: null,
     })
     await queue.close()
-    here.worker()
+    here.workerHere()
     const failed = `SELECT failed_reason FROM bullmq.job WHERE queue = 'organizations' AND state = 'failed'`
     await until('it has failed', async () => {
       const [job] = await pgRows(here.env.SPILLWAY_QUEUE_URL ?? '', failed)
@@ -130,7 +131,7 @@ describe('what concerns one organization', () => {
     const [entry] = await queue.pipelinesOf('org-0').getJobs(['waiting'])
     await entry?.updateData({ ...entry.data, settings: { ...entry.data.settings, of_tomorrow: {} } })
     await queue.close()
-    const worker = here.worker()
+    const worker = here.workerHere()
     expect((await here.cli('submit', 'org-1.yaml', '--wait')).code).toBe(0)
     await until('it is said', () => worker.log().includes('org-0 was submitted by another version'))
     expect(here.searches('org-0')).toEqual([])
@@ -144,7 +145,7 @@ describe('what concerns one organization', () => {
       parts: { extract: { monthly_searches: 5 } },
       sandbox: { rowsPerSearch: 0 },
     })
-    here.worker()
+    here.workerHere()
     const { code, stdout } = await here.submit('--wait', '--json')
     expect([code, JSON.parse(stdout)]).toEqual([
       4,
@@ -160,7 +161,7 @@ describe('what concerns one organization', () => {
 
   it('holds its data set against run', async () => {
     const here = await world({ backend, sandbox: { latencyMs: 100 } })
-    here.worker()
+    here.workerHere()
     await here.submit()
     await until('it is at work', () => here.searches().length > 1)
     const run = await here.cli('run', 'org-0.yaml')

@@ -28,6 +28,8 @@ import { carryOut } from '../../support/in-this-process.ts'
 import { PASSWORD } from '../../support/postgres/client.ts'
 import { newDatabase } from '../../support/postgres/database.ts'
 import type { Ended } from '../../support/run-cli.ts'
+import { THOROUGH } from '../../support/thorough.ts'
+import { workHere } from './worker-here.ts'
 
 export type Backend = 'postgres' | 'redis'
 
@@ -65,6 +67,8 @@ export type World = {
   file(organization: string): string
   write(organization: string, parts?: PipelineParts): void
   worker(settings?: WorkerSettings): WorkerProcess
+  /** A worker that no test stops or kills: in this process, unless everything is tried. */
+  workerHere(settings?: Pick<WorkerSettings, 'env'>): Pick<WorkerProcess, 'log'>
   submit(...words: string[]): Promise<Ended>
   cli(...words: string[]): Promise<Ended>
   /** Searches for the domain of an organization. */
@@ -138,6 +142,16 @@ export async function world({
       })
       return follow(child)
     },
+    workerHere: (settings = {}) =>
+      THOROUGH
+        ? here.worker(settings)
+        : workHere({
+            folder,
+            env: { ...env, ...settings.env },
+            concurrency: 4,
+            leaseMs: 1_500,
+            sliceMs: 60_000,
+          }),
     submit: (...words) => here.cli('submit', ...organizations.map(here.file), ...words),
     cli: (...words) => carryOut({ args: words, cwd: folder, env }),
     searches: (organization) =>
