@@ -1,22 +1,40 @@
-import { spawn } from 'node:child_process'
+import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 import { COMMANDS } from '../../src/cli/commands/index.ts'
-import { CLI, runCli } from '../support/run-cli.ts'
+import { CLI, PACKAGE, runCli } from '../support/run-cli.ts'
+import { some } from '../support/thorough.ts'
 import { place, temporaryFolder } from './support/place.ts'
 
 // Each command is a file of the bundle, loaded when it is called; most tests of commands run on the sources.
 
 it('each says what it takes', async () => {
   const cwd = temporaryFolder()
-  for (const name of Object.keys(COMMANDS)) {
+  for (const name of some(Object.keys(COMMANDS), 8)) {
     const { code, stdout, stderr } = await runCli({ args: [name, '--help'], cwd })
     expect({ name, code, stderr }).toEqual({ name, code: 0, stderr: '' })
     expect(stdout).toMatch(new RegExp(`^spillway ${name}`))
   }
+})
+
+it('every file of the bundle that a command loads is there', async () => {
+  const folder = join(PACKAGE, 'dist')
+  const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) =>
+    file.endsWith('.js'),
+  )
+  const loaded = files.flatMap((file) =>
+    [...readFileSync(join(folder, file), 'utf8').matchAll(/\bimport\("(\.[^"]+)"\)/g)].map(([, to = '']) =>
+      join(folder, dirname(file), to),
+    ),
+  )
+  expect(new Set(loaded).size).toBeGreaterThan(Object.keys(COMMANDS).length)
+  const script = `for (const file of ${JSON.stringify([...new Set(loaded)])}) await import(file)`
+  const ended = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', script])
+  expect(ended).toEqual({ stdout: '', stderr: '' })
 })
 
 it('from init to verify', async () => {
@@ -42,14 +60,21 @@ it('from init to verify', async () => {
   expect((await spillway('report', '1', '--format', 'json')).stdout).toMatch(/^\{.*\}\n$/)
 })
 
-it('the demo finds its pipeline', async () => {
+it('the demo exports a few hundred thousand credentials without a token or a network, and loads and asks a table', async () => {
   const cwd = temporaryFolder()
-  const { code, stdout } = await runCli({ args: ['demo'], cwd })
+  const { code, stdout, stderr } = await runCli({ args: ['demo'], cwd })
   expect(code).toBe(0)
+  expect(stderr).toContain('4 made-up domains')
   expect(stdout).toMatch(/^demo: complete in /)
+  expect(stdout).toMatch(/rows +300,000 /)
   expect(existsSync(join(cwd, 'output/demo/_SUCCESS'))).toBe(true)
   const manifest = JSON.parse(await readFile(join(cwd, 'output/demo/_manifest.json'), 'utf8'))
   expect(manifest.totals.rows).toBe(300_000)
+  // And on into a table, which is asked.
+  expect(stdout).toMatch(/ load pipelines\/demo\.yaml --to duckdb:output\/demo\.db\n.*300,000 rows loaded/)
+  expect(stdout).toMatch(
+    / query pipelines\/demo\.yaml --in duckdb:output\/demo\.db ".*"\n {2}source_name +credentials\n/,
+  )
 })
 
 it('the sandbox serves until it is told to stop', async () => {

@@ -1,6 +1,7 @@
 import { appendFile, copyFile, rename, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { some } from '../support/thorough.ts'
 import { place } from './support/place.ts'
 
 // A shard a day and domain: so many that a second run looks at them in threads of their own.
@@ -19,7 +20,7 @@ it('a second run finds what became of one shard among many', async () => {
   const before = await here.manifest()
   expect(before.shards.length).toBeGreaterThan(700)
   const sent = here.sandbox.requests.length
-  for (const index of [0, 357, before.shards.length - 1]) {
+  for (const index of some([357, 0, before.shards.length - 1], 1)) {
     const { path, bytes } = before.shards[index]!
     const shard = join(here.output, path)
 

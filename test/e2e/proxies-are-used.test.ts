@@ -1,5 +1,6 @@
-import { expect, it } from 'vitest'
-import { type Ended, runCli } from '../support/run-cli.ts'
+import { expect, it, onTestFinished, vi } from 'vitest'
+import { carryOut } from '../support/in-this-process.ts'
+import type { Ended } from '../support/run-cli.ts'
 import { type Environment, PIPELINE, type Place, place } from './support/place.ts'
 import { CERTIFICATE_PATH, deadPort, startHttpProxy, startTls } from './support/proxy.ts'
 import { readParquet } from './support/read-shards.ts'
@@ -11,10 +12,18 @@ const PARTS = {
 }
 const TRUST = { NODE_EXTRA_CA_CERTS: CERTIFICATE_PATH }
 
-/** Runs the pipeline; the service goes by an address that only a proxy can make something of. */
+/**
+ * Runs the pipeline; the service goes by an address that only a proxy can make something of. Proxies are variables of the
+ * process: of this one, which carries the command out, unless Node.js must be told of a certificate when it starts.
+ */
 function runAt(here: Place, origin: string, env: Environment, ...flags: string[]): Promise<Ended> {
   const baseUrl = `${origin}${new URL(here.sandbox.baseUrl).pathname}`
-  return runCli({
+  vi.unstubAllEnvs()
+  onTestFinished(() => void vi.unstubAllEnvs())
+  for (const [name, value] of Object.entries(env)) {
+    if (!(name in TRUST)) vi.stubEnv(name, value)
+  }
+  return carryOut({
     args: ['run', PIPELINE, ...flags],
     cwd: here.folder,
     env: { ...here.env, SPILLWAY_BASE_URL: baseUrl, ...env },

@@ -63,7 +63,7 @@ it.skipIf(process.platform === 'win32')(
     })
     // Node itself needs some twenty; then the files of our own code come, those of threads, those of the data set.
     const counts = Array.from({ length: 13 }, (_, i) => 28 + i)
-    for (const handles of some(counts, 4)) {
+    for (const handles of some(counts, 3)) {
       const { code, stderr } = await run(here, `ulimit -n ${handles};`, [
         'run',
         PIPELINE,
