@@ -57,7 +57,7 @@ export default defineConfig(({ mode }) => {
             name: 'installed',
             include: installed,
             exclude: left,
-            globalSetup: ['test/support/installed.ts'],
+            globalSetup: ['test/support/exports-folder.ts', 'test/support/installed.ts'],
           },
         },
         {
@@ -66,7 +66,7 @@ export default defineConfig(({ mode }) => {
             name: 'shared',
             include: ['test/**/*.test.ts'],
             exclude: [...installed, ...left],
-            globalSetup: ['test/support/postgres/shared.ts'],
+            globalSetup: ['test/support/exports-folder.ts', 'test/support/postgres/shared.ts'],
           },
         },
       ],

@@ -2,7 +2,8 @@ import { existsSync } from 'node:fs'
 import { copyFile, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { type PipelineParts, type Place, place } from './support/place.ts'
+import { exportedPlace } from '../support/exported-data-set.ts'
+import type { PipelineParts, Place } from './support/place.ts'
 import { readParquet, shardPaths } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 
@@ -37,8 +38,7 @@ function queriesSince({ sandbox }: Place, sent: number): string[] {
 }
 
 it('--redo of one partition asks for it alone and gives the same bytes', async () => {
-  const here = await place(asked())
-  expect((await here.run()).code).toBe(0)
+  const here = await exportedPlace(asked())
   const before = await here.manifest()
   const sent = here.sandbox.requests.length
   const { code, stderr } = await here.run('--redo', JANUARY)
@@ -52,8 +52,7 @@ it.each([
   { redo: 'domain.quillmere.net', months: ['01', '02', '03'] },
   { redo: 'domain.quillmere.net/2024-0[23]*', months: ['02', '03'] },
 ])('--redo $redo exports anew what it matches', async ({ redo, months }) => {
-  const here = await place(asked())
-  expect((await here.run()).code).toBe(0)
+  const here = await exportedPlace(asked())
   const sent = here.sandbox.requests.length
   expect((await here.run('--redo', redo)).code).toBe(0)
   expect(queriesSince(here, sent)).toEqual(months.map((month) => `quillmere.net 2024-${month}-01`))
@@ -66,8 +65,7 @@ it.each([
 ])(
   'in shared folders everything that was in the shard comes anew: partition_by $partitionBy',
   async ({ partitionBy, besides }) => {
-    const here = await place(asked({ partition_by: partitionBy }))
-    expect((await here.run()).code).toBe(0)
+    const here = await exportedPlace(asked({ partition_by: partitionBy }))
     const sent = here.sandbox.requests.length
     expect((await here.run('--redo', JANUARY)).code).toBe(0)
     const asked2 = queriesSince(here, sent).map((query) => query.split(' ')[0])
@@ -77,8 +75,7 @@ it.each([
 )
 
 it('a missing or damaged shard is named with the way out, and --redo is that way', async () => {
-  const here = await place(asked())
-  expect((await here.run()).code).toBe(0)
+  const here = await exportedPlace(asked())
   const [path] = (await shardPaths(here.output)) as [string]
   await rm(join(here.output, path))
   const stopped = await here.run()
@@ -90,8 +87,7 @@ it('a missing or damaged shard is named with the way out, and --redo is that way
 })
 
 it('verify --fix says what it costs, does nothing unasked, and mends all that is damaged', async () => {
-  const here = await place(asked())
-  expect((await here.run()).code).toBe(0)
+  const here = await exportedPlace(asked())
   const [first, second, third] = (await shardPaths(here.output)) as [string, string, string]
   await rm(join(here.output, first))
   const bytes = await readFile(join(here.output, second))
@@ -114,8 +110,7 @@ it('verify --fix says what it costs, does nothing unasked, and mends all that is
 })
 
 it('what --redo can not do is refused with exit 2, and nothing is changed', async () => {
-  const here = await place(asked({ partition_by: 'none' }))
-  expect((await here.run()).code).toBe(0)
+  const here = await exportedPlace(asked({ partition_by: 'none' }))
   const checkpoint = await readFile(join(here.output, '_state/checkpoint.jsonl'))
   const sent = here.sandbox.requests.length
 
@@ -137,8 +132,7 @@ it('what --redo can not do is refused with exit 2, and nothing is changed', asyn
 })
 
 it('what was given up and not yet exported again leaves no file behind that a reader would take for data', async () => {
-  const here = await place(asked())
-  expect((await here.run()).code).toBe(0)
+  const here = await exportedPlace(asked())
   expect((await here.run('--redo', 'domain.quillmere.net', '--max-requests', '1')).code).toBe(4)
   const paths = await shardPaths(here.output)
   expect(paths.filter((path) => path.includes('quillmere'))).toHaveLength(0)

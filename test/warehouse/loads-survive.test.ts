@@ -4,11 +4,11 @@ import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { type Place, place } from '../e2e/support/place.ts'
+import { exportedPlace } from '../support/exported-data-set.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
 import { startPostgres } from '../support/postgres/server.mjs'
 import { CLI, runCli } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { exportHere } from './in-process.ts'
 import { holdsAll, isHonest, neighbour } from './ledger.ts'
 import { start } from './start.ts'
 import { newTarget } from './targets.ts'
@@ -16,15 +16,13 @@ import { newTarget } from './targets.ts'
 const MOST_KILLS = THOROUGH ? 5 : 2
 
 /** By weeks: some twenty shards, enough of them for a kill to come between any two steps. */
-async function exported(every: 'week' | 'year' = 'week'): Promise<Place> {
-  const here = await place({
+function exported(every: 'week' | 'year' = 'week'): Promise<Place> {
+  return exportedPlace({
     extract: {
       domains: ['scatterholt.com', 'quillmere.net'],
       windows: { from: '2024-01-01', until: '2024-03-10', every },
     },
   })
-  await exportHere(here)
-  return here
 }
 
 describe.each(['duckdb', 'postgres'] as const)('%s', (kind) => {

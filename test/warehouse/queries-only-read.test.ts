@@ -6,6 +6,7 @@ import { expect, it } from 'vitest'
 import { type Answer, ExportError, queryPipeline, readPipeline } from '../../src/index.ts'
 import { type Place, place } from '../e2e/support/place.ts'
 import { shardPaths } from '../e2e/support/read-shards.ts'
+import { exportedPlace } from '../support/exported-data-set.ts'
 import { exportHere } from './in-process.ts'
 
 const PARTS = {
@@ -15,11 +16,7 @@ const PARTS = {
   },
 }
 
-async function exported(): Promise<Place> {
-  const here = await place(PARTS)
-  await exportHere(here)
-  return here
-}
+const exported = (): Promise<Place> => exportedPlace(PARTS)
 
 async function ask(
   { folder, env }: Pick<Place, 'folder' | 'env'>,
