@@ -27,12 +27,15 @@ export async function bucketTrial<T>(
   state: 'in the bucket' | 'on a local disk',
   work: (trial: BucketTrial) => Promise<T>,
 ): Promise<T> {
-  const { double, env } = await startBucket()
+  const { double, env: all } = await startBucket()
+  // The pipeline file says where it is.
+  const { AWS_ENDPOINT_URL_S3: _, ...env } = all
   const place = `path: s3://${BUCKET}/acme, s3: { endpoint: "${double.endpoint}", region: ${double.region} },`
   const apart = state === 'in the bucket' ? '' : 'state: { path: kept }\n'
   const yaml = scenario.yaml.replace('path: out,', place) + apart
   // Runs of this process find them here; all doubles have the same.
-  Object.assign(process.env, env, { AWS_ENDPOINT_URL_S3: undefined })
+  Object.assign(process.env, env)
+  delete process.env.AWS_ENDPOINT_URL_S3
   try {
     return await trial({ ...scenario, yaml }, (attempt) => {
       const command = (name: string, settings: Partial<RunArgs> = {}): Promise<Ended> =>

@@ -1,6 +1,7 @@
 import { expect } from 'vitest'
-import { type Place, placeAt } from '../e2e/support/place.ts'
-import { exportHere, loadHere } from './in-process.ts'
+import type { Place } from '../e2e/support/place.ts'
+import { exportedPlace } from '../support/exported-data-set.ts'
+import { loadHere } from './in-process.ts'
 import type { TestTarget } from './targets.ts'
 
 /** Every row of the data set is in the table once, and the ledger has every shard; whatever other data sets have there. */
@@ -22,8 +23,7 @@ export async function holdsAll(here: Place, target: TestTarget): Promise<void> {
  */
 export async function neighbour(here: Place, target: TestTarget): Promise<() => Promise<void>> {
   const windows = { from: '2024-01-01', until: '2024-03-10', every: 'week' }
-  const beside = await placeAt(here.sandbox, { extract: { domains: ['quillmere.net'], windows } })
-  await exportHere(beside)
+  const beside = await exportedPlace({ extract: { domains: ['quillmere.net'], windows } })
   await loadHere(beside, { url: target.url.replace('duckdb:', `duckdb:${here.folder}/`) })
   await holdsAll(beside, target)
   return () => holdsAll(beside, target)
