@@ -60,7 +60,7 @@ it('from init to verify', async () => {
   expect((await spillway('report', '1', '--format', 'json')).stdout).toMatch(/^\{.*\}\n$/)
 })
 
-it('the demo exports a few hundred thousand credentials without a token or a network, and loads and asks a table', async () => {
+it('the demo exports a few hundred thousand credentials without a token or a network, with its own pipeline', async () => {
   const cwd = temporaryFolder()
   const { code, stdout, stderr } = await runCli({ args: ['demo'], cwd })
   expect(code).toBe(0)
