@@ -1,10 +1,17 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
+import { carryOut } from '../support/in-this-process.ts'
 import { ROOT, start, workFolder } from './spillway.ts'
 
+/** What the command says. */
+async function command(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
+  const { code, stdout, stderr } = await carryOut({ args, env, cwd: workFolder() })
+  return { code, stdout, stderr }
+}
+
 it('--help lists the commands and the exit codes', async () => {
-  const { code, stdout, stderr } = await start(['--help'], workFolder()).result
+  const { code, stdout, stderr } = await command(['--help'])
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   const commands = ['run', 'plan', 'status', 'verify', 'check', 'report', 'sandbox', 'init', 'schema', 'demo']
   for (const command of commands) {
@@ -14,7 +21,7 @@ it('--help lists the commands and the exit codes', async () => {
 })
 
 it('each command explains its flags', async () => {
-  const { code, stdout, stderr } = await start(['run', '--help'], workFolder()).result
+  const { code, stdout, stderr } = await command(['run', '--help'])
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   for (const flag of [
     'from',
@@ -41,7 +48,7 @@ it('each command explains its flags', async () => {
 const COMMANDS = 'run plan status verify load query ddl check report sandbox init schema demo'.split(' ')
 
 it('the help of each command ends with two examples or more', async () => {
-  const helps = COMMANDS.map((command) => start([command, '--help'], workFolder()).result)
+  const helps = COMMANDS.map((name) => command([name, '--help']))
   for (const { stdout } of await Promise.all(helps)) {
     const examples = stdout.slice(stdout.indexOf('Examples:')).trimEnd().split('\n').slice(1)
     expect(examples.filter((line) => line.startsWith('  spillway ')).length, stdout).toBeGreaterThan(1)
@@ -59,7 +66,7 @@ it.each([
   // A file is for the shell to complete.
   [['spillway', 'run', ''], /^\n?$/],
 ])('the shell completes %j', async (words, expected) => {
-  const { code, stdout } = await start(['--get-yargs-completions', ...words], workFolder()).result
+  const { code, stdout } = await command(['--get-yargs-completions', ...words])
   expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringMatching(expected) })
 })
 
@@ -75,16 +82,16 @@ it.each([
   // -F: files as well.
   ['fish', "-n 'not __fish_use_subcommand' -F"],
 ])('completion %s is a script for that shell, which completes files too', async (shell, part) => {
-  const { code, stdout } = await start(['completion', shell], workFolder()).result
+  const { code, stdout } = await command(['completion', shell])
   expect(code).toBe(0)
   expect(stdout).toContain('spillway --get-yargs-completions')
   expect(stdout).toContain(part)
   const other = { SHELL: `/usr/bin/${shell}` }
-  expect((await start(['completion'], workFolder(), other).result).stdout).toBe(stdout)
+  expect((await command(['completion'], other)).stdout).toBe(stdout)
 })
 
 it("a command's own options come before what several commands share", async () => {
-  const { stdout } = await start(['plan', '--help'], workFolder()).result
+  const { stdout } = await command(['plan', '--help'])
   const groups = stdout.split('\n').filter((line) => /^[A-Z].*:$/.test(line))
   expect(groups).toEqual([
     'Positionals:',
@@ -98,14 +105,14 @@ it("a command's own options come before what several commands share", async () =
 })
 
 it('without a command the help is shown on stderr, with exit 2', async () => {
-  const { code, stdout, stderr } = await start([], workFolder()).result
+  const { code, stdout, stderr } = await command([])
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   expect(stderr).toMatch(/^spillway <command>\n.*^ {2}spillway run .*No command is given\./ms)
 })
 
 it('--version is that of the package', async () => {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }
-  expect(await start(['--version'], workFolder()).result).toEqual({
+  expect(await command(['--version'])).toEqual({
     code: 0,
     stdout: `${version}\n`,
     stderr: '',

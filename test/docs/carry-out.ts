@@ -46,22 +46,41 @@ export async function carryOutBlock(
     writeFileSync(join(folder, file), text.includes('requests_per_second') ? text : quick)
   }
   if (language !== 'sh') return ''
+  if (THOROUGH) return inShell(text, { folder, env })
   const lines = text.trim().split('\n')
-  const isPlain = lines.every((line) => PLAIN.test(line))
-  if (THOROUGH || !isPlain) return (await execute('/bin/sh', ['-e', '-c', text], { cwd: folder, env })).stdout
+  // What a line does to the shell itself holds for those after it, and a command may take several lines.
+  const own = lines.findIndex((line) => OF_THE_SHELL.test(line))
+  const rest = own < 0 ? '' : lines.splice(own).join('\n')
   let output = ''
   for (const line of lines) {
-    const [, words = ''] = PLAIN.exec(line) ?? []
-    const { code, stdout, stderr } = await inTestOrProcess({
-      args: words.trim().split(/ +/),
-      cwd: folder,
-      env,
-    })
-    if (code !== 0) throw new Error(`${line}\n${stderr}`)
-    output += stdout
+    const commands = line.split(' && ').map(wordsOf)
+    if (commands.includes(null)) output += await inShell(line, { folder, env })
+    for (const args of commands.includes(null) ? [] : commands) {
+      if (args === null || args.length === 0) continue
+      const { code, stdout, stderr } = await inTestOrProcess({ args, cwd: folder, env })
+      if (code !== 0) throw new Error(`${line}\n${stderr}`)
+      output += stdout
+    }
   }
-  return output
+  return rest === '' ? output : output + (await inShell(rest, { folder, env }))
 }
 
-/** A command line that needs no shell; what stands behind `#` is a remark. */
-const PLAIN = /^spillway ([\w .,:/=@+-]+)(?:#.*)?$/
+async function inShell(text: string, { folder, env }: Bench): Promise<string> {
+  return (await execute('/bin/sh', ['-e', '-c', text], { cwd: folder, env })).stdout
+}
+
+/** Variables, the folder, rights; a line that goes on in the next one. */
+const OF_THE_SHELL = /\b(?:export|unset|cd|umask|set|if|for|while)\b|^\s|^\w+=|\\$|<</
+
+/** The words of a command line that needs no shell, none of a remark; null of any other. */
+function wordsOf(line: string): readonly string[] | null {
+  if (/^\s*(?:#.*)?$/.test(line)) return []
+  const [, words = null] = PLAIN.exec(line) ?? []
+  return words === null
+    ? null
+    : [...words.matchAll(WORD)].map(([word]) => word.replace(/^(['"])(.*)\1$/, '$2'))
+}
+
+const WORD = /'[^']*'|"[^"$`\\]*"|[\w.,:/=@+-]+/g
+/** What stands behind `#` is a remark. */
+const PLAIN = new RegExp(`^spillway((?: +(?:${WORD.source})(?= |$))+) *(?:#.*)?$`)

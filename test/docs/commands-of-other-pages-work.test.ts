@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { COMMANDS } from '../../src/cli/commands/index.ts'
-import { runCli } from '../support/run-cli.ts'
+import { carryOut as inTestOrProcess } from '../support/in-this-process.ts'
 import { carryOut } from './carry-out.ts'
 import { blocksOf, PAGES, temporaryFolder, textOf } from './page.ts'
 
@@ -32,7 +32,7 @@ it('every command and flag that a page names is one', async () => {
   const help = new Map<string, string>()
   const cwd = temporaryFolder()
   for (const name of Object.keys(COMMANDS)) {
-    help.set(name, (await runCli({ args: [name, '--help'], cwd })).stdout)
+    help.set(name, (await inTestOrProcess({ args: [name, '--help'], cwd })).stdout)
   }
   const wrong: string[] = []
   for (const page of PAGES) {

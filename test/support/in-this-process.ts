@@ -1,4 +1,6 @@
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { Writable } from 'node:stream'
+import { format } from 'node:util'
 import { runCommandLine } from '../../src/cli/run-command-line.ts'
 import { Output } from '../../src/cli/terminal/output.ts'
 import { Screen } from '../../src/cli/terminal/screen.ts'
@@ -30,15 +32,33 @@ export async function inThisProcess(
 ): Promise<{ readonly code: number; readonly stdout: string; readonly stderr: string }> {
   const stdout = new Collector()
   const stderr = new Collector()
-  const code = await runCommandLine(args, {
+  const world = {
     env,
     cwd,
     program: 'spillway',
     stdout: new Output(stdout as unknown as NodeJS.WriteStream),
     screen: new Screen(stderr as unknown as NodeJS.WriteStream, env),
     signals: new Signals(),
-  })
+  }
+  listenToConsole()
+  const code = await printed.run(stdout, () => runCommandLine(args, world))
   return { code, stdout: stdout.text, stderr: stderr.text }
+}
+
+/** Where the console of a command line prints: yargs shows help and completions by itself. */
+const printed = new AsyncLocalStorage<Collector>()
+const listening = new WeakSet<typeof console.log>()
+
+/** Each test file has a console of its own. */
+function listenToConsole(): void {
+  const { log } = console
+  if (listening.has(log)) return
+  console.log = (...words: unknown[]) => {
+    const stdout = printed.getStore()
+    if (stdout === undefined) log(...words)
+    else stdout.write(`${format(...words)}\n`)
+  }
+  listening.add(console.log)
 }
 
 /** What was written, as text. */
