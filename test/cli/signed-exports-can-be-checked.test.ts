@@ -1,13 +1,16 @@
 import { spawnSync } from 'node:child_process'
 import { generateKeyPairSync, verify } from 'node:crypto'
+import { existsSync, mkdtempSync } from 'node:fs'
 import { copyFile, cp, mkdir, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import { describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/core/index.ts'
 import { diskStore } from '../../src/disk/index.ts'
 import type { Problem } from '../../src/run/index.ts'
+import { startSandbox } from '../../src/sandbox/index.ts'
 import { takeLock } from '../../src/state/index.ts'
-import { type Place, pipelineText, place } from '../e2e/support/place.ts'
+import { type Place, pipelineText, placeAt, SMALL } from '../e2e/support/place.ts'
 import { shardPaths } from '../e2e/support/read-shards.ts'
 import { spillway, workFolder } from './spillway.ts'
 
@@ -42,15 +45,27 @@ const KEYS: Readonly<Record<string, string>> = {
 /** What nobody is to see of the private keys. */
 const BODIES = ['key.pem', 'rsa.pem', 'locked.pem'].map((name) => KEYS[name]!.split('\n').at(1)!.slice(24))
 
+const sandbox = await startSandbox(SMALL)
+const original = mkdtempSync(join(tmpdir(), 'spillway-signed-'))
+afterAll(async () => {
+  await sandbox.close()
+  await rm(original, { recursive: true })
+})
+
 async function placeWithKeys(env: Readonly<Record<string, string>> = {}): Promise<Place> {
-  const here = await place(PARTS, {}, env)
+  const here = await placeAt(sandbox, PARTS, env)
   for (const [name, text] of Object.entries(KEYS)) await writeFile(join(here.folder, name), text)
   return here
 }
 
+/** A place with a data set, which is exported once and copied for each test. */
 async function exported(): Promise<Place> {
   const here = await placeWithKeys()
-  expect((await run(here)).code).toBe(0)
+  if (existsSync(join(original, 'out'))) await cp(original, here.folder, { recursive: true })
+  else {
+    expect((await run(here)).code).toBe(0)
+    await cp(here.output, join(original, 'out'), { recursive: true })
+  }
   return here
 }
 

@@ -5,6 +5,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { starterPipeline } from '../../src/config/index.ts'
 import { isExportError } from '../../src/core/index.ts'
+import { cases } from '../support/thorough.ts'
 import { read, SMALLEST, temporaryFolder } from './pipeline-file.ts'
 
 const FOLDER = join(import.meta.dirname, '../../pipelines')
@@ -106,9 +107,9 @@ async function answers(text: string | Uint8Array, cwd: string): Promise<void> {
 }
 
 test.each([
-  ['scraps of YAML', scrap, 500],
-  ['mutated pipelines', mutated, 600],
-  ['arbitrary bytes', fc.uint8Array({ maxLength: 200 }), 100],
+  ['scraps of YAML', scrap, cases(500, 120)],
+  ['mutated pipelines', mutated, cases(600, 150)],
+  ['arbitrary bytes', fc.uint8Array({ maxLength: 200 }), cases(100, 30)],
 ])('%s are a pipeline or a config error', async (_, texts: fc.Arbitrary<string | Uint8Array>, numRuns) => {
   const cwd = temporaryFolder()
   await fc.assert(

@@ -17,6 +17,7 @@ import {
   type PlannedChain,
   planPartitions,
 } from '../../src/plan/index.ts'
+import { cases as casesOf } from '../support/thorough.ts'
 import { type BegunWindow, begunOf, domain, pipelineOf, type Wanted } from './pipeline.ts'
 
 const at = (text: string): Micros => parseInstant(text) ?? Number.NaN
@@ -323,7 +324,7 @@ describe('the chains of a plan', () => {
         fc.pre(planned !== null)
         expectEachWindowOnce(planned)
       }),
-      { numRuns: 1000 },
+      { numRuns: casesOf(1000, 250) },
     )
   })
 
@@ -333,7 +334,7 @@ describe('the chains of a plan', () => {
         fc.pre(planned !== null)
         expectEachWindowOnce(planned)
       }),
-      { numRuns: 1000 },
+      { numRuns: casesOf(1000, 250) },
     )
   })
 
@@ -368,7 +369,7 @@ describe('the chains of a plan', () => {
         // Two that are adjacent would be one.
         for (const { until } of ranges) expect(starts).not.toContain(until)
       }),
-      { numRuns: 500 },
+      { numRuns: casesOf(500, 120) },
     )
   })
 

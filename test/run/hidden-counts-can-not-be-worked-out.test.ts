@@ -188,7 +188,7 @@ it('whoever reckons with all that a report tells can not find out a count below 
       const report = gatherReport(PIPELINE, knownOf(world), AROUND)
       expectNothingToTell(world, report)
     }),
-    { numRuns: 1000 },
+    { numRuns: cases(1000, 250) },
   )
 })
 

@@ -10,6 +10,7 @@ import {
   rewriteCheckpoint,
 } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
+import { cases } from '../support/thorough.ts'
 import { someJournal } from './imagined-run.ts'
 import {
   days,
@@ -94,7 +95,7 @@ describe('what is given up', () => {
         expect(given.rows).toBe(records.reduce((sum, { rows }) => sum + rows, 0))
         expect(given.pages).toBe(records.reduce((sum, { pages }) => sum + pages, 0))
       }),
-      { numRuns: 100 },
+      { numRuns: cases(100, 20) },
     )
   })
 
@@ -142,7 +143,7 @@ describe('what is given up', () => {
         const [was, is] = [plain(before), plain(after)]
         for (const name of kept) expect(is[name]).toEqual(was[name])
       }),
-      { numRuns: 100 },
+      { numRuns: cases(100, 20) },
     )
   })
 
@@ -155,7 +156,7 @@ describe('what is given up', () => {
         await rewriteCheckpoint(store, state, given)
         expect(plain(await stateIn(store))).toEqual(plain(state))
       }),
-      { numRuns: 20 },
+      { numRuns: cases(20, 5) },
     )
   })
 })

@@ -4,6 +4,7 @@ import { type Prune, parseWindow } from '../../src/core/index.ts'
 import { oldPartitions, recordPrune } from '../../src/run/data-set/prune.ts'
 import { type CheckpointState, rewriteCheckpoint, splitPath } from '../../src/state/index.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
+import { cases } from '../support/thorough.ts'
 import { someJournal } from './imagined-run.ts'
 import { days, keysOf, plain, plainChain, plainShard, stateIn, writeCheckpoint } from './lines.ts'
 import { expectRowsToBeInShards } from './sum-of-lines.ts'
@@ -71,7 +72,7 @@ describe('what is old enough', () => {
           .map(([key]) => key)
         expect(old.kept.map(({ partition }) => partition).sort()).toEqual(staying.sort())
       }),
-      { numRuns: 40 },
+      { numRuns: cases(40, 10) },
     )
     expect(seen).toBeGreaterThan(0)
   })
@@ -107,7 +108,7 @@ describe('what is old enough', () => {
         expect(plain(last)).toEqual(plain(after))
         expect(last.invalidated.size).toBe(0)
       }),
-      { numRuns: 40 },
+      { numRuns: cases(40, 10) },
     )
   })
 })
