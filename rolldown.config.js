@@ -107,13 +107,13 @@ const ofCore = either(
 /** What every command needs to know what it was called for, and to say something; with yargs and what that needs. */
 const ofEveryCommand = either(
   isIn('cli/commands/index.ts', 'cli/terminal'),
-  /src.cli.(?:[a-z-]+|command-line.(?:command|pipeline-options)|log.(?:log|log-file|report-error))\.ts$|node_modules.(?:yargs|cliui)[\\/]/,
+  /src.cli.(?:[a-z-]+|command-line.(?:command|pipeline-options)|log.log|results.save-file)\.ts$|node_modules.(?:yargs|cliui)[\\/]/,
 )
 
 /** What it takes to know where a data set stands, and to show it. */
 const ofDataSets = either(
   isIn('config', 'disk', 'plan', 'state', 'run/admission', 'run/data-set'),
-  /src.(?:run.(?:options|plan|queries|status)|run-options|cli.(?:command-line.partition-choice|results.status-tables))\.ts$/,
+  /src.(?:run.(?:options|plan|queries|status)|run-options|cli.results.status-tables)\.ts$/,
 )
 
 /** What a run needs that has nothing to request: not the HTTP client, no thread's work, nothing that draws. */
@@ -123,7 +123,7 @@ const ofRuns = (id) =>
   ) &&
   either(
     isIn('extract', 'report', 'run/chains', 'run/cpu', 'run/report', 'run/session'),
-    /src.(?:run.(?:run|finalize|summary)|load.[a-z-]+|cli.(?:command-line.given-flags|work.export-pipeline|results.summary))\.ts$/,
+    /src.(?:run.(?:run|finalize|summary)|load.[a-z-]+|cli.(?:work.export-pipeline|results.summary))\.ts$/,
   )(id)
 
 const shared = {

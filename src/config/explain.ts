@@ -9,11 +9,11 @@ import { parseDomain } from './values/addresses.ts'
 import { expandTree } from './yaml/expand.ts'
 import { override, rereadTree } from './yaml/read-tree.ts'
 
-/** One key of a pipeline: what holds, and why. */
+/** A key of a pipeline: its value and its origin. */
 export type ExplainedSetting = {
   /** `extract.page_size` */
   readonly key: string
-  /** As a pipeline file would say it. */
+  /** As in a pipeline file. */
   readonly value: unknown
   readonly from: Origin
 }
@@ -25,18 +25,18 @@ export type Origin =
       readonly file: string
       readonly line: number
       readonly column: number
-      /** It stands in a file that the pipeline file extends. */
+      /** Whether it is in a file that the pipeline file extends. */
       readonly extended: boolean
       /** Environment variables that it was made from. */
       readonly variables: readonly string[]
     }
   | { readonly by: 'default' }
 
-/** A secret by the name of its variable; the secret itself is not even read. */
+/** A secret by the name of its variable. The secret itself is not read. */
 export type ExplainedSecret = {
   readonly variable: string
   readonly isSet: boolean
-  /** The variable that names a file with it; null: it stands in the variable itself, or nowhere. */
+  /** The variable that names a file with it; null: it is in the variable itself, or not set. */
   readonly fileVariable: string | null
 }
 
@@ -46,8 +46,8 @@ export type Explanation = {
 }
 
 /**
- * Says of every key that means something for a pipeline what holds and where it comes from, in the order of the
- * reference. What an identity policy hides is not in it, nor anything known to be secret.
+ * The value and origin of every key that applies to a pipeline, in the order of the reference. Without what an identity
+ * policy hides, and without known secrets.
  * @param pipeline as it was read with the same options
  */
 export async function explainPipeline(pipeline: Pipeline, options: ReadOptions): Promise<Explanation> {
@@ -78,7 +78,7 @@ function settingsOf({ properties = {} }: Schema, parent: Path, context: Context)
   })
 }
 
-/** Sections that mean nothing here. */
+/** Whether a section does not apply. */
 function isIdle(key: string, { tree, pipeline }: Context): boolean {
   if (key === 'load.csv' || key === 'load.parquet') return key !== `load.${pipeline.load.format.kind}`
   return (key === 'extract.windows' || key === 'load.s3') && valueAt(tree, key.split('.')) === undefined
@@ -106,7 +106,7 @@ function originOf(location: Location, tree: Tree): Exclude<Origin, { by: 'defaul
   return { by: 'file', file, line, column: col, extended, variables: location.variables }
 }
 
-/** Defaults that depend on other settings; undefined: nothing holds. */
+/** Defaults that depend on other settings; undefined: none. */
 const RESOLVED: Readonly<Record<string, (pipeline: Pipeline) => unknown>> = {
   'service.token_env': ({ service }) => (service.auth.kind === 'token' ? service.auth.tokenEnv : undefined),
   'service.token_url': ({ service: { auth } }) => (auth.kind === 'api-key' ? '/tokens/generate' : undefined),
@@ -117,7 +117,7 @@ const RESOLVED: Readonly<Record<string, (pipeline: Pipeline) => unknown>> = {
   'load.compression': ({ load }) => load.format.compression,
 }
 
-/** Values that are not shown as they stand: domains as they are searched for, queries in a line each. */
+/** Values that are shown in another form: domains as they are searched for, a line for each query. */
 const SHOWN: Readonly<Record<string, (item: unknown, pipeline: Pipeline) => unknown>> = {
   'extract.domains': (domain) => (typeof domain === 'string' ? parseDomain(domain) : domain),
   'transform.extra_columns': (column) =>
@@ -138,7 +138,7 @@ function isMadeOfVariables(tree: Tree, path: Path): boolean {
   return Array.isArray(value) && value.some((_, i) => isMadeOfVariables(tree, [...path, i]))
 }
 
-/** A variable may hold anything, so even a short secret in its value is one. */
+/** Variables may hold anything, so in their values short secrets are hidden, too. */
 function withoutSecrets(value: unknown, isFromOutside: boolean): unknown {
   if (typeof value === 'string') return unlessSecret(value, isFromOutside ? 'any' : 'long')
   if (Array.isArray(value)) return value.map((item) => withoutSecrets(item, isFromOutside))

@@ -17,7 +17,7 @@ export type ReadOptions = {
   readonly overrides?: Overrides
   /** Working directory: relative paths of the pipeline file itself and of the output start there. */
   readonly cwd: string
-  /** Version of Node that the pipeline will run on, such as `v22.15.0`; this process's own when left out. */
+  /** Version of Node that the pipeline will run on, such as `v22.15.0`; default: that of this process. */
   readonly nodeVersion?: string
 }
 
@@ -61,7 +61,7 @@ export async function readSettings(pipeline: Pipeline, options: ReadOptions): Pr
   const { file, extract, load } = pipeline
   const { tree, problems } = await rereadTree(file, options)
   expandTree(tree, options.env, problems)
-  // Gives what comes from variables its type.
+  // Gives values of variables their type.
   checkShape(tree, problems)
   if (!problems.none) throw problems.error()
   const settings = tree.root as PipelineSettings
@@ -75,7 +75,7 @@ export async function readSettings(pipeline: Pipeline, options: ReadOptions): Pr
     const { domains_file: _, ...rest } = settings.extract
     settings.extract = { ...rest, domains }
   }
-  // What looks like the name of a variable by now is none.
+  // All variables are expanded, so a remaining `${` is text.
   return JSON.parse(JSON.stringify(settings).replaceAll('${', () => '$${'))
 }
 
@@ -108,7 +108,7 @@ async function resolvePipeline(source: NamedText, options: ReadOptions): Promise
   return { name: settings.name, file: source.file, service, extract, transform, load }
 }
 
-/** What the file requests by itself; null when it takes the flags to make it whole, so that they narrow nothing. */
+/** What the file requests without flags; null: it is invalid without them, so they narrow nothing. */
 async function wanted(source: NamedText, options: ReadOptions): Promise<Wanted | null> {
   try {
     const { queries, windows } = (await resolvePipeline(source, options)).extract
@@ -119,10 +119,10 @@ async function wanted(source: NamedText, options: ReadOptions): Promise<Wanted |
   }
 }
 
-/** What came from another machine, where a pipeline file was read. */
+/** A pipeline that was submitted on another machine. */
 type Submitted = {
   readonly file: string
-  /** What it requests is missing: that is read here, from the file itself. */
+  /** Whether the queries are left out. They are then read from the file. */
   readonly hidden: boolean
   readonly settings: { readonly name: string; readonly extract: Readonly<Record<string, unknown>> }
 }

@@ -20,7 +20,7 @@ import { rereadTree } from './yaml/read-tree.ts'
 
 type Dependencies = {
   readonly env: Environment
-  /** Working directory, where the name of the pipeline file starts. */
+  /** Working directory: the name of the pipeline file is relative to it. */
   readonly cwd: string
   /** Consent to `transform.secret: plaintext`, given for this run. */
   readonly allowPlaintext: boolean
@@ -28,7 +28,7 @@ type Dependencies = {
 
 /**
  * Checks what a run needs besides its file: the token or API key, the secrets that are searched for, the
- * masking key, and consent where secrets stay unmasked.
+ * masking key, and consent if secrets stay unmasked.
  * @returns the names of the variables that the run reads
  * @throws ExportError 'config' that names everything missing with file and line
  */
@@ -47,7 +47,7 @@ export async function checkRequirements(
 }
 
 /**
- * The mask key where some query goes by a digest of what it requests; null where all names are known without it.
+ * The mask key if a query is named by a digest; null: all names are known without it.
  * @throws ExportError 'config' when it is not there or is none, with file and line
  */
 export async function readNamingKey(
@@ -77,11 +77,11 @@ export async function knownNamingKey(
 }
 
 type Need = {
-  /** The environment variable that it is about; null: none. */
+  /** Its environment variable; null: none. */
   readonly variable: string | null
   /** @throws ExportError `config` when it is not met */
   readonly check: () => Promise<unknown>
-  /** Where the file speaks of it. */
+  /** Its path in the file. */
   readonly find: (tree: Tree) => Path
 }
 
@@ -122,7 +122,7 @@ function maskKeyNeed(pipeline: Pipeline, env: Environment): Need {
   return {
     variable: needsMaskKey(pipeline) ? pipeline.transform.maskKeyEnv : null,
     check: () => readMaskKey(pipeline, env),
-    // Without a name for the key in the file, the policy that needs one is at fault.
+    // If the file does not name the key, the policy that needs it is reported.
     find: (tree) =>
       firstThere(
         tree,
@@ -184,7 +184,7 @@ function locationOf(tree: Tree, path: Path): string {
 
 const OTHERS = 0o007
 
-/** Something that a run does all the same, and that is rarely meant. */
+/** A warning: the run does it, but it is rarely intended. */
 type Caution = {
   readonly message: string
   readonly fields: Readonly<Record<string, string | number>>
@@ -192,7 +192,7 @@ type Caution = {
 
 const MAX_NAMED = 3
 
-/** What to warn of before a run: nothing of it stops one. */
+/** The warnings before a run. None of them stops it. */
 export async function cautionsOf(pipeline: Pipeline, env: Environment): Promise<readonly Caution[]> {
   const open = await openSecretFiles(pipeline, env)
   return [
@@ -215,7 +215,7 @@ function setTwice(pipeline: Pipeline, env: Environment): Caution[] {
     }))
 }
 
-/** The service looks for the name as it stands, and addresses rarely end in @www.… */
+/** The service searches for the exact name, and addresses rarely end in @www.… */
 function withWww(queries: readonly Query[]): Caution[] {
   const names = queries.flatMap((query) =>
     query.type === 'domain' && query.fqdn.startsWith('www.') ? [query.fqdn] : [],
@@ -234,7 +234,7 @@ type OpenSecretFile = { readonly variable: string; readonly file: string }
 async function openSecretFiles(pipeline: Pipeline, env: Environment): Promise<readonly OpenSecretFile[]> {
   const found: OpenSecretFile[] = []
   for (const name of new Set(secretVariables(pipeline))) {
-    // The file is not read where the variable itself is set.
+    // If the variable itself is set, the file is not read.
     const file = variable(name, env) === '' ? variable(`${name}_FILE`, env) : ''
     if (file !== '' && (await isOpenToOthers(file))) found.push({ variable: `${name}_FILE`, file })
   }
@@ -246,7 +246,7 @@ async function openSecretFiles(pipeline: Pipeline, env: Environment): Promise<re
  * one.
  */
 export async function isOpenToOthers(path: string): Promise<boolean> {
-  // Windows has no such permissions, and Node.js makes some up.
+  // Windows has no such permissions. Node.js emulates them.
   if (process.platform === 'win32') return false
   const found = await stat(path).catch(() => null)
   return found !== null && (found.mode & OTHERS) !== 0

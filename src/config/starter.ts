@@ -48,7 +48,7 @@ export function starterPipeline(settings: Partial<StarterAnswers> = {}): string 
   })
 }
 
-/** Comments stand in one column, where there is room. */
+/** Aligns comments in one column, if there is space. */
 function commented(text: string, comment: string): string {
   return `${text.padEnd(36)} # ${comment}`
 }
@@ -61,7 +61,7 @@ type Lines = Readonly<
   Record<'name' | 'baseUrl' | 'domains' | 'windows' | 'secret' | 'format' | 'path', string>
 >
 
-// `$` before `{` is escaped for TypeScript alone.
+// `$` before `{` is escaped for TypeScript.
 const starter = (lines: Lines): string => `# A pipeline: what to export, how to mask it, where to write it.
 #   spillway check pipeline.yaml   validates this file, the environment and the service
 #   spillway plan pipeline.yaml    shows what a run would do and cost; sends nothing

@@ -2,7 +2,7 @@ import { distance } from 'fastest-levenshtein'
 import { domainMeant, mayBeShown } from '../values/addresses.ts'
 import { isMapping, locationAt, type Path, type Tree, valueAt } from './tree.ts'
 
-/** Keys whose values are never shown: what somebody puts there by mistake may be a secret. */
+/** Keys whose values are never shown: they may hold a secret by mistake. */
 const UNSHOWN = new Set([
   'token_env',
   'api_key_env',
@@ -14,7 +14,7 @@ const UNSHOWN = new Set([
   'queries',
 ])
 
-/** Keys of addresses: shown where they are addresses without user, password and query. */
+/** Keys of addresses, which are shown if they have no user, password or query. */
 const ADDRESSES = new Set([
   'base_url',
   'token_url',
@@ -28,10 +28,10 @@ const DOMAINS = new Set(['domains', 'fqdn'])
 
 const NAME_OF_A_LIST = /\.(?:txt|csv|tsv|list|lst)$/i
 
-/** Longer ones are no dates and no lengths. */
+/** Longer values are neither dates nor lengths. */
 const MAX_WINDOW_TEXT = 40
 
-/** What stands at a path, in words that may be shown; null when nothing does. */
+/** The value at a path, in words that may be shown; null: there is none. */
 export function describe(tree: Tree, path: Path): string | null {
   const value = valueAt(tree, path)
   if (value === undefined) return null
@@ -46,7 +46,7 @@ export function describe(tree: Tree, path: Path): string | null {
       ? `"${shown(String(value))}" (from ${variables})`
       : `what ${variables} expands to (not shown)`
   }
-  // Text in the place of a whole section may be anything, a pasted token for example.
+  // Text instead of a section may be anything, a pasted token for example.
   const isSection = key === undefined || (path.length === 1 && key !== 'name' && key !== 'extends')
   if (isSection || UNSHOWN.has(key) || (ADDRESSES.has(key) && !isPlain(path, key, value))) {
     return `a ${typeof value} (not shown)`
@@ -55,13 +55,13 @@ export function describe(tree: Tree, path: Path): string | null {
   return typeof value === 'string' ? `"${shown(value)}"` : String(value)
 }
 
-/** An e-mail address in the place of a domain names a person, and a URL may hold a password. */
+/** An e-mail address instead of a domain names a person, and a URL may hold a password. */
 export function describeDomain(text: string): string {
   if (text.includes('@') || (text.includes('//') && !mayBeShown(text))) return 'a text (not shown)'
   return `"${shown(text)}"`
 }
 
-/** `; did you mean `acme.com`?` for what is no domain and holds one, or nothing. */
+/** `; did you mean `acme.com`?` for an invalid domain that contains one; otherwise empty. */
 export function didYouMeanDomain(tree: Tree, path: Path): string {
   const value = valueAt(tree, path)
   const key = path.findLast((part) => typeof part === 'string')
@@ -76,7 +76,7 @@ export function meant(text: string): string {
   return domain === null ? '' : `; did you mean \`${shown(domain)}\`?`
 }
 
-/** Whether a value can be no secret, wherever it comes from. */
+/** Whether a value can't be a secret, whatever its origin. */
 function isPlain(path: Path, key: string | undefined, value: unknown): boolean {
   if (typeof value !== 'string' || key === undefined) return false
   if (path.includes('windows') && key !== 'windows') return value.length <= MAX_WINDOW_TEXT
@@ -84,21 +84,21 @@ function isPlain(path: Path, key: string | undefined, value: unknown): boolean {
   return ADDRESSES.has(key) && mayBeShown(value)
 }
 
-/** Text from a file as a message may show it: cut short, without control and direction characters. */
+/** Text of a file for messages: shortened, without control and direction characters. */
 export function shown(value: string): string {
   const short = value.length > 60 ? `${value.slice(0, 60)}…` : value
   return short.toWellFormed().replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, '\u{FFFD}')
 }
 
-/** The known word that a mistyped one most likely means, or null when none is close. */
+/** The known word that a mistyped one most likely means; null: none is similar. */
 export function nearest(word: string, known: Iterable<string>): string | null {
-  // Distances are quadratic in the length; nobody mistypes a word into one this long.
+  // The time is quadratic in the length.
   if (word.length > 64) return null
   let best: string | null = null
   let least = Math.max(2, Math.ceil(word.length / 3)) + 1
   for (const candidate of known) {
     const steps = distance(word.toLowerCase(), candidate)
-    // Replacing every letter is no likeness.
+    // Words without a common letter are not similar.
     if (steps < least && steps < Math.max(word.length, candidate.length) - 1) {
       best = candidate
       least = steps
@@ -107,7 +107,7 @@ export function nearest(word: string, known: Iterable<string>): string | null {
   return best
 }
 
-/** `; did you mean `x`?`, or nothing. */
+/** `; did you mean `x`?`, or empty. */
 export function didYouMean(word: string, known: Iterable<string>): string {
   const match = nearest(word, known)
   return match === null ? '' : `; did you mean \`${match}\`?`

@@ -2,7 +2,6 @@ import { ExportError } from '../../core/index.ts'
 import { describe } from './describe.ts'
 import { dotted, lineOf, locationAt, type Path, type Source, type Tree } from './tree.ts'
 
-/** More lines than that help nobody. */
 const MAX_SHOWN = 100
 
 type Problem = {
@@ -12,8 +11,8 @@ type Problem = {
 }
 
 /**
- * Collects everything that is wrong with a pipeline, so that all of it is reported at once. Only the first problem of
- * a path counts: what follows from it is noise.
+ * Collects all problems of a pipeline, so that they are reported at once. Only the first problem of a path counts:
+ * others are its consequences.
  */
 export class Problems {
   readonly #found: Problem[] = []
@@ -27,7 +26,7 @@ export class Problems {
     this.#tree = tree
   }
 
-  /** A problem with the value at a path, or with its key. `text` carries no value that may be a secret. */
+  /** A problem with the value at a path, or with its key. `text` must not contain a secret. */
   add(path: Path, text: string, part: 'key' | 'value' = 'value'): void {
     const key = keyOf(path)
     if (this.#touched.has(key)) return
@@ -41,7 +40,7 @@ export class Problems {
       })
       return
     }
-    // What is missing is reported at the key that should hold it.
+    // A missing key is reported at its parent.
     const offset = location === null ? 0 : exact ? location[part] : location.key
     const named = path.length === 0 ? text : `${dotted(path)}: ${text}`
     this.addAt(offset, named, location?.source)
@@ -56,12 +55,12 @@ export class Problems {
     else this.addAt(0, named)
   }
 
-  /** What stands at a path, in words that may be shown. */
+  /** The value at a path, in words that may be shown. */
   found(path: Path): string {
     return describe(this.#tree, path) ?? 'nothing'
   }
 
-  /** The file in which the value at a path stands; the pipeline file itself where a flag has set it. */
+  /** The file with the value at a path; the pipeline file itself for flags. */
   sourceOf(path: Path): Source {
     const { location } = locationAt(this.#tree, path)
     return location?.from === 'file' ? location.source : this.#tree.source
@@ -70,30 +69,30 @@ export class Problems {
   /** A problem at an offset of the pipeline file, or of one that it extends. */
   addAt(offset: number, text: string, source: Source = this.#tree.source): void {
     const { line, col } = source.lineAt?.(offset) ?? { line: 0, col: 0 }
-    this.#found.push({ where: lineOf(source, offset), order: [this.#turnOf(source.path), line, col], text })
+    this.#found.push({ where: lineOf(source, offset), order: [this.#rankOf(source.path), line, col], text })
   }
 
   /** A problem in another file that the pipeline names. */
   addLine(file: string, line: number, text: string): void {
-    this.#found.push({ where: `${file}:${line}:1`, order: [this.#turnOf(file), line, 1], text })
+    this.#found.push({ where: `${file}:${line}:1`, order: [this.#rankOf(file), line, 1], text })
   }
 
-  /** Takes over what was found in a file by itself. */
+  /** Adds the problems of another file. */
   addAll(others: Problems): void {
     for (const problem of others.#found) {
       const { path } = others.#tree.source
       const [, line, col] = problem.order
-      this.#found.push({ ...problem, order: [this.#turnOf(path), line, col] })
+      this.#found.push({ ...problem, order: [this.#rankOf(path), line, col] })
     }
   }
 
-  /** Marks a path as dealt with although no problem stands there: a mistyped key that means it, for example. */
+  /** Marks a path as reported without a problem of its own, for example because a mistyped key means it. */
   excuse(path: Path): void {
     this.#touched.add(keyOf(path))
     for (let length = path.length - 1; length > 0; length--) this.#parents.add(keyOf(path.slice(0, length)))
   }
 
-  /** Whether there is a problem at one of these paths, inside it or around it. */
+  /** Whether there is a problem at one of these paths, in its children or in its parents. */
   touched(...paths: readonly Path[]): boolean {
     return paths.some(
       (path) =>
@@ -101,8 +100,8 @@ export class Problems {
     )
   }
 
-  /** Flags come first, then the pipeline file, then other files in the order in which they were found at fault. */
-  #turnOf(path: string): number {
+  /** Flags come first, then the pipeline file, then other files in the order of their first problem. */
+  #rankOf(path: string): number {
     if (path === this.#tree.source.path) return 1
     const known = this.#ranks.get(path) ?? this.#ranks.size + 2
     this.#ranks.set(path, known)

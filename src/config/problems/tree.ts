@@ -19,7 +19,7 @@ export function lineOf({ file, lineAt }: Source, offset: number): string {
   return `${file}:${line}:${col}`
 }
 
-/** Where a value comes from. Messages point at it; values that come from variables are never shown. */
+/** The origin of a value, for messages. Values of variables are never shown. */
 export type Location =
   | {
       readonly from: 'file'
@@ -27,16 +27,16 @@ export type Location =
       /** Offsets of the key (of the value itself in a list) and of the value. */
       readonly key: number
       readonly value: number
-      /** An unquoted text, which YAML might have read as something else. */
+      /** Whether it is an unquoted scalar, which YAML may read as another type. */
       readonly plain: boolean
       /** Environment variables that the value was made from. */
       readonly variables: readonly string[]
-      /** Set where the text was one unquoted reference that YAML would read as something else than text. */
+      /** The value that YAML would read, if the text was one unquoted reference. */
       readonly retyped?: number | boolean | null
     }
   | { readonly from: 'flag'; readonly flag: string }
 
-/** What a pipeline file says, as plain values, and the location of each. */
+/** The plain values of a pipeline file, with the location of each. */
 export type Tree = {
   /** The pipeline file itself; with `extends`, values may come from others. */
   readonly source: Source
@@ -60,7 +60,7 @@ export function valueAt(tree: Tree, path: Path): unknown {
   return value
 }
 
-/** The location of a path, or of the nearest thing around it that has one; null at the top of the file. */
+/** The location of a path, or of its nearest parent that has one; null at the top of the file. */
 export function locationAt(
   tree: Tree,
   path: Path,

@@ -28,7 +28,7 @@ const MAX_FOLDER_BYTES = 255
 const CREDENTIAL_KEYS = ['domains', 'domains_file', 'queries', 'windows', 'lag', 'include'] as const
 const REPORT_KEYS = ['ids', 'all'] as const
 
-/** Queries gathered and made unique, windows checked, defaults of the resource filled in. */
+/** Collects the queries, removes duplicates, checks windows, and fills in the defaults of the resource. */
 export async function resolveExtract(settings: PipelineFile, problems: Problems): Promise<ExtractSettings> {
   const { extract, transform, load } = settings
   const reports = extract.resource === 'reports'
@@ -58,10 +58,10 @@ export async function resolveExtract(settings: PipelineFile, problems: Problems)
   }
 }
 
-/** The first 16 hexadecimal digits of a digest stand in for an identity; which ones is known with the mask key. */
+/** Stands for the first 16 hexadecimal digits of an identity's digest, which depend on the mask key. */
 const ANY_DIGEST = '0'.repeat(16)
 
-/** Each query once, under one name: what has the same name has the same folder and the same checkpoint. */
+/** The queries, unique by name: queries of one name would share a folder and a checkpoint. */
 class Queries {
   readonly #byName = new Map<string, Query>()
   /** Names by what is requested. */
@@ -81,7 +81,7 @@ class Queries {
   add(query: Query, report: Report): void {
     const label = openLabel(query, this.#identity)
     const asked = `${query.type}.${queryLabel(query)}`
-    // A hidden identity has a name of its own, as what is requested has; a space is in no other name.
+    // The name of a hidden identity is not known yet. Other names have no space.
     const name = label === null ? ` ${asked}` : nameQuery(query, label).name
     const fault = this.#faultOf(query, label, name, asked)
     if (fault !== null) report(fault)
@@ -109,7 +109,7 @@ class Queries {
   }
 }
 
-/** An address is given away by a longer text as well; a keyword may be part of many. */
+/** A label reveals an address also if it contains it. A keyword may be part of many labels. */
 function givesAway(query: Query, label: string): boolean {
   const [name, value] = [label.toLowerCase(), queryLabel(query).toLowerCase()]
   return query.type === 'email' ? name.includes(value) : name === value
@@ -145,7 +145,7 @@ async function addCredentials(extract: ExtractFile, queries: Queries, problems: 
   for (const [i, query] of (extract.queries ?? []).entries()) {
     queries.add(asQuery(query), reportAt('extract', 'queries', i))
   }
-  // Somebody who wrote one of these meant to ask for something; the problem with it says enough.
+  // An invalid key of these is reported already.
   const sources = ['domains', 'domains_file', 'queries', 'resource', ...REPORT_KEYS].map((key) => [
     'extract',
     key,
@@ -165,7 +165,7 @@ async function addCredentials(extract: ExtractFile, queries: Queries, problems: 
   }
 }
 
-/** Where nothing is requested, each key that could have requested something is at fault. */
+/** The keys that are reported if nothing is requested. */
 function sayWhatIsEmpty(
   expected: Readonly<Partial<Record<keyof ExtractFile, string>>>,
   extract: ExtractFile,
@@ -204,7 +204,7 @@ async function addDomainsFile(name: string, queries: Queries, problems: Problems
     if (text === '') continue
     const report: Report = (problem) => {
       problems.addLine(label, i + 1, problem)
-      // A file of faulty domains names some.
+      // Of a file with many invalid domains, some are reported.
       problems.excuse(['extract', 'domains_file'])
     }
     const fqdn = parseDomain(text)
@@ -234,7 +234,7 @@ function resolveWindows(
     )
   }
   const end = until === 'now' ? Date.now() * 1000 : until
-  // Ranges that weeks, months or years divide into so many there are none.
+  // Weeks, months and years can't divide a range into that many.
   if (
     every !== undefined &&
     'count' in every &&

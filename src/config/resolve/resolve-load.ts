@@ -9,7 +9,7 @@ type LoadFile = PipelineFile['load']
 
 type LoadContext = { readonly cwd: string; readonly nodeVersion: string }
 
-/** The format with the settings that go with it, where the data set lies, and permissions. */
+/** Format, location and permissions of the data set. */
 export function resolveLoad(
   file: PipelineFile,
   columns: readonly string[],
@@ -105,7 +105,7 @@ function refuse(section: 'csv' | 'parquet', format: string, problems: Problems):
   problems.add(['load', section], `does not go with format: ${format}`, 'key')
 }
 
-/** zlib has zstd from 22.15 on, and from 23.8 on in the line after. */
+/** Node's zlib has zstd since 22.15, and in version 23 since 23.8. */
 function hasZstd(version: string): boolean {
   const [major = 0, minor = 0] = version.replace(/^v/, '').split('.').map(Number)
   return major >= 24 || (major === 23 && minor >= 8) || (major === 22 && minor >= 15)
@@ -113,12 +113,12 @@ function hasZstd(version: string): boolean {
 
 const ADDRESS = /^s3:\/\/([a-z0-9][a-z0-9.-]{1,61}[a-z0-9])(?:\/(.*))?$/
 
-// What every store takes in a key, and what needs no escaping in any engine's address of it.
+// Every store allows these characters in keys, and no engine has to escape them.
 const PREFIX = /^[A-Za-z0-9._=-]+(?:\/[A-Za-z0-9._=-]+)*$/
 // S3 allows 1,024 bytes a key; most of them are for the names of queries.
 const MAX_PREFIX = 300
 
-/** Where the data set lies: a folder, or a prefix of a bucket; and its state, where that is kept apart. */
+/** The location of the data set: a folder, or a prefix of a bucket; and of its state, if it is separate. */
 function resolveLocation(
   file: PipelineFile,
   problems: Problems,

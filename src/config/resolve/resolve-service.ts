@@ -7,10 +7,10 @@ import { isLoopback, URL_EXPECTED } from '../values/addresses.ts'
 type ServiceFile = PipelineFile['service']
 
 const ADDRESSES = ['base_url', 'search_path', 'report_path', 'token_url', 'token_test_url'] as const
-/** Settings that mean something only where an API key is exchanged for tokens. */
+/** Settings for the exchange of an API key for tokens. */
 const EXCHANGE = ['token_url', 'tenant_id', 'token_lifetime'] as const
 
-/** Addresses made absolute where they stand on the host; the scheme checked; one way to authenticate chosen. */
+/** Makes addresses absolute, checks their scheme, and chooses the way to authenticate. */
 export function resolveService(service: ServiceFile, problems: Problems): ServiceSettings {
   checkSchemes(service, problems)
   const { origin } = new URL(service.base_url)

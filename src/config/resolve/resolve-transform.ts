@@ -11,11 +11,11 @@ import { didYouMean } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
 import type { PipelineFile } from '../schema/file-schema.ts'
 
-/** Columns brought into output order, less those that the masking policies take away. */
+/** The masking policies, and the columns in output order without those that the policies drop. */
 export function resolveTransform(file: PipelineFile, problems: Problems): TransformSettings {
   const { extract, transform } = file
   const dropped = extract.resource === 'reports' ? [] : droppedColumns(transform.secret, transform.identity)
-  // Where `include` is wrong itself, nothing is said about what it should name.
+  // If `include` is invalid, columns that it should name are not reported.
   const included = problems.touched(['extract', 'include']) ? [...OPTIONAL_FIELDS] : (extract.include ?? [])
   const extraColumns = resolveExtraColumns(file, problems)
   const extra = extraColumns.map(({ name }) => name)
@@ -71,7 +71,7 @@ const COLUMNS = allColumns('credentials', [...OPTIONAL_FIELDS]).map(({ name }) =
 /** Names of the folders of a partition: readers make columns of them. */
 const FOLDERS: ReadonlySet<string> = new Set(['query', 'import_window'])
 
-/** Every field that is a column already, or can be one by its name, and that column. */
+/** Fields that are columns, or can become one by a known name, and that column. */
 export const TAKEN_FIELDS: ReadonlyMap<string, string> = new Map([
   ...COLUMNS.filter((name) => !name.startsWith('query_')).flatMap((name): [string, string][] => {
     if (name === 'source_id')
@@ -131,7 +131,7 @@ function faultOf(column: GivenColumn, before: readonly ExtraField[]): Fault | nu
   return taken === null ? null : { at: ['path'], text: taken }
 }
 
-/** Which column has the field that a path leads to, or through. */
+/** The column of the field that a path leads to, or through. */
 function takenField(path: readonly string[]): string | null {
   const [first = '', second] = path
   if (first === 'source' && second === undefined)

@@ -7,8 +7,8 @@ import { type PipelineFile, pipelineFile } from './file-schema.ts'
 type Issue = z.core.$ZodIssue
 
 /**
- * Checks every key for itself and reports what is wrong. What is wrong is then left out (or replaced, where
- * it cannot be left out), so that the checks across keys can still run on the rest.
+ * Checks each key by itself and reports its problems. Invalid keys are then removed (or replaced, if required), so that
+ * the checks of several keys can still run on the rest.
  */
 export function checkShape(tree: Tree, problems: Problems): PipelineFile {
   let result = parsed(tree.root)
@@ -26,12 +26,12 @@ export function checkShape(tree: Tree, problems: Problems): PipelineFile {
   throw problems.error()
 }
 
-/** Without the code that zod would make for it: to make it takes longer than to read a file without. */
+/** Without zod's generated code: to generate it takes longer than to read a file without. */
 function parsed(root: unknown): ReturnType<typeof pipelineFile.safeParse> {
   return pipelineFile.safeParse(root, { jitless: true })
 }
 
-/** Where a value may be a mapping among other things and is one, what is wrong inside. */
+/** If a value may be a mapping or something else and is a mapping: the issues within it. */
 function unfolded(issue: Issue, tree: Tree): readonly Issue[] {
   if (issue.code !== 'invalid_union' || !isMapping(valueAt(tree, issue.path as Path))) return [issue]
   const inside = issue.errors.find((issues) =>
@@ -40,7 +40,10 @@ function unfolded(issue: Issue, tree: Tree): readonly Issue[] {
   return inside?.map((inner) => ({ ...inner, path: [...issue.path, ...inner.path] })) ?? [issue]
 }
 
-/** `retries: ${RETRIES}` is text to begin with; where text is wrong, what YAML reads there may be right. */
+/**
+ * `retries: ${RETRIES}` is a string at first. If a string is invalid there, the value that YAML would read may be
+ * valid.
+ */
 function retypeReferences(tree: Tree, issues: readonly Issue[]): boolean {
   let changed = false
   for (const { path } of issues) {
@@ -77,16 +80,16 @@ function report(issue: Issue, tree: Tree, problems: Problems): void {
   }
 }
 
-/** What is wrong with a value, where more can be said of it than what it is. */
+/** More about an invalid value than what it is, if there is more. */
 function faultOf(issue: Issue): string {
   const fault: unknown = issue.code === 'custom' ? issue.params?.fault : undefined
   return typeof fault === 'string' ? `: ${fault}` : ''
 }
 
-/** Stand for what is required and wrong. No pipeline is made of them: the problem is reported already. */
+/** Values for required keys that are invalid. No pipeline is made of them: the problem is reported already. */
 const STAND_INS = { name: 'unnamed', service: { base_url: 'https://service.invalid' }, extract: {} } as const
 
-/** A copy without the keys that have issues, two levels deep: that is how deep optional keys lie. */
+/** A copy without the keys that have issues, two levels deep, as optional keys are. */
 function withoutFaults(root: unknown, issues: readonly Issue[]): Mapping {
   const copy: Mapping = isMapping(root) ? { ...root } : {}
   for (const [key, value] of Object.entries(copy)) if (isMapping(value)) copy[key] = { ...value }

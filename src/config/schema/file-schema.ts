@@ -41,7 +41,7 @@ import {
 } from './leaves.ts'
 
 /**
- * A pipeline file, key by key. Checks that need two keys stand in the `resolve-*` files.
+ * A pipeline file, key by key. Checks of several keys are in the `resolve-*` files.
  * Descriptions and defaults are what editors show.
  */
 
@@ -381,7 +381,7 @@ const state = section({
 const FILES_EXPECTED = 'the path of a pipeline file, or a list of them'
 
 export const pipelineFile = section({
-  // Taken away while files are merged: here for editors, and for the list of known keys.
+  // Removed when files are merged. Here for editors and for the list of known keys.
   extends: z
     .union([z.string(FILES_EXPECTED), z.array(z.string(FILES_EXPECTED))], FILES_EXPECTED)
     .optional()
@@ -399,7 +399,7 @@ export const pipelineFile = section({
   state: state.prefault({}),
 })
 
-/** What a pipeline file says, with simple defaults filled in. */
+/** The settings of a pipeline file, with simple defaults. */
 export type PipelineFile = z.output<typeof pipelineFile>
 
 function cleanEmail(value: string): string | null {

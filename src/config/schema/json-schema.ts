@@ -3,10 +3,10 @@ import { pipelineFile } from './file-schema.ts'
 
 type Schema = z.core.JSONSchema.BaseSchema
 
-/** Texts with a reference stand for values of any kind, which only the reader knows. */
+/** A string with a reference can stand for a value of any type. */
 const REFERENCE: Schema = { type: 'string', pattern: '\\$\\{' }
 
-/** The JSON Schema (draft 2020-12) of pipeline files, for editors; made from what the reader itself checks with. */
+/** The JSON Schema (draft 2020-12) of pipeline files, for editors, made from the schema that the reader uses. */
 export function pipelineJsonSchema(): Record<string, unknown> {
   const schema = z.toJSONSchema(pipelineFile, {
     io: 'input',
@@ -16,7 +16,7 @@ export function pipelineJsonSchema(): Record<string, unknown> {
     },
   })
   addExamples(schema, '')
-  // What a file must say may stand in one that it extends; the reader says what is missing in the end.
+  // Required keys may be in a file that this one extends.
   delete schema.required
   const service = schema.properties?.service
   if (typeof service === 'object') delete service.required
@@ -53,8 +53,8 @@ function addExamples(schema: Schema, prefix: string): void {
 }
 
 /**
- * For each key of a pipeline file a value that shows its form, and for those whose default is not filled in while the
- * file is read, that default. Editors show both; `check` names the default.
+ * An example for each key of a pipeline file, and the defaults that the schema does not fill in. Editors show both;
+ * `check` shows the default.
  */
 const EXAMPLES: Readonly<Record<string, Example>> = {
   extends: { example: 'base.yaml' },

@@ -1,8 +1,8 @@
 import * as z from 'zod'
 
 /**
- * The scalars of a pipeline file. The message of each is what is allowed there, to be read after "expected";
- * what was found is added by the reporter, which knows what may be shown.
+ * The scalars of a pipeline file. The message of each follows "expected" in an error and says what is allowed. What was
+ * found is added by `describe`, which knows what may be shown.
  */
 
 const UNIT_MS = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
@@ -79,7 +79,7 @@ export function text(pattern: RegExp, expected: string) {
 }
 
 /**
- * A text with a meaning: `parse` gives it, or null where there is none.
+ * A string that `parse` turns into a value, or into null if it is invalid.
  * @param fault what is wrong with such a text and what to write instead, without showing the text
  */
 export function parsed<Value>(

@@ -4,7 +4,7 @@
  * each key means.
  */
 export type PipelineSettings = {
-  /** Left out by programs: files whose settings hold where these say nothing. */
+  /** Files that the settings extend. Programs rarely use it. */
   extends?: string | string[] | undefined
   name: string
   service: {

@@ -22,7 +22,7 @@ export async function readSecret(name: string, env: Environment): Promise<string
   const value = variable(name, env)
   if (value !== '') {
     const secret = withoutLineBreak(value)
-    // What is set is meant to count, also where nothing is left of it.
+    // A variable that is set overrides the file, even if it has only a line break.
     return secret === '' ? null : learned(secret)
   }
   const file = variable(`${name}_FILE`, env)
@@ -46,7 +46,7 @@ export async function requireSecret(name: string, env: Environment): Promise<str
 }
 
 /**
- * A token or API key, which has to be what the service gave and nothing around it.
+ * A token or API key, exactly as the service issued it.
  * @throws ExportError 'config' when it is not set or can't be one; never shows it
  */
 export async function requireCredential(name: string, env: Environment): Promise<string> {
@@ -61,7 +61,7 @@ function requireSendable(name: string, token: string): string {
   throw new ExportError('config', what, '', 'Set it to the token or key alone.')
 }
 
-/** What people copy along with a token. */
+/** Mistakes when a token is copied. */
 const AROUND: readonly (readonly [RegExp, string])[] = [
   [/^(["'`]).*\1$/, 'stands in quotes'],
   [/^Bearer\s/i, 'begins with Bearer, which is added when it is sent'],
@@ -75,20 +75,20 @@ function requireAlone(name: string, token: string): void {
   }
 }
 
-/** Editors, `echo` and command substitution on Windows leave one behind. */
+/** Editors, `echo` and command substitution on Windows leave a line break. */
 function withoutLineBreak(text: string): string {
   return text.replace(/(?:\r?\n|\r)$/, '')
 }
 
-/** The value of a variable; empty where it is not set. What every object has by nature is no variable. */
+/** The value of a variable; empty if it is not set. Inherited properties of the object are no variables. */
 export function variable(name: string, env: Environment): string {
   return Object.hasOwn(env, name) ? (env[name] ?? '') : ''
 }
 
-/** Whatever is read here is known from then on as something that no message may repeat. */
+/** Registers a secret, so that no message repeats it. */
 function learned(secret: string): string {
   learnSecret(secret)
-  // Those of object storage are used without the blanks around them.
+  // Clients of object storage trim their secrets.
   if (secret !== secret.trim()) learnSecret(secret.trim())
   return secret
 }
@@ -107,8 +107,8 @@ const USUAL_SECRETS = [
 const PROXIES = ['https_proxy', 'HTTPS_PROXY', 'http_proxy', 'HTTP_PROXY', 'all_proxy', 'ALL_PROXY']
 
 /**
- * Reads everything secret that the environment holds for a pipeline, also what this run may not need, so that no
- * message repeats it. What can't be read is no trouble here; it is where it is needed.
+ * Reads all secrets of a pipeline from the environment, also those that this run may not need, so that no message
+ * repeats them. Secrets that can't be read are skipped; they fail when they are needed.
  */
 export async function learnSecrets(env: Environment, pipeline: Pipeline | null = null): Promise<void> {
   for (const name of PROXIES) learnProxyPassword(variable(name, env))
@@ -117,7 +117,7 @@ export async function learnSecrets(env: Environment, pipeline: Pipeline | null =
   }
 }
 
-/** Variables with secrets that a pipeline speaks of, whether it needs them or not. */
+/** Variables with secrets that a pipeline names, whether it needs them or not. */
 export function secretVariables({ service: { auth }, extract, transform }: Pipeline): readonly string[] {
   return [
     auth.kind === 'token' ? auth.tokenEnv : auth.apiKeyEnv,
@@ -129,19 +129,19 @@ export function secretVariables({ service: { auth }, extract, transform }: Pipel
 function learnProxyPassword(address: string): void {
   const url = URL.canParse(address) ? new URL(address) : null
   if (url === null) return
-  // A token may stand alone in the place of the user.
+  // A token may be the user name.
   const secret = url.password || url.username
   learnSecret(secret)
   try {
     learnSecret(decodeURIComponent(secret))
   } catch {
-    // Not percent-encoded: as it is will do.
+    // It is not percent-encoded.
   }
 }
 
 /**
- * The key of the `hmac` policies as bytes; null where no policy needs one. Line breaks at its end are no part of it:
- * editors, `echo` and files made on Windows leave one or more behind, and another key gives other digests.
+ * The key of the `hmac` policies as bytes; null if no policy needs one. Line breaks at its end are
+ * removed: editors, `echo` and Windows add some, and another key gives other digests.
  * @throws ExportError 'config' when it is missing, shorter than 32 bytes, or nothing but blanks
  */
 export async function readMaskKey(pipeline: Pipeline, env: Environment): Promise<Uint8Array | null> {

@@ -3,31 +3,30 @@ import { domainToASCII } from 'node:url'
 
 const DOMAIN = /^[\p{L}\p{M}\p{N}_-]+(?:\.[\p{L}\p{M}\p{N}_-]+)*$/u
 const NO_DOMAIN_CHARACTER = /[^\p{L}\p{M}\p{N}_.-]/u
-/** Parsers of addresses take a name that ends like this for an IPv4 address, short or hexadecimal forms among them. */
+/** URL parsers read a host that ends like this as an IPv4 address, also in short or hexadecimal form. */
 const NUMBER_AT_END = /(?:^|\.)(?:\d+|0x[0-9a-f]*)$/i
 /** RFC 1035, section 2.3.4: 255 bytes with the length byte and the root, and 63 for what stands between two dots. */
 const MAX_LENGTH = 253
 const MAX_LABEL = 63
-/** Composing makes a text shorter, to a quarter at most; of many marks in a row it takes quadratic time. */
+/** Unicode composition shortens a text to a quarter at most. For many marks in a row it takes quadratic time. */
 const MAX_RAW_LENGTH = 4 * MAX_LENGTH
 
 export const DOMAIN_EXPECTED = `a domain name (letters, digits, -, _ and dots, at most ${MAX_LENGTH} characters)`
 
 /**
- * A domain in lower case without the trailing dot, letters outside ASCII in punycode, so that the same domain is the
- * same text, and the one that the service knows; null when it is none. A search for what can't be one would cost and
- * find nothing.
+ * Normalizes a domain as the service knows it: lower case, punycode, without the trailing dot; null: no domain. A
+ * search for something else would cost and find nothing.
  */
 export function parseDomain(text: string): string | null {
   return faultOf(text) === null ? asciiOf(text) : null
 }
 
-/** Why a text is no domain, and what to write instead, without showing the text. */
+/** Why a text is no domain, and what to write instead. Does not quote the text. */
 export function domainFault(text: string): string {
   return faultOf(text) ?? 'no domain'
 }
 
-/** The domain that a text most likely means which is none: of an address, a URL, a wildcard or a host with its port. */
+/** The domain that an invalid text most likely means: that of an address, a URL, a wildcard or a host with a port. */
 export function domainMeant(text: string): string | null {
   if (text.length > MAX_RAW_LENGTH) return null
   const [, host = ''] =
@@ -66,7 +65,7 @@ function faultOfLabels(ascii: string): string | null {
   const labels = ascii.split('.')
   const longest = Math.max(...labels.map((label) => label.length))
   if (longest > MAX_LABEL) return `${longest} characters between two dots; ${MAX_LABEL} are the most`
-  // RFC 952 and 1123: no host is called so, and the service would look for it all the same.
+  // RFC 952 and 1123 forbid it. The service would search for it and find nothing.
   if (labels.some((label) => label.startsWith('-') || label.endsWith('-'))) {
     return 'a - at the beginning or end of a label'
   }
@@ -86,7 +85,7 @@ function normalise(text: string): string {
     .toLowerCase()
 }
 
-/** Where a request goes: a path under the base URL, as written, or an absolute URL. */
+/** A path below the base URL, or an absolute URL. */
 export const ADDRESS_PATTERN = /^(?:\/(?!\/)|https?:\/\/)[^\s\\]+$/
 export const ADDRESS_EXPECTED =
   'a path that begins with / or an http or https URL, without user name, password, query or fragment'
@@ -95,7 +94,7 @@ export const URL_PATTERN = /^https?:\/\/[^\s\\]+$/
 export const URL_EXPECTED =
   'an http or https URL such as https://api.example.com/firework, without user name, password, query or fragment'
 
-/** Longer ones are refused by many servers; and it bounds the patterns below. */
+/** Many servers refuse longer ones. It also bounds the patterns below. */
 const MAX_URL_LENGTH = 2048
 
 /** An absolute URL without trailing slashes, or null when it is none or carries more than host and path. */

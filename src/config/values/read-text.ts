@@ -7,14 +7,14 @@ const MAX_BYTES = 16 * 1024 * 1024
 type ReadText = { readonly ok: true; readonly text: string } | { readonly ok: false; readonly reason: string }
 
 /**
- * Reads a text file of at most 16 MB, without a byte order mark. Only a regular file: a pipe that nobody writes to
- * would be waited for in a way that no signal ends.
+ * Reads a text file of at most 16 MB, without a byte order mark. Only regular files: reading from
+ * a pipe without a writer could not be interrupted.
  * Never rejects: an error is the end of a sentence, "cannot be read: …" for example.
  */
 export async function readText(path: string): Promise<ReadText> {
   let handle: FileHandle | null = null
   try {
-    // Without O_NONBLOCK opening a pipe waits for somebody at its other end. Windows has no such flag.
+    // Without O_NONBLOCK, opening a pipe waits for its other end. Windows has no such flag.
     handle = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0))
     const found = await handle.stat()
     if (found.isDirectory()) return { ok: false, reason: 'is a directory, not a file' }

@@ -6,9 +6,9 @@ type Expanded = {
   readonly text: string
   /** Variables that the text was made from. */
   readonly variables: readonly string[]
-  /** What hinders the expansion; the text is of no use then. */
+  /** Errors; the text is not usable then. */
   readonly problems: readonly string[]
-  /** The text was one reference and nothing else. */
+  /** Whether the text was one reference and nothing else. */
   readonly whole: boolean
 }
 
@@ -52,7 +52,7 @@ export function expand(text: string, env: Environment): Expanded {
 }
 
 /**
- * What YAML would read a plain scalar as, where that is no text: a number, a boolean or nothing.
+ * The value that YAML would read in a plain scalar: a number, a boolean or null; undefined: a string.
  * Never a list or a mapping, so that the value of a variable cannot add keys to the file.
  */
 function retype(text: string): number | boolean | null | undefined {
@@ -63,7 +63,7 @@ function retype(text: string): number | boolean | null | undefined {
   return undefined
 }
 
-/** Expands `${VAR}` in every text of the file, in place; what command line flags have set stays as it is. */
+/** Expands `${VAR}` in every string of the file, in place, but not in values of flags. */
 export function expandTree(tree: Tree, env: Environment, problems: Problems): void {
   const visit = (container: Container, path: Path): void => {
     for (const [key, location] of tree.locations.get(container) ?? []) {

@@ -26,9 +26,9 @@ import {
   type Tree,
 } from '../problems/tree.ts'
 
-// Composing is recursive, and a regular expression compiled near the end of the stack kills the process; and
-// it takes some seconds for a million small tokens. Both limits are far from any real pipeline. Aliases in aliases
-// nest without a limit of the parser's.
+// The composer is recursive, and a regular expression that is compiled near the end of the stack kills the process. A
+// million small tokens take some seconds. Real pipelines are far from both limits. The parser does not limit how deep
+// aliases nest.
 const MAX_DEPTH = 100
 const MAX_TOKENS = 250_000
 
@@ -37,7 +37,7 @@ export type NamedText = {
   readonly file: string
   readonly path: string
   readonly text: string
-  /** A program made it: its lines mean nothing to anybody. */
+  /** Whether a program made it: its lines are then not shown. */
   readonly isMade?: boolean
 }
 
@@ -103,12 +103,12 @@ function reportSyntax(document: Document.Parsed, text: string, lines: LineCounte
     const sentence = syntaxSentence(error.code)
     const offset = Math.min(error.pos[0], text.length)
     const { line } = lines.linePos(offset)
-    // One slip makes the parser stumble several times on the same line.
+    // One mistake can cause several errors on a line.
     if (seen.has(line)) continue
     seen.add(line)
     const start = lines.lineStarts[line - 1] ?? 0
     const end = lines.lineStarts[line] ?? text.length
-    // The parser speaks of what a tab makes of its line, or of the one above, not of the tab.
+    // The parser's errors are about the effects of a tab, not about the tab.
     const tabbed = [start, end].find((offset) => startsWithTab(text, offset))
     if (tabbed !== undefined) {
       seen.add(lines.linePos(tabbed).line)
@@ -172,9 +172,9 @@ function readNodes(root: Node | null, tree: Tree, problems: Problems): unknown {
 class Reader {
   readonly #tree: Tree
   readonly #problems: Problems
-  // An alias means the last anchor of that name before it, so anchors are noted on the way.
+  // An alias refers to the last anchor of that name before it, so anchors are collected while nodes are read.
   readonly #anchors = new Map<string, Node>()
-  /** Mappings and lists that are being read; an alias to one of them would never end. */
+  /** Mappings and lists that are being read. An alias to one of them would be endless. */
   readonly #open = new Set<Node>()
   #aliasDepth = 0
   #aliased = 0
@@ -241,7 +241,7 @@ class Reader {
         mapping[name] = this.read(value, inner)
       }
     }
-    // Own keys win wherever `<<` stands, and what is named first wins over what is named later.
+    // Own keys override merged ones, wherever `<<` is. Of merged mappings, the first has precedence.
     for (const other of merged) {
       for (const [name, location] of this.#tree.locations.get(other) ?? []) {
         if (locations.has(name)) continue
@@ -279,14 +279,14 @@ class Reader {
 
   #locationOf(key: number, node: Node | null): Location {
     const plain = isScalar(node) && node.type === Scalar.PLAIN
-    // Where nothing stands, the key is all there is to point at.
+    // An empty value has the location of its key.
     const nothing = node?.range == null || node.range[0] === node.range[1]
     const value = nothing ? key : startOf(node)
     return { from: 'file', source: this.#tree.source, key, value, plain, variables: [] }
   }
 }
 
-/** `<<`, unquoted: its value is a mapping, or a list of mappings, whose keys stand here too. */
+/** `<<`, unquoted: its value is a mapping, or a list of mappings, whose keys are merged. */
 function isMerge(key: Node): boolean {
   return isScalar(key) && key.value === '<<' && key.type === Scalar.PLAIN
 }

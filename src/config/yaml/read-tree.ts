@@ -6,17 +6,17 @@ import { readText } from '../values/read-text.ts'
 import { expand } from './expand.ts'
 import { type NamedText, parseYaml } from './parse-yaml.ts'
 
-/** Far from any real pipeline; files that extend each other twice over would be read without end. */
+/** Far from any real pipeline. The number of files could grow exponentially. */
 const MAX_FILES = 100
 
 type ReadTree = { readonly tree: Tree; readonly problems: Problems }
-/** The files on the way from the pipeline file to this one, and how many were read so far. */
+/** The files from the pipeline file to this one, and the number of files that were read. */
 type Way = { readonly paths: readonly string[]; readonly count: { files: number } }
 
 /**
- * Reads YAML, with what it `extends` below it: mappings are merged key by key, everything else is replaced, and a key
- * with nothing behind it takes away what was inherited. Every value keeps the location where it was written. Top-level
- * keys that begin with `x-` hold anchors, and are left out.
+ * Reads YAML and merges it over the files that it `extends`: mappings are merged key by key, other values are replaced,
+ * and an empty value removes an inherited one. Every value keeps its location. Top-level keys that begin with `x-` hold
+ * anchors and are removed.
  * @throws ExportError 'config' with the syntax errors of one file
  */
 export async function readTree(
@@ -29,7 +29,7 @@ export async function readTree(
   if (!isMapping(root)) return { tree, problems }
   for (const key of Object.keys(root)) if (key.startsWith('x-')) remove(tree, root, key)
   let inherited: Mapping = Object.create(null)
-  // What is named later wins over what is named earlier.
+  // Later files override earlier ones.
   for (const [path, name] of namesOf(tree, problems, env)) {
     const base = await readBase(name, path, { tree, problems }, env, way)
     if (base !== null) inherited = mergeOver(tree, base, inherited)
@@ -69,7 +69,7 @@ function namesOf(tree: Tree, problems: Problems, env: Environment): readonly (re
   })
 }
 
-/** What a file that is extended says; null where it can't be read, which is reported. */
+/** The settings of a file that is extended; null if it can't be read, which is reported. */
 async function readBase(
   name: string,
   at: Path,
@@ -95,7 +95,7 @@ async function readBase(
   return isMapping(base.tree.root) ? base.tree.root : refuse('holds no keys')
 }
 
-/** Puts what `under` says below what `over` says, in place. @returns `over` */
+/** Merges `over` over `under`, in place. @returns `over` */
 function mergeOver(tree: Tree, over: Mapping, under: Mapping): Mapping {
   const locations = tree.locations.get(over) ?? new Map()
   tree.locations.set(over, locations)
@@ -115,7 +115,7 @@ function remove(tree: Tree, mapping: Mapping, key: string): void {
   tree.locations.get(mapping)?.delete(key)
 }
 
-/** Command line flags; a flag beats the file, the file beats the default. */
+/** Command line flags. Flags override the file, the file overrides defaults. */
 export type Overrides = {
   readonly from?: string | undefined
   readonly until?: string | undefined
@@ -147,7 +147,7 @@ export function override(tree: Tree, flags: Overrides): void {
 function setIn(tree: Tree, path: Path, value: unknown, flag: string): void {
   let mapping = tree.root
   for (const key of path.slice(0, -1)) {
-    // Something else than a mapping stands there: that is reported, and the flag has nothing to beat.
+    // It is no mapping, which is reported.
     if (!isMapping(mapping)) return
     if (!Object.hasOwn(mapping, key)) mark(tree, mapping, key, Object.create(null), flag)
     mapping = mapping[key]
