@@ -1,6 +1,6 @@
 import { setMaxListeners } from 'node:events'
 import { createServer } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
+import type { AddressInfo } from 'node:net'
 import { credentials } from './data/credentials.ts'
 import { sources } from './data/sources.ts'
 import { timeline } from './data/timeline.ts'
@@ -49,17 +49,12 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
   }
   const log = requestLog()
   const closing = new AbortController()
-  // Every response that is made to wait listens.
+  // Every delayed response adds a listener.
   setMaxListeners(0, closing.signal)
   const server = createServer(requestListener(settings, service, log, closing.signal))
-  // Longer than the pause between two requests at any sensible pace: Node's five seconds would cut
-  // connections just as a slow client uses them again.
+  // Longer than the interval between requests at any usual rate limit. Node's default of 5 s would close connections that
+  // slow clients use again.
   server.keepAliveTimeout = 120_000
-  const sockets = new Set<Socket>()
-  server.on('connection', (socket) => {
-    sockets.add(socket)
-    socket.on('close', () => sockets.delete(socket))
-  })
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject)
     server.listen(settings.port, '127.0.0.1', resolve)
@@ -78,7 +73,7 @@ export async function startSandbox(options: SandboxOptions = {}): Promise<Sandbo
       closed ??= new Promise<void>((resolve) => {
         closing.abort()
         server.close(() => resolve())
-        for (const socket of sockets) socket.destroy()
+        server.closeAllConnections()
       })
       return closed
     },
