@@ -101,7 +101,7 @@ function either(isFirst, second) {
 /** What every thread may import. Not the scripts of threads: what is in a chunk is carried out by whoever imports it. */
 const ofCore = either(
   isIn('core', 'transform/mask'),
-  /src.(?:disk.stat-(?:check|files)|run.cpu.owned|threads.thread)\.ts$/,
+  /src.(?:disk.stat-files|threads.(?:thread|too-many-files))\.ts$/,
 )
 
 /** What every command needs to know what it was called for, and to say something; with yargs and what that needs. */

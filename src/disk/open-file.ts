@@ -19,6 +19,9 @@ export async function openFile(full: string, flags: number, mode?: number): Prom
   }
 }
 
+/** What it pays to copy rather than to write by itself: a write of its own takes as long as copying so much. */
+const SMALL_BYTES = 64 * 1024
+
 /** @returns the offset behind what was written */
 export async function writeAt(
   handle: FileHandle,
@@ -26,7 +29,9 @@ export async function writeAt(
   position: number,
 ): Promise<number> {
   let offset = position
-  for (const chunk of chunks) {
+  const isSmall =
+    chunks.length > 1 && chunks.reduce((sum, { byteLength }) => sum + byteLength, 0) <= SMALL_BYTES
+  for (const chunk of isSmall ? [Buffer.concat(chunks)] : chunks) {
     for (let done = 0; done < chunk.byteLength; ) {
       const { bytesWritten } = await handle.write(chunk, done, chunk.byteLength - done, offset)
       done += bytesWritten
