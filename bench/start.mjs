@@ -4,6 +4,7 @@
  * pace changes it for all; figures are medians of the rounds, and of the differences round by round.
  *
  *   --rounds N   rounds (11)
+ *   --rows N     rows of the data set that is whole (2000000); it is exported first
  *   --only TEXT  what has this text in its name
  */
 import { spawn } from 'node:child_process'
@@ -12,10 +13,16 @@ import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { CLI, measure, median } from './measure.mjs'
+import { CLI, measure, median, pageServer } from './measure.mjs'
+
+const PAGE_ROWS = 10_000
 
 const { values: options } = parseArgs({
-  options: { rounds: { type: 'string', default: '11' }, only: { type: 'string', default: '' } },
+  options: {
+    rounds: { type: 'string', default: '11' },
+    rows: { type: 'string', default: '2000000' },
+    only: { type: 'string', default: '' },
+  },
 })
 
 const folder = mkdtempSync(join(tmpdir(), 'spillway-bench-'))
@@ -35,6 +42,7 @@ load: { path: "${join(folder, 'out')}" }
 `,
 )
 const ENV = { SPILLWAY_TOKEN: 'bench' }
+const whole = await exportWhole(Number(options.rows))
 const cpuOf = async (script, ...args) => (await measure(script, args, ENV)).cpuSeconds
 
 const BARE = 'node -e 0'
@@ -46,6 +54,9 @@ const contenders = Object.entries({
   status: () => cpuOf(CLI, 'status', file),
   plan: () => cpuOf(CLI, 'plan', file),
   'run, to its first request': toFirstRequest,
+  'status, all done': () => cpuOf(CLI, 'status', whole),
+  'plan, all done': () => cpuOf(CLI, 'plan', whole),
+  'run, nothing to do': () => cpuOf(CLI, 'run', whole, '--no-progress'),
 }).filter(([name]) => name === BARE || name.includes(options.only))
 
 try {
@@ -66,6 +77,27 @@ try {
   server.closeAllConnections()
   server.close()
   rmSync(folder, { recursive: true, force: true })
+}
+
+/** Exports so many rows of four domains. @returns the pipeline file */
+async function exportWhole(rows) {
+  const pages = Math.round(rows / 4 / PAGE_ROWS)
+  const server = await pageServer('typical', pages)
+  const path = join(folder, 'whole.yaml')
+  writeFileSync(
+    path,
+    `name: whole
+service: { base_url: "${server.url}", requests_per_second: 10000 }
+extract: { domains: [d0.example.com, d1.example.com, d2.example.com, d3.example.com], max_requests: none }
+load: { path: "${join(folder, 'whole')}" }
+`,
+  )
+  try {
+    await measure(CLI, ['run', path, '--no-progress'], ENV)
+  } finally {
+    server.stop()
+  }
+  return path
 }
 
 /** What all threads of a run have used when its first request comes in; Linux tells. */
