@@ -190,6 +190,8 @@ export async function finalizeDataSet(
 ): Promise<void> {
   const { checkpoint } = session
   if (whole) await fillEmptyDataSet(pipeline, session, plan)
+  // Nothing is decoded or encoded any more, and the report's charts take as much memory as a thread.
+  await session.cpu.close()
   if (end !== null) await checkpoint.append([end])
   await replaceManifest(pipeline, store, checkpoint.state, options.observer)
   if (whole) await store.writeWhole(SUCCESS_PATH, [])

@@ -26,6 +26,7 @@ export type Cpu = {
   readonly encodeBuffer: EncodeBuffer
   /** Prepares before the first call. */
   start(): void
+  /** Ends its threads, or gives them back; nothing is decoded or encoded afterwards. */
   close(): Promise<void>
 }
 
@@ -145,6 +146,7 @@ function threadedCpu(
 ): Cpu {
   const decoders = computesDigests(decodePlan) ? [decoder, second] : [decoder]
   let hashes = 0
+  let closed: Promise<void> | null = null
   const opened = new Map<Thread, Promise<unknown>>()
   const open = (thread: Thread): Promise<unknown> => {
     let done = opened.get(thread)
@@ -190,7 +192,10 @@ function threadedCpu(
       // The next caller gets the error.
       for (const thread of [decoder, encoder]) open(thread).catch(() => {})
     },
-    close: () => end([...opened.keys()]),
+    close() {
+      closed ??= end([...opened.keys()])
+      return closed
+    },
   }
 }
 

@@ -9,6 +9,9 @@ import { type ColumnChunkMeta, MAGIC, parquetFooter } from './footer.ts'
 import { leafOf } from './leaf.ts'
 import { freeScratch } from './values/scratch.ts'
 
+/** More than a row group of usual rows comes to under snappy. */
+const USUAL_BYTES = 4 << 20
+
 /**
  * Parquet straight from columns: no object per value.
  * Numbers are deltas, repeated texts a dictionary, other texts lengths and one run of bytes.
@@ -19,7 +22,8 @@ export function parquetColumnar(
 ): ShardEncoder {
   const codec = codecOf(format.compression)
   const { columns, createdBy, fileMetadata } = plan
-  const out = new ByteBuffer()
+  // What is not used of it takes no memory; what it grows out of would wait to be collected.
+  const out = new ByteBuffer(USUAL_BYTES)
 
   const encodeRowGroup = (recordBatches: readonly RecordBatch[]): ColumnChunkMeta[] => {
     const filters = new Map<number, Uint8Array>()

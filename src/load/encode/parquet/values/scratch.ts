@@ -4,8 +4,8 @@
  * is good until `freeScratch`.
  */
 
-/** What a row group of usual rows needs for its largest column. */
-const LEAST_BYTES = 4 << 20
+/** What a row group of usual rows needs for its largest column. What is not used of it takes no memory. */
+const LEAST_BYTES = 8 << 20
 /** A column chunk beyond the usual takes fresh memory for the rest. */
 const MAX_KEPT_BYTES = 32 << 20
 
