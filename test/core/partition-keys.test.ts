@@ -13,6 +13,7 @@ import {
   windowName,
   windowRange,
 } from '../../src/core/index.ts'
+import { cases } from '../support/thorough.ts'
 
 /** As a query goes by without a name of its own. */
 const named = (query: Query) => nameQuery(query, queryLabel(query))
@@ -111,7 +112,7 @@ describe('names of partitions', () => {
         expect(key.indexOf('/')).toBe(slash)
         expect(key.slice(slash + 1)).toBe(windowRange(window))
       }),
-      { numRuns: 1000 },
+      { numRuns: cases(1000, 250) },
     )
   })
 

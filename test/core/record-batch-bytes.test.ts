@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { decodeRecordBatch, encodeRecordBatch, type RecordBatch } from '../../src/core/index.ts'
+import { cases } from '../support/thorough.ts'
 import { anyRecordBatch } from './record-batches.ts'
 
 describe('record batches', () => {
@@ -13,7 +14,7 @@ describe('record batches', () => {
         expect(bytes.buffer.byteLength).toBe(bytes.byteLength)
         expect(decodeRecordBatch(bytes)).toEqual(recordBatch)
       }),
-      { numRuns: 500 },
+      { numRuns: cases(500, 120) },
     )
   })
 
@@ -36,7 +37,7 @@ describe('record batches', () => {
         const used = (length: number) => new Uint8Array(length).fill(0xee)
         expect(encodeRecordBatch(recordBatch, used)).toEqual(encodeRecordBatch(recordBatch))
       }),
-      { numRuns: 500 },
+      { numRuns: cases(500, 120) },
     )
   })
 

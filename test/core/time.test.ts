@@ -1,6 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { formatInstant, formatTimestamp, int64, parseInstant, parseTimestamp } from '../../src/core/index.ts'
+import { cases } from '../support/thorough.ts'
 
 const FIRST = -62_135_596_800_000_000n
 const LAST = 253_402_300_799_999_999n
@@ -18,7 +19,7 @@ describe('timestamps', () => {
         expect(parseTimestamp(formatTimestamp(at))).toBe(at)
         expect(parseTimestamp(formatInstant(at))).toBe(at)
       }),
-      { numRuns: 2000 },
+      { numRuns: cases(2000, 500) },
     )
   })
 
@@ -142,7 +143,7 @@ describe('timestamps', () => {
         const exists = date.getUTCMonth() === month - 1 && date.getUTCDate() === day
         expect(parseTimestamp(text)).toBe(exists ? int64(BigInt(date.getTime()) * 1000n) : null)
       }),
-      { numRuns: 2000 },
+      { numRuns: cases(2000, 500) },
     )
   })
 

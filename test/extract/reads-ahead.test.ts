@@ -3,6 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { extractPages, type Prefetch, prefetchSlots } from '../../src/extract/index.ts'
 import { nextAtEnd } from '../../src/extract/paging/extract-pages.ts'
+import { cases } from '../support/thorough.ts'
 import { collect, decode, domainChain, failure, open, sendPage, serve } from './support.ts'
 
 /** So many places, and how many of them are taken. */
@@ -189,7 +190,7 @@ describe('the cursor at the end of an answer', () => {
         const foretold = nextAtEnd(bytes(JSON.stringify(answer, null, spaces)))
         if (foretold !== null) expect(foretold).toBe((answer as { next?: unknown }).next)
       }),
-      { numRuns: 5000 },
+      { numRuns: cases(5000, 1000) },
     )
   })
 })

@@ -3,6 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { type NamedQuery, nameQuery, type Order, type Window, WindowRun } from '../../src/core/index.ts'
 import type { PlannedChain } from '../../src/plan/index.ts'
 import { ChainQueue } from '../../src/run/chains/chain-queue.ts'
+import { cases } from '../support/thorough.ts'
 
 type NewChain = Extract<PlannedChain, { kind: 'new' }>
 
@@ -209,6 +210,6 @@ it('whatever the plan and the lanes, every window is handed out once, with few d
         }
       },
     ),
-    { numRuns: 1000 },
+    { numRuns: cases(1000, 250) },
   )
 })

@@ -5,7 +5,7 @@ import { THOROUGH } from '../support/thorough.ts'
 import { exportsTo, sandboxOf } from './quick-export.ts'
 import { itemAt } from './world.ts'
 
-const ROWS = THOROUGH ? 8000 : 4000
+const ROWS = THOROUGH ? 8000 : 2000
 const SECOND = ", search_path: '/astp/v2/credentials/_search'"
 const DOMAIN = 'quillmere.net'
 const EXTRACT = `domains: [${DOMAIN}], windows: { from: 2024-01-01, until: 2025-01-01, every: month }, concurrency: 1, max_requests: none`

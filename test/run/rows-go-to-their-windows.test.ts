@@ -19,6 +19,7 @@ import { type SplitPage, splitByWindow } from '../../src/run/chains/split-by-win
 import { type Folding, foldJournal } from '../../src/state/checkpoint/fold-journal.ts'
 import { chainEntry } from '../../src/state/index.ts'
 import { emptyPage } from '../extract/support.ts'
+import { cases } from '../support/thorough.ts'
 
 const ACME: NamedQuery = { type: 'domain', fqdn: 'acme.example', name: 'domain.acme.example' }
 
@@ -266,7 +267,7 @@ describe('the rows of a page', () => {
         expect(firsts).toEqual(firsts.toSorted((a, b) => a - b))
         expect(new Set(found.slices.map(({ folder }) => folder)).size).toBe(slices.length)
       }),
-      { numRuns: 1000 },
+      { numRuns: cases(1000, 250) },
     )
   })
 })

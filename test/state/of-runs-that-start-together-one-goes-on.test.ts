@@ -10,6 +10,7 @@ import { storeAt, temporaryStore } from '../disk/temporary-store.ts'
 import type { S3Double } from '../s3/double/server.ts'
 import { BUCKET, startBucket } from '../support/bucket.ts'
 import { random } from '../support/random.ts'
+import { cases } from '../support/thorough.ts'
 
 /** Polls often; heartbeats come in their time. */
 const quick: Clock = {
@@ -82,7 +83,7 @@ describe('in a bucket', () => {
   })
 
   it('runs that meet in any order, requests taking from no time to very long', async () => {
-    for (let seed = 1; seed <= 6; seed++) {
+    for (let seed = 1; seed <= cases(6, 3); seed++) {
       const next = random(seed)
       const pause = () => new Promise<void>((resolve) => setTimeout(resolve, next() * 25))
       double.cues.clear()

@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type DecodePlan, type ExtraField, KNOWN_EXTRAS, LEFT_OUT } from '../../src/core/index.ts'
 import { credentialPaths } from '../../src/transform/decoder.ts'
+import { cases } from '../support/thorough.ts'
 import { isFastAndEqual, unknownField } from './agreement.ts'
 import { credential, source } from './credentials.ts'
 import { decodePlan, pageContext, type Row, rowsOf } from './plans.ts'
@@ -115,7 +116,7 @@ test('json is the same value as JSON.parse makes of the answer', () => {
         JSON.parse(JSON.stringify(parsed).toWellFormed()),
       )
     }),
-    { numRuns: 150 },
+    { numRuns: cases(150, 40) },
   )
 })
 

@@ -1,8 +1,6 @@
-import { readFileSync } from 'node:fs'
 import { afterEach, expect, test, vi } from 'vitest'
 import { credentialPaths } from '../../src/transform/decoder.ts'
 import { createDecoder } from '../../src/transform/index.ts'
-import { assemble, WRITTEN } from '../../src/transform/scan/assembly/assemble.mjs'
 import { random } from '../support/random.ts'
 import { decodePlan, pageContext, rowsOf } from './plans.ts'
 import { randomPage } from './random-page.ts'
@@ -12,10 +10,6 @@ declare const WebAssembly: { readonly CompileError: new () => Error }
 
 afterEach(() => {
   vi.unstubAllGlobals()
-})
-
-test('the item walker is what its sources come to', async () => {
-  expect(readFileSync(WRITTEN, 'utf8')).toBe(await assemble())
 })
 
 test.each([
