@@ -218,9 +218,9 @@ export async function packEvidence(
   pipeline: Pipeline,
   { keyFile, ...settings }: EvidenceSettings = {},
 ): Promise<{ readonly tar: Uint8Array; readonly files: readonly string[] }> {
-  const around = surroundings(settings)
-  const key = keyFile === undefined ? null : await readVerifyingKey(keyFile, around)
-  const found = await readEvidence(pipeline, key, await knownNamingKey(pipeline, around))
+  const from = surroundings(settings)
+  const key = keyFile === undefined ? null : await readVerifyingKey(keyFile, from)
+  const found = await readEvidence(pipeline, key, await knownNamingKey(pipeline, from))
   const { evidenceTar } = await import('./report/index.ts')
   return evidenceTar(found, key)
 }

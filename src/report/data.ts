@@ -144,7 +144,7 @@ export type ReportRun = {
   readonly spillway: string
 }
 
-export type ReportShard = {
+type ReportShard = {
   readonly path: string
   /** As in `CLASSES`. */
   readonly rows: number

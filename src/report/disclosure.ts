@@ -111,7 +111,7 @@ export function classOf(rows: number): number {
 }
 
 /** Rows of a class, from its least to its most. */
-export function classRange(index: number): Between {
+function classRange(index: number): Between {
   return {
     least: leastOf(index),
     most: index === 0 ? 0 : index === CLASSES.length - 1 ? null : 10 ** index - 1,

@@ -4,7 +4,7 @@ import type { PartitionCounts } from '../core/index.ts'
 import { keyDigest, type Manifest } from '../state/index.ts'
 
 /** Makes the same lines of the manifest, which has a shard a line, with what every system has. */
-export const CHECKSUMS_OF_MANIFEST = String.raw`sed -n 's/^    {"path":"\([^"]*\)",.*"sha256":"\([0-9a-f]\{64\}\)".*/\2  \1/p' _manifest.json`
+const CHECKSUMS_OF_MANIFEST = String.raw`sed -n 's/^    {"path":"\([^"]*\)",.*"sha256":"\([0-9a-f]\{64\}\)".*/\2  \1/p' _manifest.json`
 
 /** What there is to show of an export that was signed. */
 export type Evidence = {
@@ -25,12 +25,12 @@ export type Evidence = {
 }
 
 /** What `sha256sum --check` reads in the folder of a data set: a line for every shard, in the manifest's order. */
-export function checksumLines({ shards }: Manifest): string {
+function checksumLines({ shards }: Manifest): string {
   return shards.map(({ sha256, path }) => `${sha256}  ${path}\n`).join('')
 }
 
 /** Says what is in the archive, and how to check all of it with openssl and sha256sum. Plain ASCII, short lines. */
-export function readmeText(evidence: Evidence, publicKey: KeyObject | null): string {
+function readmeText(evidence: Evidence, publicKey: KeyObject | null): string {
   const { manifest } = evidence
   const key = publicKey === null ? 'pub.pem' : 'public-key.pem'
   const { rows, shards } = manifest.totals

@@ -7,14 +7,12 @@ export {
   type LogLevel,
   type OpeningStep,
   type Progress,
-  type RetryWait,
   type RunObserver,
   type RunOptions,
-  type RunWaits,
   silentObserver,
 } from './options.ts'
-export { type PlanReport, type QueryPlan, readPlan } from './plan.ts'
-export { type PruneOptions, type PruneReport, planPruning, pruneDataSet } from './prune.ts'
+export { type PlanReport, readPlan } from './plan.ts'
+export { type PruneReport, planPruning, pruneDataSet } from './prune.ts'
 export { type ReadRowsOptions, readRows } from './read-rows.ts'
 export { type ReportedDataSet, type SummarizeOptions, summarizeDataSet } from './report/write-report.ts'
 export { ownCopy, runPipeline } from './run.ts'
@@ -23,7 +21,6 @@ export {
   type Probe,
   probeService,
   type SearchPath,
-  type ServiceCallOptions,
   type TokenTest,
   testService,
   testToken,
@@ -51,6 +48,6 @@ export {
   queryPipeline,
   streamQuery,
 } from './tables/query.ts'
-export { SealedLoader, type SealedLoaderOptions } from './tables/sealed-loader.ts'
+export { SealedLoader } from './tables/sealed-loader.ts'
 export { type Verification, verifyDataSet } from './verify/verify.ts'
 export type { Problem, ProblemCause } from './verify/verify-shard.ts'

@@ -2,7 +2,6 @@ import {
   type Clock,
   ExportError,
   formatInstant,
-  isExportError,
   type Micros,
   type NamedPipeline,
   type Pipeline,
@@ -18,7 +17,7 @@ import {
 } from '../state/index.ts'
 import { readBegunCheckpoint } from './admission/open-checkpoint.ts'
 import { refuseLinks, replaceManifest } from './data-set/files.ts'
-import { holdDataSet, namingLocations, openDataSet, withLocation } from './data-set/open-data-set.ts'
+import { holdDataSet, namingLocations, openDataSet } from './data-set/open-data-set.ts'
 import {
   type KeptPartition,
   type OldPartitions,
@@ -29,7 +28,7 @@ import {
 } from './data-set/prune.ts'
 import type { RunObserver } from './options.ts'
 import { namePipeline } from './queries.ts'
-import { writeReport } from './report/write-report.ts'
+import { tryToReport } from './report/write-report.ts'
 
 export type PruneReport = {
   readonly pipeline: string
@@ -115,29 +114,13 @@ async function finish(pipeline: NamedPipeline, store: Store, options: PruneOptio
     if (state.shards.length === 0) await store.remove(SUCCESS_PATH)
     await replaceManifest(pipeline, store, state, observer)
     await removePruned(store, state, stop)
-    await reportOn(pipeline, store, state, options)
+    // What is pruned must not be told any longer. The checkpoint is about to be rewritten from what is known here; the next
+    // run counts anew, where it has to.
+    await tryToReport(pipeline, store, state, options, async () => {})
     // Those who come later need not look for the files any more.
     await rewriteCheckpoint(store, state)
   }
   await removePrunedQuarantine(store, state)
-}
-
-/** What is pruned must not be told any longer. That it can't be written undoes nothing. */
-async function reportOn(
-  pipeline: NamedPipeline,
-  store: Store,
-  state: CheckpointState,
-  { clock, stop, observer, version }: PruneOptions,
-): Promise<void> {
-  try {
-    const warn = (message: string): void => observer.log('warn', message)
-    const around = { nowMs: clock.now(), version, hurry: stop.aborted, warn }
-    // The checkpoint is about to be rewritten from what is known here; the next run counts anew, where it has to.
-    await writeReport(pipeline, store, state, around, async () => {})
-  } catch (error) {
-    if (!isExportError(error)) throw error
-    observer.log('warn', `the report could not be written: ${withLocation(pipeline, error).message}`)
-  }
 }
 
 async function isLeftToDo(store: Store, { invalidated, prunes }: CheckpointState): Promise<boolean> {

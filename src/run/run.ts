@@ -10,17 +10,17 @@ import {
 } from '../core/index.ts'
 import { folderOf } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
-import { type Checkpoint, endEntry, NEW_RUN, SUCCESS_PATH, takeLock } from '../state/index.ts'
+import { endEntry, NEW_RUN, SUCCESS_PATH, takeLock } from '../state/index.ts'
 import { redoPartitions } from './admission/open-checkpoint.ts'
 import { requirePolicies, warnOfOpenDoors } from './admission/require-policies.ts'
 import { type Ending, exportChains } from './chains/export-chains.ts'
 import { Tally } from './chains/tally.ts'
 import { countPartitions, isWholeExported, planFor } from './data-set/completeness.ts'
 import { clearDataSet, growingFiles, refuseLinks, replaceManifest } from './data-set/files.ts'
-import { namingLocations, openDataSet, requireFolder, withLocation } from './data-set/open-data-set.ts'
+import { namingLocations, openDataSet, requireFolder } from './data-set/open-data-set.ts'
 import type { RunOptions } from './options.ts'
 import { namePipeline, type QuerySecrets, readQuerySecrets, requireSendableToken } from './queries.ts'
-import { writeReport } from './report/write-report.ts'
+import { tryToReport } from './report/write-report.ts'
 import { openSession, type Session } from './session.ts'
 import { figuresOfRun, logSummary, type RunSummary, summarize } from './summary.ts'
 
@@ -172,7 +172,7 @@ function isoTime(epochMs: number): string {
   return new Date(epochMs).toISOString()
 }
 
-export type Finalization = {
+type Finalization = {
   readonly session: Session
   readonly plan: Plan
   /** Whether everything that the pipeline file plans is exported. */
@@ -182,7 +182,7 @@ export type Finalization = {
 }
 
 /** Finalizes a data set: writes its manifest, its report and, if it is complete, `_SUCCESS`. */
-export async function finalizeDataSet(
+async function finalizeDataSet(
   pipeline: NamedPipeline,
   store: Store,
   { session, plan, whole, end }: Finalization,
@@ -195,7 +195,7 @@ export async function finalizeDataSet(
   if (end !== null) await checkpoint.append([end])
   await replaceManifest(pipeline, store, checkpoint.state, options.observer)
   if (whole) await store.writeWhole(SUCCESS_PATH, [])
-  await reportOn(pipeline, store, checkpoint, options)
+  await tryToReport(pipeline, store, checkpoint.state, options, (entry) => checkpoint.append([entry]))
 }
 
 /**
@@ -211,21 +211,5 @@ async function fillEmptyDataSet(
   for (const partition of plan.partitions()) {
     await shards.sealEmpty(folderOf(extract.resource, partition, load.partitionBy), partition.key)
     return
-  }
-}
-
-/** Everything that counts is on disk by then, so a report that can't be written is no failure of the run. */
-async function reportOn(
-  pipeline: NamedPipeline,
-  store: Store,
-  checkpoint: Checkpoint,
-  { clock, version, observer, stop }: RunOptions,
-): Promise<void> {
-  try {
-    const context = { nowMs: clock.now(), version, hurry: stop.aborted }
-    await writeReport(pipeline, store, checkpoint.state, context, (fact) => checkpoint.append([fact]))
-  } catch (error) {
-    if (!isExportError(error)) throw error
-    observer.log('warn', `the report could not be written: ${withLocation(pipeline, error).message}`)
   }
 }

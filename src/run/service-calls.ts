@@ -1,5 +1,6 @@
 import * as z from 'zod'
 import {
+  type BufferPool,
   bufferPool,
   type Clock,
   type DecodedPage,
@@ -9,6 +10,7 @@ import {
   NO_IDS,
   type Pipeline,
   type Query,
+  type RunLimits,
   SeenCursors,
   type ServiceSettings,
   type Window,
@@ -129,12 +131,15 @@ async function requestedOnce<T>(
 /** On the host of the base URL. Source: public API documentation. */
 const PUBLIC_TOKEN_TEST = '/tokens/test'
 
-function openCalls(settings: ServiceSettings, { clock, readSecret, stop, log }: ServiceCallOptions) {
-  return openService(
-    settings,
-    { maxRequests: null, minSearchesRemaining: null, monthly: null, connections: 1 },
-    { clock, readSecret, stop, abort: stop, log, buffers: bufferPool(1) },
-  )
+const UNLIMITED: RunLimits = { maxRequests: null, minSearchesRemaining: null, monthly: null }
+
+function openCalls(
+  settings: ServiceSettings,
+  options: ServiceCallOptions & { readonly buffers?: BufferPool },
+  limits = UNLIMITED,
+): Service {
+  const { stop: abort } = options
+  return openService(settings, { ...limits, connections: 1 }, { buffers: bufferPool(1), ...options, abort })
 }
 
 /** What a page costs, as two requests can tell. */
@@ -147,13 +152,6 @@ export type Probe = {
   readonly searchesRemaining: number | null
 }
 
-type ProbeOptions = {
-  readonly clock: Clock
-  readonly readSecret: (name: string) => Promise<string | null>
-  readonly stop: AbortSignal
-  readonly log: RunObserver['log']
-}
-
 const SMALL = 100
 const LARGE = 1000
 // Fewer rows than this cost one search or two by either reading.
@@ -163,13 +161,12 @@ const TELLING_ROWS = 300
  * Measures what a page costs: requests 100 rows and, if there are more, a larger page of the same search.
  * @throws ExportError as `Service.request`; `quota` where what is left does not pay for it
  */
-export async function probeService(pipeline: Pipeline, options: ProbeOptions): Promise<Probe> {
+export async function probeService(pipeline: Pipeline, options: ServiceCallOptions): Promise<Probe> {
   const { extract } = pipeline
-  const service = openService(
-    { ...pipeline.service, retries: 0 },
-    { maxRequests: 2, minSearchesRemaining: extract.minSearchesRemaining, monthly: null, connections: 1 },
-    { ...options, abort: options.stop, buffers: freshBuffers },
-  )
+  const { minSearchesRemaining } = extract
+  const limits = { maxRequests: 2, minSearchesRemaining, monthly: null }
+  const calls = { ...options, buffers: freshBuffers }
+  const service = openCalls({ ...pipeline.service, retries: 0 }, calls, limits)
   try {
     const chain = await chainOf(pipeline, options)
     const first = await firstPage(service, { ...chain, pageSize: Math.min(SMALL, extract.pageSize) })
@@ -202,7 +199,7 @@ async function firstPage(service: Service, chain: Chain): Promise<DecodedPage> {
 }
 
 /** The first query, over all of its windows; one without a secret where there is one. */
-async function chainOf({ extract }: Pipeline, { clock, readSecret }: ProbeOptions): Promise<Chain> {
+async function chainOf({ extract }: Pipeline, { clock, readSecret }: ServiceCallOptions): Promise<Chain> {
   const { queries, windows, include, order, pageSize } = extract
   const query: Query | undefined = queries.find(({ type }) => type !== 'secret') ?? queries[0]
   if (query === undefined) throw new Error('a pipeline without a query')

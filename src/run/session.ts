@@ -125,7 +125,7 @@ function idFiles(state: CheckpointState): ReadonlySet<string> {
 }
 
 /** Shards that were sealed, and what is in them. */
-export type SealedSoFar = {
+type SealedSoFar = {
   shards: number
   bytes: number
   /** NUL characters that became U+FFFD, in CSV. */

@@ -147,7 +147,7 @@ function changedMeanwhile(): ExportError {
 }
 
 /** A manifest that the data set agrees with. */
-export type VouchedManifest = {
+type VouchedManifest = {
   /** As it stands on the disk. */
   readonly bytes: Uint8Array
   readonly manifest: Manifest
@@ -159,7 +159,7 @@ export type VouchedManifest = {
  * checkpoint, and every shard there at its full length. What is in the shards is not read.
  * @throws ExportError `config` when nothing is exported or the pipeline is another one, `damaged` when something is off
  */
-export async function readVouchedManifest(pipeline: Pipeline, store: Store): Promise<VouchedManifest> {
+async function readVouchedManifest(pipeline: Pipeline, store: Store): Promise<VouchedManifest> {
   const bytes = await store.read(MANIFEST_PATH)
   if (bytes === null) throw noManifest(pipeline, 'vouch for')
   const manifest = parseManifest(bytes)
@@ -181,7 +181,7 @@ export async function requireShards(store: Store, { shards }: Manifest): Promise
   }
 }
 
-export function notOfCheckpoint({ file }: Pipeline): ExportError {
+function notOfCheckpoint({ file }: Pipeline): ExportError {
   return new ExportError(
     'damaged',
     'The manifest is not what the checkpoint says: it was changed, or a run ended before it wrote its own',

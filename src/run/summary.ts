@@ -52,7 +52,7 @@ export type RunSummary = {
 }
 
 /** What a run came to, as the journal, the log and the summary have it. */
-export type RunFigures = Pick<
+type RunFigures = Pick<
   RunRecord,
   | 'rows'
   | 'quarantined'
@@ -96,7 +96,7 @@ function addedUp(
   return Object.fromEntries(sums)
 }
 
-export type RunResult = {
+type RunResult = {
   readonly figures: RunFigures
   readonly tally: Tally
   readonly session: Session

@@ -9,7 +9,7 @@ export {
   rewriteCheckpoint,
 } from './checkpoint/checkpoint.ts'
 export { type CheckpointState, isKnown, type Omission } from './checkpoint/checkpoint-state.ts'
-export { type SealedShard, type ShardList, splitPath } from './checkpoint/compact-collections.ts'
+export { type SealedShard, splitPath } from './checkpoint/compact-collections.ts'
 export {
   ID_FOLDER,
   type IdLog,

@@ -76,30 +76,6 @@ export async function readBegunCheckpoint(pipeline: Pipeline, store: Store): Pro
   return found
 }
 
-/**
- * The same for a process that joins a run which was begun elsewhere.
- * @param found null: no checkpoint
- * @throws ExportError `config` when the process does not see the data set, or has other secrets
- */
-export function requireSameRun(
-  pipeline: NamedPipeline,
-  found: CheckpointState | null,
-  secrets: QuerySecrets,
-  options: Continuation,
-): void {
-  if (found === null) {
-    throw new ExportError(
-      'config',
-      'The data set is not to be seen from here',
-      pipeline.load.path,
-      'All workers need the same folder under the same path, or an s3:// address.',
-    )
-  }
-  checkContinues(pipeline, found, headerOf(pipeline, options).settings)
-  requireSameSecrets(found, secretChecks(pipeline, secrets, options.maskKey), pipeline.file)
-  requireSameNames(pipeline, found, options.maskKey)
-}
-
 /** What decides whether a run may go on from a checkpoint. */
 export type Continuation = Pick<RunOptions, 'clock' | 'maskKey'>
 

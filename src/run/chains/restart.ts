@@ -1,4 +1,5 @@
 import { ExportError, type Pipeline, type Restart } from '../../core/index.ts'
+import type { ChainRecord } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
 
 /** A position after the last committed row; `since` null: the chain's beginning. */
@@ -19,8 +20,7 @@ export function restartPoint(
   if (!chain.hasItems()) return { since: null }
   // The service refuses the cursor of another secret. Until it has taken this one, the variable may have changed.
   if (query.type === 'secret' && transform.secret !== 'hmac' && pages === 0) return null
-  const { position } = record
-  return position === null || position.ids === null ? null : { since: { at: position.at, ids: position.ids } }
+  return lastRowOf(record)
 }
 
 /**
@@ -39,10 +39,10 @@ export function requiredRestart(
   // With neither rows nor rejected items committed, it can start from its beginning.
   if (!chain.hasItems()) return { since: null }
   if (cause !== undefined) requireSameSecret(chain, pipeline, cause)
-  const { position } = record
-  if (position !== null && position.ids !== null) return { since: { at: position.at, ids: position.ids } }
+  const point = lastRowOf(record)
+  if (point !== null) return point
   const reason =
-    position === null
+    record.position === null
       ? 'the rows did not come in order of imported_at'
       : 'the last rows have one and the same imported_at in great number'
   throw new ExportError(
@@ -52,6 +52,12 @@ export function requiredRestart(
     'Export this query to another load.path, or start over with --fresh.',
     cause === undefined ? {} : { cause },
   )
+}
+
+/** Behind its last committed row; null: no row is known to be the last. */
+function lastRowOf({ position }: ChainRecord): RestartPoint | null {
+  if (position === null || position.ids === null) return null
+  return { since: { at: position.at, ids: position.ids } }
 }
 
 /**

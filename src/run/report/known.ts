@@ -36,7 +36,7 @@ export type Known = {
 }
 
 /** From the first window to the last, in microseconds; null: there are no windows. */
-export type Standing = Pick<PlanCounts, 'total' | 'done' | 'failed' | 'partial' | 'pending'> & {
+type Standing = Pick<PlanCounts, 'total' | 'done' | 'failed' | 'partial' | 'pending'> & {
   readonly span: { readonly from: number; readonly until: number } | null
 }
 

@@ -5,6 +5,7 @@ import {
   columnsOf,
   DATA_SET_LIMITS,
   ExportError,
+  isExportError,
   type JournalEntry,
   type NamedPipeline,
   type Pipeline,
@@ -31,12 +32,14 @@ import {
   namingLocations,
   nothingExported,
   openDataSet,
+  withLocation,
 } from '../data-set/open-data-set.ts'
+import type { RunObserver, RunOptions } from '../options.ts'
 import { namePipeline } from '../queries.ts'
 import type { ReportContext } from './gather.ts'
 import { type Known, type KnownShard, knownFromManifest, knownFromState } from './known.ts'
 
-export type ReportOptions = {
+type ReportOptions = {
   readonly nowMs: number
   /** Spillway's own. */
   readonly version: string
@@ -54,7 +57,7 @@ const FEW_ROWS = 100_000
  * @returns what it says
  * @throws ExportError `storage` when it can't be written, or what lies in its place is none of ours
  */
-export async function writeReport(
+async function writeReport(
   pipeline: NamedPipeline,
   store: Store,
   state: CheckpointState,
@@ -67,6 +70,28 @@ export async function writeReport(
   const known = knownFromState(pipeline, state, sums, planAsOfLastRun(pipeline, state), isMarked)
   await writePage(pipeline, store, known, { ...options, retired })
   return known
+}
+
+/** The same where everything that counts is on disk already, so that a report that can't be written undoes nothing. */
+export async function tryToReport(
+  pipeline: NamedPipeline,
+  store: Store,
+  state: CheckpointState,
+  {
+    clock,
+    version,
+    stop,
+    observer,
+  }: Pick<RunOptions, 'clock' | 'version' | 'stop'> & { readonly observer: Pick<RunObserver, 'log'> },
+  record: (entry: JournalEntry) => Promise<void>,
+): Promise<void> {
+  try {
+    const options = { nowMs: clock.now(), version, hurry: stop.aborted }
+    await writeReport(pipeline, store, state, options, record)
+  } catch (error) {
+    if (!isExportError(error)) throw error
+    observer.log('warn', `the report could not be written: ${withLocation(pipeline, error).message}`)
+  }
 }
 
 /** Aggregates of all rows. They are counted anew if the journal lacks them and there are few enough rows to read. */

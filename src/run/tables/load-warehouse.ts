@@ -126,7 +126,7 @@ export function nothingLoaded(clock: Clock): LoadedAhead {
   return { loadedAt: new Date(clock.now()).toISOString(), replacedTexts: 0, durationMs: 0 }
 }
 
-export type OpenOptions = Pick<LoadOptions, 'clock' | 'stop' | 'onWait'> & {
+type OpenOptions = Pick<LoadOptions, 'clock' | 'stop' | 'onWait'> & {
   /** Of DuckDB; null: as many as there are processors. */
   readonly threads: number | null
 }

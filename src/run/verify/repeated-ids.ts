@@ -7,7 +7,7 @@ import { highWord, IdSet, lowWord, REDACTED } from '../../transform/index.ts'
 const MAX_IDS = 8_000_000
 
 /** Counts, shard by shard, the rows whose id another row of the same query has had before. */
-export type RepeatedIds = {
+type RepeatedIds = {
   /** How often the shards are to be gone through: it holds 8,000,000 ids at a time. */
   readonly rounds: number
   /** Takes the ids of a shard that belong to a round, from 0 on; all shards of one round before those of the next. */

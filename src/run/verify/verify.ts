@@ -30,7 +30,7 @@ export type Verification = Completeness & {
   readonly problems: readonly Problem[]
 }
 
-export type VerifyOptions = {
+type VerifyOptions = {
   /** Called before each shard. */
   readonly onShard?: (path: string) => void
   /** A public Ed25519 key that the manifest has to be signed under; null: its signature is not looked at. */
@@ -274,7 +274,7 @@ const FOLDERS = ['credentials', 'reports']
  * Every file below the folders of rows, whatever its name: patterns read all that ends like a shard, in whatever
  * folder, and some engines read all that there is.
  */
-export async function* filesOfRows(pipeline: Pipeline, store: Store): AsyncGenerator<string> {
+async function* filesOfRows(pipeline: Pipeline, store: Store): AsyncGenerator<string> {
   for (const folder of FOLDERS) yield* filesBelow(folder, await store.list(folder), pipeline, store)
 }
 

@@ -318,7 +318,7 @@ function partNumber(name: string): number {
 const MAX_FIELD_NAMES = 1000
 
 /** Adds occurrences by field name; beyond a thousand names the rest goes under `…`. */
-export function addCounts(counts: Map<string, number>, more: Readonly<Record<string, number>>): void {
+function addCounts(counts: Map<string, number>, more: Readonly<Record<string, number>>): void {
   for (const [name, times] of Object.entries(more)) {
     const under = counts.has(name) || counts.size < MAX_FIELD_NAMES ? name : '…'
     counts.set(under, (counts.get(under) ?? 0) + times)

@@ -28,7 +28,7 @@ export type PartitionRecord = {
 }
 
 /** What all partitions of a data set come to. */
-export type PartitionSums = {
+type PartitionSums = {
   readonly rows: number
   readonly requests: number
   readonly quarantined: number

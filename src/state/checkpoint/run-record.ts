@@ -42,7 +42,7 @@ export const NEW_RUN = {
   reasons: {},
 }
 
-export type MutableRun = { -readonly [K in keyof RunRecord]: RunRecord[K] }
+type MutableRun = { -readonly [K in keyof RunRecord]: RunRecord[K] }
 
 /** Runs in the order in which they began, as entries change them. */
 export class Runs {

@@ -2,7 +2,7 @@ import { crc32 } from 'node:zlib'
 import { ExportError, type Store, serial } from '../../core/index.ts'
 
 /** A line of the journal counts from the moment `append` resolves. */
-export type Journal = {
+type Journal = {
   readonly size: number
   append(lines: readonly object[]): Promise<void>
   close(): Promise<void>

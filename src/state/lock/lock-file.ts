@@ -36,8 +36,8 @@ export function lockFileText(file: LockFile): string {
 }
 
 /** A heartbeat; and the mark of an owner that has found no rival and holds the data set from then on. */
-export const HEARTBEAT = Buffer.from('.')
-export const HELD = Buffer.from('+')
+const HEARTBEAT = Buffer.from('.')
+const HELD = Buffer.from('+')
 
 /** Whether the owner of a lock file holds the data set. */
 export function isHeld(file: Uint8Array): boolean {
