@@ -13,6 +13,17 @@ export type Partition = {
   readonly window: Window | null
 }
 
+/** How many partitions are in which state. `partial`: begun, and not at their end; `pending`: not begun. */
+export type PartitionStates = {
+  readonly done: number
+  readonly partial: number
+  readonly failed: number
+  readonly pending: number
+  readonly pruned: number
+}
+
+export type PartitionState = keyof PartitionStates
+
 /** How many partitions of a plan are done and how many are left; those that were pruned are not counted. */
 export type PartitionCounts = {
   readonly total: number

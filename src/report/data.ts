@@ -1,3 +1,5 @@
+import type { PartitionState, PartitionStates } from '../core/index.ts'
+
 /**
  * All that a report says, and nothing that it may not: aggregates over rows, with small counts folded away
  * (`disclosure.ts`). It stands in the page as JSON, under the names that are given here.
@@ -92,14 +94,7 @@ export type Share = number | 'none' | 'few' | 'nearly all' | 'all'
 export type Verdict = {
   readonly complete: boolean
   /** null: nobody knows, as the data set was moved without its state. */
-  readonly partitions: {
-    readonly total: number
-    readonly done: number
-    readonly failed: number
-    /** Begun, and not at their end. */
-    readonly partial: number
-    readonly pending: number
-  } | null
+  readonly partitions: (Omit<PartitionStates, 'pruned'> & { readonly total: number }) | null
   /** What the windows span, `until` excluded; null: there are none. */
   readonly span: { readonly from: string; readonly until: string } | null
 }
@@ -109,7 +104,7 @@ export type Between = { readonly least: number; readonly most: number | null }
 
 export type HeatCell = Between & {
   /** Of several partitions the gravest. */
-  readonly state: 'done' | 'failed' | 'partial' | 'pending'
+  readonly state: Exclude<PartitionState, 'pruned'>
 }
 
 export type HeatMap = {

@@ -10,14 +10,14 @@ import {
 } from '../core/index.ts'
 import { folderOf } from '../load/index.ts'
 import type { Plan } from '../plan/index.ts'
-import { endEntry, NEW_RUN, SUCCESS_PATH, takeLock } from '../state/index.ts'
+import { endEntry, NEW_RUN, SUCCESS_PATH } from '../state/index.ts'
 import { redoPartitions } from './admission/open-checkpoint.ts'
 import { requirePolicies, warnOfOpenDoors } from './admission/require-policies.ts'
 import { type Ending, exportChains } from './chains/export-chains.ts'
 import { Tally } from './chains/tally.ts'
 import { countPartitions, isWholeExported, planFor } from './data-set/completeness.ts'
-import { clearDataSet, growingFiles, refuseLinks, replaceManifest } from './data-set/files.ts'
-import { namingLocations, openDataSet, requireFolder } from './data-set/open-data-set.ts'
+import { clearDataSet, refuseLinks, replaceManifest } from './data-set/files.ts'
+import { holdDataSet, namingLocations, requireFolder } from './data-set/open-data-set.ts'
 import type { RunOptions } from './options.ts'
 import { namePipeline, type QuerySecrets, readQuerySecrets, requireSendableToken } from './queries.ts'
 import { tryToReport } from './report/write-report.ts'
@@ -48,26 +48,25 @@ async function runOnDataSet(
   const { clock, stop, abort, fresh, observer } = options
   const warn = (message: string): void => observer.log('warn', message)
   await requireFolder(pipeline.load.place)
-  const lock = await takeLock(openDataSet(pipeline), {
+  const holding = {
     clock,
     stop,
     fresh,
     hold: options.hold,
-    growing: growingFiles,
-    warn(message, waitMs) {
+    warn,
+    onWait(message: string, waitMs: number) {
       observer.log('warn', message, { event: 'wait', for: 'lock', wait_ms: waitMs })
       observer.opening?.({ kind: 'lock', untilMs: clock.now() + waitMs })
     },
-  })
-  observer.opening?.({ kind: 'checkpoint' })
-  const { store, lost } = lock
-  // A run that has lost the data set can't commit any more, so there is nothing to wait for.
-  const held = {
-    ...options,
-    stop: AbortSignal.any([stop, lost]),
-    abort: AbortSignal.any([abort, lost]),
   }
-  try {
+  return holdDataSet(pipeline, holding, async (store, lost) => {
+    observer.opening?.({ kind: 'checkpoint' })
+    // A run that has lost the data set can't commit any more, so there is nothing to wait for.
+    const held = {
+      ...options,
+      stop: AbortSignal.any([stop, lost]),
+      abort: AbortSignal.any([abort, lost]),
+    }
     await warnOfOpenDoors(pipeline, options.observer)
     await refuseLinks(store)
     if (fresh) await clearDataSet(store, warn)
@@ -80,15 +79,7 @@ async function runOnDataSet(
     } finally {
       await session.close()
     }
-  } finally {
-    // The export is on disk and its result is still reported. A lock file that stays gets no more heartbeats.
-    await lock.release().catch((error: unknown) => {
-      if (!isExportError(error)) throw error
-      warn(
-        `the lock could not be given back; the next run waits until it is known to be dead: ${error.message}`,
-      )
-    })
-  }
+  })
 }
 
 /** As it stands now: what a program changes in its pipeline while the run goes on is not this run's business. */

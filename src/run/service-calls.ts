@@ -102,7 +102,7 @@ async function tokenTest(service: Service, settings: ServiceSettings): Promise<T
     if (info !== null || configured === null) return { url, info }
     throw new ExportError(
       'data',
-      'The answer to the token test is no JSON',
+      'The response to the token test is no JSON',
       url,
       'Check service.token_test_url.',
     )
@@ -238,7 +238,7 @@ const counted: DecodePage = async (body, { partition }) => {
   if (!response.success) {
     throw new ExportError(
       'data',
-      'The answer is none of a credential search',
+      'The response is none of a credential search',
       partition,
       'Check service.search_path.',
     )

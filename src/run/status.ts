@@ -3,6 +3,8 @@ import {
   formatInstant,
   NOT_MEASURED,
   type Partition,
+  type PartitionState,
+  type PartitionStates,
   type Pipeline,
   partitionKey,
   type ServiceFigures,
@@ -12,6 +14,7 @@ import type { Plan } from '../plan/index.ts'
 import {
   type CheckpointState,
   type PartitionRecord,
+  type PartitionSums,
   type RetiredQuery,
   sumOfPartitions,
 } from '../state/index.ts'
@@ -25,24 +28,16 @@ export type StatusReport = {
   queries(isWanted?: Wanted): readonly QueryStatus[]
   /** Queries that the pipeline file no longer has; what is exported of them stays. */
   readonly retired: readonly RetiredQuery[]
-  readonly totals: {
-    /** But for those that were pruned. */
-    readonly partitions: number
-    readonly done: number
-    readonly partial: number
-    readonly failed: number
-    readonly pending: number
-    readonly pruned: number
-    readonly rows: number
-    readonly requests: number
-    readonly quarantined: number
-    readonly repeated: number
-    readonly shards: number
-    readonly bytes: number
-    readonly openShards: number
-    /** What of the quota runs have spent; null: the service never told. */
-    readonly searchesSpent: number | null
-  }
+  readonly totals: PartitionStates &
+    PartitionSums & {
+      /** But for those that were pruned. */
+      readonly partitions: number
+      readonly shards: number
+      readonly bytes: number
+      readonly openShards: number
+      /** What of the quota runs have spent; null: the service never told. */
+      readonly searchesSpent: number | null
+    }
   /** As measured. */
   readonly service: ServiceFigures
   /** Searches that the service said were left, when it last said so; null: never. */
@@ -123,15 +118,10 @@ function sums(state: CheckpointState | null) {
 const NO_SUMS = { ...sumOfPartitions({ partitions: [] }), shards: 0, bytes: 0, openShards: 0 }
 
 /** Where the partitions of one query stand. */
-export type QueryStatus = {
+export type QueryStatus = PartitionStates & {
   /** `domain.acme.com`, as in folder names. */
   readonly query: string
   readonly partitions: number
-  readonly done: number
-  readonly partial: number
-  readonly failed: number
-  readonly pending: number
-  readonly pruned: number
   /** Committed rows, those in open shards too. */
   readonly rows: number
   readonly requests: number
@@ -192,7 +182,7 @@ export type PartitionStatus = {
   /** `domain.acme.com`, as in folder names. */
   readonly query: string
   readonly window: { readonly from: string; readonly until: string } | null
-  readonly state: 'pending' | 'partial' | 'done' | 'failed' | 'pruned'
+  readonly state: PartitionState
   /** Committed rows, those in open shards too. */
   readonly rows: number
   /** Of pages that began in it. */

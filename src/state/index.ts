@@ -19,7 +19,13 @@ export {
   openIdLog,
   sweepIds,
 } from './checkpoint/id-log.ts'
-export { hasBegun, isOver, type PartitionRecord, sumOfPartitions } from './checkpoint/partition-record.ts'
+export {
+  hasBegun,
+  isOver,
+  type PartitionRecord,
+  type PartitionSums,
+  sumOfPartitions,
+} from './checkpoint/partition-record.ts'
 export { endEntry, NEW_RUN, type RunRecord, searchesByMonth } from './checkpoint/run-record.ts'
 export type { JournalLine } from './journal/journal-line.ts'
 export { type Hold, type Lock, type LockOptions, takeLock } from './lock/lock.ts'

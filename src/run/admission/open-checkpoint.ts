@@ -124,7 +124,7 @@ export async function redoPartitions(
   const redo = await planRedo(pipeline, state, options.redo, options.clock.now())
   if (hasOtherColumns && !isEverything(found, redo)) accept(found)
   if (state === null || (redo === null && !hasOtherColumns)) return
-  options.observer.log('info', 'giving up what is to be exported anew', {
+  options.observer.log('info', 'invalidating what is to be exported anew', {
     partitions: redo?.partitions.size ?? 0,
     rows: redo?.rows ?? 0,
     shards: redo?.invalidated.length ?? 0,

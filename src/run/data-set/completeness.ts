@@ -2,6 +2,7 @@ import {
   isExportError,
   type NamedPipeline,
   type PartitionCounts,
+  type PartitionStates,
   type Pipeline,
   partitionCounts,
   type Store,
@@ -101,14 +102,9 @@ export function retiredQueries(pipeline: NamedPipeline, state: CheckpointState):
 }
 
 /** How many partitions of a plan are in which state. */
-export type PlanCounts = {
+export type PlanCounts = PartitionStates & {
   /** But for those that were pruned. */
   readonly total: number
-  readonly done: number
-  readonly partial: number
-  readonly failed: number
-  readonly pending: number
-  readonly pruned: number
   /** Of those that are not done, how many have rows, or a chain that stands in them. */
   readonly begun: number
   /** Partitions still to be done in each folder that several share; folders with none are absent. */

@@ -142,7 +142,7 @@ export type Repair = {
 
 /**
  * Says what has to be exported anew so that nothing is off any more; changes nothing. A file that is no committed shard needs
- * no more than a run: strangers are set aside, and the manifest is written anew.
+ * no more than a run: unknown files are set aside, and the manifest is written anew.
  * @param maskKey as for `readStatus`
  * @throws ExportError `config` when rows would be lost that the pipeline no longer requests
  */

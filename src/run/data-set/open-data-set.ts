@@ -1,6 +1,5 @@
 import { join } from 'node:path'
 import {
-  type Clock,
   type DataSetLocation,
   ExportError,
   isExportError,
@@ -13,6 +12,7 @@ import { s3Store, splitStore } from '../../s3/index.ts'
 import {
   type CheckpointState,
   checkMaskKey,
+  type LockOptions,
   MANIFEST_PATH,
   type Manifest,
   readCheckpoint,
@@ -80,31 +80,35 @@ function runFirst(file: string): string {
   return `Run the pipeline first: \`spillway run ${file}\`.`
 }
 
-export type HoldOptions = {
-  readonly clock: Clock
-  /** Ends the wait for a rival. */
-  readonly stop: AbortSignal
+export type HoldOptions = Pick<LockOptions, 'clock' | 'stop' | 'hold'> & {
+  /** Left out: false. */
+  readonly fresh?: boolean
   readonly warn: (message: string) => void
+  /** Says why it waits, and for how many milliseconds at most; left out: `warn` does. */
+  readonly onWait?: LockOptions['warn']
 }
 
 /**
- * Holds a data set that is there against runs while something is done to it.
+ * Holds a data set against runs, or for one, while something is done to it.
+ * @param work `lost` aborts when another run has taken over
  * @throws ExportError `locked` when another one is at work
  */
 export async function holdDataSet<T>(
   pipeline: Pipeline,
-  { clock, stop, warn }: HoldOptions,
-  work: (store: Store) => Promise<T>,
+  { warn, onWait = warn, fresh = false, ...options }: HoldOptions,
+  work: (store: Store, lost: AbortSignal) => Promise<T>,
 ): Promise<T> {
-  const options = { clock, stop, fresh: false, growing: growingFiles, warn }
-  const lock = await takeLock(openDataSet(pipeline), options)
+  const waiting = { ...options, warn: onWait, fresh, growing: growingFiles }
+  const lock = await takeLock(openDataSet(pipeline), waiting)
   try {
-    return await work(lock.store)
+    return await work(lock.store, lock.lost)
   } finally {
-    // What was done is on disk, and what came of it is to be told.
+    // What was done is on disk, and its result is still reported. A lock file that stays gets no more heartbeats.
     await lock.release().catch((error: unknown) => {
       if (!isExportError(error)) throw error
-      warn(`the lock could not be given back: ${error.message}`)
+      warn(
+        `the lock could not be given back; the next run waits until it is known to be dead: ${error.message}`,
+      )
     })
   }
 }

@@ -29,7 +29,7 @@ const MAX_RUNS = 20
 const MAX_FAILURES = 20
 const MAX_SHARDS = 500
 
-/** What is around a data set, beside what is known of it. */
+/** What a report says of a data set beside what is known of its rows. */
 export type ReportContext = {
   readonly nowMs: number
   /** Spillway's own. */
@@ -148,7 +148,7 @@ function missingWindows({ partitions }: Known): readonly Window[] | null {
 }
 
 /**
- * Whether numbers of two digits may stand beside a timeline: where that leaves times out, what lies around them would tell
+ * Whether numbers of two digits may stand beside a timeline: where that leaves times out, the times before and after would tell
  * what they have, unless they are whole windows.
  */
 function staysOpen({ columns }: RowsByWindow, { others, unit }: ReportData['came']['timeline']): boolean {

@@ -1,4 +1,4 @@
-import { type Aggregates, type NamedPipeline, windowRange } from '../../core/index.ts'
+import { type Aggregates, type NamedPipeline, type PartitionState, windowRange } from '../../core/index.ts'
 import type { Plan } from '../../plan/index.ts'
 import {
   type CheckpointState,
@@ -36,7 +36,7 @@ export type Known = {
 }
 
 /** From the first window to the last, in microseconds; null: there are no windows. */
-type Standing = Pick<PlanCounts, 'total' | 'done' | 'failed' | 'partial' | 'pending'> & {
+type Standing = Omit<PlanCounts, 'pruned' | 'begun' | 'unfinished'> & {
   readonly span: { readonly from: number; readonly until: number } | null
 }
 
@@ -44,7 +44,7 @@ export type KnownPartition = {
   readonly query: string
   readonly window: string
   readonly rows: number
-  readonly state: 'done' | 'failed' | 'partial' | 'pending'
+  readonly state: Exclude<PartitionState, 'pruned'>
 }
 
 export type KnownShard = {

@@ -49,7 +49,7 @@ export async function streamQuery<T>(
   pipeline: Pipeline,
   sql: string,
   settings: QuerySettings,
-  take: (answer: AnswerStream) => Promise<T>,
+  take: (result: AnswerStream) => Promise<T>,
 ): Promise<T> {
   const { stop = new AbortController().signal } = settings
   const temporary = await temporaryFolder()
@@ -73,7 +73,7 @@ async function queryFiles<T>(
   pipeline: Pipeline,
   sql: string,
   options: QueryOptions,
-  take: (answer: AnswerStream) => Promise<T>,
+  take: (result: AnswerStream) => Promise<T>,
 ): Promise<T> {
   const { extract, transform, load } = pipeline
   const store = openDataSet(pipeline)

@@ -287,7 +287,7 @@ type Entry<Kind extends JournalEntry['kind']> = Extract<JournalEntry, { kind: Ki
 
 type GrowingShard = Omit<
   OpenShardRecord,
-  'partitions' | 'chunks' | 'records' | 'importedAt' | 'generation'
+  'partitions' | 'rowGroups' | 'records' | 'importedAt' | 'generation'
 > & {
   readonly partitions: Set<string>
   readonly rowGroups: RowGroupEntry[]

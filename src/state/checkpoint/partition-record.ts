@@ -1,6 +1,7 @@
 import {
   type FailureEntry,
   type PartitionEntry,
+  type PartitionState,
   type QuarantineEntry,
   type Window,
   windowRange,
@@ -9,7 +10,7 @@ import { PathMap, splitPath } from './compact-collections.ts'
 
 export type PartitionRecord = {
   /** `partial`: some of its rows are committed, or a chain is in it; `pruned`: its rows were removed for good. */
-  readonly state: 'partial' | 'failed' | 'done' | 'pruned'
+  readonly state: Exclude<PartitionState, 'pending'>
   readonly rows: number
   /** Pages that began in it, and what they took; a page may bring rows of many partitions. */
   readonly pages: number
@@ -28,7 +29,7 @@ export type PartitionRecord = {
 }
 
 /** What all partitions of a data set come to. */
-type PartitionSums = {
+export type PartitionSums = {
   readonly rows: number
   readonly requests: number
   readonly quarantined: number
