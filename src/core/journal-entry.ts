@@ -73,6 +73,13 @@ export type HeaderEntry = {
 /** How a run ends. */
 export type RunStatus = 'complete' | 'failed' | 'budget' | 'interrupted'
 
+export const RUN_STATUSES = [
+  'complete',
+  'failed',
+  'budget',
+  'interrupted',
+] as const satisfies readonly RunStatus[]
+
 /** What a run brought and what that took; absent: as its pages say, or not known. */
 export type RunFigures = {
   readonly rows?: number | undefined

@@ -1,2 +1,2 @@
 export type { Begun, BegunChain, PlannedChain } from './chains.ts'
-export { type BegunQueries, type Plan, planPartitions, splitWindows } from './plan.ts'
+export { type Plan, planPartitions } from './plan.ts'

@@ -8,7 +8,8 @@ import {
   type Window,
   windowRange,
 } from '../../src/core/index.ts'
-import { type BegunQueries, planPartitions, splitWindows } from '../../src/plan/index.ts'
+import { planPartitions } from '../../src/plan/index.ts'
+import { type BegunQueries, splitWindows } from '../../src/plan/plan.ts'
 import { type BegunWindow, begunOf, domain, pipelineOf } from './pipeline.ts'
 
 const at = (text: string): Micros => parseInstant(text) ?? Number.NaN

@@ -9,7 +9,7 @@ import {
   type WindowLength,
   type WindowSettings,
 } from '../../src/core/index.ts'
-import { splitWindows } from '../../src/plan/index.ts'
+import { splitWindows } from '../../src/plan/plan.ts'
 
 const at = (text: string): Micros => parseInstant(text) ?? Number.NaN
 const HOUR = 3_600_000_000

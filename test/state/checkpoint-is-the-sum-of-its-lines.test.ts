@@ -11,11 +11,11 @@ import {
   CHECKPOINT_START,
   type CheckpointState,
   chainEntry,
-  type JournalLine,
   openCheckpoint,
   readCheckpoint,
   rewriteCheckpoint,
 } from '../../src/state/index.ts'
+import type { JournalLine } from '../../src/state/journal/journal-line.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { cases } from '../support/thorough.ts'

@@ -6,7 +6,8 @@ import {
   partitionKey,
   WindowRun,
 } from '../../src/core/index.ts'
-import { chainEntry, type JournalLine } from '../../src/state/index.ts'
+import { chainEntry } from '../../src/state/index.ts'
+import type { JournalLine } from '../../src/state/journal/journal-line.ts'
 import { DAY, days, HEADER, keysOf, seal } from './lines.ts'
 
 const WINDOWS = 6

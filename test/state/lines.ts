@@ -17,10 +17,10 @@ import {
   type ChainRecord,
   type CheckpointState,
   chainEntry,
-  type JournalLine,
   readCheckpoint,
 } from '../../src/state/index.ts'
 import { JOURNAL_START, openJournal } from '../../src/state/journal/journal.ts'
+import type { JournalLine } from '../../src/state/journal/journal-line.ts'
 
 export const HEADER: HeaderEntry = {
   kind: 'header',

@@ -7,13 +7,13 @@ import {
   type CheckpointState,
   checkSettings,
   frozenSettings,
-  type JournalLine,
   MANIFEST_PATH,
   manifestShards,
   readManifest,
   settingsDigest,
   writeManifest,
 } from '../../src/state/index.ts'
+import type { JournalLine } from '../../src/state/journal/journal-line.ts'
 import { anError } from '../disk/errors.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { pipelineOf } from '../plan/pipeline.ts'

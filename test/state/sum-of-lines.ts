@@ -9,7 +9,8 @@ import {
   type WindowRun,
 } from '../../src/core/index.ts'
 import { chainFromEntry } from '../../src/state/checkpoint/chain-record.ts'
-import type { CheckpointState, JournalLine } from '../../src/state/index.ts'
+import type { CheckpointState } from '../../src/state/index.ts'
+import type { JournalLine } from '../../src/state/journal/journal-line.ts'
 import { factsOf, keysOf, plainShard, plainSums } from './lines.ts'
 
 /** What happened to one partition, in its order. */

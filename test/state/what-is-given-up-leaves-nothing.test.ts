@@ -3,12 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { type Store, WindowRun } from '../../src/core/index.ts'
 import { invalidationOf } from '../../src/run/data-set/invalidate.ts'
 import { openSettledCheckpoint } from '../../src/run/data-set/recover.ts'
-import {
-  type CheckpointState,
-  chainEntry,
-  type JournalLine,
-  rewriteCheckpoint,
-} from '../../src/state/index.ts'
+import { type CheckpointState, chainEntry, rewriteCheckpoint } from '../../src/state/index.ts'
+import type { JournalLine } from '../../src/state/journal/journal-line.ts'
 import { temporaryStore } from '../disk/temporary-store.ts'
 import { cases } from '../support/thorough.ts'
 import { someJournal } from './imagined-run.ts'

@@ -7,7 +7,6 @@ import {
   isExportError,
   type JournalEntry,
   type PageEntry,
-  type RefusedItem,
   type RowBatch,
   rowBatchOf,
   SeenCursors,
@@ -20,7 +19,7 @@ import { failPartition } from './chain-failure.ts'
 import type { ChainProgress } from './chain-progress.ts'
 import type { Slot } from './chain-queue.ts'
 import { lackOfDiskSpace } from './halt.ts'
-import { excessOf, type PartitionFault } from './quarantine.ts'
+import { excessOf, excessOfPage } from './quarantine.ts'
 import { type RestartPoint, requiredRestart, restartPoint } from './restart.ts'
 import type { ChainsContext } from './run-context.ts'
 import {
@@ -207,7 +206,7 @@ export class ChainRun {
    * limit was raised. Until then its items are in the quarantine file, where they can be looked at.
    */
   async #checkRefusedItems(split: SplitPage): Promise<void> {
-    const fault = faultOf(split, this.#chain, this.#run)
+    const fault = excessOfPage(split, this.#chain, this.#run.pipeline.transform)
     if (fault === null) return
     await this.#run.quarantine.append(this.#chain, split.page, split.refused)
     throw fault
@@ -381,21 +380,4 @@ export class ChainRun {
     options.observer.log('warn', message, { partition: this.#chain.current.key })
     await session.checkpoint.append([{ kind: 'restart', chain: this.#chain.chain, since }])
   }
-}
-
-/** The first partition on the chain's way for which this page has too many refused items. */
-function faultOf(
-  { rows, refused }: SplitPage,
-  chain: ChainProgress,
-  { pipeline }: ChainsContext,
-): PartitionFault | null {
-  const page = chain.record?.pages ?? 0
-  for (const index of [...new Set([...rows.keys(), ...refused.keys()])].sort((a, b) => a - b)) {
-    const items: readonly RefusedItem[] = refused.get(index) ?? []
-    const added = { rows: rows.get(index) ?? 0, refused: items, page }
-    const { transform } = pipeline
-    const fault = excessOf(chain.partitionAt(index), index, transform, chain.recordAt(index), added)
-    if (fault !== null) return fault
-  }
-  return null
 }

@@ -13,6 +13,7 @@ import {
 import { appendQuarantine, cutQuarantine, QUARANTINE_FOLDER, quarantinePath } from '../../load/index.ts'
 import { type PartitionRecord, splitPath } from '../../state/index.ts'
 import type { ChainProgress } from './chain-progress.ts'
+import type { SplitPage } from './split-by-window.ts'
 
 /** The quarantine files of a run. */
 export class Quarantine {
@@ -127,6 +128,22 @@ export function excessOf(
     `more than ${allowed.text} of items rejected (transform.max_quarantined)`,
     added?.refused.map(({ issues }) => issues),
   )
+}
+
+/** The first partition on the chain's way for which this page has too many refused items. */
+export function excessOfPage(
+  { rows, refused }: SplitPage,
+  chain: ChainProgress,
+  settings: TransformSettings,
+): PartitionFault | null {
+  const page = chain.record?.pages ?? 0
+  for (const index of [...new Set([...rows.keys(), ...refused.keys()])].sort((a, b) => a - b)) {
+    const items: readonly RefusedItem[] = refused.get(index) ?? []
+    const added = { rows: rows.get(index) ?? 0, refused: items, page }
+    const fault = excessOf(chain.partitionAt(index), index, settings, chain.recordAt(index), added)
+    if (fault !== null) return fault
+  }
+  return null
 }
 
 /** An item breaks the schema under `on_invalid: fail`. Names fields, never values. */

@@ -1,4 +1,10 @@
-import { type Aggregates, type NamedPipeline, type PartitionState, windowRange } from '../../core/index.ts'
+import {
+  type Aggregates,
+  type NamedPipeline,
+  type PartitionState,
+  RUN_STATUSES,
+  windowRange,
+} from '../../core/index.ts'
 import type { Plan } from '../../plan/index.ts'
 import {
   type CheckpointState,
@@ -133,7 +139,7 @@ export function knownFromManifest(manifest: Manifest, sums: Aggregates, isMarked
     runs: runs.map(({ status, ...run }) => ({
       ...NEW_RUN,
       ...run,
-      status: STATUSES.find((known) => known === status) ?? null,
+      status: RUN_STATUSES.find((known) => known === status) ?? null,
     })),
     quarantined: totals.quarantined,
     repeated: totals.repeated,
@@ -154,5 +160,3 @@ export function knownFromManifest(manifest: Manifest, sums: Aggregates, isMarked
     shards: () => shards,
   }
 }
-
-const STATUSES = ['complete', 'failed', 'budget', 'interrupted'] as const

@@ -1,7 +1,5 @@
 import * as z from 'zod'
-import { type JournalEntry, type JsonValue, MAX_WINDOWS } from '../../core/index.ts'
-
-const RUN_STATUSES = ['complete', 'failed', 'budget', 'interrupted'] as const
+import { type JournalEntry, type JsonValue, MAX_WINDOWS, RUN_STATUSES } from '../../core/index.ts'
 
 /**
  * The lines of `_state/checkpoint.jsonl`. Each says one thing that has become durable; read in order they

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { type Clock, ExportError, type Store, systemClock } from '../../../src/core/index.ts'
-import { type Hold, type Lock, takeLock } from '../../../src/state/index.ts'
+import { type Hold, takeLock } from '../../../src/state/index.ts'
+import type { Lock } from '../../../src/state/lock/lock.ts'
 import { anError } from '../../disk/errors.ts'
 import { add, type MakeWorld, textOf } from './world.ts'
 
