@@ -5,8 +5,8 @@ type Batch<T> = {
 }
 
 /**
- * A queue of work on folders. Items that share a folder are worked on in the order in which they came, others at the same
- * time. An item that has to wait joins the batch that already waits for the same folders.
+ * A queue of work on folders. Items that share a folder are worked on in the order in which they came, others at the
+ * same time. An item that has to wait joins the batch that already waits for the same folders.
  */
 export class FolderQueue<T> {
   readonly #work: (items: readonly T[]) => Promise<void>

@@ -64,8 +64,8 @@ type Identity = { readonly shard: number; readonly folder: string; readonly part
 /**
  * One shard while it is being written: encoded row groups in `_state/open/<n>.part`, and the rows of later pages in a
  * write-ahead log beside it. Methods fsync what they write before they resolve. Nothing counts until the caller has
- * committed it. A log is never overwritten while the journal may name it: each generation, the rows of one row group, goes
- * into the file that the generation before it did not use.
+ * committed it. A log is never overwritten while the journal may name it: each generation, the rows of one row group,
+ * goes into the file that the generation before it did not use.
  */
 export class OpenShard {
   readonly shard: number
@@ -133,8 +133,8 @@ export class OpenShard {
   }
 
   /**
-   * Encodes the rows of the log, and behind them those of some record batches, as one row group of the shard. Then the next
-   * generation begins. Commit the entry before the one after that is written.
+   * Encodes the rows of the log, and behind them those of some record batches, as one row group of the shard. Then the
+   * next generation begins. Commit the entry before the one after that is written.
    */
   async encode(recordBatches: readonly Uint8Array[]): Promise<RowGroupEntry> {
     const file = await this.#openFile()

@@ -3,9 +3,9 @@ import type { Store } from '../core/index.ts'
 import { OPEN_FOLDER, partOf } from './layout.ts'
 
 /**
- * Moves the shards of a folder that are not in the checkpoint out of the data set. Readers would take their rows for data,
- * and the same rows are exported again. They are kept in `_state/orphans`, under names that do not end like a shard's, since
- * some readers search every folder for such names.
+ * Moves the shards of a folder that are not in the checkpoint out of the data set. Readers would take their rows for
+ * data, and the same rows are exported again. They are kept in `_state/orphans`, under names that do not end like a
+ * shard's, since some readers search every folder for such names.
  * @param isKnown whether a shard is in the checkpoint, by its path and its number
  */
 export async function moveUnknownShards(

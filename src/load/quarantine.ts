@@ -10,8 +10,8 @@ export type QuarantinedItem = Omit<RefusedItem, 'at'> & {
 }
 
 /**
- * Appends a page's refused items to the partition's quarantine file after its first `end` bytes, which are committed. What a
- * crash left behind them is cut off.
+ * Appends a page's refused items to the partition's quarantine file after its first `end` bytes, which are committed.
+ * What a crash left behind them is cut off.
  * @returns the new end
  */
 export async function appendQuarantine(
@@ -33,8 +33,8 @@ export async function appendQuarantine(
 }
 
 /**
- * Cuts a partition's quarantine file to its committed bytes. A crash, or a page with too many refused items, may have left
- * more, and the page may not bring them again.
+ * Cuts a partition's quarantine file to its committed bytes. A crash, or a page with too many refused items, may have
+ * left more, and the page may not bring them again.
  */
 export async function cutQuarantine(store: Store, partition: string, end: number): Promise<void> {
   const path = quarantinePath(partition)

@@ -8,8 +8,8 @@ const MAX_BYTES = 16 << 20
 const STEP_ROWS = 1000
 
 /**
- * String columns whose values many rows share, however a page represents them. Each value counts once in a row group, as it
- * is stored once. Values of other columns count with every row.
+ * String columns whose values many rows share, however a page represents them. Each value counts once in a row group,
+ * as it is stored once. Values of other columns count with every row.
  */
 const SHARED = /^(?:source_|query_)/
 

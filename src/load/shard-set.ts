@@ -58,9 +58,9 @@ export type Commit = {
 const MAX_SHARDS_WITH_OPEN_FILES = 64
 
 /**
- * The shards that are open at one time, one for each folder. A page may have rows for many folders, and a folder get rows of
- * many chains. Pages that share a folder are committed one after the other, all others at the same time. Data is written
- * first, then one line of the journal, however many shards a page goes into.
+ * The shards that are open at one time, one for each folder. A page may have rows for many folders, and a folder get
+ * rows of many chains. Pages that share a folder are committed one after the other, all others at the same time. Data
+ * is written first, then one line of the journal, however many shards a page goes into.
  */
 export class ShardSet {
   readonly #options: ShardSetOptions
@@ -82,8 +82,8 @@ export class ShardSet {
 
   /**
    * Checks the open shards of earlier runs. Each is restored again when its folder is written to.
-   * @returns shards that have lost rows. If there are any, the checkpoint has to invalidate them first, and this set can't
-   *   be used
+   * @returns shards that have lost rows. If there are any, the checkpoint has to invalidate them first, and this set
+   *   can't be used
    */
   async restore(left: Iterable<OpenShardRecord>): Promise<ReadonlySet<number>> {
     const lost = new Set<number>()
@@ -187,7 +187,7 @@ export class ShardSet {
     this.#options.onPublished(seal)
   }
 
-  /** Makes the rows of one folder durable: full row groups and shards are encoded, the rest goes into the write-ahead log. */
+  /** Makes the rows of one folder durable: encodes full row groups and shards, logs the rest. */
   async #write(folder: string, work: FolderWork): Promise<void> {
     let shard = await this.#openIn(folder)
     let isNew = false

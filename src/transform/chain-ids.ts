@@ -42,9 +42,9 @@ export class ChainIds {
 }
 
 /**
- * The ids of some pages before, and of a page. The service mostly gives items their ids in the order in which it imports
- * them. An id above or below all others of its page, and all of the pages before, is new: as long as all are, no set is
- * needed.
+ * The ids of some pages before, and of a page. The service mostly gives items their ids in the order in which it
+ * imports them. An id above or below all others of its page, and all of the pages before, is new: as long as all are,
+ * no set is needed.
  */
 class ChainSet {
   readonly #set = new IdSet()

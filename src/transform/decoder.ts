@@ -11,8 +11,8 @@ import { type Decode, parseResponse } from './response.ts'
 import { itemStarts } from './scan/json-steps.ts'
 
 /**
- * Turns one response's bytes into a page. Its record batch overwrites them if their memory is shared and large enough: rows
- * then need no memory of their own, and none has to be collected. Nothing else that is returned points into them.
+ * Turns one response's bytes into a page. Its record batch overwrites them if their memory is shared and large enough:
+ * rows then need no memory of their own, and none has to be collected. Nothing else that is returned points into them.
  */
 export type Decoder = (body: Uint8Array, context: PageContext) => DecodedPage
 
@@ -35,13 +35,13 @@ function roomIn(response: ArrayBufferLike): BatchAllocator {
       : new Uint8Array(bytes)
 }
 
-/** Pages that go the plain path at once after a good page that the fast path abandoned. */
+/** Pages decoded on the plain path alone after a valid page that the fast path abandoned. */
 const PAGES_TO_SIT_OUT = 15
 
 /**
  * Decodes pages of credentials: on the fast path where it understands the page, on the plain path
- * otherwise. The result is the same either way. When the service's pages turn out to be of a kind that the
- * fast path abandons, trying each of them would only cost time, so most are not tried.
+ * otherwise. The result is the same either way. Where the fast path abandons the service's pages, trying it
+ * on each of them would only cost time, so most are not tried.
  */
 function credentialDecoder(plan: DecodePlan): Decode {
   const { fast, plain } = credentialPaths(plan)

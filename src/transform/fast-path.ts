@@ -36,7 +36,7 @@ import {
 } from './scan/json-steps.ts'
 import { fieldName, type UnknownFields } from './schema.ts'
 
-/** Items that are not understood cost more here than on the plain path: beyond one in eight, it takes over. */
+/** Items that are not understood cost more here than on the plain path, which takes over beyond one in eight. */
 const MAX_STRANGE_SHARE = 1 / 8
 const MIN_STRANGE = 32
 
@@ -147,7 +147,7 @@ export class FastPath {
     }
   }
 
-  /** Has the window begin with an item that goes on beyond it, and hold all of it; false when the page is not understood. */
+  /** Makes the window begin with an item that goes on beyond it, and hold it; false when the page is not understood. */
   private openAgain(walker: ItemWalker, at: number): boolean {
     if (!walker.isFirst(at)) return walker.open(at)
     const { body } = this

@@ -2,7 +2,7 @@ const FIRST_SLOTS = 1 << 12
 /** What one huge page made grow beyond this is given back. */
 const MAX_KEPT_SLOTS = 1 << 18
 
-// Nobody outside can choose ids that fall into one place.
+// Nobody outside can choose ids that fall into one slot.
 const SEED = (Math.random() * 2 ** 32) | 0
 
 /** A set of 64-bit integers, each given as its low and its high 32 bits; exact. Emptied, it keeps its memory. */

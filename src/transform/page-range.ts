@@ -58,7 +58,7 @@ export class PageRange {
     this.sinceIds = new Set(since?.ids.map(int64FromJson))
   }
 
-  /** Whether this was asked for, but is not this chain's: the very end of its windows, or windows that another took over. */
+  /** Whether this was asked for, but belongs to another chain: the end of the windows, or windows that it took over. */
   isLeftToOthers(at: Int64): boolean {
     return !this.wasNotAskedFor(at) && (at < this.own.from || at >= this.own.until)
   }

@@ -34,8 +34,8 @@ export const MAX_ITEMS = 100_000
  * Parses a response: `{items, next}`, or `{report}` for a report asked for by its id. A byte order mark is ignored; a
  * missing `next` means the same as null.
  * Source: service spec 4.1 and 4.2.
- * @throws ExportError 'transient' when the bytes are no such response: asked again, the service may do better; 'data' when
- *   parsing it would take more memory than a response may
+ * @throws ExportError 'transient' when the bytes are no such response: asked again, the service may do better; 'data'
+ *   when parsing it would take more memory than a response may
  */
 export function parseResponse(body: Buffer, context: PageContext): ParsedResponse {
   const { query } = context

@@ -71,7 +71,7 @@ export function checkSize(bytes: number): void {
   if (bytes <= MAX_BYTES) return
   throw new ExportError(
     'data',
-    'A chunk of rows takes more than 2 GB',
+    'A row group takes more than 2 GB',
     '',
     'Ask for smaller pages (extract.page_size), or leave long columns out (transform.columns).',
   )

@@ -47,7 +47,7 @@ export async function* csvBytes(reader: ShardReader, { compression }: CsvFormat)
 }
 
 /**
- * Splits CSV into lines and fields, strictly by RFC 4180 with `\n`: a quote only around a whole field,
+ * Splits CSV into lines and fields, strictly by RFC 4180 with `\n`: quotes only enclose whole fields,
  * every line whole and with a field for each column. csv-parse takes twenty times as long once it has to tell an
  * empty string from a null.
  * @throws ExportError `damaged` with the number of the line

@@ -75,8 +75,8 @@ function readInteger(bytes: Buffer, start: number, end: number): ColumnValue | u
 }
 
 /**
- * The valid JSON at [start, end) without white space between its parts. Numbers keep every digit, and members their order;
- * strings are escaped as JSON.stringify does it, however the service had written them, without lone surrogates.
+ * The valid JSON at [start, end) without white space between its parts. Numbers keep every digit, and members their
+ * order; strings are escaped as JSON.stringify does it, however the service had written them, without lone surrogates.
  */
 function compactJson(bytes: Buffer, start: number, end: number): string {
   const parts: string[] = []

@@ -39,7 +39,7 @@ export function parseExactJson(bytes: Buffer, start = 0, end = bytes.length): un
 
 /**
  * Whether there is a run of characters as long as such a number, between characters that may surround one. A run of so
- * many has one at every sixteenth place, so most bytes need not be looked at.
+ * many has one at every sixteenth offset, so most bytes need not be looked at.
  */
 function mayHoldLongNumbers(bytes: Buffer, start: number, end: number): boolean {
   for (let at = start + LONG - 1; at < end; at += LONG) {

@@ -1,4 +1,4 @@
-/** What a field of a credential is, to the item walker (assembly/). Kinds are bits: what a field may be is a set of them. */
+/** Kinds of values, to the item walker (assembly/). They are bits: what a field may be is a set of them. */
 export const KIND = {
   missing: 0,
   null: 1,

@@ -40,7 +40,7 @@ const IS_SOURCE_ID = 13
 const UNKNOWN_COUNT = 14
 const MAX_UNKNOWN = 8
 const KEY_BYTES = 64
-/** In place of the number of a source that is not kept. */
+/** Stands for the number of a source that is not kept. */
 const NOT_KEPT = -2
 
 /** Why a walk came to an end: no room for more records, behind the list, before an item that is not understood. */
@@ -71,9 +71,9 @@ type Exports = {
   findTexts(field: number, rows: number): void
   compareTexts(field: number, rows: number): void
   gatherTexts(field: number, rows: number): number
-} & Readonly<Record<Place, Global>>
+} & Readonly<Record<Region, Global>>
 
-type Place =
+type Region =
   | 'KEYS'
   | 'KEY_LENGTHS'
   | 'ALLOWED'
@@ -175,7 +175,7 @@ export class ItemWalker {
     return this.walker.walk(this.origin + at - this.start)
   }
 
-  /** Where the value at `at` ends in the response; -1 when the window does not hold it, and what says that it is whole. */
+  /** Where the value at `at` ends in the response; -1 when the window does not hold it and what follows it. */
   endOfValue(at: number): number {
     const end = this.walker.endOfValue(this.origin + at - this.start)
     return end === 0 ? -1 : end - this.origin + this.start
@@ -259,7 +259,7 @@ export class ItemWalker {
     const { walker } = this
     const { buffer } = walker.memory
     if (this.bytes?.buffer === buffer) return
-    const view = (place: Place): [ArrayBuffer, number] => [buffer, walker[place].value]
+    const view = (region: Region): [ArrayBuffer, number] => [buffer, walker[region].value]
     this.bytes = Buffer.from(buffer)
     this.kinds = new Uint8Array(...view('KINDS'))
     this.starts = new Uint32Array(...view('STARTS'))
@@ -303,7 +303,7 @@ class RecordRun implements FieldRun {
   }
 
   look(walker: Exports, bytes: Buffer): void {
-    const view = (place: Place): [ArrayBuffer, number] => [walker.memory.buffer, walker[place].value]
+    const view = (region: Region): [ArrayBuffer, number] => [walker.memory.buffer, walker[region].value]
     this.walker = walker
     this.bytes = bytes
     this.kept = new Uint16Array(...view('KEPT'))

@@ -1,6 +1,6 @@
 /*
- * Steps over JSON without checking it, however deep it is nested. Where the JSON is not valid, a step ends somewhere, at
- * most two bytes behind the end.
+ * Steps over JSON without checking it, however deep it is nested. Where the JSON is not valid, a step ends somewhere,
+ * at most two bytes behind the end.
  */
 
 export const QUOTE = 0x22

@@ -48,7 +48,7 @@ function writeRecordBatch(
   const writers = segments(recordBatch, columns, escapeFormulas).map(rowWriter)
   for (let row = 0; row < recordBatch.rows; row++) {
     for (const write of writers) write(out, row)
-    // In the place of the last comma.
+    // Instead of the last comma.
     out.bytes[out.length - 1] = LINE_FEED
   }
 }

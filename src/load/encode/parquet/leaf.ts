@@ -49,7 +49,7 @@ const STRINGS_WITH_MIN_MAX: ReadonlySet<string> = new Set([
   'query_value',
 ])
 
-/** What rows are asked for in order of, page by page. Where pages of several chains meet, or go down, the order is lost. */
+/** The service sorts rows by it. The order is lost where pages of several chains meet, or where it is descending. */
 const SORTED_BY = 'imported_at'
 
 const SECRET_QUERY = Buffer.from('secret' satisfies Query['type'])
@@ -85,7 +85,7 @@ function hasMinMax(name: string, recordBatches: readonly RecordBatch[]): boolean
   return STRINGS_WITH_MIN_MAX.has(name) && (name !== 'query_value' || recordBatches.every(hasNoSecretQuery))
 }
 
-/** Whether all rows are known to come from queries for something that may be told: what a secret query asked for may not. */
+/** Whether no row comes from a secret query, as far as is known: what such a query asked for may not be told. */
 function hasNoSecretQuery({ columns }: RecordBatch): boolean {
   const values = columns.find(({ name }) => name === 'query_type')?.values
   if (values?.kind !== 'text') return false

@@ -47,8 +47,8 @@ export class TextDictionary {
   }
 
   /**
-   * Puts the numbers of the texts `[from, to)` into `codeOf`, and -1 for nulls. The one loop over texts: what it calls is
-   * compiled into it, and once is enough.
+   * Puts the numbers of the texts `[from, to)` into `codeOf`, and -1 for nulls. The one loop over texts: what it calls
+   * is compiled into it, and once is enough.
    * @returns false when there is no room for one of them
    */
   internAll({ offsets, bytes, valid }: TextVector, from: number, to: number, codeOf: Int32Array): boolean {
