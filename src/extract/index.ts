@@ -1,27 +1,16 @@
-export type { TokenInfo } from './credentials/index.ts'
-export {
-  ChainSize,
-  PageSizes,
-  type Prefetch,
-  prefetchSlots,
-  type RateLimit,
-  rateLimit,
-  type SizeChange,
-} from './pace/index.ts'
 export {
   type Chain,
   type ExtractedPage,
   extractPages,
-  fetchReport,
-  type Report,
+  type Prefetch,
+  prefetchSlots,
   type Sizing,
-} from './paging/index.ts'
-export { ResponseError } from './responses/index.ts'
-export {
-  openService,
-  PageTooLarge,
-  type Service,
-  type ServiceDeps,
-  type ServiceLimits,
-} from './service/index.ts'
-export { UnreachableError } from './transport/index.ts'
+} from './extract-pages.ts'
+export { fetchReport, type Report } from './fetch-report.ts'
+export { ChainSize, PageSizes, type SizeChange } from './pace/page-sizes.ts'
+export { type RateLimit, rateLimit } from './pace/rate-limit.ts'
+export { ResponseError } from './responses.ts'
+export { PageTooLarge } from './sender.ts'
+export { openService, type Service, type ServiceDeps, type ServiceLimits } from './service.ts'
+export type { TokenInfo } from './tokens.ts'
+export { UnreachableError } from './transport/network-error.ts'

@@ -1,5 +1,6 @@
 import { expect, it } from 'vitest'
-import { budget, SearchLedger } from '../../src/extract/pace/index.ts'
+import { budget } from '../../src/extract/pace/budget.ts'
+import { SearchLedger } from '../../src/extract/pace/search-ledger.ts'
 import { fakeClock } from './support.ts'
 
 it('what requests on their way may cost counts for the share of the month, until they are given back', async () => {

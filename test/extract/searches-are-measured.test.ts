@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { likelyCost, mayCost, type PageCost } from '../../src/core/index.ts'
-import { SearchLedger } from '../../src/extract/pace/index.ts'
+import { SearchLedger } from '../../src/extract/pace/search-ledger.ts'
 
 describe('what pages cost', () => {
   it('is what the service took, in whatever order the answers come', () => {

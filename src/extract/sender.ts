@@ -1,9 +1,11 @@
-import { type Auth, type Clock, ExportError, isExportError } from '../../core/index.ts'
-import type { Token, Tokens } from '../credentials/index.ts'
-import type { Budget, Flight, RateLimit, Reservation, SearchLedger } from '../pace/index.ts'
-import { retryAfterMs, TryAgain } from '../pace/index.ts'
-import { type ResponseError, responseError } from '../responses/index.ts'
-import { type HttpClient, type HttpResponse, isSuccess, ResponseTimeout } from '../transport/index.ts'
+import { type Auth, type Clock, ExportError, isExportError } from '../core/index.ts'
+import type { Budget, Reservation } from './pace/budget.ts'
+import type { RateLimit } from './pace/rate-limit.ts'
+import { retryAfterMs, TryAgain } from './pace/retry.ts'
+import type { Flight, SearchLedger } from './pace/search-ledger.ts'
+import { type ResponseError, responseError } from './responses.ts'
+import type { Token, Tokens } from './tokens.ts'
+import { type HttpClient, type HttpResponse, isSuccess, ResponseTimeout } from './transport/http-client.ts'
 import type { WaitBoard } from './waits.ts'
 
 /** Where lines for the log go. Nothing secret is among them. */

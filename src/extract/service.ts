@@ -11,19 +11,16 @@ import {
   type RunLimits,
   requireSet,
   type ServiceSettings,
-} from '../../core/index.ts'
-import {
-  always,
-  exchangedToken,
-  type Token,
-  type TokenInfo,
-  testedToken,
-  tokenSource,
-} from '../credentials/index.ts'
-import { budget, rateLimit, retry, SearchLedger, TryAgain } from '../pace/index.ts'
-import { ResponseError } from '../responses/index.ts'
-import { httpClient, interrupted, isSuccess, UnreachableError } from '../transport/index.ts'
+} from '../core/index.ts'
+import { budget } from './pace/budget.ts'
+import { rateLimit } from './pace/rate-limit.ts'
+import { retry, TryAgain } from './pace/retry.ts'
+import { SearchLedger } from './pace/search-ledger.ts'
+import { ResponseError } from './responses.ts'
 import { asTryAgain, type Log, type Outgoing, PageTooLarge, type Send, sender } from './sender.ts'
+import { always, exchangedToken, type Token, type TokenInfo, testedToken, tokenSource } from './tokens.ts'
+import { httpClient, interrupted, isSuccess } from './transport/http-client.ts'
+import { UnreachableError } from './transport/network-error.ts'
 import { WaitBoard, type Waits } from './waits.ts'
 
 export type ServiceDeps = {

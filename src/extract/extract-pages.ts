@@ -2,23 +2,17 @@ import {
   type DecodedPage,
   type DecodePage,
   ExportError,
-  learnSecret,
   MAX_CURSOR_BYTES,
   type NamedQuery,
-  type Order,
   type PageContext,
   type PageIds,
-  type Query,
-  type Restart,
   type SeenCursors,
   type Window,
   withPage,
-} from '../../core/index.ts'
-import type { Prefetch } from '../pace/index.ts'
-import type { ResponseFacts, Service, ServiceRequest } from '../service/index.ts'
-import { interrupted } from '../transport/index.ts'
-import { listUrl, reportRequest, reportUrl } from './report-request.ts'
-import { type SearchQuery, searchBody } from './search-body.ts'
+} from '../core/index.ts'
+import { type ChainRequest, pageRequests } from './page-requests.ts'
+import type { ResponseFacts, Service } from './service.ts'
+import { interrupted } from './transport/http-client.ts'
 
 // Cursors are some hundred characters at most; a longer tail is not worth looking through.
 const TAIL_BYTES = 8192
@@ -27,34 +21,24 @@ const TAIL_BYTES = 8192
 const LAST_MEMBER = /"next"\s*:\s*"([ !#-[\]-~]+)"\s*\}\s*$/
 
 /** One chain of cursors, from its beginning or from where a checkpoint left it. */
-export type Chain = {
+export type Chain = ChainRequest & {
   readonly query: NamedQuery
-  /** The requested range, both ends included, the same on every page; null: everything. */
-  readonly asked: Window | null
-  /** What of that is its own, the end excluded; may become less while it goes on. */
+  /** What of the requested range is its own, the end excluded; may become less while it goes on. */
   readonly own: () => Window | null
   /** The key of the partition that it stands in, for messages. */
   readonly partition: () => string
   /** Whether it has all of its rows, though there are more pages; called after each commit. */
   readonly isOver: () => boolean
-  readonly include: readonly string[]
-  readonly order: Order
-  /** Rows to request for each of its pages: the same for all cursors of a sequence. */
-  readonly pageSize: number
   /** What is to become of that; null: it stays as it is. */
   readonly sizing: Sizing | null
   /** Where to go on; null: from the beginning. */
   readonly cursor: string | null
-  /** Set when the chain starts again from rows already exported. */
-  readonly since: Restart | null
   /** Pages received before. */
   readonly page: number
   /** Requests that were sent for the first page before, in vain. */
   readonly requestsBefore: number
   /** The `query_value` column. */
   readonly queryValue: string
-  /** The value of a secret query, the same for all of its chains in a run; null for other queries. */
-  readonly secret: string | null
   /** The ids of the last pages before. */
   readonly recent: readonly PageIds[]
   /** Every cursor met in this chain; grows before the page that brings one is yielded. */
@@ -85,6 +69,31 @@ export type Sizing = {
   readonly mayGrowNext: boolean
   /** @returns whether to request more rows for the pages that follow */
   served(page: { readonly ms: number; readonly isNew: boolean }): boolean
+}
+
+/**
+ * Prefetch slots: the right to request a page before the one before it is committed. A crash costs every response
+ * that is paid for and not committed, so all chains share a fixed number of slots.
+ */
+export type Prefetch = {
+  /** Takes a slot. @returns false: none is free */
+  take(): boolean
+  give(): void
+}
+
+/** @param free returns how many slots there are at the moment */
+export function prefetchSlots(free: () => number): Prefetch {
+  let taken = 0
+  return {
+    take() {
+      if (taken >= free()) return false
+      taken++
+      return true
+    },
+    give() {
+      taken--
+    },
+  }
 }
 
 // An empty page is no end, nor is one of rows that were there before, yet a service that sends nothing else would cost searches for ever.
@@ -126,7 +135,7 @@ export async function* extractPages(
   decode: DecodePage,
   release: (page: DecodedPage) => void = () => {},
 ): AsyncGenerator<ExtractedPage, void, undefined> {
-  const requestFor = requests(service, chain)
+  const requestFor = pageRequests(service, chain)
   if (chain.cursor !== null) chain.seen.add(chain.cursor)
 
   const requestPage = (
@@ -248,51 +257,6 @@ async function before(
     return await known
   } catch {
     throw interrupted(about)
-  }
-}
-
-/** How the pages of this chain are requested; everything but the cursor is fixed once. */
-function requests(service: Service, chain: Chain): (cursor: string | null, about: string) => ServiceRequest {
-  const { query, asked } = chain
-  switch (query.type) {
-    case 'report': {
-      const url = reportUrl(service, query.id)
-      return (_cursor, about) => reportRequest(url, about, false)
-    }
-    case 'reports':
-      return (cursor, about) => reportRequest(listUrl(service, chain, cursor), about, cursor !== null)
-    default: {
-      const searchQuery = asSearchQuery(query, chain.secret)
-      return (cursor, about) => ({
-        method: 'POST',
-        url: service.endpoints.search,
-        tier: 'search',
-        body: searchBody({ ...chain, query: searchQuery, window: asked }, cursor),
-        about,
-        hasCursor: cursor !== null,
-        size: chain.pageSize,
-        canShrink: chain.sizing?.canShrink === true,
-      })
-    }
-  }
-}
-
-function asSearchQuery(
-  query: Exclude<Query, { type: 'report' | 'reports' }>,
-  secret: string | null,
-): SearchQuery {
-  switch (query.type) {
-    case 'domain':
-    case 'auth_domain':
-      return { type: query.type, fqdn: query.fqdn }
-    case 'email':
-      return { type: 'email', email: query.email }
-    case 'keyword':
-      return { type: 'keyword', keyword: query.keyword }
-    case 'secret':
-      if (secret === null) throw new Error('a secret query without its secret')
-      learnSecret(secret)
-      return { type: 'secret', secret }
   }
 }
 

@@ -1,8 +1,8 @@
 import * as z from 'zod'
-import { ExportError } from '../../core/index.ts'
-import { jsonBody } from '../responses/index.ts'
-import type { Service } from '../service/index.ts'
-import { reportRequest, reportUrl } from './report-request.ts'
+import { ExportError } from '../core/index.ts'
+import { reportRequest } from './page-requests.ts'
+import { jsonBody } from './responses.ts'
+import type { Service } from './service.ts'
 
 const text = z.string().nullish()
 const texts = z.array(z.string()).nullish()
@@ -36,7 +36,7 @@ const ReportResponse = z.object({ report: Report })
  * @throws ExportError `data` when the response is no report; else as `Service.request`
  */
 export async function fetchReport(service: Service, id: number): Promise<Report> {
-  const request = reportRequest(reportUrl(service, id), `report ${id}`, false)
+  const request = reportRequest(service.endpoints.reports, id, `report ${id}`)
   return service.request(request, async (body, where) => parseReport(body, id, where))
 }
 

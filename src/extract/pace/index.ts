@@ -1,6 +1,0 @@
-export { type Budget, budget, type Reservation } from './budget.ts'
-export { ChainSize, PageSizes, type SizeChange } from './page-sizes.ts'
-export { type Prefetch, prefetchSlots } from './prefetch.ts'
-export { type RateLimit, rateLimit } from './rate-limit.ts'
-export { retry, retryAfterMs, TryAgain } from './retry.ts'
-export { type Flight, SearchLedger } from './search-ledger.ts'

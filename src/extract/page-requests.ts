@@ -1,0 +1,136 @@
+import {
+  formatInstant,
+  type Int64Json,
+  int64FromJson,
+  learnSecret,
+  type Order,
+  type Query,
+  type Restart,
+  type Window,
+} from '../core/index.ts'
+import type { Service, ServiceRequest } from './service.ts'
+
+/** What the pages of a chain have in common. */
+export type ChainRequest = {
+  readonly query: Query
+  /** The requested range, both ends included, the same on every page; null: everything. */
+  readonly asked: Window | null
+  /** Set when the chain starts again from rows already exported. */
+  readonly since: Restart | null
+  readonly include: readonly string[]
+  readonly order: Order
+  /** Rows to request for each of its pages: the same for all cursors of a sequence. */
+  readonly pageSize: number
+  /** Whether fewer rows can be requested, if the service can't serve so many; null: not. */
+  readonly sizing: { readonly canShrink: boolean } | null
+  /** The value of a secret query, the same for all of its chains in a run; null for other queries. */
+  readonly secret: string | null
+}
+
+/** How the pages of a chain are requested; everything but the cursor is fixed once. */
+export function pageRequests(
+  { endpoints }: Pick<Service, 'endpoints'>,
+  chain: ChainRequest,
+): (cursor: string | null, about: string) => ServiceRequest {
+  const { query } = chain
+  switch (query.type) {
+    case 'report':
+      return (_cursor, about) => reportRequest(endpoints.reports, query.id, about)
+    case 'reports':
+      return (cursor, about) => ({
+        ...basicRequest(listUrl(endpoints.reports, chain, cursor), about),
+        hasCursor: cursor !== null,
+      })
+    default: {
+      const searched = searchedQuery(query, chain.secret)
+      return (cursor, about) => ({
+        method: 'POST',
+        url: endpoints.search,
+        tier: 'search',
+        body: searchBody(chain, searched, cursor),
+        about,
+        hasCursor: cursor !== null,
+        size: chain.pageSize,
+        canShrink: chain.sizing?.canShrink === true,
+      })
+    }
+  }
+}
+
+/** `GET {report_path}/{id}`. Source: service spec 4.1. */
+export function reportRequest(reports: URL, id: number, about: string): ServiceRequest {
+  return basicRequest(withPath(reports, String(id)), about)
+}
+
+/** Reports are fetched at the basic tier's pace. */
+function basicRequest(url: URL, about: string): ServiceRequest {
+  return {
+    method: 'GET',
+    url,
+    tier: 'basic',
+    body: null,
+    about,
+    hasCursor: false,
+    size: null,
+    canShrink: false,
+  }
+}
+
+/** `GET {report_path}/?from=&size=&order=`. Source: public API documentation. */
+function listUrl(reports: URL, { pageSize, order }: ChainRequest, cursor: string | null): URL {
+  const url = withPath(reports, '')
+  if (cursor !== null) url.searchParams.set('from', cursor)
+  url.searchParams.set('size', String(pageSize))
+  url.searchParams.set('order', order)
+  return url
+}
+
+function withPath(base: URL, last: string): URL {
+  const url = new URL(base)
+  url.pathname = `${url.pathname.replace(/\/+$/, '')}/${last}`
+  return url
+}
+
+/** A query as the credential search takes it. Source: public API. */
+function searchedQuery(query: Exclude<Query, { type: 'report' | 'reports' }>, secret: string | null) {
+  const { type } = query
+  switch (type) {
+    case 'domain':
+    case 'auth_domain':
+      return { type, fqdn: query.fqdn }
+    case 'email':
+      return { type, email: query.email }
+    case 'keyword':
+      return { type, keyword: query.keyword }
+    case 'secret':
+      if (secret === null) throw new Error('a secret query without its secret')
+      learnSecret(secret)
+      return { type, secret }
+  }
+}
+
+/** The body of one search request. Only `from` differs from page to page. Source: service spec 4.2. */
+function searchBody(chain: ChainRequest, query: object, cursor: string | null): string {
+  const { pageSize, include, order } = chain
+  const importedAt = importedAtFilter(chain)
+  return JSON.stringify({
+    query,
+    ...(importedAt === null ? {} : { filters: { imported_at: importedAt } }),
+    ...(cursor === null ? {} : { from: cursor }),
+    size: pageSize,
+    ...(include.length === 0 ? {} : { include }),
+    order,
+  })
+}
+
+/** Both bounds are inclusive at the service; a row exactly at the window's end is left to the next window later. */
+function importedAtFilter({ asked, since, order }: ChainRequest): { gte?: string; lte?: string } | null {
+  const gte = order === 'asc' && since !== null ? since.at : asked?.from
+  const lte = order === 'desc' && since !== null ? since.at : asked?.until
+  if (gte === undefined && lte === undefined) return null
+  return { ...bound('gte', gte), ...bound('lte', lte) }
+}
+
+function bound(name: 'gte' | 'lte', at: Int64Json | undefined): { gte?: string; lte?: string } {
+  return at === undefined ? {} : { [name]: formatInstant(int64FromJson(at)) }
+}

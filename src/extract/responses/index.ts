@@ -1,2 +1,0 @@
-export { jsonBody, serverTexts } from './response-body.ts'
-export { ResponseError, responseError } from './response-error.ts'

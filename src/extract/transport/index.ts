@@ -1,9 +1,0 @@
-export {
-  type HttpClient,
-  type HttpResponse,
-  httpClient,
-  interrupted,
-  isSuccess,
-  ResponseTimeout,
-} from './http-client.ts'
-export { UnreachableError } from './network-error.ts'
