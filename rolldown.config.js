@@ -99,10 +99,7 @@ function either(isFirst, second) {
 }
 
 /** What every thread may import. Not the scripts of threads: what is in a chunk is carried out by whoever imports it. */
-const ofCore = either(
-  isIn('core', 'transform/mask'),
-  /src.(?:disk.stat-files|threads.(?:thread|too-many-files))\.ts$/,
-)
+const ofCore = either(isIn('core', 'transform/mask'), /src.(?:disk.stat-check|threads.thread)\.ts$/)
 
 /** What every command needs to know what it was called for, and to say something; with yargs and what that needs. */
 const ofEveryCommand = either(

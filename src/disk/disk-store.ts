@@ -1,15 +1,8 @@
-import { type ExpectedStat, type FencedStore, type StatCheck, type Store, wrapLog } from '../core/index.ts'
-import { canStartThreads, openThread, type Thread } from '../threads/index.ts'
+import { type FencedStore, type Store, wrapLog } from '../core/index.ts'
 import { DiskFiles, type DiskOptions } from './disk-files.ts'
 import type { StagingDirectory } from './staging-directory.ts'
-import { mismatchesOf } from './stat-files.ts'
+import { statCheck } from './stat-check.ts'
 import { hasCode, isAbsent, storageError } from './storage-error.ts'
-
-// Some ten milliseconds of work on a local disk.
-const BATCH = 1000
-
-// As many as Node.js has for asynchronous calls of its own: on a network disk they mostly wait.
-const THREADS = 4
 
 /**
  * A {@link Store} in a folder of a local disk. Files are private: they get the modes given, whatever the umask allows.
@@ -80,41 +73,5 @@ function naming(staging: StagingDirectory | null) {
       }
       throw storageError(error, path)
     }
-  }
-}
-
-/** Stats up to a thousand files and folders in this thread, more of them in worker threads. */
-function statCheck(root: string): StatCheck {
-  let threads: readonly Thread[] | null = null
-  let batch: ExpectedStat[] = []
-  const results: Promise<readonly ExpectedStat[]>[] = []
-
-  const send = (): void => {
-    threads ??= Array.from({ length: canStartThreads ? THREADS : 0 }, () =>
-      openThread(new URL('./stat-worker.js', import.meta.url), root),
-    )
-    const thread = threads[results.length % threads.length]
-    const result =
-      thread === undefined
-        ? Promise.resolve(mismatchesOf(root, batch))
-        : thread.request<ExpectedStat[]>('stat', [JSON.stringify(batch)])
-    // After an early close nobody waits for it.
-    result.catch(() => {})
-    results.push(result)
-    batch = []
-  }
-
-  return {
-    add(expected) {
-      if (batch.length === BATCH) send()
-      batch.push(expected)
-    },
-    async mismatches() {
-      const last = mismatchesOf(root, batch)
-      return (await Promise.all(results)).flat().concat(last)
-    },
-    async close() {
-      await Promise.all(threads?.map((thread) => thread.close()) ?? [])
-    },
   }
 }

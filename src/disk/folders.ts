@@ -1,11 +1,70 @@
-import { mkdir } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { lstatSync } from 'node:fs'
+import { lstat, mkdir } from 'node:fs/promises'
+import { dirname, relative, resolve, sep } from 'node:path'
 import { serial } from '../core/index.ts'
 import { fsyncFolder } from './open-file.ts'
-import { LinkGuard } from './paths.ts'
-import { isAbsent } from './storage-error.ts'
+import { isAbsent, storageError } from './storage-error.ts'
 
+/** The full path of a file of the data set at `root`. @throws Error when it would lie outside */
+export function pathIn(root: string, path: string): string {
+  const full = resolve(root, path)
+  // Names are encoded before they get here; this is the second lock on the same door.
+  if (full !== root && !isBelow(full, root)) throw new Error(`a path that leaves the data set`)
+  return full
+}
+
+export function isBelow(full: string, folder: string): boolean {
+  return full.startsWith(folder.endsWith(sep) ? folder : folder + sep)
+}
+
+// Enough for the folders of most data sets; beyond it they are checked again.
 const MAX_KNOWN = 100_000
+
+/**
+ * Refuses symbolic links among the folders between a data set and its files: through a link a run would read, cut and
+ * delete files that are not its own. Each folder is checked once. The data set itself may be a link.
+ */
+export class LinkGuard {
+  readonly #root: string
+  readonly #known = new Set<string>()
+
+  constructor(root: string) {
+    this.#root = root
+  }
+
+  /** @throws ExportError `storage` naming the link, or ENOENT where there is no such folder */
+  async check(folder: string): Promise<void> {
+    for (const step of this.#unknown(folder)) {
+      const found = await lstat(step)
+      if (found.isSymbolicLink()) throw this.#link(step)
+      if (found.isDirectory()) this.#known.add(step)
+    }
+  }
+
+  /** The same without promises. */
+  checkSync(folder: string): void {
+    for (const step of this.#unknown(folder)) {
+      const found = lstatSync(step)
+      if (found.isSymbolicLink()) throw this.#link(step)
+      if (found.isDirectory()) this.#known.add(step)
+    }
+  }
+
+  #link(full: string): unknown {
+    const name = relative(this.#root, full).replaceAll(sep, '/')
+    return storageError(linkError(), name)
+  }
+
+  /** Folders from the data set down to this one that were not checked yet. */
+  #unknown(folder: string): readonly string[] {
+    if (this.#known.size > MAX_KNOWN) this.#known.clear()
+    const steps: string[] = []
+    for (let step = folder; step.length > this.#root.length && !this.#known.has(step); step = dirname(step)) {
+      steps.unshift(step)
+    }
+    return steps
+  }
+}
 
 /** The folders of a data set. */
 export class Folders {
@@ -44,4 +103,9 @@ export class Folders {
     if (this.#made.size > MAX_KNOWN) this.#made.clear()
     this.#made.add(folder)
   }
+}
+
+/** What the system would say of a link that is not followed. */
+export function linkError(): Error {
+  return Object.assign(new Error('a link'), { code: 'ELOOP' })
 }

@@ -1,5 +1,6 @@
 import { constants } from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
+import { type FileHandle, lstat, open } from 'node:fs/promises'
+import type { Log } from '../core/index.ts'
 
 // Opening fails on a link, and does not wait for the writer of a pipe. Windows has neither flag.
 const { O_NOFOLLOW = 0, O_NONBLOCK = 0 } = constants
@@ -96,5 +97,41 @@ export async function readAt(full: string, bytes: Uint8Array, position: number):
     return read
   } finally {
     await handle.close()
+  }
+}
+
+type OpenedFile = {
+  readonly path: string
+  readonly full: string
+  readonly handle: FileHandle
+  readonly ino: number
+  readonly dev: number
+}
+
+/** @param start bytes that the file has */
+export function logFile(file: OpenedFile, start: number): Log {
+  const { path, handle } = file
+  let size = start
+  return {
+    path,
+    get size() {
+      return size
+    },
+    async append(chunks) {
+      // A write that fails half-way leaves bytes behind `size`; the next one overwrites them.
+      size = await writeAt(handle, chunks, size)
+    },
+    async fsync() {
+      await Promise.all([handle.datasync(), requireSameFile(file)])
+    },
+    close: () => handle.close(),
+  }
+}
+
+/** A file that was removed or moved can still be written to, but nobody will find it again. */
+async function requireSameFile({ full, ino, dev }: OpenedFile): Promise<void> {
+  const found = await lstat(full)
+  if (found.ino !== ino || found.dev !== dev) {
+    throw Object.assign(new Error('another file took its place'), { code: 'ENOENT' })
   }
 }

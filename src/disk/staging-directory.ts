@@ -3,8 +3,8 @@ import { constants } from 'node:fs'
 import { lstat, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { ExportError } from '../core/index.ts'
+import { isBelow } from './folders.ts'
 import { copyContent, fsyncFolder, openFile } from './open-file.ts'
-import { isBelow } from './paths.ts'
 import { hasCode, isAbsent } from './storage-error.ts'
 
 /** Names of temporary files, which a later owner deletes. */

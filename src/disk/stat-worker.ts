@@ -1,7 +1,7 @@
 import { workerData } from 'node:worker_threads'
 import type { ExpectedStat } from '../core/index.ts'
 import { serve } from '../threads/index.ts'
-import { mismatchesOf } from './stat-files.ts'
+import { mismatchesOf } from './stat-check.ts'
 
 serve({
   stat: async (expected: string) => ({

@@ -1,2 +1,1 @@
-export { serve } from './serve.ts'
-export { canStartThreads, openThread, owned, type Thread } from './thread.ts'
+export { canStartThreads, openThread, owned, serve, type Thread } from './thread.ts'

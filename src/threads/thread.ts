@@ -1,12 +1,11 @@
 import type { Worker } from 'node:worker_threads'
-import { ExportError, fromPlainError, type PlainError } from '../core/index.ts'
-import { tooManyFiles } from './too-many-files.ts'
+import { ExportError, fromPlainError, isExportError, type PlainError, plainError } from '../core/index.ts'
 
 /** A call of a thread's function. */
-export type ThreadRequest = { readonly id: number; readonly name: string; readonly args: readonly unknown[] }
+type ThreadRequest = { readonly id: number; readonly name: string; readonly args: readonly unknown[] }
 
 /** Its result. Of an unforeseen error only the kind: parsers quote what they parse in their messages. */
-export type ThreadResponse =
+type ThreadResponse =
   | { readonly id: number; readonly ok: true; readonly value: unknown }
   | { readonly id: number; readonly ok: false; readonly error: PlainError | { readonly unforeseen: string } }
 
@@ -76,6 +75,22 @@ export function openThread(script: URL, workerData: unknown): Thread {
   }
 }
 
+/** The result of a request, and buffers to transfer with it. */
+type Reply = { readonly value: unknown; readonly transfer?: readonly ArrayBuffer[] }
+
+/** The worker's side of `openThread`: calls the function that a request names. */
+export function serve(replies: Readonly<Record<string, (...args: never[]) => Promise<Reply>>>): void {
+  const { parentPort } = process.getBuiltinModule('node:worker_threads')
+  parentPort?.on('message', ({ id, name, args }: ThreadRequest) => {
+    const respond = (response: ThreadResponse, transfer: readonly ArrayBuffer[] = []): void =>
+      parentPort.postMessage(response, transfer)
+    replies[name]!(...(args as never[])).then(
+      ({ value, transfer }) => respond({ id, ok: true, value }, transfer),
+      (error: unknown) => respond({ id, ok: false, error: described(error) }),
+    )
+  })
+}
+
 /** Stops the run: what other partitions had under way is lost with the thread, and is asked for again. */
 function outOfMemory(error: unknown): ExportError | null {
   if (!(error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY')) return null
@@ -96,4 +111,26 @@ function thrown(error: Extract<ThreadResponse, { ok: false }>['error']): Error {
 /** What of a message to another thread changes hands; shared memory stays with both. */
 export function owned(buffer: ArrayBufferLike): ArrayBuffer[] {
   return buffer instanceof ArrayBuffer ? [buffer] : []
+}
+
+/** Scripts, and what they import when it is needed, are files as well. */
+function tooManyFiles(error: unknown): ExportError | null {
+  if (!(error instanceof Error && 'code' in error && isOfFiles(error.code, error.message))) return null
+  return new ExportError(
+    'storage',
+    'Too many files are open',
+    'worker thread',
+    'Raise the limit (ulimit -n) or lower extract.concurrency, then run again.',
+  )
+}
+
+function isOfFiles(code: unknown, message: string): boolean {
+  // A thread that can't even begin has one code for whatever the system refuses; the system's own stands in the message.
+  return code === 'EMFILE' || (code === 'ERR_WORKER_INIT_FAILED' && /\bE[MN]FILE\b/.test(message))
+}
+
+function described(thrown: unknown): Extract<ThreadResponse, { ok: false }>['error'] {
+  const error = tooManyFiles(thrown) ?? thrown
+  if (isExportError(error)) return plainError(error)
+  return { unforeseen: `unexpected ${error instanceof Error ? error.name : typeof error} in the worker` }
 }
