@@ -10,7 +10,7 @@ import {
 } from '../core/index.ts'
 import type { HttpResponse } from './transport/http-client.ts'
 
-export type RequestFacts = {
+type RequestFacts = {
   readonly where: string
   /** Whether a cursor went along: only then can a refusal mean the cursor. */
   readonly hasCursor: boolean

@@ -17,11 +17,19 @@ import { rateLimit } from './pace/rate-limit.ts'
 import { retry, TryAgain } from './pace/retry.ts'
 import { SearchLedger } from './pace/search-ledger.ts'
 import { ResponseError } from './responses.ts'
-import { asTryAgain, type Log, type Outgoing, PageTooLarge, type Send, sender } from './sender.ts'
+import {
+  asTryAgain,
+  type Log,
+  type Outgoing,
+  PageTooLarge,
+  type Send,
+  sender,
+  WaitBoard,
+  type Waits,
+} from './sender.ts'
 import { always, exchangedToken, type Token, type TokenInfo, testedToken, tokenSource } from './tokens.ts'
 import { httpClient, interrupted, isSuccess } from './transport/http-client.ts'
 import { UnreachableError } from './transport/network-error.ts'
-import { WaitBoard, type Waits } from './waits.ts'
 
 export type ServiceDeps = {
   readonly clock: Clock
@@ -105,7 +113,7 @@ export type ServiceRequest = Pick<
   /** Aborts the request: nothing is sent from then on, and what is in flight is aborted. */
   readonly abort?: AbortSignal
 }
-export type ReadResponse<T> = (body: Uint8Array, where: string, facts: ResponseFacts) => Promise<T>
+type ReadResponse<T> = (body: Uint8Array, where: string, facts: ResponseFacts) => Promise<T>
 
 export type ResponseFacts = {
   /** How long it took. */

@@ -28,12 +28,12 @@ export type Tokens = {
 }
 
 /** Keeps one token for everybody. However many ask at once, it is read or exchanged once. */
-export type TokenSource = Tokens & {
+type TokenSource = Tokens & {
   /** Sees to it that there is another token than the refused one. @throws `refusal` when there is no other */
   replace(refused: Token, refusal: ExportError): Promise<void>
 }
 
-export type TokenSourceOptions = {
+type TokenSourceOptions = {
   readonly auth: Auth
   readonly clock: Clock
   readSecret(name: string): Promise<string>

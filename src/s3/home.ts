@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
 import * as z from 'zod'
 import { ExportError, type Store } from '../core/index.ts'
-import { putFirst, requireConditions } from './conditional-writes.ts'
-import { type Bucket, Conflict } from './requests/index.ts'
+import { type Bucket, putFirst, requireConditions } from './requests/bucket.ts'
+import { Conflict } from './requests/connection.ts'
 
 /** Names the location of a data set's state outside the bucket. The same file is in the bucket and beside the state. */
 const HOME = '_state/home.json'

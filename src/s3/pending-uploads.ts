@@ -1,6 +1,6 @@
 import * as z from 'zod'
 import { serial } from '../core/index.ts'
-import type { Bucket } from './requests/index.ts'
+import type { Bucket } from './requests/bucket.ts'
 
 /** A multipart upload that an owner is about to begin, or has begun. */
 export const pendingUpload = z.object({

@@ -7,9 +7,12 @@ import {
   type Store,
   wrapLog,
 } from '../core/index.ts'
-import { Files, type Owner } from './files/index.ts'
+import { Files, type Owner } from './files.ts'
 import { refuseOtherHome } from './home.ts'
-import { Bucket, type BucketLocation, bucketError, Conflict } from './requests/index.ts'
+import { Bucket } from './requests/bucket.ts'
+import { bucketError } from './requests/bucket-error.ts'
+import type { BucketLocation } from './requests/client.ts'
+import { Conflict } from './requests/connection.ts'
 import { isShown, StagingPrefix } from './staging-prefix.ts'
 
 /**

@@ -1,9 +1,10 @@
 import * as z from 'zod'
 import { type FencedStore, isExportError, type Store } from '../core/index.ts'
-import { Files, type Owner } from './files/index.ts'
+import { Files, type Owner } from './files.ts'
 import { bindHome } from './home.ts'
 import { abortUploads, type PendingUpload, PendingUploads, pendingUpload } from './pending-uploads.ts'
-import { Bucket, type BucketLocation } from './requests/index.ts'
+import { Bucket } from './requests/bucket.ts'
+import type { BucketLocation } from './requests/client.ts'
 import { naming, storeOf } from './s3-store.ts'
 
 /**

@@ -1,9 +1,10 @@
 import * as z from 'zod'
 import { ExportError, isExportError, sideBySide } from '../core/index.ts'
-import { putFirst, requireConditions } from './conditional-writes.ts'
-import { fileOfSegment, holdsSegments, type Owner } from './files/index.ts'
+import type { Owner } from './files.ts'
 import { abortUploads, type PendingUpload, PendingUploads, pendingUpload } from './pending-uploads.ts'
-import { type Bucket, Conflict } from './requests/index.ts'
+import { type Bucket, putFirst, requireConditions } from './requests/bucket.ts'
+import { Conflict } from './requests/connection.ts'
+import { fileOfSegment, holdsSegments } from './stored-file.ts'
 
 /** The object in a staging prefix that says who its owner is. */
 const OWNER = '.owner'

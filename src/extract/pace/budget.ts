@@ -13,7 +13,7 @@ import {
 import type { Flight, SearchLedger } from './search-ledger.ts'
 
 /** What a request is about, as far as a budget cares. */
-export type Spending = {
+type Spending = {
   readonly where: string
   /** Rows that are requested, where these cost searches; null: it costs none. */
   readonly size: number | null

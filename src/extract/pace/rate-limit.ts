@@ -37,7 +37,7 @@ export type RateLimit = {
 }
 
 /** Held by one caller, from its moment until it has written or aborted its request. */
-export type Permit = {
+type Permit = {
   /**
    * To be called when the connection stands and the request is written: the next permit counts from here,
    * so slow connection set-up never makes two requests arrive closer together than they should.

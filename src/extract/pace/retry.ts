@@ -22,7 +22,7 @@ export class TryAgain extends Error {
   }
 }
 
-export type RetryOptions = {
+type RetryOptions = {
   /** Attempts after the first. */
   readonly retries: number
   readonly clock: Clock

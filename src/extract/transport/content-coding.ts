@@ -1,7 +1,6 @@
 import { createGunzip } from 'node:zlib'
 import { type BufferPool, ExportError } from '../../core/index.ts'
-import { bodyBuffer } from './body-buffer.ts'
-import { OWN_BYTES, type RoomShare } from './response-memory.ts'
+import { bodyBuffer, OWN_BYTES, type RoomShare } from './response-memory.ts'
 
 export type ContentCoding = 'identity' | 'gzip' | 'unknown'
 
@@ -19,7 +18,7 @@ export function contentCoding(header: string): ContentCoding {
   }
 }
 
-export type DecodeLimits = {
+type DecodeLimits = {
   /** Never holds more output than this. */
   readonly limitBytes: number
   /** Where the output's memory comes from. */

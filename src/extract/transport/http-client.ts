@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import type { Dispatcher } from 'undici'
 import { type BufferPool, ExportError, freshBuffers } from '../../core/index.ts'
-import { type BodyBuffer, bodyBuffer } from './body-buffer.ts'
 import type { Connections } from './connections.ts'
 import {
   type ContentCoding,
@@ -12,9 +11,15 @@ import {
 } from './content-coding.ts'
 import { networkError } from './network-error.ts'
 import { proxiesOf } from './proxies.ts'
-import { type ResponseMemory, type RoomShare, responseMemory } from './response-memory.ts'
+import {
+  type BodyBuffer,
+  bodyBuffer,
+  type ResponseMemory,
+  type RoomShare,
+  responseMemory,
+} from './response-memory.ts'
 
-export type HttpRequest = {
+type HttpRequest = {
   readonly method: 'GET' | 'POST'
   readonly url: URL
   readonly headers: Readonly<Record<string, string>>
@@ -49,7 +54,7 @@ export type HttpClient = {
 /** The request was written, and no complete response came in time. */
 export class ResponseTimeout extends ExportError {}
 
-export type HttpOptions = {
+type HttpOptions = {
   readonly connections: number
   /** From the moment the request is written to the last byte of the response. */
   readonly timeoutMs: number

@@ -3,7 +3,7 @@ import { ExportError, isExportError } from '../../core/index.ts'
 /** No connection came about: nobody has seen anything of the request. */
 export class UnreachableError extends ExportError {}
 
-export type NetworkRequest = { readonly url: URL; readonly where: string }
+type NetworkRequest = { readonly url: URL; readonly where: string }
 
 /**
  * Says what a failed exchange means. The original is not kept as `cause`: a parser's error carries the

@@ -6,7 +6,7 @@ import { ExportError } from '../../core/index.ts'
 import { CERTIFICATE_CODE, errorCode, UnreachableError, unreachableAs } from './network-error.ts'
 import type { HttpProxy } from './proxies.ts'
 
-export type TunnelOptions = {
+type TunnelOptions = {
   readonly timeoutMs: number
   /** Aborts it. */
   readonly signal: AbortSignal

@@ -1,6 +1,6 @@
 import { isMissing, isUnknownThere } from './bucket-error.ts'
 import type { Connection } from './connection.ts'
-import { conditionOf, contentType, metadata, newMark, type PutOptions } from './object.ts'
+import { conditionOf, contentType, metadata, newMark, type PutOptions } from './connection.ts'
 
 // S3 takes parts of at least 5 MiB.
 const PART_BYTES = 8 << 20

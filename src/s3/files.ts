@@ -1,8 +1,17 @@
 import { randomBytes } from 'node:crypto'
-import { ExportError, type Log, shorterThanCounted, sideBySide } from '../../core/index.ts'
-import { type Bucket, type Chunks, type Condition, Conflict, type UploadOptions } from '../requests/index.ts'
-import { growingLog, smallLog } from './logs.ts'
-import { findFile, readFile, type StoredFile, segmentName, streamFile } from './stored-file.ts'
+import { ExportError, type Log, shorterThanCounted, sideBySide } from '../core/index.ts'
+import type { Bucket } from './requests/bucket.ts'
+import { type Condition, Conflict } from './requests/connection.ts'
+import type { Chunks, UploadOptions } from './requests/uploads.ts'
+import {
+  findFile,
+  growingLog,
+  readFile,
+  type StoredFile,
+  segmentName,
+  smallLog,
+  streamFile,
+} from './stored-file.ts'
 
 /** The owner of the data set: a run that may change it. */
 export type Owner = {

@@ -1,5 +1,0 @@
-export { Bucket } from './bucket.ts'
-export { bucketError, isUnknownThere } from './bucket-error.ts'
-export type { BucketLocation } from './client.ts'
-export { type Condition, Conflict } from './object.ts'
-export type { Chunks, UploadOptions } from './uploads.ts'
