@@ -53,7 +53,7 @@ export type ReadSettings = Partial<ReadOptions>
  * @throws ExportError 'config' that names every problem with file, line and column
  */
 export function readPipeline(file: string, settings: ReadSettings = {}): Promise<Pipeline> {
-  return resolveFile(file, surroundings(settings))
+  return resolveFile(file, readOptions(settings))
 }
 
 /**
@@ -65,10 +65,10 @@ export function pipelineFrom(
   source: PipelineSettings | string,
   settings: ReadSettings = {},
 ): Promise<Pipeline> {
-  return resolveSettings(source, surroundings(settings))
+  return resolveSettings(source, readOptions(settings))
 }
 
-function surroundings({ env = process.env, cwd = process.cwd(), ...given }: ReadSettings): ReadOptions {
+function readOptions({ env = process.env, cwd = process.cwd(), ...given }: ReadSettings): ReadOptions {
   return { env, cwd, ...given }
 }
 
@@ -84,8 +84,8 @@ export async function runPipeline(pipeline: Pipeline, settings: RunSettings = {}
 }
 
 /**
- * The same, with the masked rows of each page as soon as they are committed. Files are written all the same. Who takes no
- * more rows (`break`) stops the run, in order. Rows of earlier runs don't come: `readRows` has them.
+ * The same, with the masked rows of each page as soon as they are committed. Files are written all the same. A `break`
+ * stops the run in order. Rows of earlier runs don't come: `readRows` has them.
  * @returns the summary of the run, as the generator's own result
  * @throws ExportError as `runPipeline`
  */
@@ -103,7 +103,7 @@ export async function* exportRows(
   const leave = new AbortController()
   const stop = AbortSignal.any([options.stop, leave.signal])
   const running = run(own, { ...options, stop }).finally(() => batches.close())
-  // Whoever leaves early does not see how it ended.
+  // A caller that leaves early does not see how the run ended.
   running.catch(() => {})
   try {
     yield* batches.taken()
@@ -115,27 +115,27 @@ export async function* exportRows(
   }
 }
 
-/** Hands things from who has them to who wants them, one at a time: giving ends once it is taken. */
-class Handover<Thing> {
-  readonly #waiting: { readonly thing: Thing; readonly done: () => void }[] = []
+/** A queue between a producer and one consumer: `give` resolves once the consumer has dealt with what it was given. */
+class Handover<T> {
+  readonly #waiting: { readonly value: T; readonly done: () => void }[] = []
   #isClosed = false
   #wake: () => void = () => {}
 
-  give(thing: Thing): Promise<void> {
+  give(value: T): Promise<void> {
     if (this.#isClosed) return Promise.resolve()
     return new Promise((done) => {
-      this.#waiting.push({ thing, done })
+      this.#waiting.push({ value, done })
       this.#wake()
     })
   }
 
-  async *taken(): AsyncGenerator<Thing, void, undefined> {
+  async *taken(): AsyncGenerator<T, void, undefined> {
     for (;;) {
       const next = this.#waiting.shift()
       if (next !== undefined) {
-        // Also where whoever takes it leaves.
+        // Also where the consumer leaves.
         try {
-          yield next.thing
+          yield next.value
         } finally {
           next.done()
         }
@@ -173,7 +173,7 @@ export async function readStatus(pipeline: Pipeline, settings: StatusSettings = 
   return statusOf(pipeline, nowMs, maskKey)
 }
 
-/** Reads every shard again and holds it against what is on record. @param onShard called before each, with its path */
+/** Reads every shard again and compares it with its entry in the manifest. @param onShard called before each, with its path */
 export function verifyDataSet(
   pipeline: Pipeline,
   settings: { readonly onShard?: (path: string) => void } = {},
@@ -201,7 +201,7 @@ export async function signDataSet(
   keyFile: string,
   settings: ChangeSettings = {},
 ): Promise<Signed> {
-  return sign(pipeline, await readSigningKey(keyFile, surroundings(settings)), changing(settings))
+  return sign(pipeline, await readSigningKey(keyFile, readOptions(settings)), changing(settings))
 }
 
 export type EvidenceSettings = Pick<ChangeSettings, 'env' | 'cwd'> & {
@@ -210,7 +210,7 @@ export type EvidenceSettings = Pick<ChangeSettings, 'env' | 'cwd'> & {
 }
 
 /**
- * What shows that an export is complete and untouched, as the bytes of a tar archive; never rows.
+ * The evidence that an export is complete and untouched, as the bytes of a tar archive; never rows.
  * @throws ExportError `config` when nothing is exported or signed, `damaged` when the data set or the signature is not as
  *   the manifest says, `locked` when a run writes another manifest meanwhile
  */
@@ -218,9 +218,9 @@ export async function packEvidence(
   pipeline: Pipeline,
   { keyFile, ...settings }: EvidenceSettings = {},
 ): Promise<{ readonly tar: Uint8Array; readonly files: readonly string[] }> {
-  const from = surroundings(settings)
-  const key = keyFile === undefined ? null : await readVerifyingKey(keyFile, from)
-  const found = await readEvidence(pipeline, key, await knownNamingKey(pipeline, from))
+  const options = readOptions(settings)
+  const key = keyFile === undefined ? null : await readVerifyingKey(keyFile, options)
+  const found = await readEvidence(pipeline, key, await knownNamingKey(pipeline, options))
   const { evidenceTar } = await import('./report/index.ts')
   return evidenceTar(found, key)
 }
@@ -233,7 +233,7 @@ export type PruneSettings = ChangeSettings & {
 }
 
 /**
- * Removes the partitions whose windows ended so long ago, for good; no run asks for them again.
+ * Removes the partitions whose windows ended so long ago, for good. No run requests them again.
  * @throws ExportError `config` when the pipeline has no windows or nothing says how old, `locked` when a run is at work
  */
 export async function pruneDataSet(pipeline: Pipeline, settings: PruneSettings = {}): Promise<PruneReport> {
@@ -245,7 +245,7 @@ export async function pruneDataSet(pipeline: Pipeline, settings: PruneSettings =
   }
   const before = ago(age, systemClock.now() * 1000)
   if (dryRun) return planPruning(pipeline, before)
-  const maskKey = await readNamingKey(pipeline, surroundings(settings))
+  const maskKey = await readNamingKey(pipeline, readOptions(settings))
   const { clock, stop, warn } = changing(settings)
   const observer = { log: (_level: string, message: string) => warn(message) }
   return prune(pipeline, before, { clock, stop, observer, version, maskKey })

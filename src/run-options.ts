@@ -43,7 +43,7 @@ export async function runOptions(pipeline: Pipeline, settings: RunSettings = {})
 
 type Callbacks = { [Name in 'onLog' | 'onProgress' | 'onShard' | 'onBatch']: RunSettings[Name] | undefined }
 
-/** What nobody listens to is not there at all: rows are copied only where somebody wants them. */
+/** A callback that is not given is left out of the observer: rows are copied only for `onBatch` and `rows`. */
 function observing(observer: RunObserver, { onLog, onProgress, onShard, onBatch }: Callbacks): RunObserver {
   if (onLog === undefined && onProgress === undefined && onShard === undefined && onBatch === undefined) {
     return observer

@@ -104,6 +104,16 @@ export function shorterThanCounted(path: string, found: number, size: number): E
   )
 }
 
+/** The error of an owner whose staging directory another owner took away. @param where says what is gone */
+export function takenOver(where: string): ExportError {
+  return new ExportError(
+    'locked',
+    'Another run has taken this pipeline over, because this one sent no heartbeat in time',
+    where,
+    'Let the other one go on; what this one had in hand is asked for again, and nothing is lost or doubled.',
+  )
+}
+
 /** A log whose calls go through `wrap`, which gives errors its path. */
 export function wrapLog(log: Log, wrap: <T>(work: () => Promise<T>) => Promise<T>): Log {
   return {

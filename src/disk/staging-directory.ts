@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
 import { lstat, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
-import { ExportError } from '../core/index.ts'
+import { takenOver } from '../core/index.ts'
 import { isBelow } from './folders.ts'
 import { copyContent, fsyncFolder, openFile } from './open-file.ts'
 import { hasCode, isAbsent } from './storage-error.ts'
@@ -57,7 +57,7 @@ export class StagingDirectory {
   /** @throws ExportError `locked` when another owner took it away; ENOENT when the whole data set is gone */
   async require(): Promise<void> {
     if (await isThere(this.full)) return
-    if (await isThere(dirname(this.full))) throw takenOver(basename(this.full))
+    if (await isThere(dirname(this.full))) throw takenOver(`_state/${basename(this.full)} is gone`)
     throw Object.assign(new Error('the folder is gone'), { code: 'ENOENT' })
   }
 
@@ -166,13 +166,4 @@ export async function isThere(full: string): Promise<boolean> {
 function emptyIfAbsent(error: unknown): string[] {
   if (isAbsent(error)) return []
   throw error
-}
-
-function takenOver(directory: string): ExportError {
-  return new ExportError(
-    'locked',
-    'Another run has taken this pipeline over, because this one sent no heartbeat in time',
-    `_state/${directory} is gone`,
-    'Let the other one go on; what this one had in hand is asked for again, and nothing is lost or doubled.',
-  )
 }

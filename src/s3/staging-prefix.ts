@@ -1,5 +1,5 @@
 import * as z from 'zod'
-import { ExportError, isExportError, sideBySide } from '../core/index.ts'
+import { isExportError, sideBySide, takenOver } from '../core/index.ts'
 import type { Owner } from './files.ts'
 import { abortUploads, type PendingUpload, PendingUploads, pendingUpload } from './pending-uploads.ts'
 import { type Bucket, putFirst, requireConditions } from './requests/bucket.ts'
@@ -55,7 +55,7 @@ export class StagingPrefix implements Owner {
     try {
       await requireConditions(bucket, name, mark)
     } catch (error) {
-      throw error instanceof Conflict ? takenOver(prefix.folder) : error
+      throw error instanceof Conflict ? takenOver(`${prefix.folder} has no owner`) : error
     }
     return prefix
   }
@@ -81,7 +81,7 @@ export class StagingPrefix implements Owner {
       // A write of the mark may be under way.
       if (mark?.etag !== this.#etag) await this.#uploads.saved
       if (mark?.etag === this.#etag) return
-      if (this.#etag === before) throw takenOver(this.folder)
+      if (this.#etag === before) throw takenOver(`${this.folder} has no owner`)
     }
   }
 
@@ -95,7 +95,7 @@ export class StagingPrefix implements Owner {
       const condition = { etag: this.#etag }
       this.#etag = await this.#bucket.put(`${this.folder}/${OWNER}`, bytesOf(mark), { condition })
     } catch (error) {
-      throw error instanceof Conflict ? takenOver(this.folder) : error
+      throw error instanceof Conflict ? takenOver(`${this.folder} has no owner`) : error
     }
   }
 
@@ -251,13 +251,4 @@ type Group = {
   readonly bytes: number
   /** Whether its first object is there. */
   readonly isWhole: boolean
-}
-
-function takenOver(folder: string): ExportError {
-  return new ExportError(
-    'locked',
-    'Another run has taken this pipeline over, because this one sent no heartbeat in time',
-    `${folder} has no owner`,
-    'Let the other one go on; what this one had in hand is asked for again, and nothing is lost or doubled.',
-  )
 }

@@ -1,31 +1,5 @@
 import type { Clock } from '../../core/index.ts'
 
-/** Lets callers in one at a time, in the order in which they came. */
-class PermitQueue {
-  #last: Promise<void> = Promise.resolve()
-
-  /**
-   * @param due what the caller waits for once those before have gone on
-   * @returns what that came to, and what lets the next caller in
-   * @throws the signal's reason, or what `due` throws; those behind still wait for those before
-   */
-  async enter<T>(due: () => Promise<T>, signal: AbortSignal): Promise<{ readonly due: T; end(): void }> {
-    signal.throwIfAborted()
-    const previous = this.#last
-    let end = (): void => {}
-    this.#last = new Promise((resolve) => {
-      end = resolve
-    })
-    try {
-      await settled(previous, signal)
-      return { due: await due(), end }
-    } catch (error) {
-      void previous.then(end)
-      throw error
-    }
-  }
-}
-
 /** The pace of one tier: permits are given in the order of requests, one at a time, never closer than the tier allows. */
 export type RateLimit = {
   /** Resolves when the caller may send; rejects with the signal's reason as soon as it aborts. */
@@ -75,7 +49,27 @@ export function rateLimit(options: {
   let first = true
   let nextAt = Number.NEGATIVE_INFINITY
   let pausedUntil = Number.NEGATIVE_INFINITY
-  const permits = new PermitQueue()
+  /** Resolves when the last permit requested so far has ended. */
+  let lastEnded: Promise<void> = Promise.resolve()
+
+  /** Waits for those before, then until `dueMs`. @returns lets the next caller in */
+  async function enter(dueMs: () => number, signal: AbortSignal): Promise<() => void> {
+    signal.throwIfAborted()
+    const previous = lastEnded
+    let end = (): void => {}
+    lastEnded = new Promise((resolve) => {
+      end = resolve
+    })
+    try {
+      await settled(previous, signal)
+      await sleepUntil(dueMs, { clock, signal })
+      return end
+    } catch (error) {
+      // Those behind still wait for those before.
+      void previous.then(end)
+      throw error
+    }
+  }
 
   function take(requestedAt: number): boolean {
     const now = clock.monotonicMs()
@@ -93,7 +87,7 @@ export function rateLimit(options: {
       const requestedAt = clock.monotonicMs()
       // A pause may begin while we sleep.
       const dueMs = (): number => Math.max(nextAt, pausedUntil)
-      const { end } = await permits.enter(() => sleepUntil(dueMs, { clock, signal }), signal)
+      const end = await enter(dueMs, signal)
       return {
         take() {
           const taken = take(requestedAt)
