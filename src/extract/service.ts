@@ -12,7 +12,7 @@ import {
   requireSet,
   type ServiceSettings,
 } from '../core/index.ts'
-import { budget } from './pace/budget.ts'
+import { Budget } from './pace/budget.ts'
 import { rateLimit } from './pace/rate-limit.ts'
 import { retry, TryAgain } from './pace/retry.ts'
 import { SearchLedger } from './pace/search-ledger.ts'
@@ -157,7 +157,7 @@ export function openService(settings: ServiceSettings, limits: ServiceLimits, de
       tellOutlier(cost, usual)
     },
   )
-  const spending = budget(limits, ledger, clock)
+  const spending = new Budget(limits, ledger, clock)
   const pace = ownPace(settings, endpoints.search, clock)
   let notFound = 0
   let isFound = false

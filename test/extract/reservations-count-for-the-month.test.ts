@@ -1,17 +1,17 @@
 import { expect, it } from 'vitest'
-import { budget } from '../../src/extract/pace/budget.ts'
+import { Budget } from '../../src/extract/pace/budget.ts'
 import { SearchLedger } from '../../src/extract/pace/search-ledger.ts'
 import { fakeClock } from './support.ts'
 
 it('what requests on their way may cost counts for the share of the month, until they are given back', async () => {
   const monthly = { searches: 2, before: new Map() }
   const ledger = new SearchLedger({ costs: [] }, true)
-  const { reserve } = budget({ maxRequests: null, minSearchesRemaining: null, monthly }, ledger, fakeClock())
+  const budget = new Budget({ maxRequests: null, minSearchesRemaining: null, monthly }, ledger, fakeClock())
   const spending = { where: 'here', size: 100, signal: new AbortController().signal }
-  const first = await reserve(spending)
-  const second = await reserve(spending)
+  const first = await budget.reserve(spending)
+  const second = await budget.reserve(spending)
   let hasThird = false
-  const third = reserve(spending).then((reservation) => {
+  const third = budget.reserve(spending).then((reservation) => {
     hasThird = true
     return reservation
   })
@@ -23,5 +23,5 @@ it('what requests on their way may cost counts for the share of the month, until
     each.flight?.responded(10 - i, true)
     each.flight?.rows(100)
   }
-  await expect(reserve(spending)).rejects.toThrow('are used up')
+  await expect(budget.reserve(spending)).rejects.toThrow('are used up')
 })

@@ -21,25 +21,6 @@ type Spending = {
   readonly signal: AbortSignal
 }
 
-/**
- * Holds a run to its {@link RunLimits}. Reserving comes before any other wait, so a used-up budget is known at once. What a page may cost is reserved until its response tells what is left; a page that may not be paid for is
- * not requested, but as long as others are on their way, these may turn out to cost less.
- */
-export type Budget = {
-  /** @throws ExportError `quota` when nothing may be sent any more */
-  reserve(spending: Spending): Promise<Reservation>
-  /** The service wants to be left alone until then (epoch ms). */
-  closeUntil(epochMs: number): void
-  /** @throws ExportError `quota` while the service wants to be left alone */
-  checkOpen(where: string): void
-  /** Requests sent. */
-  readonly requests: number
-  /** Those of them that were sent in a calendar month, UTC. */
-  requestsIn(month: Month): number
-  /** Searches spent in a calendar month, UTC; null: the service does not tell. */
-  searchesIn(month: Month): number | null
-}
-
 export type Reservation = {
   /** Receives what responses say; null: the request costs no searches. */
   readonly flight: Flight | null
@@ -64,63 +45,132 @@ const NOT_KNOWN: Lack = { what: 'The service has not said how many searches are 
 /** What other requests may cost, and how many are on their way. */
 type Others = { readonly searches: number; readonly requests: number }
 
-export function budget(limits: RunLimits, ledger: SearchLedger, clock: Clock): Budget {
-  let requests = 0
-  const byMonth = new Map<Month, number>()
-  let reserved = 0
-  let closedUntil = Number.NEGATIVE_INFINITY
-  // What was spent when each month began that this run has seen.
-  const spentBefore = new Map<Month, number>([[monthOf(clock.now()), 0]])
+/**
+ * Holds a run to its {@link RunLimits}. Reserving comes before any other wait, so a used-up budget is known at once.
+ * What a page may cost is reserved until its response tells what is left. A page that may not be paid for is not
+ * requested. As long as others are on their way, these may turn out to cost less.
+ */
+export class Budget {
+  readonly #limits: RunLimits
+  readonly #ledger: SearchLedger
+  readonly #clock: Clock
+  #requests = 0
+  readonly #byMonth = new Map<Month, number>()
+  #reserved = 0
+  #closedUntil = Number.NEGATIVE_INFINITY
+  /** What was spent when each month began that this run has seen. */
+  readonly #spentBefore: Map<Month, number>
 
-  function thisMonth(): Month {
-    const month = monthOf(clock.now())
-    if (!spentBefore.has(month)) spentBefore.set(month, ledger.spent ?? 0)
-    return month
+  constructor(limits: RunLimits, ledger: SearchLedger, clock: Clock) {
+    this.#limits = limits
+    this.#ledger = ledger
+    this.#clock = clock
+    this.#spentBefore = new Map([[monthOf(clock.now()), 0]])
   }
 
-  function searchesIn(month: Month): number | null {
-    const { spent } = ledger
+  /** Requests sent. */
+  get requests(): number {
+    return this.#requests
+  }
+
+  /** Those of them that were sent in a calendar month, UTC. */
+  requestsIn(month: Month): number {
+    return this.#byMonth.get(month) ?? 0
+  }
+
+  /** Searches spent in a calendar month, UTC; null: the service does not tell. */
+  searchesIn(month: Month): number | null {
+    const { spent } = this.#ledger
     if (spent === null) return null
-    thisMonth()
-    const from = spentBefore.get(month)
+    this.#thisMonth()
+    const from = this.#spentBefore.get(month)
     if (from === undefined) return 0
-    const next = [...spentBefore.keys()].sort().find((other) => other > month)
-    return (next === undefined ? spent : spentBefore.get(next)!) - from
+    const next = [...this.#spentBefore.keys()].sort().find((other) => other > month)
+    return (next === undefined ? spent : this.#spentBefore.get(next)!) - from
   }
 
-  function checkOpen(where: string): void {
-    if (clock.now() >= closedUntil) return
+  /** The service wants to be left alone until then (epoch ms). */
+  closeUntil(epochMs: number): void {
+    this.#closedUntil = Math.max(this.#closedUntil, epochMs)
+  }
+
+  /** @throws ExportError `quota` while the service wants to be left alone */
+  checkOpen(where: string): void {
+    if (this.#clock.now() >= this.#closedUntil) return
     throw new ExportError(
       'quota',
-      `The service takes no requests before ${new Date(closedUntil).toISOString()}`,
+      `The service takes no requests before ${new Date(this.#closedUntil).toISOString()}`,
       where,
       'Run again after that: the export goes on from where it stopped.',
     )
   }
 
-  function checkRequests(where: string): void {
-    if (requestsLeft(limits, requests + reserved) > 0) return
-    throw new ExportError(
-      'quota',
-      `The budget of ${numberOf(limits.maxRequests ?? 0, 'request')} is used up`,
-      where,
-      'Run again, or raise extract.max_requests: the export goes on from where it stopped.',
-    )
+  /** @throws ExportError `quota` when nothing may be sent any more */
+  async reserve(spending: Spending): Promise<Reservation> {
+    const { where } = spending
+    this.#checkRequests(where)
+    this.checkOpen(where)
+    this.#reserved++
+    let held = true
+    const release = (): void => {
+      if (held) this.#reserved--
+      held = false
+    }
+    const flight = await this.#flightFor(spending).catch((error: unknown) => {
+      release()
+      throw error
+    })
+    return {
+      flight,
+      holds: () => {
+        this.checkOpen(where)
+        if (flight === null) return true
+        const others = { searches: this.#ledger.reserved - flight.cost, requests: this.#ledger.inFlight - 1 }
+        return this.#lackOf(flight.cost, others) === null
+      },
+      spend: () => {
+        release()
+        flight?.write()
+        this.#requests++
+        const month = this.#thisMonth()
+        this.#byMonth.set(month, (this.#byMonth.get(month) ?? 0) + 1)
+      },
+      release: () => {
+        release()
+        flight?.cancel()
+      },
+    }
+  }
+
+  async #flightFor({ size, signal, where }: Spending): Promise<Flight | null> {
+    if (size === null) return null
+    for (;;) {
+      if (this.#ledger.tells === false) return null
+      const cost = this.#ledger.mayCost(size)
+      const lack = this.#lackOf(cost, { searches: this.#ledger.reserved, requests: this.#ledger.inFlight })
+      if (lack === null) return this.#ledger.begin(cost)
+      if (this.#ledger.inFlight === 0) {
+        const options = lack.untilMs === undefined ? {} : { untilMs: lack.untilMs }
+        throw new ExportError('quota', lack.what, where, lack.next, options)
+      }
+      await this.#ledger.change(signal)
+      this.checkOpen(where)
+    }
   }
 
   /** What keeps a request back that may cost so much; null: nothing. */
-  function lackOf(cost: number, others: Others): Lack | null {
-    if (ledger.tells === false) return null
-    return lackOfRest(cost, others) ?? lackOfMonth(cost, others.searches)
+  #lackOf(cost: number, others: Others): Lack | null {
+    if (this.#ledger.tells === false) return null
+    return this.#lackOfRest(cost, others) ?? this.#lackOfMonth(cost, others.searches)
   }
 
-  function lackOfRest(cost: number, { searches: others, requests }: Others): Lack | null {
-    const least = limits.minSearchesRemaining
-    const { remaining } = ledger
+  #lackOfRest(cost: number, { searches: others, requests }: Others): Lack | null {
+    const least = this.#limits.minSearchesRemaining
+    const { remaining } = this.#ledger
     if (least === null) return null
     // The first response tells how many are left; until then one request at a time is risked.
     if (remaining === null) return requests > 0 ? NOT_KNOWN : null
-    if (searchesToSpend(limits, remaining) - others >= cost) return null
+    if (searchesToSpend(this.#limits, remaining) - others >= cost) return null
     const searches = numberOf(remaining, 'search is', 'searches are')
     return {
       what:
@@ -131,11 +181,11 @@ export function budget(limits: RunLimits, ledger: SearchLedger, clock: Clock): B
     }
   }
 
-  function lackOfMonth(cost: number, others: number): Lack | null {
-    if (limits.monthly === null) return null
-    const { searches } = limits.monthly
-    const month = thisMonth()
-    const left = searchesLeftIn(month, limits.monthly, searchesIn(month) ?? 0)
+  #lackOfMonth(cost: number, others: number): Lack | null {
+    if (this.#limits.monthly === null) return null
+    const { searches } = this.#limits.monthly
+    const month = this.#thisMonth()
+    const left = searchesLeftIn(month, this.#limits.monthly, this.searchesIn(month) ?? 0)
     if (left - others >= cost) return null
     return {
       what:
@@ -147,66 +197,19 @@ export function budget(limits: RunLimits, ledger: SearchLedger, clock: Clock): B
     }
   }
 
-  async function flightFor({ size, signal, where }: Spending): Promise<Flight | null> {
-    if (size === null) return null
-    for (;;) {
-      if (ledger.tells === false) return null
-      const cost = ledger.mayCost(size)
-      const lack = lackOf(cost, { searches: ledger.reserved, requests: ledger.inFlight })
-      if (lack === null) return ledger.begin(cost)
-      if (ledger.inFlight === 0) {
-        const options = lack.untilMs === undefined ? {} : { untilMs: lack.untilMs }
-        throw new ExportError('quota', lack.what, where, lack.next, options)
-      }
-      await ledger.change(signal)
-      checkOpen(where)
-    }
+  #checkRequests(where: string): void {
+    if (requestsLeft(this.#limits, this.#requests + this.#reserved) > 0) return
+    throw new ExportError(
+      'quota',
+      `The budget of ${numberOf(this.#limits.maxRequests ?? 0, 'request')} is used up`,
+      where,
+      'Run again, or raise extract.max_requests: the export goes on from where it stopped.',
+    )
   }
 
-  return {
-    async reserve(spending) {
-      const { where } = spending
-      checkRequests(where)
-      checkOpen(where)
-      reserved++
-      let held = true
-      const release = (): void => {
-        if (held) reserved--
-        held = false
-      }
-      const flight = await flightFor(spending).catch((error: unknown) => {
-        release()
-        throw error
-      })
-      return {
-        flight,
-        holds() {
-          checkOpen(where)
-          if (flight === null) return true
-          const others = { searches: ledger.reserved - flight.cost, requests: ledger.inFlight - 1 }
-          return lackOf(flight.cost, others) === null
-        },
-        spend() {
-          release()
-          flight?.write()
-          requests++
-          const month = thisMonth()
-          byMonth.set(month, (byMonth.get(month) ?? 0) + 1)
-        },
-        release() {
-          release()
-          flight?.cancel()
-        },
-      }
-    },
-    closeUntil(epochMs) {
-      closedUntil = Math.max(closedUntil, epochMs)
-    },
-    checkOpen,
-    get requests() {
-      return requests
-    },
-    requestsIn: (month) => byMonth.get(month) ?? 0,
-    searchesIn,
+  #thisMonth(): Month {
+    const month = monthOf(this.#clock.now())
+    if (!this.#spentBefore.has(month)) this.#spentBefore.set(month, this.#ledger.spent ?? 0)
+    return month
   }
 }
