@@ -173,7 +173,10 @@ export async function readStatus(pipeline: Pipeline, settings: StatusSettings = 
   return statusOf(pipeline, nowMs, maskKey)
 }
 
-/** Reads every shard again and compares it with its entry in the manifest. @param onShard called before each, with its path */
+/**
+ * Reads every shard again and compares it with its entry in the manifest.
+ * @param settings.onShard called before each, with its path
+ */
 export function verifyDataSet(
   pipeline: Pipeline,
   settings: { readonly onShard?: (path: string) => void } = {},

@@ -3,7 +3,7 @@ export type Serial = <T>(task: () => Promise<T>) => Promise<T>
 
 /**
  * A mutex: each task begins when the one before it has ended.
- * @param afterFailure `continue`: a task that fails does not concern those behind it; `stop`: all of them fail with its error
+ * @param afterFailure `continue`: later tasks run all the same; `stop`: all of them fail with the same error
  */
 export function serial(afterFailure: 'continue' | 'stop' = 'continue'): Serial {
   let last: Promise<unknown> = Promise.resolve()

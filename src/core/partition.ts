@@ -61,7 +61,7 @@ export function hidesIdentity(query: Query, identity: IdentityPolicy): boolean {
   return (query.type === 'email' || query.type === 'keyword') && identity !== 'keep'
 }
 
-/** What a query asks for: the value, or the variable that holds the secret. {@link hidesIdentity} says when to hide it. */
+/** The value of a query, or the variable that holds its secret. {@link hidesIdentity} says when to hide it. */
 export function queryLabel(query: Query): string {
   switch (query.type) {
     case 'domain':

@@ -178,7 +178,7 @@ export type DataSetLocation =
       readonly endpoint: string | null
       /** null: as the environment and `~/.aws` have it. */
       readonly region: string | null
-      /** Whether requests name the bucket in their path instead of the host; null: where the endpoint is not AWS's own. */
+      /** Whether requests name the bucket in their path instead of the host; null: unless the endpoint is AWS's own. */
       readonly pathStyle: boolean | null
       /** Whether rows may travel to another machine unencrypted. */
       readonly allowHttp: boolean

@@ -25,7 +25,7 @@ export type Chain = ChainRequest & {
   readonly query: NamedQuery
   /** What of the requested range is its own, the end excluded; may become less while it goes on. */
   readonly own: () => Window | null
-  /** The key of the partition that it stands in, for messages. */
+  /** The key of its current partition, for messages. */
   readonly partition: () => string
   /** Whether it has all of its rows, though there are more pages; called after each commit. */
   readonly isOver: () => boolean
@@ -96,7 +96,8 @@ export function prefetchSlots(free: () => number): Prefetch {
   }
 }
 
-// An empty page is no end, nor is one of rows that were there before, yet a service that sends nothing else would cost searches for ever.
+// An empty page does not end a chain, nor does one of repeated rows. But a service that sends nothing else would cost
+// searches for ever.
 const MAX_EMPTY_PAGES = 100
 
 /** A page that has been requested. */

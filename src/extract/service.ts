@@ -81,7 +81,8 @@ export type Service = {
   readonly waits: Waits
   readonly endpoints: { readonly search: URL; readonly reports: URL }
   /**
-   * Sends a request once it has a permit, with the token, until `read` accepts the response's body or the retries are exhausted.
+   * Sends a request with the token, once it has a permit, until `read` accepts the response's body or the retries are
+   * exhausted.
    * `read` requests another attempt by throwing ExportError `transient`.
    * @param onSent called each time the request is written to a connection
    * @throws ExportError `transient`, `refused`, `cursor`, `credentials`, `quota`, `config`, `data`, `interrupted`;
@@ -97,7 +98,7 @@ export type Service = {
    */
   testToken(url: string): Promise<TokenInfo | null>
   /**
-   * Tests whether anything is at the search path, with a GET, which searches nothing: free of charge, outside the budget.
+   * Tests whether the search path exists, with a GET, which searches nothing: free of charge, outside the budget.
    * @returns the status of the response
    * @throws ExportError as `request` does
    */

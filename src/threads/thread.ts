@@ -125,7 +125,7 @@ function tooManyFiles(error: unknown): ExportError | null {
 }
 
 function isOfFiles(code: unknown, message: string): boolean {
-  // A thread that can't even begin has one code for whatever the system refuses; the system's own stands in the message.
+  // A thread that can't begin has one code for every refusal of the system, whose own code is in the message.
   return code === 'EMFILE' || (code === 'ERR_WORKER_INIT_FAILED' && /\bE[MN]FILE\b/.test(message))
 }
 

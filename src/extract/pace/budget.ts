@@ -32,7 +32,7 @@ export type Reservation = {
   release(): void
 }
 
-/** What keeps a request back: nothing more is sent, or, as long as others are on their way, their responses are waited for. */
+/** Why a request is not sent. While other requests are in flight, the caller waits for their responses instead. */
 type Lack = {
   readonly what: string
   readonly next: string

@@ -12,8 +12,9 @@ const SLOW_MS = 1000
 export type SizeChange = { readonly query: string; readonly size: number | null }
 
 /**
- * How many rows to ask for with a page: as many as allowed, half as many each time the service can't serve that, and
- * slowly more where its responses are quick. Learned for each query; a new one begins with what others were served last.
+ * How many rows to request with a page: as many as allowed, half as many each time the service can't serve that, and
+ * slowly more where its responses are quick. Learned for each query. A new query begins with the size that was served
+ * last.
  */
 export class PageSizes {
   /** The upper bound, as set. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../../core/index.ts'
 
-/** The pace of one tier: permits are given in the order of requests, one at a time, never closer than the tier allows. */
+/** The rate limit of one tier. It gives permits in the order of requests, one at a time, never faster than allowed. */
 export type RateLimit = {
   /** Resolves when the caller may send; rejects with the signal's reason as soon as it aborts. */
   permit(signal: AbortSignal): Promise<Permit>

@@ -26,9 +26,9 @@ type Sight = {
 }
 
 /**
- * What of the quota is spent, by what responses say is left. Responses overtake each other, so they are put into the order in
- * which the service gave them: that of what they say, once none is on its way that may belong before them. What is left
- * then goes down from one to the next by what the later one cost, or by more: others spend too.
+ * Counts the searches that are spent, from the number that each response says is left. Responses overtake each other, so
+ * they are sorted into the order in which the service gave them: by that number, once no response in flight may precede
+ * them. From one to the next the number goes down by what the later request cost, or by more: others spend too.
  */
 export class SearchLedger {
   readonly #costs: PageCost[]
@@ -160,7 +160,7 @@ export class SearchLedger {
   #see(sight: Sight): void {
     this.#tells = true
     const { remaining, writtenAt, respondedAt } = sight
-    // Of responses that overtook each other the lowest is the last; a later request that is told more is told the truth.
+    // Of responses that overtook each other the lowest is the last. A later request that is told more counts.
     if (this.#known === null || remaining < this.#known.remaining || writtenAt > this.#known.at) {
       this.#known = { remaining, at: respondedAt }
     }

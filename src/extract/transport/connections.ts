@@ -141,7 +141,10 @@ function withReadBuffer(options: buildConnector.BuildOptions): buildConnector.co
   }
 }
 
-/** Has `read` of a socket give what `onread` was called with. @returns what `onread` is to call; false: read no more for now */
+/**
+ * Makes `read` of a socket return the bytes that `onread` was called with.
+ * @returns the function that `onread` calls; it returns false when the socket must pause
+ */
 function readInto(socket: Socket): (bytes: Uint8Array) => boolean {
   const read = socket.read.bind(socket)
   const unshift = socket.unshift.bind(socket)

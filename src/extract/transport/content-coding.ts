@@ -104,7 +104,7 @@ async function gunzipped(
 // What gzip can make of a byte at the most.
 const MAX_RATIO = 1032
 
-/** What the last four bytes say of the length; null where that can't be. It need not be so: there may be several parts. */
+/** The length that the last four bytes give; null where it is impossible. A body of several parts has another one. */
 function foretoldBytes(body: Uint8Array): number | null {
   if (body.byteLength < 18) return null
   const length = new DataView(body.buffer, body.byteOffset, body.byteLength).getUint32(
