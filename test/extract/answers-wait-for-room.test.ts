@@ -1,6 +1,7 @@
 import { once } from 'node:events'
-import { expect, it, vi } from 'vitest'
+import { expect, it } from 'vitest'
 import type { BufferPool } from '../../src/core/index.ts'
+import { eventually } from '../support/eventually.ts'
 import { collect, domainChain, emptyPage, open, serve } from './support.ts'
 
 const MB = 1 << 20
@@ -62,7 +63,7 @@ it('what waits goes on when the answer before it turns out to be too large', asy
       if (isFirst && mb === 34) {
         goOn()
         // The other one is written as far as it is read, and a little beyond.
-        await vi.waitFor(() => expect(written).toBeGreaterThan(32), { timeout: 30_000, interval: 5 })
+        await eventually(() => expect(written).toBeGreaterThan(32))
       }
       const isTaken = response.write(chunk)
       if (!isFirst) written = mb

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http'
-import { describe, expect, it, vi } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { extractPages } from '../../src/extract/index.ts'
+import { eventually } from '../support/eventually.ts'
 import { collect, decode, domainChain, fakeClock, open, sendJson, sendPage, serve } from './support.ts'
 
 const RATE_LIMITED = { error: { code: 'RATELIMIT_REACHED', message: 'ratelimit reached' } }
@@ -33,20 +34,20 @@ describe('after a 429', () => {
     const service = open(server.url, { clock, settings: { requestsPerSecond: 1 } })
     expect(service.counters.pausedUntilMs).toBeNull()
     const first = collect(service, domainChain())
-    await vi.waitFor(() => expect(held).toHaveLength(1))
+    await eventually(() => expect(held).toHaveLength(1))
     // Asleep until its turn, a second later, when the pause begins.
     const second = collect(service, domainChain())
-    await vi.waitFor(() => expect(clock.pending()).toEqual([1113]))
+    await eventually(() => expect(clock.pending()).toEqual([1113]))
     sendJson(held[0]!, RATE_LIMITED, { status: 429 })
-    await vi.waitFor(() => expect(service.counters.pausedUntilMs).toBe(clock.now() + 10_000))
+    await eventually(() => expect(service.counters.pausedUntilMs).toBe(clock.now() + 10_000))
     const test = service.testToken('/tokens/test')
-    await vi.waitFor(() => expect(clock.pending()).toEqual([1113, 10_000]))
+    await eventually(() => expect(clock.pending()).toEqual([1113, 10_000]))
     clock.advance(1113)
-    await vi.waitFor(() => expect(clock.pending()).toEqual([10_000, 10_000]))
+    await eventually(() => expect(clock.pending()).toEqual([10_000, 10_000]))
     expect(server.received).toHaveLength(1)
     clock.advance(10_000 - 1113)
     await test
-    await vi.waitFor(() => expect(server.received).toHaveLength(3))
+    await eventually(() => expect(server.received).toHaveLength(3))
     expect(service.counters.pausedUntilMs).toBeNull()
     clock.advance(1_100)
     await Promise.all([first, second])
@@ -91,11 +92,11 @@ describe('after a 429', () => {
     })
     const service = open(server.url, { clock })
     const slow = extractPages(service, domainChain(), decode).next()
-    await vi.waitFor(() => expect(held).toHaveLength(1))
+    await eventually(() => expect(held).toHaveLength(1))
     const limited = collect(service, domainChain())
-    await vi.waitFor(() => expect(held).toHaveLength(2))
+    await eventually(() => expect(held).toHaveLength(2))
     sendJson(held[1]!, RATE_LIMITED, { status: 429, headers: { 'retry-after': '600' } })
-    await vi.waitFor(() => expect(held).toHaveLength(3))
+    await eventually(() => expect(held).toHaveLength(3))
     sendPage(held[0]!, null)
     sendPage(held[2]!, null)
     expect((await slow).done).toBe(false)

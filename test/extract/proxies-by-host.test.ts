@@ -38,6 +38,10 @@ it.each(['http://localhost:1', 'https://127.0.0.1', 'http://[::1]:8080', 'https:
   },
 )
 
+it('a name that only begins like an address of this machine goes through the proxy', () => {
+  expect(hostFor(ENV, 'http://127.example.com')).not.toBeNull()
+})
+
 it.each(['user:hunter2', 'socks5://me:hunter2@p.example', 'http://', 'http://%:hunter2@p.example'])(
   'refuses %s without showing user and password',
   (value) => {

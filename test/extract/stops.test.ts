@@ -3,6 +3,7 @@ import { createServer, type Socket } from 'node:net'
 import { describe, expect, it, vi } from 'vitest'
 import { systemClock } from '../../src/core/index.ts'
 import { extractPages } from '../../src/extract/index.ts'
+import { eventually } from '../support/eventually.ts'
 import { collect, decode, domainChain, failure, fakeClock, listen, open, sendPage, serve } from './support.ts'
 
 describe('stopping', () => {
@@ -12,7 +13,7 @@ describe('stopping', () => {
     const clock = fakeClock({ auto: false })
     const service = open(server.url, { clock, stop: stop.signal, settings: { requestsPerSecond: 0.001 } })
     const run = failure(collect(service, domainChain()))
-    await vi.waitFor(() => expect(clock.pending()).toHaveLength(1))
+    await eventually(() => expect(clock.pending()).toHaveLength(1))
     stop.abort()
     expect((await run).kind).toBe('interrupted')
     expect(server.received).toHaveLength(1)
@@ -25,7 +26,7 @@ describe('stopping', () => {
     const stop = new AbortController()
     const clock = fakeClock({ auto: false })
     const run = failure(collect(open(server.url, { clock, stop: stop.signal }), domainChain()))
-    await vi.waitFor(() => expect(clock.pending()).toHaveLength(1))
+    await eventually(() => expect(clock.pending()).toHaveLength(1))
     stop.abort()
     expect((await run).kind).toBe('interrupted')
   })
@@ -35,7 +36,7 @@ describe('stopping', () => {
     const stop = new AbortController()
     const clock = fakeClock({ auto: false })
     const run = failure(collect(open(server.url, { clock, stop: stop.signal }), domainChain()))
-    await vi.waitFor(() => expect(clock.pending()).toHaveLength(1))
+    await eventually(() => expect(clock.pending()).toHaveLength(1))
     stop.abort()
     expect((await run).kind).toBe('interrupted')
   })
@@ -45,7 +46,7 @@ describe('stopping', () => {
     const stop = new AbortController()
     const service = open(server.url, { clock: systemClock, stop: stop.signal })
     const run = failure(collect(service, domainChain()))
-    await vi.waitFor(() => expect(service.counters.pausedUntilMs).not.toBeNull())
+    await eventually(() => expect(service.counters.pausedUntilMs).not.toBeNull())
     stop.abort('a text')
     expect((await run).kind).toBe('interrupted')
   })
@@ -60,7 +61,7 @@ describe('stopping', () => {
     const port = await listen(server)
     const stop = new AbortController()
     const run = failure(collect(open(`https://127.0.0.1:${port}`, { stop: stop.signal }), domainChain()))
-    await vi.waitFor(() => expect(sockets).toHaveLength(1))
+    await eventually(() => expect(sockets).toHaveLength(1))
     stop.abort()
     expect((await run).kind).toBe('interrupted')
     for (const socket of sockets) socket.destroy()
@@ -72,7 +73,7 @@ describe('stopping', () => {
     const stop = new AbortController()
     const pages = extractPages(open(server.url, { stop: stop.signal }), domainChain(), decode)
     const first = pages.next()
-    await vi.waitFor(() => expect(held).toHaveLength(1))
+    await eventually(() => expect(held).toHaveLength(1))
     stop.abort()
     sendPage(held[0]!, 'a')
     expect((await first).value?.page.next).toBe('a')
@@ -85,7 +86,7 @@ describe('stopping', () => {
     const server = await serve((_request, response) => held.push(response))
     const stop = new AbortController()
     const run = failure(collect(open(server.url, { stop: stop.signal }), domainChain()))
-    await vi.waitFor(() => expect(held).toHaveLength(1))
+    await eventually(() => expect(held).toHaveLength(1))
     stop.abort()
     held[0]!.writeHead(500).end()
     expect((await run).kind).toBe('interrupted')
@@ -115,10 +116,10 @@ describe('aborting', () => {
     })
     const abort = new AbortController()
     const run = failure(collect(open(server.url, { abort: abort.signal }), domainChain()))
-    await vi.waitFor(() => expect(server.received).toHaveLength(1))
+    await eventually(() => expect(server.received).toHaveLength(1))
     abort.abort()
     expect((await run).kind).toBe('interrupted')
-    await vi.waitFor(() => expect(closed).toHaveBeenCalled())
+    await eventually(() => expect(closed).toHaveBeenCalled())
     expect(server.received).toHaveLength(1)
   })
 
@@ -127,7 +128,7 @@ describe('aborting', () => {
     const abort = new AbortController()
     const clock = fakeClock({ auto: false })
     const run = failure(collect(open(server.url, { clock, abort: abort.signal }), domainChain()))
-    await vi.waitFor(() => expect(clock.pending()).toHaveLength(1))
+    await eventually(() => expect(clock.pending()).toHaveLength(1))
     abort.abort()
     expect((await run).kind).toBe('interrupted')
   })

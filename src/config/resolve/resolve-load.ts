@@ -3,7 +3,7 @@ import type { Format, LoadSettings } from '../../core/index.ts'
 import { shown } from '../problems/describe.ts'
 import type { Problems } from '../problems/problems.ts'
 import type { PipelineFile } from '../schema/file-schema.ts'
-import { isLoopback } from '../values/addresses.ts'
+import { staysHere } from '../values/addresses.ts'
 
 type LoadFile = PipelineFile['load']
 
@@ -164,7 +164,7 @@ function bucketLocation(
     )
   }
   const { endpoint = null, region = null, path_style: pathStyle = null, allow_http = false } = load.s3 ?? {}
-  if (endpoint?.startsWith('http:') && !allow_http && !isLoopback(endpoint)) {
+  if (endpoint?.startsWith('http:') && !allow_http && !staysHere(endpoint)) {
     problems.add(
       ['load', 's3', 'endpoint'],
       'expected https, found http to another machine; rows would travel unencrypted (allow_http: true permits it)',

@@ -2,7 +2,7 @@ import { type Auth, ExportError, requireSet, type ServiceSettings } from '../../
 import { Problems } from '../problems/problems.ts'
 import { type PipelineFile, pipelineFile } from '../schema/file-schema.ts'
 import { type Environment, requireCredential, variable } from '../secrets/secrets.ts'
-import { isLoopback, URL_EXPECTED } from '../values/addresses.ts'
+import { staysHere, URL_EXPECTED } from '../values/addresses.ts'
 
 type ServiceFile = PipelineFile['service']
 
@@ -33,7 +33,7 @@ function checkSchemes(service: ServiceFile, problems: Problems): void {
   if (service.allow_http || problems.touched(['service', 'allow_http'])) return
   for (const key of ADDRESSES) {
     const url = service[key]
-    if (url?.startsWith('http:') && !isLoopback(url)) {
+    if (url?.startsWith('http:') && !staysHere(url)) {
       problems.add(
         ['service', key],
         'expected https, found http to another machine; tokens and leaked secrets would travel unencrypted (allow_http: true permits it)',

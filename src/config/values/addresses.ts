@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { domainToASCII } from 'node:url'
+import { isLoopback } from '../../core/index.ts'
 
 const DOMAIN = /^[\p{L}\p{M}\p{N}_-]+(?:\.[\p{L}\p{M}\p{N}_-]+)*$/u
 const NO_DOMAIN_CHARACTER = /[^\p{L}\p{M}\p{N}_.-]/u
@@ -118,9 +119,8 @@ export function parseAddress(text: string): string | null {
 }
 
 /** Whether a token may travel to this URL unencrypted: only on the machine itself. */
-export function isLoopback(url: string): boolean {
-  const { hostname } = new URL(url)
-  return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname)
+export function staysHere(url: string): boolean {
+  return isLoopback(new URL(url).hostname)
 }
 
 /** A host, with or without port and path, as people write it without its scheme. */

@@ -1,4 +1,4 @@
-import { ExportError } from '../../core/index.ts'
+import { ExportError, isLoopback } from '../../core/index.ts'
 
 /** A way out of the network that somebody else keeps. */
 export type HttpProxy = {
@@ -31,7 +31,8 @@ export function proxiesOf(env: Readonly<Record<string, string | undefined>>): Pr
   const exceptions = exceptionsIn(firstSet(env, ['no_proxy', 'NO_PROXY'])?.value ?? '')
   return (origin) => {
     const url = new URL(origin)
-    if (isLoopback(url.hostname) || exceptions.some((isExcepted) => isExcepted(url))) return null
+    if (isLoopback(url.hostname, { subdomains: true }) || exceptions.some((isExcepted) => isExcepted(url)))
+      return null
     return byProtocol[url.protocol] ?? null
   }
 }
@@ -92,12 +93,3 @@ function exceptionsIn(list: string): readonly ((url: URL) => boolean)[] {
 }
 
 const DEFAULT_PORTS: Readonly<Record<string, string>> = { 'http:': '80', 'https:': '443' }
-
-function isLoopback(hostname: string): boolean {
-  return (
-    hostname === 'localhost' ||
-    hostname.endsWith('.localhost') ||
-    hostname.startsWith('127.') ||
-    hostname === '[::1]'
-  )
-}

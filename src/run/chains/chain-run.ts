@@ -1,3 +1,4 @@
+import { pipeline as streamPipeline } from 'node:stream/promises'
 import {
   columnsOf,
   type DecodedPage,
@@ -125,8 +126,15 @@ export class ChainRun {
   /** @returns whether the chain is over; else it goes on with pages of another size */
   async #followCursors(): Promise<boolean> {
     const { service, session } = this.#run
-    const pages = extractPages(service, this.#sequence(), session.decode, session.cpu.release)
-    return this.#commitPages(this.#splitPages(pages))
+    let isOver = true
+    await streamPipeline(
+      extractPages(service, this.#sequence(), session.decode, session.cpu.release),
+      (pages) => this.#splitPages(pages),
+      async (pages) => {
+        isOver = await this.#commitPages(pages)
+      },
+    )
+    return isOver
   }
 
   async *#splitPages(pages: AsyncIterable<ExtractedPage>): AsyncGenerator<SplitPage> {

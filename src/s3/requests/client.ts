@@ -1,5 +1,5 @@
 import type { S3Client } from '@aws-sdk/client-s3'
-import { type DataSetLocation, ExportError } from '../../core/index.ts'
+import { type DataSetLocation, ExportError, isLoopback } from '../../core/index.ts'
 
 export type BucketLocation = Extract<DataSetLocation, { kind: 's3' }>
 
@@ -88,7 +88,7 @@ function refuseHttp(s3: S3Client, source: string): void {
   s3.middlewareStack.add(
     (next) => (args) => {
       const { protocol, hostname } = args.request as { protocol: string; hostname: string }
-      if (protocol === 'http:' && !isLoopback(hostname)) {
+      if (protocol === 'http:' && !isLoopback(hostname, { subdomains: true })) {
         throw new ExportError(
           'config',
           'Object storage is spoken to by plain http on another machine, so rows would travel unencrypted',
@@ -100,10 +100,6 @@ function refuseHttp(s3: S3Client, source: string): void {
     },
     { step: 'finalizeRequest', name: 'refuseHttp', priority: 'high' },
   )
-}
-
-function isLoopback(hostname: string): boolean {
-  return /^(?:(?:.+\.)?localhost|\[?::1\]?|127\.\d+\.\d+\.\d+)$/.test(hostname)
 }
 
 async function loadSdk(): Promise<Sdk> {
