@@ -115,7 +115,7 @@ const ofDataSets = either(
 
 /** What a run needs that has nothing to request: not the HTTP client, no thread's work, nothing that draws. */
 const ofRuns = (id) =>
-  !/(?:index|connections|read-buffer|tunnel|inline-[a-z]+|[a-z]+-worker|count-anew|aggregate-rows|charts)\.ts$|evidence/.test(
+  !/(?:index|connections|read-buffer|tunnel|inline-[a-z]+|[a-z]+-worker|count-anew|aggregate-rows|charts)\.ts$/.test(
     id,
   ) &&
   either(

@@ -20,6 +20,7 @@ import {
   systemClock,
 } from './core/index.ts'
 import { version } from './package/index.ts'
+import { evidenceTar } from './report/index.ts'
 import {
   ownCopy,
   type PlanReport,
@@ -224,7 +225,6 @@ export async function packEvidence(
   const options = readOptions(settings)
   const key = keyFile === undefined ? null : await readVerifyingKey(keyFile, options)
   const found = await readEvidence(pipeline, key, await knownNamingKey(pipeline, options))
-  const { evidenceTar } = await import('./report/index.ts')
   return evidenceTar(found, key)
 }
 

@@ -1,5 +1,4 @@
 import { createHash, type KeyObject } from 'node:crypto'
-import { packTar } from 'modern-tar'
 import type { PartitionCounts } from '../core/index.ts'
 import { keyDigest, type Manifest } from '../state/index.ts'
 
@@ -129,6 +128,8 @@ export type PackedEvidence = {
 export async function evidenceTar(evidence: Evidence, publicKey: KeyObject | null): Promise<PackedEvidence> {
   const files = filesOf(evidence, publicKey).sort(([a], [b]) => (a < b ? -1 : 1))
   const mtime = timeOf(evidence)
+  // Loaded here: every run imports this file with the report.
+  const { packTar } = await import('modern-tar')
   const tar = await packTar(
     files.map(([name, content]) => {
       const body = Buffer.from(content)

@@ -27,7 +27,7 @@ export {
   sumOfPartitions,
 } from './checkpoint/partition-record.ts'
 export { endEntry, NEW_RUN, type RunRecord, searchesByMonth } from './checkpoint/run-record.ts'
-export { type Hold, type LockOptions, takeLock } from './lock/lock.ts'
+export { type Hold, takeLock } from './lock/lock.ts'
 export { describeOwner, lockFileText, ownerStatus, parseLockFile } from './lock/lock-file.ts'
 export {
   fitsManifest,

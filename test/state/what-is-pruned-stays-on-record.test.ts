@@ -72,7 +72,7 @@ describe('what is old enough', () => {
           .map(([key]) => key)
         expect(old.kept.map(({ partition }) => partition).sort()).toEqual(staying.sort())
       }),
-      { numRuns: cases(40, 10) },
+      { numRuns: cases(40, 20) },
     )
     expect(seen).toBeGreaterThan(0)
   })
@@ -108,7 +108,7 @@ describe('what is old enough', () => {
         expect(plain(last)).toEqual(plain(after))
         expect(last.invalidated.size).toBe(0)
       }),
-      { numRuns: cases(40, 10) },
+      { numRuns: cases(40, 20) },
     )
   })
 })

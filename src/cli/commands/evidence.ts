@@ -3,7 +3,7 @@ import { open } from 'node:fs/promises'
 import { resolve } from 'node:path'
 import { knownNamingKey, readVerifyingKey } from '../../config/index.ts'
 import { ExportError, type Pipeline } from '../../core/index.ts'
-import type { Evidence } from '../../report/index.ts'
+import { type Evidence, evidenceTar } from '../../report/index.ts'
 import { readEvidence } from '../../run/index.ts'
 import { command, flag, stringValue } from '../command-line/command.ts'
 import { pipelineAndFormat, pipelineFrom } from '../command-line/pipeline-options.ts'
@@ -49,8 +49,6 @@ export const evidence = command({
     const publicKey = key === undefined ? null : await readVerifyingKey(key, io)
     const path = await evidencePath(args.output, io.cwd, pipeline)
     const found = await readEvidence(pipeline, publicKey, await knownNamingKey(pipeline, io))
-    // Loaded late: most refusals come before.
-    const { evidenceTar } = await import('../../report/index.ts')
     const { tar, files } = await evidenceTar(found, publicKey)
     await saveFile(path, tar, 'The archive')
     const packed = { output: path, bytes: tar.byteLength, sha256: sha256(tar), files }

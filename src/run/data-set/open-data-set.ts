@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import {
+  type Clock,
   type DataSetLocation,
   ExportError,
   isExportError,
@@ -12,7 +13,7 @@ import { s3Store, splitStore } from '../../s3/index.ts'
 import {
   type CheckpointState,
   checkMaskKey,
-  type LockOptions,
+  type Hold,
   MANIFEST_PATH,
   type Manifest,
   readCheckpoint,
@@ -80,12 +81,18 @@ function runFirst(file: string): string {
   return `Run the pipeline first: \`spillway run ${file}\`.`
 }
 
-export type HoldOptions = Pick<LockOptions, 'clock' | 'stop' | 'hold'> & {
+/** Written out, not picked from `LockOptions`: the library's declarations would show the whole store. */
+export type HoldOptions = {
+  readonly clock: Clock
+  /** Ends the wait for another run. */
+  readonly stop: AbortSignal
+  /** Left out: no queue is involved. */
+  readonly hold?: Hold | undefined
   /** Left out: false. */
   readonly fresh?: boolean
   readonly warn: (message: string) => void
   /** Says why it waits, and for how many milliseconds at most; left out: `warn` does. */
-  readonly onWait?: LockOptions['warn']
+  readonly onWait?: (message: string, waitMs: number) => void
 }
 
 /**

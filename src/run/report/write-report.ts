@@ -13,6 +13,7 @@ import {
   REPORT_PATH,
   type Store,
 } from '../../core/index.ts'
+import { renderReport } from '../../report/index.ts'
 import {
   CHECKPOINT_PATH,
   type CheckpointState,
@@ -118,8 +119,6 @@ async function writePage(
   options: ReportOptions & { readonly retired: number },
 ): Promise<void> {
   if ((await isReport(store)) === false) throw notOurs()
-  // Loaded here: what draws charts is larger than all the rest.
-  const { renderReport } = await import('../../report/index.ts')
   const { gatherReport } = await import('./gather.ts')
   const data = gatherReport(pipeline, known, { ...options, seal: await sealOf(store) })
   const page = await renderReport(data, options.hurry, await earlierPage(store))
