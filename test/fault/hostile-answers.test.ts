@@ -41,7 +41,7 @@ describe.concurrent('a service that sends too much is cut off, with flat memory:
     ],
     [
       'preliminary answers without end',
-      'timeout: 2s',
+      'timeout: 1s',
       ({ response }) => every(response.socket!, '', 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'),
     ],
     [
