@@ -58,6 +58,7 @@ export default defineConfig(({ mode }) => {
             include: installed,
             exclude: left,
             globalSetup: ['test/support/exports-folder.ts', 'test/support/installed.ts'],
+            setupFiles: ['test/support/wait-for-package.ts'],
           },
         },
         {

@@ -1,4 +1,4 @@
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
@@ -12,11 +12,27 @@ declare module 'vitest' {
   }
 }
 
-/** Packs and installs the package once for all tests of a project, which find it by `inject('installed')`. */
+/** Beside the folder of the package once npm is done; holds this text, or why npm failed. */
+export const OUTCOME = 'outcome.txt'
+export const INSTALLED = 'installed'
+
+/**
+ * Packs and installs the package once for all tests of a project, which find it by `inject('installed')`. Nobody waits
+ * here: `wait-for-package.ts` does, so that the files of other projects begin meanwhile.
+ */
 export async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'spillway-installed-'))
   const installed = join(folder, 'empty')
-  await installPackage(await (isThorough() ? packFreshClone(folder) : packBuilt(folder)), installed)
   provide('installed', installed)
-  return () => rm(folder, { recursive: true, force: true })
+  const installing = install(folder, installed)
+    .catch((error: unknown) => `${error}`)
+    .then((trouble) => writeFile(`${installed}-${OUTCOME}`, trouble ?? INSTALLED))
+  return async () => {
+    await installing
+    await rm(folder, { recursive: true, force: true })
+  }
+}
+
+async function install(folder: string, installed: string): Promise<void> {
+  await installPackage(await (isThorough() ? packFreshClone(folder) : packBuilt(folder)), installed)
 }
