@@ -331,6 +331,21 @@ describe('a checkpoint that is rewritten', () => {
     )
   })
 
+  it('keeps a failure that cost no request in a run that never ended', async () => {
+    const { store } = temporaryStore()
+    const run = {
+      kind: 'run',
+      run: 'run-0',
+      started_at: '2024-07-01T00:00:00.000Z',
+      version: '1.0.0',
+    } as const
+    const error = { kind: 'data', message: 'no', refused: 1 } as const
+    const failed = { kind: 'failed', partition: 'domain.b.com/all', requests: 0, error } as const
+    await writeCheckpoint(store, [HEADER, run, failed])
+    await rewriteCheckpoint(store, await stateIn(store))
+    expect((await stateIn(store)).runs).toMatchObject([{ run: 'run-0', failures: 1, quarantined: 1 }])
+  })
+
   it('is the old one until the new one is whole', async () => {
     const { store, root } = temporaryStore()
     await writeCheckpoint(store, [HEADER, CHAIN, page({ next: 'a' }), page({ next: 'b' })])

@@ -68,14 +68,14 @@ export function* snapshot(state: CheckpointState, without: Omission | null): Gen
 
 function* runEntries({ runs }: CheckpointState): Generator<JournalEntry> {
   for (const record of runs) {
-    const { run, started_at, version, finished_at, status, requests, searches, searchesRemaining } = record
+    const { run, started_at, version, finished_at, status, requests, searchesRemaining } = record
     yield { kind: 'run', run, started_at, version }
     for (const { month, before, searches } of record.months)
       yield { kind: 'month', run, month, before, searches }
     const figures = figuresOf(record)
     if (finished_at !== null && status !== null)
       yield { ...endEntry(run, { finished_at, status }, record), ...figures }
-    else if (requests > 0 || searches !== null || searchesRemaining !== null) {
+    else if (requests > 0 || searchesRemaining !== null || Object.keys(figures).length > 0) {
       const left = searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }
       yield { kind: 'cut', run, requests, ...left, ...figures }
     }
