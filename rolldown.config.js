@@ -88,9 +88,14 @@ function onlyErrors(message) {
   if (message.logLevel !== 'error') message.logLevel = 'none'
 }
 
-/** Whether a module is one of these files of the sources, or in one of these folders. */
-function isIn(...folders) {
-  const paths = folders.map((folder) => join(import.meta.dirname, 'src', folder))
+/**
+ * Whether a module is one of these files of the sources, or in one of these folders.
+ * @throws Error naming what is not there: a file that was moved would leave its chunk unnoticed
+ */
+function isIn(...names) {
+  const paths = names.map((name) => join(import.meta.dirname, 'src', name))
+  const missing = paths.find((path) => !existsSync(path))
+  if (missing !== undefined) throw new Error(`rolldown.config.js names ${missing}, which is not there`)
   return (id) => paths.some((path) => id === path || id.startsWith(path + sep))
 }
 
@@ -98,30 +103,77 @@ function either(isFirst, second) {
   return (id) => isFirst(id) || second.test(id)
 }
 
-/** What every thread may import. Not the scripts of threads: what is in a chunk is carried out by whoever imports it. */
-const ofCore = either(isIn('core', 'transform/mask'), /src.(?:disk.stat-check|threads.thread)\.ts$/)
+/** Their scripts lie beside the chunks that start them. */
+const threads = {
+  'stat-worker': 'src/disk/stat-worker.ts',
+  'decode-worker': 'src/run/cpu/decode-worker.ts',
+  'encode-worker': 'src/run/cpu/encode-worker.ts',
+}
+
+/** What is in a chunk is carried out by whoever imports it, so no chunk that others import holds these. */
+const isScript = isIn(...Object.values(threads).map((path) => path.slice('src/'.length)))
+
+/** What every thread may import. */
+const ofCore = isIn('core', 'transform/mask', 'disk/stat-check.ts', 'threads/thread.ts')
 
 /** What every command needs to know what it was called for, and to say something; with yargs and what that needs. */
 const ofEveryCommand = either(
-  isIn('cli/commands/index.ts', 'cli/terminal'),
-  /src.cli.(?:[a-z-]+|command-line.(?:command|pipeline-options)|log.log|results.save-file)\.ts$|node_modules.(?:yargs|cliui)[\\/]/,
+  isIn(
+    'cli/command-line/command.ts',
+    'cli/command-line/pipeline-options.ts',
+    'cli/commands/index.ts',
+    'cli/log/log.ts',
+    'cli/parse.ts',
+    'cli/results/save-file.ts',
+    'cli/run-command-line.ts',
+    'cli/start.ts',
+    'cli/terminal',
+  ),
+  /node_modules.(?:yargs|cliui)[\\/]/,
 )
 
 /** What it takes to know where a data set stands, and to show it. */
-const ofDataSets = either(
-  isIn('config', 'disk', 'plan', 'state', 'run/admission', 'run/data-set'),
-  /src.(?:run.(?:options|plan|queries|status)|run-options|cli.results.status-tables)\.ts$/,
+const ofDataSets = isIn(
+  'cli/results/status-tables.ts',
+  'config',
+  'disk',
+  'plan',
+  'run-options.ts',
+  'run/admission',
+  'run/data-set',
+  'run/options.ts',
+  'run/plan.ts',
+  'run/queries.ts',
+  'run/status.ts',
+  'state',
 )
 
-/** What a run needs that has nothing to request: not the HTTP client, no thread's work, nothing that draws. */
-const ofRuns = (id) =>
-  !/(?:index|connections|read-buffer|tunnel|inline-[a-z]+|[a-z]+-worker|count-anew|aggregate-rows|charts)\.ts$/.test(
-    id,
-  ) &&
-  either(
-    isIn('extract', 'report', 'run/chains', 'run/cpu', 'run/report', 'run/session'),
-    /src.(?:run.(?:run|finalize|summary)|load.[a-z-]+|cli.(?:work.export-pipeline|results.summary))\.ts$/,
-  )(id)
+/** What a run needs that has nothing to request; with these, less what is for requests, for threads or for drawing. */
+const ofAnyRun = either(
+  isIn(
+    'cli/results/summary.ts',
+    'cli/work/export-pipeline.ts',
+    'extract',
+    'report',
+    'run/chains',
+    'run/cpu',
+    'run/report',
+    'run/run.ts',
+    'run/session.ts',
+    'run/summary.ts',
+  ),
+  /src.load.[a-z-]+\.ts$/,
+)
+const ofSomeRuns = isIn(
+  'extract/index.ts',
+  'extract/transport/connections.ts',
+  'extract/transport/tunnel.ts',
+  'load/aggregate-rows.ts',
+  'load/index.ts',
+  'report/charts.ts',
+  'report/index.ts',
+  'run/cpu/inline-work.ts',
+)
 
 const shared = {
   platform: 'node',
@@ -137,13 +189,6 @@ const shared = {
     'pg-copy-streams',
     'pgpass',
   ],
-}
-
-/** Their scripts lie beside the chunks that start them. */
-const threads = {
-  'stat-worker': 'src/disk/stat-worker.ts',
-  'decode-worker': 'src/run/cpu/decode-worker.ts',
-  'encode-worker': 'src/run/cpu/encode-worker.ts',
 }
 
 // Parts of the sources as tests and benchmarks take them by themselves; no part of the package.
@@ -188,13 +233,9 @@ const main = defineConfig({
         { name: 'core', test: ofCore, priority: 2 },
         { name: 'zod', test: /[\\/]node_modules[\\/]zod[\\/]/, priority: 2 },
         { name: 'package', test: /src.package.package-file\.ts$/, priority: 2 },
-        {
-          name: 'command-line',
-          test: (id) => ofEveryCommand(id) && !/(?:main|print-version)\.ts$/.test(id),
-          priority: 1,
-        },
-        { name: 'run', test: ofRuns, priority: 0 },
-        { name: 'data-set', test: (id) => ofDataSets(id) && !id.endsWith('-worker.ts'), priority: 1 },
+        { name: 'command-line', test: ofEveryCommand, priority: 1 },
+        { name: 'run', test: (id) => ofAnyRun(id) && !ofSomeRuns(id) && !isScript(id), priority: 0 },
+        { name: 'data-set', test: (id) => ofDataSets(id) && !isScript(id), priority: 1 },
       ],
     },
   },
