@@ -8,14 +8,19 @@ import {
   type RecordBatch,
   ROW_GROUP_LIMITS,
 } from '../core/index.ts'
+import { decodeRecordBatches } from './encode/decode-record-batches.ts'
 import type { EncodedRowGroup, ShardEncoder } from './encode/encoder.ts'
 import { textAt } from './encode/record-batch-column.ts'
 
-/** Encodes record batches as one row group, and computes its CRC-32 and aggregates over the rows. */
+/**
+ * Encodes rows as one row group, and computes its CRC-32 and aggregates over the rows.
+ * @param encoded record batches, see `encodeRecordBatch`
+ */
 export async function encodeWithAggregates(
   encoder: ShardEncoder,
-  recordBatches: readonly RecordBatch[],
+  encoded: readonly Uint8Array[],
 ): Promise<EncodedRowGroupWithAggregates> {
+  const recordBatches = decodeRecordBatches(encoded)
   const rowGroup = await encoder.encode(recordBatches)
   return { ...rowGroup, crc: crc32(rowGroup.bytes), aggregates: aggregateRows(recordBatches) }
 }

@@ -1,17 +1,11 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import {
-  decodeRecordBatch,
-  encodeRecordBatch,
-  int64,
-  type RecordBatch,
-  type TextVector,
-  type Vector,
-} from '../../src/core/index.ts'
+import { decodeRecordBatch, encodeRecordBatch } from '../../src/core/index.ts'
 import { chooseRows, countRows, type RowChoice, takeRows } from '../../src/load/take-rows.ts'
 import { anyRecordBatch } from '../core/record-batches.ts'
 import { recordBatchOf } from '../load/record-batch-builder.ts'
 import { everyColumn, farRow, groupings, ordinaryRow } from './any-rows.ts'
+import { cellsOf } from './cells.ts'
 
 /** Record batches whose rows all point into their tables. */
 const soundRecordBatch = anyRecordBatch.filter(
@@ -150,43 +144,4 @@ describe('rows that are taken from a record batch', () => {
 function numbersOf(rows: RowChoice): number[] {
   if (rows instanceof Uint32Array) return [...rows]
   return Array.from({ length: rows.to - rows.from }, (_, at) => rows.from + at)
-}
-
-type Cell = null | number | bigint | boolean | string | readonly (string | null)[]
-
-/** Every value of every row, column by column. */
-function cellsOf({ rows, groups, columns }: RecordBatch): Cell[][] {
-  return Array.from({ length: rows }, (_, row) =>
-    columns.map(({ group, values }) => {
-      if (group === null) return cellAt(values, row)
-      const { indices } = groups[group]!
-      return cellAt(values, indices === null ? 0 : indices[row]!)
-    }),
-  )
-}
-
-function cellAt(vector: Vector, at: number): Cell {
-  if (vector.valid !== null && vector.valid[at] === 0) return null
-  switch (vector.kind) {
-    case 'number':
-      return vector.values[at]!
-    case 'int64':
-      return int64(vector.values[at]!)
-    case 'boolean':
-      return vector.values[at] === 1
-    case 'text':
-      return textAt(vector, at)
-    case 'list': {
-      const { offsets, items } = vector
-      const length = offsets[at + 1]! - offsets[at]!
-      return Array.from({ length }, (_, item) => {
-        const place = offsets[at]! + item
-        return items.valid !== null && items.valid[place] === 0 ? null : textAt(items, place)
-      })
-    }
-  }
-}
-
-function textAt({ offsets, bytes }: TextVector, at: number): string {
-  return Buffer.from(bytes.subarray(offsets[at], offsets[at + 1])).toString()
 }

@@ -5,7 +5,6 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   type ColumnSpec,
-  decodeRecordBatch,
   encodeRecordBatch,
   type Format,
   type Int64,
@@ -286,11 +285,7 @@ function coderOf(format: Format, specs: readonly ColumnSpec[]): ShardCoder {
   const encoder = createEncoder({ format, columns: specs, createdBy, fileMetadata: {} })
   return {
     header: async () => encoder.header(),
-    encode: (recordBatches) =>
-      encodeWithAggregates(
-        encoder,
-        recordBatches.map((recordBatch) => decodeRecordBatch(recordBatch)),
-      ),
+    encode: (recordBatches) => encodeWithAggregates(encoder, recordBatches),
     footer: (rowGroups) => encoder.footer(rowGroups),
     hash: shardHash,
   }

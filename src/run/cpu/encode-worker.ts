@@ -1,5 +1,4 @@
 import { createHash, type Hash } from 'node:crypto'
-import { decodeRecordBatch } from '../../core/index.ts'
 import {
   createEncoder,
   type EncodePlan,
@@ -21,7 +20,7 @@ serve({
   },
   header: async (run: number) => ({ value: encoders.get(run)!.header() }),
   async encode(run: number, recordBatches: readonly Uint8Array[]) {
-    const value = await encodeWithAggregates(encoders.get(run)!, recordBatches.map(decodeRecordBatch))
+    const value = await encodeWithAggregates(encoders.get(run)!, recordBatches)
     return { value, transfer: owned(value.bytes.buffer) }
   },
   footer: async (run: number, rowGroups: readonly WrittenRowGroup[]) => ({

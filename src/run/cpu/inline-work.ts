@@ -1,4 +1,4 @@
-import { type DecodePage, type DecodePlan, decodeRecordBatch } from '../../core/index.ts'
+import type { DecodePage, DecodePlan } from '../../core/index.ts'
 import {
   createEncoder,
   type EncodePlan,
@@ -19,7 +19,7 @@ export function inlineWork(
     decode: async (body, context) => decode(body, context),
     coder: {
       header: async () => encoder.header(),
-      encode: (recordBatches) => encodeWithAggregates(encoder, recordBatches.map(decodeRecordBatch)),
+      encode: (recordBatches) => encodeWithAggregates(encoder, recordBatches),
       footer: (rowGroups) => encoder.footer(rowGroups),
       hash: shardHash,
     },

@@ -1,0 +1,40 @@
+import { int64, type RecordBatch, type TextVector, type Vector } from '../../src/core/index.ts'
+
+type Cell = null | number | bigint | boolean | string | readonly (string | null)[]
+
+/** Every value of every row, column by column. */
+export function cellsOf({ rows, groups, columns }: RecordBatch): Cell[][] {
+  return Array.from({ length: rows }, (_, row) =>
+    columns.map(({ group, values }) => {
+      if (group === null) return cellAt(values, row)
+      const { indices } = groups[group]!
+      return cellAt(values, indices === null ? 0 : indices[row]!)
+    }),
+  )
+}
+
+function cellAt(vector: Vector, at: number): Cell {
+  if (vector.valid !== null && vector.valid[at] === 0) return null
+  switch (vector.kind) {
+    case 'number':
+      return vector.values[at]!
+    case 'int64':
+      return int64(vector.values[at]!)
+    case 'boolean':
+      return vector.values[at] === 1
+    case 'text':
+      return textAt(vector, at)
+    case 'list': {
+      const { offsets, items } = vector
+      const length = offsets[at + 1]! - offsets[at]!
+      return Array.from({ length }, (_, item) => {
+        const index = offsets[at]! + item
+        return items.valid !== null && items.valid[index] === 0 ? null : textAt(items, index)
+      })
+    }
+  }
+}
+
+function textAt({ offsets, bytes }: TextVector, at: number): string {
+  return Buffer.from(bytes.subarray(offsets[at], offsets[at + 1])).toString()
+}

@@ -1,0 +1,53 @@
+import fc from 'fast-check'
+import { describe, expect, it } from 'vitest'
+import { encodeRecordBatch, type RecordBatch } from '../../src/core/index.ts'
+import { decodeRecordBatches } from '../../src/load/encode/decode-record-batches.ts'
+import { everyColumn, farRow, groupings, ordinaryRow } from './any-rows.ts'
+import { cellsOf } from './cells.ts'
+import { type Row, recordBatchOf } from './record-batch-builder.ts'
+
+const page = fc.array(fc.oneof({ weight: 9, arbitrary: ordinaryRow }, farRow), { minLength: 1, maxLength: 4 })
+const pages = fc.record({
+  pages: fc.array(page, { minLength: 1, maxLength: 12 }),
+  groups: fc.array(groupings, { minLength: 2, maxLength: 2 }),
+  /** The page from which on other columns share a table. */
+  regrouped: fc.nat({ max: 12 }),
+})
+
+describe('short record batches that are decoded together', () => {
+  it('hold all rows in their order', () => {
+    fc.assert(
+      fc.property(pages, ({ pages, groups, regrouped }) => {
+        const recordBatches = pages.map((rows, number) =>
+          recordBatchOf(everyColumn, rows, groups[number < regrouped ? 0 : 1]!),
+        )
+        const decoded = decodeRecordBatches(recordBatches.map((each) => encodeRecordBatch(each)))
+        expect(decoded.flatMap(cellsOf)).toEqual(recordBatches.flatMap(cellsOf))
+        expect(decoded.reduce((sum, { rows }) => sum + rows, 0)).toBe(pages.flat().length)
+      }),
+      { numRuns: 150 },
+    )
+  })
+
+  it('become few', () => {
+    expect(joined(Array.from({ length: 1000 }, (_, id) => numbered(id)))).toEqual([256, 256, 256, 232])
+  })
+
+  it('are joined neither with long ones nor with such that have larger integers', () => {
+    const long = { ...numbered(3), name: 'x'.repeat(1 << 16) }
+    const large = { ...numbered(6), id: 2n ** 60n }
+    const rows = [numbered(1), numbered(2), long, numbered(4), numbered(5), large, numbered(7)]
+    expect(joined(rows)).toEqual([2, 1, 2, 1, 1])
+  })
+})
+
+/** Rows of each record batch that is decoded from one a row. */
+function joined(rows: readonly Row[]): number[] {
+  const encoded = rows.map((row) => encodeRecordBatch(recordBatchOf(everyColumn, [row], [['name', 'note']])))
+  return decodeRecordBatches(encoded).map((recordBatch: RecordBatch) => recordBatch.rows)
+}
+
+function numbered(id: number): Row {
+  const common = { count: null, moment: 1, seen: null, sure: true, flag: null, note: null, tags: null }
+  return { ...common, id, name: 'a', labels: [] }
+}
