@@ -28,7 +28,7 @@ const context = {
   query,
   partition: 'domain.scatterholt.com/all',
   page: 0,
-  asked: null,
+  requested: null,
   own: null,
   queryValue: 'scatterholt.com',
   since: null,

@@ -31,7 +31,7 @@ const context = {
   query: { type: 'domain', fqdn: 'scatterholt.com', name: 'domain.scatterholt.com' },
   partition: 'domain.scatterholt.com/all',
   page: 0,
-  asked: null,
+  requested: null,
   own: null,
   queryValue: 'scatterholt.com',
   since: null,

@@ -94,11 +94,11 @@ function halfDone(domains) {
         imported_at: importedAt,
       }
     })
-    const pieces = days.map(({ window }, day) => {
+    const slices = days.map(({ window }, day) => {
       return { window, shard: chain * DAYS + day, rows: 3, imported_at: importedAt }
     })
     const begun = { kind: 'chain', chain, query, order: 'asc', windows }
-    const page = { kind: 'page', chain, next: null, requests: 1, passed: DAYS, pieces }
-    writeSync(fd, seal({ kind: 'all', lines: [...shards, begun, page] }, 0))
+    const page = { kind: 'page', chain, next: null, requests: 1, watermark: DAYS, slices }
+    writeSync(fd, seal({ kind: 'transaction', entries: [...shards, begun, page] }, 0))
   }
 }

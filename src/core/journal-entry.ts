@@ -5,19 +5,19 @@ import type { Aggregates } from './rows/aggregates.ts'
 import type { JsonValue } from './rows/json-values.ts'
 
 /**
- * The entries of the journal, `_state/checkpoint.jsonl`. Each says one thing that has become durable; read in order they
- * are the whole truth about what is exported and where to go on. Names of fields are those in the file. `state/` proves
- * that what it reads is of these types.
+ * The entries of the journal, `_state/checkpoint.jsonl`. Each records one thing that has become durable. Read in order they
+ * say everything about what is exported and where a run resumes. Fields have the names that they have in the file.
+ * `state/` checks that what it reads is of these types.
  */
 export type JournalEntry =
   | HeaderEntry
-  /** Tells whether a secret query still asks for the same secret; a digest under the mask key. */
+  /** Detects that a secret query has another secret than before. `check`: digest under the mask key. */
   | { readonly kind: 'secret'; readonly query: string; readonly check: string }
-  /** What a query asks for that the user gave a name, as its rows show it. */
-  | { readonly kind: 'query'; readonly name: string; readonly asks: string }
+  /** The value of a query that the user gave a name, as its rows show it. */
+  | { readonly kind: 'query'; readonly name: string; readonly value: string }
   | { readonly kind: 'run'; readonly run: string; readonly started_at: string; readonly version: string }
   | RunEndEntry
-  /** A run has gone into another month (`2024-02`, UTC), and had sent and spent so much before. */
+  /** Another month (`2024-02`, UTC) has begun during a run. `before`: requests until then; `searches`: likewise. */
   | {
       readonly kind: 'month'
       readonly run: string
@@ -25,17 +25,17 @@ export type JournalEntry =
       readonly before: number
       readonly searches?: number | undefined
     }
-  /** What the pages of a run say that it sent, in place of pages that are no longer there. It never ended. */
+  /** Figures of a run that was killed. A rewrite makes it from the run's page entries, which it drops. */
   | ({
-      readonly kind: 'cut'
+      readonly kind: 'unfinished'
       readonly run: string
       readonly requests: number
       readonly searches_remaining?: number | undefined
     } & RunFigures)
   | ChainEntry
-  /** The chain leaves all but the first so many of its windows to others. */
+  /** The chain keeps its first `windows` windows; other chains take the rest. */
   | { readonly kind: 'shorten'; readonly chain: number; readonly windows: number }
-  /** A refused cursor or another page size made the chain start again after this position; null: from its beginning. */
+  /** The chain restarts after a rejected cursor or a change of the page size. `since` null: from its beginning. */
   | { readonly kind: 'restart'; readonly chain: number; readonly since: Restart | null }
   | PageEntry
   | ShardEntry
@@ -46,17 +46,16 @@ export type JournalEntry =
       readonly error: FailureEntry
     }
   | PartitionEntry
-  /** Finished shards whose partitions are exported anew, or pruned: their files are to go. */
-  | { readonly kind: 'given-up'; readonly shards: readonly string[] }
+  /** Paths of finished shards whose partitions are exported again or pruned. Their files are to be removed. */
+  | { readonly kind: 'invalidated'; readonly shards: readonly string[] }
   | ({ readonly kind: 'prune' } & Prune)
   | { readonly kind: 'unknown'; readonly fields: Readonly<Record<string, number>> }
   | MeasuredEntry
   /** The page size that a query goes on with; null: the greatest. `query` null: what new queries begin with. */
   | { readonly kind: 'limit'; readonly query: string | null; readonly size: number | null }
 
-/** Where entries go. */
 export type JournalWriter = {
-  /** Makes entries durable, all of them or none; what they say counts once it resolves. */
+  /** Makes entries durable, all of them or none. They count once it resolves. */
   append(entries: readonly JournalEntry[]): Promise<void>
 }
 
@@ -80,12 +79,12 @@ export const RUN_STATUSES = [
   'interrupted',
 ] as const satisfies readonly RunStatus[]
 
-/** What a run brought and what that took; absent: as its pages say, or not known. */
+/** Figures of a run; absent: the sum over its pages, or not known. */
 export type RunFigures = {
   readonly rows?: number | undefined
   readonly quarantined?: number | undefined
   readonly repeated?: number | undefined
-  /** Partitions that failed in it, a partition as often as it did. */
+  /** Failures of partitions; one partition may fail several times. */
   readonly failures?: number | undefined
   /** Searches of the quota that it spent, by the service's own count; absent: the service does not tell. */
   readonly searches?: number | undefined
@@ -98,37 +97,37 @@ export type RunEndEntry = {
   readonly status: RunStatus
   readonly requests: number
   readonly retries: number
-  /** What the service said last; absent: nothing. */
+  /** As the service last reported it; absent: it did not. */
   readonly searches_remaining?: number | undefined
-  /** The fewest requests that its items could have come with. */
-  readonly least?: number | undefined
+  /** The fewest requests that could have returned its items. */
+  readonly min_requests?: number | undefined
   /** Why items were quarantined, and how many. */
   readonly reasons?: Readonly<Record<string, number>> | undefined
 } & RunFigures
 
-/** A chain that has begun: what it asks for, and the windows that it goes through. */
+/** A chain that has begun: its query and its windows. */
 export type ChainEntry = {
   readonly kind: 'chain'
   readonly chain: number
   readonly query: string
   readonly order: Order
   /**
-   * Adjacent windows: where the first begins, and how long they are, microseconds, each length so many times; 0 times:
-   * not the length but the end. null: no windows, the chain's rows are one partition.
+   * Adjacent windows, in microseconds: where the first begins, then runs of windows of one length. `times` 0: `span` is
+   * the end of one window, not its length. null: no windows, the chain's rows are one partition.
    */
   readonly windows: {
     readonly from: number
     readonly spans: readonly (readonly [span: number, times: number])[]
   } | null
-  /** Where it stands, once a rewrite has taken the place of its pages. */
-  readonly stands?:
+  /** Its progress. A rewrite puts it in place of the chain's page entries. */
+  readonly state?:
     | {
         readonly next: string | null
-        readonly passed: number
+        readonly watermark: number
         readonly pages: number
         readonly position: Position | null
         readonly in_order: boolean
-        readonly asked: Window | null
+        readonly requested: Window | null
         readonly since: Restart | null
         /** Digests of the cursors before `next`, base64. */
         readonly seen: string
@@ -138,7 +137,7 @@ export type ChainEntry = {
     | undefined
 }
 
-/** Where a chain's ids are good: the bytes of one of its two files up to `end`, which have this CRC-32. */
+/** The valid bytes of a chain's ids: those of one of its two files up to `end`, and their CRC-32. */
 export type IdMark = { readonly file: number; readonly end: number; readonly crc: number }
 
 /** One page whose rows are durable. */
@@ -147,21 +146,19 @@ export type PageEntry = {
   readonly chain: number
   /** The cursor of the page after it; null: the chain has ended. */
   readonly next: string | null
-  /** Requests that it took, retries among them. */
+  /** With retries. */
   readonly requests: number
-  /** How many rows were asked for; absent: as before. */
+  /** Rows requested; absent: as before. */
   readonly size?: number | undefined
-  /** Windows of the chain, from its beginning, that nothing more can come for; absent: as before. */
-  readonly passed?: number | undefined
-  /** Rows of the page that stand together. */
-  readonly pieces?: readonly SliceEntry[] | undefined
+  /** So many of the chain's first windows get no more rows; absent: as before. */
+  readonly watermark?: number | undefined
+  readonly slices?: readonly SliceEntry[] | undefined
   readonly logged?: readonly LoggedRows[] | undefined
-  /** How far the chain has come; null: the rows are not in order; absent: as before. */
+  /** Resume position; null: the rows are not in order; absent: as before. */
   readonly position?: Position | null | undefined
-  /** Quarantined items: window, end of its partition's quarantine file, and how many this page added to it. */
   readonly quarantine?: readonly QuarantineEntry[] | undefined
   readonly unknown_fields?: Readonly<Record<string, number>> | undefined
-  /** Items that the chain had before; absent: none. */
+  /** Items that the chain had already; absent: none. */
   readonly repeated?: number | undefined
   /** Absent: as before. */
   readonly ids?: IdMark | undefined
@@ -184,9 +181,9 @@ export type LoggedRows = {
   readonly rows: number
 }
 
+/** `end`: of the partition's quarantine file, in bytes; `items`: how many this page added to it. */
 export type QuarantineEntry = { readonly window: string; readonly end: number; readonly items: number }
 
-/** What has to be in the journal about shards before it counts. */
 export type ShardEntry = OpenEntry | RowGroupEntry | SealEntry | AggregatesEntry
 
 export type OpenEntry = {
@@ -194,8 +191,8 @@ export type OpenEntry = {
   readonly shard: number
   readonly folder: string
   readonly part: number
-  /** What is in it, once a rewrite has taken the place of its pages. */
-  readonly holds?:
+  /** What is in it. A rewrite puts it in place of the page entries. */
+  readonly contents?:
     | {
         readonly partitions: readonly string[]
         readonly imported_at: Span | null
@@ -205,9 +202,9 @@ export type OpenEntry = {
     | undefined
 }
 
-/** All that is in an open shard's log up to this generation, and what was to follow, is in the shard itself. */
+/** The rows of one generation of an open shard's write-ahead log, and rows of the page, are encoded into the shard. */
 export type RowGroupEntry = {
-  readonly kind: 'chunk'
+  readonly kind: 'row-group'
   readonly shard: number
   /** Generation of the write-ahead log whose rows the row group holds. */
   readonly generation: number
@@ -218,11 +215,10 @@ export type RowGroupEntry = {
   readonly meta: JsonValue
   /** As in the seal. */
   readonly replaced?: number | undefined
-  /** Absent: an earlier version wrote it. */
-  readonly sums?: Aggregates | undefined
+  readonly aggregates: Aggregates
 }
 
-/** A shard that is sealed and durable; after this entry it only has to get its final name. */
+/** A shard that is sealed and durable. It only lacks its final name. */
 export type SealEntry = {
   readonly kind: 'seal'
   readonly shard: number
@@ -237,19 +233,19 @@ export type SealEntry = {
 }
 
 /**
- * Aggregates over the rows of shards that are sealed with it, or, where it stands in place of entries that are no longer
- * there, over all so far. `anew`: over all so far, whatever was said before.
+ * Aggregates over the rows of the shards that are sealed in the same transaction or, after a rewrite, of all shards.
+ * `anew`: of all shards, and replaces all earlier aggregates.
  */
-type AggregatesEntry = { readonly kind: 'sums'; readonly anew?: true | undefined } & Aggregates
+type AggregatesEntry = { readonly kind: 'aggregates'; readonly anew?: true | undefined } & Aggregates
 
 export type FailureEntry = {
   readonly kind: string
   readonly message: string
-  /** Items of the page that it failed at: in quarantine, and to be asked for again; absent: none. */
-  readonly refused?: number | undefined
+  /** Invalid items of the page it failed at. They are in quarantine, and are requested again; absent: none. */
+  readonly rejected?: number | undefined
 }
 
-/** What all entries about a partition come to, once a rewrite has taken their place. */
+/** All entries about a partition together. A rewrite puts it in their place. */
 export type PartitionEntry = {
   readonly kind: 'partition'
   readonly partition: string
@@ -262,11 +258,11 @@ export type PartitionEntry = {
   readonly repeated?: number | undefined
   readonly quarantine_end?: number | undefined
   readonly error?: FailureEntry | undefined
-  /** Its query began in the last run; absent: it was there before. */
+  /** Its query began in the last run; absent: earlier. */
   readonly new?: true | undefined
 }
 
-/** Partitions were pruned: when, those that ended before which instant, how many they were, and their rows. */
+/** Partitions that ended before the instant `before` were pruned: how many, and their rows. */
 export type Prune = {
   readonly pruned_at: string
   readonly before: string
@@ -274,25 +270,25 @@ export type Prune = {
   readonly rows: number
 }
 
-/** What responses have told about the service since the entry before. */
+/** What responses have shown about the service since the last such entry. */
 export type MeasuredEntry = {
   readonly kind: 'measured'
   /** Rows and searches of a page. */
   readonly costs?: readonly (readonly [rows: number, searches: number])[] | undefined
-  /** Rows that a page was asked for, and milliseconds. */
+  /** Rows requested with a page, and milliseconds. */
   readonly times?: readonly (readonly [size: number, ms: number])[] | undefined
-  /** Whether it says how many searches are left. */
-  readonly tells?: boolean | undefined
-  /** What the run has spent so far. */
+  /** Whether responses say how many searches are left. */
+  readonly tells_searches?: boolean | undefined
+  /** Searches that the run has spent so far. */
   readonly spent?: number | undefined
   readonly left?: number | undefined
-  /** Rows asked for with the page that was served last, once a rewrite has taken the place of the pages. */
+  /** Rows requested with the last page. A rewrite puts it in place of the page entries. */
   readonly page_size?: number | undefined
-  /** It stands in place of entries that are no longer there; runs have their figures elsewhere. */
+  /** A rewrite wrote it. The figures of runs are in other entries. */
   readonly anew?: true | undefined
 }
 
-/** What the entries about a shard that is still open come to. */
+/** All entries about an open shard together. */
 export type OpenShardRecord = {
   readonly shard: number
   readonly folder: string
@@ -300,7 +296,7 @@ export type OpenShardRecord = {
   readonly partitions: ReadonlySet<string>
   readonly importedAt: Span | null
   readonly rowGroups: readonly RowGroupEntry[]
-  /** Of the write-ahead log that holds the rows which are not in a row group yet. */
+  /** Of the write-ahead log with the rows that are not in a row group yet. */
   readonly generation: number
   readonly records: readonly LogRecord[]
 }

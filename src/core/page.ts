@@ -25,8 +25,8 @@ export type PageContext = {
   /** Number of pages of this chain before this one. */
   readonly page: number
   /** The range that was requested, both ends included; null: everything. */
-  readonly asked: Window | null
-  /** The part of `asked` whose rows this chain takes, its end excluded; null: everything. */
+  readonly requested: Window | null
+  /** The part of `requested` whose rows this chain takes, its end excluded; null: everything. */
   readonly own: Window | null
   /** The `query_value` column: masked already where the query is a secret. */
   readonly queryValue: string

@@ -67,7 +67,7 @@ function naming(staging: StagingDirectory | null) {
     } catch (error) {
       if (staging === null || !(isAbsent(error) || hasCode(error, 'ESTALE'))) throw storageError(error, path)
       try {
-        await staging.require()
+        await staging.requireSettled()
       } catch (loss) {
         throw storageError(loss, path)
       }

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto'
 import { constants } from 'node:fs'
 import { lstat, mkdir, readdir, rename, rm, rmdir } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import { setTimeout as wait } from 'node:timers/promises'
 import { takenOver } from '../core/index.ts'
 import { isBelow } from './folders.ts'
 import { copyContent, fsyncFolder, openFile } from './open-file.ts'
@@ -12,6 +13,9 @@ const TEMPORARY = /\.(?:tmp|gone)$/
 
 /** Marks files that their former owner may still write to. */
 const SHARED = '.shared'
+
+const REMOVAL_MS = 1000
+const POLL_MS = 20
 
 export type Modes = { readonly fileMode: number; readonly dirMode: number }
 
@@ -59,6 +63,18 @@ export class StagingDirectory {
     if (await isThere(this.full)) return
     if (await isThere(dirname(this.full))) throw takenOver(`_state/${basename(this.full)} is gone`)
     throw Object.assign(new Error('the folder is gone'), { code: 'ENOENT' })
+  }
+
+  /**
+   * The same after a file in it was found missing. A new owner removes the files first and then the directory, so this
+   * waits a second for the latter.
+   */
+  async requireSettled(): Promise<void> {
+    for (let waitedMs = 0; waitedMs < REMOVAL_MS; waitedMs += POLL_MS) {
+      await this.require()
+      await wait(POLL_MS)
+    }
+    await this.require()
   }
 
   /** @returns whether there was anything in it */

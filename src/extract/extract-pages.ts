@@ -145,7 +145,7 @@ export async function* extractPages(
     known: Promise<readonly PageIds[]> | readonly PageIds[],
   ): PageInFlight => {
     const about = `${chain.partition()}, page ${page + 1}`
-    const { query, asked: range, queryValue, since } = chain
+    const { query, requested: range, queryValue, since } = chain
     const controller = new AbortController()
     const read = async (body: Uint8Array, _where: string, facts: ResponseFacts): Promise<DecodedPage> => {
       inFlight.ms = facts.ms
@@ -155,7 +155,16 @@ export async function* extractPages(
       const recent = await before(known, about)
       const partition = chain.partition()
       const own = chain.own()
-      const context: PageContext = { query, partition, page, asked: range, own, queryValue, since, recent }
+      const context: PageContext = {
+        query,
+        partition,
+        page,
+        requested: range,
+        own,
+        queryValue,
+        since,
+        recent,
+      }
       const decoded = await decode(body, context)
       facts.hasRows(decoded.items)
       return decoded

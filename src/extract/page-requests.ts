@@ -14,7 +14,7 @@ import type { Service, ServiceRequest } from './service.ts'
 export type ChainRequest = {
   readonly query: Query
   /** The requested range, both ends included, the same on every page; null: everything. */
-  readonly asked: Window | null
+  readonly requested: Window | null
   /** Set when the chain starts again from rows already exported. */
   readonly since: Restart | null
   readonly include: readonly string[]
@@ -124,9 +124,9 @@ function searchBody(chain: ChainRequest, query: object, cursor: string | null): 
 }
 
 /** Both bounds are inclusive at the service; a row exactly at the window's end is left to the next window later. */
-function importedAtFilter({ asked, since, order }: ChainRequest): { gte?: string; lte?: string } | null {
-  const gte = order === 'asc' && since !== null ? since.at : asked?.from
-  const lte = order === 'desc' && since !== null ? since.at : asked?.until
+function importedAtFilter({ requested, since, order }: ChainRequest): { gte?: string; lte?: string } | null {
+  const gte = order === 'asc' && since !== null ? since.at : requested?.from
+  const lte = order === 'desc' && since !== null ? since.at : requested?.until
   if (gte === undefined && lte === undefined) return null
   return { ...bound('gte', gte), ...bound('lte', lte) }
 }

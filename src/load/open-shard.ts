@@ -145,7 +145,7 @@ export class OpenShard {
     this.#log = null
     this.#ends = []
     this.measure.reset()
-    return { kind: 'chunk', shard: this.shard, generation, ...rowGroup }
+    return { kind: 'row-group', shard: this.shard, generation, ...rowGroup }
   }
 
   /** Forces what was encoded to the disk. */
@@ -253,7 +253,7 @@ export class OpenShard {
       this.#replaced += replaced
       this.#aggregates.add(aggregates)
       const counted = replaced === 0 ? {} : { replaced }
-      return { offset, bytes: bytes.byteLength, crc, rows, meta, sums: aggregates, ...counted }
+      return { offset, bytes: bytes.byteLength, crc, rows, meta, aggregates, ...counted }
     })
   }
 
@@ -271,14 +271,13 @@ export class OpenShard {
     if (Buffer.compare(await this.#store.readRange(path, 0, header.byteLength), header) !== 0) return false
     this.#hash.update(header)
     let end = header.byteLength
-    for (const { offset, bytes, crc, rows, meta, sums, replaced = 0 } of rowGroups) {
+    for (const { offset, bytes, crc, rows, meta, aggregates, replaced = 0 } of rowGroups) {
       const encoded = await this.#store.readRange(path, offset, offset + bytes)
       if (encoded.byteLength < bytes || crc32(encoded) !== crc) return false
       this.#hash.update(encoded)
       this.#rowGroups.push({ offset, rows, meta })
       this.#replaced += replaced
-      // Entries of earlier versions have none.
-      if (sums !== undefined) this.#aggregates.add(sums)
+      this.#aggregates.add(aggregates)
       end = offset + bytes
     }
     this.#fileSize = end

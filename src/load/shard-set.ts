@@ -172,7 +172,7 @@ export class ShardSet {
     await sideBySide(works, ([folder, work]) => this.#write(folder, work))
     const batch: JournalEntry[] = [...works.values()].flatMap(({ entries }) => entries)
     const sealed = [...works.values()].flatMap(({ sealed }) => sealed)
-    if (sealed.length > 0) batch.push({ kind: 'sums', ...sumsOf(sealed) })
+    if (sealed.length > 0) batch.push({ kind: 'aggregates', ...sumsOf(sealed) })
     for (const { slices, entries } of commits) {
       const placements = slices.map((slice) => works.get(slice.folder)!.placements.get(slice)!)
       for (const entry of entries)
@@ -346,7 +346,7 @@ function withPlacements(page: PageEntry, placements: readonly Placement[]): Page
     rows,
     imported_at: importedAt,
   }))
-  return { ...page, pieces: slices, ...(logged.length === 0 ? {} : { logged }) }
+  return { ...page, slices, ...(logged.length === 0 ? {} : { logged }) }
 }
 
 /** Rows of a page in a shard. */

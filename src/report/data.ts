@@ -128,7 +128,7 @@ export type ReportRun = {
   readonly rows: Shown
   readonly requests: number
   /** The fewest requests that its rows could have come with; null: not known. */
-  readonly least: number | null
+  readonly min_requests: number | null
   /** What of the quota it spent, and what the service said was left; null: the service does not tell. */
   readonly searches: number | null
   readonly left: number | null

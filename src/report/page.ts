@@ -182,12 +182,14 @@ function nulls(columns: ReportData['came']['nulls']): Html {
 function runs({ went }: ReportData, draw: Draw): Html {
   const { runs, runs_total, reasons } = went
   // A run with nothing to do has no bar.
-  const known = runs.filter(({ least, requests }) => least !== null && least + requests > 0)
+  const known = runs.filter(
+    ({ min_requests, requests }) => min_requests !== null && min_requests + requests > 0,
+  )
   const bars: Bars = {
     names: known.map(({ started_at }) => time(started_at)),
     series: [
       { name: 'requests sent', values: known.map(({ requests }) => requests) },
-      { name: 'least possible', values: known.map(({ least }) => least ?? 0) },
+      { name: 'fewest possible', values: known.map(({ min_requests }) => min_requests ?? 0) },
     ],
     direction: 'along',
     unit: '',
@@ -245,7 +247,7 @@ function runRow(run: ReportRun): Html {
   const figures = [
     few(run.rows),
     number(run.requests),
-    run.least === null ? '–' : number(run.least),
+    run.min_requests === null ? '–' : number(run.min_requests),
     run.searches === null ? '–' : number(run.searches),
     run.left === null ? '–' : number(run.left),
     number(run.retries),

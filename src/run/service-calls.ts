@@ -203,14 +203,14 @@ async function chainOf({ extract }: Pipeline, { clock, readSecret }: ServiceCall
   const { queries, windows, include, order, pageSize } = extract
   const query: Query | undefined = queries.find(({ type }) => type !== 'secret') ?? queries[0]
   if (query === undefined) throw new Error('a pipeline without a query')
-  const asked: Window | null =
+  const requested: Window | null =
     windows === null
       ? null
       : { from: windows.from, until: windows.until === 'now' ? clock.now() * 1000 : windows.until }
   return {
     query: { ...query, name: 'probe' },
-    asked,
-    own: () => asked,
+    requested,
+    own: () => requested,
     partition: () => 'probe',
     isOver: () => true,
     include,

@@ -61,7 +61,7 @@ type RunFigures = Pick<
   | 'retries'
   | 'searches'
   | 'searchesRemaining'
-  | 'least'
+  | 'minRequests'
   | 'reasons'
 >
 
@@ -82,7 +82,7 @@ export function figuresOfRun(
     retries: earlier.retries + ending.retries,
     searches: searchesSpent === null ? earlier.searches : searchesSpent + (earlier.searches ?? 0),
     searchesRemaining,
-    least: isSearch ? (earlier.least ?? 0) + tally.least(extract.pageSize) : null,
+    minRequests: isSearch ? (earlier.minRequests ?? 0) + tally.minRequests(extract.pageSize) : null,
     reasons: addedUp(earlier.reasons, tally.reasons),
   }
 }

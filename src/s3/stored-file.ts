@@ -4,7 +4,7 @@ import { Conflict } from './requests/connection.ts'
 
 /**
  * A file in the bucket. Objects can't grow. So a file that grows is a first object and one more object, a segment, for
- * each later fsync. A segment is named after its offset in the file: `<name>.pieces/<epoch>/<16 digits>`. The epoch is
+ * each later fsync. A segment is named after its offset in the file: `<name>.segments/<epoch>/<16 digits>`. The epoch is
  * metadata of the first object. Writing the first object anew gives it another epoch, which drops all segments of the old
  * one in the same step. A segment is written only where there is none, so of two owners that append at the same offset one
  * fails: the epoch is the fencing token of the file. An empty segment ends an epoch: nothing is appended to it any more.
@@ -24,7 +24,7 @@ export type StoredFile = {
 
 type Segment = { readonly name: string; readonly start: number; readonly size: number }
 
-const SEGMENTS = '.pieces'
+const SEGMENTS = '.segments'
 
 /** Whether a name in a folder is that of the segments of a file there. */
 export function holdsSegments(name: string): boolean {

@@ -33,7 +33,7 @@ const MAX_LAST_IDS = 1000
 /** Follows `imported_at` through the items of one page: what belongs, what the page spans. */
 export class PageRange {
   private readonly isAscending: boolean
-  private readonly asked: Bounds
+  private readonly requested: Bounds
   private readonly own: Bounds
   private readonly since: Int64 | null
   private readonly sinceIds: ReadonlySet<Int64>
@@ -52,23 +52,23 @@ export class PageRange {
   ) {
     const { since } = context
     this.isAscending = order === 'asc'
-    this.asked = boundsOf(context.asked)
+    this.requested = boundsOf(context.requested)
     this.own = boundsOf(context.own)
     this.since = since === null ? null : int64FromJson(since.at)
     this.sinceIds = new Set(since?.ids.map(int64FromJson))
   }
 
-  /** Whether this was asked for, but belongs to another chain: the end of the windows, or windows that it took over. */
+  /** Whether this was requested, but belongs to another chain: the end of the windows, or windows that it took over. */
   isLeftToOthers(at: Int64): boolean {
-    return !this.wasNotAskedFor(at) && (at < this.own.from || at >= this.own.until)
+    return !this.wasNotRequested(at) && (at < this.own.from || at >= this.own.until)
   }
 
-  private wasNotAskedFor(at: Int64): boolean {
+  private wasNotRequested(at: Int64): boolean {
     // The service's filter is inclusive at both ends.
-    return at < this.asked.from || at > this.asked.until
+    return at < this.requested.from || at > this.requested.until
   }
 
-  /** To be asked once for every valid item, in the order of the response. */
+  /** To be requested once for every valid item, in the order of the response. */
   admit(id: Int64, at: Int64): Verdict {
     const verdict = this.verdict(id, at)
     // A row that comes again says nothing about the order of the others.
@@ -77,7 +77,7 @@ export class PageRange {
   }
 
   private verdict(id: Int64, at: Int64): Verdict {
-    if (this.wasNotAskedFor(at)) return 'outside'
+    if (this.wasNotRequested(at)) return 'outside'
     if (this.since !== null) {
       if (at === this.since && this.sinceIds.has(id)) return 'drop'
       if (this.isBefore(at, this.since)) return 'outside'

@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, readdirSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readdirSync, readFileSync, rmdirSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { Store } from '../../src/core/index.ts'
@@ -158,6 +158,28 @@ describe.skipIf(process.platform === 'win32')('a disk that takes no more', () =>
     expect(readdirSync(folder)).toEqual(['log', 'manifest'])
     expect(readFileSync(join(folder, 'manifest'), 'utf8')).toBe('old')
     expect(readFileSync(join(folder, 'log'), 'utf8').slice(0, 10)).toBe('firstafter')
+  })
+})
+
+describe('a staging directory that a new owner is removing', () => {
+  it('is lost already when only its files are gone yet', async () => {
+    const { store, root } = temporaryStore()
+    const own = await store.fenced('_state/open', '0123456789ab')
+    const staging = join(root, '_state/open.0123456789ab')
+    function* whileItIsWritten() {
+      for (const name of readdirSync(staging)) rmSync(join(staging, name))
+      setTimeout(() => rmdirSync(staging), 150)
+      yield 'x'
+    }
+    await expect(own.writeWhole('_state/lock.0123456789ab', whileItIsWritten())).rejects.toEqual(
+      anError('locked'),
+    )
+  })
+
+  it('is not lost where a file alone is missing', async () => {
+    const { store } = temporaryStore()
+    const own = await store.fenced('_state/open', '0123456789ab')
+    await expect(own.publish('_state/open/missing', 'file')).rejects.toEqual(anError('storage', 'file'))
   })
 })
 

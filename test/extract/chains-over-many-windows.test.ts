@@ -104,7 +104,7 @@ describe('what a chain asks for', () => {
       expect(server.received.map(({ json }) => json.filters)).toEqual(
         Array.from({ length: 4 }, () => ({ imported_at: FILTER })),
       )
-      expect(new Set(heard.contexts.map(({ asked }) => asked))).toEqual(new Set([YEAR]))
+      expect(new Set(heard.contexts.map(({ requested }) => requested))).toEqual(new Set([YEAR]))
       // Each page is decoded with what is the chain's own by then.
       const lengths = heard.contexts.map(({ own }) => (own!.until - own!.from) / (YEAR.until - YEAR.from))
       expect(lengths).toEqual([1, 0.75, 0.5625, 0.421875])

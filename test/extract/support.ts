@@ -225,7 +225,7 @@ export function chainOf(query: Query, overrides: Partial<Chain> & { window?: Win
   const { key, query: named } = partition(nameQuery(query, openLabel(query, 'keep') ?? ''), window)
   return {
     query: named,
-    asked: window,
+    requested: window,
     own: () => window,
     partition: () => key,
     isOver: () => false,

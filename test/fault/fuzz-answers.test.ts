@@ -33,7 +33,7 @@ const CONTEXT: PageContext = {
   query: { type: 'domain', fqdn: 'acme.example', name: 'domain.acme.example' },
   partition: 'domain.acme.example/all',
   page: 0,
-  asked: null,
+  requested: null,
   own: null,
   queryValue: 'acme.example',
   since: null,

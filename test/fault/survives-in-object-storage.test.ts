@@ -171,7 +171,7 @@ async function stoppedAt({ double, run }: BucketTrial, number: number): Promise<
 /** What people and later runs go by. */
 function dataOf(double: S3Double): readonly (readonly [key: string, etag: string])[] {
   return [...double.objects(BUCKET)]
-    .filter(([key]) => !/_state\/(?:lock|open|ids)|\.pieces\//.test(key))
+    .filter(([key]) => !/_state\/(?:lock|open|ids)|\.segments\//.test(key))
     .map(([key, { etag }]) => [key, etag] as const)
     .sort()
 }

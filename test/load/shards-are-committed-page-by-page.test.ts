@@ -204,7 +204,7 @@ describe('a page', () => {
     expect(records).toHaveLength(1)
     // Forty rows for one folder, twenty for the other: row groups of whole shards are in these.
     expect(records[0]!.map(({ kind }) => kind).toSorted()).toEqual(
-      ['seal', 'seal', 'open', 'chunk', 'seal', 'open', 'sums', 'page'].toSorted(),
+      ['seal', 'seal', 'open', 'row-group', 'seal', 'open', 'aggregates', 'page'].toSorted(),
     )
     expect(records[0]!.at(-1)?.kind).toBe('page')
     const seals = records[0]!.flatMap((line) => (line.kind === 'seal' ? [line.path] : []))
@@ -228,9 +228,9 @@ describe('a page', () => {
     const folders = new Map(
       records.flatMap((line) => (line.kind === 'open' ? [[line.shard, line.folder]] : [])),
     )
-    const [{ pieces = [], logged = [] } = {}] = pagesIn(records)
+    const [{ slices = [], logged = [] } = {}] = pagesIn(records)
     for (const window of [0, 1, 2]) {
-      const own = pieces.filter((piece) => piece.window === keyOf(0, window).split('/')[1])
+      const own = slices.filter((piece) => piece.window === keyOf(0, window).split('/')[1])
       expect(own.reduce((sum, piece) => sum + piece.rows, 0)).toBe(20)
       for (const { shard } of own)
         expect(folders.get(shard)).toBe(window === 1 ? 'credentials/b' : 'credentials/a')
@@ -244,7 +244,7 @@ describe('a page', () => {
       ['credentials/b', 5],
     ])
     const rowGroups = records.flatMap((line) =>
-      line.kind === 'chunk' ? [[folders.get(line.shard), line.rows]] : [],
+      line.kind === 'row-group' ? [[folders.get(line.shard), line.rows]] : [],
     )
     expect(rowGroups.toSorted()).toEqual([
       ['credentials/a', 15],
@@ -283,7 +283,7 @@ describe('what goes on record', () => {
           expect(statSync(join(root, `_state/open/${shard}.${generation % 2}.log`)).size).toBe(end)
         }
         for (const line of lines) {
-          if (line.kind === 'chunk' && line === lines.findLast(({ kind }) => kind === 'chunk')) {
+          if (line.kind === 'row-group' && line === lines.findLast(({ kind }) => kind === 'row-group')) {
             expect(statSync(join(root, `_state/open/${line.shard}.part`)).size).toBe(line.offset + line.bytes)
           } else if (line.kind === 'seal') {
             // The final name comes after the record: until then a crash leaves no shard that nobody knows.
@@ -300,11 +300,11 @@ describe('what goes on record', () => {
     await shards.close()
     expect(kinds).toEqual([
       ['open', 'page'],
-      ['chunk', 'page'],
+      ['row-group', 'page'],
       ['page'],
-      ['chunk', 'page'],
-      ['seal', 'open', 'chunk', 'sums', 'page'],
-      ['seal', 'sums'],
+      ['row-group', 'page'],
+      ['seal', 'open', 'row-group', 'aggregates', 'page'],
+      ['seal', 'aggregates'],
     ])
     expect(await store.list(FOLDER)).toEqual(['part-00000.csv', 'part-00001.csv'])
     expect(await store.list('_state/open')).toEqual([])
@@ -331,7 +331,7 @@ describe('what goes on record', () => {
             const found = Buffer.from((await store.read(path)) ?? [])
             expect(Buffer.compare(found.subarray(0, bytes.length), bytes)).toBe(0)
           }
-          if (lines.some(({ kind }) => kind === 'chunk')) named.clear()
+          if (lines.some(({ kind }) => kind === 'row-group')) named.clear()
           for (const { shard, generation, end } of pagesIn(lines).flatMap(({ logged = [] }) => logged)) {
             named.set(`_state/open/${shard}.${generation % 2}.log`, end)
           }

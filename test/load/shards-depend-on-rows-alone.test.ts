@@ -228,7 +228,7 @@ async function exported(
   const { state } = folding
   const record = async (lines: readonly JournalEntry[]): Promise<void> => {
     // As the journal keeps it.
-    folding.apply(JSON.parse(JSON.stringify({ kind: 'all', lines })))
+    folding.apply(JSON.parse(JSON.stringify({ kind: 'transaction', entries: lines })))
   }
   const left = rows.map((own) => [...own])
   let drawn = 0

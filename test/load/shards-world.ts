@@ -154,8 +154,8 @@ export function sliceOf(query: number, folder: string, count: number): Slice[] {
 }
 
 /** The entry of a page. */
-export function pageLine(chain: number, next: string | null, passed?: number): PageEntry {
-  return { kind: 'page', chain, next, requests: 1, ...(passed === undefined ? {} : { passed }) }
+export function pageLine(chain: number, next: string | null, watermark?: number): PageEntry {
+  return { kind: 'page', chain, next, requests: 1, ...(watermark === undefined ? {} : { watermark }) }
 }
 
 // Small beside the lines and record batches here, so that they span several blocks, as long ones do on a disk.
@@ -307,9 +307,9 @@ export class World {
     const left = pages
       .slice(number + 1)
       .flatMap((rows) => rows.map((row) => windows.indexOfInstant(timeOf(row))))
-    const passed = isLast ? windows.count : Math.min(windows.count - 1, ...left)
+    const watermark = isLast ? windows.count : Math.min(windows.count - 1, ...left)
     const folderAt = (at: number): string => answers.folders[(at - FIRST_DAY) / DAY]!
-    const finished = windows.part(record?.watermark ?? 0, passed)
+    const finished = windows.part(record?.watermark ?? 0, watermark)
     return {
       slices: slicesOf(pages[number]!, ({ window }) => answers.folders[window]!),
       close: this.options.owned
@@ -317,7 +317,7 @@ export class World {
         : [],
       entries: [
         ...(record === undefined ? [chainEntry(chain, queryOf(query).name, windows)] : []),
-        pageLine(chain, isLast ? null : `${chain}-${number}`, passed),
+        pageLine(chain, isLast ? null : `${chain}-${number}`, watermark),
       ],
     }
   }

@@ -111,7 +111,7 @@ export const SOME_REPORT: ReportData = {
       rows: i === 2 ? null : 500_000,
       requests: 60 + i,
       searches: i % 2 === 0 ? null : 6000 + i,
-      least: i === 2 ? null : 55,
+      min_requests: i === 2 ? null : 55,
       left: i === 2 ? null : 9000,
       retries: i,
       failures: i,

@@ -301,7 +301,7 @@ describe('the refused items of a page', () => {
   it('go to the window that the chain stands in where they have no time that can be read, or lie in none', async () => {
     const windows = windowsOf('asc', [0, 1, 2, 3])
     const begin = chainEntry(CHAIN, ACME.name, windows)
-    const page: JournalEntry = { kind: 'page', chain: CHAIN, next: 'c', requests: 1, passed: 1 }
+    const page: JournalEntry = { kind: 'page', chain: CHAIN, next: 'c', requests: 1, watermark: 1 }
     expect(await placesOf(chainOver(windows), null, day(-1), day(3))).toEqual({ 0: [0, 1, 2] })
     expect(await placesOf(chainOver(windows, begin, page), null, day(2), day(9), day(0))).toEqual({
       0: [3],

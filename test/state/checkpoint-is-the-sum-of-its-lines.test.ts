@@ -136,7 +136,7 @@ describe('a checkpoint', () => {
     ['holds a window of no length', [HEADER, { ...CHAIN, windows: { from: 0, spans: [[0, 1]] } }]],
     [
       'puts lines together that are together already',
-      [HEADER, { kind: 'all', lines: [{ kind: 'all', lines: [CHAIN] }] }],
+      [HEADER, { kind: 'transaction', entries: [{ kind: 'transaction', entries: [CHAIN] }] }],
     ],
   ])('that %s is damaged', async (_, lines) => {
     const { store } = temporaryStore()
@@ -181,7 +181,7 @@ describe('a checkpoint', () => {
     const piece = { window: 'all', shard: 0, rows: 3, imported_at: { min: 1, max: 2 } }
     await checkpoint.append([
       open,
-      page({ pieces: [piece], logged: [{ shard: 0, generation: 1, end: 24, rows: 3 }] }),
+      page({ slices: [piece], logged: [{ shard: 0, generation: 1, end: 24, rows: 3 }] }),
       { kind: 'run', run: 'a', started_at: '2024-07-01T00:00:00.000Z', version: '1.0.0' },
     ])
     await checkpoint.close()
@@ -234,7 +234,7 @@ describe('the windows of a chain', () => {
           query: QUERY,
           watermark: 0,
           next: null,
-          asked: windows.range,
+          requested: windows.range,
         })
       }),
     )
@@ -254,8 +254,8 @@ describe('the windows of a chain', () => {
   })
 
   it('are none where its rows are one partition', () => {
-    const { windows, asked } = chainFromEntry(CHAIN as Extract<JournalEntry, { kind: 'chain' }>)
-    expect([windows.bounds, windows.count, asked]).toEqual([null, 1, null])
+    const { windows, requested } = chainFromEntry(CHAIN as Extract<JournalEntry, { kind: 'chain' }>)
+    expect([windows.bounds, windows.count, requested]).toEqual([null, 1, null])
   })
 })
 
@@ -339,7 +339,7 @@ describe('a checkpoint that is rewritten', () => {
       started_at: '2024-07-01T00:00:00.000Z',
       version: '1.0.0',
     } as const
-    const error = { kind: 'data', message: 'no', refused: 1 } as const
+    const error = { kind: 'data', message: 'no', rejected: 1 } as const
     const failed = { kind: 'failed', partition: 'domain.b.com/all', requests: 0, error } as const
     await writeCheckpoint(store, [HEADER, run, failed])
     await rewriteCheckpoint(store, await stateIn(store))
@@ -426,13 +426,13 @@ describe('a checkpoint that has grown far beyond what it says', () => {
     const open: JournalLine[] = [
       { kind: 'open', shard: 0, folder: 'credentials/a', part: 0 },
       CHAIN,
-      page({ pieces: [piece], logged: logged(8), next: 'a', position: { at: 5, ids: [1] } }),
+      page({ slices: [piece], logged: logged(8), next: 'a', position: { at: 5, ids: [1] } }),
       seal(1, 'credentials/b/part-00000.csv'),
     ]
     const more: JournalEntry[] = [
-      page({ pieces: [piece], logged: logged(16), next: 'b' }),
+      page({ slices: [piece], logged: logged(16), next: 'b' }),
       seal(0, 'credentials/a/part-00000.csv', { rows: 3, partitions: [KEY] }),
-      page({ pieces: [piece], next: null }),
+      page({ slices: [piece], next: null }),
     ]
     await writeCheckpoint(store, [HEADER, ...open, ...LONG])
     const checkpoint = await openCheckpoint(store, HEADER, accept)

@@ -89,7 +89,7 @@ type ImaginedChain = {
   readonly chain: number
   readonly query: string
   windows: WindowRun
-  passed: number
+  watermark: number
   pages: number
   inOrder: boolean
   hasPosition: boolean
@@ -111,7 +111,7 @@ type ImaginedShard = {
 /** Where rows of a page stand, and what has to be in the journal before it. */
 type Stored = {
   readonly lines: JournalEntry[]
-  readonly pieces: NonNullable<PageEntry['pieces']>
+  readonly slices: NonNullable<PageEntry['slices']>
   readonly logged: NonNullable<PageEntry['logged']>
 }
 
@@ -154,7 +154,7 @@ class ImaginedRun {
         else this.#failAtOnce(step.count)
         break
       case 'shorten': {
-        const count = chain === undefined ? 0 : Math.max(chain.passed, step.count)
+        const count = chain === undefined ? 0 : Math.max(chain.watermark, step.count)
         if (chain !== undefined && count > 0 && count < chain.windows.count) this.#shorten(chain, count)
         break
       }
@@ -187,7 +187,7 @@ class ImaginedRun {
         break
       case 'names':
         this.#write([{ kind: 'secret', query: `secret.s${step.pick}`, check: `check-${step.count}` }])
-        this.#write([{ kind: 'query', name: `keyword.k${step.pick}`, asks: `value-${step.count}` }])
+        this.#write([{ kind: 'query', name: `keyword.k${step.pick}`, value: `value-${step.count}` }])
         break
       case 'prune':
         this.#prune(CHAIN_QUERIES[step.pick % 2]!, step.count)
@@ -196,7 +196,7 @@ class ImaginedRun {
   }
 
   #write(facts: readonly JournalEntry[]): void {
-    this.lines.push(facts.length === 1 ? facts[0]! : { kind: 'all', lines: [...facts] })
+    this.lines.push(facts.length === 1 ? facts[0]! : { kind: 'transaction', entries: [...facts] })
   }
 
   #end(count: number): void {
@@ -205,7 +205,7 @@ class ImaginedRun {
         kind: 'measured',
         costs: [[100 * count, count]],
         times: [[100, count]],
-        ...(count % 2 === 0 ? {} : { tells: true, spent: count, left: 2000 - count }),
+        ...(count % 2 === 0 ? {} : { tells_searches: true, spent: count, left: 2000 - count }),
       },
       { kind: 'limit', query: 'domain.b.com', size: count % 2 === 0 ? null : 50 + count },
       {
@@ -223,11 +223,12 @@ class ImaginedRun {
 
   /** The partition that the chain stands in; what lies behind that may be left to others. */
   #fail(chain: ImaginedChain, count: number): void {
-    const partition = keysOf(chain)[chain.passed]!
-    const refused = count % 3 === 0 ? { refused: count + 1 } : {}
+    const partition = keysOf(chain)[chain.watermark]!
+    const refused = count % 3 === 0 ? { rejected: count + 1 } : {}
     const error = { kind: 'transient', message: `no answer ${count}`, ...refused }
     this.#write([{ kind: 'failed', partition, requests: count, error }])
-    if (count % 2 === 0 && chain.passed + 1 < chain.windows.count) this.#shorten(chain, chain.passed + 1)
+    if (count % 2 === 0 && chain.watermark + 1 < chain.windows.count)
+      this.#shorten(chain, chain.watermark + 1)
   }
 
   /** The first request of a chain, so that none has begun. */
@@ -262,7 +263,7 @@ class ImaginedRun {
     for (let place = left; place < chain.windows.count; place++) free.add(dayOf(chain.windows, place))
     this.#write([{ kind: 'shorten', chain: chain.chain, windows: left }])
     chain.windows = chain.windows.part(0, left)
-    if (chain.passed >= left) this.#chains.splice(this.#chains.indexOf(chain), 1)
+    if (chain.watermark >= left) this.#chains.splice(this.#chains.indexOf(chain), 1)
   }
 
   #begin(step: Extract<Step, { do: 'page' }>): ImaginedChain | null {
@@ -280,7 +281,7 @@ class ImaginedRun {
       chain: this.#nextChain++,
       query,
       windows,
-      passed: 0,
+      watermark: 0,
       pages: 0,
       inOrder: true,
       hasPosition: false,
@@ -295,25 +296,26 @@ class ImaginedRun {
     const chain = begun ?? this.#chains[step.pick % Math.max(1, this.#chains.length)]
     if (chain === undefined) return
     const number = this.#pages++
-    const { windows, passed } = chain
+    const { windows, watermark } = chain
     const most = windows.count - 1
     const rows = new Map<number, number>()
-    const reached = chain.inOrder ? Math.min(most, passed + step.jump) : passed
-    for (let place = passed; place <= reached; place++) {
-      if (step.rows[place - passed]! > 0) rows.set(place, step.rows[place - passed]!)
+    const reached = chain.inOrder ? Math.min(most, watermark + step.jump) : watermark
+    for (let place = watermark; place <= reached; place++) {
+      if (step.rows[place - watermark]! > 0) rows.set(place, step.rows[place - watermark]!)
     }
-    const isLate = step.late > 0 && passed > 0
-    if (isLate) rows.set(number % passed, step.late)
+    const isLate = step.late > 0 && watermark > 0
+    if (isLate) rows.set(number % watermark, step.late)
     const isEarly = step.early > 0 && reached < most
     if (isEarly) rows.set(most, step.early)
     const isDisordered = isLate || isEarly
-    const after = step.last ? windows.count : isDisordered ? passed : reached
-    const { lines, pieces, logged } = this.#store(
+    const after = step.last ? windows.count : isDisordered ? watermark : reached
+    const { lines, slices, logged } = this.#store(
       chain,
       [...rows].map(([place, rows]) => ({ place, rows })),
       step.ways,
     )
-    const refused = number % 5 === 0 ? [reached] : number % 7 === 0 && passed > 0 ? [passed - 1, passed] : []
+    const refused =
+      number % 5 === 0 ? [reached] : number % 7 === 0 && watermark > 0 ? [watermark - 1, watermark] : []
     const hasPosition = chain.inOrder && !isDisordered && rows.size > 0 && !step.last
     if (!step.last && isDisordered) chain.inOrder = false
     if (hasPosition) chain.hasPosition = true
@@ -322,8 +324,8 @@ class ImaginedRun {
       chain: chain.chain,
       next: step.last ? null : `cursor-${number}`,
       requests: 1 + (number % 3),
-      ...(after === passed ? {} : { passed: after }),
-      ...(pieces.length === 0 ? {} : { pieces }),
+      ...(after === watermark ? {} : { watermark: after }),
+      ...(slices.length === 0 ? {} : { slices }),
       ...(logged.length === 0 ? {} : { logged }),
       ...(hasPosition ? { position: { at: number, ids: number % 4 === 1 ? null : [number] } } : {}),
       ...(isDisordered && !step.last ? { position: null } : {}),
@@ -342,7 +344,7 @@ class ImaginedRun {
     }
     const begin: JournalEntry[] = begun === null ? [] : [chainEntry(chain.chain, chain.query, windows)]
     this.#write([...lines, ...begin, facts])
-    chain.passed = after
+    chain.watermark = after
     chain.pages++
     for (const place of [...rows.keys(), ...refused]) chain.hasRows.add(place)
     if (step.last) this.#chains.splice(this.#chains.indexOf(chain), 1)
@@ -361,7 +363,7 @@ class ImaginedRun {
     })
     return {
       lines: placed.flatMap(({ lines }) => lines),
-      pieces: placed.flatMap(({ pieces }) => pieces),
+      slices: placed.flatMap(({ slices }) => slices),
       logged: placed.flatMap(({ logged }) => logged),
     }
   }
@@ -369,7 +371,7 @@ class ImaginedRun {
   #storeIn(folder: string, chain: ImaginedChain, all: readonly Rows[], way: number): Stored {
     const { open, lines } = this.#openIn(folder)
     const rows = all.reduce((sum, { rows }) => sum + rows, 0)
-    const put = (into: ImaginedShard, some: readonly Rows[]): NonNullable<PageEntry['pieces']> =>
+    const put = (into: ImaginedShard, some: readonly Rows[]): NonNullable<PageEntry['slices']> =>
       some.map(({ place, rows }) => {
         into.rows += rows
         into.partitions.add(keysOf(chain)[place]!)
@@ -384,29 +386,29 @@ class ImaginedRun {
     switch (way) {
       case 1: {
         // A row group is full with the first of the rows; the others are the first of the next log.
-        const pieces = put(open, all)
+        const slices = put(open, all)
         lines.push(this.#rowGroup(open, 1))
-        return { lines, pieces, logged: rows > 1 ? log(open, rows - 1) : [] }
+        return { lines, slices, logged: rows > 1 ? log(open, rows - 1) : [] }
       }
       case 2: {
         // Two row groups in one page: the second of rows that never were in a log.
-        const pieces = put(open, all)
+        const slices = put(open, all)
         lines.push(this.#rowGroup(open, rows - 1), this.#rowGroup(open, 1))
-        return { lines, pieces, logged: [] }
+        return { lines, slices, logged: [] }
       }
       case 3: {
         // The shard is full in the middle of the page, and may have had its first row in the same.
         const [first, ...others] = all
         const before = put(open, [first!])
         const sealed = this.#seal(folder, open)
-        if (others.length === 0) return { lines: sealed, pieces: before, logged: [] }
+        if (others.length === 0) return { lines: sealed, slices: before, logged: [] }
         const next = this.#openIn(folder)
         const count = rows - first!.rows
-        const pieces = [...before, ...put(next.open, others)]
-        return { lines: [...sealed, ...next.lines], pieces, logged: log(next.open, count) }
+        const slices = [...before, ...put(next.open, others)]
+        return { lines: [...sealed, ...next.lines], slices, logged: log(next.open, count) }
       }
       default:
-        return { lines, pieces: put(open, all), logged: log(open, rows) }
+        return { lines, slices: put(open, all), logged: log(open, rows) }
     }
   }
 
@@ -430,7 +432,7 @@ class ImaginedRun {
     const { shard } = open
     const replaced = shard % 2 === 0 ? {} : { replaced: shard }
     return {
-      kind: 'chunk',
+      kind: 'row-group',
       shard,
       generation,
       offset: 100 * generation,
@@ -438,6 +440,7 @@ class ImaginedRun {
       crc: 7,
       rows,
       meta: { rows },
+      aggregates: aggregatesOf(shard, rows),
       ...replaced,
     }
   }
@@ -446,14 +449,20 @@ class ImaginedRun {
   #seal(folder: string, { shard, part, rows, partitions }: ImaginedShard): JournalEntry[] {
     this.#open.delete(folder)
     const path = `${folder}/part-${String(part).padStart(5, '0')}.csv`
-    const sums: Aggregates = {
-      rows,
-      days: { counts: [[shard % 5, rows]], others: 0 },
-      sources: { counts: [[shard % 3 === 0 ? null : `source-${shard % 4}`, rows]], others: 0 },
-      hash_types: { counts: [], others: rows },
-      nulls: { hash: shard % 2, domain: rows },
-    }
-    return [seal(shard, path, { rows, partitions: [...partitions] }), { kind: 'sums', ...sums }]
+    return [
+      seal(shard, path, { rows, partitions: [...partitions] }),
+      { kind: 'aggregates', ...aggregatesOf(shard, rows) },
+    ]
+  }
+}
+
+function aggregatesOf(shard: number, rows: number): Aggregates {
+  return {
+    rows,
+    days: { counts: [[shard % 5, rows]], others: 0 },
+    sources: { counts: [[shard % 3 === 0 ? null : `source-${shard % 4}`, rows]], others: 0 },
+    hash_types: { counts: [], others: rows },
+    nulls: { hash: shard % 2, domain: rows },
   }
 }
 

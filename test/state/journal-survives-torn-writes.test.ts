@@ -24,7 +24,7 @@ const PATH = '_state/checkpoint.jsonl'
 const LINES = [
   { kind: 'header', version: 2, text: 'ü "quoted" \\ \n and a \u2028' },
   {
-    kind: 'all',
+    kind: 'transaction',
     lines: [
       { kind: 'page', chain: 0, next: 'bmV4dA==' },
       { kind: 'x', rows: 10_000 },

@@ -91,7 +91,7 @@ export async function stateIn(store: Store): Promise<CheckpointState> {
 
 /** What lines say, those that are together one by one. */
 export function factsOf(lines: readonly JournalLine[]): readonly JournalEntry[] {
-  return lines.flatMap((line) => (line.kind === 'all' ? line.lines : [line]))
+  return lines.flatMap((line) => (line.kind === 'transaction' ? line.entries : [line]))
 }
 
 /** The keys of a chain's partitions, in the order of its way. */

@@ -17,7 +17,7 @@ const HEADER = {
   settings: {},
 }
 const begin = () => openCheckpoint(store, HEADER, () => {})
-const query = (name) => ({ kind: 'query', name, asks: name })
+const query = (name) => ({ kind: 'query', name, value: name })
 
 async function appendIds(pages, rowsOfPage) {
   const log = await openIdLog(store, 0, null)

@@ -250,7 +250,14 @@ describe('the manifest', () => {
       { kind: 'run', run: 'b', started_at: '2024-07-02T00:00:00.000Z', version: '1.2.3' },
       chainOfAll(1, 'domain.acme.org'),
       page({ chain: 1, requests: 4, repeated: 3, size: 500 }),
-      { kind: 'measured', costs: [[2000, 20]], times: [[500, 90]], tells: true, spent: 20, left: 968 },
+      {
+        kind: 'measured',
+        costs: [[2000, 20]],
+        times: [[500, 90]],
+        tells_searches: true,
+        spent: 20,
+        left: 968,
+      },
       {
         kind: 'failed',
         partition: 'domain.acme.net/all',

@@ -31,8 +31,8 @@ type Course = {
   readonly chain: number
   readonly query: string
   windows: WindowRun
-  asked: Window | null
-  passed: number
+  requested: Window | null
+  watermark: number
   hasEnded: boolean
   readonly pages: PageEntry[]
   restart: Extract<JournalEntry, { kind: 'restart' }> | null
@@ -59,8 +59,8 @@ function storyOf(facts: readonly JournalEntry[]): Story {
     else if (fact.kind === 'chain') {
       const { chain, query, windows } = chainFromEntry(fact)
       const beginning = {
-        asked: windows.range,
-        passed: 0,
+        requested: windows.range,
+        watermark: 0,
         hasEnded: false,
         pages: [],
         restart: null,
@@ -69,26 +69,26 @@ function storyOf(facts: readonly JournalEntry[]): Story {
       courses.set(chain, { chain, query, windows, ...beginning })
     } else if (course === undefined) continue
     else if (fact.kind === 'restart')
-      Object.assign(course, { restart: fact, since: [], asked: course.windows.range })
+      Object.assign(course, { restart: fact, since: [], requested: course.windows.range })
     else if (fact.kind === 'shorten') {
       course.windows = course.windows.part(0, fact.windows)
-      if (course.passed >= fact.windows) end(course)
+      if (course.watermark >= fact.windows) end(course)
     } else if (fact.kind === 'page') {
       const keys = keysOf(course)
-      tell(keys[course.passed]!, { what: 'stood', page: fact })
+      tell(keys[course.watermark]!, { what: 'stood', page: fact })
       for (const { window, items, end } of fact.quarantine ?? []) {
         tell(`${course.query}/${window}`, { what: 'refused', items, end })
       }
-      for (const { window, rows } of fact.pieces ?? [])
+      for (const { window, rows } of fact.slices ?? [])
         tell(`${course.query}/${window}`, { what: 'rows', rows })
       course.pages.push(fact)
       course.since.push(fact)
-      const before = course.passed
-      course.passed = fact.passed ?? before
-      if (fact.next === null || course.passed >= keys.length) end(course)
+      const before = course.watermark
+      course.watermark = fact.watermark ?? before
+      if (fact.next === null || course.watermark >= keys.length) end(course)
       else {
-        for (const key of keys.slice(before, course.passed)) tell(key, { what: 'finished' })
-        tell(keys[course.passed]!, { what: 'reached' })
+        for (const key of keys.slice(before, course.watermark)) tell(key, { what: 'finished' })
+        tell(keys[course.watermark]!, { what: 'reached' })
       }
     }
   }
@@ -130,16 +130,16 @@ function lastSaid<K extends 'position' | 'ids' | 'size'>(
 }
 
 function expectChain(state: CheckpointState, course: Course): void {
-  const { chain, query, windows, asked, passed, pages, restart, since } = course
+  const { chain, query, windows, requested, watermark, pages, restart, since } = course
   const { seen, windows: own, ...record } = state.chains.get(chain)!
   expect(record).toEqual({
     chain,
     query,
-    watermark: passed,
+    watermark: watermark,
     next: since.at(-1)?.next ?? null,
     pages: pages.length,
     position: lastSaid(pages, 'position'),
-    asked,
+    requested,
     inOrder: pages.every(({ position }) => position !== null),
     since: restart?.since ?? null,
     ids: lastSaid(pages, 'ids'),
@@ -173,7 +173,7 @@ export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Journ
   }
   expect(Object.fromEntries(state.unknownFields)).toEqual(unknown)
 
-  const [opened, sealed, rowGroups] = [of('open'), of('seal'), of('chunk')]
+  const [opened, sealed, rowGroups] = [of('open'), of('seal'), of('row-group')]
   const stillOpen = opened.filter(({ shard }) => !sealed.some((line) => line.shard === shard))
   expect([...state.openShards.keys()]).toEqual(stillOpen.map(({ shard }) => shard))
   for (const { shard, folder, part } of stillOpen) {
@@ -184,7 +184,7 @@ export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Journ
     let importedAt: Span | null = null
     for (const page of pages) {
       const { query } = courses.find(({ chain }) => chain === page.chain)!
-      for (const piece of page.pieces ?? []) {
+      for (const piece of page.slices ?? []) {
         if (piece.shard !== shard) continue
         partitions.add(`${query}/${piece.window}`)
         importedAt = spanOf(importedAt, piece.imported_at)
@@ -215,7 +215,7 @@ export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Journ
   }
   expect(new Map(state.partsOf)).toEqual(new Map([...folders].map(([folder, parts]) => [folder, parts.size])))
 
-  expect(plainSums(state.aggregates())).toEqual(sumsOf(of('sums')))
+  expect(plainSums(state.aggregates())).toEqual(sumsOf(of('aggregates')))
   expect(state.runs).toEqual(runsOf(facts))
   const left = facts.map((fact) =>
     fact.kind === 'end' ? fact.searches_remaining : fact.kind === 'measured' ? fact.left : undefined,
@@ -229,16 +229,17 @@ export function expectToBeTheSumOf(state: CheckpointState, lines: readonly Journ
     times: of('measured')
       .flatMap(({ times = [] }) => times)
       .slice(-32),
-    tellsSearches: of('measured').findLast(({ tells }) => tells !== undefined)?.tells ?? null,
+    tellsSearches:
+      of('measured').findLast(({ tells_searches }) => tells_searches !== undefined)?.tells_searches ?? null,
   })
   expect(state.secretChecks).toEqual(new Map(of('secret').map(({ query, check }) => [query, check])))
-  expect(state.queries).toEqual(new Map(of('query').map(({ name, asks }) => [name, asks])))
+  expect(state.queries).toEqual(new Map(of('query').map(({ name, value }) => [name, value])))
   expect(state.prunes).toEqual(of('prune').map(({ kind: _, ...prune }) => prune))
   expect(state.lines).toBe(lines.length)
 }
 
 /** Of finished shards, all of them together. */
-function sumsOf(lines: readonly Extract<JournalEntry, { kind: 'sums' }>[]) {
+function sumsOf(lines: readonly Extract<JournalEntry, { kind: 'aggregates' }>[]) {
   const added = <Key>(all: readonly Counts<Key>[]) => {
     const counts = new Map<Key, number>()
     for (const [key, rows] of all.flatMap(({ counts }) => counts))
@@ -284,15 +285,15 @@ function runsOf(facts: readonly JournalEntry[]) {
           ? [{ month: fact.month, before: fact.before, searches: fact.searches ?? 0 }]
           : [],
       ),
-      rows: sum(pages.flatMap(({ pieces = [] }) => pieces.map(({ rows }) => rows))),
+      rows: sum(pages.flatMap(({ slices = [] }) => slices.map(({ rows }) => rows))),
       quarantined: sum([
         ...pages.flatMap(({ quarantine = [] }) => quarantine.map(({ items }) => items)),
-        ...own.slice(0, first).flatMap((fact) => (fact.kind === 'failed' ? [fact.error.refused ?? 0] : [])),
+        ...own.slice(0, first).flatMap((fact) => (fact.kind === 'failed' ? [fact.error.rejected ?? 0] : [])),
       ]),
       repeated: sum(pages.map(({ repeated = 0 }) => repeated)),
       failures: own.slice(0, first).filter(({ kind }) => kind === 'failed').length,
       searches: measured.findLast(({ spent }) => spent !== undefined)?.spent ?? null,
-      least: ends.findLast(({ least }) => least !== undefined)?.least ?? null,
+      minRequests: ends.findLast(({ min_requests }) => min_requests !== undefined)?.min_requests ?? null,
       searchesRemaining:
         ends.findLast(({ searches_remaining }) => searches_remaining !== undefined)?.searches_remaining ??
         measured.findLast(({ left }) => left !== undefined)?.left ??

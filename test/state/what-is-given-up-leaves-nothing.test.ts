@@ -178,16 +178,16 @@ describe('giving up', () => {
     HEADER,
     { kind: 'run', run: 'a', started_at: '2024-07-01T00:00:00.000Z', version: '1.0.0' },
     {
-      kind: 'all',
-      lines: [
+      kind: 'transaction',
+      entries: [
         seal(0, `${folder(FIRST)}/part-00000.csv`, { rows: 5, partitions: [FIRST] }),
         seal(1, `${folder(SECOND)}/part-00000.csv`, { rows: 6, partitions: [SECOND] }),
         { kind: 'open', shard: 2, folder: folder(THIRD), part: 0 },
         chainEntry(0, QUERY, WINDOWS),
         page({
-          passed: 2,
+          watermark: 2,
           requests: 3,
-          pieces: [into(FIRST, 0, 5), into(SECOND, 1, 6), into(THIRD, 2, 1)],
+          slices: [into(FIRST, 0, 5), into(SECOND, 1, 6), into(THIRD, 2, 1)],
           logged: [{ shard: 2, generation: 1, end: 8, rows: 1 }],
           position: { at: 5, ids: [1] },
         }),

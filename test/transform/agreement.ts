@@ -67,22 +67,22 @@ export function isFastAndEqual(
   return true
 }
 
-/** What is asked for around the times of the page, of which some is others', or a chain that started again. */
+/** What is requested for around the times of the page, of which some is others', or a chain that started again. */
 function randomContext(next: Random): PageContext {
   const second = 1_000_000
-  const asked = { from: EPOCH - second, until: EPOCH + Math.floor(next() * 20) * second }
+  const requested = { from: EPOCH - second, until: EPOCH + Math.floor(next() * 20) * second }
   const own = {
     from: EPOCH + (Math.floor(next() * 6) - 1) * second,
-    until: asked.until - Math.floor(next() * 3) * second,
+    until: requested.until - Math.floor(next() * 3) * second,
   }
   const since = { at: EPOCH, ids: [33880703907, 33880703909, '9223372036854775805'] }
   switch (Math.floor(next() * 4)) {
     case 0:
-      return pageContext({ window: asked })
+      return pageContext({ window: requested })
     case 1:
       return pageContext({ since })
     case 2:
-      return pageContext({ asked, own })
+      return pageContext({ requested, own })
     default:
       return pageContext({ own })
   }

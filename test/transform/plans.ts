@@ -53,7 +53,7 @@ export function pageContext(
     query: named,
     partition: partition(named, window).key,
     page: 3,
-    asked: window,
+    requested: window,
     own: window,
     queryValue: 'scatterholt.com',
     since: null,

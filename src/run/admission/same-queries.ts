@@ -24,8 +24,8 @@ export function requireSameNames(
   for (const query of pipeline.extract.queries) {
     const [given, known] = [givenTo(query), found.queries.get(query.name)]
     if (!given && known === undefined) continue
-    const asks = asksFor(query, pipeline, maskKey)
-    if (asks === null || asks === known) continue
+    const value = valueFor(query, pipeline, maskKey)
+    if (value === null || value === known) continue
     // A name that nobody gave is made of what is requested.
     const isAnothers =
       known !== undefined ||
@@ -42,8 +42,8 @@ export function newNames(
 ): readonly JournalEntry[] {
   return pipeline.extract.queries.flatMap((query): JournalEntry[] => {
     if (!givenTo(query) || found.queries.has(query.name)) return []
-    const asks = asksFor(query, pipeline, maskKey)
-    return asks === null ? [] : [{ kind: 'query', name: query.name, asks }]
+    const value = valueFor(query, pipeline, maskKey)
+    return value === null ? [] : [{ kind: 'query', name: query.name, value }]
   })
 }
 
@@ -52,7 +52,11 @@ function givenTo(query: NamedQuery): boolean {
 }
 
 /** What tells a query from another of its kind and may be written down: as its rows show it; null: nothing may. */
-function asksFor(query: NamedQuery, { transform }: NamedPipeline, maskKey: Uint8Array | null): string | null {
+function valueFor(
+  query: NamedQuery,
+  { transform }: NamedPipeline,
+  maskKey: Uint8Array | null,
+): string | null {
   if (!hidesIdentity(query, transform.identity)) return queryLabel(query)
   return transform.identity === 'hmac' ? maskedQueryValue(query, null, { ...transform, maskKey }) : null
 }

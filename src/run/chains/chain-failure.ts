@@ -29,7 +29,7 @@ export async function failPartition(
     const { kind, message } = error
     const refused = error instanceof PartitionFault ? error.refused : []
     tally.refused(refused)
-    const inQuarantine = refused.length === 0 ? {} : { refused: refused.length }
+    const inQuarantine = refused.length === 0 ? {} : { rejected: refused.length }
     const failure = { kind, message, ...inQuarantine }
     await checkpoint.append([{ kind: 'failed', partition: key, requests, error: failure }])
   }

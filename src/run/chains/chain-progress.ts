@@ -92,16 +92,16 @@ export class ChainProgress {
   }
 
   /** What its requests ask for. */
-  get asked(): Window | null {
-    return this.record === undefined ? this.#windows.range : this.record.asked
+  get requested(): Window | null {
+    return this.record === undefined ? this.#windows.range : this.record.requested
   }
 
   /** Whether it leaves to others the last of what it requests. */
   get isShortened(): boolean {
-    const { asked } = this
+    const { requested } = this
     const { range, order } = this.windows
-    if (asked === null || range === null) return false
-    return order === 'asc' ? range.until < asked.until : range.from > asked.from
+    if (requested === null || range === null) return false
+    return order === 'asc' ? range.until < requested.until : range.from > requested.from
   }
 
   /** Whether this run needs no more of it. */

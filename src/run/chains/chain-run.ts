@@ -165,7 +165,7 @@ export class ChainRun {
     const { record, query } = chain
     return {
       query,
-      asked: chain.asked,
+      requested: chain.requested,
       own: () => chain.windows.range,
       partition: () => chain.current.key,
       isOver: () => chain.isOver,
@@ -237,7 +237,7 @@ export class ChainRun {
       next: page.next,
       requests,
       ...(size === record?.size ? {} : { size }),
-      ...(progress.watermark === chain.watermark ? {} : { passed: progress.watermark }),
+      ...(progress.watermark === chain.watermark ? {} : { watermark: progress.watermark }),
       ...position,
       ...(items.length === 0 ? {} : { quarantine: items }),
       ...(page.repeated === 0 ? {} : { repeated: page.repeated }),

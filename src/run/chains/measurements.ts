@@ -11,7 +11,7 @@ export class Measurements {
   #limits: SizeChange[] = []
   #spent: number | null = null
   #left: number | null = null
-  #tells: boolean | null = null
+  #tellsSearches: boolean | null = null
   #month: Month
 
   /** @param run as the journal has it so far: with what it sent and spent before a break */
@@ -41,13 +41,15 @@ export class Measurements {
         ? {}
         : { costs: costs.map(([rows, searches]): [number, number] => [rows, searches]) }),
       ...(time === null ? {} : { times: [[time[0], time[1]] as [number, number]] }),
-      ...(tellsSearches === null || tellsSearches === this.#tells ? {} : { tells: tellsSearches }),
+      ...(tellsSearches === null || tellsSearches === this.#tellsSearches
+        ? {}
+        : { tells_searches: tellsSearches }),
       ...(searchesSpent === null || searchesSpent === this.#spent
         ? {}
         : { spent: this.#spentBefore + searchesSpent }),
       ...(searchesRemaining === null || searchesRemaining === this.#left ? {} : { left: searchesRemaining }),
     }
-    this.#tells = tellsSearches
+    this.#tellsSearches = tellsSearches
     this.#spent = searchesSpent
     this.#left = searchesRemaining
     return Object.keys(news).length === 0 ? limits : [...limits, { kind: 'measured', ...news }]

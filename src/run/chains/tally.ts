@@ -33,7 +33,7 @@ type Cause = {
 }
 
 /** @param items of each query */
-function leastRequests(items: Iterable<number>, pageSize: number): number {
+function minRequestsFor(items: Iterable<number>, pageSize: number): number {
   let requests = 0
   for (const each of items) requests += Math.max(1, Math.ceil(each / pageSize))
   return requests
@@ -99,8 +99,8 @@ export class Tally {
   }
 
   /** The fewest requests that the items of this run could have come with, a query's apart from others'. */
-  least(pageSize: number): number {
-    return leastRequests(this.#items.values(), pageSize)
+  minRequests(pageSize: number): number {
+    return minRequestsFor(this.#items.values(), pageSize)
   }
 
   /** Why items were set aside, and how many, whichever entry of a list it was. */

@@ -277,7 +277,7 @@ function reportRun(run: Known['runs'][number], counts: RunCounts): ReportRun {
     status: run.status ?? 'interrupted',
     ...counts,
     requests: run.requests,
-    least: run.least,
+    min_requests: run.minRequests,
     searches: run.searches,
     left: run.searchesRemaining,
     retries: run.retries,

@@ -107,7 +107,7 @@ async function sumsOf(
   const { rows } = state.shards
   if (known.rows === rows || rows > mostRows) return known
   const sums = await countAnew(pipeline, store, state.shards)
-  await record({ kind: 'sums', ...sums, anew: true })
+  await record({ kind: 'aggregates', ...sums, anew: true })
   return sums
 }
 

@@ -25,7 +25,7 @@ export type ChainRecord = {
   /** Whether all items so far came in order of `imported_at`. */
   readonly inOrder: boolean
   /** The range that its requests ask for. */
-  readonly asked: Window | null
+  readonly requested: Window | null
   /** Set when a refused cursor made it start again: its requests begin at this position. */
   readonly since: Restart | null
   /** Cursors before `next`; null: none. */
@@ -36,15 +36,24 @@ export type ChainRecord = {
   readonly size: number | null
 }
 
-export function chainFromEntry({ chain, query, order, windows, stands }: ChainEntry): ChainRecord {
+export function chainFromEntry({ chain, query, order, windows, state }: ChainEntry): ChainRecord {
   const run = new WindowRun(order, windows === null ? null : boundsOf(windows))
-  if (stands === undefined) {
+  if (state === undefined) {
     const beginning = { watermark: 0, next: null, pages: 0, position: null, inOrder: true, since: null }
-    return { chain, query, windows: run, ...beginning, asked: run.range, seen: null, ids: null, size: null }
+    return {
+      chain,
+      query,
+      windows: run,
+      ...beginning,
+      requested: run.range,
+      seen: null,
+      ids: null,
+      size: null,
+    }
   }
-  const { in_order, passed, seen, ...rest } = stands
+  const { in_order, seen, ...rest } = state
   const cursors = seen === '' ? null : SeenCursors.from(Buffer.from(seen, 'base64'))
-  return { chain, query, windows: run, ...rest, watermark: passed, inOrder: in_order, seen: cursors }
+  return { chain, query, windows: run, ...rest, inOrder: in_order, seen: cursors }
 }
 
 /** The entry that begins a chain. */
@@ -55,17 +64,17 @@ export function chainEntry(chain: number, query: string, windows: WindowRun): Ch
 
 /** The entry that replaces all others about a chain when the journal is compacted. */
 export function standingEntry(record: ChainRecord): ChainEntry {
-  const { next, watermark, pages, position, inOrder, asked, since, seen, ids, size } = record
+  const { next, watermark, pages, position, inOrder, requested, since, seen, ids, size } = record
   return {
     ...chainEntry(record.chain, record.query, record.windows),
-    stands: {
+    state: {
       next,
-      passed: watermark,
+      watermark,
       pages,
       position:
         position === null ? null : { at: position.at, ids: position.ids === null ? null : [...position.ids] },
       in_order: inOrder,
-      asked,
+      requested,
       since: since === null ? null : { at: since.at, ids: [...since.ids] },
       seen: seen === null ? '' : Buffer.from(seen.toBytes()).toString('base64'),
       ids,
@@ -80,7 +89,7 @@ export function afterPage(record: ChainRecord, page: PageEntry): ChainRecord {
   return {
     ...record,
     next: page.next,
-    watermark: page.passed ?? record.watermark,
+    watermark: page.watermark ?? record.watermark,
     pages: record.pages + 1,
     position,
     inOrder: record.inOrder && page.position !== null,

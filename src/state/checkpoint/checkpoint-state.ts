@@ -30,7 +30,7 @@ export type Omission = {
 export function* snapshot(state: CheckpointState, without: Omission | null): Generator<JournalEntry> {
   yield state.header
   for (const [query, check] of state.secretChecks) yield { kind: 'secret', query, check }
-  for (const [name, asks] of state.queries) yield { kind: 'query', name, asks }
+  for (const [name, value] of state.queries) yield { kind: 'query', name, value }
   yield* runEntries(state)
   for (const prune of state.prunes) yield { kind: 'prune', ...prune }
   const pruned = without?.pruned ?? null
@@ -51,7 +51,7 @@ export function* snapshot(state: CheckpointState, without: Omission | null): Gen
   }
   // The share of a single shard is unknown: the aggregates have to be counted anew.
   const sums = state.aggregates()
-  if (!isLess && sums.rows > 0) yield { kind: 'sums', ...sums }
+  if (!isLess && sums.rows > 0) yield { kind: 'aggregates', ...sums }
   for (const shard of state.openShards.values()) {
     if (without?.shards.has(shard.shard) !== true) yield* openEntries(shard)
   }
@@ -63,7 +63,7 @@ export function* snapshot(state: CheckpointState, without: Omission | null): Gen
   if (without === null) return
   // After a crash files of shards that were invalidated earlier may still be there.
   const paths = new Set([...state.invalidated, ...without.invalidated])
-  if (paths.size > 0) yield { kind: 'given-up', shards: [...paths] }
+  if (paths.size > 0) yield { kind: 'invalidated', shards: [...paths] }
 }
 
 function* runEntries({ runs }: CheckpointState): Generator<JournalEntry> {
@@ -77,7 +77,7 @@ function* runEntries({ runs }: CheckpointState): Generator<JournalEntry> {
       yield { ...endEntry(run, { finished_at, status }, record), ...figures }
     else if (requests > 0 || searchesRemaining !== null || Object.keys(figures).length > 0) {
       const left = searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }
-      yield { kind: 'cut', run, requests, ...left, ...figures }
+      yield { kind: 'unfinished', run, requests, ...left, ...figures }
     }
   }
 }
@@ -85,7 +85,7 @@ function* runEntries({ runs }: CheckpointState): Generator<JournalEntry> {
 function* serviceEntries({ service, searchesRemaining }: CheckpointState): Generator<JournalEntry> {
   const { pageSize, limit, limits, costs, times, tellsSearches } = service
   const size = pageSize === null ? {} : { page_size: pageSize }
-  const tells = tellsSearches === null ? {} : { tells: tellsSearches }
+  const tells = tellsSearches === null ? {} : { tells_searches: tellsSearches }
   const left = searchesRemaining === null ? {} : { left: searchesRemaining }
   const isKnown = pageSize !== null || tellsSearches !== null || searchesRemaining !== null
   if (isKnown || costs.length > 0 || times.length > 0) {
@@ -141,13 +141,13 @@ function* openEntries({
   generation,
   records,
 }: OpenShardRecord): Generator<JournalEntry> {
-  const holds = {
+  const contents = {
     partitions: [...partitions],
     imported_at: importedAt,
     generation,
     records: records.map(({ rows, end }): [number, number] => [rows, end]),
   }
-  yield { kind: 'open', shard, folder, part, holds }
+  yield { kind: 'open', shard, folder, part, contents }
   yield* rowGroups
 }
 

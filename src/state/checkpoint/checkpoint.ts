@@ -70,7 +70,7 @@ function lineOf(given: readonly JournalEntry[]): JournalLine | null {
   const entries = given.map(withoutSecret)
   const [only] = entries
   if (only === undefined) return null
-  return readable(entries.length === 1 ? only : { kind: 'all', lines: entries })
+  return readable(entries.length === 1 ? only : { kind: 'transaction', entries })
 }
 
 /** One entry that no reader accepts would make the whole data set unusable, so none is ever written. */
@@ -159,7 +159,8 @@ async function fold(store: Store, onShard?: (shard: SealedShard) => void): Promi
     const line = parseJournalLine(raw)
     if (line === null) throw number === 1 ? otherVersion() : unreadable(number)
     if (onShard !== undefined) {
-      for (const entry of line.kind === 'all' ? line.lines : [line]) if (entry.kind === 'seal') onShard(entry)
+      for (const entry of line.kind === 'transaction' ? line.entries : [line])
+        if (entry.kind === 'seal') onShard(entry)
     }
     if (folding !== null) folding.apply(line)
     else if (line.kind === 'header') folding = foldJournal(line)

@@ -81,7 +81,7 @@ class JournalFold {
 
   apply(line: JournalLine): void {
     this.state.lines++
-    if (line.kind === 'all') for (const entry of line.lines) this.#take(entry)
+    if (line.kind === 'transaction') for (const entry of line.entries) this.#take(entry)
     else this.#take(line)
   }
 
@@ -93,7 +93,7 @@ class JournalFold {
         this.#secretChecks.set(entry.query, entry.check)
         break
       case 'query':
-        this.#queries.set(entry.name, entry.asks)
+        this.#queries.set(entry.name, entry.value)
         break
       case 'run':
         if (this.#runs.begin(entry)) this.#partitions.beginRun(this.#runs.all.length)
@@ -105,8 +105,8 @@ class JournalFold {
       case 'month':
         this.#runs.beginMonth(entry)
         break
-      case 'cut':
-        this.#runs.cut(entry)
+      case 'unfinished':
+        this.#runs.takeUnfinished(entry)
         break
       case 'chain':
         this.#chains.set(entry.chain, chainFromEntry(entry))
@@ -125,13 +125,13 @@ class JournalFold {
         this.#countPart(entry.shard, entry.folder, entry.part)
         this.#openShards.set(entry.shard, newShard(entry))
         break
-      case 'chunk':
+      case 'row-group':
         this.#takeRowGroup(entry)
         break
       case 'seal':
         this.#seal(entry)
         break
-      case 'sums':
+      case 'aggregates':
         if (entry.anew === true) this.#aggregates = new AggregateTally(DATA_SET_LIMITS)
         this.#aggregates.add(entry)
         break
@@ -141,7 +141,7 @@ class JournalFold {
       case 'partition':
         this.#partitions.set(entry)
         break
-      case 'given-up':
+      case 'invalidated':
         for (const path of entry.shards) this.#invalidated.add(path)
         break
       case 'prune':
@@ -168,17 +168,17 @@ class JournalFold {
     const { query } = chain
     this.#partitions.addPage(this.#keyAt(chain, chain.watermark), page.requests, page.repeated ?? 0)
     for (const entry of page.quarantine ?? []) this.#partitions.addQuarantined(query, entry)
-    for (const slice of page.pieces ?? []) this.#takeSlice(query, slice)
+    for (const slice of page.slices ?? []) this.#takeSlice(query, slice)
     for (const { shard, rows, end } of page.logged ?? [])
       this.#openShards.get(shard)?.records.push({ rows, end })
     this.#advance(chain, page)
   }
 
-  #countPage({ requests, repeated = 0, pieces = [], quarantine = [] }: PageEntry): void {
+  #countPage({ requests, repeated = 0, slices = [], quarantine = [] }: PageEntry): void {
     this.#runs.count((run) => {
       run.requests += requests
       run.repeated += repeated
-      for (const { rows } of pieces) run.rows += rows
+      for (const { rows } of slices) run.rows += rows
       for (const { items } of quarantine) run.quarantined += items
     })
   }
@@ -228,7 +228,7 @@ class JournalFold {
     const chain = this.#chains.get(number)
     if (chain === undefined) return
     const { range } = chain.windows
-    this.#chains.set(number, { ...chain, next: null, seen: null, asked: range, since })
+    this.#chains.set(number, { ...chain, next: null, seen: null, requested: range, since })
   }
 
   #takeRowGroup(rowGroup: RowGroupEntry): void {
@@ -257,7 +257,7 @@ class JournalFold {
   #fail({ partition, requests, error }: Entry<'failed'>): void {
     this.#runs.count((run) => {
       run.requests += requests
-      run.quarantined += error.refused ?? 0
+      run.quarantined += error.rejected ?? 0
       run.failures++
     })
     this.#partitions.markFailed(partition, requests, error)
@@ -267,11 +267,11 @@ class JournalFold {
     this.#prunes.push(prune)
   }
 
-  #measure({ costs = [], times = [], tells, page_size, left, spent, anew }: MeasuredEntry): void {
+  #measure({ costs = [], times = [], tells_searches, page_size, left, spent, anew }: MeasuredEntry): void {
     const service = this.#service
     service.costs = [...service.costs, ...costs].slice(-MAX_COSTS)
     service.times = [...service.times, ...times].slice(-MAX_TIMES)
-    service.tellsSearches = tells ?? service.tellsSearches
+    service.tellsSearches = tells_searches ?? service.tellsSearches
     service.pageSize = page_size ?? service.pageSize
     this.state.searchesRemaining = left ?? this.state.searchesRemaining
     if (anew === true) return
@@ -296,16 +296,16 @@ type GrowingShard = Omit<
   records: LogRecord[]
 }
 
-function newShard({ shard, folder, part, holds }: OpenEntry): GrowingShard {
+function newShard({ shard, folder, part, contents }: OpenEntry): GrowingShard {
   return {
     shard,
     folder,
     part,
-    partitions: new Set(holds?.partitions),
-    importedAt: holds?.imported_at ?? null,
+    partitions: new Set(contents?.partitions),
+    importedAt: contents?.imported_at ?? null,
     rowGroups: [],
-    generation: holds?.generation ?? 1,
-    records: holds?.records.map(([rows, end]) => ({ rows, end })) ?? [],
+    generation: contents?.generation ?? 1,
+    records: contents?.records.map(([rows, end]) => ({ rows, end })) ?? [],
   }
 }
 

@@ -24,7 +24,7 @@ export type PartitionRecord = {
   readonly error: {
     readonly kind: string
     readonly message: string
-    readonly refused?: number | undefined
+    readonly rejected?: number | undefined
   } | null
 }
 
@@ -53,7 +53,7 @@ export function sumOfPartitions({
 
 /** Items of a partition in quarantine, including those at which it failed. */
 function quarantinedOf({ state, quarantined, error }: PartitionRecord): number {
-  return quarantined + (state === 'failed' ? (error?.refused ?? 0) : 0)
+  return quarantined + (state === 'failed' ? (error?.rejected ?? 0) : 0)
 }
 
 /** Whether anything of a partition is exported, or nothing of it is left to be. */

@@ -19,7 +19,7 @@ export type RunRecord = {
   /** Searches of the quota that it spent; null: the service does not tell. */
   readonly searches: number | null
   /** The fewest requests that its items could have come with; null: not known. */
-  readonly least: number | null
+  readonly minRequests: number | null
   /** Searches that the service said were left when it ended; null: it did not say. */
   readonly searchesRemaining: number | null
   /** Why items were quarantined, and how many. */
@@ -37,7 +37,7 @@ export const NEW_RUN = {
   repeated: 0,
   failures: 0,
   searches: null,
-  least: null,
+  minRequests: null,
   searchesRemaining: null,
   reasons: {},
 }
@@ -67,7 +67,7 @@ export class Runs {
     run.status = entry.status
     run.requests = entry.requests
     run.retries = entry.retries
-    run.least = entry.least ?? run.least
+    run.minRequests = entry.min_requests ?? run.minRequests
     run.searchesRemaining = entry.searches_remaining ?? run.searchesRemaining
     run.reasons = entry.reasons ?? run.reasons
     takeFigures(run, entry)
@@ -79,7 +79,7 @@ export class Runs {
   }
 
   /** Takes the figures of a killed run from a compacted journal. */
-  cut(entry: Entry<'cut'>): void {
+  takeUnfinished(entry: Entry<'unfinished'>): void {
     const run = this.#find(entry.run)
     if (run === undefined) return
     run.requests = entry.requests
@@ -107,9 +107,9 @@ export function endEntry(
     retries,
     searches,
     searchesRemaining,
-    least,
+    minRequests,
     reasons,
-  }: Pick<RunRecord, 'requests' | 'retries' | 'searches' | 'searchesRemaining' | 'least' | 'reasons'>,
+  }: Pick<RunRecord, 'requests' | 'retries' | 'searches' | 'searchesRemaining' | 'minRequests' | 'reasons'>,
 ): RunEndEntry {
   return {
     kind: 'end',
@@ -120,7 +120,7 @@ export function endEntry(
     retries,
     ...(searches === null ? {} : { searches }),
     ...(searchesRemaining === null ? {} : { searches_remaining: searchesRemaining }),
-    ...(least === null ? {} : { least }),
+    ...(minRequests === null ? {} : { min_requests: minRequests }),
     ...(Object.keys(reasons).length === 0 ? {} : { reasons }),
   }
 }

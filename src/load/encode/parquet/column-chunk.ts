@@ -61,7 +61,7 @@ export function writeColumnChunk(out: ByteBuffer, leaf: Leaf, codec: Codec): Col
     data,
     raw,
     stored: out.length - start,
-    extremes: values.minMax,
+    min_max: values.minMax,
     ascending,
     bloom: null,
   }

@@ -36,7 +36,7 @@ const columnChunkMeta = z.strictObject({
   /** Bytes of all pages with their headers, before and after compression. */
   raw: count,
   stored: count,
-  extremes: z.strictObject({ min: extreme, max: extreme }).nullable(),
+  min_max: z.strictObject({ min: extreme, max: extreme }).nullable(),
   /** Whether the rows are known to be in order of this column. */
   ascending: z.boolean(),
   /** Where the bloom filter lies; null: there is none. */
@@ -142,10 +142,10 @@ const STRING = { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { typ
  */
 function areAscending(metas: readonly ColumnChunkMeta[]): boolean {
   let last = Number.NEGATIVE_INFINITY
-  for (const { ascending, extremes } of metas) {
-    if (!ascending || typeof extremes?.min !== 'number' || typeof extremes.max !== 'number') return false
-    if (extremes.min < last) return false
-    last = extremes.max
+  for (const { ascending, min_max } of metas) {
+    if (!ascending || typeof min_max?.min !== 'number' || typeof min_max.max !== 'number') return false
+    if (min_max.min < last) return false
+    last = min_max.max
   }
   return metas.length > 0
 }
@@ -175,7 +175,7 @@ function columnChunk(
   offset: number,
 ): RowGroup['columns'][number] {
   const at = (relative: number): bigint => BigInt(offset + relative)
-  const { bloom, dictionary, extremes } = meta
+  const { bloom, dictionary, min_max } = meta
   const encodings: Encoding[] = [...new Set<Encoding>(['RLE', meta.encoding])]
   if (dictionary !== null) encodings.push('PLAIN')
   return {
@@ -193,9 +193,9 @@ function columnChunk(
       ...(dictionary !== null && { dictionary_page_offset: at(dictionary) }),
       statistics: {
         null_count: BigInt(meta.nulls),
-        ...(extremes !== null && {
-          min_value: statistic(type, extremes.min),
-          max_value: statistic(type, extremes.max),
+        ...(min_max !== null && {
+          min_value: statistic(type, min_max.min),
+          max_value: statistic(type, min_max.max),
         }),
       },
       ...(bloom !== null && {

@@ -144,7 +144,7 @@ async function encodeRows(
       data: Number(meta_data!.data_page_offset) - MAGIC.length,
       raw: Number(meta_data!.total_uncompressed_size),
       stored: Number(meta_data!.total_compressed_size),
-      extremes: null,
+      min_max: null,
       ascending: false,
       bloom: null,
     }
