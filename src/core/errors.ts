@@ -8,10 +8,10 @@ import { unlessSecret } from './secrets/known-secrets.ts'
  * - `locked`: another run holds the pipeline, or another process the DuckDB file that rows are loaded into (exit 5)
  * - `interrupted`: a signal stopped the run; resumable (exit 130/143)
  * - `transient`: network trouble, timeouts, 408, 429, 5xx, broken responses; retried, then fails the partition
- * - `refused`: the service answers 4xx to this request; fails the partition at once
+ * - `refused`: the service responds 4xx to this request; fails the partition at once
  * - `cursor`: the service refuses a cursor, or repeats one
  * - `data`: the response breaks the contract (ignored filter, invalid item under `on_invalid: fail`)
- * - `storage`: the disk refuses (full, read-only, gone); stops the run, resumable
+ * - `storage`: the disk fails (full, read-only, removed); stops the run, resumable
  * - `target`: the database that rows are loaded into can't be reached or refuses; nothing is half loaded
  * - `damaged`: files on disk are not what the checkpoint says
  */

@@ -15,7 +15,7 @@ import type { Month } from './time.ts'
  * Requests for reports and endpoints that say nothing of searches know the first limit alone. What a page costs is known
  * once pages were measured; before that the dearer reading of the documentation counts.
  *
- * Two words of the service end a run in the same way, whatever the limits are: that no searches are left, and that it
+ * Two reports of the service end a run in the same way, whatever the limits are: that no searches are left, and that it
  * wants to be left alone for longer than a run waits.
  */
 export type RunLimits = {

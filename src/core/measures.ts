@@ -4,11 +4,11 @@ export type PageCost = readonly [rows: number, searches: number]
 /** Duration of one response: rows requested, and milliseconds. */
 export type ResponseTime = readonly [size: number, ms: number]
 
-/** What the responses of an endpoint tell about it. */
+/** What responses have shown about an endpoint. */
 export type Measures = {
-  /** Rows asked for with the page that was served last; null: none was. */
+  /** Rows requested with the last page that was served; null: none was. */
   readonly pageSize: number | null
-  /** The size to begin with, where the endpoint could not serve the greatest; null: it could, or was not asked. */
+  /** The page size to begin with, if the endpoint could not serve the greatest; null: it could, or was not tried. */
   readonly limit: number | null
   /** The same by query, of those that found their own. */
   readonly limits: ReadonlyMap<string, number | null>
@@ -59,7 +59,7 @@ export function dearerCost(rows: number): number {
 }
 
 /**
- * What pages cost by what was measured; null where that tells neither reading: pages of few rows cost one search by
+ * What pages cost by what was measured; null where that fits neither reading: pages of few rows cost one search by
  * both. The median counts: other users of the organization spend as well, so each cost is an upper bound.
  */
 type Tariff = { readonly perPage: number } | { readonly perRow: number }

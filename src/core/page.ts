@@ -216,7 +216,7 @@ const FEWEST_SLOTS = 8
 // Of each two words; seven of eight slots may be taken.
 const FULLEST_16TH = 7
 
-/** Where the digest stands, or the free slot where it belongs. */
+/** Slot of the digest, or the free slot where it belongs. */
 function indexOfDigest(table: Uint32Array, first: number, second: number): number {
   const mask = table.length - 1
   let slot = (2 * first) & mask
@@ -226,7 +226,7 @@ function indexOfDigest(table: Uint32Array, first: number, second: number): numbe
   return slot
 }
 
-/** The first word is never 0, which stands for a free slot. */
+/** The first word is never 0: that marks a free slot. */
 function digestOf(cursor: string): readonly [first: number, second: number] {
   const digest = hash('sha256', cursor, 'buffer')
   return [digest.readUInt32LE(0) || 1, digest.readUInt32LE(4)]

@@ -5,7 +5,7 @@ import { formatInstant, type Micros, parseInstant } from './time.ts'
 /** Half-open UTC range `[from, until)`. */
 export type Window = { readonly from: Micros; readonly until: Micros }
 
-/** One query over one window: the unit of what is written. What is asked is a chain: {@link WindowRun}. */
+/** One query over one window: the unit of what is written. The unit of requests is a chain: {@link WindowRun}. */
 export type Partition = {
   /** Stable name: `domain.acme.com/2024-01-01..2024-02-01`; never holds a secret. */
   readonly key: string
@@ -49,14 +49,14 @@ export function nameQuery(query: Query, label: string): NamedQuery {
 }
 
 /**
- * The label of a query that can be told without the mask key: the name that the user gave it, else what it asks for.
+ * The label of a query, if it can be known without the mask key: the name that the user gave it, else its value.
  * Null where that is an identity which the policy hides.
  */
 export function openLabel(query: Query, identity: IdentityPolicy): string | null {
   return ('as' in query ? query.as : undefined) ?? (hidesIdentity(query, identity) ? null : queryLabel(query))
 }
 
-/** Whether what a query asks for is an identity that the policy hides: any policy but the one that keeps it. */
+/** Whether the value of a query is an identity that the policy hides: any policy but `keep`. */
 export function hidesIdentity(query: Query, identity: IdentityPolicy): boolean {
   return (query.type === 'email' || query.type === 'keyword') && identity !== 'keep'
 }
@@ -131,7 +131,7 @@ function encodeSegment(value: string): string {
 }
 
 /**
- * Adjacent windows of one query, in the order in which a chain goes through them. One without bounds stands for the one
+ * Adjacent windows of one query, in the order in which a chain goes through them. One without bounds means the one
  * partition of a query that has no windows.
  */
 export class WindowRun {

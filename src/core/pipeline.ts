@@ -45,10 +45,10 @@ export type ExtractSettings = {
   readonly resource: Resource
   readonly queries: readonly Query[]
   readonly windows: WindowSettings | null
-  /** What the pipeline file asks for, where flags have this run ask for something else; null: the same. */
+  /** The setting of the pipeline file, where a flag replaces it for this run; null: the same. */
   readonly whole: Wanted | null
   readonly order: Order
-  /** Rows that a page is asked for with, at most. */
+  /** The most rows that are requested with a page. */
   readonly pageSize: number
   readonly include: readonly string[]
   /** Chains in flight. */
@@ -70,7 +70,7 @@ export type Wanted = Pick<ExtractSettings, 'queries' | 'windows'>
 export type Resource = 'credentials' | 'reports'
 
 /**
- * The five query kinds of the credential search, and the two ways to ask for reports.
+ * The five query kinds of the credential search, and the two ways to request reports.
  * A secret query carries the name of its environment variable, never the value.
  */
 export type Query =
@@ -85,7 +85,7 @@ export type Query =
   | { readonly type: 'report'; readonly id: number }
   | { readonly type: 'reports' }
 
-/** What the user calls a query; without it the query goes by what it asks for. */
+/** The user's name for a query; without it the query is named after its value. */
 type GivenName = { readonly as?: string }
 
 /**

@@ -38,7 +38,7 @@ export type Store = {
   /** Removes a folder if nothing is in it. */
   removeEmptyFolder(folder: string): Promise<void>
   /**
-   * Makes a staging directory for one owner, beside `folder`, and gives a store in which it stands for `folder`.
+   * Makes a staging directory for one owner, beside `folder`, and gives a store in which it replaces `folder`.
    * @param owner the fencing token: a name that is used once
    */
   fenced(folder: string, owner: string): Promise<FencedStore>

@@ -97,7 +97,7 @@ function addDays({ values }: Column, weight: Uint32Array | null, tally: Aggregat
   flush()
 }
 
-/** Days are told right by the nearest double, but at midnights thousands of years away. */
+/** The nearest double gives the right day, except at midnights thousands of years away. */
 function asDoubles({ kind, values }: IntegerVector): Float64Array {
   return kind === 'number' ? values : Float64Array.from(values, Number)
 }

@@ -25,7 +25,7 @@ export type HashThread = {
   digest(pieces: readonly Uint8Array[]): Promise<string>
 }
 
-/** Less than this is hashed sooner than another thread is asked. */
+/** Fewer bytes are hashed in less time than a request to another thread takes. */
 const MIN_SENT_BYTES = 64 << 10
 
 /** Hashes in the thread that encodes, unless the shard is small. Bytes in shared memory are not copied. */
@@ -46,7 +46,7 @@ export function shardHashIn(thread: HashThread): ShardHash {
       heldBytes += bytes.byteLength
       if (heldBytes < MIN_SENT_BYTES) return
       hasBegun = true
-      // A thread that is gone fails the digest as well.
+      // If the thread has ended, the digest fails as well.
       thread.update(take()).catch(() => {})
     },
     digest() {

@@ -121,7 +121,7 @@ export class ShardSet {
     return this.commit({ slices: [], close: folders, entries: [] })
   }
 
-  /** Makes a shard without rows, which tells readers the columns, for a data set without other shards. */
+  /** Makes a shard without rows, for a data set without other shards: readers learn the columns from it. */
   async sealEmpty(folder: string, partition: string): Promise<void> {
     const shard = await this.#begin(folder)
     shard.take(partition, 0, null)

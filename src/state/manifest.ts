@@ -18,7 +18,7 @@ import { settingsDigest } from './settings.ts'
 
 export const SIGNATURE_PATH = '_manifest.sig'
 
-/** Length of an Ed25519 signature, which stands in its file as it is. */
+/** Length of an Ed25519 signature. The file holds nothing else. */
 export const SIGNATURE_BYTES = 64
 
 export const MANIFEST_PATH = '_manifest.json'
@@ -71,7 +71,7 @@ export const manifestSchema = z.object({
       status: z.string(),
       requests: count,
       retries: count,
-      /** What of the quota it spent, and what the service said was left; null: the service does not tell. */
+      /** Searches of the quota that it spent, and that were left by the service's report; null: it reports none. */
       searches_spent: count.nullable().default(null),
       searches_remaining: count.nullable().default(null),
       version: z.string(),
@@ -123,7 +123,7 @@ export type Manifest = {
     status: string
     requests: number
     retries: number
-    /** What of the quota it spent, and what the service said was left; null: the service does not tell. */
+    /** Searches of the quota that it spent, and that were left by the service's report; null: it reports none. */
     searches_spent: number | null
     searches_remaining: number | null
     version: string
@@ -138,7 +138,7 @@ export type Manifest = {
   }[]
 }
 
-/** A query that is no longer asked for, and what the data set holds of it. */
+/** A query that the pipeline file no longer has, and what the data set holds of it. */
 export type RetiredQuery = { query: string; partitions: number; rows: number }
 
 export type ManifestShard = {

@@ -5,7 +5,7 @@ export type Settings = Readonly<Record<string, unknown>>
 
 /**
  * The settings that every run on one data set has to share, by their names in the pipeline file: what the
- * service is asked for (a cursor is good only for the same parameters) and what a row looks like. Pace,
+ * service is requested (a cursor is good only for the same parameters) and what a row looks like. Pace,
  * retries, budgets, windows and the sizes of pages and shards may change from run to run.
  */
 export function frozenSettings(pipeline: Pipeline, maskKey: Uint8Array | null): Settings {

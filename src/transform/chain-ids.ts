@@ -19,12 +19,12 @@ export class ChainIds {
     this.#refused.begin(recent.map(({ refused }) => refused))
   }
 
-  /** To be asked for every row that is to be kept. @returns false when it was there before */
+  /** Call it for every row that is to be kept. @returns false when it was there before */
   isNewRow(id: number | bigint): boolean {
     return this.#isNew(id, this.#rows)
   }
 
-  /** To be asked for every item that is to be refused, if it has an id. @returns false when it was refused before */
+  /** Call it for every item that is to be rejected, if it has an id. @returns false when it was rejected before */
   isNewRefusal(id: number | bigint): boolean {
     return this.#isNew(id, this.#refused)
   }

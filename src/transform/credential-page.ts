@@ -47,7 +47,7 @@ export class CredentialPage {
 
   /**
    * Takes one parsed item: a row, a quarantine entry, or nothing where it belongs elsewhere.
-   * @throws ExportError 'data' when it was not asked for
+   * @throws ExportError 'data' when it was not requested
    */
   add(item: unknown, index: number, raw: RawItem): void {
     const { exact } = raw
@@ -91,7 +91,7 @@ export class CredentialPage {
     }
   }
 
-  /** What is asked for may be more than what is this chain's: an invalid item there is another's to refuse. */
+  /** A request may cover more than this chain's windows: an invalid item there is rejected by the other chain. */
   private isLeftToOthers(item: unknown): boolean {
     const at = refusedTime(item)
     return at !== null && this.range.isLeftToOthers(at)
@@ -107,7 +107,7 @@ export class CredentialPage {
   }
 }
 
-/** An item lies outside the window asked for. @param index from 0 on */
+/** An item lies outside the requested window. @param index from 0 on */
 function ignoredFilter(index: number, context: PageContext): ExportError {
   return new ExportError(
     'data',

@@ -271,7 +271,7 @@ export class FastPath {
       }
       return known.entry
     }
-    // The quotes stand right before and behind.
+    // The quotes are right before and behind.
     const sourceId = bytes.toString('utf8', starts[slots + SOURCE_ID]! - 1, ends[slots + SOURCE_ID]! + 1)
     return table.entry(JSON.parse(sourceId) as string, known?.source ?? null)
   }

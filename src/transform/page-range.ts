@@ -21,9 +21,9 @@ function boundsOf(window: Window | null): Bounds {
 
 /**
  * - `keep`: the row belongs to this chain
- * - `drop`: it belongs to another one, or was exported before a refused cursor and had to be asked for again
+ * - `drop`: it belongs to another one, or was exported before a rejected cursor and had to be requested again
  * - `repeated`: the chain has had it, and the service sends it again
- * - `outside`: nobody asked for it, so the service ignored the filter
+ * - `outside`: it was not requested, so the service ignored the filter
  */
 export type Verdict = 'keep' | 'drop' | 'repeated' | 'outside'
 

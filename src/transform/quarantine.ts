@@ -29,7 +29,7 @@ export type Quarantine = (item: unknown, issues: readonly Issue[], index: number
 /** @param extras additional columns */
 export function credentialQuarantine(masks: Masks, extras: readonly ExtraField[]): Quarantine {
   const isNamed = extras.some(({ name }) => name === 'credential_hash')
-  // Fields that hold no text: text that stands there is of unknown origin, and may be the secret.
+  // Fields that hold no text: text in them is of unknown origin, and may be the secret.
   const source = object(
     rules([...SOURCE_FIELDS], { is_alert_enabled: truth, breached_at: time, leaked_at: time }),
   )

@@ -63,7 +63,7 @@ export function reportDecoder(plan: DecodePlan): Decode {
   }
 }
 
-/** Another report came than the one asked for. */
+/** The response has another report than the requested one. */
 function wrongReport(context: PageContext): ExportError {
   return new ExportError(
     'data',

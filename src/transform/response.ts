@@ -21,20 +21,20 @@ type ParsedResponse = {
   /** Numbers beyond 2^53 are rounded in them. */
   readonly items: readonly unknown[]
   readonly next: string | null
-  /** The items with all digits of their numbers, made when they are asked for: few responses have such numbers. */
+  /** The items with all digits of their numbers, made on demand: few responses have such numbers. */
   exactItems(): readonly unknown[]
   /** The JSON that it was parsed from, without a byte order mark. */
   readonly text: Buffer
 }
 
-/** Ten times the most that can be asked for; each could become an entry in quarantine. */
+/** Ten times the most that can be requested; each could become an entry in quarantine. */
 export const MAX_ITEMS = 100_000
 
 /**
- * Parses a response: `{items, next}`, or `{report}` for a report asked for by its id. A byte order mark is ignored; a
+ * Parses a response: `{items, next}`, or `{report}` for a report requested by its id. A byte order mark is ignored; a
  * missing `next` means the same as null.
  * Source: service spec 4.1 and 4.2.
- * @throws ExportError 'transient' when the bytes are no such response: asked again, the service may do better; 'data'
+ * @throws ExportError 'transient' when the bytes are no such response: another attempt may succeed; 'data'
  *   when parsing it would take more memory than a response may
  */
 export function parseResponse(body: Buffer, context: PageContext): ParsedResponse {

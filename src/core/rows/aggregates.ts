@@ -16,7 +16,7 @@ export type Aggregates = {
 
 export type Counts<Key> = {
   readonly counts: [Key, number][]
-  /** Rows under keys that there was no place for. */
+  /** Rows under keys beyond the limit. */
   readonly others: number
 }
 

@@ -75,7 +75,7 @@ type Header = {
   /** Byte length of each buffer, in order. */
   buffers: number[]
 }
-/** Numbers are buffer indices; -1 stands for "none". */
+/** Numbers are buffer indices; -1 means none. */
 type HeaderColumn = { name: string; group: number; kind: Vector['kind']; parts: number[] }
 
 /** Allocates the bytes of a record batch; their contents are undefined. */

@@ -36,7 +36,7 @@ export function typeName(type: ColumnType, { engine }: Format): string {
 
 /**
  * Every column a resource can have, in output order. `included` are the values of `extract.include`:
- * optional fields are columns only when the service is asked for them.
+ * optional fields are columns only when `include` requests them.
  * Source: service spec 2.1–2.3, and the public API's nullability where the spec is silent.
  */
 export function allColumns(resource: Resource, included: readonly string[]): readonly ColumnSpec[] {

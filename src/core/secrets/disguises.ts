@@ -46,7 +46,7 @@ const MAX_DEPTH = 3
 /** Characters, of all candidates together. */
 const MAX_EXAMINED = 8_000_000
 
-/** Keeps pieces apart that did not stand together. */
+/** Separates parts that were not adjacent. */
 const BETWEEN = '\u{FFFD}'
 
 const CHARSETS = ['utf8', 'utf16le', 'utf16be'] as const
@@ -147,7 +147,7 @@ function character(codePoint: number): string {
   return codePoint <= 0x10ffff ? String.fromCodePoint(codePoint) : ''
 }
 
-/** Every run of a text that may be bytes, for every place in it where they may begin. */
+/** Every run of a text that may be encoded bytes, from every offset at which they may begin. */
 const BINARIES: readonly ((text: string) => readonly Buffer[])[] = [
   ...[0, 1, 2, 3].map((skip) => runs(/[a-z0-9+/_-]{2,}/gi, (run) => Buffer.from(run.slice(skip), 'base64'))),
   ...[0, 1].map((skip) => runs(/[0-9a-f]{2,}/gi, (run) => Buffer.from(run.slice(skip), 'hex'))),

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { inAnyDisguise, inAnyEscape } from './disguises.ts'
 
-/** What stands in the place of a text that repeats a secret. */
+/** Replaces a text that repeats a secret. */
 export const LEFT_OUT = '[left out: it repeats a secret]'
 
 /**
@@ -140,7 +140,7 @@ function remember(form: string, longRun: number): void {
   }
 }
 
-/** Pieces of one length, and how they begin: most places in a text need no second look. */
+/** Pieces of one length, and how they begin: at most offsets of a text nothing else has to be compared. */
 type Needles = { readonly pieces: Set<string>; readonly beginnings: Uint8Array }
 
 const BEGINNINGS = 1 << 16

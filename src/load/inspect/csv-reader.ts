@@ -146,7 +146,7 @@ function fieldEnd(bytes: Buffer, from: number, number: number): number {
   return -1
 }
 
-/** What values look like where they are not free text. */
+/** Patterns of values that are not free text. */
 export const PATTERNS: Record<Exclude<ColumnType, 'text'>, RegExp> = {
   int64: /^-?\d{1,19}$/,
   timestamp: /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{6}Z$/,
@@ -168,7 +168,7 @@ export function unescaped(text: string): string {
   return /^'[=+\-@\t\r]/.test(text) ? text.slice(1) : text
 }
 
-/** Where the header row has the columns asked for. @throws ExportError `damaged` when one is missing */
+/** Indexes of the requested columns in the header row. @throws ExportError `damaged` when one is missing */
 export function indexesIn(names: readonly string[], asked: readonly string[]): readonly number[] {
   const indexes = asked.map((name) => names.indexOf(name))
   if (indexes.includes(-1)) throw damaged('A column is missing')

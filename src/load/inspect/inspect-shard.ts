@@ -5,7 +5,7 @@ import { openParquet } from './parquet-reader.ts'
 import { damaged, type ShardReader } from './shard-reader.ts'
 
 type InspectOptions = {
-  /** The columns that the shard should have; a CSV file tells no types, so they are taken from here. */
+  /** The columns that the shard should have; a CSV file has no types, so they are taken from here. */
   readonly columns: readonly ColumnSpec[]
   /** String columns of which every value is shown to `onText`; those that the shard does not have are passed over. */
   readonly watch: readonly string[]

@@ -2,7 +2,7 @@ import type { ColumnSpec, Format } from '../../core/index.ts'
 import { readBatches } from './read-batches.ts'
 import { damaged, type ShardReader } from './shard-reader.ts'
 
-/** Gets the id of every row, and the kind and value of the query that found it, where those were asked for. */
+/** Gets the id of every row, and the kind and value of the query that found it, where those were requested. */
 type OnId = (id: number | bigint, queryType: string, queryValue: string) => void
 
 const ID = column('id', 'int64')

@@ -24,7 +24,7 @@ export type ChainRecord = {
   readonly position: Position | null
   /** Whether all items so far came in order of `imported_at`. */
   readonly inOrder: boolean
-  /** The range that its requests ask for. */
+  /** The range of its requests. */
   readonly requested: Window | null
   /** Set when a refused cursor made it start again: its requests begin at this position. */
   readonly since: Restart | null
@@ -32,7 +32,7 @@ export type ChainRecord = {
   readonly seen: SeenCursors | null
   /** Location of the ids of its last pages; null: it has none. */
   readonly ids: IdMark | null
-  /** Rows asked for with its last page; null: it has none. */
+  /** Rows requested with its last page; null: it has none. */
   readonly size: number | null
 }
 
@@ -114,7 +114,7 @@ function spansOf(bounds: Float64Array): Spans {
   for (let i = 1; i < bounds.length; i++) {
     const span = bounds[i]! - bounds[i - 1]!
     const last = spans.at(-1)
-    // A span that a double can't hold exactly: the end stands instead of the length.
+    // No double holds the length exactly: the end is written instead.
     if (bounds[i - 1]! + span !== bounds[i] || !Number.isSafeInteger(span)) spans.push([bounds[i]!, 0])
     else if (last?.[0] === span && last[1] > 0) last[1]++
     else spans.push([span, 1])

@@ -184,7 +184,7 @@ export type CheckpointState = {
   readonly service: Measures
   /** Digests that identify the secrets of secret queries, by the query's name. */
   readonly secretChecks: ReadonlyMap<string, string>
-  /** What named queries ask for, by name. */
+  /** Values of named queries, by name. */
   readonly queries: ReadonlyMap<string, string>
   /** Lines read or appended, by which compaction decides. */
   readonly lines: number

@@ -63,7 +63,7 @@ function unpacked([shard, path, rows, bytes, sha256, partitions, importedAt, rep
 
 /** Values by paths like `domain.acme.com/2024-01` or `credentials/query=domain.acme.com/import_window=2024-01-01`. */
 export type ReadonlyPathMap<V> = Iterable<readonly [path: string, value: V]> & {
-  /** By what stands before the last slash, then by what comes after it. */
+  /** By the part before the last slash, then by the part after it. */
   readonly branches: ReadonlyMap<string, ReadonlyMap<string, V>>
   get(path: string): V | undefined
 }

@@ -16,7 +16,7 @@ export type RunRecord = {
   readonly repeated: number
   /** Partitions that failed in it. */
   readonly failures: number
-  /** Searches of the quota that it spent; null: the service does not tell. */
+  /** Searches of the quota that it spent; null: the service does not report it. */
   readonly searches: number | null
   /** The fewest requests that its items could have come with; null: not known. */
   readonly minRequests: number | null
@@ -98,7 +98,7 @@ export class Runs {
   }
 }
 
-/** The entry that ends a run. What its pages say already it has where these are gone: in a compacted journal. */
+/** The entry that ends a run. In a compacted journal it also has the figures of the run's pages. */
 export function endEntry(
   run: string,
   { finished_at, status }: Pick<RunEndEntry, 'finished_at' | 'status'>,

@@ -71,7 +71,7 @@ export async function fsyncJournal(store: Store, path: string): Promise<void> {
 
 /**
  * Reads a journal line by line; `visit` gets each, parsed. After lost power the file may hold any mixture of old, new and
- * empty blocks. The journal ends at the first line that is invalid. No caller was told that this line or a later one is
+ * empty blocks. The journal ends at the first line that is invalid. No caller has learned that this line or a later one is
  * durable, unless a later line says that it was fsynced.
  * @returns where the last valid line ends; null when there is no journal
  * @throws ExportError `damaged` when an invalid line was fsynced

@@ -99,7 +99,7 @@ async function tryLock(data: Store, options: LockOptions): Promise<Lock> {
     const heartbeat = await startHeartbeat(store, path, self, clock)
     try {
       const { dead, expired, succeeded } = await rivals(store, id, options)
-      // This process may have been stopped since it was told.
+      // This process may have been stopped since the queue decided.
       if (succeeded) await options.hold?.confirm()
       await heartbeat.hold()
       await takeOver(store, { dead, expired }, id, options)

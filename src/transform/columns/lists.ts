@@ -58,7 +58,7 @@ export class Validity {
     if (!isThere) this.nulls++
   }
 
-  /** Adds the first `count` of some flags, of which `nulls` are 0; any other stands for a value. */
+  /** Adds the first `count` of some flags, of which `nulls` are 0; any other means a value. */
   addAll(flags: Uint8Array, count: number, nulls: number): void {
     while (this.length + count > this.flags.length) {
       this.flags = copied(this.flags, new Uint8Array(2 * this.flags.length))

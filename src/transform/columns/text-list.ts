@@ -11,10 +11,10 @@ const SHORT_COPY = 48
 /** What a row has of a field. */
 export const STATE = { null: 0, text: 1, escapedText: 2, sameText: 3 } as const
 
-/** The texts of one field at a time, in a run of rows. What it holds is of the field asked for last. */
+/** The texts of one field at a time, in a run of rows. It holds the field that was read last. */
 export type FieldRun = {
   readonly rows: number
-  /** By row: its {@link STATE}, and where in `bytes` the JSON of its text stands, quotes excluded. */
+  /** By row: its {@link STATE}, and the offsets in `bytes` of the JSON of its text, without quotes. */
   readonly states: Uint8Array
   readonly starts: Uint32Array
   readonly ends: Uint32Array

@@ -41,7 +41,7 @@ export function unescapeJson(
 const BACKSLASH = 0x5c
 const LOWER_U = 0x75
 
-/** The byte that a two-character escape stands for, by its second character. */
+/** The byte of a two-character escape, by its second character. */
 const SIMPLE = new Uint8Array(128)
 for (const [letter, text] of ['""', '\\\\', '//', 'b\b', 'f\f', 'n\n', 'r\r', 't\t']) {
   SIMPLE[letter!.charCodeAt(0)] = text!.charCodeAt(0)

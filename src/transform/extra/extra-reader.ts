@@ -12,10 +12,10 @@ import { CREDENTIAL_FIELDS, SOURCE_FIELDS } from '../schema.ts'
 import { type ExtraNode, ExtraTree } from './extra-tree.ts'
 import { EXPECTED, readExtra } from './read-extra.ts'
 
-/** Beyond it a secret is found wherever it stands. */
+/** A longer secret is found at any offset. */
 const SHORT = 8
 
-/** What is wrong with a field: told as the schema's own issues are. */
+/** What is wrong with a field, in the form of the schema's own issues. */
 type ExtraIssue = { readonly path: string[]; readonly message: string }
 
 /** The policies that decide which of a row's own values may not turn up elsewhere. */

@@ -10,22 +10,22 @@ export type ExtraNode = {
   readonly name: string
   /** The name in UTF-8. */
   readonly written: Buffer
-  /** As it is told where it is in the way: `details.severity`. */
+  /** As messages show it: `details.severity`. */
   readonly path: readonly string[]
   /** Fields that end here, by their number. */
   readonly fields: number[]
   readonly children: ExtraNode[]
-  /** Whether a value that is no object stands where a path goes on. */
+  /** Whether there is a value other than an object where a path continues. */
   isInTheWay: boolean
 }
 
 /** Finds the values that paths lead to in the JSON of items. Serves one item at a time. */
 export class ExtraTree {
-  /** By field number: where the value stands; `ends` is 0 where there is none, or null. */
+  /** By field number: offsets of the value; `ends` is 0 where there is none, or null. */
   readonly starts: Uint32Array
   readonly ends: Uint32Array
   readonly root: ExtraNode = node([])
-  /** Fields beside those on the way, which nobody asked for: their names as they may be shown. */
+  /** Fields beside the paths, which no column reads: their names as they may be shown. */
   readonly unknown = new Set<string>()
   private isObstructed = false
 
@@ -54,7 +54,7 @@ export class ExtraTree {
     this.forget(this.root)
   }
 
-  /** Takes the value of a member. The last one of a name stands, as in JSON.parse. */
+  /** Takes the value of a member. The last one of a name counts, as in JSON.parse. */
   visit(at: ExtraNode, bytes: Buffer, start: number, end: number): void {
     this.forget(at)
     if (bytes[start] === NULL) return
@@ -96,7 +96,7 @@ export class ExtraTree {
     for (const child of at.children) this.forget(child)
   }
 
-  /** Paths at which something else stands than an object. */
+  /** Paths with something other than an object. */
   inTheWay(): readonly (readonly string[])[] {
     return this.isObstructed ? obstructions(this.root) : NONE
   }

@@ -3,7 +3,7 @@ import { REDACTED } from './mask.ts'
 
 /**
  * Whether a stored value can have come from a policy: what a check of finished files can know without the
- * secrets. A null is masked under every policy; under `drop` only the constant may stand anywhere. Of a policy that
+ * secrets. A null is masked under every policy; under `drop` only the constant may appear. Of a policy that
  * nobody knows nothing can have come.
  */
 export function looksMasked(policy: SecretPolicy | IdentityPolicy, value: string | null): boolean {

@@ -10,7 +10,7 @@ import {
 /** Characters of a digest: SHA-256 in hex. */
 export const DIGEST_LENGTH = 64
 
-/** What stands in for a value that may not be shown. */
+/** Replaces a value that may not be shown. */
 export const REDACTED = '[REDACTED]'
 
 /**

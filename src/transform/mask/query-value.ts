@@ -2,7 +2,7 @@ import { type Query, queryLabel } from '../../core/index.ts'
 import { type MaskPolicies, masksOf, maskText, REDACTED } from './mask.ts'
 
 /**
- * The `query_value` column: what the query asked for. A secret is masked by the secret policy, an address or keyword
+ * The `query_value` column: the value of the query. A secret is masked by the secret policy, an address or keyword
  * by that of identities; either is the constant where its policy drops it.
  * @param secretValue the secret of a secret query, from its variable; null for every other kind
  */

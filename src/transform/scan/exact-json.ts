@@ -13,11 +13,11 @@ const MAX_NUMBERS = 200_000
 const IN_NUMBER = new Uint8Array(256)
 for (const character of '0123456789+-.eE') IN_NUMBER[character.charCodeAt(0)] = 1
 
-/** 1 where it may be part of what stands before the exponent. */
+/** 1 where the byte may be part of a number before the exponent. */
 const IN_MANTISSA = new Uint8Array(256)
 for (const character of '0123456789-.') IN_MANTISSA[character.charCodeAt(0)] = 1
 
-/** 1 where a byte may stand right before or right behind that. */
+/** 1 where the byte may come right before or right behind that. */
 const AROUND_MANTISSA = new Uint8Array(256)
 for (const character of ':,[]} \t\r\neE') AROUND_MANTISSA[character.charCodeAt(0)] = 1
 
@@ -26,7 +26,7 @@ const MARK = `${randomUUID()}:`
 
 /**
  * JSON.parse of the bytes [start, end), but for numbers that it would round: whole ones become bigints, and what only
- * looks whole once it is rounded becomes NaN, so that nobody takes it for an integer. Takes longer than JSON.parse.
+ * looks whole once it is rounded becomes NaN, so that it does not pass for an integer. Takes longer than JSON.parse.
  * @throws SyntaxError as JSON.parse
  */
 export function parseExactJson(bytes: Buffer, start = 0, end = bytes.length): unknown {

@@ -97,7 +97,7 @@ type Region =
 /**
  * Finds the fields of credentials in a response's bytes, by WebAssembly, window by window: a part of the response that
  * stays near the processor. A walk makes records of the items of a window, good until the next walk. By
- * `record * RECORD_SLOTS + field`, `kinds` says what a value is, `starts` and `ends` where it stands in `bytes` (texts
+ * `record * RECORD_SLOTS + field`, `kinds` has the kind of a value, `starts` and `ends` its offsets in `bytes` (texts
  * without their quotes). Lists of texts lie in `texts`, three numbers each (start, end, 1 if it has escapes); for
  * them, `starts` and `ends` say which. Positions in the response are numbers of their own.
  */
@@ -218,7 +218,7 @@ export class ItemWalker {
     return this.kinds[record * RECORD_SLOTS + UNKNOWN_COUNT]!
   }
 
-  /** Where an unknown field stands: start (0) and end (1) of its key, of its value (2, 3). */
+  /** Offsets of an unknown field: start (0) and end (1) of its key, of its value (2, 3). */
   unknownField(record: number, index: number, part: 0 | 1 | 2 | 3): number {
     return this.unknownFields[4 * (MAX_UNKNOWN * record + index) + part]!
   }

@@ -10,7 +10,7 @@ const APOSTROPHE = 0x27
 const TAB = 0x09
 const DAY_MICROS = 86_400_000_000
 
-/** U+FFFD, which stands where a NUL was: PostgreSQL and pyarrow refuse a CSV file that has one. */
+/** U+FFFD, in the place of a NUL: PostgreSQL and pyarrow refuse a CSV file that has one. */
 export const REPLACED_NUL = Buffer.from('\ufffd')
 
 /** Of what a byte makes necessary. */

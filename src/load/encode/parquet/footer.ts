@@ -81,7 +81,7 @@ export function parquetFooter(
     key_value_metadata: Object.entries(plan.fileMetadata).map(([key, value]) => ({ key, value })),
     metadata_length: 0,
   }
-  // Whole, that is: values that begin alike for long are told apart only by their ends.
+  // Not truncated: long values that begin alike differ only at their ends.
   writeMetadata(writer, metadata, MAX_STATISTIC_BYTES)
   writer.appendBytes(Buffer.from(MAGIC))
   return new Uint8Array(writer.getBytes())
@@ -179,7 +179,7 @@ function columnChunk(
   const encodings: Encoding[] = [...new Set<Encoding>(['RLE', meta.encoding])]
   if (dictionary !== null) encodings.push('PLAIN')
   return {
-    // Deprecated, and to be 0 where the metadata stands in the footer alone.
+    // Deprecated, and 0 where only the footer has the metadata.
     file_offset: 0n,
     meta_data: {
       type: type === 'text' || type === 'list' ? 'BYTE_ARRAY' : type === 'boolean' ? 'BOOLEAN' : 'INT64',

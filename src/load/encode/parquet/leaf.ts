@@ -85,7 +85,7 @@ function hasMinMax(name: string, recordBatches: readonly RecordBatch[]): boolean
   return STRINGS_WITH_MIN_MAX.has(name) && (name !== 'query_value' || recordBatches.every(hasNoSecretQuery))
 }
 
-/** Whether no row comes from a secret query, as far as is known: what such a query asked for may not be told. */
+/** Whether no row comes from a secret query, as far as is known: the value of such a query may not be shown. */
 function hasNoSecretQuery({ columns }: RecordBatch): boolean {
   const values = columns.find(({ name }) => name === 'query_type')?.values
   if (values?.kind !== 'text') return false

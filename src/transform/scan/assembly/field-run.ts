@@ -24,7 +24,7 @@ const IS_TEXT: u8 = 1
 const IS_ESCAPED: u8 = 2
 const IS_SAME: u8 = 3
 
-/** Says of each row's text where it stands. */
+/** Writes down the offsets of each row's text. */
 export function findTexts(field: usize, rows: usize): void {
   for (let row: usize = 0; row < rows; row++) store<u8>(RUN_STATES + row, stateOf(field, row))
 }
@@ -48,7 +48,7 @@ export function compareTexts(field: usize, rows: usize): void {
 
 /**
  * Writes the texts end to end.
- * @returns how many are null, or -1 when one has escapes, or they have no room: then it is only said where they stand
+ * @returns how many are null, or -1 when one has escapes, or they have no room: then only their offsets are written
  */
 export function gatherTexts(field: usize, rows: usize): i32 {
   let isWhole = true

@@ -91,8 +91,8 @@ export {
 }
 
 /*
- * Finds the fields of credentials in the answer's bytes, item after item. Nothing is copied: a record says by field
- * number what each value is and where it stands (texts without their quotes).
+ * Finds the fields of credentials in the response's bytes, item after item. Nothing is copied: a record says by field
+ * number the kind and the offsets of each value (texts without their quotes).
  *
  * What the schema would refuse, and whatever is out of the ordinary (escaped keys, numbers with fractions, exponents
  * or many digits), is not understood: such an item is for the plain path.
@@ -304,7 +304,7 @@ function fieldValue(field: usize, at: usize): usize {
   }
 }
 
-/** Notes a value, if it is of a kind that the field may have. A repeated key's last value stands, as in JSON.parse. */
+/** Notes a value, if it is of a kind that the field may have. The last value of a repeated key counts, as in JSON.parse. */
 function found(field: usize, kind: u8, start: usize, end: usize, next: usize): usize {
   if (next === 0 || (load<u8>(ALLOWED + field) & kind) === 0) return 0
   const index = FIELD_SLOTS * records + field

@@ -6,8 +6,8 @@ import { ARENA, ARENA_BYTES, KNOWN, MAX_SOURCES, SLOT_COUNT, SLOTS } from './lay
  * distinct byte sequence is parsed and validated once, by JavaScript, and recognised from then on by comparing bytes.
  *
  * The arena holds the known objects' bytes, each followed by the text of its `id`. A hash of their first PREFIX bytes
- * finds them, which does not require to know where an object in the answer ends: no JSON object is the beginning of
- * another, so where the bytes of a known object stand, that object stands.
+ * finds them, without knowing where an object in the response ends: no JSON object is the beginning of
+ * another, so the bytes of a known object are that object.
  *
  * When the arena is full, everything is forgotten: sources that never repeat cost time, but not memory.
  */
@@ -21,7 +21,7 @@ const PAGE: usize = 1 << 16
 let used: usize = 0
 let count: usize = 0
 
-/** @returns the number of the known source whose bytes stand at `at`, or -1 */
+/** @returns the number of the known source whose bytes are at `at`, or -1 */
 export function find(at: usize): i32 {
   const key = hash(at)
   for (let probe: usize = 0; probe < MAX_PROBES; probe++) {

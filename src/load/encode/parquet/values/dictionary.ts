@@ -145,7 +145,7 @@ function hashOf(source: Uint8Array, from: number, to: number): number {
   return hash ^ (hash >>> 13)
 }
 
-/** After so many rows a column of mostly distinct texts is given up. */
+/** After so many rows, no dictionary is made for a column of mostly distinct texts. */
 const TRIAL_ROWS = 1 << 14
 /** Of so many rows more than three quarters are most. */
 const MOST_DISTINCT = TRIAL_ROWS * 0.75
@@ -205,7 +205,7 @@ function distinct(codes: Uint32Array, rows: number): number {
   return last + 1
 }
 
-/** What the length of a text takes, more or less, that stands by itself. */
+/** Bytes for the length of a text outside a dictionary, roughly. */
 export function lengthBytes(encodings: Encodings): number {
   return encodings === 'plain' ? 4 : 1
 }
@@ -228,7 +228,7 @@ export function bitWidthOf(count: number): number {
 
 /**
  * The numbers of a row group as numbers of distinct ones, nulls left out, where every record batch has them in
- * a group and few enough; else null. Numbers that stand in every row change slowly: deltas serve them.
+ * a group and few enough; else null. Numbers without a group change slowly from row to row: deltas suit them.
  */
 export function codeNumbers(
   columns: readonly RecordBatchColumn<IntegerVector>[],

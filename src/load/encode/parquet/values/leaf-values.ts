@@ -27,7 +27,7 @@ export type LeafValues = {
   readonly encoding: ColumnChunkMeta['encoding']
   /** Values that the encoded ones are numbers of. */
   readonly dictionary: { readonly count: number; write(out: ByteBuffer): void } | null
-  /** Least and greatest value, large numbers as their digits; null where there is none, or it is not to be told. */
+  /** Least and greatest value, large numbers as their digits; null where there is none, or it may not be shown. */
   readonly minMax: { readonly min: number | string; readonly max: number | string } | null
   /** Every value at least once, for the bloom filter. */
   readonly distinct: Float64Array | BigInt64Array | TextVector | null
