@@ -4,8 +4,8 @@ import { copyFile, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises
 import { join } from 'node:path'
 import { unpackTar } from 'modern-tar'
 import { describe, expect, it } from 'vitest'
-import { type Place, place } from '../e2e/support/place.ts'
 import { shardPaths } from '../e2e/support/read-shards.ts'
+import { newWorkspace, type Workspace } from '../e2e/support/workspace.ts'
 import { spillway, workFolder } from './spillway.ts'
 
 const KEY = generateKeyPairSync('ed25519')
@@ -22,8 +22,8 @@ const PARTS = {
 }
 
 /** Everything that the command line needs is there; nothing is signed yet. */
-async function exported(): Promise<Place> {
-  const here = await place(PARTS, {}, { SPILLWAY_MASK_KEY: MASK_KEY })
+async function exported(): Promise<Workspace> {
+  const here = await newWorkspace(PARTS, {}, { SPILLWAY_MASK_KEY: MASK_KEY })
   const key = KEY.privateKey.export({ type: 'pkcs8', format: 'pem' })
   await writeFile(join(here.folder, 'key.pem'), key)
   await writeFile(join(here.folder, 'pub.pem'), KEY.publicKey.export(PUBLIC))
@@ -32,16 +32,16 @@ async function exported(): Promise<Place> {
   return here
 }
 
-async function signed(): Promise<Place> {
+async function signed(): Promise<Workspace> {
   const here = await exported()
   expect((await inProcess(here, 'sign', '--key', 'key.pem')).code).toBe(0)
   return here
 }
 
-const inProcess = (here: Place, command: string, ...flags: string[]) =>
+const inProcess = (here: Workspace, command: string, ...flags: string[]) =>
   spillway([command, 'pipeline.yaml', ...flags], here.folder, here.env)
 
-const evidence = (here: Place, ...flags: string[]) => inProcess(here, 'evidence', ...flags)
+const evidence = (here: Workspace, ...flags: string[]) => inProcess(here, 'evidence', ...flags)
 
 /** What an archive holds, by name. */
 async function filesOf(path: string): Promise<ReadonlyMap<string, Buffer>> {

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
-import { place } from '../e2e/support/place.ts'
+import { newWorkspace } from '../e2e/support/workspace.ts'
 
 // Warns again and again once somebody listens: as libraries do, of what is deprecated, of too many listeners.
 const WARNING =
   "process.on('newListener',(e)=>e==='warning'&&setInterval(()=>process.emitWarning('by a library'),1).unref())"
 
 it('what libraries warn of is in the log of those who ask for it, and on stderr for nobody else', async () => {
-  const here = await place(
+  const here = await newWorkspace(
     {},
     {},
     { NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(WARNING)}` },

@@ -5,8 +5,8 @@ import { describe, expect, it } from 'vitest'
 import { systemClock } from '../../src/core/index.ts'
 import { diskStore } from '../../src/disk/index.ts'
 import { takeLock } from '../../src/state/index.ts'
-import { type PipelineParts, type Place, place } from '../e2e/support/place.ts'
 import { shardPaths } from '../e2e/support/read-shards.ts'
+import { newWorkspace, type PipelineParts, type Workspace } from '../e2e/support/workspace.ts'
 import { treeHashes } from '../fault/support.ts'
 import { spillway } from './spillway.ts'
 
@@ -26,23 +26,23 @@ function since(date: string): string {
 
 const MARCH = since('2024-03-01')
 
-const inProcess = (here: Place, command: string, ...flags: string[]) =>
+const inProcess = (here: Workspace, command: string, ...flags: string[]) =>
   spillway([command, 'pipeline.yaml', ...flags], here.folder, here.env)
 
-async function json(here: Place, command: string, ...flags: string[]) {
+async function json(here: Workspace, command: string, ...flags: string[]) {
   const { code, stdout, stderr } = await inProcess(here, command, '--json', ...flags)
   expect(code, stderr).toBe(0)
   return JSON.parse(stdout)
 }
 
-async function exported(given = parts(), sandbox = {}): Promise<Place> {
-  const here = await place(given, sandbox)
+async function exported(given = parts(), sandbox = {}): Promise<Workspace> {
+  const here = await newWorkspace(given, sandbox)
   expect(await json(here, 'run')).toMatchObject({ status: 'complete' })
   return here
 }
 
 /** What the report says, as its machine-readable part has it. */
-async function reportOf({ output }: Place) {
+async function reportOf({ output }: Workspace) {
   const html = await readFile(join(output, '_report.html'), 'utf8')
   const [, data = ''] = /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(html) ?? []
   return JSON.parse(data)
@@ -178,7 +178,7 @@ describe('what shares shards', () => {
 })
 
 it('what is not exported to its end stays; what nobody asks for any more goes', async () => {
-  const here = await place({
+  const here = await newWorkspace({
     ...parts(),
     extract: {
       ...parts().extract,
@@ -222,7 +222,7 @@ it('what can not be is refused with exit 2, and a data set at work with exit 5',
   await refuses(2, 'belongs to the pipeline "trial"', '--older-than', '1d')
   expect(await treeHashes(here.output)).toEqual(tree)
 
-  const nothing = await place(parts())
+  const nothing = await newWorkspace(parts())
   expect(await json(nothing, 'prune', '--older-than', '1d', '--yes')).toMatchObject({ partitions: 0 })
   expect(existsSync(nothing.output)).toBe(false)
 })

@@ -10,8 +10,8 @@ import { diskStore } from '../../src/disk/index.ts'
 import type { Problem } from '../../src/run/index.ts'
 import { startSandbox } from '../../src/sandbox/index.ts'
 import { takeLock } from '../../src/state/index.ts'
-import { type Place, pipelineText, placeAt, SMALL } from '../e2e/support/place.ts'
 import { shardPaths } from '../e2e/support/read-shards.ts'
+import { pipelineText, SMALL, type Workspace, workspaceFor } from '../e2e/support/workspace.ts'
 import { spillway, workFolder } from './spillway.ts'
 
 const PARTS = {
@@ -52,15 +52,15 @@ afterAll(async () => {
   await rm(original, { recursive: true })
 })
 
-async function placeWithKeys(env: Readonly<Record<string, string>> = {}): Promise<Place> {
-  const here = await placeAt(sandbox, PARTS, env)
+async function workspaceWithKeys(env: Readonly<Record<string, string>> = {}): Promise<Workspace> {
+  const here = await workspaceFor(sandbox, PARTS, env)
   for (const [name, text] of Object.entries(KEYS)) await writeFile(join(here.folder, name), text)
   return here
 }
 
-/** A place with a data set, which is exported once and copied for each test. */
-async function exported(): Promise<Place> {
-  const here = await placeWithKeys()
+/** A workspace with a data set, which is exported once and copied for each test. */
+async function exported(): Promise<Workspace> {
+  const here = await workspaceWithKeys()
   if (existsSync(join(original, 'out'))) await cp(original, here.folder, { recursive: true })
   else {
     expect((await run(here)).code).toBe(0)
@@ -69,12 +69,12 @@ async function exported(): Promise<Place> {
   return here
 }
 
-const run = (here: Place) => spillway(['run', 'pipeline.yaml'], here.folder, here.env)
+const run = (here: Workspace) => spillway(['run', 'pipeline.yaml'], here.folder, here.env)
 
-const sign = (here: Place, key = 'key.pem') =>
+const sign = (here: Workspace, key = 'key.pem') =>
   spillway(['sign', 'pipeline.yaml', '--key', key], here.folder, here.env)
 
-async function problems(here: Place, key = 'pub.pem') {
+async function problems(here: Workspace, key = 'pub.pem') {
   const args = ['verify', 'pipeline.yaml', '--signature', '--key', key, '--json']
   const { code, stdout } = await spillway(args, here.folder, here.env)
   const found: { readonly ok: boolean; readonly problems: readonly Problem[] } = JSON.parse(stdout)
@@ -190,7 +190,7 @@ it('a signature goes with its manifest: a later run takes it away', async () => 
 })
 
 it('nothing is signed that is not as the checkpoint says', async () => {
-  const nothing = await placeWithKeys()
+  const nothing = await workspaceWithKeys()
   const early = await sign(nothing)
   expect([early.code, early.stderr]).toEqual([2, expect.stringContaining('nothing to vouch for')])
   await expect(stat(nothing.output)).rejects.toThrow()
@@ -268,7 +268,7 @@ describe('a key that is none of the right kind', () => {
 })
 
 it('an encrypted key signs as the same key in the open does, once its passphrase is given', async () => {
-  const here = await placeWithKeys({ SPILLWAY_SIGNING_PASSPHRASE: PASSPHRASE })
+  const here = await workspaceWithKeys({ SPILLWAY_SIGNING_PASSPHRASE: PASSPHRASE })
   expect((await run(here)).code).toBe(0)
   const { code, stdout, stderr } = await sign(here, 'locked.pem')
   expect(code, stderr).toBe(0)
@@ -316,7 +316,7 @@ describe('files that nobody has put on record', () => {
 describe('the signed export of somebody else in the place of this one', () => {
   /** Another data set, signed under the same key with the same masking, and its files in the place of these. */
   async function swapped(parts: object, files: readonly string[]): Promise<readonly Problem[]> {
-    const [here, other] = [await exported(), await placeWithKeys()]
+    const [here, other] = [await exported(), await workspaceWithKeys()]
     await other.write({ ...PARTS, ...parts })
     expect((await run(other)).code).toBe(0)
     for (const each of [here, other]) expect((await sign(each)).code).toBe(0)

@@ -27,8 +27,8 @@ async function world(...files: string[]) {
       extract: { domains: ['scatterholt.com'] },
       load: { path: `out/${name}` },
     }
-    for (const place of ['.', 'pipelines']) {
-      writeFileSync(join(folder, place, `${name}.yaml`), JSON.stringify(pipeline))
+    for (const subfolder of ['.', 'pipelines']) {
+      writeFileSync(join(folder, subfolder, `${name}.yaml`), JSON.stringify(pipeline))
     }
   }
   const env = {

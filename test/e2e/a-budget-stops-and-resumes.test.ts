@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { type Place, place } from './support/place.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+import { newWorkspace, type Workspace } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-04-01' }
@@ -12,7 +12,7 @@ const asked = (settings: object = {}) => ({
 })
 
 /** Pages that there are. The service's filter is inclusive, so an answer holds the very end as well. */
-function leastSearches({ sandbox }: Place): number {
+function leastSearches({ sandbox }: Workspace): number {
   const range = { from: RANGE.from, until: `${RANGE.until}T00:00:00.000001Z` }
   const pages = DOMAINS.map((fqdn) => {
     const items = [...sandbox.expected({ query: { type: 'domain', fqdn }, ...range })].length
@@ -22,7 +22,7 @@ function leastSearches({ sandbox }: Place): number {
 }
 
 /** Runs again and again, as cron would. */
-async function runUntilDone(here: Place, ...flags: string[]): Promise<number> {
+async function runUntilDone(here: Workspace, ...flags: string[]): Promise<number> {
   for (let runs = 1; ; runs++) {
     const { code, stderr, summary } = await here.run(...flags)
     expect([0, 4], stderr).toContain(code)
@@ -39,7 +39,7 @@ describe.each([
   { concurrency: 4, partition_by: ['query', 'window'] },
 ])('with concurrency $concurrency, by $partition_by', ({ concurrency, partition_by }) => {
   it('runs of five requests each come to the end without one request too many', async () => {
-    const here = await place({ ...asked({ max_requests: 5, concurrency }), load: { partition_by } })
+    const here = await newWorkspace({ ...asked({ max_requests: 5, concurrency }), load: { partition_by } })
     const least = leastSearches(here)
     const runs = await runUntilDone(here)
     const sent = here.searches().length
@@ -56,7 +56,7 @@ describe.each([
 })
 
 it('a budget of one request gets on, however many partitions want it', async () => {
-  const here = await place(asked({ concurrency: 8 }))
+  const here = await newWorkspace(asked({ concurrency: 8 }))
   for (let sent = 1; sent <= 3; sent++) {
     const { code, summary } = await here.run('--max-requests', '1')
     expect({ code, requests: summary.requests }).toEqual({ code: 4, requests: 1 })
@@ -65,7 +65,7 @@ it('a budget of one request gets on, however many partitions want it', async () 
 })
 
 it('retries count against the budget', async () => {
-  const here = await place(asked({ max_requests: 4, concurrency: 1 }), {
+  const here = await newWorkspace(asked({ max_requests: 4, concurrency: 1 }), {
     faults: [{ kind: 'status', status: 503, requests: [2] }],
   })
   const { code, summary } = await here.run()
@@ -78,7 +78,7 @@ it('retries count against the budget', async () => {
 })
 
 it('the run stops when the service says that too few searches are left', async () => {
-  const here = await place(asked({ min_searches_remaining: 15, concurrency: 1 }), {
+  const here = await newWorkspace(asked({ min_searches_remaining: 15, concurrency: 1 }), {
     quota: 20,
     rowsPerSearch: 0,
   })
@@ -91,7 +91,7 @@ it('the run stops when the service says that too few searches are left', async (
 })
 
 it('a quota that is used up stops the run, resumable', async () => {
-  const here = await place(asked({ min_searches_remaining: 'none', concurrency: 1 }), {
+  const here = await newWorkspace(asked({ min_searches_remaining: 'none', concurrency: 1 }), {
     quota: 3,
     rowsPerSearch: 0,
   })

@@ -5,8 +5,14 @@ import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
 import { COMMON_PASSWORDS, type Sandbox, startSandbox } from '../../src/sandbox/index.ts'
 import { credential, startService } from '../fault/hostile-service.ts'
-import { type PipelineParts, type Place, placeAt, SMALL, temporaryFolder } from './support/place.ts'
 import { readParquet } from './support/read-shards.ts'
+import {
+  type PipelineParts,
+  SMALL,
+  temporaryFolder,
+  type Workspace,
+  workspaceFor,
+} from './support/workspace.ts'
 
 const [FIRST, SECOND] = COMMON_PASSWORDS as readonly [string, string]
 const MASK_KEY = 'k'.repeat(32)
@@ -43,15 +49,15 @@ async function allFiles(output: string): Promise<string> {
 }
 
 /** Two pages in, with the rest to come. */
-async function halfWay(secret: string): Promise<Place> {
-  const here = await placeAt(sandbox, asking(secret), { LEAKED: FIRST, SPILLWAY_MASK_KEY: MASK_KEY })
+async function halfWay(secret: string): Promise<Workspace> {
+  const here = await workspaceFor(sandbox, asking(secret), { LEAKED: FIRST, SPILLWAY_MASK_KEY: MASK_KEY })
   const stopped = await here.run('--max-requests', '2')
   expect(stopped.code, stopped.stderr).toBe(4)
   return here
 }
 
-async function withSecret(here: Place, secret: string): Promise<Place> {
-  const changed = await placeAt(sandbox, {}, { ...here.env, LEAKED: secret })
+async function withSecret(here: Workspace, secret: string): Promise<Workspace> {
+  const changed = await workspaceFor(sandbox, {}, { ...here.env, LEAKED: secret })
   const pipeline = await readFile(join(here.folder, 'pipeline.yaml'), 'utf8')
   writeFileSync(
     join(changed.folder, 'pipeline.yaml'),
@@ -89,7 +95,7 @@ it('under hmac, a cursor that is refused although the secret is the same starts 
   const renewed = await startSandbox({ ...SMALL, records: 3000, cursorKey: 'another', token: sandbox.token })
   try {
     const again = await withSecret(here, FIRST)
-    const ended = await placeRun(again, { SPILLWAY_BASE_URL: renewed.baseUrl })
+    const ended = await runWith(again, { SPILLWAY_BASE_URL: renewed.baseUrl })
     expect(ended.code, ended.stderr).toBe(0)
     expect(ended.stderr).toContain('refuses the saved cursor')
     expect(await exportedIds(here.output)).toEqual(idsOf(FIRST))
@@ -121,18 +127,18 @@ it('under any other policy, a refused cursor ends the partition and names the va
   expect(await exportedIds(here.output)).toEqual(idsOf(FIRST))
 })
 
-async function halfTheRows(here: Place): Promise<number> {
+async function halfTheRows(here: Workspace): Promise<number> {
   const { value } = await here.json('status')
   return (value as { totals: { rows: number } }).totals.rows
 }
 
-async function placeRun(here: Place, env: Readonly<Record<string, string>>) {
-  return (await placeAtWith(here, env)).run()
+async function runWith(here: Workspace, env: Readonly<Record<string, string>>) {
+  return (await withVariables(here, env)).run()
 }
 
 /** The same pipeline file with other variables. */
-async function placeAtWith(here: Place, env: Readonly<Record<string, string>>): Promise<Place> {
-  const other = await placeAt(sandbox, {}, { ...here.env, ...env })
+async function withVariables(here: Workspace, env: Readonly<Record<string, string>>): Promise<Workspace> {
+  const other = await workspaceFor(sandbox, {}, { ...here.env, ...env })
   writeFileSync(join(other.folder, 'pipeline.yaml'), await readFile(join(here.folder, 'pipeline.yaml')))
   return other
 }
@@ -152,7 +158,7 @@ it('a file that changes while a run is at work changes nothing for that run', as
   })
   try {
     const windows = { from: '2024-01-01', until: '2024-05-01', every: 'month' }
-    const here = await placeAt(sandbox, asking('hmac', { windows, concurrency: 1 }), {
+    const here = await workspaceFor(sandbox, asking('hmac', { windows, concurrency: 1 }), {
       SPILLWAY_BASE_URL: service.baseUrl,
       LEAKED_FILE: file,
       SPILLWAY_MASK_KEY: MASK_KEY,

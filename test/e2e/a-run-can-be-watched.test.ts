@@ -2,9 +2,9 @@ import { join } from 'node:path'
 import { expect, it, vi } from 'vitest'
 import { runCli } from '../support/run-cli.ts'
 import { planShape, statusShape } from './support/json-shapes.ts'
-import { type Place, place } from './support/place.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+import { newWorkspace, type Workspace } from './support/workspace.ts'
 
 const RANGE = { from: '2024-01-01', until: '2024-04-01' }
 const PARTS = {
@@ -18,7 +18,7 @@ const PARTS = {
 }
 
 /** Both outputs, with what must hold at any moment. */
-async function watch(here: Place) {
+async function watch(here: Workspace) {
   const status = statusShape.parse((await here.json('status')).value)
   const plan = planShape.parse((await here.json('plan')).value)
   const count = (state: string) => status.partitions.filter((partition) => partition.state === state).length
@@ -43,13 +43,13 @@ async function watch(here: Place) {
   return { status, plan }
 }
 
-/** Rows of some of the partitions, by their places. */
-function rowsOf({ status }: Awaited<ReturnType<typeof watch>>, ...places: number[]): number {
-  return places.reduce((sum, place) => sum + status.partitions[place]!.rows, 0)
+/** Rows of some of the partitions, by their indexes. */
+function rowsOf({ status }: Awaited<ReturnType<typeof watch>>, ...indexes: number[]): number {
+  return indexes.reduce((sum, index) => sum + status.partitions[index]!.rows, 0)
 }
 
 it('status and plan tell of a pipeline before, during and after a run', async () => {
-  const here = await place(PARTS, { faults: [{ kind: 'hang', requests: [7] }] })
+  const here = await newWorkspace(PARTS, { faults: [{ kind: 'hang', requests: [7] }] })
   const before = await watch(here)
   expect(before.plan.partitions).toEqual({ total: 3, done: 0, partial: 0, pending: 3 })
   expect(here.sandbox.requests).toHaveLength(0)
@@ -119,7 +119,7 @@ it('status and plan tell of a pipeline before, during and after a run', async ()
 
 it('a partition that failed says why, until it is done', async () => {
   const windows = { ...PARTS.extract.windows, per_chain: 1 }
-  const here = await place(
+  const here = await newWorkspace(
     { ...PARTS, extract: { ...PARTS.extract, windows, page_size: 20 } },
     { faults: [{ kind: 'status', status: 400, code: 'NO_WAY', requests: [2] }] },
   )
@@ -137,8 +137,12 @@ it('a partition that failed says why, until it is done', async () => {
 })
 
 it('several pipelines in one command print one object a line, in order', async () => {
-  const here = await place({ ...PARTS, name: 'first' })
-  const other = await place({ ...PARTS, name: 'second', extract: { ...PARTS.extract, queries: undefined } })
+  const here = await newWorkspace({ ...PARTS, name: 'first' })
+  const other = await newWorkspace({
+    ...PARTS,
+    name: 'second',
+    extract: { ...PARTS.extract, queries: undefined },
+  })
   const { code, stdout, stderr } = await here.cli(
     'run',
     'pipeline.yaml',

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { type PipelineParts, place } from './support/place.ts'
 import { readParquet, shardPaths, sql } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+import { newWorkspace, type PipelineParts } from './support/workspace.ts'
 
 /** The sandbox has rows from 2024 on. */
 const BEFORE = { from: '2023-01-01', until: '2023-03-01', every: 'month' }
@@ -31,7 +31,7 @@ it.each([
   { load: { engine: 'parquetjs-lite' }, path: null, folders: ['import_window', 'query'] },
   { load: { engine: 'csv-stringify', format: 'csv' }, path: null, folders: ['import_window', 'query'] },
 ])('no rows at all are one shard without rows: $load', async ({ load, path, folders }) => {
-  const here = await place(asked(load), { emptyPageRate: 0.3 })
+  const here = await newWorkspace(asked(load), { emptyPageRate: 0.3 })
   const { code, summary } = await here.run()
   expect(code).toBe(0)
   expect(summary).toMatchObject({ status: 'complete', rows: 0, shards: 1 })
@@ -56,7 +56,7 @@ it.each([
 })
 
 it('rows that come later add shards', async () => {
-  const here = await place(asked({ partition_by: 'query' }))
+  const here = await newWorkspace(asked({ partition_by: 'query' }))
   expect((await here.run()).summary).toMatchObject({ rows: 0, shards: 1 })
   await here.write(asked({ partition_by: 'query' }, { ...BEFORE, until: '2025-01-01' }))
   expect((await here.run()).summary).toMatchObject({ status: 'complete', rows: 300, shards: 2 })
@@ -75,7 +75,7 @@ it('rows that come later add shards', async () => {
 })
 
 it('a run that is not complete makes no such shard', async () => {
-  const here = await place(asked())
+  const here = await newWorkspace(asked())
   const { summary } = await here.run('--max-requests', '1')
   expect(summary).toMatchObject({ status: 'budget', rows: 0, shards: 0 })
   expect(await shardPaths(here.output)).toEqual([])

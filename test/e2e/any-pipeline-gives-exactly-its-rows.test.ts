@@ -8,9 +8,9 @@ import type { RunSummary } from '../../src/index.ts'
 import { type Fault, type Sandbox, startSandbox } from '../../src/sandbox/index.ts'
 import { cases } from '../support/thorough.ts'
 import { runInProcess } from './support/in-process.ts'
-import { type PipelineParts, SMALL } from './support/place.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+import { type PipelineParts, SMALL } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-17', until: '2024-06-05T12:00:00Z' }

@@ -3,9 +3,9 @@ import { existsSync } from 'node:fs'
 import { readdir, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { type PipelineParts, place } from './support/place.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+import { newWorkspace, type PipelineParts } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-03-01' }
@@ -32,7 +32,7 @@ const changes: Readonly<Record<string, PipelineParts>> = {
 }
 
 it('half-way, a change that would mix two data sets is refused with exit 2, and nothing is touched', async () => {
-  const here = await place(BEGUN, {}, KEYS)
+  const here = await newWorkspace(BEGUN, {}, KEYS)
   expect((await here.run()).code).toBe(4)
   const before = await digests(here.output)
   const sent = here.sandbox.requests.length
@@ -49,7 +49,7 @@ it('half-way, a change that would mix two data sets is refused with exit 2, and 
 
   await here.write(BEGUN)
   const env = { ...here.env, SPILLWAY_MASK_KEY: 'l'.repeat(32) }
-  const otherKey = await place(BEGUN, {}, env)
+  const otherKey = await newWorkspace(BEGUN, {}, env)
   await otherKey.write({ ...BEGUN, load: { path: here.output } })
   const { code, stderr } = await otherKey.run()
   expect(code).toBe(2)
@@ -77,7 +77,7 @@ it('half-way, a change that would mix two data sets is refused with exit 2, and 
 })
 
 it('--fresh starts over, whatever was there, and leaves alone what is not its own', async () => {
-  const here = await place(BEGUN, {}, KEYS)
+  const here = await newWorkspace(BEGUN, {}, KEYS)
   await here.run()
   const strangers = ['notes.txt', 'credentials/notes.txt'].map((name) => join(here.output, name))
   for (const stranger of strangers) await writeFile(stranger, 'mine').catch(() => {})

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
-import { place } from './support/place.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
 import { difference, expectedRows, SAME } from './support/rows.ts'
+import { newWorkspace } from './support/workspace.ts'
 
 const query = { type: 'domain', fqdn: 'scatterholt.com' } as const
 
@@ -9,7 +9,7 @@ it.each(['parquet', 'csv'] as const)(
   '%s: lists and URLs come from the second endpoint, named by an absolute search_path',
   async (format) => {
     const include = ['urls', 'known_password_id', 'auth_domains']
-    const here = await place({}, { publicFields: true })
+    const here = await newWorkspace({}, { publicFields: true })
     await here.write({
       service: { search_path: `${here.sandbox.origin}/astp/v2/credentials/_search` },
       extract: { domains: [query.fqdn], include, page_size: 60 },
@@ -30,7 +30,7 @@ it.each(['parquet', 'csv'] as const)(
   async (format) => {
     const columns = ['query_value', 'source_leaked_at', 'known_password_id', 'id']
     const include = ['known_password_id']
-    const here = await place({
+    const here = await newWorkspace({
       extract: { domains: [query.fqdn], include },
       transform: { columns },
       load: { format },
@@ -45,7 +45,7 @@ it.each(['parquet', 'csv'] as const)(
 )
 
 it('a field that nobody asked for is no column, and one that nobody knows is counted and named once', async () => {
-  const here = await place(
+  const here = await newWorkspace(
     { extract: { domains: [query.fqdn], page_size: 20 } },
     { unknownFields: true, publicFields: true },
   )
@@ -65,7 +65,7 @@ it('a field that nobody asked for is no column, and one that nobody knows is cou
 })
 
 it('formulas are guarded where that is asked for', async () => {
-  const here = await place({
+  const here = await newWorkspace({
     extract: { domains: [query.fqdn] },
     transform: { secret: 'plaintext' },
     load: { format: 'csv', csv: { escape_formulas: true } },

@@ -1,13 +1,13 @@
 import { readdir, readFile, rm, truncate, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { place } from './support/place.ts'
+import { newWorkspace } from './support/workspace.ts'
 
 it.each([
   ['out', 'out'],
   ['./results/of it/', './results/of it'],
 ])('below load.path, as the file gives it: %s', async (path, shown) => {
-  const here = await place({ load: { path } })
+  const here = await newWorkspace({ load: { path } })
   expect((await here.run()).code).toBe(0)
   const output = join(here.folder, path)
 
@@ -15,26 +15,26 @@ it.each([
     /part-.*parquet$/.test(name),
   )
   await rm(join(output, shard))
-  await expectPlace(['run'], `${shown}/${shard}`, 1)
+  await expectPath(['run'], `${shown}/${shard}`, 1)
 
   await writeFile(join(output, '_state/lock.0123456789ab'), 'no lock file')
-  await expectPlace(['run'], `${shown}/_state/lock.0123456789ab`, 1)
+  await expectPath(['run'], `${shown}/_state/lock.0123456789ab`, 1)
   await rm(join(output, '_state/lock.0123456789ab'))
 
   const checkpoint = join(output, '_state/checkpoint.jsonl')
   const lines = (await readFile(checkpoint, 'utf8')).split('\n')
   await writeFile(checkpoint, [lines[0], 'no line', ...lines.slice(2)].join('\n'))
   for (const command of ['run', 'status', 'plan', 'check']) {
-    await expectPlace([command], `${shown}/_state/checkpoint.jsonl`, expect.any(Number))
+    await expectPath([command], `${shown}/_state/checkpoint.jsonl`, expect.any(Number))
   }
   await truncate(checkpoint)
-  await expectPlace(['run'], `${shown}/_state/checkpoint.jsonl`, 1)
+  await expectPath(['run'], `${shown}/_state/checkpoint.jsonl`, 1)
 
   const elsewhere = join(here.folder, 'elsewhere')
   await writeFile(elsewhere, 'a file')
-  await expectPlace(['run', '--output', 'elsewhere'], 'elsewhere', 2)
+  await expectPath(['run', '--output', 'elsewhere'], 'elsewhere', 2)
 
-  async function expectPlace(words: readonly string[], where: string, code: unknown): Promise<void> {
+  async function expectPath(words: readonly string[], where: string, code: unknown): Promise<void> {
     const [command = '', ...flags] = words
     const ended = await here.cli(command, 'pipeline.yaml', ...flags)
     expect(ended.code, ended.stderr).toEqual(code)

@@ -8,7 +8,7 @@ import { expect, it } from 'vitest'
 import { COMMANDS } from '../../src/cli/commands/index.ts'
 import { CLI, PACKAGE, runCli } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
-import { place, temporaryFolder } from './support/place.ts'
+import { newWorkspace, temporaryFolder } from './support/workspace.ts'
 
 // Each command is a file of the bundle, loaded when it is called; most tests of commands run on the sources.
 
@@ -38,7 +38,7 @@ it('every file of the bundle that a command loads is there', async () => {
 })
 
 it('from init to verify', async () => {
-  const here = await place({})
+  const here = await newWorkspace({})
   const file = 'starter.yaml'
   const spillway = async (...args: string[]) => {
     const { code, stdout, stderr } = await here.cli(...args)

@@ -2,9 +2,9 @@ import { join } from 'node:path'
 import zlib from 'node:zlib'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts'
-import { type PipelineParts, placeAt, SMALL } from './support/place.ts'
 import { readCsv, readCsvByDuckdb, readParquet, shardPaths, sql } from './support/read-shards.ts'
 import { difference, expectedOfDomains, type Row, SAME } from './support/rows.ts'
+import { type PipelineParts, SMALL, workspaceFor } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const INCLUDE = ['known_password_id', 'auth_domains']
@@ -41,7 +41,7 @@ const csv = ['columnar', 'csv-stringify'].flatMap((engine) =>
 )
 
 async function exported(load: PipelineParts['load'] & object): Promise<string> {
-  const here = await placeAt(sandbox, { extract: ASKED, load: { shard_rows: 100, ...load } })
+  const here = await workspaceFor(sandbox, { extract: ASKED, load: { shard_rows: 100, ...load } })
   const { code, stderr } = await here.run()
   expect(code, stderr).toBe(0)
   const { shards, totals } = await here.manifest()

@@ -1,8 +1,8 @@
 import { beforeAll, describe, expect, it } from 'vitest'
 import { COMMON_PASSWORDS, type Sandbox, type SearchQuery, startSandbox } from '../../src/sandbox/index.ts'
-import { placeAt, SMALL } from './support/place.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
 import { difference, expectedRows, SAME } from './support/rows.ts'
+import { SMALL, workspaceFor } from './support/workspace.ts'
 
 const RANGE = { from: '2024-02-01', until: '2024-09-01' }
 const WINDOWS = { ...RANGE, every: 'month' }
@@ -37,7 +37,7 @@ describe.each(everyWay)(
   'as $format, $order, in folders by $partitionBy',
   ({ format, partitionBy, order }) => {
     it('holds exactly the rows of all five kinds of query', async () => {
-      const here = await placeAt(
+      const here = await workspaceFor(
         sandbox,
         {
           extract: {

@@ -1,9 +1,9 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { planShape } from './support/json-shapes.ts'
-import { place } from './support/place.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+import { newWorkspace } from './support/workspace.ts'
 
 const FILE = {
   extract: {
@@ -14,7 +14,7 @@ const FILE = {
 }
 
 it('domains, range, folder and format of the command line are exported in place of the file’s', async () => {
-  const here = await place(FILE)
+  const here = await newWorkspace(FILE)
   const domains = ['scatterholt.com', 'quillmere.net']
   const range = { from: '2024-02-10', until: '2024-05-01T06:00:00Z' }
   const flags = [
@@ -35,7 +35,7 @@ it('domains, range, folder and format of the command line are exported in place 
 })
 
 it('a part of what the file asks for is no reason to refuse the rest later', async () => {
-  const here = await place({
+  const here = await newWorkspace({
     extract: { ...FILE.extract, queries: undefined, domains: ['scatterholt.com', 'quillmere.net'] },
   })
   expect((await here.run('--domain', 'quillmere.net')).summary).toMatchObject({ requests: 1 })
@@ -51,7 +51,7 @@ it.each([
   { flags: ['--concurrency', '1'], most: 1 },
   { flags: ['--concurrency', '3'], most: 3 },
 ])('never more than the chains allowed are in flight: $flags', async ({ flags, most }) => {
-  const here = await place(
+  const here = await newWorkspace(
     {
       extract: {
         domains: ['scatterholt.com'],

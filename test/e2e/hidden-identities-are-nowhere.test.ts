@@ -7,9 +7,9 @@ import { type Canary, findLeaks, type Haystack, haystacksOf } from '../fault/lea
 import type { Ended } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { planShape, statusShape } from './support/json-shapes.ts'
-import { type Place, placeAt, SMALL } from './support/place.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
 import { difference, expectedRows, isValid, SAME } from './support/rows.ts'
+import { SMALL, type Workspace, workspaceFor } from './support/workspace.ts'
 
 const KEY = 'a key of more than thirty-two bytes, ümläuts included'
 const RANGE = { from: '2024-02-01', until: '2024-09-01' }
@@ -61,8 +61,8 @@ const ways = [
 describe.each(THOROUGH ? ways : [ways[0], ways[3]])(
   'identity: $identity, as $format, by $partition_by',
   ({ identity, format, partition_by, as }) => {
-    const place = () =>
-      placeAt(
+    const prepare = () =>
+      workspaceFor(
         sandbox,
         {
           extract: {
@@ -78,7 +78,7 @@ describe.each(THOROUGH ? ways : [ways[0], ways[3]])(
       )
 
     it('neither address nor keyword is in any file, name or output; queries go by their names; the rows are whole', async () => {
-      const here = await place()
+      const here = await prepare()
       const said: Ended[] = [
         await here.run('--log-level', 'trace'),
         await here.cli('status', 'pipeline.yaml'),
@@ -133,7 +133,7 @@ describe('where names take the mask key', () => {
   it.each(['run', 'plan', 'status', 'summary', 'check'])(
     '%s says that it is missing, with file and line',
     async (command) => {
-      const here = await placeAt(sandbox, parts())
+      const here = await workspaceFor(sandbox, parts())
       const searches = () => sandbox.requests.filter(({ kind }) => kind === 'search').length
       const before = searches()
       const { code, stderr, stdout } = await here.cli(command, 'pipeline.yaml')
@@ -146,9 +146,9 @@ describe('where names take the mask key', () => {
   )
 
   it('another key is refused, not taken for a data set in which nothing is done', async () => {
-    const here = await placeAt(sandbox, parts(), { SPILLWAY_MASK_KEY: KEY })
+    const here = await workspaceFor(sandbox, parts(), { SPILLWAY_MASK_KEY: KEY })
     expect((await here.run()).code).toBe(0)
-    const other = await placeAt(
+    const other = await workspaceFor(
       sandbox,
       { ...parts(), load: { path: here.output } },
       {
@@ -161,7 +161,7 @@ describe('where names take the mask key', () => {
       expect(stderr).toContain('the mask key is not the one used so far')
     }
     // Line breaks that an editor left behind make no other key of it.
-    const same = await placeAt(
+    const same = await workspaceFor(
       sandbox,
       { ...parts(), load: { path: here.output } },
       {
@@ -173,14 +173,14 @@ describe('where names take the mask key', () => {
 
   it('status and verify need none where every name is given or hides nothing; plan needs it, as run does', async () => {
     const extract = { queries: queries({ 0: 'a', 1: 'a', 2: 'b', 3: 'b' }), page_size: 100 }
-    const here = await placeAt(
+    const here = await workspaceFor(
       sandbox,
       { extract, transform: { identity: 'hmac' } },
       { SPILLWAY_MASK_KEY: KEY },
     )
     expect((await here.run()).code).toBe(0)
     const { SPILLWAY_MASK_KEY: _, ...env } = here.env
-    const bare = await placeAt(
+    const bare = await workspaceFor(
       sandbox,
       { extract, transform: { identity: 'hmac' }, load: { path: here.output } },
       env,
@@ -192,7 +192,7 @@ describe('where names take the mask key', () => {
 })
 
 it('under drop a query without a name of its own is refused, with its line and without what it asks for', async () => {
-  const here = await placeAt(sandbox, {
+  const here = await workspaceFor(sandbox, {
     extract: { queries: queries({ 1: 'b' }) },
     transform: { identity: 'drop' },
   })
@@ -204,7 +204,7 @@ it('under drop a query without a name of its own is refused, with its line and w
 })
 
 it('a secret query may have another name than its variable', async () => {
-  const here = await placeAt(
+  const here = await workspaceFor(
     sandbox,
     { extract: { queries: [{ type: 'secret', secret_env: 'LEAKED_PASSWORD', as: 'the one' }] } },
     { LEAKED_PASSWORD: 'summer2019' },
@@ -251,7 +251,7 @@ function canaries(): readonly Canary[] {
   ])
 }
 
-async function leaks(here: Place, said: readonly Ended[]): Promise<readonly string[]> {
+async function leaks(here: Workspace, said: readonly Ended[]): Promise<readonly string[]> {
   const output = said.map(
     ({ stdout, stderr }, i): Haystack => ({
       name: `output ${i}`,
@@ -261,7 +261,7 @@ async function leaks(here: Place, said: readonly Ended[]): Promise<readonly stri
   return findLeaks([...(await haystacksOf(here.output)), ...output], canaries())
 }
 
-async function quarantined(here: Place): Promise<readonly { partition: string }[]> {
+async function quarantined(here: Workspace): Promise<readonly { partition: string }[]> {
   const folder = join(here.output, '_quarantine')
   const names = await readdir(folder)
   expect(names.length).toBeGreaterThan(0)

@@ -2,7 +2,6 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { quarantineShape, statusShape } from './support/json-shapes.ts'
-import { type Place, place } from './support/place.ts'
 import { readParquet } from './support/read-shards.ts'
 import {
   difference,
@@ -13,6 +12,7 @@ import {
   microsOf,
   SAME,
 } from './support/rows.ts'
+import { newWorkspace, type Workspace } from './support/workspace.ts'
 
 const query = { type: 'domain', fqdn: 'scatterholt.com' } as const
 const BROKEN = { records: 600, invalidRate: 0.5 }
@@ -25,7 +25,7 @@ it.each([
   { secret: 'partial', identity: 'drop' },
   { secret: 'hmac', identity: 'hmac' },
 ] as const)('rows and quarantine together are everything, masked: $secret, $identity', async (policies) => {
-  const here = await place(
+  const here = await newWorkspace(
     { extract: { domains: [query.fqdn], windows: WINDOWS, page_size: 17 }, transform: policies },
     BROKEN,
     { SPILLWAY_MASK_KEY: KEY },
@@ -63,7 +63,7 @@ it.each([
 })
 
 it('a line says where its item was and what is wrong with it', async () => {
-  const here = await place({ extract: { domains: [query.fqdn], page_size: 40 } }, BROKEN)
+  const here = await newWorkspace({ extract: { domains: [query.fqdn], page_size: 40 } }, BROKEN)
   expect((await here.run()).code).toBe(0)
   const all = [...here.sandbox.expected({ query })]
   for (const { page, index, id, issues, partition } of await quarantined(here)) {
@@ -79,7 +79,7 @@ const PLACES =
   /^(?:|id|imported_at|identity_name|hash|hash_type|source_id|source|source\.(?:id|is_alert_enabled))$/
 
 it('on_invalid: fail stops the partition, names fields, and shows no value', async () => {
-  const here = await place(
+  const here = await newWorkspace(
     { extract: { domains: [query.fqdn], page_size: 40 }, transform: { on_invalid: 'fail' } },
     BROKEN,
   )
@@ -95,7 +95,7 @@ it('on_invalid: fail stops the partition, names fields, and shows no value', asy
   expect(await quarantined(here)).toEqual([])
 })
 
-async function quarantined(here: Place) {
+async function quarantined(here: Workspace) {
   const folder = join(here.output, '_quarantine')
   const texts = await Promise.all(
     (await readdir(folder).catch(() => [])).map((name) => readFile(join(folder, name), 'utf8')),
@@ -109,7 +109,7 @@ async function quarantined(here: Place) {
  * What a window has to set aside. The service's filter is inclusive, so items at the very end come as well:
  * those whose time can be read are left to the next window, of the others nobody can know.
  */
-function refused(here: Place, from: string, until: string): unknown[] {
+function refused(here: Workspace, from: string, until: string): unknown[] {
   const end = String(new Date(Date.parse(until)).toISOString()).replace('.000Z', '.000001Z')
   const atEnd = [...here.sandbox.expected({ query, from: until, until: end })].filter(
     (item) => !hasTime(item),

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
-import { place } from './support/place.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+import { newWorkspace } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const asked = (from: string, until: string, every?: string) => ({
@@ -11,7 +11,7 @@ const asked = (from: string, until: string, every?: string) => ({
 })
 
 it('a second run sends nothing and changes no row', async () => {
-  const here = await place(asked('2024-01-01', '2025-01-01', 'month'))
+  const here = await newWorkspace(asked('2024-01-01', '2025-01-01', 'month'))
   const first = await here.run()
   expect(first.summary).toMatchObject({ status: 'complete', rows: 300, partitions: { total: 24, done: 24 } })
   const sent = here.sandbox.requests.length
@@ -55,7 +55,7 @@ describe.each([
 ] as const)('after months until the middle of March, $what', ({ changes }) => {
   it('adds what is missing, and no row twice', async () => {
     const first = ['2024-01-01', '2024-03-15', 'month'] as const
-    const here = await place(asked(...first))
+    const here = await newWorkspace(asked(...first))
     expect((await here.run()).code).toBe(0)
     const ranges: (readonly [string, string, string?])[] = [first, ...changes]
     for (const range of changes) {
@@ -76,7 +76,7 @@ describe.each([
 })
 
 it('while new windows are not exported, _SUCCESS is not there', async () => {
-  const here = await place(asked('2024-01-01', '2024-02-01', 'month'))
+  const here = await newWorkspace(asked('2024-01-01', '2024-02-01', 'month'))
   await here.run()
   const success = join(here.output, '_SUCCESS')
   expect(existsSync(success)).toBe(true)

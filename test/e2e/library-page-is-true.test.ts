@@ -5,7 +5,7 @@ import { promisify } from 'node:util'
 import { expect, it } from 'vitest'
 import { blocksOf, ROOT } from '../docs/page.ts'
 import { PACKAGE } from '../support/run-cli.ts'
-import { place } from './support/place.ts'
+import { newWorkspace } from './support/workspace.ts'
 
 const execute = promisify(execFile)
 
@@ -20,7 +20,7 @@ const PRINTS: readonly RegExp[] = [
 ]
 
 it('every example compiles with all checks on, and does what the page says', async () => {
-  const here = await place({ extract: { domains: ['scatterholt.com'], page_size: 50 } })
+  const here = await newWorkspace({ extract: { domains: ['scatterholt.com'], page_size: 50 } })
   const examples = blocksOf('docs/library.md').filter(({ language }) => language === 'ts')
   expect(examples).toHaveLength(PRINTS.length)
   const modules = join(here.folder, 'node_modules')

@@ -2,7 +2,7 @@ import { appendFile, copyFile, rename, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { some } from '../support/thorough.ts'
-import { place } from './support/place.ts'
+import { newWorkspace } from './support/workspace.ts'
 
 // A shard a day and domain: so many that a second run looks at them in threads of their own.
 const asked = (until: string) => ({
@@ -15,7 +15,7 @@ const asked = (until: string) => ({
 })
 
 it('a second run finds what became of one shard among many', async () => {
-  const here = await place(asked('2024-12-31'), { records: 4000 })
+  const here = await newWorkspace(asked('2024-12-31'), { records: 4000 })
   expect((await here.run()).code).toBe(0)
   const before = await here.manifest()
   expect(before.shards.length).toBeGreaterThan(700)

@@ -5,16 +5,22 @@ import { describe, expect, it, onTestFinished, vi } from 'vitest'
 import type { S3Double } from '../s3/double/server.ts'
 import { BUCKET, editObjects, mirror, namesIn, startBucket } from '../support/bucket.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { type PipelineParts, type Place, place, placeAt, temporaryFolder } from './support/place.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+import {
+  newWorkspace,
+  type PipelineParts,
+  temporaryFolder,
+  type Workspace,
+  workspaceFor,
+} from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-04-01' }
 const PREFIX = 'team/acme'
 
 type World = {
-  readonly here: Place
+  readonly here: Workspace
   readonly double: S3Double
   readonly parts: PipelineParts
   readonly env: Readonly<Record<string, string>>
@@ -31,7 +37,7 @@ async function world(given: PipelineParts = {}): Promise<World> {
     extract: { domains: DOMAINS, windows: { ...RANGE, every: 'month' }, page_size: 20, ...given.extract },
     load: { path: `s3://${BUCKET}/${PREFIX}`, ...given.load },
   }
-  return { here: await place(parts, {}, env), double, parts, env }
+  return { here: await newWorkspace(parts, {}, env), double, parts, env }
 }
 
 async function expectEveryRowOnce({ here, double }: World): Promise<void> {
@@ -156,7 +162,7 @@ it('a machine whose state is elsewhere is refused, and changes nothing', async (
   const at = await world({ state: { path: 'kept' }, extract: { max_requests: 1 } })
   expect((await at.here.run()).code).toBe(4)
   const before = namesIn(at.double)
-  const other = await placeAt(at.here.sandbox, at.parts, at.env)
+  const other = await workspaceFor(at.here.sandbox, at.parts, at.env)
   const searches = at.here.searches().length
   for (const parts of [at.parts, { ...at.parts, state: {} }]) {
     await other.write(parts)
@@ -219,7 +225,7 @@ it.each([
     const at = await world({ load: { path: `s3://${bucket}/x` } })
     const own = { ...at.env, AWS_EC2_METADATA_DISABLED: 'true', ...env }
     for (const [name, value] of Object.entries(own)) vi.stubEnv(name, value)
-    const here = await placeAt(at.here.sandbox, at.parts, own)
+    const here = await workspaceFor(at.here.sandbox, at.parts, own)
     for (const command of ['plan', 'run']) {
       const ended = await here.cli(command, 'pipeline.yaml')
       expect(ended.code, ended.stderr).toBe(code)

@@ -5,8 +5,8 @@ import { encoderDigest } from '../../src/package/encoder-build.ts'
 import { version } from '../../src/package/index.ts'
 import { startSandbox } from '../../src/sandbox/index.ts'
 import { metadataOf } from '../load/parquet-pages.ts'
-import { place, SMALL } from './support/place.ts'
 import { shardPaths, sql } from './support/read-shards.ts'
+import { newWorkspace, SMALL } from './support/workspace.ts'
 
 const SECOND_ENDPOINT = {
   include: ['known_password_id', 'auth_domains', 'urls'],
@@ -41,7 +41,7 @@ it.each([
 ])(
   '$engine: types, nullability and order of all columns, in the file and in the manifest',
   async ({ engine, unit }) => {
-    const here = await place({ extract: SECOND_ENDPOINT, load: { engine } }, { records: 40 })
+    const here = await newWorkspace({ extract: SECOND_ENDPOINT, load: { engine } }, { records: 40 })
     await here.write({
       service: { search_path: `${here.sandbox.origin}/astp/v2/credentials/_search` },
       extract: SECOND_ENDPOINT,
@@ -99,7 +99,7 @@ it('filters and sorted readers find what helps them: bounds, and the order where
     ],
   }
   const facts = async (load: Readonly<Record<string, unknown>>, env: Readonly<Record<string, string>>) => {
-    const here = await place({ extract, load }, { records: 60 }, env)
+    const here = await newWorkspace({ extract, load }, { records: 60 }, env)
     const { code, stderr } = await here.run()
     expect(code, stderr).toBe(0)
     const shards = await shardPaths(here.output)
@@ -149,7 +149,7 @@ async function aSecret(): Promise<string> {
 }
 
 it('the folders make columns of their own for engines that read Hive-style data sets', async () => {
-  const here = await place(
+  const here = await newWorkspace(
     {
       extract: {
         queries: [
@@ -192,7 +192,7 @@ it('the folders make columns of their own for engines that read Hive-style data 
 it.each(['columnar', 'parquetjs-lite'])(
   '%s: says in the words that readers take apart which version and which encoder wrote the file',
   async (engine) => {
-    const here = await place({ load: { engine } }, { records: 40 })
+    const here = await newWorkspace({ load: { engine } }, { records: 40 })
     const { code, stderr } = await here.run()
     expect(code, stderr).toBe(0)
     const [path] = await shardPaths(here.output)

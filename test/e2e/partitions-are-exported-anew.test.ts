@@ -2,10 +2,10 @@ import { existsSync } from 'node:fs'
 import { copyFile, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { exportedPlace } from '../support/exported-data-set.ts'
-import type { PipelineParts, Place } from './support/place.ts'
+import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { readParquet, shardPaths } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+import type { PipelineParts, Workspace } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-04-01' }
@@ -15,7 +15,7 @@ const asked = (load = {}): PipelineParts => ({
 })
 const JANUARY = 'domain.quillmere.net/2024-01-01..2024-02-01'
 
-async function holdsEverything(here: Place): Promise<void> {
+async function holdsEverything(here: Workspace): Promise<void> {
   expect(difference(await readParquet(here.output), expectedOfDomains(here.sandbox, DOMAINS, RANGE))).toEqual(
     SAME,
   )
@@ -26,7 +26,7 @@ async function holdsEverything(here: Place): Promise<void> {
 }
 
 /** Queries of the searches sent since, each once. */
-function queriesSince({ sandbox }: Place, sent: number): string[] {
+function queriesSince({ sandbox }: Workspace, sent: number): string[] {
   const queries = sandbox.requests.slice(sent).map(({ body }) => {
     const { query, filters } = body as {
       query: { fqdn: string }
@@ -38,7 +38,7 @@ function queriesSince({ sandbox }: Place, sent: number): string[] {
 }
 
 it('--redo of one partition asks for it alone and gives the same bytes', async () => {
-  const here = await exportedPlace(asked())
+  const here = await exportedWorkspace(asked())
   const before = await here.manifest()
   const sent = here.sandbox.requests.length
   const { code, stderr } = await here.run('--redo', JANUARY)
@@ -52,7 +52,7 @@ it.each([
   { redo: 'domain.quillmere.net', months: ['01', '02', '03'] },
   { redo: 'domain.quillmere.net/2024-0[23]*', months: ['02', '03'] },
 ])('--redo $redo exports anew what it matches', async ({ redo, months }) => {
-  const here = await exportedPlace(asked())
+  const here = await exportedWorkspace(asked())
   const sent = here.sandbox.requests.length
   expect((await here.run('--redo', redo)).code).toBe(0)
   expect(queriesSince(here, sent)).toEqual(months.map((month) => `quillmere.net 2024-${month}-01`))
@@ -65,7 +65,7 @@ it.each([
 ])(
   'in shared folders everything that was in the shard comes anew: partition_by $partitionBy',
   async ({ partitionBy, besides }) => {
-    const here = await exportedPlace(asked({ partition_by: partitionBy }))
+    const here = await exportedWorkspace(asked({ partition_by: partitionBy }))
     const sent = here.sandbox.requests.length
     expect((await here.run('--redo', JANUARY)).code).toBe(0)
     const asked2 = queriesSince(here, sent).map((query) => query.split(' ')[0])
@@ -75,7 +75,7 @@ it.each([
 )
 
 it('a missing or damaged shard is named with the way out, and --redo is that way', async () => {
-  const here = await exportedPlace(asked())
+  const here = await exportedWorkspace(asked())
   const [path] = (await shardPaths(here.output)) as [string]
   await rm(join(here.output, path))
   const stopped = await here.run()
@@ -87,7 +87,7 @@ it('a missing or damaged shard is named with the way out, and --redo is that way
 })
 
 it('verify --fix says what it costs, does nothing unasked, and mends all that is damaged', async () => {
-  const here = await exportedPlace(asked())
+  const here = await exportedWorkspace(asked())
   const [first, second, third] = (await shardPaths(here.output)) as [string, string, string]
   await rm(join(here.output, first))
   const bytes = await readFile(join(here.output, second))
@@ -110,7 +110,7 @@ it('verify --fix says what it costs, does nothing unasked, and mends all that is
 })
 
 it('what --redo can not do is refused with exit 2, and nothing is changed', async () => {
-  const here = await exportedPlace(asked({ partition_by: 'none' }))
+  const here = await exportedWorkspace(asked({ partition_by: 'none' }))
   const checkpoint = await readFile(join(here.output, '_state/checkpoint.jsonl'))
   const sent = here.sandbox.requests.length
 
@@ -132,7 +132,7 @@ it('what --redo can not do is refused with exit 2, and nothing is changed', asyn
 })
 
 it('what was given up and not yet exported again leaves no file behind that a reader would take for data', async () => {
-  const here = await exportedPlace(asked())
+  const here = await exportedWorkspace(asked())
   expect((await here.run('--redo', 'domain.quillmere.net', '--max-requests', '1')).code).toBe(4)
   const paths = await shardPaths(here.output)
   expect(paths.filter((path) => path.includes('quillmere'))).toHaveLength(0)

@@ -1,10 +1,10 @@
 import { expect, it, onTestFinished, vi } from 'vitest'
 import { carryOut } from '../support/in-this-process.ts'
 import type { Ended } from '../support/run-cli.ts'
-import { type Environment, PIPELINE, type Place, place } from './support/place.ts'
 import { CERTIFICATE_PATH, deadPort, startHttpProxy, startTls } from './support/proxy.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+import { type Environment, newWorkspace, PIPELINE, type Workspace } from './support/workspace.ts'
 
 const PARTS = {
   service: { allow_http: true, retries: 0 },
@@ -16,7 +16,7 @@ const TRUST = { NODE_EXTRA_CA_CERTS: CERTIFICATE_PATH }
  * Runs the pipeline; the service goes by an address that only a proxy can make something of. Proxies are variables of the
  * process: of this one, which carries the command out, unless Node.js must be told of a certificate when it starts.
  */
-function runAt(here: Place, origin: string, env: Environment, ...flags: string[]): Promise<Ended> {
+function runAt(here: Workspace, origin: string, env: Environment, ...flags: string[]): Promise<Ended> {
   const baseUrl = `${origin}${new URL(here.sandbox.baseUrl).pathname}`
   vi.unstubAllEnvs()
   onTestFinished(() => void vi.unstubAllEnvs())
@@ -30,11 +30,11 @@ function runAt(here: Place, origin: string, env: Environment, ...flags: string[]
   })
 }
 
-function portOf(here: Place): number {
+function portOf(here: Workspace): number {
   return Number(new URL(here.sandbox.baseUrl).port)
 }
 
-async function expectAllRows(here: Place, { code, stderr }: Ended): Promise<void> {
+async function expectAllRows(here: Workspace, { code, stderr }: Ended): Promise<void> {
   const planned = expect.stringMatching(/^trial: 1 of 1 partition to do, [^\n]*\n$/)
   expect({ code, stderr }).toEqual({ code: 0, stderr: planned })
   const rows = await readParquet(here.output)
@@ -42,7 +42,7 @@ async function expectAllRows(here: Place, { code, stderr }: Ended): Promise<void
 }
 
 it.each(['HTTP_PROXY', 'http_proxy'])('an http service is reached through %s', async (variable) => {
-  const here = await place(PARTS)
+  const here = await newWorkspace(PARTS)
   const proxy = await startHttpProxy({ port: portOf(here) })
   const ended = await runAt(here, 'http://service.example', { [variable]: `http://127.0.0.1:${proxy.port}` })
   await expectAllRows(here, ended)
@@ -50,7 +50,7 @@ it.each(['HTTP_PROXY', 'http_proxy'])('an http service is reached through %s', a
 })
 
 it('an https service is reached through HTTPS_PROXY with user and password, end to end encrypted', async () => {
-  const here = await place(PARTS)
+  const here = await newWorkspace(PARTS)
   const proxy = await startHttpProxy({ port: await startTls(portOf(here)) })
   const ended = await runAt(here, 'https://service.example:8443', {
     ...TRUST,
@@ -64,19 +64,19 @@ it('an https service is reached through HTTPS_PROXY with user and password, end 
 })
 
 it('the way to the proxy may be encrypted too, and its address may lack the scheme', async () => {
-  const here = await place(PARTS)
+  const here = await newWorkspace(PARTS)
   const tls = await startTls(portOf(here))
   const secure = await startHttpProxy({ port: tls, secure: true })
   const env = { ...TRUST, https_proxy: `https://127.0.0.1:${secure.port}` }
   await expectAllRows(here, await runAt(here, 'https://service.example', env))
   expect(secure.asked[0]?.target).toBe('service.example:443')
 
-  const refused = await place(PARTS)
+  const refused = await newWorkspace(PARTS)
   const { code, stderr } = await runAt(refused, 'https://service.example', { HTTPS_PROXY: env.https_proxy })
   expect(code).toBe(1)
   expect(stderr).toContain(`The certificate of the proxy 127.0.0.1:${secure.port} is not accepted`)
 
-  const bare = await place(PARTS)
+  const bare = await newWorkspace(PARTS)
   const plain = await startHttpProxy({ port: portOf(bare) })
   await expectAllRows(
     bare,
@@ -85,7 +85,7 @@ it('the way to the proxy may be encrypted too, and its address may lack the sche
 })
 
 it('hosts in NO_PROXY are reached straight', async () => {
-  const here = await place(PARTS)
+  const here = await newWorkspace(PARTS)
   const proxy = await startHttpProxy({ port: portOf(here) })
   const env = { HTTP_PROXY: `http://127.0.0.1:${proxy.port}` }
   // This machine by a name that does not count as such.
@@ -101,7 +101,7 @@ it.each([
   { user: 'jean:hunter2-hunter2@', says: 'refuses the user or the password (407)' },
   { user: '', says: 'asks for a user and a password (407)' },
 ])('407 is exit 3: the proxy $says', async ({ user, says }) => {
-  const here = await place(PARTS)
+  const here = await newWorkspace(PARTS)
   const proxy = await startHttpProxy({ port: 0, refuse: '407 Proxy Authentication Required' })
   const { code, stdout, stderr } = await runAt(here, 'https://service.example', {
     HTTPS_PROXY: `http://${user}127.0.0.1:${proxy.port}`,
@@ -113,7 +113,7 @@ it.each([
 })
 
 it('a proxy that refuses the host, and one that is dead, are named; their passwords are not', async () => {
-  const here = await place(PARTS)
+  const here = await newWorkspace(PARTS)
   const refusing = await startHttpProxy({ port: 0, refuse: '403 Forbidden' })
   const silent = await startHttpProxy({ port: 0, silent: true })
   const dead = await deadPort()
@@ -134,7 +134,7 @@ it('a proxy that refuses the host, and one that is dead, are named; their passwo
 })
 
 it('a proxy variable that holds no address is exit 2 before anything is sent', async () => {
-  const here = await place(PARTS)
+  const here = await newWorkspace(PARTS)
   const { code, stderr } = await runAt(here, 'https://service.example', {
     HTTPS_PROXY: 'ftp://jean:hunter2-hunter2@proxy.example',
   })

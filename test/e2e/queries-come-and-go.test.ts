@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
 import { statusShape } from './support/json-shapes.ts'
-import { type Place, place } from './support/place.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+import { newWorkspace, type Workspace } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-03-01' }
@@ -11,7 +11,7 @@ const asked = (domains: readonly string[], load = {}) => ({
   load,
 })
 
-async function retired(here: Place): Promise<unknown> {
+async function retired(here: Workspace): Promise<unknown> {
   const { code, value } = await here.json('status')
   expect(code).toBe(0)
   return statusShape.parse(value).retired
@@ -23,7 +23,7 @@ it.each([
 ])(
   'a domain taken out of the file keeps its rows in $where, is listed as retired and stops nothing',
   async ({ load }) => {
-    const here = await place(asked(DOMAINS, load))
+    const here = await newWorkspace(asked(DOMAINS, load))
     // Some of what goes is half-way.
     expect((await here.run('--domain', 'quillmere.net', '--max-requests', '2')).code).toBe(4)
     await here.write(asked(['scatterholt.com'], load))
@@ -49,7 +49,7 @@ it.each([
 )
 
 it('one run with a domain that the file lacks leaves later runs of the file alone', async () => {
-  const here = await place(asked(['scatterholt.com']))
+  const here = await newWorkspace(asked(['scatterholt.com']))
   expect((await here.run('--domain', 'quillmere.net')).code).toBe(0)
   const { code, stderr, summary } = await here.run()
   expect(code, stderr).toBe(0)

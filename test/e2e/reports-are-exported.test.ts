@@ -2,9 +2,9 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import type { Sandbox } from '../../src/sandbox/index.ts'
-import { place } from './support/place.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
 import { difference, microsOf, type Row, SAME } from './support/rows.ts'
+import { newWorkspace } from './support/workspace.ts'
 
 const TEXTS = ['format_type', 'title', 'subtitle', 'summary', 'content', 'prompt_preset_uid']
 const LISTS = ['tags', 'highlights', 'related_activity_uids']
@@ -35,7 +35,7 @@ describe.each(['parquet', 'csv'] as const)('as %s', (format) => {
     { asked: { ids: [3, 25, 7, 3] }, ids: [3, 7, 25], requests: 3 },
     { asked: { all: true, page_size: 10 }, ids: Array.from({ length: 25 }, (_, i) => i + 1), requests: 3 },
   ])('$asked.ids$asked.all: a row for each report, once', async ({ asked, ids, requests }) => {
-    const here = await place({ extract: { resource: 'reports', ...asked }, load: { format } })
+    const here = await newWorkspace({ extract: { resource: 'reports', ...asked }, load: { format } })
     const { code, stderr, summary } = await here.run()
     expect(code, stderr).toBe(0)
     expect(summary).toMatchObject({ rows: ids.length, requests, shards: 1 })
@@ -48,7 +48,7 @@ describe.each(['parquet', 'csv'] as const)('as %s', (format) => {
 })
 
 it('a report that does not exist fails alone', async () => {
-  const here = await place({ extract: { resource: 'reports', ids: [1, 99, 2] } })
+  const here = await newWorkspace({ extract: { resource: 'reports', ids: [1, 99, 2] } })
   const { code, stderr, summary } = await here.run()
   expect(code).toBe(1)
   expect(stderr).toContain('report.99/all')
@@ -59,7 +59,7 @@ it('a report that does not exist fails alone', async () => {
 })
 
 it('`report` prints them as JSON lines or Markdown, or writes files', async () => {
-  const here = await place({})
+  const here = await newWorkspace({})
   const json = await here.cli('report', '4', '2', '--format', 'json')
   expect(json.code, json.stderr).toBe(0)
   const lines = json.stdout

@@ -2,9 +2,9 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from 'vitest'
 import { COMMON_PASSWORDS, type Sandbox, type SearchQuery, startSandbox } from '../../src/sandbox/index.ts'
-import { placeAt, SMALL } from './support/place.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
 import { difference, expectedRows, type Masking, SAME } from './support/rows.ts'
+import { SMALL, workspaceFor } from './support/workspace.ts'
 
 const KEY = 'a key of more than thirty-two bytes, ümläuts included'
 const LEAKED = COMMON_PASSWORDS[5]!
@@ -32,7 +32,7 @@ describe.each(policies)(
   'secret: $secret, identity: $identity, as $format',
   ({ secret, identity, format }) => {
     it('every value is what the policy makes of it, and nothing else is anywhere', async () => {
-      const here = await placeAt(
+      const here = await workspaceFor(
         sandbox,
         {
           extract: {
@@ -82,7 +82,7 @@ async function everyFile(folder: string): Promise<string[]> {
 }
 
 it('plaintext is written only when each run is given leave', async () => {
-  const here = await placeAt(sandbox, {
+  const here = await workspaceFor(sandbox, {
     extract: { domains: ['scatterholt.com'], page_size: 100, max_requests: 1 },
     transform: { secret: 'plaintext' },
   })

@@ -1,9 +1,9 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { place } from './support/place.ts'
 import { readCsv, readParquet, shardPaths } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+import { newWorkspace } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 
@@ -14,7 +14,7 @@ it.each([
   '$format by $partition_by: many chains fill one shard after the other, which hold exactly shard_rows',
   async (load) => {
     const { concurrency, ...rest } = load
-    const here = await place({
+    const here = await newWorkspace({
       extract: {
         domains: DOMAINS,
         windows: { from: '2024-01-01', until: '2025-01-01', every: 'month' },
@@ -56,7 +56,7 @@ function byFolder<T extends { readonly path: string }>(shards: readonly T[]): Ma
 }
 
 it.each(['parquet', 'csv'])('%s: a partition without rows makes no shard and no folder', async (format) => {
-  const here = await place({
+  const here = await newWorkspace({
     extract: {
       domains: ['scatterholt.com', 'nowhere.example'],
       windows: { from: '2023-11-01', until: '2024-03-01', every: 'month' },

@@ -5,9 +5,9 @@ import type { SearchQuery } from '../../src/sandbox/index.ts'
 import { carryOut } from '../support/in-this-process.ts'
 import { type Ended, PACKAGE } from '../support/run-cli.ts'
 import { statusShape, summaryShape } from './support/json-shapes.ts'
-import { type Place, place } from './support/place.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, expectedRows, SAME } from './support/rows.ts'
+import { newWorkspace, type Workspace } from './support/workspace.ts'
 
 /** The files as they are; the flags below only keep them to a few requests, at one a second. */
 const SHIPPED = join(PACKAGE, 'pipelines')
@@ -15,11 +15,11 @@ const DOMAINS = ['scatterholt.com', 'brambleworth.org', 'quillmere.net', 'tarnho
 const DAY_MS = 86_400_000
 
 /** With a working directory of its own, as the output lies below it. */
-function spillway(here: Place, ...words: string[]): Promise<Ended> {
+function spillway(here: Workspace, ...words: string[]): Promise<Ended> {
   return carryOut({ args: words, cwd: here.folder, env: here.env })
 }
 
-async function exported(here: Place, file: string, ...flags: string[]) {
+async function exported(here: Workspace, file: string, ...flags: string[]) {
   const checked = await spillway(here, 'check', file)
   expect(checked.code, checked.stdout + checked.stderr).toBe(0)
   const { code, stdout, stderr } = await spillway(here, 'run', file, '--json', ...flags)
@@ -33,7 +33,7 @@ async function exported(here: Place, file: string, ...flags: string[]) {
 
 describe('against a sandbox', () => {
   it('demo.yaml', async () => {
-    const here = await place({}, { domains: DOMAINS }, { SPILLWAY_REQUESTS_PER_SECOND: '1000' })
+    const here = await newWorkspace({}, { domains: DOMAINS }, { SPILLWAY_REQUESTS_PER_SECOND: '1000' })
     const summary = await exported(here, join(SHIPPED, 'demo.yaml'))
     expect(summary.partitions.total).toBe(24)
     const wanted = expectedOfDomains(here.sandbox, DOMAINS, {
@@ -46,7 +46,7 @@ describe('against a sandbox', () => {
   })
 
   it('backfill.yaml', async () => {
-    const here = await place({}, { domains: DOMAINS })
+    const here = await newWorkspace({}, { domains: DOMAINS })
     await exported(here, join(SHIPPED, 'backfill.yaml'), '--from', '2024-12-01')
     const wanted = expectedOfDomains(here.sandbox, DOMAINS, {
       from: '2024-12-01',
@@ -72,7 +72,7 @@ describe('against a sandbox', () => {
     // Now and then is a moment of the test: weeks that are over, with what was imported lately.
     const monday = mondayBefore(Date.now() - 6 * 3_600_000)
     const from = new Date(monday - 7 * DAY_MS).toISOString()
-    const here = await place(
+    const here = await newWorkspace(
       {},
       {
         domains: DOMAINS,
@@ -104,7 +104,7 @@ describe('against a sandbox', () => {
   })
 
   it('own-domains.yaml', async () => {
-    const world = await place({}, { domains: DOMAINS, until: '2024-06-01' })
+    const world = await newWorkspace({}, { domains: DOMAINS, until: '2024-06-01' })
     const here = { ...world, env: { ...world.env, SPILLWAY_HOST: world.sandbox.origin } }
     const flags = ['--from', '2024-01-01', '--until', '2024-06-01'] as const
     const summary = await exported(here, join(SHIPPED, 'own-domains.yaml'), ...flags)
@@ -118,7 +118,7 @@ describe('against a sandbox', () => {
   })
 
   it('the starter that `init` writes', async () => {
-    const here = await place({}, { domains: ['example.com'] })
+    const here = await newWorkspace({}, { domains: ['example.com'] })
     expect((await spillway(here, 'init', 'starter.yaml')).code).toBe(0)
     const text = await readFile(join(here.folder, 'starter.yaml'), 'utf8')
     expect((await spillway(here, 'init', 'starter.yaml')).code).toBe(2)
@@ -136,7 +136,7 @@ describe('against a sandbox', () => {
   })
 
   it('every commented line of the starter is a setting that is known', async () => {
-    const here = await place({}, {}, { SPILLWAY_API_KEY: 'a-key', LEAKED_PASSWORD: 'a-secret' })
+    const here = await newWorkspace({}, {}, { SPILLWAY_API_KEY: 'a-key', LEAKED_PASSWORD: 'a-secret' })
     await spillway(here, 'init', 'starter.yaml')
     const text = await readFile(join(here.folder, 'starter.yaml'), 'utf8')
     const enabled = text

@@ -1,14 +1,14 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { type Place, place } from './support/place.ts'
+import { newWorkspace, type Workspace } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const FILE = {
   extract: { domains: DOMAINS, windows: { from: '2024-01-01', until: '2024-03-01', every: 'month' } },
 }
 
-function succeeded({ output }: Place): boolean {
+function succeeded({ output }: Workspace): boolean {
   return existsSync(join(output, '_SUCCESS'))
 }
 
@@ -18,7 +18,7 @@ it.each([
   { flags: ['--from', '2024-02-01'] },
   { flags: ['--domain', 'elsewhere.example'] },
 ])('a run with $flags leaves no _SUCCESS while the file plans more', async ({ flags }) => {
-  const here = await place(FILE)
+  const here = await newWorkspace(FILE)
   expect((await here.run(...flags)).code).toBe(0)
   expect(succeeded(here)).toBe(false)
   expect((await here.run()).code).toBe(0)
@@ -32,7 +32,7 @@ it.each([
   { where: 'folders of their own', load: {} },
   { where: 'one folder', load: { partition_by: 'none' } },
 ])('a stop at the budget and then a narrower run leave no _SUCCESS, with $where', async ({ load }) => {
-  const here = await place({ ...FILE, load })
+  const here = await newWorkspace({ ...FILE, load })
   expect((await here.run('--max-requests', '1')).code).toBe(4)
   expect((await here.run('--domain', 'scatterholt.com')).code).toBe(0)
   expect(succeeded(here)).toBe(false)
@@ -41,7 +41,7 @@ it.each([
 })
 
 it('the last part of the file makes it whole, though the run was a narrower one', async () => {
-  const here = await place(FILE)
+  const here = await newWorkspace(FILE)
   for (const [index, domain] of DOMAINS.entries()) {
     expect((await here.run('--domain', domain)).code).toBe(0)
     expect(succeeded(here)).toBe(index === DOMAINS.length - 1)
@@ -49,7 +49,7 @@ it('the last part of the file makes it whole, though the run was a narrower one'
 })
 
 it('a file that asks for more than before has no _SUCCESS, whatever a narrower run finds done', async () => {
-  const here = await place({ extract: { ...FILE.extract, domains: ['scatterholt.com'] } })
+  const here = await newWorkspace({ extract: { ...FILE.extract, domains: ['scatterholt.com'] } })
   expect((await here.run()).code).toBe(0)
   await here.write(FILE)
   expect((await here.run('--domain', 'scatterholt.com')).summary).toMatchObject({ requests: 0 })

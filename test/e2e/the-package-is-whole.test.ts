@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, inject, it } from 'vitest'
 import { THOROUGH } from '../support/thorough.ts'
-import { type Place, place } from './support/place.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+import { newWorkspace, type Workspace } from './support/workspace.ts'
 
 const execute = promisify(execFile)
 const ROOT = join(import.meta.dirname, '../..')
@@ -127,7 +127,7 @@ function importedPackages(): readonly string[] {
 }
 
 it('works where npm installed it: the command, by its name', async () => {
-  const here = await place({ extract: { domains: ['scatterholt.com'], page_size: 50 } })
+  const here = await newWorkspace({ extract: { domains: ['scatterholt.com'], page_size: 50 } })
   const command = join(INSTALLED, 'node_modules/.bin/spillway')
   const { version } = JSON.parse(await readFile(join(ROOT, 'package.json'), 'utf8'))
   expect((await execute(command, ['--version'])).stdout.trim()).toBe(version)
@@ -139,7 +139,7 @@ it('works where npm installed it: the command, by its name', async () => {
 })
 
 it('works where npm installed it: a program in TypeScript, with all checks on', async () => {
-  const here = await place({ extract: { domains: ['scatterholt.com'], page_size: 50 } })
+  const here = await newWorkspace({ extract: { domains: ['scatterholt.com'], page_size: 50 } })
   // What such a program brings along itself.
   await symlink(join(ROOT, 'node_modules/@types'), join(INSTALLED, 'node_modules/@types'))
   await writeFile(join(INSTALLED, 'program.ts'), PROGRAM)
@@ -204,6 +204,6 @@ try {
 }
 `
 
-async function expectAllRows({ output, sandbox }: Place): Promise<void> {
+async function expectAllRows({ output, sandbox }: Workspace): Promise<void> {
   expect(difference(await readParquet(output), expectedOfDomains(sandbox, ['scatterholt.com']))).toEqual(SAME)
 }

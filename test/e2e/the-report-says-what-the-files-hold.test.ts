@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import type { ReportData } from '../../src/report/index.ts'
 import { runCli } from '../support/run-cli.ts'
-import { type Place, place } from './support/place.ts'
 import { readCsv, readParquet } from './support/read-shards.ts'
 import type { Row } from './support/rows.ts'
+import { newWorkspace, type Workspace } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const WINDOWS = { from: '2024-01-01', until: '2024-07-01', every: 'month' }
@@ -89,7 +89,7 @@ function expectToTell(
   if (from === 'checkpoint') expect(verdict.partitions).toMatchObject({ total: 12, done: 12 })
 }
 
-async function readAll(here: Place, format: string): Promise<Row[]> {
+async function readAll(here: Workspace, format: string): Promise<Row[]> {
   return format === 'csv' ? readCsv(here.output) : readParquet(here.output)
 }
 
@@ -98,7 +98,7 @@ it.each([
   { format: 'csv', partition_by: 'none' },
 ])('after runs, a kill, a --redo: $format by $partition_by', async (load) => {
   const extract = { domains: DOMAINS, windows: WINDOWS, page_size: 20 }
-  const here = await place({ extract, load }, { records: 400, invalidRate: 0.1 })
+  const here = await newWorkspace({ extract, load }, { records: 400, invalidRate: 0.1 })
   const killed = await runCli({
     args: ['run', 'pipeline.yaml'],
     cwd: here.folder,
@@ -154,7 +154,7 @@ it.each([
 
 it('a later run adds what is new; what is no report of ours is kept', async () => {
   const parts = (until: string) => ({ extract: { domains: DOMAINS, windows: { ...WINDOWS, until } } })
-  const here = await place(parts('2024-03-01'), { records: 400 })
+  const here = await newWorkspace(parts('2024-03-01'), { records: 400 })
   await here.run()
   const before = await readAll(here, 'parquet')
   await here.write(parts('2024-07-01'))
@@ -174,7 +174,7 @@ it('a later run adds what is new; what is no report of ours is kept', async () =
 })
 
 it('reports have one as well, and what failed is told', async () => {
-  const here = await place({ extract: { resource: 'reports', all: true } })
+  const here = await newWorkspace({ extract: { resource: 'reports', all: true } })
   expect((await here.run()).code).toBe(0)
   const data = dataOf(await pageIn(here.output))
   expect(data).toMatchObject({
@@ -208,7 +208,7 @@ it('nothing that a service puts into names is more than text', async () => {
   const server = createServer((_, response) => void response.end(JSON.stringify({ items, next: null })))
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void server.close())
-  const here = await place({})
+  const here = await newWorkspace({})
   const env = { SPILLWAY_BASE_URL: `http://127.0.0.1:${(server.address() as AddressInfo).port}/firework` }
   const { code, stderr } = await runCli({
     args: ['run', 'pipeline.yaml'],

@@ -7,9 +7,9 @@ import { expect, it } from 'vitest'
 import { startSandbox } from '../../src/sandbox/index.ts'
 import { cases } from '../support/thorough.ts'
 import { runInProcess } from './support/in-process.ts'
-import { SMALL } from './support/place.ts'
 import { readCsv, readParquet, shardPaths } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+import { SMALL } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-17', until: '2024-06-05T12:00:00Z' }

@@ -1,16 +1,16 @@
 import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { place, temporaryFolder } from './support/place.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+import { newWorkspace, temporaryFolder } from './support/workspace.ts'
 
 const EXTRACT = { domains: ['scatterholt.com'], page_size: 10, concurrency: 2 }
 const KEY = 'an-api-key-that-nobody-may-see'
 const BY_KEY = { api_key_env: 'SPILLWAY_API_KEY', token_url: '/tokens/generate', tenant_id: 7 }
 
 it('an API key is exchanged for tokens, which are renewed when they end in the middle of the run', async () => {
-  const here = await place(
+  const here = await newWorkspace(
     { service: { ...BY_KEY, token_lifetime: '1s' }, extract: EXTRACT },
     { apiKey: KEY, tokenLifetimeMs: 1000, latencyMs: 120 },
     { SPILLWAY_API_KEY: KEY },
@@ -31,7 +31,7 @@ it('an API key is exchanged for tokens, which are renewed when they end in the m
 it('tokens that die before their time are renewed, from a key in a file', async () => {
   const folder = temporaryFolder()
   await writeFile(join(folder, 'key'), `${KEY}\n`)
-  const here = await place(
+  const here = await newWorkspace(
     { service: BY_KEY, extract: { ...EXTRACT, concurrency: 1 } },
     { apiKey: KEY, faults: [{ kind: 'revoke-tokens', requests: [3, 9] }] },
     { SPILLWAY_API_KEY_FILE: join(folder, 'key') },
@@ -46,7 +46,7 @@ it('tokens that die before their time are renewed, from a key in a file', async 
 })
 
 it('a key that is refused is exit 3, at once', async () => {
-  const here = await place(
+  const here = await newWorkspace(
     { service: BY_KEY, extract: EXTRACT },
     { apiKey: KEY },
     { SPILLWAY_API_KEY: 'another-key-of-no-use' },
@@ -58,7 +58,7 @@ it('a key that is refused is exit 3, at once', async () => {
 })
 
 it('after a 429 nobody sends until the wait that the service asks for is over', async () => {
-  const here = await place(
+  const here = await newWorkspace(
     {
       extract: {
         ...EXTRACT,
@@ -83,7 +83,10 @@ it('after a 429 nobody sends until the wait that the service asks for is over', 
 })
 
 it('retries are bounded: `retries: 1` is two requests, and then the partition has failed', async () => {
-  const here = await place({ service: { retries: 1 }, extract: EXTRACT }, { faults: [{ kind: 'html' }] })
+  const here = await newWorkspace(
+    { service: { retries: 1 }, extract: EXTRACT },
+    { faults: [{ kind: 'html' }] },
+  )
   const { code, summary } = await here.run()
   expect(code).toBe(1)
   expect(summary).toMatchObject({ status: 'failed', requests: 2, retries: 1, partitions: { failed: 1 } })
@@ -91,7 +94,7 @@ it('retries are bounded: `retries: 1` is two requests, and then the partition ha
 })
 
 it('`check` asks the service for free', async () => {
-  const here = await place({ service: { token_test_url: '/tokens/test' }, extract: EXTRACT })
+  const here = await newWorkspace({ service: { token_test_url: '/tokens/test' }, extract: EXTRACT })
   const good = await here.cli('check', 'pipeline.yaml')
   expect(good.code, good.stderr).toBe(0)
   // A GET tells whether there is a search, and is none.
@@ -99,7 +102,7 @@ it('`check` asks the service for free', async () => {
     'GET /tokens/test',
     'GET /firework/v4/credentials/global/_search',
   ])
-  const bad = await place(
+  const bad = await newWorkspace(
     { service: { token_test_url: '/tokens/test' }, extract: EXTRACT },
     {},
     { SPILLWAY_TOKEN: 'no-token-at-all' },

@@ -2,8 +2,8 @@ import { copyFile, readFile, rename, rm, truncate, writeFile } from 'node:fs/pro
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { verificationShape } from './support/json-shapes.ts'
-import { type Place, place } from './support/place.ts'
 import { shardPaths } from './support/read-shards.ts'
+import { newWorkspace, type Workspace } from './support/workspace.ts'
 
 const parts = (format: string) => ({
   extract: {
@@ -13,13 +13,13 @@ const parts = (format: string) => ({
   load: { format },
 })
 
-async function verified(here: Place) {
+async function verified(here: Workspace) {
   const { code, value } = await here.json('verify')
   return { code, ...verificationShape.parse(value) }
 }
 
 /** Does damage to the files named, looks what is said of it, and puts the files back. */
-async function afterDamage(here: Place, files: readonly string[], damage: () => Promise<unknown>) {
+async function afterDamage(here: Workspace, files: readonly string[], damage: () => Promise<unknown>) {
   for (const file of files) await copyFile(file, join(here.folder, `kept-${files.indexOf(file)}`))
   await damage()
   const found = await verified(here)
@@ -29,7 +29,7 @@ async function afterDamage(here: Place, files: readonly string[], damage: () => 
 
 describe.each(['parquet', 'csv'])('%s', (format) => {
   it('nothing is off in good data; a shard that is missing, short, changed or strange is named', async () => {
-    const here = await place(parts(format))
+    const here = await newWorkspace(parts(format))
     expect((await here.run()).code).toBe(0)
     const { totals } = await here.manifest()
     expect(await verified(here)).toEqual({ code: 0, ok: true, shards: 3, rows: totals.rows, problems: [] })
@@ -67,7 +67,7 @@ function flipped(bytes: Buffer): Buffer {
 }
 
 it('a manifest that says something else than the checkpoint is named', async () => {
-  const here = await place(parts('parquet'))
+  const here = await newWorkspace(parts('parquet'))
   expect((await here.run()).code).toBe(0)
   const file = join(here.output, '_manifest.json')
   const text = await readFile(file, 'utf8')
@@ -88,7 +88,7 @@ it.each([
 ])(
   'values that $promised can not have made are a problem, and are not shown',
   async ({ written, promised, column }) => {
-    const here = await place(
+    const here = await newWorkspace(
       { ...parts('parquet'), transform: written },
       {},
       { SPILLWAY_MASK_KEY: 'k'.repeat(32) },
@@ -114,6 +114,6 @@ it.each([
 )
 
 it('without an export there is nothing to vouch for', async () => {
-  const here = await place(parts('parquet'))
+  const here = await newWorkspace(parts('parquet'))
   expect(await here.cli('verify', 'pipeline.yaml', '--json')).toMatchObject({ code: 2, stdout: '' })
 })

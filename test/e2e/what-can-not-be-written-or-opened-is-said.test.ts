@@ -4,15 +4,15 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { CLI } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
-import { PIPELINE, type Place, place } from './support/place.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, SAME } from './support/rows.ts'
+import { newWorkspace, PIPELINE, type Workspace } from './support/workspace.ts'
 
 const FULL = '/dev/full'
 const STACK = /^\s+at |node:internal/m
 
 /** The command, started by a shell that says first how it may run. */
-function run(here: Place, shell: string, words: readonly string[], stdout: 'pipe' | number = 'pipe') {
+function run(here: Workspace, shell: string, words: readonly string[], stdout: 'pipe' | number = 'pipe') {
   const child = spawn('/bin/sh', ['-c', `${shell} exec "$0" "$@"`, process.execPath, CLI, ...words], {
     cwd: here.folder,
     env: { PATH: process.env.PATH, ...here.env },
@@ -30,7 +30,7 @@ function run(here: Place, shell: string, words: readonly string[], stdout: 'pipe
 it.skipIf(!existsSync(FULL))(
   'a full stdout is exit 1 and a message; what is exported is exported',
   async () => {
-    const here = await place({ extract: { domains: ['scatterholt.com'] } })
+    const here = await newWorkspace({ extract: { domains: ['scatterholt.com'] } })
     for (const words of [
       ['run', PIPELINE, '--json'],
       ['status', PIPELINE, '--json'],
@@ -53,7 +53,7 @@ it.skipIf(!existsSync(FULL))(
 it.skipIf(process.platform === 'win32')(
   'too few file handles are exit 1 and a message, at the start and in the middle',
   async () => {
-    const here = await place({
+    const here = await newWorkspace({
       extract: {
         domains: ['scatterholt.com'],
         windows: { from: '2024-01-01', until: '2025-01-01', every: 'month' },

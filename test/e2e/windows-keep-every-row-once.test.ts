@@ -1,16 +1,16 @@
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { statusShape } from './support/json-shapes.ts'
-import { place } from './support/place.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedRows, SAME } from './support/rows.ts'
+import { newWorkspace } from './support/workspace.ts'
 
 const query = { type: 'domain', fqdn: 'scatterholt.com' } as const
 // Enough records that every month, and some midnights, begin with several at the very first microsecond.
 const RECORDS = { records: 600 }
 
 it('a row exactly on the edge of two windows is in the later one, and in no other', async () => {
-  const here = await place(
+  const here = await newWorkspace(
     {
       extract: {
         domains: [query.fqdn],
@@ -40,7 +40,10 @@ it.each([
   { every: undefined, windows: 1 },
 ])('windows of $every tile the range', async ({ every, windows }) => {
   const range = { from: '2023-12-31T22:30:00Z', until: '2024-05-09T06:00:00Z' }
-  const here = await place({ extract: { domains: [query.fqdn], windows: { ...range, every } } }, RECORDS)
+  const here = await newWorkspace(
+    { extract: { domains: [query.fqdn], windows: { ...range, every } } },
+    RECORDS,
+  )
   const { code, stderr } = await here.run()
   expect(code, stderr).toBe(0)
   const wanted = expectedRows(here.sandbox, { query, ...range })
@@ -57,7 +60,7 @@ it.each([
 it.each(['asc', 'desc'])(
   'a service that ignores the filter fails the partition, %s, and nothing outside comes in',
   async (order) => {
-    const here = await place(
+    const here = await newWorkspace(
       {
         extract: {
           domains: [query.fqdn],

@@ -5,9 +5,9 @@ import { describe, expect, it, onTestFinished } from 'vitest'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { runInProcess } from './support/in-process.ts'
-import type { PipelineParts } from './support/place.ts'
 import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, expectedRows, SAME } from './support/rows.ts'
+import type { PipelineParts } from './support/workspace.ts'
 
 const CONCURRENCY = 4
 

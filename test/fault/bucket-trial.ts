@@ -30,9 +30,9 @@ export async function bucketTrial<T>(
   const { double, env: all } = await startBucket()
   // The pipeline file says where it is.
   const { AWS_ENDPOINT_URL_S3: _, ...env } = all
-  const place = `path: s3://${BUCKET}/acme, s3: { endpoint: "${double.endpoint}", region: ${double.region} },`
+  const location = `path: s3://${BUCKET}/acme, s3: { endpoint: "${double.endpoint}", region: ${double.region} },`
   const apart = state === 'in the bucket' ? '' : 'state: { path: kept }\n'
-  const yaml = scenario.yaml.replace('path: out,', place) + apart
+  const yaml = scenario.yaml.replace('path: out,', location) + apart
   // Runs of this process find them here; all doubles have the same.
   Object.assign(process.env, env)
   delete process.env.AWS_ENDPOINT_URL_S3
@@ -49,9 +49,9 @@ export async function bucketTrial<T>(
 
 /** Holds a finished export against the undisturbed one, and looks that nothing is left behind. */
 export async function expectSameInBucket(attempt: BucketTrial, expectations: Expectations): Promise<void> {
-  const { double, place } = attempt
-  await rm(place.output, { recursive: true, force: true })
-  await mirror(double, 'acme', place.output)
+  const { double, workspace } = attempt
+  await rm(workspace.output, { recursive: true, force: true })
+  await mirror(double, 'acme', workspace.output)
   await expectSameResult(attempt, expectations)
   expect(double.uploads(BUCKET), expectations.about).toEqual([])
   const left = [...double.objects(BUCKET).keys()].filter((key) => /_state\/(?:open|lock|ids)/.test(key))

@@ -66,7 +66,7 @@ const HEALED_HALF_WAY: readonly (readonly [what: string, damage: Damage])[] = [
 describe('is healed without loss:', () => {
   test.each(some(HEALED_HALF_WAY, 6))('%s', async (_, damage) => {
     await from(partial, async (attempt) => {
-      await damage(attempt.place.output)
+      await damage(attempt.workspace.output)
       await expectHealed(attempt)
     })
   })
@@ -79,7 +79,7 @@ describe('is healed without loss:', () => {
     ['a mark of success that is gone', (output) => rm(join(output, '_SUCCESS'))],
   ])('after the end: %s', async (_, damage) => {
     await from(complete, async (attempt) => {
-      await damage(attempt.place.output)
+      await damage(attempt.workspace.output)
       await expectHealed(attempt)
     })
   })
@@ -156,8 +156,8 @@ describe('is refused with everything left as it was:', () => {
 })
 
 test('a finished shard with a flipped bit is named by verify', async () => {
-  await from(complete, async ({ command, place }) => {
-    await flip(join(place.output, SHARD), (size) => size >> 1)
+  await from(complete, async ({ command, workspace }) => {
+    await flip(join(workspace.output, SHARD), (size) => size >> 1)
     const verified = await command('verify', { args: ['--json'] })
     figures.faults++
     expect(verified.code).toBe(1)
@@ -166,27 +166,27 @@ test('a finished shard with a flipped bit is named by verify', async () => {
 })
 
 test('a file in place of the folder is refused and left alone', async () => {
-  await trial(EXPORT, async ({ run, place }) => {
-    await writeFile(place.output, 'mine')
+  await trial(EXPORT, async ({ run, workspace }) => {
+    await writeFile(workspace.output, 'mine')
     for (const args of [[], ['--fresh', '--yes']]) {
       const refused = await run({ args })
       figures.faults++
       expect(refused.code, refused.stderr).toBe(2)
       expect(refused.stderr).toContain('A part of the path is a file, not a folder')
-      expect(await readFile(place.output, 'utf8')).toBe('mine')
+      expect(await readFile(workspace.output, 'utf8')).toBe('mine')
     }
   })
 })
 
 // Nothing is read-only to root.
 test.skipIf(process.getuid?.() === 0)('a read-only folder is refused', async () => {
-  await trial(EXPORT, async ({ run, place }) => {
-    await mkdir(place.output, { mode: 0o500 })
+  await trial(EXPORT, async ({ run, workspace }) => {
+    await mkdir(workspace.output, { mode: 0o500 })
     const refused = await run()
     figures.faults++
     expect(refused.code, refused.stderr).toBe(2)
     expect(refused.stderr).toContain('not permitted')
-    expect(await readdir(place.output)).toEqual([])
+    expect(await readdir(workspace.output)).toEqual([])
   })
 })
 
@@ -199,7 +199,7 @@ describe('a folder that vanishes during a run', () => {
     }
     const faults: Fault[] = [{ kind: 'hang', when: vanish }]
     await trial({ ...EXPORT, sandbox: { ...EXPORT.sandbox, faults } }, async (attempt) => {
-      output = attempt.place.output
+      output = attempt.workspace.output
       const stopped = await attempt.run()
       figures.faults++
       expect(stopped.code, stopped.stderr).toBe(1)
@@ -217,7 +217,7 @@ async function expectHealed(attempt: Trial): Promise<void> {
   // What was damaged is asked for again, so requests are not what counts here.
   const interruptions = Number.POSITIVE_INFINITY
   await expectSameResult(attempt, { scenario: EXPORT, clean, figures, about: 'healed', interruptions })
-  const names = [...(await treeHashes(attempt.place.output)).keys()]
+  const names = [...(await treeHashes(attempt.workspace.output)).keys()]
   expect(names.filter((name) => name.startsWith('_state/open'))).toEqual([])
   await expectFreshStart(attempt)
 }
@@ -238,7 +238,7 @@ async function expectFreshStart(attempt: Trial): Promise<void> {
 
 async function expectRefused(kept: string, code: number, message: RegExp, damage: Damage): Promise<void> {
   await from(kept, async (attempt) => {
-    const { output } = attempt.place
+    const { output } = attempt.workspace
     await damage(output)
     const before = await treeHashes(output)
     const refused = await attempt.run()
@@ -254,11 +254,11 @@ async function expectRefused(kept: string, code: number, message: RegExp, damage
 
 /** Runs an export once and keeps what it leaves. @returns the folder */
 async function keep(settings: Partial<RunArgs>, code: number): Promise<string> {
-  return trial(EXPORT, async ({ run, place }) => {
+  return trial(EXPORT, async ({ run, workspace }) => {
     const ended = await run(settings)
     expect(ended.code, ended.stderr).toBe(code)
-    const folder = `${place.folder}-kept`
-    await cp(place.output, folder, { recursive: true })
+    const folder = `${workspace.folder}-kept`
+    await cp(workspace.output, folder, { recursive: true })
     return folder
   })
 }
@@ -266,7 +266,7 @@ async function keep(settings: Partial<RunArgs>, code: number): Promise<string> {
 /** Gives the work an export that stands where the kept one does. */
 function from(kept: string, work: (attempt: Trial) => Promise<void>): Promise<void> {
   return trial(EXPORT, async (attempt) => {
-    await cp(kept, attempt.place.output, { recursive: true })
+    await cp(kept, attempt.workspace.output, { recursive: true })
     await work(attempt)
   })
 }

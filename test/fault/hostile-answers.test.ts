@@ -255,8 +255,8 @@ describe.concurrent('a chain that never ends is given up:', () => {
 
   test('cursors that go round over several runs', async () => {
     const hunt = await startAttack(({ json, body, number }) => {
-      const place = Number(body.from?.slice(1) ?? 0)
-      json({ items: [credential(number)], next: `c${(place % 9) + 1}` })
+      const offset = Number(body.from?.slice(1) ?? 0)
+      json({ items: [credential(number)], next: `c${(offset % 9) + 1}` })
     })
     try {
       const codes: (number | null)[] = []

@@ -15,9 +15,9 @@ let kept: string
 
 beforeAll(async () => {
   kept = await mkdtemp(join(tmpdir(), 'spillway-kept-'))
-  await trial(EXPORT, async ({ runHere, place }) => {
+  await trial(EXPORT, async ({ runHere, workspace }) => {
     expect(await runHere()).toMatchObject({ status: 'complete' })
-    await cp(place.output, kept, { recursive: true })
+    await cp(workspace.output, kept, { recursive: true })
   })
 })
 afterAll(() => rm(kept, { recursive: true, force: true }))
@@ -36,7 +36,7 @@ describe.skipIf(process.platform === 'win32')('a symbolic link below load.path i
     `${QUERY}/import_window=2024-01-01/part-00000.csv`,
   ])('%s', async (name) => {
     await trial(EXPORT, async (attempt) => {
-      const { output, folder } = attempt.place
+      const { output, folder } = attempt.workspace
       await cp(kept, output, { recursive: true })
       const link = join(output, name)
       const target = join(folder, 'elsewhere')
@@ -60,19 +60,19 @@ describe.skipIf(process.platform === 'win32')('a symbolic link below load.path i
   })
 
   test('but load.path itself may be one', async () => {
-    await trial(EXPORT, async ({ runHere, place }) => {
-      await mkdir(join(place.folder, 'disk'))
-      await symlink(join(place.folder, 'disk'), place.output)
+    await trial(EXPORT, async ({ runHere, workspace }) => {
+      await mkdir(join(workspace.folder, 'disk'))
+      await symlink(join(workspace.folder, 'disk'), workspace.output)
       expect(await runHere()).toMatchObject({ status: 'complete', error: null })
       expect(await runHere({ fresh: true })).toMatchObject({ status: 'complete', error: null })
-      expect([...(await treeHashes(join(place.folder, 'disk'))).keys()]).toContain('_SUCCESS')
+      expect([...(await treeHashes(join(workspace.folder, 'disk'))).keys()]).toContain('_SUCCESS')
     })
   })
 })
 
 describe('what is none of its own', () => {
   test('stays, whatever it is called, in a run and when all is started over', async () => {
-    await trial(EXPORT, async ({ runHere, place }) => {
+    await trial(EXPORT, async ({ runHere, workspace }) => {
       const others = {
         'notes.0badf00d.tmp': 'mine',
         '_manifest.json.0badf00d.tmp': 'mine',
@@ -81,13 +81,13 @@ describe('what is none of its own', () => {
         [`${QUERY}/notes.txt`]: 'mine',
       }
       for (const [name, text] of Object.entries(others)) {
-        await mkdir(join(place.output, name, '..'), { recursive: true })
-        await writeFile(join(place.output, name), text)
+        await mkdir(join(workspace.output, name, '..'), { recursive: true })
+        await writeFile(join(workspace.output, name), text)
       }
       for (const fresh of [false, true]) {
         expect(await runHere({ fresh })).toMatchObject({ status: 'complete', error: null })
         for (const [name, text] of Object.entries(others)) {
-          expect(await readFile(join(place.output, name), 'utf8'), name).toBe(text)
+          expect(await readFile(join(workspace.output, name), 'utf8'), name).toBe(text)
         }
       }
     })
@@ -100,7 +100,7 @@ describe('what is none of its own', () => {
     'is never written over where it is called %s, and kept aside by --fresh',
     async (name, kind) => {
       await trial(EXPORT, async (attempt) => {
-        const { output } = attempt.place
+        const { output } = attempt.workspace
         await mkdir(join(output, '_state'), { recursive: true })
         await writeFile(join(output, name), '{"mine":true}\n')
         await expect(attempt.runHere()).rejects.toEqual(anError(kind))
@@ -115,13 +115,13 @@ describe('what is none of its own', () => {
   )
 
   test('is kept aside by --fresh where it is named like a shard; what is on record goes', async () => {
-    await trial(EXPORT, async ({ runHere, place }) => {
-      await cp(kept, place.output, { recursive: true })
+    await trial(EXPORT, async ({ runHere, workspace }) => {
+      await cp(kept, workspace.output, { recursive: true })
       const stranger = `${QUERY}/import_window=2023-01-01/part-00000.csv`
-      await mkdir(join(place.output, stranger, '..'), { recursive: true })
-      await writeFile(join(place.output, stranger), 'mine')
+      await mkdir(join(workspace.output, stranger, '..'), { recursive: true })
+      await writeFile(join(workspace.output, stranger), 'mine')
       expect(await runHere({ fresh: true })).toMatchObject({ status: 'complete', error: null })
-      const names = [...(await treeHashes(join(place.output, '_state'))).entries()].filter(
+      const names = [...(await treeHashes(join(workspace.output, '_state'))).entries()].filter(
         ([, hash]) => hash !== '',
       )
       expect(names.map(([name]) => name)).toEqual(['checkpoint.jsonl', `orphans/${stranger}.orphan`])
@@ -132,9 +132,9 @@ describe('what is none of its own', () => {
 test.skipIf(process.platform === 'win32').each(['_state/checkpoint.jsonl', '_state/lock.0123456789ab'])(
   'a pipe in the place of %s is refused at once, not waited for',
   async (name) => {
-    await trial(EXPORT, async ({ runHere, place }) => {
-      await mkdir(join(place.output, '_state'), { recursive: true })
-      execFileSync('mkfifo', [join(place.output, name)])
+    await trial(EXPORT, async ({ runHere, workspace }) => {
+      await mkdir(join(workspace.output, '_state'), { recursive: true })
+      execFileSync('mkfifo', [join(workspace.output, name)])
       await expect(runHere()).rejects.toEqual(anError('storage', `out/${name}`))
     })
   },

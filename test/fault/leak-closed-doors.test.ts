@@ -30,20 +30,20 @@ describe.concurrent('files and folders are made', () => {
     },
     { umask: '022', mode: "file_mode: '0640'", files: 0o640, folders: 0o750, name: 'as load.file_mode says' },
   ])('$name', async ({ umask, mode, files, folders }) => {
-    const { sandbox, place, close } = await world(
+    const { sandbox, workspace, close } = await world(
       { ...SMALL, records: 40, invalidRate: 0.2 },
       pipelineYaml({ load: mode }),
     )
     try {
       const line = `umask ${umask}; exec "$0" "$@"`
-      const child = spawn('/bin/sh', ['-c', line, process.execPath, CLI, 'run', place.pipeline], {
-        cwd: place.folder,
-        env: { PATH: process.env.PATH, ...place.env },
+      const child = spawn('/bin/sh', ['-c', line, process.execPath, CLI, 'run', workspace.pipeline], {
+        cwd: workspace.folder,
+        env: { PATH: process.env.PATH, ...workspace.env },
       })
       const code = await new Promise((resolve) => child.on('close', resolve))
       expect(code).toBe(0)
       expect(sandbox.requests.length).toBeGreaterThan(0)
-      const modes = await modesBelow(place.output)
+      const modes = await modesBelow(workspace.output)
       // Shards, manifest, quarantine and state are all among them.
       expect([...modes.keys()].join('\n')).toMatch(/_manifest.json.*_quarantine.*_state.*part-00000/s)
       for (const [path, { mode, isFolder }] of modes) {
@@ -71,13 +71,17 @@ describe.concurrent('a redirect is not followed', () => {
     const service = await startService(({ json, path }) =>
       json('', status, { location: `${other.origin}${path}` }),
     )
-    const { place, run, close } = await world(SMALL, pipelineYaml({ service: 'retries: 0' }))
+    const { workspace, run, close } = await world(SMALL, pipelineYaml({ service: 'retries: 0' }))
     const env = { SPILLWAY_BASE_URL: service.baseUrl }
     try {
       const ended = await run(env)
       expect(ended.code, ended.stderr).toBe(1)
       expect(ended.stderr).toContain('Redirects are not followed')
-      const report = await runCli({ args: ['report', '7'], cwd: place.folder, env: { ...place.env, ...env } })
+      const report = await runCli({
+        args: ['report', '7'],
+        cwd: workspace.folder,
+        env: { ...workspace.env, ...env },
+      })
       expect(report.code, report.stderr).toBe(1)
       expect(other.asked).toEqual([])
     } finally {

@@ -66,7 +66,7 @@ describe('while a run is at work', () => {
         about: 'taken over',
         interruptions: 1,
       })
-      const { runs } = JSON.parse(await readFile(join(attempt.place.output, '_manifest.json'), 'utf8'))
+      const { runs } = JSON.parse(await readFile(join(attempt.workspace.output, '_manifest.json'), 'utf8'))
       // The killed one never said what it had sent, but the pages say it.
       expect(runs).toMatchObject([
         { status: 'interrupted', requests: 3 },
@@ -124,7 +124,7 @@ describe.skipIf(process.platform !== 'linux')('a lock file that was left behind'
 
   test('on another host is respected while its heartbeats come', async () => {
     await withClaim({ host: 'etl-2', since: '2024-01-01T02:00:00.000Z' }, async (attempt) => {
-      const lockFile = join(attempt.place.output, '_state/lock.0123456789ab')
+      const lockFile = join(attempt.workspace.output, '_state/lock.0123456789ab')
       const life = setInterval(() => void appendFile(lockFile, '.'), 1000)
       const refused = await attempt.run().finally(() => clearInterval(life))
       expect(refused.code).toBe(5)
@@ -183,16 +183,16 @@ async function keepKilled(folder: string): Promise<void> {
       },
     })
     figures.kills++
-    await cp(attempt.place.output, folder, { recursive: true })
+    await cp(attempt.workspace.output, folder, { recursive: true })
   })
 }
 
 /** Changes the lock file that a killed run has left, and does the work. */
 async function withClaim(change: object, work: (attempt: Trial) => Promise<void>): Promise<void> {
   await trial(EXPORT, async (attempt) => {
-    await cp(killed, attempt.place.output, { recursive: true })
+    await cp(killed, attempt.workspace.output, { recursive: true })
     const [name = ''] = await lockFiles(attempt)
-    const folder = join(attempt.place.output, '_state')
+    const folder = join(attempt.workspace.output, '_state')
     const [lockFile = ''] = (await readFile(join(folder, name), 'utf8')).split('\n')
     const changed = JSON.stringify({ ...JSON.parse(lockFile), ...change })
     await writeFile(join(folder, 'lock.0123456789ab'), `${changed}\n`)
@@ -202,6 +202,6 @@ async function withClaim(change: object, work: (attempt: Trial) => Promise<void>
   })
 }
 
-async function lockFiles({ place }: Trial): Promise<string[]> {
-  return (await readdir(join(place.output, '_state'))).filter((name) => name.startsWith('lock.'))
+async function lockFiles({ workspace }: Trial): Promise<string[]> {
+  return (await readdir(join(workspace.output, '_state'))).filter((name) => name.startsWith('lock.'))
 }

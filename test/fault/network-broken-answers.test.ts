@@ -62,14 +62,14 @@ const TROUBLES: readonly Trouble[] = [
 describe.concurrent('an export of several pages gives the same rows, each once, in spite of', () => {
   test.each(TROUBLES)('$name', async ({ fault, strikes = [1, 4, 5], options = {}, service = '', halves }) => {
     const faults: Fault[] = [{ ...fault, requests: strikes }]
-    const { sandbox, place, run, close } = await world(
+    const { sandbox, workspace, run, close } = await world(
       { ...SMALL, ...options, faults },
       pipelineYaml({ service }),
     )
     try {
       const ended = await run()
       expect(ended.code, ended.stderr).toBe(0)
-      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
       const { requests, retries } = summaryOf(ended)
       expect(requests).toBe(sandbox.requests.length)
       expect(retries).toBe(halves ? 0 : strikes.length)
@@ -83,11 +83,11 @@ describe.concurrent('an export of several pages gives the same rows, each once, 
   test('answers of every wrong shape', async () => {
     const shapes = [{ results: [] }, null, [], { items: {}, next: null }, { items: [], next: 5 }, 'items']
     const faults = shapes.map((body, i): Fault => ({ kind: 'wrong-shape', body, requests: [2 * i + 1] }))
-    const { sandbox, place, run, close } = await world({ ...SMALL, faults }, pipelineYaml())
+    const { sandbox, workspace, run, close } = await world({ ...SMALL, faults }, pipelineYaml())
     try {
       const ended = await run()
       expect(ended.code, ended.stderr).toBe(0)
-      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
       expect(summaryOf(ended).retries).toBe(shapes.length)
     } finally {
       await close()
@@ -95,14 +95,14 @@ describe.concurrent('an export of several pages gives the same rows, each once, 
   })
 
   test('latency and a body that comes in drops, as long as it comes', async () => {
-    const { sandbox, place, run, close } = await world(
+    const { sandbox, workspace, run, close } = await world(
       { ...SMALL, latencyMs: [0, 80], gzip: true, faults: [{ kind: 'drip', bytes: 4000, everyMs: 5 }] },
       pipelineYaml(),
     )
     try {
       const ended = await run()
       expect(ended.code, ended.stderr).toBe(0)
-      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
       expect(summaryOf(ended).retries).toBe(0)
     } finally {
       await close()

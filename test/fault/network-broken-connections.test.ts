@@ -25,7 +25,7 @@ const TROUBLES: readonly (readonly [string, Strike])[] = [
 
 describe.concurrent('an export through a bad line gives the same rows, each once, in spite of', () => {
   test.each(TROUBLES)('%s', async (_name, strike) => {
-    const { sandbox, place, run, close } = await world({ ...SMALL, gzip: true }, pipelineYaml())
+    const { sandbox, workspace, run, close } = await world({ ...SMALL, gzip: true }, pipelineYaml())
     const proxy = await startProxy(Number(new URL(sandbox.origin).port), (number) =>
       number <= 3 ? strike : null,
     )
@@ -33,7 +33,7 @@ describe.concurrent('an export through a bad line gives the same rows, each once
       const baseUrl = sandbox.baseUrl.replace(/:\d+/, `:${proxy.port}`)
       const ended = await run({ SPILLWAY_BASE_URL: baseUrl })
       expect(ended.code, ended.stderr).toBe(0)
-      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
       if (strike.kind !== 'pieces') expect(summaryOf(ended).retries).toBeGreaterThan(0)
     } finally {
       await proxy.close()
@@ -51,7 +51,7 @@ describe.concurrent('a service that can not be reached', () => {
     ],
     ['a closed port', async () => `http://127.0.0.1:${await closedPort()}/firework`, /Nothing accepts/],
   ])('%s stops the run, which says why, and a later run exports everything', async (_name, address, why) => {
-    const { sandbox, place, run, close } = await world(
+    const { sandbox, workspace, run, close } = await world(
       SMALL,
       pipelineYaml({ service: 'allow_http: true, retries: 1' }),
     )
@@ -67,7 +67,7 @@ describe.concurrent('a service that can not be reached', () => {
       })
       const ended = await run()
       expect(ended.code, ended.stderr).toBe(0)
-      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox, DOMAINS))
+      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox, DOMAINS))
     } finally {
       await close()
     }

@@ -17,7 +17,7 @@ describe.concurrent('a partition for which the service has nothing but', () => {
   ])(
     '$status fails, the others are exported, and a later run makes it whole',
     async ({ status, code, sent }) => {
-      const { sandbox, place, run, close } = await world(
+      const { sandbox, workspace, run, close } = await world(
         { ...SMALL, faults: [{ kind: 'status', status, code, when: isSick }] },
         pipelineYaml({ service: 'retries: 1' }),
       )
@@ -30,13 +30,13 @@ describe.concurrent('a partition for which the service has nothing but', () => {
           partitions: { total: 2, done: 1, failed: 1, pending: 0 },
         })
         expect(sandbox.requests.filter(isSick)).toHaveLength(sent)
-        expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox, ['quillmere.net']))
-        await expectStatusSays(place, new RegExp(`${status}.*${code}`))
-        await expectSummaryNames(place, `domain.${SICK}/all`)
+        expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox, ['quillmere.net']))
+        await expectStatusSays(workspace, new RegExp(`${status}.*${code}`))
+        await expectSummaryNames(workspace, `domain.${SICK}/all`)
 
         const ended = await run({ SPILLWAY_BASE_URL: healed.baseUrl })
         expect(ended.code, ended.stderr).toBe(0)
-        expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+        expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
         expect(healed.requests.every(isSick)).toBe(true)
       } finally {
         await healed.close()
@@ -47,7 +47,7 @@ describe.concurrent('a partition for which the service has nothing but', () => {
 
   test('bytes that are no UTF-8 fails, and no row of it is exported with replacement characters', async () => {
     const rewrite = (body: string): Uint8Array => Buffer.from(body.replace('@', '\u00e9'), 'latin1')
-    const { sandbox, place, run, close } = await world(
+    const { sandbox, workspace, run, close } = await world(
       { ...SMALL, faults: [{ kind: 'rewrite', rewrite, when: isSick }] },
       // One lane, so that no page is asked for ahead.
       pipelineYaml({ service: 'retries: 1', concurrency: 1 }),
@@ -57,7 +57,7 @@ describe.concurrent('a partition for which the service has nothing but', () => {
       expect(failed.code, failed.stderr).toBe(1)
       expect(failed.stderr).toContain('The answer is no UTF-8')
       expect(sandbox.requests.filter(isSick)).toHaveLength(2)
-      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox, ['quillmere.net']))
+      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox, ['quillmere.net']))
     } finally {
       await close()
     }
@@ -65,7 +65,7 @@ describe.concurrent('a partition for which the service has nothing but', () => {
 
   test('trouble in the middle of its chain keeps the pages that it has', async () => {
     const sick = (request: LoggedRequest): boolean => isSick(request) && request.ordinal > 3
-    const { sandbox, place, run, close } = await world(
+    const { sandbox, workspace, run, close } = await world(
       { ...SMALL, faults: [{ kind: 'reset', when: sick }] },
       pipelineYaml({ service: 'retries: 0', concurrency: 1 }),
     )
@@ -76,7 +76,7 @@ describe.concurrent('a partition for which the service has nothing but', () => {
       expect(summaryOf(failed).rows).toBeGreaterThan(expectedRows(sandbox, ['quillmere.net']).length)
       const ended = await run({ SPILLWAY_BASE_URL: healed.baseUrl })
       expect(ended.code, ended.stderr).toBe(0)
-      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
       // Four pages of 40 in 150 rows, of which three are there.
       expect(healed.requests).toHaveLength(1)
     } finally {
@@ -86,17 +86,17 @@ describe.concurrent('a partition for which the service has nothing but', () => {
   })
 })
 
-type Place = {
+type Workspace = {
   readonly pipeline: string
   readonly folder: string
   readonly env: Readonly<Record<string, string>>
 }
 
-async function expectStatusSays(place: Place, why: RegExp): Promise<void> {
+async function expectStatusSays(workspace: Workspace, why: RegExp): Promise<void> {
   const { stdout } = await runCli({
-    args: ['status', place.pipeline, '--json'],
-    cwd: place.folder,
-    env: place.env,
+    args: ['status', workspace.pipeline, '--json'],
+    cwd: workspace.folder,
+    env: workspace.env,
   })
   const { partitions } = JSON.parse(stdout) as {
     partitions: { query: string; state: string; error: string | null }[]
@@ -107,11 +107,11 @@ async function expectStatusSays(place: Place, why: RegExp): Promise<void> {
 }
 
 /** In words as well. */
-async function expectSummaryNames(place: Place, partition: string): Promise<void> {
+async function expectSummaryNames(workspace: Workspace, partition: string): Promise<void> {
   const { stdout, code } = await runCli({
-    args: ['run', place.pipeline],
-    cwd: place.folder,
-    env: place.env,
+    args: ['run', workspace.pipeline],
+    cwd: workspace.folder,
+    env: workspace.env,
   })
   expect(code).toBe(1)
   expect(stdout).toContain(partition)

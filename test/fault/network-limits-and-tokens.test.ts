@@ -28,11 +28,11 @@ describe.concurrent('when the service answers 429', () => {
       requests: [3],
       ...(retryAfter === undefined ? {} : { retryAfter }),
     }
-    const { sandbox, place, run, close } = await world({ ...SMALL, faults: [fault] }, pipelineYaml())
+    const { sandbox, workspace, run, close } = await world({ ...SMALL, faults: [fault] }, pipelineYaml())
     try {
       const ended = await run()
       expect(ended.code, ended.stderr).toBe(0)
-      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
       expect(sentWithin(sandbox.requests, leastMs - 20)).toEqual([])
     } finally {
       await close()
@@ -41,11 +41,11 @@ describe.concurrent('when the service answers 429', () => {
 
   test('again and again, the export still ends with every row', async () => {
     const storm: Fault = { kind: 'status', status: 429, rate: 0.4, times: 6, retryAfter: '1' }
-    const { sandbox, place, run, close } = await world({ ...SMALL, faults: [storm] }, pipelineYaml())
+    const { sandbox, workspace, run, close } = await world({ ...SMALL, faults: [storm] }, pipelineYaml())
     try {
       const ended = await run()
       expect(ended.code, ended.stderr).toBe(0)
-      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
       expect(sandbox.requests.filter(({ status }) => status === 429).length).toBeGreaterThan(1)
     } finally {
       await close()
@@ -54,13 +54,13 @@ describe.concurrent('when the service answers 429', () => {
 
   test('and asks to wait for an hour, the run stops with exit 4 and goes on later', async () => {
     const fault: Fault = { kind: 'status', status: 429, requests: [4], retryAfter: '3600' }
-    const { sandbox, place, run, close } = await world({ ...SMALL, faults: [fault] }, pipelineYaml())
+    const { sandbox, workspace, run, close } = await world({ ...SMALL, faults: [fault] }, pipelineYaml())
     try {
       const stopped = await run()
       expect(stopped.code, stopped.stderr).toBe(4)
       expect(summaryOf(stopped).status).toBe('budget')
       expect((await run()).code).toBe(0)
-      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
     } finally {
       await close()
     }
@@ -93,14 +93,14 @@ describe.concurrent('tokens that end', () => {
     ],
   ]
   test.each(deaths)('%s are renewed with the API key', async (_name, faults) => {
-    const { sandbox, place, run, close } = await world(
+    const { sandbox, workspace, run, close } = await world(
       { ...SMALL, basicRequestsPerSecond: 0, faults },
       pipelineYaml({ service: BY_API_KEY }),
     )
     try {
       const ended = await run({ SPILLWAY_TOKEN: '' })
       expect(ended.code, ended.stderr).toBe(0)
-      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
       expect(sandbox.requests.filter(({ kind }) => kind === 'tokens')).toHaveLength(2)
     } finally {
       await close()
@@ -108,22 +108,22 @@ describe.concurrent('tokens that end', () => {
   })
 
   test('by themselves while a run is on its way are renewed before', async () => {
-    const { sandbox, place, run, close } = await world(
+    const { sandbox, workspace, run, close } = await world(
       { ...SMALL, basicRequestsPerSecond: 0, tokenLifetimeMs: 4000, latencyMs: 400 },
       pipelineYaml({ service: `${BY_API_KEY}, token_lifetime: 4s` }),
     )
     try {
       const ended = await run({ SPILLWAY_TOKEN: '' })
       expect(ended.code, ended.stderr).toBe(0)
-      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
     } finally {
       await close()
     }
   })
 
   test('are read again from the file that holds them', async () => {
-    const { sandbox, place, run, close } = await world(SMALL, pipelineYaml({ concurrency: 1 }))
-    const file = join(place.folder, 'token')
+    const { sandbox, workspace, run, close } = await world(SMALL, pipelineYaml({ concurrency: 1 }))
+    const file = join(workspace.folder, 'token')
     await writeFile(file, 'first-token\n', { mode: 0o600 })
     const gate = await startGate(sandbox, ['first-token', 'second-token'], async (next) =>
       writeFile(file, `${next}\n`),
@@ -136,7 +136,7 @@ describe.concurrent('tokens that end', () => {
       })
       expect(ended.code, ended.stderr).toBe(0)
       expect(gate.refused).toBe(1)
-      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
     } finally {
       await gate.close()
       await close()
@@ -144,7 +144,7 @@ describe.concurrent('tokens that end', () => {
   })
 
   test('and have no successor end the run with exit 3, and a later run goes on from there', async () => {
-    const { sandbox, place, run, close } = await world(
+    const { sandbox, workspace, run, close } = await world(
       { ...SMALL, faults: [{ kind: 'revoke-tokens', requests: [4] }] },
       pipelineYaml(),
     )
@@ -160,7 +160,7 @@ describe.concurrent('tokens that end', () => {
       const ended = await run({ SPILLWAY_TOKEN: token })
       expect(ended.code, ended.stderr).toBe(0)
       expect(summaryOf(ended).rows).toBeLessThan(expectedRows(sandbox).length)
-      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
     } finally {
       await close()
     }

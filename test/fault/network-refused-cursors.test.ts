@@ -13,7 +13,10 @@ const HALF_WAY = ['--max-requests', '4']
 
 describe.concurrent.each(['asc', 'desc'])('with order %s, when a cursor is refused', (order) => {
   test('in the next run, the export goes on from the last row', async () => {
-    const { sandbox, place, run, close } = await world(SMALL, pipelineYaml({ extract: `order: ${order}` }))
+    const { sandbox, workspace, run, close } = await world(
+      SMALL,
+      pipelineYaml({ extract: `order: ${order}` }),
+    )
     const renewed = await startSandbox({ ...SMALL, cursorKey: 'another key', token: sandbox.token })
     try {
       const stopped = await run({}, HALF_WAY)
@@ -21,7 +24,7 @@ describe.concurrent.each(['asc', 'desc'])('with order %s, when a cursor is refus
       const ended = await run({ SPILLWAY_BASE_URL: renewed.baseUrl })
       expect(ended.code, ended.stderr).toBe(0)
       expect(ended.stderr).toContain('refuses the saved cursor')
-      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
       // The rows that were exported already are not asked for again, but for those of the very last instant.
       const again = renewed.requests.reduce((sum, { items }) => sum + items, 0)
       expect(again).toBeLessThanOrEqual(expectedRows(sandbox).length - summaryOf(stopped).rows + 20)
@@ -33,14 +36,14 @@ describe.concurrent.each(['asc', 'desc'])('with order %s, when a cursor is refus
 
   test('in the middle of a run, the export goes on from the last row', async () => {
     const refusal: Fault = { kind: 'status', status: 400, code: 'INVALID_CURSOR', requests: [5] }
-    const { sandbox, place, run, close } = await world(
+    const { sandbox, workspace, run, close } = await world(
       { ...SMALL, faults: [refusal] },
       pipelineYaml({ extract: `order: ${order}` }),
     )
     try {
       const ended = await run()
       expect(ended.code, ended.stderr).toBe(0)
-      expect(await exportedRows(place.output)).toEqual(expectedRows(sandbox))
+      expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
     } finally {
       await close()
     }
@@ -57,7 +60,7 @@ describe.concurrent.each(['asc', 'desc'])('with order %s, when a cursor is refus
       if (start === 6) asked.json({ error: { code: 'INVALID_CURSOR', message: 'unknown' } }, 400)
       else asked.json({ items: items.slice(start, start + 2), next: String(start + 2) })
     })
-    const { place, run, close } = await world(
+    const { workspace, run, close } = await world(
       SMALL,
       pipelineYaml({ domains: ['acme.example'], pageSize: 2, extract: `order: ${order}` }),
     )
@@ -68,7 +71,7 @@ describe.concurrent.each(['asc', 'desc'])('with order %s, when a cursor is refus
       expect(service.asked).toHaveLength(4)
       // What is committed stays.
       expect(summaryOf(ended).rows).toBe(6)
-      expect(await shardPaths(place.output)).toEqual([])
+      expect(await shardPaths(workspace.output)).toEqual([])
     } finally {
       await service.close()
       await close()
@@ -89,14 +92,14 @@ describe.concurrent.each(['asc', 'desc'])('with order %s, when a cursor is refus
       if (asked.number === 4) asked.json({ error: { code: 'INVALID_CURSOR', message: 'unknown' } }, 400)
       else asked.json(page(items, asked.body, from))
     })
-    const { place, run, close } = await world(
+    const { workspace, run, close } = await world(
       SMALL,
       pipelineYaml({ domains: ['acme.example'], pageSize: 5, extract: `order: ${order}` }),
     )
     try {
       const ended = await run({ SPILLWAY_BASE_URL: service.baseUrl })
       expect(ended.code, ended.stderr).toBe(0)
-      const ids = (await exportedRows(place.output)).map((row) => Number(row.split(' ')[1]))
+      const ids = (await exportedRows(workspace.output)).map((row) => Number(row.split(' ')[1]))
       expect(ids.sort((a, b) => a - b)).toEqual(items.map(({ id }) => id))
     } finally {
       await service.close()
@@ -106,7 +109,7 @@ describe.concurrent.each(['asc', 'desc'])('with order %s, when a cursor is refus
 })
 
 test('when every cursor is refused, the run ends and says so', async () => {
-  const { sandbox, place, run, close } = await world(
+  const { sandbox, workspace, run, close } = await world(
     { ...SMALL, faults: [{ kind: 'status', status: 400, when: ({ body }) => hasCursor(body) }] },
     pipelineYaml(),
   )
@@ -115,7 +118,9 @@ test('when every cursor is refused, the run ends and says so', async () => {
     expect(ended.code, ended.stderr).toBe(1)
     expect(ended.stderr).toContain('cursor')
     expect(sandbox.requests.length).toBeLessThan(20)
-    expect(new Set(await exportedRows(place.output)).size).toBe((await exportedRows(place.output)).length)
+    expect(new Set(await exportedRows(workspace.output)).size).toBe(
+      (await exportedRows(workspace.output)).length,
+    )
   } finally {
     await close()
   }

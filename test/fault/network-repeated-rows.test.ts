@@ -52,16 +52,16 @@ const YAML = (extract = '', load = ''): string =>
   pipelineYaml({ domains: ['acme.example'], pageSize: SIZE, concurrency: 1, extract, load })
 
 async function ids(world: World): Promise<readonly number[]> {
-  return (await exportedRows(world.place.output))
+  return (await exportedRows(world.workspace.output))
     .map((row) => Number(row.split(' ')[1]))
     .sort((a, b) => a - b)
 }
 
 async function statusOf(here: World): Promise<{ totals: Record<string, number> }> {
   const { runCli } = await import('./support.ts')
-  const { place } = here
-  const args = ['status', place.pipeline, '--json']
-  const { stdout } = await runCli({ args, cwd: place.folder, env: place.env })
+  const { workspace } = here
+  const args = ['status', workspace.pipeline, '--json']
+  const { stdout } = await runCli({ args, cwd: workspace.folder, env: workspace.env })
   return JSON.parse(stdout)
 }
 
@@ -82,7 +82,7 @@ describe.concurrent('rows that the service repeats are exported once and counted
       )
       expect(summaryOf(ended)).toMatchObject({ rows: 64, repeated })
       expect(ended.stderr.match(isSaid)).toHaveLength(1)
-      const { totals } = JSON.parse(await readFile(join(here.place.output, '_manifest.json'), 'utf8'))
+      const { totals } = JSON.parse(await readFile(join(here.workspace.output, '_manifest.json'), 'utf8'))
       expect(totals).toMatchObject({ rows: 64, repeated })
       expect((await statusOf(here)).totals).toMatchObject({ rows: 64, repeated })
     })
@@ -106,7 +106,7 @@ describe.concurrent('rows that the service repeats are exported once and counted
     )
     await withService(overlapping(4, broken), yaml, async (here) => {
       for (let tries = 0; tries < 7; tries++) await here.run({}, ['--max-requests', '1'])
-      expect(await exportedRows(here.place.output)).toHaveLength(56)
+      expect(await exportedRows(here.workspace.output)).toHaveLength(56)
       expect(await quarantinedIndexes(here)).toHaveLength(8)
       expect((await statusOf(here)).totals).toMatchObject({ rows: 56, quarantined: 8, repeated: 24 })
     })
@@ -121,7 +121,7 @@ describe.concurrent('rows that the service repeats are exported once and counted
       const ended = await here.run()
       expect(ended.code, ended.stderr).toBe(0)
       expect(await ids(here)).toEqual(IDS)
-      expect(await readdir(join(here.place.output, '_state/ids'))).toEqual([])
+      expect(await readdir(join(here.workspace.output, '_state/ids'))).toEqual([])
     })
   })
 
@@ -154,7 +154,7 @@ describe.concurrent('rows that the service repeats are exported once and counted
 
 test('ids that are damaged or gone are noticed, and the chain goes on after its last row', async () => {
   await withService(overlapping(13), YAML(), async (here) => {
-    const folder = join(here.place.output, '_state/ids')
+    const folder = join(here.workspace.output, '_state/ids')
     let isDamaged = false
     for (const damage of ['gone', 'cut', 'flipped', 'none'] as const) {
       const ended = await here.run({}, ['--max-requests', '1'])
@@ -182,8 +182,8 @@ test.each([['kill'], ['power']])(
   '%s at any disk call, then run again: no row twice, none lost',
   async (fault) => {
     const calls = await withService(overlapping(13), YAML(), async (here) => {
-      const countFile = join(here.place.folder, 'calls')
-      await here.run(diskFault(here.place.output, 'count', countFile))
+      const countFile = join(here.workspace.folder, 'calls')
+      await here.run(diskFault(here.workspace.output, 'count', countFile))
       return (await readFile(countFile, 'utf8')).split('\n').length
     })
     expect(calls).toBeGreaterThan(40)
@@ -193,7 +193,7 @@ test.each([['kill'], ['power']])(
     )
     await inLanes(some(strikes, 2), async (strike) => {
       await withService(overlapping(13), YAML(), async (here) => {
-        await here.run(diskFault(here.place.output, `${fault}:${strike}`))
+        await here.run(diskFault(here.workspace.output, `${fault}:${strike}`))
         const ended = await here.run()
         expect(ended.code, `${fault} at call ${strike}: ${ended.stderr}`).toBe(0)
         expect(await ids(here), `${fault} at call ${strike}`).toEqual(IDS)
@@ -202,8 +202,8 @@ test.each([['kill'], ['power']])(
   },
 )
 
-async function quarantinedIndexes({ place }: World): Promise<readonly number[]> {
-  const folder = join(place.output, '_quarantine')
+async function quarantinedIndexes({ workspace }: World): Promise<readonly number[]> {
+  const folder = join(workspace.output, '_quarantine')
   const [name] = await readdir(folder)
   const lines = (await readFile(join(folder, name!), 'utf8')).trimEnd().split('\n')
   return lines.map((line) => JSON.parse(line).id)

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { parse } from 'csv-parse/sync'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts'
-import { type Ended, runCli, shardPaths, type Workplace, workplace } from './support.ts'
+import { type Ended, newWorkspace, runCli, shardPaths, type Workspace } from './support.ts'
 
 export const DOMAINS = ['scatterholt.com', 'quillmere.net']
 
@@ -42,25 +42,25 @@ load: { format: csv, path: out, ${load} }
 
 export type World = {
   readonly sandbox: Sandbox
-  readonly place: Workplace
+  readonly workspace: Workspace
   run(env?: Readonly<Record<string, string>>, args?: readonly string[]): Promise<Ended>
   close(): Promise<void>
 }
 
 export async function world(options: SandboxOptions, yaml: string): Promise<World> {
   const sandbox = await startSandbox(options)
-  const place = await workplace(sandbox, yaml)
+  const workspace = await newWorkspace(sandbox, yaml)
   return {
     sandbox,
-    place,
+    workspace,
     run: (env = {}, args = []) =>
       runCli({
-        args: ['run', place.pipeline, '--json', ...args],
-        cwd: place.folder,
-        env: { ...place.env, SPILLWAY_API_KEY: sandbox.apiKey, ...env },
+        args: ['run', workspace.pipeline, '--json', ...args],
+        cwd: workspace.folder,
+        env: { ...workspace.env, SPILLWAY_API_KEY: sandbox.apiKey, ...env },
       }),
     async close() {
-      await place.remove()
+      await workspace.remove()
       await sandbox.close()
     },
   }

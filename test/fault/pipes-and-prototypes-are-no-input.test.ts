@@ -12,12 +12,12 @@ vi.setConfig({ testTimeout: 300_000 })
 const LIMIT_MS = 60_000
 
 /** The command, ended by force when it does not end by itself: the signal tells. */
-async function call({ place }: World, args: readonly string[], env = {}): Promise<Ended> {
+async function call({ workspace }: World, args: readonly string[], env = {}): Promise<Ended> {
   let timer: NodeJS.Timeout | undefined
   const command = {
-    args: [...args, place.pipeline],
-    cwd: place.folder,
-    env: { ...place.env, SPILLWAY_MASK_KEY: 'k'.repeat(32), LEAKED: 'sunflower-42', ...env },
+    args: [...args, workspace.pipeline],
+    cwd: workspace.folder,
+    env: { ...workspace.env, SPILLWAY_MASK_KEY: 'k'.repeat(32), LEAKED: 'sunflower-42', ...env },
   }
   // Here a test that waits for ever ends by its own limit.
   if (!THOROUGH) return runCli(command)
@@ -44,7 +44,7 @@ const SETTINGS = pipelineYaml({ transform: 'secret: hmac', extract: QUERIES, dom
 /** A data set that is whole. */
 async function exported(): Promise<World> {
   const here = await world({ ...SMALL, invalidRate: 0.2 }, SETTINGS)
-  writeFileSync(join(here.place.folder, 'domains.txt'), 'scatterholt.com\n')
+  writeFileSync(join(here.workspace.folder, 'domains.txt'), 'scatterholt.com\n')
   const ended = await call(here, ['run'])
   expect(ended.code, ended.stderr).toBe(0)
   return here
@@ -70,7 +70,7 @@ describe.concurrent('a pipe in the place of a file is refused, not waited for', 
   ])('%s', async (_name, file, env, said) => {
     const here = await exported()
     try {
-      const path = join(here.place.folder, file)
+      const path = join(here.workspace.folder, file)
       pipe(path)
       for (const command of ['run', 'check']) {
         const { code, signal, stderr } = await call(here, [command], env(path))
@@ -94,7 +94,7 @@ describe.concurrent('a pipe in the place of a file is refused, not waited for', 
   ])('%s', async (_name, file, commands) => {
     const here = await exported()
     try {
-      const path = file === '*' ? aShard(here.place.output) : join(here.place.output, file)
+      const path = file === '*' ? aShard(here.workspace.output) : join(here.workspace.output, file)
       pipe(path)
       for (const command of commands) {
         const { code, signal, stderr } = await call(here, [command])
@@ -108,8 +108,8 @@ describe.concurrent('a pipe in the place of a file is refused, not waited for', 
   test('an open shard and the quarantine', async () => {
     // No query is done after four pages, so all files are needed again.
     const here = await world({ ...SMALL, invalidRate: 0.2 }, pipelineYaml({ pageSize: 10 }))
-    const { output } = here.place
-    const kept = join(here.place.folder, 'kept')
+    const { output } = here.workspace
+    const kept = join(here.workspace.folder, 'kept')
     try {
       expect((await call(here, ['run', '--max-requests', '4'])).code).toBe(4)
       cpSync(output, kept, { recursive: true })
@@ -144,7 +144,7 @@ test('a line of a million marks in a file of domains is refused at once', async 
   try {
     // Marks of many classes, in the worst of orders.
     const marks = '\u0301\u0323\u0345\u0327'.repeat(250_000)
-    writeFileSync(join(here.place.folder, 'domains.txt'), `fine.example\na${marks}.example\n`)
+    writeFileSync(join(here.workspace.folder, 'domains.txt'), `fine.example\na${marks}.example\n`)
     const started = performance.now()
     const { code, stderr } = await call(here, ['plan'])
     expect(performance.now() - started).toBeLessThan(10_000)
@@ -153,7 +153,7 @@ test('a line of a million marks in a file of domains is refused at once', async 
       /domains\.txt:2:1: expected a domain name .*, found "[^"]{1,200}": 1000009 characters/,
     )
 
-    writeFileSync(here.place.pipeline, pipelineYaml({ domains: [`"a${marks}.example"`] }))
+    writeFileSync(here.workspace.pipeline, pipelineYaml({ domains: [`"a${marks}.example"`] }))
     expect((await call(here, ['plan'])).code).toBe(2)
     expect(performance.now() - started).toBeLessThan(20_000)
   } finally {

@@ -94,8 +94,10 @@ export function expectOrderlyEnd({ code, stdout, stderr, tookMs }: Stopped, sign
   expect(stdout).toMatch(/go on +.*run pipeline\.yaml/)
 }
 
-async function lastRun({ place }: Trial): Promise<{ readonly status: string; readonly requests: number }> {
-  const { runs } = JSON.parse(await readFile(join(place.output, '_manifest.json'), 'utf8'))
+async function lastRun({
+  workspace,
+}: Trial): Promise<{ readonly status: string; readonly requests: number }> {
+  const { runs } = JSON.parse(await readFile(join(workspace.output, '_manifest.json'), 'utf8'))
   return runs.at(-1)
 }
 

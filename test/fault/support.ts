@@ -51,7 +51,7 @@ export function diskFault(root: string, fault: string, countFile = ''): Record<s
   }
 }
 
-export type Workplace = {
+export type Workspace = {
   readonly folder: string
   readonly pipeline: string
   /** The data set. */
@@ -61,7 +61,7 @@ export type Workplace = {
 }
 
 /** A folder with a pipeline file that points at a sandbox. */
-export async function workplace(sandbox: Sandbox, yaml: string): Promise<Workplace> {
+export async function newWorkspace(sandbox: Sandbox, yaml: string): Promise<Workspace> {
   const folder = await mkdtemp(join(tmpdir(), 'spillway-fault-'))
   const pipeline = join(folder, 'pipeline.yaml')
   await writeFile(pipeline, yaml)

@@ -41,7 +41,7 @@ describe('a disk that', () => {
       await inLanes(faults, (fault) =>
         trial(FAILING, async (attempt) => {
           const expected = { scenario: FAILING, clean, figures, about: fault, interruptions: 1 }
-          const stopped = await attempt.run({ env: diskFault(attempt.place.output, fault) })
+          const stopped = await attempt.run({ env: diskFault(attempt.workspace.output, fault) })
           if (stopped.code !== 0) {
             struck++
             expect(stopped.code, `${fault}\n${stopped.stderr}`).toBe(1)
@@ -67,7 +67,7 @@ const NEEDED = 2 * 7 * 1024 + (1 << 20)
 describe('a disk without room for the pages in flight', () => {
   test('costs no request, however often it is tried', async () => {
     await trial(FAILING, async (attempt) => {
-      const env = diskFault(attempt.place.output, `room:${NEEDED - 1000}`)
+      const env = diskFault(attempt.workspace.output, `room:${NEEDED - 1000}`)
       for (let time = 0; time < 2; time++) {
         const { code, stdout, stderr } = await attempt.run({ env, args: ['--json'] })
         expect(code, stderr).toBe(1)
@@ -75,7 +75,7 @@ describe('a disk without room for the pages in flight', () => {
           /The disk has room for 1\.[01] MB more, and the pages in flight may need 1\.1 MB/,
         )
         const { manifest, error, requests } = JSON.parse(stdout)
-        expect([requests, manifest]).toEqual([0, join(attempt.place.output, '_manifest.json')])
+        expect([requests, manifest]).toEqual([0, join(attempt.workspace.output, '_manifest.json')])
         expect(error).toContain('Free some space and run again')
       }
       figures.faults += 2
@@ -86,7 +86,7 @@ describe('a disk without room for the pages in flight', () => {
 
   test('ends a run before that costs a page, and the next run at once', async () => {
     await trial(FAILING, async (attempt) => {
-      const env = diskFault(attempt.place.output, `room:${NEEDED + 6000}`)
+      const env = diskFault(attempt.workspace.output, `room:${NEEDED + 6000}`)
       const stopped = await attempt.run({ env, args: ['--json'] })
       expect(stopped.code, stopped.stderr).toBe(1)
       expect(stopped.stderr).toContain('Free some space and run again')
@@ -112,17 +112,17 @@ describe('a disk that is full when the manifest is due', () => {
     const call = clean.calls.findIndex((line) => line.startsWith('rename _manifest.json'))
     expect(call).toBeGreaterThan(0)
     await trial(FAILING, async (attempt) => {
-      const env = diskFault(attempt.place.output, `full:${call + 1}`)
+      const env = diskFault(attempt.workspace.output, `full:${call + 1}`)
       const args = flag === '' ? [] : [flag]
       const { code, stdout, stderr } = await attempt.run({ env, args })
       figures.faults++
       expect(code, stderr).toBe(1)
       expect(stderr).toContain('The disk is full')
       expect(stdout, stderr).toContain(expected)
-      expect(stdout).not.toContain(join(attempt.place.output, '_manifest.json'))
-      expect(existsSync(join(attempt.place.output, '_manifest.json'))).toBe(false)
+      expect(stdout).not.toContain(join(attempt.workspace.output, '_manifest.json'))
+      expect(existsSync(join(attempt.workspace.output, '_manifest.json'))).toBe(false)
       const { manifest } = await attempt.runHere()
-      expect(manifest).toBe(join(attempt.place.output, '_manifest.json'))
+      expect(manifest).toBe(join(attempt.workspace.output, '_manifest.json'))
     })
   })
 })
@@ -131,15 +131,15 @@ describe('a disk that is full when the manifest is due', () => {
 const hasUnshare = spawnSync('unshare', ['-rm', 'true']).status === 0
 test.skipIf(!hasUnshare)('a real disk that is nearly full costs no page that it can not keep', async () => {
   await trial(FAILING, async (attempt) => {
-    const { place, sandbox } = attempt
+    const { workspace, sandbox } = attempt
     const kilobytes = Math.ceil(NEEDED / 1024) + 20
     // The disk lasts as long as the shell: two runs on it, then what they wrote is taken out of it.
     const script = `mount -t tmpfs -o size=${kilobytes}k tmpfs "$2" && cd "$3" || exit 9
 "$0" "$1" run pipeline.yaml --json; "$0" "$1" run pipeline.yaml --json
 cp -a "$2" "$3/kept"`
-    await mkdir(place.output)
-    const args = ['-rm', 'sh', '-c', script, process.execPath, CLI, place.output, place.folder]
-    const env = { PATH: process.env.PATH, ...place.env }
+    await mkdir(workspace.output)
+    const args = ['-rm', 'sh', '-c', script, process.execPath, CLI, workspace.output, workspace.folder]
+    const env = { PATH: process.env.PATH, ...workspace.env }
     const { stdout, stderr } = await promisify(execFile)('unshare', args, { env })
     const runs = stdout
       .trim()
@@ -154,8 +154,8 @@ cp -a "$2" "$3/kept"`
     expect(runs[0].requests).toBeGreaterThan(0)
     expect(runs[1].requests).toBe(0)
     expect(sandbox.requests).toHaveLength(runs[0].requests)
-    await rm(place.output, { recursive: true })
-    await rename(join(place.folder, 'kept'), place.output)
+    await rm(workspace.output, { recursive: true })
+    await rename(join(workspace.folder, 'kept'), workspace.output)
     expect(await attempt.runHere()).toMatchObject({ status: 'complete', error: null })
     await expectSameResult(attempt, { scenario: FAILING, clean, figures, about: 'tmpfs', interruptions: 0 })
   })
@@ -164,12 +164,12 @@ cp -a "$2" "$3/kept"`
 // A limit that the system itself keeps, as a cross-check of the errors made up above.
 test.skipIf(process.platform === 'win32')('a real limit of file sizes ends a run cleanly', async () => {
   await trial(FAILING, async (attempt) => {
-    const { place } = attempt
+    const { workspace } = attempt
     const script = `ulimit -f 4; exec "$0" "$@"`
     const stopped = await new Promise<Ended>((resolve) => {
-      const args = ['-c', script, process.execPath, CLI, 'run', place.pipeline]
-      const env = { PATH: process.env.PATH, ...place.env }
-      execFile('sh', args, { cwd: place.folder, env }, (error, stdout, stderr) => {
+      const args = ['-c', script, process.execPath, CLI, 'run', workspace.pipeline]
+      const env = { PATH: process.env.PATH, ...workspace.env }
+      execFile('sh', args, { cwd: workspace.folder, env }, (error, stdout, stderr) => {
         const code = error === null ? 0 : typeof error.code === 'number' ? error.code : null
         resolve({ code, signal: error?.signal ?? null, stdout, stderr })
       })

@@ -49,7 +49,7 @@ describe.each([
     await inLanes(faults, (fault) =>
       trial(export_, async (attempt) => {
         const expected = { scenario: export_, clean, figures, about: fault, interruptions: 1 }
-        const struck = await attempt.run({ env: diskFault(attempt.place.output, fault) })
+        const struck = await attempt.run({ env: diskFault(attempt.workspace.output, fault) })
         // Calls of the two chains interleave, so a call's number may stand for another one, or for none.
         if (struck.signal === 'SIGKILL') figures.kills++
         else expect(struck.code, `${fault}\n${struck.stderr}`).toBe(0)

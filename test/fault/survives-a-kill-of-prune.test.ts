@@ -15,7 +15,7 @@ const CUT = `${Math.floor((Date.now() - Date.parse('2024-01-17T12:00:00Z')) / 86
 const PRUNE = ['prune', 'pipeline.yaml', '--older-than', CUT, '--yes']
 
 /** One of each sort, and not the first, where there are several. */
-const ONE: Sample = (place, count) => place === count >> 1
+const ONE: Sample = (index, count) => index === count >> 1
 
 /** What prune does with the lock every run does. */
 const OWN_WORK = /checkpoint|manifest|\.gone|credentials|_quarantine|^sync $/
@@ -33,31 +33,31 @@ async function dataOf(output: string) {
 
 test('what is killed while it prunes has pruned nothing or all of it, once the next prune or run is done', async () => {
   const export_ = scenario({ format: 'csv', partitionBy: '[query, window]', sandbox: { invalidRate: 0.2 } })
-  await trial(export_, async ({ place, run, sandbox }) => {
+  await trial(export_, async ({ workspace, run, sandbox }) => {
     const exported = await run()
     expect(exported.code, exported.stderr).toBe(0)
-    const whole = await dataOf(place.output)
+    const whole = await dataOf(workspace.output)
     const sent = sandbox.requests.length
 
     /** Works on a copy of the export. */
     const onCopy = async <T>(work: (folder: string) => Promise<T>): Promise<T> => {
       const folder = await mkdtemp(join(tmpdir(), 'spillway-prune-'))
       try {
-        await cp(place.folder, folder, { recursive: true })
+        await cp(workspace.folder, folder, { recursive: true })
         return await work(folder)
       } finally {
         await rm(folder, { recursive: true, force: true })
       }
     }
     const inProcess = async (folder: string, args: readonly string[], about: string) => {
-      const { code, stdout, stderr } = await spillway(args, folder, place.env)
+      const { code, stdout, stderr } = await spillway(args, folder, workspace.env)
       expect(code, `${about}: ${args.join(' ')}\n${stdout}${stderr}`).toBe(0)
     }
     const struck = (folder: string, fault: string) =>
       runCli({
         args: PRUNE,
         cwd: folder,
-        env: { ...place.env, ...diskFault(join(folder, 'out'), fault, join(folder, 'calls')) },
+        env: { ...workspace.env, ...diskFault(join(folder, 'out'), fault, join(folder, 'calls')) },
       })
 
     const { clean, calls } = await onCopy(async (folder) => {

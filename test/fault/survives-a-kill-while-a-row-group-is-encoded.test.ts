@@ -58,7 +58,7 @@ test('an export killed around the encoding of its row log ends as if nothing had
   await inLanes(some(faults, 2), (fault) =>
     trial(LARGE, async (attempt) => {
       const expected = { scenario: LARGE, clean, figures, about: fault, interruptions: 1 }
-      const struck = await attempt.run({ env: diskFault(attempt.place.output, fault) })
+      const struck = await attempt.run({ env: diskFault(attempt.workspace.output, fault) })
       expect(struck.signal, fault).toBe('SIGKILL')
       figures.kills++
       await expectWholeShards(attempt, expected)
@@ -81,7 +81,7 @@ test.each(some(DAMAGES, 1))(
     await trial(LARGE, async (attempt) => {
       const stopped = await attempt.run({ args: ['--max-requests', '12'] })
       expect(stopped.code, stopped.stderr).toBe(4)
-      await openFile('.part', damage)(attempt.place.output)
+      await openFile('.part', damage)(attempt.workspace.output)
       figures.faults++
       expect(await attempt.runHere(), about).toMatchObject({ status: 'complete', error: null })
       // Its rows are asked for again.

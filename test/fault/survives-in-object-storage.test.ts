@@ -12,7 +12,7 @@ import { ENDS, type Sample, scenario, tellingCalls, type Undisturbed, undisturbe
 
 const figures = faultFigures('in object storage')
 const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
-const SAMPLE: Sample = (place, count) => THOROUGH || ENDS(place, count)
+const SAMPLE: Sample = (index, count) => THOROUGH || ENDS(index, count)
 /** So many requests are tried at the least: one for each fate of a request. */
 const LEAST = THOROUGH ? 5 : 3
 /** The same of runs that are stopped: one for each state that they find when they wake up. */
@@ -93,14 +93,14 @@ async function killedAt(
 }
 
 /** Runs the pipeline here, as on a machine on which the stopped run can't be seen. */
-async function takeOver({ double, place }: BucketTrial, maxRequests: number | null): Promise<void> {
+async function takeOver({ double, workspace }: BucketTrial, maxRequests: number | null): Promise<void> {
   editObjects(double, /_state\/lock\./, (text) =>
     text.replace(/"boot":"[^"]*"/, `"boot":"${'0'.repeat(36)}"`),
   )
-  const pipeline = await readPipeline(place.pipeline, { env: place.env, cwd: place.folder })
+  const pipeline = await readPipeline(workspace.pipeline, { env: workspace.env, cwd: workspace.folder })
   const { error } = await runPipeline(
     { ...pipeline, extract: { ...pipeline.extract, maxRequests } },
-    await runOptions(pipeline, { env: place.env, clock: hurriedClock() }),
+    await runOptions(pipeline, { env: workspace.env, clock: hurriedClock() }),
   )
   expect([undefined, 'quota']).toContain(error?.kind)
 }

@@ -130,7 +130,7 @@ async function stopAt(attempt: Trial, call: number): Promise<Stopped> {
   let send: (signal: NodeJS.Signals) => void = () => {}
   let isOver = false
   const ended = attempt.run({
-    env: diskFault(attempt.place.output, `stop:${call}`),
+    env: diskFault(attempt.workspace.output, `stop:${call}`),
     onStart: (kill, pid) => {
       process = pid
       send = kill
@@ -152,18 +152,18 @@ async function takeOver(attempt: Trial, maxRequests: number | null): Promise<voi
   const pipeline = await pipelineOf(attempt)
   const { error } = await runPipeline(
     { ...pipeline, extract: { ...pipeline.extract, maxRequests } },
-    await runOptions(pipeline, { env: attempt.place.env, clock: hurriedClock() }),
+    await runOptions(pipeline, { env: attempt.workspace.env, clock: hurriedClock() }),
   )
   expect([undefined, 'quota']).toContain(error?.kind)
 }
 
-function pipelineOf({ place }: Trial): Promise<Pipeline> {
-  return readPipeline(place.pipeline, { env: place.env, cwd: place.folder })
+function pipelineOf({ workspace }: Trial): Promise<Pipeline> {
+  return readPipeline(workspace.pipeline, { env: workspace.env, cwd: workspace.folder })
 }
 
 /** As if the lock files were written before this machine, or another of its name, was started. */
-async function editClaims({ place }: Trial): Promise<void> {
-  const folder = join(place.output, '_state')
+async function editClaims({ workspace }: Trial): Promise<void> {
+  const folder = join(workspace.output, '_state')
   for (const name of await readdir(folder).catch(() => [])) {
     if (!name.startsWith('lock.')) continue
     const text = await readFile(join(folder, name), 'utf8')
@@ -172,8 +172,8 @@ async function editClaims({ place }: Trial): Promise<void> {
   }
 }
 
-async function dataHashes({ place }: Trial): Promise<Map<string, string>> {
-  const all = await treeHashes(place.output)
+async function dataHashes({ workspace }: Trial): Promise<Map<string, string>> {
+  const all = await treeHashes(workspace.output)
   return new Map([...all].filter(([path]) => !/^_state\/(?:lock|open)\./.test(path)))
 }
 
@@ -181,7 +181,7 @@ async function expectWhole(attempt: Trial, about: string): Promise<void> {
   const interruptions = Number.POSITIVE_INFINITY
   await expectSameResult(attempt, { scenario: EXPORT, clean, figures, about, interruptions })
   expect(await verifyDataSet(await pipelineOf(attempt)), about).toMatchObject({ ok: true })
-  const left = [...(await treeHashes(join(attempt.place.output, '_state'))).keys()]
+  const left = [...(await treeHashes(join(attempt.workspace.output, '_state'))).keys()]
   // Of the ids of chains that are at their end nothing is left but the folder.
   expect(left, about).toEqual(['checkpoint.jsonl', 'ids'])
 }

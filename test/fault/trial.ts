@@ -10,12 +10,12 @@ import {
   dataManifest,
   diskFault,
   type Ended,
+  newWorkspace,
   type RunArgs,
   repeatedSearches,
   runCli,
   shardHashes,
-  type Workplace,
-  workplace,
+  type Workspace,
 } from './support.ts'
 
 /** An export that can be repeated: what is asked, and of what service. */
@@ -66,7 +66,7 @@ load: { format: ${format}, partition_by: ${partitionBy}, path: out, shard_rows: 
 
 export type Trial = {
   readonly sandbox: Sandbox
-  readonly place: Workplace
+  readonly workspace: Workspace
   /** Runs the pipeline once. */
   run(settings?: Partial<RunArgs>): Promise<Ended>
   command(name: string, settings?: Partial<RunArgs>): Promise<Ended>
@@ -80,22 +80,22 @@ export async function trial<T>(
   work: (trial: Trial) => Promise<T>,
 ): Promise<T> {
   const sandbox = await startSandbox(options)
-  const place = await workplace(sandbox, yaml)
+  const workspace = await newWorkspace(sandbox, yaml)
   const command = (name: string, { args = [], env = {}, ...settings }: Partial<RunArgs> = {}) =>
     runCli({
       ...settings,
-      args: [name, place.pipeline, ...args],
-      env: { ...place.env, ...env },
-      cwd: place.folder,
+      args: [name, workspace.pipeline, ...args],
+      env: { ...workspace.env, ...env },
+      cwd: workspace.folder,
     })
   const runHere = async (settings: RunSettings = {}) => {
-    const pipeline = await readPipeline(place.pipeline, { env: place.env, cwd: place.folder })
-    return runPipeline(pipeline, await runOptions(pipeline, { env: place.env, ...settings }))
+    const pipeline = await readPipeline(workspace.pipeline, { env: workspace.env, cwd: workspace.folder })
+    return runPipeline(pipeline, await runOptions(pipeline, { env: workspace.env, ...settings }))
   }
   try {
-    return await work({ sandbox, place, command, runHere, run: (settings) => command('run', settings) })
+    return await work({ sandbox, workspace, command, runHere, run: (settings) => command('run', settings) })
   } finally {
-    await place.remove()
+    await workspace.remove()
     await sandbox.close()
   }
 }
@@ -112,17 +112,17 @@ export type Undisturbed = {
 }
 
 export function undisturbed(scenario: Scenario): Promise<Undisturbed> {
-  return trial(scenario, async ({ run, place, sandbox }) => {
-    const countFile = join(place.folder, 'calls')
-    const ended = await run({ env: diskFault(place.output, 'count', countFile) })
+  return trial(scenario, async ({ run, workspace, sandbox }) => {
+    const countFile = join(workspace.folder, 'calls')
+    const ended = await run({ env: diskFault(workspace.output, 'count', countFile) })
     expect(ended.code, ended.stderr).toBe(0)
     expect(repeatedSearches(sandbox.requests)).toBe(0)
     return {
       calls: (await readFile(countFile, 'utf8')).split('\n'),
-      shards: await shardHashes(place.output),
-      quarantine: await quarantined(place.output),
-      manifest: await dataManifest(place.output),
-      rows: await rowsOf(place.output),
+      shards: await shardHashes(workspace.output),
+      quarantine: await quarantined(workspace.output),
+      manifest: await dataManifest(workspace.output),
+      rows: await rowsOf(workspace.output),
       searches: sandbox.requests.length,
     }
   })
@@ -140,11 +140,11 @@ export type Expectations = {
 
 /** Holds a finished export against the undisturbed one: rows, bytes, quarantine, manifest and requests. */
 export async function expectSameResult(
-  { place, sandbox }: Trial,
+  { workspace, sandbox }: Trial,
   { scenario, clean, figures, about, interruptions }: Expectations,
 ): Promise<void> {
-  const shards = await shardHashes(place.output)
-  const rows = sameMap(shards, clean.shards) ? clean.rows : await rowsOf(place.output)
+  const shards = await shardHashes(workspace.output)
+  const rows = sameMap(shards, clean.shards) ? clean.rows : await rowsOf(workspace.output)
   const lost = missingRows(clean.rows, rows)
   const duplicated = missingRows(rows, clean.rows)
   const repeated = repeatedSearches(sandbox.requests)
@@ -154,19 +154,19 @@ export async function expectSameResult(
   figures.repeated += repeated
   expect({ lost, duplicated }, about).toEqual({ lost: 0, duplicated: 0 })
   expect(repeated, `${about}: requests repeated`).toBeLessThanOrEqual(interruptions * scenario.concurrency)
-  expect(await quarantined(place.output), about).toEqual(clean.quarantine)
+  expect(await quarantined(workspace.output), about).toEqual(clean.quarantine)
   if (!scenario.sameBytes) return
   expect(shards, about).toEqual(clean.shards)
-  expect(await dataManifest(place.output), about).toEqual(clean.manifest)
+  expect(await dataManifest(workspace.output), about).toEqual(clean.manifest)
 }
 
 /** A shard under its final name is whole, at any time. */
 export async function expectWholeShards(
-  { place }: Trial,
+  { workspace }: Trial,
   { scenario, clean, about }: Expectations,
 ): Promise<void> {
   if (!scenario.sameBytes) return
-  for (const [path, hash] of await shardHashes(place.output)) {
+  for (const [path, hash] of await shardHashes(workspace.output)) {
     expect(hash, `${about}: ${path}`).toBe(clean.shards.get(path))
   }
 }
@@ -183,9 +183,9 @@ async function quarantined(output: string): Promise<Map<string, readonly string[
     for (const line of (await readFile(join(folder, name), 'utf8')).trimEnd().split('\n')) {
       const { page: _, index: __, partition, ...item } = JSON.parse(line)
       const hasTime = !Number.isNaN(Date.parse(item.item.imported_at))
-      const place = hasTime ? name : name.slice(0, name.lastIndexOf('~'))
+      const key = hasTime ? name : name.slice(0, name.lastIndexOf('~'))
       const kept = JSON.stringify(hasTime ? { partition, ...item } : item)
-      items.set(place, [...(items.get(place) ?? []), kept].sort())
+      items.set(key, [...(items.get(key) ?? []), kept].sort())
     }
   }
   return items
@@ -195,15 +195,15 @@ function sameMap(a: ReadonlyMap<string, string>, b: ReadonlyMap<string, string>)
   return a.size === b.size && [...a].every(([key, value]) => b.get(key) === value)
 }
 
-/** Which of the calls of one sort to try, given how many there are of it: places from 0 on. */
-export type Sample = (place: number, count: number) => boolean
+/** Which of the calls of one sort to try, given how many there are of it: indexes from 0 on. */
+export type Sample = (index: number, count: number) => boolean
 
 /** One in the middle; all where there is time. */
-export const SOME: Sample = (place, count) => THOROUGH || place === count >> 1
+export const SOME: Sample = (index, count) => THOROUGH || index === count >> 1
 
 /** One in the middle; the first and the last where there is time. */
-export const ENDS: Sample = (place, count) =>
-  THOROUGH ? place === 0 || place === count - 1 : place === count >> 1
+export const ENDS: Sample = (index, count) =>
+  THOROUGH ? index === 0 || index === count - 1 : index === count >> 1
 
 /**
  * Numbers of calls, from 1 on: some of each sort. What every page and every shard does to the disk is always the same,
@@ -220,6 +220,6 @@ export function tellingCalls(calls: readonly string[], isTelling: Sample): reado
     sorts.set(sort, [...(sorts.get(sort) ?? []), index + 1])
   }
   return [...sorts.values()]
-    .flatMap((all) => all.filter((_, place) => isTelling(place, all.length)))
+    .flatMap((all) => all.filter((_, index) => isTelling(index, all.length)))
     .sort((a, b) => a - b)
 }

@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import { readDataSetId } from '../../src/state/index.ts'
 import { storeAt } from '../disk/temporary-store.ts'
-import { type PipelineParts, type Place, place } from '../e2e/support/place.ts'
+import { newWorkspace, type PipelineParts, type Workspace } from '../e2e/support/workspace.ts'
 import { shardHashes } from '../fault/support.ts'
 
 const asked = (until: string, load: PipelineParts['load'] = {}): PipelineParts => ({
@@ -12,7 +12,7 @@ const asked = (until: string, load: PipelineParts['load'] = {}): PipelineParts =
   load,
 })
 
-async function run({ folder, env }: Place, more: { redo?: readonly string[]; fresh?: boolean } = {}) {
+async function run({ folder, env }: Workspace, more: { redo?: readonly string[]; fresh?: boolean } = {}) {
   const pipeline = await readPipeline(join(folder, 'pipeline.yaml'), { env, cwd: folder })
   const { status } = await runPipeline(pipeline, await runOptions(pipeline, { env, ...more }))
   expect(status).toBe('complete')
@@ -25,7 +25,7 @@ async function idIn(output: string): Promise<string> {
 }
 
 it('it is made when the data set begins, and stays with it: later runs, redone partitions, moves and copies', async () => {
-  const here = await place(asked('2024-03-01'))
+  const here = await newWorkspace(asked('2024-03-01'))
   await run(here)
   const id = await idIn(here.output)
   expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
@@ -45,7 +45,7 @@ it('it is made when the data set begins, and stays with it: later runs, redone p
 })
 
 it('it is another one in another place, and after --fresh; no shard depends on it', async () => {
-  const here = await place(asked('2024-03-01'))
+  const here = await newWorkspace(asked('2024-03-01'))
   await run(here)
   const first = await idIn(here.output)
   const shards = await shardHashes(here.output)

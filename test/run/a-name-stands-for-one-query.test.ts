@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { beforeAll, expect, it } from 'vitest'
 import { isExportError, readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import { type Sandbox, startSandbox } from '../../src/sandbox/index.ts'
-import { type Place, placeAt, SMALL } from '../e2e/support/place.ts'
+import { SMALL, type Workspace, workspaceFor } from '../e2e/support/workspace.ts'
 
 const KEY = 'a key of more than thirty-two bytes'
 
@@ -15,8 +15,10 @@ beforeAll(async () => {
 
 type Queries = readonly Readonly<Record<string, string>>[]
 
-async function begin(identity: string): Promise<{ here: Place; run: (queries: Queries) => Promise<string> }> {
-  const here = await placeAt(sandbox, {})
+async function begin(
+  identity: string,
+): Promise<{ here: Workspace; run: (queries: Queries) => Promise<string> }> {
+  const here = await workspaceFor(sandbox, {})
   return {
     here,
     /** How a run ends: its status, or why it was refused. */

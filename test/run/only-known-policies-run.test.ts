@@ -13,7 +13,7 @@ import {
   verifyDataSet,
 } from '../../src/index.ts'
 import { type CredentialJson, type Sandbox, startSandbox } from '../../src/sandbox/index.ts'
-import { type Place, placeAt, SMALL } from '../e2e/support/place.ts'
+import { SMALL, type Workspace, workspaceFor } from '../e2e/support/workspace.ts'
 
 const EMAIL = { type: 'email', email: 'ada.loam@scatterholt.com' } as const
 const KEY = Buffer.from('a key of more than thirty-two bytes')
@@ -28,8 +28,8 @@ beforeAll(async () => {
   return () => sandbox.close()
 })
 
-async function world(): Promise<{ here: Place; pipeline: Pipeline }> {
-  const here = await placeAt(sandbox, { load: { format: 'csv' } })
+async function world(): Promise<{ here: Workspace; pipeline: Pipeline }> {
+  const here = await workspaceFor(sandbox, { load: { format: 'csv' } })
   return { here, pipeline: await readPipeline('pipeline.yaml', { env: here.env, cwd: here.folder }) }
 }
 
@@ -46,7 +46,7 @@ function changed(pipeline: Pipeline, transform: Transform, extract: object = {})
 
 /** Expects a run to be refused before it asks for anything or makes a file. */
 async function expectRefusal(
-  { here, pipeline }: { here: Place; pipeline: Pipeline },
+  { here, pipeline }: { here: Workspace; pipeline: Pipeline },
   settings: RunSettings = {},
 ): Promise<string> {
   const before = sandbox.requests.length

@@ -5,14 +5,23 @@ import { join } from 'node:path'
 import { inject } from 'vitest'
 import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
 import { type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts'
-import { type PipelineParts, type Place, place, placeAt, SMALL } from '../e2e/support/place.ts'
+import {
+  newWorkspace,
+  type PipelineParts,
+  SMALL,
+  type Workspace,
+  workspaceFor,
+} from '../e2e/support/workspace.ts'
 
 /**
- * A place with a finished export, as tests begin that look at what comes after it. Each export is made once a run of the
- * tests and copied: copies keep their identity, and the sandbox of each has seen no search yet.
+ * A workspace with a finished export, for tests of what comes after a run. Each export is made once per run of the tests
+ * and copied. Copies keep their identity. Each has its own sandbox, which has seen no search yet.
  */
-export async function exportedPlace(parts: PipelineParts, options: SandboxOptions = {}): Promise<Place> {
-  const here = await place(parts, options)
+export async function exportedWorkspace(
+  parts: PipelineParts,
+  options: SandboxOptions = {},
+): Promise<Workspace> {
+  const here = await newWorkspace(parts, options)
   const key = createHash('sha256')
     .update(JSON.stringify([parts, options]))
     .digest('hex')
@@ -25,7 +34,7 @@ export async function exportedPlace(parts: PipelineParts, options: SandboxOption
 async function keepExport(path: string, parts: PipelineParts, options: SandboxOptions): Promise<void> {
   const sandbox = await startSandbox({ ...SMALL, ...options })
   try {
-    const { folder, env, output } = await placeAt(sandbox, parts)
+    const { folder, env, output } = await workspaceFor(sandbox, parts)
     const pipeline = await readPipeline('pipeline.yaml', { env, cwd: folder })
     const { status, error } = await runPipeline(pipeline, await runOptions(pipeline, { env }))
     if (status !== 'complete') throw error ?? new Error(status)

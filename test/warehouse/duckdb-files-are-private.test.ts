@@ -8,7 +8,7 @@ import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { type Clock, isExportError, systemClock } from '../../src/core/index.ts'
 import { duckdbWarehouse, parseTarget, type TargetWait } from '../../src/warehouse/index.ts'
 import { OWN_COLUMNS } from '../../src/warehouse/table/table.ts'
-import { temporaryFolder } from '../e2e/support/place.ts'
+import { temporaryFolder } from '../e2e/support/workspace.ts'
 
 const TABLE = {
   schema: null,

@@ -10,8 +10,8 @@ import {
   verifyDataSet,
 } from '../../src/index.ts'
 import { DIALECTS } from '../../src/warehouse/index.ts'
-import { type PipelineParts, type Place, place } from '../e2e/support/place.ts'
 import { readCsv, readParquet } from '../e2e/support/read-shards.ts'
+import { newWorkspace, type PipelineParts, type Workspace } from '../e2e/support/workspace.ts'
 import { PASSWORD } from '../support/postgres/client.ts'
 import { exportHere } from './in-process.ts'
 import { newTarget, type TargetKind, type TestTarget } from './targets.ts'
@@ -39,7 +39,7 @@ const parts = (transform: object = { extra_columns: EXTRA_COLUMNS }, load: objec
 })
 
 /** The extra columns of each row by its id, made from what the sandbox holds. */
-function expected({ sandbox }: Place): Readonly<Record<string, unknown>> {
+function expected({ sandbox }: Workspace): Readonly<Record<string, unknown>> {
   const items = [...sandbox.expected({ query: { type: 'domain', fqdn: DOMAIN } })]
   return Object.fromEntries(
     items.map((item) => {
@@ -73,10 +73,10 @@ function plain(name: string, value: unknown): unknown {
   return value !== null && typeof value === 'object' && 'items' in value ? value.items : value
 }
 
-const pipelineOf = ({ folder, env }: Place) =>
+const pipelineOf = ({ folder, env }: Workspace) =>
   readPipeline(join(folder, 'pipeline.yaml'), { env, cwd: folder })
 
-async function load(here: Place, { url }: TestTarget, evolve: boolean) {
+async function load(here: Workspace, { url }: TestTarget, evolve: boolean) {
   process.env.PGPASSWORD = PASSWORD
   return loadWarehouse(await pipelineOf(here), parseTarget(url, here.folder), {
     clock: systemClock,
@@ -100,7 +100,10 @@ describe('extra columns', () => {
     { format: 'csv' },
     { format: 'csv', engine: 'csv-stringify' },
   ])('come behind the others in $format by $engine, and verify and query know them', async (form) => {
-    const here = await place(parts({ columns: ['id', 'domain'], extra_columns: EXTRA_COLUMNS }, form), FIELDS)
+    const here = await newWorkspace(
+      parts({ columns: ['id', 'domain'], extra_columns: EXTRA_COLUMNS }, form),
+      FIELDS,
+    )
     await exportHere(here)
     const found = form.format === 'csv' ? await readCsv(here.output) : await readParquet(here.output)
     expect(Object.keys(found[0]!)).toEqual(['id', 'domain', ...NAMES])
@@ -124,7 +127,7 @@ describe('extra columns', () => {
   it.each<TargetKind>(['duckdb', 'postgres'])(
     'are added later by exporting everything anew, and to a table in %s by --evolve',
     async (kind) => {
-      const here = await place(parts({ secret: 'partial' }), FIELDS)
+      const here = await newWorkspace(parts({ secret: 'partial' }), FIELDS)
       const target = await newTarget(kind, here)
       await exportHere(here)
       await load(here, target, false)
@@ -157,7 +160,7 @@ describe('extra columns', () => {
     const windows = { from: '2024-01-01', until: '2024-07-01', every: 'month' }
     const asked = parts({})
     const half = { ...asked, extract: { ...asked.extract, windows } }
-    const here = await place(half, FIELDS)
+    const here = await newWorkspace(half, FIELDS)
     await exportHere(here)
     await here.write({ ...half, transform: { extra_columns: ['event_uid'] } })
     const before = await here.manifest()
@@ -170,7 +173,7 @@ describe('extra columns', () => {
   })
 
   it('stand in the statements for every engine', async () => {
-    const here = await place(parts())
+    const here = await newWorkspace(parts())
     const pipeline = await pipelineOf(here)
     for (const [name, statements] of Object.entries(DIALECTS)) {
       const text = statements({

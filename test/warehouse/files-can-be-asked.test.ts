@@ -2,20 +2,20 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { parse } from 'csv-parse/sync'
 import { expect, it } from 'vitest'
-import { type PipelineParts, type Place, place } from '../e2e/support/place.ts'
 import { expectedOfDomains } from '../e2e/support/rows.ts'
-import { exportedPlace } from '../support/exported-data-set.ts'
+import { newWorkspace, type PipelineParts, type Workspace } from '../e2e/support/workspace.ts'
+import { exportedWorkspace } from '../support/exported-data-set.ts'
 
 const RANGE = { from: '2024-01-01', until: '2024-03-01' }
 
-function exported(parts: PipelineParts = {}): Promise<Place> {
-  return exportedPlace({
+function exported(parts: PipelineParts = {}): Promise<Workspace> {
+  return exportedWorkspace({
     extract: { domains: ['scatterholt.com'], windows: { ...RANGE, every: 'month' }, ...parts.extract },
     ...(parts.load === undefined ? {} : { load: parts.load }),
   })
 }
 
-const ask = (here: Place, ...words: string[]) => here.cli('query', 'pipeline.yaml', ...words)
+const ask = (here: Workspace, ...words: string[]) => here.cli('query', 'pipeline.yaml', ...words)
 
 it.each(['parquet', 'csv'])('the data set is a view, the answer a table, CSV or JSON: %s', async (format) => {
   const here = await exported({ load: { format } })
@@ -77,7 +77,7 @@ it('what is more than one SELECT over the files is refused with exit 2', async (
 })
 
 it('nothing exported yet is said, exit 2', async () => {
-  const here = await place({})
+  const here = await newWorkspace({})
   const { code, stderr } = await ask(here)
   expect(code).toBe(2)
   expect(stderr).toMatch(/Run the pipeline first/)

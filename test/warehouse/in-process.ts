@@ -12,17 +12,17 @@ import {
   runPipeline,
   systemClock,
 } from '../../src/index.ts'
-import type { Place } from '../e2e/support/place.ts'
+import type { Workspace } from '../e2e/support/workspace.ts'
 import { PASSWORD } from '../support/postgres/client.ts'
 import type { TestTarget } from './targets.ts'
 
-export function pipelineIn({ folder, env }: Pick<Place, 'folder' | 'env'>): Promise<Pipeline> {
+export function pipelineIn({ folder, env }: Pick<Workspace, 'folder' | 'env'>): Promise<Pipeline> {
   return readPipeline(join(folder, 'pipeline.yaml'), { env, cwd: folder })
 }
 
 /** Exports in this process: for tests that try what comes after. */
 export async function exportHere(
-  { folder, env }: Pick<Place, 'folder' | 'env'>,
+  { folder, env }: Pick<Workspace, 'folder' | 'env'>,
   redo: readonly string[] = [],
   { fresh = false }: { readonly fresh?: boolean } = {},
 ): Promise<void> {
@@ -34,7 +34,7 @@ export async function exportHere(
 
 /** Loads in this process: for tests that try what the load after that does. */
 export async function loadHere(
-  { folder, env }: Pick<Place, 'folder' | 'env'>,
+  { folder, env }: Pick<Workspace, 'folder' | 'env'>,
   { url }: Pick<TestTarget, 'url'>,
   mode: LoadMode = 'append',
   more: Partial<LoadOptions> = {},

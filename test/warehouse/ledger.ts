@@ -1,11 +1,11 @@
 import { expect } from 'vitest'
-import type { Place } from '../e2e/support/place.ts'
-import { exportedPlace } from '../support/exported-data-set.ts'
+import type { Workspace } from '../e2e/support/workspace.ts'
+import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { loadHere } from './in-process.ts'
 import type { TestTarget } from './targets.ts'
 
 /** Every row of the data set is in the table once, and the ledger has every shard; whatever other data sets have there. */
-export async function holdsAll(here: Place, target: TestTarget): Promise<void> {
+export async function holdsAll(here: Workspace, target: TestTarget): Promise<void> {
   const { shards, totals, data_set_id: id } = await here.manifest()
   const [table] = await target.rows(
     `select count(*) as n, count(distinct spillway_partition) as p from credentials where spillway_data_set = '${id}'`,
@@ -21,9 +21,9 @@ export async function holdsAll(here: Place, target: TestTarget): Promise<void> {
  * Has the table hold another data set, of the same name, with partitions and shards that are called the same.
  * @returns what sees that nothing has happened to it
  */
-export async function neighbour(here: Place, target: TestTarget): Promise<() => Promise<void>> {
+export async function neighbour(here: Workspace, target: TestTarget): Promise<() => Promise<void>> {
   const windows = { from: '2024-01-01', until: '2024-03-10', every: 'week' }
-  const beside = await exportedPlace({ extract: { domains: ['quillmere.net'], windows } })
+  const beside = await exportedWorkspace({ extract: { domains: ['quillmere.net'], windows } })
   await loadHere(beside, { url: target.url.replace('duckdb:', `duckdb:${here.folder}/`) })
   await holdsAll(beside, target)
   return () => holdsAll(beside, target)

@@ -3,8 +3,8 @@ import { writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
-import { type Place, place } from '../e2e/support/place.ts'
-import { exportedPlace } from '../support/exported-data-set.ts'
+import { newWorkspace, type Workspace } from '../e2e/support/workspace.ts'
+import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
 import { startPostgres } from '../support/postgres/server.mjs'
 import { CLI, runCli } from '../support/run-cli.ts'
@@ -16,8 +16,8 @@ import { newTarget } from './targets.ts'
 const MOST_KILLS = THOROUGH ? 5 : 2
 
 /** By weeks: some twenty shards, enough of them for a kill to come between any two steps. */
-function exported(every: 'week' | 'year' = 'week'): Promise<Place> {
-  return exportedPlace({
+function exported(every: 'week' | 'year' = 'week'): Promise<Workspace> {
+  return exportedWorkspace({
     extract: {
       domains: ['scatterholt.com', 'quillmere.net'],
       windows: { from: '2024-01-01', until: '2024-03-10', every },
@@ -117,7 +117,7 @@ describe('a PostgreSQL server', () => {
   })
 
   it('is not asked with a password on the command line: exit 2', async () => {
-    const here = await place({})
+    const here = await newWorkspace({})
     const { code, stderr } = await here.cli(
       'load',
       'pipeline.yaml',

@@ -8,7 +8,7 @@ import { expect, it, onTestFinished } from 'vitest'
 import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { type ExportError, isExportError } from '../../src/core/index.ts'
 import { connectPostgres } from '../../src/warehouse/postgres/postgres-connection.ts'
-import { temporaryFolder } from '../e2e/support/place.ts'
+import { temporaryFolder } from '../e2e/support/workspace.ts'
 import { PASSWORD } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
 

@@ -4,9 +4,9 @@ import { mkdir, readdir, readFile, rm, truncate, writeFile } from 'node:fs/promi
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { type Answer, ExportError, queryPipeline, readPipeline } from '../../src/index.ts'
-import { type Place, place } from '../e2e/support/place.ts'
 import { shardPaths } from '../e2e/support/read-shards.ts'
-import { exportedPlace } from '../support/exported-data-set.ts'
+import { newWorkspace, type Workspace } from '../e2e/support/workspace.ts'
+import { exportedWorkspace } from '../support/exported-data-set.ts'
 import { exportHere } from './in-process.ts'
 
 const PARTS = {
@@ -16,10 +16,10 @@ const PARTS = {
   },
 }
 
-const exported = (): Promise<Place> => exportedPlace(PARTS)
+const exported = (): Promise<Workspace> => exportedWorkspace(PARTS)
 
 async function ask(
-  { folder, env }: Pick<Place, 'folder' | 'env'>,
+  { folder, env }: Pick<Workspace, 'folder' | 'env'>,
   sql: string,
   database: string | null = null,
 ): Promise<Answer> {
@@ -27,7 +27,7 @@ async function ask(
   return queryPipeline(pipeline, sql, { database, cwd: folder })
 }
 
-async function refusal(here: Place, sql: string, database: string | null = null): Promise<ExportError> {
+async function refusal(here: Workspace, sql: string, database: string | null = null): Promise<ExportError> {
   const error = await ask(here, sql, database).then(
     () => null,
     (thrown: unknown) => thrown,
@@ -144,7 +144,7 @@ it('what only reads is answered', async () => {
 })
 
 it('a loaded database is not written to either, and nothing beside it is read', async () => {
-  const here = await place(PARTS)
+  const here = await newWorkspace(PARTS)
   const { DuckDBInstance } = await import('@duckdb/node-api')
   const instance = await DuckDBInstance.create(join(here.folder, 'leaks.db'))
   const connection = await instance.connect()
@@ -191,7 +191,7 @@ it('a shard that is missing, short or damaged is named, with what to do', async 
   expect(damaged.next).toContain('verify --fix')
 })
 
-async function exportHereAgain(here: Place): Promise<void> {
+async function exportHereAgain(here: Workspace): Promise<void> {
   await rm(here.output, { recursive: true, force: true })
   await exportHere(here)
 }

@@ -1,8 +1,8 @@
 import { expect, it } from 'vitest'
-import { place } from '../e2e/support/place.ts'
+import { newWorkspace } from '../e2e/support/workspace.ts'
 
 it('run --load exports and loads, also what a used-up budget left, and then the rest', async () => {
-  const here = await place({
+  const here = await newWorkspace({
     extract: {
       domains: ['scatterholt.com'],
       windows: { from: '2024-01-01', until: '2024-05-01', every: 'month' },
@@ -37,7 +37,7 @@ it('run --load exports and loads, also what a used-up budget left, and then the 
 })
 
 it('a target that is none is refused before anything is asked', async () => {
-  const here = await place({})
+  const here = await newWorkspace({})
   const { code, stderr } = await here.cli('run', 'pipeline.yaml', '--load', 'mysql://somewhere')
   expect(code).toBe(2)
   expect(stderr).toContain('duckdb:<file>')

@@ -1,7 +1,7 @@
 import { setTimeout as wait } from 'node:timers/promises'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { startSandbox } from '../../src/sandbox/index.ts'
-import { type PipelineParts, type Place, place, SMALL } from '../e2e/support/place.ts'
+import { newWorkspace, type PipelineParts, SMALL, type Workspace } from '../e2e/support/workspace.ts'
 import { runCli } from '../support/run-cli.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { holdsAll, isHonest, neighbour, shardsIn } from './ledger.ts'
@@ -29,13 +29,13 @@ const ENDS = [
 const STANDSTILL = { requests_per_second: 0.002 }
 
 async function asked(kind: 'duckdb' | 'postgres', service: PipelineParts['service'] = {}) {
-  const here = await place(parts(service))
+  const here = await newWorkspace(parts(service))
   const target = await newTarget(kind, here)
   Object.assign(here.env, target.env)
   return { here, target }
 }
 
-async function runAndLoad(here: Place, { url }: TestTarget, ...flags: string[]) {
+async function runAndLoad(here: Workspace, { url }: TestTarget, ...flags: string[]) {
   const { code, stdout, stderr } = await here.cli('run', 'pipeline.yaml', '--json', '--load', url, ...flags)
   expect(code, stderr).toBe(0)
   const [, load] = stdout.trim().split('\n')

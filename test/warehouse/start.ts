@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { onTestFinished } from 'vitest'
-import type { Place } from '../e2e/support/place.ts'
+import type { Workspace } from '../e2e/support/workspace.ts'
 import { CLI, type Ended } from '../support/run-cli.ts'
 
 /** The built command under way. */
@@ -12,7 +12,7 @@ export type Started = {
 }
 
 /** Starts the command with these words, in the folder; it does not outlive the test. */
-export function start(here: Place, ...words: string[]): Started {
+export function start(here: Workspace, ...words: string[]): Started {
   const child = spawn(process.execPath, [CLI, ...words], {
     cwd: here.folder,
     env: { PATH: process.env.PATH ?? '', ...here.env },

@@ -4,8 +4,8 @@ import { describe, expect, it } from 'vitest'
 import { parse } from 'yaml'
 import { allColumns, type Format } from '../../src/core/index.ts'
 import { DIALECT_NAMES, DIALECTS } from '../../src/warehouse/index.ts'
-import { place, temporaryFolder } from '../e2e/support/place.ts'
 import { sql } from '../e2e/support/read-shards.ts'
+import { newWorkspace, temporaryFolder } from '../e2e/support/workspace.ts'
 import { pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
 
@@ -85,7 +85,7 @@ it.each([
 ])(
   'what is printed for DuckDB fills a table with every row, and mounts the files: $load',
   async ({ load }) => {
-    const here = await place({
+    const here = await newWorkspace({
       extract: {
         domains: ['scatterholt.com'],
         // From the middle of a day: a key of folders that is no date.
@@ -140,7 +140,7 @@ it('what is printed for DuckDB reads CSV with lines of any length, into a table 
 })
 
 it('what is printed for PostgreSQL makes the table, with its comments', async () => {
-  const here = await place({})
+  const here = await newWorkspace({})
   const { stdout } = await here.cli('ddl', 'pipeline.yaml', '--dialect', 'postgres')
   const url = await newDatabase()
   await pgRows(url, stdout)

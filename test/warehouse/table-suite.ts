@@ -9,9 +9,15 @@ import { pruneDataSet } from '../../src/run/index.ts'
 import { startSandbox } from '../../src/sandbox/index.ts'
 import { duckdbWarehouse, postgresWarehouse } from '../../src/warehouse/index.ts'
 import { OWN_COLUMNS } from '../../src/warehouse/table/table.ts'
-import { type PipelineParts, type Place, place, placeAt, SMALL } from '../e2e/support/place.ts'
 import { shardPaths } from '../e2e/support/read-shards.ts'
 import { expectedOfDomains, type Row } from '../e2e/support/rows.ts'
+import {
+  newWorkspace,
+  type PipelineParts,
+  SMALL,
+  type Workspace,
+  workspaceFor,
+} from '../e2e/support/workspace.ts'
 import { PASSWORD } from '../support/postgres/client.ts'
 import { some } from '../support/thorough.ts'
 import { exportHere, loadHere, pipelineIn } from './in-process.ts'
@@ -28,7 +34,7 @@ const asked = (parts: PipelineParts = {}): PipelineParts => ({
 type Flags = Partial<Pick<LoadOptions, 'mode' | 'evolve' | 'reload'>>
 
 /** As the command does, in this process: its exit code, what it says of an error, what it prints otherwise. */
-async function load(here: Place, target: TestTarget, { mode = 'append', ...flags }: Flags = {}) {
+async function load(here: Workspace, target: TestTarget, { mode = 'append', ...flags }: Flags = {}) {
   try {
     const { shards, removed, rows, others, isEmptied } = await loadHere(here, target, mode, flags)
     return { code: 0, stderr: '', summary: { shards, removed, rows, others, isEmptied } }
@@ -45,8 +51,8 @@ class Exports {
   readonly #made = new Map<string, Promise<string>>()
 
   /** A copy of the first one, or of a second one, of those that are the same: copies keep their identity. */
-  async place(parts: PipelineParts, which: 'first' | 'second'): Promise<Place> {
-    const here = await placeAt(await this.#sandbox, parts)
+  async workspace(parts: PipelineParts, which: 'first' | 'second'): Promise<Workspace> {
+    const here = await workspaceFor(await this.#sandbox, parts)
     const key = JSON.stringify([parts, which])
     const made = this.#made.get(key) ?? this.#make(here, join(this.#folder, String(this.#made.size)))
     this.#made.set(key, made)
@@ -55,7 +61,7 @@ class Exports {
   }
 
   /** Loads the second one. What a file of DuckDB holds then is copied for those that come later. */
-  async load(beside: Place, { folder }: Place, target: TestTarget): Promise<void> {
+  async load(beside: Workspace, { folder }: Workspace, target: TestTarget): Promise<void> {
     const file = join(folder, 'leaks.db')
     const { data_set_id: id } = await beside.manifest()
     const kept = join(this.#folder, `${id}.db`)
@@ -69,7 +75,7 @@ class Exports {
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
-  async #make(here: Place, path: string): Promise<string> {
+  async #make(here: Workspace, path: string): Promise<string> {
     await exportHere(here)
     await rename(here.output, path)
     return path
@@ -81,9 +87,9 @@ class Exports {
  * whatever happens to the one, `neighbour.isAsItWas` says whether the other has noticed.
  */
 async function loadedFrom(exports: Exports, kind: TargetKind, parts: PipelineParts) {
-  const here = await exports.place(parts, 'first')
+  const here = await exports.workspace(parts, 'first')
   const target = await newTarget(kind, here)
-  const beside = await exports.place({ ...parts, load: {} }, 'second')
+  const beside = await exports.workspace({ ...parts, load: {} }, 'second')
   const sameTable = { ...target, url: target.url.replace('duckdb:', `duckdb:${here.folder}/`) }
   await exports.load(beside, here, sameTable)
   const { data_set_id: id, totals, resource } = await beside.manifest()
@@ -100,7 +106,7 @@ async function loadedFrom(exports: Exports, kind: TargetKind, parts: PipelinePar
   const neighbour = {
     id,
     rows: totals.rows,
-    place: beside,
+    workspace: beside,
     target: sameTable,
     /** It is, and a load of it finds nothing to do. */
     async isAsItWas() {
@@ -118,7 +124,7 @@ async function loadedFrom(exports: Exports, kind: TargetKind, parts: PipelinePar
 }
 
 /** What a table or the ledger has of a data set. */
-async function own(here: Place): Promise<{ readonly rows: string; readonly ledger: string }> {
+async function own(here: Workspace): Promise<{ readonly rows: string; readonly ledger: string }> {
   const { data_set_id: id, resource } = await here.manifest()
   return {
     rows: `${resource} where spillway_data_set = '${id}'`,
@@ -127,7 +133,7 @@ async function own(here: Place): Promise<{ readonly rows: string; readonly ledge
 }
 
 /** The rows as the tests for files know them: integers and microseconds as text. */
-async function tableRows(here: Place, target: TestTarget, kind: TargetKind): Promise<Row[]> {
+async function tableRows(here: Workspace, target: TestTarget, kind: TargetKind): Promise<Row[]> {
   const micros = (name: string): string =>
     kind === 'duckdb'
       ? `epoch_us(${name})::varchar as ${name}`
@@ -399,10 +405,10 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
         })
         expect(await count(target, 'credentials')).toBe(rows)
         expect((await load(here, target)).summary).toMatchObject({ rows: 0 })
-        expect((await load(neighbour.place, neighbour.target)).summary).toMatchObject({
+        expect((await load(neighbour.workspace, neighbour.target)).summary).toMatchObject({
           rows: neighbour.rows,
         })
-        expect((await load(neighbour.place, neighbour.target)).summary).toMatchObject({ rows: 0 })
+        expect((await load(neighbour.workspace, neighbour.target)).summary).toMatchObject({ rows: 0 })
         expect(lines(await tableRows(here, target, kind))).toEqual(
           lines(expectedOfDomains(here.sandbox, DOMAINS, RANGE)),
         )
@@ -481,7 +487,7 @@ export function tablesHoldWhatIsExported(kind: TargetKind): void {
   })
 
   it('with upsert there is one row for each data set, query and id: the one loaded last', async () => {
-    const here = await place({})
+    const here = await newWorkspace({})
     const target = await newTarget(kind, here)
     const { url, label } = { url: target.url, label: target.url }
     process.env.PGPASSWORD = PASSWORD

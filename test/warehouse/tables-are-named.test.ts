@@ -3,7 +3,7 @@ import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { systemClock } from '../../src/core/index.ts'
 import { duckdbWarehouse, postgresWarehouse, requireNames } from '../../src/warehouse/index.ts'
 import { OWN_COLUMNS, qualified, type TableSpec } from '../../src/warehouse/table/table.ts'
-import { temporaryFolder } from '../e2e/support/place.ts'
+import { temporaryFolder } from '../e2e/support/workspace.ts'
 import { PASSWORD, pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
 

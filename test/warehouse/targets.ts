@@ -1,6 +1,6 @@
 import { join } from 'node:path'
-import type { Environment, Place } from '../e2e/support/place.ts'
 import { sql } from '../e2e/support/read-shards.ts'
+import type { Environment, Workspace } from '../e2e/support/workspace.ts'
 import { PASSWORD, pgClient, pgRows } from '../support/postgres/client.ts'
 import { newDatabase } from '../support/postgres/database.ts'
 
@@ -21,7 +21,7 @@ export type TargetKind = 'duckdb' | 'postgres'
 /** @param database where it comes from, if not from the server that all share */
 export async function newTarget(
   kind: TargetKind,
-  here: Place,
+  here: Workspace,
   database: () => Promise<string> = newDatabase,
 ): Promise<TestTarget> {
   if (kind === 'postgres') {

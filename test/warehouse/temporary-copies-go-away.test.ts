@@ -6,7 +6,7 @@ import { setTimeout as wait } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
 import { temporaryFolder } from '../../src/run/tables/local-shards.ts'
 import { describeOwner, lockFileText } from '../../src/state/index.ts'
-import { type Place, place } from '../e2e/support/place.ts'
+import { newWorkspace, type Workspace } from '../e2e/support/workspace.ts'
 import { BUCKET, startBucket } from '../support/bucket.ts'
 import { exportHere } from './in-process.ts'
 import { start } from './start.ts'
@@ -32,7 +32,7 @@ function change(env: Readonly<Record<string, string>>): void {
 }
 
 it('what a dead process left is removed, what a living one or a stranger has stays', async () => {
-  const here = await place({})
+  const here = await newWorkspace({})
   const folder = temporaryFiles(here.folder)
   const self = describeOwner(new Date())
   const { pid } = spawnSync(process.execPath, ['--version'])
@@ -61,11 +61,11 @@ it('what a dead process left is removed, what a living one or a stranger has sta
 // Still at work when everybody has gone home.
 const ENDLESS = 'SELECT count(*) FROM credentials, range(1000000000000)'
 
-async function inBucket(): Promise<{ readonly here: Place; readonly folder: string }> {
+async function inBucket(): Promise<{ readonly here: Workspace; readonly folder: string }> {
   const { double, env } = await startBucket()
   onTestFinished(() => double.close())
   change(env)
-  const here = await place({ load: { path: `s3://${BUCKET}/acme` } }, {}, env)
+  const here = await newWorkspace({ load: { path: `s3://${BUCKET}/acme` } }, {}, env)
   await exportHere(here)
   return { here, folder: temporaryFiles(here.folder) }
 }

@@ -15,15 +15,15 @@ import {
   type SandboxOptions,
   startSandbox,
 } from '../../../src/sandbox/index.ts'
+import { readParquet } from '../../e2e/support/read-shards.ts'
+import { difference, expectedOfDomains } from '../../e2e/support/rows.ts'
 import {
   type Environment,
   type PipelineParts,
   pipelineText,
   SMALL,
   temporaryFolder,
-} from '../../e2e/support/place.ts'
-import { readParquet } from '../../e2e/support/read-shards.ts'
-import { difference, expectedOfDomains } from '../../e2e/support/rows.ts'
+} from '../../e2e/support/workspace.ts'
 import { carryOut } from '../../support/in-this-process.ts'
 import { PASSWORD } from '../../support/postgres/client.ts'
 import { newDatabase } from '../../support/postgres/database.ts'

@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url'
 import type { Clock, RunSummary } from '../../../src/index.ts'
 import { PACKAGE } from '../../support/run-cli.ts'
 import { THOROUGH } from '../../support/thorough.ts'
-import { type PipelineParts, pipelineText } from './place.ts'
+import { type PipelineParts, pipelineText } from './workspace.ts'
 
 // What is built starts threads for every run, which takes longer than a small export.
 const LIBRARY = THOROUGH ? pathToFileURL(join(PACKAGE, 'dist/index.js')).href : '../../../src/index.ts'

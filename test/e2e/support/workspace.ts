@@ -28,7 +28,7 @@ export type PipelineParts = {
 
 export type Environment = Readonly<Record<string, string>>
 
-export type Place = {
+export type Workspace = {
   readonly folder: string
   /** The data set. */
   readonly output: string
@@ -63,20 +63,24 @@ export const SMALL: SandboxOptions = {
 }
 
 /** A folder with a pipeline file that points at a sandbox; both are gone when the test ends. */
-export async function place(
+export async function newWorkspace(
   parts: PipelineParts,
   options: SandboxOptions = {},
   env: Environment = {},
-): Promise<Place> {
+): Promise<Workspace> {
   const sandbox = await startSandbox({ ...SMALL, ...options })
   onTestFinished(() => sandbox.close())
-  return placeAt(sandbox, parts, env)
+  return workspaceFor(sandbox, parts, env)
 }
 
 /** The same for a sandbox that is there already. */
-export async function placeAt(sandbox: Sandbox, parts: PipelineParts, env: Environment = {}): Promise<Place> {
+export async function workspaceFor(
+  sandbox: Sandbox,
+  parts: PipelineParts,
+  env: Environment = {},
+): Promise<Workspace> {
   const folder = temporaryFolder()
-  const here: Place = {
+  const here: Workspace = {
     folder,
     output: join(folder, 'out'),
     sandbox,
