@@ -1,9 +1,9 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { losingPowerBehind } from '../support/lost-power.ts'
+import { losingPowerAfter } from '../support/lost-power.ts'
 
-const afterLostPower = losingPowerBehind(join(import.meta.dirname, 'lose-power.mjs'))
+const afterLostPower = losingPowerAfter(join(import.meta.dirname, 'lose-power.mjs'))
 
 it.each([
   ['log', { '_state/open/0.log': 'whole' }],

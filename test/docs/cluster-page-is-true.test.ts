@@ -13,7 +13,7 @@ import { blocksOf, blockUnder, commandFolder, temporaryFolder } from './page.ts'
 const PAGE = 'docs/cluster.md'
 const execute = promisify(execFile)
 
-/** A folder with a pipeline, a sandbox and a queue, as the page wants them. */
+/** A folder with a pipeline, a sandbox and a queue, as the page describes them. */
 async function world(...files: string[]) {
   const sandbox = await startSandbox({ records: 30, requestsPerSecond: 0, basicRequestsPerSecond: 0 })
   onTestFinished(() => sandbox.close())
@@ -62,7 +62,7 @@ it('five minutes, two terminals: its commands do what it says', async () => {
   expect(await once(worker, 'exit')).toEqual([0, null])
 })
 
-it('what the containers are told works, and the objects belong together', async () => {
+it('the commands of the containers work, and the objects refer to each other', async () => {
   const [deployment, job] = parseAllDocuments(blockUnder(PAGE, 'Kubernetes', 'yaml')).map((each) =>
     each.toJS(),
   )

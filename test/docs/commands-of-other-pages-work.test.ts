@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
 import { COMMANDS } from '../../src/cli/commands/index.ts'
 import { carryOut as inTestOrProcess } from '../support/in-this-process.ts'
-import { carryOut } from './carry-out.ts'
 import { blocksOf, PAGES, temporaryFolder, textOf } from './page.ts'
+import { runBlocks } from './run-blocks.ts'
 
 const shellOf = (page: string) => blocksOf(page).filter(({ language }) => language === 'sh')
 
-it('those about keeping data and about tables work', async () => {
+it('the commands of the pages about pipelines and warehouses work', async () => {
   const text = `# acme.yaml
 name: acme
 service:
@@ -18,17 +18,17 @@ load:
   keep: 1d
 `
   const settings = { language: 'yaml', text, under: [] }
-  // What takes a server of PostgreSQL or some other service is tested with it.
+  // Commands that need a PostgreSQL server are tested with the warehouses.
   const tables = shellOf('docs/warehouses.md').map((block) => ({
     ...block,
     text: block.text.replace(/^.*postgres:.*$/gm, ''),
   }))
-  const printed = await carryOut([settings, ...shellOf('docs/pipeline.md'), ...tables])
+  const printed = await runBlocks([settings, ...shellOf('docs/pipeline.md'), ...tables])
   expect(printed).toMatch(/acme: pruned 6 partitions/)
   expect(printed).toMatch(/^create table .*credentials/im)
 })
 
-it('every command and flag that a page names is one', async () => {
+it('every command and flag that a page names exists', async () => {
   const help = new Map<string, string>()
   const cwd = temporaryFolder()
   for (const name of Object.keys(COMMANDS)) {
@@ -37,7 +37,7 @@ it('every command and flag that a page names is one', async () => {
   const wrong: string[] = []
   for (const page of PAGES) {
     for (const [, command = '', rest = ''] of textOf(page).matchAll(/\bspillway ([a-z]+)\b([^`\n|&;#]*)/g)) {
-      // In a sentence the name is followed by any word.
+      // In a sentence any word may follow the name, so an unknown command counts only with flags.
       const flags = [...rest.matchAll(/(?<= )--[a-z][a-z-]*/g)].map(([flag]) => flag)
       const known = help.get(command)
       const isWrong = known === undefined ? flags.length > 0 : flags.some((flag) => !known.includes(flag))

@@ -14,15 +14,15 @@ const tests = below('test')
 const isBelow = (names: readonly string[], path: string) =>
   names.some((name) => name === path || name.endsWith(`/${path}`))
 
-/** Code of a page: what stands between backticks, and drawings, which are blocks without a language. */
+/** Code of a page: spans between backticks, and drawings, which are blocks without a language. */
 const codeOf = (page: string) =>
   [...textOf(page).matchAll(/```\n([^`]+)```|`([^`\n]+)`/g)].map(([, block, span]) => span ?? block ?? '')
 
-/** Names that pages have and the repository has not, as `page: name`. @param names those of a piece of code */
+/** Names on pages that the repository lacks, as `page: name`. @param names finds the names in a span of code */
 const missingOf = (pages: readonly string[], names: (code: string) => readonly string[]) =>
   pages.flatMap((page) => codeOf(page).flatMap((code) => names(code).map((name) => `${page}: ${name}`)))
 
-it('every file and folder of the source that a page names is there', () => {
+it('every file and folder of the source that a page names exists', () => {
   const missing = missingOf(FILES, (code) => {
     // From the root of the repository; the suffix may be left out.
     const paths = [...code.matchAll(/(?<![\w./-])(?:src|test|bench|pipelines)\/[\w./-]*\w/g)].map(
@@ -44,7 +44,7 @@ it('every file and folder of the source that a page names is there', () => {
   expect(missing).toEqual([])
 })
 
-it('every test that the guarantees name is there', () => {
+it('every test that the guarantees name exists', () => {
   const text = textOf('docs/guarantees.md')
   const paragraphs = [...text.matchAll(/\*\*Tests\.\*\*[\s\S]*?\n\n/g)].map(([paragraph]) => paragraph)
   const named = paragraphs
@@ -55,7 +55,7 @@ it('every test that the guarantees name is there', () => {
   expect(named.filter((name) => !isTest(name))).toEqual([])
 })
 
-it('every function and type that a page about the source names is there', () => {
+it('every function and type that a page about the source names exists', () => {
   const pages = PAGES.filter((page) => /architecture|guarantees|threat-model|decisions\//.test(page))
   const source = [...sources.map((name) => join('src', name)), ...tests.map((name) => join('test', name))]
     .filter((name) => name.endsWith('.ts') && !name.endsWith('named-files-exist.test.ts'))
@@ -63,13 +63,15 @@ it('every function and type that a page about the source names is there', () => 
     .join('\n')
   const missing = missingOf(pages, (code) => {
     const name = /^(?:[a-z]+[A-Z]\w*|(?:[A-Z][a-z]+){2,})(?=\(\)$|$)/.exec(code)?.[0]
-    return name === undefined || OF_OTHERS.has(name) || new RegExp(`\\b${name}\\b`).test(source) ? [] : [name]
+    return name === undefined || EXTERNAL_NAMES.has(name) || new RegExp(`\\b${name}\\b`).test(source)
+      ? []
+      : [name]
   })
   expect(missing).toEqual([])
 })
 
 /** Names in packages and their configuration. */
-const OF_OTHERS: ReadonlySet<string> = new Set([
+const EXTERNAL_NAMES: ReadonlySet<string> = new Set([
   'codeSplitting',
   'devDependencies',
   'EnvHttpProxyAgent',

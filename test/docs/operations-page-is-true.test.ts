@@ -53,7 +53,7 @@ describe('systemd', () => {
     expect(Object.keys(named)).toEqual(['spillway-acme.service', 'spillway-acme.timer'])
   })
 
-  it.skipIf(!has('systemd-analyze'))('accepts them', async () => {
+  it.skipIf(!has('systemd-analyze'))('has units that systemd-analyze accepts', async () => {
     const folder = temporaryFolder()
     const bin = commandFolder(folder, 'exit 0')
     for (const [name, text] of Object.entries(named)) {
@@ -61,7 +61,7 @@ describe('systemd', () => {
     }
     const args = ['verify', '--man=no', ...Object.keys(named).map((name) => join(folder, name))]
     const { code, out } = await run('systemd-analyze', args, { PATH: process.env.PATH ?? '' })
-    // Units of the machine itself are looked at as well.
+    // It checks units of the machine as well.
     expect({ code, ours: out.split('\n').filter((line) => line.includes('spillway')) }).toEqual({
       code: 0,
       ours: [],
@@ -75,7 +75,7 @@ describe('systemd', () => {
 })
 
 describe('Kubernetes', () => {
-  it('the objects have the fields that the API knows, and belong together', () => {
+  it('the objects have the fields that the API knows, and refer to each other', () => {
     const [config, claim, job] = kubernetes() as [{ metadata: object }, { metadata: object }, unknown]
     const { spec } = cronJob.parse(job)
     const pod = spec.jobTemplate.spec.template.spec
@@ -87,13 +87,13 @@ describe('Kubernetes', () => {
     expect([config.metadata, claim.metadata]).toEqual([{ name: 'spillway-acme' }, { name: 'spillway-acme' }])
   })
 
-  it.each([0, 1, 2, 3, 4, 5])('its script makes of exit %i what the page says', async (exit) => {
+  it.each([0, 1, 2, 3, 4, 5])('its script maps exit %i as the page says', async (exit) => {
     const bin = commandFolder(temporaryFolder(), `exit ${exit}`)
     const { code } = await run('/bin/sh', ['-c', script()], { PATH: `${bin}:/usr/bin:/bin` })
     expect(code).toBe(exit === 4 ? 0 : exit)
   })
 
-  it('SIGTERM reaches the command, and what it then says is the end', async () => {
+  it('SIGTERM reaches the command, whose exit code is that of the script', async () => {
     const bin = commandFolder(
       temporaryFolder(),
       `trap 'echo told; exit 143' TERM; kill -TERM "$PPID"; while :; do sleep 0.05; done`,
@@ -123,7 +123,7 @@ describe('GitHub Actions', () => {
     [3, 3, '::error::'],
     [4, 0, '::notice::Budget or quota used up'],
     [5, 5, '::notice::Another run'],
-  ])('its step makes of exit %i exit %i', async (exit, becomes, says) => {
+  ])('its step turns exit %i into exit %i', async (exit, becomes, says) => {
     const folder = temporaryFolder()
     const bin = commandFolder(folder, `echo x >> ${folder}/calls; exit ${exit}`)
     const env = { PATH: `${bin}:/usr/bin:/bin`, SOON: '0' }
@@ -224,7 +224,7 @@ it('the pipeline of the page can be read', async () => {
   await expect(readPipeline('acme.yaml', { env, cwd: folder })).resolves.toMatchObject({ name: 'acme' })
 })
 
-it('the Dockerfile copies what is there, has no rights, and starts the command', () => {
+it('the Dockerfile copies files that exist, runs as an unprivileged user, and starts the command', () => {
   const text = readFileSync(join(ROOT, 'Dockerfile'), 'utf8')
   const { bin, engines, version, description, license } = JSON.parse(
     readFileSync(join(ROOT, 'package.json'), 'utf8'),

@@ -3,25 +3,25 @@ import { dirname, join, relative } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { COMMANDS } from '../../src/cli/commands/index.ts'
 import { startSandbox } from '../../src/sandbox/index.ts'
-import { carryOutBlock, newBench } from './carry-out.ts'
 import { blocksOf, PAGES, ROOT, textOf } from './page.ts'
+import { newShell, runBlock } from './run-blocks.ts'
 
 const REAL = 'From a token to a table'
 
 it('its commands lead from a token to a table, and run prints what the sample shows', async () => {
   const sandbox = await startSandbox({ records: 200, requestsPerSecond: 0, basicRequestsPerSecond: 0 })
   onTestFinished(() => sandbox.close())
-  const bench = newBench({ SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token })
+  const shell = newShell({ SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token })
   const [, file, commands, sample] = blocksOf('README.md').filter(({ under }) => under.includes(REAL))
-  // What comes first puts the command on the path and names the service, as the test does in its own way.
-  await carryOutBlock(file!, bench)
-  const printed = await carryOutBlock(commands!, bench)
+  // The first block puts the command on the path and names the service. The test does both itself.
+  await runBlock(file!, shell)
+  const printed = await runBlock(commands!, shell)
   expect(shapeOf(printed)).toContain(shapeOf(sample!.text))
   expect(printed).toMatch(/credentials in duckdb:leaks\.db: \d+ rows loaded/)
   expect(printed).toMatch(/^source_id +source_name +credentials/m)
 })
 
-/** Without the figures, which depend on machine and data, and the way in which the command was called. */
+/** Removes what differs between runs: figures, and the way in which the command was called. */
 function shapeOf(text: string): string {
   return text
     .replace(/node \S+main\.js/g, 'spillway')
@@ -30,7 +30,7 @@ function shapeOf(text: string): string {
     .replace(/#( ms| s)/g, '# s')
 }
 
-it('every command of npm that a page names is there', () => {
+it('every npm script that a page names exists', () => {
   const { scripts } = JSON.parse(textOf('package.json'))
   const named = PAGES.flatMap((page) =>
     [...textOf(page).matchAll(/npm run ([\w:-]+)/g)].map(([, name]) => name!),
@@ -53,7 +53,7 @@ it('every command is in the list of commands, and nothing else', () => {
 it('every link to a page or a heading leads there', () => {
   const dead: string[] = []
   for (const page of PAGES) {
-    // Not what only looks like a link, in code.
+    // Code may look like a link.
     const text = textOf(page).replace(/```[\s\S]*?```|`[^`\n]*`/g, (code) => code.replaceAll('](', ''))
     for (const [, target = ''] of text.matchAll(/\]\(([^)\s]+)\)/g)) {
       if (/^[a-z]+:/.test(target)) continue
@@ -66,7 +66,7 @@ it('every link to a page or a heading leads there', () => {
   expect(dead).toEqual([])
 })
 
-/** As GitHub and npm make them of headings. */
+/** Anchors of the headings, as GitHub and npm make them. */
 function anchorsOf(page: string): ReadonlySet<string> {
   const headings = textOf(page).matchAll(/^#+ (.*)$/gm)
   return new Set(

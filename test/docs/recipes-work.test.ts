@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import { startBucket } from '../support/bucket.ts'
 import { some } from '../support/thorough.ts'
-import { carryOut } from './carry-out.ts'
 import { type Block, blocksOf, ROOT } from './page.ts'
+import { runBlocks } from './run-blocks.ts'
 
 const recipes = new Map<string, Block[]>()
 for (const block of blocksOf('docs/recipes.md')) {
@@ -12,7 +12,7 @@ for (const block of blocksOf('docs/recipes.md')) {
   recipes.set(title, [...(recipes.get(title) ?? []), block])
 }
 
-/** What the recipe is about, as its commands print it. */
+/** Output by which a recipe shows that it works. */
 const SHOWS: Readonly<Record<string, RegExp>> = {
   'Three years within a monthly quota':
     /share of a month: 5,000 searches, 0 of them spent; so at least 1 calendar month/,
@@ -26,15 +26,15 @@ describe('each recipe', () => {
     const isLake = title === 'Object storage'
     const bucket = isLake ? await startBucket() : null
     if (bucket !== null) onTestFinished(() => bucket.double.close())
-    expect(await carryOut(blocks, bucket?.env)).toMatch(SHOWS[title] ?? /./)
+    expect(await runBlocks(blocks, bucket?.env)).toMatch(SHOWS[title] ?? /./)
   })
 })
 
 const PAGE = 'docs/troubleshooting.md'
 
-it('the commands for trouble work', { timeout: 60_000 }, async () => {
+it('the commands of the page about trouble work', { timeout: 60_000 }, async () => {
   const acme = recipes.get('Behind a proxy')!.filter(({ language }) => language === 'yaml')
-  await carryOut([...acme, ...blocksOf(PAGE)])
+  await runBlocks([...acme, ...blocksOf(PAGE)])
 })
 
 it('every message of the page is one that the source has', () => {
@@ -43,7 +43,7 @@ it('every message of the page is one that the source has', () => {
     .map((name) => readFileSync(join(ROOT, 'src', name), 'utf8'))
     .join('\n')
   const rows = readFileSync(join(ROOT, PAGE), 'utf8').matchAll(/^\| `([^`]+)` \|/gm)
-  const pieces = [...rows].flatMap(([, message = '']) => message.split('…').map((piece) => piece.trim()))
-  expect(pieces.length).toBeGreaterThan(20)
-  expect(pieces.filter((piece) => !source.includes(piece))).toEqual([])
+  const parts = [...rows].flatMap(([, message = '']) => message.split('…').map((part) => part.trim()))
+  expect(parts.length).toBeGreaterThan(20)
+  expect(parts.filter((part) => !source.includes(part))).toEqual([])
 })

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 
-/** Of the fields of these objects those that the page uses. Source: Kubernetes API reference, batch/v1 and core/v1 (1.31). */
+/** The fields of these objects that the page uses. Source: Kubernetes API reference, batch/v1 and core/v1 (1.31). */
 const rule = z.strictObject({
   action: z.enum(['FailJob', 'FailIndex', 'Ignore', 'Count']),
   onExitCodes: z

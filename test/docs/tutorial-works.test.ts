@@ -4,34 +4,34 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
-import { carryOutBlock, newBench } from './carry-out.ts'
 import { type Block, blocksOf, blockUnder } from './page.ts'
+import { newShell, runBlock } from './run-blocks.ts'
 
 const PAGE = 'docs/tutorial.md'
 const SANDBOX = 'A service to ask'
 const STOPPED = 'Run, and stop it'
 
-it('goes from nothing to a query as it stands, with a run that is stopped on the way', async () => {
+it('its commands lead from nothing to a query, with a run that is stopped on the way', async () => {
   const blocks = blocksOf(PAGE)
   const [service, exports] = blocks.filter(({ under }) => under.includes(SANDBOX)) as [Block, Block]
   const { env, banner } = await startService(service)
-  // What the page has readers set is what the sandbox tells them to, but for the port.
+  // The page sets the variables that the sandbox prints, except for the port.
   for (const line of exports.text.trim().split('\n')) {
     expect(banner.replace(/127\.0\.0\.1:\d+/g, '127.0.0.1:8787')).toContain(line.replace('export ', ''))
   }
 
-  const bench = newBench(env)
+  const shell = newShell(env)
   const [stopped] = blocks.filter(({ under, language }) => under.includes(STOPPED) && language === 'sh')
   const rest = blocks.filter(
     ({ under }) => under.length > 0 && !under.includes(SANDBOX) && under[0] !== 'Install',
   )
   let printed = ''
   for (const block of rest) {
-    if (block === stopped) printed += await stoppedRun(block.text, bench)
+    if (block === stopped) printed += await stoppedRun(block.text, shell)
     // Slow enough to be stopped.
-    else printed += await carryOutBlock(block, bench, 8)
+    else printed += await runBlock(block, shell, 8)
   }
-  for (const said of [
+  for (const line of [
     'acme.yaml is written',
     'the token is accepted',
     'acme: 12 partitions: 0 done, 0 partial, 12 pending',
@@ -42,15 +42,15 @@ it('goes from nothing to a query as it stands, with a run that is stopped on the
     'shards: 0 loaded, 0 replaced, 12 there already',
     'signed under this key',
   ]) {
-    expect(printed).toContain(said)
+    expect(printed).toContain(line)
   }
-  const sheet = ['output/acme/_report.html', 'output/acme/_manifest.sig', 'acme-evidence.tar', 'leaks.db']
-  expect(sheet.filter((path) => !existsSync(join(bench.folder, path)))).toEqual([])
+  const outputs = ['output/acme/_report.html', 'output/acme/_manifest.sig', 'acme-evidence.tar', 'leaks.db']
+  expect(outputs.filter((path) => !existsSync(join(shell.folder, path)))).toEqual([])
 })
 
 /** The sandbox as the page starts it, on a free port and without a limit. */
 async function startService({ text }: Block) {
-  const { folder, env } = newBench({})
+  const { folder, env } = newShell({})
   const command = `exec ${text.trim()} --port 0 --requests-per-second 0`
   const child = spawn('/bin/sh', ['-c', command], { cwd: folder, env, stdio: ['ignore', 'pipe', 'inherit'] })
   onTestFinished(async () => {
@@ -64,7 +64,7 @@ async function startService({ text }: Block) {
 }
 
 /** Presses Ctrl-C once a page is committed. */
-async function stoppedRun(text: string, { folder, env }: ReturnType<typeof newBench>): Promise<string> {
+async function stoppedRun(text: string, { folder, env }: ReturnType<typeof newShell>): Promise<string> {
   const child = spawn('/bin/sh', ['-c', `exec ${text}`], {
     cwd: folder,
     env,

@@ -13,7 +13,7 @@ test.each<[string, unknown, (string | number)[], string]>([
   ['no host name', { query: { type: 'domain', fqdn: 'a b' } }, ['body', 'query', 'fqdn'], 'value_error'],
   ['size 0', { query, size: 0 }, ['body', 'size'], 'greater_than_equal'],
   ['size 10001', { query, size: 10_001 }, ['body', 'size'], 'less_than_equal'],
-  ['size as text', { query, size: '10' }, ['body', 'size'], 'number_type'],
+  ['size as a string', { query, size: '10' }, ['body', 'size'], 'number_type'],
   ['unknown order', { query, order: 'up' }, ['body', 'order'], 'enum'],
   ['unknown include', { query, include: ['urls'] }, ['body', 'include', 0], 'enum'],
   [
@@ -34,7 +34,7 @@ test.each<[string, unknown, (string | number)[], string]>([
   expect(response.headers.get('x-flare-global-searches-remaining')).toBe('1000000')
 })
 
-test('422 answers never repeat a secret', async () => {
+test('422 responses never repeat a secret', async () => {
   const sandbox = await sandboxWith({ records: 1 })
   const secret = 'do-not-repeat-me'
   const bodies = [
@@ -53,7 +53,7 @@ test('422 answers never repeat a secret', async () => {
   }
 })
 
-test('401 comes before anything is said about the body', async () => {
+test('401 comes before any error about the body', async () => {
   const sandbox = await sandboxWith({ records: 1 })
   for (const authorization of ['Bearer wrong', `Basic ${sandbox.token}`, sandbox.token]) {
     for (const body of [{ query }, {}, 'no json']) {
@@ -92,7 +92,7 @@ test('the log holds bodies and statuses, and no credentials', async () => {
   expect(JSON.stringify(sandbox.requests)).not.toContain(sandbox.token)
 })
 
-test('a body without end is refused before its end', async () => {
+test('an endless body is refused before its end', async () => {
   const sandbox = await sandboxWith({ records: 1 })
   const { hostname, port } = new URL(sandbox.baseUrl)
   const socket = connect(Number(port), hostname)
@@ -100,19 +100,19 @@ test('a body without end is refused before its end', async () => {
   socket.write(
     'POST /firework/v4/credentials/global/_search HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n',
   )
-  const piece = `10000\r\n${'x'.repeat(0x10000)}\r\n`
+  const chunk = `10000\r\n${'x'.repeat(0x10000)}\r\n`
   const more = (): void => {
     if (socket.destroyed) return
-    socket.write(piece, () => setImmediate(more))
+    socket.write(chunk, () => setImmediate(more))
   }
   more()
-  const answer = await new Promise<string>((resolve) => {
+  const response = await new Promise<string>((resolve) => {
     let text = ''
-    socket.on('data', (chunk) => {
-      text += chunk
+    socket.on('data', (received) => {
+      text += received
     })
     socket.on('close', () => resolve(text))
   })
-  // Who is not let in learns nothing about the body.
-  expect(answer).toMatch(/^HTTP\/1.1 401/)
+  // Without a valid token the response says nothing about the body.
+  expect(response).toMatch(/^HTTP\/1.1 401/)
 })

@@ -6,7 +6,7 @@ import {
   startSandbox,
 } from '../../src/sandbox/index.ts'
 
-/** A sandbox without a pace, closed when the test ends. */
+/** A sandbox without rate limits, closed when the test ends. */
 export async function sandboxWith(options: SandboxOptions = {}): Promise<Sandbox> {
   const sandbox = await startSandbox({ requestsPerSecond: 0, basicRequestsPerSecond: 0, ...options })
   onTestFinished(() => sandbox.close())
@@ -46,18 +46,18 @@ export async function pages(sandbox: Sandbox, body: object, path = SEARCH): Prom
   const all: SearchPage[] = []
   let from: string | null = null
   do {
-    const answer: SearchPage = await page(sandbox, { ...body, from }, path)
-    all.push(answer)
-    from = answer.next
+    const current: SearchPage = await page(sandbox, { ...body, from }, path)
+    all.push(current)
+    from = current.next
   } while (from)
   return all
 }
 
 export async function searchAll(sandbox: Sandbox, body: object, path = SEARCH): Promise<CredentialJson[]> {
-  return (await pages(sandbox, body, path)).flatMap((answer) => answer.items)
+  return (await pages(sandbox, body, path)).flatMap(({ items }) => items)
 }
 
-/** Microseconds since 1970, computed apart from the sandbox's own reader. */
+/** Microseconds since 1970, computed without the sandbox's own reader. */
 export function micros(text: string): bigint {
   const fraction = /\.(\d+)/.exec(text)?.[1] ?? ''
   const seconds = Date.parse(text.replace(/\.\d+/, '')) / 1000

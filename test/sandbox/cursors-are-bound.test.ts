@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { page, post, SECOND_SEARCH, sandboxWith } from './client.ts'
 
-const asked = {
+const search = {
   query: { type: 'domain', fqdn: 'quillmere.net' },
   filters: { imported_at: { gte: '2024-01-01T00:00:00Z' } },
   size: 50,
@@ -11,43 +11,43 @@ const asked = {
 
 test('a cursor is refused with any other parameter changed', async () => {
   const sandbox = await sandboxWith()
-  const { next } = await page(sandbox, asked)
+  const { next } = await page(sandbox, search)
   const others = [
-    { ...asked, query: { type: 'domain', fqdn: 'tarnhollow.io' } },
-    { ...asked, filters: { imported_at: { gte: '2024-01-01T00:00:00.000001Z' } } },
-    { ...asked, filters: undefined },
-    { ...asked, size: 51 },
-    { ...asked, order: 'desc' },
-    { ...asked, include: [] },
+    { ...search, query: { type: 'domain', fqdn: 'tarnhollow.io' } },
+    { ...search, filters: { imported_at: { gte: '2024-01-01T00:00:00.000001Z' } } },
+    { ...search, filters: undefined },
+    { ...search, size: 51 },
+    { ...search, order: 'desc' },
+    { ...search, include: [] },
   ]
   for (const other of others) {
     const response = await post(sandbox, { ...other, from: next })
     expect(response.status).toBe(400)
     expect(await response.json()).toMatchObject({ error: { code: 'INVALID_CURSOR' } })
   }
-  expect((await post(sandbox, { ...asked, from: next }, SECOND_SEARCH)).status).toBe(400)
-  expect((await post(sandbox, { ...asked, from: 'made-up' })).status).toBe(400)
-  expect((await post(sandbox, { ...asked, from: '' })).status).toBe(400)
-  expect((await post(sandbox, { ...asked, from: next })).status).toBe(200)
+  expect((await post(sandbox, { ...search, from: next }, SECOND_SEARCH)).status).toBe(400)
+  expect((await post(sandbox, { ...search, from: 'made-up' })).status).toBe(400)
+  expect((await post(sandbox, { ...search, from: '' })).status).toBe(400)
+  expect((await post(sandbox, { ...search, from: next })).status).toBe(200)
 })
 
 test('a cursor goes on after a restart, unless the key or the data changed', async () => {
-  const { next } = await page(await sandboxWith({ seed: 7 }), asked)
-  const again = await page(await sandboxWith({ seed: 7 }), { ...asked, from: next })
+  const { next } = await page(await sandboxWith({ seed: 7 }), search)
+  const again = await page(await sandboxWith({ seed: 7 }), { ...search, from: next })
   const own = await sandboxWith({ seed: 7 })
-  const expected = own.expected({ query: { type: 'domain', fqdn: 'quillmere.net' }, include: asked.include })
+  const expected = own.expected({ query: { type: 'domain', fqdn: 'quillmere.net' }, include: search.include })
   expect(again.items).toEqual([...expected].slice(50, 100))
   for (const options of [{ seed: 8 }, { seed: 7, cursorKey: 'other' }, { seed: 7, records: 2000 }]) {
-    expect((await post(await sandboxWith(options), { ...asked, from: next })).status).toBe(400)
+    expect((await post(await sandboxWith(options), { ...search, from: next })).status).toBe(400)
   }
 })
 
 test('the same cursor gives the same page again', async () => {
   const sandbox = await sandboxWith()
-  const { next } = await page(sandbox, asked)
+  const { next } = await page(sandbox, search)
   const [one, two] = [
-    await page(sandbox, { ...asked, from: next }),
-    await page(sandbox, { ...asked, from: next }),
+    await page(sandbox, { ...search, from: next }),
+    await page(sandbox, { ...search, from: next }),
   ]
   expect(one).toEqual(two)
 })

@@ -15,7 +15,7 @@ test('the same seed gives the same data, another seed other data', async () => {
   expect(await everything({ seed: 'b', records: 300 })).not.toEqual(one)
 })
 
-test('the data has what trips exporters', async () => {
+test('the data has the values that careless exporters break on', async () => {
   const all = await everything({ records: 20_000, nastyRate: 0.01 })
   const share = (test: (item: CredentialJson) => boolean) => all.filter(test).length / all.length
   expect(new Set(all.map((item) => item.id)).size).toBe(all.length)
@@ -31,10 +31,10 @@ test('the data has what trips exporters', async () => {
     share((item) => item.hash?.startsWith(c) ?? false),
   )
   expect(Math.min(...starts)).toBeGreaterThan(0)
-  for (const piece of ['"', '\n', '\r', '\ud83d end', '\udc00', '\u202e', '\u0007', '🚀']) {
+  for (const part of ['"', '\n', '\r', '\ud83d end', '\udc00', '\u202e', '\u0007', '🚀']) {
     expect(
-      share((item) => item.hash?.includes(piece) ?? false),
-      JSON.stringify(piece),
+      share((item) => item.hash?.includes(part) ?? false),
+      JSON.stringify(part),
     ).toBeGreaterThan(0)
   }
   expect(all.some((item) => item.hash === '')).toBe(true)
@@ -64,7 +64,7 @@ test('broken records are broken in the same way each time', async () => {
   expect(broken.length).toBeGreaterThan(20)
 })
 
-test('unknown and optional fields appear when asked for', async () => {
+test('unknown and optional fields appear when requested', async () => {
   const sandbox = await sandboxWith({ records: 10, unknownFields: true, publicFields: true, nullRate: 0 })
   const { items } = await page(sandbox, { query })
   expect(items[0]).toHaveProperty('confidence')
@@ -85,7 +85,7 @@ test('two hundred million records take no memory and no time', async () => {
     const at = micros(second.items.at(-1)!.imported_at)
     expect(at >= micros('2024-06-01T00:00:00Z') && at <= micros('2024-06-02T00:00:00Z')).toBe(true)
   }
-  // Processor time, which does not grow when others are busy.
+  // Processor time does not grow when the machine is busy.
   const { user, system } = process.cpuUsage(started)
   expect((user + system) / 1000).toBeLessThan(5000)
   expect(process.memoryUsage().rss - before).toBeLessThan(500e6)

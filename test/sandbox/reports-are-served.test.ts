@@ -7,9 +7,9 @@ type Listed = { items: { id: number }[]; next: string | null }
 
 test('one report, wrapped, with all fields of the spec', async () => {
   const sandbox = await sandboxWith()
-  const answer = (await (await get(sandbox, `${REPORTS}/7`)).json()) as { report: Record<string, unknown> }
-  expect(Object.keys(answer)).toEqual(['report'])
-  expect(Object.keys(answer.report)).toEqual([
+  const body = (await (await get(sandbox, `${REPORTS}/7`)).json()) as { report: Record<string, unknown> }
+  expect(Object.keys(body)).toEqual(['report'])
+  expect(Object.keys(body.report)).toEqual([
     'id',
     'format_type',
     'title',
@@ -27,7 +27,7 @@ test('one report, wrapped, with all fields of the spec', async () => {
     'tenant_id',
     'organization_id',
   ])
-  expect(answer.report).toMatchObject({ id: 7, format_type: 'simple_summary' })
+  expect(body.report).toMatchObject({ id: 7, format_type: 'simple_summary' })
 })
 
 test('unknown ids are 404, impossible ones 422', async () => {
@@ -45,10 +45,10 @@ test.each(['asc', 'desc'])('the list pages through all 25, %s', async (order) =>
   let from = ''
   do {
     const response = await get(sandbox, `${REPORTS}/?order=${order}${from}`)
-    const answer = (await response.json()) as Listed
-    sizes.push(answer.items.length)
-    ids.push(...answer.items.map((item) => item.id))
-    from = answer.next ? `&from=${answer.next}` : ''
+    const body = (await response.json()) as Listed
+    sizes.push(body.items.length)
+    ids.push(...body.items.map((item) => item.id))
+    from = body.next ? `&from=${body.next}` : ''
   } while (from)
   expect(sizes).toEqual([10, 10, 5])
   const wanted = Array.from({ length: 25 }, (_, i) => i + 1)

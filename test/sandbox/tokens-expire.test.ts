@@ -37,15 +37,15 @@ test('the ready token lives for ever and exchanged ones an hour, unless set', as
     token: 'ready',
     apiKey: 'key',
   })
-  const answer = (await (await exchange(sandbox, 'key', { tenant_id: 42 })).json()) as { token: string }
-  expect(answer).toMatchObject({ refresh_token_exp: 3600 + 30 * 86_400 })
+  const exchanged = (await (await exchange(sandbox, 'key', { tenant_id: 42 })).json()) as { token: string }
+  expect(exchanged).toMatchObject({ refresh_token_exp: 3600 + 30 * 86_400 })
   expect(await (await get(sandbox, '/tokens/test')).json()).toMatchObject({
     tenant_id: 42,
     organization_id: 1,
   })
   now = 3_600_000
   expect((await get(sandbox, '/tokens/test')).status).toBe(200)
-  const old = await post(sandbox, { query }, SEARCH, { authorization: `Bearer ${answer.token}` })
+  const old = await post(sandbox, { query }, SEARCH, { authorization: `Bearer ${exchanged.token}` })
   expect(old.status).toBe(401)
 })
 

@@ -1,4 +1,4 @@
-// The demo, one end-to-end file and one fault file on other versions of Node than the one at hand:
+// The demo, one end-to-end file and one fault file on other versions of Node.js than the installed one:
 // `npm run smoke -- 22 24`. The binaries come from npm, which every machine that builds this has.
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -40,7 +40,7 @@ function nodeOf(version, folder) {
 function smoke(node) {
   const version = execFileSync(node, ['--version'], { encoding: 'utf8' }).trim().slice(1)
   console.log(`Smoke tests on Node ${version}`)
-  // Whatever is started by name runs on it as well.
+  // Programs that are started by name run on this version as well.
   const PATH = `${join(node, '..')}${delimiter}${process.env.PATH}`
   const env = { FAULT_KILLS: '24', ...process.env, PATH }
   const run = (...words) => execFileSync(node, words, { cwd: ROOT, env, stdio: 'inherit' })

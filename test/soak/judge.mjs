@@ -5,7 +5,7 @@ import { DuckDBInstance } from '@duckdb/node-api'
 import { parse } from 'csv-parse/sync'
 
 /**
- * Holds what was exported against what the service has.
+ * Compares the export with the data of the service.
  * @returns rows, and how many were lost, came twice, or should not be there; secrets that were found
  */
 export async function judge({ output, folder, sandbox, scenario, secrets, printed }) {
@@ -30,7 +30,7 @@ export async function judge({ output, folder, sandbox, scenario, secrets, printe
     ['rows', rows.map((row) => JSON.stringify(row)).join('\n')],
     ...(await texts(folder)),
   ]
-  const leaks = [...secrets, ...telling(truth)].flatMap((secret) =>
+  const leaks = [...secrets, ...distinctive(truth)].flatMap((secret) =>
     haystacks
       .filter(([, text]) => text.includes(secret))
       .map(([where]) => `${JSON.stringify(secret)} in ${where}`),
@@ -38,31 +38,31 @@ export async function judge({ output, folder, sandbox, scenario, secrets, printe
   return { rows: rows.length, quarantined, lost, doubled, leaked: leaks.length, leaks }
 }
 
-const isText = (value) => typeof value === 'string'
-const isTextOrNull = (value) => value === null || value === undefined || isText(value)
+const isString = (value) => typeof value === 'string'
+const isStringOrNull = (value) => value === null || value === undefined || isString(value)
 
 function isValid(item) {
   if (typeof item !== 'object' || item === null || Array.isArray(item)) return false
   const { id, imported_at, identity_name, hash, hash_type, source_id, source } = item
   return (
     Number.isSafeInteger(id) &&
-    isText(imported_at) &&
+    isString(imported_at) &&
     !Number.isNaN(Date.parse(imported_at)) &&
-    isText(identity_name) &&
-    isTextOrNull(hash) &&
-    isTextOrNull(hash_type) &&
-    isText(source_id) &&
+    isString(identity_name) &&
+    isStringOrNull(hash) &&
+    isStringOrNull(hash_type) &&
+    isString(source_id) &&
     (source === null || (typeof source === 'object' && typeof source.is_alert_enabled === 'boolean'))
   )
 }
 
-/** Leaked secrets of the data that stand nowhere else in it: what is found of them was not masked. */
-function telling(truth) {
+/** Secrets that occur only as `hash`. Where an output holds one, it was not masked. */
+function distinctive(truth) {
   const others = truth
     .map(({ item }) => JSON.stringify(item, (key, value) => (key === 'hash' ? null : value)))
     .join('\n')
   const hashes = new Set(
-    truth.map(({ item }) => item?.hash).filter((hash) => isText(hash) && hash.length >= 10),
+    truth.map(({ item }) => item?.hash).filter((hash) => isString(hash) && hash.length >= 10),
   )
   return [...hashes].filter((hash) => !others.includes(JSON.stringify(hash).slice(1, -1))).slice(0, 100)
 }
@@ -77,7 +77,7 @@ function counted(keys) {
   return counts
 }
 
-/** To the millisecond, which every format keeps. */
+/** To the millisecond: every format keeps that. */
 function instant(text) {
   return new Date(text).toISOString()
 }

@@ -1,4 +1,4 @@
-/** Random numbers that a seed gives again. */
+/** Random numbers, the same for the same seed. */
 export function random(seed) {
   let state = seed >>> 0
   const next = () => {
@@ -11,7 +11,7 @@ export function random(seed) {
   }
   return {
     next,
-    whole: (from, to) => from + Math.floor(next() * (to - from + 1)),
+    integer: (from, to) => from + Math.floor(next() * (to - from + 1)),
     chance: (share) => next() < share,
     pick: (list) => list[Math.floor(next() * list.length)],
   }
@@ -29,7 +29,7 @@ const OUTPUTS = [
 
 /** A data set at the service, and a pipeline that exports it. */
 export function scenario(dice) {
-  const domains = DOMAINS.slice(0, dice.whole(1, 3))
+  const domains = DOMAINS.slice(0, dice.integer(1, 3))
   const windows = dice.pick([null, 'month', '45d', 'week'])
   const settings = {
     output: dice.pick(OUTPUTS),
@@ -37,7 +37,7 @@ export function scenario(dice) {
     secret: dice.pick(['redact', 'drop', 'partial', 'hmac']),
     order: dice.pick(['asc', 'desc']),
     auth: dice.pick(['token', 'api-key']),
-    concurrency: dice.whole(1, 4),
+    concurrency: dice.integer(1, 4),
   }
   const range = windows === null ? null : { from: '2024-03-01', until: '2024-06-20' }
   const yaml = `
@@ -53,16 +53,16 @@ extract:
   domains: [${domains.join(', ')}]
 ${range === null ? '' : `  windows: { from: ${range.from}, until: ${range.until}, every: ${windows} }`}
   order: ${settings.order}
-  page_size: ${dice.whole(5, 60)}
+  page_size: ${dice.integer(5, 60)}
   concurrency: ${settings.concurrency}
   max_requests: none
   min_searches_remaining: 1
 transform: { secret: ${settings.secret}, max_quarantined: 100% }
-load: { path: out, ${settings.output}, partition_by: ${settings.partitionBy}, shard_rows: ${dice.whole(20, 300)} }
+load: { path: out, ${settings.output}, partition_by: ${settings.partitionBy}, shard_rows: ${dice.integer(20, 300)} }
 `
   const data = {
-    records: dice.whole(40, 300),
-    seed: dice.whole(1, 1e9),
+    records: dice.integer(40, 300),
+    seed: dice.integer(1, 1e9),
     domains: DOMAINS,
     requestsPerSecond: 0,
     basicRequestsPerSecond: 0,
@@ -72,7 +72,7 @@ load: { path: out, ${settings.output}, partition_by: ${settings.partitionBy}, sh
     lastNext: dice.pick(['null', 'missing']),
     gzip: dice.chance(0.5),
     unknownFields: dice.chance(0.3),
-    latencyMs: [0, dice.whole(0, 15)],
+    latencyMs: [0, dice.integer(0, 15)],
   }
   return { domains, range, settings, yaml, data }
 }
@@ -93,17 +93,17 @@ const EFFECTS = [
 /** What the network and the service do during one run. */
 export function networkFaults(dice, { auth }) {
   const faults = []
-  for (let i = dice.whole(0, 3); i > 0; i--) {
-    faults.push({ ...dice.pick(EFFECTS), rate: 0.03 + dice.next() * 0.2, times: dice.whole(1, 4) })
+  for (let i = dice.integer(0, 3); i > 0; i--) {
+    faults.push({ ...dice.pick(EFFECTS), rate: 0.03 + dice.next() * 0.2, times: dice.integer(1, 4) })
   }
   if (dice.chance(0.1)) faults.push({ kind: dice.pick(['stall', 'hang']), rate: 0.1, times: 1 })
   if (auth === 'api-key' && dice.chance(0.4)) faults.push({ kind: 'revoke-tokens', rate: 0.2, times: 1 })
   return faults
 }
 
-/** How one run is brought to its end; null: it may go on to its own. */
+/** How one run is ended from outside; null: it ends by itself. */
 export function disturbance(dice) {
-  const at = dice.whole(1, 25)
+  const at = dice.integer(1, 25)
   return dice.pick([
     null,
     { kind: 'SIGKILL', at },
@@ -111,8 +111,8 @@ export function disturbance(dice) {
     { kind: 'SIGINT', at },
     { kind: 'SIGTERM', at },
     { kind: 'SIGINT twice', at },
-    { kind: 'disk', fault: `${dice.pick(['kill', 'after', 'torn', 'full'])}:${dice.whole(1, 200)}` },
-    { kind: 'disk', fault: `full:${dice.whole(1, 200)}` },
+    { kind: 'disk', fault: `${dice.pick(['kill', 'after', 'torn', 'full'])}:${dice.integer(1, 200)}` },
+    { kind: 'disk', fault: `full:${dice.integer(1, 200)}` },
     { kind: 'budget', requests: at },
     { kind: 'quota', requests: at },
     { kind: 'other cursors' },

@@ -1,7 +1,7 @@
 /**
  * `npm run soak -- --minutes N [--seed S]`: random pipelines against the sandbox, run after run, with random
- * network faults, kills, signals, full disks, ends of tokens, budgets and quotas, until each is complete; then
- * every row is held against the service's own data. Exit 1 when a row was lost, came twice or leaked, or
+ * network faults, kills, signals, full disks, expired tokens, budgets and quotas, until each is complete. Then
+ * every row is compared with the data of the service. Exit 1 when a row was lost, came twice or leaked, or
  * a run ended in a way that is not documented.
  */
 import { spawn } from 'node:child_process'
@@ -29,7 +29,7 @@ if (!(minutes > 0) || !Number.isSafeInteger(seed)) {
   process.exit(2)
 }
 
-// After so many runs of one pipeline nothing disturbs it any more: it has to end.
+// After this many runs nothing disturbs a pipeline any more, so that it ends.
 const MAX_DISTURBED = 12
 const MAX_RUNS = 20
 const KEYS = {
@@ -86,7 +86,7 @@ async function round(number) {
   await writeFile(join(folder, 'pipeline.yaml'), plan.yaml)
   const tally = { runs: 0, stops: 0, requests: 0, repeated: 0, allowed: 0 }
   const printed = []
-  const answered = new Set()
+  const served = new Set()
   let cursorKey = 'first'
   let before = 'nothing'
   try {
@@ -95,13 +95,13 @@ async function round(number) {
       const trouble = last ? null : disturbance(dice)
       if (trouble?.kind === 'other cursors') {
         cursorKey = `key-${tally.runs}`
-        answered.clear()
+        served.clear()
       }
       const { end, requests, text } = await run({ plan, dice, trouble, last, folder, output, cursorKey })
       printed.push(text)
       ends.set(end, (ends.get(end) ?? 0) + 1)
       tally.requests += requests.length
-      const again = repeated(requests, answered)
+      const again = repeated(requests, served)
       tally.repeated += again
       if (again > 0 && tally.repeated > tally.allowed) {
         wrong.push(`round ${number}, run ${tally.runs} repeated ${again} pages, after: ${before}`)
@@ -132,7 +132,7 @@ async function round(number) {
   }
 }
 
-/** One run of the command, brought to its end by the trouble given. */
+/** One run of the command, disturbed by the trouble given. */
 async function run({ plan, dice, trouble, last, folder, output, cursorKey }) {
   let onSearch = () => {}
   const sandbox = await startSandbox({
@@ -170,7 +170,7 @@ async function run({ plan, dice, trouble, last, folder, output, cursorKey }) {
       text += chunk
     })
   }
-  // Nothing here takes a minute; what does, hangs.
+  // No run takes a minute. One that takes two hangs.
   const limit = setTimeout(() => {
     text += '\nsoak: no end after two minutes'
     child.kill('SIGKILL')
@@ -188,19 +188,19 @@ function interrupt(child, kind) {
   if (kind === 'SIGINT twice') setTimeout(() => child.kill('SIGINT'), 30)
 }
 
-/** Pages that were answered in full although they had been before. */
-function repeated(requests, answered) {
+/** Pages that were served in full a second time. */
+function repeated(requests, served) {
   let times = 0
   for (const { kind, body, status, fault } of requests) {
     if (kind !== 'search' || status !== 200 || fault !== null) continue
     const key = JSON.stringify(body)
-    if (answered.has(key)) times++
-    answered.add(key)
+    if (served.has(key)) times++
+    served.add(key)
   }
   return times
 }
 
-/** Answers that were on their way, or not on disk yet, at such an end are asked for again; at no other. */
+/** After such an end, responses in flight or not yet on disk are requested again. After any other end none are. */
 function isCutOff(end, trouble) {
   return end === 'SIGKILL' || trouble?.kind === 'disk' || trouble?.kind === 'SIGINT twice'
 }
@@ -213,7 +213,7 @@ function isDocumented(end, trouble) {
       return true
     case 'exit 4':
       return trouble?.kind === 'budget' || trouble?.kind === 'quota'
-    // The second signal may come when the first has done its work and nobody listens any more.
+    // The second signal may come after the handler of the first is done and gone.
     case 'SIGINT':
     case 'exit 130':
       return trouble?.kind.startsWith('SIGINT') ?? false

@@ -2,9 +2,9 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { openIdLog, readCheckpoint } from '../../src/state/index.ts'
 import { storeAt } from '../disk/temporary-store.ts'
-import { losingPowerBehind } from '../support/lost-power.ts'
+import { losingPowerAfter } from '../support/lost-power.ts'
 
-const afterLostPower = losingPowerBehind(join(import.meta.dirname, 'lose-power.mjs'))
+const afterLostPower = losingPowerAfter(join(import.meta.dirname, 'lose-power.mjs'))
 
 it.each([
   ['checkpoint that has begun', []],

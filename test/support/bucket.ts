@@ -6,7 +6,7 @@ import { type S3Double, startS3Double } from '../s3/double/server.ts'
 
 export const BUCKET = 'leaks'
 
-/** A store in which one bucket is, and the environment by which every AWS tool finds it. */
+/** A store with one bucket, and the environment through which AWS tools find it. */
 export async function startBucket(): Promise<{ double: S3Double; env: Readonly<Record<string, string>> }> {
   const double = await startS3Double({ buckets: [BUCKET] })
   const [{ accessKeyId, secretAccessKey }] = double.credentials as [S3Double['credentials'][number]]
@@ -24,7 +24,7 @@ export function namesIn(double: S3Double, prefix = ''): string[] {
   return [...double.objects(BUCKET).keys()].filter((name) => name.startsWith(prefix)).sort()
 }
 
-/** Writes what lies below a prefix into a folder, for whatever reads folders. */
+/** Copies the objects below a prefix into a folder. */
 export async function mirror(double: S3Double, prefix: string, folder: string): Promise<void> {
   for (const [name, { bytes }] of double.objects(BUCKET)) {
     if (!name.startsWith(`${prefix}/`)) continue
@@ -34,7 +34,7 @@ export async function mirror(double: S3Double, prefix: string, folder: string): 
   }
 }
 
-/** Changes what objects hold, as somebody with other credentials could. */
+/** Changes the contents of objects, as another client of the store could. */
 export function editObjects(double: S3Double, names: RegExp, edit: (text: string) => string): void {
   const objects = double.objects(BUCKET) as Map<string, StoredObject>
   for (const [name, object] of objects) {

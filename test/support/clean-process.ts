@@ -1,7 +1,7 @@
 import { afterAll } from 'vitest'
 import * as knownSecrets from '../../src/core/secrets/known-secrets.ts'
 
-// Files share a process: what one of them sets in its environment, and the secrets that it uses, are not for the next one.
+// Test files share a process. The next file must see neither the environment of this one nor its known secrets.
 const before = { ...process.env }
 const { forgetSecrets } = knownSecrets as typeof knownSecrets & { forgetSecrets(): void }
 forgetSecrets()

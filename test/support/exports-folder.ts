@@ -5,7 +5,7 @@ import type { TestProject } from 'vitest/node'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where exported-data-set.ts keeps what it has exported, for all processes of a run. */
+    /** The folder in which exported-data-set.ts keeps its exports, for all processes of a run. */
     exports: string
   }
 }

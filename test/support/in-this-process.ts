@@ -8,13 +8,13 @@ import { Signals } from '../../src/cli/terminal/signals.ts'
 import { type Ended, type RunArgs, runCli } from './run-cli.ts'
 import { THOROUGH } from './thorough.ts'
 
-/** What libraries read of the environment of their process. */
+/** Variables that libraries read from the environment of the process. */
 const OF_THE_PROCESS = /^(?:AWS_|PG|NODE_|https?_proxy$|no_proxy$)/i
 
 /**
- * Carries a command line out by the entry function of the command, in this process, which is ten times as quick as
- * starting one. Where everything is tried, and where the environment has what only a process of its own can be given,
- * the built command is run.
+ * Runs a command line through the entry function of the command, in this process: ten times as fast as starting one.
+ * Runs the built command instead when everything is tried, or when the environment holds variables that only a process
+ * of its own can get.
  */
 export async function carryOut({ args, env = {}, cwd = process.cwd() }: RunArgs): Promise<Ended> {
   const isOfAProcess = Object.entries(env).some(
@@ -24,7 +24,7 @@ export async function carryOut({ args, env = {}, cwd = process.cwd() }: RunArgs)
   return { signal: null, ...(await inThisProcess(args, cwd, env)) }
 }
 
-/** A command line, with nothing in its environment but what is given. */
+/** Runs a command line in this process, with only the given environment. */
 export async function inThisProcess(
   args: readonly string[],
   cwd: string,
@@ -61,7 +61,7 @@ function listenToConsole(): void {
   listening.add(console.log)
 }
 
-/** What was written, as text. */
+/** Collects what is written to it. */
 export class Collector extends Writable {
   text = ''
 

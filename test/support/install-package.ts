@@ -6,7 +6,7 @@ import { promisify } from 'node:util'
 const execute = promisify(execFile)
 export const ROOT = join(import.meta.dirname, '../..')
 
-/** What a fresh clone has and a build needs, and what goes into the package. */
+/** Files of a fresh clone that the build and the package need. */
 const CLONED = [
   'src',
   'docs',
@@ -39,15 +39,15 @@ export function packBuilt(folder: string): Promise<PackedFile> {
 
 async function pack(from: string, to: string, ...flags: string[]): Promise<PackedFile> {
   const { stdout } = await npm(from, 'pack', '--json', '--silent', '--pack-destination', to, ...flags)
-  // What the build prints comes first.
+  // The output of the build comes first.
   const [{ filename, integrity }] = JSON.parse(stdout.slice(stdout.search(/^\[/m)))
   return { path: join(to, filename), integrity }
 }
 
 /**
  * Installs a package into an empty folder as its users do, but in the versions that the lock file names: npm has
- * them in its cache since it installed this repository, so that no network is needed. Where the cache is gone and the
- * network as well, they are copied.
+ * them in its cache since it installed this repository, so that no network is needed. If both the
+ * cache and the network are missing, the packages are copied.
  */
 export async function installPackage({ path, integrity }: PackedFile, folder: string): Promise<void> {
   const { version, dependencies, optionalDependencies, bin, engines } = await json(join(ROOT, 'package.json'))
@@ -95,10 +95,10 @@ async function copyDependencies(
   const own = join(folder, 'node_modules/spillway')
   await mkdir(own, { recursive: true })
   await execute('tar', ['xzf', packed, '-C', own, '--strip-components=1'])
-  // Those that lie in another's folder come with it.
-  const whole = dependencies.filter((name) => !name.includes('/node_modules/'))
+  // Nested packages are copied with the package that contains them.
+  const topLevel = dependencies.filter((name) => !name.includes('/node_modules/'))
   await Promise.all(
-    whole.map((name) => cp(join(ROOT, name), join(folder, name), { recursive: true, dereference: true })),
+    topLevel.map((name) => cp(join(ROOT, name), join(folder, name), { recursive: true, dereference: true })),
   )
   await mkdir(join(folder, 'node_modules/.bin'))
   // As npm does.
@@ -107,7 +107,7 @@ async function copyDependencies(
 }
 
 function npm(cwd: string, ...words: string[]) {
-  // Settings of the npm that runs the tests (its prefix, for one) are not for the one that is tested.
+  // The npm under test must not get the settings of the npm that runs the tests, such as its prefix.
   const env = Object.fromEntries(
     Object.entries(process.env).filter(
       ([name]) => !/^npm_(?:config_(?!cache|registry)|package_)/i.test(name),

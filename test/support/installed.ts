@@ -7,18 +7,18 @@ import { isThorough } from './thorough.ts'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** The folder that the package is installed in; not there where the built files are tested as they lie. */
+    /** The folder that the package is installed in; absent where the files in `dist/` are tested. */
     installed?: string
   }
 }
 
-/** Beside the folder of the package once npm is done; holds this text, or why npm failed. */
+/** A file beside the folder of the package, written when npm ends. It holds `INSTALLED`, or why npm failed. */
 export const OUTCOME = 'outcome.txt'
 export const INSTALLED = 'installed'
 
 /**
- * Packs and installs the package once for all tests of a project, which find it by `inject('installed')`. Nobody waits
- * here: `wait-for-package.ts` does, so that the files of other projects begin meanwhile.
+ * Packs and installs the package once for all tests of a project, which find it by `inject('installed')`. It does not
+ * wait for npm: `wait-for-package.ts` does, so that the files of other projects can begin.
  */
 export async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
   const folder = await mkdtemp(join(tmpdir(), 'spillway-installed-'))
@@ -26,7 +26,7 @@ export async function setup({ provide }: TestProject): Promise<() => Promise<voi
   provide('installed', installed)
   const installing = install(folder, installed)
     .catch((error: unknown) => `${error}`)
-    .then((trouble) => writeFile(`${installed}-${OUTCOME}`, trouble ?? INSTALLED))
+    .then((failure) => writeFile(`${installed}-${OUTCOME}`, failure ?? INSTALLED))
   return async () => {
     await installing
     await rm(folder, { recursive: true, force: true })

@@ -1,8 +1,8 @@
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /**
- * The files that take longest, since what begins last must not be what takes longest. Those that mostly wait for other
- * processes and clocks stand some way apart: two of them at once would leave a processor idle.
+ * The files that take longest. They begin first, so that none of them runs alone at the end. Files that mostly wait for
+ * processes and clocks are not neighbours in the list: two of them at once would leave a processor idle.
  */
 const LONGEST = [
   'cluster/survives-what-happens-to-workers',
@@ -45,8 +45,8 @@ const LONGEST = [
 const PROJECTS = ['installed', 'shared']
 
 /**
- * Begins with the files of the list in its order; the rest as Vitest has them. Files of a project come one after the other, as a worker
- * keeps its process only for those.
+ * Sorts the files of the list first, in its order, then the others as Vitest does. Files of a project stay together,
+ * because a worker keeps its process only within a project.
  */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {

@@ -6,12 +6,12 @@ import type { Log, Store } from '../../src/core/index.ts'
 export type Draw = () => number
 
 /**
- * A store on a disk that may lose power. What was appended to a log, or cut off from it, and not flushed comes to the
- * disk in any mixture: of each block the old bytes, the new ones or none, and any size. Everything else that a store
- * does is durable once it resolves. A process may end and another one go on without the power being lost.
+ * A store on a disk that may lose power. Appends to a log and truncations that were not fsynced reach the disk in any
+ * mixture: each block holds the old bytes, the new ones or none, and the file has any size. Everything else that a store
+ * does is durable once it resolves. A process may end and another one continue without a power cut.
  */
 export function lossyStore(store: Store, root: string, blockBytes: number) {
-  /** What is on the disk of the logs that are not flushed, by path. */
+  /** Durable contents of the logs that have changes not fsynced yet, by path. */
   const durable = new Map<string, Buffer>()
   const contentOf = (path: string): Buffer => {
     const full = join(root, path)
@@ -59,7 +59,7 @@ export function lossyStore(store: Store, root: string, blockBytes: number) {
   }
   return {
     store: lossy,
-    /** The power goes; `draw` decides what of each block is found afterwards. */
+    /** Cuts the power. `draw` decides what each block holds afterwards. */
     cut(draw: Draw): void {
       for (const [path, before] of durable) {
         if (!existsSync(join(root, path))) continue
@@ -70,12 +70,12 @@ export function lossyStore(store: Store, root: string, blockBytes: number) {
   }
 }
 
-/** What is found of a file that was to become `after`. */
+/** What a file holds after a power cut while it changed from `before` to `after`. */
 export function mixed(before: Buffer, after: Buffer, blockBytes: number, draw: Draw): Buffer {
   const [least, most] = [Math.min(before.length, after.length), Math.max(before.length, after.length)]
   const sizes = [least, most, least + Math.floor(draw() * (most - least + 1))]
   const found = Buffer.alloc(sizes[Math.floor(draw() * sizes.length)]!)
-  // Of some cuts nearly all blocks come through, of others nearly none; of some all but a few next to each other.
+  // After some cuts nearly all blocks are new, after others nearly none, after some all but a few adjacent ones.
   const [share, isHole] = [draw(), draw() < 0.5]
   const [from, until] = [draw(), draw()].map((part) => part * found.length)
   for (let start = 0; start < found.length; start += blockBytes) {

@@ -16,11 +16,11 @@ export type LostPower = {
 }
 
 /**
- * Runs a script on a disk that loses its power behind the script's work: when it makes the folder `end`. The script is
+ * Runs a script on a disk that loses power after the script's work: when it makes the folder `end`. The script is
  * bundled with the sources as they are now, so that a test of the sources needs no build.
  * @param script gets the root of a data set and what it is to do
  */
-export function losingPowerBehind(script: string): (what: string) => LostPower {
+export function losingPowerAfter(script: string): (what: string) => LostPower {
   let built = ''
   beforeAll(async () => {
     built = mkdtempSync(join(tmpdir(), 'spillway-test-'))

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { inject } from 'vitest'
 
-/** The folder of the package under test: installed by npm (end-to-end tests), or this one, with what is built in it. */
+/** The folder of the package under test: installed by npm (end-to-end tests), or this repository with its build. */
 export const PACKAGE = packageFolder(inject('installed'))
 
 /** The command, as the package's `bin` names it. */
@@ -26,7 +26,7 @@ export type RunArgs = {
   readonly args: readonly string[]
   readonly env?: Readonly<Record<string, string>>
   readonly cwd?: string
-  /** Called once the process is there. */
+  /** Called when the process has started. */
   readonly onStart?: (kill: (signal: NodeJS.Signals) => void, pid: number) => void
 }
 

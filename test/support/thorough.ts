@@ -1,7 +1,7 @@
 /**
  * How thorough a run of the tests is. `npm test` shows every promise once; `npm run test:all` tries everything: files
- * named `*.long.test.ts`, every place that a fault can strike at, all cases of a property. `TEST_ALL=1` has any other
- * call of vitest do the same, and so has `FAULT_ALL=1`.
+ * named `*.long.test.ts`, every point at which a fault can strike, all cases of a property. `TEST_ALL=1` and
+ * `FAULT_ALL=1` do the same for any other call of vitest.
  */
 export function isThorough(): boolean {
   return process.env.TEST_ALL === '1' || process.env.FAULT_ALL === '1'
@@ -9,19 +9,19 @@ export function isThorough(): boolean {
 
 export const THOROUGH = isThorough()
 
-/** A size that chance decides with: what `npm run test:all` makes do with, and all of it under `FAULT_ALL=1`. */
+/** How often a random test is repeated: `usual` times under `npm run test:all`, `all` times under `FAULT_ALL=1`. */
 export function times(usual: number, all: number): number {
   return process.env.FAULT_ALL === '1' ? all : usual
 }
 
-/** What `npm run test:all` takes a third of, another one each day; `FAULT_DAY` repeats the third of that day. */
+/** Of longer lists `npm run test:all` takes a third, another one each day. `FAULT_DAY` repeats the third of that day. */
 const LONG = 30
 const SHARE = 3
 const DAY = Number(process.env.FAULT_DAY ?? Math.floor(Date.now() / 86_400_000))
 
 /**
- * About so many of them, from the first on at even distances. Where everything is tried, all of them; of more than 30
- * the third of the day, unless `FAULT_ALL=1` asks for all.
+ * About `count` of the elements, evenly spaced, beginning with the first. Where everything is tried, all of them; of
+ * more than 30 the third of the day, unless `FAULT_ALL=1` is set.
  */
 export function some<T>(all: readonly T[], count: number): readonly T[] {
   if (THOROUGH) {
@@ -32,7 +32,7 @@ export function some<T>(all: readonly T[], count: number): readonly T[] {
   return all.filter((_, i) => i === 0 || Math.floor(i / step) > Math.floor((i - 1) / step))
 }
 
-/** How many cases of a property to try: all of them, or a tenth unless it says how many. */
+/** How many cases of a property to try: `all` where everything is tried, else `some`. */
 export function cases(all: number, some = Math.ceil(all / 10)): number {
   return THOROUGH ? all : some
 }

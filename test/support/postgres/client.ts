@@ -17,7 +17,7 @@ export async function pgClient(url: string): Promise<pg.Client> {
   return client
 }
 
-/** Asks a database of a test's server. */
+/** Queries a database of a test's server. */
 export async function pgRows(url: string, sql: string): Promise<Record<string, unknown>[]> {
   const client = await pgClient(url)
   try {

@@ -1,6 +1,6 @@
 /**
- * `node guard.mjs <folder>`: waits until its standard input ends, which it does when whoever started it closes it or is
- * gone, be it by SIGKILL; then ends the PostgreSQL server whose cluster lies in `<folder>/data` and removes the folder.
+ * `node guard.mjs <folder>`: waits until its standard input ends, because the process that started it closes it or has
+ * ended, even by SIGKILL. Then it ends the PostgreSQL server whose cluster is in `<folder>/data` and removes the folder.
  */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ const pidFile = join(folder, 'data/postmaster.pid')
 
 process.stdin.resume().once('close', async () => {
   for (let tries = 0; existsSync(pidFile) && tries < 100; tries++) {
-    // At once, and after ten seconds as nobody can refuse.
+    // SIGQUIT asks for an immediate end; SIGKILL forces it after ten seconds.
     signal(tries < 99 ? 'SIGQUIT' : 'SIGKILL')
     await wait(100)
   }
@@ -22,6 +22,6 @@ function signal(name) {
   try {
     process.kill(Number(readFileSync(pidFile, 'utf8').split('\n', 1)[0]), name)
   } catch {
-    // It is gone already.
+    // The server has ended already.
   }
 }

@@ -22,7 +22,7 @@ const execute = promisify(execFile)
 export async function startPostgres() {
   const folder = mkdtempSync(join(tmpdir(), 'spillway-postgres-'))
   const guard = spawn(process.execPath, [join(import.meta.dirname, 'guard.mjs'), folder], {
-    // Ctrl-C on a terminal is for the others.
+    // Ctrl-C on a terminal must not reach it.
     detached: true,
     stdio: ['pipe', 'ignore', 'inherit'],
   })
@@ -66,7 +66,7 @@ async function startIn(folder, guard) {
         ['-D', data, '-p', String(port), ...settings.flatMap((setting) => ['-c', setting])],
         { ...options, stdio: 'ignore' },
       )
-      await answers(port, child)
+      await untilReady(port, child)
     },
     async kill() {
       const running = child
@@ -79,7 +79,7 @@ async function startIn(folder, guard) {
     },
     async database() {
       const name = `test_${++databases}`
-      await ask(port, `CREATE DATABASE ${name}`)
+      await query(port, `CREATE DATABASE ${name}`)
       return `postgres://postgres@127.0.0.1:${port}/${name}`
     },
   }
@@ -94,10 +94,10 @@ async function ended(child, end) {
   await exit
 }
 
-async function answers(port, child) {
+async function untilReady(port, child) {
   for (let tries = 0; ; tries++) {
     try {
-      return await ask(port, 'SELECT 1')
+      return await query(port, 'SELECT 1')
     } catch (error) {
       if (tries === 600 || child.exitCode !== null) throw error
       await wait(50)
@@ -105,7 +105,7 @@ async function answers(port, child) {
   }
 }
 
-async function ask(port, sql) {
+async function query(port, sql) {
   const settings = { host: '127.0.0.1', port, user: 'postgres', password: PASSWORD, database: 'postgres' }
   const client = new pg.Client(settings)
   await client.connect()
@@ -113,8 +113,8 @@ async function ask(port, sql) {
 }
 
 /**
- * The server's programs, copied to where every user may enter, with the links that the package leaves to an install
- * script.
+ * Copies the server's programs to a folder that every user may read, and makes the links that an install script of the
+ * package would make.
  */
 async function binaries(folder) {
   const require = createRequire(import.meta.url)

@@ -6,15 +6,15 @@ import { type PostgresServer, startPostgres } from './server.mjs'
 
 declare module 'vitest' {
   interface ProvidedContext {
-    /** Where one asks for a database: `newDatabase`. */
+    /** The URL that responds with a new database: see `newDatabase`. */
     postgres: string
   }
 }
 
-/** One PostgreSQL server for all test files of a project, begun when the first of them asks for a database. */
+/** One PostgreSQL server for all test files of a project, started when the first of them requests a database. */
 export async function setup({ provide }: TestProject): Promise<() => Promise<void>> {
   let server: Promise<PostgresServer> | null = null
-  const desk = createServer(async (_request, response) => {
+  const endpoint = createServer(async (_request, response) => {
     try {
       server ??= startPostgres()
       response.end(await (await server).database())
@@ -22,12 +22,12 @@ export async function setup({ provide }: TestProject): Promise<() => Promise<voi
       response.writeHead(500).end(`There is no PostgreSQL: ${error}`)
     }
   })
-  desk.listen(0, '127.0.0.1')
-  await once(desk, 'listening')
-  provide('postgres', `http://127.0.0.1:${(desk.address() as AddressInfo).port}`)
+  endpoint.listen(0, '127.0.0.1')
+  await once(endpoint, 'listening')
+  provide('postgres', `http://127.0.0.1:${(endpoint.address() as AddressInfo).port}`)
   return async () => {
-    desk.close()
-    desk.closeAllConnections()
+    endpoint.close()
+    endpoint.closeAllConnections()
     await (await server?.catch(() => null))?.stop()
   }
 }

@@ -8,7 +8,7 @@ const query = { type: 'domain', fqdn: 'quillmere.net' }
 
 test('a search that comes too early gets the documented 429 and costs nothing', async () => {
   let now = 1_000_000
-  let asked = 0
+  let searches = 0
   const sandbox = await sandboxWith({
     records: 30,
     requestsPerSecond: 2,
@@ -16,8 +16,8 @@ test('a search that comes too early gets the documented 429 and costs nothing', 
     rateLimitRetryAfter: '10',
     now: () => now,
   })
-  // The same one again would be free.
-  const search = () => post(sandbox, { query: domain(asked++) })
+  // The same search again would be free.
+  const search = () => post(sandbox, { query: domain(searches++) })
   const statusAfter = async (ms: number) => {
     now += ms
     return (await search()).status
@@ -29,7 +29,7 @@ test('a search that comes too early gets the documented 429 and costs nothing', 
   expect(refused.headers.get('retry-after')).toBe('10')
   expect(await statusAfter(497)).toBe(429)
   expect(await statusAfter(1)).toBe(200)
-  // Lent, not given: two milliseconds early before means no earlier than a full second after the first.
+  // The tolerance of two milliseconds does not add up: the next search has to be a full second after the first.
   expect(await statusAfter(498)).toBe(429)
   expect(await statusAfter(4)).toBe(200)
   const last = await search()
@@ -45,7 +45,7 @@ test('a search that comes too early gets the documented 429 and costs nothing', 
   ])
 })
 
-test('everything but global searches has a tier of its own', async () => {
+test('all requests except global searches have a rate limit of their own', async () => {
   let now = 0
   const sandbox = await sandboxWith({ requestsPerSecond: 1, basicRequestsPerSecond: 4, now: () => now })
   expect((await post(sandbox, { query })).status).toBe(200)
@@ -56,7 +56,7 @@ test('everything but global searches has a tier of its own', async () => {
   expect((await post(sandbox, { query })).status).toBe(429)
 })
 
-test('over a long time nobody passes the limit', () => {
+test('the limit holds over a long time', () => {
   const limit = rateLimit(10, 2)
   let taken = 0
   for (let ms = 0; ms < 60_000; ms++) if (limit.take(ms)) taken += 1
@@ -67,7 +67,7 @@ test('over a long time nobody passes the limit', () => {
 const REMAINING = 'x-flare-global-searches-remaining'
 const BATCH = 'x-flare-global-searches-batch-reached'
 
-test('searches left are counted down in a header, and at none comes QUOTA_EXCEEDED', async () => {
+test('a header counts the remaining searches down, and at zero the response is QUOTA_EXCEEDED', async () => {
   const sandbox = await sandboxWith({ quota: 2, rowsPerSearch: 0 })
   const left = async (number: number) => {
     const response = await post(sandbox, { query: domain(number) })
@@ -84,7 +84,7 @@ test('searches left are counted down in a header, and at none comes QUOTA_EXCEED
   expect(await response.json()).toMatchObject({ error: { code: 'QUOTA_EXCEEDED' } })
 })
 
-/** What is left after each page of a chain, and whether the results that are paid for are used up. */
+/** Searches left after each page of a chain, and whether the rows that a search covers are used up. */
 async function quotaOf(sandbox: Sandbox, body: object): Promise<(string | null)[][]> {
   const seen: (string | null)[][] = []
   let from: string | null = null
@@ -109,7 +109,7 @@ test('a search covers a hundred rows along its cursors, and the header says when
   expect(await quotaOf(other, { query, size: 10_000 })).toEqual([['997', 'false']])
 })
 
-test('a page is one search where it is told so', async () => {
+test('a page is one search when rowsPerSearch is 0', async () => {
   const sandbox = await sandboxWith({ records: 250, quota: 1000, rowsPerSearch: 0 })
   expect(await quotaOf(sandbox, { query, size: 100 })).toEqual([
     ['999', 'true'],
@@ -123,16 +123,16 @@ test('the same search again is free for ten minutes, and so is the first of one 
   const sandbox = await sandboxWith({ records: 150, quota: 100, now: () => now })
   const body = { query, size: 1000 }
   const filtered = { ...body, filters: { imported_at: { gte: '2024-01-01' } } }
-  const left = async (asked: object) => (await quotaOf(sandbox, asked))[0]![0]
+  const left = async (search: object) => (await quotaOf(sandbox, search))[0]![0]
   expect(await left(body)).toBe('98')
   expect(await left(body)).toBe('98')
-  // Its first hundred rows.
+  // The first hundred rows are free.
   expect(await left(filtered)).toBe('97')
   now += 10 * 60_000
   expect(await left(body)).toBe('95')
 })
 
-test('what takes longer than the gateway waits is answered by it', async () => {
+test('the gateway responds to a request that takes longer than its timeout', async () => {
   const sandbox = await sandboxWith({ records: 100, msPerRow: 0.2, gatewayTimeoutMs: 5 })
   const late = await post(sandbox, { query, size: 50 }, SECOND_SEARCH)
   expect([late.status, await late.text()]).toEqual([504, 'upstream request timeout'])

@@ -11,33 +11,33 @@ import { type Block, commandFolder, temporaryFolder } from './page.ts'
 const execute = promisify(execFile)
 
 /** A folder with the command on its path. */
-export type Bench = { readonly folder: string; readonly env: Readonly<Record<string, string>> }
+export type Shell = { readonly folder: string; readonly env: Readonly<Record<string, string>> }
 
-/** Writes the files of a page and carries its commands out, and gives what they print; against a sandbox of its own. */
-export async function carryOut(
+/** Writes the files of a page and runs its commands against a new sandbox. @returns what the commands print on stdout */
+export async function runBlocks(
   blocks: readonly Block[],
   more: Readonly<Record<string, string>> = {},
 ): Promise<string> {
   const sandbox = await startSandbox({ records: 12, requestsPerSecond: 0, basicRequestsPerSecond: 0 })
   onTestFinished(() => sandbox.close())
-  const bench = newBench({ SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token, ...more })
+  const shell = newShell({ SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token, ...more })
   let output = ''
-  for (const block of blocks) output += await carryOutBlock(block, bench)
+  for (const block of blocks) output += await runBlock(block, shell)
   return output
 }
 
-export function newBench(env: Readonly<Record<string, string>>): Bench {
+export function newShell(env: Readonly<Record<string, string>>): Shell {
   const folder = temporaryFolder()
   return { folder, env: { PATH: `${commandFolder(folder)}:${process.env.PATH}`, ...env } }
 }
 
-/** What the service of a test allows: it is as quick as it is asked to be. */
+/** Requests per second of a test: the sandbox has no rate limit. */
 const QUICK = 100
 
-/** @returns what its commands print on stdout; nothing of a file */
-export async function carryOutBlock(
+/** @returns what the commands of a block print on stdout; empty for a file */
+export async function runBlock(
   { language, text }: Block,
-  { folder, env }: Bench,
+  { folder, env }: Shell,
   requestsPerSecond = QUICK,
 ): Promise<string> {
   const file = /^# (\S+\.yaml)\n/.exec(text)?.[1]
@@ -48,9 +48,9 @@ export async function carryOutBlock(
   if (language !== 'sh') return ''
   if (THOROUGH) return inShell(text, { folder, env })
   const lines = text.trim().split('\n')
-  // What a line does to the shell itself holds for those after it, and a command may take several lines.
-  const own = lines.findIndex((line) => OF_THE_SHELL.test(line))
-  const rest = own < 0 ? '' : lines.splice(own).join('\n')
+  // A line that changes the shell affects those after it, and a command may take several lines: one script from there on.
+  const first = lines.findIndex((line) => CHANGES_SHELL.test(line))
+  const rest = first < 0 ? '' : lines.splice(first).join('\n')
   let output = ''
   for (const line of lines) {
     const commands = line.split(' && ').map(wordsOf)
@@ -65,14 +65,14 @@ export async function carryOutBlock(
   return rest === '' ? output : output + (await inShell(rest, { folder, env }))
 }
 
-async function inShell(text: string, { folder, env }: Bench): Promise<string> {
+async function inShell(text: string, { folder, env }: Shell): Promise<string> {
   return (await execute('/bin/sh', ['-e', '-c', text], { cwd: folder, env })).stdout
 }
 
-/** Variables, the folder, rights; a line that goes on in the next one. */
-const OF_THE_SHELL = /\b(?:export|unset|cd|umask|set|if|for|while)\b|^\s|^\w+=|\\$|<</
+/** Sets variables, the folder or rights, or goes on in the next line. */
+const CHANGES_SHELL = /\b(?:export|unset|cd|umask|set|if|for|while)\b|^\s|^\w+=|\\$|<</
 
-/** The words of a command line that needs no shell, none of a remark; null of any other. */
+/** The words of a command line that needs no shell; none for a comment, null for any other line. */
 function wordsOf(line: string): readonly string[] | null {
   if (/^\s*(?:#.*)?$/.test(line)) return []
   const [, words = null] = PLAIN.exec(line) ?? []
@@ -82,5 +82,5 @@ function wordsOf(line: string): readonly string[] | null {
 }
 
 const WORD = /'[^']*'|"[^"$`\\]*"|[\w.,:/=@+-]+/g
-/** What stands behind `#` is a remark. */
+/** A comment follows `#`. */
 const PLAIN = new RegExp(`^spillway((?: +(?:${WORD.source})(?= |$))+) *(?:#.*)?$`)

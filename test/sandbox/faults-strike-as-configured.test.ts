@@ -15,7 +15,7 @@ async function outcome(sandbox: Sandbox): Promise<string> {
     const json = attempt(() => JSON.parse(text) as { items?: unknown[] })
     return `${response.status} ${json === null ? 'no json' : json.items ? 'items' : 'other json'}`
   } catch {
-    return 'no answer'
+    return 'no response'
   }
 }
 
@@ -32,7 +32,7 @@ function attempt<T>(action: () => T): T | null {
 const looseEnds = new Set<Fault['kind']>(['reset-mid-body', 'wrong-content-length'])
 
 test.each<[Fault, string]>([
-  [{ kind: 'reset', requests: [2] }, 'no answer'],
+  [{ kind: 'reset', requests: [2] }, 'no response'],
   [{ kind: 'reset-mid-body', requests: [2] }, '200 cut'],
   [{ kind: 'truncate', requests: [2] }, '200 cut'],
   [{ kind: 'wrong-content-length', requests: [2], by: 10 }, '200 cut'],
@@ -48,7 +48,7 @@ test.each<[Fault, string]>([
   const sandbox = await sandboxWith({ faults: [fault] })
   expect([await outcome(sandbox), await outcome(sandbox), await outcome(sandbox)]).toEqual([
     '200 items',
-    looseEnds.has(fault.kind) ? expect.stringMatching(/no json|cut|no answer/) : wanted,
+    looseEnds.has(fault.kind) ? expect.stringMatching(/no json|cut|no response/) : wanted,
     '200 items',
   ])
   expect(sandbox.requests.map((request) => request.fault)).toEqual([null, fault.kind, null])
@@ -57,12 +57,12 @@ test.each<[Fault, string]>([
 test.each<[Fault['kind'], string]>([
   ['stall', 'half of the body'],
   ['hang', 'nothing'],
-])('%s sends %s and then keeps silent', async (kind) => {
+])('%s sends %s and keeps the connection open', async (kind) => {
   const sandbox = await sandboxWith({ faults: [{ kind } as Fault] })
   const text = JSON.stringify(body)
   const socket = createConnection(Number(new URL(sandbox.origin).port), '127.0.0.1')
   let bytes = 0
-  const silent = new Promise<void>((resolve) => {
+  const quiet = new Promise<void>((resolve) => {
     let timer = setTimeout(resolve, 300)
     socket.on('data', (chunk) => {
       bytes += chunk.length
@@ -74,7 +74,7 @@ test.each<[Fault['kind'], string]>([
     `POST ${SEARCH} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${sandbox.token}\r\n` +
       `content-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
   )
-  await silent
+  await quiet
   expect(socket.readyState).toBe('open')
   if (kind === 'hang') expect(bytes).toBe(0)
   else expect(bytes).toBeGreaterThan(10_000)
@@ -82,7 +82,7 @@ test.each<[Fault['kind'], string]>([
   socket.destroy()
 })
 
-test('Retry-After comes as seconds or as a date, and redirects can be had', async () => {
+test('Retry-After comes as seconds or as a date, and a fault can be a redirect', async () => {
   const date = 'Wed, 21 Oct 2026 07:28:00 GMT'
   const sandbox = await sandboxWith({
     faults: [
@@ -114,7 +114,7 @@ test('faults by rate strike the same requests for the same seed, and stop after 
   expect((await strikes({ times: 3 })).filter((status) => status === 500)).toHaveLength(3)
 })
 
-test('a fault can look at the request, and strike other kinds of requests', async () => {
+test('a fault can depend on the request, and strike other kinds of requests', async () => {
   const sandbox = await sandboxWith({
     faults: [
       { kind: 'status', status: 500, when: (request) => (request.body as { size: number }).size === 7 },
@@ -148,7 +148,7 @@ test('closing ends open requests at once', async () => {
   const pending = outcome(sandbox)
   await expect.poll(() => sandbox.requests.length).toBe(1)
   await sandbox.close()
-  expect(await pending).toBe('no answer')
+  expect(await pending).toBe('no response')
   await sandbox.close()
 })
 
@@ -159,7 +159,7 @@ test('latency can be drawn from a range', async () => {
   expect(performance.now() - started).toBeGreaterThan(18)
 })
 
-test('however many answers are made to wait, Node has nothing to warn of', async () => {
+test('many delayed responses cause no warning of Node.js', async () => {
   const warnings: string[] = []
   const warned = ({ message }: Error): void => void warnings.push(message)
   process.on('warning', warned)
