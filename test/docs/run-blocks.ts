@@ -13,7 +13,7 @@ const execute = promisify(execFile)
 /** A folder with the command on its path. */
 export type Shell = { readonly folder: string; readonly env: Readonly<Record<string, string>> }
 
-/** Writes the files of a page and runs its commands against a new sandbox. @returns what the commands print on stdout */
+/** Writes the files of a page and runs its commands against a new sandbox. @returns what they print on stdout */
 export async function runBlocks(
   blocks: readonly Block[],
   more: Readonly<Record<string, string>> = {},
@@ -48,7 +48,7 @@ export async function runBlock(
   if (language !== 'sh') return ''
   if (THOROUGH) return inShell(text, { folder, env })
   const lines = text.trim().split('\n')
-  // A line that changes the shell affects those after it, and a command may take several lines: one script from there on.
+  // A line that changes the shell affects the next ones, and a command may span lines: one script from there on.
   const first = lines.findIndex((line) => CHANGES_SHELL.test(line))
   const rest = first < 0 ? '' : lines.splice(first).join('\n')
   let output = ''

@@ -7,11 +7,11 @@ import { newWorkspace, type Workspace } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-04-01' }
-const asked = (settings: object = {}) => ({
+const parts = (settings: object = {}) => ({
   extract: { domains: DOMAINS, windows: { ...RANGE, every: 'month' }, page_size: 5, ...settings },
 })
 
-/** Pages that there are. The service's filter is inclusive, so an answer holds the very end as well. */
+/** The number of pages. The service's filter is inclusive, so responses hold rows at the very end of the range too. */
 function leastSearches({ sandbox }: Workspace): number {
   const range = { from: RANGE.from, until: `${RANGE.until}T00:00:00.000001Z` }
   const pages = DOMAINS.map((fqdn) => {
@@ -38,25 +38,25 @@ describe.each([
   { concurrency: 1, partition_by: 'none' },
   { concurrency: 4, partition_by: ['query', 'window'] },
 ])('with concurrency $concurrency, by $partition_by', ({ concurrency, partition_by }) => {
-  it('runs of five requests each come to the end without one request too many', async () => {
-    const here = await newWorkspace({ ...asked({ max_requests: 5, concurrency }), load: { partition_by } })
+  it('runs of five requests each complete the export without one request too many', async () => {
+    const here = await newWorkspace({ ...parts({ max_requests: 5, concurrency }), load: { partition_by } })
     const least = leastSearches(here)
     const runs = await runUntilDone(here)
     const sent = here.searches().length
-    // With more lanes than queries their windows are divided among them.
+    // With more slots than queries, the windows of a query are divided among them.
     expect(sent).toBeGreaterThanOrEqual(least)
     expect(sent).toBeLessThanOrEqual(least + concurrency - 1)
     expect(runs).toBe(Math.ceil(sent / 5))
     expect(
       difference(await readParquet(here.output), expectedOfDomains(here.sandbox, DOMAINS, RANGE)),
     ).toEqual(SAME)
-    const { runs: told } = await here.manifest()
-    expect(told.reduce((sum, { requests }) => sum + requests, 0)).toBe(sent)
+    const { runs: recorded } = await here.manifest()
+    expect(recorded.reduce((sum, { requests }) => sum + requests, 0)).toBe(sent)
   })
 })
 
-it('a budget of one request gets on, however many partitions want it', async () => {
-  const here = await newWorkspace(asked({ concurrency: 8 }))
+it('a budget of one request makes progress, however many partitions wait', async () => {
+  const here = await newWorkspace(parts({ concurrency: 8 }))
   for (let sent = 1; sent <= 3; sent++) {
     const { code, summary } = await here.run('--max-requests', '1')
     expect({ code, requests: summary.requests }).toEqual({ code: 4, requests: 1 })
@@ -65,7 +65,7 @@ it('a budget of one request gets on, however many partitions want it', async () 
 })
 
 it('retries count against the budget', async () => {
-  const here = await newWorkspace(asked({ max_requests: 4, concurrency: 1 }), {
+  const here = await newWorkspace(parts({ max_requests: 4, concurrency: 1 }), {
     faults: [{ kind: 'status', status: 503, requests: [2] }],
   })
   const { code, summary } = await here.run()
@@ -78,20 +78,20 @@ it('retries count against the budget', async () => {
 })
 
 it('the run stops when the service says that too few searches are left', async () => {
-  const here = await newWorkspace(asked({ min_searches_remaining: 15, concurrency: 1 }), {
+  const here = await newWorkspace(parts({ min_searches_remaining: 15, concurrency: 1 }), {
     quota: 20,
     rowsPerSearch: 0,
   })
   const { code, stderr, summary } = await here.run()
   expect(code).toBe(4)
   expect(stderr).toContain('searches')
-  // The fifth answer says that fifteen are left: one more search would take too many.
+  // The fifth response says that fifteen are left. One more search would go below the limit.
   expect(summary).toMatchObject({ status: 'budget', requests: 5, searches_remaining: 15 })
   expect(here.searches()).toHaveLength(5)
 })
 
 it('a quota that is used up stops the run, resumable', async () => {
-  const here = await newWorkspace(asked({ min_searches_remaining: 'none', concurrency: 1 }), {
+  const here = await newWorkspace(parts({ min_searches_remaining: 'none', concurrency: 1 }), {
     quota: 3,
     rowsPerSearch: 0,
   })
@@ -99,7 +99,7 @@ it('a quota that is used up stops the run, resumable', async () => {
   expect(code, stderr).toBe(4)
   expect(summary.status).toBe('budget')
   expect(here.searches()).toHaveLength(4)
-  // Three pages went beyond January: what is done is there to be read.
+  // Three pages go beyond January, so the shard of January is published.
   const january = { from: RANGE.from, until: '2024-02-01' }
   const wanted = expectedOfDomains(here.sandbox, ['scatterholt.com'], january)
   expect(difference(await readParquet(here.output), wanted)).toEqual(SAME)

@@ -24,7 +24,7 @@ beforeAll(async () => {
   return () => sandbox.close()
 })
 
-function asking(secret: string, extract = {}): PipelineParts {
+function partsFor(secret: string, extract = {}): PipelineParts {
   return {
     extract: { queries: [{ type: 'secret', secret_env: 'LEAKED' }], page_size: 10, ...extract },
     transform: { secret },
@@ -48,9 +48,9 @@ async function allFiles(output: string): Promise<string> {
   return texts.join('\n')
 }
 
-/** Two pages in, with the rest to come. */
+/** An export that stops after two pages. */
 async function halfWay(secret: string): Promise<Workspace> {
-  const here = await workspaceFor(sandbox, asking(secret), { LEAKED: FIRST, SPILLWAY_MASK_KEY: MASK_KEY })
+  const here = await workspaceFor(sandbox, partsFor(secret), { LEAKED: FIRST, SPILLWAY_MASK_KEY: MASK_KEY })
   const stopped = await here.run('--max-requests', '2')
   expect(stopped.code, stopped.stderr).toBe(4)
   return here
@@ -87,10 +87,10 @@ it('under hmac, a run with another secret is refused before it changes anything'
   expect(ended.code, ended.stderr).toBe(0)
   expect(await exportedIds(here.output)).toEqual(idsOf(FIRST))
   const later = await (await withSecret(here, SECOND)).run()
-  expect(later.code, 'also when all is done').toBe(2)
+  expect(later.code, 'also when everything is exported').toBe(2)
 })
 
-it('under hmac, a cursor that is refused although the secret is the same starts the chain again', async () => {
+it('under hmac, the chain starts again when a cursor is refused although the secret is the same', async () => {
   const here = await halfWay('hmac')
   const renewed = await startSandbox({ ...SMALL, records: 3000, cursorKey: 'another', token: sandbox.token })
   try {
@@ -121,7 +121,7 @@ it('under any other policy, a refused cursor ends the partition and names the va
   expect(JSON.stringify(status.value)).toContain('LEAKED still holds')
   expect(await halfTheRows(here)).toBe(rows)
 
-  // With the first secret in its place again everything is there, and nothing else.
+  // With the first secret restored, the export is complete and holds nothing else.
   const ended = await here.run()
   expect(ended.code, ended.stderr).toBe(0)
   expect(await exportedIds(here.output)).toEqual(idsOf(FIRST))
@@ -143,29 +143,29 @@ async function withVariables(here: Workspace, env: Readonly<Record<string, strin
   return other
 }
 
-it('a file that changes while a run is at work changes nothing for that run', async () => {
+it('a secret file that changes during a run changes nothing for that run', async () => {
   const file = join(temporaryFolder(), 'secret')
   writeFileSync(file, FIRST)
-  const asked: string[] = []
+  const secrets: string[] = []
   const service = await startService(({ body, json }) => {
-    asked.push(body.query.secret)
+    secrets.push(body.query.secret)
     // From the second page on the file holds another secret.
     writeFileSync(file, SECOND)
     const page = Number(body.from ?? 0)
     const at = Date.parse(body.filters.imported_at.gte) + 1000 * (page + 1)
-    const item = credential(asked.length, { imported_at: new Date(at).toISOString() })
+    const item = credential(secrets.length, { imported_at: new Date(at).toISOString() })
     json({ items: [item], next: page < 11 ? String(page + 1) : null })
   })
   try {
     const windows = { from: '2024-01-01', until: '2024-05-01', every: 'month' }
-    const here = await workspaceFor(sandbox, asking('hmac', { windows, concurrency: 1 }), {
+    const here = await workspaceFor(sandbox, partsFor('hmac', { windows, concurrency: 1 }), {
       SPILLWAY_BASE_URL: service.baseUrl,
       LEAKED_FILE: file,
       SPILLWAY_MASK_KEY: MASK_KEY,
     })
     const ended = await here.run()
     expect(ended.code, ended.stderr).toBe(0)
-    expect(asked).toEqual(Array(12).fill(FIRST))
+    expect(secrets).toEqual(Array(12).fill(FIRST))
     const values = new Set((await readParquet(here.output)).map(({ query_value }) => query_value))
     expect(values.size).toBe(1)
     expect((await here.run()).code, 'the next run reads it anew').toBe(2)

@@ -17,7 +17,7 @@ const PARTS = {
   },
 }
 
-/** Both outputs, with what must hold at any moment. */
+/** The output of status and plan, after checking what must hold at any moment. */
 async function watch(here: Workspace) {
   const status = statusShape.parse((await here.json('status')).value)
   const plan = planShape.parse((await here.json('plan')).value)
@@ -34,7 +34,7 @@ async function watch(here: Workspace) {
   })
   const { total, done, partial, pending } = plan.partitions
   expect([total, done, done + partial + pending]).toEqual([status.partitions.length, count('done'), total])
-  // One chain for each run of windows that are not done.
+  // One chain for each sequence of adjacent windows that are not done.
   const chains = status.partitions.filter(
     ({ state }, i) => state !== 'done' && (i === 0 || status.partitions[i - 1]!.state === 'done'),
   )
@@ -48,7 +48,7 @@ function rowsOf({ status }: Awaited<ReturnType<typeof watch>>, ...indexes: numbe
   return indexes.reduce((sum, index) => sum + status.partitions[index]!.rows, 0)
 }
 
-it('status and plan tell of a pipeline before, during and after a run', async () => {
+it('status and plan describe a pipeline before, during and after a run', async () => {
   const here = await newWorkspace(PARTS, { faults: [{ kind: 'hang', requests: [7] }] })
   const before = await watch(here)
   expect(before.plan.partitions).toEqual({ total: 3, done: 0, partial: 0, pending: 3 })
@@ -63,7 +63,7 @@ it('status and plan tell of a pipeline before, during and after a run', async ()
       stop = kill
     },
   })
-  // Three pages go beyond January, six beyond February; the seventh request is never answered.
+  // Three pages go beyond January, six beyond February. The seventh request gets no response.
   await vi.waitUntil(() => here.searches().length === 7, { timeout: 30_000, interval: 20 })
   const during = await watch(here)
   const [january, february, march] = during.status.partitions
@@ -109,7 +109,7 @@ it('status and plan tell of a pipeline before, during and after a run', async ()
     expected_searches: 0,
     searches: { low: 0, high: 0 },
   })
-  // The saved cursor is the one that was gone on with.
+  // The export resumed with the saved cursor.
   expect(here.searches().map(({ body }) => (body as { from?: string }).from)).toContain(last.next)
   const wanted = expectedOfDomains(here.sandbox, ['scatterholt.com'], RANGE)
   expect(difference(await readParquet(here.output), wanted)).toEqual(SAME)
@@ -149,7 +149,7 @@ it('several pipelines in one command print one object a line, in order', async (
     join(other.folder, 'pipeline.yaml'),
     '--json',
   )
-  // Both say `path: out` of one working directory: the second one is refused, the first one is done.
+  // Both export to `path: out` of one working directory: the second one is refused, the first one is done.
   expect(code).toBe(2)
   expect(stderr).toContain('belongs to the pipeline "first"')
   expect(

@@ -7,7 +7,7 @@ import { newWorkspace, type PipelineParts } from './support/workspace.ts'
 
 /** The sandbox has rows from 2024 on. */
 const BEFORE = { from: '2023-01-01', until: '2023-03-01', every: 'month' }
-const asked = (load: PipelineParts['load'] = {}, windows: object = BEFORE): PipelineParts => ({
+const parts = (load: PipelineParts['load'] = {}, windows: object = BEFORE): PipelineParts => ({
   extract: { domains: ['scatterholt.com', 'quillmere.net'], windows },
   load: { ...load },
 })
@@ -30,8 +30,8 @@ it.each([
   },
   { load: { engine: 'parquetjs-lite' }, path: null, folders: ['import_window', 'query'] },
   { load: { engine: 'csv-stringify', format: 'csv' }, path: null, folders: ['import_window', 'query'] },
-])('no rows at all are one shard without rows: $load', async ({ load, path, folders }) => {
-  const here = await newWorkspace(asked(load), { emptyPageRate: 0.3 })
+])('an export without rows publishes one shard without rows: $load', async ({ load, path, folders }) => {
+  const here = await newWorkspace(parts(load), { emptyPageRate: 0.3 })
   const { code, summary } = await here.run()
   expect(code).toBe(0)
   expect(summary).toMatchObject({ status: 'complete', rows: 0, shards: 1 })
@@ -56,9 +56,9 @@ it.each([
 })
 
 it('rows that come later add shards', async () => {
-  const here = await newWorkspace(asked({ partition_by: 'query' }))
+  const here = await newWorkspace(parts({ partition_by: 'query' }))
   expect((await here.run()).summary).toMatchObject({ rows: 0, shards: 1 })
-  await here.write(asked({ partition_by: 'query' }, { ...BEFORE, until: '2025-01-01' }))
+  await here.write(parts({ partition_by: 'query' }, { ...BEFORE, until: '2025-01-01' }))
   expect((await here.run()).summary).toMatchObject({ status: 'complete', rows: 300, shards: 2 })
   expect(await shardPaths(here.output)).toEqual([
     'credentials/query=domain.quillmere.net/part-00000.parquet',
@@ -69,13 +69,13 @@ it('rows that come later add shards', async () => {
   expect(difference(await readParquet(here.output), expected)).toEqual(SAME)
   expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(0)
 
-  await here.write(asked({ partition_by: 'query' }))
+  await here.write(parts({ partition_by: 'query' }))
   expect((await here.run('--fresh', '--yes')).summary).toMatchObject({ rows: 0, shards: 1 })
   expect(await shardPaths(here.output)).toHaveLength(1)
 })
 
-it('a run that is not complete makes no such shard', async () => {
-  const here = await newWorkspace(asked())
+it('a run that is not complete publishes no such shard', async () => {
+  const here = await newWorkspace(parts())
   const { summary } = await here.run('--max-requests', '1')
   expect(summary).toMatchObject({ status: 'budget', rows: 0, shards: 0 })
   expect(await shardPaths(here.output)).toEqual([])

@@ -46,7 +46,7 @@ const service = fc.record({
 const anyPipeline = fc.record({ extract, load, service })
 type Drawn = typeof anyPipeline extends fc.Arbitrary<infer T> ? T : never
 
-it('random pipelines, on a service that stumbles, give exactly the rows that are there', async () => {
+it('random pipelines give exactly the expected rows, although the service fails at times', async () => {
   await fc.assert(
     fc.asyncProperty(anyPipeline, async (drawn) => {
       await withPipeline(drawn, async ({ run, difference, sandbox }) => {
@@ -61,11 +61,11 @@ it('random pipelines, on a service that stumbles, give exactly the rows that are
   )
 }, 120_000)
 
-it('stopped after any number of requests, again and again, they give the same rows for the same requests, but for those that keep lanes busy', async () => {
+it('stopped after any number of requests, again and again, they give the same rows for the same requests, except those that keep slots busy', async () => {
   const stops = fc.array(fc.integer({ min: 1, max: 12 }), { minLength: 1, maxLength: 5 })
   await fc.assert(
     fc.asyncProperty(anyPipeline, stops, async (drawn, budgets) => {
-      // Without trouble no request is sent twice, so the number of them is known.
+      // Without trouble no request is sent twice, so their number is known.
       const calm = { ...drawn, service: { ...drawn.service, trouble: [] } }
       const least = await withPipeline(calm, async ({ run }) => (await run(null)).requests)
       const { concurrency } = drawn.extract
@@ -77,7 +77,7 @@ it('stopped after any number of requests, again and again, they give the same ro
           expect(existsSync(join(output, '_SUCCESS'))).toBe(status === 'complete')
         }
         expect((await run(null)).status).toBe('complete')
-        // Each run may divide the last windows among its lanes.
+        // Each run may divide the last windows among its slots.
         const most = least + (concurrency - 1) * (budgets.length + 1)
         expect(sandbox.requests.length).toBeLessThanOrEqual(concurrency === 1 ? least : most)
         expect(await difference()).toEqual(SAME)
@@ -87,7 +87,7 @@ it('stopped after any number of requests, again and again, they give the same ro
   )
 }, 120_000)
 
-type Workbench = {
+type Context = {
   readonly sandbox: Sandbox
   readonly output: string
   /** Runs with a budget of requests; null: without. */
@@ -97,7 +97,7 @@ type Workbench = {
 
 async function withPipeline<T>(
   { extract, load, service }: Drawn,
-  work: (bench: Workbench) => Promise<T>,
+  work: (context: Context) => Promise<T>,
 ): Promise<T> {
   const { trouble, ...data } = service
   const sandbox = await startSandbox({

@@ -31,7 +31,7 @@ const changes: Readonly<Record<string, PipelineParts>> = {
   'no windows': { ...BEGUN, extract: { ...BEGUN.extract, windows: undefined } },
 }
 
-it('half-way, a change that would mix two data sets is refused with exit 2, and nothing is touched', async () => {
+it('in an unfinished export, a change that would mix two data sets is refused with exit 2, and no file changes', async () => {
   const here = await newWorkspace(BEGUN, {}, KEYS)
   expect((await here.run()).code).toBe(4)
   const before = await digests(here.output)
@@ -58,7 +58,7 @@ it('half-way, a change that would mix two data sets is refused with exit 2, and 
   expect(await digests(here.output)).toEqual(before)
   expect(here.sandbox.requests).toHaveLength(sent)
 
-  // What belongs to a run and not to its rows may change; so may what is asked for besides.
+  // Settings that do not affect rows may change, and queries may be added.
   await here.write({
     ...BEGUN,
     service: { retries: 2, timeout: '10s' },
@@ -76,7 +76,7 @@ it('half-way, a change that would mix two data sets is refused with exit 2, and 
   expect(difference(await readParquet(here.output), wanted)).toEqual(SAME)
 })
 
-it('--fresh starts over, whatever was there, and leaves alone what is not its own', async () => {
+it('--fresh starts over from any state, and leaves the files of others alone', async () => {
   const here = await newWorkspace(BEGUN, {}, KEYS)
   await here.run()
   const strangers = ['notes.txt', 'credentials/notes.txt'].map((name) => join(here.output, name))

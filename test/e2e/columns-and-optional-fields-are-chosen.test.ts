@@ -26,7 +26,7 @@ it.each(['parquet', 'csv'] as const)(
 )
 
 it.each(['parquet', 'csv'] as const)(
-  '%s: only the columns asked for are there, in the usual order',
+  '%s: only the requested columns are exported, in the usual order',
   async (format) => {
     const columns = ['query_value', 'source_leaked_at', 'known_password_id', 'id']
     const include = ['known_password_id']
@@ -44,7 +44,7 @@ it.each(['parquet', 'csv'] as const)(
   },
 )
 
-it('a field that nobody asked for is no column, and one that nobody knows is counted and named once', async () => {
+it('an optional field that is not requested is no column, and an unknown field is counted and reported once', async () => {
   const here = await newWorkspace(
     { extract: { domains: [query.fqdn], page_size: 20 } },
     { unknownFields: true, publicFields: true },
@@ -54,17 +54,19 @@ it('a field that nobody asked for is no column, and one that nobody knows is cou
   const found = await readParquet(here.output)
   expect(difference(found, expectedRows(here.sandbox, { query }))).toEqual(SAME)
   expect((await here.manifest()).unknown_fields).toEqual({ confidence: 150, x_ingest: 150 })
-  const told = stderr
+  const events = stderr
     .trim()
     .split('\n')
     .map((line) => JSON.parse(line))
-  expect(told.filter(({ field }) => field !== undefined).map(({ field, level }) => [field, level])).toEqual([
-    ['confidence', 'warn'],
-    ['x_ingest', 'warn'],
-  ])
+  expect(events.filter(({ field }) => field !== undefined).map(({ field, level }) => [field, level])).toEqual(
+    [
+      ['confidence', 'warn'],
+      ['x_ingest', 'warn'],
+    ],
+  )
 })
 
-it('formulas are guarded where that is asked for', async () => {
+it('formulas are escaped if csv.escape_formulas is set', async () => {
   const here = await newWorkspace({
     extract: { domains: [query.fqdn] },
     transform: { secret: 'plaintext' },
@@ -72,7 +74,7 @@ it('formulas are guarded where that is asked for', async () => {
   })
   const { code, stderr } = await here.run('--allow-plaintext')
   expect(code, stderr).toBe(0)
-  const guarded = expectedRows(here.sandbox, { query, masking: { secret: 'plaintext' } }).map((row) =>
+  const escaped = expectedRows(here.sandbox, { query, masking: { secret: 'plaintext' } }).map((row) =>
     Object.fromEntries(
       Object.entries(row).map(([name, value]) => [
         name,
@@ -80,6 +82,6 @@ it('formulas are guarded where that is asked for', async () => {
       ]),
     ),
   )
-  expect(guarded.some(({ hash }) => String(hash).startsWith("'="))).toBe(true)
-  expect(difference(await readCsv(here.output), guarded)).toEqual(SAME)
+  expect(escaped.some(({ hash }) => String(hash).startsWith("'="))).toBe(true)
+  expect(difference(await readCsv(here.output), escaped)).toEqual(SAME)
 })

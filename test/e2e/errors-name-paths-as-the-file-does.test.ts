@@ -6,7 +6,7 @@ import { newWorkspace } from './support/workspace.ts'
 it.each([
   ['out', 'out'],
   ['./results/of it/', './results/of it'],
-])('below load.path, as the file gives it: %s', async (path, shown) => {
+])('errors name a path below load.path as the pipeline file gives it: %s', async (path, shown) => {
   const here = await newWorkspace({ load: { path } })
   expect((await here.run()).code).toBe(0)
   const output = join(here.folder, path)

@@ -10,9 +10,9 @@ import { CLI, PACKAGE, runCli } from '../support/run-cli.ts'
 import { some } from '../support/thorough.ts'
 import { newWorkspace, temporaryFolder } from './support/workspace.ts'
 
-// Each command is a file of the bundle, loaded when it is called; most tests of commands run on the sources.
+// Each command is a file of the bundle that is loaded on demand. Most tests of commands run the sources.
 
-it('each says what it takes', async () => {
+it('each command prints its help', async () => {
   const cwd = temporaryFolder()
   for (const name of some(Object.keys(COMMANDS), 8)) {
     const { code, stdout, stderr } = await runCli({ args: [name, '--help'], cwd })
@@ -21,7 +21,7 @@ it('each says what it takes', async () => {
   }
 })
 
-it('every file of the bundle that a command loads is there', async () => {
+it('every file of the bundle that a command loads exists', async () => {
   const folder = join(PACKAGE, 'dist')
   const files = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((file) =>
     file.endsWith('.js'),
@@ -52,7 +52,7 @@ it('from init to verify', async () => {
   expect((await spillway('plan', file, ...flags)).stdout).toContain('0 done')
   const ran = await spillway('run', file, ...flags, '--log-format', 'json', '--log-level', 'debug')
   expect(ran.stdout).toContain('verify starter.yaml')
-  for (const line of ran.stderr.split('\n').filter((text) => text !== '')) {
+  for (const line of ran.stderr.split('\n').filter((each) => each !== '')) {
     expect(JSON.parse(line)).toHaveProperty('level')
   }
   expect((await spillway('status', file, ...flags)).stdout).toContain('partitions done')
@@ -70,14 +70,14 @@ it('the demo exports a few hundred thousand credentials without a token or a net
   expect(existsSync(join(cwd, 'output/demo/_SUCCESS'))).toBe(true)
   const manifest = JSON.parse(await readFile(join(cwd, 'output/demo/_manifest.json'), 'utf8'))
   expect(manifest.totals.rows).toBe(300_000)
-  // And on into a table, which is asked.
+  // The demo then loads a table and queries it.
   expect(stdout).toMatch(/ load pipelines\/demo\.yaml --to duckdb:output\/demo\.db\n.*300,000 rows loaded/)
   expect(stdout).toMatch(
     / query pipelines\/demo\.yaml --in duckdb:output\/demo\.db ".*"\n {2}source_name +credentials\n/,
   )
 })
 
-it('the sandbox serves until it is told to stop', async () => {
+it('the sandbox serves until it gets a signal', async () => {
   const child = spawn(process.execPath, [CLI, 'sandbox', '--port', '0', '--token', 'a-token'], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })

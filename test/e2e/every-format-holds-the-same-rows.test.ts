@@ -8,7 +8,7 @@ import { type PipelineParts, SMALL, workspaceFor } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const INCLUDE = ['known_password_id', 'auth_domains']
-const ASKED = {
+const EXTRACT = {
   domains: DOMAINS,
   include: INCLUDE,
   windows: { from: '2024-01-01', until: '2025-01-01', every: 'year' },
@@ -41,7 +41,7 @@ const csv = ['columnar', 'csv-stringify'].flatMap((engine) =>
 )
 
 async function exported(load: PipelineParts['load'] & object): Promise<string> {
-  const here = await workspaceFor(sandbox, { extract: ASKED, load: { shard_rows: 100, ...load } })
+  const here = await workspaceFor(sandbox, { extract: EXTRACT, load: { shard_rows: 100, ...load } })
   const { code, stderr } = await here.run()
   expect(code, stderr).toBe(0)
   const { shards, totals } = await here.manifest()
@@ -63,18 +63,18 @@ describe.each(parquet)(
       const output = await exported({ format: 'parquet', engine, compression, parquet: { encodings } })
       const milliseconds = engine === 'parquetjs-lite'
       expect(difference(await readParquet(output), expected(milliseconds))).toEqual(SAME)
-      // Rows whose microseconds a reader of milliseconds would lose; otherwise the comparison shows nothing.
+      // Enough rows have microseconds, so that the comparison would notice their loss.
       expect(
         expected().filter(({ imported_at }) => !String(imported_at).endsWith('000')).length,
       ).toBeGreaterThan(100)
-      const chunks = await sql(
+      const columnChunks = await sql(
         `select compression, encodings from parquet_metadata('${join(output, (await shardPaths(output))[0]!)}')
        where total_compressed_size > 0`,
       )
-      expect(new Set(chunks.map((chunk) => chunk.compression))).toEqual(
+      expect(new Set(columnChunks.map(({ compression }) => compression))).toEqual(
         new Set([compression === 'none' ? 'UNCOMPRESSED' : compression.toUpperCase()]),
       )
-      expect(chunks.some((chunk) => /DELTA|RLE_DICTIONARY/.test(String(chunk.encodings)))).toBe(
+      expect(columnChunks.some(({ encodings }) => /DELTA|RLE_DICTIONARY/.test(String(encodings)))).toBe(
         encodings === 'compact',
       )
     })
@@ -82,7 +82,7 @@ describe.each(parquet)(
 )
 
 describe.each(csv)('csv by $engine, $compression', ({ engine, compression }) => {
-  it('gives csv-parse and DuckDB every row, null and the empty text apart', async () => {
+  it('gives csv-parse and DuckDB every row, and null differs from the empty string', async () => {
     const output = await exported({ format: 'csv', engine, compression })
     const ending = compression === 'gzip' ? '.csv.gz' : '.csv'
     for (const path of await shardPaths(output)) expect(path).toMatch(new RegExp(`part-\\d{5}\\${ending}$`))
@@ -91,7 +91,7 @@ describe.each(csv)('csv by $engine, $compression', ({ engine, compression }) => 
   })
 })
 
-it('the values that tell null from empty are among the rows', () => {
+it('the rows hold null and the empty string', () => {
   const rows = expectedOfDomains(sandbox, DOMAINS, { masking: { secret: 'plaintext' } })
   expect(rows.some(({ hash }) => hash === '')).toBe(true)
   expect(rows.some(({ hash }) => hash === null)).toBe(true)

@@ -13,7 +13,7 @@ const FILE = {
   },
 }
 
-it('domains, range, folder and format of the command line are exported in place of the file’s', async () => {
+it('domains, range, folder and format of the command line replace those of the file', async () => {
   const here = await newWorkspace(FILE)
   const domains = ['scatterholt.com', 'quillmere.net']
   const range = { from: '2024-02-10', until: '2024-05-01T06:00:00Z' }
@@ -34,7 +34,7 @@ it('domains, range, folder and format of the command line are exported in place 
   expect(difference(await readCsv(output), expectedOfDomains(here.sandbox, domains, range))).toEqual(SAME)
 })
 
-it('a part of what the file asks for is no reason to refuse the rest later', async () => {
+it('after a run with some queries of the file, a run with all of them is accepted', async () => {
   const here = await newWorkspace({
     extract: { ...FILE.extract, queries: undefined, domains: ['scatterholt.com', 'quillmere.net'] },
   })
@@ -50,7 +50,7 @@ it('a part of what the file asks for is no reason to refuse the rest later', asy
 it.each([
   { flags: ['--concurrency', '1'], most: 1 },
   { flags: ['--concurrency', '3'], most: 3 },
-])('never more than the chains allowed are in flight: $flags', async ({ flags, most }) => {
+])('at most `concurrency` chains are in flight: $flags', async ({ flags, most }) => {
   const here = await newWorkspace(
     {
       extract: {
@@ -62,7 +62,7 @@ it.each([
     { latencyMs: 15 },
   )
   expect((await here.run(...flags)).code).toBe(0)
-  // A chain asks for its next page when it has the one before, so a window is at work from its first to its last.
+  // A chain requests a page after it has the one before, so a window is in flight from its first request to its last.
   const windows = new Map<string, { first: number; last: number }>()
   for (const { body, number } of here.searches()) {
     const { gte } = (body as { filters: { imported_at: { gte: string } } }).filters.imported_at

@@ -15,7 +15,7 @@ const KEY = 'a key of more than thirty-two bytes, ümläuts included'
 const RANGE = { from: '2024-02-01', until: '2024-09-01' }
 
 let sandbox: Sandbox
-/** Two people of whom the sandbox has rows. */
+/** Two people with rows in the sandbox. */
 let people: readonly [string, string]
 
 beforeAll(async () => {
@@ -57,7 +57,7 @@ const ways = [
   { identity: 'drop', format: 'parquet', partition_by: 'none', as: { 0: 'a', 1: 'a', 2: 'b', 3: 'b' } },
 ] as const
 
-// Each policy, format and kind of folder is among the first and the last.
+// The first and the last cover each policy, format and kind of folder.
 describe.each(THOROUGH ? ways : [ways[0], ways[3]])(
   'identity: $identity, as $format, by $partition_by',
   ({ identity, format, partition_by, as }) => {
@@ -77,7 +77,7 @@ describe.each(THOROUGH ? ways : [ways[0], ways[3]])(
         { SPILLWAY_MASK_KEY: KEY },
       )
 
-    it('neither address nor keyword is in any file, name or output; queries go by their names; the rows are whole', async () => {
+    it('neither address nor keyword is in any file, name or output; queries appear by their names; all rows are exported', async () => {
       const here = await prepare()
       const said: Ended[] = [
         await here.run('--log-level', 'trace'),
@@ -118,13 +118,13 @@ describe.each(THOROUGH ? ways : [ways[0], ways[3]])(
         expect(folders.sort()).toEqual(names.map((name) => `query=${name}`).sort())
       }
       for (const { partition } of await quarantined(here)) expect(names).toContain(partition.split('/')[0])
-      // Nothing is left to do: the names are found again.
+      // Nothing is left to do: later commands find the same names.
       expect(planShape.parse((await here.json('plan')).value)).toMatchObject({ min_requests: 0 })
     })
   },
 )
 
-describe('where names take the mask key', () => {
+describe('where names depend on the mask key', () => {
   const parts = () => ({
     extract: { queries: queries({}), page_size: 100 },
     transform: { identity: 'hmac' },
@@ -145,7 +145,7 @@ describe('where names take the mask key', () => {
     },
   )
 
-  it('another key is refused, not taken for a data set in which nothing is done', async () => {
+  it('another key is refused, not treated as a data set in which nothing is done', async () => {
     const here = await workspaceFor(sandbox, parts(), { SPILLWAY_MASK_KEY: KEY })
     expect((await here.run()).code).toBe(0)
     const other = await workspaceFor(
@@ -160,7 +160,7 @@ describe('where names take the mask key', () => {
       expect([command, code]).toEqual([command, 2])
       expect(stderr).toContain('the mask key is not the one used so far')
     }
-    // Line breaks that an editor left behind make no other key of it.
+    // Trailing line breaks, which editors add, do not change the key.
     const same = await workspaceFor(
       sandbox,
       { ...parts(), load: { path: here.output } },
@@ -171,7 +171,7 @@ describe('where names take the mask key', () => {
     expect((await same.run()).summary).toMatchObject({ status: 'complete', requests: 0 })
   })
 
-  it('status and verify need none where every name is given or hides nothing; plan needs it, as run does', async () => {
+  it('status and verify need no key where every name is given or hides nothing; plan and run need it', async () => {
     const extract = { queries: queries({ 0: 'a', 1: 'a', 2: 'b', 3: 'b' }), page_size: 100 }
     const here = await workspaceFor(
       sandbox,
@@ -191,7 +191,7 @@ describe('where names take the mask key', () => {
   })
 })
 
-it('under drop a query without a name of its own is refused, with its line and without what it asks for', async () => {
+it('under drop a query without a name is refused, with its line and without its value', async () => {
   const here = await workspaceFor(sandbox, {
     extract: { queries: queries({ 1: 'b' }) },
     transform: { identity: 'drop' },
@@ -243,7 +243,7 @@ function shownValue(query: SearchQuery, identity: 'hmac' | 'drop'): string {
   }
 }
 
-/** The keyword is a part of the address, so this finds either. */
+/** The keyword is a part of the address, so a search for it finds both. */
 function canaries(): readonly Canary[] {
   return people.flatMap((email) => [
     { name: 'address', text: email },

@@ -6,12 +6,12 @@ import { difference, expectedOfDomains, SAME } from './support/rows.ts'
 import { newWorkspace } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
-const asked = (from: string, until: string, every?: string) => ({
+const parts = (from: string, until: string, every?: string) => ({
   extract: { domains: DOMAINS, windows: { from, until, every }, page_size: 50 },
 })
 
 it('a second run sends nothing and changes no row', async () => {
-  const here = await newWorkspace(asked('2024-01-01', '2025-01-01', 'month'))
+  const here = await newWorkspace(parts('2024-01-01', '2025-01-01', 'month'))
   const first = await here.run()
   expect(first.summary).toMatchObject({ status: 'complete', rows: 300, partitions: { total: 24, done: 24 } })
   const sent = here.sandbox.requests.length
@@ -44,7 +44,7 @@ describe.each([
   { what: 'an earlier from', changes: [['2023-12-01', '2024-03-15', 'month']] },
   { what: 'shorter windows', changes: [['2024-01-01', '2024-04-10', 'week']] },
   { what: 'longer windows', changes: [['2024-01-01', '2025-01-01', 'year']] },
-  { what: 'no windows but one', changes: [['2024-01-01', '2024-06-01']] },
+  { what: 'one window for all', changes: [['2024-01-01', '2024-06-01']] },
   {
     what: 'one change after the other',
     changes: [
@@ -53,13 +53,13 @@ describe.each([
     ],
   },
 ] as const)('after months until the middle of March, $what', ({ changes }) => {
-  it('adds what is missing, and no row twice', async () => {
+  it('adds the missing rows, and no row twice', async () => {
     const first = ['2024-01-01', '2024-03-15', 'month'] as const
-    const here = await newWorkspace(asked(...first))
+    const here = await newWorkspace(parts(...first))
     expect((await here.run()).code).toBe(0)
     const ranges: (readonly [string, string, string?])[] = [first, ...changes]
     for (const range of changes) {
-      await here.write(asked(...(range as readonly [string, string, string?])))
+      await here.write(parts(...(range as readonly [string, string, string?])))
       const { code, stderr, summary } = await here.run()
       expect(code, stderr).toBe(0)
       expect(summary.requests).toBeGreaterThan(0)
@@ -75,12 +75,12 @@ describe.each([
   })
 })
 
-it('while new windows are not exported, _SUCCESS is not there', async () => {
-  const here = await newWorkspace(asked('2024-01-01', '2024-02-01', 'month'))
+it('while new windows are not exported, there is no _SUCCESS', async () => {
+  const here = await newWorkspace(parts('2024-01-01', '2024-02-01', 'month'))
   await here.run()
   const success = join(here.output, '_SUCCESS')
   expect(existsSync(success)).toBe(true)
-  await here.write(asked('2024-01-01', '2024-06-01', 'month'))
+  await here.write(parts('2024-01-01', '2024-06-01', 'month'))
   expect((await here.run('--max-requests', '2')).code).toBe(4)
   expect(existsSync(success)).toBe(false)
   expect((await here.run()).code).toBe(0)

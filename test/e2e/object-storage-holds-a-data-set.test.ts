@@ -29,7 +29,7 @@ type World = {
 async function world(given: PipelineParts = {}): Promise<World> {
   const { double, env } = await startBucket()
   onTestFinished(() => double.close())
-  // Commands that are carried out in this process find the store here.
+  // Commands that run in this process read these variables.
   for (const [name, value] of Object.entries(env)) vi.stubEnv(name, value)
   onTestFinished(() => void vi.unstubAllEnvs())
   const parts = {
@@ -51,15 +51,15 @@ async function expectEveryRowOnce({ here, double }: World): Promise<void> {
   expect(namesIn(double).filter((name) => /\/(?:open|lock)/.test(name))).toEqual([])
 }
 
-/** What a state in the bucket and one on a disk have in common. */
+/** Holds for a state in the bucket and for one on a local disk. */
 describe.each([
   { kept: 'in the bucket', state: undefined, everywhere: true },
-  // What people do with a data set reads its shards, which are in the bucket all the same.
+  // Reading a data set needs only its shards, which are in the bucket in both cases.
   { kept: 'on a local disk', state: { path: 'kept' }, everywhere: THOROUGH },
 ])('with its state $kept', ({ state, everywhere }) => {
   const apart = state === undefined ? {} : { state }
 
-  it('is exported by as many runs as the budget makes of it, and asked for nothing twice', async () => {
+  it('is exported in as many runs as the budget takes, and no page is requested twice', async () => {
     const at = await world({ ...apart, extract: { max_requests: 2, concurrency: 2 } })
     const { here, double } = at
     let [runs, sent] = [0, 0]
@@ -81,14 +81,14 @@ describe.each([
     expect(namesIn(double, `${PREFIX}/_state/checkpoint`).length > 0).toBe(state === undefined)
   })
 
-  it('is mended, exported anew and started over', async () => {
+  it('is repaired, redone and started over', async () => {
     const at = await world(apart)
     const { here, double } = at
     expect((await here.run()).code).toBe(0)
     editObjects(double, /domain\.quillmere\.net\/import_window=2024-02-01/, (text) => `${text}!`)
     expect((await here.cli('verify', 'pipeline.yaml')).code).toBe(1)
-    const mended = await here.cli('verify', 'pipeline.yaml', '--fix', '--yes')
-    expect(mended.code, mended.stderr).toBe(0)
+    const repaired = await here.cli('verify', 'pipeline.yaml', '--fix', '--yes')
+    expect(repaired.code, repaired.stderr).toBe(0)
     await expectEveryRowOnce(at)
     expect(await here.run('--redo', 'domain.quillmere.net/*')).toMatchObject({ code: 0 })
     await expectEveryRowOnce(at)
@@ -96,7 +96,7 @@ describe.each([
     await expectEveryRowOnce(at)
   })
 
-  it.runIf(everywhere)('is loaded into tables and asked in SQL', async () => {
+  it.runIf(everywhere)('is loaded into tables and queried in SQL', async () => {
     const { here } = await world(apart)
     const { summary } = await here.run()
     const loaded = await here.json('load', '--to', 'duckdb:leaks.db')
@@ -105,14 +105,14 @@ describe.each([
       shards: { loaded: 6, skipped: 0 },
     })
     for (const source of [[], ['--in', 'duckdb:leaks.db']]) {
-      const asked = await here.cli(
+      const result = await here.cli(
         'query',
         'pipeline.yaml',
         'SELECT count(*) AS n FROM credentials',
         '--json',
         ...source,
       )
-      expect(JSON.parse(asked.stdout)).toEqual([{ n: summary.rows }])
+      expect(JSON.parse(result.stdout)).toEqual([{ n: summary.rows }])
     }
   })
 
@@ -138,7 +138,7 @@ describe.each([
     expect(await here.run()).toMatchObject({ code: 0, summary: { requests: 0 } })
   })
 
-  it('is planned and told of while a run is at work', async () => {
+  it('plan and status work during a run, and a second run is refused', async () => {
     const { here, double } = await world(apart)
     let held: () => void = () => {}
     const pause = new Promise<void>((resolve) => (held = resolve))
@@ -158,7 +158,7 @@ describe.each([
   })
 })
 
-it('a machine whose state is elsewhere is refused, and changes nothing', async () => {
+it('a machine that lacks the state is refused, and changes nothing', async () => {
   const at = await world({ state: { path: 'kept' }, extract: { max_requests: 1 } })
   expect((await at.here.run()).code).toBe(4)
   const before = namesIn(at.double)
@@ -174,7 +174,7 @@ it('a machine whose state is elsewhere is refused, and changes nothing', async (
   expect(at.here.searches()).toHaveLength(searches)
 })
 
-it('a manifest that somebody else wrote meanwhile is not written over', async () => {
+it('a manifest that another writer changed meanwhile is not overwritten', async () => {
   const { here, double } = await world()
   expect((await here.run()).code).toBe(0)
   double.cues.before({ operation: 'PutObject', key: /_manifest\.json/ }, () =>
@@ -199,7 +199,7 @@ it.each([
   expect(refused.stderr).toContain('pipeline.yaml:')
 })
 
-it('what goes with a bucket alone is refused with a folder', async () => {
+it('settings for buckets are refused with a folder', async () => {
   const { here } = await world({
     load: { path: 'out', s3: { region: 'eu-central-1' } },
     state: { path: 'kept' },
@@ -220,7 +220,7 @@ it.each([
     'does not take the secret access key',
   ],
 ] as const)(
-  '%s: says what to do, and asks the service nothing',
+  '%s: the message says what to do, and no search is sent',
   async (_, { bucket = BUCKET }: { bucket?: string }, env, code, word) => {
     const at = await world({ load: { path: `s3://${bucket}/x` } })
     const own = { ...at.env, AWS_EC2_METADATA_DISABLED: 'true', ...env }

@@ -58,7 +58,7 @@ it.each([
   },
 )
 
-/** The columns in the footer's own words, a list as one. */
+/** The columns as the footer declares them, a list as one column. */
 async function columnsOf(file: string): Promise<Promised[]> {
   const elements = await sql(`select name, type, repetition_type, num_children, converted_type, logical_type
     from parquet_schema('${file}')`)
@@ -90,7 +90,7 @@ function typeOf(element: Readonly<Record<string, unknown>>): string {
   return `TIMESTAMP(${stamp[1]}, UTC)`
 }
 
-it('filters and sorted readers find what helps them: bounds, and the order where rows have one', async () => {
+it('a footer has min/max statistics, and the sort order where rows have one', async () => {
   const extract = {
     queries: [
       { type: 'domain', fqdn: 'scatterholt.com' },
@@ -98,7 +98,10 @@ it('filters and sorted readers find what helps them: bounds, and the order where
       { type: 'secret', secret_env: 'LEAKED' },
     ],
   }
-  const facts = async (load: Readonly<Record<string, unknown>>, env: Readonly<Record<string, string>>) => {
+  const footersOf = async (
+    load: Readonly<Record<string, unknown>>,
+    env: Readonly<Record<string, string>>,
+  ) => {
     const here = await newWorkspace({ extract, load }, { records: 60 }, env)
     const { code, stderr } = await here.run()
     expect(code, stderr).toBe(0)
@@ -116,7 +119,7 @@ it('filters and sorted readers find what helps them: bounds, and the order where
   }
   const leaked = await aSecret()
   const order = [{ column_idx: 5, descending: false, nulls_first: false }]
-  expect(await facts({}, { LEAKED: leaked })).toEqual(
+  expect(await footersOf({}, { LEAKED: leaked })).toEqual(
     [
       ['domain.quillmere.net', ['domain', 'domain'], ['quillmere.net', 'quillmere.net']],
       ['domain.scatterholt.com', ['domain', 'domain'], ['scatterholt.com', 'scatterholt.com']],
@@ -127,8 +130,8 @@ it('filters and sorted readers find what helps them: bounds, and the order where
       sorted: [order],
     })),
   )
-  // Here the three come one after the other, each from its first row on.
-  expect(await facts({ partition_by: 'none' }, { LEAKED: leaked })).toEqual([
+  // One shard holds the three queries one after the other, so its rows have no order.
+  expect(await footersOf({ partition_by: 'none' }, { LEAKED: leaked })).toEqual([
     {
       path: 'credentials/part-00000.parquet',
       bounds: [
@@ -148,7 +151,7 @@ async function aSecret(): Promise<string> {
   return String(row!.hash)
 }
 
-it('the folders make columns of their own for engines that read Hive-style data sets', async () => {
+it('folders become columns for engines that read Hive-style data sets', async () => {
   const here = await newWorkspace(
     {
       extract: {
@@ -190,7 +193,7 @@ it('the folders make columns of their own for engines that read Hive-style data 
 })
 
 it.each(['columnar', 'parquetjs-lite'])(
-  '%s: says in the words that readers take apart which version and which encoder wrote the file',
+  '%s: created_by names version and encoder in the form that readers parse',
   async (engine) => {
     const here = await newWorkspace({ load: { engine } }, { records: 40 })
     const { code, stderr } = await here.run()
@@ -199,7 +202,7 @@ it.each(['columnar', 'parquetjs-lite'])(
     const [found] = await sql(`select created_by from parquet_file_metadata('${join(here.output, path!)}')`)
     const createdBy = String(found!.created_by)
     expect(createdBy).toBe(`spillway version ${version} (build ${encoderDigest()})`)
-    // What parquet-java takes it apart with: whoever does not fit has its statistics ignored.
+    // The pattern of parquet-java. It ignores the statistics of files whose created_by does not match.
     const parts = /^(.*?)\s+version\s*(?:([^(]*?)\s*(?:\(\s*build\s*([^)]*?)\s*\))?)?$/.exec(createdBy)
     expect(parts?.slice(1)).toEqual(['spillway', version, expect.stringMatching(/^[0-9a-f]{16}$/)])
   },

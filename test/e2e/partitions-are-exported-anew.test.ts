@@ -9,7 +9,7 @@ import type { PipelineParts, Workspace } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-04-01' }
-const asked = (load = {}): PipelineParts => ({
+const parts = (load = {}): PipelineParts => ({
   extract: { domains: DOMAINS, windows: { ...RANGE, every: 'month' }, page_size: 10 },
   load,
 })
@@ -25,7 +25,7 @@ async function holdsEverything(here: Workspace): Promise<void> {
   expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
 }
 
-/** Queries of the searches sent since, each once. */
+/** Distinct queries and windows of the searches sent since. */
 function queriesSince({ sandbox }: Workspace, sent: number): string[] {
   const queries = sandbox.requests.slice(sent).map(({ body }) => {
     const { query, filters } = body as {
@@ -37,8 +37,8 @@ function queriesSince({ sandbox }: Workspace, sent: number): string[] {
   return [...new Set(queries)].sort()
 }
 
-it('--redo of one partition asks for it alone and gives the same bytes', async () => {
-  const here = await exportedWorkspace(asked())
+it('--redo of one partition requests only that one and gives the same bytes', async () => {
+  const here = await exportedWorkspace(parts())
   const before = await here.manifest()
   const sent = here.sandbox.requests.length
   const { code, stderr } = await here.run('--redo', JANUARY)
@@ -51,8 +51,8 @@ it('--redo of one partition asks for it alone and gives the same bytes', async (
 it.each([
   { redo: 'domain.quillmere.net', months: ['01', '02', '03'] },
   { redo: 'domain.quillmere.net/2024-0[23]*', months: ['02', '03'] },
-])('--redo $redo exports anew what it matches', async ({ redo, months }) => {
-  const here = await exportedWorkspace(asked())
+])('--redo $redo exports the matching partitions again', async ({ redo, months }) => {
+  const here = await exportedWorkspace(parts())
   const sent = here.sandbox.requests.length
   expect((await here.run('--redo', redo)).code).toBe(0)
   expect(queriesSince(here, sent)).toEqual(months.map((month) => `quillmere.net 2024-${month}-01`))
@@ -63,19 +63,19 @@ it.each([
   { partitionBy: 'none', besides: ['quillmere.net', 'scatterholt.com'] },
   { partitionBy: 'query', besides: ['quillmere.net'] },
 ])(
-  'in shared folders everything that was in the shard comes anew: partition_by $partitionBy',
+  'in shared folders --redo covers every partition of the shard: partition_by $partitionBy',
   async ({ partitionBy, besides }) => {
-    const here = await exportedWorkspace(asked({ partition_by: partitionBy }))
+    const here = await exportedWorkspace(parts({ partition_by: partitionBy }))
     const sent = here.sandbox.requests.length
     expect((await here.run('--redo', JANUARY)).code).toBe(0)
-    const asked2 = queriesSince(here, sent).map((query) => query.split(' ')[0])
-    expect([...new Set(asked2)]).toEqual(besides)
+    const domains = queriesSince(here, sent).map((query) => query.split(' ')[0])
+    expect([...new Set(domains)]).toEqual(besides)
     await holdsEverything(here)
   },
 )
 
-it('a missing or damaged shard is named with the way out, and --redo is that way', async () => {
-  const here = await exportedWorkspace(asked())
+it('the message about a missing shard names a --redo that repairs it', async () => {
+  const here = await exportedWorkspace(parts())
   const [path] = (await shardPaths(here.output)) as [string]
   await rm(join(here.output, path))
   const stopped = await here.run()
@@ -86,8 +86,8 @@ it('a missing or damaged shard is named with the way out, and --redo is that way
   await holdsEverything(here)
 })
 
-it('verify --fix says what it costs, does nothing unasked, and mends all that is damaged', async () => {
-  const here = await exportedWorkspace(asked())
+it('verify --fix says what it costs, does nothing without --yes, and repairs all damage', async () => {
+  const here = await exportedWorkspace(parts())
   const [first, second, third] = (await shardPaths(here.output)) as [string, string, string]
   await rm(join(here.output, first))
   const bytes = await readFile(join(here.output, second))
@@ -96,10 +96,10 @@ it('verify --fix says what it costs, does nothing unasked, and mends all that is
   await copyFile(join(here.output, third), join(here.output, third.replace('part-00000', 'part-00009')))
 
   const sent = here.sandbox.requests.length
-  const unasked = await here.cli('verify', 'pipeline.yaml', '--fix')
-  expect(unasked.code).toBe(2)
-  expect(unasked.stderr).toMatch(/removes 2 shards with \d+ rows .* took \d+ page/)
-  expect(unasked.stderr).toContain('--yes')
+  const refused = await here.cli('verify', 'pipeline.yaml', '--fix')
+  expect(refused.code).toBe(2)
+  expect(refused.stderr).toMatch(/removes 2 shards with \d+ rows .* took \d+ page/)
+  expect(refused.stderr).toContain('--yes')
   expect(here.sandbox.requests).toHaveLength(sent)
   expect((await here.json('verify')).code).toBe(1)
 
@@ -109,8 +109,8 @@ it('verify --fix says what it costs, does nothing unasked, and mends all that is
   await holdsEverything(here)
 })
 
-it('what --redo can not do is refused with exit 2, and nothing is changed', async () => {
-  const here = await exportedWorkspace(asked({ partition_by: 'none' }))
+it('an impossible --redo is refused with exit 2, and nothing changes', async () => {
+  const here = await exportedWorkspace(parts({ partition_by: 'none' }))
   const checkpoint = await readFile(join(here.output, '_state/checkpoint.jsonl'))
   const sent = here.sandbox.requests.length
 
@@ -120,8 +120,8 @@ it('what --redo can not do is refused with exit 2, and nothing is changed', asyn
   expect((await here.run('--redo', JANUARY, '--fresh', '--yes')).code).toBe(2)
 
   await here.write({
-    ...asked({ partition_by: 'none' }),
-    extract: { ...asked().extract, domains: [DOMAINS[1]] },
+    ...parts({ partition_by: 'none' }),
+    extract: { ...parts().extract, domains: [DOMAINS[1]] },
   })
   const lost = await here.run('--redo', JANUARY)
   expect(lost.code).toBe(2)
@@ -131,8 +131,8 @@ it('what --redo can not do is refused with exit 2, and nothing is changed', asyn
   expect(here.sandbox.requests).toHaveLength(sent)
 })
 
-it('what was given up and not yet exported again leaves no file behind that a reader would take for data', async () => {
-  const here = await exportedWorkspace(asked())
+it('a shard that is invalidated and not yet exported again leaves no file that a reader would take for data', async () => {
+  const here = await exportedWorkspace(parts())
   expect((await here.run('--redo', 'domain.quillmere.net', '--max-requests', '1')).code).toBe(4)
   const paths = await shardPaths(here.output)
   expect(paths.filter((path) => path.includes('quillmere'))).toHaveLength(0)

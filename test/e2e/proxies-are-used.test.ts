@@ -13,8 +13,8 @@ const PARTS = {
 const TRUST = { NODE_EXTRA_CA_CERTS: CERTIFICATE_PATH }
 
 /**
- * Runs the pipeline; the service goes by an address that only a proxy can make something of. Proxies are variables of the
- * process: of this one, which carries the command out, unless Node.js must be told of a certificate when it starts.
+ * Runs the pipeline with an address of the service that only the proxy can resolve. Proxy variables belong to the
+ * process that runs the command: this one, unless Node.js needs to know a certificate when it starts.
  */
 function runAt(here: Workspace, origin: string, env: Environment, ...flags: string[]): Promise<Ended> {
   const baseUrl = `${origin}${new URL(here.sandbox.baseUrl).pathname}`
@@ -46,7 +46,7 @@ it.each(['HTTP_PROXY', 'http_proxy'])('an http service is reached through %s', a
   const proxy = await startHttpProxy({ port: portOf(here) })
   const ended = await runAt(here, 'http://service.example', { [variable]: `http://127.0.0.1:${proxy.port}` })
   await expectAllRows(here, ended)
-  expect(proxy.asked[0]).toEqual({ target: 'service.example:80', authorization: null })
+  expect(proxy.connects[0]).toEqual({ target: 'service.example:80', authorization: null })
 })
 
 it('an https service is reached through HTTPS_PROXY with user and password, end to end encrypted', async () => {
@@ -55,21 +55,21 @@ it('an https service is reached through HTTPS_PROXY with user and password, end 
   const ended = await runAt(here, 'https://service.example:8443', {
     ...TRUST,
     HTTPS_PROXY: `http://jean:p%40ss%3Aw%C3%B6rd@127.0.0.1:${proxy.port}`,
-    // The other scheme's is not for it.
+    // The variable of the other scheme must not apply.
     HTTP_PROXY: `http://127.0.0.1:${await deadPort()}`,
   })
   await expectAllRows(here, ended)
   const authorization = `Basic ${Buffer.from('jean:p@ss:wörd').toString('base64')}`
-  expect(proxy.asked[0]).toEqual({ target: 'service.example:8443', authorization })
+  expect(proxy.connects[0]).toEqual({ target: 'service.example:8443', authorization })
 })
 
-it('the way to the proxy may be encrypted too, and its address may lack the scheme', async () => {
+it('the connection to the proxy may be encrypted too, and its address may lack the scheme', async () => {
   const here = await newWorkspace(PARTS)
   const tls = await startTls(portOf(here))
   const secure = await startHttpProxy({ port: tls, secure: true })
   const env = { ...TRUST, https_proxy: `https://127.0.0.1:${secure.port}` }
   await expectAllRows(here, await runAt(here, 'https://service.example', env))
-  expect(secure.asked[0]?.target).toBe('service.example:443')
+  expect(secure.connects[0]?.target).toBe('service.example:443')
 
   const refused = await newWorkspace(PARTS)
   const { code, stderr } = await runAt(refused, 'https://service.example', { HTTPS_PROXY: env.https_proxy })
@@ -84,17 +84,17 @@ it('the way to the proxy may be encrypted too, and its address may lack the sche
   )
 })
 
-it('hosts in NO_PROXY are reached straight', async () => {
+it('hosts in NO_PROXY are reached directly', async () => {
   const here = await newWorkspace(PARTS)
   const proxy = await startHttpProxy({ port: portOf(here) })
   const env = { HTTP_PROXY: `http://127.0.0.1:${proxy.port}` }
-  // This machine by a name that does not count as such.
+  // An address of this machine that is not treated as loopback.
   const origin = `http://0.0.0.0:${portOf(here)}`
   await expectAllRows(here, await runAt(here, origin, { ...env, NO_PROXY: 'other.example, 0.0.0.0' }))
-  expect(proxy.asked).toEqual([])
+  expect(proxy.connects).toEqual([])
   const others = { ...env, NO_PROXY: 'other.example, 0.0.0.0:81' }
   await expectAllRows(here, await runAt(here, origin, others, '--fresh', '--yes'))
-  expect(proxy.asked.length).toBeGreaterThan(0)
+  expect(proxy.connects.length).toBeGreaterThan(0)
 })
 
 it.each([

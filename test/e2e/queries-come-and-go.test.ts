@@ -6,7 +6,7 @@ import { newWorkspace, type Workspace } from './support/workspace.ts'
 
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-01', until: '2024-03-01' }
-const asked = (domains: readonly string[], load = {}) => ({
+const parts = (domains: readonly string[], load = {}) => ({
   extract: { domains, windows: { ...RANGE, every: 'month' }, page_size: 5 },
   load,
 })
@@ -21,24 +21,24 @@ it.each([
   { where: 'folders of their own', load: {} },
   { where: 'one folder', load: { partition_by: 'none' } },
 ])(
-  'a domain taken out of the file keeps its rows in $where, is listed as retired and stops nothing',
+  'a domain removed from the file keeps its rows in $where, is listed as retired and stops nothing',
   async ({ load }) => {
-    const here = await newWorkspace(asked(DOMAINS, load))
-    // Some of what goes is half-way.
+    const here = await newWorkspace(parts(DOMAINS, load))
+    // One window of the removed domain is unfinished.
     expect((await here.run('--domain', 'quillmere.net', '--max-requests', '2')).code).toBe(4)
-    await here.write(asked(['scatterholt.com'], load))
+    await here.write(parts(['scatterholt.com'], load))
     const { code, stderr } = await here.run()
     expect(code, stderr).toBe(0)
     const [gone] = (await retired(here)) as { query: string; rows: number }[]
     expect(gone).toMatchObject({ query: 'domain.quillmere.net' })
     expect(gone?.rows).toBeGreaterThan(0)
     expect((await here.manifest()).retired).toEqual([gone])
-    const text = await here.cli('status', 'pipeline.yaml')
-    expect(text.stdout).toContain('no longer asked for, kept: domain.quillmere.net')
+    const printed = await here.cli('status', 'pipeline.yaml')
+    expect(printed.stdout).toContain('no longer asked for, kept: domain.quillmere.net')
     expect((await here.json('verify')).code).toBe(0)
 
-    // Put back, it goes on from where it stood.
-    await here.write(asked(DOMAINS, load))
+    // When it is added again, it resumes where it stopped.
+    await here.write(parts(DOMAINS, load))
     expect((await here.run()).code).toBe(0)
     expect(await retired(here)).toEqual([])
     expect((await here.manifest()).retired).toEqual([])
@@ -48,8 +48,8 @@ it.each([
   },
 )
 
-it('one run with a domain that the file lacks leaves later runs of the file alone', async () => {
-  const here = await newWorkspace(asked(['scatterholt.com']))
+it('one run with a domain that the file lacks does not affect later runs of the file', async () => {
+  const here = await newWorkspace(parts(['scatterholt.com']))
   expect((await here.run('--domain', 'quillmere.net')).code).toBe(0)
   const { code, stderr, summary } = await here.run()
   expect(code, stderr).toBe(0)

@@ -6,24 +6,24 @@ import { readCsv, readParquet } from './support/read-shards.ts'
 import { difference, microsOf, type Row, SAME } from './support/rows.ts'
 import { newWorkspace } from './support/workspace.ts'
 
-const TEXTS = ['format_type', 'title', 'subtitle', 'summary', 'content', 'prompt_preset_uid']
+const STRINGS = ['format_type', 'title', 'subtitle', 'summary', 'content', 'prompt_preset_uid']
 const LISTS = ['tags', 'highlights', 'related_activity_uids']
 const TIMES = ['created_at', 'published_at', 'updated_at']
-const WHOLE = ['id', 'reading_time', 'tenant_id', 'organization_id']
+const INTEGERS = ['id', 'reading_time', 'tenant_id', 'organization_id']
 
-/** Rows of reports, straight from the service. */
+/** Rows of reports, made from the service's own responses. */
 async function expectedReports(sandbox: Sandbox, ids: readonly number[]): Promise<Row[]> {
   const rows: Row[] = []
   for (const id of ids) {
-    const answer = await fetch(`${sandbox.baseUrl}/v4/threat_flow/reports/${id}`, {
+    const response = await fetch(`${sandbox.baseUrl}/v4/threat_flow/reports/${id}`, {
       headers: { authorization: `Bearer ${sandbox.token}` },
     })
-    const { report } = (await answer.json()) as { report: Record<string, string | number | string[]> }
+    const { report } = (await response.json()) as { report: Record<string, string | number | string[]> }
     rows.push(
       Object.fromEntries([
-        ...[...TEXTS, ...LISTS].map((name) => [name, report[name] as string | string[]]),
+        ...[...STRINGS, ...LISTS].map((name) => [name, report[name] as string | string[]]),
         ...TIMES.map((name) => [name, String(microsOf(String(report[name])))]),
-        ...WHOLE.map((name) => [name, String(report[name])]),
+        ...INTEGERS.map((name) => [name, String(report[name])]),
       ]),
     )
   }
@@ -32,10 +32,10 @@ async function expectedReports(sandbox: Sandbox, ids: readonly number[]): Promis
 
 describe.each(['parquet', 'csv'] as const)('as %s', (format) => {
   it.each([
-    { asked: { ids: [3, 25, 7, 3] }, ids: [3, 7, 25], requests: 3 },
-    { asked: { all: true, page_size: 10 }, ids: Array.from({ length: 25 }, (_, i) => i + 1), requests: 3 },
-  ])('$asked.ids$asked.all: a row for each report, once', async ({ asked, ids, requests }) => {
-    const here = await newWorkspace({ extract: { resource: 'reports', ...asked }, load: { format } })
+    { extract: { ids: [3, 25, 7, 3] }, ids: [3, 7, 25], requests: 3 },
+    { extract: { all: true, page_size: 10 }, ids: Array.from({ length: 25 }, (_, i) => i + 1), requests: 3 },
+  ])('$extract.ids$extract.all: a row for each report, once', async ({ extract, ids, requests }) => {
+    const here = await newWorkspace({ extract: { resource: 'reports', ...extract }, load: { format } })
     const { code, stderr, summary } = await here.run()
     expect(code, stderr).toBe(0)
     expect(summary).toMatchObject({ rows: ids.length, requests, shards: 1 })

@@ -31,7 +31,7 @@ const policies: readonly (Masking & { format: 'parquet' | 'csv' })[] = [
 describe.each(policies)(
   'secret: $secret, identity: $identity, as $format',
   ({ secret, identity, format }) => {
-    it('every value is what the policy makes of it, and nothing else is anywhere', async () => {
+    it('every value is masked by the policy, and no file or output holds the original', async () => {
       const here = await workspaceFor(
         sandbox,
         {
@@ -54,8 +54,8 @@ describe.each(policies)(
       const found = format === 'csv' ? await readCsv(here.output) : await readParquet(here.output)
       expect(difference(found, wanted)).toEqual(SAME)
 
-      const { masking: told, columns } = await here.manifest()
-      expect(told).toEqual({ secret, identity })
+      const { masking: recorded, columns } = await here.manifest()
+      expect(recorded).toEqual({ secret, identity })
       const names = columns.map(({ name }) => name)
       expect(names.includes('hash')).toBe(secret !== 'drop')
       expect(names.includes('identity_name')).toBe(identity !== 'drop')
@@ -72,7 +72,7 @@ describe.each(policies)(
   },
 )
 
-/** Contents and names; compression is off the way of a search where values repeat little. */
+/** Contents and names of all files. */
 async function everyFile(folder: string): Promise<string[]> {
   const entries = await readdir(folder, { recursive: true, withFileTypes: true })
   const files = entries
@@ -81,7 +81,7 @@ async function everyFile(folder: string): Promise<string[]> {
   return [files.join('\n'), ...(await Promise.all(files.map((file) => readFile(file, 'latin1'))))]
 }
 
-it('plaintext is written only when each run is given leave', async () => {
+it('plaintext is written only with consent to each run', async () => {
   const here = await workspaceFor(sandbox, {
     extract: { domains: ['scatterholt.com'], page_size: 100, max_requests: 1 },
     transform: { secret: 'plaintext' },

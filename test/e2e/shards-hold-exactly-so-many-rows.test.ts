@@ -55,7 +55,7 @@ function byFolder<T extends { readonly path: string }>(shards: readonly T[]): Ma
   return folders
 }
 
-it.each(['parquet', 'csv'])('%s: a partition without rows makes no shard and no folder', async (format) => {
+it.each(['parquet', 'csv'])('%s: a partition without rows has no shard and no folder', async (format) => {
   const here = await newWorkspace({
     extract: {
       domains: ['scatterholt.com', 'nowhere.example'],

@@ -9,12 +9,12 @@ import { readParquet } from './support/read-shards.ts'
 import { difference, expectedOfDomains, expectedRows, SAME } from './support/rows.ts'
 import { newWorkspace, type Workspace } from './support/workspace.ts'
 
-/** The files as they are; the flags below only keep them to a few requests, at one a second. */
+/** The files as they are. The flags below only limit them to a few requests, since they send one a second. */
 const SHIPPED = join(PACKAGE, 'pipelines')
 const DOMAINS = ['scatterholt.com', 'brambleworth.org', 'quillmere.net', 'tarnhollow.io']
 const DAY_MS = 86_400_000
 
-/** With a working directory of its own, as the output lies below it. */
+/** In a new working directory, because the output is below it. */
 function spillway(here: Workspace, ...words: string[]): Promise<Ended> {
   return carryOut({ args: words, cwd: here.folder, env: here.env })
 }
@@ -69,7 +69,7 @@ describe('against a sandbox', () => {
   it('compliance.yaml', async () => {
     const key = 'a masking key of thirty-two bytes or more'
     const apiKey = 'compliance-api-key'
-    // Now and then is a moment of the test: weeks that are over, with what was imported lately.
+    // Relative to now: weeks that are over, with rows imported in them.
     const monday = mondayBefore(Date.now() - 6 * 3_600_000)
     const from = new Date(monday - 7 * DAY_MS).toISOString()
     const here = await newWorkspace(
@@ -135,7 +135,7 @@ describe('against a sandbox', () => {
     expect(partitions.filter(({ state }) => state === 'done')).toHaveLength(2)
   })
 
-  it('every commented line of the starter is a setting that is known', async () => {
+  it('every commented line of the starter is a valid setting', async () => {
     const here = await newWorkspace({}, {}, { SPILLWAY_API_KEY: 'a-key', LEAKED_PASSWORD: 'a-secret' })
     await spillway(here, 'init', 'starter.yaml')
     const text = await readFile(join(here.folder, 'starter.yaml'), 'utf8')

@@ -23,7 +23,7 @@ it.each([
   expect(succeeded(here)).toBe(false)
   expect((await here.run()).code).toBe(0)
   expect(succeeded(here)).toBe(true)
-  // Nothing is missing any more, so a narrower run changes nothing about that.
+  // Nothing is missing any more, and a narrower run does not change that.
   expect((await here.run(...flags)).code).toBe(0)
   expect(succeeded(here)).toBe(true)
 })
@@ -40,7 +40,7 @@ it.each([
   expect(succeeded(here)).toBe(true)
 })
 
-it('the last part of the file makes it whole, though the run was a narrower one', async () => {
+it('a narrower run that completes the file writes _SUCCESS', async () => {
   const here = await newWorkspace(FILE)
   for (const [index, domain] of DOMAINS.entries()) {
     expect((await here.run('--domain', domain)).code).toBe(0)
@@ -48,7 +48,7 @@ it('the last part of the file makes it whole, though the run was a narrower one'
   }
 })
 
-it('a file that asks for more than before has no _SUCCESS, whatever a narrower run finds done', async () => {
+it('a file with more queries than before has no _SUCCESS, even if a narrower run finds its part done', async () => {
   const here = await newWorkspace({ extract: { ...FILE.extract, domains: ['scatterholt.com'] } })
   expect((await here.run()).code).toBe(0)
   await here.write(FILE)

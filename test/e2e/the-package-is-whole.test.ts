@@ -14,7 +14,7 @@ const ROOT = join(import.meta.dirname, '../..')
 /** Empty before npm installed the package there; see test/support/installed.ts. */
 const INSTALLED = inject('installed') ?? ''
 
-/** What a pipeline may ask for, and npm installs beside the package. */
+/** Packages that are not bundled: npm installs them beside this one. */
 const OUTSIDE: readonly string[] = [
   '@aws-sdk/client-s3',
   '@duckdb/node-api',
@@ -62,7 +62,7 @@ it('holds what users need, and nothing else', async () => {
     (path) => !/^(?:README\.md|LICENSE|CHANGELOG\.md|package\.json|(?:dist|docs|pipelines)\/)/.test(path),
   )
   expect(others).toEqual([])
-  // Command and library are the same chunks; all else would be there twice, or be left of an earlier build.
+  // Command and library share the chunks. Any other file would be a duplicate or a remainder of an earlier build.
   const built = paths.filter((path) => path.startsWith('dist/') && !path.startsWith('dist/chunks/'))
   expect(built.sort()).toEqual([
     'dist/THIRD-PARTY-NOTICES.txt',
@@ -74,7 +74,7 @@ it('holds what users need, and nothing else', async () => {
   expect(paths.length).toBeLessThan(200)
 })
 
-it('has every package once: bundled, or installed with it', async () => {
+it('has every package once: bundled, or installed beside it', async () => {
   const { dependencies, optionalDependencies } = JSON.parse(
     await readFile(join(ROOT, 'package.json'), 'utf8'),
   )
@@ -82,13 +82,13 @@ it('has every package once: bundled, or installed with it', async () => {
   expect(beside.sort()).toEqual([...OUTSIDE].sort())
 })
 
-it('the built command can be executed as it is, as a link to it is', async () => {
-  // As `npm link` leads to it: no npm sets its mode there.
+it('the built command is executable, as `npm link` needs it', async () => {
+  // `npm link` makes a link to this file and does not set its mode.
   const { stdout } = await execute(join(ROOT, 'dist/cli/main.js'), ['--version'])
   expect(stdout).toMatch(/^\d+\.\d+\.\d+/)
 })
 
-it('carries the licence of every package whose code it holds', async () => {
+it('has the licence of every package that it bundles', async () => {
   const notices = await readFile(
     join(INSTALLED, 'node_modules/spillway/dist/THIRD-PARTY-NOTICES.txt'),
     'utf8',
@@ -98,7 +98,7 @@ it('carries the licence of every package whose code it holds', async () => {
   const names = heads.map((head) => head?.[1])
   // Two versions of one package are two packages.
   expect(new Set(heads.map((head) => head?.[0])).size).toBe(heads.length)
-  // What the sources import and the bundle does not leave outside, and what these bring along.
+  // Imports of the sources that are bundled, and their own dependencies.
   const bundled = importedPackages().filter((name) => !OUTSIDE.includes(name))
   expect(bundled).toEqual(expect.arrayContaining(['zod', 'undici', 'echarts', 'yargs', 'hyparquet']))
   expect(names).toEqual(expect.arrayContaining(bundled))
@@ -140,11 +140,11 @@ it('works where npm installed it: the command, by its name', async () => {
 
 it('works where npm installed it: a program in TypeScript, with all checks on', async () => {
   const here = await newWorkspace({ extract: { domains: ['scatterholt.com'], page_size: 50 } })
-  // What such a program brings along itself.
+  // Such a program has these types itself.
   await symlink(join(ROOT, 'node_modules/@types'), join(INSTALLED, 'node_modules/@types'))
   await writeFile(join(INSTALLED, 'program.ts'), PROGRAM)
   await writeFile(join(INSTALLED, 'tsconfig.json'), JSON.stringify(STRICT))
-  // With the newest one library-page-is-true.test.ts compiles the examples of a page, with the same checks.
+  // library-page-is-true.test.ts uses the newest compiler, with the same checks.
   for (const compiler of THOROUGH ? ['oldest-typescript', 'typescript'] : ['oldest-typescript']) {
     const tsc = join(ROOT, 'node_modules', compiler, 'bin/tsc')
     const compiled = await execute(process.execPath, [tsc], { cwd: INSTALLED }).catch((error) => error)
@@ -194,7 +194,7 @@ try {
   const summary: RunSummary = await runPipeline(pipeline, await runOptions(pipeline, { observer }))
   const { ok }: Verification = await verifyDataSet(pipeline)
   const partitions: PartitionStatus[] = [...(await readStatus(pipeline)).partitions()]
-  // @ts-expect-error: what the summary does not have is no any
+  // @ts-expect-error: an unknown field of the summary is an error, not any
   summary.nothing
   if (latest === null) throw new ExportError('data', 'No progress', '', '')
   console.log(JSON.stringify({ status: summary.status, rows: summary.rows, ok, partitions }))

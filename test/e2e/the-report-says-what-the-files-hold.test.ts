@@ -14,7 +14,7 @@ const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const WINDOWS = { from: '2024-01-01', until: '2024-07-01', every: 'month' }
 const pageIn = (output: string): Promise<string> => readFile(join(output, '_report.html'), 'utf8')
 
-/** What the page says for machines. */
+/** The JSON in the page. */
 function dataOf(page: string): ReportData {
   const [, json] = /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(page)!
   return JSON.parse(json!)
@@ -26,7 +26,7 @@ function counted(names: readonly string[]): Map<string, number> {
   return counts
 }
 
-/** As names look in the report. */
+/** A name as the report shows it. */
 const inReport = (name: unknown, none: string): string =>
   name === null
     ? none
@@ -37,7 +37,7 @@ const inReport = (name: unknown, none: string): string =>
 const monthOf = ({ imported_at }: Row): string =>
   new Date(Number(BigInt(String(imported_at)) / 1000n)).toISOString().slice(0, 7)
 
-/** Groups that are told have the rows that were counted, and all others are those that are left. */
+/** Each group has the rows that were counted, and `others` is the rest. */
 function expectGroups({ groups, others }: ReportData['came']['sources'], names: readonly string[]): void {
   const counts = counted(names)
   for (const { name, rows } of groups) expect([name, rows]).toEqual([name, counts.get(name)])
@@ -47,7 +47,7 @@ function expectGroups({ groups, others }: ReportData['came']['sources'], names: 
   expect(least).toBeGreaterThanOrEqual(5)
 }
 
-function expectToTell(
+function expectReport(
   { came, went, shards, verdict, from }: ReportData,
   rows: readonly Row[],
   paths: number,
@@ -79,7 +79,7 @@ function expectToTell(
       expect(cell!.state).toBe('done')
       expect(cell!.least).toBeLessThanOrEqual(rows)
       expect(cell!.most).toBeGreaterThanOrEqual(rows)
-      // Nothing is told more loosely than the power of ten that it lies between.
+      // A range spans at most one power of ten.
       expect([cell!.least === 0, cell!.most! <= Math.max(9, 10 * cell!.least)]).toEqual([rows === 0, true])
     }
   }
@@ -116,7 +116,7 @@ it.each([
   const manifest = await here.manifest()
   const rows = await readAll(here, load.format)
   const first = dataOf(await pageIn(here.output))
-  expectToTell(first, rows, manifest.shards.length)
+  expectReport(first, rows, manifest.shards.length)
   expect(first.went.runs.map(({ status }) => status)).toEqual(['interrupted', 'complete'])
   expect(first.went.runs.at(-1)).toMatchObject({
     rows: summary.rows,
@@ -136,9 +136,9 @@ it.each([
   )
 
   expect((await here.run('--redo', 'domain.quillmere.net/2024-03*')).code).toBe(0)
-  expectToTell(dataOf(await pageIn(here.output)), rows, manifest.shards.length)
+  expectReport(dataOf(await pageIn(here.output)), rows, manifest.shards.length)
 
-  // Where the state was left behind, it is the files that tell.
+  // Without the state, the report is made from manifest and shards.
   await rm(join(here.output, '_state'), { recursive: true })
   await rm(join(here.output, '_report.html'))
   expect((await here.cli('summary', 'pipeline.yaml')).code).toBe(0)
@@ -152,7 +152,7 @@ it.each([
   })
 })
 
-it('a later run adds what is new; what is no report of ours is kept', async () => {
+it('a later run adds the new rows; a file that is not our report is kept', async () => {
   const parts = (until: string) => ({ extract: { domains: DOMAINS, windows: { ...WINDOWS, until } } })
   const here = await newWorkspace(parts('2024-03-01'), { records: 400 })
   await here.run()
@@ -161,7 +161,7 @@ it('a later run adds what is new; what is no report of ours is kept', async () =
   await here.run()
   const rows = await readAll(here, 'parquet')
   const data = dataOf(await pageIn(here.output))
-  expectToTell(data, rows, (await here.manifest()).shards.length)
+  expectReport(data, rows, (await here.manifest()).shards.length)
   expect(data.came.new_rows).toBe(rows.length - before.length)
 
   await writeFile(join(here.output, '_report.html'), '<!doctype html><p>mine')
@@ -170,10 +170,10 @@ it('a later run adds what is new; what is no report of ours is kept', async () =
   expect(stderr).toContain('_report.html')
   expect(await pageIn(here.output)).toBe('<!doctype html><p>mine')
   expect((await here.run('--fresh', '--yes')).code).toBe(0)
-  expectToTell(dataOf(await pageIn(here.output)), rows, data.came.shards)
+  expectReport(dataOf(await pageIn(here.output)), rows, data.came.shards)
 })
 
-it('reports have one as well, and what failed is told', async () => {
+it('an export of reports has one as well', async () => {
   const here = await newWorkspace({ extract: { resource: 'reports', all: true } })
   expect((await here.run()).code).toBe(0)
   const data = dataOf(await pageIn(here.output))
@@ -185,7 +185,7 @@ it('reports have one as well, and what failed is told', async () => {
   expect((await here.cli('summary', 'pipeline.yaml', '--json')).stdout).toContain('_report.html')
 })
 
-it('nothing that a service puts into names is more than text', async () => {
+it('names from the service are text, never markup', async () => {
   const name = `</script><img src=x onerror="document.title='x'">`
   const items = Array.from({ length: 2000 }, (_, id) => ({
     id,

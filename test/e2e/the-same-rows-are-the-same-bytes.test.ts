@@ -14,19 +14,19 @@ import { SMALL } from './support/workspace.ts'
 const DOMAINS = ['scatterholt.com', 'quillmere.net']
 const RANGE = { from: '2024-01-17', until: '2024-06-05T12:00:00Z' }
 
-/** How the same rows may be asked for, and what may happen meanwhile. */
-const way = fc.record({
+/** Ways to request the same rows, and interruptions. */
+const variant = fc.record({
   page_size: fc.integer({ min: 2, max: 60 }),
   concurrency: fc.integer({ min: 1, max: 5 }),
   per_chain: fc.constantFrom('all', 1, 2, 7),
   emptyPageRate: fc.constantFrom(0, 0.3),
   shortPageRate: fc.constantFrom(0, 0.5),
-  /** Requests after which a run ends; the next one goes on. */
+  /** Requests after which a run ends. The next one resumes. */
   budgets: fc.array(fc.integer({ min: 1, max: 9 }), { maxLength: 4 }),
 })
-type Way = typeof way extends fc.Arbitrary<infer T> ? T : never
+type Variant = typeof variant extends fc.Arbitrary<infer T> ? T : never
 
-const what = fc.record({
+const given = fc.record({
   seed: fc.nat(),
   records: fc.integer({ min: 0, max: 70 }),
   order: fc.constantFrom('asc', 'desc'),
@@ -38,12 +38,12 @@ const what = fc.record({
     { format: 'csv', compression: 'gzip' },
   ),
 })
-type What = typeof what extends fc.Arbitrary<infer T> ? T : never
+type Given = typeof given extends fc.Arbitrary<infer T> ? T : never
 
-it('whatever way they are asked for, shards of one query and window hold the same rows in the same bytes', async () => {
+it('shards of one query and window hold the same rows in the same bytes, however they are requested', async () => {
   await fc.assert(
-    fc.asyncProperty(what, way, way, async (what, one, other) => {
-      expect(await exported(what, other)).toEqual(await exported(what, one))
+    fc.asyncProperty(given, variant, variant, async (given, one, other) => {
+      expect(await exported(given, other)).toEqual(await exported(given, one))
     }),
     { numRuns: cases(8, 2) },
   )
@@ -51,8 +51,8 @@ it('whatever way they are asked for, shards of one query and window hold the sam
 
 /** SHA-256 of every shard by its path. */
 async function exported(
-  { seed, records, order, every, shard_rows, load }: What,
-  { budgets, emptyPageRate, shortPageRate, per_chain, ...extract }: Way,
+  { seed, records, order, every, shard_rows, load }: Given,
+  { budgets, emptyPageRate, shortPageRate, per_chain, ...extract }: Variant,
 ): Promise<ReadonlyMap<string, string>> {
   const sandbox = await startSandbox({ ...SMALL, seed: String(seed), records, emptyPageRate, shortPageRate })
   const folder = await mkdtemp(join(tmpdir(), 'spillway-bytes-'))

@@ -23,12 +23,12 @@ it('an API key is exchanged for tokens, which are renewed when they end in the m
   const exchanges = here.sandbox.requests.filter(({ kind }) => kind === 'tokens')
   expect(exchanges.length).toBeGreaterThan(1)
   expect(new Set(exchanges.map(({ body }) => JSON.stringify(body)))).toEqual(new Set(['{"tenant_id":7}']))
-  // Exchanges cost no search, and are none of the requests that are counted.
+  // Token exchanges cost no search and do not count as requests.
   expect(summary.requests).toBe(here.searches().length)
   expect(stdout + stderr).not.toContain(KEY)
 })
 
-it('tokens that die before their time are renewed, from a key in a file', async () => {
+it('tokens that expire early are renewed, from a key in a file', async () => {
   const folder = temporaryFolder()
   await writeFile(join(folder, 'key'), `${KEY}\n`)
   const here = await newWorkspace(
@@ -57,7 +57,7 @@ it('a key that is refused is exit 3, at once', async () => {
   expect(here.searches()).toHaveLength(0)
 })
 
-it('after a 429 nobody sends until the wait that the service asks for is over', async () => {
+it('after a 429 no request is sent before Retry-After is over', async () => {
   const here = await newWorkspace(
     {
       extract: {
@@ -75,7 +75,7 @@ it('after a 429 nobody sends until the wait that the service asks for is over', 
   expect(code, stderr).toBe(0)
   expect(summary.retries).toBe(1)
   const refused = here.searches()[5]!
-  // Those under way when the answer came are the three other chains' at most.
+  // At most the three other chains had a request in flight when the response came.
   const during = here.searches().filter(({ at }) => at > refused.at && at < refused.at + 1900)
   expect(during.length).toBeLessThanOrEqual(3)
   const wanted = expectedOfDomains(here.sandbox, EXTRACT.domains, { from: '2024-01-01', until: '2024-09-01' })
@@ -93,11 +93,11 @@ it('retries are bounded: `retries: 1` is two requests, and then the partition ha
   expect(here.searches()).toHaveLength(2)
 })
 
-it('`check` asks the service for free', async () => {
+it('`check` costs no search', async () => {
   const here = await newWorkspace({ service: { token_test_url: '/tokens/test' }, extract: EXTRACT })
   const good = await here.cli('check', 'pipeline.yaml')
   expect(good.code, good.stderr).toBe(0)
-  // A GET tells whether there is a search, and is none.
+  // A GET tells whether the path exists, and costs nothing.
   expect(here.sandbox.requests.map(({ method, path }) => `${method} ${path}`)).toEqual([
     'GET /tokens/test',
     'GET /firework/v4/credentials/global/_search',

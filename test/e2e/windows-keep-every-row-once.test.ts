@@ -6,7 +6,7 @@ import { difference, expectedRows, SAME } from './support/rows.ts'
 import { newWorkspace } from './support/workspace.ts'
 
 const query = { type: 'domain', fqdn: 'scatterholt.com' } as const
-// Enough records that every month, and some midnights, begin with several at the very first microsecond.
+// So many records that every month, and some midnights, begin with several rows at the first microsecond.
 const RECORDS = { records: 600 }
 
 it('a row exactly on the edge of two windows is in the later one, and in no other', async () => {
@@ -58,7 +58,7 @@ it.each([
 })
 
 it.each(['asc', 'desc'])(
-  'a service that ignores the filter fails the partition, %s, and nothing outside comes in',
+  'a service that ignores the filter fails the partition, %s, and no row outside the range is exported',
   async (order) => {
     const here = await newWorkspace(
       {
@@ -75,7 +75,7 @@ it.each(['asc', 'desc'])(
     const { code, stderr, summary } = await here.run()
     expect(code).toBe(1)
     expect(stderr).toContain('ignored the filter')
-    // Pages that lay wholly inside were good when they came: all of January, in ascending order.
+    // Pages inside the range were committed before: in ascending order all of January.
     const done = order === 'asc' ? 1 : 0
     expect(summary).toMatchObject({ status: 'failed', partitions: { total: 2, done, failed: 2 - done } })
     const { partitions } = statusShape.parse((await here.json('status')).value)

@@ -11,14 +11,14 @@ import type { PipelineParts } from './support/workspace.ts'
 
 const CONCURRENCY = 4
 
-type Bench = {
+type Context = {
   readonly sandbox: Sandbox
   readonly output: string
-  /** Runs to the end. @returns searches that it took */
+  /** Runs to the end. @returns the number of searches */
   run(extract: PipelineParts['extract'], load?: PipelineParts['load']): Promise<number>
 }
 
-async function bench(options: SandboxOptions): Promise<Bench> {
+async function newContext(options: SandboxOptions): Promise<Context> {
   const sandbox = await startSandbox({ requestsPerSecond: 0, nastyRate: 0, nullRate: 0, ...options })
   const folder = await mkdtemp(join(tmpdir(), 'spillway-chains-'))
   onTestFinished(async () => {
@@ -46,7 +46,7 @@ async function bench(options: SandboxOptions): Promise<Bench> {
   }
 }
 
-/** Pages that there are in a range, however it is cut into windows; a query without rows is a search all the same. */
+/** Pages in a range, however it is cut into windows. A query without rows costs a search too. */
 function leastSearches(sandbox: Sandbox, domains: readonly string[], range: Range, pageSize: number): number {
   // The service's filter is inclusive at both ends.
   const until = new Date(Date.parse(range.until) + 1).toISOString()
@@ -62,11 +62,11 @@ function domainNames(count: number): string[] {
   return Array.from({ length: count }, (_, i) => `d${i}.example`)
 }
 
-/** Half of the worlds in one order, half in the other; all in both where everything is tried. */
+/** Half of the cases use one order, half the other; where everything is tried, all use both. */
 const ORDERS = ['asc', 'desc'] as const
 const ordersOf = (index: number) => (THOROUGH ? ORDERS : [ORDERS[index % 2]!])
 
-const WORLDS = [
+const CASES = [
   {
     what: 'many domains with a few rows a month',
     domains: THOROUGH ? 40 : 12,
@@ -92,16 +92,21 @@ const WORLDS = [
     pageSize: 20,
   },
   { what: 'domains without rows', domains: 12, records: 0, every: 'month', months: 24 },
-].map((world, index) => ({ ...world, orders: ordersOf(index) }))
+].map((given, index) => ({ ...given, orders: ordersOf(index) }))
 
-describe.each(WORLDS)('$what', ({ domains: count, records, every, months, orders, pageSize = 1000 }) => {
-  it.each(orders)('cost what their rows cost and no more than a search a lane on top, %s', async (order) => {
+describe.each(CASES)('$what', ({ domains: count, records, every, months, orders, pageSize = 1000 }) => {
+  it.each(orders)('cost one search per page and at most one more per slot, %s', async (order) => {
     const domains = domainNames(count)
     const range = {
       from: '2023-01-01',
       until: new Date(Date.UTC(2023, months, 1)).toISOString().slice(0, 10),
     }
-    const { sandbox, output, run } = await bench({ domains, records, from: range.from, until: range.until })
+    const { sandbox, output, run } = await newContext({
+      domains,
+      records,
+      from: range.from,
+      until: range.until,
+    })
     const sent = await run({ domains, windows: { ...range, every }, page_size: pageSize, order })
     const least = leastSearches(sandbox, domains, range, pageSize)
     expect(sent).toBeLessThanOrEqual(Math.floor(1.02 * least) + CONCURRENCY)
@@ -110,9 +115,9 @@ describe.each(WORLDS)('$what', ({ domains: count, records, every, months, orders
   })
 })
 
-it('a later run asks once a query for all windows that are new', async () => {
+it('a later run sends one search per query for all new windows', async () => {
   const domains = domainNames(6)
-  const { sandbox, output, run } = await bench({
+  const { sandbox, output, run } = await newContext({
     domains,
     records: 120,
     from: '2023-01-01',
@@ -128,7 +133,7 @@ it('a later run asks once a query for all windows that are new', async () => {
 
 it('windows on both sides of those that are done take a chain each', async () => {
   const domains = domainNames(5)
-  const { sandbox, output, run } = await bench({
+  const { sandbox, output, run } = await newContext({
     domains,
     records: 120,
     from: '2023-01-01',
@@ -140,19 +145,19 @@ it('windows on both sides of those that are done take a chain each', async () =>
   expect(difference(await readParquet(output), expectedOfDomains(sandbox, domains, range))).toEqual(SAME)
 })
 
-it('per_chain says how many windows are asked for together; 1: each by itself', async () => {
+it('per_chain says how many windows share a chain; 1: each has its own', async () => {
   const windows = { from: '2023-01-01', until: '2024-01-01', every: 'month' }
   const domains = domainNames(4)
   const costs: number[] = []
   for (const per_chain of [1, 5, 'all']) {
-    const { run } = await bench({ domains, records: 12, from: windows.from, until: windows.until })
+    const { run } = await newContext({ domains, records: 12, from: windows.from, until: windows.until })
     costs.push(await run({ domains, windows: { ...windows, per_chain } }))
   }
   expect(costs).toEqual([4 * 12, 4 * 3, 4])
 })
 
-it('all five kinds of queries go through their windows in one chain', async () => {
-  const { sandbox, output, run } = await bench({ records: 100, domains: ['scatterholt.com'] })
+it('every kind of query reads its windows in one chain', async () => {
+  const { sandbox, output, run } = await newContext({ records: 100, domains: ['scatterholt.com'] })
   const [first] = sandbox.expected({ query: { type: 'domain', fqdn: 'scatterholt.com' } })
   const email = String(first!.identity_name)
   const queries = [

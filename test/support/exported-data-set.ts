@@ -14,8 +14,8 @@ import {
 } from '../e2e/support/workspace.ts'
 
 /**
- * A workspace with a finished export, for tests of what comes after a run. Each export is made once per run of the tests
- * and copied. Copies keep their identity. Each has its own sandbox, which has seen no search yet.
+ * A workspace with a finished export, for tests of what comes after a run. Each export is made once per test run and
+ * copied. Copies keep their identity. Each has its own sandbox, which has seen no search yet.
  */
 export async function exportedWorkspace(
   parts: PipelineParts,

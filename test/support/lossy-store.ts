@@ -7,8 +7,8 @@ export type Draw = () => number
 
 /**
  * A store on a disk that may lose power. Appends to a log and truncations that were not fsynced reach the disk in any
- * mixture: each block holds the old bytes, the new ones or none, and the file has any size. Everything else that a store
- * does is durable once it resolves. A process may end and another one continue without a power cut.
+ * mixture: each block holds the old bytes, the new ones or none, and the file has any size. Everything else that a
+ * store does is durable once it resolves. A process may end and another one continue without a power cut.
  */
 export function lossyStore(store: Store, root: string, blockBytes: number) {
   /** Durable contents of the logs that have changes not fsynced yet, by path. */

@@ -14,7 +14,7 @@ export function times(usual: number, all: number): number {
   return process.env.FAULT_ALL === '1' ? all : usual
 }
 
-/** Of longer lists `npm run test:all` takes a third, another one each day. `FAULT_DAY` repeats the third of that day. */
+/** Of longer lists `npm run test:all` takes a third, another one each day. `FAULT_DAY` repeats that of a day. */
 const LONG = 30
 const SHARE = 3
 const DAY = Number(process.env.FAULT_DAY ?? Math.floor(Date.now() / 86_400_000))

@@ -6,19 +6,19 @@ import { PACKAGE } from '../../support/run-cli.ts'
 import { THOROUGH } from '../../support/thorough.ts'
 import { type PipelineParts, pipelineText } from './workspace.ts'
 
-// What is built starts threads for every run, which takes longer than a small export.
+// The built library starts threads for every run, which takes longer than a small export.
 const LIBRARY = THOROUGH ? pathToFileURL(join(PACKAGE, 'dist/index.js')).href : '../../../src/index.ts'
 const { readPipeline, runOptions, runPipeline } = (await import(
   LIBRARY
 )) as typeof import('../../../src/index.ts')
 
-/** Where an export goes on in this process: a folder, and the service. */
+/** An export in this process: its folder, and the service. */
 export type Here = { readonly folder: string; readonly baseUrl: string; readonly token: string }
 
-/** What a run said that may want somebody's attention. */
+/** The summary of a run with the warnings that it logged. */
 export type Warned = RunSummary & { readonly warnings: readonly string[] }
 
-/** The library and not the command: for hundreds of runs, each of which would start a process. Writes to `out`. */
+/** Runs the library instead of the command, since each of hundreds of runs would start a process. Writes to `out`. */
 export async function runInProcess(here: Here, parts: PipelineParts, stop?: AbortSignal): Promise<Warned> {
   const env = { SPILLWAY_BASE_URL: here.baseUrl, SPILLWAY_TOKEN: here.token }
   await writeFile(join(here.folder, 'pipeline.yaml'), pipelineText(parts))
@@ -32,7 +32,7 @@ export async function runInProcess(here: Here, parts: PipelineParts, stop?: Abor
   return { ...(await runPipeline(pipeline, await runOptions(pipeline, settings))), warnings }
 }
 
-/** Waits take no time, and are over when they end. */
+/** A clock whose waits take no time but advance it. */
 function impatientClock(): Clock {
   let skippedMs = 0
   return {

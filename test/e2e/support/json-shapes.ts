@@ -1,8 +1,8 @@
 import { z } from 'zod'
 
 /**
- * The JSON that scripts read. Fields may be added to it, but none may be renamed, taken away or change its
- * type, so these are written down once more, apart from the product.
+ * The JSON that scripts read. Fields may be added, but none may be renamed, removed or change its type. So these shapes
+ * are declared here once more, independently of the product.
  */
 
 const count = z.int().nonnegative()
@@ -88,7 +88,7 @@ export const manifestShape = z.object({
   shards: z.array(
     z.object({
       path: z.string(),
-      /** Nothing only in the one shard of a data set without rows. */
+      /** Zero only in the one shard of a data set without rows. */
       rows: count,
       bytes: count.positive(),
       sha256: z.string().regex(/^[0-9a-f]{64}$/),

@@ -8,7 +8,7 @@ import { createServer as createTlsServer } from 'node:tls'
 import { onTestFinished } from 'vitest'
 
 /**
- * For `service.example` and 127.0.0.1, signed by itself; made for these tests with
+ * A self-signed certificate for `service.example` and 127.0.0.1, made for these tests with
  * `openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 36500 -subj /CN=service.example
  * -addext subjectAltName=DNS:service.example,IP:127.0.0.1`.
  */
@@ -17,42 +17,42 @@ const pem = readFileSync(CERTIFICATE_PATH)
 
 export type TestProxy = {
   readonly port: number
-  /** What each CONNECT asked for, and how it signed in. */
-  readonly asked: readonly { readonly target: string; readonly authorization: string | null }[]
+  /** Target and credentials of each CONNECT request. */
+  readonly connects: readonly { readonly target: string; readonly authorization: string | null }[]
 }
 
 export type ProxyOptions = {
-  /** What it connects to, whatever name it is given: nobody else knows these. */
+  /** The local port to which it connects, whatever the target of the request. */
   readonly port: number
   /** Speaks TLS itself. */
   readonly secure?: boolean
-  /** Answers this instead of connecting. */
+  /** The status line that it sends instead of connecting. */
   readonly refuse?: string
-  /** Takes the request and says nothing. */
+  /** Takes the request and sends no response. */
   readonly silent?: boolean
 }
 
-/** A proxy as companies have them, on this machine; gone when the test ends. */
+/** An HTTP proxy on this machine, closed when the test ends. */
 export async function startHttpProxy({
   port,
   secure = false,
   refuse,
   silent = false,
 }: ProxyOptions): Promise<TestProxy> {
-  const asked: { target: string; authorization: string | null }[] = []
+  const connects: { target: string; authorization: string | null }[] = []
   const noRequests: RequestListener = (_request, response) => response.writeHead(501).end()
   const server = secure
     ? createHttpsServer({ key: pem, cert: pem }, noRequests)
     : createHttpServer(noRequests)
   server.on('connect', (request, client: Duplex) => {
     client.on('error', () => {})
-    asked.push({
+    connects.push({
       target: request.url ?? '',
       authorization: request.headers['proxy-authorization'] ?? null,
     })
     if (silent) return
     if (refuse !== undefined) {
-      // As some do, it repeats what it got.
+      // Like some real proxies, it repeats the credentials.
       client.end(`HTTP/1.1 ${refuse}\r\n\r\n${request.headers['proxy-authorization'] ?? ''}`)
       return
     }
@@ -62,10 +62,10 @@ export async function startHttpProxy({
     })
     onward.on('error', () => client.destroy())
   })
-  return { port: await listening(server), asked }
+  return { port: await listening(server), connects }
 }
 
-/** Puts TLS in front of a server of this machine, under the name `service.example`. @returns its port */
+/** Serves a local port over TLS, under the name `service.example`. @returns the port with TLS */
 export async function startTls(port: number): Promise<number> {
   return listening(
     createTlsServer({ key: pem, cert: pem }, (client) => {
@@ -77,7 +77,7 @@ export async function startTls(port: number): Promise<number> {
   )
 }
 
-/** A port that nobody listens on. */
+/** A port on which no server listens. */
 export async function deadPort(): Promise<number> {
   const server = createHttpServer()
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))

@@ -7,13 +7,13 @@ import { microsOf, type Row, type Value } from './rows.ts'
 
 let connection: ReturnType<DuckDBInstance['connect']> | null = null
 
-/** Asks DuckDB; rows by column name. */
+/** Queries DuckDB. @returns rows by column name */
 export async function sql(query: string): Promise<Record<string, JS>[]> {
   connection ??= DuckDBInstance.create(':memory:', { threads: '1' }).then((duckdb) => duckdb.connect())
   return (await (await connection).runAndReadAll(query)).getRowObjectsJS()
 }
 
-/** Paths of all shards below a data set, relative to it: everything that engines do not skip. */
+/** Paths of all shards of a data set, relative to it: every file that engines do not skip. */
 export async function shardPaths(output: string): Promise<string[]> {
   const entries = await readdir(output, { recursive: true, withFileTypes: true })
   return entries
@@ -66,7 +66,7 @@ async function readText(file: string): Promise<string> {
   return (file.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString()
 }
 
-/** Null is an empty field; the empty text is a quoted one. */
+/** Null is an empty field; the empty string is a quoted one. */
 function csvRecords(text: string): Record<string, string | null>[] {
   return parse(text, {
     columns: true,

@@ -2,8 +2,8 @@ import { createHmac } from 'node:crypto'
 import type { CredentialJson, ExpectedSearch, Sandbox, SearchQuery } from '../../../src/sandbox/index.ts'
 
 /**
- * Rows as the documentation promises them, made here once more from what the sandbox holds, with nothing of
- * the product. Integers and timestamps (microseconds since 1970) are decimal text.
+ * Rows as the documentation promises them, made from the data of the sandbox without any code of the product.
+ * Integers and timestamps (microseconds since 1970) are decimal strings.
  */
 export type Row = Readonly<Record<string, Value>>
 export type Value = string | boolean | null | readonly string[]
@@ -22,12 +22,12 @@ export type Wanted = ExpectedSearch & {
   readonly milliseconds?: boolean
 }
 
-/** The rows of one query over one range. Items that break the schema are none. */
+/** The rows of one query over one range. Items that break the schema are left out. */
 export function expectedRows(sandbox: Sandbox, wanted: Wanted): Row[] {
   return [...sandbox.expected(wanted)].filter(isValid).map((item) => rowOf(item, wanted))
 }
 
-/** Every domain of several, in one list. */
+/** The rows of several domains, in one list. */
 export function expectedOfDomains(
   sandbox: Sandbox,
   domains: readonly string[],
@@ -36,12 +36,12 @@ export function expectedOfDomains(
   return domains.flatMap((fqdn) => expectedRows(sandbox, { ...wanted, query: { type: 'domain', fqdn } }))
 }
 
-/** What two sets of rows differ in; compare it with {@link SAME}. Rows count as often as they are there. */
+/** The difference of two multisets of rows; compare it with {@link SAME}. */
 export function difference(found: readonly Row[], wanted: readonly Row[]): Difference {
-  const [is, shouldBe] = [texts(found), texts(wanted)]
+  const [is, shouldBe] = [keysOf(found), keysOf(wanted)]
   const extra = is.filter(unmatched(shouldBe))
   const missing = shouldBe.filter(unmatched(is))
-  // A few say what is wrong; thousands bury it.
+  // A few examples show what is wrong; thousands would hide it.
   return {
     extra: extra.length,
     missing: missing.length,
@@ -53,17 +53,17 @@ type Difference = { readonly extra: number; readonly missing: number; readonly e
 
 export const SAME: Difference = { extra: 0, missing: 0, examples: [] }
 
-function texts(rows: readonly Row[]): string[] {
+function keysOf(rows: readonly Row[]): string[] {
   return rows.map((row) => JSON.stringify(Object.entries(row).sort(([a], [b]) => (a < b ? -1 : 1))))
 }
 
-/** Takes one away for each that is met. */
-function unmatched(others: readonly string[]): (text: string) => boolean {
+/** Each match uses up one of the others. */
+function unmatched(others: readonly string[]): (key: string) => boolean {
   const left = new Map<string, number>()
-  for (const text of others) left.set(text, (left.get(text) ?? 0) + 1)
-  return (text) => {
-    const count = left.get(text) ?? 0
-    left.set(text, count - 1)
+  for (const key of others) left.set(key, (left.get(key) ?? 0) + 1)
+  return (key) => {
+    const count = left.get(key) ?? 0
+    left.set(key, count - 1)
     return count < 1
   }
 }
@@ -72,9 +72,9 @@ function rowOf(item: CredentialJson, wanted: Wanted): Row {
   const { query, include = [], masking = {}, columns, milliseconds } = wanted
   const { secret = 'redact', identity = 'keep', key = '' } = masking
   const { source } = item
-  const at = (text: string | null | undefined): string | null => {
-    if (text === null || text === undefined) return null
-    const micros = microsOf(text)
+  const at = (time: string | null | undefined): string | null => {
+    if (time === null || time === undefined) return null
+    const micros = microsOf(time)
     return String(milliseconds ? (micros / 1000n) * 1000n : micros)
   }
   const known = item.known_password_id
@@ -118,50 +118,54 @@ function queryValue(query: SearchQuery, { secret, identity, key }: Required<Mask
   }
 }
 
-export function maskSecret(text: string, policy: NonNullable<Masking['secret']>, key: string): string {
+export function maskSecret(secret: string, policy: NonNullable<Masking['secret']>, key: string): string {
   switch (policy) {
     case 'redact':
     case 'drop':
       return '[REDACTED]'
     case 'partial': {
-      const points = [...well(text)]
+      const points = [...well(secret)]
       return points.length < 6 ? '[REDACTED]' : `${points[0]}****${points.at(-1)}`
     }
     case 'hmac':
-      return hmac(text, key)
+      return hmac(secret, key)
     case 'plaintext':
-      return well(text)
+      return well(secret)
   }
 }
 
-export function maskIdentity(text: string, policy: NonNullable<Masking['identity']>, key: string): string {
+export function maskIdentity(
+  identity: string,
+  policy: NonNullable<Masking['identity']>,
+  key: string,
+): string {
   switch (policy) {
     case 'keep':
-      return well(text)
+      return well(identity)
     case 'hmac':
-      return hmac(`identity:${text}`, key)
+      return hmac(`identity:${identity}`, key)
     case 'drop':
       return '[REDACTED]'
   }
 }
 
-function hmac(text: string, key: string): string {
-  return createHmac('sha256', Buffer.from(key)).update(well(text)).digest('hex')
+function hmac(value: string, key: string): string {
+  return createHmac('sha256', Buffer.from(key)).update(well(value)).digest('hex')
 }
 
-/** Lone surrogates are no text; they become U+FFFD. */
-function well(text: string): string
-function well(text: string | null): string | null
-function well(text: string | null): string | null {
-  return text === null ? null : text.toWellFormed()
+/** Lone surrogates become U+FFFD. */
+function well(value: string): string
+function well(value: string | null): string | null
+function well(value: string | null): string | null {
+  return value === null ? null : value.toWellFormed()
 }
 
 const TIMESTAMP = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6}))?(Z|[+-]\d\d:\d\d)$/
 
 /** Microseconds since 1970. */
-export function microsOf(text: string): bigint {
-  const [, clock, fraction = '', offset] = TIMESTAMP.exec(text) ?? []
-  if (clock === undefined || offset === undefined) throw new Error(`no timestamp: ${text}`)
+export function microsOf(time: string): bigint {
+  const [, clock, fraction = '', offset] = TIMESTAMP.exec(time) ?? []
+  if (clock === undefined || offset === undefined) throw new Error(`no timestamp: ${time}`)
   return BigInt(Date.parse(clock + offset)) * 1000n + BigInt(fraction.padEnd(6, '0'))
 }
 
@@ -171,10 +175,10 @@ export function isValid(item: unknown): item is CredentialJson {
   const { id, domain, identity_name, hash, hash_type, imported_at, source_id, source } = item
   return (
     Number.isSafeInteger(id) &&
-    isTextOrNull(domain) &&
+    isStringOrNull(domain) &&
     typeof identity_name === 'string' &&
-    isTextOrNull(hash) &&
-    isTextOrNull(hash_type) &&
+    isStringOrNull(hash) &&
+    isStringOrNull(hash_type) &&
     typeof imported_at === 'string' &&
     TIMESTAMP.test(imported_at) &&
     typeof source_id === 'string' &&
@@ -186,6 +190,6 @@ function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-function isTextOrNull(value: unknown): boolean {
+function isStringOrNull(value: unknown): boolean {
   return value === null || typeof value === 'string'
 }

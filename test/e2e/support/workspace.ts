@@ -16,7 +16,7 @@ import { manifestShape, summaryShape } from './json-shapes.ts'
 /** One section of a pipeline file. */
 type Section = Readonly<Record<string, unknown>>
 
-/** What a test says about its pipeline; the rest is filled in. */
+/** The settings of a pipeline that a test needs; the others have defaults. */
 export type PipelineParts = {
   readonly name?: string
   readonly service?: Section
@@ -34,7 +34,7 @@ export type Workspace = {
   readonly output: string
   readonly sandbox: Sandbox
   readonly env: Environment
-  /** The command with these words, in the folder. */
+  /** Runs the command with these arguments in the folder. */
   cli(...words: string[]): Promise<Ended>
   /** `run --json` on the pipeline, and the summary that it printed. */
   run(...flags: string[]): Promise<Ended & { readonly summary: Summary }>
@@ -62,7 +62,7 @@ export const SMALL: SandboxOptions = {
   basicRequestsPerSecond: 0,
 }
 
-/** A folder with a pipeline file that points at a sandbox; both are gone when the test ends. */
+/** A folder with a pipeline file that points at a new sandbox. Both are removed when the test ends. */
 export async function newWorkspace(
   parts: PipelineParts,
   options: SandboxOptions = {},
@@ -73,7 +73,7 @@ export async function newWorkspace(
   return workspaceFor(sandbox, parts, env)
 }
 
-/** The same for a sandbox that is there already. */
+/** The same with an existing sandbox. */
 export async function workspaceFor(
   sandbox: Sandbox,
   parts: PipelineParts,
@@ -108,7 +108,7 @@ export async function workspaceFor(
   return here
 }
 
-/** A folder that is gone when the test ends. */
+/** A folder that is removed when the test ends. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'spillway-e2e-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))

@@ -1,6 +1,6 @@
 /**
  * `node guard.mjs <folder>`: waits until its standard input ends, because the process that started it closes it or has
- * ended, even by SIGKILL. Then it ends the PostgreSQL server whose cluster is in `<folder>/data` and removes the folder.
+ * ended, even by SIGKILL. Then it ends the PostgreSQL server of the cluster `<folder>/data` and removes the folder.
  */
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'

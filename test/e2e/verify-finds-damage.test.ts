@@ -18,7 +18,7 @@ async function verified(here: Workspace) {
   return { code, ...verificationShape.parse(value) }
 }
 
-/** Does damage to the files named, looks what is said of it, and puts the files back. */
+/** Damages the given files, verifies, and restores the files. */
 async function afterDamage(here: Workspace, files: readonly string[], damage: () => Promise<unknown>) {
   for (const file of files) await copyFile(file, join(here.folder, `kept-${files.indexOf(file)}`))
   await damage()
@@ -28,7 +28,7 @@ async function afterDamage(here: Workspace, files: readonly string[], damage: ()
 }
 
 describe.each(['parquet', 'csv'])('%s', (format) => {
-  it('nothing is off in good data; a shard that is missing, short, changed or strange is named', async () => {
+  it('an intact data set has no problems; a shard that is missing, truncated, changed or unknown is named', async () => {
     const here = await newWorkspace(parts(format))
     expect((await here.run()).code).toBe(0)
     const { totals } = await here.manifest()
@@ -66,7 +66,7 @@ function flipped(bytes: Buffer): Buffer {
   return copy
 }
 
-it('a manifest that says something else than the checkpoint is named', async () => {
+it('a manifest that contradicts the checkpoint is named', async () => {
   const here = await newWorkspace(parts('parquet'))
   expect((await here.run()).code).toBe(0)
   const file = join(here.output, '_manifest.json')
@@ -86,7 +86,7 @@ it.each([
   { written: { secret: 'partial' }, promised: { secret: 'hmac' }, column: 'hash' },
   { written: { identity: 'keep' }, promised: { identity: 'hmac' }, column: 'identity_name' },
 ])(
-  'values that $promised can not have made are a problem, and are not shown',
+  'values that $promised can not produce are a problem, and are not shown',
   async ({ written, promised, column }) => {
     const here = await newWorkspace(
       { ...parts('parquet'), transform: written },
@@ -113,7 +113,7 @@ it.each([
   },
 )
 
-it('without an export there is nothing to vouch for', async () => {
+it('without an export verify exits with 2', async () => {
   const here = await newWorkspace(parts('parquet'))
   expect(await here.cli('verify', 'pipeline.yaml', '--json')).toMatchObject({ code: 2, stdout: '' })
 })

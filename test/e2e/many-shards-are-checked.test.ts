@@ -4,8 +4,8 @@ import { expect, it } from 'vitest'
 import { some } from '../support/thorough.ts'
 import { newWorkspace } from './support/workspace.ts'
 
-// A shard a day and domain: so many that a second run looks at them in threads of their own.
-const asked = (until: string) => ({
+// One shard for each day and domain: so many that a second run stats them in worker threads.
+const parts = (until: string) => ({
   extract: {
     domains: ['scatterholt.com', 'quillmere.net'],
     windows: { from: '2024-01-01', until, every: '1d' },
@@ -14,8 +14,8 @@ const asked = (until: string) => ({
   },
 })
 
-it('a second run finds what became of one shard among many', async () => {
-  const here = await newWorkspace(asked('2024-12-31'), { records: 4000 })
+it('a second run notices a change of one shard among many', async () => {
+  const here = await newWorkspace(parts('2024-12-31'), { records: 4000 })
   expect((await here.run()).code).toBe(0)
   const before = await here.manifest()
   expect(before.shards.length).toBeGreaterThan(700)
@@ -49,6 +49,6 @@ it('a second run finds what became of one shard among many', async () => {
   expect(here.sandbox.requests).toHaveLength(sent)
   expect((await here.manifest()).shards).toEqual(before.shards)
 
-  await here.write(asked('2025-01-01'))
+  await here.write(parts('2025-01-01'))
   expect((await here.run()).summary).toMatchObject({ status: 'complete', requests: 2 })
 })

@@ -24,7 +24,7 @@ it.each([
   { secret: 'redact', identity: 'keep' },
   { secret: 'partial', identity: 'drop' },
   { secret: 'hmac', identity: 'hmac' },
-] as const)('rows and quarantine together are everything, masked: $secret, $identity', async (policies) => {
+] as const)('rows and quarantine together hold every item, masked: $secret, $identity', async (policies) => {
   const here = await newWorkspace(
     { extract: { domains: [query.fqdn], windows: WINDOWS, page_size: 17 }, transform: policies },
     BROKEN,
@@ -40,7 +40,7 @@ it.each([
   ).toEqual(SAME)
 
   const lines = await quarantined(here)
-  const wanted = MONTHS.slice(0, -1).flatMap((from, i) => refused(here, from, MONTHS[i + 1]!))
+  const wanted = MONTHS.slice(0, -1).flatMap((from, i) => rejected(here, from, MONTHS[i + 1]!))
   expect(lines.map(({ id }) => id).sort()).toEqual(wanted.map(idOf).sort())
   expect(summary.quarantined).toBe(wanted.length)
   expect((await here.manifest()).totals.quarantined).toBe(wanted.length)
@@ -62,7 +62,7 @@ it.each([
   }
 })
 
-it('a line says where its item was and what is wrong with it', async () => {
+it('an entry says where its item was and what is wrong with it', async () => {
   const here = await newWorkspace({ extract: { domains: [query.fqdn], page_size: 40 } }, BROKEN)
   expect((await here.run()).code).toBe(0)
   const all = [...here.sandbox.expected({ query })]
@@ -71,11 +71,11 @@ it('a line says where its item was and what is wrong with it', async () => {
     expect(partition).toBe('domain.scatterholt.com/all')
     expect(isValid(item)).toBe(false)
     expect(id).toBe(idOf(item))
-    for (const { path } of issues) expect(path).toMatch(PLACES)
+    for (const { path } of issues) expect(path).toMatch(FIELD_PATHS)
   }
 })
 
-const PLACES =
+const FIELD_PATHS =
   /^(?:|id|imported_at|identity_name|hash|hash_type|source_id|source|source\.(?:id|is_alert_enabled))$/
 
 it('on_invalid: fail stops the partition, names fields, and shows no value', async () => {
@@ -106,10 +106,10 @@ async function quarantined(here: Workspace) {
 }
 
 /**
- * What a window has to set aside. The service's filter is inclusive, so items at the very end come as well:
- * those whose time can be read are left to the next window, of the others nobody can know.
+ * Items of a window that belong in quarantine. The service's filter is inclusive, so items at the very end come too.
+ * Those with a valid time belong to the next window. The others belong to no known window, so they count here.
  */
-function refused(here: Workspace, from: string, until: string): unknown[] {
+function rejected(here: Workspace, from: string, until: string): unknown[] {
   const end = String(new Date(Date.parse(until)).toISOString()).replace('.000Z', '.000001Z')
   const atEnd = [...here.sandbox.expected({ query, from: until, until: end })].filter(
     (item) => !hasTime(item),

@@ -11,7 +11,7 @@ import { newWorkspace, PIPELINE, type Workspace } from './support/workspace.ts'
 const FULL = '/dev/full'
 const STACK = /^\s+at |node:internal/m
 
-/** The command, started by a shell that says first how it may run. */
+/** Runs the command in a shell that sets limits first. */
 function run(here: Workspace, shell: string, words: readonly string[], stdout: 'pipe' | number = 'pipe') {
   const child = spawn('/bin/sh', ['-c', `${shell} exec "$0" "$@"`, process.execPath, CLI, ...words], {
     cwd: here.folder,
@@ -28,7 +28,7 @@ function run(here: Workspace, shell: string, words: readonly string[], stdout: '
 }
 
 it.skipIf(!existsSync(FULL))(
-  'a full stdout is exit 1 and a message; what is exported is exported',
+  'a full stdout is exit 1 and a message, and the export is complete',
   async () => {
     const here = await newWorkspace({ extract: { domains: ['scatterholt.com'] } })
     for (const words of [
@@ -39,7 +39,7 @@ it.skipIf(!existsSync(FULL))(
     ]) {
       const { code, stderr } = await run(here, '', words, openSync(FULL, 'w'))
       expect({ words, code }).toEqual({ words, code: 1 })
-      // Where nobody looks on a run says at once what it is going to do.
+      // Without a terminal, run prints its plan first.
       const planned = words[0] === 'run' ? 'trial: 1 of 1 partition to do, [^\\n]*\\n' : ''
       const failed = 'spillway: What there is to print can not be written: ENOSPC \\(stdout\\).*\\n'
       expect(stderr).toMatch(new RegExp(`^${planned}${failed}$`))
@@ -51,7 +51,7 @@ it.skipIf(!existsSync(FULL))(
 )
 
 it.skipIf(process.platform === 'win32')(
-  'too few file handles are exit 1 and a message, at the start and in the middle',
+  'too few file handles are exit 1 and a message, at the start and during the run',
   async () => {
     const here = await newWorkspace({
       extract: {
@@ -61,7 +61,7 @@ it.skipIf(process.platform === 'win32')(
         concurrency: 8,
       },
     })
-    // Node itself needs some twenty; then the files of our own code come, those of threads, those of the data set.
+    // Node.js itself needs about twenty; then come the files of our code, of threads and of the data set.
     const counts = Array.from({ length: 13 }, (_, i) => 28 + i)
     for (const handles of some(counts, 3)) {
       const { code, stderr } = await run(here, `ulimit -n ${handles};`, [
