@@ -49,7 +49,7 @@ async function allFiles(output: string): Promise<string> {
 }
 
 /** An export that stops after two pages. */
-async function halfWay(secret: string): Promise<Workspace> {
+async function unfinished(secret: string): Promise<Workspace> {
   const here = await workspaceFor(sandbox, partsFor(secret), { LEAKED: FIRST, SPILLWAY_MASK_KEY: MASK_KEY })
   const stopped = await here.run('--max-requests', '2')
   expect(stopped.code, stopped.stderr).toBe(4)
@@ -67,7 +67,7 @@ async function withSecret(here: Workspace, secret: string): Promise<Workspace> {
 }
 
 it('under hmac, a run with another secret is refused before it changes anything', async () => {
-  const here = await halfWay('hmac')
+  const here = await unfinished('hmac')
   const before = await allFiles(here.output)
   const sent = sandbox.requests.length
   const refused = await (await withSecret(here, SECOND)).run()
@@ -91,7 +91,7 @@ it('under hmac, a run with another secret is refused before it changes anything'
 })
 
 it('under hmac, the chain starts again when a cursor is refused although the secret is the same', async () => {
-  const here = await halfWay('hmac')
+  const here = await unfinished('hmac')
   const renewed = await startSandbox({ ...SMALL, records: 3000, cursorKey: 'another', token: sandbox.token })
   try {
     const again = await withSecret(here, FIRST)
@@ -105,8 +105,8 @@ it('under hmac, the chain starts again when a cursor is refused although the sec
 })
 
 it('under any other policy, a refused cursor ends the partition and names the variable', async () => {
-  const here = await halfWay('redact')
-  const rows = await halfTheRows(here)
+  const here = await unfinished('redact')
+  const rows = await rowsSoFar(here)
   const changed = await withSecret(here, SECOND)
   for (const _again of [1, 2]) {
     const ended = await changed.run()
@@ -119,7 +119,7 @@ it('under any other policy, a refused cursor ends the partition and names the va
   }
   const status = await here.json('status')
   expect(JSON.stringify(status.value)).toContain('LEAKED still holds')
-  expect(await halfTheRows(here)).toBe(rows)
+  expect(await rowsSoFar(here)).toBe(rows)
 
   // With the first secret restored, the export is complete and holds nothing else.
   const ended = await here.run()
@@ -127,7 +127,7 @@ it('under any other policy, a refused cursor ends the partition and names the va
   expect(await exportedIds(here.output)).toEqual(idsOf(FIRST))
 })
 
-async function halfTheRows(here: Workspace): Promise<number> {
+async function rowsSoFar(here: Workspace): Promise<number> {
   const { value } = await here.json('status')
   return (value as { totals: { rows: number } }).totals.rows
 }
@@ -168,7 +168,7 @@ it('a secret file that changes during a run changes nothing for that run', async
     expect(secrets).toEqual(Array(12).fill(FIRST))
     const values = new Set((await readParquet(here.output)).map(({ query_value }) => query_value))
     expect(values.size).toBe(1)
-    expect((await here.run()).code, 'the next run reads it anew').toBe(2)
+    expect((await here.run()).code, 'the next run reads it again').toBe(2)
   } finally {
     await service.close()
   }

@@ -246,8 +246,8 @@ function shownValue(query: SearchQuery, identity: 'hmac' | 'drop'): string {
 /** The keyword is a part of the address, so a search for it finds both. */
 function canaries(): readonly Canary[] {
   return people.flatMap((email) => [
-    { name: 'address', text: email },
-    { name: 'keyword', text: keywordOf(email) },
+    { name: 'address', value: email },
+    { name: 'keyword', value: keywordOf(email) },
   ])
 }
 

@@ -10,7 +10,7 @@ export type BucketTrial = Trial & {
   readonly env: Readonly<Record<string, string>>
 }
 
-/** What the changes of a data set are, as the store sees them. */
+/** Requests to the store that change a data set. */
 export const CHANGES = [
   'PutObject',
   'CopyObject',
@@ -28,12 +28,12 @@ export async function bucketTrial<T>(
   work: (trial: BucketTrial) => Promise<T>,
 ): Promise<T> {
   const { double, env: all } = await startBucket()
-  // The pipeline file says where it is.
+  // The pipeline file names the endpoint.
   const { AWS_ENDPOINT_URL_S3: _, ...env } = all
   const location = `path: s3://${BUCKET}/acme, s3: { endpoint: "${double.endpoint}", region: ${double.region} },`
   const apart = state === 'in the bucket' ? '' : 'state: { path: kept }\n'
   const yaml = scenario.yaml.replace('path: out,', location) + apart
-  // Runs of this process find them here; all doubles have the same.
+  // For runs in this process. All doubles have the same credentials.
   Object.assign(process.env, env)
   delete process.env.AWS_ENDPOINT_URL_S3
   try {
@@ -47,7 +47,7 @@ export async function bucketTrial<T>(
   }
 }
 
-/** Holds a finished export against the undisturbed one, and looks that nothing is left behind. */
+/** Compares a finished export with the undisturbed one, and checks that no temporary object remains. */
 export async function expectSameInBucket(attempt: BucketTrial, expectations: Expectations): Promise<void> {
   const { double, workspace } = attempt
   await rm(workspace.output, { recursive: true, force: true })

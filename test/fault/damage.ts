@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { shardHashes } from './support.ts'
 
-/** A change of a data set, given its folder. */
+/** Damages a data set, given its folder. */
 export type Damage = (output: string) => Promise<void>
 
 export const JOURNAL = '_state/checkpoint.jsonl'
 
-/** Cuts the last line of the journal to so many of its bytes. */
+/** Truncates the last line of the journal to the given number of bytes. */
 export function cutLastLine(kept: (length: number) => number): Damage {
   return async (output) => {
     const bytes = await readFile(join(output, JOURNAL))
@@ -17,7 +17,7 @@ export function cutLastLine(kept: (length: number) => number): Damage {
   }
 }
 
-/** Puts other lines in place of the journal's. */
+/** Replaces the lines of the journal. */
 export function lines(change: (lines: string[]) => string[]): Damage {
   return async (output) => {
     const path = join(output, JOURNAL)
@@ -40,17 +40,17 @@ export function flipInLine(number: number): Damage {
   })
 }
 
-/** A journal of nothing but a first line that says something else, under a checksum that fits. */
+/** Reduces the journal to its first line, with another content under a valid checksum. */
 export function header(from: string, to: string): Damage {
   return lines(([first = '']) => {
     const body = first.slice(0, first.lastIndexOf(',"crc"')).replace(from, to)
     const checksum = crc32(body).toString(16).padStart(8, '0')
-    // The line's own, and that of all lines so far: there is only this one.
+    // The checksum of the line and that of all lines so far are the same, because this is the only line.
     return [`${body},"crc":"${checksum}${checksum}"}`]
   })
 }
 
-/** Leaves the journal as it was when the first shard of a folder had been closed; of any, unless one is named. */
+/** Cuts the journal after the first seal of a shard in a folder; in any folder, unless one is named. */
 export const upToSeal = (folder = ''): Damage =>
   lines((all) => {
     const sealed = all.findIndex((line) => line.includes(`"path":"credentials/${folder}`))
@@ -63,10 +63,10 @@ export async function flip(path: string, at: (size: number) => number): Promise<
   await writeFile(path, bytes)
 }
 
-/** Damages the first of the files of open shards that end in this. */
+/** Damages the first file of an open shard with this suffix. */
 export function openFile(ending: '.log' | '.part', change: (path: string) => Promise<void>): Damage {
   return async (output) => {
-    // With the name of its owner behind it where that one was killed.
+    // The name has the owner as a suffix where the owner was killed.
     const state = join(output, '_state')
     const folder = join(state, (await readdir(state)).find((name) => name.startsWith('open')) ?? 'open')
     const name = (await readdir(folder)).find((name) => name.endsWith(ending))
@@ -87,7 +87,7 @@ export const leaveTemporaryFiles: Damage = async (output) => {
   }
 }
 
-/** Puts a copy of a shard beside it, under a number that is free: a reader would count its rows twice. */
+/** Copies a shard to a free number: a reader would count its rows twice. */
 export const copyShard: Damage = async (output) => {
   const [shard] = [...(await shardHashes(output)).keys()]
   if (shard === undefined) throw new Error('there is no shard yet')

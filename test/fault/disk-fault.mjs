@@ -1,20 +1,20 @@
 /**
- * A fault from outside, for `node --import`: counts the calls with which a process changes files below one
- * folder, and strikes at the n-th. Nothing in the product knows of it.
+ * Injects disk faults from outside, for `node --import`: counts the calls with which a process changes files below one
+ * folder, and strikes at the n-th. The product has no hooks for it.
  *
  *   DISK_FAULT_ROOT   the folder
  *   DISK_FAULT        `count`     only list the calls: at exit, the file DISK_FAULT_COUNT gets a line for each
  *                     `kill:n`    SIGKILL instead of call n
  *                     `torn:n`    when call n is a write, do half of it, then SIGKILL
- *                     `stop:n`    SIGSTOP before call n, which is made once the process goes on
- *                     `power:n`   the power fails instead of call n: what was not flushed by then is lost
- *                     `holes:n`   the same, but only the first sector that was not flushed of each file is lost: disks
+ *                     `stop:n`    SIGSTOP before call n, which is made when the process continues
+ *                     `power:n`   the power fails instead of call n: what is not fsynced by then is lost
+ *                     `holes:n`   the same, but of each file only the first sector that is not fsynced is lost: disks
  *                                 write in any order
- *                     `full:n`    from call n on, the disk is full: whatever needs space fails with ENOSPC
+ *                     `full:n`    from call n on, the disk is full: each call that needs space fails with ENOSPC
  *                     `eio:n`     call n fails with EIO
- *                     `room:n`    the disk has room for n bytes in all, and says so
+ *                     `room:n`    the disk has room for n bytes in all, and statfs says so
  *
- *   DISK_FAULT_ONE_THREAD   where set, the process takes the machine for one with a single processor and starts no threads
+ *   DISK_FAULT_ONE_THREAD   where set, the process sees a single processor and starts no threads
  *
  * A call that changes something there and is not counted ends the process: see disk-guard.mjs.
  */
@@ -26,7 +26,7 @@ import { dirname, join, relative, resolve, sep } from 'node:path'
 import { isMainThread } from 'node:worker_threads'
 import { asCounted, guardDisk } from './disk-guard.mjs'
 
-// As they are now: what strikes is not struck.
+// The original functions: faults must not strike these calls.
 const { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } = all
 
 const root = resolve(process.env.DISK_FAULT_ROOT ?? '/nowhere')
@@ -35,21 +35,21 @@ const target = Number(at)
 const lines = []
 let calls = 0
 
-/** Paths of the handles that are open below the root, by the names that they were opened under. */
+/** Paths of the handles that are open below the root, as they were when opened. */
 const paths = new WeakMap()
-/** The names that files have got since. */
+/** Later names of renamed files. */
 const renamed = new Map()
 const pathOf = (handle) => renamed.get(paths.get(handle)) ?? paths.get(handle)
-/** What is on stable storage of each file. */
-const flushed = new Map()
-/** Changes of folders that are not flushed yet, oldest first, and how to take them back. */
-let unflushed = []
+/** Durable content of each file. */
+const synced = new Map()
+/** Changes of folders that are not fsynced yet, oldest first, and how to undo them. */
+let unsynced = []
 
 const COUNTED = ['open', 'rename', 'unlink', 'mkdir', 'rm', 'rmdir', 'datasync', 'sync', 'truncate', 'write']
 
 if (isMainThread) await install()
 if (process.env.DISK_FAULT_ONE_THREAD) os.availableParallelism = () => 1
-// Threads only read; their calls are not counted.
+// Threads only read, so their calls are not counted.
 await guardDisk(root, new Set(isMainThread ? COUNTED : []))
 syncBuiltinESMExports()
 
@@ -61,12 +61,12 @@ async function install() {
     const isNew = creates && !existsSync(path)
     return strike(creates, isNew ? 'create' : 'open', path, async () => {
       const handle = await open(path, flags, ...rest)
-      // What had the name before is another file.
+      // A former file of that name is another file.
       if (isNew) renamed.delete(path)
-      // Signs of life come by the clock, so they would shift the numbers of all other calls.
+      // Heartbeats depend on the clock, so they would shift the numbers of all other calls.
       const isCounted = covers(path) && !/_state[/\\]lock\.\w+$/.test(path)
       if (isCounted) paths.set(handle, path)
-      if (isCounted && (flags & 0o3) !== 0 && !flushed.has(path)) keep(path)
+      if (isCounted && (flags & 0o3) !== 0 && !synced.has(path)) keep(path)
       if (isNew) changed(path, () => rmSync(path, { force: true }))
       return handle
     })
@@ -76,14 +76,14 @@ async function install() {
       const before = contentOf(to)
       await rename(from, to)
       renamed.set(from, to)
-      const content = flushed.get(from) ?? contentOf(to)
-      if (content !== null) flushed.set(to, content)
-      flushed.delete(from)
-      // A folder takes its files along.
-      for (const [path, known] of [...flushed]) {
+      const content = synced.get(from) ?? contentOf(to)
+      if (content !== null) synced.set(to, content)
+      synced.delete(from)
+      // Files move with their folder.
+      for (const [path, known] of [...synced]) {
         if (!path.startsWith(from + sep)) continue
-        flushed.set(to + path.slice(from.length), known)
-        flushed.delete(path)
+        synced.set(to + path.slice(from.length), known)
+        synced.delete(path)
       }
       changed(to, () => {
         renameSync(to, from)
@@ -122,21 +122,21 @@ async function install() {
   const prototype = Object.getPrototypeOf(handle)
   await handle.close()
   const { datasync, sync, truncate, write } = prototype
-  const flushing = (name, original) =>
+  const syncing = (name, original) =>
     function () {
       const path = pathOf(this)
       if (path === undefined) return original.call(this)
       return strike(true, name, path, async () => {
-        // What comes meanwhile is not flushed by it.
+        // Writes during the fsync are not covered by it.
         const isFolder = statSync(path, { throwIfNoEntry: false })?.isDirectory() ?? false
         const content = isFolder ? null : contentOf(path)
         await original.call(this)
-        if (isFolder) unflushed = unflushed.filter(({ folder }) => folder !== path)
-        else if (content !== null) flushed.set(path, content)
+        if (isFolder) unsynced = unsynced.filter(({ folder }) => folder !== path)
+        else if (content !== null) synced.set(path, content)
       })
     }
-  prototype.datasync = flushing('datasync', datasync)
-  prototype.sync = flushing('sync', sync)
+  prototype.datasync = syncing('datasync', datasync)
+  prototype.sync = syncing('sync', sync)
   prototype.truncate = function (size) {
     const path = pathOf(this)
     if (path === undefined) return truncate.call(this, size)
@@ -169,7 +169,7 @@ async function strike(counts, name, path, work, half = null) {
   if (mode === 'eio') throw Object.assign(new Error('EIO: i/o error'), { code: 'EIO' })
   if (mode === 'kill') return die()
   if (mode === 'stop') process.kill(process.pid, 'SIGSTOP')
-  if (mode === 'power') return asCounted(loseUnflushed)
+  if (mode === 'power') return asCounted(loseUnsynced)
   if (mode === 'holes') return asCounted(loseFirstSectors)
   if (mode === 'torn' && half !== null) {
     await half()
@@ -178,11 +178,11 @@ async function strike(counts, name, path, work, half = null) {
   return work()
 }
 
-/** Files are as they were last flushed; changes of a folder that was not flushed did not happen. */
-function loseUnflushed() {
-  for (const [path, content] of flushed) if (existsSync(path)) writeFileSync(path, content)
-  // What was moved into a new folder goes back before the folder goes, whichever of several calls side by side made it.
-  const changes = unflushed.toReversed()
+/** Files get their content of the last fsync. Changes of a folder that was not fsynced are undone. */
+function loseUnsynced() {
+  for (const [path, content] of synced) if (existsSync(path)) writeFileSync(path, content)
+  // Undo files before folders: concurrent calls may have moved a file into a folder that is new.
+  const changes = unsynced.toReversed()
   for (const { undo, isFolder } of changes) if (!isFolder) undo()
   for (const { undo, isFolder } of changes) if (isFolder) undo()
   return die()
@@ -191,7 +191,7 @@ function loseUnflushed() {
 const SECTOR = 512
 
 function loseFirstSectors() {
-  for (const [path, before] of flushed) {
+  for (const [path, before] of synced) {
     const found = contentOf(path)
     if (found === null) continue
     for (let start = 0; start < found.length; start += SECTOR) {
@@ -220,13 +220,13 @@ function usedBytes(folder) {
 }
 
 function keep(path) {
-  flushed.set(path, contentOf(path) ?? Buffer.alloc(0))
+  synced.set(path, contentOf(path) ?? Buffer.alloc(0))
 }
 
 function changed(path, undo, isFolder = false) {
-  // The flush of the folder that holds the root is not seen from here.
+  // The fsync of the parent of the root is not counted here.
   if (path === root) return
-  unflushed.push({ folder: dirname(path), undo, isFolder })
+  unsynced.push({ folder: dirname(path), undo, isFolder })
 }
 
 function contentOf(path) {

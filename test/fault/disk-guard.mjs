@@ -1,6 +1,7 @@
 /**
- * Ends a process, loudly, at any call of node:fs that changes something below one folder and that nobody counts: it would
- * escape every fault. What is not known to read only is taken for a change, so a new call of a later Node.js is one too.
+ * Ends a process with a message at any call of node:fs that changes something below one folder and is not counted,
+ * because no fault could strike it. Every call that is not known to be read-only counts as a change, also new ones of
+ * Node.js.
  */
 import { AsyncLocalStorage } from 'node:async_hooks'
 import all from 'node:fs'
@@ -14,21 +15,21 @@ const exit = process.reallyExit.bind(process)
 const READS =
   /^(?:access|exists|f?stat|lstat|statfs|read|readv|readFile|readLines|readlink|readdir|opendir|realpath|close|watch|watchFile|unwatchFile|createReadStream|openAsBlob|readableWebStream|getAsyncId|constructor|fd)(?:Sync)?$/
 const OPENS = /^(?:open|openSync)$/
-// Classes, and what is no call.
+// Classes, and properties that are not functions.
 const NO_CALLS = /^(?:[A-Z_]|promises$|constants$)/
 const CHANGING_FLAGS =
   constants.O_WRONLY | constants.O_RDWR | constants.O_CREAT | constants.O_TRUNC | constants.O_APPEND
 
 const within = new AsyncLocalStorage()
 
-/** Lets pass what a counted call is made of: `rm` unlinks, for one. */
+/** Allows the calls that a counted call makes itself: `rm`, for example, unlinks. */
 export function asCounted(work) {
   return within.run(true, work)
 }
 
 /**
  * @param root the folder
- * @param counted names of node:fs/promises and of its handles that are counted, and so may be called
+ * @param counted functions of node:fs/promises and of its handles that are counted, and so allowed
  */
 export async function guardDisk(root, counted) {
   const handle = await promises.open(process.execPath, 'r')
@@ -69,7 +70,7 @@ function pathOf(argument) {
   return null
 }
 
-/** Linux alone says which file that is. */
+/** Only Linux tells the path. */
 function pathOfFd(fd) {
   try {
     return readlinkSync(`/proc/self/fd/${fd}`)

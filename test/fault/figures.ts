@@ -1,11 +1,11 @@
 import { appendFileSync } from 'node:fs'
 import { afterAll } from 'vitest'
 
-/** What a file of fault tests comes to; counted over all its exports. */
+/** Totals of a file of fault tests, over all its exports. */
 export type Figures = {
   exports: number
   kills: number
-  /** Everything else that was done to an export: full disks, damaged files, signals. */
+  /** All other faults: full disks, damaged files, signals. */
   faults: number
   lost: number
   duplicated: number
@@ -13,7 +13,7 @@ export type Figures = {
 }
 
 /**
- * Counts the faults of a test file and prints the sum when its tests are through; with FAULT_REPORT set, the
+ * Counts the faults of a test file and prints the totals when its tests are done. With FAULT_REPORT set, the
  * file of that name gets a row of a Markdown table as well, for docs/guarantees.md.
  */
 export function faultFigures(title: string): Figures {

@@ -6,13 +6,13 @@ import { type Pipeline, readPipeline, runOptions, runPipeline, verifyDataSet } f
 import { some, THOROUGH } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
 import { hurriedClock } from './hurried-clock.ts'
-import { diskFault, type Ended, inLanes, treeHashes } from './support.ts'
+import { concurrently, diskFault, type Ended, treeHashes } from './support.ts'
 import {
   ENDS,
   expectSameResult,
+  sampledCalls,
   scenario,
   type Trial,
-  tellingCalls,
   trial,
   type Undisturbed,
   undisturbed,
@@ -30,24 +30,24 @@ beforeAll(async () => {
 
 // The state of a process is read from /proc.
 describe.skipIf(process.platform !== 'linux')('a run of another machine that was taken over', () => {
-  test('changes nothing when it goes on, wherever it stood', async () => {
-    const stops = some(tellingCalls(clean.calls, ENDS), 3)
+  test('changes nothing when it continues, wherever it stopped', async () => {
+    const stops = some(sampledCalls(clean.calls, ENDS), 3)
     expect(stops.length).toBeGreaterThan(THOROUGH ? 6 : 2)
-    await inLanes(stops, (number) => {
+    await concurrently(stops, (number) => {
       const about = `stopped before call ${number}: ${clean.calls[number - 1]}`
-      // Now everything is done when it wakes up, now half of it.
+      // When it wakes up, either everything is done or half of it.
       const maxRequests = number % 2 === 0 ? null : 3
       return trial(EXPORT, async (attempt) => {
-        const { stopped, goOn, ended } = await stopAt(attempt, number)
-        // Calls of the two partitions interleave, so that it may end before it comes to this one.
+        const { stopped, resume, ended } = await stopAt(attempt, number)
+        // Calls of the two partitions interleave, so the run may end before this one.
         if (stopped) {
           await takeOver(attempt, maxRequests)
           const before = await dataHashes(attempt)
-          goOn()
+          resume()
           const late = await ended
           figures.faults++
           expect([0, 5], `${about}\n${late.stderr}`).toContain(late.code)
-          // Nobody knew of it yet: then it is a run like any other.
+          // With exit 0 it had no lock file yet, so it ran like any other.
           if (late.code === 5) {
             expect(late.stderr, about).toMatch(/taken this pipeline over|holds this pipeline/)
             expect(await dataHashes(attempt), about).toEqual(before)
@@ -59,21 +59,21 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
     })
   }, 900_000)
 
-  test('does no harm when it wakes up in the midst of the other run', async () => {
+  test('does no harm when it wakes up during the other run', async () => {
     const slow = { ...EXPORT, sandbox: { ...EXPORT.sandbox, latencyMs: 20 } }
     const stops = clean.calls.flatMap((call, index) =>
       /^write /.test(call) && index % 40 === 0 ? [index + 1] : [],
     )
-    await inLanes(some(stops, 1), (number) =>
+    await concurrently(some(stops, 1), (number) =>
       trial(slow, async (attempt) => {
-        const { stopped, goOn, ended } = await stopAt(attempt, number)
+        const { stopped, resume, ended } = await stopAt(attempt, number)
         if (!stopped) return
         const seen = attempt.sandbox.requests.length
         let isOver = false
         const other = takeOver(attempt, null).finally(() => (isOver = true))
-        // Requests of the other one: it has taken over, and is at work.
+        // Requests of the other run show that it has taken over.
         while (!isOver && attempt.sandbox.requests.length <= seen + (number % 4)) await delay(1)
-        goOn()
+        resume()
         await other
         const late = await ended
         figures.faults++
@@ -83,17 +83,17 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
     )
   }, 300_000)
 
-  // As long as people wait for it.
-  test.runIf(THOROUGH)('is waited for, and people are told', async () => {
+  // Waits in real time.
+  test.runIf(THOROUGH)('is taken over after a wait, with a message', async () => {
     await trial(EXPORT, async (attempt) => {
-      const { goOn, ended } = await stopAt(attempt, Math.floor(clean.calls.length / 2))
-      await editClaims(attempt)
+      const { resume, ended } = await stopAt(attempt, Math.floor(clean.calls.length / 2))
+      await editLockFiles(attempt)
       const startedAt = performance.now()
       const next = await attempt.run()
       expect(next.code, next.stderr).toBe(0)
       expect(performance.now() - startedAt).toBeGreaterThan(20_000)
       expect(next.stderr).toMatch(/process \d+ on host .* since .* 20 s without a heartbeat/)
-      goOn()
+      resume()
       const late = await ended
       expect(late.code, late.stderr).toBe(5)
       expect(late.stderr).toContain('Another run has taken this pipeline over')
@@ -109,7 +109,7 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
       let kill: (signal: NodeJS.Signals) => void = () => {}
       const ended = attempt.run({ onStart: (signal) => (kill = signal) })
       while (attempt.sandbox.requests.length < 5) await delay(5)
-      await editClaims(attempt)
+      await editLockFiles(attempt)
       const startedAt = performance.now()
       const refused = await attempt.run()
       expect(refused.code, refused.stderr).toBe(5)
@@ -122,7 +122,7 @@ describe.skipIf(process.platform !== 'linux')('a run of another machine that was
   })
 })
 
-type Stopped = { readonly stopped: boolean; goOn(): void; readonly ended: Promise<Ended> }
+type Stopped = { readonly stopped: boolean; resume(): void; readonly ended: Promise<Ended> }
 
 /** Starts a run that stops before a call that changes files. */
 async function stopAt(attempt: Trial, call: number): Promise<Stopped> {
@@ -138,7 +138,7 @@ async function stopAt(attempt: Trial, call: number): Promise<Stopped> {
   })
   void ended.then(() => (isOver = true))
   while (!isOver && !(await isStopped(process))) await delay(5)
-  return { stopped: !isOver, goOn: () => send('SIGCONT'), ended }
+  return { stopped: !isOver, resume: () => send('SIGCONT'), ended }
 }
 
 async function isStopped(pid: number): Promise<boolean> {
@@ -146,9 +146,9 @@ async function isStopped(pid: number): Promise<boolean> {
   return stat.slice(stat.lastIndexOf(')') + 2).startsWith('T')
 }
 
-/** Runs the pipeline here, as on a machine on which the stopped run can't be seen. */
+/** Runs the pipeline here, as on another machine, where the stopped process is not visible. */
 async function takeOver(attempt: Trial, maxRequests: number | null): Promise<void> {
-  await editClaims(attempt)
+  await editLockFiles(attempt)
   const pipeline = await pipelineOf(attempt)
   const { error } = await runPipeline(
     { ...pipeline, extract: { ...pipeline.extract, maxRequests } },
@@ -161,13 +161,13 @@ function pipelineOf({ workspace }: Trial): Promise<Pipeline> {
   return readPipeline(workspace.pipeline, { env: workspace.env, cwd: workspace.folder })
 }
 
-/** As if the lock files were written before this machine, or another of its name, was started. */
-async function editClaims({ workspace }: Trial): Promise<void> {
+/** Changes the lock files as if they were written before this machine was started. */
+async function editLockFiles({ workspace }: Trial): Promise<void> {
   const folder = join(workspace.output, '_state')
   for (const name of await readdir(folder).catch(() => [])) {
     if (!name.startsWith('lock.')) continue
     const text = await readFile(join(folder, name), 'utf8')
-    // Of the same length, and in the same file: its owner has it open.
+    // Same length and same file, because the owner has it open.
     await writeFile(join(folder, name), text.replace(/"boot":"[^"]*"/, `"boot":"${'0'.repeat(36)}"`))
   }
 }
@@ -182,6 +182,6 @@ async function expectWhole(attempt: Trial, about: string): Promise<void> {
   await expectSameResult(attempt, { scenario: EXPORT, clean, figures, about, interruptions })
   expect(await verifyDataSet(await pipelineOf(attempt)), about).toMatchObject({ ok: true })
   const left = [...(await treeHashes(join(attempt.workspace.output, '_state'))).keys()]
-  // Of the ids of chains that are at their end nothing is left but the folder.
+  // Of the ids of finished chains only the folder is left.
   expect(left, about).toEqual(['checkpoint.jsonl', 'ids'])
 }

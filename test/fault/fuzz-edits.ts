@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 
-/** One thing that happens to a run of bytes or a text; places are shares of its length. */
+/** One edit of a byte sequence; `at` is a fraction of its length. */
 export type Edit =
   | { readonly kind: 'cut'; readonly at: number }
   | { readonly kind: 'remove'; readonly at: number; readonly length: number }
@@ -8,7 +8,7 @@ export type Edit =
   | { readonly kind: 'insert'; readonly at: number; readonly bytes: Uint8Array }
   | { readonly kind: 'flip'; readonly at: number; readonly bit: number }
 
-/** @param words what is worth inserting besides random bytes */
+/** @param words inserted besides random bytes */
 export function edits(words: readonly string[] = []): fc.Arbitrary<readonly Edit[]> {
   const at = fc.double({ min: 0, max: 1, noNaN: true, maxExcluded: true })
   const length = fc.integer({ min: 1, max: 60 })

@@ -71,7 +71,7 @@ beforeAll(async () => {
 })
 afterAll(() => rm(folder, { recursive: true, force: true }))
 
-describe('whatever a pipeline file holds, it is read or refused with what is wrong', () => {
+describe('every pipeline file is read, or refused with a message that says why', () => {
   test('valid files with random edits', async () => {
     await fc.assert(
       fc.asyncProperty(edits(WORDS), async (list) => {
@@ -120,7 +120,7 @@ async function expectReadOrRefused(bytes: Uint8Array, more: Readonly<Record<stri
     if (!isExportError(error, 'config')) throw error
     expect(error.message).toContain('pipeline.yaml')
     expect(error.message).not.toContain(TOKEN)
-    // Who has a hundred thousand mistakes is not told all of them.
+    // A message does not list a hundred thousand mistakes.
     expect(error.message.length).toBeLessThan(20_000)
   }
 }

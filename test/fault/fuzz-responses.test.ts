@@ -5,13 +5,13 @@ import { createDecoder } from '../../src/transform/index.ts'
 import { cases } from '../support/thorough.ts'
 import { edited, edits } from './fuzz-edits.ts'
 import { attack } from './hostile-run.ts'
-import { type Asked, credential, type Item } from './hostile-service.ts'
+import { credential, type Exchange, type Item } from './hostile-service.ts'
 
 // Each test is many processes, on machines that may be busy.
 vi.setConfig({ testTimeout: 300_000 })
 
 const SEED = 20260302
-const SECRET = 'the-secret-of-this-answer'
+const SECRET = 'the-secret-of-this-response'
 
 const PLAN: DecodePlan = {
   resource: 'credentials',
@@ -59,7 +59,7 @@ const WORDS = [
   ],
 ]
 
-/** Any JSON value in the place of a field's. */
+/** A credential in which one field has any JSON value. */
 const item: fc.Arbitrary<Item> = fc
   .tuple(
     fc.constantFrom(...Object.keys(credential(1)), 'source.name', 'source.id', 'unknown'),
@@ -77,10 +77,10 @@ const item: fc.Arbitrary<Item> = fc
       : { ...found, [name]: { ...(found[name] as Item), [inner]: value } }
   })
 
-describe('whatever the service answers, it is taken, quarantined or refused', () => {
+describe('every response is accepted, quarantined or rejected', () => {
   const decode = createDecoder(PLAN)
 
-  test('answers near the schema lose no item', () => {
+  test('responses close to the schema lose no item', () => {
     fc.assert(
       fc.property(fc.array(fc.oneof(item, fc.jsonValue()), { maxLength: 12 }), (items) => {
         const page = decode(bytesOf(JSON.stringify({ items, next: null })), CONTEXT)
@@ -92,7 +92,7 @@ describe('whatever the service answers, it is taken, quarantined or refused', ()
     )
   })
 
-  test('broken texts are refused, and the refusal does not quote them', () => {
+  test('broken JSON is rejected, and the message does not quote it', () => {
     fc.assert(
       fc.property(edits(WORDS), (list) => {
         try {
@@ -110,9 +110,9 @@ describe('whatever the service answers, it is taken, quarantined or refused', ()
 })
 
 test.concurrent.each([1, 2, 3, 4, 5, 6])(
-  'a run against a service gone mad ends as documented (%i)',
+  'a run against a service with random responses ends as documented (%i)',
   async (n) => {
-    const answers = fc.sample(
+    const responses = fc.sample(
       fc.tuple(
         fc.constantFrom(200, 200, 200, 200, 200, 204, 304, 400, 403, 404, 409, 413, 422, 429, 500, 599, 999),
         fc.oneof(
@@ -124,8 +124,8 @@ test.concurrent.each([1, 2, 3, 4, 5, 6])(
       { seed: SEED + n, numRuns: 40 },
     )
     const { code, stdout, stderr, requests } = await attack(
-      ({ number, response }: Asked) => {
-        const [status, body] = answers[(number - 1) % answers.length]!
+      ({ number, response }: Exchange) => {
+        const [status, body] = responses[(number - 1) % responses.length]!
         response.writeHead(status, { 'retry-after': '1' }).end(body)
       },
       { service: 'retries: 1', extract: 'domains: [a.example, b.example, c.example], max_requests: 30' },

@@ -72,11 +72,11 @@ load: { format: csv, compression: ${compression}, path: out, partition_by: ${par
       expect([...files.keys()].join()).toMatch(/_state\/open\/\d+\.[01]\.log/)
     })
 
-    test('is healed without a row lost or doubled, or refused with every file as it was', async () => {
+    test('is healed without a row lost or doubled, or refused with every file unchanged', async () => {
       const counts = { healed: 0, refused: 0 }
       const paths = [...files.keys()].filter((path) => path.startsWith('_') && path !== '_SUCCESS')
       const damage = fc.record({
-        // The checkpoint is what matters most.
+        // The checkpoint matters most.
         path: fc.oneof(fc.constant('_state/checkpoint.jsonl'), fc.constantFrom(...paths)),
         list: fc.option(edits(WORDS), { nil: 'gone' as const, freq: 8 }),
       })
@@ -98,17 +98,17 @@ load: { format: csv, compression: ${compression}, path: out, partition_by: ${par
         }),
         { seed: SEED, numRuns: cases(100, 10) },
       )
-      // Neither outcome is the only one.
+      // Both outcomes occur.
       expect(Math.min(counts.healed, counts.refused)).toBeGreaterThan(0)
     })
 
-    test('never makes status or verify fail in a way that is not foreseen', async () => {
+    test('never makes status or verify fail with an unexpected error', async () => {
       const paths = [...files.keys()]
       await fc.assert(
         fc.asyncProperty(fc.constantFrom(...paths), edits(WORDS), async (path, list) => {
           const before = damaged(files, path, list)
           await restore(output(), before)
-          await readStatus(pipeline).catch(onlyForeseen)
+          await readStatus(pipeline).catch(onlyExpected)
           const found = await verifyDataSet(pipeline)
           const isShard = !path.startsWith('_')
           if (isShard && !before.get(path)?.equals(files.get(path)!)) expect(found.ok).toBe(false)
@@ -139,7 +139,7 @@ async function exportAll(pipeline: Pipeline) {
   return runPipeline(pipeline, await runOptions(pipeline, { env }))
 }
 
-function onlyForeseen(error: unknown): void {
+function onlyExpected(error: unknown): void {
   if (!isExportError(error, 'damaged', 'config')) throw error
 }
 

@@ -28,7 +28,7 @@ const EXPORT = scenario({ format: 'parquet', partitionBy: '[query, window]' })
 const MIDDLE = 'query=domain.scatterholt.com/import_window=2024-01-09'
 const SHARD = 'credentials/query=domain.quillmere.net/import_window=2024-01-01/part-00000.parquet'
 
-/** Half-way: shards that are whole, rows in the log of an open one, pages to come. */
+/** Unfinished: published shards, rows in the WAL of an open one, pages missing. */
 let partial: string
 /** Everything is exported. */
 let complete: string
@@ -44,27 +44,30 @@ afterAll(async () => {
   for (const folder of [partial, complete]) await rm(folder, { recursive: true, force: true })
 })
 
-const HEALED_HALF_WAY: readonly (readonly [what: string, damage: Damage])[] = [
+const HEALED_UNFINISHED: readonly (readonly [what: string, damage: Damage])[] = [
   ['a last journal line that lacks its end', cutLastLine((length) => length - 1)],
   ['a last journal line of which half is there', cutLastLine((length) => length >> 1)],
   ['a last journal line of which one byte is there', cutLastLine(() => 1)],
   ['a flipped bit in the last journal line', flipInLine(-1)],
   ['a journal that lost its last lines', lines((all) => all.slice(0, -4))],
   ['a journal that lost all but its first page', lines((all) => all.slice(0, 4))],
-  ['a flipped bit at the beginning of an open log', openFile('.log', (path) => flip(path, () => 3))],
-  ['a flipped bit in the middle of an open log', openFile('.log', (path) => flip(path, (size) => size >> 1))],
-  ['a flipped bit at the end of an open log', openFile('.log', (path) => flip(path, (size) => size - 1))],
-  ['an open log that lost its end', openFile('.log', (path) => truncate(path, 100))],
-  ['an open log that is gone', openFile('.log', (path) => rm(path))],
-  ['open files that are all gone', (output) => rm(join(output, '_state/open'), { recursive: true })],
+  ['a flipped bit at the beginning of an open WAL', openFile('.log', (path) => flip(path, () => 3))],
+  ['a flipped bit in the middle of an open WAL', openFile('.log', (path) => flip(path, (size) => size >> 1))],
+  ['a flipped bit at the end of an open WAL', openFile('.log', (path) => flip(path, (size) => size - 1))],
+  ['an open WAL that lost its end', openFile('.log', (path) => truncate(path, 100))],
+  ['an open WAL that is missing', openFile('.log', (path) => rm(path))],
+  [
+    'files of open shards that are all missing',
+    (output) => rm(join(output, '_state/open'), { recursive: true }),
+  ],
   ['temporary files that a crash left', leaveTemporaryFiles],
-  ['a manifest that makes no sense', (output) => writeFile(join(output, '_manifest.json'), '{"version":')],
-  ['a manifest that is gone', (output) => rm(join(output, '_manifest.json'))],
-  ['a shard that no checkpoint knows', copyShard],
+  ['a manifest that is no JSON', (output) => writeFile(join(output, '_manifest.json'), '{"version":')],
+  ['a manifest that is missing', (output) => rm(join(output, '_manifest.json'))],
+  ['a shard that is not in the checkpoint', copyShard],
 ]
 
 describe('is healed without loss:', () => {
-  test.each(some(HEALED_HALF_WAY, 6))('%s', async (_, damage) => {
+  test.each(some(HEALED_UNFINISHED, 6))('%s', async (_, damage) => {
     await from(partial, async (attempt) => {
       await damage(attempt.workspace.output)
       await expectHealed(attempt)
@@ -72,12 +75,12 @@ describe('is healed without loss:', () => {
   })
 
   test.each<[string, Damage]>([
-    ['a shard that no checkpoint knows', copyShard],
-    ['published shards whose lines the journal lost', upToSeal()],
-    ['lost lines from the middle of a query on, which is asked for in other pages then', upToSeal(MIDDLE)],
-    ['a data set that is gone', (output) => rm(output, { recursive: true })],
-    ['a mark of success that is gone', (output) => rm(join(output, '_SUCCESS'))],
-  ])('after the end: %s', async (_, damage) => {
+    ['a shard that is not in the checkpoint', copyShard],
+    ['published shards whose entries the journal lost', upToSeal()],
+    ['entries lost from the middle of a query on, which is then requested in other pages', upToSeal(MIDDLE)],
+    ['a data set that is missing', (output) => rm(output, { recursive: true })],
+    ['a _SUCCESS that is missing', (output) => rm(join(output, '_SUCCESS'))],
+  ])('in a complete export: %s', async (_, damage) => {
     await from(complete, async (attempt) => {
       await damage(attempt.workspace.output)
       await expectHealed(attempt)
@@ -87,7 +90,7 @@ describe('is healed without loss:', () => {
 
 type Refusal = readonly [what: string, code: number, message: RegExp, damage: Damage]
 
-const REFUSED_HALF_WAY: readonly Refusal[] = [
+const REFUSED_UNFINISHED: readonly Refusal[] = [
   ['a flipped bit in the first journal line', 1, /Line 1 of the checkpoint/, flipInLine(0)],
   ['a flipped bit in a middle journal line', 1, /Line 4 of the checkpoint/, flipInLine(3)],
   ['a journal line that is missing', 1, /Line 4 of the checkpoint/, lines((all) => all.toSpliced(3, 1))],
@@ -104,7 +107,7 @@ const REFUSED_HALF_WAY: readonly Refusal[] = [
     lines(([first = '']) => [first.slice(0, 9)]),
   ],
   [
-    'a file of somebody else that is called like the journal',
+    'a foreign file with the name of the journal',
     1,
     /no checkpoint of spillway: its first line says nothing/,
     (output) => writeFile(join(output, JOURNAL), '{"kind":"mine"}\n'),
@@ -117,8 +120,8 @@ const REFUSED_HALF_WAY: readonly Refusal[] = [
   ],
 ]
 
-const REFUSED_AFTER_THE_END: readonly Refusal[] = [
-  ['a journal that is gone', 1, /a manifest but no checkpoint/, (output) => rm(join(output, JOURNAL))],
+const REFUSED_COMPLETE: readonly Refusal[] = [
+  ['a journal that is missing', 1, /a manifest but no checkpoint/, (output) => rm(join(output, JOURNAL))],
   ['a folder in place of the journal', 1, /folder stands where a file is needed/, folderForJournal],
   ['the checkpoint of another pipeline', 2, /belongs to the pipeline "other"/, header('"crash"', '"other"')],
   [
@@ -145,12 +148,12 @@ const REFUSED_AFTER_THE_END: readonly Refusal[] = [
   ],
 ]
 
-describe('is refused with everything left as it was:', () => {
-  test.each(REFUSED_HALF_WAY)('%s', (_, code, message, damage) =>
+describe('is refused with every file unchanged:', () => {
+  test.each(REFUSED_UNFINISHED)('%s', (_, code, message, damage) =>
     expectRefused(partial, code, message, damage),
   )
 
-  test.each(REFUSED_AFTER_THE_END)('after the end: %s', (_, code, message, damage) =>
+  test.each(REFUSED_COMPLETE)('in a complete export: %s', (_, code, message, damage) =>
     expectRefused(complete, code, message, damage),
   )
 })
@@ -178,7 +181,7 @@ test('a file in place of the folder is refused and left alone', async () => {
   })
 })
 
-// Nothing is read-only to root.
+// Root may write to read-only folders.
 test.skipIf(process.getuid?.() === 0)('a read-only folder is refused', async () => {
   await trial(EXPORT, async ({ run, workspace }) => {
     await mkdir(workspace.output, { mode: 0o500 })
@@ -214,7 +217,7 @@ async function expectHealed(attempt: Trial): Promise<void> {
   const healed = await attempt.run()
   figures.faults++
   expect(healed.code, healed.stderr).toBe(0)
-  // What was damaged is asked for again, so requests are not what counts here.
+  // Damaged pages are requested again, so requests are not limited here.
   const interruptions = Number.POSITIVE_INFINITY
   await expectSameResult(attempt, { scenario: EXPORT, clean, figures, about: 'healed', interruptions })
   const names = [...(await treeHashes(attempt.workspace.output)).keys()]
@@ -222,7 +225,7 @@ async function expectHealed(attempt: Trial): Promise<void> {
   await expectFreshStart(attempt)
 }
 
-/** Whatever state it is in, `--fresh --yes` begins anew. */
+/** From any state, `--fresh --yes` starts over. */
 async function expectFreshStart(attempt: Trial): Promise<void> {
   if (!THOROUGH && figures.faults % 4 > 0) return
   expect(await attempt.runHere({ fresh: true })).toMatchObject({ status: 'complete', error: null })
@@ -252,7 +255,7 @@ async function expectRefused(kept: string, code: number, message: RegExp, damage
   })
 }
 
-/** Runs an export once and keeps what it leaves. @returns the folder */
+/** Runs an export once and keeps its files. @returns the folder */
 async function keep(settings: Partial<RunArgs>, code: number): Promise<string> {
   return trial(EXPORT, async ({ run, workspace }) => {
     const ended = await run(settings)
@@ -263,7 +266,7 @@ async function keep(settings: Partial<RunArgs>, code: number): Promise<string> {
   })
 }
 
-/** Gives the work an export that stands where the kept one does. */
+/** Gives the work a copy of the kept export. */
 function from(kept: string, work: (attempt: Trial) => Promise<void>): Promise<void> {
   return trial(EXPORT, async (attempt) => {
     await cp(kept, attempt.workspace.output, { recursive: true })

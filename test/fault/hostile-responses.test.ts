@@ -4,21 +4,21 @@ import { gzipSync } from 'node:zlib'
 import { describe, expect, test, vi } from 'vitest'
 import { some, THOROUGH } from '../support/thorough.ts'
 import { attack, startAttack } from './hostile-run.ts'
-import { type Asked, credential, type Item } from './hostile-service.ts'
+import { credential, type Exchange, type Item } from './hostile-service.ts'
 
 // Each test is many processes, on machines that may be busy.
 vi.setConfig({ testTimeout: 300_000 })
 
-// A run of nothing needs some 130 MB of resident memory.
+// A run without rows needs some 130 MB of resident memory.
 const MODEST_MB = 400
 
-/** How large is too large for a value of an item; a tenth of it unless everything is tried. */
+/** A size that is too large for a value of an item; a tenth of it unless everything is tried. */
 const MANY = THOROUGH ? 1e7 : 1e6
 
-describe.concurrent('a service that sends too much is cut off, with flat memory:', () => {
-  const floods: readonly (readonly [string, string, (asked: Asked) => void])[] = [
-    ['a body without end', 'max_response_bytes: 8MB', ({ response }) => pour(response.writeHead(200))],
-    ['an error without end', 'max_response_bytes: 8MB', ({ response }) => pour(response.writeHead(500))],
+describe.concurrent('a service that sends too much is disconnected, with flat memory:', () => {
+  const floods: readonly (readonly [string, string, (exchange: Exchange) => void])[] = [
+    ['an endless body', 'max_response_bytes: 8MB', ({ response }) => pour(response.writeHead(200))],
+    ['an endless error', 'max_response_bytes: 8MB', ({ response }) => pour(response.writeHead(500))],
     [
       'an announced exabyte',
       'timeout: 5s',
@@ -35,12 +35,12 @@ describe.concurrent('a service that sends too much is cut off, with flat memory:
       ({ response }) => void response.writeHead(503, { 'content-encoding': 'gzip' }).end(BOMB),
     ],
     [
-      'headers without end',
+      'endless headers',
       'timeout: 5s',
       ({ response }) => every(response.socket!, 'HTTP/1.1 200 OK\r\n', `x: ${'y'.repeat(1000)}\r\n`),
     ],
     [
-      'preliminary answers without end',
+      'endless preliminary responses',
       'timeout: 1s',
       ({ response }) => every(response.socket!, '', 'HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n'),
     ],
@@ -50,7 +50,7 @@ describe.concurrent('a service that sends too much is cut off, with flat memory:
       ({ response }) => void response.writeHead(200).end(`{"items":[${'[],'.repeat(2e7)}0],"next":null}`),
     ],
     [
-      'more small values than a page can have, in answers of a modest length',
+      'more small values than a page can have, in responses of a modest length',
       'retries: 0',
       ({ response }) => void response.writeHead(200).end(`{"items":[${'{},'.repeat(5e6)}{}],"next":null}`),
     ],
@@ -60,24 +60,24 @@ describe.concurrent('a service that sends too much is cut off, with flat memory:
       ({ response }) => void response.writeHead(200).end(`{"items":[],"next":[${'{},'.repeat(5e6)}{}]}`),
     ],
     [
-      'more items than anybody can have asked for',
+      'more items than a request can ask for',
       '',
       ({ response }) => void response.writeHead(200).end(`{"items":[${'0,'.repeat(2e5)}0],"next":null}`),
     ],
   ]
-  test.each(some(floods, 4))('%s', async (name, service, answer) => {
-    const { code, stderr, peakMb, requests } = await attack(answer, { service, watched: true })
+  test.each(some(floods, 4))('%s', async (name, service, respond) => {
+    const { code, stderr, peakMb, requests } = await attack(respond, { service, watched: true })
     expect(code, stderr).toBe(1)
     expect(stderr).toMatch(/acme\.example/)
     expect(stderr).not.toMatch(NOT_FORESEEN)
     expect(peakMb).toBeLessThan(MODEST_MB)
-    // Of what does not come in time fewer rows are asked for, from 10,000 down to 10; nothing else is asked for again.
-    expect(requests).toBe(name.startsWith('preliminary') ? 11 : 1)
+    // After a timeout the page size is halved, from 10,000 down to 10. No other failure is retried.
+    expect(requests).toBe(name.includes('preliminary') ? 11 : 1)
   })
 })
 
 test.runIf(THOROUGH)(
-  'sixteen answers of 15 MB of small values at a time take no more memory than documented',
+  'sixteen concurrent responses of 15 MB of small values take no more memory than documented',
   async () => {
     const body = `{"items":[${'{},'.repeat(5e6)}{}],"next":null}`
     const domains = Array.from({ length: 16 }, (_, i) => `d${i}.acme.example`)
@@ -87,7 +87,7 @@ test.runIf(THOROUGH)(
     })
     expect(code, stderr).toBe(1)
     expect(stderr).toContain('The answer holds more values than a page can have')
-    // docs/operations.md: 384 MB of answers, and what Node.js needs for itself.
+    // docs/operations.md: 384 MB of responses, and what Node.js needs for itself.
     expect(peakMb).toBeLessThan(640)
   },
 )
@@ -98,61 +98,61 @@ const NOT_FORESEEN = /not foreseen|\n\s+at /
 type Sink = NodeJS.WritableStream & { readonly destroyed: boolean }
 
 function pour(sink: Sink): void {
-  const chunk = Buffer.alloc(1 << 16, 0x20)
-  while (!sink.destroyed && sink.write(chunk));
+  const spaces = Buffer.alloc(1 << 16, 0x20)
+  while (!sink.destroyed && sink.write(spaces));
   if (!sink.destroyed) sink.once('drain', () => pour(sink))
 }
 
-/** The text again and again, as long as the other side listens. */
-function every(socket: Sink, first: string, text: string): void {
+/** Sends a string again and again until the other side disconnects. */
+function every(socket: Sink, first: string, chunk: string): void {
   socket.on('error', () => {})
   socket.write(first)
   const timer = setInterval(() => {
     if (socket.destroyed) clearInterval(timer)
-    else socket.write(text.repeat(10))
+    else socket.write(chunk.repeat(10))
   }, 5)
 }
 
-describe.concurrent('what JSON allows and nobody expects', () => {
+describe.concurrent('JSON that is valid but unusual', () => {
   test.each([
     ['items nested 100,000 deep', () => `{"items":${nested(1e5)},"next":null}`, { rows: 0, quarantined: 1 }],
     [
       'an unknown field nested 100,000 deep',
-      () => answer([withText(1, `"x":${nested(1e5)}`)]),
+      () => pageJson([withFields(1, `"x":${nested(1e5)}`)]),
       { rows: 1, quarantined: 0 },
     ],
     [
       'a secret nested 100,000 deep',
-      () => answer([withText(1, `"hash":${nested(1e5)}`)]),
+      () => pageJson([withFields(1, `"hash":${nested(1e5)}`)]),
       { rows: 0, quarantined: 1 },
     ],
     [
       'a great many unknown fields',
-      () => answer([withText(1, Array.from({ length: MANY / 10 }, (_, i) => `"f${i}":0`).join())]),
+      () => pageJson([withFields(1, Array.from({ length: MANY / 10 }, (_, i) => `"f${i}":0`).join())]),
       { rows: 1, quarantined: 0 },
     ],
     [
-      'megabytes of text',
-      () => answer([JSON.stringify(credential(1, { domain: '\u00e9"'.repeat(MANY) }))]),
+      'a string of megabytes',
+      () => pageJson([JSON.stringify(credential(1, { domain: '\u00e9"'.repeat(MANY) }))]),
       { rows: 1, quarantined: 0 },
     ],
     [
-      'numbers beyond all bounds',
-      () => answer(['1e400', '-1e400', '9223372036854775808', '-9223372036854775809', '1e-7'].map(withId)),
+      'numbers out of range',
+      () => pageJson(['1e400', '-1e400', '9223372036854775808', '-9223372036854775809', '1e-7'].map(withId)),
       { rows: 0, quarantined: 5 },
     ],
     [
-      'an item with more long numbers than memory has room for',
-      () => answer([withText(1, `"domain":[${Array(5e5).fill('1234567890123456789').join()}]`)]),
+      'an item with more long numbers than fit into memory',
+      () => pageJson([withFields(1, `"domain":[${Array(5e5).fill('1234567890123456789').join()}]`)]),
       { rows: 0, quarantined: 1 },
     ],
     [
       'integers written in other ways',
-      () => answer(['9007199254740991', '2e0', '3.0'].map(withId)),
+      () => pageJson(['9007199254740991', '2e0', '3.0'].map(withId)),
       { rows: 3, quarantined: 0 },
     ],
-  ])('%s: each item is exported or quarantined', async (_name, text, counts) => {
-    const body = text()
+  ])('%s: each item is exported or quarantined', async (_name, json, counts) => {
+    const body = json()
     const { code, stderr, stdout } = await attack(({ json }) => json(body))
     expect(code, stderr).toBe(0)
     expect(stderr).not.toMatch(NOT_FORESEEN)
@@ -160,7 +160,7 @@ describe.concurrent('what JSON allows and nobody expects', () => {
   })
 
   test('an id beyond 2^63 is refused and never rounded', async () => {
-    const hunt = await startAttack(({ json }) => json(answer([withId('9223372036854775808')])))
+    const hunt = await startAttack(({ json }) => json(pageJson([withId('9223372036854775808')])))
     try {
       expect((await hunt.call(['run', hunt.pipeline])).code).toBe(0)
       const path = join(hunt.output, '_quarantine/domain.acme.example~all.jsonl')
@@ -171,11 +171,11 @@ describe.concurrent('what JSON allows and nobody expects', () => {
     }
   })
 
-  test('names that mean something to JavaScript are names like others', async () => {
+  test('field names with a meaning in JavaScript are names like others', async () => {
     const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'then', 'toJSON']
     const extra = names.map((name) => `"${name}":{"items":5}`).join()
     const hunt = await startAttack(({ json, number }) =>
-      json(answer([withText(number, extra)], number === 1 ? 'c' : null).replace('{', `{${extra},`)),
+      json(pageJson([withFields(number, extra)], number === 1 ? 'c' : null).replace('{', `{${extra},`)),
     )
     try {
       const ended = await hunt.call(['run', hunt.pipeline])
@@ -191,11 +191,11 @@ describe.concurrent('what JSON allows and nobody expects', () => {
     }
   })
 
-  test('field names that are ever new do not pile up', async () => {
+  test('ever new field names do not accumulate', async () => {
     const pages = 60
     const { code, stderr, stdout } = await attack(({ json, number }) => {
       const extra = Array.from({ length: 50 }, (_, i) => `"f${number}_${i}":0`).join()
-      json(answer([withText(number, extra)], number < pages ? `c${number}` : null))
+      json(pageJson([withFields(number, extra)], number < pages ? `c${number}` : null))
     })
     expect(code, stderr).toBe(0)
     expect(JSON.parse(stdout)).toMatchObject({ rows: pages })
@@ -207,7 +207,7 @@ function nested(depth: number): string {
   return '['.repeat(depth) + ']'.repeat(depth)
 }
 
-function answer(items: readonly string[], next: string | null = null): string {
+function pageJson(items: readonly string[], next: string | null = null): string {
   return `{"items":[${items.join()}],"next":${JSON.stringify(next)}}`
 }
 
@@ -216,24 +216,28 @@ function withId(id: string): string {
 }
 
 /** A credential with some more fields, or the same once more. */
-function withText(id: number, fields: string): string {
+function withFields(id: number, fields: string): string {
   return `${JSON.stringify(credential(id)).slice(0, -1)},${fields}}`
 }
 
-describe.concurrent('a chain that never ends is given up:', () => {
+describe.concurrent('an endless chain is aborted:', () => {
   const empty = (next: string) => ({ items: [], next })
-  test.each<readonly [string, (asked: Asked) => unknown, number]>([
+  test.each<readonly [string, (exchange: Exchange) => unknown, number]>([
     ['the same cursor again and again', () => ({ items: [credential(1)], next: 'c' }), 2],
-    ['cursors that go round', ({ number }) => ({ items: [credential(number)], next: `c${number % 7}` }), 8],
-    ['ever new cursors and nothing in between', ({ number }) => empty(`c${number}`), 100],
+    [
+      'cursors that repeat in a cycle',
+      ({ number }) => ({ items: [credential(number)], next: `c${number % 7}` }),
+      8,
+    ],
+    ['ever new cursors and empty pages', ({ number }) => empty(`c${number}`), 100],
   ])('%s', async (_name, page, most) => {
-    const { code, stderr, requests } = await attack(({ json, ...asked }) => json(page({ json, ...asked })))
+    const { code, stderr, requests } = await attack((exchange) => exchange.json(page(exchange)))
     expect(code, stderr).toBe(1)
     expect(requests).toBeLessThanOrEqual(most)
     expect(stderr).toMatch(/cursor|empty pages/)
   })
 
-  test('cursors of 8 MB, with a message, flat memory, and no trace that later runs stumble over', async () => {
+  test('cursors of 8 MB are an error with flat memory, and do not affect later runs', async () => {
     const hunt = await startAttack(
       ({ json, number }) => json({ items: [credential(number)], next: `${number}`.padEnd(8 << 20, 'x') }),
       { watched: true },
@@ -246,14 +250,14 @@ describe.concurrent('a chain that never ends is given up:', () => {
         if (command === 'run') expect(stderr).toContain('a cursor of 8388608 bytes')
         expect(peakMb).toBeLessThan(MODEST_MB)
       }
-      expect(hunt.service.asked).toHaveLength(2)
+      expect(hunt.service.requests).toHaveLength(2)
       expect((await stat(join(hunt.output, '_state/checkpoint.jsonl'))).size).toBeLessThan(10_000)
     } finally {
       await hunt.end()
     }
   })
 
-  test('cursors that go round over several runs', async () => {
+  test('cursors that repeat in a cycle over several runs', async () => {
     const hunt = await startAttack(({ json, body, number }) => {
       const offset = Number(body.from?.slice(1) ?? 0)
       json({ items: [credential(number)], next: `c${(offset % 9) + 1}` })
@@ -264,7 +268,7 @@ describe.concurrent('a chain that never ends is given up:', () => {
         codes.push((await hunt.call(['run', hunt.pipeline, '--max-requests', '4'])).code)
       }
       expect(codes).toEqual([4, 4, 1])
-      expect(hunt.service.asked).toHaveLength(10)
+      expect(hunt.service.requests).toHaveLength(10)
     } finally {
       await hunt.end()
     }
@@ -273,7 +277,7 @@ describe.concurrent('a chain that never ends is given up:', () => {
   test.each([
     ['99999999999', 4],
     ['Fri, 31 Dec 9999 23:59:59 GMT', 4],
-  ])('a wait without end: Retry-After: %s', async (retryAfter, exit) => {
+  ])('an endless wait: Retry-After: %s', async (retryAfter, exit) => {
     const { code, stderr, requests } = await attack(({ json }) =>
       json('{}', 429, { 'retry-after': retryAfter }),
     )

@@ -4,14 +4,14 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { carryOut } from '../support/in-this-process.ts'
 import { THOROUGH } from '../support/thorough.ts'
-import { type Asked, type HostileService, startService } from './hostile-service.ts'
+import { type Exchange, type HostileService, startService } from './hostile-service.ts'
 import { CLI } from './support.ts'
 
 export type Outcome = {
   readonly code: number | null
   readonly stdout: string
   readonly stderr: string
-  /** Largest resident set that was seen; 0 where nobody watched. */
+  /** Largest resident set that was seen; 0 where memory is not watched. */
   readonly peakMb: number
 }
 
@@ -30,13 +30,13 @@ export type AttackOptions = {
   readonly load?: string
   readonly transform?: string
   readonly env?: Readonly<Record<string, string>>
-  /** Whether the memory of its commands is watched, for which each is a process. */
+  /** Whether the memory of the commands is watched. Each command is then a process. */
   readonly watched?: boolean
 }
 
-/** A pipeline that points at a service which means no good. */
+/** A pipeline that points at a hostile service. */
 export async function startAttack(
-  answer: (asked: Asked) => void,
+  respond: (exchange: Exchange) => void,
   {
     service: settings = '',
     extract = '',
@@ -46,7 +46,7 @@ export async function startAttack(
     watched = false,
   }: AttackOptions = {},
 ): Promise<Attack> {
-  const service = await startService(answer)
+  const service = await startService(respond)
   const folder = await mkdtemp(join(tmpdir(), 'spillway-hostile-'))
   const pipeline = join(folder, 'pipeline.yaml')
   const retries = settings.includes('retries') ? '' : 'retries: 0,'
@@ -112,12 +112,12 @@ load: { ${load.includes('format:') ? '' : 'format: csv,'} path: out, ${load} }
   }
 }
 
-/** For one run and nothing after it. */
-export async function attack(answer: (asked: Asked) => void, options: AttackOptions = {}) {
-  const { call, pipeline, service, end } = await startAttack(answer, options)
+/** One run against a hostile service. */
+export async function attack(respond: (exchange: Exchange) => void, options: AttackOptions = {}) {
+  const { call, pipeline, service, end } = await startAttack(respond, options)
   try {
     const outcome = await call(['run', pipeline, '--json'])
-    return { ...outcome, requests: service.asked.length }
+    return { ...outcome, requests: service.requests.length }
   } finally {
     await end()
   }

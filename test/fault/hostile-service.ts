@@ -1,7 +1,8 @@
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-export type Asked = {
+/** A request that the service received, and the means to respond. */
+export type Exchange = {
   /** From 1 on. */
   readonly number: number
   readonly method: string
@@ -11,20 +12,20 @@ export type Asked = {
   // biome-ignore lint/suspicious/noExplicitAny: whatever JSON the client sends
   readonly body: any
   readonly response: ServerResponse
-  /** Answers with JSON; a string goes out as it is. */
+  /** Responds with JSON; a string is sent as it is. */
   json(value: unknown, status?: number, headers?: Readonly<Record<string, string>>): void
 }
 
 export type HostileService = {
   readonly origin: string
   readonly baseUrl: string
-  readonly asked: readonly Asked[]
+  readonly requests: readonly Exchange[]
   close(): Promise<void>
 }
 
-/** A service on 127.0.0.1 that answers as its author likes. */
-export async function startService(answer: (asked: Asked) => void): Promise<HostileService> {
-  const log: Asked[] = []
+/** A service on 127.0.0.1 that responds as a test says. */
+export async function startService(respond: (exchange: Exchange) => void): Promise<HostileService> {
+  const log: Exchange[] = []
   const server = createServer((request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -32,7 +33,7 @@ export async function startService(answer: (asked: Asked) => void): Promise<Host
     response.on('error', () => {})
     request.on('end', () => {
       const text = Buffer.concat(chunks).toString()
-      const asked: Asked = {
+      const exchange: Exchange = {
         number: log.length + 1,
         method: request.method ?? '',
         path: request.url ?? '',
@@ -45,8 +46,8 @@ export async function startService(answer: (asked: Asked) => void): Promise<Host
             .writeHead(status, { 'content-type': 'application/json', ...headers })
             .end(typeof value === 'string' ? value : JSON.stringify(value)),
       }
-      log.push(asked)
-      answer(asked)
+      log.push(exchange)
+      respond(exchange)
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -54,7 +55,7 @@ export async function startService(answer: (asked: Asked) => void): Promise<Host
   return {
     origin,
     baseUrl: `${origin}/firework`,
-    asked: log,
+    requests: log,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve())
@@ -65,7 +66,7 @@ export async function startService(answer: (asked: Asked) => void): Promise<Host
 
 export type Item = Record<string, unknown>
 
-/** A credential as it should be; what differs is given. */
+/** A valid credential, except for the given differences. */
 export function credential(id: number, differences: Item = {}): Item {
   return {
     id,

@@ -3,7 +3,7 @@ import { dirname, join } from 'node:path'
 import { parse } from 'csv-parse/sync'
 import { describe, expect, test, vi } from 'vitest'
 import { startAttack } from './hostile-run.ts'
-import { type Asked, credential } from './hostile-service.ts'
+import { credential, type Exchange } from './hostile-service.ts'
 import { shardPaths } from './support.ts'
 
 // Each test is many processes, on machines that may be busy.
@@ -20,14 +20,14 @@ const CONTROLS = [
   '\u202egnirts\u2066\u2028line\u2029\u200f\ufeff\u{e0041}',
 ].join('|')
 
-/** Everything of that kind that must not come out; line ends and tabs are ours to use. */
+/** Characters of that kind that must not be printed. Line ends and tabs are allowed. */
 const OBEYED = /(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
 
 describe.concurrent.each(['pretty', 'json'])('with log format %s', (format) => {
   const logging = ['--log-level', 'trace', '--log-format', format]
 
-  test('nothing that a terminal obeys comes out of what the service says', async () => {
-    const hunt = await startAttack(answerInColour, {
+  test('no control sequence from the service reaches the terminal', async () => {
+    const hunt = await startAttack(respondInColour, {
       service: 'token_test_url: /tokens/test, retries: 1',
       extract: 'domains: [a.example, b.example, c.example, d.example]',
     })
@@ -44,14 +44,14 @@ describe.concurrent.each(['pretty', 'json'])('with log format %s', (format) => {
         expect(OBEYED.exec(stdout)?.[0]).toBeUndefined()
         expect(OBEYED.exec(stderr)?.[0]).toBeUndefined()
       }
-      // It did say something: the letters around the controls are there.
+      // The text around the controls is printed.
       expect(outcomes.map(({ stdout, stderr }) => stdout + stderr).join()).toMatch(/red.*title.*gnirts/s)
     } finally {
       await hunt.end()
     }
   })
 
-  test('nor out of a pipeline file', async () => {
+  test('no control sequence from a pipeline file reaches the terminal', async () => {
     const hunt = await startAttack(({ json }) => json({ items: [], next: null }))
     try {
       const text = JSON.stringify(CONTROLS)
@@ -75,7 +75,7 @@ describe.concurrent.each(['pretty', 'json'])('with log format %s', (format) => {
   })
 })
 
-function answerInColour({ method, path, body, json, number }: Asked) {
+function respondInColour({ method, path, body, json, number }: Exchange) {
   if (path === '/tokens/test') return json({ tenant_id: 1, scopes: [CONTROLS] })
   if (path.endsWith('/reports/1')) {
     return json({
@@ -90,7 +90,7 @@ function answerInColour({ method, path, body, json, number }: Asked) {
     })
   }
   if (path.includes('/reports/')) return json({ error: { code: CONTROLS, message: CONTROLS } }, 404)
-  // A look whether there is a search at all.
+  // `check` requests whether the search path exists.
   if (method === 'GET') return json({ error: { code: CONTROLS, message: CONTROLS } }, 405)
   switch (body.query.fqdn) {
     case 'a.example':
@@ -122,7 +122,7 @@ describe.concurrent('names that look like paths', () => {
       `{ type: keyword, keyword: ${JSON.stringify(name)} }`,
       `{ type: email, email: ${JSON.stringify(`${name}@x/../y`)} }`,
     ])
-    // A broken item each, so that there is a quarantine file for every query as well.
+    // Each response has a broken item, so that every query has a quarantine file.
     const hunt = await startAttack(
       ({ json, number }) => json({ items: [credential(number), { id: '../../x' }], next: null }),
       { extract: `queries: [${queries.join()}]` },
@@ -149,21 +149,21 @@ describe.concurrent('names that look like paths', () => {
   test.each([
     ['a NUL', JSON.stringify('a\u0000b')],
     ['one that no file system takes', JSON.stringify('漢'.repeat(250))],
-  ])('%s is refused before anything is asked or written', async (_name, keyword) => {
+  ])('%s is refused before anything is requested or written', async (_name, keyword) => {
     const hunt = await startAttack(({ json }) => json({ items: [], next: null }), {
       extract: `queries: [{ type: keyword, keyword: ${keyword} }]`,
     })
     try {
       const { code, stderr } = await hunt.call(['run', hunt.pipeline])
       expect(code, stderr).toBe(2)
-      expect(hunt.service.asked).toEqual([])
+      expect(hunt.service.requests).toEqual([])
       expect(await readdir(hunt.folder)).toEqual(['pipeline.yaml'])
     } finally {
       await hunt.end()
     }
   })
 
-  test('--fresh removes what is ours and nothing else', async () => {
+  test('--fresh removes only our own files', async () => {
     const hunt = await startAttack(({ json, number }) => json({ items: [credential(number)], next: null }))
     try {
       expect((await hunt.call(['run', hunt.pipeline])).code).toBe(0)

@@ -70,8 +70,8 @@ describe.skipIf(process.platform === 'win32')('a symbolic link below load.path i
   })
 })
 
-describe('what is none of its own', () => {
-  test('stays, whatever it is called, in a run and when all is started over', async () => {
+describe('a foreign file', () => {
+  test('stays in a run and after --fresh, whatever its name', async () => {
     await trial(EXPORT, async ({ runHere, workspace }) => {
       const others = {
         'notes.0badf00d.tmp': 'mine',
@@ -97,7 +97,7 @@ describe('what is none of its own', () => {
     ['_state/checkpoint.jsonl', 'damaged'],
     ['_manifest.json', 'damaged'],
   ] as const)(
-    'is never written over where it is called %s, and kept aside by --fresh',
+    'is never overwritten when its name is %s, and --fresh moves it to the orphans',
     async (name, kind) => {
       await trial(EXPORT, async (attempt) => {
         const { output } = attempt.workspace
@@ -114,7 +114,7 @@ describe('what is none of its own', () => {
     },
   )
 
-  test('is kept aside by --fresh where it is named like a shard; what is on record goes', async () => {
+  test('is moved to the orphans by --fresh when its name is that of a shard; shards in the journal are removed', async () => {
     await trial(EXPORT, async ({ runHere, workspace }) => {
       await cp(kept, workspace.output, { recursive: true })
       const stranger = `${QUERY}/import_window=2023-01-01/part-00000.csv`
@@ -130,7 +130,7 @@ describe('what is none of its own', () => {
 })
 
 test.skipIf(process.platform === 'win32').each(['_state/checkpoint.jsonl', '_state/lock.0123456789ab'])(
-  'a pipe in the place of %s is refused at once, not waited for',
+  'a pipe instead of %s is refused at once',
   async (name) => {
     await trial(EXPORT, async ({ runHere, workspace }) => {
       await mkdir(join(workspace.output, '_state'), { recursive: true })
@@ -140,7 +140,7 @@ test.skipIf(process.platform === 'win32').each(['_state/checkpoint.jsonl', '_sta
   },
 )
 
-/** So that there is something left to do: rows of the last page, and the folders that they go to. */
+/** Removes the last seal from the journal, so that a run has something to do. */
 async function forgetLastLine(output: string): Promise<void> {
   const path = join(output, '_state/checkpoint.jsonl')
   const lines = (await readFile(path, 'utf8')).trimEnd().split('\n')

@@ -12,7 +12,7 @@ afterAll(() => {
   duckdb.closeSync()
 })
 
-/** Every row as texts, which DuckDB makes of the types that the columns have. */
+/** Every row as strings, which DuckDB makes of the column types. */
 async function rowsIn(output: string, format: 'parquet' | 'csv'): Promise<unknown[][]> {
   const files = `'${output}/credentials/**/part-*'`
   const time = (name: string) => `strftime(${name} AT TIME ZONE 'UTC', '%Y-%m-%dT%H:%M:%S.%fZ')`
@@ -27,7 +27,7 @@ async function rowsIn(output: string, format: 'parquet' | 'csv'): Promise<unknow
 
 const TIMES = ['imported_at', 'source_breached_at', 'source_leaked_at']
 
-/** Id, as the service writes it, and times. */
+/** Id, as the service writes it, and two times. */
 const ITEMS = [
   ['1', '0001-01-01T00:00:00.000000Z', '0001-01-01T00:00:00.000001Z'],
   ['9007199254740991', '0001-01-01T00:00:00.000001Z', '9999-12-31T00:00:00.000000Z'],
@@ -48,7 +48,7 @@ function item(index: number, id: string, imported_at: string, breached_at: strin
   })
   const source = { ...(fields.source as object), breached_at, leaked_at: imported_at }
   const json = JSON.stringify({ ...fields, source })
-  // JSON.stringify would round them.
+  // JSON.stringify would round the ids.
   return json.replace('"id":0', `"id":${id}`).replace('"known_password_id":0', `"known_password_id":${id}`)
 }
 
@@ -57,40 +57,37 @@ test.each([
   { load: 'format: parquet, engine: parquetjs-lite', format: 'parquet' },
   { load: 'format: csv', format: 'csv' },
   { load: 'format: csv, engine: csv-stringify', format: 'csv' },
-] as const)(
-  'every whole number of 64 bits and every time from 0001 to 9999: $load',
-  async ({ load, format }) => {
-    const pages = [ITEMS.slice(0, 2), ITEMS.slice(2, 3), ITEMS.slice(3)]
-    const { call, output, pipeline, end } = await startAttack(
-      ({ body, json }) => {
-        const page = Number(body.from ?? 0)
-        const items = pages[page]!.map(([id, at, other], i) => item(page * 10 + i, id, at, other))
-        const beyond = page < 2 ? [] : BEYOND.map((id) => item(99, id, ITEMS[3][1], ITEMS[3][1]))
-        json(`{"items":[${[...items, ...beyond]}],"next":${page < 2 ? `"${page + 1}"` : 'null'}}`)
-      },
-      { load, extract: 'include: [known_password_id]' },
+] as const)('every 64-bit integer and every time from 0001 to 9999: $load', async ({ load, format }) => {
+  const pages = [ITEMS.slice(0, 2), ITEMS.slice(2, 3), ITEMS.slice(3)]
+  const { call, output, pipeline, end } = await startAttack(
+    ({ body, json }) => {
+      const page = Number(body.from ?? 0)
+      const items = pages[page]!.map(([id, at, other], i) => item(page * 10 + i, id, at, other))
+      const beyond = page < 2 ? [] : BEYOND.map((id) => item(99, id, ITEMS[3][1], ITEMS[3][1]))
+      json(`{"items":[${[...items, ...beyond]}],"next":${page < 2 ? `"${page + 1}"` : 'null'}}`)
+    },
+    { load, extract: 'include: [known_password_id]' },
+  )
+  try {
+    const { code, stdout, stderr } = await call(['run', pipeline, '--json'])
+    expect(code, stderr).toBe(0)
+    expect(JSON.parse(stdout)).toMatchObject({ rows: ITEMS.length, quarantined: BEYOND.length })
+    const stored = (time: string) => (load.includes('parquetjs') ? `${time.slice(0, 23)}000Z` : time)
+    expect(await rowsIn(output, format)).toEqual(
+      ITEMS.map(([id, at, other]) => [id, id, stored(at), stored(other), stored(at)]),
     )
-    try {
-      const { code, stdout, stderr } = await call(['run', pipeline, '--json'])
-      expect(code, stderr).toBe(0)
-      expect(JSON.parse(stdout)).toMatchObject({ rows: ITEMS.length, quarantined: BEYOND.length })
-      const stored = (time: string) => (load.includes('parquetjs') ? `${time.slice(0, 23)}000Z` : time)
-      expect(await rowsIn(output, format)).toEqual(
-        ITEMS.map(([id, at, other]) => [id, id, stored(at), stored(other), stored(at)]),
-      )
-      const { shards } = JSON.parse(await readFile(join(output, '_manifest.json'), 'utf8'))
-      expect(shards).toMatchObject([{ imported_at: { min: ITEMS[0][1], max: ITEMS.at(-1)![1] } }])
-      expect((await call(['verify', pipeline])).code).toBe(0)
-      const [file] = await readdir(join(output, '_quarantine'))
-      const lines = (await readFile(join(output, '_quarantine', file!), 'utf8')).trim().split('\n')
-      expect(lines.map((line) => JSON.parse(line))).toMatchObject(
-        BEYOND.map((id) => ({ id, item: { id, known_password_id: id }, issues: [{ path: 'id' }, {}] })),
-      )
-    } finally {
-      await end()
-    }
-  },
-)
+    const { shards } = JSON.parse(await readFile(join(output, '_manifest.json'), 'utf8'))
+    expect(shards).toMatchObject([{ imported_at: { min: ITEMS[0][1], max: ITEMS.at(-1)![1] } }])
+    expect((await call(['verify', pipeline])).code).toBe(0)
+    const [file] = await readdir(join(output, '_quarantine'))
+    const lines = (await readFile(join(output, '_quarantine', file!), 'utf8')).trim().split('\n')
+    expect(lines.map((line) => JSON.parse(line))).toMatchObject(
+      BEYOND.map((id) => ({ id, item: { id, known_password_id: id }, issues: [{ path: 'id' }, {}] })),
+    )
+  } finally {
+    await end()
+  }
+})
 
 test.each([
   ['asc', '9999-12-31T23:59:59.999998Z', '9999-12-31T23:59:59.999999Z', 'gte'],
@@ -115,7 +112,7 @@ test.each([
     expect((await call(['run', pipeline, '--max-requests', '1'])).code).toBe(4)
     const { code, stderr } = await call(['run', pipeline])
     expect(code, stderr).toBe(0)
-    expect(service.asked.at(-1)?.body.filters).toEqual({ imported_at: { [bound]: last } })
+    expect(service.requests.at(-1)?.body.filters).toEqual({ imported_at: { [bound]: last } })
     const rows = await rowsIn(output, 'csv')
     expect(rows.map(([id]) => id)).toEqual(['9007199254740993', MAX, '9223372036854775806'])
     const { shards } = JSON.parse(await readFile(join(output, '_manifest.json'), 'utf8'))

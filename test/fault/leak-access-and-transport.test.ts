@@ -66,8 +66,8 @@ async function modesBelow(folder: string) {
 }
 
 describe.concurrent('a redirect is not followed', () => {
-  test.each([302, 307])('status %s: the other origin hears nothing', async (status) => {
-    const other = await startService((asked) => asked.json({ items: [], next: null, token: 'x' }))
+  test.each([302, 307])('status %s: the other origin gets no request', async (status) => {
+    const other = await startService((exchange) => exchange.json({ items: [], next: null, token: 'x' }))
     const service = await startService(({ json, path }) =>
       json('', status, { location: `${other.origin}${path}` }),
     )
@@ -83,7 +83,7 @@ describe.concurrent('a redirect is not followed', () => {
         env: { ...workspace.env, ...env },
       })
       expect(report.code, report.stderr).toBe(1)
-      expect(other.asked).toEqual([])
+      expect(other.requests).toEqual([])
     } finally {
       await service.close()
       await other.close()
@@ -92,7 +92,7 @@ describe.concurrent('a redirect is not followed', () => {
   })
 })
 
-test('a certificate that nobody vouches for is refused, whatever NODE_TLS_REJECT_UNAUTHORIZED says', async () => {
+test('an untrusted certificate is refused, even with NODE_TLS_REJECT_UNAUTHORIZED=0', async () => {
   const pem = readFileSync(join(import.meta.dirname, '../extract/self-signed.pem'))
   let requests = 0
   const server = createServer({ key: pem, cert: pem }, (_request, response) => {
@@ -115,7 +115,7 @@ test('a certificate that nobody vouches for is refused, whatever NODE_TLS_REJECT
   }
 })
 
-test('a token does not travel unencrypted to another machine unless the file says so', async () => {
+test('a token is not sent unencrypted to another machine unless the file allows it', async () => {
   const { run, close } = await world(SMALL, pipelineYaml())
   try {
     const ended = await run({ SPILLWAY_BASE_URL: 'http://api.example.com/firework' })

@@ -9,19 +9,19 @@ import { type Ended, runCli } from './support.ts'
 // Each test is several processes, on machines that may be busy.
 vi.setConfig({ testTimeout: 300_000 })
 
-/** None of these belongs to the request in whose answer it comes back. */
+/** Secrets that do not belong to the request whose response repeats them. */
 const SECRETS = {
   'a token that this run does not use': 'tok.M4rlin-unused-0b7de911',
   'the API key': 'key.M4rlin-api-5530fe77aa',
   'a token that was replaced': 'tok.M4rlin-replaced-93ab02cc',
   'the mask key': 'M4rlin-mask-key-of-32-bytes-or-more-beef',
   'the secret of a query that is done': 'M4r"lin\\done+1/2&3 doné',
-  'the secret of a query that is not asked yet': 'M4r"lin\\later+4/5&6 latér',
+  'the secret of a query that is not sent yet': 'M4r"lin\\later+4/5&6 latér',
   'the secret of a query, short': 'm4rl1n',
   'the password of a proxy': 'M4rlin-proxy-7716',
 } as const
 
-const json = (text: string): string => JSON.stringify(text).slice(1, -1)
+const json = (value: string): string => JSON.stringify(value).slice(1, -1)
 const ECHOES: readonly ((secret: string) => string)[] = [
   (secret) => secret,
   (secret) => secret.toUpperCase(),
@@ -40,29 +40,29 @@ const CASES = new Map(
   ),
 )
 
-/** Answers that could be used come in between, for too many failures in a row end a run. */
+/** Valid responses come in between, because too many failures in a row end a run. */
 const DOMAINS = [...CASES.keys()].flatMap((domain, i) => [domain, `fine-${i}.example`])
 
-async function startCrosswise(): Promise<HostileService> {
+async function startEchoingService(): Promise<HostileService> {
   let exchanged = 0
-  return startService((asked) => {
-    const { path, body, headers } = asked
+  return startService((exchange) => {
+    const { path, body, headers } = exchange
     if (path === '/tokens/generate') {
       exchanged++
-      asked.json({ token: exchanged === 1 ? SECRETS['a token that was replaced'] : 'tok.current-77aa' })
+      exchange.json({ token: exchanged === 1 ? SECRETS['a token that was replaced'] : 'tok.current-77aa' })
       return
     }
     if (headers.authorization === `Bearer ${SECRETS['a token that was replaced']}`) {
-      asked.json({ error: { code: 'EXPIRED', message: 'expired' } }, 401)
+      exchange.json({ error: { code: 'EXPIRED', message: 'expired' } }, 401)
       return
     }
     const { fqdn = '' } = body.query
     const echo = CASES.get(fqdn)
-    if (echo === undefined) asked.json(page(fqdn))
-    // Before it is refused for good it is tried again, which is logged.
-    else if (asked.number % 2 === 0)
-      asked.json({ error: { code: 'BUSY', message: `try ${echo} again` } }, 503)
-    else asked.json({ error: { code: echo, message: `no index for ${echo}`, data: echo } }, 404)
+    if (echo === undefined) exchange.json(page(fqdn))
+    // Before the final failure there is a retry, which is logged.
+    else if (exchange.number % 2 === 0)
+      exchange.json({ error: { code: 'BUSY', message: `try ${echo} again` } }, 503)
+    else exchange.json({ error: { code: echo, message: `no index for ${echo}`, data: echo } }, 404)
   })
 }
 
@@ -87,9 +87,9 @@ function page(fqdn: string): object {
 }
 
 test.concurrent.each(['pretty', 'json'])(
-  'what came in by one door goes out by no other, in no encoding: log %s',
+  'a secret of one request is never printed or stored for another, in any encoding: log %s',
   async (logs) => {
-    const service = await startCrosswise()
+    const service = await startEchoingService()
     const folder = await mkdtemp(join(tmpdir(), 'spillway-crosswise-'))
     try {
       await writeFile(
@@ -113,9 +113,9 @@ load: { format: csv, path: out }
         SPILLWAY_MASK_KEY: SECRETS['the mask key'],
         DONE: SECRETS['the secret of a query that is done'],
         SHORT: SECRETS['the secret of a query, short'],
-        LATER: SECRETS['the secret of a query that is not asked yet'],
+        LATER: SECRETS['the secret of a query that is not sent yet'],
       }
-      // No other command asks the service, so the proxy is for this one.
+      // No other command uses the network, so only this one gets the proxy.
       const proxy = { HTTPS_PROXY: `http://user:${SECRETS['the password of a proxy']}@127.0.0.1:9` }
       const call = (...args: string[]): Promise<Ended> => runCli({ args, cwd: folder, env: secrets })
       const run = await runCli({
@@ -125,20 +125,20 @@ load: { format: csv, path: out }
       })
       expect(run.code, run.stderr).toBe(1)
       expect(run.stderr.match(/left out: it repeats a secret/g)!.length).toBeGreaterThan(CASES.size)
-      const told = [
+      const results = [
         run,
         await call('status', 'pipeline.yaml'),
         await call('status', 'pipeline.yaml', '--json'),
       ]
-      // Every case was refused, and the page whose cursor could not be kept; the others were exported.
-      const failed = JSON.parse(told[2]!.stdout).totals.failed
+      // Every case failed, and the page whose cursor could not be saved. The others were exported.
+      const failed = JSON.parse(results[2]!.stdout).totals.failed
       expect(failed).toBe(CASES.size + 1)
-      const canaries = Object.entries(SECRETS).map(([name, text]) => ({ name, text }))
-      const printed = told.flatMap(({ stdout, stderr }) => [
+      const canaries = Object.entries(SECRETS).map(([name, value]) => ({ name, value }))
+      const printed = results.flatMap(({ stdout, stderr }) => [
         { name: 'stdout', bytes: Buffer.from(stdout) },
         { name: 'stderr', bytes: Buffer.from(stderr) },
       ])
-      // What the rows of the data set hold is the service's own affair.
+      // Rows may hold anything that the service sends.
       const files = (await haystacksOf(join(folder, 'out'))).filter(({ name }) => !name.endsWith('.csv'))
       const names = files.map(({ name }) => name).join('\n')
       expect(names).toContain('checkpoint.jsonl')

@@ -41,14 +41,14 @@ type Setup = {
   readonly identity?: 'keep' | 'hmac' | 'drop'
   readonly logs?: 'pretty' | 'json'
   readonly auth?: 'token' | 'file' | 'api-key'
-  /** Goes through every command. */
+  /** Runs every command. */
   readonly every?: boolean
-  /** Is tried also where not everything is. */
+  /** Runs in `npm test` too. */
   readonly always?: boolean
 }
 
 test.concurrent.each(SETUPS.filter(({ always }) => THOROUGH || always))(
-  'no planted secret is to be found: secret $secret, identity $identity, $load, $auth',
+  'no planted secret is found: secret $secret, identity $identity, $load, $auth',
   async (setup) => {
     const { identity = 'keep', logs = 'pretty' } = setup
     const hunt = await startHunt(setup)
@@ -65,8 +65,8 @@ test.concurrent.each(SETUPS.filter(({ always }) => THOROUGH || always))(
       const again = await hunt.callHere(['verify', hunt.pipeline])
       expect(again.code, again.stdout + again.stderr).toBe(0)
       if (setup.every) await everyCommand(hunt)
-      await hunt.expectNoLeaks('in the end')
-      if (identity !== 'keep') await hunt.expectNoLeaks('identities', [{ name: 'identity', text: IDENTITY }])
+      await hunt.expectNoLeaks('at the end')
+      if (identity !== 'keep') await hunt.expectNoLeaks('identities', [{ name: 'identity', value: IDENTITY }])
       await expectPrivate(hunt.folder)
     } finally {
       await hunt.end()
@@ -74,14 +74,14 @@ test.concurrent.each(SETUPS.filter(({ always }) => THOROUGH || always))(
   },
 )
 
-test('a secret is found where it does stand, in every form', async () => {
+test('the search finds a secret in every form', async () => {
   const [canary] = CANARIES
-  const secret = Buffer.from(canary!.text)
+  const secret = Buffer.from(canary!.value)
   const haystacks = [
     ['plain', secret],
-    ['base64', Buffer.from(Buffer.from(`user:${canary!.text}!`).toString('base64'))],
-    ['percent', Buffer.from(encodeURIComponent(canary!.text))],
-    ['UTF-16', Buffer.from(canary!.text, 'utf16le')],
+    ['base64', Buffer.from(Buffer.from(`user:${canary!.value}!`).toString('base64'))],
+    ['percent', Buffer.from(encodeURIComponent(canary!.value))],
+    ['UTF-16', Buffer.from(canary!.value, 'utf16le')],
     ['digest', createHash('sha256').update(secret).digest()],
     ['digest in hex', Buffer.from(createHash('md5').update(secret).digest('hex'))],
   ] as const
@@ -94,7 +94,7 @@ test('a secret is found where it does stand, in every form', async () => {
 })
 
 test.each(['parquet', 'csv, compression: gzip'])(
-  'and is found in a data set in plain text: %s',
+  'the search finds plaintext in a data set: %s',
   async (format) => {
     const hunt = await startHunt({ secret: 'plaintext', load: `format: ${format}` })
     try {
@@ -102,7 +102,7 @@ test.each(['parquet', 'csv, compression: gzip'])(
       expect(ended.code, ended.stderr).toBe(1)
       const leaks = findLeaks(await haystacksOf(hunt.folder), CANARIES).join('\n')
       expect(leaks).toMatch(/^hash \(.*\.(?:parquet|csv\.gz), /m)
-      // Consent is about the secrets that are exported, not about those that open the door.
+      // Consent covers the exported secrets, not the credentials of the service.
       expect(leaks).not.toMatch(/^(?:token|maskKey|apiKey|exchanged)/m)
     } finally {
       await hunt.end()
@@ -124,7 +124,7 @@ async function everyCommand({ callHere: call, pipeline, folder }: Hunt): Promise
     await call(['report', '1', '--format', 'json', '--output', join(folder, 'reports')]),
     await call(['run', pipeline, '--fresh', '--yes', '--log-level', 'trace', '--fail-fast']),
     await call(['run', pipeline, '--max-requests', '1', '--log-level', 'debug']),
-    // What is wrong with a command line is told without repeating secrets that strayed into the environment.
+    // The message about a wrong command line must not repeat secrets of the environment.
     await call(['run', pipeline, '--format', 'xml']),
   ]
   expect(results.map(({ code }) => code)).toEqual([0, 0, 0, 0, 0, 0, 0, 1, 0, 1, expect.any(Number), 2])
@@ -138,11 +138,11 @@ type Result = {
 }
 
 type Hunt = {
-  /** Everything that the commands can write to lies below it. */
+  /** Commands can only write below it. */
   readonly folder: string
   readonly pipeline: string
   call(args: readonly string[], options?: { readonly killAtSearch?: number }): Promise<Result>
-  /** The same in this process, unless everything is tried. */
+  /** The same in this process, except when everything is tried. */
   callHere(args: readonly string[]): Promise<Result>
   expectNoLeaks(when: string, canaries?: readonly Canary[]): Promise<void>
   end(): Promise<void>
@@ -150,10 +150,10 @@ type Hunt = {
 
 async function startHunt({ secret, load, identity = 'keep', auth = 'token' }: Setup): Promise<Hunt> {
   const folder = await mkdtemp(join(tmpdir(), 'spillway-leak-'))
-  // Beside it: what the user keeps secrets in is no leak.
+  // Outside of it: files in which the user keeps secrets are no leak.
   const keys = await mkdtemp(join(tmpdir(), 'spillway-keys-'))
   await mkdir(join(folder, 'tmp'), { mode: 0o700 })
-  const told: Haystack[] = []
+  const outputs: Haystack[] = []
   let onSearch = (): void => {}
   const service = await startTellTale(() => onSearch())
   const pipeline = join(folder, 'pipeline.yaml')
@@ -193,26 +193,26 @@ load: { ${load}, path: out, shard_rows: 7 }
         let searches = 0
         onSearch = () => {
           searches++
-          void argumentsOf(child.pid).then((bytes) => told.push({ name: 'process arguments', bytes }))
+          void argumentsOf(child.pid).then((bytes) => outputs.push({ name: 'process arguments', bytes }))
           if (searches === killAtSearch) child.kill('SIGKILL')
         }
         child.on('error', reject)
         child.on('close', (code, signal) => {
           const [stdout, stderr] = [Buffer.concat(output), Buffer.concat(errors)]
-          told.push({ name: `stdout of ${args[0]}`, bytes: stdout })
-          told.push({ name: `stderr of ${args[0]}`, bytes: stderr })
+          outputs.push({ name: `stdout of ${args[0]}`, bytes: stdout })
+          outputs.push({ name: `stderr of ${args[0]}`, bytes: stderr })
           resolve({ code, signal, stdout: stdout.toString(), stderr: stderr.toString() })
         })
       })
     },
     async callHere(args) {
       const ended = await carryOut({ args, cwd: folder, env: variables })
-      told.push({ name: `stdout of ${args[0]}`, bytes: Buffer.from(ended.stdout) })
-      told.push({ name: `stderr of ${args[0]}`, bytes: Buffer.from(ended.stderr) })
+      outputs.push({ name: `stdout of ${args[0]}`, bytes: Buffer.from(ended.stdout) })
+      outputs.push({ name: `stderr of ${args[0]}`, bytes: Buffer.from(ended.stderr) })
       return ended
     },
     async expectNoLeaks(when, canaries = CANARIES) {
-      expect(findLeaks([...told, ...(await haystacksOf(folder))], canaries), when).toEqual([])
+      expect(findLeaks([...outputs, ...(await haystacksOf(folder))], canaries), when).toEqual([])
     },
     async end() {
       await service.close()
@@ -234,12 +234,12 @@ async function authEnv(auth: 'token' | 'file' | 'api-key', keys: string): Promis
   }
 }
 
-/** Empty where there is no such thing to read. */
+/** Empty where /proc does not exist. */
 async function argumentsOf(pid: number | undefined): Promise<Buffer> {
   return readFile(`/proc/${pid}/cmdline`).catch(() => Buffer.alloc(0))
 }
 
-/** Nobody but the owner may look into what was written. */
+/** Only the owner may read the files. */
 async function expectPrivate(folder: string): Promise<void> {
   for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
     const path = join(entry.parentPath, entry.name)

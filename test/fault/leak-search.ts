@@ -4,18 +4,18 @@ import { join, relative } from 'node:path'
 import { gunzipSync } from 'node:zlib'
 import { DuckDBInstance } from '@duckdb/node-api'
 
-/** A secret that was planted, by the name under which a find is reported. */
-export type Canary = { readonly name: string; readonly text: string }
+/** A planted secret, and the name under which it is reported. */
+export type Canary = { readonly name: string; readonly value: string }
 
 export type Haystack = { readonly name: string; readonly bytes: Buffer }
 
 /**
- * Every place where a canary stands, in any of the forms in which a secret can be given away: as it is, in
- * another encoding, or as a digest without a key, which anybody with a dictionary can undo.
+ * Every occurrence of a canary, in any form that reveals a secret: as it is, in another encoding, or as a digest
+ * without a key, which a dictionary attack can reverse.
  */
 export function findLeaks(haystacks: readonly Haystack[], canaries: readonly Canary[]): readonly string[] {
-  const needles = canaries.flatMap(({ name, text }) =>
-    [...formsOf(text)].map(([form, bytes]) => ({ found: `${name} (${form})`, bytes })),
+  const needles = canaries.flatMap(({ name, value }) =>
+    [...formsOf(value)].map(([form, bytes]) => ({ found: `${name} (${form})`, bytes })),
   )
   return haystacks.flatMap((haystack) =>
     needles
@@ -26,23 +26,23 @@ export function findLeaks(haystacks: readonly Haystack[], canaries: readonly Can
 
 const DIGESTS = ['md5', 'sha1', 'sha256', 'sha512']
 
-function formsOf(text: string): ReadonlyMap<string, Buffer> {
-  const bytes = Buffer.from(text)
+function formsOf(value: string): ReadonlyMap<string, Buffer> {
+  const bytes = Buffer.from(value)
   const forms = new Map<string, Buffer>()
   const add = (name: string, form: string | Buffer): void => {
     forms.set(name, typeof form === 'string' ? Buffer.from(form) : form)
   }
   add('plain', bytes)
-  add('JSON', JSON.stringify(text).slice(1, -1))
-  add('JSON in JSON', JSON.stringify(JSON.stringify(text).slice(1, -1)).slice(1, -1))
-  add('percent', encodeURIComponent(text))
-  add('form', encodeURIComponent(text).replaceAll('%20', '+'))
-  add('CSV', text.replaceAll('"', '""'))
+  add('JSON', JSON.stringify(value).slice(1, -1))
+  add('JSON in JSON', JSON.stringify(JSON.stringify(value).slice(1, -1)).slice(1, -1))
+  add('percent', encodeURIComponent(value))
+  add('form', encodeURIComponent(value).replaceAll('%20', '+'))
+  add('CSV', value.replaceAll('"', '""'))
   add('hex', bytes.toString('hex'))
   add('HEX', bytes.toString('hex').toUpperCase())
-  add('UTF-16LE', Buffer.from(text, 'utf16le'))
-  add('UTF-16BE', Buffer.from(text, 'utf16le').swap16())
-  // Base64 of a text that the canary is a part of looks different by where in it the canary begins.
+  add('UTF-16LE', Buffer.from(value, 'utf16le'))
+  add('UTF-16BE', Buffer.from(value, 'utf16le').swap16())
+  // Within a longer string the Base64 of the canary depends on the offset modulo 3 at which it begins.
   for (const shift of [0, 1, 2]) {
     const shifted = Buffer.concat([Buffer.alloc(shift), bytes])
       .toString('base64')
@@ -62,7 +62,7 @@ function formsOf(text: string): ReadonlyMap<string, Buffer> {
   return forms
 }
 
-/** Every file below a folder as it is, and decompressed: gzip whole, Parquet as the values of its columns. */
+/** Every file below a folder as it is, and decompressed: all of a gzip file, the column values of a Parquet file. */
 export async function haystacksOf(folder: string): Promise<readonly Haystack[]> {
   const found: Haystack[] = []
   for (const entry of await readdir(folder, { recursive: true, withFileTypes: true })) {
@@ -78,7 +78,7 @@ export async function haystacksOf(folder: string): Promise<readonly Haystack[]> 
   return found
 }
 
-/** Everything that a reader gets to see: values, statistics, key-value metadata. */
+/** Everything that a reader can see: values, statistics, key-value metadata. */
 async function parquetText(path: string): Promise<Buffer> {
   const instance = await DuckDBInstance.create(':memory:', { threads: '1' })
   const connection = await instance.connect()

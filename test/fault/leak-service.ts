@@ -1,31 +1,31 @@
 import { createHash } from 'node:crypto'
-import { type Asked, credential, type HostileService, type Item, startService } from './hostile-service.ts'
+import { credential, type Exchange, type HostileService, type Item, startService } from './hostile-service.ts'
 import type { Canary } from './leak-search.ts'
 
-/** Characters that every encoding writes in its own way are among them. */
-const text = (name: string): string => `K4n"ri\\${name}+9f/d2&c7 ${name}é`
+/** A secret with characters that every encoding writes differently. */
+const secretFor = (name: string): string => `K4n"ri\\${name}+9f/d2&c7 ${name}é`
 
-/** What a run is given and what the service sends that must not be seen anywhere afterwards. */
+/** Secrets of a run and of the responses. They must not occur in any output. */
 export const SECRETS = {
   token: 'tok.K4nari-access-9fd2c7e1',
   exchanged: 'tok.K4nari-exchanged-5be1a0d3',
   apiKey: 'key.K4nari-api-77aa10fe',
   maskKey: 'K4nari-mask-key-of-32-bytes-or-more-c0ffee',
-  query: text('query'),
-  hash: text('hash'),
-  asObject: text('object'),
-  asList: text('list'),
-  asItem: text('item'),
-  unknown: text('unknown'),
-  sourceUnknown: text('source'),
+  query: secretFor('query'),
+  hash: secretFor('hash'),
+  asObject: secretFor('object'),
+  asList: secretFor('list'),
+  asItem: secretFor('item'),
+  unknown: secretFor('unknown'),
+  sourceUnknown: secretFor('source'),
 } as const
 
 /** A secret that the service sends as a number. */
 const AS_NUMBER = 918_273_645_546_372
 
 export const CANARIES: readonly Canary[] = [
-  ...Object.entries(SECRETS).map(([name, secret]) => ({ name, text: secret })),
-  { name: 'number', text: String(AS_NUMBER) },
+  ...Object.entries(SECRETS).map(([name, secret]) => ({ name, value: secret })),
+  { name: 'number', value: String(AS_NUMBER) },
 ]
 
 export const IDENTITY = 'k4nari.person+9f@acme.example'
@@ -33,50 +33,55 @@ export const IDENTITY = 'k4nari.person+9f@acme.example'
 const PAGES = 6
 
 /**
- * A service that gives everything away: secrets in fields where they belong and where they don't, in broken
- * items, and whatever it is asked, the token with it, in its errors.
- * @param onSearch called with each search before it is answered
+ * A service that reveals everything: secrets in their fields, in other fields and in broken items; in its errors the
+ * request with the token.
+ * @param onSearch called with each search before the response
  */
-export function startTellTale(onSearch: (asked: Asked) => void): Promise<HostileService> {
+export function startTellTale(onSearch: (exchange: Exchange) => void): Promise<HostileService> {
   let troubles = 0
-  return startService((asked) => {
-    const { path, body } = asked
-    if (path === '/tokens/generate') return asked.json({ token: SECRETS.exchanged })
-    if (path === '/tokens/test') return asked.json({ tenant_id: 1, scopes: ['credentials:read'] })
+  return startService((exchange) => {
+    const { path, body } = exchange
+    if (path === '/tokens/generate') return exchange.json({ token: SECRETS.exchanged })
+    if (path === '/tokens/test') return exchange.json({ tenant_id: 1, scopes: ['credentials:read'] })
     if (path.includes('/reports/')) {
-      return path.endsWith('/1') ? asked.json({ report: { id: 1, title: 'A report' } }) : echo(asked, 404)
+      return path.endsWith('/1')
+        ? exchange.json({ report: { id: 1, title: 'A report' } })
+        : echo(exchange, 404)
     }
-    onSearch(asked)
-    // A look whether there is a search at all.
-    if (asked.method === 'GET') return echo(asked, 405)
-    if (body.query.fqdn === 'refused.example') return echo(asked, 404)
+    onSearch(exchange)
+    // `check` requests whether the search path exists.
+    if (exchange.method === 'GET') return echo(exchange, 405)
+    if (body.query.fqdn === 'refused.example') return echo(exchange, 404)
     const page = Number(body.from?.split('-').at(-1) ?? 0)
-    // Before every other page one error, each in another dress.
+    // Every other page comes after one error, each of another form.
     if (page % 2 === 1 && troubles < page) {
       troubles = page
-      return echo(asked, [500, 503, 507][Math.floor(page / 2)]!)
+      return echo(exchange, [500, 503, 507][Math.floor(page / 2)]!)
     }
-    asked.json({
+    exchange.json({
       items: items(page, body.query.type === 'secret' ? 1000 : 0),
       next: page + 1 < PAGES ? `${body.query.type}-${page + 1}` : null,
     })
   })
 }
 
-function echo(asked: Asked, status: number): void {
-  const all = `${asked.headers.authorization} ${asked.text} ${JSON.stringify(asked.text)} ${SECRETS.query}`
+function echo(exchange: Exchange, status: number): void {
+  const all = `${exchange.headers.authorization} ${exchange.text} ${JSON.stringify(exchange.text)} ${SECRETS.query}`
   switch (status) {
     case 503:
-      asked.json({ detail: [{ loc: ['body', all], msg: encodeURIComponent(all), type: 'echo' }] }, 503)
+      exchange.json({ detail: [{ loc: ['body', all], msg: encodeURIComponent(all), type: 'echo' }] }, 503)
       return
     case 507:
-      asked.json(`<html>${all}</html>`, 507, { 'content-type': 'text/html' })
+      exchange.json(`<html>${all}</html>`, 507, { 'content-type': 'text/html' })
       return
     case 404:
-      asked.json({ detail: all.toUpperCase() }, 404)
+      exchange.json({ detail: all.toUpperCase() }, 404)
       return
     default:
-      asked.json({ error: { code: asked.headers.authorization, message: all, data: asked.body } }, status)
+      exchange.json(
+        { error: { code: exchange.headers.authorization, message: all, data: exchange.body } },
+        status,
+      )
   }
 }
 

@@ -17,7 +17,7 @@ const OTHER_BOOT = '00000000-0000-0000-0000-000000000000'
 
 let clean: Undisturbed
 
-/** What a run leaves that was killed at its first search. */
+/** The files of a run that was killed at its first search. */
 let killed: string
 
 beforeAll(async () => {
@@ -28,8 +28,8 @@ beforeAll(async () => {
 
 afterAll(() => rm(killed, { recursive: true, force: true }))
 
-describe('while a run is at work', () => {
-  test('a second one exits 5 at once, and what only reads works', async () => {
+describe('during a run', () => {
+  test('a second one exits 5 at once, and read-only commands work', async () => {
     await whileHeld(async ({ run, command, sandbox }) => {
       const before = sandbox.requests.length
       for (const args of [[], ['--fresh', '--yes']]) {
@@ -47,7 +47,7 @@ describe('while a run is at work', () => {
     })
   })
 
-  test('a stopped process keeps its lock; a killed one loses it at once, and nothing is lost', async () => {
+  test('a stopped process keeps its lock; a killed one loses it at once, and no row is lost', async () => {
     await whileHeld(async (attempt, holder, ended) => {
       holder('SIGSTOP')
       expect((await attempt.run()).code).toBe(5)
@@ -67,7 +67,7 @@ describe('while a run is at work', () => {
         interruptions: 1,
       })
       const { runs } = JSON.parse(await readFile(join(attempt.workspace.output, '_manifest.json'), 'utf8'))
-      // The killed one never said what it had sent, but the pages say it.
+      // The killed run recorded no total, but its pages are in the journal.
       expect(runs).toMatchObject([
         { status: 'interrupted', requests: 3 },
         { status: 'complete', requests: clean.searches - 3 },
@@ -76,13 +76,13 @@ describe('while a run is at work', () => {
   })
 })
 
-// What tells one process from another is read from /proc.
-describe.skipIf(process.platform !== 'linux')('a lock file that was left behind', () => {
+// The identity of a process is read from /proc.
+describe.skipIf(process.platform !== 'linux')('a stale lock file', () => {
   test.each([
-    ['by another process with the same id', { pid: process.pid, process_start: '1' }],
-    ['by a process that is no more', { pid: 2 ** 22 + 1 }],
+    ['of another process with the same id', { pid: process.pid, process_start: '1' }],
+    ['of a process that has ended', { pid: 2 ** 22 + 1 }],
   ])('%s is taken over at once', async (_, change) => {
-    await withClaim(change, async (attempt) => {
+    await withLockFile(change, async (attempt) => {
       const ended = await attempt.run()
       expect(ended.code, ended.stderr).toBe(0)
       await expectSameResult(attempt, {
@@ -98,12 +98,12 @@ describe.skipIf(process.platform !== 'linux')('a lock file that was left behind'
 
   test.each([
     [
-      'before the machine was started anew, or on another of its name',
+      'from before a restart of the machine, or of another machine with its name',
       { boot: OTHER_BOOT, pid: process.pid },
     ],
-    ['on another host', { host: 'etl-2', since: '2024-01-01T02:00:00.000Z' }],
-  ])('%s is taken over once it has not moved for a while', async (_, change) => {
-    await withClaim(change, async (attempt) => {
+    ['of another host', { host: 'etl-2', since: '2024-01-01T02:00:00.000Z' }],
+  ])('%s is taken over when its heartbeats have stopped for a while', async (_, change) => {
+    await withLockFile(change, async (attempt) => {
       const clock = hurriedClock()
       const startedMs = clock.monotonicMs()
       const said: string[] = []
@@ -122,11 +122,11 @@ describe.skipIf(process.platform !== 'linux')('a lock file that was left behind'
     })
   })
 
-  test('on another host is respected while its heartbeats come', async () => {
-    await withClaim({ host: 'etl-2', since: '2024-01-01T02:00:00.000Z' }, async (attempt) => {
+  test('of another host is respected while its heartbeats come', async () => {
+    await withLockFile({ host: 'etl-2', since: '2024-01-01T02:00:00.000Z' }, async (attempt) => {
       const lockFile = join(attempt.workspace.output, '_state/lock.0123456789ab')
-      const life = setInterval(() => void appendFile(lockFile, '.'), 1000)
-      const refused = await attempt.run().finally(() => clearInterval(life))
+      const heartbeats = setInterval(() => void appendFile(lockFile, '.'), 1000)
+      const refused = await attempt.run().finally(() => clearInterval(heartbeats))
       expect(refused.code).toBe(5)
       expect(refused.stderr).toMatch(/on host etl-2 since 2024-01-01T02:00:00.000Z .*lock\.0123456789ab/)
       expect(await lockFiles(attempt)).toEqual(['lock.0123456789ab'])
@@ -134,7 +134,7 @@ describe.skipIf(process.platform !== 'linux')('a lock file that was left behind'
   })
 })
 
-test('of several that start together never two are at work', async () => {
+test('of several runs that start together only one works at a time', async () => {
   const slow = { ...EXPORT, sandbox: { ...EXPORT.sandbox, latencyMs: 30 } }
   await trial(slow, async (attempt) => {
     // Each a process of its own.
@@ -143,7 +143,7 @@ test('of several that start together never two are at work', async () => {
     ).map(({ code }) => code)
     figures.faults += codes.length
     for (const code of codes) expect([0, 5]).toContain(code)
-    // Whoever came after another had ended found everything done; at one time only one has asked.
+    // A run that got the lock later found everything done, so no search was sent twice.
     expect(repeatedSearches(attempt.sandbox.requests)).toBe(0)
     const last = await attempt.run()
     expect(last.code, last.stderr).toBe(0)
@@ -154,7 +154,7 @@ test('of several that start together never two are at work', async () => {
 
 type Holder = (signal: NodeJS.Signals) => void
 
-/** Does the work while a run holds the pipeline and waits for an answer that never comes. */
+/** Does the work while a run holds the lock and waits for a response that never comes. */
 async function whileHeld(
   work: (attempt: Trial, holder: Holder, ended: Promise<Ended>) => Promise<void>,
 ): Promise<void> {
@@ -187,14 +187,14 @@ async function keepKilled(folder: string): Promise<void> {
   })
 }
 
-/** Changes the lock file that a killed run has left, and does the work. */
-async function withClaim(change: object, work: (attempt: Trial) => Promise<void>): Promise<void> {
+/** Changes the lock file of a killed run, and does the work. */
+async function withLockFile(change: object, work: (attempt: Trial) => Promise<void>): Promise<void> {
   await trial(EXPORT, async (attempt) => {
     await cp(killed, attempt.workspace.output, { recursive: true })
     const [name = ''] = await lockFiles(attempt)
     const folder = join(attempt.workspace.output, '_state')
-    const [lockFile = ''] = (await readFile(join(folder, name), 'utf8')).split('\n')
-    const changed = JSON.stringify({ ...JSON.parse(lockFile), ...change })
+    const [entry = ''] = (await readFile(join(folder, name), 'utf8')).split('\n')
+    const changed = JSON.stringify({ ...JSON.parse(entry), ...change })
     await writeFile(join(folder, 'lock.0123456789ab'), `${changed}\n`)
     await rm(join(folder, name))
     await rename(join(folder, name.replace('lock', 'open')), join(folder, 'open.0123456789ab'))

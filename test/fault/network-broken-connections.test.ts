@@ -18,12 +18,12 @@ const TROUBLES: readonly (readonly [string, Strike])[] = [
   ['connections that are refused', { kind: 'refuse' }],
   ['resets in the middle of the headers', { kind: 'reset-after', bytes: 60 }],
   ['resets after the headers', { kind: 'reset-after-headers' }],
-  ['compressed answers that break off', { kind: 'reset-after', bytes: 1500 }],
-  ['compressed answers with a wrong byte', { kind: 'flip-body' }],
-  ['answers in single bytes', { kind: 'pieces', bytes: 1 }],
+  ['compressed responses that break off', { kind: 'reset-after', bytes: 1500 }],
+  ['compressed responses with a wrong byte', { kind: 'flip-body' }],
+  ['responses in single bytes', { kind: 'chunks', bytes: 1 }],
 ]
 
-describe.concurrent('an export through a bad line gives the same rows, each once, in spite of', () => {
+describe.concurrent('an export through a bad connection gives the same rows, each once, in spite of', () => {
   test.each(TROUBLES)('%s', async (_name, strike) => {
     const { sandbox, workspace, run, close } = await world({ ...SMALL, gzip: true }, pipelineYaml())
     const proxy = await startProxy(Number(new URL(sandbox.origin).port), (number) =>
@@ -34,7 +34,7 @@ describe.concurrent('an export through a bad line gives the same rows, each once
       const ended = await run({ SPILLWAY_BASE_URL: baseUrl })
       expect(ended.code, ended.stderr).toBe(0)
       expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
-      if (strike.kind !== 'pieces') expect(summaryOf(ended).retries).toBeGreaterThan(0)
+      if (strike.kind !== 'chunks') expect(summaryOf(ended).retries).toBeGreaterThan(0)
     } finally {
       await proxy.close()
       await close()

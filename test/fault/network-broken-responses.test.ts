@@ -8,11 +8,11 @@ vi.setConfig({ testTimeout: 300_000 })
 type Trouble = {
   readonly name: string
   readonly fault: FaultEffect
-  /** Requests that it strikes. Default: the first, one in the middle, and a retry. */
+  /** Requests that fail. Default: the first, one in the middle, and a retry. */
   readonly strikes?: readonly number[]
   readonly options?: SandboxOptions
   readonly service?: string
-  /** Fewer rows are asked for then, in the place of a retry. */
+  /** The next request asks for fewer rows, instead of a retry. */
   readonly halves?: boolean
 }
 
@@ -32,7 +32,13 @@ const TROUBLES: readonly Trouble[] = [
     service: SHORT,
     halves: true,
   },
-  { name: 'answers that never begin', fault: { kind: 'hang' }, strikes: ONCE, service: SHORT, halves: true },
+  {
+    name: 'responses that never begin',
+    fault: { kind: 'hang' },
+    strikes: ONCE,
+    service: SHORT,
+    halves: true,
+  },
   {
     name: 'bodies that drip slower than the timeout',
     fault: { kind: 'drip' },
@@ -80,7 +86,7 @@ describe.concurrent('an export of several pages gives the same rows, each once, 
     }
   })
 
-  test('answers of every wrong shape', async () => {
+  test('responses of every wrong shape', async () => {
     const shapes = [{ results: [] }, null, [], { items: {}, next: null }, { items: [], next: 5 }, 'items']
     const faults = shapes.map((body, i): Fault => ({ kind: 'wrong-shape', body, requests: [2 * i + 1] }))
     const { sandbox, workspace, run, close } = await world({ ...SMALL, faults }, pipelineYaml())
@@ -94,7 +100,7 @@ describe.concurrent('an export of several pages gives the same rows, each once, 
     }
   })
 
-  test('latency and a body that comes in drops, as long as it comes', async () => {
+  test('latency and a body that arrives slowly but steadily', async () => {
     const { sandbox, workspace, run, close } = await world(
       { ...SMALL, latencyMs: [0, 80], gzip: true, faults: [{ kind: 'drip', bytes: 4000, everyMs: 5 }] },
       pipelineYaml(),

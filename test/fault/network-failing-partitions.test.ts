@@ -9,7 +9,7 @@ vi.setConfig({ testTimeout: 300_000 })
 const SICK = 'scatterholt.com'
 const isSick = ({ body }: LoggedRequest): boolean => JSON.stringify(body ?? '').includes(SICK)
 
-describe.concurrent('a partition for which the service has nothing but', () => {
+describe.concurrent('a partition for which every response is', () => {
   test.each([
     { status: 500, code: 'INTERNAL', sent: 2 },
     { status: 404, code: 'NO_SUCH_THING', sent: 1 },
@@ -45,11 +45,11 @@ describe.concurrent('a partition for which the service has nothing but', () => {
     },
   )
 
-  test('bytes that are no UTF-8 fails, and no row of it is exported with replacement characters', async () => {
+  test('invalid UTF-8 fails, and no row of it is exported with replacement characters', async () => {
     const rewrite = (body: string): Uint8Array => Buffer.from(body.replace('@', '\u00e9'), 'latin1')
     const { sandbox, workspace, run, close } = await world(
       { ...SMALL, faults: [{ kind: 'rewrite', rewrite, when: isSick }] },
-      // One lane, so that no page is asked for ahead.
+      // One slot, so that no page is prefetched.
       pipelineYaml({ service: 'retries: 1', concurrency: 1 }),
     )
     try {
@@ -63,7 +63,7 @@ describe.concurrent('a partition for which the service has nothing but', () => {
     }
   })
 
-  test('trouble in the middle of its chain keeps the pages that it has', async () => {
+  test('a failure after some pages keeps those pages', async () => {
     const sick = (request: LoggedRequest): boolean => isSick(request) && request.ordinal > 3
     const { sandbox, workspace, run, close } = await world(
       { ...SMALL, faults: [{ kind: 'reset', when: sick }] },
@@ -77,7 +77,7 @@ describe.concurrent('a partition for which the service has nothing but', () => {
       const ended = await run({ SPILLWAY_BASE_URL: healed.baseUrl })
       expect(ended.code, ended.stderr).toBe(0)
       expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
-      // Four pages of 40 in 150 rows, of which three are there.
+      // 150 rows are four pages of 40, of which three are committed.
       expect(healed.requests).toHaveLength(1)
     } finally {
       await healed.close()
@@ -106,7 +106,7 @@ async function expectStatusSays(workspace: Workspace, why: RegExp): Promise<void
   expect(partitions.find(({ state }) => state === 'failed')?.error).toMatch(why)
 }
 
-/** In words as well. */
+/** The printed summary names it as well. */
 async function expectSummaryNames(workspace: Workspace, partition: string): Promise<void> {
   const { stdout, code } = await runCli({
     args: ['run', workspace.pipeline],

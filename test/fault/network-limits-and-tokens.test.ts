@@ -9,19 +9,19 @@ import { expectedRows, exportedRows, pipelineYaml, SMALL, summaryOf, world } fro
 // Each test is many processes, on machines that may be busy.
 vi.setConfig({ testTimeout: 300_000 })
 
-describe.concurrent('when the service answers 429', () => {
+describe.concurrent('when the service responds with 429', () => {
   const storms: readonly { name: string; leastMs: number; retryAfter?: string | (() => string) }[] = [
     { name: 'with Retry-After in seconds', leastMs: 2000, retryAfter: '2' },
-    // A date has whole seconds, so up to one of the two may be gone already.
+    // A date has a resolution of one second, so up to one of the two may have passed already.
     {
       name: 'with Retry-After as a date',
       leastMs: 1000,
       retryAfter: () => new Date(Date.now() + 2000).toUTCString(),
     },
-    { name: 'and does not say how long', leastMs: 10_000 },
-    { name: 'with a Retry-After that makes no sense', leastMs: 10_000, retryAfter: 'soon' },
+    { name: 'without Retry-After', leastMs: 10_000 },
+    { name: 'with an invalid Retry-After', leastMs: 10_000, retryAfter: 'soon' },
   ]
-  test.each(storms)('$name, nobody sends before the wait is over', async ({ leastMs, retryAfter }) => {
+  test.each(storms)('$name, no request is sent before the wait is over', async ({ leastMs, retryAfter }) => {
     const fault: Fault = {
       kind: 'status',
       status: 429,
@@ -52,7 +52,7 @@ describe.concurrent('when the service answers 429', () => {
     }
   })
 
-  test('and asks to wait for an hour, the run stops with exit 4 and goes on later', async () => {
+  test('with a wait of an hour, the run stops with exit 4 and resumes later', async () => {
     const fault: Fault = { kind: 'status', status: 429, requests: [4], retryAfter: '3600' }
     const { sandbox, workspace, run, close } = await world({ ...SMALL, faults: [fault] }, pipelineYaml())
     try {
@@ -67,19 +67,19 @@ describe.concurrent('when the service answers 429', () => {
   })
 })
 
-/** Requests that came less than so long after an answer 429. */
+/** Requests that arrived less than `leastMs` after a response 429. */
 function sentWithin(requests: readonly LoggedRequest[], leastMs: number): readonly number[] {
   return requests
     .filter(({ status }) => status === 429)
     .flatMap(({ at, number }) =>
-      // What was on its way already when the answer came is no breach.
+      // The request that was already in flight when the response came is allowed.
       requests.filter((other) => other.number > number + 1 && other.at < at + leastMs).map((o) => o.at - at),
     )
 }
 
 const BY_API_KEY = 'api_key_env: SPILLWAY_API_KEY, token_url: /tokens/generate'
 
-describe.concurrent('tokens that end', () => {
+describe.concurrent('tokens that expire', () => {
   const deaths: readonly (readonly [string, readonly Fault[]])[] = [
     ['with the very first request', [{ kind: 'revoke-tokens', requests: [1] }]],
     ['in the middle of a chain', [{ kind: 'revoke-tokens', requests: [4] }]],
@@ -107,7 +107,7 @@ describe.concurrent('tokens that end', () => {
     }
   })
 
-  test('by themselves while a run is on its way are renewed before', async () => {
+  test('during a run are renewed before they expire', async () => {
     const { sandbox, workspace, run, close } = await world(
       { ...SMALL, basicRequestsPerSecond: 0, tokenLifetimeMs: 4000, latencyMs: 400 },
       pipelineYaml({ service: `${BY_API_KEY}, token_lifetime: 4s` }),
@@ -121,7 +121,7 @@ describe.concurrent('tokens that end', () => {
     }
   })
 
-  test('are read again from the file that holds them', async () => {
+  test('are read again from their file', async () => {
     const { sandbox, workspace, run, close } = await world(SMALL, pipelineYaml({ concurrency: 1 }))
     const file = join(workspace.folder, 'token')
     await writeFile(file, 'first-token\n', { mode: 0o600 })
@@ -143,7 +143,7 @@ describe.concurrent('tokens that end', () => {
     }
   })
 
-  test('and have no successor end the run with exit 3, and a later run goes on from there', async () => {
+  test('without a new one end the run with exit 3, and a later run resumes', async () => {
     const { sandbox, workspace, run, close } = await world(
       { ...SMALL, faults: [{ kind: 'revoke-tokens', requests: [4] }] },
       pipelineYaml(),
@@ -170,13 +170,13 @@ describe.concurrent('tokens that end', () => {
 type Gate = { readonly baseUrl: string; readonly refused: number; close(): Promise<void> }
 
 /**
- * Stands before a sandbox and takes one token for three requests, then only the next one.
- * @param onTurn called with the next token before the old one is refused
+ * A proxy of a sandbox that accepts one token for three requests, then only the next one.
+ * @param onExpiry called with the next token before the old one is refused
  */
 async function startGate(
   sandbox: Sandbox,
   [first, second]: readonly [string, string],
-  onTurn: (next: string) => Promise<void>,
+  onExpiry: (next: string) => Promise<void>,
 ): Promise<Gate> {
   let requests = 0
   let refused = 0
@@ -185,15 +185,15 @@ async function startGate(
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const valid = ++requests <= 3 ? first : second
     if (request.headers.authorization !== `Bearer ${valid}`) {
-      if (refused++ === 0) await onTurn(second)
+      if (refused++ === 0) await onExpiry(second)
       return [401, '{"error":{"code":"UNAUTHORIZED","message":"the access token is expired"}}']
     }
-    const answer = await fetch(`${sandbox.origin}${request.url}`, {
+    const forwarded = await fetch(`${sandbox.origin}${request.url}`, {
       method: 'POST',
       headers: { authorization: `Bearer ${sandbox.token}`, 'content-type': 'application/json' },
       body: Buffer.concat(chunks),
     })
-    return [answer.status, await answer.text()]
+    return [forwarded.status, await forwarded.text()]
   }
   const server = createServer((request, response) => {
     void pass(request).then(([status, text]) => response.writeHead(status).end(text))

@@ -1,17 +1,17 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 
-/** What is done to the answers on one connection. */
+/** The fault of one connection. */
 export type Strike =
   /** Reset as soon as the client has connected. */
   | { readonly kind: 'refuse' }
-  /** So many bytes of the answer go through, then a reset. */
+  /** A reset after so many bytes of the response. */
   | { readonly kind: 'reset-after'; readonly bytes: number }
-  /** The head of the answer goes through and nothing else, then a reset. */
+  /** A reset after the head of the response. */
   | { readonly kind: 'reset-after-headers' }
-  /** One byte of the body is another one. */
+  /** One byte of the body is changed. */
   | { readonly kind: 'flip-body' }
-  /** The answer comes in pieces of so many bytes. */
-  | { readonly kind: 'pieces'; readonly bytes: number }
+  /** The response arrives in chunks of so many bytes. */
+  | { readonly kind: 'chunks'; readonly bytes: number }
 
 export type Proxy = {
   readonly port: number
@@ -21,7 +21,7 @@ export type Proxy = {
 }
 
 /**
- * A proxy that knows nothing of HTTP but where a head ends: what goes wrong between two machines.
+ * A proxy that injects faults of the network. Of HTTP it knows only where a head ends.
  * @param strikeFor by the number of the connection, from 1 on
  */
 export async function startProxy(
@@ -65,7 +65,7 @@ export async function startProxy(
           client.write(chunk)
           return
         }
-        case 'pieces':
+        case 'chunks':
           client.setNoDelay()
           for (let at = 0; at < chunk.length; at += strike.bytes)
             client.write(chunk.subarray(at, at + strike.bytes))
@@ -93,7 +93,7 @@ export async function startProxy(
 function keep(sockets: Set<Socket>, socket: Socket): Socket {
   sockets.add(socket)
   socket.on('close', () => sockets.delete(socket))
-  // Broken connections are what this is for.
+  // Broken connections are expected here.
   socket.on('error', () => socket.destroy())
   return socket
 }

@@ -9,23 +9,23 @@ import { shardPaths } from './support.ts'
 vi.setConfig({ testTimeout: 300_000 })
 
 // The fourth and later requests are in the middle of both chains.
-const HALF_WAY = ['--max-requests', '4']
+const FOUR_REQUESTS = ['--max-requests', '4']
 
 describe.concurrent.each(['asc', 'desc'])('with order %s, when a cursor is refused', (order) => {
-  test('in the next run, the export goes on from the last row', async () => {
+  test('in the next run, the export resumes after the last row', async () => {
     const { sandbox, workspace, run, close } = await world(
       SMALL,
       pipelineYaml({ extract: `order: ${order}` }),
     )
     const renewed = await startSandbox({ ...SMALL, cursorKey: 'another key', token: sandbox.token })
     try {
-      const stopped = await run({}, HALF_WAY)
+      const stopped = await run({}, FOUR_REQUESTS)
       expect(stopped.code, stopped.stderr).toBe(4)
       const ended = await run({ SPILLWAY_BASE_URL: renewed.baseUrl })
       expect(ended.code, ended.stderr).toBe(0)
       expect(ended.stderr).toContain('refuses the saved cursor')
       expect(await exportedRows(workspace.output)).toEqual(expectedRows(sandbox))
-      // The rows that were exported already are not asked for again, but for those of the very last instant.
+      // Exported rows are not requested again, except those of the last instant.
       const again = renewed.requests.reduce((sum, { items }) => sum + items, 0)
       expect(again).toBeLessThanOrEqual(expectedRows(sandbox).length - summaryOf(stopped).rows + 20)
     } finally {
@@ -34,7 +34,7 @@ describe.concurrent.each(['asc', 'desc'])('with order %s, when a cursor is refus
     }
   })
 
-  test('in the middle of a run, the export goes on from the last row', async () => {
+  test('in the middle of a run, the export resumes after the last row', async () => {
     const refusal: Fault = { kind: 'status', status: 400, code: 'INVALID_CURSOR', requests: [5] }
     const { sandbox, workspace, run, close } = await world(
       { ...SMALL, faults: [refusal] },
@@ -49,16 +49,16 @@ describe.concurrent.each(['asc', 'desc'])('with order %s, when a cursor is refus
     }
   })
 
-  test('after pages that were not in order, it does not go on from a place that would leave rows out', async () => {
-    // Each page is in order by itself; the second one goes back. That the third is in order mends nothing.
+  test('after pages out of order, it does not resume at a position that would skip rows', async () => {
+    // Each page is in order, but the second one begins before the first ends. The order of the third does not help.
     const seconds = order === 'asc' ? [3, 4, 1, 2, 5, 6] : [4, 3, 6, 5, 2, 1]
     const items = seconds.map((second, id) =>
       credential(id, { imported_at: new Date(Date.UTC(2024, 0, 1) + second * 1000).toISOString() }),
     )
-    const service = await startService((asked) => {
-      const start = Number(asked.body.from ?? 0)
-      if (start === 6) asked.json({ error: { code: 'INVALID_CURSOR', message: 'unknown' } }, 400)
-      else asked.json({ items: items.slice(start, start + 2), next: String(start + 2) })
+    const service = await startService((exchange) => {
+      const start = Number(exchange.body.from ?? 0)
+      if (start === 6) exchange.json({ error: { code: 'INVALID_CURSOR', message: 'unknown' } }, 400)
+      else exchange.json({ items: items.slice(start, start + 2), next: String(start + 2) })
     })
     const { workspace, run, close } = await world(
       SMALL,
@@ -68,8 +68,8 @@ describe.concurrent.each(['asc', 'desc'])('with order %s, when a cursor is refus
       const ended = await run({ SPILLWAY_BASE_URL: service.baseUrl })
       expect(ended.code, ended.stderr).toBe(1)
       expect(ended.stderr).toContain('there is no safe place to go on')
-      expect(service.asked).toHaveLength(4)
-      // What is committed stays.
+      expect(service.requests).toHaveLength(4)
+      // Committed pages stay.
       expect(summaryOf(ended).rows).toBe(6)
       expect(await shardPaths(workspace.output)).toEqual([])
     } finally {
@@ -82,15 +82,15 @@ describe.concurrent.each(['asc', 'desc'])('with order %s, when a cursor is refus
     ['many rows share the instant at the page boundary', (id: number) => Math.floor(id / 7)],
     ['every row shares one instant', () => 3],
     ['every row has an instant of its own', (id: number) => id],
-  ])('and %s, none is lost and none comes twice', async (_name, second) => {
+  ])('and %s, no row is lost and none comes twice', async (_name, second) => {
     const items = Array.from({ length: 23 }, (_, id) =>
       credential(id, { imported_at: new Date(Date.UTC(2024, 0, 1) + second(id) * 1000).toISOString() }),
     )
-    // The fourth request is refused: so is the cursor that the run has saved three pages in.
-    const service = await startService((asked) => {
-      const { from = null } = asked.body
-      if (asked.number === 4) asked.json({ error: { code: 'INVALID_CURSOR', message: 'unknown' } }, 400)
-      else asked.json(page(items, asked.body, from))
+    // The fourth request is refused, and with it the cursor saved after three pages.
+    const service = await startService((exchange) => {
+      const { from = null } = exchange.body
+      if (exchange.number === 4) exchange.json({ error: { code: 'INVALID_CURSOR', message: 'unknown' } }, 400)
+      else exchange.json(page(items, exchange.body, from))
     })
     const { workspace, run, close } = await world(
       SMALL,
@@ -130,25 +130,25 @@ function hasCursor(body: unknown): boolean {
   return typeof body === 'object' && body !== null && 'from' in body && body.from !== null
 }
 
-type Asking = {
+type SearchBody = {
   readonly size: number
   readonly order: string
   readonly filters?: { readonly imported_at?: { readonly gte?: string; readonly lte?: string } }
 }
 
-/** A page of the items that the filters let pass; the cursor is a place in those. */
-function page(items: readonly Item[], { size, order, filters }: Asking, from: string | null) {
+/** A page of the items that match the filters. The cursor holds an index in those. */
+function page(items: readonly Item[], { size, order, filters }: SearchBody, from: string | null) {
   const { gte = '0', lte = '9' } = filters?.imported_at ?? {}
   const at = (item: Item): string => String(item.imported_at)
   const found = items.filter((item) => at(item) >= iso(gte) && at(item) <= iso(lte))
   if (order === 'desc') found.reverse()
   const start = Number(from?.split('~').at(-1) ?? 0)
   const end = start + size
-  // Cursors of another range are other cursors.
+  // The cursor names its range, so it is valid only there.
   return { items: found.slice(start, end), next: end < found.length ? `${gte}~${lte}~${end}` : null }
 }
 
-/** With milliseconds, as the items have them, so that the texts can be compared. */
-function iso(text: string): string {
-  return text.length > 1 ? new Date(text).toISOString() : text
+/** With milliseconds, as the items have them, so that the strings can be compared. */
+function iso(time: string): string {
+  return time.length > 1 ? new Date(time).toISOString() : time
 }

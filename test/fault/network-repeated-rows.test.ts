@@ -2,9 +2,9 @@ import { readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { some } from '../support/thorough.ts'
-import { type Asked, credential, type HostileService, type Item, startService } from './hostile-service.ts'
+import { credential, type Exchange, type HostileService, type Item, startService } from './hostile-service.ts'
 import { exportedRows, pipelineYaml, SMALL, summaryOf, type World, world } from './network-world.ts'
-import { diskFault, inLanes } from './support.ts'
+import { concurrently, diskFault } from './support.ts'
 
 // Each test is many processes, on machines that may be busy.
 vi.setConfig({ testTimeout: 300_000 })
@@ -13,8 +13,8 @@ const SIZE = 10
 const ITEMS = Array.from({ length: 64 }, (_, id) => credential(id))
 const IDS = ITEMS.map(({ id }) => Number(id))
 
-/** Each page begins so many items before the place that its cursor names. */
-function overlapping(back: number, items: readonly Item[] = ITEMS): (asked: Asked) => void {
+/** Each page begins `back` items before the index that its cursor names. */
+function overlapping(back: number, items: readonly Item[] = ITEMS): (exchange: Exchange) => void {
   return ({ body, json }) => {
     const { gte = '0', lte = '9' } = body.filters?.imported_at ?? {}
     const found = items.filter(({ imported_at }) => {
@@ -32,11 +32,11 @@ function overlapping(back: number, items: readonly Item[] = ITEMS): (asked: Aske
 }
 
 async function withService<T>(
-  answer: (asked: Asked) => void,
+  respond: (exchange: Exchange) => void,
   yaml: string,
-  work: (its: World & { service: HostileService }) => Promise<T>,
+  work: (context: World & { service: HostileService }) => Promise<T>,
 ): Promise<T> {
-  const service = await startService(answer)
+  const service = await startService(respond)
   const here = await world(SMALL, yaml)
   try {
     const run: World['run'] = (env = {}, args = []) =>
@@ -76,7 +76,7 @@ describe.concurrent('rows that the service repeats are exported once and counted
       const ended = await here.run()
       expect(ended.code, ended.stderr).toBe(0)
       expect(await ids(here)).toEqual(IDS)
-      const sent = here.service.asked.length
+      const sent = here.service.requests.length
       const repeated = Array.from({ length: sent }, (_, page) => Math.min(back, page * SIZE)).reduce(
         (a, b) => a + b,
       )
@@ -88,7 +88,7 @@ describe.concurrent('rows that the service repeats are exported once and counted
     })
   })
 
-  test('twice in one answer, and of the first page of many small ones', async () => {
+  test('twice in one response, and of the first page of many small ones', async () => {
     const twice = [...ITEMS.slice(0, 5), ITEMS[2]!, ...ITEMS.slice(5), ITEMS[0]!]
     await withService(overlapping(0, twice), YAML(), async (here) => {
       const ended = await here.run()
@@ -112,7 +112,7 @@ describe.concurrent('rows that the service repeats are exported once and counted
     })
   })
 
-  test('when every run asks for one page, and the ids were encoded long ago', async () => {
+  test('when every run requests one page, and the rows are in published shards', async () => {
     await withService(overlapping(2 * SIZE), YAML('', 'shard_rows: 10'), async (here) => {
       for (let tries = 0; tries < 6; tries++) {
         const ended = await here.run({}, ['--max-requests', '1'])
@@ -126,10 +126,10 @@ describe.concurrent('rows that the service repeats are exported once and counted
   })
 
   test('with a cursor that is refused in between', async () => {
-    const answer = overlapping(13)
-    const refusing = (asked: Asked): void => {
-      if (asked.number === 5) asked.json({ error: { code: 'INVALID_CURSOR', message: 'unknown' } }, 400)
-      else answer(asked)
+    const respond = overlapping(13)
+    const refusing = (exchange: Exchange): void => {
+      if (exchange.number === 5) exchange.json({ error: { code: 'INVALID_CURSOR', message: 'unknown' } }, 400)
+      else respond(exchange)
     }
     await withService(refusing, YAML(), async (here) => {
       const ended = await here.run()
@@ -139,20 +139,20 @@ describe.concurrent('rows that the service repeats are exported once and counted
     })
   })
 
-  test('and a service that sends nothing but those comes to an end', async () => {
-    const forEver = ({ number, json }: Asked): void =>
+  test('and a chain with only repeated rows ends', async () => {
+    const forEver = ({ number, json }: Exchange): void =>
       json({ items: ITEMS.slice(0, 5), next: `cursor-${number}` })
     await withService(forEver, YAML(), async (here) => {
       const ended = await here.run()
       expect(ended.code, ended.stderr).toBe(1)
       expect(ended.stderr).toContain('without anything new')
-      expect(here.service.asked.length).toBeLessThanOrEqual(102)
+      expect(here.service.requests.length).toBeLessThanOrEqual(102)
       expect(summaryOf(ended)).toMatchObject({ rows: 5 })
     })
   })
 })
 
-test('ids that are damaged or gone are noticed, and the chain goes on after its last row', async () => {
+test('damaged or missing ids are noticed, and the chain resumes after its last row', async () => {
   await withService(overlapping(13), YAML(), async (here) => {
     const folder = join(here.workspace.output, '_state/ids')
     let isDamaged = false
@@ -191,7 +191,7 @@ test.each([['kill'], ['power']])(
       { length: Math.floor(calls / 10) },
       (_, i) => 10 * i + (fault === 'kill' ? 1 : 2),
     )
-    await inLanes(some(strikes, 2), async (strike) => {
+    await concurrently(some(strikes, 2), async (strike) => {
       await withService(overlapping(13), YAML(), async (here) => {
         await here.run(diskFault(here.workspace.output, `${fault}:${strike}`))
         const ended = await here.run()

@@ -7,10 +7,10 @@ import { type Ended, newWorkspace, runCli, shardPaths, type Workspace } from './
 
 export const DOMAINS = ['scatterholt.com', 'quillmere.net']
 
-/** Small pages, so that a chain is several requests long; no pace, so that only faults make anybody wait. */
+/** Small pages, so that a chain takes several requests; no rate limit, so that only faults cause waits. */
 export const SMALL: SandboxOptions = { records: 150, seed: 'network', requestsPerSecond: 0 }
 
-export type PipelineText = {
+export type PipelineParts = {
   /** Lines below `service:`, in YAML's flow style. */
   readonly service?: string
   readonly extract?: string
@@ -30,7 +30,7 @@ export function pipelineYaml({
   domains = DOMAINS,
   pageSize = 40,
   concurrency = 2,
-}: PipelineText = {}): string {
+}: PipelineParts = {}): string {
   return `
 name: network
 service: { base_url: "\${SPILLWAY_BASE_URL}", requests_per_second: 1000, basic_requests_per_second: 1000, ${service} }
@@ -79,20 +79,20 @@ export function summaryOf({ stdout }: Ended): Summary {
   return JSON.parse(stdout) as Summary
 }
 
-/** What makes a row the row it is: of all rows of a data set, sorted, so that a doubled one shows. */
+/** A key for every row of a data set, sorted. A doubled row has its key twice. */
 export async function exportedRows(output: string): Promise<readonly string[]> {
   const rows: string[] = []
   for (const path of await shardPaths(output)) {
     const bytes = await readFile(join(output, path))
-    const text = (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString()
-    for (const record of parse(text, { columns: true }) as Record<string, string>[]) {
+    const csv = (path.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString()
+    for (const record of parse(csv, { columns: true }) as Record<string, string>[]) {
       rows.push([record.query_value, record.id, record.imported_at, record.identity_name].join(' '))
     }
   }
   return rows.sort()
 }
 
-/** The same from the sandbox's own generator. */
+/** The same keys, made from the data of the sandbox. */
 export function expectedRows(sandbox: Sandbox, domains = DOMAINS): readonly string[] {
   return domains
     .flatMap((fqdn) =>
@@ -104,7 +104,7 @@ export function expectedRows(sandbox: Sandbox, domains = DOMAINS): readonly stri
 }
 
 /** `2024-07-22T21:25:52.893439+02:00` → `2024-07-22T19:25:52.893439Z` */
-function utc(text: string): string {
-  const fraction = (/\.(\d+)/.exec(text)?.[1] ?? '').padEnd(6, '0')
-  return `${new Date(text).toISOString().slice(0, 19)}.${fraction}Z`
+function utc(time: string): string {
+  const fraction = (/\.(\d+)/.exec(time)?.[1] ?? '').padEnd(6, '0')
+  return `${new Date(time).toISOString().slice(0, 19)}.${fraction}Z`
 }

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { temporaryFolder } from '../disk/temporary-store.ts'
 import { diskFault } from './support.ts'
 
-/** What comes of a script that finds a file in the folder that is watched, and one beside it. */
+/** Runs a script with a file in the guarded folder and one outside. */
 function exitOf(code: string): { readonly status: number | null; readonly stderr: string } {
   const folder = temporaryFolder()
   const root = join(folder, 'data')
@@ -37,13 +37,13 @@ test.each([
   ],
   ['fs.createWriteStream', 'fs.createWriteStream(inside)'],
   ['fs.openSync', 'fs.openSync(inside, "a")'],
-])('%s ends the process, whatever it makes of errors', (name, code) => {
+])('%s ends the process, even if the code ignores errors', (name, code) => {
   const { status, stderr } = exitOf(code)
   expect(stderr).toContain(`disk-fault: ${name} changes`)
   expect(status).toBe(99)
 })
 
-test('what only reads, what is counted, and what is elsewhere goes on', () => {
+test('reads, counted calls and changes elsewhere are allowed', () => {
   const { status, stderr } = exitOf(`
     fs.readFileSync(inside)
     fs.closeSync(fs.openSync(inside))

@@ -11,7 +11,7 @@ vi.setConfig({ testTimeout: 300_000 })
 
 const LIMIT_MS = 60_000
 
-/** The command, ended by force when it does not end by itself: the signal tells. */
+/** Runs the command and kills it after a limit; then the result has a signal. */
 async function call({ workspace }: World, args: readonly string[], env = {}): Promise<Ended> {
   let timer: NodeJS.Timeout | undefined
   const command = {
@@ -19,7 +19,7 @@ async function call({ workspace }: World, args: readonly string[], env = {}): Pr
     cwd: workspace.folder,
     env: { ...workspace.env, SPILLWAY_MASK_KEY: 'k'.repeat(32), LEAKED: 'sunflower-42', ...env },
   }
-  // Here a test that waits for ever ends by its own limit.
+  // In this process the limit of the test applies.
   if (!THOROUGH) return runCli(command)
   try {
     return await runCli({
@@ -41,7 +41,7 @@ function pipe(path: string): void {
 const QUERIES = 'domains_file: domains.txt, queries: [{ type: secret, secret_env: LEAKED }]'
 const SETTINGS = pipelineYaml({ transform: 'secret: hmac', extract: QUERIES, domains: [] })
 
-/** A data set that is whole. */
+/** A complete data set. */
 async function exported(): Promise<World> {
   const here = await world({ ...SMALL, invalidRate: 0.2 }, SETTINGS)
   writeFileSync(join(here.workspace.folder, 'domains.txt'), 'scatterholt.com\n')
@@ -50,7 +50,7 @@ async function exported(): Promise<World> {
   return here
 }
 
-describe.concurrent('a pipe in the place of a file is refused, not waited for', () => {
+describe.concurrent('a pipe instead of a file is refused at once', () => {
   test.each([
     ['the pipeline', 'pipeline.yaml', () => ({}), 'is no regular file'],
     ['domains_file', 'domains.txt', () => ({}), 'is no regular file'],
@@ -78,7 +78,7 @@ describe.concurrent('a pipe in the place of a file is refused, not waited for', 
         expect(stderr).toContain(said)
         expect(stderr).toContain('no regular file')
       }
-      // A secret that status does not need is no trouble to it.
+      // status does not read the secrets, so it works.
       const { code, signal, stderr } = await call(here, ['status'], env(path))
       expect({ code, signal }, stderr).toEqual({ code: /pipeline|domains/.test(file) ? 2 : 0, signal: null })
     } finally {
@@ -106,7 +106,7 @@ describe.concurrent('a pipe in the place of a file is refused, not waited for', 
   })
 
   test('an open shard and the quarantine', async () => {
-    // No query is done after four pages, so all files are needed again.
+    // After four pages no query is done, so the next run needs all files.
     const here = await world({ ...SMALL, invalidRate: 0.2 }, pipelineYaml({ pageSize: 10 }))
     const { output } = here.workspace
     const kept = join(here.workspace.folder, 'kept')
@@ -121,7 +121,7 @@ describe.concurrent('a pipe in the place of a file is refused, not waited for', 
           const { code, signal, stderr } = await call(here, ['run'])
           const about = `${folder}/${name}: ${stderr}`
           expect({ failed: code !== 0, signal }, about).toEqual({ failed: true, signal: null })
-          // The run may have brought the rest of the other query.
+          // The run may have completed the other query.
           rmSync(output, { recursive: true })
           cpSync(kept, output, { recursive: true })
         }
@@ -139,10 +139,10 @@ function aShard(output: string): string {
   return join(output, found!)
 }
 
-test('a line of a million marks in a file of domains is refused at once', async () => {
+test('a line of a million combining marks in a file of domains is refused at once', async () => {
   const here = await world(SMALL, pipelineYaml({ extract: 'domains_file: domains.txt', domains: [] }))
   try {
-    // Marks of many classes, in the worst of orders.
+    // Marks of several combining classes, in the worst order for normalization.
     const marks = '\u0301\u0323\u0345\u0327'.repeat(250_000)
     writeFileSync(join(here.workspace.folder, 'domains.txt'), `fine.example\na${marks}.example\n`)
     const started = performance.now()
@@ -162,7 +162,7 @@ test('a line of a million marks in a file of domains is refused at once', async 
 })
 
 test.each(['hasOwnProperty', 'constructor', 'toString', '__proto__', 'valueOf'])(
-  'what every object has by nature is no variable: %s',
+  'a property that every object inherits is no variable: %s',
   async (name) => {
     for (const [parts, where] of [
       [{ transform: `secret: hmac, mask_key_env: ${name}` }, 'transform.mask_key_env'],

@@ -17,7 +17,7 @@ const RANGE = { from: '2024-01-01', until: new Date(FROM + WINDOWS * WINDOW_DAYS
 const drawn = fc.record({
   /** Milliseconds into the range, in the order in which the service sends them. */
   times: fc.array(fc.integer({ min: 0, max: WINDOWS * WINDOW_DAYS * DAY_MS - 1 }), { maxLength: 60 }),
-  /** How the service's order departs from the one that was asked for. */
+  /** How the service's order differs from the requested one. */
   disorder: fc.constantFrom('none', 'late', 'all'),
   order: fc.constantFrom<('asc' | 'desc')[]>('asc', 'desc'),
   pageSize: fc.integer({ min: 1, max: 20 }),
@@ -49,7 +49,7 @@ function timeOf(item: Item): number {
   return Date.parse(String(item.imported_at))
 }
 
-/** A service that keeps to the filter, but not to the order. */
+/** A service that applies the filter, but not the order. */
 function serve(items: readonly Item[], pageSize: number) {
   return startService(({ body, json }) => {
     const { gte, lte } = body.filters.imported_at
@@ -60,7 +60,7 @@ function serve(items: readonly Item[], pageSize: number) {
   })
 }
 
-it('each row comes to its window once, whatever order the service sends them in, also over several runs', async () => {
+it('each row is in its window once, in whatever order the service sends them, also over several runs', async () => {
   await fc.assert(
     fc.asyncProperty(drawn, async (given) => {
       const items = itemsOf(given)
@@ -101,7 +101,7 @@ it('each row comes to its window once, whatever order the service sends them in,
   )
 }, 180_000)
 
-/** Every row lies in the folder of its window. */
+/** Every row is in the folder of its window. */
 async function expectOwnFolders(output: string): Promise<void> {
   const folders = new Set((await shardPaths(output)).map((path) => path.slice(0, path.lastIndexOf('/'))))
   for (const folder of folders) {
@@ -114,7 +114,7 @@ async function expectOwnFolders(output: string): Promise<void> {
   }
 }
 
-it('a row that comes late, for a partition that was done, opens its next part, and a warning says so once', async () => {
+it('a late row of a partition that is done opens the next part of its shard, with one warning', async () => {
   const given: Drawn = {
     times: Array.from({ length: 24 }, (_, i) => i * DAY_MS),
     disorder: 'late',

@@ -4,7 +4,7 @@ import { parse } from 'csv-parse/sync'
 import { parquetReadObjects } from 'hyparquet'
 import { shardHashes } from './support.ts'
 
-/** How often each row, as text, is in a data set: a multiset, as shards hold rows in no order that counts. */
+/** The rows of a data set as a multiset: how often each row, as JSON, occurs. The order of rows does not matter. */
 export async function rowsOf(output: string): Promise<Map<string, number>> {
   const rows = new Map<string, number>()
   for (const path of (await shardHashes(output)).keys()) {
@@ -26,7 +26,7 @@ function parquetRows(bytes: Uint8Array): Promise<readonly unknown[]> {
   return parquetReadObjects({ file: buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer })
 }
 
-/** Rows that one multiset holds and the other does not, each counted as often as that. */
+/** The number of rows in one multiset that are missing from the other. */
 export function missingRows(of: ReadonlyMap<string, number>, from: ReadonlyMap<string, number>): number {
   let missing = 0
   for (const [row, times] of of) missing += Math.max(0, times - (from.get(row) ?? 0))

@@ -22,22 +22,22 @@ export const LARGE: Scenario = {
 export const CODES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
 export type Signal = keyof typeof CODES
 
-// What is promised. Every wait below is longer than that.
+// The promised limit. Every wait in these tests is longer.
 const LIMIT_MS = 10_000
 
-/** What a run waits for. */
+/** The cause of a wait. */
 export type Trouble = {
   readonly fault?: Fault
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** Ends a run by a signal while it waits in trouble, and has the next one bring the rest. */
+/** Ends a run by a signal while it waits, and completes the export in the next run. */
 export async function stopsInTrouble(
   signal: Signal,
   { fault, env = {} }: Trouble,
   { clean, figures }: Known,
 ): Promise<void> {
-  // The first searches pass, then the trouble begins, and ends with the run.
+  // The first searches succeed. Then the trouble begins, and it ends with the run.
   let trouble = true
   const when = ({ ordinal }: LoggedRequest): boolean => trouble && ordinal > 3
   const faults = fault === undefined ? [] : [{ ...fault, when }]
@@ -49,22 +49,22 @@ export async function stopsInTrouble(
     expectOrderlyEnd(stopped, signal)
     const { status, requests } = await lastRun(attempt)
     expect(status).toBe('interrupted')
-    // Nothing but a pace keeps it from asking for more: it has asked once.
+    // Only the rate limit delays further requests, so one was sent.
     const isPaced = fault === undefined
     if (isPaced) expect(requests).toBe(1)
     trouble = false
     await expectResumed(attempt, troubled, { clean, figures })
-    // The first may have been answered before the signal, or given up.
+    // The first request may have been completed before the signal, or aborted.
     if (isPaced) expect(attempt.sandbox.requests.length).toBeLessThanOrEqual(clean.searches + 1)
   })
 }
 
-/** What an export comes to that nothing disturbs, and where it is counted what became of others. */
+/** The result of an undisturbed export, and the totals of the test file. */
 export type Known = { readonly clean: Undisturbed; readonly figures: Figures }
 
 export type Stopped = Ended & { readonly tookMs: number }
 
-/** Runs the export and sends the signal once the sandbox has seen what it is to see. */
+/** Runs the export and sends the signal when `seen` holds for the sandbox. */
 export async function stopAfter(
   attempt: Trial,
   signal: Signal,
@@ -76,7 +76,7 @@ export async function stopAfter(
     env,
     onStart: async (kill) => {
       while (!seen(attempt.sandbox)) await delay(1)
-      // Long enough for an answer to arrive and for the next wait to begin.
+      // Long enough for a response to arrive and for the next wait to begin.
       await delay(100)
       sentAt = performance.now()
       kill(signal)
@@ -110,7 +110,7 @@ export async function expectResumed(
   const resumed = await attempt.run()
   expect(resumed.code, resumed.stderr).toBe(0)
   expect(attempt.sandbox.requests.length).toBeGreaterThan(troubled)
-  // Retries repeat a request as well, so here they are not held against the number of pages in flight.
+  // Retries repeat requests as well, so the number of repeated requests is not limited here.
   const interruptions = Number.POSITIVE_INFINITY
   await expectSameResult(attempt, { scenario, clean, figures, about: 'resumed', interruptions })
 }

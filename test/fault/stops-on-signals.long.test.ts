@@ -27,11 +27,11 @@ beforeAll(async () => {
 
 describe.concurrent('a run that waits', () => {
   test.each<[Signal, string, Trouble]>([
-    ['SIGINT', 'its pace', { env: { RATE: '0.05' } }],
-    ['SIGTERM', 'its pace', { env: { RATE: '0.05' } }],
-    ['SIGHUP', 'an answer that stalls', { fault: { kind: 'stall' } }],
+    ['SIGINT', 'the rate limit', { env: { RATE: '0.05' } }],
+    ['SIGTERM', 'the rate limit', { env: { RATE: '0.05' } }],
+    ['SIGHUP', 'a response that stalls', { fault: { kind: 'stall' } }],
     ['SIGTERM', 'the end of a 429', { fault: { kind: 'status', status: 429, retryAfter: '60' } }],
-    ['SIGINT', 'an answer that stalls', { fault: { kind: 'stall' } }],
+    ['SIGINT', 'a response that stalls', { fault: { kind: 'stall' } }],
     ['SIGINT', 'a slow download', { fault: { kind: 'drip', bytes: 8, everyMs: 50 } }],
   ])('%s during the wait for %s', (signal, _, trouble) =>
     stopsInTrouble(signal, trouble, { clean: small, figures }),
@@ -39,7 +39,7 @@ describe.concurrent('a run that waits', () => {
 })
 
 test.each<Signal>(['SIGINT', 'SIGTERM'])('%s while large pages are decoded and written', async (signal) => {
-  // One page of each query comes; the next can not end the run before the signal is there.
+  // Each query gets one page. The next request hangs, so the run can't end before the signal.
   let trouble = true
   const faults: Fault[] = [{ kind: 'hang', when: ({ ordinal }) => trouble && ordinal > 2 }]
   const held = { ...LARGE, sandbox: { ...LARGE.sandbox, faults } }

@@ -15,12 +15,12 @@ beforeAll(async () => {
 
 describe.concurrent('a run that waits', () => {
   test.each<[Signal, string, Trouble]>([
-    ['SIGHUP', 'its pace', { env: { RATE: '0.05' } }],
+    ['SIGHUP', 'the rate limit', { env: { RATE: '0.05' } }],
     ['SIGINT', 'a retry', { fault: { kind: 'status', status: 503 } }],
-    ['SIGTERM', 'an answer that never begins', { fault: { kind: 'hang' } }],
+    ['SIGTERM', 'a response that never begins', { fault: { kind: 'hang' } }],
   ])('%s during the wait for %s', (signal, _, trouble) => stopsInTrouble(signal, trouble, { clean, figures }))
 
-  test('a second signal ends it at once, and nothing is lost', async () => {
+  test('a second signal ends it at once, and no row is lost', async () => {
     let trouble = true
     const faults: Fault[] = [{ kind: 'stall', when: ({ ordinal }) => trouble && ordinal > 3 }]
     const stalled = { ...SMALL, sandbox: { ...SMALL.sandbox, faults } }
@@ -37,7 +37,7 @@ describe.concurrent('a run that waits', () => {
       })
       figures.faults++
       expect(stopped).toMatchObject({ code: CODES.SIGTERM, stdout: '' })
-      // Less than the five seconds that the first signal leaves to an answer.
+      // Less than the five seconds for which the first signal waits for a response.
       expect(performance.now() - secondAt).toBeLessThan(4500)
       trouble = false
       await expectResumed(attempt, stalled, { clean, figures })

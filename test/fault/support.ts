@@ -13,8 +13,7 @@ export { CLI, type Ended, type RunArgs } from '../support/run-cli.ts'
 const running = new Set<(signal: NodeJS.Signals) => void>()
 
 /**
- * Runs the command: the built one, as a child process that does not outlive the test, where it is to be signalled or its
- * disk is to fail.
+ * Runs the command. With `onStart` it is the built one, as a child process that does not outlive the tests of the file.
  */
 export async function runCli({ onStart, ...args }: RunArgs): Promise<Ended> {
   if (onStart === undefined) return carryOut(args)
@@ -39,14 +38,14 @@ afterAll(() => {
 
 const DISK_FAULT = join(import.meta.dirname, 'disk-fault.mjs')
 
-/** Environment that has a child's file-system calls counted or disturbed; see disk-fault.mjs. */
+/** The environment in which a child's file-system calls are counted or fail; see disk-fault.mjs. */
 export function diskFault(root: string, fault: string, countFile = ''): Record<string, string> {
   return {
     NODE_OPTIONS: `--import ${DISK_FAULT}`,
     DISK_FAULT_ROOT: root,
     DISK_FAULT: fault,
     DISK_FAULT_COUNT: countFile,
-    // Threads only compute, and starting them takes a fifth of the time of such a small export.
+    // Threads only compute, and their start takes a fifth of the time of such a small export.
     ...(THOROUGH ? {} : { DISK_FAULT_ONE_THREAD: '1' }),
   }
 }
@@ -74,7 +73,7 @@ export async function newWorkspace(sandbox: Sandbox, yaml: string): Promise<Work
   }
 }
 
-/** SHA-256 of every file below a folder by its path there, folders too (as ''). */
+/** SHA-256 of every file below a folder by its relative path; folders have ''. */
 export async function treeHashes(folder: string): Promise<Map<string, string>> {
   const hashes = new Map<string, string>()
   for (const entry of await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => [])) {
@@ -100,14 +99,14 @@ export async function shardPaths(output: string): Promise<readonly string[]> {
   return [...(await shardHashes(output)).keys()]
 }
 
-/** The manifest without what belongs to the runs, or to this very data set, and not to the data. */
+/** The manifest without runs and `data_set_id`, which differ between exports of the same data. */
 export async function dataManifest(output: string): Promise<unknown> {
-  const text = await readFile(join(output, '_manifest.json'), 'utf8')
-  const { runs: _, data_set_id: __, ...data } = JSON.parse(text)
+  const json = await readFile(join(output, '_manifest.json'), 'utf8')
+  const { runs: _, data_set_id: __, ...data } = JSON.parse(json)
   return data
 }
 
-/** How many searches asked for a page that an earlier one had asked for. */
+/** The number of searches that repeat an earlier one. */
 export function repeatedSearches(requests: readonly LoggedRequest[]): number {
   const seen = new Set<string>()
   let repeated = 0
@@ -120,15 +119,15 @@ export function repeatedSearches(requests: readonly LoggedRequest[]): number {
   return repeated
 }
 
-/** Does the work for every item, two at a time: the machine that tests has two processors. */
-export async function inLanes<T>(
+/** Does the work for every item, two at a time, for machines with two processors. */
+export async function concurrently<T>(
   items: readonly T[],
   work: (item: T) => Promise<void>,
-  lanes = 2,
+  concurrency = 2,
 ): Promise<void> {
   const queue = items.values()
   await Promise.all(
-    Array.from({ length: lanes }, async () => {
+    Array.from({ length: concurrency }, async () => {
       for (const item of queue) await work(item)
     }),
   )

@@ -6,13 +6,13 @@ import { promisify } from 'node:util'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { some } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
-import { CLI, diskFault, type Ended, inLanes } from './support.ts'
+import { CLI, concurrently, diskFault, type Ended } from './support.ts'
 import {
   expectSameResult,
   expectWholeShards,
   SOME,
+  sampledCalls,
   scenario,
-  tellingCalls,
   trial,
   type Undisturbed,
   undisturbed,
@@ -31,14 +31,14 @@ beforeAll(async () => {
 describe('a disk that', () => {
   test.each([
     ['is full from any write on', 'full', /^(?:create|mkdir|write|rename) /, 'The disk is full'],
-    ['fails at any flush', 'eio', /^datasync /, 'The disk reports an input/output error'],
+    ['fails at any fsync', 'eio', /^datasync /, 'The disk reports an input/output error'],
   ])(
     '%s ends a run cleanly, and a later one completes it',
     async (_, mode, calls, message) => {
-      const telling = tellingCalls(clean.calls, SOME).filter((number) => calls.test(clean.calls[number - 1]!))
-      const faults = some(telling, 3).map((number) => `${mode}:${number}`)
+      const chosen = sampledCalls(clean.calls, SOME).filter((number) => calls.test(clean.calls[number - 1]!))
+      const faults = some(chosen, 3).map((number) => `${mode}:${number}`)
       let struck = 0
-      await inLanes(faults, (fault) =>
+      await concurrently(faults, (fault) =>
         trial(FAILING, async (attempt) => {
           const expected = { scenario: FAILING, clean, figures, about: fault, interruptions: 1 }
           const stopped = await attempt.run({ env: diskFault(attempt.workspace.output, fault) })
@@ -61,7 +61,7 @@ describe('a disk that', () => {
   )
 })
 
-// 2 pages of 7 rows in flight at 1 kB a row, and 1 MB for what is small.
+// Two pages of 7 rows in flight at 1 kB a row, and 1 MB for small files.
 const NEEDED = 2 * 7 * 1024 + (1 << 20)
 
 describe('a disk without room for the pages in flight', () => {
@@ -84,7 +84,7 @@ describe('a disk without room for the pages in flight', () => {
     })
   })
 
-  test('ends a run before that costs a page, and the next run at once', async () => {
+  test('ends a run before a page is lost, and the next run at once', async () => {
     await trial(FAILING, async (attempt) => {
       const env = diskFault(attempt.workspace.output, `room:${NEEDED + 6000}`)
       const stopped = await attempt.run({ env, args: ['--json'] })
@@ -98,7 +98,7 @@ describe('a disk without room for the pages in flight', () => {
       expect(attempt.sandbox.requests).toHaveLength(requests)
       figures.faults += 2
       expect(await attempt.runHere()).toMatchObject({ status: 'complete', error: null })
-      // Not one page was paid for and not kept.
+      // Every page that was paid for is committed.
       await expectSameResult(attempt, { scenario: FAILING, clean, figures, about: 'room', interruptions: 0 })
     })
   })
@@ -108,7 +108,7 @@ describe('a disk that is full when the manifest is due', () => {
   test.each([
     ['--json', '"manifest":null'],
     ['', 'could not be written'],
-  ])('has the summary %s name none', async (flag, expected) => {
+  ])('makes the summary %s name no manifest', async (flag, expected) => {
     const call = clean.calls.findIndex((line) => line.startsWith('rename _manifest.json'))
     expect(call).toBeGreaterThan(0)
     await trial(FAILING, async (attempt) => {
@@ -127,13 +127,13 @@ describe('a disk that is full when the manifest is due', () => {
   })
 })
 
-// A small disk of the system's own, as a cross-check of the one made up above.
+// A real small disk of the system, as a cross-check of the simulated one above.
 const hasUnshare = spawnSync('unshare', ['-rm', 'true']).status === 0
-test.skipIf(!hasUnshare)('a real disk that is nearly full costs no page that it can not keep', async () => {
+test.skipIf(!hasUnshare)('on a real disk that is nearly full no page is paid for and lost', async () => {
   await trial(FAILING, async (attempt) => {
     const { workspace, sandbox } = attempt
     const kilobytes = Math.ceil(NEEDED / 1024) + 20
-    // The disk lasts as long as the shell: two runs on it, then what they wrote is taken out of it.
+    // The disk exists as long as the shell: two runs write to it, then their files are copied.
     const script = `mount -t tmpfs -o size=${kilobytes}k tmpfs "$2" && cd "$3" || exit 9
 "$0" "$1" run pipeline.yaml --json; "$0" "$1" run pipeline.yaml --json
 cp -a "$2" "$3/kept"`
@@ -161,7 +161,7 @@ cp -a "$2" "$3/kept"`
   })
 })
 
-// A limit that the system itself keeps, as a cross-check of the errors made up above.
+// A limit enforced by the system, as a cross-check of the simulated errors above.
 test.skipIf(process.platform === 'win32')('a real limit of file sizes ends a run cleanly', async () => {
   await trial(FAILING, async (attempt) => {
     const { workspace } = attempt

@@ -1,13 +1,13 @@
 import { describe, expect, test } from 'vitest'
 import { some } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
-import { diskFault, inLanes } from './support.ts'
+import { concurrently, diskFault } from './support.ts'
 import {
   expectSameResult,
   expectWholeShards,
   SOME,
+  sampledCalls,
   scenario,
-  tellingCalls,
   trial,
   undisturbed,
 } from './trial.ts'
@@ -16,14 +16,14 @@ const figures = faultFigures('killed, torn or without power at every sort of dis
 
 describe.each([
   { format: 'parquet', partitionBy: '[query, window]', where: /./, others: 4 },
-  // What does not depend on the format or the folders is tried above.
+  // Calls that do not depend on the format or the folders are covered above.
   {
     format: 'csv',
     partitionBy: 'none',
     where: /^(?:write _state\/open\.\w+\/\d+\.part|rename credentials)/,
     others: 2,
   },
-  // Has one shard, which comes of no page.
+  // Has one shard, which belongs to no page.
   {
     format: 'parquet',
     partitionBy: '[query, window]',
@@ -35,18 +35,18 @@ describe.each([
   test('ends as if nothing had happened when it is run again', async () => {
     const export_ = scenario(settings)
     const clean = await undisturbed(export_)
-    const telling = tellingCalls(clean.calls, SOME).filter((number) => where.test(clean.calls[number - 1]!))
-    // What counts hangs on these.
+    const chosen = sampledCalls(clean.calls, SOME).filter((number) => where.test(clean.calls[number - 1]!))
+    // The journal decides what counts, so all of its calls are tried.
     const isLine = (number: number): boolean => clean.calls[number - 1]!.endsWith(' _state/checkpoint.jsonl')
     const numbers = [
-      ...telling.filter(isLine),
+      ...chosen.filter(isLine),
       ...some(
-        telling.filter((number) => !isLine(number)),
+        chosen.filter((number) => !isLine(number)),
         others,
       ),
     ]
     const faults = numbers.flatMap((number) => faultsAt(clean.calls[number - 1]!, number))
-    await inLanes(faults, (fault) =>
+    await concurrently(faults, (fault) =>
       trial(export_, async (attempt) => {
         const expected = { scenario: export_, clean, figures, about: fault, interruptions: 1 }
         const struck = await attempt.run({ env: diskFault(attempt.workspace.output, fault) })
@@ -62,8 +62,8 @@ describe.each([
 })
 
 /**
- * A kill changes nothing that is written, so it is tried before every call that changes a file; whether
- * flushes come where they must only shows when the power fails before they are done.
+ * A kill keeps everything that is written, so it is tried before every call that changes a file. A missing fsync shows
+ * only when the power fails before it is done.
  */
 function faultsAt(call: string, number: number): string[] {
   if (call === 'datasync _state/checkpoint.jsonl') return [`power:${number}`, `holes:${number}`]

@@ -5,25 +5,25 @@ import { expect, test } from 'vitest'
 import { spillway } from '../cli/spillway.ts'
 import { some } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
-import { diskFault, inLanes, runCli, treeHashes } from './support.ts'
-import { type Sample, scenario, tellingCalls, trial } from './trial.ts'
+import { concurrently, diskFault, runCli, treeHashes } from './support.ts'
+import { type Sample, sampledCalls, scenario, trial } from './trial.ts'
 
 const figures = faultFigures('prune killed or without power at every sort of disk call')
 
-/** Between the ends of its second and its third week, and their neighbours'. */
+/** An age between the ends of the second and the third window. */
 const CUT = `${Math.floor((Date.now() - Date.parse('2024-01-17T12:00:00Z')) / 86_400_000)}d`
 const PRUNE = ['prune', 'pipeline.yaml', '--older-than', CUT, '--yes']
 
-/** One of each sort, and not the first, where there are several. */
+/** One call of each sort, and not the first where there are several. */
 const ONE: Sample = (index, count) => index === count >> 1
 
-/** What prune does with the lock every run does. */
+/** Calls of prune itself. Those for the lock are the same in every run. */
 const OWN_WORK = /checkpoint|manifest|\.gone|credentials|_quarantine|^sync $/
 
-/** Everything in a data set but for the checkpoint, in which runs and prunes leave their times. */
+/** Everything in a data set except the checkpoint, which holds the times of runs and prunes. */
 async function dataOf(output: string) {
   const tree = await treeHashes(output)
-  // These say when a run was.
+  // These files hold the time of a run.
   const dated = ['_manifest.json', '_report.html']
   const files = [...tree].filter(([path]) => !path.startsWith('_state') && !dated.includes(path))
   const { runs: _, prunes, ...manifest } = JSON.parse(await readFile(join(output, '_manifest.json'), 'utf8'))
@@ -31,7 +31,7 @@ async function dataOf(output: string) {
   return { files: files.filter(([, hash]) => hash !== ''), manifest, counts }
 }
 
-test('what is killed while it prunes has pruned nothing or all of it, once the next prune or run is done', async () => {
+test('a killed prune has pruned nothing or everything, after the next prune or run', async () => {
   const export_ = scenario({ format: 'csv', partitionBy: '[query, window]', sandbox: { invalidRate: 0.2 } })
   await trial(export_, async ({ workspace, run, sandbox }) => {
     const exported = await run()
@@ -67,14 +67,14 @@ test('what is killed while it prunes has pruned nothing or all of it, once the n
     })
     expect(clean.files.length).toBeLessThan(whole.files.length)
 
-    const faults = tellingCalls(calls, ONE).flatMap((number) => {
+    const faults = sampledCalls(calls, ONE).flatMap((number) => {
       const call = calls[number - 1]!
-      // Shards go side by side: how far the others have come when the power fails is not known.
+      // Shards are removed concurrently: the progress of the others at a power cut is not known.
       const isFlush = /^(?:sync|datasync) (?!credentials)/.test(call)
       return OWN_WORK.test(call) ? [{ fault: `${isFlush ? 'power' : 'kill'}:${number}`, call }] : []
     })
     expect(faults.length).toBeGreaterThan(8)
-    await inLanes([...some(faults, 5).entries()], ([index, { fault, call }]) =>
+    await concurrently([...some(faults, 5).entries()], ([index, { fault, call }]) =>
       onCopy(async (folder) => {
         const about = `${fault} ${call}`
         const output = join(folder, 'out')

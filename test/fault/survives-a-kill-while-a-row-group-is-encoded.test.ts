@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { some } from '../support/thorough.ts'
 import { flip, openFile } from './damage.ts'
 import { faultFigures } from './figures.ts'
-import { diskFault, inLanes } from './support.ts'
+import { concurrently, diskFault } from './support.ts'
 import {
   expectSameResult,
   expectWholeShards,
@@ -15,8 +15,8 @@ import {
 
 const figures = faultFigures('killed or damaged around the encoding of 100,000 rows')
 
-// Thirteen pages: the twelfth brings the 100,000th row, so a part of it is encoded into the shard with the row log and
-// the rest begins another log; the last page closes the shard. The one chain reads ahead, which makes two pages in flight.
+// Thirteen pages: the twelfth has the 100,000th row, so a part of it is encoded with the rows of the WAL, and the rest
+// begins another WAL. The last page seals the shard. The chain prefetches, so two pages are in flight.
 const LARGE: Scenario = {
   yaml: `
 name: chunks
@@ -35,27 +35,27 @@ beforeAll(async () => {
   clean = await undisturbed(LARGE)
 })
 
-test('an export killed around the encoding of its row log ends as if nothing had happened', async () => {
-  const secondLog = clean.calls.findIndex((call) => /^write _state\/open\.\w+\/0\.0\.log$/.test(call))
+test('an export killed while its WAL is encoded ends as if nothing had happened', async () => {
+  const secondWal = clean.calls.findIndex((call) => /^write _state\/open\.\w+\/0\.0\.log$/.test(call))
   const firstRowGroup = clean.calls.findIndex((call) => /^write _state\/open\.\w+\/0\.part$/.test(call))
   expect(firstRowGroup).toBeGreaterThan(0)
-  expect(secondLog).toBeGreaterThan(firstRowGroup)
+  expect(secondWal).toBeGreaterThan(firstRowGroup)
   const [header, rowGroup] = [firstRowGroup + 1, firstRowGroup + 2]
-  // Torn row group; complete row group without its entry, flushed and not; rest of the page without its entry. Both are
-  // flushed side by side, so what comes first there may differ.
+  // Torn row group; complete row group without its entry, fsynced and not; rest of the page without its entry. Both are
+  // fsynced concurrently, so their order may differ.
   const faults = [
     `torn:${header}`,
     `torn:${rowGroup}`,
     `power:${rowGroup + 1}`,
     `kill:${rowGroup + 2}`,
     `power:${rowGroup + 3}`,
-    `kill:${secondLog + 1}`,
-    `power:${secondLog + 2}`,
-    `kill:${secondLog + 3}`,
-    `power:${secondLog + 4}`,
-    `kill:${secondLog + 5}`,
+    `kill:${secondWal + 1}`,
+    `power:${secondWal + 2}`,
+    `kill:${secondWal + 3}`,
+    `power:${secondWal + 4}`,
+    `kill:${secondWal + 5}`,
   ]
-  await inLanes(some(faults, 2), (fault) =>
+  await concurrently(some(faults, 2), (fault) =>
     trial(LARGE, async (attempt) => {
       const expected = { scenario: LARGE, clean, figures, about: fault, interruptions: 1 }
       const struck = await attempt.run({ env: diskFault(attempt.workspace.output, fault) })
@@ -70,7 +70,7 @@ test('an export killed around the encoding of its row log ends as if nothing had
 
 const DAMAGES: readonly (readonly [string, (path: string) => Promise<void>])[] = [
   ['a flipped bit at its beginning', (path) => flip(path, () => 0)],
-  ['a flipped bit in its chunk', (path) => flip(path, (size) => size >> 1)],
+  ['a flipped bit in its row group', (path) => flip(path, (size) => size >> 1)],
   ['its end missing', async (path) => truncate(path, 100_000)],
   ['nothing left of it', (path) => rm(path)],
 ]
@@ -84,7 +84,7 @@ test.each(some(DAMAGES, 1))(
       await openFile('.part', damage)(attempt.workspace.output)
       figures.faults++
       expect(await attempt.runHere(), about).toMatchObject({ status: 'complete', error: null })
-      // Its rows are asked for again.
+      // Its rows are requested again.
       const interruptions = Number.POSITIVE_INFINITY
       await expectSameResult(attempt, { scenario: LARGE, clean, figures, about, interruptions })
     })

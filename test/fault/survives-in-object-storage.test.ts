@@ -7,15 +7,15 @@ import { some, THOROUGH } from '../support/thorough.ts'
 import { type BucketTrial, bucketTrial, CHANGES, expectSameInBucket } from './bucket-trial.ts'
 import { faultFigures } from './figures.ts'
 import { hurriedClock } from './hurried-clock.ts'
-import { type Ended, inLanes } from './support.ts'
-import { ENDS, type Sample, scenario, tellingCalls, type Undisturbed, undisturbed } from './trial.ts'
+import { concurrently, type Ended } from './support.ts'
+import { ENDS, type Sample, sampledCalls, scenario, type Undisturbed, undisturbed } from './trial.ts'
 
 const figures = faultFigures('in object storage')
 const EXPORT = scenario({ format: 'csv', partitionBy: '[query, window]' })
 const SAMPLE: Sample = (index, count) => THOROUGH || ENDS(index, count)
-/** So many requests are tried at the least: one for each fate of a request. */
+/** The least number of requests to try: one for each fate of a request. */
 const LEAST = THOROUGH ? 5 : 3
-/** The same of runs that are stopped: one for each state that they find when they wake up. */
+/** The least number of stopped runs: one for each state that they find when they wake up. */
 const LEAST_STOPPED = THOROUGH ? 5 : 2
 
 let clean: Undisturbed
@@ -24,7 +24,7 @@ beforeAll(async () => {
   clean = await undisturbed(EXPORT)
 })
 
-/** Where the requests of an undisturbed run go that change something: `PutObject acme/_manifest.json`. */
+/** Requests of an undisturbed run that change something: `PutObject acme/_manifest.json`. */
 function changesOf({ double }: BucketTrial): string[] {
   return double.requests({ operation: CHANGES }).map(({ operation, key }) => `${operation} ${key}`)
 }
@@ -37,17 +37,17 @@ describe.each(['in the bucket', 'on a local disk'] as const)('with the state %s'
       await expectSameInBucket(attempt, { scenario: EXPORT, clean, figures, about: '', interruptions: 0 })
       return changesOf(attempt)
     })
-    const stops = some(tellingCalls(calls, SAMPLE), state === 'in the bucket' ? 4 : 3)
+    const stops = some(sampledCalls(calls, SAMPLE), state === 'in the bucket' ? 4 : 3)
     expect(stops.length).toBeGreaterThanOrEqual(LEAST)
-    await inLanes([...stops.entries()], ([index, number]) =>
+    await concurrently([...stops.entries()], ([index, number]) =>
       bucketTrial(EXPORT, state, async (attempt) => {
         const fate = FATES[index % FATES.length]!
         const about = `${number}: ${calls[number - 1]}, ${fate}`
-        const { letGo } = await killedAt(attempt, number, fate)
+        const { deliver } = await killedAt(attempt, number, fate)
         const next = await attempt.runHere()
-        letGo()
-        // A request that comes so late must not have been heard.
-        const settled = fate === 'comes late' ? await attempt.runHere() : next
+        deliver()
+        // A request that arrives so late must have no effect.
+        const settled = fate === 'arrives late' ? await attempt.runHere() : next
         expect(settled, about).toMatchObject({ status: 'complete', error: null })
         await expectSameInBucket(attempt, { scenario: EXPORT, clean, figures, about, interruptions: 2 })
       }),
@@ -56,12 +56,12 @@ describe.each(['in the bucket', 'on a local disk'] as const)('with the state %s'
   }, 900_000)
 })
 
-/** What becomes of the request that the process was killed at. */
-const FATES = ['is lost', 'is carried out', 'comes late'] as const
+/** What happens to the request during which the process is killed. */
+const FATES = ['is lost', 'is carried out', 'arrives late'] as const
 
 type Killed = {
-  /** Lets a request that the network has held up go on. */
-  letGo(): void
+  /** Delivers the request that the network holds. */
+  deliver(): void
 }
 
 async function killedAt(
@@ -71,8 +71,8 @@ async function killedAt(
 ): Promise<Killed> {
   const changes = { operation: CHANGES }
   const often = { skip: number - 1, times: 1 }
-  let letGo: () => void = () => {}
-  const held = new Promise<void>((resolve) => (letGo = resolve))
+  let deliver: () => void = () => {}
+  const held = new Promise<void>((resolve) => (deliver = resolve))
   let kill: (signal: NodeJS.Signals) => void = () => {}
   let isKilled = false
   if (fate === 'is lost') double.cues.fail(changes, { connection: 'reset-before', ...often })
@@ -81,18 +81,18 @@ async function killedAt(
     async () => {
       isKilled = true
       kill('SIGKILL')
-      if (fate === 'comes late') await held
+      if (fate === 'arrives late') await held
     },
     often,
   )
   const ended = await run({ onStart: (send) => (kill = send) })
-  // It may end before it comes to this request: those of two chains interleave.
+  // The run may end before this request, because those of two chains interleave.
   expect([null, 0], ended.stderr).toContain(ended.code)
   if (isKilled) figures.kills++
-  return { letGo }
+  return { deliver }
 }
 
-/** Runs the pipeline here, as on a machine on which the stopped run can't be seen. */
+/** Runs the pipeline here, as on another machine, where the stopped process is not visible. */
 async function takeOver({ double, workspace }: BucketTrial, maxRequests: number | null): Promise<void> {
   editObjects(double, /_state\/lock\./, (text) =>
     text.replace(/"boot":"[^"]*"/, `"boot":"${'0'.repeat(36)}"`),
@@ -105,7 +105,7 @@ async function takeOver({ double, workspace }: BucketTrial, maxRequests: number 
   expect([undefined, 'quota']).toContain(error?.kind)
 }
 
-// Stopped processes are seen in /proc.
+// The state of a process is read from /proc.
 test.skipIf(process.platform !== 'linux')(
   'a run of another machine that was taken over changes nothing when it wakes up',
   async () => {
@@ -113,18 +113,18 @@ test.skipIf(process.platform !== 'linux')(
       await attempt.run()
       return changesOf(attempt)
     })
-    // A process that was stopped takes its time; those that were killed have been everywhere.
-    const stops = some(tellingCalls(calls, SAMPLE), 3)
-    await inLanes([...stops.entries()], ([index, number]) =>
+    // Tests of stopped processes take long, so fewer are tried than of killed ones.
+    const stops = some(sampledCalls(calls, SAMPLE), 3)
+    await concurrently([...stops.entries()], ([index, number]) =>
       bucketTrial(EXPORT, 'in the bucket', async (attempt) => {
         const about = `stopped at ${number}: ${calls[number - 1]}`
         const { double } = attempt
         const stopped = await stoppedAt(attempt, number)
         if (stopped.isStopped) {
-          // Now everything is done when it wakes up, now half of it.
+          // When it wakes up, either everything is done or half of it.
           await takeOver(attempt, index % 2 === 0 ? null : 3)
           const before = dataOf(double)
-          stopped.goOn()
+          stopped.resume()
           const late = await stopped.ended
           figures.faults++
           expect([0, 5], `${about}\n${late.stderr}`).toContain(late.code)
@@ -141,12 +141,12 @@ test.skipIf(process.platform !== 'linux')(
   900_000,
 )
 
-type Stopped = { readonly isStopped: boolean; goOn(): void; readonly ended: Promise<Ended> }
+type Stopped = { readonly isStopped: boolean; resume(): void; readonly ended: Promise<Ended> }
 
-/** Starts a run that stops at a request, which the network holds up until it goes on. */
+/** Starts a run that stops at a request, which the network holds until the run continues. */
 async function stoppedAt({ double, run }: BucketTrial, number: number): Promise<Stopped> {
-  let letGo: () => void = () => {}
-  const held = new Promise<void>((resolve) => (letGo = resolve))
+  let deliver: () => void = () => {}
+  const held = new Promise<void>((resolve) => (deliver = resolve))
   let send: (signal: NodeJS.Signals) => void = () => {}
   let isStopped = false
   double.cues.before(
@@ -161,14 +161,14 @@ async function stoppedAt({ double, run }: BucketTrial, number: number): Promise<
   let isOver = false
   const ended = run({ onStart: (kill) => (send = kill) }).finally(() => (isOver = true))
   while (!isOver && !isStopped) await delay(5)
-  const goOn = (): void => {
+  const resume = (): void => {
     send('SIGCONT')
-    letGo()
+    deliver()
   }
-  return { isStopped, goOn, ended }
+  return { isStopped, resume, ended }
 }
 
-/** What people and later runs go by. */
+/** The objects that readers and later runs use. */
 function dataOf(double: S3Double): readonly (readonly [key: string, etag: string])[] {
   return [...double.objects(BUCKET)]
     .filter(([key]) => !/_state\/(?:lock|open|ids)|\.segments\//.test(key))

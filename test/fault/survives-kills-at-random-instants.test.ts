@@ -4,7 +4,7 @@ import type { Sandbox } from '../../src/sandbox/index.ts'
 import { type Random, random as randomFrom } from '../support/random.ts'
 import { THOROUGH } from '../support/thorough.ts'
 import { faultFigures } from './figures.ts'
-import { inLanes } from './support.ts'
+import { concurrently } from './support.ts'
 import {
   expectSameResult,
   expectWholeShards,
@@ -19,7 +19,7 @@ import {
 // More of them: FAULT_KILLS=1000 npm run test:fault. Other instants: FAULT_SEED=<number>.
 const KILLS = Number(process.env.FAULT_KILLS ?? (THOROUGH ? 60 : 6))
 const SEED = Number(process.env.FAULT_SEED ?? 20_240_722)
-// The last run of each export is left alone.
+// The last run of each export is not killed.
 const KILLS_PER_EXPORT = THOROUGH ? 6 : 3
 
 const SETTINGS: readonly ScenarioSettings[] = [
@@ -37,14 +37,14 @@ test(`exports killed ${KILLS} times at random instants end as if nothing had hap
   const used = scenarios.slice(0, Math.ceil(KILLS / KILLS_PER_EXPORT))
   for (const each of used) all.push({ scenario: each, clean: await undisturbed(each) })
   const numbers = Array.from({ length: Math.ceil(KILLS / KILLS_PER_EXPORT) }, (_, number) => number)
-  await inLanes(numbers, async (number) => {
+  await concurrently(numbers, async (number) => {
     const chosen = all[number % all.length]!
     const random = randomFrom(SEED + number)
     await trial(chosen.scenario, async (attempt) => {
       const about = `seed ${SEED}, export ${number}`
       let kills = 0
       for (let run = 0; run < KILLS_PER_EXPORT; run++) {
-        const struck = await attempt.run({ onStart: killSometime(random, attempt.sandbox) })
+        const struck = await attempt.run({ onStart: killAtRandom(random, attempt.sandbox) })
         if (struck.signal === 'SIGKILL') kills++
         else expect(struck.code, `${about}\n${struck.stderr}`).toBe(0)
         await expectWholeShards(attempt, { ...chosen, figures, about, interruptions: kills })
@@ -59,7 +59,7 @@ test(`exports killed ${KILLS} times at random instants end as if nothing had hap
 }, 3_600_000)
 
 /** Some milliseconds after one of the next searches arrives; one time in six, while the process still starts. */
-function killSometime(random: Random, sandbox: Sandbox) {
+function killAtRandom(random: Random, sandbox: Sandbox) {
   const below = (limit: number): number => Math.floor(random() * limit)
   const waitMs = below(6) === 0 ? below(1000) : null
   const search = sandbox.requests.length + 1 + below(3)
@@ -67,7 +67,7 @@ function killSometime(random: Random, sandbox: Sandbox) {
   return (kill: (signal: NodeJS.Signals) => void): void => {
     void (async () => {
       if (waitMs !== null) await delay(waitMs)
-      // The run may end before; ten seconds are far longer than any of them takes.
+      // The run may end first; ten seconds are far longer than any run takes.
       else for (let ms = 0; sandbox.requests.length < search && ms < 10_000; ms++) await delay(1)
       await delay(afterMs)
       kill('SIGKILL')

@@ -18,7 +18,7 @@ import {
   type Workspace,
 } from './support.ts'
 
-/** An export that can be repeated: what is asked, and of what service. */
+/** An export that can be repeated: its pipeline and its service. */
 export type Scenario = {
   readonly yaml: string
   readonly sandbox: SandboxOptions
@@ -70,11 +70,11 @@ export type Trial = {
   /** Runs the pipeline once. */
   run(settings?: Partial<RunArgs>): Promise<Ended>
   command(name: string, settings?: Partial<RunArgs>): Promise<Ended>
-  /** Runs it once in this process: the same, but for the second that a process takes to start. */
+  /** The same in this process, which saves the second that a process takes to start. */
   runHere(settings?: RunSettings): Promise<RunSummary>
 }
 
-/** Gives the work an export of its own: a sandbox and an empty folder, gone afterwards. */
+/** Gives the work an export of its own: a sandbox and an empty folder, removed afterwards. */
 export async function trial<T>(
   { yaml, sandbox: options }: Scenario,
   work: (trial: Trial) => Promise<T>,
@@ -100,7 +100,7 @@ export async function trial<T>(
   }
 }
 
-/** What an export comes to that nothing disturbs. */
+/** The result of an export without faults. */
 export type Undisturbed = {
   /** The calls that change its files, as disk-fault.mjs counts them: `write _state/checkpoint.jsonl`. */
   readonly calls: readonly string[]
@@ -134,11 +134,11 @@ export type Expectations = {
   readonly figures: Figures
   /** Names the fault in messages. */
   readonly about: string
-  /** How often pages in flight may have been lost. */
+  /** The number of times at which pages in flight may have been lost. */
   readonly interruptions: number
 }
 
-/** Holds a finished export against the undisturbed one: rows, bytes, quarantine, manifest and requests. */
+/** Compares a finished export with the undisturbed one: rows, bytes, quarantine, manifest and requests. */
 export async function expectSameResult(
   { workspace, sandbox }: Trial,
   { scenario, clean, figures, about, interruptions }: Expectations,
@@ -160,7 +160,7 @@ export async function expectSameResult(
   expect(await dataManifest(workspace.output), about).toEqual(clean.manifest)
 }
 
-/** A shard under its final name is whole, at any time. */
+/** A published shard is complete, at any time. */
 export async function expectWholeShards(
   { workspace }: Trial,
   { scenario, clean, about }: Expectations,
@@ -172,9 +172,8 @@ export async function expectWholeShards(
 }
 
 /**
- * Items in quarantine by their files, but for the pages on which they came: what is exported anew comes in other chains.
- * An item without a time goes with the window that its page begins in, and pages of another chain begin elsewhere; so it
- * is held against those of its query.
+ * Items in quarantine by file, without their pages, because a repeated export has other chains. An item without a time
+ * belongs to the window in which its page begins, which differs between chains, so such items are compared by query.
  */
 async function quarantined(output: string): Promise<Map<string, readonly string[]>> {
   const folder = join(output, '_quarantine')
@@ -195,21 +194,20 @@ function sameMap(a: ReadonlyMap<string, string>, b: ReadonlyMap<string, string>)
   return a.size === b.size && [...a].every(([key, value]) => b.get(key) === value)
 }
 
-/** Which of the calls of one sort to try, given how many there are of it: indexes from 0 on. */
+/** Whether to try the call with this index, from 0 on, among `count` calls of one sort. */
 export type Sample = (index: number, count: number) => boolean
 
-/** One in the middle; all where there is time. */
+/** The middle one; all where everything is tried. */
 export const SOME: Sample = (index, count) => THOROUGH || index === count >> 1
 
-/** One in the middle; the first and the last where there is time. */
+/** The middle one; the first and the last where everything is tried. */
 export const ENDS: Sample = (index, count) =>
   THOROUGH ? index === 0 || index === count - 1 : index === count >> 1
 
 /**
- * Numbers of calls, from 1 on: some of each sort. What every page and every shard does to the disk is always the same,
- * whichever page, shard or window it is.
+ * Numbers of calls, from 1 on: some of each sort. Calls of one sort differ only in page, shard or window.
  */
-export function tellingCalls(calls: readonly string[], isTelling: Sample): readonly number[] {
+export function sampledCalls(calls: readonly string[], isSampled: Sample): readonly number[] {
   const sorts = new Map<string, number[]>()
   for (const [index, call] of calls.entries()) {
     const sort = call
@@ -220,6 +218,6 @@ export function tellingCalls(calls: readonly string[], isTelling: Sample): reado
     sorts.set(sort, [...(sorts.get(sort) ?? []), index + 1])
   }
   return [...sorts.values()]
-    .flatMap((all) => all.filter((_, index) => isTelling(index, all.length)))
+    .flatMap((all) => all.filter((_, index) => isSampled(index, all.length)))
     .sort((a, b) => a - b)
 }

@@ -3,13 +3,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { readPipeline, runOptions, runPipeline } from '../../src/index.ts'
-import { type Asked, startService } from '../fault/hostile-service.ts'
+import { type Exchange, startService } from '../fault/hostile-service.ts'
 
 vi.setConfig({ testTimeout: 60_000 })
 
 /** @param baseUrl in place of the service's own */
-async function exported(answer: (asked: Asked) => void, count = 10, baseUrl: string | null = null) {
-  const service = await startService(answer)
+async function exported(respond: (exchange: Exchange) => void, count = 10, baseUrl: string | null = null) {
+  const service = await startService(respond)
   const folder = await mkdtemp(join(tmpdir(), 'spillway-address-'))
   try {
     const file = join(folder, 'pipeline.yaml')
@@ -28,7 +28,7 @@ load: { path: out }
     const said: string[] = []
     const observer = { log: (_level: string, message: string) => void said.push(message), progress: () => {} }
     const summary = await runPipeline(pipeline, { ...(await runOptions(pipeline, { env })), observer })
-    return { summary, said, asked: service.asked.length }
+    return { summary, said, requests: service.requests.length }
   } finally {
     await rm(folder, { recursive: true, force: true })
     await service.close()
@@ -38,8 +38,8 @@ load: { path: out }
 const NOT_FOUND = { error: { code: 'NOT_FOUND', message: 'nothing here' } }
 
 test('404 for every search stops the run at the second answer, and is said once', async () => {
-  const { summary, said, asked } = await exported(({ json }) => json(NOT_FOUND, 404))
-  expect(asked).toBe(2)
+  const { summary, said, requests } = await exported(({ json }) => json(NOT_FOUND, 404))
+  expect(requests).toBe(2)
   expect(summary.error).toMatchObject({ kind: 'config' })
   expect(summary.error?.what).toContain('404')
   expect(summary.partitions).toEqual({ total: 10, done: 0, failed: 0, pending: 10 })
@@ -47,8 +47,8 @@ test('404 for every search stops the run at the second answer, and is said once'
 })
 
 test('404 for the only search of a data set that never had an answer is the address, on each run', async () => {
-  const { summary, said, asked } = await exported(({ json }) => json(NOT_FOUND, 404), 1)
-  expect(asked).toBe(1)
+  const { summary, said, requests } = await exported(({ json }) => json(NOT_FOUND, 404), 1)
+  expect(requests).toBe(1)
   expect(summary.error).toMatchObject({ kind: 'config' })
   expect(summary.error?.next).toContain('service.base_url')
   expect(summary.partitions).toEqual({ total: 1, done: 0, failed: 0, pending: 1 })
@@ -77,8 +77,8 @@ test('404 for one query is its own failure, wherever it comes', async () => {
 })
 
 test('a host that nothing was ever heard of stops the run at its first failure', async () => {
-  const { summary, asked } = await exported(() => {}, 10, 'http://127.0.0.1:1/firework')
-  expect(asked).toBe(0)
+  const { summary, requests } = await exported(() => {}, 10, 'http://127.0.0.1:1/firework')
+  expect(requests).toBe(0)
   expect(summary.error).toMatchObject({ kind: 'transient' })
   expect(summary.error?.what).toContain('Nothing accepts connections at 127.0.0.1:1')
   expect(summary.partitions).toMatchObject({ failed: 1, pending: 9 })

@@ -58,8 +58,8 @@ export async function searchAll(sandbox: Sandbox, body: object, path = SEARCH): 
 }
 
 /** Microseconds since 1970, computed without the sandbox's own reader. */
-export function micros(text: string): bigint {
-  const fraction = /\.(\d+)/.exec(text)?.[1] ?? ''
-  const seconds = Date.parse(text.replace(/\.\d+/, '')) / 1000
+export function micros(time: string): bigint {
+  const fraction = /\.(\d+)/.exec(time)?.[1] ?? ''
+  const seconds = Date.parse(time.replace(/\.\d+/, '')) / 1000
   return BigInt(seconds) * 1_000_000n + BigInt(fraction.padEnd(6, '0'))
 }

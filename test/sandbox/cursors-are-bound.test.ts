@@ -31,7 +31,7 @@ test('a cursor is refused with any other parameter changed', async () => {
   expect((await post(sandbox, { ...search, from: next })).status).toBe(200)
 })
 
-test('a cursor goes on after a restart, unless the key or the data changed', async () => {
+test('a cursor stays valid after a restart, unless the key or the data changed', async () => {
   const { next } = await page(await sandboxWith({ seed: 7 }), search)
   const again = await page(await sandboxWith({ seed: 7 }), { ...search, from: next })
   const own = await sandboxWith({ seed: 7 })

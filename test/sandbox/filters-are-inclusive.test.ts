@@ -60,8 +60,8 @@ test('a broken service that ignores filters can be emulated', async () => {
 })
 
 /** The instant some microseconds later, in UTC; `more` are digits after the sixth. */
-function shifted(text: string, by: bigint, more = ''): string {
-  const at = micros(text) + by
+function shifted(time: string, by: bigint, more = ''): string {
+  const at = micros(time) + by
   const seconds = new Date(Number(at / 1_000_000n) * 1000).toISOString().slice(0, 19)
   return `${seconds}.${String(at % 1_000_000n).padStart(6, '0')}${more}Z`
 }

@@ -78,8 +78,8 @@ function counted(keys) {
 }
 
 /** To the millisecond: every format keeps that. */
-function instant(text) {
-  return new Date(text).toISOString()
+function instant(time) {
+  return new Date(time).toISOString()
 }
 
 async function exportedRows(output) {

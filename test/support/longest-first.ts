@@ -20,11 +20,11 @@ const LONGEST = [
   's3/trouble-is-survived-or-told',
   'state/checkpoint-is-the-sum-of-its-lines',
   'fault/leak-hunt',
-  'fault/hostile-answers',
+  'fault/hostile-responses',
   'fault/heals-or-refuses-damaged-state',
   'e2e/windows-share-a-chain',
   'warehouse/loads-survive',
-  'fault/takes-over-from-who-may-wake-up',
+  'fault/former-owners-are-fenced-out',
   'fault/fuzz-state',
   'cli/plan-and-check-say-what-run-says',
   'run/chains-give-every-row-once',
@@ -38,7 +38,7 @@ const LONGEST = [
   's3/uploads-of-others-go-on',
   'cli/several-pipelines-each-run',
   'fault/survives-kills-at-random-instants',
-  'fault/network-broken-answers',
+  'fault/network-broken-responses',
   'fault/network-repeated-rows',
 ]
 

@@ -92,14 +92,14 @@ const LISTS: ReadonlySet<string> = new Set([
 ])
 
 function typed(record: Readonly<Record<string, string | null>>): Row {
-  return Object.fromEntries(Object.entries(record).map(([name, text]) => [name, cell(name, text)]))
+  return Object.fromEntries(Object.entries(record).map(([name, field]) => [name, cell(name, field)]))
 }
 
-function cell(name: string, text: string | null): Value {
-  if (text === null) return null
-  if (LISTS.has(name)) return JSON.parse(text) as string[]
-  if (name === 'source_is_alert_enabled') return text === 'true' ? true : text === 'false' ? false : text
-  if (!TIMESTAMPS.has(name)) return text
-  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/.test(text)) throw new Error(`${name}: no such timestamp`)
-  return String(microsOf(text))
+function cell(name: string, field: string | null): Value {
+  if (field === null) return null
+  if (LISTS.has(name)) return JSON.parse(field) as string[]
+  if (name === 'source_is_alert_enabled') return field === 'true' ? true : field === 'false' ? false : field
+  if (!TIMESTAMPS.has(name)) return field
+  if (!/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/.test(field)) throw new Error(`${name}: no such timestamp`)
+  return String(microsOf(field))
 }
