@@ -36,7 +36,7 @@ async function checked(...flags: string[]) {
   return { ...result, env }
 }
 
-it('each value is told with where it comes from, and secrets only as set', async () => {
+it('each value is shown with its source; of a secret only that it is set', async () => {
   const { code, stdout, stderr, env } = await checked('--all')
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
   const lines = stdout.replaceAll(/ {2,}/g, ' | ').split('\n')
@@ -64,7 +64,7 @@ it('each value is told with where it comes from, and secrets only as set', async
   expect(stdout).not.toContain('load.csv')
 })
 
-it('without --all the settings that have their default are counted', async () => {
+it('without --all, settings that have their default are counted', async () => {
   const { code, stdout } = await checked()
   expect(code).toBe(0)
   expect(stdout).toMatch(/^extract\.max_requests +7 +acme\.yaml:8:17$/m)
@@ -73,7 +73,7 @@ it('without --all the settings that have their default are counted', async () =>
   expect(stdout).toMatch(/^\d+ settings more at their defaults; --all shows them$/m)
 })
 
-it('--json tells the same', async () => {
+it('--json has the same content', async () => {
   const { code, stdout } = await checked('--json')
   const report = JSON.parse(stdout)
   expect(code).toBe(0)

@@ -4,7 +4,7 @@ import { exitCodeOf } from '../../src/cli/terminal/exit-code.ts'
 import { Screen, styleFor } from '../../src/cli/terminal/screen.ts'
 import { Collector } from './spillway.ts'
 
-function told(error: unknown, level: 'info' | 'debug'): string {
+function printed(error: unknown, level: 'info' | 'debug'): string {
   const stderr = new Collector()
   const screen = new Screen(stderr as unknown as NodeJS.WriteStream, {})
   reportError(error, { screen, style: styleFor(false), logging: { format: 'pretty', level }, log: () => {} })
@@ -19,20 +19,20 @@ function defect(): unknown {
   }
 }
 
-it('an error that nobody foresaw is exit 1 and shows its kind alone', () => {
+it('an unexpected error is exit 1 and shows its kind alone', () => {
   expect(exitCodeOf(defect(), null)).toBe(1)
-  expect(told(defect(), 'info')).toBe(
+  expect(printed(defect(), 'info')).toBe(
     'spillway: An error that was not foreseen: SyntaxError. Add --log-level debug to see where it comes from.\n',
   )
 })
 
-it('--log-level debug shows where it comes from, still without the data', () => {
+it('--log-level debug shows the stack, without the data', () => {
   expect((defect() as Error).message).toContain('made-up')
-  expect(told(defect(), 'debug')).toMatch(/SyntaxError\. \n\s+at /)
-  expect(told(defect(), 'debug')).not.toContain('made-up')
+  expect(printed(defect(), 'debug')).toMatch(/SyntaxError\. \n\s+at /)
+  expect(printed(defect(), 'debug')).not.toContain('made-up')
 })
 
-it('an error of the system says which', () => {
+it('an error of the system shows its code', () => {
   const error = Object.assign(new Error('ENOSPC: no space left on device, write'), { syscall: 'write' })
-  expect(told(error, 'info')).toContain('no space left on device')
+  expect(printed(error, 'info')).toContain('no space left on device')
 })

@@ -5,11 +5,11 @@ import { join } from 'node:path'
 import { expect, it, onTestFinished } from 'vitest'
 import { accessTo, sandboxWith, start, workFolder, writePipeline } from './spillway.ts'
 
-// What is promised; the waits below are longer by far.
+// The documented limit; each wait below is much longer.
 const LIMIT_MS = 10_000
 
-/** A server that takes every connection and never says a word. */
-async function silence(): Promise<{ readonly port: number; readonly reached: () => boolean }> {
+/** A server that accepts every connection and never responds. */
+async function silentServer(): Promise<{ readonly port: number; readonly reached: () => boolean }> {
   const sockets: Socket[] = []
   const server: Server = createServer((socket) => void sockets.push(socket.on('error', () => {})))
   await once(server.listen(0, '127.0.0.1'), 'listening')
@@ -20,7 +20,7 @@ async function silence(): Promise<{ readonly port: number; readonly reached: () 
   return { port: (server.address() as { port: number }).port, reached: () => sockets.length > 0 }
 }
 
-/** How late timers are here, at the worst: so late everything else is on a busy machine. */
+/** The largest delay of timers at the moment: everything else may be as late on a busy machine. */
 function lateness(): () => number {
   let [worstMs, lastMs] = [0, performance.now()]
   const timer = setInterval(() => {
@@ -36,7 +36,7 @@ type Waiting = {
   readonly args: readonly string[]
   readonly folder: string
   readonly env: Readonly<Record<string, string>>
-  /** Whether it waits by now. */
+  /** Whether the process waits by now. */
   readonly isWaiting: (stderr: string) => boolean
 }
 
@@ -50,7 +50,7 @@ const WAITS: Record<string, () => Promise<Waiting>> = {
     await other.until(() => sandbox.requests.length > 0)
     other.child.kill('SIGKILL')
     await other.result
-    // As if it were another machine's, whose processes nobody here can look at.
+    // As if another machine held it, whose processes can't be checked from here.
     const state = join(folder, 'out/_state')
     const lock = join(state, readdirSync(state).find((name) => name.startsWith('lock'))!)
     const text = readFileSync(lock, 'utf8')
@@ -63,15 +63,15 @@ const WAITS: Record<string, () => Promise<Waiting>> = {
     return { args: ['run', file], folder, env, isWaiting: (stderr) => /lock|another run/i.test(stderr) }
   },
   async 'a token to be exchanged'() {
-    const { port, reached } = await silence()
+    const { port, reached } = await silentServer()
     const folder = workFolder()
     const service = `  token_url: http://127.0.0.1:${port}/token\n  api_key_env: SPILLWAY_API_KEY`
     const file = await writePipeline(folder, { service })
     const env = { SPILLWAY_BASE_URL: `http://127.0.0.1:${port}`, SPILLWAY_API_KEY: 'a-key-of-some-length' }
     return { args: ['run', file], folder, env, isWaiting: reached }
   },
-  async 'object storage to answer'() {
-    const { port, reached } = await silence()
+  async 'object storage to respond'() {
+    const { port, reached } = await silentServer()
     const folder = workFolder()
     const endpoint = `{ endpoint: 'http://127.0.0.1:${port}', region: eu-central-1, path_style: true }`
     const file = await writePipeline(folder, { rest: `load: { path: 's3://bucket/acme', s3: ${endpoint} }` })
@@ -84,8 +84,8 @@ const WAITS: Record<string, () => Promise<Waiting>> = {
     }
     return { args: ['run', file], folder, env, isWaiting: reached }
   },
-  async 'a database to answer'() {
-    const { port, reached } = await silence()
+  async 'a database to respond'() {
+    const { port, reached } = await silentServer()
     const sandbox = await sandboxWith()
     const folder = workFolder()
     const file = await writePipeline(folder, { rest: 'load: { path: out }' })

@@ -21,7 +21,7 @@ const PARTS = {
   transform: { secret: 'hmac' },
 }
 
-/** Everything that the command line needs is there; nothing is signed yet. */
+/** A data set with keys and a report; nothing is signed yet. */
 async function exported(): Promise<Workspace> {
   const here = await newWorkspace(PARTS, {}, { SPILLWAY_MASK_KEY: MASK_KEY })
   const key = KEY.privateKey.export({ type: 'pkcs8', format: 'pem' })
@@ -43,13 +43,13 @@ const inProcess = (here: Workspace, command: string, ...flags: string[]) =>
 
 const evidence = (here: Workspace, ...flags: string[]) => inProcess(here, 'evidence', ...flags)
 
-/** What an archive holds, by name. */
+/** The files of an archive, by name. */
 async function filesOf(path: string): Promise<ReadonlyMap<string, Buffer>> {
   const entries = await unpackTar(await readFile(path))
   return new Map(entries.map(({ header, data }) => [header.name, Buffer.from(data ?? [])]))
 }
 
-it('holds what is there to show, no rows and no secrets, and is the same to the byte every time', async () => {
+it('contains all evidence, no rows and no secrets, and has the same bytes every time', async () => {
   const here = await signed()
   const { code, value, stderr } = await here.json('evidence', '--output', 'acme.tar', '--key', 'pub.pem')
   expect(code, stderr).toBe(0)
@@ -91,14 +91,14 @@ it('holds what is there to show, no rows and no secrets, and is the same to the 
     expect(files.get(name), name).toEqual(await readFile(join(here.output, name)))
   }
   expect(files.get('public-key.pem')!.toString()).toBe(KEY.publicKey.export(PUBLIC).toString())
-  // Whoever reads it can see what was chosen, and that it is what the manifest's digest is of.
+  // A reader sees the settings, and can check them against the digest in the manifest.
   const settings = files.get('settings.json')!
   expect(createHash('sha256').update(settings).digest('hex')).toBe(manifest.config_digest)
   expect(JSON.parse(settings.toString())).toContainEqual(['transform.secret', 'hmac'])
   for (const secret of [MASK_KEY, here.env.SPILLWAY_TOKEN!, 'PRIVATE KEY'])
     expect(tar.includes(secret)).toBe(false)
 
-  // Over the one before.
+  // The second archive replaces the first.
   expect((await evidence(here, '--output', 'acme.tar', '--key', 'pub.pem')).code).toBe(0)
   expect(await readFile(path)).toEqual(tar)
 })
@@ -108,7 +108,7 @@ const TOOLS = ['openssl', 'tar', 'sha256sum', 'sed', 'diff'].every(
 )
 
 describe.skipIf(!TOOLS)('an auditor who follows the README', () => {
-  /** Carries out its commands, which are the lines that are set in. */
+  /** Runs the commands of the README, which are its indented lines. */
   function follow(readme: string, cwd: string, data: string) {
     const commands = readme
       .split('\n')
@@ -122,7 +122,7 @@ describe.skipIf(!TOOLS)('an auditor who follows the README', () => {
     })
   }
 
-  it('finds a good export good, and a changed one changed', async () => {
+  it('accepts an intact export, and rejects a changed one', async () => {
     const here = await signed()
     expect((await evidence(here, '--output', 'acme.tar', '--key', 'pub.pem')).code).toBe(0)
     const cwd = workFolder()
@@ -150,7 +150,7 @@ describe.skipIf(!TOOLS)('an auditor who follows the README', () => {
   })
 })
 
-it('without a key it says whose key to ask for, and holds none', async () => {
+it('without a key, it says which key to request, and contains none', async () => {
   const here = await signed()
   await rm(join(here.output, '_SUCCESS'))
   expect((await evidence(here, '--output', 'acme.tar')).code).toBe(0)
@@ -167,7 +167,7 @@ it('without a key it says whose key to ask for, and holds none', async () => {
   expect(files.get('README.txt')!.toString()).toContain('pub.pem is the public key of whoever signed')
 })
 
-it('what lies in the place of the report and is none of spillway is not packed', async () => {
+it('a report file that Spillway did not write is not packed', async () => {
   const here = await signed()
   const report = join(here.output, '_report.html')
   for (const foreign of ['id,hash\n1,hunter2\n', '<!doctype html>\n<p>hunter2</p>', '']) {
@@ -180,7 +180,7 @@ it('what lies in the place of the report and is none of spillway is not packed',
   }
 })
 
-it('what proves nothing is not packed, and nothing is written over that is no archive', async () => {
+it('an export without evidence is not packed, and only an archive is overwritten', async () => {
   const here = await exported()
   const refuses = async (code: number, why: string, ...flags: string[]): Promise<void> => {
     const ended = await evidence(here, ...flags)
@@ -196,7 +196,7 @@ it('what proves nothing is not packed, and nothing is written over that is no ar
   for (const path of ['out/acme.tar', 'out/credentials/acme.tar', 'out/_state/acme.tar', 'out/_SUCCESS']) {
     await refuses(2, 'folder of the data set', '--output', path)
   }
-  // Below a name that readers skip it may lie there.
+  // Under a name that begins with `_` it may be in the data set.
   await mkdir(join(here.output, '_evidence'))
   expect((await evidence(here, '--output', 'out/_evidence/acme.tar')).code).toBe(0)
   expect((await inProcess(here, 'verify')).code).toBe(0)

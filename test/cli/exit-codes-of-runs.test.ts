@@ -13,7 +13,7 @@ it('a token that the service refuses is exit 3, and is not shown', async () => {
   expect(stdout + stderr).not.toContain('wrong-token')
 })
 
-it('the request budget is exit 4, and the next run goes on', async () => {
+it('the request budget is exit 4, and the next run resumes', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()
   const file = await writePipeline(folder, { perChain: 1 })
@@ -25,8 +25,8 @@ it('the request budget is exit 4, and the next run goes on', async () => {
   expect(JSON.parse(second.stdout)).toMatchObject({ status: 'complete', requests: 2 })
 })
 
-it('a pipeline that another run holds is exit 5, with nothing on stdout', async () => {
-  // Asked for, and never answered: the first run holds the lock all the while.
+it('a pipeline locked by another run is exit 5, with nothing on stdout', async () => {
+  // The request never gets a response, so the first run keeps the lock.
   const sandbox = await sandboxWith({ faults: [{ kind: 'hang' }] })
   const folder = workFolder()
   const file = await writePipeline(folder)
@@ -37,7 +37,7 @@ it('a pipeline that another run holds is exit 5, with nothing on stdout', async 
   expect(second.stderr).toContain(`process ${first.child.pid}`)
 })
 
-it('a partition that fails is exit 1; the others are exported, and all is said on stderr and stdout', async () => {
+it('a partition that fails is exit 1; the others are exported; stderr and stdout report both', async () => {
   const refuse = { kind: 'status', status: 400, code: 'NO_WAY', requests: [2] } as const
   const sandbox = await sandboxWith({ faults: [refuse] })
   const folder = workFolder()
@@ -67,7 +67,7 @@ it('--fresh without a terminal needs --yes', async () => {
   })
 })
 
-it('the log is JSON where that is asked for, errors among it', async () => {
+it('with --log-format json the log is JSON, errors included', async () => {
   const sandbox = await sandboxWith({ faults: [{ kind: 'status', status: 400, requests: [1] }] })
   const folder = workFolder()
   const file = await writePipeline(folder)

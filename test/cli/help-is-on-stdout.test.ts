@@ -4,7 +4,7 @@ import { expect, it } from 'vitest'
 import { carryOut } from '../support/in-this-process.ts'
 import { ROOT, start, workFolder } from './spillway.ts'
 
-/** What the command says. */
+/** What the command prints. */
 async function command(args: readonly string[], env: Readonly<Record<string, string>> = {}) {
   const { code, stdout, stderr } = await carryOut({ args, env, cwd: workFolder() })
   return { code, stdout, stderr }
@@ -63,7 +63,7 @@ it.each([
   [['spillway', 'run', 'a.yaml', '--format', ''], /^parquet\ncsv\n$/],
   [['spillway', 'run', 'a.yaml', '--format', 'c'], /^csv\n$/],
   [['spillway', 'report', '1', '--format', ''], /^markdown\njson\n$/],
-  // A file is for the shell to complete.
+  // The shell completes file names.
   [['spillway', 'run', ''], /^\n?$/],
 ])('the shell completes %j', async (words, expected) => {
   const { code, stdout } = await command(['--get-yargs-completions', ...words])
@@ -90,7 +90,7 @@ it.each([
   expect((await command(['completion'], other)).stdout).toBe(stdout)
 })
 
-it("a command's own options come before what several commands share", async () => {
+it('the options of a command come before the shared ones', async () => {
   const { stdout } = await command(['plan', '--help'])
   const groups = stdout.split('\n').filter((line) => /^[A-Z].*:$/.test(line))
   expect(groups).toEqual([
@@ -110,7 +110,7 @@ it('without a command the help is shown on stderr, with exit 2', async () => {
   expect(stderr).toMatch(/^spillway <command>\n.*^ {2}spillway run .*No command is given\./ms)
 })
 
-it('--version is that of the package', async () => {
+it('--version prints the version of the package', async () => {
   const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { version: string }
   expect(await command(['--version'])).toEqual({
     code: 0,

@@ -28,14 +28,14 @@ it('init never overwrites', async () => {
   expect(readFileSync(join(folder, 'mine.yaml'), 'utf8')).toBe('precious')
 })
 
-it('init into a folder that is not there is exit 2', async () => {
+it('init into a missing folder is exit 2', async () => {
   const { code, stderr } = await spillway(['init', 'no/such/folder.yaml'], workFolder())
   expect(code).toBe(2)
   expect(stderr).toContain('ENOENT')
 })
 
-it('init --interactive asks until each answer is one, and writes them down', async () => {
-  const answers = [
+it('init --interactive repeats a question until its reply is valid, and writes the replies', async () => {
+  const replies = [
     '',
     'ftp://x',
     'https://api.example.com/firework',
@@ -44,14 +44,14 @@ it('init --interactive asks until each answer is one, and writes them down', asy
     'acme.com, bücher.example',
   ]
   const rest = ['2024-02-30', '2024-02-03', '', 'fortnight', 'week', 'csv', 'hmac']
-  const told: string[] = []
-  const given = [...answers, ...rest]
-  const asked = await interview(
+  const printed: string[] = []
+  const given = [...replies, ...rest]
+  const settings = await interview(
     async () => given.shift() ?? '',
-    (line) => void told.push(line),
+    (line) => void printed.push(line),
     { name: 'my-acme', from: '2023-01-01' },
   )
-  expect(told).toEqual([
+  expect(printed).toEqual([
     expect.stringContaining('expected an http or https URL'),
     '  expected at least one domain',
     expect.stringContaining('found a name without a dot'),
@@ -59,7 +59,7 @@ it('init --interactive asks until each answer is one, and writes them down', asy
     '  expected <n>h, <n>d, week, month or year',
   ])
   const folder = workFolder()
-  writeFileSync(join(folder, 'p.yaml'), starterPipeline(asked))
+  writeFileSync(join(folder, 'p.yaml'), starterPipeline(settings))
   await expect(readPipeline('p.yaml', { env: {}, cwd: folder })).resolves.toMatchObject({
     name: 'my-acme',
     service: { baseUrl: 'https://api.example.com/firework' },
@@ -84,10 +84,10 @@ const hasPython = spawnSync('python3', ['-c', 'import pty']).status === 0
 
 it.skipIf(!hasPython)('init --interactive on a terminal', async () => {
   const folder = workFolder()
-  // Answers each question with a line of its own, as somebody at a keyboard would.
+  // Replies to each question with a line, like a user at a keyboard.
   const script = `
 import os, pty, sys
-answers = [b"", b"", b"acme.com", b"", b"", b"", b"", b"partial"]
+replies = [b"", b"", b"acme.com", b"", b"", b"", b"", b"partial"]
 pid, terminal = pty.fork()
 if pid == 0:
     os.execv(sys.argv[1], sys.argv[1:])
@@ -100,9 +100,9 @@ while True:
     if not text:
         break
     seen += text
-    if answers and (b"]: " in seen or b"spaces: " in seen):
+    if replies and (b"]: " in seen or b"spaces: " in seen):
         seen = b""
-        os.write(terminal, answers.pop(0) + b"\\n")
+        os.write(terminal, replies.pop(0) + b"\\n")
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 `
   const args = ['-c', script, process.execPath, CLI, 'init', 'acme.yaml', '--interactive']

@@ -13,7 +13,7 @@ it('the library runs a pipeline in a few lines', async () => {
   expect(totals).toMatchObject({ done: 3, rows: summary.rows })
 })
 
-it('options that lack the masking key are refused', async () => {
+it('options without the masking key are rejected', async () => {
   const env = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
   const folder = workFolder()
   const file = await writePipeline(folder, { rest: 'transform: { identity: hmac }' })

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest'
 import { newWorkspace } from '../e2e/support/workspace.ts'
 
-// Warns again and again once somebody listens: as libraries do, of what is deprecated, of too many listeners.
+// Emits warnings while anybody listens, as libraries do about deprecations or too many listeners.
 const WARNING =
   "process.on('newListener',(e)=>e==='warning'&&setInterval(()=>process.emitWarning('by a library'),1).unref())"
 
-it('what libraries warn of is in the log of those who ask for it, and on stderr for nobody else', async () => {
+it('warnings of libraries are in the debug log, and never on stderr', async () => {
   const here = await newWorkspace(
     {},
     {},

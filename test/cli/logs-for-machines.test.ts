@@ -13,10 +13,10 @@ function linesOf(text: string): readonly Line[] {
     .map((line) => JSON.parse(line) as Line)
 }
 
-const ONE_LANE = '  page_size: 2\n  concurrency: 1'
+const ONE_SLOT = '  page_size: 2\n  concurrency: 1'
 const JSON_LOG = ['--log-format', 'json']
 
-it('a run tells its events as JSON, each line with the id of the run, on stderr and in the log file alike', async () => {
+it('a run logs its events as JSON, each line with the run id, to stderr and to the log file alike', async () => {
   const sandbox = await sandboxWith({
     faults: [
       { kind: 'status', status: 503, requests: [2] },
@@ -25,7 +25,7 @@ it('a run tells its events as JSON, each line with the id of the run, on stderr 
     ],
   })
   const folder = workFolder()
-  const file = await writePipeline(folder, { extract: ONE_LANE, perChain: 1 })
+  const file = await writePipeline(folder, { extract: ONE_SLOT, perChain: 1 })
   const log = join(folder, 'run.log')
   const args = ['run', file, ...JSON_LOG, '--log-level', 'debug', '--log-file', log]
   const { code, stderr } = await spillway(args, folder, accessTo(sandbox))
@@ -62,7 +62,7 @@ it('a run tells its events as JSON, each line with the id of the run, on stderr 
   expect(of('wait')).toMatchObject([{ for: 'pause', wait_ms: 1000 }])
   expect(of('partition.failed')).toMatchObject([{ level: 'error', kind: 'refused', requests: 1 }])
 
-  // Whatever ends has begun before.
+  // Whatever ended had begun before.
   const begun = of('partition.start').map(({ partition }) => partition)
   const ended = [...of('partition.done'), ...of('partition.failed')].map(({ partition }) => partition)
   expect([...ended].sort()).toEqual([...begun].sort())
@@ -89,7 +89,7 @@ it('a run tells its events as JSON, each line with the id of the run, on stderr 
   expect(requests.find(({ attempt }) => attempt === 2)).toMatchObject({ request: requests[1]!.request })
 })
 
-it('stderr is JSON to the last line, also when a signal comes or the command line makes no sense', async () => {
+it('stderr is JSON to the last line, also after a signal or a wrong command line', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()
   const file = await writePipeline(folder, { service: '  requests_per_second: 0.01' })
@@ -113,7 +113,7 @@ it('stderr is JSON to the last line, also when a signal comes or the command lin
   }
 })
 
-it('people are spared what is for machines, and a log file has it all the same', async () => {
+it('stderr for people omits machine events; the log file has them', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()
   const file = await writePipeline(folder)
@@ -147,7 +147,7 @@ it('people are spared what is for machines, and a log file has it all the same',
   })
 })
 
-it('a log file that was moved away is made anew, and one that was cut goes on', () => {
+it('a log file that was moved is created anew, and one that was truncated continues', () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   onTestFinished(() => void vi.useRealTimers())
   const path = join(workFolder(), 'run.log')

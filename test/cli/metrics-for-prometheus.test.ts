@@ -43,7 +43,7 @@ function samplesOf(text: string): ReadonlyMap<string, number> {
   return samples
 }
 
-it('a run writes its figures, for others to read and in one step, and one that fails keeps the last success', async () => {
+it('a run replaces its metrics in one step, readable for others; a failed run keeps the last success', async () => {
   const sandbox = await sandboxWith({ faults: [{ kind: 'status', status: 503, requests: [2] }] })
   const folder = workFolder()
   const file = await writePipeline(folder, { extract: '  page_size: 2\n  concurrency: 1' })
@@ -97,20 +97,20 @@ it('a run writes its figures, for others to read and in one step, and one that f
     spillway_exit_code: 0,
   })
 
-  // One that can't begin, and one whose file can't be read, take nothing away from what is known.
-  for (const [flags, code, told] of [
+  // A run that can't begin, and one whose file is invalid, keep the earlier metrics.
+  for (const [flags, code, lastRun] of [
     [[file, '--format', 'csv'], 2, 0],
     [['nowhere.yaml'], 2, undefined],
   ] as const) {
     const refused = await run(...flags)
     expect(refused.code).toBe(code)
-    expect(refused.samples.get(own('last_run_success'))).toBe(told)
+    expect(refused.samples.get(own('last_run_success'))).toBe(lastRun)
     expect(refused.samples.get(own('last_success_timestamp_seconds'))).toBe(success)
     expect(refused.samples.get('spillway_exit_code')).toBe(code)
   }
 })
 
-it('what can not be written is refused before anything begins', async () => {
+it('a metrics file that can not be written is rejected before the run begins', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()
   const file = await writePipeline(folder)
@@ -120,19 +120,19 @@ it('what can not be written is refused before anything begins', async () => {
     expect(stderr).toContain('The metrics file can not be written')
   }
   expect(sandbox.requests).toEqual([])
-  // What is empty holds nothing that could be lost.
+  // An empty file has nothing to lose.
   writeFileSync(join(folder, 'a.prom'), '')
   const { code } = await spillway(['run', file, '--metrics-file', 'a.prom'], folder, accessTo(sandbox))
   expect(code).toBe(0)
   expect(samplesOf(readFileSync(join(folder, 'a.prom'), 'utf8')).get('spillway_exit_code')).toBe(0)
 })
 
-it('nothing is replaced that is not its own, wherever it lies and however it is reached', async () => {
+it('only its own metrics file is replaced, whatever the path and the links', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()
   const file = await writePipeline(folder, { rest: 'load: { path: out }' })
   expect((await spillway(['run', file], folder, accessTo(sandbox))).code).toBe(0)
-  const asked = sandbox.requests.length
+  const sent = sandbox.requests.length
   const path = (name: string) => join(folder, name)
   writeFileSync(path('notes.txt'), 'do not lose this')
   symlinkSync('notes.txt', path('link.prom'))
@@ -161,8 +161,8 @@ it('nothing is replaced that is not its own, wherever it lies and however it is 
   }
   expect(kept.map((name) => readFileSync(path(name), 'utf8'))).toEqual(before)
   expect(readdirSync(path('out')).some((name) => name.includes('prom'))).toBe(false)
-  expect(sandbox.requests.length).toBe(asked)
-  // Its own is, also beside the folder.
+  expect(sandbox.requests.length).toBe(sent)
+  // Its own file is replaced, also beside the folder.
   expect((await spillway(['run', file, '--metrics-file', 'own.prom'], folder, accessTo(sandbox))).code).toBe(
     0,
   )

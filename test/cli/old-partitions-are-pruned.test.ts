@@ -19,7 +19,7 @@ const parts = (until = '2024-05-01', load = {}): PipelineParts => ({
 
 const DAY_MS = 86_400_000
 
-/** An age that is reached by what ended on this day, and not by what ended on the next. */
+/** An age that includes partitions that ended on this day, and excludes those of the next day. */
 function since(date: string): string {
   return `${Math.floor((Date.now() - Date.parse(`${date}T12:00:00Z`)) / DAY_MS)}d`
 }
@@ -41,7 +41,7 @@ async function exported(given = parts(), sandbox = {}): Promise<Workspace> {
   return here
 }
 
-/** What the report says, as its machine-readable part has it. */
+/** The report, from its machine-readable part. */
 async function reportOf({ output }: Workspace) {
   const html = await readFile(join(output, '_report.html'), 'utf8')
   const [, data = ''] = /<script type="application\/json" id="data">(.*?)<\/script>/s.exec(html) ?? []
@@ -52,7 +52,7 @@ const months = (paths: readonly string[]): string[] => [
   ...new Set(paths.map((path) => /import_window=(\d{4}-\d\d)/.exec(path)?.[1] ?? '')),
 ]
 
-it('old partitions go with all that is theirs, and nobody asks for them again, unless told to', async () => {
+it('old partitions are removed with all their files, and exported again only with --redo', async () => {
   const here = await exported(parts(), { invalidRate: 0.2 })
   const before = await here.manifest()
   const old = before.shards.filter(({ path }) => /import_window=2024-0[12]/.test(path))
@@ -87,7 +87,7 @@ it('old partitions go with all that is theirs, and nobody asks for them again, u
     { before: (pruned.value as { before: string }).before, partitions: 4, rows },
   ])
 
-  // The report tells of what is left alone.
+  // The report covers what is left alone.
   const { came, shards } = await reportOf(here)
   expect(came).toMatchObject({ rows: manifest.totals.rows, counted_rows: manifest.totals.rows })
   expect(months(shards.map(({ path }: { path: string }) => path))).toEqual(['2024-03', '2024-04'])
@@ -104,7 +104,7 @@ it('old partitions go with all that is theirs, and nobody asks for them again, u
     min_requests: 0,
   })
 
-  // Again, it finds nothing and changes nothing.
+  // A second prune finds nothing and changes nothing.
   const tree = await treeHashes(here.output)
   expect(await json(here, 'prune', '--older-than', MARCH, '--yes')).toMatchObject({
     partitions: 0,
@@ -112,7 +112,7 @@ it('old partitions go with all that is theirs, and nobody asks for them again, u
   })
   expect(await treeHashes(here.output)).toEqual(tree)
 
-  // A later run asks for what is new alone.
+  // A later run requests only what is new.
   await here.write(parts('2024-06-01'))
   const sent = here.searches().length
   expect(await json(here, 'run')).toMatchObject({ partitions: { total: 6, done: 6, pending: 0 } })
@@ -122,7 +122,7 @@ it('old partitions go with all that is theirs, and nobody asks for them again, u
   )
   expect([...new Set(from.map((at) => at.slice(0, 10)))]).toEqual(['2024-05-01'])
 
-  // And so what is pruned comes back.
+  // --redo exports pruned partitions again.
   const key = 'domain.quillmere.net/2024-01-01..2024-02-01'
   expect((await inProcess(here, 'run', '--redo', key)).code).toBe(0)
   const again = (await here.manifest()).shards.filter(({ partitions }) => partitions.includes(key))
@@ -131,53 +131,56 @@ it('old partitions go with all that is theirs, and nobody asks for them again, u
   expect(await json(here, 'verify')).toMatchObject({ ok: true })
 })
 
-it('load.keep says how old; what would go is said before, and nothing goes unasked', async () => {
+it('load.keep sets the age; the command lists what it would remove, and needs consent', async () => {
   const here = await exported(parts('2024-04-01', { keep: MARCH }))
   await writeFile(join(here.output, '_manifest.sig'), Buffer.alloc(64))
   const tree = await treeHashes(here.output)
   expect(await json(here, 'prune', '--dry-run')).toMatchObject({ dry_run: true, partitions: 4, kept: [] })
-  const unasked = await inProcess(here, 'prune')
-  expect(unasked.code).toBe(2)
-  expect(unasked.stderr).toMatch(/4 partitions: 4 shards with \d+ rows .* would go.*--yes/)
+  const refused = await inProcess(here, 'prune')
+  expect(refused.code).toBe(2)
+  expect(refused.stderr).toMatch(/4 partitions: 4 shards with \d+ rows .* would go.*--yes/)
   expect(await treeHashes(here.output)).toEqual(tree)
   const pruned = await inProcess(here, 'prune', '--yes')
   expect([pruned.code, pruned.stdout]).toEqual([
     0,
     expect.stringMatching(/^trial: pruned 4 partitions: 4 shards/),
   ])
-  // The manifest is another one now.
+  // The manifest has changed.
   expect(existsSync(join(here.output, '_manifest.sig'))).toBe(false)
 })
 
-describe('what shares shards', () => {
-  it.each(['query', 'none'])('stays as long as any of it does: partition_by %s', async (partition_by) => {
-    const here = await exported(parts('2024-04-01', { partition_by }))
-    const some = await json(here, 'prune', '--older-than', MARCH, '--yes')
-    expect(some).toMatchObject({ partitions: 0, shards: 0, rows: 0 })
-    expect(some.kept).toHaveLength(4)
-    for (const { reason, with: other } of some.kept) {
-      expect([reason, other]).toEqual(['shared', expect.stringContaining('2024-03-01..2024-04-01')])
-    }
-    const said = await inProcess(here, 'prune', '--older-than', MARCH, '--dry-run')
-    expect(said.stdout).toContain('lies in one shard with')
-    expect(said.stdout).toContain('load.partition_by')
-    expect(await json(here, 'verify')).toMatchObject({ ok: true })
+describe('partitions that share shards', () => {
+  it.each(['query', 'none'])(
+    'stay as long as one of them is not old: partition_by %s',
+    async (partition_by) => {
+      const here = await exported(parts('2024-04-01', { partition_by }))
+      const some = await json(here, 'prune', '--older-than', MARCH, '--yes')
+      expect(some).toMatchObject({ partitions: 0, shards: 0, rows: 0 })
+      expect(some.kept).toHaveLength(4)
+      for (const { reason, with: other } of some.kept) {
+        expect([reason, other]).toEqual(['shared', expect.stringContaining('2024-03-01..2024-04-01')])
+      }
+      const dryRun = await inProcess(here, 'prune', '--older-than', MARCH, '--dry-run')
+      expect(dryRun.stdout).toContain('lies in one shard with')
+      expect(dryRun.stdout).toContain('load.partition_by')
+      expect(await json(here, 'verify')).toMatchObject({ ok: true })
 
-    // Once all is old nothing is left; the next run makes something to read of it.
-    const all = await json(here, 'prune', '--older-than', since('2024-04-01'), '--yes')
-    expect(all).toMatchObject({ partitions: 6, kept: [] })
-    expect([await shardPaths(here.output), existsSync(join(here.output, '_SUCCESS'))]).toEqual([[], false])
-    const sent = here.searches().length
-    expect(await json(here, 'run')).toMatchObject({ status: 'complete', requests: 0 })
-    expect(here.searches()).toHaveLength(sent)
-    expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
-    expect((await here.manifest()).totals).toMatchObject({ rows: 0, shards: 1 })
-    expect(await json(here, 'prune', '--older-than', MARCH, '--yes')).toMatchObject({ partitions: 0 })
-    expect(await json(here, 'verify')).toMatchObject({ ok: true, shards: 1 })
-  })
+      // Once all are old nothing is left; the next run writes a shard without rows.
+      const all = await json(here, 'prune', '--older-than', since('2024-04-01'), '--yes')
+      expect(all).toMatchObject({ partitions: 6, kept: [] })
+      expect([await shardPaths(here.output), existsSync(join(here.output, '_SUCCESS'))]).toEqual([[], false])
+      const sent = here.searches().length
+      expect(await json(here, 'run')).toMatchObject({ status: 'complete', requests: 0 })
+      expect(here.searches()).toHaveLength(sent)
+      expect(existsSync(join(here.output, '_SUCCESS'))).toBe(true)
+      expect((await here.manifest()).totals).toMatchObject({ rows: 0, shards: 1 })
+      expect(await json(here, 'prune', '--older-than', MARCH, '--yes')).toMatchObject({ partitions: 0 })
+      expect(await json(here, 'verify')).toMatchObject({ ok: true, shards: 1 })
+    },
+  )
 })
 
-it('what is not exported to its end stays; what nobody asks for any more goes', async () => {
+it('unfinished partitions stay; retired ones are removed', async () => {
   const here = await newWorkspace({
     ...parts(),
     extract: {
@@ -198,7 +201,7 @@ it('what is not exported to its end stays; what nobody asks for any more goes', 
   expect(retired).toMatchObject([{ query: 'domain.scatterholt.com', partitions: 2 }])
 })
 
-it('what can not be is refused with exit 2, and a data set at work with exit 5', async () => {
+it('wrong usage is exit 2, and a data set that a run has locked is exit 5', async () => {
   const here = await exported(parts('2024-03-01'))
   const tree = await treeHashes(here.output)
   const refuses = async (code: number, why: string, ...flags: string[]): Promise<void> => {

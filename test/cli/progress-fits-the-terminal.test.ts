@@ -70,8 +70,8 @@ function shown(columns: number, changes: Partial<Progress> = {}): readonly strin
   )
 }
 
-describe('what a run shows while it is at work', () => {
-  it('always is three lines, none as wide as the terminal', () => {
+describe('the progress of a run', () => {
+  it('is always three lines, none as wide as the terminal', () => {
     fc.assert(
       fc.property(moment, (now) => {
         const lines = progressLines(now, styleFor(false)).split('\n')
@@ -81,7 +81,7 @@ describe('what a run shows while it is at work', () => {
     )
   })
 
-  it('at 80 columns is everything, what earlier runs did told apart', () => {
+  it('shows everything at 80 columns, with earlier runs kept apart', () => {
     expect(shown(80)).toEqual([
       'acme-backfill  ╍╍━━━━───────  22 of 48 partitions  10 by earlier runs  1 failed',
       '5,700 rows, 475/s  59 requests, 999,943 searches left  0:12, about 25 s to go',
@@ -89,7 +89,7 @@ describe('what a run shows while it is at work', () => {
     ])
   })
 
-  it('in large numbers still has all of it', () => {
+  it('shows everything with large numbers', () => {
     const large = {
       partitionsTotal: 1_000_000,
       partitionsDone: 223_456,
@@ -105,7 +105,7 @@ describe('what a run shows while it is at work', () => {
     ])
   })
 
-  it('in a narrow window keeps what matters', () => {
+  it('keeps what matters in a narrow window', () => {
     expect(shown(40)).toEqual([
       'acme-back…  22/48  10 before  1 failed',
       '5,700 rows, 475/s  59 sent  ~25 s to go',
@@ -117,12 +117,12 @@ describe('what a run shows while it is at work', () => {
   it.each([
     ['budget', 20],
     ['quota', 3],
-  ] as const)('tells that the %s ends before the export does', (by, requests) => {
+  ] as const)('says that the %s ends before the export does', (by, requests) => {
     expect(shown(80, { requestsAllowed: { requests, by } })[1]).toContain(`${by} ends before the export does`)
     expect(shown(120, { requestsAllowed: { requests, by } })[1]).toContain('before the export does (25 s)')
   })
 
-  it('guesses no end before there is something to go by', () => {
+  it('estimates no end before there is data for it', () => {
     expect(shown(80, { requests: 4 })[1]).toMatch(/ {2}0:12$/)
     expect(shown(80, { partitionsAdvanced: 0 })[1]).toMatch(/ {2}0:12$/)
   })
@@ -140,7 +140,7 @@ describe('what a run shows while it is at work', () => {
       'pace: up to 5 requests a second',
       { pausedUntilMs: NOW, waits: { ...waits, answerSinceMs: NOW - 900 } },
     ],
-  ])('says what it waits for: %s', (text, changes) => {
+  ])('shows what the run waits for: %s', (text, changes) => {
     expect(shown(80, changes)[2]).toBe(text)
   })
 })

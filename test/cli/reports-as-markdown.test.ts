@@ -17,7 +17,7 @@ const IMAGES = [
   '!\u200b[x](//t)',
 ]
 
-it('HTML in a report is text, and its images are not loaded', () => {
+it('HTML in a report is escaped, and its images are not loaded', () => {
   for (const text of [...HTML, ...IMAGES]) {
     const markdown = reportMarkdown({
       id: 7,
@@ -62,7 +62,7 @@ it('links lead to the web or to a mailbox, and nowhere else', () => {
   expect(reportMarkdown({ id: 7, content: good })).toContain(good)
 })
 
-it('everything else stays as it was written', () => {
+it('everything else is unchanged', () => {
   const content = '## Heading\n\n- a < b, 1<2\n- [a link](https://example.com) **bold** `code`\n\n> quoted!'
   expect(reportMarkdown({ id: 7, content })).toContain(content)
 })

@@ -3,10 +3,10 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { accessTo, sandboxWith, spillway, start, workFolder, writePipeline } from './spillway.ts'
 
-// biome-ignore lint/suspicious/noControlCharactersInRegex: terminal escapes are what is looked for
+// biome-ignore lint/suspicious/noControlCharactersInRegex: the test looks for terminal escapes
 const ESCAPE = /\x1b/
 
-/** All that a run without a terminal says within its first half minute. */
+/** All that a run without a terminal prints within its first half minute. */
 const PLANNED = /^trial: 3 of 3 partitions to do, pace: [^\n]*\n$/
 
 it('--json prints the summary, and a second run sends nothing', async () => {
@@ -49,7 +49,7 @@ it('--json prints the summary, and a second run sends nothing', async () => {
   expect(sandbox.requests).toHaveLength(3)
 })
 
-it('people get a summary without colours where there is no terminal, and what to do next', async () => {
+it('without a terminal the summary has no colours, and names the next command', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()
   const file = await writePipeline(folder)
@@ -87,12 +87,12 @@ it('several pipelines print one object a line; flags beat the files', async () =
 })
 
 /** Small pages, one after the other. */
-const ONE_LANE = '  page_size: 2\n  concurrency: 1\n'
+const ONE_SLOT = '  page_size: 2\n  concurrency: 1\n'
 
-it('plan, status, verify and check tell the same story', async () => {
+it('plan, status, verify and check agree', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()
-  const file = await writePipeline(folder, { extract: `${ONE_LANE}  max_requests: 4` })
+  const file = await writePipeline(folder, { extract: `${ONE_SLOT}  max_requests: 4` })
   const env = accessTo(sandbox)
   const json = async (command: string) => {
     const { stdout } = await spillway([command, file, '--json'], folder, env)
@@ -160,7 +160,7 @@ it('verify exits 1 and names a shard that was changed', async () => {
   expect(JSON.parse(stdout)).toMatchObject({ ok: false, problems: [{ path: shard }] })
 })
 
-it('a reader that goes away ends a long listing quietly', async () => {
+it('a long listing ends without an error when its reader closes the pipe', async () => {
   const folder = workFolder()
   const file = await writePipeline(folder)
   const env = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }

@@ -5,7 +5,7 @@ import { expect, it } from 'vitest'
 import { reportId } from '../../src/cli/commands/report.ts'
 import { accessTo, sandboxWith, spillway, start, workFolder } from './spillway.ts'
 
-it('the sandbox prints an address and a token that work, and a signal ends it well', async () => {
+it('the sandbox prints an address and a token that work, and a signal ends it with exit 0', async () => {
   const folder = workFolder()
   const running = start(['sandbox', '--port', '0', '--token', 'made-up', '--records', '5'], folder)
   const [banner] = (await once(running.child.stdout, 'data')) as [string]
@@ -28,7 +28,7 @@ it('the sandbox prints an address and a token that work, and a signal ends it we
   expect(await running.result).toMatchObject({ code: 0, stderr: '' })
 })
 
-it('a port that is taken, and options out of range, are exit 2', async () => {
+it('a port in use, and options out of range, are exit 2', async () => {
   const sandbox = await sandboxWith()
   const port = new URL(sandbox.origin).port
   const taken = await spillway(['sandbox', '--port', port], workFolder())
@@ -54,7 +54,7 @@ it('reports come as one JSON object a line', async () => {
   ).toEqual([3, 1])
 })
 
-it('reports go to files of their own, for their owner alone', async () => {
+it('reports go to one file each, readable by their owner alone', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()
   const args = ['report', '7', '8', '--output', 'kept']
@@ -70,14 +70,14 @@ it.each(['0', '-1', '1.5', '../1', '1e3', '', '12345678901234567890'])('"%s" is 
   expect(() => reportId(text)).toThrow('whole numbers from 1 on')
 })
 
-it('what is no report id is exit 2 before anything is asked', async () => {
+it('an invalid report id is exit 2 before any request is sent', async () => {
   const sandbox = await sandboxWith()
   const { code, stdout } = await spillway(['report', '1', '../1'], workFolder(), accessTo(sandbox))
   expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
   expect(sandbox.requests).toHaveLength(0)
 })
 
-it('what the service writes can not steer a terminal', async () => {
+it('control sequences from the service do not reach the terminal', async () => {
   const hostile = '\\u001b[31mred\\u001b]0;title\\u0007\\u202e\\u009b2J'
   const rewrite = (text: string) => text.replace('An invented summary', hostile)
   const sandbox = await sandboxWith({ faults: [{ on: 'reports', kind: 'rewrite', rewrite }] })

@@ -25,8 +25,8 @@ function parsed(stdout: string) {
     .map((line) => JSON.parse(line))
 }
 
-describe('of several pipelines each runs, whatever becomes of those before', () => {
-  it('a budget that is used up is its own', async () => {
+describe('each of several pipelines runs, whatever the outcome of those before it', () => {
+  it('after a budget that is used up', async () => {
     const sandbox = await sandboxWith()
     const folder = workFolder()
     const files = [
@@ -41,7 +41,7 @@ describe('of several pipelines each runs, whatever becomes of those before', () 
     ])
   })
 
-  it('so are credentials, a failed partition, and a file that is wrong', async () => {
+  it('after refused credentials, a failed partition and an invalid file', async () => {
     const sandbox = await sandboxWith({ faults: [{ kind: 'status', status: 400, requests: [2] }] })
     const folder = workFolder()
     writeFileSync(join(folder, 'broken.yaml'), 'name: broken\n')
@@ -64,12 +64,12 @@ describe('of several pipelines each runs, whatever becomes of those before', () 
       { pipeline: null, status: 'failed', error: expect.stringContaining('NOBODY_SET_THIS') },
       { pipeline: 'four', status: 'complete', partitions: { done: 3 } },
     ])
-    // Each has the same members, also what could not begin.
+    // Each summary has the same members, also of a pipeline that could not begin.
     expect(new Set(lines.map((line) => Object.keys(line).join())).size).toBe(1)
     expect(stderr.split('NOBODY_SET_THIS is not set')).toHaveLength(2)
   })
 
-  it('one that could not begin has its line; alone it has none', async () => {
+  it('a pipeline that could not begin has a summary line; a single one has none', async () => {
     const sandbox = await sandboxWith()
     const folder = workFolder()
     const env = accessTo(sandbox)

@@ -4,12 +4,12 @@ import { expect, it } from 'vitest'
 import { CLI } from '../support/run-cli.ts'
 import { accessTo, sandboxWith, start, workFolder, writePipeline } from './spillway.ts'
 
-// What test/fault/stops-on-signals does not try: terminals, and pipelines together.
+// What test/fault/stops-on-signals leaves out: terminals, and several pipelines.
 
-// One search in a hundred seconds: after the first, every partition waits for its turn.
+// One search in a hundred seconds: after the first, every partition waits for its permit.
 const SLOW = '  requests_per_second: 0.01'
 
-it('a terminal that goes away, which both the system and the shell tell, ends a run in order', async () => {
+it('SIGHUP from both the system and the shell ends a run in order', async () => {
   const sandbox = await sandboxWith({ faults: [{ kind: 'stall' }] })
   const folder = workFolder()
   const file = await writePipeline(folder)
@@ -23,7 +23,7 @@ it('a terminal that goes away, which both the system and the shell tell, ends a 
   expect(JSON.parse(stdout)).toMatchObject({ status: 'interrupted' })
 })
 
-// Runs a command on a terminal of its own, closes that once a line comes in, and says how the command ended.
+// Runs a command on a terminal of its own, closes the terminal once a line comes in, and prints how the command ended.
 const ON_A_TERMINAL = `
 import os, pty, sys
 pid, terminal = pty.fork()
@@ -34,20 +34,23 @@ print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 `
 const hasPython = spawnSync('python3', ['-c', 'import os, pty; os.waitstatus_to_exitcode']).status === 0
 
-it.skipIf(!hasPython)('a terminal that is closed ends a run in order, with nobody left to tell', async () => {
-  const sandbox = await sandboxWith()
-  const folder = workFolder()
-  const file = await writePipeline(folder, { service: SLOW })
-  const child = spawn('python3', ['-c', ON_A_TERMINAL, process.execPath, CLI, 'run', file], {
-    cwd: folder,
-    env: { PATH: process.env.PATH ?? '', ...accessTo(sandbox) },
-    stdio: ['pipe', 'pipe', 'inherit'],
-  })
-  await expect.poll(() => sandbox.requests.length, { timeout: 60_000 }).toBeGreaterThan(0)
-  child.stdin.write('close\n')
-  const [code] = await once(child.stdout, 'data')
-  expect(String(code)).toBe('129\n')
-})
+it.skipIf(!hasPython)(
+  'closing the terminal ends a run in order, although nobody reads its output',
+  async () => {
+    const sandbox = await sandboxWith()
+    const folder = workFolder()
+    const file = await writePipeline(folder, { service: SLOW })
+    const child = spawn('python3', ['-c', ON_A_TERMINAL, process.execPath, CLI, 'run', file], {
+      cwd: folder,
+      env: { PATH: process.env.PATH ?? '', ...accessTo(sandbox) },
+      stdio: ['pipe', 'pipe', 'inherit'],
+    })
+    await expect.poll(() => sandbox.requests.length, { timeout: 60_000 }).toBeGreaterThan(0)
+    child.stdin.write('close\n')
+    const [code] = await once(child.stdout, 'data')
+    expect(String(code)).toBe('129\n')
+  },
+)
 
 it('several pipelines end together', async () => {
   const sandbox = await sandboxWith()

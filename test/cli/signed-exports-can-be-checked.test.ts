@@ -42,7 +42,7 @@ const KEYS: Readonly<Record<string, string>> = {
   'empty.pem': '',
 }
 
-/** What nobody is to see of the private keys. */
+/** Parts of the private keys that no output may contain. */
 const BODIES = ['key.pem', 'rsa.pem', 'locked.pem'].map((name) => KEYS[name]!.split('\n').at(1)!.slice(24))
 
 const sandbox = await startSandbox(SMALL)
@@ -58,7 +58,7 @@ async function workspaceWithKeys(env: Readonly<Record<string, string>> = {}): Pr
   return here
 }
 
-/** A workspace with a data set, which is exported once and copied for each test. */
+/** A folder with a data set, which is exported once and copied for each test. */
 async function exported(): Promise<Workspace> {
   const here = await workspaceWithKeys()
   if (existsSync(join(original, 'out'))) await cp(original, here.folder, { recursive: true })
@@ -82,7 +82,7 @@ async function problems(here: Workspace, key = 'pub.pem') {
   return found.problems
 }
 
-it('what is signed is found to be whole, by verify and by openssl alone', async () => {
+it('a signed export is valid for verify and for openssl alone', async () => {
   const here = await exported()
   const { value, code, stderr } = await here.json('sign', '--key', 'key.pem')
   expect(code, stderr).toBe(0)
@@ -97,15 +97,15 @@ it('what is signed is found to be whole, by verify and by openssl alone', async 
     bytes: totals.bytes,
   })
   expect(await problems(here)).toEqual([])
-  const said = await here.cli('verify', 'pipeline.yaml', '--signature', '--key', 'pub.pem')
-  expect(said.stdout).toContain('signed under this key')
+  const output = await here.cli('verify', 'pipeline.yaml', '--signature', '--key', 'pub.pem')
+  expect(output.stdout).toContain('signed under this key')
 
   const bytes = await readFile(signature)
   expect([bytes.length, (await stat(signature)).mode & 0o777]).toEqual([64, 0o600])
   const manifest = join(here.output, '_manifest.json')
   const args = ['pkeyutl', '-verify', '-pubin', '-inkey', 'pub.pem', '-rawin', '-in', manifest]
   const openssl = spawnSync('openssl', [...args, '-sigfile', signature], { cwd: here.folder })
-  // Where there is no openssl (or one before 3.0), what it would do.
+  // Without openssl (or with one before 3.0), the same check in Node.js.
   if (openssl.error === undefined) expect(openssl.status, String(openssl.stderr)).toBe(0)
   else expect(verify(null, await readFile(manifest), ED25519.publicKey, bytes)).toBe(true)
 
@@ -114,7 +114,7 @@ it('what is signed is found to be whole, by verify and by openssl alone', async 
   expect(await readFile(signature)).toEqual(bytes)
 })
 
-it('whatever was changed, is missing or foreign is one clear problem', async () => {
+it('every changed, missing or foreign file is one clear problem', async () => {
   const here = await exported()
   const [first, second] = (await shardPaths(here.output)) as [string, string]
   const unsigned = await problems(here)
@@ -158,7 +158,7 @@ it('whatever was changed, is missing or foreign is one clear problem', async () 
   expect(await problems(here, 'other.pem')).toMatchObject(foreign)
   expect(await problems(here)).toEqual([])
 
-  // The checkpoint can't bring in a shard that nobody has signed.
+  // The checkpoint can't add a shard that is not signed.
   const signed = await Promise.all(['_manifest.json', '_manifest.sig'].map((name) => readFile(file(name))))
   await here.write({ ...PARTS, extract: { ...PARTS.extract, domains: ['scatterholt.com', 'quillmere.net'] } })
   expect((await run(here)).code).toBe(0)
@@ -172,14 +172,14 @@ it('whatever was changed, is missing or foreign is one clear problem', async () 
   }
 })
 
-it('a signature goes with its manifest: a later run takes it away', async () => {
+it('a signature belongs to its manifest: a later run removes it', async () => {
   const here = await exported()
   expect((await sign(here)).code).toBe(0)
   const again = await run(here)
   expect(again.code).toBe(0)
   expect(again.stderr).toContain('the signature of the one before was removed')
   expect(await problems(here)).toMatchObject([{ path: '_manifest.sig', problem: /missing/ }])
-  // What is none of ours is kept.
+  // A foreign file is kept.
   await writeFile(join(here.output, '_manifest.sig'), 'somebody else’s')
   const refused = await sign(here)
   expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('none of spillway')])
@@ -189,7 +189,7 @@ it('a signature goes with its manifest: a later run takes it away', async () => 
   expect((await sign(here)).code).toBe(0)
 })
 
-it('nothing is signed that is not as the checkpoint says', async () => {
+it('an export that differs from its checkpoint is not signed', async () => {
   const nothing = await workspaceWithKeys()
   const early = await sign(nothing)
   expect([early.code, early.stderr]).toEqual([2, expect.stringContaining('nothing to vouch for')])
@@ -204,7 +204,7 @@ it('nothing is signed that is not as the checkpoint says', async () => {
   await writeFile(manifest, before.toString().replace(sha256, 'ab'.repeat(32)))
   const edited = await sign(here)
   expect([edited.code, edited.stderr]).toEqual([1, expect.stringContaining('not what the checkpoint says')])
-  // As a run leaves it that is killed.
+  // The state after a run was killed.
   expect((await run(here)).code).toBe(0)
   const after = await readFile(manifest)
   await writeFile(manifest, before)
@@ -217,7 +217,7 @@ it('nothing is signed that is not as the checkpoint says', async () => {
   await expect(stat(join(here.output, '_manifest.sig'))).rejects.toThrow()
 })
 
-it('a data set that a run is at work on is not signed', async () => {
+it('a data set that a run has locked is not signed', async () => {
   const here = await exported()
   const store = diskStore({ root: here.output, fileMode: 0o600, dirMode: 0o700 })
   const lock = await takeLock(store, {
@@ -233,7 +233,7 @@ it('a data set that a run is at work on is not signed', async () => {
   expect((await sign(here)).code).toBe(0)
 })
 
-describe('a key that is none of the right kind', () => {
+describe('a wrong key', () => {
   const SIGN = ['sign', 'pipeline.yaml', '--key']
   const VERIFY = ['verify', 'pipeline.yaml', '--signature', '--key']
   const OPENED = { SPILLWAY_SIGNING_PASSPHRASE: 'wrong horse battery staple' }
@@ -267,7 +267,7 @@ describe('a key that is none of the right kind', () => {
   })
 })
 
-it('an encrypted key signs as the same key in the open does, once its passphrase is given', async () => {
+it('an encrypted key signs like the same key without encryption, given its passphrase', async () => {
   const here = await workspaceWithKeys({ SPILLWAY_SIGNING_PASSPHRASE: PASSPHRASE })
   expect((await run(here)).code).toBe(0)
   const { code, stdout, stderr } = await sign(here, 'locked.pem')
@@ -276,7 +276,7 @@ it('an encrypted key signs as the same key in the open does, once its passphrase
   for (const secret of [...BODIES, PASSPHRASE]) expect(stdout + stderr).not.toContain(secret)
 })
 
-describe('files that nobody has put on record', () => {
+describe('files that are not in the journal', () => {
   const FOLDER = 'credentials/query=domain.scatterholt.com/import_window=2024-01-01'
   const ADDED = [
     'credentials/data.parquet',
@@ -296,7 +296,7 @@ describe('files that nobody has put on record', () => {
     'reports/x',
   ]
 
-  it('are a problem each, whatever their names, and empty folders are none', async () => {
+  it('are a problem each, whatever their names; empty folders are none', async () => {
     const here = await exported()
     for (const path of ADDED) {
       await mkdir(dirname(join(here.output, path)), { recursive: true })
@@ -313,8 +313,8 @@ describe('files that nobody has put on record', () => {
   })
 })
 
-describe('the signed export of somebody else in the place of this one', () => {
-  /** Another data set, signed under the same key with the same masking, and its files in the place of these. */
+describe('the signed export of another data set in place of this one', () => {
+  /** Another data set, signed under the same key with the same masking, and its files in place of these. */
   async function swapped(parts: object, files: readonly string[]): Promise<readonly Problem[]> {
     const [here, other] = [await exported(), await workspaceWithKeys()]
     await other.write({ ...PARTS, ...parts })
@@ -335,7 +335,7 @@ describe('the signed export of somebody else in the place of this one', () => {
     expect(await swapped({ name: 'another' }, ALL)).toContainEqual({ path: '_manifest.json', problem, cause })
   })
 
-  it('is found by what it was asked for', async () => {
+  it('is found by its queries', async () => {
     const extract = { ...PARTS.extract, domains: ['quillmere.net'] }
     expect(await swapped({ extract }, ALL)).toEqual([
       {
@@ -346,21 +346,21 @@ describe('the signed export of somebody else in the place of this one', () => {
     ])
   })
 
-  it('is found by how it is masked', async () => {
+  it('is found by its masking', async () => {
     const found = await swapped({ transform: { secret: 'partial' } }, ALL)
     expect(found[0]).toMatchObject({ problem: expect.stringContaining('transform.secret was partial') })
   })
 
   it('is found where the checkpoint is still its own', async () => {
     const found = await swapped({ name: 'another', load: { format: 'csv', compression: 'gzip' } }, MOVED)
-    const said = found.map(({ problem }) => problem)
-    expect(said).toContainEqual(expect.stringContaining('and the checkpoint of "trial"'))
-    expect(said).toContainEqual(expect.stringContaining('another config_digest than the checkpoint'))
-    expect(said).toContainEqual(expect.stringContaining('another data_set_id than the checkpoint'))
+    const texts = found.map(({ problem }) => problem)
+    expect(texts).toContainEqual(expect.stringContaining('and the checkpoint of "trial"'))
+    expect(texts).toContainEqual(expect.stringContaining('another config_digest than the checkpoint'))
+    expect(texts).toContainEqual(expect.stringContaining('another data_set_id than the checkpoint'))
   })
 })
 
-it('an older export that was signed passes, which is said, unless a time is given that it has to reach', async () => {
+it('an older signed export is valid, with its time shown, unless --not-before gives a later time', async () => {
   const here = await exported()
   expect((await sign(here)).code).toBe(0)
   const verifying = (...flags: string[]) =>

@@ -19,7 +19,7 @@ export type Result = { readonly code: number | null; readonly stdout: string; re
 
 export type Running = {
   readonly child: ChildProcessWithoutNullStreams
-  /** Resolves once something is so; rejects when the process has ended before. */
+  /** Resolves once a condition holds; rejects when the process ends before. */
   until(isSo: (stderr: string) => boolean): Promise<void>
   readonly result: Promise<Result>
 }
@@ -36,7 +36,7 @@ afterEach(async () => {
   await Promise.all(sandboxes.splice(0).map((sandbox) => sandbox.close()))
 })
 
-/** A folder of its own, gone when the test ends. */
+/** A temporary folder, removed when the test ends. */
 export function workFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'spillway-cli-'))
   folders.push(folder)
@@ -59,12 +59,12 @@ export function accessTo(sandbox: Sandbox): Environment {
   return { SPILLWAY_BASE_URL: sandbox.baseUrl, SPILLWAY_TOKEN: sandbox.token }
 }
 
-/** Carries a command line out in this process, which is quicker than starting one. */
+/** Runs a command line in this process, which is quicker than starting one. */
 export async function spillway(args: readonly string[], cwd: string, env: Environment = {}): Promise<Result> {
   return inThisProcess(args, cwd, env)
 }
 
-/** Starts the built command with nothing in its environment but what is given, and with a stdin that has ended. */
+/** Starts the built command with only the given environment, and with a stdin that has ended. */
 export function start(args: readonly string[], cwd: string, env: Environment = {}): Running {
   const child = spawn(process.execPath, [CLI, ...args], { cwd, env: { PATH: process.env.PATH, ...env } })
   children.push(child)
@@ -97,12 +97,12 @@ export type PipelineParts = {
   readonly name?: string
   readonly service?: string
   readonly extract?: string
-  /** Windows that are asked for together. */
+  /** Windows that one chain requests. */
   readonly perChain?: number
   readonly rest?: string
 }
 
-/** Writes a pipeline file of one domain and three months; the parts are YAML lines that are put in. */
+/** Writes a pipeline file of one domain and three months; the parts are inserted as YAML lines. */
 export async function writePipeline(folder: string, parts: PipelineParts = {}): Promise<string> {
   const { name = 'trial', service = '', extract = '', rest = '', perChain } = parts
   const together = perChain === undefined ? '' : `, per_chain: ${perChain}`

@@ -8,24 +8,24 @@ import { CLI } from '../support/run-cli.ts'
 export const hasTerminals = /util-linux/.test(spawnSync('script', ['--version']).stdout?.toString() ?? '')
 
 export type OnTerminal = {
-  /** What the terminal showed, from moment to moment. */
-  readonly frames: readonly string[]
+  /** The screens of the terminal, in the order in which they were shown. */
+  readonly screens: readonly string[]
   /** Everything that was written to it. */
   readonly written: string
   readonly code: number | null
 }
 
-/** Runs the built command on a terminal of so many columns. @param onFrame may type something in */
+/** Runs the built command on a terminal of so many columns. @param onScreen may type something in */
 export async function onTerminal(
   args: readonly string[],
   options: {
     readonly cwd: string
     readonly env: Readonly<Record<string, string>>
     readonly columns: number
-    readonly onFrame?: (frame: string, type: (text: string) => void) => void
+    readonly onScreen?: (screen: string, type: (text: string) => void) => void
   },
 ): Promise<OnTerminal> {
-  const { cwd, env, columns, onFrame = () => {} } = options
+  const { cwd, env, columns, onScreen = () => {} } = options
   const words = [process.execPath, CLI, ...args].map((word) => `'${word}'`).join(' ')
   const command = `stty cols ${columns} rows 24; exec ${words}`
   const child = spawn('script', ['-qefc', command, '/dev/null'], {
@@ -34,19 +34,19 @@ export async function onTerminal(
   })
   onTestFinished(() => void child.kill('SIGKILL'))
   const terminal = new Terminal(columns)
-  const frames: string[] = []
+  const screens: string[] = []
   let written = ''
   child.stdout.setEncoding('utf8').on('data', (text: string) => {
     written += text
     terminal.take(text)
-    frames.push(terminal.text)
-    onFrame(terminal.text, (keys) => child.stdin.write(keys))
+    screens.push(terminal.text)
+    onScreen(terminal.text, (keys) => child.stdin.write(keys))
   })
   const [code] = (await once(child, 'close')) as [number | null]
-  return { frames, written, code }
+  return { screens, written, code }
 }
 
-/** As much of a terminal as the command makes use of. */
+/** A terminal emulator that knows the sequences that the command uses. */
 class Terminal {
   readonly #columns: number
   readonly #lines: string[][] = [[]]
@@ -63,26 +63,26 @@ class Terminal {
   }
 
   take(text: string): void {
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: what terminals are steered by
-    const pieces = (this.#rest + text).match(/\x1b\[[\d;?]*[A-Za-z]|\x1b\[?[\d;?]*$|./gsu) ?? []
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: an escape that is not whole yet
-    this.#rest = /^\x1b\[?[\d;?]*$/.test(pieces.at(-1) ?? '') ? (pieces.pop() ?? '') : ''
-    for (const piece of pieces) this.#do(piece)
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters of terminals
+    const tokens = (this.#rest + text).match(/\x1b\[[\d;?]*[A-Za-z]|\x1b\[?[\d;?]*$|./gsu) ?? []
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: an incomplete escape sequence
+    this.#rest = /^\x1b\[?[\d;?]*$/.test(tokens.at(-1) ?? '') ? (tokens.pop() ?? '') : ''
+    for (const token of tokens) this.#do(token)
   }
 
-  #do(piece: string): void {
+  #do(token: string): void {
     const line = this.#lines[this.#row]!
-    if (piece === '\r') this.#column = 0
-    else if (piece === '\n') this.#down()
-    else if (piece.endsWith('m') && piece.startsWith('\x1b')) return
-    else if (piece === '\x1b[K') line.length = Math.min(line.length, this.#column)
-    else if (piece === '\x1b[J') {
+    if (token === '\r') this.#column = 0
+    else if (token === '\n') this.#down()
+    else if (token.endsWith('m') && token.startsWith('\x1b')) return
+    else if (token === '\x1b[K') line.length = Math.min(line.length, this.#column)
+    else if (token === '\x1b[J') {
       line.length = Math.min(line.length, this.#column)
       this.#lines.length = this.#row + 1
-    } else if (piece.endsWith('A') && piece.startsWith('\x1b')) {
-      this.#row = Math.max(0, this.#row - Number(piece.slice(2, -1)))
-    } else if (piece.startsWith('\x1b')) throw new Error(`not known here: ${JSON.stringify(piece)}`)
-    else this.#print(piece)
+    } else if (token.endsWith('A') && token.startsWith('\x1b')) {
+      this.#row = Math.max(0, this.#row - Number(token.slice(2, -1)))
+    } else if (token.startsWith('\x1b')) throw new Error(`not known here: ${JSON.stringify(token)}`)
+    else this.#print(token)
   }
 
   #print(character: string): void {

@@ -14,8 +14,8 @@ import {
 
 const anyText = fc.string({ unit: 'binary' })
 
-describe('text from elsewhere', () => {
-  it('keeps nothing that steers a terminal', () => {
+describe('text from outside', () => {
+  it('loses all that controls a terminal', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         expect(plainText(text)).not.toMatch(/(?![\n\t])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
@@ -24,7 +24,7 @@ describe('text from elsewhere', () => {
     )
   })
 
-  it('as JSON stays the same value on one line', () => {
+  it('as JSON keeps its value on one line', () => {
     fc.assert(
       fc.property(fc.jsonValue(), anyText, (value, text) => {
         const json = plainJson({ value, text })
@@ -34,7 +34,7 @@ describe('text from elsewhere', () => {
     )
   })
 
-  it('leaves ordinary writing alone', () => {
+  it('is unchanged if it is ordinary text', () => {
     expect(plainText('Grüße, 世界 🧵\n\tzwei')).toBe('Grüße, 世界 🧵\n\tzwei')
   })
 })
@@ -48,7 +48,7 @@ describe('columns of a terminal', () => {
     ['🧵!', 3],
   ])('%s takes %d', (text, width) => expect(widthOf(text)).toBe(width))
 
-  it('texts are cut and filled up by columns, not by characters', () => {
+  it('texts are cut and padded by columns, not by characters', () => {
     expect(cutTo('世界世界', 5)).toBe('世界…')
     expect(fitTo('世界', 6)).toBe('世界  ')
     expect(fitTo('12', 4, 'right')).toBe('  12')
@@ -86,7 +86,7 @@ describe('quantities', () => {
     [56_000, '1 min'],
     [61_000, '2 min'],
     [3_599_000, '1 h 0 min'],
-  ])('%d ms that are guessed are %s', (value, text) => expect(roughly(value)).toBe(text))
+  ])('%d ms that are estimated are %s', (value, text) => expect(roughly(value)).toBe(text))
 
   it.each([
     [0, '0:00'],

@@ -45,7 +45,7 @@ describe('a wrong command line', () => {
   })
 
   it.each(['run a.yaml --log-level loud', 'report 1 --format html', 'run a.yaml --log-format xml'])(
-    '"%s" is told what is allowed',
+    '"%s" names the allowed values',
     async (line) => {
       await expect(parseCommandLine(line.split(' '), 80, async () => {})).rejects.toThrow(/Choices: /)
     },
@@ -59,7 +59,7 @@ describe('a wrong command line', () => {
 })
 
 describe('arguments', () => {
-  it('a repeated flag for domains does not swallow the files that follow', async () => {
+  it('a repeated flag for domains does not consume the files that follow', async () => {
     const seen: Record<string, unknown>[] = []
     await parseCommandLine(
       ['run', '--domain', 'a.com', 'one.yaml', '--domain', 'b.com', 'two.yaml'],
@@ -71,7 +71,7 @@ describe('arguments', () => {
     expect(seen).toMatchObject([{ domain: ['a.com', 'b.com'], pipeline: ['one.yaml', 'two.yaml'] }])
   })
 
-  it('a file may be called like a number', async () => {
+  it('a file name may look like a number', async () => {
     const seen: unknown[] = []
     await parseCommandLine(['run', '007', '1e3'], 80, async (args) => {
       seen.push(Reflect.get(args, 'pipeline'))

@@ -26,7 +26,7 @@ const LONGEST = [
   'warehouse/loads-survive',
   'fault/former-owners-are-fenced-out',
   'fault/fuzz-state',
-  'cli/plan-and-check-say-what-run-says',
+  'cli/plan-and-check-agree-with-run',
   'run/chains-give-every-row-once',
   'load/encode-parquet-file',
   'e2e/shipped-pipelines-run',

@@ -3,7 +3,7 @@ import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './sp
 
 const QUIET = ['--no-progress']
 
-it('failures are grouped by cause, with the field at fault, and told once', async () => {
+it('failures are grouped by cause, with the field at fault, and reported once', async () => {
   const sandbox = await sandboxWith({ records: 4000, invalidRate: 0.5 })
   const folder = workFolder()
   const file = await writePipeline(folder, { rest: 'transform: { max_quarantined: 1% }' })
@@ -15,11 +15,11 @@ it('failures are grouped by cause, with the field at fault, and told once', asyn
   // It fails again, and costs searches.
   expect(stdout).not.toMatch(/^ *go on /m)
   expect(stdout).toMatch(/^ {2}once corrected +spillway run/m)
-  const told = stdout + stderr
-  expect(told.split('\n').find((line) => line.length > 400)).toBeUndefined()
+  const printed = stdout + stderr
+  expect(printed.split('\n').find((line) => line.length > 400)).toBeUndefined()
 })
 
-it('the reason of exits 3 and 4 stands in the summary as well', async () => {
+it('the summary contains the reason of exits 3 and 4', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()
   const file = await writePipeline(folder, { perChain: 1 })
@@ -39,7 +39,7 @@ it('the reason of exits 3 and 4 stands in the summary as well', async () => {
   expect(rest.stdout).toMatch(/^ {2}data set +\d+ rows in all/m)
 })
 
-it('without a terminal a run says at once what is planned, and a 429 takes one line', async () => {
+it('without a terminal a run prints its plan at once, and a 429 takes one line', async () => {
   const sandbox = await sandboxWith({ faults: [{ kind: 'status', status: 429, retryAfter: '1', times: 1 }] })
   const folder = workFolder()
   const file = await writePipeline(folder)
@@ -50,7 +50,7 @@ it('without a terminal a run says at once what is planned, and a 429 takes one l
   expect(stderr).not.toMatch(/wait_ms=0|trying again|partitions_total=/)
 })
 
-it('a service that no request reached is to be checked before the run goes on', async () => {
+it('if no request reached the service, the summary suggests to check it first', async () => {
   const folder = workFolder()
   const file = await writePipeline(folder)
   const env = { SPILLWAY_BASE_URL: 'http://127.0.0.1:9', SPILLWAY_TOKEN: 'a-token' }

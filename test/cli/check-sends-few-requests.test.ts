@@ -3,19 +3,19 @@ import type { AddressInfo } from 'node:net'
 import { expect, it, onTestFinished } from 'vitest'
 import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
 
-/** A service that answers everything alike. @returns its base URL, and what it was asked */
-async function service(answer: RequestListener): Promise<{ baseUrl: string; asked: string[] }> {
-  const asked: string[] = []
+/** A service that responds alike to every request. @returns its base URL, and the requests it received */
+async function service(respond: RequestListener): Promise<{ baseUrl: string; requests: string[] }> {
+  const requests: string[] = []
   const server = createServer((request, response) => {
-    asked.push(`${request.method} ${request.url}`)
-    answer(request, response)
+    requests.push(`${request.method} ${request.url}`)
+    respond(request, response)
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => {
     server.closeAllConnections()
     server.close()
   })
-  return { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/firework`, asked }
+  return { baseUrl: `http://127.0.0.1:${(server.address() as AddressInfo).port}/firework`, requests }
 }
 
 async function check(baseUrl: string, parts = '') {
@@ -24,7 +24,7 @@ async function check(baseUrl: string, parts = '') {
   return spillway(['check', file], folder, { SPILLWAY_BASE_URL: baseUrl, SPILLWAY_TOKEN: 'some-token' })
 }
 
-it('the token is tested where the public address is there', async () => {
+it('the token is tested where the service has a token test', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()
   const file = await writePipeline(folder)
@@ -43,17 +43,17 @@ it('the token is tested where the public address is there', async () => {
 })
 
 const elsewhere: Readonly<Record<string, RequestListener>> = {
-  'answers 404': (_request, response) => response.writeHead(404).end('{}'),
-  'answers 403, as gateways do': (_request, response) => response.writeHead(403).end('{}'),
-  'shows its page': (_request, response) => response.end('<!doctype html>'),
-  'sends somewhere else': (_request, response) => response.writeHead(302, { location: '/' }).end(),
+  'that responds 404': (_request, response) => response.writeHead(404).end('{}'),
+  'that responds 403, as gateways do': (_request, response) => response.writeHead(403).end('{}'),
+  'that shows a page': (_request, response) => response.end('<!doctype html>'),
+  'that redirects': (_request, response) => response.writeHead(302, { location: '/' }).end(),
 }
 
 it.each(Object.entries(elsewhere))(
-  'a service that %s there has no test, which is no fault',
-  async (_, answer) => {
-    const { baseUrl, asked } = await service((request, response) => {
-      if (request.url === '/tokens/test') answer(request, response)
+  'a service %s has no token test, which is no error',
+  async (_, respond) => {
+    const { baseUrl, requests } = await service((request, response) => {
+      if (request.url === '/tokens/test') respond(request, response)
       else response.writeHead(405).end('{}')
     })
     const { code, stdout, stderr } = await check(baseUrl)
@@ -61,8 +61,8 @@ it.each(Object.entries(elsewhere))(
     expect(stdout).toContain(
       `the token is not tested: there is no test at ${new URL('/tokens/test', baseUrl)}`,
     )
-    expect(asked).toEqual(['GET /tokens/test', 'GET /firework/v4/credentials/global/_search'])
-    // Where the file names the address, it is one.
+    expect(requests).toEqual(['GET /tokens/test', 'GET /firework/v4/credentials/global/_search'])
+    // If the file names the path, a 404 is an error.
     const configured = await check(baseUrl, '  token_test_url: /tokens/test')
     expect([1, 3]).toContain(configured.code)
   },
@@ -76,35 +76,35 @@ it.each([
   [302, 'unknown'],
   [503, 'unknown'],
   [200, 'unknown'],
-] as const)('the search path that answers %i to a GET is there: %s', async (status, found) => {
-  const { baseUrl, asked } = await service((request, response) => {
+] as const)('a search path that responds %i to a GET exists: %s', async (status, found) => {
+  const { baseUrl, requests } = await service((request, response) => {
     response.writeHead(request.url === '/tokens/test' ? 200 : status).end('{}')
   })
   const { code, stdout, stderr } = await check(baseUrl)
-  expect(asked.at(-1)).toMatch(/^GET .*_search$/)
+  expect(requests.at(-1)).toMatch(/^GET .*_search$/)
   expect(code).toBe(found === 'no' ? 2 : 0)
   expect(stdout.includes('the search path exists')).toBe(found === 'yes')
   expect(stdout.includes('the search path is not tested')).toBe(found === 'unknown')
   expect(stderr.includes('service.base_url')).toBe(found === 'no')
 })
 
-it('a service in trouble is asked once, and nobody speaks of an export', async () => {
-  const { baseUrl, asked } = await service((_request, response) => response.writeHead(503).end('{}'))
+it('a service that fails gets one request, and no export is announced', async () => {
+  const { baseUrl, requests } = await service((_request, response) => response.writeHead(503).end('{}'))
   const { code, stdout, stderr } = await check(baseUrl)
   expect(code).toBe(1)
-  expect(asked).toHaveLength(1)
+  expect(requests).toHaveLength(1)
   expect(stderr).toContain('503')
   expect(stdout + stderr).not.toMatch(/export|goes on|trying again/)
 })
 
-it('a service that is not there is said once', async () => {
+it('a service that can not be reached is reported once', async () => {
   const { code, stdout, stderr } = await check('http://127.0.0.1:1/firework')
   expect(code).toBe(1)
   expect(stderr.trimEnd().split('\n')).toHaveLength(1)
   expect(stdout + stderr).not.toMatch(/export|goes on|trying again/)
 })
 
-it('without a token the service is not asked', async () => {
+it('without a token no request is sent', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()
   const file = await writePipeline(folder)
@@ -113,7 +113,7 @@ it('without a token the service is not asked', async () => {
   expect(sandbox.requests).toEqual([])
 })
 
-it('--probe says what a page costs, by two requests, and nothing else asks for them', async () => {
+it('--probe measures what a page costs with two requests; without the flag none is sent', async () => {
   const sandbox = await sandboxWith({ records: 3000, quota: 1000 })
   const folder = workFolder()
   const file = await writePipeline(folder)

@@ -14,7 +14,7 @@ import {
 
 const KEY = { SPILLWAY_MASK_KEY: 'k'.repeat(32) }
 const PAGES = '  page_size: 2\n  concurrency: 1\n'
-/** The first month is done, the second half done. */
+/** Exports the first month whole and the second one half. */
 const BEGUN: PipelineParts = {
   extract: `${PAGES}  max_requests: 3`,
   rest: 'transform: { secret: hmac }\nload: { path: out }',
@@ -23,15 +23,15 @@ const PLAINTEXT = 'transform: { secret: plaintext }\nload: { path: out }'
 
 type Trial = {
   readonly name: string
-  /** What the file says instead. */
+  /** What the pipeline file has instead. */
   readonly parts?: PipelineParts
-  /** What becomes of the data set. */
+  /** What is done to the data set. */
   readonly harm?: (output: string) => void
   readonly env?: Environment
   readonly flags?: readonly string[]
   readonly code: number
-  /** What all three commands say. */
-  readonly says: string
+  /** What all three commands print. */
+  readonly message: string
 }
 
 const trials: readonly Trial[] = [
@@ -39,59 +39,59 @@ const trials: readonly Trial[] = [
     name: 'another masking',
     parts: { ...BEGUN, rest: 'transform: { secret: redact }\nload: { path: out }' },
     code: 2,
-    says: 'transform.secret was "hmac" and is now "redact"',
+    message: 'transform.secret was "hmac" and is now "redact"',
   },
   {
     name: 'the folder of another pipeline',
     parts: { ...BEGUN, name: 'other' },
     code: 2,
-    says: 'The folder belongs to the pipeline "trial"',
+    message: 'The folder belongs to the pipeline "trial"',
   },
   {
     name: 'a window that is half exported and cut',
     flags: ['--until', '2024-02-15'],
     code: 2,
-    says: '2024-02-01',
+    message: '2024-02-01',
   },
-  { name: 'another mask key', env: { SPILLWAY_MASK_KEY: 'l'.repeat(32) }, code: 2, says: 'mask key' },
-  { name: 'no mask key', env: { SPILLWAY_MASK_KEY: '' }, code: 2, says: 'SPILLWAY_MASK_KEY is not set' },
-  { name: 'no token', env: { SPILLWAY_TOKEN: '' }, code: 2, says: 'SPILLWAY_TOKEN is not set' },
+  { name: 'another mask key', env: { SPILLWAY_MASK_KEY: 'l'.repeat(32) }, code: 2, message: 'mask key' },
+  { name: 'no mask key', env: { SPILLWAY_MASK_KEY: '' }, code: 2, message: 'SPILLWAY_MASK_KEY is not set' },
+  { name: 'no token', env: { SPILLWAY_TOKEN: '' }, code: 2, message: 'SPILLWAY_TOKEN is not set' },
   {
     name: 'plaintext without consent',
     parts: { name: 'plain', rest: PLAINTEXT.replace('out', 'plain') },
     code: 2,
-    says: 'plaintext needs consent',
+    message: 'plaintext needs consent',
   },
   {
     name: 'plaintext with consent, after another masking',
     parts: { ...BEGUN, rest: PLAINTEXT },
     flags: ['--allow-plaintext'],
     code: 2,
-    says: 'transform.secret was',
+    message: 'transform.secret was',
   },
   {
     name: 'a damaged checkpoint',
     harm: (output) => damageLine(join(output, '_state/checkpoint.jsonl')),
     code: 1,
-    says: 'of the checkpoint does not match its checksum',
+    message: 'of the checkpoint does not match its checksum',
   },
   {
     name: 'a lost checkpoint',
     harm: (output) => rmSync(join(output, '_state/checkpoint.jsonl')),
     code: 1,
-    says: 'There is a manifest but no checkpoint',
+    message: 'There is a manifest but no checkpoint',
   },
   {
     name: 'a lost shard',
     harm: (output) => rmSync(firstShard(output)),
     code: 1,
-    says: 'A finished shard is missing',
+    message: 'A finished shard is missing',
   },
   {
     name: 'a shard that grew',
     harm: (output) => appendFileSync(firstShard(output), 'x'),
     code: 1,
-    says: 'A finished shard holds',
+    message: 'A finished shard holds',
   },
   {
     name: 'a file where the data set should be',
@@ -100,12 +100,12 @@ const trials: readonly Trial[] = [
       writeFileSync(output, '')
     },
     code: 2,
-    says: 'A part of the path is a file',
+    message: 'A part of the path is a file',
   },
 ]
 
 it.each(trials)('$name: plan and check exit $code as run does', async (trial) => {
-  const { parts = BEGUN, harm = () => {}, env = {}, flags = [], code, says } = trial
+  const { parts = BEGUN, harm = () => {}, env = {}, flags = [], code, message } = trial
   const sandbox = await sandboxWith()
   const folder = workFolder()
   const before = await spillway(['run', await writePipeline(folder, BEGUN)], folder, {
@@ -119,14 +119,14 @@ it.each(trials)('$name: plan and check exit $code as run does', async (trial) =>
   for (const command of ['plan', 'check', 'run']) {
     const words = [command, file, ...flags]
     const { code, stderr } = await spillway(words, folder, { ...accessTo(sandbox), ...KEY, ...env })
-    // Said once, not by every step anew.
-    verdicts.push({ command, code, says: stderr.split(says).length - 1 })
+    // Each is reported once, not by every step.
+    verdicts.push({ command, code, message: stderr.split(message).length - 1 })
   }
-  expect(verdicts).toEqual(['plan', 'check', 'run'].map((command) => ({ command, code, says: 1 })))
+  expect(verdicts).toEqual(['plan', 'check', 'run'].map((command) => ({ command, code, message: 1 })))
   expect(sandbox.requests.filter(({ kind }) => kind === 'search')).toHaveLength(3)
 })
 
-it('plan and check say yes where run goes on, with consent or a part of the queries', async () => {
+it('plan and check succeed where run resumes, with consent or with part of the queries', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()
   const env = { ...accessTo(sandbox), ...KEY }
@@ -141,7 +141,7 @@ it('plan and check say yes where run goes on, with consent or a part of the quer
   }
 })
 
-it('plan and check answer while a run is at work, and change nothing', async () => {
+it('plan and check work while a run goes on, and change nothing', async () => {
   const sandbox = await sandboxWith({ faults: [{ kind: 'hang', requests: [4] }] })
   const folder = workFolder()
   const env = accessTo(sandbox)

@@ -9,7 +9,7 @@ import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './sp
 const BASE = { SPILLWAY_BASE_URL: 'https://api.example.com/firework' }
 
 describe('what a run needs besides its file', () => {
-  it('is told all at once, each with file and line', async () => {
+  it('is reported at once, each with file and line', async () => {
     const folder = workFolder()
     const file = await writePipeline(folder, {
       service: '  token_env: MY_TOKEN',
@@ -32,7 +32,7 @@ describe('what a run needs besides its file', () => {
     ])
   })
 
-  it('a token that the file does not mention is asked for at service:', async () => {
+  it('a token that the file does not mention is reported at service:', async () => {
     const folder = workFolder()
     const file = await writePipeline(folder)
     const { code, stderr } = await spillway(['run', file, '--json'], folder, BASE)
@@ -47,7 +47,7 @@ describe('what a run needs besides its file', () => {
       'transform: { secret: hmac, identity: hmac }',
       '8:14: transform.secret: The masking policy hmac needs a key, and SPILLWAY_MASK_KEY is not set',
     ],
-  ])('a mask key that the file does not mention is asked for where hmac stands: %s', async (rest, said) => {
+  ])('a mask key that the file does not mention is reported where hmac is set: %s', async (rest, problem) => {
     const folder = workFolder()
     const file = await writePipeline(folder, { rest })
     const { code, stderr } = await spillway(['run', file], folder, {
@@ -55,11 +55,11 @@ describe('what a run needs besides its file', () => {
       SPILLWAY_TOKEN: 'made-up-token',
     })
     expect(code).toBe(2)
-    expect(stderr).toContain(`trial.yaml:${said}`)
+    expect(stderr).toContain(`trial.yaml:${problem}`)
   })
 
   it.each(['two\nlines', 'tab\there', 'tökén', 'null\u0000'])(
-    'a token that can not be sent in a header is refused before anything is written: %j',
+    'a token that is invalid in a header is rejected before anything is written: %j',
     async (token) => {
       const sandbox = await sandboxWith()
       const folder = workFolder()
@@ -100,7 +100,7 @@ describe('what a run needs besides its file', () => {
     ])
   })
 
-  it('plaintext needs consent at each run', async () => {
+  it('plaintext needs --allow-plaintext at each run', async () => {
     const sandbox = await sandboxWith()
     const folder = workFolder()
     const file = await writePipeline(folder, { rest: 'transform:\n  secret: plaintext' })

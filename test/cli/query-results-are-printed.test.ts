@@ -7,7 +7,7 @@ import { Signals } from '../../src/cli/terminal/signals.ts'
 import { exportHere } from '../warehouse/in-process.ts'
 import { accessTo, Collector, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
 
-/** A data set; the answers here come from what the SQL itself says. */
+/** A data set. The expected results of most queries follow from their SQL alone. */
 async function exported(): Promise<{
   readonly folder: string
   readonly env: Readonly<Record<string, string>>
@@ -20,7 +20,7 @@ async function exported(): Promise<{
   return { folder, env }
 }
 
-/** `query` with these words, printing to a stream like stdout. */
+/** Runs `query` with these arguments, and prints to a stream like stdout. */
 async function queryTo(
   stdout: Collector,
   { folder: cwd, env }: Awaited<ReturnType<typeof exported>>,
@@ -36,7 +36,7 @@ async function queryTo(
   })
 }
 
-it('--csv keeps null and the empty string apart, as the exports do', async () => {
+it('--csv keeps null and the empty string apart, as exports do', async () => {
   const { folder, env } = await exported()
   const sql = `SELECT NULL AS "none", '' AS "empty", 'a"b,c' AS "text", true AS "yes", ['x', NULL] AS "list", 2.5 AS "number"`
   const { code, stdout, stderr } = await spillway(['query', 'pipeline.yaml', sql, '--csv'], folder, env)
@@ -44,32 +44,32 @@ it('--csv keeps null and the empty string apart, as the exports do', async () =>
   expect(stdout).toBe('none,empty,text,yes,list,number\n,"","a""b,c",true,"[""x"",null]",2.5\n')
 })
 
-it('a terminal is shown CSV without what it would obey; a file gets the values as they are', async () => {
-  const place = await exported()
+it('on a terminal, CSV has no control sequences; in a file, values are unchanged', async () => {
+  const dataSet = await exported()
   const sql = `SELECT chr(27) || '[2Jred' || chr(8238) || chr(155) AS "bad", chr(27) || 'x' AS "a${'\x1b'}[31mb"`
   const file = new Collector()
-  expect(await queryTo(file, place, sql, '--csv')).toBe(0)
+  expect(await queryTo(file, dataSet, sql, '--csv')).toBe(0)
   expect(parse(file.text)).toEqual([
     ['bad', 'a\x1b[31mb'],
     ['\x1b[2Jred\u202e\x9b', '\x1bx'],
   ])
   const terminal = Object.assign(new Collector(), { isTTY: true, columns: 100 })
-  expect(await queryTo(terminal, place, sql, '--csv')).toBe(0)
+  expect(await queryTo(terminal, dataSet, sql, '--csv')).toBe(0)
   expect(terminal.text).toBe('bad,a[31mb\n[2Jred,x\n')
 })
 
 it.each([
   { flag: '--json', first: '[{"n":0},\n{"n":1},\n' },
   { flag: '--csv', first: 'n\n0\n1\n' },
-])('$flag prints rows as they come, and ends when their reader has gone', async ({ flag, first }) => {
-  const place = await exported()
+])('$flag prints rows as they arrive, and stops when the reader closes the pipe', async ({ flag, first }) => {
+  const dataSet = await exported()
   const reader = new Impatient(1_000_000)
-  // Far more than fits anywhere.
-  expect(await queryTo(reader, place, 'SELECT range AS n FROM range(1000000000000)', flag)).toBe(0)
+  // Far more than any buffer holds.
+  expect(await queryTo(reader, dataSet, 'SELECT range AS n FROM range(1000000000000)', flag)).toBe(0)
   expect(reader.text.startsWith(first)).toBe(true)
 })
 
-it('--json and --csv print every row of answers of many batches', async () => {
+it('--json and --csv print every row of results of many batches', async () => {
   const { folder, env } = await exported()
   const sql = 'SELECT range AS n FROM range(5000)'
   const json = await spillway(['query', 'pipeline.yaml', sql, '--json'], folder, env)
@@ -87,7 +87,7 @@ it('empty SQL is exit 2 with the reason', async () => {
   expect(stderr).toContain('The SQL is empty')
 })
 
-/** A reader that goes away, as `head` does. */
+/** A reader that closes its end, as `head` does. */
 class Impatient extends Collector {
   constructor(readonly most: number) {
     super()

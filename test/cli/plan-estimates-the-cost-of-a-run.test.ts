@@ -48,7 +48,7 @@ load: { path: out, format: csv${load} }
 }
 
 describe('plan', () => {
-  it('counts a chain a query, and expects of new windows what the last ones held', async () => {
+  it('counts one chain for each query, and estimates new windows from the last ones', async () => {
     const { call, end } = await begin()
     try {
       expect(JSON.parse(await call('plan', { until: '2024-07-01' }, '--json'))).toMatchObject({
@@ -78,11 +78,11 @@ describe('plan', () => {
     }
   })
 
-  it('says the range where slots that would idle cost more requests', async () => {
+  it('prints the range where dividing chains among idle slots costs more requests', async () => {
     const { call, end } = await begin()
     try {
-      const said = await call('plan', { until: '2024-07-01' }, '--domain', 'd0.example')
-      expect(said).toMatch(/^at least 1 request \(1 to 4: idle slots divide the range of a query\), /m)
+      const printed = await call('plan', { until: '2024-07-01' }, '--domain', 'd0.example')
+      expect(printed).toMatch(/^at least 1 request \(1 to 4: idle slots divide the range of a query\), /m)
       const two = await call('plan', { until: '2024-07-01' }, '--domain', 'd0.example', '--concurrency', '2')
       expect(two).toContain('at least 1 request (1 to 2: ')
       const one = await call('plan', { until: '2024-07-01' }, '--domain', 'd0.example', '--concurrency', '1')
@@ -98,17 +98,17 @@ describe('plan', () => {
     }
   })
 
-  it('says how many runs it takes, and what it is of the searches that are left', async () => {
+  it('prints how many runs it takes, and the share of the searches that are left', async () => {
     const { call, end } = await begin({ quota: 100, rowsPerSearch: 0 })
     try {
       await call('run', { until: '2024-05-01' })
-      const said = await call('plan', { until: '2024-07-01', extract: '  max_requests: 10' })
-      expect(said).toContain('at least 12 requests')
-      expect(said).toContain('by what was exported so far about 24 requests')
-      expect(said).toContain('budget of one run: 10 requests, so about 3 runs')
-      expect(said).toContain('by what pages were measured to cost about 24 searches of the quota')
-      // Four pages of forty for each of twelve queries are gone, and what kept the lanes busy.
-      expect(said).toMatch(
+      const printed = await call('plan', { until: '2024-07-01', extract: '  max_requests: 10' })
+      expect(printed).toContain('at least 12 requests')
+      expect(printed).toContain('by what was exported so far about 24 requests')
+      expect(printed).toContain('budget of one run: 10 requests, so about 3 runs')
+      expect(printed).toContain('by what pages were measured to cost about 24 searches of the quota')
+      // Four pages of forty for each of twelve queries are spent, and those that kept the slots busy.
+      expect(printed).toMatch(
         /searches left when the service last said so: (?:4[5-9]|5[0-9]); about \d+% of them are needed/,
       )
       const far = await call('plan', { until: '2025-01-01' })
@@ -118,12 +118,12 @@ describe('plan', () => {
     }
   })
 
-  it('warns of folders that will be many and tiny, and names what mends it', async () => {
+  it('warns of many tiny folders, and names the setting that avoids them', async () => {
     const { call, end } = await begin()
     try {
       await call('run', { until: '2024-02-10', every: '1d' })
-      const said = await call('plan', { until: '2024-12-01', every: '1d' })
-      expect(said).toMatch(
+      const printed = await call('plan', { until: '2024-12-01', every: '1d' })
+      expect(printed).toMatch(
         /folders will be many and small: about 1 row a shard; with load\.partition_by: none/,
       )
       expect(await call('plan', { until: '2024-02-11', every: '1d' })).not.toContain('many and small')

@@ -8,7 +8,7 @@ import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './sp
 
 const KEY = generateKeyPairSync('ed25519').privateKey.export({ type: 'pkcs8', format: 'pem' })
 
-/** Three partitions, each asked for by itself, in a data set that has had one run. */
+/** Three partitions, each of its own chain, in a data set with one run. */
 async function world(faults: readonly Fault[] = []) {
   const sandbox = await sandboxWith({ faults })
   const folder = workFolder()
@@ -29,9 +29,9 @@ async function world(faults: readonly Fault[] = []) {
 }
 
 const FAILED: Fault = { kind: 'status', status: 503, requests: [2] }
-const SAID = /^The export is INCOMPLETE: 1 of 3 partitions failed\.$/m
+const INCOMPLETE_LINE = /^The export is INCOMPLETE: 1 of 3 partitions failed\.$/m
 
-it('files and completeness are two statements, and --complete asks for both', async () => {
+it('intact files and completeness are two results, and --complete requires both', async () => {
   const { file, call, json, run } = await world([FAILED])
   expect(run.code).toBe(1)
   const partitions = { total: 3, done: 2, failed: 1, pending: 0 }
@@ -43,12 +43,12 @@ it('files and completeness are two statements, and --complete asks for both', as
     shards: 2,
   })
   expect(await json('verify', file, '--complete')).toMatchObject({ code: 1, ok: true, complete: false })
-  const said = await call('verify', file)
-  expect(said).toMatchObject({
+  const printed = await call('verify', file)
+  expect(printed).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(/the files are intact: 2 shards, \d+ rows$/m),
   })
-  expect(said.stdout).toMatch(SAID)
+  expect(printed.stdout).toMatch(INCOMPLETE_LINE)
 
   expect((await call('run', file)).code).toBe(0)
   const done = { total: 3, done: 3, failed: 0, pending: 0 }
@@ -61,7 +61,7 @@ it('files and completeness are two statements, and --complete asks for both', as
   expect((await call('verify', file)).stdout).toContain('The export is complete: all 3 partitions.\n')
 })
 
-it('a data set in which nothing went well is not passed off as one', async () => {
+it('a data set in which every partition failed is not reported as intact', async () => {
   const { file, call, json, run } = await world([{ kind: 'status', status: 503 }])
   expect(run.code).toBe(1)
   expect(await json('verify', file, '--complete')).toMatchObject({
@@ -78,18 +78,18 @@ it('a data set in which nothing went well is not passed off as one', async () =>
 it('load, query, evidence and summary say the same', async () => {
   const { folder, file, call, json } = await world([FAILED])
   const load = ['load', file, '--to', 'duckdb:leaks.db'] as const
-  expect((await call(...load)).stdout).toMatch(SAID)
+  expect((await call(...load)).stdout).toMatch(INCOMPLETE_LINE)
   expect(await json(...load)).toMatchObject({ code: 0, complete: false })
   const query = await call('query', file, 'SELECT 1 AS one', '--csv')
   expect(query.stdout).toBe('one\n1\n')
   expect(query.stderr).toBe(
     'The export is INCOMPLETE: 1 of 3 partitions failed; the answer is about what there is.\n',
   )
-  expect((await call('summary', file)).stdout).toMatch(SAID)
+  expect((await call('summary', file)).stdout).toMatch(INCOMPLETE_LINE)
   expect(await json('summary', file)).toMatchObject({ complete: false })
   expect((await call('sign', file, '--key', 'key.pem')).code).toBe(0)
   const evidence = ['evidence', file, '--output', 'a.tar'] as const
-  expect((await call(...evidence)).stdout).toMatch(SAID)
+  expect((await call(...evidence)).stdout).toMatch(INCOMPLETE_LINE)
   expect(await json(...evidence)).toMatchObject({ complete: false })
   const firstLine = async () => {
     const entries = await unpackTar(readFileSync(join(folder, 'a.tar')))
@@ -99,23 +99,23 @@ it('load, query, evidence and summary say the same', async () => {
   expect(await firstLine()).toBe('NOT COMPLETE: 1 of 3 partitions are missing, of which 1 failed.')
 
   expect((await call('run', file)).code).toBe(0)
-  const said = 'The export is complete: all 3 partitions.'
-  expect((await call(...load)).stdout).toContain(said)
+  const printed = 'The export is complete: all 3 partitions.'
+  expect((await call(...load)).stdout).toContain(printed)
   expect((await call('query', file, 'SELECT 1 AS one', '--csv')).stderr).toBe('')
-  expect((await call('summary', file)).stdout).toContain(said)
+  expect((await call('summary', file)).stdout).toContain(printed)
   expect((await call('sign', file, '--key', 'key.pem')).code).toBe(0)
-  expect((await call(...evidence)).stdout).toContain(said)
+  expect((await call(...evidence)).stdout).toContain(printed)
   expect(await firstLine()).toBe('COMPLETE: all 3 partitions, as of the last run (this line is not signed).')
 })
 
-it('what was planned since, what was stopped, and what moved without its state is told as far as it is known', async () => {
+it('newly planned windows, a stopped run and a moved data set without state are reported as incomplete where known', async () => {
   const { folder, file, call, json } = await world()
   expect(await json('verify', file)).toMatchObject({ complete: true })
-  // Another domain that no run has asked for yet.
+  // Another domain that no run has requested yet.
   const text = readFileSync(join(folder, file), 'utf8')
   writeFileSync(join(folder, file), text.replace('[scatterholt.com]', '[scatterholt.com, quillmere.net]'))
   expect((await call('verify', file)).stdout).toContain('INCOMPLETE: 3 of 6 partitions not done.')
-  // Flags that narrow what is looked at narrow nothing that is planned.
+  // Flags that narrow the output do not narrow what is planned.
   expect((await call('verify', file, '--domain', 'scatterholt.com')).stdout).toContain('3 of 6 partitions')
   expect((await call('run', file, '--max-requests', '1')).code).toBe(4)
   expect((await call('verify', file)).stdout).toMatch(/INCOMPLETE: [23] of 6 partitions not done\./)
@@ -132,7 +132,7 @@ it('what was planned since, what was stopped, and what moved without its state i
   expect(await json('verify', file)).toMatchObject({ complete: true, partitions: null })
 })
 
-it('before any run there is nothing to verify: exit 2, as for its siblings', async () => {
+it('before any run there is nothing to verify: exit 2, as for the related commands', async () => {
   const folder = workFolder()
   const file = await writePipeline(folder, { rest: 'load: { path: out }' })
   const env = { SPILLWAY_BASE_URL: 'http://127.0.0.1:1' }

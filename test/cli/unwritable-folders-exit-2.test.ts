@@ -6,7 +6,7 @@ import { expect, it } from 'vitest'
 import { CLI } from '../support/run-cli.ts'
 import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './spillway.ts'
 
-it('a path that is a file, or lies below one, is a setting to correct: exit 2, and nothing is asked for', async () => {
+it('a path that is a file, or lies below one, is exit 2, and no request is sent', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()
   writeFileSync(join(folder, 'taken'), 'mine')
@@ -28,7 +28,7 @@ it('a path that is a file, or lies below one, is a setting to correct: exit 2, a
   expect(sandbox.requests).toEqual([])
 })
 
-it.skipIf(process.platform === 'win32')('a folder that may not be written to is one as well', async () => {
+it.skipIf(process.platform === 'win32')('so is a folder without write permission', async () => {
   const sandbox = await sandboxWith()
   const folder = workFolder()
   const file = await writePipeline(folder, { rest: 'load: { path: closed/out }' })
@@ -36,7 +36,7 @@ it.skipIf(process.platform === 'win32')('a folder that may not be written to is 
   chmodSync(join(folder, 'closed'), 0o555)
   chmodSync(folder, 0o755)
   chmodSync(join(folder, file), 0o644)
-  // Nothing is closed to root.
+  // Root may write anywhere.
   const nobody = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {}
   const env = { PATH: process.env.PATH ?? '', ...accessTo(sandbox) }
   const child = spawn(process.execPath, [CLI, 'run', file], { cwd: folder, env, ...nobody })

@@ -28,16 +28,16 @@ async function world() {
 }
 
 it.skipIf(process.platform === 'win32')(
-  'files with a token or a key that others may read are named on stderr, and used all the same',
+  'files with a token or a key that others may read are named on stderr, and still used',
   async () => {
     const { sandbox, folder, file, chmod, env, at } = await world()
     chmod(0o644)
     const run = await spillway(['run', file], folder, env)
     expect(run.code, run.stderr).toBe(0)
-    const told = run.stderr.split('\n').filter((line) => WARNING.test(line))
-    expect(told).toHaveLength(2)
-    expect(told.join()).toContain(at('token-link'))
-    expect(told.join()).toContain(at('mask-key'))
+    const warnings = run.stderr.split('\n').filter((line) => WARNING.test(line))
+    expect(warnings).toHaveLength(2)
+    expect(warnings.join()).toContain(at('token-link'))
+    expect(warnings.join()).toContain(at('mask-key'))
     expect(run.stderr).not.toContain(sandbox.token)
     const sign = await spillway(['sign', file, '--key', 'key.pem'], folder, env)
     expect([sign.code, sign.stderr]).toEqual([0, expect.stringMatching(WARNING)])
@@ -45,7 +45,7 @@ it.skipIf(process.platform === 'win32')(
     const both = { ...env, ...accessTo(sandbox), SPILLWAY_MASK_KEY: 'k'.repeat(32) }
     expect((await spillway(['run', file], folder, both)).stderr).not.toMatch(WARNING)
 
-    // A group is how services are given files: see docs/operations.md.
+    // Services get files by group: see docs/operations.md.
     for (const mode of [0o600, 0o400, 0o440]) {
       chmod(mode)
       for (const args of [

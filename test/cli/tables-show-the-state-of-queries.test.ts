@@ -8,7 +8,7 @@ import { accessTo, sandboxWith, spillway, workFolder, writePipeline } from './sp
 const DOMAINS = ['scatterholt.com', 'quillmere.net', 'd.example']
 const TWO_MONTHS = '  windows: { from: 2024-01-01, until: 2024-03-01, every: month, per_chain: 1 }'
 
-/** Three queries over two months each: the first is done, of the second a month failed, the third waits. */
+/** Three queries over two months each: the first is done, one month of the second failed, the third is pending. */
 async function halfDone() {
   const sandbox = await sandboxWith({
     domains: DOMAINS,
@@ -76,7 +76,7 @@ it('status and plan show a line for each query, and on request for each partitio
     expect.stringMatching(/NO_WAY/),
     'domain.d.example                 2                      2         2      2',
   ])
-  // What is proposed goes on with the same limits.
+  // The suggested command keeps the same limits.
   expect(run.stdout).toContain('spillway run trial.yaml --max-requests 4\n')
   expect(run.stdout).toContain('spillway status trial.yaml\n')
   expect((await call('run')).code).toBe(0)
@@ -106,7 +106,7 @@ it('of five hundred queries the first are shown, and the rest in one line', asyn
 
 const INCOMPLETE = 'The export is INCOMPLETE: 1 of 6 partitions failed, 2 not done.'
 
-it('verify tells each cause in one line, and on request each problem', async () => {
+it('verify shows each cause in one line, and on request each problem', async () => {
   const { call, folder } = await halfDone()
   const before = await call('verify')
   expect(before).toMatchObject({ code: 0, stdout: expect.stringMatching(/the files are intact: 3 shards/) })
@@ -129,7 +129,7 @@ it('verify tells each cause in one line, and on request each problem', async () 
   expect(problems[0]).toEqual({ path, problem: 'is missing', cause: 'missing' })
 })
 
-it('a table fits its terminal: what may be left out goes, and names are cut', () => {
+it('a table fits its terminal: optional columns are left out, and names are cut', () => {
   type Row = { readonly name: string; readonly rows: number; readonly next: string }
   const rows: readonly Row[] = [
     { name: 'domain.a-rather-long-name.example.com', rows: 12, next: 'abc' },
