@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { collect, decode, domainChain, failure, fakeClock, open, sendPage, serve } from './support.ts'
 
 describe('the request budget', () => {
-  it('is never passed, however many partitions spend it', async () => {
+  it('is never exceeded, however many partitions share it', async () => {
     const server = await serve((_request, response, index) => sendPage(response, `c${index}`))
     const service = open(server.url, { limits: { maxRequests: 7 } })
     const errors = await Promise.all(
@@ -13,14 +13,14 @@ describe('the request budget', () => {
     expect(service.counters.requests).toBe(7)
   })
 
-  it('is spent by retries too', async () => {
+  it('includes retries', async () => {
     const server = await serve((_request, response) => response.writeHead(500).end())
     const service = open(server.url, { clock: fakeClock(), limits: { maxRequests: 2 } })
     expect((await failure(collect(service, domainChain()))).kind).toBe('quota')
     expect(server.received).toHaveLength(2)
   })
 
-  it('is spent by a request repeated with a new token', async () => {
+  it('includes a request repeated with a new token', async () => {
     const secrets = { TOKEN: 'old' }
     const server = await serve((_request, response) => {
       secrets.TOKEN = 'new'
@@ -31,7 +31,7 @@ describe('the request budget', () => {
     expect(service.counters.requests).toBe(1)
   })
 
-  it('is known to be used up before any wait', async () => {
+  it('is checked before any wait', async () => {
     const server = await serve((_request, response) => sendPage(response, null))
     const clock = fakeClock({ auto: false })
     const service = open(server.url, {
@@ -44,13 +44,13 @@ describe('the request budget', () => {
     expect(clock.waits).toEqual([])
   })
 
-  it('of nothing sends nothing', async () => {
+  it('of 0 sends nothing', async () => {
     const service = open('http://127.0.0.1:9', { limits: { maxRequests: 0 } })
     expect((await failure(collect(service, domainChain()))).message).toContain('extract.max_requests')
   })
 
-  it('is not touched by requests that could not be written', async () => {
-    // Nothing listens on the discard port's neighbour.
+  it('excludes requests that could not be written', async () => {
+    // Nothing listens on the port next to discard.
     const service = open('http://127.0.0.1:1', { clock: fakeClock(), limits: { maxRequests: 3 } })
     expect((await failure(collect(service, domainChain()))).kind).toBe('transient')
     expect(service.counters).toMatchObject({ requests: 0, retries: 0 })
@@ -58,7 +58,7 @@ describe('the request budget', () => {
 })
 
 describe('the searches left', () => {
-  it('are kept as the service says last, and a page that may cost too many is not asked for', async () => {
+  it('are those of the last response, and a page that may cost too many is not requested', async () => {
     const left = [300, 200, 150]
     const server = await serve((_request, response, index) => {
       response.setHeader('x-flare-global-searches-remaining', String(left[index]))
@@ -81,7 +81,7 @@ describe('the searches left', () => {
     expect(service.counters.searchesRemaining).toBe(150)
   })
 
-  it('stop those, too, who were waiting for their turn when the service said so', async () => {
+  it('stop requests, too, that waited for their permit when the response came', async () => {
     const server = await serve((_request, response) => {
       response.setHeader('x-flare-global-searches-remaining', '5')
       sendPage(response, null)
@@ -96,7 +96,7 @@ describe('the searches left', () => {
     expect(server.received).toHaveLength(1)
   })
 
-  it('are asked for by one request alone, before the first answer tells', async () => {
+  it('are unknown before the first response, so only one request is sent', async () => {
     let most = 0
     let open_ = 0
     const server = await serve((_request, response, index) => {
@@ -115,12 +115,12 @@ describe('the searches left', () => {
     expect(most).toBe(1)
   })
 
-  it('wait for answers on their way, which may turn out to cost less', async () => {
+  it('include requests in flight, which may turn out to cost less', async () => {
     const server = await serve((_request, response, index) => {
       response.setHeader('x-flare-global-searches-remaining', String(351 - index))
       sendPage(response, index < 60 ? `c${index}` : null, Array(1000).fill({}))
     })
-    // By the dearer reading two pages of a thousand may be on their way at a time; by the other one as many as wait.
+    // By the dearer reading, two pages of a thousand may be in flight; by the other one, all that wait.
     const service = open(server.url, { limits: { minSearchesRemaining: 310 } })
     const chains = [1, 2, 3].map(() => failure(collect(service, domainChain({ pageSize: 1000 }))))
     expect(new Set((await Promise.all(chains)).map(({ kind }) => kind))).toEqual(new Set(['quota']))
@@ -128,7 +128,7 @@ describe('the searches left', () => {
   })
 
   it.each(['many', '-1', '', '9007199254740992', '18446744073709551615', '9'.repeat(400)])(
-    'stay unknown when the header says %j',
+    'stay unknown when the header is %j',
     async (value) => {
       const server = await serve((_request, response) => {
         response.setHeader('x-flare-global-searches-remaining', value)

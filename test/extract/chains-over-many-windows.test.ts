@@ -14,7 +14,7 @@ function pages(count: number) {
   return serve((_request, response, index) => sendPage(response, index + 1 < count ? `c${index}` : null))
 }
 
-/** Follows a chain that is over once so many pages are committed. @returns how many it had */
+/** Follows a chain until so many pages are committed. @returns how many pages it received */
 async function followed(service: Service, most: number): Promise<number> {
   let committed = 0
   const chain = domainChain({ window: YEAR, isOver: () => committed >= most })
@@ -26,7 +26,7 @@ async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await sleep(2)
 }
 
-/** A decoder that keeps what it is told. */
+/** A decoder that records its contexts. */
 function listening(): { decode: DecodePage; contexts: PageContext[] } {
   const contexts: PageContext[] = []
   return {
@@ -38,7 +38,7 @@ function listening(): { decode: DecodePage; contexts: PageContext[] } {
   }
 }
 
-describe('a chain that has all that is its own', () => {
+describe('a chain whose windows are all done', () => {
   it.each([1, 2, 5])('sends no further request after page %d, though there are more', async (last) => {
     const server = await pages(9)
     const service = open(server.url)
@@ -47,13 +47,13 @@ describe('a chain that has all that is its own', () => {
     expect(server.received).toHaveLength(last)
   })
 
-  it('goes on as long as it is not over, and ends with the last page all the same', async () => {
+  it('continues until it is done, and ends with the last page in any case', async () => {
     const server = await pages(9)
     expect(await followed(open(server.url), 10)).toBe(9)
     expect(server.received).toHaveLength(9)
   })
 
-  it('is asked once the page is committed, not before', async () => {
+  it('is checked after the page is committed, not before', async () => {
     const server = await pages(9)
     const asked: number[] = []
     let committed = 0
@@ -65,33 +65,33 @@ describe('a chain that has all that is its own', () => {
     expect(asked).toEqual([1, 2, 3])
   })
 
-  it('gives up the page that was asked for ahead, asks for no other, and leaves its place to others', async () => {
-    let isBrokenOff = false
+  it('aborts the prefetched page, requests no other, and frees its prefetch slot', async () => {
+    let isAborted = false
     const server = await serve((_request, response, index) => {
       if (index < 2) sendPage(response, `c${index}`)
-      else response.on('close', () => (isBrokenOff = true))
+      else response.on('close', () => (isAborted = true))
     })
     let taken = 0
-    const ahead = {
+    const prefetch = {
       take: () => ++taken > 0,
       give: () => void taken--,
     }
     let committed = 0
-    const chain = domainChain({ prefetch: ahead, isOver: () => committed === 2 })
+    const chain = domainChain({ prefetch, isOver: () => committed === 2 })
     for await (const _page of extractPages(open(server.url), chain, decode)) {
       committed++
       await until(() => server.received.length === committed + 1)
     }
     expect(committed).toBe(2)
     expect(taken).toBe(0)
-    await until(() => isBrokenOff)
+    await until(() => isAborted)
     expect(server.received.map(({ json }) => json.from)).toEqual([undefined, 'c0', 'c1'])
   })
 })
 
-describe('what a chain asks for', () => {
+describe('the filter of a chain', () => {
   it.each(['asc', 'desc'] as const)(
-    'is the same on every page, however little is still its own: %s',
+    'is the same on every page, however little of the range is left: %s',
     async (order) => {
       const server = await pages(4)
       let own = YEAR
@@ -105,13 +105,13 @@ describe('what a chain asks for', () => {
         Array.from({ length: 4 }, () => ({ imported_at: FILTER })),
       )
       expect(new Set(heard.contexts.map(({ requested }) => requested))).toEqual(new Set([YEAR]))
-      // Each page is decoded with what is the chain's own by then.
+      // Each page is decoded with the range that is left by then.
       const lengths = heard.contexts.map(({ own }) => (own!.until - own!.from) / (YEAR.until - YEAR.from))
       expect(lengths).toEqual([1, 0.75, 0.5625, 0.421875])
     },
   )
 
-  it('is told to the decoder with the partition that the chain stands in', async () => {
+  it('is passed to the decoder with the partition of the resume position', async () => {
     const server = await pages(3)
     const heard = listening()
     let partition = 0
@@ -133,12 +133,12 @@ describe('what a chain asks for', () => {
     ['asc', { ...FILTER, gte: '2024-06-01T00:00:00.000007Z' }],
     ['desc', { ...FILTER, lte: '2024-06-01T00:00:00.000007Z' }],
   ] as const)(
-    'goes on at its last row after a restart, on every page, its other end as it was: %s',
+    'begins at the last row after a restart, on every page, with its other end unchanged: %s',
     async (order, filter) => {
       const server = await pages(3)
       const heard = listening()
       const since = { at: at('2024-06-01') + 7, ids: [1, 2] }
-      // What is its own has nothing to do with it.
+      // The range that is left does not change the filter.
       const own = { from: at('2024-05-01'), until: at('2024-08-01') }
       const chain = domainChain({ window: YEAR, own: () => own, order, since })
       await collect(open(server.url), chain, heard.decode)
@@ -154,7 +154,7 @@ describe('what a chain asks for', () => {
     ['asc', { gte: '9999-12-31T23:59:59.999999Z', lte: FILTER.lte }],
     ['desc', { gte: FILTER.gte, lte: '9999-12-31T23:59:59.999999Z' }],
   ] as const)(
-    'goes on at the very microsecond, also where a double does not hold it: %s',
+    "begins at the exact microsecond, also where a double can't represent it: %s",
     async (order, filter) => {
       const server = await pages(1)
       const since = { at: '253402300799999999', ids: [] }

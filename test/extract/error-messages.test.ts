@@ -4,12 +4,12 @@ import { describe, expect, it } from 'vitest'
 import { learnSecret } from '../../src/core/index.ts'
 import { chainOf, collect, domainChain, failure, open, sendJson, serve } from './support.ts'
 
-async function messageFor(answer: unknown, status = 400): Promise<string> {
-  const server = await serve((_request, response) => sendJson(response, answer, { status }))
+async function messageFor(body: unknown, status = 400): Promise<string> {
+  const server = await serve((_request, response) => sendJson(response, body, { status }))
   return (await failure(collect(open(server.url), domainChain()))).message
 }
 
-describe('an error says what the service said', () => {
+describe('an error quotes the service', () => {
   it('as code and message', async () => {
     const message = await messageFor({
       error: { code: 'BAD_QUERY', message: 'fqdn is no domain', data: { a: 1 } },
@@ -41,14 +41,14 @@ describe('an error says what the service said', () => {
     [[]],
     [null],
     ['text'],
-  ])('or only the status when it has another shape: %j', async (answer) => {
-    expect(await messageFor(answer)).toContain('answered 400 (')
+  ])('or only the status when the body has another shape: %j', async (body) => {
+    expect(await messageFor(body)).toContain('answered 400 (')
   })
 
   it.each([
     ['text/html', 'oops'],
     ['application/octet-stream', '<!doctype html>oops'],
-  ])('not as a page: %s', async (contentType, body) => {
+  ])('but not an HTML page: %s', async (contentType, body) => {
     const server = await serve((_request, response) =>
       response.writeHead(400, { 'content-type': contentType }).end(body),
     )
@@ -57,7 +57,7 @@ describe('an error says what the service said', () => {
     expect(message).not.toContain('oops')
   })
 
-  it('decompressed, where it is compressed', async () => {
+  it('decompressed, if it is compressed', async () => {
     const server = await serve((_request, response) =>
       response.writeHead(400, { 'content-encoding': 'gzip' }).end(gzipSync('{"detail":"Not this"}')),
     )
@@ -74,7 +74,7 @@ describe('an error says what the service said', () => {
     expect((await failure(collect(open(server.url), domainChain()))).message).toContain('answered 400 (')
   })
 
-  it('on one line, without control characters, cut short', async () => {
+  it('on one line, without control characters, truncated', async () => {
     const nasty = `a\u001b[31m\r\nb\u0000\u202ec\u2028${'d'.repeat(5000)}`
     const message = await messageFor({ error: { code: 'X', message: nasty } })
     expect(message).toContain('X: a [31m b c d')
@@ -82,7 +82,7 @@ describe('an error says what the service said', () => {
     expect(message.length).toBeLessThan(700)
   })
 
-  it('of an endless body: no more than its beginning is received', async () => {
+  it('of an endless body: only its beginning is received', async () => {
     const server = await serve((_request, response) => {
       response.writeHead(400)
       const chunk = Buffer.alloc(65_536, 'x')
@@ -96,7 +96,7 @@ describe('an error says what the service said', () => {
   })
 })
 
-describe('what the service echoes of a secret stays out', () => {
+describe('a secret that the service echoes is removed', () => {
   const SECRET = 'correct "horse"\tbattery staple'
   const TOKEN = 'eyJhbGciOiJIUzI1NiJ9.eyJ0ZW5hbnQiOjF9.c2lnbmF0dXJl'
 
@@ -105,7 +105,7 @@ describe('what the service echoes of a secret stays out', () => {
     ['the secret in capitals', `NO MATCH FOR ${SECRET.toUpperCase()}`],
     ['the secret as JSON', `body was {"secret":${JSON.stringify(SECRET)}}`],
     ['the secret as part of an address', `/?q=${encodeURIComponent(SECRET)}`],
-    ['a piece of the secret', `near "${SECRET.slice(3, 20)}"`],
+    ['a part of the secret', `near "${SECRET.slice(3, 20)}"`],
     ['the token', `invalid token ${TOKEN}`],
     ['the beginning of the token', `invalid token ${TOKEN.slice(0, 16)}...`],
   ])('%s', async (_name, echo) => {
@@ -141,7 +141,7 @@ describe('what the service echoes of a secret stays out', () => {
       return (await failure(collect(open(server.url), chainOf(query)))).message
     }
     for (const echo of echoes) expect(await messageFor(echo)).toContain(echo)
-    // What a run learns of queries whose identity is hidden.
+    // What a run knows of queries whose identity is hidden.
     learnSecret(email)
     for (const echo of echoes) {
       const message = await messageFor(echo)

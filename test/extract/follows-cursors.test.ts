@@ -27,7 +27,7 @@ describe('a chain of cursors', () => {
     expect(withoutCursor[2]).toEqual(withoutCursor[0])
   })
 
-  it('goes on from a saved cursor and counts pages from there', async () => {
+  it('resumes from a saved cursor and counts pages from there', async () => {
     const server = await serve((_request, response) => sendPage(response, null))
     const contexts: number[] = []
     await collect(open(server.url), domainChain({ cursor: 'saved', page: 41 }), async (body, context) => {
@@ -38,14 +38,14 @@ describe('a chain of cursors', () => {
     expect(contexts).toEqual([41])
   })
 
-  it('takes neither an empty nor a short page for the end', async () => {
+  it('continues after an empty and after a short page', async () => {
     const server = await serve((_request, response, index) =>
       sendPage(response, index < 99 ? `c${index}` : null, index === 50 ? [1] : []),
     )
     expect(await collect(open(server.url), domainChain())).toHaveLength(100)
   })
 
-  it('gives up after a hundred empty pages in a row, with the last of them handed out', async () => {
+  it('fails after a hundred empty pages in a row, and returns the last of them', async () => {
     const server = await serve((_request, response, index) => sendPage(response, `c${index}`, []))
     const pages: (string | null)[] = []
     const service = open(server.url)
@@ -60,7 +60,7 @@ describe('a chain of cursors', () => {
     expect(server.received).toHaveLength(100)
   })
 
-  it('asks for the next page only when the consumer comes back', async () => {
+  it('requests the next page only when the consumer calls again', async () => {
     const server = await serve((_request, response, index) => sendPage(response, `c${index}`))
     const pages = extractPages(open(server.url), domainChain(), decode)
     await pages.next()
@@ -74,7 +74,7 @@ describe('a chain of cursors', () => {
   it.each([
     ['the one just sent', ['a', 'a']],
     ['an older one', ['a', 'b', 'c', 'a']],
-  ])('fails before a page that brings back a cursor: %s', async (_name, nexts) => {
+  ])('fails before a page that repeats a cursor: %s', async (_name, nexts) => {
     const server = await serve((_request, response, index) => sendPage(response, nexts[index] ?? null))
     const seen: (string | null)[] = []
     const error = await failure(
@@ -89,7 +89,7 @@ describe('a chain of cursors', () => {
     expect(server.received).toHaveLength(nexts.length)
   })
 
-  it('knows cursors met in an earlier run', async () => {
+  it('rejects cursors of an earlier run', async () => {
     const server = await serve((_request, response) => sendPage(response, 'a'))
     const seen = new SeenCursors()
     seen.add('a')
@@ -102,7 +102,7 @@ describe('a chain of cursors', () => {
     ['a byte longer', 65_537, true],
     ['half as many characters of two bytes, and one more', 32_769, true],
     ['8 MB', 8 << 20, true],
-  ])('takes a cursor up to 64 kB: %s', async (name, length, isRefused) => {
+  ])('accepts a cursor up to 64 kB: %s', async (name, length, isRefused) => {
     const cursor = (name.includes('two bytes') ? 'ü' : 'x').repeat(length)
     const server = await serve((_request, response, index) => sendPage(response, index === 0 ? cursor : null))
     const service = open(server.url, { settings: { maxResponseBytes: 10_000_000 } })
@@ -114,7 +114,7 @@ describe('a chain of cursors', () => {
     expect(server.received).toHaveLength(1)
   })
 
-  it('has the cursor of a page among those met by the time the page is handed out', async () => {
+  it('has saved the cursor of a page when the page is returned', async () => {
     const server = await serve((_request, response) => sendPage(response, 'a'))
     const chain = domainChain()
     const pages = extractPages(open(server.url), chain, decode)
@@ -123,7 +123,7 @@ describe('a chain of cursors', () => {
     await pages.return()
   })
 
-  it('asks again when the decoder finds an answer broken', async () => {
+  it('retries when the decoder rejects a response', async () => {
     const server = await serve((_request, response, index) => {
       if (index === 0) response.end('{"items":[1],"ne')
       else sendPage(response, null)
@@ -134,7 +134,7 @@ describe('a chain of cursors', () => {
     expect(service.counters).toMatchObject({ requests: 2, retries: 1 })
   })
 
-  it('hands the decoder a buffer that nothing else lies in', async () => {
+  it('passes the decoder a buffer that contains nothing else', async () => {
     const server = await serve((_request, response) => sendJson(response, { items: [], next: null }))
     await collect(open(server.url), domainChain(), async (body) => {
       expect(body.byteOffset).toBe(0)
@@ -143,7 +143,7 @@ describe('a chain of cursors', () => {
     })
   })
 
-  it('fails at once with whatever else the decoder throws', async () => {
+  it('fails at once with any other error of the decoder', async () => {
     const server = await serve((_request, response) => sendPage(response, null))
     const fault = new TypeError('a defect')
     const pages = collect(open(server.url), domainChain(), async () => {

@@ -8,7 +8,7 @@ function hostFor(env: Readonly<Record<string, string>>, origin: string): string 
   return proxiesOf(env)?.(origin)?.host ?? null
 }
 
-it('each scheme has its own; lower case goes first; http stands in for https', () => {
+it('each scheme has its own variable; lower case takes precedence; the http proxy is the default for https', () => {
   expect(proxiesOf({})).toBeNull()
   expect(proxiesOf({ HTTPS_PROXY: '', NO_PROXY: 'a.example' })).toBeNull()
   expect(hostFor(ENV, 'https://a.example')).toBe('s.example:3128')
@@ -18,7 +18,7 @@ it('each scheme has its own; lower case goes first; http stands in for https', (
   expect(hostFor({ HTTPS_PROXY: ENV.HTTPS_PROXY }, 'http://a.example')).toBeNull()
 })
 
-it('NO_PROXY names hosts and those below them, ports, or everything', () => {
+it('NO_PROXY lists hosts with their subdomains, ports, or everything', () => {
   const straight = (list: string, origin: string) => hostFor({ ...ENV, NO_PROXY: list }, origin) === null
   expect(straight('a.example', 'https://a.example')).toBe(true)
   expect(straight('a.example', 'https://api.a.example')).toBe(true)
@@ -38,12 +38,12 @@ it.each(['http://localhost:1', 'https://127.0.0.1', 'http://[::1]:8080', 'https:
   },
 )
 
-it('a name that only begins like an address of this machine goes through the proxy', () => {
+it('a name that only begins like an address of this machine uses the proxy', () => {
   expect(hostFor(ENV, 'http://127.example.com')).not.toBeNull()
 })
 
 it.each(['user:hunter2', 'socks5://me:hunter2@p.example', 'http://', 'http://%:hunter2@p.example'])(
-  'refuses %s without showing user and password',
+  'rejects %s without showing user and password',
   (value) => {
     const attempt = () => proxiesOf({ HTTPS_PROXY: value })
     expect(attempt).toThrow('environment variable HTTPS_PROXY')

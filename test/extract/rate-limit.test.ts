@@ -8,13 +8,13 @@ import { fakeClock } from './support.ts'
 const never = new AbortController().signal
 setMaxListeners(0, never)
 
-/** Takes `count` turns one after the other asked for at once; answers when each was taken. */
+/** Takes `count` permits requested at once, one after the other. @returns when each was taken */
 async function takeAll(limit: ReturnType<typeof rateLimit>, clock: Clock, count: number): Promise<number[]> {
   const times: number[] = []
   await Promise.all(
     Array.from({ length: count }, async () => {
-      const turn = await limit.permit(never)
-      expect(turn.take()).toBe(true)
+      const permit = await limit.permit(never)
+      expect(permit.take()).toBe(true)
       times.push(clock.monotonicMs())
     }),
   )
@@ -31,8 +31,8 @@ function lateClock(lateMs: () => number): ReturnType<typeof fakeClock> {
   return { ...clock, sleep: (ms, signal) => clock.sleep(ms + lateMs(), signal) }
 }
 
-describe('the pace', () => {
-  it('halves with each 429 where it is not known what the service allows, down to what is', async () => {
+describe('the rate', () => {
+  it('halves with each 429 while the limit of the service is unknown, down to the limit', async () => {
     const clock = fakeClock()
     const limit = rateLimit({ requestsPerSecond: 4, slowestPerSecond: 1, clock })
     await takeAll(limit, clock, 1)
@@ -68,9 +68,9 @@ describe('the pace', () => {
           for (const { connecting, idle } of steps) {
             step++
             await clock.sleep(idle, never)
-            const turn = await limit.permit(never)
+            const permit = await limit.permit(never)
             await clock.sleep(connecting, never)
-            turn.take()
+            permit.take()
             times.push(clock.monotonicMs())
           }
           expect(Math.min(...gaps(times))).toBeGreaterThanOrEqual(1000 / requestsPerSecond)
@@ -80,7 +80,7 @@ describe('the pace', () => {
     )
   })
 
-  it('reaches 1000/s with timers of a millisecond grain, and no second holds more', async () => {
+  it('reaches 1000/s with timers of a millisecond grain, and no second has more', async () => {
     const clock = lateClock(() => 0.9)
     const times = await takeAll(rateLimit({ requestsPerSecond: 1000, clock }), clock, 3000)
     expect(times.at(-1)).toBeLessThan(3200)
@@ -90,7 +90,7 @@ describe('the pace', () => {
     }
   })
 
-  it('saves nothing up while nobody asks', async () => {
+  it('accumulates no permits while nobody requests any', async () => {
     const clock = fakeClock()
     const limit = rateLimit({ requestsPerSecond: 1000, clock })
     await takeAll(limit, clock, 1)
@@ -99,28 +99,28 @@ describe('the pace', () => {
     expect(Math.min(...gaps(times))).toBeGreaterThanOrEqual(1)
   })
 
-  it('gives turns in the order of asking', async () => {
+  it('grants permits in the order of requests', async () => {
     const clock = fakeClock()
     const limit = rateLimit({ requestsPerSecond: 2, clock })
     const order: number[] = []
     await Promise.all(
-      [0, 1, 2, 3, 4].map(async (who) => {
-        const turn = await limit.permit(never)
-        order.push(who)
-        turn.take()
+      [0, 1, 2, 3, 4].map(async (index) => {
+        const permit = await limit.permit(never)
+        order.push(index)
+        permit.take()
       }),
     )
     expect(order).toEqual([0, 1, 2, 3, 4])
   })
 
-  it('gives the next turn only when the one before is taken or ended', async () => {
+  it('grants the next permit only when the one before is taken or released', async () => {
     const clock = fakeClock()
     const limit = rateLimit({ requestsPerSecond: 1000, clock })
     const first = await limit.permit(never)
     let given = false
-    const second = limit.permit(never).then((turn) => {
+    const second = limit.permit(never).then((permit) => {
       given = true
-      return turn
+      return permit
     })
     await clock.sleep(10_000, never)
     expect(given).toBe(false)
@@ -129,7 +129,7 @@ describe('the pace', () => {
     expect(clock.monotonicMs()).toBe(10_000)
   })
 
-  it('counts nothing for a turn that was ended without being taken', async () => {
+  it('counts nothing for a permit that is released without being taken', async () => {
     const clock = fakeClock()
     const limit = rateLimit({ requestsPerSecond: 1, clock })
     const unused = await limit.permit(never)
@@ -140,7 +140,7 @@ describe('the pace', () => {
 })
 
 describe('a pause', () => {
-  it('holds everybody, also who got a turn before it began', async () => {
+  it('delays everybody, also who got a permit before it began', async () => {
     const clock = fakeClock()
     const limit = rateLimit({ requestsPerSecond: 1000, clock })
     const holder = await limit.permit(never)
@@ -153,7 +153,7 @@ describe('a pause', () => {
     expect(limit.pausedForMs()).toBe(0)
   })
 
-  it('holds who is asleep already, and is never cut short by another', async () => {
+  it('delays waits that had begun, and is never shortened by another', async () => {
     const clock = fakeClock()
     const limit = rateLimit({ requestsPerSecond: 1, clock })
     await takeAll(limit, clock, 1)
@@ -164,8 +164,8 @@ describe('a pause', () => {
   })
 })
 
-describe('the pace after a pause', () => {
-  it('is a little slower each time, by a tenth at most', async () => {
+describe('the rate after a pause', () => {
+  it('is a little lower each time, by a tenth at most', async () => {
     const clock = fakeClock()
     const limit = rateLimit({ requestsPerSecond: 1, clock })
     const paces: number[] = []
@@ -179,17 +179,17 @@ describe('the pace after a pause', () => {
   })
 })
 
-describe('a wait for a turn', () => {
-  it('ends with the signal’s reason, and those behind still get theirs in order', async () => {
+describe('a wait for a permit', () => {
+  it('ends with the signal’s reason, and the others still get their permits in order', async () => {
     const clock = fakeClock()
     const limit = rateLimit({ requestsPerSecond: 1, clock })
     const holder = await limit.permit(never)
     const controller = new AbortController()
     const leaver = limit.permit(controller.signal)
     const order: string[] = []
-    const behind = limit.permit(never).then((turn) => {
+    const behind = limit.permit(never).then((permit) => {
       order.push('behind')
-      turn.take()
+      permit.take()
     })
     controller.abort(new Error('enough'))
     await expect(leaver).rejects.toThrow('enough')
@@ -201,7 +201,7 @@ describe('a wait for a turn', () => {
     expect(order).toEqual(['left', 'taken', 'behind'])
   })
 
-  it('ends during the pace', async () => {
+  it('ends between two permits', async () => {
     const clock = fakeClock({ auto: false })
     const limit = rateLimit({ requestsPerSecond: 1, clock })
     ;(await limit.permit(never)).take()
@@ -211,7 +211,7 @@ describe('a wait for a turn', () => {
     await expect(waiting).rejects.toThrow('enough')
   })
 
-  it('is refused when the signal has aborted before', async () => {
+  it('is rejected when the signal has aborted before', async () => {
     const limit = rateLimit({ requestsPerSecond: 1, clock: fakeClock() })
     const holder = await limit.permit(never)
     await expect(limit.permit(AbortSignal.abort(new Error('enough')))).rejects.toThrow('enough')

@@ -6,10 +6,10 @@ import { type HttpClient, httpClient } from '../../src/extract/transport/http-cl
 import { serveRaw } from './support.ts'
 
 const BODY = randomBytes(400_000)
-// Whatever it begins with, it may be a head.
+// Whatever its first bytes, it may be a header block.
 BODY.fill('HTTP/1.1 ', 100_000, 200_000)
 
-/** What a head says, with so much in it that it takes several reads. */
+/** A header block that takes several reads. */
 const HEAD = `HTTP/1.1 200 OK\r\nx-first: one\r\nx-long: ${'l'.repeat(9000)}\r\nx-last: two\r\ncontent-length: ${BODY.length}\r\n\r\n`
 
 it.each([
@@ -18,30 +18,30 @@ it.each([
   ['in the middle of a value', [40, 5000]],
   ['before its last byte', [HEAD.length - 1]],
   ['byte by byte', Array<number>(60).fill(1)],
-])('headers are what was sent when they are cut %s, and so is the body', async (_name, cuts) => {
+])('headers and body are unchanged when they are split %s', async (_name, cuts) => {
   const server = await serveRaw((socket) => send(socket, [Buffer.from(HEAD), BODY], cuts))
   const client = open()
   for (let count = 0; count < 3; count++) {
-    const { headers, body } = await ask(client, server.url)
+    const { headers, body } = await request(client, server.url)
     expect(headers).toMatchObject({ 'x-first': 'one', 'x-long': 'l'.repeat(9000), 'x-last': 'two' })
     expect(Buffer.compare(body, BODY)).toBe(0)
   }
 })
 
-it('answers that come at the same time do not mix', async () => {
+it('responses that come at the same time do not mix', async () => {
   const bodies = Array.from({ length: 8 }, () => randomBytes(1_000_000))
   const server = await serveRaw((socket, index) => {
     const head = `HTTP/1.1 200 OK\r\nx-index: ${index}\r\ncontent-length: ${bodies[index]!.length}\r\n\r\n`
     send(socket, [Buffer.from(head), bodies[index]!], [60_000, 60_000, 300_000])
   })
   const client = open()
-  const answers = await Promise.all(bodies.map(() => ask(client, server.url)))
-  for (const { headers, body } of answers) {
+  const responses = await Promise.all(bodies.map(() => request(client, server.url)))
+  for (const { headers, body } of responses) {
     expect(Buffer.compare(body, bodies[Number(headers['x-index'])]!)).toBe(0)
   }
 })
 
-/** Sends bytes in pieces of the lengths given, and then what is left, so that each is read by itself. */
+/** Sends bytes in chunks of the lengths given, and then the rest, so that each is read by itself. */
 async function send(socket: Socket, parts: readonly Uint8Array[], lengths: readonly number[]): Promise<void> {
   socket.setNoDelay()
   const bytes = Buffer.concat(parts)
@@ -68,11 +68,11 @@ function open(): HttpClient {
   return client
 }
 
-async function ask(client: HttpClient, url: string) {
-  const answer = await client.send(
+async function request(client: HttpClient, url: string) {
+  const response = await client.send(
     { method: 'POST', url: new URL(url), headers: {}, body: '{}', where: 'here', abort: null },
     () => {},
   )
-  answer.release()
-  return answer
+  response.release()
+  return response
 }

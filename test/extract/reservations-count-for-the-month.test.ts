@@ -3,7 +3,7 @@ import { Budget } from '../../src/extract/pace/budget.ts'
 import { SearchLedger } from '../../src/extract/pace/search-ledger.ts'
 import { fakeClock } from './support.ts'
 
-it('what requests on their way may cost counts for the share of the month, until they are given back', async () => {
+it("the possible cost of requests in flight counts for the month's share, until it is released", async () => {
   const monthly = { searches: 2, before: new Map() }
   const ledger = new SearchLedger({ costs: [] }, true)
   const budget = new Budget({ maxRequests: null, minSearchesRemaining: null, monthly }, ledger, fakeClock())

@@ -6,7 +6,7 @@ const MB = 1 << 20
 const SHARED = 128 * MB
 const SMALL = 256 << 10
 
-it('answers in flight never hold more than 128 MB and one large answer, and each comes to its end', () => {
+it('responses in flight never hold more than 128 MB and one large response, and each completes', () => {
   const sizes = fc.array(fc.oneof(fc.integer({ min: 1, max: 16 }), fc.integer({ min: 17, max: 200 })), {
     minLength: 1,
     maxLength: 40,
@@ -15,30 +15,30 @@ it('answers in flight never hold more than 128 MB and one large answer, and each
   fc.assert(
     fc.property(sizes, order, (totals, choices) => {
       const room = responseMemory()
-      const answers = totals.map((mb) => ({ share: room.share(), left: mb, held: 0, waits: false }))
-      const inFlight = new Set(answers)
+      const responses = totals.map((mb) => ({ share: room.share(), left: mb, held: 0, waits: false }))
+      const inFlight = new Set(responses)
       let steps = 0
       while (inFlight.size > 0) {
-        // One that can go on always is there: nobody waits for somebody who waits.
+        // At least one response can always continue, so none waits for another that waits.
         const able = [...inFlight].filter(({ waits }) => !waits)
         expect(able.length).toBeGreaterThan(0)
         expect(++steps).toBeLessThan(10_000)
-        const answer = able[choices.next().value! % able.length]!
-        if (answer.left === 0) {
-          inFlight.delete(answer)
-          answer.share.release()
+        const response = able[choices.next().value! % able.length]!
+        if (response.left === 0) {
+          inFlight.delete(response)
+          response.share.release()
           continue
         }
         const step = (): void => {
-          answer.waits = false
-          answer.held++
-          answer.left--
+          response.waits = false
+          response.held++
+          response.left--
         }
-        const wanted = (answer.held + 1) * MB
-        if (answer.share.has(wanted)) step()
+        const wanted = (response.held + 1) * MB
+        if (response.share.has(wanted)) step()
         else {
-          answer.waits = true
-          answer.share.wait(wanted, step)
+          response.waits = true
+          response.share.wait(wanted, step)
         }
         const held = [...inFlight].map(({ held }) => held * MB).sort((a, b) => b - a)
         const [largest = 0] = held
@@ -50,7 +50,7 @@ it('answers in flight never hold more than 128 MB and one large answer, and each
   )
 })
 
-it('what is small comes in at once, whoever waits', () => {
+it('a small response is admitted at once, whoever waits', () => {
   const room = responseMemory()
   const large = room.share()
   let isHolder = false
@@ -66,7 +66,7 @@ it('what is small comes in at once, whoever waits', () => {
   expect(isAdmitted).toBe(false)
   const error = room.share()
   expect(error.has(SMALL)).toBe(true)
-  // It is not let past those who wait beyond that.
+  // Beyond that, it waits behind the others.
   expect(error.has(MB)).toBe(false)
   error.release()
   large.release()

@@ -14,7 +14,7 @@ describe('a failed request', () => {
     expect(server.received[1]?.body).toBe(server.received[0]?.body)
   })
 
-  it.each([0, 1, 2, 5])('is given up after the first request and %i retries', async (retries) => {
+  it.each([0, 1, 2, 5])('fails after the first request and %i retries', async (retries) => {
     const server = await serve((_request, response) => response.writeHead(500).end())
     const service = open(server.url, { clock: fakeClock(), settings: { retries } })
     const error = await failure(collect(service, domainChain()))
@@ -24,7 +24,7 @@ describe('a failed request', () => {
     expect(service.counters).toMatchObject({ requests: retries + 1, retries })
   })
 
-  it('is given up within ten seconds where nothing was ever reached', async () => {
+  it('fails within ten seconds if no connection was ever made', async () => {
     const clock = fakeClock()
     const service = open('http://127.0.0.1:1', { clock, settings: { retries: 8 } })
     const error = await failure(collect(service, domainChain()))
@@ -36,8 +36,8 @@ describe('a failed request', () => {
     expect(service.counters).toMatchObject({ requests: 0, isReached: false })
   })
 
-  it('is retried as long as ever once something was reached', async () => {
-    // Whoever closes the connection without an answer stops listening as well.
+  it('is retried as usual once a connection was made', async () => {
+    // Closing the connection without a response also closes the listener.
     const server = createServer((socket) => {
       server.close()
       socket.on('data', () => socket.destroy())
@@ -63,7 +63,7 @@ describe('a failed request', () => {
     }
   })
 
-  it('waits a different time for each client, so that they do not all come back together', async () => {
+  it('waits a different time for each client, so that the retries spread', async () => {
     const server = await serve((_request, response) => response.writeHead(500).end())
     const waits: number[] = []
     for (let client = 0; client < 12; client++) {
@@ -79,7 +79,7 @@ describe('a failed request', () => {
   it.each([
     ['seconds', '7', 7_000],
     ['an HTTP date and the service’s own clock', 'Mon, 01 Jan 2024 00:00:20 GMT', 20_000],
-  ])('waits no less than Retry-After says, in %s', async (_name, retryAfter, leastMs) => {
+  ])('waits no less than Retry-After, in %s', async (_name, retryAfter, leastMs) => {
     const server = await serve((_request, response, index) => {
       if (index > 0) return sendPage(response, null)
       response.writeHead(503, { 'retry-after': retryAfter, date: 'Mon, 01 Jan 2024 00:00:00 GMT' }).end()
@@ -90,7 +90,7 @@ describe('a failed request', () => {
     expect(clock.monotonicMs()).toBeLessThan(leastMs + 1_000)
   })
 
-  it('compares a date with its own clock where the answer has none', async () => {
+  it('compares a date with its own clock if the response has none', async () => {
     const clock = fakeClock({ startMs: Date.parse('2024-07-01T00:00:00Z') })
     const server = await serve((_request, response, index) => {
       if (index > 0) return sendPage(response, null)
@@ -103,7 +103,7 @@ describe('a failed request', () => {
   })
 
   it.each(['soon', '-5', '', '12,5', '2030-01-01'])(
-    'waits as ever when Retry-After is %j',
+    'waits as usual when Retry-After is %j',
     async (retryAfter) => {
       const server = await serve((_request, response, index) => {
         if (index > 0) return sendPage(response, null)
@@ -123,7 +123,7 @@ describe('a failed request', () => {
       })
       const service = open(server.url, { clock: fakeClock() })
       expect((await failure(collect(service, domainChain()))).kind).toBe('quota')
-      // Nobody else asks either.
+      // No other chain sends a request either.
       expect((await failure(collect(service, domainChain()))).kind).toBe('quota')
       expect((await failure(service.testToken('/tokens/test'))).kind).toBe('quota')
       expect(server.received).toHaveLength(1)

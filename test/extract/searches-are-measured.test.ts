@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { likelyCost, mayCost, type PageCost } from '../../src/core/index.ts'
 import { SearchLedger } from '../../src/extract/pace/search-ledger.ts'
 
-describe('what pages cost', () => {
-  it('is what the service took, in whatever order the answers come', () => {
-    // Each request is written, carried out and answered; those in between are on their way.
+describe('the measured cost of pages', () => {
+  it('is the number of searches that the service took, in whatever order the responses come', () => {
+    // Each request is written, carried out and responded to; those in between are in flight.
     const traffic = fc.array(fc.record({ rows: fc.integer({ min: 0, max: 10_000 }), late: fc.nat(3) }), {
       minLength: 2,
       maxLength: 40,
@@ -15,23 +15,23 @@ describe('what pages cost', () => {
         const costs: PageCost[] = []
         const ledger = new SearchLedger({ costs: [] }, null, (cost) => costs.push(cost))
         let left = 100_000
-        const underway: { at: number; answer: () => void }[] = []
+        const inFlight: { at: number; respond: () => void }[] = []
         for (const [i, { rows, late }] of requests.entries()) {
           const flight = ledger.begin(100)
           flight.write()
           left -= rowsPerSearch === 0 ? 1 : Math.max(1, Math.ceil(rows / rowsPerSearch))
           const remaining = left
-          underway.push({
+          inFlight.push({
             at: i + late,
-            answer() {
+            respond() {
               flight.responded(remaining, true)
               flight.rows(rows)
             },
           })
-          for (const each of underway.filter(({ at }) => at <= i)) each.answer()
-          underway.splice(0, underway.length, ...underway.filter(({ at }) => at > i))
+          for (const each of inFlight.filter(({ at }) => at <= i)) each.respond()
+          inFlight.splice(0, inFlight.length, ...inFlight.filter(({ at }) => at > i))
         }
-        for (const { answer } of underway.sort((a, b) => a.at - b.at)) answer()
+        for (const { respond } of inFlight.sort((a, b) => a.at - b.at)) respond()
         const expected = requests
           .slice(1)
           .map(({ rows }): PageCost => [rows, rowsPerSearch === 0 ? 1 : Math.max(1, Math.ceil(rows / 100))])
@@ -44,7 +44,7 @@ describe('what pages cost', () => {
     )
   })
 
-  it('is the dearer reading until pages of many rows tell', () => {
+  it('is the dearer reading until pages of many rows are measured', () => {
     expect(mayCost([], 10_000)).toBe(100)
     expect(mayCost(Array(30).fill([50, 1]), 10_000)).toBe(100)
     expect(mayCost([[10_000, 1]], 10_000)).toBe(1)
@@ -52,13 +52,13 @@ describe('what pages cost', () => {
     expect(mayCost([[2000, 20]], 10_000)).toBe(100)
   })
 
-  it('is not what others spend now and then', () => {
+  it('excludes occasional searches of others', () => {
     const costs: PageCost[] = Array.from({ length: 11 }, (_, i) => [10_000, i % 4 === 0 ? 900 : 1])
     expect(mayCost(costs, 10_000)).toBe(1)
   })
 })
 
-it('a new month is not taken for a page that gave searches back', () => {
+it('ignores a new month, in which searches left go up', () => {
   const ledger = new SearchLedger({ costs: [] }, null)
   for (const remaining of [10, 9, 9_999, 9_998]) {
     const flight = ledger.begin(1)
@@ -70,18 +70,18 @@ it('a new month is not taken for a page that gave searches back', () => {
   expect(ledger.spent).toBe(4)
 })
 
-it('what was sent and not answered stays reserved until an answer counts it in', () => {
+it('stays reserved for a request without response until a later response includes it', () => {
   const ledger = new SearchLedger({ costs: [] }, null)
-  const answer = (remaining: number | null): void => {
+  const respond = (remaining: number | null): void => {
     const flight = ledger.begin(100)
     flight.write()
     flight.responded(remaining, true)
     flight.rows(remaining === null ? null : 10_000)
   }
-  answer(1000)
-  answer(null)
+  respond(1000)
+  respond(null)
   expect(ledger.reserved).toBe(100)
-  answer(800)
+  respond(800)
   expect(ledger.reserved).toBe(0)
   expect(ledger.spent).toBeGreaterThanOrEqual(200)
 })

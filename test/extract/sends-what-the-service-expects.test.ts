@@ -12,7 +12,7 @@ async function bodySent(chain: Chain): Promise<string> {
 }
 
 describe('a search request', () => {
-  it('is exactly the body that the service documents', async () => {
+  it('has exactly the documented body', async () => {
     expect(await bodySent(domainChain({ include: ['known_password_id'], cursor: 'opaque==' }))).toBe(
       '{"query":{"type":"domain","fqdn":"acme.example"},' +
         '"filters":{"imported_at":{"gte":"2024-07-01T00:00:00Z","lte":"2024-08-01T00:00:00Z"}},' +
@@ -20,7 +20,7 @@ describe('a search request', () => {
     )
   })
 
-  it('leaves out what is not asked for', async () => {
+  it('omits what is not requested', async () => {
     expect(await bodySent(domainChain({ window: null, pageSize: 5, order: 'desc' }))).toBe(
       '{"query":{"type":"domain","fqdn":"acme.example"},"size":5,"order":"desc"}',
     )
@@ -43,7 +43,7 @@ describe('a search request', () => {
       { type: 'secret', secretEnv: 'LEAKED' },
       { type: 'secret', secret: 'hunter"2\n' },
     ],
-  ])('holds the query in the service’s own shape: $type', async (query, shape) => {
+  ])('contains the query in the service’s own shape: $type', async (query, shape) => {
     expect(JSON.parse(await bodySent(chainOf(query, { secret: 'hunter"2\n' }))).query).toEqual(shape)
   })
 
@@ -52,12 +52,12 @@ describe('a search request', () => {
     ['desc', JULY, { gte: '2024-07-01T00:00:00Z', lte: '2024-07-02T00:00:00.123456Z' }],
     ['asc', null, { gte: '2024-07-02T00:00:00.123456Z' }],
     ['desc', null, { lte: '2024-07-02T00:00:00.123456Z' }],
-  ] as const)('of a restarted chain begins at the rows exported last: %s', async (order, window, filter) => {
+  ] as const)('of a resumed chain begins at the rows exported last: %s', async (order, window, filter) => {
     const body = await bodySent(domainChain({ order, window, since: { at: AT, ids: [1] } }))
     expect(JSON.parse(body).filters).toEqual({ imported_at: filter })
   })
 
-  it('goes to the search path below the base, with these headers', async () => {
+  it('is sent to the search path below the base, with these headers', async () => {
     const server = await serve((_request, response) => sendPage(response, null))
     await collect(open(`${server.url}/firework`), domainChain())
     expect(server.received[0]).toMatchObject({
@@ -73,14 +73,14 @@ describe('a search request', () => {
     })
   })
 
-  it('goes to another address altogether when the search path is one', async () => {
+  it('is sent to another address when the search path is a URL', async () => {
     const server = await serve((_request, response) => sendPage(response, null))
     const searchPath = `${server.url}/astp/v2/credentials/_search`
     await collect(open('http://127.0.0.1:9/unused', { settings: { searchPath } }), domainChain())
     expect(server.received[0]?.url).toBe('/astp/v2/credentials/_search')
   })
 
-  it('is not sent without the secret that a secret query asks for', async () => {
+  it('is not sent without the secret of a secret query', async () => {
     const server = await serve((_request, response) => sendPage(response, null))
     const chain = chainOf({ type: 'secret', secretEnv: 'LEAKED' })
     await expect(collect(open(server.url), chain)).rejects.toThrow('without its secret')
@@ -95,7 +95,7 @@ describe('a search request', () => {
 describe('reports', () => {
   const report = { id: 7, format_type: 'simple_summary', title: 'T', tags: ['a'], subtitle: null, extra: 1 }
 
-  it('are fetched one by one', async () => {
+  it('are requested one by one', async () => {
     const server = await serve((_request, response) => sendJson(response, { report }))
     expect(await fetchReport(open(`${server.url}/firework`), 7)).toEqual(report)
     expect(server.received[0]).toMatchObject({
@@ -117,7 +117,7 @@ describe('reports', () => {
     expect(error.message).not.toMatch(/private|seven/)
   })
 
-  it('come as one page in an export of chosen ones', async () => {
+  it('are one page in an export of chosen ones', async () => {
     const server = await serve((_request, response) => sendJson(response, { report }))
     expect(
       await collect(open(server.url), chainOf({ type: 'report', id: 7 }, { window: null })),

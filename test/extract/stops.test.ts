@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.ts'
 import { collect, decode, domainChain, failure, fakeClock, listen, open, sendPage, serve } from './support.ts'
 
 describe('stopping', () => {
-  it('ends the wait for a turn', async () => {
+  it('ends the wait for a permit', async () => {
     const server = await serve((_request, response) => sendPage(response, 'a'))
     const stop = new AbortController()
     const clock = fakeClock({ auto: false })
@@ -52,7 +52,7 @@ describe('stopping', () => {
   })
 
   it('ends the wait for a connection', async () => {
-    // Accepts the connection, but never says a word of TLS.
+    // Accepts the connection, but sends no TLS.
     const sockets: Socket[] = []
     const server = createServer((socket) => {
       socket.on('error', () => {})
@@ -67,7 +67,7 @@ describe('stopping', () => {
     for (const socket of sockets) socket.destroy()
   })
 
-  it('lets a request in flight come to its end, and asks for nothing after it', async () => {
+  it('lets a request in flight complete, and sends none after it', async () => {
     const held: ServerResponse[] = []
     const server = await serve((_request, response) => held.push(response))
     const stop = new AbortController()
@@ -81,7 +81,7 @@ describe('stopping', () => {
     expect(server.received).toHaveLength(1)
   })
 
-  it('sends a failed request no second time', async () => {
+  it('retries no failed request', async () => {
     const held: ServerResponse[] = []
     const server = await serve((_request, response) => held.push(response))
     const stop = new AbortController()
@@ -108,11 +108,11 @@ describe('aborting', () => {
       'in the body',
       (response: ServerResponse) => void response.writeHead(200, { 'content-length': 9 }).write('{'),
     ],
-  ])('gives up a request in flight, %s, and closes its connection', async (_name, answer) => {
+  ])('aborts a request in flight, %s, and closes its connection', async (_name, respond) => {
     const closed = vi.fn()
     const server = await serve((_request, response) => {
       response.on('close', closed)
-      answer(response)
+      respond(response)
     })
     const abort = new AbortController()
     const run = failure(collect(open(server.url, { abort: abort.signal }), domainChain()))
@@ -134,7 +134,7 @@ describe('aborting', () => {
   })
 })
 
-it('with many partitions in flight no warning about listeners is printed', async () => {
+it('prints no warning about listeners with many partitions in flight', async () => {
   const warnings: string[] = []
   const listener = (warning: Error): void => void warnings.push(warning.name)
   process.on('warning', listener)

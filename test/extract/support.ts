@@ -38,9 +38,9 @@ export type Received = {
 
 export type TestServer = { readonly url: string; readonly received: Received[] }
 
-/** An HTTP server on 127.0.0.1 that keeps what it receives; `answer` gets the position of the request too. */
+/** An HTTP server on 127.0.0.1 that records requests; `respond` also gets the index of the request. */
 export async function serve(
-  answer: (request: Received, response: ServerResponse, index: number) => void,
+  respond: (request: Received, response: ServerResponse, index: number) => void,
 ): Promise<TestServer> {
   const received: Received[] = []
   const server = createServer(async (request, response) => {
@@ -55,14 +55,14 @@ export async function serve(
       json: body === '' ? {} : JSON.parse(body),
     }
     const index = received.push(entry) - 1
-    answer(entry, response, index)
+    respond(entry, response, index)
   })
   const port = await listen(server)
   return { url: `http://127.0.0.1:${port}`, received }
 }
 
-/** A bare socket server: `answer` gets the socket once a whole request has come in. */
-export async function serveRaw(answer: (socket: Socket, index: number) => void): Promise<{ url: string }> {
+/** A bare socket server: `respond` gets the socket once a whole request has come in. */
+export async function serveRaw(respond: (socket: Socket, index: number) => void): Promise<{ url: string }> {
   let count = 0
   const sockets = new Set<Socket>()
   const server = createSocketServer((socket) => {
@@ -76,7 +76,7 @@ export async function serveRaw(answer: (socket: Socket, index: number) => void):
       const length = Number(/content-length: (\d+)/.exec(text)?.[1] ?? 0)
       if (end < 0 || text.length < end + 4 + length) return
       text = ''
-      answer(socket, count++)
+      respond(socket, count++)
     })
   })
   const port = await listen(server)
@@ -110,14 +110,14 @@ export function sendPage(response: ServerResponse, next: string | null, items: u
 export type FakeClock = Clock & {
   /** Lengths of the waits so far, in milliseconds. */
   readonly waits: number[]
-  /** Moments at which somebody is to wake up, soonest first. */
+  /** Times at which waits end, soonest first. */
   readonly pending: () => number[]
   advance(ms: number): void
 }
 
 /**
- * Virtual time that starts at `startMs`. `auto`: as soon as nothing else is left to do it jumps to the next
- * waker; otherwise only `advance` moves it.
+ * Virtual time that starts at `startMs`. `auto`: as soon as nothing else is left to do it jumps to the end of the
+ * next wait; otherwise only `advance` moves it.
  */
 export function fakeClock({ auto = true, startMs = Date.parse('2024-07-01T00:00:00Z') } = {}): FakeClock {
   let elapsedMs = 0
@@ -183,7 +183,7 @@ export type OpenOptions = {
   buffers?: BufferPool
 }
 
-/** A service at `url` that goes as fast as it can, unless told otherwise. */
+/** A service at `url` without a rate limit, unless given. */
 export function open(url: string, options: OpenOptions = {}): Service {
   const service = openService(
     {
@@ -219,7 +219,7 @@ export const JULY: Window = {
   until: Date.parse('2024-08-01T00:00:00Z') * 1000,
 }
 
-/** A chain that asks for one window, which is all its own, and goes on as long as there are pages. */
+/** A chain over one window, which continues as long as there are pages. */
 export function chainOf(query: Query, overrides: Partial<Chain> & { window?: Window | null } = {}): Chain {
   const { window = JULY, ...rest } = overrides
   const { key, query: named } = partition(nameQuery(query, openLabel(query, 'keep') ?? ''), window)
@@ -251,10 +251,10 @@ export function domainChain(overrides: Partial<Chain> & { window?: Window | null
   return chainOf({ type: 'domain', fqdn: 'acme.example' }, overrides)
 }
 
-/** The least that a decoder has to do: read `items` and `next`. */
+/** The least that a decoder does: read `items` and `next`. */
 export const decode: DecodePage = async (body) => {
-  const answer = parse(body)
-  return emptyPage({ next: answer.next ?? null, items: answer.items?.length ?? 0 })
+  const page = parse(body)
+  return emptyPage({ next: page.next ?? null, items: page.items?.length ?? 0 })
 }
 
 function parse(body: Uint8Array): { items?: unknown[]; next?: string | null } {

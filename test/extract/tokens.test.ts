@@ -27,7 +27,7 @@ function apiKeyAuth(overrides: Partial<Auth & { kind: 'api-key' }> = {}): Auth {
   }
 }
 
-/** Hands out token-1, token-2, …; `search` answers the rest. */
+/** Issues token-1, token-2, …; `search` responds to everything else. */
 function serveTokens(search: (request: Received, response: ServerResponse, exchanges: number) => void) {
   let exchanges = 0
   return serve((request, response) => {
@@ -56,7 +56,7 @@ describe('an API key', () => {
     expect(service.counters.requests).toBe(1)
   })
 
-  it('is exchanged once for everybody who starts together', async () => {
+  it('is exchanged once for all requests that start together', async () => {
     const server = await serveTokens((_request, response) => sendPage(response, null))
     const service = open(server.url, { secrets: API_KEY, settings: { auth: apiKeyAuth() } })
     await Promise.all(Array.from({ length: 20 }, () => collect(service, domainChain())))
@@ -83,7 +83,7 @@ describe('an API key', () => {
     expect(searches(server.received).at(-1)?.headers.authorization).toBe('Bearer token-2')
   })
 
-  it('is exchanged once for everybody whose token was refused, in the middle of their chains', async () => {
+  it('is exchanged once for all requests whose token was refused, in the middle of their chains', async () => {
     const server = await serveTokens((request, response, generation) => {
       const valid = searches(server.received).length <= 12 ? generation === 1 : generation === 2
       if (!valid || request.headers.authorization !== `Bearer token-${generation}`)
@@ -103,10 +103,10 @@ describe('an API key', () => {
     expect(service.counters).toMatchObject({ requests: 33 + refused, retries: refused })
   })
 
-  it('is exchanged between two retries when the token dies there', async () => {
-    const answers = [503, 401, 503, 200]
+  it('is exchanged between two retries when the token expires there', async () => {
+    const statuses = [503, 401, 503, 200]
     const server = await serveTokens((_request, response) => {
-      const status = answers[searches(server.received).length - 1]!
+      const status = statuses[searches(server.received).length - 1]!
       if (status === 200) sendPage(response, null)
       else response.writeHead(status).end()
     })
@@ -125,7 +125,7 @@ describe('an API key', () => {
     ])
   })
 
-  it('is of no use when a fresh token is refused as well', async () => {
+  it('fails when a fresh token is refused as well', async () => {
     const server = await serveTokens((_request, response) => response.writeHead(401).end())
     const service = open(server.url, { secrets: API_KEY, settings: { auth: apiKeyAuth() } })
     const error = await failure(collect(service, domainChain()))
@@ -135,14 +135,14 @@ describe('an API key', () => {
     expect(exchanges(server.received)).toHaveLength(2)
   })
 
-  it.each([401, 403])('that the exchange refuses with %i is a matter of credentials', async (status) => {
+  it.each([401, 403])('fails as credentials when the exchange responds %i', async (status) => {
     const server = await serve((_request, response) => sendJson(response, {}, { status }))
     const service = open(server.url, { secrets: API_KEY, settings: { auth: apiKeyAuth() } })
     expect((await failure(collect(service, domainChain()))).kind).toBe('credentials')
     expect(server.received).toHaveLength(1)
   })
 
-  it.each([429, 500])('is sent again when the exchange answers %i', async (status) => {
+  it.each([429, 500])('is sent again when the exchange responds %i', async (status) => {
     let failures = 2
     const server = await serve((request, response) => {
       if (request.url !== '/tokens/generate') sendPage(response, null)
@@ -156,7 +156,7 @@ describe('an API key', () => {
     expect(service.counters).toMatchObject({ requests: 1, retries: 0 })
   })
 
-  it('is not sent for ever when the exchange stays down', async () => {
+  it('is not retried for ever when the exchange stays down', async () => {
     const server = await serve((_request, response) => response.writeHead(500).end())
     const settings = { auth: apiKeyAuth(), retries: 2 }
     const service = open(server.url, { clock: fakeClock(), secrets: API_KEY, settings })
@@ -165,9 +165,9 @@ describe('an API key', () => {
   })
 
   it.each([{}, { token: '' }, { token: 7 }, { token: 'two\r\nx-injected: 1' }])(
-    'is not followed by a search when the exchange answers %j',
-    async (answer) => {
-      const server = await serve((_request, response) => sendJson(response, answer))
+    'is not followed by a search when the exchange responds %j',
+    async (body) => {
+      const server = await serve((_request, response) => sendJson(response, body))
       const service = open(server.url, { secrets: API_KEY, settings: { auth: apiKeyAuth() } })
       const error = await failure(collect(service, domainChain()))
       expect(error.kind).toBe('data')
@@ -176,7 +176,7 @@ describe('an API key', () => {
     },
   )
 
-  it('serves even when tokens live no longer than the wait for a turn', async () => {
+  it('works even when tokens live no longer than the wait for a permit', async () => {
     const server = await serveTokens((_request, response) => sendPage(response, null))
     const settings = { auth: apiKeyAuth({ tokenLifetimeMs: 100 }), requestsPerSecond: 1 }
     const service = open(server.url, { clock: fakeClock(), secrets: API_KEY, settings })
@@ -185,7 +185,7 @@ describe('an API key', () => {
   })
 })
 
-describe('a token of its own', () => {
+describe('a configured token', () => {
   it('that is refused and has not changed fails at once', async () => {
     const server = await serve((_request, response) => response.writeHead(401).end())
     const error = await failure(collect(open(server.url), domainChain()))
@@ -194,7 +194,7 @@ describe('a token of its own', () => {
     expect(server.received).toHaveLength(1)
   })
 
-  it('is read again when it is refused, once for everybody', async () => {
+  it('is read again when it is refused, once for all requests', async () => {
     const secrets = { TOKEN: 'old' }
     const server = await serve((request, response) => {
       secrets.TOKEN = 'new'
@@ -217,7 +217,7 @@ describe('a token of its own', () => {
   })
 
   it.each(['abc\r\nx-injected: 1', 'abc\n', 'a\u0000b', 'tök'])(
-    'that is no header text is refused: %j',
+    'that is not valid in a header is refused: %j',
     async (token) => {
       const server = await serve((_request, response) => sendPage(response, null))
       const error = await failure(collect(open(server.url, { secrets: { TOKEN: token } }), domainChain()))
@@ -230,7 +230,7 @@ describe('a token of its own', () => {
 })
 
 describe('a token test', () => {
-  it('tells what the token is good for and costs no search', async () => {
+  it('shows what the token is good for and costs no search', async () => {
     const server = await serve((_request, response) =>
       sendJson(response, {
         tenant_id: 7,
@@ -254,7 +254,7 @@ describe('a token test', () => {
     expect(info?.scopes).toEqual(['read', '[left out: it repeats a secret]'])
   })
 
-  it('finds out that it is refused', async () => {
+  it('detects a refused token', async () => {
     const server = await serve((_request, response) => response.writeHead(401).end())
     expect((await failure(open(server.url).testToken('/tokens/test'))).kind).toBe('credentials')
   })

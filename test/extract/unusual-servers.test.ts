@@ -6,16 +6,16 @@ const PAGE = '{"items":[1],"next":null}'
 const WHOLE = `HTTP/1.1 200 OK\r\ncontent-length: ${PAGE.length}\r\n\r\n${PAGE}`
 const CONTINUE = 'HTTP/1.1 100 Continue\r\n\r\n'
 
-describe('a 100 Continue that nobody asked for', () => {
+describe('an unexpected 100 Continue', () => {
   it.each([
-    ['before the answer', [CONTINUE, WHOLE]],
-    ['in one piece with it', [CONTINUE + WHOLE]],
+    ['before the response', [CONTINUE, WHOLE]],
+    ['in one chunk with it', [CONTINUE + WHOLE]],
     ['twice, with headers', [`HTTP/1.1 100 Continue\r\nvia: a\r\n\r\n${CONTINUE}`, WHOLE]],
-    ['in pieces', ['HTTP/1.1 100', ' Contin', 'ue\r\n', '\r\n', WHOLE]],
-  ])('%s is passed over', async (_name, pieces) => {
+    ['in several chunks', ['HTTP/1.1 100', ' Contin', 'ue\r\n', '\r\n', WHOLE]],
+  ])('%s is ignored', async (_name, chunks) => {
     const server = await serveRaw((socket) => {
       socket.setNoDelay()
-      const [first, ...rest] = pieces
+      const [first, ...rest] = chunks
       socket.write(first!)
       const send = (): void => {
         const next = rest.shift()
@@ -29,7 +29,7 @@ describe('a 100 Continue that nobody asked for', () => {
   })
 })
 
-it('https where http is spoken fails at once and says so', async () => {
+it('https to an http server fails at once and names the cause', async () => {
   const server = await serve((_request, response) => response.end(PAGE))
   const service = open(server.url.replace('http:', 'https:'))
   const error = await failure(collect(service, domainChain()))
@@ -38,21 +38,21 @@ it('https where http is spoken fails at once and says so', async () => {
   expect(service.counters.retries).toBe(0)
 })
 
-it('a request that times out after the run was told to stop is an interruption, not a failure', async () => {
+it('a time-out after the run was told to stop is an interruption, not a failure', async () => {
   const stop = new AbortController()
   const server = await serve(() => stop.abort())
   const service = open(server.url, { stop: stop.signal, settings: { retries: 0, timeoutMs: 100 } })
   expect(await failure(collect(service, domainChain()))).toMatchObject({ kind: 'interrupted' })
 })
 
-it('a report with another id than the one asked for is an error', async () => {
+it('a report with another id than the requested one is an error', async () => {
   const server = await serve((_request, response) => response.end('{"report":{"id":7}}'))
   const service = open(server.url)
   expect(await fetchReport(service, 7)).toMatchObject({ id: 7 })
   expect(await failure(fetchReport(service, 1))).toMatchObject({ kind: 'data' })
 })
 
-it('a report in bytes that are no UTF-8 is asked for again', async () => {
+it('a report that is not UTF-8 is requested again', async () => {
   const broken = Buffer.from('{"report":{"id":7,"title":"caf\u00e9"}}', 'latin1')
   const server = await serve((_request, response, index) =>
     response.end(index === 0 ? broken : '{"report":{"id":7,"title":"cafe"}}'),

@@ -24,7 +24,7 @@ describe('after a 429', () => {
     expect(times).toEqual([0, pauseMs])
   })
 
-  it('other partitions and token tests wait as well, and the pause can be seen', async () => {
+  it('other partitions and token tests wait as well, and the pause is visible in the progress', async () => {
     const clock = fakeClock({ auto: false })
     const held: ServerResponse[] = []
     const server = await serve((_request, response, index) => {
@@ -35,7 +35,7 @@ describe('after a 429', () => {
     expect(service.counters.pausedUntilMs).toBeNull()
     const first = collect(service, domainChain())
     await eventually(() => expect(held).toHaveLength(1))
-    // Asleep until its turn, a second later, when the pause begins.
+    // Waits for its permit, a second later, when the pause begins.
     const second = collect(service, domainChain())
     await eventually(() => expect(clock.pending()).toEqual([1113]))
     sendJson(held[0]!, RATE_LIMITED, { status: 429 })
@@ -54,7 +54,7 @@ describe('after a 429', () => {
     expect(server.received).toHaveLength(4)
   })
 
-  it('who has a turn but no connection yet sends nothing before the pause is over', async () => {
+  it('a request with a permit but no connection yet waits for the end of the pause', async () => {
     const clock = fakeClock()
     const times: [string, number][] = []
     const server = await serve((request, response, index) => {
@@ -62,7 +62,7 @@ describe('after a 429', () => {
       if (index === 0) setImmediate(() => sendJson(response, RATE_LIMITED, { status: 429 }))
       else sendPage(response, null)
     })
-    // Every partition has to connect first; at this pace turns come faster than connections.
+    // Every partition has to connect first; at this rate permits come faster than connections.
     const service = open(server.url, {
       clock,
       limits: { connections: 1 },
@@ -73,7 +73,7 @@ describe('after a 429', () => {
     expect(service.counters).toMatchObject({ requests: 4, retries: 1 })
   })
 
-  it('the answer counts even when its body never comes', async () => {
+  it('the response counts even when its body never comes', async () => {
     const clock = fakeClock()
     const server = await serve((_request, response, index) => {
       if (index > 0) return sendPage(response, null)
@@ -84,7 +84,7 @@ describe('after a 429', () => {
     expect(clock.monotonicMs()).toBeGreaterThanOrEqual(60_000)
   })
 
-  it('a page in flight is still taken', async () => {
+  it('a page in flight is still received', async () => {
     const clock = fakeClock()
     const held: ServerResponse[] = []
     const server = await serve((_request, response) => {

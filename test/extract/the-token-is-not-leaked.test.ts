@@ -24,7 +24,7 @@ it.each([301, 302, 303, 307, 308])('a redirect is an error, never followed: %i',
   expect(server.received).toHaveLength(1)
 })
 
-it('a certificate that nobody vouches for is refused, whatever the environment says', async () => {
+it('an untrusted certificate is rejected, whatever the environment says', async () => {
   let requests = 0
   const server = createServer({ key: certificate, cert: certificate }, (_request, response) => {
     requests++
@@ -58,7 +58,7 @@ describe('a proxy', () => {
     return { url: `http://127.0.0.1:${port}`, hosts }
   }
 
-  it('that the environment names is used', async () => {
+  it('from the environment is used', async () => {
     const server = await serve((_request, response) => sendPage(response, null))
     const proxy = await serveProxy(server.url)
     vi.stubEnv('HTTP_PROXY', proxy.url)

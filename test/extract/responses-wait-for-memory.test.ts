@@ -5,11 +5,11 @@ import { eventually } from '../support/eventually.ts'
 import { collect, domainChain, emptyPage, open, serve } from './support.ts'
 
 const MB = 1 << 20
-const OWN = 32 * MB
+const OWN_LIMIT = 32 * MB
 
-it('answers beyond 32 MB are received one at a time, and none fails for it', async () => {
+it('responses beyond 32 MB are received one at a time, and none fails because of it', async () => {
   const server = await serve((_request, response) => {
-    // Without a length nobody can know what is coming.
+    // Without a length, the size is not known before the end.
     const chunk = Buffer.alloc(MB, 0x20)
     let left = 40
     const more = (): void => {
@@ -25,7 +25,7 @@ it('answers beyond 32 MB are received one at a time, and none fails for it', asy
   let most = 0
   const buffers: BufferPool = {
     take(bytes) {
-      if (bytes > OWN) most = Math.max(most, ++large)
+      if (bytes > OWN_LIMIT) most = Math.max(most, ++large)
       return new ArrayBuffer(bytes)
     },
     give() {},
@@ -47,13 +47,13 @@ it('answers beyond 32 MB are received one at a time, and none fails for it', asy
   expect(most).toBe(1)
 })
 
-it('what waits goes on when the answer before it turns out to be too large', async () => {
-  // The first takes the room for large answers and has no end; the second, of 40 MB, has to wait for that room.
+it('a waiting response is received after the one before it turns out to be too large', async () => {
+  // The first reserves the memory for large responses and has no end; the second, of 40 MB, waits for it.
   const chunk = Buffer.alloc(MB, 0x20)
   let sent = 0
-  let goOn = (): void => {}
+  let proceed = (): void => {}
   const first = new Promise<void>((resolve) => {
-    goOn = resolve
+    proceed = resolve
   })
   const server = await serve(async (_request, response) => {
     response.on('error', () => {})
@@ -61,7 +61,7 @@ it('what waits goes on when the answer before it turns out to be too large', asy
     if (!isFirst) await first
     for (let mb = 1; mb <= (isFirst ? 1000 : 40) && !response.destroyed; mb++) {
       if (isFirst && mb === 34) {
-        goOn()
+        proceed()
         // The other one is written as far as it is read, and a little beyond.
         await eventually(() => expect(written).toBeGreaterThan(32))
       }

@@ -5,7 +5,7 @@ import { type BufferPool, bufferPool, type DecodedPage, type DecodePage } from '
 import { extractPages } from '../../src/extract/index.ts'
 import { collect, decode, domainChain, emptyPage, fakeClock, open, sendPage, serve } from './support.ts'
 
-/** A pool that counts what it had to allocate. */
+/** A pool that counts its allocations. */
 function countingPool(): BufferPool & { readonly allocated: number } {
   const pool = bufferPool(2)
   const known = new WeakSet<ArrayBufferLike>()
@@ -28,7 +28,7 @@ function countingPool(): BufferPool & { readonly allocated: number } {
 
 const PAGES = 30
 
-/** Gives the answer's memory back once it is decoded, as a run does. */
+/** Releases the response's memory once it is decoded, as a run does. */
 function givingBack(buffers: BufferPool): DecodePage {
   return async (body, context) => {
     try {
@@ -39,7 +39,7 @@ function givingBack(buffers: BufferPool): DecodePage {
   }
 }
 
-describe('the memory of answers', () => {
+describe('the memory of responses', () => {
   it.each<[string, (index: number, body: Buffer) => { body: Buffer; headers: Record<string, string> }]>([
     ['announced', (_, body) => ({ body, headers: { 'content-length': String(body.length) } })],
     ['unannounced', (_, body) => ({ body, headers: {} })],
@@ -51,7 +51,7 @@ describe('the memory of answers', () => {
         headers: { 'content-encoding': 'gzip' },
       }),
     ],
-  ])('is used again: %s', async (_, send) => {
+  ])('is reused: %s', async (_, send) => {
     const server = await serve((_request, response, index) => {
       const next = index + 1 < PAGES ? `c${index}` : null
       const { body, headers } = send(index, page(next))
@@ -60,7 +60,7 @@ describe('the memory of answers', () => {
     const buffers = countingPool()
     const pages = await collect(open(server.url, { buffers }), domainChain(), givingBack(buffers))
     expect(pages).toHaveLength(PAGES)
-    // The first answer grows; from then on there is enough.
+    // The first response grows; from then on the memory is large enough.
     expect(buffers.allocated).toBeLessThanOrEqual(6)
   })
 
@@ -80,7 +80,7 @@ describe('the memory of answers', () => {
       },
     ],
     ['is an error', (response) => response.writeHead(500).end(Buffer.alloc(60_000, 'x'))],
-  ])('is used again when every other answer %s', async (_, fail) => {
+  ])('is reused when every second response %s', async (_, fail) => {
     let searches = 0
     const server = await serve((_request, response) => {
       const search = searches++
@@ -94,7 +94,7 @@ describe('the memory of answers', () => {
     expect(buffers.allocated).toBeLessThanOrEqual(6)
   })
 
-  it('is given back with a page that was asked for ahead and that nobody gets', async () => {
+  it('is released with a prefetched page that is not consumed', async () => {
     const server = await serve((_request, response, index) => sendPage(response, `c${index}`))
     const pages: DecodedPage[] = []
     const released: DecodedPage[] = []
@@ -104,8 +104,8 @@ describe('the memory of answers', () => {
       pages.push(decoded)
       return decoded
     }
-    const ahead = { take: () => true, give: () => {} }
-    const chain = extractPages(open(server.url), domainChain({ prefetch: ahead }), read, (dropped) =>
+    const prefetch = { take: () => true, give: () => {} }
+    const chain = extractPages(open(server.url), domainChain({ prefetch }), read, (dropped) =>
       released.push(dropped),
     )
     const first = await chain.next()

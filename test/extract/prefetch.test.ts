@@ -6,8 +6,8 @@ import { extractPages, type Prefetch, prefetchSlots } from '../../src/extract/in
 import { cases } from '../support/thorough.ts'
 import { collect, decode, domainChain, failure, open, sendPage, serve } from './support.ts'
 
-/** So many places, and how many of them are taken. */
-function places(count: number): Prefetch & { taken: number } {
+/** So many prefetch slots, and how many of them are taken. */
+function prefetchOf(count: number): Prefetch & { taken: number } {
   return {
     taken: 0,
     take() {
@@ -25,17 +25,17 @@ async function until(isSo: () => boolean): Promise<void> {
   while (!isSo()) await sleep(2)
 }
 
-describe('where a place is free', () => {
-  it('the next page is asked for while the one before it is being decoded, and no other', async () => {
+describe('with a free prefetch slot', () => {
+  it('the next page is requested while the one before it is being decoded, and no other', async () => {
     const server = await serve((_request, response, index) =>
       sendPage(response, index < 3 ? `c${index}` : null),
     )
-    const ahead = places(3)
+    const prefetch = prefetchOf(3)
     let release = (): void => {}
     const gate = new Promise<void>((resolve) => {
       release = resolve
     })
-    const pages = extractPages(open(server.url), domainChain({ prefetch: ahead }), async (body, context) => {
+    const pages = extractPages(open(server.url), domainChain({ prefetch }), async (body, context) => {
       if (context.page === 0) await gate
       return decode(body, context)
     })
@@ -43,49 +43,47 @@ describe('where a place is free', () => {
     await until(() => server.received.length === 2)
     await sleep(50)
     expect(server.received.map(({ json }) => json.from)).toEqual([undefined, 'c0'])
-    expect(ahead.taken).toBe(1)
+    expect(prefetch.taken).toBe(1)
     release()
     expect((await first).value?.page.next).toBe('c0')
-    // The consumer still has the first page: nothing more is asked for.
+    // The consumer still has the first page: no more is requested.
     await sleep(50)
     expect(server.received).toHaveLength(2)
     expect((await pages.next()).value?.page.next).toBe('c1')
     await until(() => server.received.length === 3)
     await pages.return()
-    expect(ahead.taken).toBe(0)
+    expect(prefetch.taken).toBe(0)
   })
 
   it('the pages, their requests and the cursors are the same as without', async () => {
-    const answer = (index: number) => (index < 20 ? `c${index}` : null)
-    const apart = await serve((_request, response, index) => sendPage(response, answer(index)))
-    const server = await serve((_request, response, index) => sendPage(response, answer(index)))
-    const ahead = places(1)
+    const nextOf = (index: number) => (index < 20 ? `c${index}` : null)
+    const apart = await serve((_request, response, index) => sendPage(response, nextOf(index)))
+    const server = await serve((_request, response, index) => sendPage(response, nextOf(index)))
+    const prefetch = prefetchOf(1)
     const without = await collect(open(apart.url), domainChain())
     const untimed = (pages: readonly object[]) => pages.map((page) => ({ ...page, ms: 0 }))
-    expect(untimed(await collect(open(server.url), domainChain({ prefetch: ahead })))).toEqual(
-      untimed(without),
-    )
+    expect(untimed(await collect(open(server.url), domainChain({ prefetch })))).toEqual(untimed(without))
     expect(server.received.map(({ json }) => json.from)).toEqual(apart.received.map(({ json }) => json.from))
-    expect(ahead.taken).toBe(0)
+    expect(prefetch.taken).toBe(0)
   })
 
-  it('a cursor that an answer brought before it broke is dropped for that of the next attempt', async () => {
+  it('a cursor in a response that breaks later is replaced by that of the next attempt', async () => {
     const server = await serve((request, response, index) => {
       if (index === 0) response.end('{"items":[1,],"next":"wrong"}')
       else sendPage(response, request.json.from === 'right' ? null : 'right')
     })
-    const ahead = places(1)
+    const prefetch = prefetchOf(1)
     const service = open(server.url)
-    const pages = await collect(service, domainChain({ prefetch: ahead }))
+    const pages = await collect(service, domainChain({ prefetch }))
     expect(pages.map(({ page }) => page.next)).toEqual(['right', null])
     expect(server.received.map(({ json }) => json.from)).toEqual([undefined, 'wrong', undefined, 'right'])
-    // Whatever was sent is accounted for.
+    // Every request is counted.
     expect(pages.reduce((sum, { requests }) => sum + requests, 0)).toBe(4)
     expect(service.counters.requests).toBe(4)
-    expect(ahead.taken).toBe(0)
+    expect(prefetch.taken).toBe(0)
   })
 
-  it('a page that nobody wants any more is broken off, and not tried again', async () => {
+  it('a page that is no longer wanted is aborted, and not retried', async () => {
     let closed = false
     const server = await serve((_request, response, index) => {
       if (index === 0) return sendPage(response, 'a')
@@ -93,10 +91,10 @@ describe('where a place is free', () => {
         closed = true
       })
     })
-    const ahead = places(1)
+    const prefetch = prefetchOf(1)
     const service = open(server.url)
     const fault = new TypeError('a defect')
-    const pages = collect(service, domainChain({ prefetch: ahead }), async () => {
+    const pages = collect(service, domainChain({ prefetch }), async () => {
       await until(() => server.received.length === 2)
       throw fault
     })
@@ -104,21 +102,21 @@ describe('where a place is free', () => {
     await until(() => closed)
     await sleep(30)
     expect(server.received).toHaveLength(2)
-    expect(ahead.taken).toBe(0)
+    expect(prefetch.taken).toBe(0)
   })
 
-  it('a cursor that the chain had before is not asked for', async () => {
+  it('a repeated cursor is not requested', async () => {
     const server = await serve((_request, response, index) =>
       sendPage(response, ['a', 'b', 'a'][index] ?? null),
     )
-    const error = await failure(collect(open(server.url), domainChain({ prefetch: places(1) })))
+    const error = await failure(collect(open(server.url), domainChain({ prefetch: prefetchOf(1) })))
     expect(error.kind).toBe('data')
     expect(server.received).toHaveLength(3)
   })
 
   it('a hundred empty pages cost a hundred requests', async () => {
     const server = await serve((_request, response, index) => sendPage(response, `c${index}`, []))
-    await failure(collect(open(server.url), domainChain({ prefetch: places(1) })))
+    await failure(collect(open(server.url), domainChain({ prefetch: prefetchOf(1) })))
     expect(server.received).toHaveLength(100)
   })
 
@@ -128,7 +126,11 @@ describe('where a place is free', () => {
     const pages: (string | null)[] = []
     const error = await failure(
       (async () => {
-        for await (const { page } of extractPages(service, domainChain({ prefetch: places(1) }), decode)) {
+        for await (const { page } of extractPages(
+          service,
+          domainChain({ prefetch: prefetchOf(1) }),
+          decode,
+        )) {
           pages.push(page.next)
         }
       })(),
@@ -139,22 +141,22 @@ describe('where a place is free', () => {
   })
 })
 
-describe('places', () => {
+describe('prefetch slots', () => {
   it('are as many as are free at the moment', () => {
     let free = 0
-    const ahead = prefetchSlots(() => free)
-    expect(ahead.take()).toBe(false)
+    const prefetch = prefetchSlots(() => free)
+    expect(prefetch.take()).toBe(false)
     free = 1
-    expect([ahead.take(), ahead.take()]).toEqual([true, false])
-    ahead.give()
-    expect(ahead.take()).toBe(true)
+    expect([prefetch.take(), prefetch.take()]).toEqual([true, false])
+    prefetch.give()
+    expect(prefetch.take()).toBe(true)
   })
 })
 
-describe('the cursor at the end of an answer', () => {
+describe('the cursor at the end of a response', () => {
   const bytes = (text: string) => Buffer.from(text)
 
-  it('is read off where it stands last, however it is spaced', () => {
+  it('is found at its last occurrence, whatever the white space', () => {
     expect(nextAtEnd(bytes('{"items":[],"next":"WyJhIl0="}'))).toBe('WyJhIl0=')
     expect(nextAtEnd(bytes('{ "items": [],\n  "next" : "a b"\n}\n'))).toBe('a b')
     for (const other of [
@@ -169,7 +171,7 @@ describe('the cursor at the end of an answer', () => {
     }
   })
 
-  it('is that of the parsed answer, whatever the answer holds', () => {
+  it('is that of the parsed response, whatever the response contains', () => {
     const strings = fc.oneof(fc.string(), fc.constantFrom('"next":"x"}', '{"next":"x"}', 'next', '\\', '"'))
     const values = fc.letrec((tie) => ({
       value: fc.oneof(
@@ -181,14 +183,14 @@ describe('the cursor at the end of an answer', () => {
         fc.dictionary(fc.constantFrom('next', 'a', 'b'), tie('value'), { maxKeys: 3 }),
       ),
     })).value
-    const answers = fc.tuple(
+    const responses = fc.tuple(
       fc.dictionary(fc.constantFrom('items', 'next', 'z'), values),
       fc.constantFrom(0, 1, 2),
     )
     fc.assert(
-      fc.property(answers, ([answer, spaces]) => {
-        const foretold = nextAtEnd(bytes(JSON.stringify(answer, null, spaces)))
-        if (foretold !== null) expect(foretold).toBe((answer as { next?: unknown }).next)
+      fc.property(responses, ([response, spaces]) => {
+        const found = nextAtEnd(bytes(JSON.stringify(response, null, spaces)))
+        if (found !== null) expect(found).toBe((response as { next?: unknown }).next)
       }),
       { numRuns: cases(5000, 1000) },
     )

@@ -16,7 +16,7 @@ import {
 const PAGE = '{"items":[1],"next":null}'
 const WHOLE = `HTTP/1.1 200 OK\r\ncontent-length: ${PAGE.length}\r\n\r\n${PAGE}`
 
-/** A fault once, then a good answer: both the fault and the recovery show. */
+/** A fault once, then a good response: the test sees both the fault and the recovery. */
 async function recovers(fault: (socket: Socket) => void): Promise<void> {
   const server = await serveRaw((socket, index) => (index === 0 ? fault(socket) : socket.write(WHOLE)))
   const service = open(server.url, { clock: fakeClock(), settings: { timeoutMs: TIMEOUT_MS } })
@@ -28,8 +28,8 @@ async function recovers(fault: (socket: Socket) => void): Promise<void> {
 const TIMEOUT_MS = 10_000
 
 /**
- * The same for an answer that is late: while its connection stands time passes a tenth of the time-out at a time, and
- * none passes for the good answer, however busy the machine is.
+ * The same for a late response: while its connection is open, time passes a tenth of the time-out at a time. No time
+ * passes during the good response, however busy the machine is.
  */
 async function recoversFromLate(
   fault: (socket: Socket) => void,
@@ -72,29 +72,29 @@ describe('a request is sent again', () => {
       socket.write(body)
     }))
 
-  it('when the answer is no HTTP', () => recovers((socket) => socket.write('SSH-2.0-OpenSSH_9.6\r\n\r\n')))
+  it('when the response is not HTTP', () => recovers((socket) => socket.write('SSH-2.0-OpenSSH_9.6\r\n\r\n')))
 
-  it('when the answer has no end of headers', () =>
+  it('when the response has no end of headers', () =>
     recovers((socket) => socket.write(`HTTP/1.1 200 OK\r\nx: ${'x'.repeat(100_000)}`)))
 
-  it('when no answer begins in time', () => recoversFromLate(() => {}))
+  it('when no response begins in time', () => recoversFromLate(() => {}))
 
-  it('when the answer stalls', () =>
+  it('when the response stalls', () =>
     recoversFromLate((socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\n{')))
 
-  it('when the answer drips: every byte in time, the whole too late', () =>
+  it('when the response drips: every byte in time, the whole too late', () =>
     recoversFromLate(
       (socket) => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n'),
       (socket) => socket.write(' '),
     ))
 })
 
-it('an answer that the connection’s end completes is whole', async () => {
+it('a response that ends with its connection is complete', async () => {
   const server = await serveRaw((socket) => socket.end(`HTTP/1.1 200 OK\r\n\r\n${PAGE}`))
   expect(await collect(open(server.url), domainChain())).toHaveLength(1)
 })
 
-it('interim answers are passed over', async () => {
+it('interim responses are ignored', async () => {
   const server = await serveRaw((socket) => {
     socket.write(`HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n${WHOLE}`)
   })
@@ -114,7 +114,7 @@ it.each([
   expect(error.message).toMatch(code)
 })
 
-it('a parser’s error keeps no bytes of the answer', async () => {
+it('the error of the HTTP parser contains no bytes of the response', async () => {
   const server = await serveRaw((socket) =>
     socket.write('HTTP/1.1 200 OK\r\ncontent-length: hunter2\r\n\r\n'),
   )
@@ -139,7 +139,7 @@ describe('a body', () => {
     ['plain, unannounced', {}, Buffer.alloc(100_001), false],
     ['compressed', { 'content-encoding': 'gzip' }, gzipSync(Buffer.alloc(100_001)), true],
     ['compressed a thousandfold', { 'content-encoding': 'gzip' }, gzipSync(Buffer.alloc(100_000_000)), true],
-  ])('larger than allowed is not taken, nor asked for again: %s', async (_name, headers, body, announced) => {
+  ])('larger than allowed is rejected, without a retry: %s', async (_name, headers, body, announced) => {
     const server = await serve((_request, response) => {
       response.writeHead(200, { ...headers, ...(announced ? { 'content-length': body.length } : {}) })
       if (!announced) response.write(body.subarray(0, 10))
@@ -155,7 +155,7 @@ describe('a body', () => {
   it.each([
     ['plain', {}, (body: Buffer) => body],
     ['compressed', { 'content-encoding': 'gzip' }, gzipSync],
-  ])('as large as allowed is taken whole: %s', async (_name, headers, encode) => {
+  ])('as large as allowed is accepted: %s', async (_name, headers, encode) => {
     const text = `${' '.repeat(100_000 - PAGE.length)}${PAGE}`
     for (const chunked of [true, false]) {
       const server = await serve((_request, response) => {
@@ -172,7 +172,7 @@ describe('a body', () => {
     }
   })
 
-  it.each(['br', 'deflate', 'gzip, gzip'])('compressed in another way is refused: %s', async (coding) => {
+  it.each(['br', 'deflate', 'gzip, gzip'])('in an unknown compression is rejected: %s', async (coding) => {
     const server = await serve((_request, response) =>
       response.writeHead(200, { 'content-encoding': coding }).end(PAGE),
     )
@@ -181,7 +181,7 @@ describe('a body', () => {
   })
 })
 
-it('connections are used again, and no more are opened than allowed', async () => {
+it('connections are reused, and no more are opened than allowed', async () => {
   const connections = new Set<Socket>()
   const server = await serve((_request, response, index) => {
     if (response.socket !== null) connections.add(response.socket)
