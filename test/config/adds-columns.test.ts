@@ -5,7 +5,7 @@ import { columnsOf } from '../../src/core/index.ts'
 import { CREDENTIAL_FIELDS, SOURCE_FIELDS } from '../../src/transform/schema.ts'
 import { problems, read, SMALLEST, withLine } from './pipeline-file.ts'
 
-/** Names and types of the columns that a setting makes. */
+/** Names and types of the columns that a setting adds. */
 async function columns(line: string): Promise<readonly string[]> {
   return columnsOf(await read(withLine('transform', line))).map(({ name, type }) => `${name} ${type}`)
 }
@@ -16,7 +16,7 @@ async function problem(columns: string): Promise<string> {
   return only!.replace(/^p\.yaml:7:\d+: transform\.extra_columns/, '')
 }
 
-test('extra columns come behind the others, in the order of the file, with `columns` and without', async () => {
+test('extra columns follow the others, in the order of the file, with `columns` and without', async () => {
   const extra =
     '[{ name: level, path: a.b, type: int64 }, source_pii_tags, { name: raw, path: source.raw, type: json }]'
   const all = await columns(`extra_columns: ${extra}`)
@@ -90,7 +90,7 @@ test.each([
     '{ name: a, path: source, type: json }',
     '[0].path: the fields of `source` are columns of their own; name one of them',
   ],
-  // CRC-32 is linear, so names of one field_id are easily found.
+  // CRC-32 is linear, so names with the same field_id are easily found.
   [
     '{ name: cmgiyrj, path: a, type: json }, { name: cmrtojf, path: b, type: json }',
     '[1].name: `cmrtojf` would have the field_id of `cmgiyrj` in Parquet; choose another name',
@@ -99,7 +99,7 @@ test.each([
   expect(await problem(columns)).toBe(message)
 })
 
-test('reports have no extra columns, and a column that is not named is not there', async () => {
+test('reports have no extra columns, and an unnamed column is not exported', async () => {
   const file = SMALLEST.replace('  domains: [acme.com]', '  resource: reports\n  all: true')
   expect(await problems(`${file}transform:\n  extra_columns: [event_uid]\n`)).toEqual([
     'p.yaml:8:3: transform.extra_columns: does not go with resource: reports',
@@ -109,7 +109,7 @@ test('reports have no extra columns, and a column that is not named is not there
   ])
 })
 
-test('paths are refused to just the fields that this version knows', () => {
+test('paths are refused to exactly the fields that this version knows', () => {
   const known = [
     ...[...CREDENTIAL_FIELDS].filter((name) => name !== 'source'),
     ...[...SOURCE_FIELDS].map((name) => `source.${name}`),
@@ -117,7 +117,7 @@ test('paths are refused to just the fields that this version knows', () => {
   expect([...TAKEN_FIELDS.keys()].sort()).toEqual(known.sort())
 })
 
-test('the JSON Schema knows them', () => {
+test('the JSON Schema describes them', () => {
   const schema = JSON.stringify(pipelineJsonSchema())
   const { extra_columns } = JSON.parse(schema).properties.transform.properties
   const [names, own] = extra_columns.items.anyOf

@@ -55,12 +55,12 @@ test('editors flag what the reader refuses, and accept references', () => {
   expect(accepts(`${SMALLEST}load: { shard_rows: "\${ROWS:-5}" }\n`)).toBe(true)
   expect(accepts(`${SMALLEST}  queries: [{ type: secret, secret: x }]\n`)).toBe(false)
   expect(accepts(`${SMALLEST}  windows: { until: now }\n`)).toBe(false)
-  // What is missing here may stand in the file that it extends.
+  // What is missing here may be in the file that it extends.
   expect(accepts('extends: base.yaml\nname: acme\n')).toBe(true)
   expect(accepts(`${SMALLEST}x-usual: &usual { shard_rows: many }\n`)).toBe(true)
 })
 
-test('every key has a description, a default (or says what holds without it, or that it is required) and an example', async () => {
+test('every key has a description, a default (or the effect of omitting it, or that it is required) and an example', async () => {
   const undescribed: string[] = []
   const defaultless: string[] = []
   const visit = (node: unknown, path: string): void => {
@@ -71,8 +71,8 @@ test('every key has a description, a default (or says what holds without it, or 
           if (property.description === undefined || property.examples === undefined)
             undescribed.push(`${path}.${name}`)
           const isRequired = (node as { required?: string[] }).required?.includes(name)
-          const says = /Default:? |Required\.|none: never/.test(String(property.description))
-          if (property.default === undefined && !isRequired && !says) defaultless.push(`${path}.${name}`)
+          const saysWhy = /Default:? |Required\.|none: never/.test(String(property.description))
+          if (property.default === undefined && !isRequired && !saysWhy) defaultless.push(`${path}.${name}`)
           visit(property, `${path}.${name}`)
         }
       } else visit(child, path)
@@ -86,13 +86,13 @@ test('every key has a description, a default (or says what holds without it, or 
   })
 })
 
-test('the reader takes every example', async () => {
+test('the reader accepts every example', async () => {
   const refused: string[] = []
   const visit = async (node: Node, path: readonly string[]): Promise<void> => {
     for (const [name, property] of Object.entries(node.properties ?? {})) {
       const inner = [...path, name]
       if (property.properties !== undefined) await visit(property, inner)
-      // One key alone can be held against the shape of the file; what it needs beside it is another matter.
+      // A single key is only checked for its shape; it may depend on others.
       const [example] = property.examples ?? []
       const wrong = (await read(withKey(inner, example), TWO_FILES).catch((error) => error)) as Error
       if (/: expected .*(?:found|such as)/.test(wrong.message ?? '')) refused.push(wrong.message)

@@ -34,7 +34,7 @@ test.each(['${', '${A', '${}', '${1A}', '${A-b}', '${A:-${B}}', '${A B}'])(
   },
 )
 
-test('an unset variable is named with its place and with what to do', async () => {
+test('an unset variable is reported with its location and with what to do', async () => {
   expect(
     await problems(SMALLEST.replace('https://api.example.com/firework', '${SPILLWAY_BASE_URL}')),
   ).toEqual([
@@ -43,7 +43,7 @@ test('an unset variable is named with its place and with what to do', async () =
   expect(await problems(keyword('${toString}'))).toHaveLength(1)
 })
 
-test('a value that is one unquoted reference may be a number, a boolean or nothing', async () => {
+test('a value that is one unquoted reference may be a number, a boolean or empty', async () => {
   const env = { RATE: '2.5', RETRIES: '3', YES: 'true', NONE: '~', BYTES: '4096', NAME: '2024' }
   const { name, service, extract } = await read(
     `name: \${NAME}
@@ -67,7 +67,7 @@ extract:
   ])
 })
 
-test('the value of a variable is one text whatever it holds, and never a part of the file', async () => {
+test('the value of a variable is always one string, and never YAML', async () => {
   const cwd = temporaryFolder()
   await fc.assert(
     fc.asyncProperty(
@@ -83,7 +83,7 @@ test('the value of a variable is one text whatever it holds, and never a part of
           expect(extract.queries).toEqual([{ type: 'keyword', keyword: `x${value}`.trim() }])
         } catch (error) {
           if (!isExportError(error, 'config')) throw error
-          // Control characters and overlong texts are refused for what they are.
+          // Control characters and overlong strings are refused for what they are.
           expect(/\p{Cc}/u.test(value) || value.length > 60).toBe(true)
         }
       },

@@ -35,7 +35,7 @@ test('mappings are merged, everything else is replaced', async () => {
   expect(load.format).toMatchObject({ kind: 'csv', escapeFormulas: true })
 })
 
-test('of several files the later wins, and all of them win over what they extend', async () => {
+test('of several files the later one takes precedence, and each one over what it extends', async () => {
   const files = {
     'low.yaml': BASE,
     'one.yaml': 'extends: low.yaml\nservice: { retries: 1, timeout: 10s }\n',
@@ -47,7 +47,7 @@ test('of several files the later wins, and all of them win over what they extend
   expect(extract.maxRequests).toBe(200)
 })
 
-test('a key with nothing behind it takes away what was inherited', async () => {
+test('a key without a value removes the inherited one', async () => {
   const text = CHILD.replace('{ retries: 3 }', '{ token_env: , api_key_env: KEY }').replace(
     'load: { format: csv }',
     'load:',
@@ -57,7 +57,7 @@ test('a key with nothing behind it takes away what was inherited', async () => {
   expect(load.format.kind).toBe('parquet')
 })
 
-test('flags win over both, and paths start from the file that names them', async () => {
+test('flags take precedence over both, and paths are relative to the file that has them', async () => {
   const cwd = temporaryFolder()
   mkdirSync(join(cwd, 'shared/deep'), { recursive: true })
   writeFileSync(join(cwd, 'shared/base.yaml'), `extends: deep/base.yaml\n`)
@@ -79,7 +79,7 @@ test('flags win over both, and paths start from the file that names them', async
   expect(extract.maxRequests).toBe(7)
 })
 
-test('what is wrong is told with the file, line and column where it stands', async () => {
+test('a problem is reported with its own file, line and column', async () => {
   const files = {
     'base.yaml': BASE.replace('retries: 20', 'retrys: 20').replace('200', 'many'),
     'late.yaml': 'load:\n  format: json\n  shard_rows: 0\n',
@@ -93,7 +93,7 @@ test('what is wrong is told with the file, line and column where it stands', asy
   ])
 })
 
-test('syntax errors and duplicate keys of a base are told with its name', async () => {
+test('syntax errors and duplicate keys of a base are reported with its name', async () => {
   expect(await problems(CHILD, { files: { 'base.yaml': 'service: [\n' } })).toEqual([
     expect.stringMatching(/^base\.yaml:2:1: not valid YAML/),
   ])
@@ -109,13 +109,13 @@ test.each([
   ['list.yaml', 'found "list.yaml", which holds no keys', { 'list.yaml': '- 1\n' }],
   ['17', 'expected the path of a pipeline file, or a list of them, found', {}],
   ["'${NOWHERE}'", 'the environment variable NOWHERE is not set', {}],
-])('extends: %s: %s', async (named, says, files) => {
+])('extends: %s: %s', async (named, message, files) => {
   const found = await problems(SMALLEST.replace('name:', `extends: ${named}\nname:`), { files })
-  expect(found[0]).toContain(says)
+  expect(found[0]).toContain(message)
   expect(found[0]).toMatch(/^(?:p|a)\.yaml:1:\d+: extends/)
 })
 
-test('files that extend each other many times over are not read without end', async () => {
+test('files that extend each other many times over are limited', async () => {
   const files = Object.fromEntries(
     Array.from({ length: 12 }, (_, i) => [
       `${i}.yaml`,
@@ -126,7 +126,7 @@ test('files that extend each other many times over are not read without end', as
   expect(found[0]).toContain('which would be one of more than 100 files')
 })
 
-test('what the environment lacks is told where the base asks for it', async () => {
+test('an unset variable is reported at its reference in the base', async () => {
   const cwd = temporaryFolder()
   writeFileSync(join(cwd, 'base.yaml'), BASE)
   writeFileSync(join(cwd, 'p.yaml'), CHILD)
@@ -157,7 +157,7 @@ extract:
   expect(extract.queries).toHaveLength(3)
 })
 
-test('a merge key wants mappings, and problems point at where the merged value stands', async () => {
+test('a merge key needs mappings, and problems point at the merged value', async () => {
   expect(await problems(`${SMALLEST}load:\n  <<: 7\n`)).toEqual([
     'p.yaml:7:7: load.<<: expected a mapping such as *name, or a list of them',
   ])

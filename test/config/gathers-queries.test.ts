@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest'
 import { problems, read, SMALLEST } from './pipeline-file.ts'
 
-const asking = (lines: string) => SMALLEST.replace('  domains: [acme.com]', lines)
+const fileWith = (lines: string) => SMALLEST.replace('  domains: [acme.com]', lines)
 
-test('all five kinds, and the same query once', async () => {
+test('all five kinds are accepted, and a repeated query is one', async () => {
   const { extract } = await read(
-    asking(`  domains: [acme.com, ACME.com., Bücher.example, a_b.example]
+    fileWith(`  domains: [acme.com, ACME.com., Bücher.example, a_b.example]
   queries:
     - { type: domain, fqdn: Acme.Com }
     - { type: auth_domain, fqdn: login.acme.com. }
@@ -30,17 +30,17 @@ test('all five kinds, and the same query once', async () => {
 test('ten thousand domains from a file, with comments, blank lines and Windows line ends', async () => {
   const domains = Array.from({ length: 10_000 }, (_, i) => `host-${i}.example`)
   const content = `\uFEFF# ours\r\n\r\n${domains.join('  # comment\r\n')}\r\nHOST-1.example.\r\n`
-  const { extract } = await read(asking('  domains_file: list.txt'), { files: { 'list.txt': content } })
+  const { extract } = await read(fileWith('  domains_file: list.txt'), { files: { 'list.txt': content } })
   expect(extract.queries).toEqual(domains.map((fqdn) => ({ type: 'domain', fqdn })))
 })
 
-test('every bad line of a domains file is named, in order, with what it may mean', async () => {
+test('every invalid line of a domains file is reported, in order, with a suggestion', async () => {
   const lines = Array.from({ length: 10_000 }, (_, i) => `host-${i}.example`)
   lines[16] = 'hunter2 hunter2'
   lines[4_999] = 'https://hunter2.example/'
   lines[9_998] = '.hunter2'
   lines[9_999] = `${'a'.repeat(250)}.com`
-  const found = await problems(asking('  domains_file: list.txt'), {
+  const found = await problems(fileWith('  domains_file: list.txt'), {
     files: { 'list.txt': lines.join('\n') },
   })
   const expected = 'expected a domain name (letters, digits, -, _ and dots, at most 253 characters), found'
@@ -52,8 +52,8 @@ test('every bad line of a domains file is named, in order, with what it may mean
   ])
 })
 
-test('an address in a domains file is not shown, but for its domain', async () => {
-  const found = await problems(asking('  domains_file: list.txt'), {
+test('an address in a domains file is not shown, except for its domain', async () => {
+  const found = await problems(fileWith('  domains_file: list.txt'), {
     files: { 'list.txt': 'jane@alpha.test\nhttps://me:hunter2@beta.test/x\n' },
   })
   expect(found.join()).not.toMatch(/jane|hunter2|me:/)
@@ -67,24 +67,24 @@ test.each([
   ['latin1.txt', 'is not UTF-8 text'],
 ])('domains_file: %s %s', async (name, reason) => {
   const files = { 'latin1.txt': Uint8Array.of(0x62, 0xfc, 0x2e, 0x64, 0x65) }
-  expect(await problems(asking(`  domains_file: ${name}`), { files })).toEqual([
+  expect(await problems(fileWith(`  domains_file: ${name}`), { files })).toEqual([
     `p.yaml:5:17: extract.domains_file: expected a file of domains, found "${name}", which ${reason}`,
   ])
 })
 
-test('a name too long for a folder is refused, unless queries get no folders', async () => {
-  const text = asking(`  queries:\n    - { type: keyword, keyword: ${'ü'.repeat(50)} }`)
+test('a query name too long for a folder is refused, unless queries have no folders', async () => {
+  const text = fileWith(`  queries:\n    - { type: keyword, keyword: ${'ü'.repeat(50)} }`)
   expect(await problems(text)).toEqual([
     'p.yaml:6:7: extract.queries[0]: its folder name, percent-encoded, would have 314 bytes of 255; leave query out of load.partition_by',
   ])
   expect((await read(`${text}load: { partition_by: window }\n`)).extract.queries).toHaveLength(1)
 })
 
-describe('a query with a name of its own', () => {
+describe('a query with a custom name', () => {
   const queries = (lines: string, identity = 'keep') =>
-    asking(`  queries:\n${lines}`).concat(`transform: { identity: ${identity} }\n`)
+    fileWith(`  queries:\n${lines}`).concat(`transform: { identity: ${identity} }\n`)
 
-  test('may be of any kind, and is the same query still', async () => {
+  test('may be of any kind, and its request is unchanged', async () => {
     const { extract } = await read(
       queries(`    - { type: domain, fqdn: acme.com, as: ours }
     - { type: domain, fqdn: ACME.com, as: " ours " }
@@ -102,18 +102,21 @@ describe('a query with a name of its own', () => {
     ])
   })
 
-  test.each(['keep', 'hmac', 'drop'])('shares it with no other, under identity: %s', async (identity) => {
-    const lines = `    - { type: email, email: a@acme.com, as: case }
+  test.each(['keep', 'hmac', 'drop'])(
+    'can not share its name with another, under identity: %s',
+    async (identity) => {
+      const lines = `    - { type: email, email: a@acme.com, as: case }
     - { type: email, email: b@acme.com, as: case }
     - { type: domain, fqdn: acme.com }
     - { type: domain, fqdn: acme.org, as: acme.com }`
-    expect(await problems(queries(lines, identity))).toEqual([
-      'p.yaml:7:7: extract.queries[1]: another query has this name already',
-      'p.yaml:9:7: extract.queries[3]: another query has this name already',
-    ])
-  })
+      expect(await problems(queries(lines, identity))).toEqual([
+        'p.yaml:7:7: extract.queries[1]: another query has this name already',
+        'p.yaml:9:7: extract.queries[3]: another query has this name already',
+      ])
+    },
+  )
 
-  test.each(['keep', 'hmac'])('has no second one, under identity: %s', async (identity) => {
+  test.each(['keep', 'hmac'])('has only one name, under identity: %s', async (identity) => {
     const lines = `    - { type: email, email: a@acme.com, as: case }
     - { type: email, email: a@acme.com }
     - { type: domain, fqdn: acme.com }
@@ -124,14 +127,14 @@ describe('a query with a name of its own', () => {
     ])
   })
 
-  test.each(['""', '" "', '17', 'true', `"a\\tb"`, 'x'.repeat(201)])('is not called %s', async (as) => {
+  test.each(['""', '" "', '17', 'true', `"a\\tb"`, 'x'.repeat(201)])('can not be called %s', async (as) => {
     const [problem] = await problems(queries(`    - { type: domain, fqdn: acme.com, as: ${as} }`))
     expect(problem).toMatch(
       /^p\.yaml:6:\d+: extract\.queries\[0\]\.as: expected a name of 1 to 200 characters, without control characters/,
     )
   })
 
-  test('is needed under identity: drop where an identity is asked for, and only there', async () => {
+  test('is required under identity: drop for queries of an identity, and only for those', async () => {
     const lines = `    - { type: email, email: a@acme.com }
     - { type: keyword, keyword: a }
     - { type: keyword, keyword: b, as: b-team }
@@ -145,7 +148,7 @@ describe('a query with a name of its own', () => {
     expect((await read(queries(lines, 'hmac'))).extract.queries).toHaveLength(5)
   })
 
-  test.each(['hmac', 'drop'])('does not say what is hidden, under identity: %s', async (identity) => {
+  test.each(['hmac', 'drop'])('may not contain a hidden identity, under identity: %s', async (identity) => {
     const lines = `    - { type: email, email: a@acme.com, as: case A@acme.com }
     - { type: keyword, keyword: ada, as: ADA }
     - { type: keyword, keyword: a, as: case-a }

@@ -16,7 +16,7 @@ load:
   format: json
 `
 
-test('every flag beats the file, even where the file is wrong', async () => {
+test('every flag takes precedence over the file, even over an invalid value', async () => {
   const { extract, load } = await read(FULL, {
     overrides: {
       from: '2024-01-01',
@@ -38,7 +38,7 @@ test('every flag beats the file, even where the file is wrong', async () => {
   expect(load.format.kind).toBe('csv')
 })
 
-test('--from and --until make windows where the file has none', async () => {
+test('--from and --until define windows if the file has none', async () => {
   const { extract } = await read(SMALLEST, { overrides: { from: '2024-01-01', until: '2024-02-01' } })
   expect(extract.windows).toMatchObject({ until: Date.UTC(2024, 1, 1) * 1000, every: null })
 })
@@ -71,7 +71,7 @@ test('problems name the flag', async () => {
   ])
 })
 
-test('a flag that contradicts the file is named too', async () => {
+test('a flag that contradicts the file is reported too', async () => {
   expect(
     await problems(withLine('extract', 'windows: { from: 2024-01-01 }'), {
       overrides: { until: '2023-01-01' },
@@ -90,7 +90,7 @@ test('a flag that contradicts the file is named too', async () => {
   ])
 })
 
-test('a flag does not hide that its section is no section', async () => {
+test('a flag does not hide an invalid section', async () => {
   expect(
     await problems(SMALLEST.replace('  domains: [acme.com]', '  windows: soon\n  domains: [a.com]'), {
       overrides: { from: '2024-01-01' },

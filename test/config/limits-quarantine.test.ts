@@ -20,7 +20,7 @@ test.each([
 })
 
 test.each(['-1', '0.5', '101%', '-1%', '1 %', '"%"', '1%%', '1e2%', 'none', '"5"', '.inf', 'true', '[1%]'])(
-  '%s is none',
+  '%s is no limit',
   async (text) => {
     const [problem] = await problems(limit(text))
     expect(problem).toMatch(

@@ -7,7 +7,7 @@ const URL_EXPECTED =
   'an http or https URL such as https://api.example.com/firework, without user name, password, query or fragment'
 const VARIABLE = 'the name of an environment variable (letters, digits and _), never the secret itself'
 
-/** Section, line, column of the value, path, and what is said. */
+/** Section, line, column of the value, path, and message. */
 const WRONG: readonly (readonly [
   'service' | 'extract' | 'transform' | 'load',
   string,
@@ -301,7 +301,7 @@ test.each([
 })
 
 test.each(['ftp://api.example.com/x', 'api.example.com', 'api.example.com:8443/firework'])(
-  'base_url: %s is refused and shown: it holds no secret, wherever it comes from',
+  'base_url: %s is refused and shown: it contains no secret, in the file or in a variable',
   async (url) => {
     const given = (text: string) => SMALLEST.replace('https://api.example.com/firework', text)
     expect(await problems(given(url))).toEqual([
@@ -314,25 +314,25 @@ test.each(['ftp://api.example.com/x', 'api.example.com', 'api.example.com:8443/f
   },
 )
 
-test('what looks like a token is not shown in the place of a host', async () => {
+test('a value that looks like a token is not shown if a host is expected', async () => {
   for (const token of ['eyJhbGciOi.eyJzdWIi.c2ln', '0123456789abcdef', 'https://me:pw@h.example']) {
     const text = SMALLEST.replace('https://api.example.com/firework', token)
     expect((await problems(text)).join()).not.toContain(token)
   }
 })
 
-test('an address with a user is not shown in the place of a folder', async () => {
+test('an address with a user is not shown if a folder is expected', async () => {
   const [found = ''] = await problems(`${SMALLEST}load: { path: "gs://me:hunter2@bucket" }`)
   expect(found).toMatch(/load\.path: .* found an address with a user \(not shown\)$/)
 })
 
-test('a range is shown, also where a variable holds it', async () => {
+test('a range is shown, also from a variable', async () => {
   const text = `${SMALLEST}  windows: { from: "\${FROM}", until: now }\n`
   const [found = ''] = await problems(text, { env: { FROM: '2024-13-01' } })
   expect(found).toContain('found "2024-13-01" (from $' + '{FROM})')
 })
 
-test('a text of megabytes is refused like any other', async () => {
+test('a string of megabytes is refused like any other', async () => {
   const url = `https://h${'/'.repeat(3_000_000)}x`
   expect(await problems(SMALLEST.replace('https://api.example.com/firework', url))).toEqual([
     `p.yaml:3:13: service.base_url: expected ${URL_EXPECTED}, found a string (not shown)`,
@@ -348,7 +348,7 @@ test('http to another machine needs allow_http', async () => {
   expect(allowed.service.baseUrl).toBe('http://api.example.com/firework')
 })
 
-test('so it is for object storage', async () => {
+test('http to another machine needs allow_http for object storage as well', async () => {
   const at = (s3: string): string => `${SMALLEST}load: { path: 's3://bucket/a', s3: { ${s3} } }\n`
   expect(await problems(at('endpoint: "http://minio.example.com:9000"'))).toEqual([
     expect.stringMatching(
@@ -364,7 +364,7 @@ test('so it is for object storage', async () => {
   }
 })
 
-test('an unknown key gets the nearest known one and the list', async () => {
+test('an unknown key is reported with the nearest known one and the list', async () => {
   expect(await problems(SMALLEST.replace('service:', 'servce:'))).toEqual([
     'p.yaml:2:1: unknown key `servce`; did you mean `service`?; allowed: extends, name, service, extract, transform, load, state',
   ])
@@ -377,20 +377,20 @@ test('an unknown key gets the nearest known one and the list', async () => {
   ])
 })
 
-test('an unknown column gets the nearest known one and the list', async () => {
+test('an unknown column is reported with the nearest known one and the list', async () => {
   const [line = ''] = await problems(withLine('transform', 'columns: [id, domian]'))
   expect(line).toMatch(
     /^p\.yaml:7:17: transform\.columns\[1\]: expected one of id, domain, .* found "domian"; did you mean `domain`\?$/,
   )
 })
 
-test('both ways to authenticate are one too many', async () => {
+test('both ways to authenticate together are refused', async () => {
   expect(await problems(withLine('service', 'api_key_env: A\n  token_env: B'))).toEqual([
     'p.yaml:3:3: service.api_key_env: expected token_env or api_key_env, found both',
   ])
 })
 
-test('credentials need something to search for', async () => {
+test('credentials need at least one query', async () => {
   expect(await problems(SMALLEST.replace('domains: [acme.com]', 'order: asc'))).toEqual([
     'p.yaml:4:1: extract: nothing to search for; name some domains, a domains_file or queries',
   ])
@@ -433,7 +433,7 @@ test.each([
   expect(await problems(SMALLEST.replace('domains: [acme.com]', lines))).toEqual(expected)
 })
 
-test('what is required and missing is named at the key that should hold it', async () => {
+test('a missing required key is reported at its parent', async () => {
   expect(await problems('name: acme\n')).toEqual([
     'p.yaml:1:1: service: missing; expected a mapping of keys to values',
     'p.yaml:1:1: extract: missing; expected a mapping of keys to values',
@@ -443,7 +443,7 @@ test('what is required and missing is named at the key that should hold it', asy
   ).toEqual([`p.yaml:2:1: service.base_url: missing; expected ${URL_EXPECTED}`])
 })
 
-test('everything wrong is told at once, in the order of the file', async () => {
+test('all problems are reported at once, in the order of the file', async () => {
   const found = await problems(`nmae: acme
 service:
   base_url: http://api.example.com
@@ -473,7 +473,7 @@ load:
   ])
 })
 
-test('a hundred problems are enough', async () => {
+test('no more than a hundred problems are reported', async () => {
   const found = await problems(SMALLEST.replace('[acme.com]', `[${'a/b, '.repeat(250)}]`))
   expect(found).toHaveLength(101)
   expect(found.at(-1)).toBe('… and 150 more')

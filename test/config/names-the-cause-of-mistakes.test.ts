@@ -3,7 +3,7 @@ import { checkRequirements, readSecret } from '../../src/config/index.ts'
 import { failure, problems, read, SMALLEST } from './pipeline-file.ts'
 
 test.each(['a-token\n', 'a-token\r\n', 'a-token\r'])(
-  'a line break after a token in a variable is no part of it',
+  'a line break after a token in a variable is ignored',
   async (SPILLWAY_TOKEN) => {
     expect(await readSecret('SPILLWAY_TOKEN', { SPILLWAY_TOKEN })).toBe('a-token')
   },
@@ -25,7 +25,7 @@ test.each([
   expect(message).toContain('1 thing is missing or wrong')
 })
 
-test('a wrong flag is not said to be a fault of the file', async () => {
+test('a wrong flag is not reported as an error of the file', async () => {
   const dated = `${SMALLEST}  windows: { from: 2024-01-01, until: 2024-03-01 }\n`
   const { message } = await failure(read(dated, { overrides: { from: '2024-13-01' } }))
   expect(message).toMatch(/^The flags do not fit: 1 problem\. /)
@@ -44,7 +44,7 @@ test.each([
     7,
     'name: a\nservice: { base_url: "https://a.example" }\nextract:\n  domains: [a.com]\n  windows:\n    from: 2024-01-01\n\tuntil: now\n',
   ],
-])('a tab is named at its line, %i', async (line, text) => {
+])('a tab is reported at its line, %i', async (line, text) => {
   const found = await problems(text)
   expect(found[0]).toMatch(
     new RegExp(`^p\\.yaml:${line}:\\d+: not valid YAML: tabs cannot indent; use spaces$`),

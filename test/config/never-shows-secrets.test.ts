@@ -31,7 +31,7 @@ test.each([
   ['a key under transform', withLine('transform', `mask_key: ${SECRET}`)],
   ['a key where its variable belongs', withLine('transform', `mask_key_env: ${SECRET}`)],
   ['an open quote', `${SMALLEST}x: "${SECRET}\n`],
-  ['a word too many', `${SMALLEST}load: {} ${SECRET}\n`],
+  ['an extra word', `${SMALLEST}load: {} ${SECRET}\n`],
   ['a line without a colon', `${SMALLEST}${SECRET}\n`],
   ['an alias', `${SMALLEST}load: *${SECRET}\n`],
   ['a tag', `${SMALLEST}load: !${SECRET} x\n`],
@@ -42,7 +42,7 @@ test.each([
   expect(error.stack).not.toMatch(/correct|horse|battery|7355608/)
 })
 
-test('a key that would hold a secret is refused with the one that names its variable', async () => {
+test('a key for a secret is refused, with the key that names its variable', async () => {
   const [token = ''] = await problems(withLine('service', `token: ${SECRET}`))
   expect(token).toContain(
     'p.yaml:3:3: service: unknown key `token`; a secret never stands in the file: `token_env` names',
@@ -53,7 +53,7 @@ test('a key that would hold a secret is refused with the one that names its vari
   ])
 })
 
-test('values of variables are not shown, wherever they are wrong', async () => {
+test('values of variables are not shown in any problem', async () => {
   const lines = {
     service: [
       'base_url',

@@ -17,7 +17,7 @@ export type Setting = {
   readonly env?: Environment
   readonly overrides?: Overrides
   readonly nodeVersion?: string
-  /** Folder to write to and read from; a fresh one when left out. */
+  /** Folder to write to and read from; a new one by default. */
   readonly cwd?: string
   /** Other files beside the pipeline file, by name. */
   readonly files?: Readonly<Record<string, string | Uint8Array>>
@@ -31,7 +31,7 @@ export async function read(text: string | Uint8Array, setting: Setting = {}): Pr
   return readPipeline('p.yaml', { env, overrides, cwd, nodeVersion })
 }
 
-/** The problems that reading reports, one a line. Fails when there are none, or when it fails otherwise. */
+/** The problems that reading reports, one a line. Throws if there are none, or for any other error. */
 export async function problems(text: string | Uint8Array, setting: Setting = {}): Promise<string[]> {
   const error = await failure(read(text, setting))
   return error.message.split('\n').slice(1)

@@ -18,7 +18,7 @@ test('from the variable, or else from the file that NAME_FILE names', async () =
   expect(await readSecret('T', { T: 'variable', T_FILE: secretFile('file') })).toBe('variable')
 })
 
-test('null when neither is there, or both are empty', async () => {
+test('null when neither is set, or both are empty', async () => {
   expect(await readSecret('T', {})).toBeNull()
   expect(await readSecret('T', { T: '', T_FILE: '' })).toBeNull()
   expect(await readSecret('T', { T_FILE: secretFile('\n') })).toBeNull()
@@ -33,7 +33,7 @@ test('a file that cannot be read is an error that names the variable', async () 
   expect((await failure(readSecret('T', { T_FILE: binary }))).message).toContain('is not UTF-8 text')
 })
 
-test('the masking key is asked for only where a policy needs it', async () => {
+test('the masking key is required only for a policy that needs it', async () => {
   expect(await readMaskKey(await read(SMALLEST), {})).toBeNull()
   const reports = withLine('transform', 'secret: hmac').replace(
     'domains: [acme.com]',
@@ -53,7 +53,7 @@ test.each(['secret: hmac', 'identity: hmac'])('%s needs a key of 32 bytes', asyn
   expect(none.message).toMatch(/^The masking policy hmac needs a key, and MY_KEY is not set \(p\.yaml\)\. /)
 })
 
-test('line breaks behind the masking key are no part of it, wherever it comes from; anything else is', async () => {
+test('line breaks at the end of the masking key are ignored, from either source; all else is part of it', async () => {
   const pipeline = await read(withLine('transform', 'secret: hmac'))
   const key = 'correct horse battery staple, thirty-two and more'
   const bytes = new TextEncoder().encode(key)
@@ -69,7 +69,7 @@ test('line breaks behind the masking key are no part of it, wherever it comes fr
 })
 
 test.each([' '.repeat(40), '\t'.repeat(32), ` ${'\n'.repeat(40)} `, `${' \r\n\t\v\f'.repeat(20)}\n`])(
-  'a masking key of blanks only is none: %j',
+  'a masking key of blanks only is refused: %j',
   async (key) => {
     const pipeline = await read(withLine('transform', 'identity: hmac'))
     const { message } = await failure(readMaskKey(pipeline, { SPILLWAY_MASK_KEY: key }))

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { problems, read, SMALLEST } from './pipeline-file.ts'
 
-const asking = (domain: string) => SMALLEST.replace('[acme.com]', JSON.stringify([domain]))
+const fileWith = (domain: string) => SMALLEST.replace('[acme.com]', JSON.stringify([domain]))
 
 test.each([
   ['a', 'a name without a dot; write the domain in full, such as acme.com'],
@@ -20,7 +20,7 @@ test.each([
   ['x-.acme.com', 'a - at the beginning or end of a label'],
   ['acme.c', 'a single character after the last dot'],
 ])('%s is no domain: %s', async (domain, fault) => {
-  const [problem = ''] = await problems(asking(domain))
+  const [problem = ''] = await problems(fileWith(domain))
   expect(problem).toContain('p.yaml:5:13: extract.domains[0]: expected a domain name')
   expect(problem).toContain(`: ${fault}`)
   expect(problem).not.toMatch(/jane|hunter2/)
@@ -32,8 +32,8 @@ test.each([
   ['https://acme.com/login', 'acme.com'],
   ['*.acme.com', 'acme.com'],
   ['acme.com:443', 'acme.com'],
-])('%s may mean %s', async (domain, meant) => {
-  const [problem = ''] = await problems(asking(domain))
+])('for %s the error suggests %s', async (domain, meant) => {
+  const [problem = ''] = await problems(fileWith(domain))
   expect(problem).toMatch(new RegExp(`; did you mean \`${meant}\`\\?$`))
   expect(problem).not.toMatch(/jane|hunter2/)
 })
@@ -46,6 +46,6 @@ test.each([
   ['xn--bcher-kva.example', 'xn--bcher-kva.example'],
   ['_dmarc.acme.com', '_dmarc.acme.com'],
 ])('%s is searched for as %s', async (given, fqdn) => {
-  const { extract } = await read(asking(given))
+  const { extract } = await read(fileWith(given))
   expect(extract.queries).toEqual([{ type: 'domain', fqdn }])
 })

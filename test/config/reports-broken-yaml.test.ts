@@ -58,7 +58,7 @@ test('YAML is read as 1.2 whatever a directive says', async () => {
   expect((await read(`%YAML 1.1\n---\n${SMALLEST.replace('acme\n', 'on\n')}`)).name).toBe('on')
 })
 
-test('duplicate keys, at any depth, beside the other problems', async () => {
+test('duplicate keys, at any depth, are reported beside the other problems', async () => {
   expect(await problems(`${SMALLEST}name: b\nload:\n  path: a\n  path: b\n  shard_rows: no\n`)).toEqual([
     'p.yaml:6:1: name: duplicate key',
     'p.yaml:9:3: load.path: duplicate key',
@@ -66,7 +66,7 @@ test('duplicate keys, at any depth, beside the other problems', async () => {
   ])
 })
 
-test('an alias stands for the last anchor of its name', async () => {
+test('an alias refers to the last anchor of its name', async () => {
   const text = SMALLEST.replace('[acme.com]', '[&a a.com, *a, &a b.com, *a, c.com]')
   expect((await read(text)).extract.queries.map((query) => 'fqdn' in query && query.fqdn)).toEqual([
     'a.com',
@@ -91,27 +91,27 @@ test('aliases that contain themselves or multiply are refused', async () => {
   )
 })
 
-test('text that is not UTF-8', async () => {
+test('text that is not UTF-8 is refused', async () => {
   const error = await failure(read(Uint8Array.of(0x6e, 0x3a, 0x20, 0xff)))
   expect(error.message).toMatch(/^The pipeline file is not UTF-8 text \(p\.yaml\)\. /)
 })
 
-test('a file of more than 16 MB', async () => {
+test('a file of more than 16 MB is refused', async () => {
   const error = await failure(read(new Uint8Array(16 * 1024 * 1024 + 1).fill(0x23)))
   expect(error.message).toMatch(/^The pipeline file is larger than 16 MB \(p\.yaml\)\. /)
 })
 
-test('no file, a folder, a folder that is a file', async () => {
+test('a missing file, and a folder, are refused', async () => {
   const cwd = temporaryFolder()
   mkdirSync(join(cwd, 'folder'))
   writeFileSync(join(cwd, 'file'), '')
-  const say = async (file: string) => (await failure(readPipeline(file, { env: {}, cwd }))).message
-  expect(await say('none.yaml')).toMatch(/^The pipeline file does not exist \(none\.yaml\)\. /)
-  expect(await say('folder')).toMatch(/^The pipeline file is a directory, not a file \(folder\)\. /)
-  expect(await say('file/p.yaml')).toMatch(/^The pipeline file does not exist \(file\/p\.yaml\)\. /)
-  expect(await say('a\0b')).toMatch(/^The pipeline file cannot be read/)
+  const messageOf = async (file: string) => (await failure(readPipeline(file, { env: {}, cwd }))).message
+  expect(await messageOf('none.yaml')).toMatch(/^The pipeline file does not exist \(none\.yaml\)\. /)
+  expect(await messageOf('folder')).toMatch(/^The pipeline file is a directory, not a file \(folder\)\. /)
+  expect(await messageOf('file/p.yaml')).toMatch(/^The pipeline file does not exist \(file\/p\.yaml\)\. /)
+  expect(await messageOf('a\0b')).toMatch(/^The pipeline file cannot be read/)
 })
 
-test('a byte order mark does no harm', async () => {
+test('a byte order mark is ignored', async () => {
   expect((await read(`\uFEFF${SMALLEST}`)).name).toBe('acme')
 })

@@ -77,14 +77,14 @@ test('the smallest file gets every default', async () => {
   })
 })
 
-test('encodings are compact, unless the file or the engine has it otherwise', async () => {
+test('encodings are compact by default, if the engine supports that', async () => {
   const encodings = async (load: string) => (await read(withLine('load', load))).load.format
   expect(await encodings('parquet: { bloom_filters: [id] }')).toMatchObject({ encodings: 'compact' })
   expect(await encodings('parquet: { encodings: plain }')).toMatchObject({ encodings: 'plain' })
   expect(await encodings('engine: parquetjs-lite')).toMatchObject({ encodings: 'plain' })
 })
 
-test('windows alone begin somewhere, last until now and wait for 15 minutes', async () => {
+test('windows with only a from end now, with a lag of 15 minutes', async () => {
   const { extract } = await read(withLine('extract', 'windows: { from: 2024-01-01T02:00:00+02:00 }'))
   expect(extract.windows).toEqual({
     from: Date.UTC(2024, 0, 1) * 1000,
@@ -106,7 +106,7 @@ test.each([
   expect(extract.windows?.every).toEqual(expected)
 })
 
-test('reports come ten to a page and are asked for by id, each once', async () => {
+test('reports have ten to a page and are requested by id, each once', async () => {
   const { extract, transform } = await read(
     SMALLEST.replace('domains: [acme.com]', 'resource: reports\n  ids: [7, 8, 7]'),
   )
@@ -120,7 +120,7 @@ test('reports come ten to a page and are asked for by id, each once', async () =
   expect(all.extract.queries).toEqual([{ type: 'reports' }])
 })
 
-test('an API key is exchanged on the host of the base URL for an hour', async () => {
+test('an API key is exchanged at the host of the base URL for an hour', async () => {
   const { service } = await read(withLine('service', 'api_key_env: KEY'))
   expect(service.auth).toEqual({
     kind: 'api-key',
@@ -142,7 +142,7 @@ test.each([
   expect(service.baseUrl).toBe(expected)
 })
 
-test('addresses are kept as paths, or as the URLs they are', async () => {
+test('addresses are kept as paths, or as URLs', async () => {
   const { service } = await read(
     withLine(
       'service',
@@ -186,12 +186,12 @@ test.each([
   ['0640', 0o640, 0o750],
   ['0o644', 0o644, 0o755],
   ["'664'", 0o664, 0o775],
-])('file_mode: %s is octal however it is written', async (given, file, folder) => {
+])('file_mode: %s is octal in any notation', async (given, file, folder) => {
   const { load } = await read(withLine('load', `file_mode: ${given}`))
   expect([load.fileMode, load.dirMode]).toEqual([file, folder])
 })
 
-test('a budget can be switched off', async () => {
+test('a budget can be disabled', async () => {
   const { extract } = await read(withLine('extract', 'max_requests: none\n  min_searches_remaining: null'))
   expect([extract.maxRequests, extract.minSearchesRemaining]).toEqual([null, null])
 })
@@ -211,7 +211,7 @@ test('csv has settings of its own', async () => {
   })
 })
 
-test('columns come in output order, without those that a policy drops', async () => {
+test('columns are in output order, without those that a policy drops', async () => {
   const named = await read(withLine('transform', 'columns: [query_value, id, domain, id]'))
   expect(named.transform.columns).toEqual(['id', 'domain', 'query_value'])
   const dropped = await read(withLine('transform', 'secret: drop\n  identity: drop'))

@@ -9,7 +9,7 @@ import { read, temporaryFolder } from './pipeline-file.ts'
 const EXAMPLES = join(import.meta.dirname, '../../pipelines')
 const nodeVersion = 'v24.0.0'
 
-/** The same pipeline, made in another folder, without variables, of what the file comes to. */
+/** The same pipeline, built in another folder, without variables, from the resolved settings. */
 async function expectTheSame(pipeline: Pipeline, cwd: string, env: Environment): Promise<void> {
   const settings = JSON.stringify(await readSettings(pipeline, { env, cwd, nodeVersion }))
   const there = await pipelineFrom(settings, { env: {}, cwd: temporaryFolder(), nodeVersion })
@@ -24,7 +24,7 @@ test.each(readdirSync(EXAMPLES).filter((name) => name.endsWith('.yaml')))('%s', 
   await expectTheSame(await readPipeline(file, { env, cwd: EXAMPLES, nodeVersion }), EXAMPLES, env)
 })
 
-test('what it extends, variables, files of domains, paths, and what looks like a variable', async () => {
+test('bases, variables, files of domains, paths, and values that look like variables', async () => {
   const env = { URL: 'https://api.example.com/firework', RETRIES: '7', ODD: 'a${URL}$${b', ON: 'true' }
   const cwd = temporaryFolder()
   const text = `extends: base.yaml

@@ -6,7 +6,7 @@ import type { Manifest, ManifestShard } from '../../src/state/index.ts'
 import type { manifestSchema, shardSchema } from '../../src/state/manifest.ts'
 
 // The compiler checks this file: `npm run check`.
-it('the types that users of the library see are what the schemas infer', () => {
+it('the public types of settings are those that the schemas infer', () => {
   expectTypeOf<PipelineSettings>().toEqualTypeOf<z.input<typeof pipelineFile>>()
   expectTypeOf<Manifest>().toEqualTypeOf<z.output<typeof manifestSchema>>()
   expectTypeOf<ManifestShard>().toEqualTypeOf<z.output<typeof shardSchema>>()

@@ -91,8 +91,8 @@ const mutated = fc
     }, text),
   )
 
-/** A pipeline that can be printed, or one error of the kind `config`. */
-async function answers(text: string | Uint8Array, cwd: string): Promise<void> {
+/** A pipeline that can be serialized, or one error of the kind `config`. */
+async function parsesOrRejects(text: string | Uint8Array, cwd: string): Promise<void> {
   try {
     const pipeline = await read(text, {
       cwd,
@@ -113,7 +113,7 @@ test.each([
 ])('%s are a pipeline or a config error', async (_, texts: fc.Arbitrary<string | Uint8Array>, numRuns) => {
   const cwd = temporaryFolder()
   await fc.assert(
-    fc.asyncProperty(texts, (text) => answers(text, cwd)),
+    fc.asyncProperty(texts, (text) => parsesOrRejects(text, cwd)),
     { numRuns },
   )
 })

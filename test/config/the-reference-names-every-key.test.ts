@@ -7,7 +7,7 @@ type Schema = { readonly properties?: Readonly<Record<string, Schema>> }
 
 const REFERENCE = readFileSync(join(import.meta.dirname, '../../docs/pipeline.md'), 'utf8')
 
-/** Keys as the reference names them: below their section, with a dot where they are nested in it. */
+/** Keys as in the reference: below their section, with a dot if they are nested in it. */
 function keysOf(schema: Schema, prefix = ''): string[] {
   return Object.entries(schema.properties ?? {}).flatMap(([key, value]) =>
     value.properties === undefined ? [`${prefix}${key}`] : keysOf(value, `${prefix}${key}.`),

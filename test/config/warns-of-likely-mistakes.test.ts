@@ -9,7 +9,7 @@ async function warnings(text: string, env: Environment = {}): Promise<string[]> 
   return cautions.map(({ message, fields }) => `${message} ${JSON.stringify(fields)}`)
 }
 
-test('www. is warned of, once for all domains that have it', async () => {
+test('one warning covers all domains that begin with www.', async () => {
   const four = ['www.alpha.test', 'www.beta.test', 'www.gamma.test', 'www.delta.test', 'wwwx.test']
   const [warning = '', ...more] = await warnings(SMALLEST.replace('acme.com', four.join(', ')))
   expect(more).toEqual([])
@@ -17,7 +17,7 @@ test('www. is warned of, once for all domains that have it', async () => {
   expect(await warnings(SMALLEST)).toEqual([])
 })
 
-test('a secret that is set twice is warned of, and which of the two is used', async () => {
+test('a secret that is set twice is warned of, with the one that is used', async () => {
   const file = join(temporaryFolder(), 'token')
   writeFileSync(file, 'from-the-file', { mode: 0o600 })
   const env = { SPILLWAY_TOKEN: 'from-the-variable', SPILLWAY_TOKEN_FILE: file }
@@ -28,7 +28,7 @@ test('a secret that is set twice is warned of, and which of the two is used', as
   expect(await warnings(SMALLEST, { SPILLWAY_TOKEN: 'one' })).toEqual([])
 })
 
-test('a range that begins in the future is refused where it is named', async () => {
+test('a range that begins in the future is refused where it is set', async () => {
   const windows = '  windows: { from: 2099-01-01, until: now }\n'
   expect(await problems(`${SMALLEST}${windows}`)).toEqual([
     expect.stringMatching(/^p\.yaml:6:20: extract\.windows\.from: .*2099-01-01.* lies in the future/),
