@@ -26,7 +26,7 @@ describe('a file where a folder is needed', () => {
     await expect(write(store, 'state/file')).rejects.toEqual(anError('storage', 'state/file'))
   })
 
-  it('is said in words where it is the data set itself', async () => {
+  it('has a message of its own for the data set itself', async () => {
     const { store, root } = temporaryStore()
     writeFileSync(root, 'a file')
     await expect(store.writeWhole('_state/lock', ['x'])).rejects.toThrow('is a file, not a folder')
@@ -52,8 +52,8 @@ describe('a folder where a file is needed', () => {
   )
 })
 
-describe('the room that is left', () => {
-  it('is that of the disk which the data set is on, and not known where that is not there', async () => {
+describe('the free space', () => {
+  it('is that of the disk of the data set, and null if that folder is missing', async () => {
     const { store, root } = temporaryStore()
     expect(await store.freeBytes()).toBeNull()
     mkdirSync(root)
@@ -63,8 +63,8 @@ describe('the room that is left', () => {
   })
 })
 
-describe('what is not there', () => {
-  it('reads as nothing', async () => {
+describe('a missing file', () => {
+  it('reads as null', async () => {
     const { store } = temporaryStore()
     expect(await store.read('no/file')).toBeNull()
     expect(await store.size('no/file')).toBeNull()
@@ -79,7 +79,7 @@ describe('what is not there', () => {
     await expect(read(store, 'no/file')).rejects.toEqual(anError('storage', 'no/file'))
   })
 
-  it('is made anew when the whole data set vanishes between two writes', async () => {
+  it('is created anew when the whole data set vanishes between two writes', async () => {
     const { store, root } = temporaryStore()
     await store.writeWhole('state/one', ['1'])
     rmSync(root, { recursive: true })
@@ -90,7 +90,7 @@ describe('what is not there', () => {
 
 describe('paths', () => {
   it.each(['../outside', 'a/../../outside', '/etc/hostname', '..'])(
-    'never lead out of the data set: %s',
+    'can not leave the data set: %s',
     async (path) => {
       const { store, root } = temporaryStore()
       await store.writeWhole('inside', ['x'])
@@ -115,7 +115,7 @@ describe('paths', () => {
     },
   )
 
-  it('are listed in order and removed with all that is in them, or only when nothing is', async () => {
+  it('are listed in order and removed recursively, or only when empty', async () => {
     const { store } = temporaryStore()
     for (const name of ['b', 'a', 'C']) await store.writeWhole(`folder/${name}`, ['x'])
     expect(await store.list('folder')).toEqual(['C', 'a', 'b'])
@@ -131,7 +131,7 @@ describe('paths', () => {
     expect(await store.list('deep')).toEqual(['er'])
   })
 
-  it('that are too long are said to be so', async () => {
+  it('that are too long have a message of their own', async () => {
     const { store } = temporaryStore()
     const path = `credentials/query=keyword.${'x'.repeat(300)}/part-00000.csv`
     await store.writeWhole('whole', ['x'])
@@ -140,8 +140,8 @@ describe('paths', () => {
 })
 
 // A shell's limit on the size of files, in blocks of 512 bytes, stands in for a full disk.
-describe.skipIf(process.platform === 'win32')('a disk that takes no more', () => {
-  it('fails the write half-way, naming the path; what was there before is still good', () => {
+describe.skipIf(process.platform === 'win32')('a full disk', () => {
+  it('fails the write half-way, naming the path; earlier content is intact', () => {
     const folder = temporaryFolder()
     const script = join(import.meta.dirname, 'fill-a-limited-disk.mjs')
     const child = spawnSync(
@@ -184,7 +184,7 @@ describe('a staging directory that a new owner is removing', () => {
 })
 
 describe('errors of the file system', () => {
-  it('keep their code as cause, and say it where no words are known', () => {
+  it('keep their code as cause, and show it if they have no message here', () => {
     const cause = Object.assign(new Error('EWEIRD: something'), { code: 'EWEIRD' })
     const error = storageError(cause, 'some/file')
     expect(error).toMatchObject({ message: expect.stringContaining('EWEIRD') })
@@ -193,7 +193,7 @@ describe('errors of the file system', () => {
   })
 
   it.each(['ENOSPC', 'EDQUOT', 'EFBIG', 'EROFS', 'EACCES', 'EPERM', 'EMFILE', 'ENOENT', 'EIO'])(
-    '%s are put into words',
+    '%s has a message of its own',
     (code) => {
       const error = storageError(Object.assign(new Error(code), { code }), 'some/file')
       expect(error).toMatchObject({ what: expect.not.stringContaining(code) })

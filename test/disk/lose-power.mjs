@@ -1,4 +1,4 @@
-// Has a store do one thing. Then it makes a folder: the call at which disk-fault.mjs is to take the power away.
+// Runs one operation of a store. Then it makes a folder: at that call disk-fault.mjs cuts the power.
 import { mkdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { diskStore } from '../../src/disk/index.ts'

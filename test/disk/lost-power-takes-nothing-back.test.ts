@@ -20,7 +20,7 @@ it.each([
   ],
   ['quarantine', { '_quarantine/domain.a.com~all.jsonl': '{"id":1}\n' }],
   ['removal', {}],
-])('a %s that is said to be done is there as it was when the power is lost', (what, expected) => {
+])('a completed %s is unchanged after a loss of power', (what, expected) => {
   const { root } = afterLostPower(what)
   const files = existsSync(root) ? readdirSync(root, { recursive: true, withFileTypes: true }) : []
   const found = files

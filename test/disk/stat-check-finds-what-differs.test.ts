@@ -2,16 +2,16 @@ import { expect, it } from 'vitest'
 import type { ExpectedStat } from '../../src/core/index.ts'
 import { temporaryStore } from './temporary-store.ts'
 
-async function different(looks: readonly ExpectedStat[]): Promise<readonly ExpectedStat[]> {
+async function different(stats: readonly ExpectedStat[]): Promise<readonly ExpectedStat[]> {
   const { store } = temporaryStore()
   await store.writeWhole('a/one', ['12345'])
   await store.writeWhole('a/two', [''])
-  const begun = store.statCheck()
+  const check = store.statCheck()
   try {
-    for (const look of looks) begun.add(look)
-    return await begun.mismatches()
+    for (const stat of stats) check.add(stat)
+    return await check.mismatches()
   } finally {
-    await begun.close()
+    await check.close()
   }
 }
 
@@ -31,18 +31,18 @@ const OTHERWISE: readonly ExpectedStat[] = [
   { path: 'a/one', names: 0 },
 ]
 
-it('finds nothing where everything is as expected', async () => {
+it('finds nothing if everything is as expected', async () => {
   expect(await different([])).toEqual([])
   expect(await different(AS_EXPECTED)).toEqual([])
 })
 
-it('finds files of another size, folders with another number of names, and what is not there', async () => {
+it('finds files of another size, folders with another number of names, and missing files', async () => {
   expect(await different([...AS_EXPECTED, ...OTHERWISE])).toEqual(OTHERWISE)
 })
 
-it.each([999, 1000, 1001, 2000, 5432])('finds each of them once among %d looks', async (count) => {
-  const looks = Array.from({ length: count }, (_, index) => AS_EXPECTED[index % AS_EXPECTED.length]!)
-  const places = [0, Math.floor(count / 2), count - 1]
-  for (const [index, place] of places.entries()) looks[place] = OTHERWISE[index]!
-  expect(await different(looks)).toEqual(OTHERWISE.slice(0, places.length))
+it.each([999, 1000, 1001, 2000, 5432])('finds each of them once among %d stats', async (count) => {
+  const stats = Array.from({ length: count }, (_, index) => AS_EXPECTED[index % AS_EXPECTED.length]!)
+  const indexes = [0, Math.floor(count / 2), count - 1]
+  for (const [index, i] of indexes.entries()) stats[i] = OTHERWISE[index]!
+  expect(await different(stats)).toEqual(OTHERWISE.slice(0, indexes.length))
 })

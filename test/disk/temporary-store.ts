@@ -7,14 +7,14 @@ import { diskStore } from '../../src/disk/index.ts'
 
 export type TemporaryStore = { readonly store: Store; readonly root: string }
 
-/** An empty folder of its own that is there until the test ends. */
+/** An empty temporary folder that exists until the test ends. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'spillway-test-'))
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }))
   return folder
 }
 
-/** A store in a folder that is not there yet. */
+/** A store in a folder that does not exist yet. */
 export function temporaryStore(): TemporaryStore {
   const root = join(temporaryFolder(), 'data')
   return { root, store: storeAt(root) }

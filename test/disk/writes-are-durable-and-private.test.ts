@@ -9,8 +9,8 @@ import { temporaryFolder, temporaryStore } from './temporary-store.ts'
 const bytes = (text: string): Uint8Array => Buffer.from(text)
 const modeOf = (path: string): number => statSync(path).mode & 0o777
 
-describe('what is written', () => {
-  it('is for its owner alone, folders and files', async () => {
+describe('files and folders', () => {
+  it('are readable by their owner alone', async () => {
     const { store, root } = temporaryStore()
     await store.writeWhole('_manifest.json', ['{}'])
     await (await store.openLog('_state/open/0.part', 0)).close()
@@ -23,7 +23,7 @@ describe('what is written', () => {
     }
   })
 
-  it('has the modes that are asked for', async () => {
+  it('have the configured modes', async () => {
     const root = join(temporaryFolder(), 'data')
     const store = diskStore({ root, fileMode: 0o640, dirMode: 0o750 })
     await store.writeWhole('a/b', [''])
@@ -31,7 +31,7 @@ describe('what is written', () => {
     expect(modeOf(join(root, 'a/b')).toString(8)).toBe('640')
   })
 
-  it('reads back as it was, however it was cut into chunks', async () => {
+  it('have the written content, in chunks of any size', async () => {
     const { store } = temporaryStore()
     const chunk = fc.oneof(fc.string(), fc.uint8Array({ maxLength: 50 }))
     await fc.assert(
@@ -59,7 +59,7 @@ describe('what is written', () => {
 })
 
 describe('a whole file', () => {
-  it('stays as it was, and leaves nothing beside it, when writing the new one fails', async () => {
+  it('is unchanged, without other files beside it, when writing a new one fails', async () => {
     const { store, root } = temporaryStore()
     await store.writeWhole('state/file', ['old'])
     const failing = function* () {
@@ -71,14 +71,14 @@ describe('a whole file', () => {
     expect(readdirSync(join(root, 'state'))).toEqual(['file'])
   })
 
-  it('can not take the place of a folder, and leaves nothing behind then', async () => {
+  it('can not replace a folder, and leaves nothing behind', async () => {
     const { store, root } = temporaryStore()
     await store.writeWhole('state/file/inner', ['x'])
     await expect(store.writeWhole('state/file', ['y'])).rejects.toEqual(anError('storage', 'state/file'))
     expect(readdirSync(join(root, 'state'))).toEqual(['file'])
   })
 
-  it('is always one or the other for somebody who reads meanwhile', async () => {
+  it('is always the old or the new one for a concurrent reader', async () => {
     const { store } = temporaryStore()
     const contents = ['a', 'b'].map((letter) => letter.repeat(300_000))
     await store.writeWhole('file', [contents[0] ?? ''])
@@ -95,7 +95,7 @@ describe('a whole file', () => {
     await reading
   })
 
-  it('written by many at once is that of one of them', async () => {
+  it('written concurrently has the content of one of the writers', async () => {
     const { store, root } = temporaryStore()
     const texts = Array.from({ length: 20 }, (_, index) => String(index).repeat(1000))
     await Promise.all(texts.map((text) => store.writeWhole('deep/in/file', [text])))
@@ -115,7 +115,7 @@ describe('publishing', () => {
     }
   })
 
-  it('makes the folder anew that somebody removed', async () => {
+  it('creates a folder that was removed meanwhile', async () => {
     const { store, root } = temporaryStore()
     await store.writeWhole('credentials/a/first', ['1'])
     await store.writeWhole('open', ['rows'])
@@ -124,14 +124,14 @@ describe('publishing', () => {
     expect(readFileSync(join(root, 'credentials/a/second'), 'utf8')).toBe('rows')
   })
 
-  it('fails when there is neither the one nor the other', async () => {
+  it('fails when both the file and its final name are missing', async () => {
     const { store } = temporaryStore()
     await expect(store.publish('open', 'final')).rejects.toEqual(anError('storage', 'final'))
   })
 })
 
 describe('a log', () => {
-  it('is cut to the size that counts, and grows from there', async () => {
+  it('is truncated to its valid size, and grows from there', async () => {
     const { store, root } = temporaryStore()
     await store.writeWhole('log', ['0123456789'])
     const log = await store.openLog('log', 4)
@@ -143,7 +143,7 @@ describe('a log', () => {
     expect(readFileSync(join(root, 'log'), 'utf8')).toBe('0123ABC')
   })
 
-  it('is emptied when nothing of it counts', async () => {
+  it('is emptied at size 0', async () => {
     const { store, root } = temporaryStore()
     await store.writeWhole('log', ['left by a crash'])
     const log = await store.openLog('log', 0)
@@ -153,20 +153,20 @@ describe('a log', () => {
     expect(readFileSync(join(root, 'log'), 'utf8')).toBe('next')
   })
 
-  it('is refused when it is shorter than what counts, and stays untouched', async () => {
+  it('is rejected when it is shorter than its valid size, and is unchanged', async () => {
     const { store, root } = temporaryStore()
     await store.writeWhole('log', ['012'])
     await expect(store.openLog('log', 4)).rejects.toEqual(anError('damaged', 'log'))
     expect(readFileSync(join(root, 'log'), 'utf8')).toBe('012')
   })
 
-  it('is refused when it is gone, and is not made', async () => {
+  it('is rejected when it is missing, and is not created', async () => {
     const { store, root } = temporaryStore()
     await expect(store.openLog('state/log', 4)).rejects.toEqual(anError('damaged', 'state/log'))
     expect(existsSync(join(root, 'state/log'))).toBe(false)
   })
 
-  it('holds what was appended in the order of the calls, cut anywhere in between', async () => {
+  it('has the appended content in the order of the calls, flushed anywhere in between', async () => {
     const { store, root } = temporaryStore()
     const step = fc.oneof(fc.uint8Array({ maxLength: 40 }), fc.constant('reopen'), fc.constant('anew'))
     await fc.assert(

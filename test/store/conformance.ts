@@ -6,17 +6,17 @@ import { filesAreWhole } from './conformance/files-are-whole.ts'
 import { logsGrow } from './conformance/logs-grow.ts'
 import { namesAreListed } from './conformance/names-are-listed.ts'
 import { oneOwnerAtATime } from './conformance/one-owner-at-a-time.ts'
-import { looksFindWhatDiffers } from './conformance/stat-check-finds-what-differs.ts'
+import { statCheckFindsWhatDiffers } from './conformance/stat-check-finds-what-differs.ts'
 import type { MakeWorld } from './conformance/world.ts'
 
 export type ConformanceOptions = {
-  /** Random sequences of operations to try; fewer where each operation takes long. */
+  /** Random sequences of operations to try; fewer if each operation takes long. */
   readonly sequences?: number
-  /** Only what a server can be wrong about: bytes, names and logs. */
+  /** Only what depends on the server: bytes, names and logs. */
   readonly isBrief?: boolean
 }
 
-/** What `Store` and `OwnStore` promise (`src/core/store.ts`), whatever it is that they store in. */
+/** The contract of `Store` and `OwnStore` (`src/core/store.ts`), for any backend. */
 export function storeConformance(
   name: string,
   make: MakeWorld,
@@ -27,7 +27,7 @@ export function storeConformance(
     namesAreListed(make)
     logsGrow(make)
     if (isBrief) return
-    looksFindWhatDiffers(make)
+    statCheckFindsWhatDiffers(make)
     errorsNameThePath(make)
     oneOwnerAtATime(make)
     aLockHolds(make)

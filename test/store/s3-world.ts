@@ -7,8 +7,8 @@ import type { MakeWorld } from './conformance/world.ts'
 type S3Location = Extract<DataSetLocation, { kind: 's3' }>
 
 /**
- * Places in a bucket, each below a prefix of its own. The server runs for as long as the tests around; credentials are in
- * the environment, as users have them.
+ * Locations in a bucket, each with a prefix of its own. The server runs for as long as the enclosing tests; credentials
+ * are in the environment, as users have them.
  */
 export function s3World(kind: S3ServerKind, openStore: (location: S3Location) => Store): MakeWorld {
   const bucket = 'exports'

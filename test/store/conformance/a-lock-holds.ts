@@ -22,7 +22,7 @@ function take(store: Store, hold?: Hold, warn: (message: string) => void = () =>
 
 export function aLockHolds(make: MakeWorld): void {
   describe('a lock', () => {
-    it('lets in one at a time, each of whom finds what the one before left', async () => {
+    it('admits one holder at a time, each of which finds the state that the one before left', async () => {
       const { open } = await make()
       const first = await take(open())
       await expect(take(open())).rejects.toEqual(anError('locked'))
@@ -38,14 +38,14 @@ export function aLockHolds(make: MakeWorld): void {
       expect(await open().list('_state')).toEqual([])
     })
 
-    it('is given at once to whoever is told to succeed its holder, who can change nothing from then on', async () => {
+    it('passes at once to the named successor of its holder, which can change nothing from then on', async () => {
       const { open } = await make()
       const confirm = async (): Promise<void> => {}
       const first = await take(open(), { id: 'first', succeeds: [], confirm })
       const log = await first.store.openLog('_state/log', 0)
       await add(log, 'counts')
       await first.store.writeWhole('_state/open/0.part', ['a shard'])
-      // Of a hold that nobody named it is not.
+      // A lock without a holder's name does not pass.
       await expect(take(open(), { id: 'another', succeeds: ['unknown'], confirm })).rejects.toEqual(
         anError('locked'),
       )
@@ -55,7 +55,7 @@ export function aLockHolds(make: MakeWorld): void {
         warnings.push(message),
       )
       expect(warnings).toEqual([])
-      // Its process is there: it writes to what nobody reads, or is refused.
+      // The former process still runs: nobody reads its writes, or they are refused.
       const refused = (error: unknown): void => expect(error).toEqual(anError('locked'))
       await add(log, 'late').catch(refused)
       await log.close().catch(refused)
@@ -66,21 +66,21 @@ export function aLockHolds(make: MakeWorld): void {
       await expect(first.store.writeWhole('_manifest.json', ['late'])).rejects.toEqual(anError('locked'))
       expect(await textOf(second.store, '_state/open/0.part')).toBe('a shard')
       expect(await textOf(open(), '_manifest.json')).toBeNull()
-      // There is nothing left to give back, which a bucket says.
+      // There is no lock left to release, which a bucket reports.
       await first.release().catch(refused)
-      // The same hold again, in the hands of another worker.
+      // The same hold again, in another worker.
       const third = await take(open(), { id: 'second', succeeds: [], confirm })
       await expect(second.store.writeWhole('_manifest.json', ['late'])).rejects.toEqual(anError('locked'))
       await second.release().catch(refused)
       await third.release()
     })
 
-    it('stays with its holder when the word that it is another’s does not hold any more', async () => {
+    it('stays with its holder when the claim of the successor is no longer valid', async () => {
       const { open } = await make()
       const confirm = async (): Promise<void> => {
         throw new ExportError('interrupted', 'given to another', '', '')
       }
-      // Nobody stands in its way, so there is nothing to ask.
+      // The lock is free, so the claim is not checked.
       const holder = await take(open(), { id: 'the job', succeeds: [], confirm })
       await expect(take(open(), { id: 'the job', succeeds: [], confirm })).rejects.toEqual(
         anError('interrupted'),

@@ -14,7 +14,7 @@ const READ_BY_OTHERS = [
 ]
 const MAY_GROW = [...OWN, ...LOGS]
 const ALL = [...MAY_GROW, ...READ_BY_OTHERS]
-/** Folders that hold files alone. */
+/** Folders that contain only files. */
 const FOLDERS = ['_state/open', '_state/ids', 'credentials/a', 'credentials/ab']
 const REMOVED = ['_state/ids', 'credentials/a', 'credentials']
 
@@ -80,7 +80,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
 
 export function anySequence(make: MakeWorld, numRuns: number): void {
   describe('any sequence of operations', () => {
-    it('comes to what the same operations come to in memory', async () => {
+    it('has the same result as in memory', async () => {
       await fc.assert(
         fc.asyncProperty(steps, async (sequence) => {
           const pair = await Pair.of(await make())
@@ -97,10 +97,10 @@ export function anySequence(make: MakeWorld, numRuns: number): void {
   })
 }
 
-/** What a file is to hold: what lasts, and what was appended since and may be seen or not. */
+/** The expected content of a file: what is durable, and what was appended since and may be visible or not. */
 type Content = { lasting: Buffer; pending: Buffer }
 
-/** A store, and what it should hold. */
+/** A store, and its expected content. */
 class Pair {
   readonly #world: World
   readonly #files = new Map<string, Content>()
@@ -150,7 +150,7 @@ class Pair {
     }
   }
 
-  /** Holds everything that can be read against what should be there: for the owner, and for others. */
+  /** Compares all readable content with the expected one: for the owner, and for other readers. */
   async compare(): Promise<void> {
     const other = this.#world.open()
     for (const path of ALL) {
@@ -193,7 +193,7 @@ class Pair {
   async #append(path: string, added: Uint8Array, flush: boolean): Promise<void> {
     const content = this.#files.get(path) ?? lasting(new Uint8Array())
     let log = this.#logs.get(path)
-    // An empty log need not be there before its first flush.
+    // An empty log may be missing before its first flush.
     const isNew = content.lasting.length === 0
     if (log === undefined) {
       log = await this.#own.openLog(path, content.lasting.length)
@@ -234,7 +234,7 @@ class Pair {
       await expect(this.#own.publish(source, target)).rejects.toEqual(anError('storage'))
       return
     }
-    // What crashed before its last flush is cut before it is published.
+    // After a crash before the last flush, the log is truncated before it is published.
     if (content !== undefined && content.pending.length > 0) {
       await (await this.#own.openLog(source, content.lasting.length)).close()
       content.pending = Buffer.alloc(0)

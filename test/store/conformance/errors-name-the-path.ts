@@ -12,8 +12,8 @@ const NEED_IT: readonly [name: string, work: (store: Store) => Promise<unknown>]
 ]
 
 export function errorsNameThePath(make: MakeWorld): void {
-  describe('what is not there', () => {
-    it('reads as nothing, and is removed already', async () => {
+  describe('a missing file', () => {
+    it('reads as null, and can be removed', async () => {
       const { open, names } = await make()
       const store = open()
       expect(await store.read(PATH)).toBeNull()
@@ -37,7 +37,7 @@ export function errorsNameThePath(make: MakeWorld): void {
     })
   })
 
-  it('knows how much room is left, or says that it does not', async () => {
+  it('the free space is known, or null', async () => {
     const { open } = await make()
     await open().writeWhole(PATH, ['x'])
     const free = await open().freeBytes()

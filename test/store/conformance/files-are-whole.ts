@@ -6,8 +6,8 @@ import { type MakeWorld, streamed, textOf, writeLog } from './world.ts'
 const SHARD = 'credentials/query=a/part-00000.csv'
 
 export function filesAreWhole(make: MakeWorld): void {
-  describe('a whole file', () => {
-    it('reads back as it was, in whole and in parts, here and elsewhere', async () => {
+  describe('a file', () => {
+    it('reads back unchanged, whole and in ranges, for its owner and for other readers', async () => {
       const { open } = await make()
       const [here, elsewhere] = [open(), open()]
       const chunk = fc.oneof(fc.string(), fc.uint8Array({ maxLength: 50 }))
@@ -26,17 +26,17 @@ export function filesAreWhole(make: MakeWorld): void {
       )
     })
 
-    it('is read as far as there is room, or anything to read', async () => {
+    it('is read up to the end of the buffer or of the file', async () => {
       const { open } = await make()
       const store = open()
       await store.writeWhole(SHARD, ['0123456789'])
-      for (const [room, expected] of [
+      for (const [length, expected] of [
         [4, '0123'],
         [10, '0123456789'],
         [12, '0123456789##'],
       ] as const) {
-        const bytes = new Uint8Array(room).fill('#'.charCodeAt(0))
-        expect(await store.readInto(SHARD, bytes)).toBe(Math.min(room, 10))
+        const bytes = new Uint8Array(length).fill('#'.charCodeAt(0))
+        expect(await store.readInto(SHARD, bytes)).toBe(Math.min(length, 10))
         expect(Buffer.from(bytes).toString()).toBe(expected)
       }
       const range = async (start: number, end: number) =>
@@ -48,7 +48,7 @@ export function filesAreWhole(make: MakeWorld): void {
       expect(await range(12, 20)).toBe('')
     })
 
-    it('may be large, and read while others are', async () => {
+    it('may be large, and be read while others are', async () => {
       const { open } = await make()
       const store = open()
       const block = randomBytes(700_001)
@@ -65,7 +65,7 @@ export function filesAreWhole(make: MakeWorld): void {
       expect(Buffer.from(middle)).toEqual(whole.subarray(at - 5, at + 5))
     })
 
-    it('need not be read to its end', async () => {
+    it('can be read in part', async () => {
       const { open } = await make()
       const store = open()
       await store.writeWhole(SHARD, [Buffer.alloc(3 << 20)])
@@ -77,7 +77,7 @@ export function filesAreWhole(make: MakeWorld): void {
       expect(await open().size(SHARD)).toBeNull()
     })
 
-    it('is not there, or the old one, when writing it fails half-way, and nothing is beside it', async () => {
+    it('is missing or old when its write fails half-way, and no other file remains', async () => {
       const { open, names } = await make()
       const store = open()
       await store.writeWhole('_manifest.json', ['old'])
@@ -93,7 +93,7 @@ export function filesAreWhole(make: MakeWorld): void {
       expect(await names()).toEqual(before)
     })
 
-    it('is always the old or the new one for somebody who reads meanwhile', async () => {
+    it('is always the old or the new one for a concurrent reader', async () => {
       const { open } = await make()
       const [writer, reader] = [open(), open()]
       const contents = ['a', 'bb'].map((text) => text.repeat(200_000))
@@ -127,7 +127,7 @@ export function filesAreWhole(make: MakeWorld): void {
       'credentials/query=keyword.a%2Fb%20c/window=2024-01-01..2024-02-01/part-00000.csv.gz',
       "_quarantine/it's (one)+two & three;~!*.jsonl",
       '_state/orphans/%25%41 ü 中 😀',
-    ])('has its name: %s', async (path) => {
+    ])('keeps its name: %s', async (path) => {
       const { open } = await make()
       await open().writeWhole(path, ['x'])
       expect(await textOf(open(), path)).toBe('x')
@@ -151,7 +151,7 @@ export function filesAreWhole(make: MakeWorld): void {
       }
     })
 
-    it('puts it in the place of another one', async () => {
+    it('replaces another file', async () => {
       const { open } = await make()
       const store = open()
       await store.writeWhole(SHARD, ['old and longer'])
@@ -161,22 +161,22 @@ export function filesAreWhole(make: MakeWorld): void {
       expect(await textOf(open(), SHARD)).toBe('new')
     })
 
-    it('takes what was written piece by piece, and leaves nothing but the one name', async () => {
+    it('publishes a file written in parts, and leaves only the final name', async () => {
       const { open, names } = await make()
       const store = open()
       const log = await store.openLog(OPEN, 0)
-      const pieces = [randomBytes(3_000_000), randomBytes(9_000_000), randomBytes(17)]
-      for (const piece of pieces) {
-        await log.append([piece.subarray(0, 10), piece.subarray(10)])
+      const parts = [randomBytes(3_000_000), randomBytes(9_000_000), randomBytes(17)]
+      for (const part of parts) {
+        await log.append([part.subarray(0, 10), part.subarray(10)])
         await log.fsync()
       }
       await log.close()
       await store.publish(OPEN, SHARD)
-      expect((await streamed(open(), SHARD)).equals(Buffer.concat(pieces))).toBe(true)
+      expect((await streamed(open(), SHARD)).equals(Buffer.concat(parts))).toBe(true)
       expect(await names()).toEqual([expect.stringMatching(/credentials\/query=a\/part-00000\.csv$/)])
     })
 
-    it('is done side by side', async () => {
+    it('works concurrently', async () => {
       const { open } = await make()
       const store = open()
       const numbers = Array.from({ length: 16 }, (_, number) => String(number).padStart(5, '0'))

@@ -9,12 +9,12 @@ const WAYS: readonly [name: string, open: (store: Store, path: string, size: num
   ['openSmallLog', (store, path, size) => store.openSmallLog(path, size)],
 ]
 
-// One that belongs to the run at work, and one that everybody sees.
+// One private to the owner, and one that everybody can read.
 const PATHS = ['_state/open/0.log', '_state/checkpoint.jsonl']
 
 export function logsGrow(make: MakeWorld): void {
   describe.each(WAYS)('a log (%s)', (_, openLog) => {
-    it.each(PATHS)('is seen by others as far as it was flushed: %s', async (path) => {
+    it.each(PATHS)('is visible to other readers up to the last flush: %s', async (path) => {
       const { open } = await make()
       const log = await openLog(open(), path, 0)
       expect(log.path).toBe(path)
@@ -37,7 +37,7 @@ export function logsGrow(make: MakeWorld): void {
       await log.close()
     })
 
-    it.each(PATHS)('goes on where it was left, or before that: %s', async (path) => {
+    it.each(PATHS)('continues at its end, or at an earlier offset: %s', async (path) => {
       const { open } = await make()
       const first = await openLog(open(), path, 0)
       for (const digit of '0123456789') await add(first, digit)
@@ -60,7 +60,7 @@ export function logsGrow(make: MakeWorld): void {
       expect(await textOf(open(), path)).toBe('0-end')
     })
 
-    it('is cut in the midst of what was flushed at once, and of what was written in one step', async () => {
+    it('is truncated within one flush, and within one append', async () => {
       const { open } = await make()
       const [path] = PATHS as [string]
       await open().writeWhole(path, ['0123456789'])
@@ -80,7 +80,7 @@ export function logsGrow(make: MakeWorld): void {
       }
     })
 
-    it('begins anew where nothing of it counts', async () => {
+    it('starts anew at offset 0', async () => {
       const { open } = await make()
       const [path] = PATHS as [string]
       await open().writeWhole(path, ['left by a crash, and longer'])
@@ -93,7 +93,7 @@ export function logsGrow(make: MakeWorld): void {
       }
     })
 
-    it('goes on after a crash with what was flushed by then', async () => {
+    it('continues after a crash at the last flush', async () => {
       const { open } = await make()
       const [path] = PATHS as [string]
       const crashed = await openLog(open(), path, 0)
@@ -105,7 +105,7 @@ export function logsGrow(make: MakeWorld): void {
       await log.close()
     })
 
-    it('is refused when it is shorter than what counts, or gone, and stays as it was', async () => {
+    it('is rejected when it is shorter than the offset, or missing, and stays as it was', async () => {
       const { open, names } = await make()
       for (const path of PATHS) {
         await expect(openLog(open(), path, 1)).rejects.toEqual(anError('damaged', path))
@@ -117,7 +117,7 @@ export function logsGrow(make: MakeWorld): void {
       expect(await textOf(open(), path)).toBe('012')
     })
 
-    it('keeps what it was given, whatever becomes of the memory', async () => {
+    it('keeps the appended bytes, although the caller reuses its buffer', async () => {
       const { open } = await make()
       const [path] = PATHS as [string]
       const log = await openLog(open(), path, 0)
@@ -129,7 +129,7 @@ export function logsGrow(make: MakeWorld): void {
       expect(await textOf(open(), path)).toBe('given')
     })
 
-    it('takes much at once', async () => {
+    it('accepts large appends', async () => {
       const { open } = await make()
       const [path] = PATHS as [string]
       const store = open()
@@ -140,9 +140,9 @@ export function logsGrow(make: MakeWorld): void {
       await log.append(blocks)
       await add(log, 'tail')
       const all = Buffer.concat([Buffer.from('head'), ...blocks, Buffer.from('tail')])
-      const room = new Uint8Array(all.length + 1)
-      expect(await store.readInto(path, room)).toBe(all.length)
-      expect(all.equals(room.subarray(0, all.length))).toBe(true)
+      const buffer = new Uint8Array(all.length + 1)
+      expect(await store.readInto(path, buffer)).toBe(all.length)
+      expect(all.equals(buffer.subarray(0, all.length))).toBe(true)
       await log.close()
       expect((await streamed(open(), path)).equals(all)).toBe(true)
     })

@@ -3,7 +3,7 @@ import { type MakeWorld, textOf, writeLog } from './world.ts'
 
 export function namesAreListed(make: MakeWorld): void {
   describe('names', () => {
-    it('are listed in order, files and folders, as long as they are there', async () => {
+    it('are listed in order, files and folders, until they are removed', async () => {
       const { open } = await make()
       const store = open()
       expect(await store.list('')).toEqual([])
@@ -48,7 +48,7 @@ export function namesAreListed(make: MakeWorld): void {
       expect(await store.list('_quarantine')).toEqual([])
     })
 
-    it('of folders go with all that is in them, and nothing else goes', async () => {
+    it('of a folder are removed with it, and no others', async () => {
       const { open, names } = await make()
       const store = open()
       for (const path of ['credentials/a/1', 'credentials/a/deep/2', 'credentials/ab/3', 'credentials/a.csv'])
@@ -65,7 +65,7 @@ export function namesAreListed(make: MakeWorld): void {
       expect(await names()).toHaveLength(1)
     })
 
-    it('of folders with something in them stay where only an empty one is to go', async () => {
+    it('of a folder stay when only an empty folder is to be removed', async () => {
       const { open } = await make()
       const store = open()
       await store.writeWhole('_quarantine/a.jsonl', ['x'])
@@ -74,7 +74,7 @@ export function namesAreListed(make: MakeWorld): void {
       expect(await open().list('_quarantine')).toEqual(['a.jsonl'])
     })
 
-    it('that are gone can come again', async () => {
+    it('can be used again after removal', async () => {
       const { open } = await make()
       const store = open()
       await store.writeWhole('credentials/a/1', ['first'])

@@ -16,27 +16,27 @@ const CHECKPOINT = '_state/checkpoint.jsonl'
 const SHARD = 'credentials/a/part-00000.csv'
 const PUBLIC = [CHECKPOINT, SHARD, '_manifest.json', '_new.json', 'credentials/a/part-00001.csv']
 
-/** Everything that an owner may try who does not know yet that another one took over. */
+/** Every change that a former owner may try before it knows of the takeover. */
 const LATE_CHANGES: readonly [
   name: string,
   change: (own: FencedStore, checkpoint: Log) => Promise<unknown>,
 ][] = [
   ['publishes a file', (own) => own.publish('_state/open/0.part', 'credentials/a/part-00001.csv')],
-  ['publishes one in the place of another', (own) => own.publish('_state/open/0.part', SHARD)],
-  ['sets a public file aside', (own) => own.publish(SHARD, '_state/open/aside')],
-  ['writes a public file anew', (own) => own.writeWhole('_manifest.json', ['late'])],
-  ['writes a public file that was not there', (own) => own.writeWhole('_new.json', ['late'])],
-  ['writes a large one', (own) => own.writeWhole('_new.json', [Buffer.alloc(9 << 20)])],
-  ['writes the checkpoint anew', (own) => own.writeWhole(CHECKPOINT, ['late'])],
+  ['replaces a file by a published one', (own) => own.publish('_state/open/0.part', SHARD)],
+  ['moves a public file away', (own) => own.publish(SHARD, '_state/open/aside')],
+  ['rewrites a public file', (own) => own.writeWhole('_manifest.json', ['late'])],
+  ['writes a new public file', (own) => own.writeWhole('_new.json', ['late'])],
+  ['writes a large file', (own) => own.writeWhole('_new.json', [Buffer.alloc(9 << 20)])],
+  ['rewrites the checkpoint', (own) => own.writeWhole(CHECKPOINT, ['late'])],
   ['removes a public file', (own) => own.remove(SHARD)],
   ['removes a folder', (own) => own.removeFolder('credentials')],
-  ['adds to a public log that it has opened', (_, checkpoint) => add(checkpoint, 'late')],
-  ['opens a public log to go on', async (own) => add(await own.openLog(CHECKPOINT, 4), 'late')],
-  ['asks whether it is the owner', (own) => own.requireLock()],
+  ['appends to a public log that it has open', (_, checkpoint) => add(checkpoint, 'late')],
+  ['opens a public log to append', async (own) => add(await own.openLog(CHECKPOINT, 4), 'late')],
+  ['checks that it is the owner', (own) => own.requireLock()],
   ['opens a public log anew', async (own) => add(await own.openLog(CHECKPOINT, 0), 'late')],
 ]
 
-/** An owner at work: a public log and one of its own are open, something is published and something is not. */
+/** An owner at work: a public log and a private one are open, one file is published and another is not. */
 async function ownerAtWork(world: World) {
   const id = newOwner()
   const own = await world.open().fenced('_state/open', id)
@@ -53,7 +53,7 @@ async function ownerAtWork(world: World) {
 
 export function oneOwnerAtATime(make: MakeWorld): void {
   describe('an owner', () => {
-    it('works in a folder of its own, and in public', async () => {
+    it('works in a private folder, and in public', async () => {
       const { open } = await make()
       const [a, b] = [
         await open().fenced('_state/open', newOwner()),
@@ -73,7 +73,7 @@ export function oneOwnerAtATime(make: MakeWorld): void {
       }
     })
 
-    it('is seen by its name as long as it is one', async () => {
+    it('is listed by its name while it is an owner', async () => {
       const { open, names } = await make()
       const id = newOwner()
       const own = await open().fenced('_state/open', id)
@@ -84,7 +84,7 @@ export function oneOwnerAtATime(make: MakeWorld): void {
       expect(await names()).toEqual([])
     })
 
-    it('changes, replaces, sets aside and removes what is public', async () => {
+    it('changes, replaces, quarantines and removes public files', async () => {
       const { open, names } = await make()
       const own = await open().fenced('_state/open', newOwner())
       for (const text of ['one', 'two']) {
@@ -105,7 +105,7 @@ export function oneOwnerAtATime(make: MakeWorld): void {
       expect(await names()).toEqual([])
     })
 
-    it('has its log under a public name grow before the eyes of others', async () => {
+    it('lets other readers see its public log grow', async () => {
       const world = await make()
       const { own, checkpoint } = await ownerAtWork(world)
       await add(checkpoint, ' by line')
@@ -123,9 +123,9 @@ export function oneOwnerAtATime(make: MakeWorld): void {
 
   describe.each([
     ['is dead', false],
-    ['is silent', true],
-  ])('an owner who %s', (_, mayWrite) => {
-    it('leaves everything to the next one, who goes on with it', async () => {
+    ['lost its lease', true],
+  ])('an owner that %s', (_, mayWrite) => {
+    it('leaves everything to the next owner, who continues', async () => {
       const world = await make()
       const { own, checkpoint, rows, id } = await ownerAtWork(world)
       const next = await nextOwner(world, mayWrite, [CHECKPOINT])
@@ -152,7 +152,7 @@ export function oneOwnerAtATime(make: MakeWorld): void {
       expect(await next.list('_state/open')).toEqual([])
     })
 
-    it('says whether it left anything', async () => {
+    it('reports whether it left anything', async () => {
       const { open } = await make()
       const [idle, busy] = [newOwner(), newOwner()]
       await open().fenced('_state/open', idle)
@@ -165,7 +165,7 @@ export function oneOwnerAtATime(make: MakeWorld): void {
       expect(await textOf(own, '_state/open/0.part')).toBe('x')
     })
 
-    it('is followed by many, each of whom dies in the midst of taking over', async () => {
+    it('has many successors, each of which crashes during the takeover', async () => {
       const world = await make()
       const { checkpoint, rows } = await ownerAtWork(world)
       for (const steps of [1, 2, 1]) {
@@ -188,8 +188,8 @@ export function oneOwnerAtATime(make: MakeWorld): void {
     })
   })
 
-  describe('an owner who was taken over', () => {
-    it.each(LATE_CHANGES)('is told so when it %s, and changes nothing', async (_, change) => {
+  describe('an owner after a takeover', () => {
+    it.each(LATE_CHANGES)('gets an error when it %s, and changes nothing', async (_, change) => {
       const world = await make()
       const { own, checkpoint, rows } = await ownerAtWork(world)
       await nextOwner(world, true, [CHECKPOINT])
@@ -200,7 +200,7 @@ export function oneOwnerAtATime(make: MakeWorld): void {
       expect(await contentsOf(world.open(), PUBLIC)).toEqual(before)
     })
 
-    it('is told so from the first step on, before the next one has gathered anything', async () => {
+    it('gets an error from the first step on, before the next owner has gathered anything', async () => {
       const world = await make()
       const { id, own, checkpoint, rows } = await ownerAtWork(world)
       const next = await world.open().fenced('_state/open', newOwner())
@@ -213,7 +213,7 @@ export function oneOwnerAtATime(make: MakeWorld): void {
       for (const log of [checkpoint, rows]) await log.close().catch(() => {})
     })
 
-    it('writes to nothing that counts with what it has opened', async () => {
+    it('has no effect through the files that it has open', async () => {
       const world = await make()
       const { own, checkpoint, rows } = await ownerAtWork(world)
       const next = await nextOwner(world, true, [CHECKPOINT])
@@ -237,7 +237,7 @@ export function oneOwnerAtATime(make: MakeWorld): void {
       expect(await textOf(next, '_state/open/0.0.log')).toBe('rows and more')
     })
 
-    it('leaves, and the next one does not notice', async () => {
+    it('can leave without an effect on the next owner', async () => {
       const world = await make()
       const { own, checkpoint, rows } = await ownerAtWork(world)
       const next = await nextOwner(world, true, [CHECKPOINT])
@@ -249,8 +249,8 @@ export function oneOwnerAtATime(make: MakeWorld): void {
     })
   })
 
-  describe('an owner who leaves', () => {
-    it('leaves what it has to whoever comes next', async () => {
+  describe('an owner that leaves', () => {
+    it('leaves its files to the next owner', async () => {
       const world = await make()
       const { own, checkpoint, rows } = await ownerAtWork(world)
       await Promise.all([checkpoint.close(), rows.close()])
@@ -275,7 +275,7 @@ export function oneOwnerAtATime(make: MakeWorld): void {
   })
 
   describe('a file that is renewed', () => {
-    it('is the same to all who read it, and to its owner', async () => {
+    it('is unchanged for its readers and its owner', async () => {
       const world = await make()
       const own = await world.open().fenced('_state/open', newOwner())
       await writeLog(own, CHECKPOINT, 'one ', 'two')

@@ -37,48 +37,48 @@ const OTHERWISE: readonly (readonly ExpectedStat[])[] = [
   ],
 ]
 
-export function looksFindWhatDiffers(make: MakeWorld): void {
-  describe('looks', () => {
-    it('find files of another size, folders with another number of names, and what is not there', async () => {
+export function statCheckFindsWhatDiffers(make: MakeWorld): void {
+  describe('the stat check', () => {
+    it('finds files of another size, folders with another number of names, and missing files', async () => {
       const { open } = await make()
       for (const [path, text] of FILES) await open().writeWhole(path, [text])
       const different = async (expected: readonly ExpectedStat[]): Promise<readonly ExpectedStat[]> => {
-        const looks = open().statCheck()
+        const stats = open().statCheck()
         try {
-          for (const look of expected) looks.add(look)
-          return await looks.mismatches()
+          for (const stat of expected) stats.add(stat)
+          return await stats.mismatches()
         } finally {
-          await looks.close()
+          await stats.close()
         }
       }
       expect(await different([])).toEqual([])
       expect(await different(AS_EXPECTED)).toEqual([])
       for (const wrong of OTHERWISE) {
-        const right = AS_EXPECTED.filter(({ path }) => !wrong.some((look) => look.path === path))
+        const right = AS_EXPECTED.filter(({ path }) => !wrong.some((stat) => stat.path === path))
         expect(inOrder(await different([...right, ...wrong]))).toEqual(inOrder(wrong))
       }
     })
 
-    it('count the folders in a folder among its names', async () => {
+    it('counts the folders in a folder among its names', async () => {
       const { open } = await make()
       await open().writeWhole('credentials/a/part-00000.csv', ['x'])
       await open().writeWhole('credentials/a/strange/file', ['x'])
-      const looks = open().statCheck()
-      const look = { path: 'credentials/a', names: 1 }
-      looks.add(look)
-      expect(await looks.mismatches()).toEqual([look])
-      await looks.close()
+      const stats = open().statCheck()
+      const stat = { path: 'credentials/a', names: 1 }
+      stats.add(stat)
+      expect(await stats.mismatches()).toEqual([stat])
+      await stats.close()
     })
 
-    it('may be given up', async () => {
+    it('can be aborted', async () => {
       const { open } = await make()
-      const looks = open().statCheck()
-      looks.add({ path: 'credentials/a', names: 1 })
-      await looks.close()
+      const stats = open().statCheck()
+      stats.add({ path: 'credentials/a', names: 1 })
+      await stats.close()
     })
   })
 }
 
-function inOrder(looks: readonly ExpectedStat[]): readonly ExpectedStat[] {
-  return looks.toSorted((a, b) => (a.path < b.path ? -1 : 1))
+function inOrder(stats: readonly ExpectedStat[]): readonly ExpectedStat[] {
+  return stats.toSorted((a, b) => (a.path < b.path ? -1 : 1))
 }

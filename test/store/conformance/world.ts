@@ -1,16 +1,16 @@
 import type { FencedStore, Log, Store } from '../../../src/core/index.ts'
 
-/** An empty place of its own for one data set. */
+/** The location of one data set, empty at first. */
 export type World = {
-  /** A store there, as another process opens it: it shares nothing with those opened before but what is stored. */
+  /** Opens the store like another process: nothing is shared with those opened before but the stored files. */
   readonly open: () => Store
-  /** The names of all that is stored, as it really lies there. */
+  /** The names of all stored files and folders. */
   readonly names: () => Promise<readonly string[]>
 }
 
 export type MakeWorld = () => World | Promise<World>
 
-/** What all files of a store hold, by path. */
+/** The content of all files of a store, by path. */
 export type Contents = Readonly<Record<string, string | null>>
 
 /** @returns null when there is no such file */
@@ -30,13 +30,13 @@ export async function streamed(store: Store, path: string): Promise<Buffer> {
   return Buffer.concat(chunks)
 }
 
-/** Adds a text to a log and has it last. */
+/** Appends a text to a log and flushes it. */
 export async function add(log: Log, text: string | Uint8Array): Promise<void> {
   await log.append([Buffer.from(text)])
   await log.fsync()
 }
 
-/** Writes a file as a log, in as many pieces as there are texts. */
+/** Writes a file as a log, with one append for each text. */
 export async function writeLog(store: Store, path: string, ...texts: readonly string[]): Promise<void> {
   const log = await store.openLog(path, 0)
   for (const text of texts) await add(log, text)
@@ -45,15 +45,15 @@ export async function writeLog(store: Store, path: string, ...texts: readonly st
 
 let owners = 0
 
-/** A name that nobody else has, as runs make theirs. */
+/** A unique name, as each run has one. */
 export function newOwner(): string {
   return (++owners).toString(16).padStart(12, '0')
 }
 
 /**
- * What a run does with all owners before it, see `takeLock`: ends what they may do, and gathers what they left.
- * @param self the name of the one who takes over
- * @param mayWrite whether they may still be there
+ * Ends all former owners, as a run does (see `takeLock`), and gathers what they left.
+ * @param self the name of the new owner
+ * @param mayWrite whether they may still run
  * @param growing files that they may have opened under public names
  */
 export async function takeOverAll(
@@ -72,7 +72,7 @@ export async function takeOverAll(
   await own.settle()
 }
 
-/** A new owner who has taken over from all before it. */
+/** A new owner that has taken over from all before it. */
 export async function nextOwner(
   { open }: World,
   mayWrite: boolean,
