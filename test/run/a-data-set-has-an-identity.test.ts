@@ -7,7 +7,7 @@ import { storeAt } from '../disk/temporary-store.ts'
 import { newWorkspace, type PipelineParts, type Workspace } from '../e2e/support/workspace.ts'
 import { shardHashes } from '../fault/support.ts'
 
-const asked = (until: string, load: PipelineParts['load'] = {}): PipelineParts => ({
+const parts = (until: string, load: PipelineParts['load'] = {}): PipelineParts => ({
   extract: { domains: ['scatterholt.com'], windows: { from: '2024-01-01', until, every: 'month' } },
   load,
 })
@@ -24,12 +24,12 @@ async function idIn(output: string): Promise<string> {
   return data_set_id
 }
 
-it('it is made when the data set begins, and stays with it: later runs, redone partitions, moves and copies', async () => {
-  const here = await newWorkspace(asked('2024-03-01'))
+it('it is created with the data set, and stays the same in later runs, redone partitions, moves and copies', async () => {
+  const here = await newWorkspace(parts('2024-03-01'))
   await run(here)
   const id = await idIn(here.output)
   expect(id).toMatch(/^[0-9a-f]{8}-[0-9a-f]{4}-[1-8][0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
-  await here.write(asked('2024-05-01'))
+  await here.write(parts('2024-05-01'))
   await run(here)
   // Which rewrites the checkpoint.
   await run(here, { redo: ['domain.scatterholt.com/2024-01-01..2024-02-01'] })
@@ -38,21 +38,21 @@ it('it is made when the data set begins, and stays with it: later runs, redone p
   await rename(here.output, moved)
   await cp(moved, copied, { recursive: true })
   for (const path of ['moved', 'copied']) {
-    await here.write(asked('2024-06-01', { path }))
+    await here.write(parts('2024-06-01', { path }))
     await run(here)
   }
   expect([await idIn(moved), await idIn(copied)]).toEqual([id, id])
 })
 
-it('it is another one in another place, and after --fresh; no shard depends on it', async () => {
-  const here = await newWorkspace(asked('2024-03-01'))
+it('another location, and --fresh, have another identity; no shard depends on it', async () => {
+  const here = await newWorkspace(parts('2024-03-01'))
   await run(here)
   const first = await idIn(here.output)
   const shards = await shardHashes(here.output)
   await run(here, { fresh: true })
   const second = await idIn(here.output)
   expect(await shardHashes(here.output)).toEqual(shards)
-  await here.write(asked('2024-03-01', { path: 'other' }))
+  await here.write(parts('2024-03-01', { path: 'other' }))
   await run(here)
   const other = join(here.folder, 'other')
   expect(new Set([first, second, await idIn(other)]).size).toBe(3)

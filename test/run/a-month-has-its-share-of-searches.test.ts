@@ -8,15 +8,15 @@ const ENV = { SPILLWAY_TOKEN: 'token' }
 const PAGES = 8
 const SHARE = 'domains: [acme.com], monthly_searches: 3, page_size: 100'
 
-/** One query of eight pages, the time at which they are asked for, and a run or a plan at that time. */
-async function world(onAsked: (asked: number, at: (time: string) => void) => void = () => {}) {
+/** One query of eight pages, the time at which they are requested, and a run or a plan at that time. */
+async function world(onRequest: (count: number, at: (time: string) => void) => void = () => {}) {
   let nowMs = 0
   const at = (time: string): void => {
     nowMs = Date.parse(time)
   }
   at('2024-01-30')
   const server = await serve((_request, response, index) => {
-    onAsked(index + 1, at)
+    onRequest(index + 1, at)
     response.setHeader('x-flare-global-searches-remaining', 1000 - index)
     sendPage(response, index + 1 < PAGES ? `c${index}` : null, [])
   })
@@ -32,7 +32,7 @@ async function world(onAsked: (asked: number, at: (time: string) => void) => voi
   }
   return {
     at,
-    asked: () => server.received.length,
+    requestsSent: () => server.received.length,
     run: async () => {
       const { pipeline, options: given } = await options()
       return runPipeline(pipeline, given)
@@ -44,10 +44,10 @@ async function world(onAsked: (asked: number, at: (time: string) => void) => voi
   }
 }
 
-test('runs of one month send no more together, and the next month goes on', async () => {
-  const { at, asked, run, plan } = await world()
+test('the runs of one month share its searches, and the next month continues', async () => {
+  const { at, requestsSent, run, plan } = await world()
   const { status, error } = await run()
-  expect({ status, asked: asked() }).toEqual({ status: 'budget', asked: 3 })
+  expect({ status, requestsSent: requestsSent() }).toEqual({ status: 'budget', requestsSent: 3 })
   expect(error).toMatchObject({ kind: 'quota', what: 'The 3 searches for 2024-01 are used up' })
   expect(error?.next).toContain('Run again from 2024-02-01T00:00:00Z on')
   await expect(plan()).resolves.toMatchObject({ minRequests: 1, months: 2, searchesThisMonth: 3 })
@@ -59,27 +59,27 @@ test('runs of one month send no more together, and the next month goes on', asyn
   await expect(run()).resolves.toMatchObject({ status: 'budget', requests: 3 })
   at('2024-12-31')
   await expect(run()).resolves.toMatchObject({ status: 'complete', requests: 2 })
-  expect(asked()).toBe(PAGES)
+  expect(requestsSent()).toBe(PAGES)
 })
 
-test('a run that goes into another month has the share of both, and that is known afterwards', async () => {
-  const { asked, run } = await world((asked, at) => {
-    if (asked === 2) at('2024-02-01')
+test('a run over the end of a month uses the share of both, and records it for each', async () => {
+  const { requestsSent, run } = await world((count, at) => {
+    if (count === 2) at('2024-02-01')
   })
   const { status, requests } = await run()
   expect(status).toBe('budget')
-  // Two in January and three in February, or one and three: the second is under way while January ends.
+  // Two in January and three in February, or one and three: the second is in flight while January ends.
   expect([4, 5]).toContain(requests)
   const again = await run()
   expect(again).toMatchObject({ status: 'budget', requests: 0 })
   expect(again.error?.what).toContain('2024-02')
-  expect(asked()).toBe(requests)
+  expect(requestsSent()).toBe(requests)
 })
 
-test('what a run sent in each of the months that it went through is known for each of them', async () => {
-  const { at, run, plan } = await world((asked, at) => {
-    if (asked === 2) at('2024-02-10')
-    if (asked === 3) at('2024-03-10')
+test('the searches of a run over several months are recorded for each of them', async () => {
+  const { at, run, plan } = await world((count, at) => {
+    if (count === 2) at('2024-02-10')
+    if (count === 3) at('2024-03-10')
   })
   await expect(run()).resolves.toMatchObject({ status: 'budget', requests: 6 })
   const known: number[] = []
@@ -87,7 +87,7 @@ test('what a run sent in each of the months that it went through is known for ea
     at(month)
     known.push((await plan()).searchesThisMonth)
   }
-  // The second search is under way while January ends, and counts for one of the two.
+  // The second search is in flight while January ends, and counts for one of the two.
   expect([
     [2, 1, 3, 0],
     [1, 2, 3, 0],

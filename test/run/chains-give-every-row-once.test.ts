@@ -29,7 +29,7 @@ async function ids(here: World): Promise<number[]> {
   return (await here.rows()).sort((a, b) => a - b)
 }
 
-/** A service that fails where it is asked for one page, be it with that cursor. */
+/** A service that fails for one page, with or without a cursor. */
 function failAt(service: ItemService, cursor: string, status: number, code: string): void {
   service.fault = ({ json }, response) => {
     if (json.from !== cursor) return false
@@ -42,11 +42,11 @@ const folder = (month: string) => `query=domain.acme.example/import_window=${mon
 const inOrder = (order: Order, items: readonly Fields[]) => (order === 'asc' ? items : items.toReversed())
 
 describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
-  const asked = months('2024-01', '2024-04', order)
+  const extract = months('2024-01', '2024-04', order)
 
-  it('of many windows on a page go each to the folder of its own', async () => {
+  it('of many windows on a page go to the folders of their windows', async () => {
     const items = [january(1), january(2, '31'), itemAt(3, '2024-02-01T00:00:00Z'), february(4), march(5)]
-    const { service, here } = await world(inOrder(order, items), 3, asked)
+    const { service, here } = await world(inOrder(order, items), 3, extract)
     const summary = await here.run()
     expect(summary).toMatchObject({ status: 'complete', requests: 2, rows: 5 })
     expect(summary.partitions).toEqual({ total: 3, done: 3, failed: 0, pending: 0 })
@@ -55,16 +55,16 @@ describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
       [folder('2024-02')]: inOrder(order, [{ id: 3 }, { id: 4 }]).map(({ id }) => id),
       [folder('2024-03')]: [5],
     })
-    expect(service.asked()).toEqual(['2024-01-01..2024-04-01', '2024-01-01..2024-04-01 c3'])
+    expect(service.requested()).toEqual(['2024-01-01..2024-04-01', '2024-01-01..2024-04-01 c3'])
   })
 
-  it('refused items go to the files of their windows, and without a time to that of the window it stands in', async () => {
+  it('quarantined items go to the files of their windows, and items without a time to that of the current window', async () => {
     const items = [
       ...[january(1), brokenAt(2, '2024-01-20T00:00:00Z')],
       ...[brokenAt(3, 'soon'), february(4)],
       ...[brokenAt(5, '2024-03-20T00:00:00Z'), brokenAt(6, null)],
     ]
-    const { here } = await world(inOrder(order, items), 2, asked)
+    const { here } = await world(inOrder(order, items), 2, extract)
     expect(await here.run('{ max_quarantined: 3 }')).toMatchObject({ status: 'complete', quarantined: 4 })
     const files = await here.quarantine()
     const found = Object.entries(files).flatMap(([name, entries]) =>
@@ -95,11 +95,11 @@ describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
     }
   })
 
-  it('a window with too many refused items fails alone, and is all that the next run asks for', async () => {
+  it('a window with too many quarantined items fails alone, and the next run requests only that', async () => {
     const broken = [brokenAt(11, '2024-02-11T00:00:00Z'), brokenAt(12, '2024-02-12T00:00:00Z')]
     const items = [january(1), february(2), ...broken, february(3, '13'), march(4), march(5)]
     for (const pageSize of [1, 2, 3, 10]) {
-      const { service, here } = await world(inOrder(order, items), pageSize, asked)
+      const { service, here } = await world(inOrder(order, items), pageSize, extract)
       const summary = await here.run('{ max_quarantined: 1 }')
       expect(summary).toMatchObject({
         status: 'failed',
@@ -113,8 +113,8 @@ describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
       expect(await ids(here)).toEqual([1, 2, 3, 4, 5])
       expect((await here.refused()).sort()).toEqual([11, 12])
       expect(await here.isWhole()).toBe(true)
-      // Only what is missing: either the window anew, or the pages that the chain had left.
-      const again = service.asked().slice(before)
+      // Only what is missing: either the whole window, or the pages that the chain had left.
+      const again = service.requested().slice(before)
       expect(
         again.every((line) => line.includes('2024-02-01') || / c\d/.test(line)),
         again.join(),
@@ -122,18 +122,18 @@ describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
     }
   })
 
-  it('refused items that come before any row of their window are set aside once, though it fails', async () => {
+  it('quarantined items before any row of their window are kept once, although the window fails', async () => {
     const broken = [brokenAt(11, '2024-02-11T00:00:00Z'), brokenAt(12, '2024-02-12T00:00:00Z')]
-    const { here } = await world(inOrder(order, [january(1), ...broken, march(2)]), 1, asked)
+    const { here } = await world(inOrder(order, [january(1), ...broken, march(2)]), 1, extract)
     expect(await here.run('{ max_quarantined: 1 }')).toMatchObject({ status: 'failed' })
     expect(await here.run('{ max_quarantined: 2 }')).toMatchObject({ status: 'complete' })
     expect((await here.refused()).sort()).toEqual([11, 12])
     expect(await ids(here)).toEqual([1, 2])
   })
 
-  it('under on_invalid: fail one refused item fails its window, with those around it exported', async () => {
+  it('under on_invalid: fail one invalid item fails its window; the others are exported', async () => {
     const items = [january(1), february(2), brokenAt(11, '2024-02-11T00:00:00Z'), march(3)]
-    const { service, here } = await world(inOrder(order, items), 10, asked)
+    const { service, here } = await world(inOrder(order, items), 10, extract)
     expect(await here.run('{ on_invalid: fail }')).toMatchObject({
       status: 'failed',
       partitions: { total: 3, done: 2, failed: 1, pending: 0 },
@@ -146,9 +146,9 @@ describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
     expect(await ids(here)).toEqual([1, 2, 3])
   })
 
-  it('a page that fails costs its window only, which goes on there in the next run', async () => {
+  it('a page that fails fails its window only; the next run resumes there', async () => {
     const items = [january(1), february(2), february(3, '11'), february(4, '12'), march(5), march(6)]
-    const { service, here } = await world(inOrder(order, items), 2, asked)
+    const { service, here } = await world(inOrder(order, items), 2, extract)
     let failed = 0
     service.fault = ({ json }, response) => {
       if (json.from !== 'c2' || failed++ > 0) return false
@@ -164,7 +164,7 @@ describe.each<Order>(['asc', 'desc'])('rows in order, %s', (order) => {
 })
 
 describe('rows in no order', () => {
-  it('that come late open a window again, which is counted once when it is done', async () => {
+  it('late rows open a window again, which is counted once when it is done', async () => {
     const late = [january(4), brokenAt(5, '2024-01-20T00:00:00Z'), february(6)]
     const { here } = await world([january(1), february(2), march(3), ...late], 3)
     const summary = await here.run('{ max_quarantined: 1 }')
@@ -174,7 +174,7 @@ describe('rows in no order', () => {
     expect(await here.isWhole()).toBe(true)
   })
 
-  it('come once where too many refused items come late, for a window that was done', async () => {
+  it('are exported once if too many late items are quarantined for a window that was done', async () => {
     const late = [brokenAt(11, '2024-01-20T00:00:00Z'), brokenAt(12, '2024-01-21T00:00:00Z'), march(4)]
     const { here } = await world([january(1), february(2), march(3), ...late], 3)
     expect(await here.run('{ max_quarantined: 1 }')).toMatchObject({ status: 'failed' })
@@ -183,7 +183,7 @@ describe('rows in no order', () => {
     expect(await here.refused()).toEqual([11, 12])
   })
 
-  it('come once from a chain that fails on its way', async () => {
+  it('are exported once from a chain that fails on its way', async () => {
     const items = [march(1), january(2), february(3), march(4), january(5), february(6)]
     const { service, here } = await world(items, 2)
     failAt(service, 'c2', 500, 'SICK')
@@ -193,7 +193,7 @@ describe('rows in no order', () => {
     expect(await ids(here)).toEqual([1, 2, 3, 4, 5, 6])
   })
 
-  it('come once when the cursor is refused, which fails the chain, also where its first window has none', async () => {
+  it('are exported once if the cursor is refused, which fails the chain, also if its first window has none', async () => {
     const { service, here } = await world([march(1), february(2), march(3), february(4)], 2)
     expect(await here.run('{}', ONE_SEARCH)).toMatchObject({ status: 'budget', rows: 2 })
     failAt(service, 'c2', 400, 'INVALID_CURSOR')
@@ -205,7 +205,7 @@ describe('rows in no order', () => {
     expect(await ids(here)).toEqual([1, 2, 3, 4])
   })
 
-  it('come once where windows that a chain has rows of are asked for without the others', async () => {
+  it('are exported once if windows that a chain has rows of are requested without the others', async () => {
     const { here } = await world([march(1), january(2), february(3), march(4)], 2)
     expect(await here.run('{}', ONE_SEARCH)).toMatchObject({ status: 'budget', rows: 2 })
     expect(await here.run('{}', months('2024-03', '2024-04'))).toMatchObject({ status: 'complete' })

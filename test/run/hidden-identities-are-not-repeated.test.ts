@@ -12,8 +12,8 @@ it.each([
   ['hmac', false],
   ['drop', false],
 ])(
-  'under identity: %s an error that repeats the address of a query is told whole: %s',
-  async (identity, isTold) => {
+  'under identity: %s an error that contains the address of a query is shown whole: %s',
+  async (identity, isShown) => {
     const server = await serve(({ body }, response) =>
       sendJson(response, { error: { code: 'BAD', message: `no: ${body}` } }, { status: 422 }),
     )
@@ -27,8 +27,8 @@ load: { path: out }
 `
     await writeFile(join(folder, 'p.yaml'), file)
     const pipeline = await readPipeline('p.yaml', { env: {}, cwd: folder })
-    const said: unknown[] = []
-    const observer = { log: (...line: unknown[]) => said.push(line), progress() {} }
+    const logged: unknown[] = []
+    const observer = { log: (...line: unknown[]) => logged.push(line), progress() {} }
     const env = { SPILLWAY_TOKEN: 'token', SPILLWAY_MASK_KEY: 'k'.repeat(40) }
     const { failures } = await runPipeline(pipeline, await runOptions(pipeline, { env, observer }))
     expect(server.received[0]?.body).toContain(EMAIL)
@@ -36,7 +36,7 @@ load: { path: out }
     expect(failures[0]).toMatchObject({ partition: 'email.case-17/all' })
     const checkpoint = await readFile(join(folder, 'out/_state/checkpoint.jsonl'), 'utf8')
     const failed = checkpoint.split('\n').filter((line) => line.includes('"kind":"failed"'))
-    for (const text of [JSON.stringify(failures), JSON.stringify(said), failed.join()])
-      expect(text.includes(EMAIL)).toBe(isTold)
+    for (const text of [JSON.stringify(failures), JSON.stringify(logged), failed.join()])
+      expect(text.includes(EMAIL)).toBe(isShown)
   },
 )

@@ -35,7 +35,7 @@ async function world(): Promise<{ here: Workspace; pipeline: Pipeline }> {
 
 type Transform = { [K in keyof Pipeline['transform']]?: unknown }
 
-/** What a program without types, or one that casts, can do to a pipeline. */
+/** What a program without types, or with casts, can do to a pipeline. */
 function changed(pipeline: Pipeline, transform: Transform, extract: object = {}): Pipeline {
   return {
     ...pipeline,
@@ -44,7 +44,7 @@ function changed(pipeline: Pipeline, transform: Transform, extract: object = {})
   }
 }
 
-/** Expects a run to be refused before it asks for anything or makes a file. */
+/** Expects a run to be refused before it sends a request or writes a file. */
 async function expectRefusal(
   { here, pipeline }: { here: Workspace; pipeline: Pipeline },
   settings: RunSettings = {},
@@ -72,8 +72,8 @@ const NO_POLICIES = [
   ['redact'],
 ]
 
-describe('a pipeline that no file has been read for', () => {
-  it.each(NO_POLICIES)('is refused with %j in the place of a policy', async (value) => {
+describe('a pipeline that was not read from a file', () => {
+  it.each(NO_POLICIES)('is refused with %j as a policy', async (value) => {
     const { here, pipeline } = await world()
     for (const key of ['secret', 'identity', 'onInvalid']) {
       for (const allowPlaintext of [false, true]) {
@@ -130,7 +130,7 @@ describe('a pipeline that no file has been read for', () => {
     }
   })
 
-  it('is refused when the name of a query would say what is hidden', async () => {
+  it('is refused when the name of a query contains a hidden value', async () => {
     const { here, pipeline } = await world()
     const hidden = changed(pipeline, { identity: 'drop' }, { queries: [EMAIL] })
     const message = await expectRefusal({ here, pipeline: hidden })
@@ -152,7 +152,7 @@ describe('a pipeline that no file has been read for', () => {
   })
 })
 
-it('what a program changes while the run goes on does not change the run', async () => {
+it('changes of options during the run do not change the run', async () => {
   const { here, pipeline } = await world()
   const options = await runOptions(pipeline, { env: here.env })
   const run = runPipeline(pipeline, options)
@@ -164,7 +164,7 @@ it('what a program changes while the run goes on does not change the run', async
   }
 })
 
-it('what a program changes anywhere in its pipeline while the run goes on is not of this run', async () => {
+it('changes of any part of the pipeline during the run do not change the run', async () => {
   const { here, pipeline } = await world()
   const options = await runOptions(pipeline, { env: here.env })
   let changes = 0
@@ -190,19 +190,19 @@ it('what a program changes anywhere in its pipeline while the run goes on is not
   await expect(access(join(here.folder, 'elsewhere'))).rejects.toThrow('ENOENT')
 })
 
-it('a pipeline that holds what is no data is refused', async () => {
+it('a pipeline with functions is refused', async () => {
   const { here, pipeline } = await world()
   const message = await expectRefusal({ here, pipeline: changed(pipeline, { onInvalid: () => 'fail' }) })
   expect(message).toContain('The pipeline holds something that is no data')
 })
 
-it('a policy that is another one each time it is looked at is one for the whole run', async () => {
+it('a policy that changes on each read is one value for the whole run', async () => {
   const { here, pipeline } = await world()
-  let looks = 0
+  let reads = 0
   const transform = {
     ...pipeline.transform,
     get secret() {
-      return looks++ === 0 ? 'redact' : 'plaintext'
+      return reads++ === 0 ? 'redact' : 'plaintext'
     },
   } as Pipeline['transform']
   const options = await runOptions(pipeline, { env: here.env })
@@ -212,7 +212,7 @@ it('a policy that is another one each time it is looked at is one for the whole 
   }
 })
 
-it('verify finds nothing masked under a policy that nobody knows', async () => {
+it('verify reports nothing masked under an unknown policy', async () => {
   const { here, pipeline } = await world()
   await runPipeline(pipeline, await runOptions(pipeline, { env: here.env }))
   expect((await verifyDataSet(pipeline)).ok).toBe(true)
@@ -226,7 +226,7 @@ async function everyFile(folder: string): Promise<string[]> {
   return Promise.all(files.map(({ parentPath, name }) => readFile(join(parentPath, name), 'utf8')))
 }
 
-it('verify finds what a query asked for where the policy hides it', async () => {
+it('verify finds a query value that the policy hides', async () => {
   const { here, pipeline } = await world()
   const someone = [...sandbox.expected({ query: { type: 'domain', fqdn: 'scatterholt.com' } })]
     .map((item) => (item as CredentialJson).identity_name)
@@ -256,18 +256,18 @@ it.each([
   ['k'.repeat(40), 0],
   [`${'k'.repeat(40)} `, 1],
   [`\t${'k'.repeat(40)}`, 1],
-])('a blank at an end of the mask key is told: %j', async (key, times) => {
+])('a blank at an end of the mask key is warned of: %j', async (key, times) => {
   const { here, pipeline } = await world()
-  const said: string[] = []
+  const logged: string[] = []
   const observer = {
-    log: (level: string, message: string) => said.push(`${level}: ${message}`),
+    log: (level: string, message: string) => logged.push(`${level}: ${message}`),
     progress() {},
   }
   const given = changed(pipeline, { secret: 'hmac' })
   const env = { ...here.env, SPILLWAY_MASK_KEY: key }
   await runPipeline(given, await runOptions(given, { env, observer }))
-  const told = said.filter(
+  const warnings = logged.filter(
     (line) => line === 'warn: the mask key begins or ends with a blank, which is a part of it',
   )
-  expect(told).toHaveLength(times)
+  expect(warnings).toHaveLength(times)
 })

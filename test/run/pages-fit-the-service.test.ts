@@ -19,7 +19,7 @@ const slow = (records: number, domains: readonly string[] = [DOMAIN]) =>
   sandboxOf({ records, domains, msPerRow: 0.01, gatewayTimeoutMs: 3, cursorKey: 'one' })
 
 describe('a service that serves no more than 300 rows in time', () => {
-  it('is asked for less and less, gives every row once, and repeats no page', async () => {
+  it('gets smaller and smaller pages, gives every row once, and repeats no page', async () => {
     const sandbox = await slow(ROWS)
     const here = await exportsTo()
     const url = sandbox.origin
@@ -34,7 +34,7 @@ describe('a service that serves no more than 300 rows in time', () => {
     expect(summary.requests).toBe(sent.length)
     expect(sent.slice(0, 7).map(sizeOf)).toEqual([10_000, 5000, 2500, 1250, 625, 312, 156])
     expect(failed.length).toBeLessThanOrEqual(Math.ceil(Math.log2(10_000 / 300)) + Math.floor(good / 5))
-    // What a page brought is not asked for again, but for the rows of its last moment.
+    // Rows of a page are not requested again, except for those of its last instant.
     expect(sent.reduce((sum, { items }) => sum + items, 0) - ROWS).toBeLessThanOrEqual(failed.length * 3)
     expect(good).toBeLessThanOrEqual(Math.ceil(ROWS / 156) + failed.length)
 
@@ -46,7 +46,7 @@ describe('a service that serves no more than 300 rows in time', () => {
     expect(new Set(await here.ids()).size).toBe(ROWS)
   })
 
-  it('teaches four chains at most six sizes each, and queries that are new nothing more', async () => {
+  it('takes at most six page sizes from each of four chains, and none more from new queries', async () => {
     const domains = ['a.example', 'b.example', 'c.example', 'd.example', 'e.example', 'f.example']
     const sandbox = await slow(700, domains)
     const here = await exportsTo()
@@ -61,7 +61,7 @@ describe('a service that serves no more than 300 rows in time', () => {
     expect(sizeOf(firstOf('f.example'))).toBeLessThanOrEqual(312)
   })
 
-  it('is asked for what it served last by the next run, and that is shown', async () => {
+  it('gets the last page size again in the next run, and status shows it', async () => {
     const sandbox = await slow(2000)
     const here = await exportsTo()
     const first = await here.run(
@@ -78,8 +78,8 @@ describe('a service that serves no more than 300 rows in time', () => {
       status: 'complete',
     })
     expect(sizeOf(searchesOf(sandbox.requests)[before]!)).toBe(156)
-    const told = here.log.filter(({ fields }) => (fields as { event?: string }).event === 'page_size')
-    expect(told.slice(0, 6).map(({ fields }) => (fields as { page_size: number }).page_size)).toEqual([
+    const changes = here.log.filter(({ fields }) => (fields as { event?: string }).event === 'page_size')
+    expect(changes.slice(0, 6).map(({ fields }) => (fields as { page_size: number }).page_size)).toEqual([
       5000, 2500, 1250, 625, 312, 156,
     ])
     expect(new Set(await here.ids()).size).toBe(2000)
@@ -97,14 +97,14 @@ it('pages may have another size in each run: the rows and the bytes are the same
   }
   expect(searchesOf(sandbox.requests).map(sizeOf)).toEqual([7, 7, 7, 50, 50, 50, 3, 3, 3, 10_000])
   const received = searchesOf(sandbox.requests).reduce((sum, { items }) => sum + items, 0)
-  // The row at which each run goes on.
+  // The row at which each run resumes.
   expect(received).toBeLessThanOrEqual(300 + 3)
   const other = await exportsTo()
   await other.run(sandbox.baseUrl, sandbox.token, EXTRACT)
   expect(await here.shards()).toEqual(await other.shards())
 })
 
-it('answers that are quick let pages grow again', async () => {
+it('pages grow again if responses are quick', async () => {
   let most = 20
   const sandbox = await sandboxOf({
     records: 2000,
@@ -129,7 +129,7 @@ it('answers that are quick let pages grow again', async () => {
   expect(new Set(await here.ids()).size).toBe(2000)
 })
 
-it('what comes out of order goes on with the size that its cursor was given for', async () => {
+it('without order, a chain continues with the size for which its cursor was given', async () => {
   const times = ['2024-01-05', '2024-01-03', '2024-01-09', '2024-01-02', '2024-01-07', '2024-01-08']
   const items = times.map((day, i) => itemAt(900_000_001 + i, `${day}T00:00:00Z`))
   let fails = 1
@@ -137,7 +137,7 @@ it('what comes out of order goes on with the size that its cursor was given for'
     const { from, size } = request.json as { from?: string; size: number }
     const start = Number(from?.slice(1) ?? 0)
     if (start === 4 && fails-- > 0) return void response.writeHead(504).end('upstream request timeout')
-    // Pages are as short as it likes.
+    // Pages may be as short as the service likes.
     const end = start + Math.min(size, 2)
     sendPage(response, end < items.length ? `c${end}` : null, items.slice(start, end))
   })
@@ -154,7 +154,7 @@ it('what comes out of order goes on with the size that its cursor was given for'
   expect(here.log.map(({ message }) => message).join()).toContain('the size of pages can not be changed here')
 })
 
-it('a service that says when to come back is not asked for less', async () => {
+it('a response with Retry-After does not reduce the page size', async () => {
   const sandbox = await sandboxOf({
     records: 20,
     domains: [DOMAIN],

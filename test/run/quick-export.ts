@@ -13,7 +13,7 @@ import {
 } from '../../src/index.ts'
 import { type Sandbox, type SandboxOptions, startSandbox } from '../../src/sandbox/index.ts'
 
-/** A clock on which nobody waits. */
+/** A clock without waits. */
 export const IMPATIENT: Clock = {
   now: () => Date.parse('2025-03-10T12:00:00Z'),
   monotonicMs: () => performance.now(),
@@ -28,7 +28,7 @@ export async function sandboxOf(options: SandboxOptions): Promise<Sandbox> {
   return sandbox
 }
 
-/** Exports of one pipeline, in this process, against a service that may be another one each time. */
+/** Exports of one pipeline, in this process, against a service that may change between exports. */
 export async function exportsTo(name = 'out') {
   const folder = await mkdtemp(join(tmpdir(), 'spillway-quick-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))

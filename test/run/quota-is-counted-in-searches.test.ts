@@ -10,7 +10,7 @@ describe.each([
   ['one search for each 100 rows', 100, { perRequest: 5, per1000: 10, spent: 80 }],
   ['one search a page', 0, { perRequest: 1, per1000: 2, spent: 16 }],
 ] as const)('where the service takes %s', (_name, rowsPerSearch, cost) => {
-  it('that is measured, and what was spent is told', async () => {
+  it('the cost is measured, and the searches spent are reported', async () => {
     const sandbox = await sandboxOf({ records: 2000, domains: DOMAINS, quota: 1000, rowsPerSearch })
     const here = await exportsTo()
     const summary = await here.run(sandbox.baseUrl, sandbox.token, EXTRACT)
@@ -30,7 +30,7 @@ describe.each([
     expect(status.totals.searchesSpent).toBe(cost.spent)
   })
 
-  it('what is to be left is left, and nothing stays unused that pays for a page', async () => {
+  it('min_searches_remaining is kept, and all searches beyond it are used', async () => {
     const sandbox = await sandboxOf({ records: 5000, domains: DOMAINS, quota: 1000, rowsPerSearch })
     const here = await exportsTo()
     const extract = `${EXTRACT}, min_searches_remaining: 965`
@@ -40,7 +40,7 @@ describe.each([
     expect(summary.searchesRemaining).toBeLessThan(965 + cost.perRequest)
     expect(summary.searchesSpent).toBe(1000 - summary.searchesRemaining!)
     expect(summary.error?.what).toContain(`${summary.searchesRemaining} searches are left`)
-    // The next run asks once, as it has to be told what is left, and stops.
+    // The next run sends one request to learn what is left, and stops.
     const again = await here.run(sandbox.baseUrl, sandbox.token, extract)
     expect(again).toMatchObject({ status: 'budget', requests: 1 })
   })
@@ -58,7 +58,7 @@ describe.each([
     expect(sandbox.requests).toHaveLength(sent)
   })
 
-  it('plans what the rest costs, and both readings before', async () => {
+  it('the plan estimates the cost of the rest; before a measurement, by both readings', async () => {
     const sandbox = await sandboxOf({ records: 1200, domains: DOMAINS, quota: 1000, rowsPerSearch })
     const here = await exportsTo()
     const windows = (until: string) =>
@@ -78,7 +78,7 @@ describe.each([
   })
 })
 
-test('where nothing says what is left, nothing is counted or stopped', async () => {
+test('without the header, nothing is counted or stopped', async () => {
   const server = await serve((request, response) => {
     const { from = 'c0' } = request.json as { from?: string }
     const page = Number(from.slice(1))
@@ -98,7 +98,7 @@ test('where nothing says what is left, nothing is counted or stopped', async () 
   })
 })
 
-test('what may cost more than is left of the month is not asked for, before it was measured', async () => {
+test('before any measurement, a page that may cost more than is left of the month is not requested', async () => {
   const sandbox = await sandboxOf({ records: 50, domains: DOMAINS, quota: 1000 })
   const here = await exportsTo()
   const summary = await here.run(sandbox.baseUrl, sandbox.token, `domains: [a.example], monthly_searches: 40`)

@@ -37,8 +37,8 @@ function windowsOf(order: Order, days: readonly number[]): WindowRun {
 
 const CHAIN = 3
 
-/** A chain that a run follows, with what the journal says of it. */
-function chainOver(windows: WindowRun, ...facts: readonly JournalEntry[]): ChainProgress {
+/** A chain that a run follows, with its entries in the journal. */
+function chainOver(windows: WindowRun, ...entries: readonly JournalEntry[]): ChainProgress {
   const { state, apply }: Folding = foldJournal({
     kind: 'header',
     version: 2,
@@ -47,11 +47,11 @@ function chainOver(windows: WindowRun, ...facts: readonly JournalEntry[]): Chain
     created_at: '2024-07-01T00:00:00Z',
     settings: {},
   })
-  for (const fact of facts) apply(fact)
+  for (const entry of entries) apply(entry)
   return new ChainProgress(state, { chain: CHAIN, query: ACME, windows, wanted: windows.count })
 }
 
-/** A page whose rows have their numbers as ids. */
+/** A page whose rows have their indexes as ids. */
 function pageOf(
   times: Times | null,
   count = times?.length ?? 0,
@@ -71,14 +71,14 @@ async function split(
   return splitByWindow({ page, requests: 2, size: 10, ms: 1, mayGrow: false }, chain, folder)
 }
 
-/** The rows of a slice, by their numbers on the page. */
+/** The rows of a slice, by their indexes on the page. */
 function rowsOf(slice: Slice): number[] {
   const [column] = decodeRecordBatch(recordBatchOf(slice)).columns
   return column?.values.kind === 'number' ? [...column.values.values] : []
 }
 
 /** Each row of a page with its folder and its partition. */
-function placed({ slices }: SplitPage): Map<number, { folder: string; partition: string }> {
+function destinations({ slices }: SplitPage): Map<number, { folder: string; partition: string }> {
   const found = new Map<number, { folder: string; partition: string }>()
   for (const slice of slices) {
     const rows = rowsOf(slice)
@@ -96,7 +96,7 @@ const hours = (...numbers: readonly number[]) => Float64Array.from(numbers, (n) 
 const key = (from: string, until: string) => `domain.acme.example/2024-07-${from}..2024-07-${until}`
 
 describe('the rows of a page', () => {
-  it('of one window are one slice, and the record batch that goes on is the page’s own', async () => {
+  it('of one window are one slice, and the record batch is the page’s own', async () => {
     const page = pageOf(hours(1, 2, 3))
     const { slices, rows, requests } = await split(page, chainOver(windowsOf('asc', [0, 1, 2])))
     expect(slices).toMatchObject([
@@ -107,7 +107,7 @@ describe('the rows of a page', () => {
     expect(requests).toBe(2)
   })
 
-  it('go to the window that they lie in: its first instant is its own, its end the next one’s', async () => {
+  it('go to their window: its first instant is included, its end belongs to the next one', async () => {
     const times = Float64Array.of(day(0), day(1) - 1, day(1), day(2) - 1)
     const { slices, rows } = await split(pageOf(times), chainOver(windowsOf('asc', [0, 1, 2])))
     expect(slices.map(rowsOf)).toEqual([
@@ -126,7 +126,7 @@ describe('the rows of a page', () => {
     )
   })
 
-  it('are counted by the place of the window on the chain’s way, which goes backwards in desc', async () => {
+  it('are counted by the index of the window on the chain’s way, which goes backwards in desc', async () => {
     const { rows, slices } = await split(pageOf(hours(30, 2, 1)), chainOver(windowsOf('desc', [0, 1, 2])))
     expect(rows).toEqual(
       new Map([
@@ -138,7 +138,7 @@ describe('the rows of a page', () => {
     expect(slices.map(rowsOf)).toEqual([[0], [1, 2]])
   })
 
-  it('in no order are brought together by window, each window’s in the order of the page', async () => {
+  it('without order are grouped by window, each group in the order of the page', async () => {
     const { slices } = await split(
       pageOf(hours(30, 1, 31, 2, 50, 3)),
       chainOver(windowsOf('asc', [0, 1, 2, 3])),
@@ -171,7 +171,7 @@ describe('the rows of a page', () => {
     expect(await split(pageOf(hours(0, 23, 48)), chain)).toMatchObject({ slices: [], rows: new Map() })
   })
 
-  it('of windows that were left to another chain since the page was asked for are left out', async () => {
+  it('of windows that another chain took over since the request are left out', async () => {
     for (const order of ['asc', 'desc'] as const) {
       const windows = windowsOf(order, [0, 1, 2, 3])
       const begin = chainEntry(CHAIN, ACME.name, windows)
@@ -181,7 +181,7 @@ describe('the rows of a page', () => {
     }
   })
 
-  it('of a query without windows are one slice, whatever their times, also where they have none', async () => {
+  it('of a query without windows are one slice, whatever their times, also without any', async () => {
     const chain = chainOver(WindowRun.of('asc', [null]))
     for (const page of [pageOf(Float64Array.of(day(9), 0, day(-4000))), pageOf(null, 3)]) {
       const { slices, rows } = await split(page, chain)
@@ -193,7 +193,7 @@ describe('the rows of a page', () => {
     }
   })
 
-  it('are none where there are none', async () => {
+  it('of an empty page are none', async () => {
     for (const chain of [chainOver(WindowRun.of('asc', [null])), chainOver(windowsOf('asc', [0, 1]))]) {
       const page = pageOf(new Float64Array(0))
       expect(await split(page, chain)).toEqual({
@@ -216,17 +216,17 @@ describe('the rows of a page', () => {
     const expected: Record<string, readonly string[]> = {}
     for (const [i, year] of years.entries()) {
       for (const at of [year - 1n, year, year + 1n]) {
-        const place = at < year ? i - 1 : i
+        const index = at < year ? i - 1 : i
         // Alone on its page.
         const { slices } = await split(pageOf(BigInt64Array.of(at)), chainOver(windows))
         found[`${at}`] = slices.map(({ folder }) => folder)
-        expected[`${at}`] = place < 0 || place > 2 ? [] : [String(place)]
+        expected[`${at}`] = index < 0 || index > 2 ? [] : [String(index)]
       }
     }
     expect(found).toEqual(expected)
   })
 
-  it('each come into exactly the window that they lie in, whatever the order, the windows and the folders', async () => {
+  it('each go to exactly their window, whatever the order, the windows and the folders', async () => {
     const world = fc.record({
       order: fc.constantFrom<Order>('asc', 'desc'),
       lengths: fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1, maxLength: 10 }),
@@ -245,20 +245,20 @@ describe('the rows of a page', () => {
         const instants = times.map(([number, off]) => day(number) + off)
         if (sorting !== 'none') instants.sort((a, b) => (sorting === 'asc' ? a - b : b - a))
         const column = isLarge ? BigInt64Array.from(instants, BigInt) : Float64Array.from(instants)
-        const folderOf = (place: number): string => `folder ${place % folders}`
+        const folderOf = (index: number): string => `folder ${index % folders}`
         const found = await split(pageOf(column), chain, folderOf)
 
         const expected = new Map<number, { folder: string; partition: string }>()
         const counts = new Map<number, number>()
         for (const [row, at] of instants.entries()) {
-          for (let place = 0; place < chain.windows.count; place++) {
-            const window = chain.windows.at(place)!
+          for (let index = 0; index < chain.windows.count; index++) {
+            const window = chain.windows.at(index)!
             if (at < window.from || at >= window.until) continue
-            expected.set(row, { folder: folderOf(place), partition: chain.partitionAt(place).key })
-            counts.set(place, (counts.get(place) ?? 0) + 1)
+            expected.set(row, { folder: folderOf(index), partition: chain.partitionAt(index).key })
+            counts.set(index, (counts.get(index) ?? 0) + 1)
           }
         }
-        expect(placed(found)).toEqual(expected)
+        expect(destinations(found)).toEqual(expected)
         expect(found.rows).toEqual(counts)
         // A folder is one slice, in the order of the page, and so are the slices among themselves.
         const slices = found.slices.map(rowsOf)
@@ -272,7 +272,7 @@ describe('the rows of a page', () => {
   })
 })
 
-describe('the refused items of a page', () => {
+describe('the quarantined items of a page', () => {
   const refusedAt = (index: number, at: number | null): RefusedItem => ({
     at,
     index,
@@ -281,29 +281,34 @@ describe('the refused items of a page', () => {
     item: {},
   })
 
-  /** Where they go, by their places in the answer. */
-  async function placesOf(chain: ChainProgress, ...times: readonly (number | null)[]): Promise<object> {
+  /** Their destinations, by their indexes in the response. */
+  async function indexesOf(chain: ChainProgress, ...times: readonly (number | null)[]): Promise<object> {
     const items = times.map((at, index) => refusedAt(index, at))
     const { refused, slices, rows } = await split(pageOf(new Float64Array(0), 0, items), chain)
     expect([slices, rows.size]).toEqual([[], 0])
-    return Object.fromEntries([...refused].map(([place, items]) => [place, items.map(({ index }) => index)]))
+    return Object.fromEntries(
+      [...refused].map(([window, items]) => [window, items.map(({ index }) => index)]),
+    )
   }
 
-  it('go to the windows that they lie in, in the order of the page', async () => {
+  it('go to their windows, in the order of the page', async () => {
     const times = [day(1), day(0), day(2) - 1, day(1) - 1]
-    expect(await placesOf(chainOver(windowsOf('asc', [0, 1, 2])), ...times)).toEqual({ 0: [1, 3], 1: [0, 2] })
-    expect(await placesOf(chainOver(windowsOf('desc', [0, 1, 2])), ...times)).toEqual({
+    expect(await indexesOf(chainOver(windowsOf('asc', [0, 1, 2])), ...times)).toEqual({
+      0: [1, 3],
+      1: [0, 2],
+    })
+    expect(await indexesOf(chainOver(windowsOf('desc', [0, 1, 2])), ...times)).toEqual({
       0: [0, 2],
       1: [1, 3],
     })
   })
 
-  it('go to the window that the chain stands in where they have no time that can be read, or lie in none', async () => {
+  it('go to the current window of the chain if they have no valid time, or one in no window', async () => {
     const windows = windowsOf('asc', [0, 1, 2, 3])
     const begin = chainEntry(CHAIN, ACME.name, windows)
     const page: JournalEntry = { kind: 'page', chain: CHAIN, next: 'c', requests: 1, watermark: 1 }
-    expect(await placesOf(chainOver(windows), null, day(-1), day(3))).toEqual({ 0: [0, 1, 2] })
-    expect(await placesOf(chainOver(windows, begin, page), null, day(2), day(9), day(0))).toEqual({
+    expect(await indexesOf(chainOver(windows), null, day(-1), day(3))).toEqual({ 0: [0, 1, 2] })
+    expect(await indexesOf(chainOver(windows, begin, page), null, day(2), day(9), day(0))).toEqual({
       0: [3],
       1: [0, 2],
       2: [1],
@@ -311,6 +316,6 @@ describe('the refused items of a page', () => {
   })
 
   it('of a query without windows go to its one partition', async () => {
-    expect(await placesOf(chainOver(WindowRun.of('asc', [null])), null, day(1))).toEqual({ 0: [0, 1] })
+    expect(await indexesOf(chainOver(WindowRun.of('asc', [null])), null, day(1))).toEqual({ 0: [0, 1] })
   })
 })

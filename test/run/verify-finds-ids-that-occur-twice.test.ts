@@ -10,7 +10,7 @@ vi.setConfig({ testTimeout: 120_000 })
 const MONTHS = ['2024-01-10T00:00:00Z', '2024-02-10T00:00:00Z']
 
 /**
- * Two months, each asked for by a chain of its own, and a credential that the service has in both: it was imported again.
+ * Two months, each with a chain of its own, and a credential that the service has in both: it was imported again.
  * The ids of all queries are the same.
  */
 async function verified(extract: string, transform: string, load: string): Promise<Verification> {
@@ -64,7 +64,7 @@ describe.each(['parquet', 'csv'])('verify, of %s,', (format) => {
     expect(counts.reduce((a, b) => a + b)).toBe(times)
   })
 
-  test('finds none where the id is no column, or the queries that share a folder look alike', async () => {
+  test('finds none if there is no id column, or if the queries that share a folder can not be told apart', async () => {
     const load = `format: ${format}, partition_by: [window]`
     const secrets = 'queries: [{ type: secret, secret_env: ONE }, { type: secret, secret_env: TWO }]'
     expect((await verified(ONE_DOMAIN, 'columns: [identity_name, imported_at]', load)).problems).toEqual([])

@@ -33,7 +33,7 @@ load: { format: ${format}, path: 's3://${BUCKET}/set' }
   const run = await runPipeline(pipeline, await runOptions(pipeline, { env: { SPILLWAY_TOKEN: 'token' } }))
   expect(run).toMatchObject({ status: 'complete', rows: 30, shards: 3 })
 
-  const asked = (): Record<string, number> => {
+  const newRequests = (): Record<string, number> => {
     const counts: Record<string, number> = {}
     for (const { operation, key } of double.log) {
       if (key !== null && /part-\d+\./.test(key)) counts[operation] = (counts[operation] ?? 0) + 1
@@ -41,12 +41,12 @@ load: { format: ${format}, path: 's3://${BUCKET}/set' }
     double.log.length = 0
     return counts
   }
-  asked()
+  newRequests()
   expect(await verifyDataSet(pipeline)).toMatchObject({ ok: true, shards: 3, rows: 30 })
-  expect(asked()).toEqual({ HeadObject: 3, GetObject: 3 })
+  expect(newRequests()).toEqual({ HeadObject: 3, GetObject: 3 })
 
   editObjects(double, /2024-01-02.*part-00000/, (text) => text.replace(/.$/s, '!'))
   const { problems } = await verifyDataSet(pipeline)
-  // As text a shard of Parquet gets another length.
+  // As text a shard of Parquet has another length.
   expect(problems).toEqual([expect.objectContaining({ cause: format === 'csv' ? 'checksum' : 'size' })])
 })

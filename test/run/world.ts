@@ -12,7 +12,7 @@ export type World = {
   readonly folder: string
   /**
    * @param transform a section of the pipeline file, in braces
-   * @param extract in the place of what the world was made with
+   * @param extract in place of the section that the world was made with
    */
   run(transform?: string, extract?: string): Promise<RunSummary>
   read(transform?: string, extract?: string): Promise<Pipeline>
@@ -27,15 +27,15 @@ export type World = {
   isWhole(): Promise<boolean>
 }
 
-/** @param asked what the pipeline asks for: its section `extract` without its braces */
-export async function worldAt(url: string, asked: string): Promise<World> {
+/** @param extract the section `extract` of the pipeline, without its braces */
+export async function worldAt(url: string, requested: string): Promise<World> {
   const folder = await mkdtemp(join(tmpdir(), 'spillway-run-'))
   onTestFinished(() => rm(folder, { recursive: true, force: true }))
   const output = join(folder, 'out')
   const text = (path: string): Promise<string> => readFile(join(output, path), 'utf8')
   const world: World = {
     folder,
-    async read(transform = '{}', extract = asked) {
+    async read(transform = '{}', extract = requested) {
       const file = `name: trial
 service: { base_url: '${url}', requests_per_second: 10000, retries: 0 }
 extract: { ${extract} }
@@ -95,20 +95,20 @@ export function brokenAt(id: number, imported_at: unknown): Fields {
   return credential({ id, imported_at, identity_name: null })
 }
 
-/** Answers a request in the place of the service; whether it has. */
+/** Responds to a request in place of the service. @returns whether it did */
 type Fault = (request: Received, response: Parameters<typeof sendPage>[0]) => boolean
 
 export type ItemService = TestServer & {
-  /** What it has, in the order in which it sends it. */
+  /** Its items, in the order in which it sends them. */
   items: readonly Fields[]
   fault: Fault
-  /** What was asked for so far: the days of the filter, and the cursor where there was one. */
-  asked(): readonly string[]
+  /** The requests so far: the days of the filter, and the cursor if there was one. */
+  requested(): readonly string[]
 }
 
 /**
- * A service that has these items: pages of so many in the order given, filtered by `imported_at`. Items without a time
- * that can be read pass every filter.
+ * A service with these items: pages of so many in the order given, filtered by `imported_at`. Items without a valid
+ * time pass every filter.
  */
 export async function serviceOf(items: readonly Fields[], pageSize: number): Promise<ItemService> {
   const server = await serve((request, response) => {
@@ -123,7 +123,7 @@ export async function serviceOf(items: readonly Fields[], pageSize: number): Pro
     ...server,
     items,
     fault: () => false,
-    asked: () =>
+    requested: () =>
       server.received.map(({ json }) => {
         const { from, filters } = json as { from?: string; filters?: { imported_at: Filter } }
         const { gte = '', lte = '' } = filters?.imported_at ?? {}

@@ -4,10 +4,10 @@ import { expect, it } from 'vitest'
 import type { ReportData } from '../../src/report/index.ts'
 import { itemAt, serviceOf, worldAt } from './world.ts'
 
-const ASKED =
+const EXTRACT =
   'domains: [acme.example], windows: { from: 2024-01-01, until: 2024-01-04, every: 1d, per_chain: 1 }'
 
-it('of a failed day, and all is well once that came', async () => {
+it('the report names a failed day, and no longer once that is exported', async () => {
   const items = Array.from({ length: 30 }, (_, i) => itemAt(i, `2024-01-0${1 + (i % 3)}T10:00:00Z`))
   const service = await serviceOf(items, 100)
   service.fault = ({ json }, response) => {
@@ -16,7 +16,7 @@ it('of a failed day, and all is well once that came', async () => {
     response.writeHead(422, { 'content-type': 'application/json' }).end('{}')
     return true
   }
-  const world = await worldAt(service.url, ASKED)
+  const world = await worldAt(service.url, EXTRACT)
   const page = () => readFile(join(world.folder, 'out/_report.html'), 'utf8')
   const data = async (): Promise<ReportData> =>
     JSON.parse(/<script type="application\/json" id="data">(.*?)<\/script>/s.exec(await page())![1]!)
@@ -40,10 +40,10 @@ it('of a failed day, and all is well once that came', async () => {
   expect(await page()).toContain('<title>trial: Complete: all 3 partitions, 2024-01-01 to 2024-01-03</title>')
 })
 
-it('queries that began in the last run come before the others', async () => {
+it('queries that began in the last run precede the others', async () => {
   const items = Array.from({ length: 30 }, (_, i) => itemAt(i, `2024-01-0${1 + (i % 3)}T10:00:00Z`))
   const service = await serviceOf(items, 100)
-  const world = await worldAt(service.url, ASKED)
+  const world = await worldAt(service.url, EXTRACT)
   const queries = async () => {
     const page = await readFile(join(world.folder, 'out/_report.html'), 'utf8')
     const data: ReportData = JSON.parse(
@@ -53,7 +53,7 @@ it('queries that began in the last run come before the others', async () => {
   }
   expect((await world.run()).status).toBe('complete')
   expect(await queries()).toEqual([['domain.acme.example', false]])
-  const more = ASKED.replace('[acme', '[zoo.example, acme')
+  const more = EXTRACT.replace('[acme', '[zoo.example, acme')
   expect((await world.run('{}', more)).status).toBe('complete')
   expect(await queries()).toEqual([
     ['domain.zoo.example', true],

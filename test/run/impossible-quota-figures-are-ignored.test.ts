@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { sendPage, serve } from '../extract/support.ts'
 import { worldAt } from './world.ts'
 
-test('a service that writes -1 as 64 bits without a sign leaves a data set that can be gone on with', async () => {
+test('a quota of -1, sent as an unsigned 64-bit number, leaves the data set resumable', async () => {
   const server = await serve((_request, response, index) => {
     response.setHeader('x-flare-global-searches-remaining', '18446744073709551615')
     sendPage(response, index === 0 ? 'c1' : null, [])

@@ -66,7 +66,7 @@ it.each([{ format: 'parquet' }, { format: 'csv' }, { format: 'csv', compression:
   },
 )
 
-it('leaving the loop stops the run, and the next one brings the rest', async () => {
+it('leaving the loop stops the run, and the next one exports the rest', async () => {
   const { pipeline, env } = await world({ load: {}, extract: { concurrency: 1 } })
   const first: unknown[] = []
   for await (const batch of exportRows(pipeline, { env })) {
@@ -80,7 +80,7 @@ it('leaving the loop stops the run, and the next one brings the rest', async () 
   expect(rest.length).toBe(60 - totals.rows)
 })
 
-it('what the receiver throws ends the run, and is thrown on', async () => {
+it('an error of the consumer ends the run, and is rethrown', async () => {
   const { pipeline, env } = await world({ load: {} })
   const { runPipeline } = await import('../../src/index.ts')
   const onBatch = () => {

@@ -25,10 +25,13 @@ load: { path: out }
     )
     const env = { SPILLWAY_TOKEN: 'a-token' }
     const pipeline = await readPipeline(file, { env, cwd: folder })
-    const said: string[] = []
-    const observer = { log: (_level: string, message: string) => void said.push(message), progress: () => {} }
+    const logged: string[] = []
+    const observer = {
+      log: (_level: string, message: string) => void logged.push(message),
+      progress: () => {},
+    }
     const summary = await runPipeline(pipeline, { ...(await runOptions(pipeline, { env })), observer })
-    return { summary, said, requests: service.requests.length }
+    return { summary, logged, requests: service.requests.length }
   } finally {
     await rm(folder, { recursive: true, force: true })
     await service.close()
@@ -37,46 +40,46 @@ load: { path: out }
 
 const NOT_FOUND = { error: { code: 'NOT_FOUND', message: 'nothing here' } }
 
-test('404 for every search stops the run at the second answer, and is said once', async () => {
-  const { summary, said, requests } = await exported(({ json }) => json(NOT_FOUND, 404))
+test('404 for every search stops the run at the second response, and is reported once', async () => {
+  const { summary, logged, requests } = await exported(({ json }) => json(NOT_FOUND, 404))
   expect(requests).toBe(2)
   expect(summary.error).toMatchObject({ kind: 'config' })
   expect(summary.error?.what).toContain('404')
   expect(summary.partitions).toEqual({ total: 10, done: 0, failed: 0, pending: 10 })
-  expect(said.filter((message) => message.includes('404'))).toEqual([])
+  expect(logged.filter((message) => message.includes('404'))).toEqual([])
 })
 
-test('404 for the only search of a data set that never had an answer is the address, on each run', async () => {
-  const { summary, said, requests } = await exported(({ json }) => json(NOT_FOUND, 404), 1)
+test('404 for the only search of a data set without earlier responses is the address, on each run', async () => {
+  const { summary, logged, requests } = await exported(({ json }) => json(NOT_FOUND, 404), 1)
   expect(requests).toBe(1)
   expect(summary.error).toMatchObject({ kind: 'config' })
   expect(summary.error?.next).toContain('service.base_url')
   expect(summary.partitions).toEqual({ total: 1, done: 0, failed: 0, pending: 1 })
-  expect(said.filter((message) => message.includes('404'))).toEqual([])
+  expect(logged.filter((message) => message.includes('404'))).toEqual([])
 })
 
-test('other refusals beside one 404 are each on record', async () => {
-  const { summary, said } = await exported(
+test('other refusals beside one 404 are reported each', async () => {
+  const { summary, logged } = await exported(
     ({ body, json }) =>
       body.query.fqdn === 'd0.example' ? json(NOT_FOUND, 404) : json({ detail: 'no' }, 400),
     3,
   )
   expect(summary.error).toBeNull()
   expect(summary.partitions).toMatchObject({ done: 0, pending: 0, failed: 3 })
-  expect(said.filter((message) => message.includes('404'))).toHaveLength(1)
+  expect(logged.filter((message) => message.includes('404'))).toHaveLength(1)
 })
 
-test('404 for one query is its own failure, wherever it comes', async () => {
+test('404 for one query is its own failure, at any time', async () => {
   for (const sick of ['d0.example', 'd4.example', 'd9.example']) {
-    const { summary, said } = await exported(({ body, json }) =>
+    const { summary, logged } = await exported(({ body, json }) =>
       body.query.fqdn === sick ? json(NOT_FOUND, 404) : json({ items: [], next: null }),
     )
     expect(summary.partitions).toEqual({ total: 10, done: 9, failed: 1, pending: 0 })
-    expect(said.filter((message) => message.includes('404'))).toHaveLength(1)
+    expect(logged.filter((message) => message.includes('404'))).toHaveLength(1)
   }
 })
 
-test('a host that nothing was ever heard of stops the run at its first failure', async () => {
+test('a host that was never reached stops the run at its first failure', async () => {
   const { summary, requests } = await exported(() => {}, 10, 'http://127.0.0.1:1/firework')
   expect(requests).toBe(0)
   expect(summary.error).toMatchObject({ kind: 'transient' })

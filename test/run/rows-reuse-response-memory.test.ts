@@ -18,10 +18,10 @@ const ENCODE_PLAN: EncodePlan = {
 }
 
 describe('the rows of a page', () => {
-  it('are the same where the answer lay as in memory of their own', async () => {
+  it('are the same in the memory of the response and in memory of their own', async () => {
     const decode = createDecoder(PLAN)
     const { cpu, body } = await world()
-    let inPlace = 0
+    let inResponseMemory = 0
     await fc.assert(
       fc.asyncProperty(
         fc.integer(),
@@ -32,7 +32,7 @@ describe('the rows of a page', () => {
           const expected = await outcome(async () => decode(page, pageContext()))
           const found = await outcome(async () => {
             const decoded = await cpu.decode(body(page, extraRoom), pageContext())
-            if (decoded.recordBatch?.buffer instanceof SharedArrayBuffer) inPlace++
+            if (decoded.recordBatch?.buffer instanceof SharedArrayBuffer) inResponseMemory++
             return decoded
           })
           expect(found).toEqual(expected)
@@ -40,10 +40,10 @@ describe('the rows of a page', () => {
       ),
       { numRuns: 500 },
     )
-    expect(inPlace).toBeGreaterThan(50)
+    expect(inResponseMemory).toBeGreaterThan(50)
   })
 
-  it('keep the memory of their answer until they are given back', async () => {
+  it('keep the memory of their response until they are released', async () => {
     const { pool, cpu, body } = await world()
     const bytes = body(answer([credential()]), 20_000)
     const page = await cpu.decode(bytes, pageContext())
@@ -58,7 +58,7 @@ describe('the rows of a page', () => {
     ['has no room for them', answer([credential()]), 0],
     ['holds none', answer([]), 0],
     ['is wrong', Buffer.from('{"items": 1}'), 0],
-  ])('leave the memory of an answer that %s at once', async (_, bytes, extraRoom) => {
+  ])('free the memory of a response that %s at once', async (_, bytes, extraRoom) => {
     const { pool, cpu, body } = await world()
     const lent = body(bytes, extraRoom)
     const page = await cpu.decode(lent, pageContext()).catch(() => null)
@@ -73,11 +73,11 @@ async function world() {
   return {
     pool,
     cpu: await openCpu(PLAN, ENCODE_PLAN, pool),
-    /** An answer as it is received: at the beginning of a buffer of the pool. */
+    /** A response as it is received: at the beginning of a buffer of the pool. */
     body(bytes: Uint8Array, extraRoom: number): Uint8Array {
-      const room = new Uint8Array(pool.take(bytes.length + extraRoom), 0, bytes.length)
-      room.set(bytes)
-      return room
+      const memory = new Uint8Array(pool.take(bytes.length + extraRoom), 0, bytes.length)
+      memory.set(bytes)
+      return memory
     },
   }
 }

@@ -17,7 +17,7 @@ async function probed(options: SandboxOptions, extract = 'domains: [a.example]',
   return probe
 }
 
-it('by two requests of different size, where there are rows enough', async () => {
+it('sends two requests of different size, if there are rows enough', async () => {
   const many = { records: 2000, quota: 500 }
   await expect(probed({ ...many, rowsPerSearch: 100 })).resolves.toMatchObject({
     reading: '100 rows',
@@ -32,7 +32,7 @@ it('by two requests of different size, where there are rows enough', async () =>
   })
 })
 
-it('and asks for nothing that would tell nothing', async () => {
+it('sends no request that would measure nothing', async () => {
   await expect(probed({ records: 60, quota: 500 })).resolves.toMatchObject({
     reading: 'unknown',
     requests: 1,
@@ -48,7 +48,7 @@ it('and asks for nothing that would tell nothing', async () => {
   })
 })
 
-it('and leaves what is to be left', async () => {
+it('leaves min_searches_remaining', async () => {
   const extract = 'domains: [a.example], min_searches_remaining: 495'
   await expect(probed({ records: 2000, quota: 500 }, extract)).rejects.toMatchObject({ kind: 'quota' })
 })

@@ -54,7 +54,7 @@ it('signs an export, packs its evidence, and prunes it', async () => {
   }
   expect(() => tableStatements(pipeline, 'duckdb', '')).toThrow(/The name of the table is empty/)
 
-  // The year is over for as long as this machine's clock is right.
+  // The year has ended by the clock of this machine.
   await expect(pruneDataSet(pipeline, { cwd, env })).rejects.toSatisfy((error) =>
     isExportError(error, 'config'),
   )
@@ -66,7 +66,7 @@ it('signs an export, packs its evidence, and prunes it', async () => {
   expect((await verifyDataSet(pipeline)).rows).toBe(0)
 })
 
-it('faulty options of the sandbox, and a port that is taken, are errors like all others', async () => {
+it('invalid options of the sandbox, and a port in use, are errors like all others', async () => {
   for (const options of [{ records: -1 }, { domains: [] }, { from: 'x' }, { recods: 1 } as object]) {
     const error = await startSandbox(options).catch((thrown) => thrown)
     expect(isExportError(error, 'config'), JSON.stringify(options)).toBe(true)
@@ -78,7 +78,7 @@ it('faulty options of the sandbox, and a port that is taken, are errors like all
   await expect(startSandbox({ port })).rejects.toSatisfy((error) => isExportError(error, 'config'))
 })
 
-it('gives no classes but its errors', () => {
+it('exports no classes but its errors', () => {
   const classes = Object.entries(library).filter(([, value]) => /^class\b/.test(String(value)))
   expect(classes.map(([name]) => name)).toEqual(['ExportError'])
 })

@@ -21,13 +21,13 @@ const KEY = 'domain.acme.example/all'
 
 const acme = partition(nameQuery({ type: 'domain', fqdn: 'acme.example' }, 'acme.example'), null)
 
-/** What is on record of a partition with so many rows and refused items. */
+/** The state of a partition with so many rows and quarantined items. */
 function record(rows: number, quarantined: number): PartitionRecord {
   const counts = { pages: 1, requests: 1, repeated: 0, quarantineEnd: 0 }
   return { state: 'partial', rows, quarantined, ...counts, error: null }
 }
 
-/** What a page brings for it. */
+/** What a page adds to it. */
 function page(rows: number, refused: number): Added {
   const item = (index: number): RefusedItem => ({ at: null, index, id: null, issues: [], item: {} })
   return { rows, refused: Array.from({ length: refused }, (_, index) => item(index)), page: 7 }
@@ -55,18 +55,21 @@ describe('the limit', () => {
     [10_000, 100, false],
     [10_000, 101, true],
     [1_000_000, 0, false],
-  ])('of 1%% of %d items lets %d be refused, or else it is too many: %s', (seen, quarantined, tooMany) => {
-    expect(fails({ kind: 'share', percent: 1 }, seen - quarantined, quarantined)).toBe(tooMany)
-  })
+  ])(
+    'of 1%% of %d items permits %d in quarantine, or else it is exceeded: %s',
+    (seen, quarantined, tooMany) => {
+      expect(fails({ kind: 'share', percent: 1 }, seen - quarantined, quarantined)).toBe(tooMany)
+    },
+  )
 
-  it('as a count holds from the first item on', () => {
+  it('as a count applies from the first item on', () => {
     expect(fails({ kind: 'count', items: 0 }, 0, 0)).toBe(false)
     expect(fails({ kind: 'count', items: 0 }, 0, 1)).toBe(true)
     expect(fails({ kind: 'count', items: 5 }, 0, 5)).toBe(false)
     expect(fails({ kind: 'count', items: 5 }, 1_000_000, 6)).toBe(true)
   })
 
-  it('is the same however the items are spread over pages and runs, and is told with both counts', () => {
+  it('does not depend on pages and runs, and its error shows both counts', () => {
     const some = fc.nat(2000)
     const limit = fc.oneof(
       fc.nat(100).map((items): QuarantineLimit => ({ kind: 'count', items })),
@@ -74,19 +77,21 @@ describe('the limit', () => {
     )
     fc.assert(
       fc.property(limit, some, some, some, some, (limit, rows, refused, moreRows, moreRefused) => {
-        const [all, bad] = [rows + moreRows + refused + moreRefused, refused + moreRefused]
+        const [all, refusedInAll] = [rows + moreRows + refused + moreRefused, refused + moreRefused]
         const isTooMuch =
-          limit.kind === 'count' ? bad > limit.items : all >= 100 && bad / all > limit.percent / 100 + 1e-12
+          limit.kind === 'count'
+            ? refusedInAll > limit.items
+            : all >= 100 && refusedInAll / all > limit.percent / 100 + 1e-12
         const transform = settings(limit)
         const error = excessOf(acme, 3, transform, record(rows, refused), page(moreRows, moreRefused))
-        expect(error !== null).toBe(isTooMuch && bad > 0)
-        const all1 = excessOf(acme, 3, transform, undefined, page(rows + moreRows, bad))
-        const all2 = excessOf(acme, 3, transform, record(rows + moreRows, bad))
+        expect(error !== null).toBe(isTooMuch && refusedInAll > 0)
+        const all1 = excessOf(acme, 3, transform, undefined, page(rows + moreRows, refusedInAll))
+        const all2 = excessOf(acme, 3, transform, record(rows + moreRows, refusedInAll))
         expect([all1, all2].map((other) => other?.message)).toEqual([error?.message, error?.message])
         if (error !== null) {
           expect(error).toBeInstanceOf(PartitionFault)
           expect(error).toMatchObject({ kind: 'data', where: KEY, index: 3 })
-          expect(error.what).toContain(`${bad} of ${all} items break the schema`)
+          expect(error.what).toContain(`${refusedInAll} of ${all} items break the schema`)
         }
       }),
       { numRuns: cases(2000) },
@@ -96,7 +101,7 @@ describe('the limit', () => {
 
 describe('under on_invalid: fail', () => {
   const SECRET = 'sunflower-42'
-  /** What comes of a page whose refused items are these. */
+  /** The result of a page with these invalid items. */
   const fault = (
     items: readonly unknown[],
     limit: QuarantineLimit = ALL,
@@ -106,7 +111,7 @@ describe('under on_invalid: fail', () => {
     return excessOf(acme, 2, settings(limit, 'fail'), before, { rows, refused: quarantined, page: 7 })
   }
 
-  it('the first invalid item is an error that names fields and no values, and says where it is', () => {
+  it('the first invalid item is an error that names fields and no values, and its index', () => {
     const wrong = credential({ id: SECRET, source: { id: 3, name: SECRET } })
     const error = fault([credential({ id: 1 }), wrong, credential({ id: null })])
     expect(error).toBeInstanceOf(PartitionFault)
@@ -137,7 +142,7 @@ describe('under on_invalid: fail', () => {
     expect(error?.what).toBe('Item 5 of the answer breaks the schema at urls, id')
   })
 
-  it('no limit allows for one, and what was set aside under another policy is held against the limit', () => {
+  it('no limit applies, and items quarantined under another policy count for the limit', () => {
     const five: QuarantineLimit = { kind: 'count', items: 5 }
     expect(fault([null], five)?.what).toContain('Item 2 of the answer')
     expect(fault([], five)).toBeNull()
@@ -148,7 +153,7 @@ describe('under on_invalid: fail', () => {
   })
 })
 
-/** A service with one chain of pages, of which the test says how many items each has and how many are broken. */
+/** A service with one chain of pages. The test sets the items of each page, and how many are broken. */
 async function service(pages: { good: number; broken: number }[]) {
   const server = await serve(({ json }, response) => {
     const number = typeof json.from === 'string' ? Number(json.from.slice(1)) : 0
@@ -168,7 +173,7 @@ async function service(pages: { good: number; broken: number }[]) {
 const FAILED = { status: 'failed', partitions: { total: 1, done: 0, failed: 1, pending: 0 } }
 const DONE = { status: 'complete', partitions: { total: 1, done: 1, failed: 0, pending: 0 } }
 
-it('when everything is broken the run fails and says so, with nothing exported and all of it to be looked at', async () => {
+it('a run with only broken items fails, exports nothing and quarantines all', async () => {
   const world = await service([{ good: 0, broken: 200 }])
   const summary = await world.run()
   expect(summary).toMatchObject({ ...FAILED, requests: 1, rows: 0, quarantined: 200 })
@@ -182,7 +187,7 @@ it('when everything is broken the run fails and says so, with nothing exported a
   expect(await world.rows()).toEqual([])
   expect(await world.refused()).toHaveLength(200)
   const pipeline = await world.read('{}')
-  const told = async () => {
+  const quarantined = async () => {
     const manifest = JSON.parse(await readFile(join(world.folder, 'out/_manifest.json'), 'utf8'))
     const page = await readFile(join(world.folder, 'out/_report.html'), 'utf8')
     const report = JSON.parse(/<script type="application\/json" id="data">(.*?)<\/script>/.exec(page)![1]!)
@@ -192,7 +197,7 @@ it('when everything is broken the run fails and says so, with nothing exported a
     return { items, reasons: reasons.groups.map(({ name }: { name: string }) => name) }
   }
   expect((await readStatus(pipeline)).totals).toMatchObject({ failed: 1, done: 0 })
-  expect(await told()).toEqual({
+  expect(await quarantined()).toEqual({
     items: [200, 200, 200],
     reasons: [expect.stringMatching(/^identity_name: /)],
   })
@@ -201,14 +206,14 @@ it('when everything is broken the run fails and says so, with nothing exported a
       .partitions,
   ).toMatchObject({ done: 0 })
 
-  // Nothing becomes right by being done again.
+  // Another run of the same pages changes nothing.
   expect(await world.run()).toMatchObject({ ...FAILED, quarantined: 200 })
   expect(await world.isWhole()).toBe(false)
   expect(await world.refused()).toHaveLength(200)
-  expect((await told()).items).toEqual([200, 200, 200])
+  expect((await quarantined()).items).toEqual([200, 200, 200])
 })
 
-it('a higher limit goes on from there, and everything comes once', async () => {
+it('a higher limit resumes from there, and every item is exported or quarantined once', async () => {
   const world = await service([
     { good: 300, broken: 3 },
     { good: 50, broken: 50 },
@@ -222,11 +227,11 @@ it('a higher limit goes on from there, and everything comes once', async () => {
   const [rows, refused] = [await world.rows(), await world.refused()]
   expect([rows.length, refused.length]).toEqual([460, 143])
   expect(new Set([...rows, ...refused]).size).toBe(603)
-  // What counts now was counted for the failed partition before, and is not counted twice.
+  // These items were counted for the failed partition before, and are not counted twice.
   expect((await readStatus(await world.read())).totals).toMatchObject({ rows: 460, quarantined: 143 })
 })
 
-it('what the service mends meanwhile is exported, and leaves nothing in quarantine', async () => {
+it('items that the service mends meanwhile are exported, and removed from quarantine', async () => {
   const world = await service([
     { good: 300, broken: 2 },
     { good: 50, broken: 50 },
@@ -247,7 +252,7 @@ it('a first page that is mended leaves no file behind', async () => {
   expect(await world.refused()).toEqual([])
 })
 
-it('pages of earlier runs count, and where they alone are too many nothing is asked', async () => {
+it('pages of earlier runs count, and if they alone exceed the limit, no request is sent', async () => {
   const world = await service([
     { good: 60, broken: 40 },
     { good: 100, broken: 0 },
@@ -264,7 +269,7 @@ it('pages of earlier runs count, and where they alone are too many nothing is as
   expect(await other.run('{ max_quarantined: 40% }')).toMatchObject({ ...DONE, requests: 1 })
 })
 
-it('early pages of few items may be as broken as they are, until there are a hundred', async () => {
+it('the limit does not apply to early pages until there are a hundred items', async () => {
   const world = await service([
     { good: 49, broken: 50 },
     { good: 1, broken: 0 },

@@ -23,20 +23,20 @@ load: { path: out, file_mode: '${fileMode}' }
     await chmod(join(folder, 'out'), folderMode)
     const env = { SPILLWAY_TOKEN: 'a-token' }
     const pipeline = await readPipeline(file, { env, cwd: folder })
-    const said: string[] = []
-    const log = (level: string, message: string): void => void (level === 'warn' && said.push(message))
+    const warnings: string[] = []
+    const log = (level: string, message: string): void => void (level === 'warn' && warnings.push(message))
     await runPipeline(pipeline, {
       ...(await runOptions(pipeline, { env })),
       observer: { log, progress: () => {} },
     })
-    return said
+    return warnings
   } finally {
     await rm(folder, { recursive: true, force: true })
     await service.close()
   }
 }
 
-test('files and folders that everybody may write to are warned of', async () => {
+test('a run warns of files and folders that everybody may write to', async () => {
   expect(await warnings('0640', 0o755)).toEqual([])
   expect(await warnings('0666', 0o755)).toEqual([expect.stringContaining('load.file_mode')])
   expect(await warnings('0600', 0o777)).toEqual([expect.stringContaining('load.path')])

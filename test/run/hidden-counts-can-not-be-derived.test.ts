@@ -12,10 +12,10 @@ import { cases } from '../support/thorough.ts'
 const LEAST = 5
 const MANY = 1e9
 
-/** What somebody knows of a number. */
+/** The range in which a reader knows a number to be. */
 type Range = { readonly low: number; readonly high: number }
 
-/** What the parts of a total can be, given what is told of them and of it: each from its least to its most. */
+/** The ranges of the parts of a total, given what the report shows of them and of the total. */
 function solved(parts: readonly Range[], total: Range): readonly Range[] {
   const low = parts.reduce((sum, part) => sum + part.low, 0)
   const high = parts.reduce((sum, part) => sum + part.high, 0)
@@ -26,9 +26,9 @@ function solved(parts: readonly Range[], total: Range): readonly Range[] {
 }
 
 const exactly = (count: number): Range => ({ low: count, high: count })
-const told = (count: number | null): Range => (count === null ? { low: 1, high: MANY } : exactly(count))
-const ofClass = (place: number): Range =>
-  place === 0 ? exactly(0) : { low: 10 ** (place - 1), high: place === 7 ? MANY : 10 ** place - 1 }
+const rangeOf = (count: number | null): Range => (count === null ? { low: 1, high: MANY } : exactly(count))
+const ofClass = (index: number): Range =>
+  index === 0 ? exactly(0) : { low: 10 ** (index - 1), high: index === 7 ? MANY : 10 ** index - 1 }
 
 const between = (cell: Between | null): Range =>
   cell === null ? exactly(0) : { low: cell.least, high: cell.most ?? MANY }
@@ -42,7 +42,7 @@ type World = {
 
 const few = fc.oneof(fc.constant(0), fc.integer({ min: 1, max: 6 }), fc.integer({ min: 7, max: 200 }))
 
-/** The rows of the runs are those of the partitions, as they are where nothing was given up. */
+/** The rows of the runs are those of the partitions, as they are if nothing was invalidated. */
 const worlds: fc.Arbitrary<World> = fc
   .record({
     runs: fc.array(fc.record({ rows: few, quarantined: few, repeated: few }), {
@@ -55,8 +55,10 @@ const worlds: fc.Arbitrary<World> = fc
   })
   .map(({ runs, cuts, missing, reasons }) => {
     const rows = sum(runs.map((run) => run.rows))
-    const places = [0, ...cuts.map((cut) => (rows === 0 ? 0 : cut % (rows + 1))), rows].sort((a, b) => a - b)
-    const cells = places.slice(1).map((place, i) => place - places[i]!)
+    const cutPoints = [0, ...cuts.map((cut) => (rows === 0 ? 0 : cut % (rows + 1))), rows].sort(
+      (a, b) => a - b,
+    )
+    const cells = cutPoints.slice(1).map((index, i) => index - cutPoints[i]!)
     return { runs, cells, counted: Math.max(0, rows - missing), reasons }
   })
 
@@ -107,12 +109,12 @@ function knownOf({ runs, cells, counted, reasons }: World): Known {
   }
 }
 
-/** Everybody who has the report can reckon like this. */
-function expectNothingToTell(world: World, { came, went, shards }: ReportData): void {
+/** What any reader of the report can calculate. */
+function expectNothingRevealed(world: World, { came, went, shards }: ReportData): void {
   const files = world.cells.filter((rows) => rows > 0)
   const groups = [came.timeline, came.sources, came.hash_types]
   const ofGroups = groups.flatMap(({ groups, others }) => {
-    const parts = [...groups.map(({ rows }) => exactly(rows)), told(others)]
+    const parts = [...groups.map(({ rows }) => exactly(rows)), rangeOf(others)]
     return groups.length === 0 && others === 0
       ? []
       : [{ low: sum(parts.map(({ low }) => low)), high: sum(parts.map(({ high }) => high)) }]
@@ -120,12 +122,12 @@ function expectNothingToTell(world: World, { came, went, shards }: ReportData): 
   const listed = went.runs.length
   const unlisted: Range = went.runs_total > listed ? { low: 0, high: MANY } : exactly(0)
   const parts = {
-    runs: [...went.runs.map(({ rows }) => told(rows)), unlisted],
+    runs: [...went.runs.map(({ rows }) => rangeOf(rows)), unlisted],
     files: shards.map(({ rows }) => ofClass(rows)),
     cells: came.heat?.rows[0]?.cells.map((cell) => between(cell)) ?? [],
   }
   const total = came.rows === null ? { low: 1, high: came.rows_at_most ?? MANY } : exactly(came.rows)
-  // What is told of all of them together narrows it down.
+  // The total of all of them narrows it down.
   const known = [total, ...(came.counted_rows === came.rows ? ofGroups : [])].reduce((all, range) => ({
     low: Math.max(all.low, range.low),
     high: Math.min(all.high, range.high),
@@ -139,7 +141,7 @@ function expectNothingToTell(world: World, { came, went, shards }: ReportData): 
   expectHidden(parts.files, known, files)
   expectHidden(parts.cells, known, world.cells)
   for (const name of ['quarantined', 'repeated'] as const) {
-    const counts = [...went.runs.map((run) => told(run[name])), unlisted]
+    const counts = [...went.runs.map((run) => rangeOf(run[name])), unlisted]
     const all = sum(world.runs.map((run) => run[name]))
     const total = came[name] === null ? { low: all === 0 ? 0 : 1, high: MANY } : exactly(came[name])
     expectHidden(
@@ -148,10 +150,10 @@ function expectNothingToTell(world: World, { came, went, shards }: ReportData): 
       lastRuns.map((run) => run[name]),
     )
   }
-  const reasons = went.reasons.groups.map(({ rows }) => told(rows))
+  const reasons = went.reasons.groups.map(({ rows }) => rangeOf(rows))
   const items = went.reasons.groups.every(({ rows }) => rows !== null) ? null : sum(world.reasons)
   if (items !== null && came.quarantined !== null) expectHidden(reasons, exactly(items), world.reasons)
-  // What is left out of the count is a group as well.
+  // The groups that the count omits are a group as well.
   if (came.rows !== null && came.counted_rows !== null && came.counted_rows !== came.rows) {
     expect(came.rows - came.counted_rows).toBeGreaterThanOrEqual(LEAST)
   }
@@ -162,7 +164,7 @@ function expectHidden(parts: readonly Range[], total: Range, counts: readonly nu
   for (const [i, count] of counts.entries()) {
     if (count === 0 || count >= LEAST) continue
     const { low, high } = found[i]!
-    // It may be five or more for all that anybody can tell, and one of five numbers at least.
+    // A reader can't exclude that it is five or more, and at least five values are possible.
     expect(high, `${count} is known to be ${low} to ${high}`).toBeGreaterThanOrEqual(LEAST)
     expect(high - low, `${count} is known to be ${low} to ${high}`).toBeGreaterThanOrEqual(LEAST - 1)
   }
@@ -182,17 +184,17 @@ const PIPELINE: NamedPipeline = namePipeline(
   null,
 )
 
-it('whoever reckons with all that a report tells can not find out a count below 5', () => {
+it('a calculation with everything in a report does not reveal a count below 5', () => {
   fc.assert(
     fc.property(worlds, (world) => {
       const report = gatherReport(PIPELINE, knownOf(world), AROUND)
-      expectNothingToTell(world, report)
+      expectNothingRevealed(world, report)
     }),
     { numRuns: cases(1000, 250) },
   )
 })
 
-it('of two runs with 100 and 2 rows neither is told, and of 11 rows in classes 10–99 and 1–9 no total', () => {
+it('of two runs with 100 and 2 rows neither is shown, and of 11 rows in classes 10–99 and 1–9 no total', () => {
   const run = (rows: number) => ({ rows, quarantined: rows, repeated: rows })
   const report = (runs: number[], cells: number[]) =>
     gatherReport(PIPELINE, knownOf({ runs: runs.map(run), cells, counted: sum(cells), reasons: [] }), AROUND)
@@ -204,12 +206,12 @@ it('of two runs with 100 and 2 rows neither is told, and of 11 rows in classes 1
   const eleven = report([11], [10, 1])
   expect(eleven.came).toMatchObject({ rows: null, rows_at_most: 20, counted_rows: null, new_rows: null })
   expect(eleven.came.sources).toEqual({ groups: [], others: 0 })
-  // Where nothing is small everything is told.
+  // If nothing is small, everything is shown.
   const open = report([100, 20], [60, 60])
   expect(open.came).toMatchObject({ rows: 120, rows_at_most: null, counted_rows: 120, new_rows: 20 })
 })
 
-it('reasons are all named, whatever their number and however few items they have', () => {
+it('all reasons are named, whatever their number and however few items they have', () => {
   const reasons = Array.from({ length: 30 }, (_, i) => i + 1)
   const world = { runs: [{ rows: 0, quarantined: 465, repeated: 0 }], cells: [], counted: 0, reasons }
   const { went } = gatherReport(PIPELINE, knownOf(world), AROUND)
@@ -218,7 +220,7 @@ it('reasons are all named, whatever their number and however few items they have
   expect(went.reasons.groups.at(-1)).toEqual({ name: unlessSecret('field29: wrong'), rows: 30 })
 })
 
-/** Rows of each query in each window of a month, in one file each, and on which day of the month they came. */
+/** Rows of each query in each window of a month, in one file each, and the day of the month on which they were imported. */
 type Table = { readonly rows: readonly (readonly number[])[]; readonly days: readonly (readonly number[])[] }
 
 const some = fc.oneof(
@@ -247,8 +249,8 @@ const tables = (spread: number): fc.Arbitrary<Table> =>
     .map(({ rows, cuts }) => {
       const days = cuts.map((cuts, month) => {
         const total = sum(rows.map((row) => row[month]!))
-        const places = [0, ...cuts.map((cut) => cut % (total + 1)), total].sort((a, b) => a - b)
-        return places.slice(1).map((place, i) => place - places[i]!)
+        const cutPoints = [0, ...cuts.map((cut) => cut % (total + 1)), total].sort((a, b) => a - b)
+        return cutPoints.slice(1).map((index, i) => index - cutPoints[i]!)
       })
       return { rows, days }
     })
@@ -291,10 +293,10 @@ function knownOfTable({ rows, days }: Table): Known {
   }
 }
 
-/** A tree of sums: what a reader knows of each, and what it is made of. */
+/** A tree of totals: the range of each, and its parts. */
 type Node = { range: Range; readonly parts: readonly Node[] }
 
-/** Narrows a tree down as far as it goes: from its leaves to the root, and back. */
+/** Narrows a tree down as far as possible: from its leaves to the root, and back. */
 function narrow(root: Node): void {
   const up = (node: Node): void => {
     for (const part of node.parts) up(part)
@@ -319,7 +321,7 @@ function narrow(root: Node): void {
   down(root)
 }
 
-/** What somebody can tell of each file who puts heat map, timeline, files and total together. */
+/** The range of each file for a reader who combines heat map, timeline, files and total. */
 function filesAsKnown(table: Table, { came, shards }: ReportData): readonly (readonly Range[])[] {
   const ofFile = new Map(shards.map(({ path, rows }) => [path, ofClass(rows)]))
   const cells = table.rows.map((row, query) =>
@@ -336,15 +338,15 @@ function filesAsKnown(table: Table, { came, shards }: ReportData): readonly (rea
     parts: cells.map((row) => row[month]!),
   })
   const months = table.rows[0]!.map((_, month) => ({ name: monthAt(month).slice(0, 7), node: column(month) }))
-  const told = new Map<string, number>()
-  for (const { name, rows } of groups) told.set(name.slice(0, 7), (told.get(name.slice(0, 7)) ?? 0) + rows)
-  // Days that are not told may lie in any month; where there are none, months are known to the row.
+  const shown = new Map<string, number>()
+  for (const { name, rows } of groups) shown.set(name.slice(0, 7), (shown.get(name.slice(0, 7)) ?? 0) + rows)
+  // Days that are not shown may lie in any month; if there are none, months are known to the row.
   const isExact = unit === 'month' || others === 0
   for (const { name, node } of months) {
-    const rows = told.get(name)
+    const rows = shown.get(name)
     if (rows !== undefined) node.range = isExact ? exactly(rows) : { low: rows, high: MANY }
   }
-  const open = unit === 'month' ? months.filter(({ name }) => !told.has(name)) : months
+  const open = unit === 'month' ? months.filter(({ name }) => !shown.has(name)) : months
   const isKnown = groups.length > 0 || others !== 0
   const rest: Node = {
     range: isKnown && unit === 'month' && others !== null ? exactly(others) : { low: 0, high: MANY },
@@ -361,7 +363,7 @@ function filesAsKnown(table: Table, { came, shards }: ReportData): readonly (rea
 it.each([
   { what: 'months', spread: 1 },
   { what: 'days', spread: 5 },
-])('nor who puts a table of queries and windows, files and a timeline of $what together', ({ spread }) => {
+])('nor does a table of queries and windows, files and a timeline of $what together', ({ spread }) => {
   let [withNumbers, alike] = [0, 0]
   fc.assert(
     fc.property(tables(spread), (table) => {
@@ -386,6 +388,6 @@ it.each([
     }),
     { numRuns: cases(4000) },
   )
-  // What tells nothing at all would pass as well.
+  // A report that shows nothing would pass as well.
   expect(withNumbers).toBeGreaterThan(alike / 4)
 })
