@@ -19,7 +19,7 @@ const FEB = '2024-02-01..2024-03-01'
 
 describe('the order of work', () => {
   it.each<[PartitionBy[]]>([[[]], [['query']], [['query', 'window']], [['window', 'query']]])(
-    'is query by query, as they are given, for partition_by %j',
+    'is query by query, in their order, for partition_by %j',
     (partitionBy) => {
       const plan = planPartitions(pipelineOf({ queries, windows, partitionBy }), NOW, none)
       expect([...plan.partitions()].map(({ key }) => key)).toEqual([
@@ -31,7 +31,7 @@ describe('the order of work', () => {
     },
   )
 
-  it('is window by window where only the window is a folder', () => {
+  it('is window by window if only the window is a folder', () => {
     const plan = planPartitions(pipelineOf({ queries, windows, partitionBy: ['window'] }), NOW, none)
     expect([...plan.partitions()].map(({ key }) => key)).toEqual([
       `domain.b.com/${JAN}`,
@@ -41,7 +41,7 @@ describe('the order of work', () => {
     ])
   })
 
-  it('stays folder by folder where one query has windows of its own', () => {
+  it('stays folder by folder if one query has windows of its own', () => {
     const plan = planPartitions(pipelineOf({ queries, windows, partitionBy: ['window'] }), NOW, (name) =>
       name === 'domain.a.com'
         ? begunOf([
@@ -62,7 +62,7 @@ describe('the order of work', () => {
   })
 
   it.each<[PartitionBy[]]>([[['query', 'window']], [['window']]])(
-    'is one partition a query where there are no windows, for partition_by %j',
+    'is one partition for each query without windows, for partition_by %j',
     (partitionBy) => {
       const plan = planPartitions(pipelineOf({ queries, partitionBy }), NOW, () =>
         begunOf([{ window: null, done: true }]),
@@ -75,7 +75,7 @@ describe('the order of work', () => {
     },
   )
 
-  it('can be asked for again and again, and is made only as far as it is read', () => {
+  it('can be read again and again, and is made only as far as it is read', () => {
     const many = Array.from({ length: 20_000 }, (_, index) => domain(`d${index}.com`))
     const hourly = { ...windows, every: { unit: 'hour' as const, count: 1 } }
     const plan = planPartitions(pipelineOf({ queries: many, windows: hourly }), NOW, none)

@@ -18,7 +18,7 @@ export type Wanted = {
   readonly order?: Order
 }
 
-/** A pipeline that asks for these queries and windows; everything else as plain as can be. */
+/** A pipeline with these queries and windows; everything else is minimal. */
 export function pipelineOf({
   queries = [domain('acme.com')],
   windows = null,
@@ -89,7 +89,7 @@ export function domain(fqdn: string): NamedQuery {
 
 export type BegunWindow = { readonly window: Window | null; readonly done: boolean }
 
-/** What of a query has begun, as a plan wants to know it. */
+/** The state of a query as a plan reads it. */
 export function begunOf(windows: readonly BegunWindow[], chains: readonly BegunChain[] = []): Begun {
   return { windows: new Map(windows.map(({ window, done }) => [windowRange(window), { done }])), chains }
 }

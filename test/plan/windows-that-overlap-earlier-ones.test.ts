@@ -46,9 +46,9 @@ const someBegun = fc
       maxLength: 8,
     },
   )
-  .map((pieces) => {
+  .map((parts) => {
     let from = at('2024-01-01')
-    return pieces.map(({ gap, hours, done }): BegunWindow & { window: Window } => {
+    return parts.map(({ gap, hours, done }): BegunWindow & { window: Window } => {
       from += gap * HOUR
       const made = { window: { from, until: from + hours * HOUR }, done }
       from = made.window.until
@@ -68,7 +68,7 @@ const someSettings = fc
   })
 
 describe('windows that overlap those of earlier runs', () => {
-  it('cover every instant that is wanted exactly once, and what has begun keeps its shape', () => {
+  it('cover every wanted instant exactly once, and windows that have begun keep their shape', () => {
     fc.assert(
       fc.property(someBegun, someSettings, (begun, windows) => {
         const wanted = splitWindows({ perChain: null, ...windows }, NOW)
@@ -90,7 +90,7 @@ describe('windows that overlap those of earlier runs', () => {
         expect(planned.map(({ from }) => from)).toEqual(
           planned.map(({ from }) => from).toSorted((a, b) => a - b),
         )
-        // Windows outside the wanted range stay as they are; the sum of all has no gap and no overlap.
+        // Windows outside the wanted range stay as they are; together they have no gap and no overlap.
         const other = begun
           .map((one) => one.window)
           .filter(({ from, until }) => !planned.some((p) => p.from === from && p.until === until))
@@ -99,7 +99,7 @@ describe('windows that overlap those of earlier runs', () => {
         for (const [index, { from }] of all.entries()) {
           if (index > 0) expect(from).toBeGreaterThanOrEqual(all[index - 1]?.until ?? 0)
         }
-        // Every boundary lies on a full hour, so the hours stand for all instants.
+        // Every boundary is on a full hour, so the hours stand for all instants.
         const times: number[] = []
         for (let hour = windows.from; hour < windows.until; hour += HOUR) {
           times.push(planned.filter(({ from, until }) => from <= hour && hour < until).length)
@@ -114,7 +114,7 @@ describe('windows that overlap those of earlier runs', () => {
     )
   })
 
-  it('plan nothing anew once everything is planned: planning is stable', () => {
+  it('are unchanged when everything is planned: planning is stable', () => {
     fc.assert(
       fc.property(someBegun, someSettings, (begun, windows) => {
         const done = begun.map((one) => ({ ...one, done: true }))
@@ -126,7 +126,7 @@ describe('windows that overlap those of earlier runs', () => {
     )
   })
 
-  it('from mid-month on give the rest of that month', () => {
+  it('from mid-month on include the rest of that month', () => {
     const begun = [{ window: window('2024-01-01', '2024-01-15'), done: true }]
     const plan = planPartitions(pipelineOf({ windows: monthly }), NOW, begunAs(begun))
     expect([...plan.partitions()].map(({ key }) => key)).toEqual([
@@ -137,7 +137,7 @@ describe('windows that overlap those of earlier runs', () => {
     ])
   })
 
-  it('grow with an open end: the hour that has passed is added to what is there', () => {
+  it('grow with an open end: the elapsed hour is added', () => {
     const open = { from: at('2024-01-01'), until: 'now' as const, every: null, lagMs: 0 }
     const begun = [{ window: window('2024-01-01', '2024-01-01T05:00:00Z'), done: false }]
     const plan = planPartitions(pipelineOf({ windows: open }), at('2024-01-01T07:59:59Z'), begunAs(begun))
@@ -147,7 +147,7 @@ describe('windows that overlap those of earlier runs', () => {
     ])
   })
 
-  it('only concern the query that had them', () => {
+  it('only affect the query that had them', () => {
     const queries = [domain('acme.com'), domain('acme.org')]
     const plan = planPartitions(pipelineOf({ queries, windows: monthly }), NOW, (name) =>
       name === 'domain.acme.org'
@@ -170,7 +170,7 @@ describe('windows that overlap those of earlier runs', () => {
   it.each([
     ['the end', window('2024-03-15', '2024-04-15')],
     ['the beginning', window('2023-12-15', '2024-01-15')],
-  ])('are refused when %s of the range would cut a half-exported one', (_, half) => {
+  ])('are refused when %s of the range would divide a half-exported one', (_, half) => {
     const plan = () =>
       planPartitions(pipelineOf({ windows: monthly }), NOW, begunAs([{ window: half, done: false }]))
     expect(plan).toThrow(

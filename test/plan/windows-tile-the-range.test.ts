@@ -48,15 +48,15 @@ function show(windows: readonly Window[]): string[] {
   return windows.map(({ from, until }) => `${formatInstant(from)} ${formatInstant(until)}`)
 }
 
-/** Every window begins where the one before it ended, none is empty, and together they are the range. */
+/** Every window begins at the end of the one before it, none is empty, and together they are the range. */
 function expectTiling(windows: readonly Window[], from: Micros, until: Micros): void {
   let end = from
-  const odd = windows.filter((window) => {
+  const wrong = windows.filter((window) => {
     const follows = window.from === end && window.until > window.from
     end = window.until
     return !follows
   })
-  expect(odd).toEqual([])
+  expect(wrong).toEqual([])
   expect(end).toBe(until)
 }
 
@@ -70,7 +70,7 @@ describe('windows', () => {
     )
   })
 
-  it('of hours and days all have their length, counted from the beginning; only the last may be shorter', () => {
+  it('of hours and days have their length, counted from the beginning; only the last may be shorter', () => {
     const fixed = fc.record({
       unit: fc.constantFrom('hour' as const, 'day' as const),
       count: fc.integer({ min: 1, max: 50 }),
@@ -79,8 +79,8 @@ describe('windows', () => {
       fc.property(range, fixed, ({ from, until }, every) => {
         const span = every.count * (every.unit === 'hour' ? HOUR : DAY)
         const windows = splitWindows(settings({ from, until, every }), LATER)
-        const odd = windows.slice(0, -1).filter((window) => window.until - window.from !== span)
-        expect(odd).toEqual([])
+        const wrong = windows.slice(0, -1).filter((window) => window.until - window.from !== span)
+        expect(wrong).toEqual([])
         const last = windows.at(-1)
         expect((last?.until ?? 0) - (last?.from ?? 0)).toBeLessThanOrEqual(span)
       }),
@@ -118,7 +118,7 @@ describe('windows', () => {
     ])
   })
 
-  it('are one for the whole range when no length is given, and none for an empty range', () => {
+  it('are one for the whole range without a length, and none for an empty range', () => {
     expect(show(splitWindows(settings({ every: null }), LATER))).toEqual([
       '2024-01-01T00:00:00Z 2024-07-01T00:00:00Z',
     ])
@@ -149,17 +149,17 @@ describe('the end of the range', () => {
     expect(show(windows)).toEqual(['2024-01-01T00:00:00Z 2024-03-20T09:00:00Z'])
   })
 
-  it('that lies ahead is cut at the last full hour', () => {
+  it('in the future is moved to the last full hour', () => {
     const windows = splitWindows(settings({ lagMs: 15 * 60_000 }), now)
     expect(show(windows).at(-1)).toBe('2024-03-01T00:00:00Z 2024-03-20T10:00:00Z')
   })
 
-  it('that has passed is kept to the microsecond', () => {
+  it('in the past is kept to the microsecond', () => {
     const until = now - 900_000_000
     expect(splitWindows(settings({ until, lagMs: 15 * 60_000 }), now).at(-1)?.until).toBe(until)
   })
 
-  it('never lies ahead of now less the lag, and loses nothing before it but a window not yet full', () => {
+  it('is never later than now less the lag, and before that only an incomplete window is left out', () => {
     const until = fc.oneof(fc.constant('now' as const), instant)
     fc.assert(
       fc.property(
@@ -173,14 +173,14 @@ describe('the end of the range', () => {
           const last = windows.at(-1)?.until ?? r.from
           if (windows.length > 0) expect(last).toBeLessThanOrEqual(ripe)
           if (windows.length > 0) expectTiling(windows, r.from, last)
-          const asked = end === 'now' ? ripe : Math.min(end, ripe)
+          const latest = end === 'now' ? ripe : Math.min(end, ripe)
           if (end === 'now' && every !== null) {
             const next = splitWindows(
               settings({ from: r.from, until: Math.max(ripe, r.from) + 400 * DAY, every }),
               LATER,
             )[windows.length]
             expect(next?.until ?? 0).toBeGreaterThan(ripe)
-          } else expect(asked - last).toBeLessThan(HOUR)
+          } else expect(latest - last).toBeLessThan(HOUR)
         },
       ),
       { numRuns: 60 },
@@ -188,7 +188,7 @@ describe('the end of the range', () => {
   })
 })
 
-it('refuses more windows than anybody can mean', () => {
+it('limits the number of windows', () => {
   const hourly = settings({ from: at('0001-01-01'), every: { unit: 'hour', count: 1 } })
   expect(() => splitWindows(hourly, LATER)).toThrow(
     expect.toSatisfy((error) => isExportError(error, 'config')),

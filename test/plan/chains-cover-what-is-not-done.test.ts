@@ -31,7 +31,7 @@ function hours(from: number, until: number): Window {
   return { from: START + from * HOUR, until: START + until * HOUR }
 }
 
-/** `3..4 4..5`, in the order of the way. */
+/** `3..4 4..5`, in the order of the chain. */
 function show(windows: WindowRun): string {
   const hour = (instant: Micros): number => (instant - START) / HOUR
   return windowsOf(windows)
@@ -40,7 +40,7 @@ function show(windows: WindowRun): string {
 }
 
 function windowsOf(windows: WindowRun): (Window | null)[] {
-  return Array.from({ length: windows.count }, (_, place) => windows.at(place))
+  return Array.from({ length: windows.count }, (_, index) => windows.at(index))
 }
 
 /** Windows of an hour each. */
@@ -63,20 +63,20 @@ function shown(plan: Plan): string[] {
   )
 }
 
-/** A chain over windows of an hour that stands in the one at `passed`; there it has rows. */
+/** A chain over windows of an hour whose resume position is in the one at `watermark`; it has rows there. */
 function chainOver(order: Order, from: number, until: number, watermark: number, chain = 7) {
   const windows = WindowRun.of(order, hourly(from, until))
   const begun = windowsOf(windows)
     .slice(0, watermark + 1)
-    .map((window, place): BegunWindow => ({ window, done: place < watermark }))
+    .map((window, index): BegunWindow => ({ window, done: index < watermark }))
   return { begun, chain: { chain, windows, watermark } satisfies BegunChain }
 }
 
-describe('chains that are new', () => {
+describe('new chains', () => {
   it.each([
     ['asc' as const, ['0..1 1..2 2..3 3..4']],
     ['desc' as const, ['3..4 2..3 1..2 0..1']],
-  ])('go through all windows of a query that are adjacent, %s', (order, expected) => {
+  ])('span all adjacent windows of a query, %s', (order, expected) => {
     expect(shown(planOf({ windows: every(0, 4), order }))).toEqual(expected)
   })
 
@@ -91,14 +91,14 @@ describe('chains that are new', () => {
   it.each([
     ['asc' as const, ['0..1 1..2', '2..3', '4..5 5..6', '6..7 7..8']],
     ['desc' as const, ['7..8 6..7', '5..6 4..5', '2..3', '1..2 0..1']],
-  ])('have no more windows than per_chain says, %s', (order, expected) => {
+  ])('have no more windows than per_chain, %s', (order, expected) => {
     const windows = { ...every(0, 8), perChain: 2 }
     expect(shown(planOf({ windows, order }, begunOf([{ window: hours(3, 4), done: true }])))).toEqual(
       expected,
     )
   })
 
-  it('take what failed on its way, and whatever has another length, along with the rest', () => {
+  it('include failed windows on their way, and windows of any length', () => {
     const begun = begunOf([
       { window: hours(0, 2), done: true },
       { window: hours(2, 5), done: false },
@@ -106,7 +106,7 @@ describe('chains that are new', () => {
     expect(shown(planOf({ windows: every(0, 8) }, begun))).toEqual(['2..5 5..6 6..7 7..8'])
   })
 
-  it('are one for each query where there are no windows, and none where that is done', () => {
+  it('are one for each query without windows, and none if that is done', () => {
     const queries = [domain('a.com'), domain('b.com')]
     const plan = planPartitions(pipelineOf({ queries }), NOW, (name) =>
       name === 'domain.a.com' ? begunOf([{ window: null, done: true }]) : null,
@@ -116,7 +116,7 @@ describe('chains that are new', () => {
     ])
   })
 
-  it('come query by query, as those are given, also where partitions come window by window', () => {
+  it('are in the order of the queries, also if partitions are in the order of windows', () => {
     const queries = [domain('b.com'), domain('a.com')]
     const plan = planOf({ queries, windows: every(0, 3), partitionBy: ['window'] })
     const found = [...plan.chains()].map((chain) =>
@@ -136,7 +136,7 @@ describe('chains that are new', () => {
 })
 
 describe('chains that have begun', () => {
-  it.each(ORDERS)('are followed to their end, before what is new, %s', (order) => {
+  it.each(ORDERS)('are followed to their end, before new ones, %s', (order) => {
     const { begun, chain } = chainOver(order, 2, 6, 1)
     const expected = order === 'asc' ? ['0..1 1..2', '6..7'] : ['6..7', '1..2 0..1']
     expect(shown(planOf({ windows: every(0, 7), order }, begunOf(begun, [chain])))).toEqual([
@@ -149,7 +149,7 @@ describe('chains that have begun', () => {
     ['asc' as const, every(0, 4)],
     ['desc' as const, every(2, 6)],
   ])(
-    'are followed as far as their windows are wanted, and keep the others where nobody else asks, %s',
+    'are followed as far as their windows are wanted; they keep the others unless another chain covers them, %s',
     (order, windows) => {
       const { begun, chain } = chainOver(order, 0, 6, 1)
       expect(shown(planOf({ windows, order }, begunOf(begun, [chain])))).toEqual(['#7: 4, keep null'])
@@ -160,19 +160,19 @@ describe('chains that have begun', () => {
     ['asc' as const, every(3, 8), ['#7: 0, keep 3', '3..4 4..5 5..6 6..7 7..8']],
     ['desc' as const, every(-2, 3), ['#7: 0, keep 3', '2..3 1..2 0..1 -1..0 -2..-1']],
   ])(
-    'are left where they stand when that is not wanted, and leave what is, %s',
+    'are not resumed if their current window is not wanted, and release the wanted ones, %s',
     (order, windows, expected) => {
       const { begun, chain } = chainOver(order, 0, 6, 1)
       expect(shown(planOf({ windows, order }, begunOf(begun, [chain])))).toEqual(expected)
     },
   )
 
-  it('are none of the plan when nothing of them is wanted', () => {
+  it('are not in the plan if none of their windows is wanted', () => {
     const { begun, chain } = chainOver('asc', 0, 6, 1)
     expect(shown(planOf({ windows: every(6, 8) }, begunOf(begun, [chain])))).toEqual(['6..7 7..8'])
   })
 
-  it('leave windows that have another length now, from the first of them on', () => {
+  it('release their windows from the first one that has another length now', () => {
     const { begun, chain } = chainOver('asc', 0, 8, 1)
     expect(shown(planOf({ windows: every(0, 8, 3) }, begunOf(begun, [chain])))).toEqual([
       '#7: 3, keep 3',
@@ -180,15 +180,15 @@ describe('chains that have begun', () => {
     ])
   })
 
-  it('go on in the one partition of a query without windows', () => {
+  it('resume in the one partition of a query without windows', () => {
     const chain = { chain: 7, windows: new WindowRun('asc', null), watermark: 0 }
     expect(shown(planOf({}, begunOf([], [chain])))).toEqual(['#7: 1, keep null'])
     expect(shown(planOf({}, begunOf([{ window: null, done: false }], [chain])))).toEqual(['#7: 1, keep null'])
   })
 
-  it('are followed to their end when a row that came late has opened again what they had passed', () => {
+  it('are followed to their end when a late row has opened a window behind them', () => {
     const { begun, chain } = chainOver('asc', 0, 6, 3)
-    const reopened = begun.map((one, place) => (place === 1 ? { ...one, done: false } : one))
+    const reopened = begun.map((one, index) => (index === 1 ? { ...one, done: false } : one))
     expect(shown(planOf({ windows: every(0, 6) }, begunOf(reopened, [chain])))).toEqual(['#7: 6, keep null'])
     expect(shown(planOf({ windows: every(0, 2) }, begunOf(reopened, [chain])))).toEqual(['#7: 6, keep null'])
   })
@@ -200,9 +200,9 @@ type History = {
   readonly end: number
 }
 
-/** What earlier runs may have left of a query: windows that are done, that failed half way, and chains on their way. */
+/** The possible state after earlier runs of a query: windows that are done, windows that failed half way, and chains. */
 function someHistory(order: Order, canReopen: boolean): fc.Arbitrary<History> {
-  const piece = fc.record({
+  const part = fc.record({
     gap: fc.oneof(fc.constant(0), fc.nat({ max: 4 })),
     /** Hours of windows that follow each other. */
     lengths: fc.array(fc.oneof(fc.constant(1), fc.integer({ min: 1, max: 3 })), {
@@ -214,11 +214,11 @@ function someHistory(order: Order, canReopen: boolean): fc.Arbitrary<History> {
     hasRows: fc.boolean(),
     reopened: canReopen ? fc.nat({ max: 12 }) : fc.constant(null),
   })
-  return fc.array(piece, { maxLength: 4 }).map((pieces) => {
+  return fc.array(part, { maxLength: 4 }).map((parts) => {
     let hour = 0
     const windows: BegunWindow[] = []
     const chains: BegunChain[] = []
-    for (const { gap, lengths, what, watermark: far, hasRows, reopened } of pieces) {
+    for (const { gap, lengths, what, watermark: far, hasRows, reopened } of parts) {
       hour += gap
       const own = lengths.map((length) => {
         hour += length
@@ -230,8 +230,8 @@ function someHistory(order: Order, canReopen: boolean): fc.Arbitrary<History> {
       }
       const run = WindowRun.of(order, own)
       const watermark = far % run.count
-      for (let place = 0; place < watermark; place++)
-        windows.push({ window: run.at(place), done: place !== reopened })
+      for (let index = 0; index < watermark; index++)
+        windows.push({ window: run.at(index), done: index !== reopened })
       if (hasRows) windows.push({ window: run.at(watermark), done: false })
       chains.push({ chain: chains.length, windows: run, watermark })
     }
@@ -267,7 +267,7 @@ function cases(canReopen: boolean): fc.Arbitrary<Case | null> {
             perChain,
           }
         } catch (error) {
-          // A window that is half exported would be cut.
+          // This would divide a window that is half exported.
           if (!isExportError(error, 'config')) throw error
           return null
         }
@@ -306,7 +306,7 @@ function expectEachWindowOnce(planned: Case): void {
     }
   }
   expect(new Map([...taken].sort())).toEqual(new Map([...open.keys()].sort().map((name) => [name, 1])))
-  // What chains keep is in nobody's way, also of those that the plan says nothing about.
+  // Windows that chains keep block no other, also for queries outside the plan.
   for (const { chain, windows } of history.chains) {
     const { keep = null, wanted = 0 } = again.find((one) => one.chain === chain) ?? {}
     const kept = windowsOf(windows).slice(0, keep ?? windows.count)
@@ -318,7 +318,7 @@ function expectEachWindowOnce(planned: Case): void {
 }
 
 describe('the chains of a plan', () => {
-  it('bring each window once, whatever earlier runs have left and whatever is wanted now', () => {
+  it('cover each window once, whatever earlier runs have left and whatever is wanted now', () => {
     fc.assert(
       fc.property(cases(false), (planned) => {
         fc.pre(planned !== null)
@@ -328,7 +328,7 @@ describe('the chains of a plan', () => {
     )
   })
 
-  it('do so also where rows that came late have opened windows again that a chain had passed', () => {
+  it('do so also if late rows have opened windows behind a chain', () => {
     fc.assert(
       fc.property(cases(true), (planned) => {
         fc.pre(planned !== null)
@@ -338,7 +338,7 @@ describe('the chains of a plan', () => {
     )
   })
 
-  it('are the fewest: each goes as far as it can', () => {
+  it('are as few as possible: each is as long as possible', () => {
     fc.assert(
       fc.property(cases(false), (planned) => {
         fc.pre(planned !== null)
@@ -354,26 +354,26 @@ describe('the chains of a plan', () => {
             continue
           }
           const { windows, watermark } = history.chains[chain.chain]!
-          const isOpen = (place: number): boolean => open.has(windowRange(windows.at(place)))
-          // It is not touched unless it is followed or leaves something.
+          const isOpen = (index: number): boolean => open.has(windowRange(windows.at(index)))
+          // It is unchanged unless it is followed or releases something.
           expect(chain.wanted > 0 || chain.keep !== null).toBe(true)
           expect(chain.keep ?? windows.count).toBeGreaterThanOrEqual(watermark)
           expect(chain.keep ?? 0).toBeLessThan(windows.count)
           if (chain.wanted === 0) expect(isOpen(watermark)).toBe(false)
-          for (let place = watermark; place < chain.wanted; place++) expect(isOpen(place)).toBe(true)
+          for (let index = watermark; index < chain.wanted; index++) expect(isOpen(index)).toBe(true)
           if (chain.wanted > 0 && chain.wanted < windows.count) expect(isOpen(chain.wanted)).toBe(false)
         }
         const starts = ranges.map(({ from }) => from)
         expect(starts).toEqual(starts.toSorted((a, b) => (order === 'asc' ? a - b : b - a)))
         if (perChain !== null) return
-        // Two that are adjacent would be one.
+        // Two adjacent ones would be one.
         for (const { until } of ranges) expect(starts).not.toContain(until)
       }),
       { numRuns: casesOf(500, 120) },
     )
   })
 
-  it('come to nothing once all of them have brought what is wanted', () => {
+  it('are none once all of them have exported what is wanted', () => {
     fc.assert(
       fc.property(cases(true), (planned) => {
         fc.pre(planned !== null)
@@ -394,37 +394,37 @@ describe('the chains of a plan of a million partitions', () => {
   const queries = Array.from({ length: 10_000 }, (_, number) => domain(`d${number}.com`))
   const windows = every(0, 100)
 
-  /** A plan, and how often it has looked up what has begun. */
-  function counted(begun: (query: string) => Begun | null): { plan: Plan; looks: () => number } {
-    let looks = 0
+  /** A plan, and the number of times that it read the state of a query. */
+  function counted(begun: (query: string) => Begun | null): { plan: Plan; reads: () => number } {
+    let reads = 0
     const plan = planPartitions(pipelineOf({ queries, windows }), NOW, (query) => {
-      looks++
+      reads++
       return begun(query)
     })
-    return { plan, looks: () => looks }
+    return { plan, reads: () => reads }
   }
 
-  it('are made as they are asked for', () => {
-    const { plan, looks } = counted(() => null)
+  it('are made as they are consumed', () => {
+    const { plan, reads } = counted(() => null)
     expect(plan.total).toBe(1_000_000)
-    const before = looks()
+    const before = reads()
     expect(before).toBe(queries.length)
     const chains = plan.chains()[Symbol.iterator]()
-    expect(looks()).toBe(before)
+    expect(reads()).toBe(before)
     const first: (NamedQuery | undefined)[] = []
     for (let time = 1; time <= 3; time++) {
       first.push(chains.next().value?.query)
-      expect(looks()).toBe(before + time)
+      expect(reads()).toBe(before + time)
     }
     expect(first).toEqual(queries.slice(0, 3))
   })
 
-  it('pass over queries that are done, looking once at each', () => {
+  it('skip queries that are done, with one read of the state for each', () => {
     const done = begunOf(hourly(0, 100).map((window) => ({ window, done: true })))
-    const { plan, looks } = counted((query) => (query === 'domain.d9999.com' ? null : done))
-    const before = looks()
+    const { plan, reads } = counted((query) => (query === 'domain.d9999.com' ? null : done))
+    const before = reads()
     const chains = [...plan.chains()]
     expect(chains.map(({ query }) => query.name)).toEqual(['domain.d9999.com'])
-    expect(looks()).toBe(before + queries.length)
+    expect(reads()).toBe(before + queries.length)
   })
 })
