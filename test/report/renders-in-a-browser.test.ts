@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { renderReport } from '../../src/report/index.ts'
 import { SOME_REPORT } from './some-report.ts'
 
-// Debian's. Where it is not there, these tests are passed over.
+// Debian's path. Without it, these tests are skipped.
 const CHROMIUM = '/usr/bin/chromium'
 const TITLE =
   'acme-backfill: INCOMPLETE: 6 of 144 partitions failed, 6 not finished, 12 not begun; the figures below are too low'
@@ -23,9 +23,9 @@ describe.skipIf(!existsSync(CHROMIUM))(`in ${CHROMIUM}`, () => {
     { colorScheme: 'dark', width: 1200, media: 'screen' },
     { colorScheme: 'dark', width: 360, media: 'screen' },
     { colorScheme: 'light', width: 700, media: 'print' },
-  ] as const)('it is whole and open to everybody: $colorScheme, $width wide, $media', async (look) => {
-    const { colorScheme, width, media } = look
-    // The page lets no script run, so axe needs to be let past.
+  ] as const)('is complete and accessible: $colorScheme, $width wide, $media', async (medium) => {
+    const { colorScheme, width, media } = medium
+    // The page lets no script run, so axe has to bypass the policy.
     const context = await browser.newContext({
       colorScheme,
       viewport: { width, height: 900 },
@@ -43,7 +43,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`in ${CHROMIUM}`, () => {
     expect(await page.title()).toBe(TITLE)
     expect(await page.locator('img').count()).toBe(0)
     expect(await page.locator('svg').count()).toBe(4)
-    // What is wide is moved within its own place.
+    // Wide elements scroll within themselves.
     expect(await page.evaluate('document.documentElement.scrollWidth')).toBeLessThanOrEqual(width)
     const data = await page.evaluate('JSON.parse(document.getElementById("data").textContent)')
     expect(data).toEqual(SOME_REPORT)
@@ -54,7 +54,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`in ${CHROMIUM}`, () => {
     await context.close()
   })
 
-  it('as it is sent it lets no script run, whatever stands in it', async () => {
+  it('lets no script run as delivered, whatever its data', async () => {
     const page = await browser.newPage()
     const name = '<script>document.title = "x"</script>'
     const text = (await renderReport(SOME_REPORT)).replace('</main>', `${name}</main>`)
@@ -63,7 +63,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`in ${CHROMIUM}`, () => {
     await page.close()
   })
 
-  it('finds queries by a part of their names, by the one script that its policy names', async () => {
+  it('filters queries by a part of their names, with the one script that its policy names', async () => {
     const [line] = SOME_REPORT.came.heat!.rows
     const rows = Array.from({ length: 30 }, (_, i) => ({ ...line!, query: `domain.example-${i}.com` }))
     const heat = { ...SOME_REPORT.came.heat!, rows, folded: 0 }
@@ -85,8 +85,8 @@ describe.skipIf(!existsSync(CHROMIUM))(`in ${CHROMIUM}`, () => {
     const heat = { columns, rows: two([{ ...line!, cells: two(line!.cells) }]), folded: 0 }
     const page = await browser.newPage({ viewport: { width: 1400, height: 900 } })
     await page.setContent(await renderReport({ ...SOME_REPORT, came: { ...SOME_REPORT.came, heat } }))
-    const room = `document.querySelector('.scroll:has(.heat)')`
-    expect(await page.evaluate(`${room}.scrollWidth - ${room}.clientWidth`)).toBe(0)
+    const box = `document.querySelector('.scroll:has(.heat)')`
+    expect(await page.evaluate(`${box}.scrollWidth - ${box}.clientWidth`)).toBe(0)
     await page.close()
   })
 
@@ -103,7 +103,7 @@ describe.skipIf(!existsSync(CHROMIUM))(`in ${CHROMIUM}`, () => {
 
 type Violation = { readonly id: string; readonly nodes: readonly { readonly html: string }[] }
 
-it('is one page of HTML that asks for nothing from elsewhere', async () => {
+it('is one page of HTML without external resources', async () => {
   const text = await renderReport(SOME_REPORT)
   expect(text.startsWith('<!doctype html>\n<!-- spillway report -->\n')).toBe(true)
   expect(text).not.toMatch(/<(?:img|link|iframe|object|embed|base)\b/)

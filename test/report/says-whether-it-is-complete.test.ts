@@ -35,7 +35,7 @@ it.each<readonly [Verdict, string]>([
   expect(page).toContain(`<h1 class="${kind}"><bdi>acme-backfill</bdi>: ${text}</h1>`)
 })
 
-it('cells that failed or are pending are named, and totals say that more is to come', async () => {
+it('failed and pending cells are named, and totals say that more is to come', async () => {
   const heat = {
     columns: ['2024-01-01', '2024-02-01'],
     rows: [
@@ -71,7 +71,7 @@ it('cells that failed or are pending are named, and totals say that more is to c
   expect(table).toContain('<td class="failed"')
 })
 
-it('what failed is a table of query, period, reason and what next', async () => {
+it('failures are a table of query, period, reason and what next', async () => {
   const page = await renderReport(SOME_REPORT, true)
   const [, cells] =
     /<tr>(<th scope="row"><bdi>domain\.quillmere\.net<\/bdi><\/th><td>2024-01-01 to.*?)<\/tr>/.exec(page)!
@@ -80,7 +80,7 @@ it('what failed is a table of query, period, reason and what next', async () => 
   )
 })
 
-it('bars of periods that are not complete are hatched', async () => {
+it('bars of incomplete periods are hatched', async () => {
   const page = await renderReport(SOME_REPORT)
   expect(page.match(/<pattern /g)?.length).toBeGreaterThan(0)
   expect(page).toContain('Hatched: not everything of it is exported.')

@@ -15,20 +15,20 @@ const groups = fc
 const sum = (numbers: readonly number[]): number => numbers.reduce((all, number) => all + number, 0)
 
 describe('groups', () => {
-  it('are told when they have enough rows, and with the others they come to all', () => {
+  it('are shown when they have enough rows, and with the others they add up to the total', () => {
     fc.assert(
       fc.property(groups, fc.integer({ min: 1, max: 20 }), fc.nat({ max: 20 }), (given, most, others) => {
-        const told = largestGroups(given, most, others)
-        expect(told.groups.length).toBeLessThanOrEqual(most)
-        for (const { name, rows } of told.groups) {
+        const result = largestGroups(given, most, others)
+        expect(result.groups.length).toBeLessThanOrEqual(most)
+        for (const { name, rows } of result.groups) {
           expect(rows).toBeGreaterThanOrEqual(LEAST_ROWS)
           expect(given).toContainEqual([name, rows])
         }
         const all = sum(given.map(([, rows]) => rows)) + others
-        const rest = all - sum(told.groups.map(({ rows }) => rows))
-        // What is left of a total tells as much as a number would.
-        if (told.groups.length > 0) expect(rest === 0 || rest >= LEAST_ROWS).toBe(true)
-        expect(told.others).toBe(shown(rest))
+        const rest = all - sum(result.groups.map(({ rows }) => rows))
+        // The rest of a total reveals as much as a number would.
+        if (result.groups.length > 0) expect(rest === 0 || rest >= LEAST_ROWS).toBe(true)
+        expect(result.others).toBe(shown(rest))
       }),
     )
   })
@@ -53,7 +53,7 @@ describe('groups', () => {
     })
   })
 
-  it('take the smallest that is left with them when the others alone would be few', () => {
+  it('are merged from the smallest on when the others alone would be few', () => {
     expect(
       largestGroups(
         [
@@ -90,11 +90,11 @@ it.each([
   [999_990, 1_000_000, 99],
   [100, 100, 'all'],
   [0, 0, 'none'],
-] as const)('%i of %i rows are told as %s', (part, rows, share) => {
+] as const)('%i of %i rows are shown as %s', (part, rows, share) => {
   expect(shareOf(part, rows)).toBe(share)
 })
 
-it('places of the heat map are classes, of which the first covers what is not to be told', () => {
+it('cells of the heat map are classes, of which the first covers what is hidden', () => {
   const rows = [0, 1, LEAST_ROWS - 1, 9, 10, 99, 100, 999_999, 1_000_000, 1e12]
   expect(rows.map(classOf)).toEqual([0, 1, 1, 1, 2, 2, 3, 6, 7, 7])
   expect(CLASSES).toHaveLength(8)

@@ -22,7 +22,7 @@ function cellAt(i: number): HeatCell {
   }
 }
 
-/** One with everything in it, names that mean harm among them. */
+/** One with all sections, and with malicious names. */
 export const SOME_REPORT: ReportData = {
   version: 1,
   pipeline: 'acme-backfill',
