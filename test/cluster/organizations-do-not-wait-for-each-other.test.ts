@@ -12,10 +12,10 @@ import { until, world } from './support/world.ts'
 
 const backend = 'postgres'
 const TURN_MS = THOROUGH ? 500 : 250
-/** More than fit into a turn. */
+/** More pages than fit into a turn. */
 const PAGES = THOROUGH ? 40 : 12
 
-it('with fewer slots than organizations each has its turn, and a turn costs no request', async () => {
+it('with fewer slots than organizations each gets a turn, and a turn costs no request', async () => {
   const here = await world({ backend, organizations: 6, sandbox: { records: 10 * PAGES, latencyMs: 40 } })
   const worker = here.worker({ concurrency: 2, sliceMs: TURN_MS })
   const submitted = here.submit('--wait', '--json')
@@ -29,14 +29,14 @@ it('with fewer slots than organizations each has its turn, and a turn costs no r
     const { pipeline, rows, requests, shards } = JSON.parse(line)
     expect([rows, requests]).toEqual([10 * PAGES, PAGES])
     expect(here.searches(pipeline)).toHaveLength(PAGES)
-    // Turns are one run, also in the manifest.
+    // All turns are one run in the manifest.
     const manifest = JSON.parse(readFileSync(join(here.folder, pipeline, '_manifest.json'), 'utf8'))
     expect(manifest.runs).toMatchObject([{ requests: PAGES, status: 'complete' }])
     expect(manifest.shards).toHaveLength(shards)
   }
 })
 
-it('two pipelines of one organization are never at work at once, also when submitted one after the other', async () => {
+it('two pipelines of one organization never run at the same time, also when submitted one after the other', async () => {
   const here = await world({ backend, organizations: 2, sandbox: { records: 200, latencyMs: 40 } })
   here.write('org-1', { service: { organization: 'org-0' } })
   here.workerHere()
@@ -49,8 +49,8 @@ it('two pipelines of one organization are never at work at once, also when submi
   expect(Math.min(...(second ?? []))).toBeGreaterThan(Math.max(...(first ?? [])))
 })
 
-describe('what concerns one organization', () => {
-  it('stops no other: a refused token, a budget, a poisoned pipeline', async () => {
+describe('a failure of one organization', () => {
+  it('stops no other: a refused token, a budget, an invalid pipeline', async () => {
     const here = await world({ backend, organizations: 4 })
     here.write('org-1', { service: { token_env: 'BAD_TOKEN', retries: 0 } })
     here.write('org-2', { extract: { max_requests: 5 } })
@@ -80,13 +80,13 @@ describe('what concerns one organization', () => {
       { name: 'org-2', state: 'completed' },
       { name: 'org-3', state: 'failed', failed_reason: expect.stringContaining('NO_SUCH_VARIABLE') },
     ])
-    // The budget is one of a submission: another one has one of its own.
+    // The budget applies to one submission; the next one starts anew.
     const again = await here.cli('submit', 'org-2.yaml', '--wait', '--json')
     expect([again.code, JSON.parse(again.stdout)]).toEqual([4, expect.objectContaining({ requests: 5 })])
     expect(here.searches('org-2')).toHaveLength(10)
   })
 
-  it('ends when ten workers have died with it before they committed anything', async () => {
+  it('ends its job when ten workers have crashed with it before they committed anything', async () => {
     const here = await world({ backend, organizations: 2 })
     await here.submit()
     const queue = await openQueue(
@@ -117,11 +117,11 @@ describe('what concerns one organization', () => {
     })
     expect(here.searches('org-0')).toEqual([])
     await until('the other has ended', () => existsSync(join(here.folder, 'org-1', '_SUCCESS')))
-    // Submitted again it has another chance.
+    // Submitted again, it starts anew.
     expect((await here.cli('submit', 'org-0.yaml', '--wait')).code).toBe(0)
   })
 
-  it('is left alone where another version submitted it, and so is nothing else', async () => {
+  it('of another version leaves its job alone, and all other jobs run', async () => {
     const here = await world({ backend, organizations: 2 })
     await here.submit()
     const queue = await openQueue(
@@ -133,12 +133,14 @@ describe('what concerns one organization', () => {
     await queue.close()
     const worker = here.workerHere()
     expect((await here.cli('submit', 'org-1.yaml', '--wait')).code).toBe(0)
-    await until('it is said', () => worker.log().includes('org-0 was submitted by another version'))
+    await until('the message is logged', () =>
+      worker.log().includes('org-0 was submitted by another version'),
+    )
     expect(here.searches('org-0')).toEqual([])
     expect((await here.cli('submit', 'org-0.yaml', '--wait')).code).toBe(0)
   })
 
-  it('waits for the next month when its searches for this one are used up', async () => {
+  it('waits for the next month when its searches for this month are used up', async () => {
     // A page is a search.
     const here = await world({
       backend,
@@ -159,7 +161,7 @@ describe('what concerns one organization', () => {
     expect(job).toEqual({ state: 'delayed', at: Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1) })
   })
 
-  it('holds its data set against run', async () => {
+  it('locks its data set against run', async () => {
     const here = await world({ backend, sandbox: { latencyMs: 100 } })
     here.workerHere()
     await here.submit()
@@ -170,20 +172,20 @@ describe('what concerns one organization', () => {
   })
 })
 
-it('on PostgreSQL a worker whose clock is off takes nothing, and says so', async () => {
+it('on PostgreSQL a worker with a wrong clock takes no job, and says so', async () => {
   const here = await world({ backend })
   const early = here.worker({ aheadMs: 60_000 })
   await here.submit()
-  await until('it says so', () => /clock is [56]\d\.\d s off/.test(early.log()))
+  await until('the message is logged', () => /clock is [56]\d\.\d s off/.test(early.log()))
   expect(early.log()).not.toContain('job taken')
-  const right = here.worker()
-  expect((await here.submit('--wait')).code, right.log()).toBe(0)
+  const correct = here.worker()
+  expect((await here.submit('--wait')).code, correct.log()).toBe(0)
   expect(early.log()).not.toContain('job taken')
   early.kill('SIGTERM')
   expect(await early.ended).toBe(0)
 })
 
-it('no table and no log holds a secret, or what a masked query asks for', async () => {
+it('no table and no log contains a secret, or a masked query value', async () => {
   const key = 'a-mask-key-that-is-long-enough-for-hmac-0123'
   const env = { SPILLWAY_MASK_KEY: key, LEAKED: 'correct horse battery' }
   const here = await world({
@@ -218,10 +220,10 @@ it('no table and no log holds a secret, or what a masked query asks for', async 
   expect(here.searches().some(({ body }) => JSON.stringify(body).includes('somebody.hidden'))).toBe(true)
 })
 
-it('what is missing or wrong is said before anything is changed', async () => {
+it('missing and wrong settings are reported before anything is changed', async () => {
   const here = await world({ backend, url: 'postgres://postgres@127.0.0.1:1/none' })
-  const away = await here.submit()
-  expect([away.code, away.stderr]).toEqual([
+  const unreachable = await here.submit()
+  expect([unreachable.code, unreachable.stderr]).toEqual([
     1,
     expect.stringContaining('The queue does not answer (ECONNREFUSED)'),
   ])

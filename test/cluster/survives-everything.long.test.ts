@@ -20,9 +20,9 @@ import {
 const LIMIT = { timeout: 900_000 }
 const LOAD = { latencyMs: [20, 120] as const, records: 600 }
 
-/** Rows and bytes of clean runs, at most so many searches more, and no organization above its pace. */
+/** Compares rows and bytes with clean runs, allows so many searches more, and requires each organization's rate limit. */
 async function expectAllOfIt(here: World, more: number, requestsPerSecond?: number): Promise<void> {
-  // How long anything may be held up on this machine at the moment, and so follow the next one too closely.
+  // The largest delay on this machine at the moment, by which two searches may come closer together.
   const heldUp = monitorEventLoopDelay()
   heldUp.enable()
   const { code, stderr } = await here.submit('--wait')
@@ -42,7 +42,7 @@ async function expectAllOfIt(here: World, more: number, requestsPerSecond?: numb
   expect(sent - least).toBeLessThanOrEqual(more)
 }
 
-/** By how much the searches of any organization, however many of them, came sooner than its pace allows. */
+/** By how much any sequence of an organization's searches came sooner than its rate limit allows. */
 function earlyMs(here: World, gapMs: number): number {
   let most = 0
   for (const organization of here.organizations) {
@@ -58,11 +58,11 @@ function earlyMs(here: World, gapMs: number): number {
 
 const pause = (ms: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, ms))
 
-/** Has one worker after the other begin, and be told to stop somewhere in the midst of it. */
+/** Starts one worker after the other, and stops each of them at some point. */
 async function stopAgainAndAgain(here: World, count: number, workMs: number): Promise<void> {
   for (let stopped = 0; stopped < count; stopped++) {
     const worker = here.worker()
-    // Before it has begun SIGTERM ends it as it ends any process.
+    // Before its start is complete, SIGTERM ends it like any process.
     await until('it has started', () => worker.log().includes('worker started'))
     await pause(Math.random() * workMs)
     worker.kill('SIGTERM')
@@ -101,17 +101,13 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     await expectAllOfIt(here, killed * 4, rate)
   })
 
-  it.skipIf(skip)(
-    'SIGTERM again and again, with slow answers: nothing is asked for twice',
-    LIMIT,
-    async () => {
-      const sandbox = { records: times(120, 800), latencyMs: [50, 1500] as const }
-      const here = await world({ backend, organizations: 4, sandbox })
-      await here.submit()
-      await stopAgainAndAgain(here, times(6, 30), 2000)
-      await expectAllOfIt(here, 0)
-    },
-  )
+  it.skipIf(skip)('SIGTERM again and again, with slow responses: no request is repeated', LIMIT, async () => {
+    const sandbox = { records: times(120, 800), latencyMs: [50, 1500] as const }
+    const here = await world({ backend, organizations: 4, sandbox })
+    await here.submit()
+    await stopAgainAndAgain(here, times(6, 30), 2000)
+    await expectAllOfIt(here, 0)
+  })
 
   it.skipIf(skip)('SIGTERM again and again, with many short chains', LIMIT, async () => {
     const every = times(0, 1) === 1 ? '1d' : '4d'
@@ -127,7 +123,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     await expectAllOfIt(here, 0)
   })
 
-  it.skipIf(skip)('the queue is restarted, and away for longer than a lease', LIMIT, async () => {
+  it.skipIf(skip)('the queue is restarted, and down for longer than a lease', LIMIT, async () => {
     const queue = await server(backend)
     const here = await world({
       backend,
@@ -149,7 +145,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     for (const worker of workers) worker.kill('SIGTERM')
   })
 
-  it.skipIf(skip)('the queue is emptied: submit again goes on', LIMIT, async () => {
+  it.skipIf(skip)('the queue is emptied: submit resumes', LIMIT, async () => {
     const queue = await server(backend)
     const here = await world({ backend, url: queue.url, organizations: 3, sandbox: LOAD })
     here.worker()
@@ -171,7 +167,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
   })
 
   it.skipIf(skip)(
-    'a worker is cut off from the queue alone: another goes on, and it stops by itself',
+    'a worker is cut off from the queue alone: another takes over, and it stops by itself',
     LIMIT,
     async () => {
       const queue = await server(backend)
@@ -200,14 +196,14 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
   )
 
   it.skipIf(skip)(
-    'clocks are a minute off: on PostgreSQL they take nothing, on Redis they do no harm',
+    'clocks are a minute off: on PostgreSQL such workers take no jobs, on Redis they do no harm',
     LIMIT,
     async () => {
       const here = await world({ backend, organizations: 3, sandbox: LOAD })
       const [early, late] = [here.worker({ aheadMs: 60_000 }), here.worker({ aheadMs: -60_000 })]
-      const right = here.worker()
+      const correct = here.worker()
       await expectAllOfIt(here, 0)
-      for (const worker of [early, late, right]) {
+      for (const worker of [early, late, correct]) {
         worker.kill('SIGTERM')
         expect(await worker.ended).toBe(0)
       }
@@ -236,7 +232,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
   )
 
   it.skipIf(skip)(
-    'an organization with thousands of domains does not hold up small ones, on two slots',
+    'an organization with thousands of domains does not delay small ones, on two slots',
     LIMIT,
     async () => {
       const count = times(1_000, 10_000)
@@ -249,7 +245,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
       const large = here.sandbox.requests.filter(
         ({ kind, body }) => kind === 'search' && /"d\d+\.org-0/.test(JSON.stringify(body)),
       )
-      // It had many turns, and not one of its searches was sent twice.
+      // It had many turns, and none of its searches was sent twice.
       expect(large).toHaveLength(count)
       const end = Math.max(...large.map(({ at }) => at))
       const small = here.organizations.slice(1)
@@ -261,7 +257,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
   )
 
   it.skipIf(skip)(
-    'the disk of one organization is full: the others end, and it goes on once there is room',
+    'the disk of one organization is full: the others end, and it resumes once there is space',
     LIMIT,
     async () => {
       const here = await world({ backend, organizations: 4, sandbox: LOAD })
@@ -270,12 +266,12 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
       const others = ['org-0.yaml', 'org-2.yaml', 'org-3.yaml']
       const { code, stderr } = await here.cli('submit', ...others, '--wait')
       expect(code, stderr + full.log()).toBe(0)
-      await until('it is said', () => full.log().includes('The disk is full'))
+      await until('the message is logged', () => full.log().includes('The disk is full'))
       expect(full.log()).not.toContain('not foreseen')
       full.kill('SIGTERM')
       expect(await full.ended).toBe(0)
       here.worker()
-      // What could not be kept of the pages in flight is asked for once more.
+      // Pages in flight that could not be stored are requested again.
       await expectAllOfIt(here, 2)
     },
   )

@@ -2,11 +2,11 @@ import { describe, expect, it } from 'vitest'
 import { SAME } from '../e2e/support/rows.ts'
 import { BACKENDS, undisturbed, until, type World, world } from './support/world.ts'
 
-/** Pages take a while, so that there is a middle to strike in. */
+/** Pages are slow enough for a test to act in the middle of one. */
 const SLOW = { latencyMs: 60 }
 const ORGANIZATION = 'org-0'
 
-/** After whatever has happened: what one undisturbed run makes, for at most so many searches more. */
+/** Compares the result with that of one undisturbed run, and allows so many searches more. */
 async function expectAllOfIt(here: World, more: number): Promise<void> {
   const { code, stderr } = await here.submit('--wait')
   expect(code, stderr).toBe(0)
@@ -24,7 +24,7 @@ function pages(here: World, count: number, organization = ORGANIZATION): Promise
 }
 
 describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
-  it.skipIf(skip)('a worker is killed: another goes on with the next page', async () => {
+  it.skipIf(skip)('a worker is killed: another resumes with the next page', async () => {
     const here = await world({ backend, sandbox: { ...SLOW, records: 300 } })
     const first = here.worker()
     await here.submit()
@@ -35,14 +35,14 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     const sent = here.searches().length
     const killed = Date.now()
     await pages(here, sent + 1)
-    // Leases are a sixth of what they are outside of tests; a busy machine takes its time to start the second worker.
+    // Leases are a sixth of those outside of tests; a busy machine may start the second worker late.
     expect(Date.now() - killed).toBeLessThan(15_000)
     expect(second.log()).toContain('job taken')
     await expectAllOfIt(here, 1)
   })
 
   it.skipIf(skip)(
-    'a worker is stopped for longer than its lease, and wakes up: it can do nothing more',
+    'a worker is stopped for longer than its lease, and can change nothing when it resumes',
     async () => {
       const here = await world({ backend, sandbox: { ...SLOW, records: 300 } })
       const sleeper = here.worker()
@@ -51,7 +51,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
       sleeper.kill('SIGSTOP')
       const other = here.worker()
       const sent = here.searches().length
-      // Also though its process is there, on the same machine.
+      // This also holds while its process exists on the same machine.
       await pages(here, sent + 3)
       sleeper.kill('SIGCONT')
       await expectAllOfIt(here, 1)
@@ -61,7 +61,7 @@ describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
     },
   )
 
-  it.skipIf(skip)('a worker is told to stop: another goes on, and nothing is asked for twice', async () => {
+  it.skipIf(skip)('a worker is told to stop: another takes over, and no request is repeated', async () => {
     const here = await world({ backend, organizations: 2, sandbox: { ...SLOW, records: 300 } })
     const first = here.worker()
     await here.submit()

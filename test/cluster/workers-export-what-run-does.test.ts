@@ -15,33 +15,36 @@ const parsed = (stdout: string) =>
     .map((line) => JSON.parse(line))
 
 describe.each(BACKENDS)('on $name', ({ backend, skip }) => {
-  it.skipIf(skip)('rows, bytes and searches are those of run, and so are summary and exit code', async () => {
-    const here = await world({ backend, organizations: 3 })
-    const worker = here.worker()
-    const [first, second] = await Promise.all([
-      here.submit('--wait', '--json'),
-      here.submit('--wait', '--json'),
-    ])
-    expect(first.code, first.stderr + worker.log()).toBe(0)
-    expect(second.code, second.stderr).toBe(0)
-    for (const { pipeline, status, rows, requests } of parsed(first.stdout)) {
-      expect([status, rows, requests]).toEqual(['complete', 120, here.searches(pipeline).length])
-    }
-    for (const organization of here.organizations) {
-      expect(await here.difference(organization)).toEqual(SAME)
-      expect(existsSync(join(here.folder, organization, '_SUCCESS'))).toBe(true)
-    }
-    const searches = here.searches('org-0').length
-    const alone = await undisturbed(here, 'org-0')
-    expect(here.digests('org-0')).toEqual(alone.shards)
-    expect(searches).toBe(alone.searches)
-    const again = await here.submit('--wait', '--json')
-    expect(parsed(again.stdout)).toMatchObject([0, 1, 2].map(() => ({ status: 'complete', requests: 0 })))
-    worker.kill('SIGTERM')
-    expect(await worker.ended).toBe(0)
-  })
+  it.skipIf(skip)(
+    'rows, bytes and searches are those of run, as are the summary and the exit code',
+    async () => {
+      const here = await world({ backend, organizations: 3 })
+      const worker = here.worker()
+      const [first, second] = await Promise.all([
+        here.submit('--wait', '--json'),
+        here.submit('--wait', '--json'),
+      ])
+      expect(first.code, first.stderr + worker.log()).toBe(0)
+      expect(second.code, second.stderr).toBe(0)
+      for (const { pipeline, status, rows, requests } of parsed(first.stdout)) {
+        expect([status, rows, requests]).toEqual(['complete', 120, here.searches(pipeline).length])
+      }
+      for (const organization of here.organizations) {
+        expect(await here.difference(organization)).toEqual(SAME)
+        expect(existsSync(join(here.folder, organization, '_SUCCESS'))).toBe(true)
+      }
+      const searches = here.searches('org-0').length
+      const alone = await undisturbed(here, 'org-0')
+      expect(here.digests('org-0')).toEqual(alone.shards)
+      expect(searches).toBe(alone.searches)
+      const again = await here.submit('--wait', '--json')
+      expect(parsed(again.stdout)).toMatchObject([0, 1, 2].map(() => ({ status: 'complete', requests: 0 })))
+      worker.kill('SIGTERM')
+      expect(await worker.ended).toBe(0)
+    },
+  )
 
-  it.skipIf(skip)('however many organizations it looks into, Node has nothing to warn of', async () => {
+  it.skipIf(skip)('Node prints no warning, whatever the number of organizations', async () => {
     const warnings: string[] = []
     const warned = ({ message }: Error): void => void warnings.push(message)
     process.on('warning', warned)

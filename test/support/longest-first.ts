@@ -5,7 +5,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
  * processes and clocks are not neighbours in the list: two of them at once would leave a processor idle.
  */
 const LONGEST = [
-  'cluster/survives-what-happens-to-workers',
+  'cluster/survives-worker-failures',
   'fault/survives-in-object-storage',
   'store/s3-store-conforms',
   'warehouse/shards-are-loaded-as-they-are-sealed',

@@ -3,10 +3,10 @@ import type { AddressInfo } from 'node:net'
 import { connect, createServer, type Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 
-/** A way to a server that can be cut. */
+/** A connection to a server that can be cut. */
 export type Wire = {
   readonly port: number
-  /** From now on nothing comes through, and nobody is told. */
+  /** From now on nothing gets through, and neither side is notified. */
   cut(): void
   mend(): void
 }

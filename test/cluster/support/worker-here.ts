@@ -7,7 +7,7 @@ import type { Environment } from '../../e2e/support/workspace.ts'
 
 export type WorkerHere = {
   readonly log: () => string
-  /** Has it commit what is in flight and end. */
+  /** Makes it commit what is in flight and end. */
   stop(): void
   readonly ended: Promise<void>
 }
@@ -20,7 +20,7 @@ type Settings = {
   readonly sliceMs: number
 }
 
-/** The same as worker.mjs, in this process: for tests that do not stop a worker, kill it or read all that it says. */
+/** The same as worker.mjs, in this process: for tests that do not stop a worker, kill it or read all its output. */
 export function workHere({ folder, env, concurrency, leaseMs, sliceMs }: Settings): WorkerHere {
   const stop = new AbortController()
   const abort = new AbortController()

@@ -34,7 +34,7 @@ import { workHere } from './worker-here.ts'
 export type Backend = 'postgres' | 'redis'
 
 export const HAS_REDIS = spawnSync('redis-server', ['--version']).status === 0
-/** Where there is no Redis, tests on it are skipped, and vitest names them. */
+/** Without Redis, tests on it are skipped, and vitest names them. */
 export const BACKENDS = [
   { backend: 'postgres', skip: false },
   { backend: 'redis (needs redis-server on the path)', skip: !HAS_REDIS },
@@ -53,7 +53,7 @@ export type WorkerSettings = {
   readonly concurrency?: number
   readonly leaseMs?: number
   readonly sliceMs?: number
-  /** How far the clock of the worker is ahead. */
+  /** By how much the clock of the worker is ahead. */
   readonly aheadMs?: number
   readonly env?: Environment
 }
@@ -67,13 +67,13 @@ export type World = {
   file(organization: string): string
   write(organization: string, parts?: PipelineParts): void
   worker(settings?: WorkerSettings): WorkerProcess
-  /** A worker that no test stops or kills: in this process, unless everything is tried. */
+  /** A worker that no test stops or kills: in this process, except in thorough runs. */
   workerHere(settings?: Pick<WorkerSettings, 'env'>): Pick<WorkerProcess, 'log'>
   submit(...words: string[]): Promise<Ended>
   cli(...words: string[]): Promise<Ended>
   /** Searches for the domain of an organization. */
   searches(organization?: string): readonly LoggedRequest[]
-  /** What differs between rows that are there and rows that should be. */
+  /** The difference between the exported and the expected rows. */
   difference(organization: string): Promise<ReturnType<typeof difference>>
   /** Digests of the shards of an organization. */
   digests(organization: string): Readonly<Record<string, string>>
@@ -87,11 +87,11 @@ export type WorldOptions = {
   readonly sandbox?: SandboxOptions
   readonly parts?: PipelineParts
   readonly env?: Environment
-  /** Of a server of the test's own. */
+  /** Of a server that belongs to the test. */
   readonly url?: string
 }
 
-/** A sandbox, a queue, and a pipeline for each of some organizations; all of it is gone when the test ends. */
+/** A sandbox, a queue, and a pipeline for each of some organizations; all are removed when the test ends. */
 export async function world({
   backend,
   organizations: count = 1,
@@ -107,7 +107,7 @@ export async function world({
   })
   onTestFinished(() => sandbox.close())
   const folder = temporaryFolder()
-  // Libraries read it of the process, also of this one, which carries commands out.
+  // Libraries read it from the environment of the process, also of this one, which runs commands.
   process.env.PGPASSWORD = PASSWORD
   const url = options.url ?? (backend === 'redis' ? (await startRedis()).url : await newDatabase())
   const env = {
@@ -197,7 +197,7 @@ export function digestsIn(root: string): Record<string, string> {
   return found
 }
 
-/** What one undisturbed run makes of the same pipeline and data, and how many searches it takes. */
+/** The result of one undisturbed run of the same pipeline and data, and its number of searches. */
 export async function undisturbed(
   { folder, file, env, searches }: World,
   organization: string,
@@ -205,7 +205,7 @@ export async function undisturbed(
   const before = searches(organization).length
   const overrides = { output: `alone-${organization}` }
   const pipeline = await readPipeline(file(organization), { env, cwd: folder, overrides })
-  // Neither pace nor budget has a part in what a run makes.
+  // Neither the rate nor the budget affects the result of a run.
   const service = { ...pipeline.service, requestsPerSecond: 1_000 }
   const extract = { ...pipeline.extract, maxRequests: null }
   const summary = await runPipeline({ ...pipeline, service, extract }, await runOptions(pipeline, { env }))
@@ -223,7 +223,7 @@ export type Redis = {
   start(): Promise<void>
 }
 
-/** A Redis server of the test's own, which forgets everything when it ends. */
+/** A Redis server that belongs to the test, and loses all data when it ends. */
 export async function startRedis(): Promise<Redis> {
   const folder = mkdtempSync(join(tmpdir(), 'spillway-redis-'))
   const port = await freePort()
@@ -262,7 +262,7 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** Waits until something is so, and fails when it does not come to be within three minutes. */
+/** Waits until a condition holds, and fails after three minutes. */
 export async function until(what: string, isSo: () => boolean | Promise<boolean>): Promise<void> {
   const end = Date.now() + 180_000
   while (!(await isSo())) {
