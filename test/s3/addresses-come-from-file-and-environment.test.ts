@@ -21,7 +21,7 @@ afterEach(async () => {
   await double.close()
 })
 
-const PLACE: Extract<DataSetLocation, { kind: 's3' }> = {
+const LOCATION: Extract<DataSetLocation, { kind: 's3' }> = {
   kind: 's3',
   bucket: BUCKET,
   prefix: 'set',
@@ -32,8 +32,8 @@ const PLACE: Extract<DataSetLocation, { kind: 's3' }> = {
   stateRoot: null,
 }
 
-async function refusal(changes: Partial<typeof PLACE> = {}): Promise<ExportError> {
-  const error = await s3Store({ ...PLACE, ...changes })
+async function refusal(changes: Partial<typeof LOCATION> = {}): Promise<ExportError> {
+  const error = await s3Store({ ...LOCATION, ...changes })
     .list('')
     .catch((thrown: unknown) => thrown)
   if (!isExportError(error)) throw new Error('not refused', { cause: error })
@@ -41,15 +41,15 @@ async function refusal(changes: Partial<typeof PLACE> = {}): Promise<ExportError
 }
 
 it.each(['AWS_ACCESS_KEY_ID', 'AWS_SECRET_ACCESS_KEY', 'AWS_REGION', 'AWS_ENDPOINT_URL_S3'])(
-  'a line break behind %s is none of it',
+  'a line break at the end of %s is ignored',
   async (name) => {
     vi.stubEnv(name, ` ${env[name]}\r\n`)
-    expect(await s3Store(PLACE).list('')).toEqual([])
+    expect(await s3Store(LOCATION).list('')).toEqual([])
   },
 )
 
 it.each(['minio', 'localhost:9000', 'ftp://minio.example.com', 'http://', '//minio:9000'])(
-  '%s is no address, and the variable is named',
+  '%s is no address, and the error names the variable',
   async (address) => {
     for (const name of ['AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_S3']) {
       vi.stubEnv('AWS_ENDPOINT_URL_S3', undefined)
@@ -74,16 +74,16 @@ describe('plain http to another machine', () => {
     expect(error.message).toContain('allow_http')
   })
 
-  it('is taken with allow_http, and on this machine without', async () => {
+  it('is accepted with allow_http, and to this machine without', async () => {
     const { port } = new URL(double.endpoint)
-    expect(await s3Store({ ...PLACE, endpoint: `http://localhost:${port}` }).list('')).toEqual([])
+    expect(await s3Store({ ...LOCATION, endpoint: `http://localhost:${port}` }).list('')).toEqual([])
     const reached = await refusal({ endpoint: 'http://minio.invalid:9000', allowHttp: true, pathStyle: true })
-    // There is no such machine: asked for all the same.
+    // This host does not exist: the request fails later.
     expect(reached).toMatchObject({ kind: 'storage' })
   })
 })
 
-it('without a region, the region is what is missing', async () => {
+it('a missing region is reported', async () => {
   for (const name of ['AWS_REGION', 'AWS_DEFAULT_REGION', 'AWS_ENDPOINT_URL_S3']) vi.stubEnv(name, undefined)
   const error = await refusal()
   expect(error).toMatchObject({ kind: 'config', what: 'There is no region for object storage' })

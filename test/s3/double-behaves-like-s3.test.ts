@@ -39,7 +39,7 @@ function clientOf(endpoint: string, more: S3ClientConfig = {}): S3Client {
   })
 }
 
-/** The code and the status that a request is refused with. */
+/** The code and the status of the error that a request gets. */
 async function refusal(work: Promise<unknown>): Promise<string> {
   const error = await work.then(
     () => 'not refused',
@@ -51,7 +51,7 @@ async function refusal(work: Promise<unknown>): Promise<string> {
 }
 
 describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
-  describe.skipIf(!isThere)('answers as the documentation of S3 says', () => {
+  describe.skipIf(!isThere)('follows the documentation of S3', () => {
     let server: S3Server
     let client: S3Client
     let Bucket: string
@@ -77,7 +77,7 @@ describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
     const head = (Key: string) => client.send(new HeadObjectCommand({ Bucket, Key }))
     const text = async (Key: string, Range?: string) => (await get(Key, Range)).Body!.transformToString()
 
-    it('keeps bytes, metadata and kind of an object', async () => {
+    it('stores bytes, metadata and type of an object', async () => {
       const { ETag } = await put('a/key', 'hello', {
         Metadata: { owner: 'someone', 'rows-in-it': '12' },
         ContentType: 'text/plain',
@@ -85,17 +85,17 @@ describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
       expect(ETag).toBe('"5d41402abc4b2a76b9719d911017c592"')
       const got = await get('a/key')
       expect(await got.Body!.transformToString()).toBe('hello')
-      for (const told of [got, await head('a/key')]) {
-        expect(told).toMatchObject({ ETag, ContentLength: 5, ContentType: 'text/plain' })
-        expect(told.Metadata).toEqual({ owner: 'someone', 'rows-in-it': '12' })
-        expect(told.LastModified).toBeInstanceOf(Date)
+      for (const object of [got, await head('a/key')]) {
+        expect(object).toMatchObject({ ETag, ContentLength: 5, ContentType: 'text/plain' })
+        expect(object.Metadata).toEqual({ owner: 'someone', 'rows-in-it': '12' })
+        expect(object.LastModified).toBeInstanceOf(Date)
       }
       await put('a/key', new Uint8Array(0))
       expect(await head('a/key')).toMatchObject({ ContentLength: 0, Metadata: {} })
     })
 
     it.each(['a b', 'plus+and=equal', "!'()*~-_.", '%41%2F', 'ünï/中/😀', 'a//b', '&<>"?#:@$,;[]|^`{}'])(
-      'keeps the key %s',
+      'accepts the key %s',
       async (key) => {
         await put(key, 'x')
         expect(await text(key)).toBe('x')
@@ -104,7 +104,7 @@ describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
       },
     )
 
-    it('gives ranges of bytes', async () => {
+    it('returns ranges of bytes', async () => {
       await put('digits', '0123456789')
       expect(await text('digits', 'bytes=2-4')).toBe('234')
       expect(await text('digits', 'bytes=7-')).toBe('789')
@@ -114,7 +114,7 @@ describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
       expect(await refusal(get('digits', 'bytes=10-12'))).toBe('InvalidRange 416')
     })
 
-    it('says what is not there', async () => {
+    it('reports missing objects', async () => {
       expect(await refusal(get('none'))).toBe('NoSuchKey 404')
       expect(await refusal(head('none'))).toBe('NotFound 404')
       await client.send(new DeleteObjectCommand({ Bucket, Key: 'none' }))
@@ -125,7 +125,7 @@ describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
       expect(await refusal(client.send(new HeadBucketCommand({ Bucket })))).toBe('NotFound 404')
     })
 
-    it('writes on condition', async () => {
+    it('honours conditions of writes', async () => {
       const first = await put('key', '1', { IfNoneMatch: '*' })
       expect(await refusal(put('key', '2', { IfNoneMatch: '*' }))).toBe('PreconditionFailed 412')
       const second = await put('key', '2', { IfMatch: first.ETag! })
@@ -135,7 +135,7 @@ describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
       expect(await refusal(put('none', 'x', { IfMatch: first.ETag! }))).toBe('NoSuchKey 404')
     })
 
-    it('reads on condition', async () => {
+    it('honours conditions of reads', async () => {
       const { ETag } = await put('key', '1')
       const read = (condition: object) =>
         refusal(client.send(new GetObjectCommand({ Bucket, Key: 'key', ...condition })))
@@ -145,7 +145,7 @@ describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
       expect(await read({ IfNoneMatch: '"other"' })).toBe('not refused')
     })
 
-    it('deletes on condition', async () => {
+    it('honours conditions of deletes', async () => {
       const { ETag } = await put('key', '1')
       const remove = (IfMatch: string) =>
         refusal(client.send(new DeleteObjectCommand({ Bucket, Key: 'key', IfMatch })))
@@ -153,11 +153,11 @@ describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
       expect(await text('key')).toBe('1')
       expect(await remove(ETag!)).toBe('not refused')
       expect(await refusal(head('key'))).toBe('NotFound 404')
-      // Measured by others at S3 itself, whose documentation has it both ways.
+      // Others measured it at S3 itself, whose documentation contradicts itself.
       expect(await remove(ETag!)).toBe('NoSuchKey 404')
     })
 
-    it('deletes many at once', async () => {
+    it('deletes several objects at once', async () => {
       for (const key of ['a', 'b', 'c&d']) await put(key, 'x')
       const Objects = ['a', 'c&d', 'none'].map((Key) => ({ Key }))
       const { Deleted, Errors } = await client.send(new DeleteObjectsCommand({ Bucket, Delete: { Objects } }))
@@ -167,7 +167,7 @@ describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
       expect(Contents?.map(({ Key }) => Key)).toEqual(['b'])
     })
 
-    it('copies objects, with their metadata or with others', async () => {
+    it('copies objects, with their metadata or with new metadata', async () => {
       const { ETag } = await put('from here', 'bytes', { Metadata: { a: '1' } })
       const copy = (more: object) =>
         client.send(
@@ -195,9 +195,9 @@ describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
         for (let ContinuationToken: string | undefined; ; ) {
           const page = await client.send(new ListObjectsV2Command({ Bucket, ...more, ContinuationToken }))
           const prefixes = page.CommonPrefixes?.map(({ Prefix }) => `${Prefix}…`) ?? []
-          const told = [...(page.Contents?.map(({ Key }) => Key!) ?? []), ...prefixes]
-          expect(page.KeyCount).toBe(told.length)
-          names.push(...told)
+          const object = [...(page.Contents?.map(({ Key }) => Key!) ?? []), ...prefixes]
+          expect(page.KeyCount).toBe(object.length)
+          names.push(...object)
           if (!page.IsTruncated) return names
           ContinuationToken = page.NextContinuationToken
         }
@@ -227,7 +227,7 @@ describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
       const complete = (to: Upload, Parts: { PartNumber: number; ETag: string }[], more: object = {}) =>
         client.send(new CompleteMultipartUploadCommand({ ...to, MultipartUpload: { Parts }, ...more }))
 
-      it('shows the object when it is whole, and not before', async () => {
+      it('shows the object once it is complete, and not before', async () => {
         const to = await begin('key', { Metadata: { a: '1' } })
         const second = await upload(to, 2, 'end')
         const first = await upload(to, 1, big)
@@ -239,7 +239,7 @@ describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
         expect(await text('key', `bytes=${big.length - 1}-`)).toBe('bend')
       })
 
-      it('replaces parts and leaves out those that are not named', async () => {
+      it('replaces parts, and leaves out those that are not listed', async () => {
         const to = await begin()
         await upload(to, 1, 'forgotten')
         const replaced = await upload(to, 1, 'one')
@@ -248,7 +248,7 @@ describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
         expect(await text('key')).toBe('one')
       })
 
-      it('refuses small parts, wrong ones and a wrong order', async () => {
+      it('rejects small parts, wrong parts and a wrong order', async () => {
         const to = await begin()
         const [one, two, three] = [
           await upload(to, 1, 'small'),
@@ -256,7 +256,7 @@ describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
           await upload(to, 3, big),
         ]
         expect(await refusal(complete(to, [one, two]))).toBe('EntityTooSmall 400')
-        // moto_server takes parts in any order.
+        // moto_server accepts parts in any order.
         if (isDouble) expect(await refusal(complete(to, [three, two]))).toBe('InvalidPartOrder 400')
         expect(await refusal(complete(to, [{ ...one, ETag: two.ETag }]))).toBe('InvalidPart 400')
         expect(await refusal(complete(to, [{ ...one, PartNumber: 4 }]))).toBe('InvalidPart 400')
@@ -264,7 +264,7 @@ describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
         await complete(to, [one])
       })
 
-      it('lists uploads and parts, and forgets those that are aborted', async () => {
+      it('lists uploads and parts, and removes those that are aborted', async () => {
         const [a, b] = [await begin('a'), await begin('b')]
         await upload(a, 1, 'one')
         await upload(a, 3, 'three')
@@ -284,14 +284,14 @@ describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
         await client.send(new AbortMultipartUploadCommand(a))
         expect(await pending()).toEqual([['b', b.UploadId]])
         expect(await refusal(client.send(new AbortMultipartUploadCommand(a)))).toBe('NoSuchUpload 404')
-        // moto_server answers these with a page of HTML.
+        // moto_server responds to these with a page of HTML.
         if (!isDouble) return
         expect(await refusal(upload(a, 2, 'late'))).toBe('NoSuchUpload 404')
         expect(await refusal(complete(a, [{ PartNumber: 1, ETag: '"x"' }]))).toBe('NoSuchUpload 404')
         expect(await refusal(client.send(new ListPartsCommand(a)))).toBe('NoSuchUpload 404')
       })
 
-      it('takes parts from objects', async () => {
+      it('copies parts from objects', async () => {
         await put('source', Buffer.concat([big, Buffer.from('0123456789')]))
         const to = await begin()
         const part = async (PartNumber: number, CopySourceRange?: string) => {
@@ -311,7 +311,7 @@ describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
         expect(await text('key', `bytes=${big.length + 8}-`)).toBe('89234')
       })
 
-      it('completes on condition', async () => {
+      it('honours conditions of completions', async () => {
         const { ETag } = await put('key', 'there')
         const to = await begin()
         const parts = [await upload(to, 1, 'new')]
@@ -321,8 +321,8 @@ describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
         expect(await text('key')).toBe('new')
       })
 
-      // moto_server looks at no other condition of these, and takes a range of anything.
-      it.runIf(isDouble)('keeps to conditions that moto_server passes over', async () => {
+      // moto_server checks no other condition of these, and accepts a range of any object.
+      it.runIf(isDouble)('honours conditions that moto_server ignores', async () => {
         await put('key', 'there')
         const to = await begin()
         const parts = [await upload(to, 1, 'new')]
@@ -340,7 +340,7 @@ describe.each(S3_SERVERS)('$name', ({ isThere, isDouble, start }) => {
         expect(await refusal(client.send(new UploadPartCopyCommand({ ...to, ...range })))).toBe(
           'InvalidRequest 400',
         )
-        // What is completed or aborted is gone, by the documentation; moto_server gives the same answer again.
+        // By the documentation, a completed or aborted upload is gone; moto_server repeats its response.
         await complete(to, parts)
         expect(await refusal(complete(to, parts))).toBe('NoSuchUpload 404')
       })
@@ -405,9 +405,9 @@ describe('the double', () => {
     const { port } = new URL(double.endpoint)
     return new Promise((resolve, reject) => {
       const request = httpRequest({ host: '127.0.0.1', port, method, path, headers }, async (response) => {
-        let answer = ''
-        for await (const chunk of response) answer += chunk
-        resolve(`${/<Code>(\w+)/.exec(answer)?.[1] ?? ''} ${response.statusCode}`)
+        let text = ''
+        for await (const chunk of response) text += chunk
+        resolve(`${/<Code>(\w+)/.exec(text)?.[1] ?? ''} ${response.statusCode}`)
       })
       request.on('error', reject)
       request.end(body)
@@ -415,7 +415,7 @@ describe('the double', () => {
   }
 
   describe('verifies', () => {
-    it('the signature over everything that is sent', async () => {
+    it('the signature over the whole request', async () => {
       const good = await signed()
       expect(await sent(good)).toBe(' 200')
       const alter = (change: (request: Signed) => Partial<Signed>) => sent({ ...good, ...change(good) })
@@ -443,7 +443,7 @@ describe('the double', () => {
       ['InvalidAccessKeyId 403', { credentials: { ...CREDENTIALS, accessKeyId: 'AKIDOTHER' } }],
       ['InvalidToken 400', { credentials: { ...CREDENTIALS, sessionToken: 'none is expected' } }],
       ['AuthorizationHeaderMalformed 400', { region: 'us-west-1' }],
-    ])('who asks: %s', async (code, config) => {
+    ])('the sender: %s', async (code, config) => {
       const stranger = clientOf(double.endpoint, config)
       expect(await refusal(stranger.send(new PutObjectCommand({ Bucket, Key, Body: 'x' })))).toBe(code)
       stranger.destroy()
@@ -453,14 +453,14 @@ describe('the double', () => {
     it('the session token of credentials that have one', async () => {
       const session = { accessKeyId: 'ASIAEXAMPLE', secretAccessKey: 's', sessionToken: 'token' }
       double.credentials.push(session)
-      const holder = clientOf(double.endpoint, { credentials: session })
-      await holder.send(new PutObjectCommand({ Bucket, Key, Body: 'x' }))
-      holder.destroy()
+      const withToken = clientOf(double.endpoint, { credentials: session })
+      await withToken.send(new PutObjectCommand({ Bucket, Key, Body: 'x' }))
+      withToken.destroy()
       double.credentials.pop()
       expect(stored()).toBe('x')
     })
 
-    it('that the clocks agree, and tells a client its own', async () => {
+    it('the clock of the client, and returns its own', async () => {
       double.clockSkewMs = 16 * 60_000
       const late = clientOf(double.endpoint)
       const write = () => refusal(late.send(new PutObjectCommand({ Bucket, Key, Body: 'x' })))
@@ -482,20 +482,20 @@ describe('the double', () => {
       expect(await got.Body!.transformToString()).toBe('x')
     })
 
-    it('that it knows what is asked for', async () => {
+    it('that it knows the operation', async () => {
       expect(await refusal(put('x', { ACL: 'public-read' }))).toBe('NotImplemented 501')
       expect(await refusal(put('x', { IfNoneMatch: '"etag"' }))).toBe('NotImplemented 501')
       expect(await refusal(put('x', { Metadata: { long: 'x'.repeat(2050) } }))).toBe('MetadataTooLarge 400')
     })
   })
 
-  it('stores nothing of a body that breaks off', async () => {
+  it('that the body is complete, and else stores nothing', async () => {
     const { method, path, headers, body } = await signed()
     const { port, host } = new URL(double.endpoint)
     const head = Object.entries({ ...headers, host }).map(([name, value]) => `${name}: ${value}\r\n`)
     const socket = connect(Number(port), '127.0.0.1')
     socket.end(`${method} ${path} HTTP/1.1\r\n${head.join('')}\r\n${body.slice(0, -1)}`)
-    // It is answered that the request makes no sense, or not at all.
+    // It gets a response about an invalid request, or none.
     for await (const _ of socket);
     expect(double.log).toMatchObject([{ operation: 'PutObject', status: null, received: body.length - 1 }])
     expect(stored()).toBeUndefined()
@@ -514,7 +514,7 @@ describe('the double', () => {
     expect(double.requests({ operation: 'GetObject', key: /^some/ })).toHaveLength(1)
   })
 
-  it('turns pages of a size that is set', async () => {
+  it('has pages of a configured size', async () => {
     double.limits.page = 2
     for (const key of ['1', '2', '3'])
       await client.send(new PutObjectCommand({ Bucket, Key: key, Body: 'x' }))
@@ -528,14 +528,14 @@ describe('the double', () => {
   })
 
   describe('on cue', () => {
-    it('refuses, as often as it is told', async () => {
+    it('returns an error, as often as it is told', async () => {
       double.cues.fail({ operation: 'PutObject' }, { code: 'SlowDown', skip: 1, times: 2 })
       const outcomes = []
       for (let time = 0; time < 4; time++) outcomes.push(await refusal(put()))
       expect(outcomes).toEqual(['not refused', 'SlowDown 503', 'SlowDown 503', 'not refused'])
     })
 
-    it('breaks the connection before or after the work is done', async () => {
+    it('breaks the connection before or after the operation', async () => {
       double.cues.fail({ key: Key }, { connection: 'reset-before' })
       await expect(put('before')).rejects.toMatchObject({ code: 'ECONNRESET' })
       expect(stored()).toBeUndefined()
@@ -545,24 +545,24 @@ describe('the double', () => {
       expect(double.log.map(({ status }) => status)).toEqual([null, null])
     })
 
-    it('breaks the connection within an answer', async () => {
+    it('breaks the connection within a response', async () => {
       await put('x'.repeat(100))
-      double.cues.fail({ operation: 'GetObject' }, { connection: 'cut-answer' })
+      double.cues.fail({ operation: 'GetObject' }, { connection: 'cut-response' })
       const { Body } = await client.send(new GetObjectCommand({ Bucket, Key }))
       await expect(Body!.transformToString()).rejects.toThrow()
     })
 
-    it('does not answer at all, or late', async () => {
-      const giveUp = new AbortController()
+    it('does not respond at all, or late', async () => {
+      const aborting = new AbortController()
       double.cues.fail({ key: Key }, { connection: 'hang' })
       double.cues.before({ key: Key }, () => {
         throw new Error('is not reached')
       })
       const hanging = client.send(new PutObjectCommand({ Bucket, Key, Body: 'x' }), {
-        abortSignal: giveUp.signal,
+        abortSignal: aborting.signal,
       })
       await expect.poll(() => double.log).toHaveLength(1)
-      giveUp.abort()
+      aborting.abort()
       await expect(hanging).rejects.toThrow()
       expect(stored()).toBeUndefined()
       double.cues.clear()
@@ -571,7 +571,7 @@ describe('the double', () => {
       expect(stored()).toBe('late')
     })
 
-    it('says in an answer that began well that a completion went wrong', async () => {
+    it('returns an error of a completion in a response that began with 200', async () => {
       const { UploadId } = await client.send(new CreateMultipartUploadCommand({ Bucket, Key }))
       const part = { Bucket, Key, UploadId: UploadId!, PartNumber: 1 }
       const { ETag } = await client.send(new UploadPartCommand({ ...part, Body: 'x' }))
@@ -587,7 +587,7 @@ describe('the double', () => {
       expect(stored()).toBe('x')
     })
 
-    it('holds a request up that others overtake', async () => {
+    it('delays a request that others overtake', async () => {
       const { ETag } = await put('1')
       double.cues.before({ operation: 'PutObject' }, async () => {
         await put('2', { IfMatch: ETag! })
@@ -596,7 +596,7 @@ describe('the double', () => {
       expect(stored()).toBe('2')
     })
 
-    it('completes nothing that is aborted in the midst of it', async () => {
+    it('completes no upload that is aborted meanwhile', async () => {
       const { UploadId } = await client.send(new CreateMultipartUploadCommand({ Bucket, Key }))
       const part = { Bucket, Key, UploadId: UploadId!, PartNumber: 1 }
       const { ETag } = await client.send(new UploadPartCommand({ ...part, Body: 'x' }))
@@ -606,14 +606,14 @@ describe('the double', () => {
       double.cues.during({ operation: 'CompleteMultipartUpload' }, async () => {
         await client.send(new AbortMultipartUploadCommand(part))
       })
-      // Where the condition does not hold there is no midst.
+      // If the condition does not hold, the hook is not called.
       expect(await complete({ IfMatch: '"none"' })).toBe('NoSuchKey 404')
       expect(await complete({})).toBe('NoSuchUpload 404')
       expect(stored()).toBeUndefined()
       expect(double.uploads(Bucket)).toEqual([])
     })
 
-    it('lets conditional writes that meet conflict', async () => {
+    it('makes concurrent conditional writes conflict', async () => {
       double.cues.during({ operation: 'PutObject' }, async () => {
         expect(stored()).toBeUndefined()
         expect(await refusal(put('2', { IfNoneMatch: '*' }))).toBe('ConditionalRequestConflict 409')

@@ -4,12 +4,12 @@ import { existsSync } from 'node:fs'
 import { delimiter, join } from 'node:path'
 import type { S3Server } from './servers.ts'
 
-/** Whether `moto_server` is on the PATH: it comes with a package of Python's, which not everybody has. */
+/** Whether `moto_server` is on the PATH: it is part of a Python package, which may not be installed. */
 export const hasMoto = (process.env.PATH ?? '')
   .split(delimiter)
   .some((folder) => existsSync(join(folder, 'moto_server')))
 
-/** Starts it on a free port of the loopback. It takes any credentials and looks at no signature. */
+/** Starts it on a free port of the loopback. It accepts any credentials and verifies no signature. */
 export async function startMoto(): Promise<S3Server> {
   const child = spawn('moto_server', ['-H', '127.0.0.1', '-p', '0'], { stdio: ['ignore', 'ignore', 'pipe'] })
   const endpoint = await addressOf(child)
@@ -26,7 +26,7 @@ export async function startMoto(): Promise<S3Server> {
 function addressOf(child: ChildProcess): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = ''
-    // Read for as long as it runs: it tells every request there.
+    // Read as long as it runs: it logs every request there.
     child.stderr!.on('data', (chunk: Buffer) => {
       if (text.length < 10_000) text += chunk
       const address = /Running on (http:\/\/127\.0\.0\.1:\d+)/.exec(text)?.[1]

@@ -5,9 +5,9 @@ import { startFauxqs } from 'fauxqs'
 import type { S3Server, S3ServerKind } from './servers.ts'
 
 /**
- * A server that others have made and npm has: fauxqs. It keeps to no condition of a write, does not list uploads in parts,
- * and looks at no signature, as no server in npm does that runs on Node.js 20. So a gate stands before it that keeps to
- * `If-Match` and `If-None-Match`, one write at a time, and says of lists of uploads that it does not know them; bytes,
+ * A server from npm that others maintain: fauxqs. It honours no condition of a write, does not list multipart uploads,
+ * and verifies no signature, like every server in npm that runs on Node.js 20. So a gate in front of it honours
+ * `If-Match` and `If-None-Match`, one write at a time, and responds `NotImplemented` to lists of uploads; bytes,
  * metadata, copies, listings and parts are fauxqs's own.
  */
 export const SECOND_SERVER: S3ServerKind = {
@@ -17,7 +17,7 @@ export const SECOND_SERVER: S3ServerKind = {
   start: () => startSecondServer(true),
 }
 
-/** @param keepsConditions whether the gate is closed to writes whose conditions do not hold */
+/** @param keepsConditions whether the gate rejects writes whose conditions do not hold */
 export async function startSecondServer(keepsConditions: boolean): Promise<S3Server> {
   const fauxqs = await startFauxqs({ port: 0, host: '127.0.0.1', logger: false })
   let last: Promise<unknown> = Promise.resolve()
@@ -54,7 +54,7 @@ async function pass(
   if (keepsConditions && !isPart) {
     const { 'if-match': ifMatch, 'if-none-match': ifNoneMatch } = message.headers
     if (ifMatch !== undefined || ifNoneMatch !== undefined) {
-      const found = await ask(port, 'HEAD', pathname, { host: message.headers.host })
+      const found = await forward(port, 'HEAD', pathname, { host: message.headers.host })
       const etag = found.status === 200 ? String(found.headers.etag) : null
       if (ifMatch !== undefined && etag === null) return refuse(response, 404, 'NoSuchKey')
       if ((ifMatch !== undefined && ifMatch !== etag) || (ifNoneMatch === '*' && etag !== null)) {
@@ -62,15 +62,15 @@ async function pass(
       }
     }
   }
-  const answer = await ask(
+  const forwarded = await forward(
     port,
     message.method ?? 'GET',
     message.url ?? '/',
     message.headers,
     Buffer.concat(chunks),
   )
-  response.writeHead(answer.status, answer.headers)
-  response.end(answer.body)
+  response.writeHead(forwarded.status, forwarded.headers)
+  response.end(forwarded.body)
 }
 
 function refuse(response: ServerResponse, status: number, code: string): void {
@@ -78,23 +78,23 @@ function refuse(response: ServerResponse, status: number, code: string): void {
   response.end(`<?xml version="1.0" encoding="UTF-8"?><Error><Code>${code}</Code></Error>`)
 }
 
-type Answer = {
+type Forwarded = {
   readonly status: number
   readonly headers: IncomingMessage['headers']
   readonly body: Buffer
 }
 
-async function ask(
+async function forward(
   port: number,
   method: string,
   path: string,
   headers: IncomingMessage['headers'],
   body: Buffer = Buffer.alloc(0),
-): Promise<Answer> {
-  const asked = send({ host: '127.0.0.1', port, method, path, headers })
-  asked.end(body)
-  const [answer] = (await once(asked, 'response')) as [IncomingMessage]
+): Promise<Forwarded> {
+  const request = send({ host: '127.0.0.1', port, method, path, headers })
+  request.end(body)
+  const [response] = (await once(request, 'response')) as [IncomingMessage]
   const chunks: Buffer[] = []
-  for await (const chunk of answer as AsyncIterable<Buffer>) chunks.push(chunk)
-  return { status: answer.statusCode ?? 500, headers: answer.headers, body: Buffer.concat(chunks) }
+  for await (const chunk of response as AsyncIterable<Buffer>) chunks.push(chunk)
+  return { status: response.statusCode ?? 500, headers: response.headers, body: Buffer.concat(chunks) }
 }

@@ -6,20 +6,20 @@ export type S3Server = { readonly endpoint: string; close(): Promise<void> }
 
 export type S3ServerKind = {
   readonly name: string
-  /** Whether this machine has it. */
+  /** Whether it is installed on this machine. */
   readonly isThere: boolean
   readonly isDouble: boolean
   start(): Promise<S3Server>
 }
 
 export const REGION = 'eu-central-1'
-/** Those that the double knows; the other one takes any. */
+/** Those that the double knows; the other server accepts any. */
 export const CREDENTIALS = { accessKeyId: 'AKIDEXAMPLE', secretAccessKey: 'made/up+for=tests' }
 
-// So few names a page that every listing of some length has several.
+// Small pages, so that even short listings have several.
 const PAGE = 7
 
-/** Everything that stands for S3 here: our double, and a server that others have made, where there is one. */
+/** All stand-ins for S3: our double, and a server that others maintain, if installed. */
 export const S3_SERVERS: readonly S3ServerKind[] = [
   {
     name: 'the double',
@@ -29,7 +29,7 @@ export const S3_SERVERS: readonly S3ServerKind[] = [
   },
   {
     name: hasMoto ? 'moto_server' : 'moto_server (not on the PATH)',
-    // It is another process, and slow: `npm test` makes do with the servers that npm has.
+    // A separate process, and slow: `npm test` uses only the servers of npm.
     isThere: hasMoto && THOROUGH,
     isDouble: false,
     start: startMoto,

@@ -6,14 +6,14 @@ export type Algorithm = 'CRC32' | 'SHA1' | 'SHA256'
 
 export type Checksum = {
   readonly algorithm: Algorithm
-  /** Base64; with `-<parts>` behind it where it was made of the checksums of parts. */
+  /** Base64; with `-<parts>` at the end if it is computed from the checksums of parts. */
   readonly value: string
 }
 
 type Headers = ReadonlyMap<string, string>
 
 /**
- * Holds a body against `content-md5` and the checksum that came with it.
+ * Checks a body against `content-md5` and the checksum in its headers.
  * @returns that checksum, or null when there is none
  * @throws S3Error `BadDigest` when one is wrong
  */
@@ -44,7 +44,7 @@ export function checksumOf(algorithm: Algorithm, bytes: Uint8Array): Checksum {
   return { algorithm, value: digest(algorithm, bytes).toString('base64') }
 }
 
-/** The checksum of an object that came in parts: that of the checksums of the parts. */
+/** The checksum of an object that was uploaded in parts: that of the checksums of the parts. */
 export function compositeChecksum(algorithm: Algorithm, parts: readonly Checksum[]): Checksum {
   const all = Buffer.concat(parts.map(({ value }) => Buffer.from(value, 'base64')))
   return { algorithm, value: `${digest(algorithm, all).toString('base64')}-${parts.length}` }

@@ -1,24 +1,24 @@
 import type { OperationName } from './operations/index.ts'
 
-/** A request that came in, and what became of it. */
+/** A request that came in, and its outcome. */
 export type Seen = {
   readonly operation: OperationName | 'Unknown'
   readonly bucket: string | null
   readonly key: string | null
   readonly headers: ReadonlyMap<string, string>
-  /** Counts connections from 0, so that one can tell which requests shared one. */
+  /** Counts connections from 0, to show which requests shared one. */
   readonly connection: number
-  /** Bytes of the body that came. */
+  /** Bytes of the request body. */
   received: number
-  /** Bytes of the body that was answered. */
+  /** Bytes of the response body. */
   sent: number
-  /** Of the answer; null as long as there is none, and for ever when the connection broke before. */
+  /** Of the response; null while there is none, and for ever when the connection broke before. */
   status: number | null
-  /** The code of an answer that is an error. */
+  /** The code of an error response. */
   code: string | null
 }
 
-/** Everything that is named has to fit; nothing named fits every request. */
+/** All given members have to match; with none, every request matches. */
 export type Matcher = {
   readonly operation?: OperationName | readonly OperationName[]
   readonly bucket?: string
@@ -27,22 +27,22 @@ export type Matcher = {
 }
 
 export type Trouble =
-  /** Nothing is done, and this error answered; with status 200 it comes in an answer that looked like success. */
+  /** Nothing is done, and this error is returned; with status 200 it is in a response that began as a success. */
   | { readonly code: string; readonly status?: number }
   /**
    * - `reset-before`: the connection breaks before anything is done
-   * - `reset-after`: the request is carried out, and its answer lost
-   * - `cut-answer`: the connection breaks in the middle of the answer's body
-   * - `hang`: nothing is done and nothing answered, until the other side gives up
+   * `reset-after`: the request is carried out, and its response lost
+   * `cut-response`: the connection breaks in the middle of the response body
+   * `hang`: nothing is done and no response sent, until the client aborts the request
    */
-  | { readonly connection: 'reset-before' | 'reset-after' | 'cut-answer' | 'hang' }
+  | { readonly connection: 'reset-before' | 'reset-after' | 'cut-response' | 'hang' }
   /** Waits before the request is carried out. */
   | { readonly slowMs: number }
 
 export type Often = {
-  /** How many of the requests that fit it meets: 1 unless told. */
+  /** How many of the matching requests it applies to: 1 by default. */
   readonly times?: number
-  /** How many that fit it lets pass before. */
+  /** How many matching requests it lets pass before. */
   readonly skip?: number
 }
 
@@ -50,7 +50,7 @@ export type Hook = (request: Seen) => Promise<void> | void
 
 type Cue<T> = { readonly matcher: Matcher; readonly act: T; skip: number; times: number }
 
-/** What is to happen to which of the requests to come. Of several cues that fit the one given first has its turn. */
+/** Faults for requests to come. If several cues match a request, the earliest applies. */
 export class Cues {
   #troubles: Cue<Trouble>[] = []
   #before: Cue<Hook>[] = []
@@ -61,23 +61,23 @@ export class Cues {
   }
 
   /**
-   * Calls a hook once a request has come in whole and before anything of it is looked at, and waits for it: as if the
-   * network had held the request up for so long.
+   * Calls a hook once a request has come in completely and before any of it is processed, and waits for it: as if the
+   * network had delayed the request.
    */
   before(matcher: Matcher, hook: Hook, often: Often = {}): void {
     this.#before.push(cue(matcher, hook, often))
   }
 
   /**
-   * Calls a hook in the midst of a write or a delete: its condition has been found to hold, but nobody sees the change
-   * yet. Conditional writes to the same key that come meanwhile get `ConditionalRequestConflict`; and so does this one
-   * when it is conditional and something else changes the key meanwhile.
+   * Calls a hook in the middle of a write or a delete: its condition was checked, but nobody sees the change yet.
+   * Conditional writes to the same key that come meanwhile get `ConditionalRequestConflict`; and so does this one when it
+   * is conditional and something else changes the key meanwhile.
    */
   during(matcher: Matcher, hook: Hook, often: Often = {}): void {
     this.#during.push(cue(matcher, hook, often))
   }
 
-  /** Forgets all cues that are left. */
+  /** Removes all remaining cues. */
   clear(): void {
     this.#troubles = []
     this.#before = []

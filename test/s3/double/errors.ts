@@ -1,13 +1,13 @@
 /**
- * An answer that says no, by the code that S3's documentation gives it.
+ * An error response, with its code in S3's documentation.
  * Source: Amazon S3 API reference, "Error responses", list of error codes.
  */
 export class S3Error extends Error {
   readonly status: number
 
   /**
-   * @param details more elements of the answer, such as what was to be signed
-   * @param status another one than the code's own: some answers begin with 200 and turn out to be errors
+   * @param details more elements of the response, such as the string to sign
+   * @param status another one than the code's own: some responses begin with 200 and become errors
    */
   constructor(
     readonly code: string,
@@ -20,7 +20,7 @@ export class S3Error extends Error {
   }
 }
 
-/** Codes that stand for another status than 400. */
+/** Codes with another status than 400. */
 const STATUS: Readonly<Record<string, number>> = {
   NotModified: 304,
   AccessDenied: 403,

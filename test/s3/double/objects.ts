@@ -9,7 +9,7 @@ export type StoredObject = {
   /** In double quotes, as it goes over the wire. */
   readonly etag: string
   readonly modifiedMs: number
-  /** What comes back with the object: `content-type` and others, and `x-amz-meta-*`. */
+  /** The response headers of the object: `content-type` and others, and `x-amz-meta-*`. */
   readonly headers: Readonly<Record<string, string>>
   readonly checksum: Checksum | null
 }
@@ -32,14 +32,14 @@ export type Upload = {
   readonly parts: Map<number, Part>
 }
 
-/** What has to be so for a write or a delete to be carried out. */
+/** The conditions of a write or a delete. */
 export type Condition = { readonly ifMatch: string | null; readonly ifNoneMatch: string | null }
 
-/** Objects and uploads of one bucket. A change is seen by others in one step, or not at all. */
+/** Objects and uploads of one bucket. Others see a change in one step, or not at all. */
 export class Bucket {
   readonly objects = new Map<string, StoredObject>()
   readonly uploads = new Map<string, Upload>()
-  readonly #underWay = new Map<string, number>()
+  readonly #pending = new Map<string, number>()
   #keys: readonly string[] | null = null
 
   constructor(readonly name: string) {}
@@ -66,8 +66,8 @@ export class Bucket {
   }
 
   /**
-   * Puts an object in its place, or with null takes it away.
-   * @param pause called between the moment when the condition holds and the one when others see the change
+   * Stores an object, or with null removes it.
+   * @param pause called after the condition is checked and before others see the change
    * @throws S3Error `PreconditionFailed` or `NoSuchKey` when the condition does not hold, `ConditionalRequestConflict`
    *   when there is one and something else happened to the key meanwhile, or is still under way
    */
@@ -79,17 +79,17 @@ export class Bucket {
   ): Promise<void> {
     const before = this.objects.get(key)
     const isConditional = condition.ifMatch !== null || condition.ifNoneMatch !== null
-    if (isConditional && this.#underWay.has(key)) throw new S3Error('ConditionalRequestConflict')
+    if (isConditional && this.#pending.has(key)) throw new S3Error('ConditionalRequestConflict')
     requireCondition(condition, before, key)
     const waiting = pause()
     if (waiting !== null) {
-      this.#underWay.set(key, (this.#underWay.get(key) ?? 0) + 1)
+      this.#pending.set(key, (this.#pending.get(key) ?? 0) + 1)
       try {
         await waiting
       } finally {
-        const others = this.#underWay.get(key)! - 1
-        if (others === 0) this.#underWay.delete(key)
-        else this.#underWay.set(key, others)
+        const others = this.#pending.get(key)! - 1
+        if (others === 0) this.#pending.delete(key)
+        else this.#pending.set(key, others)
       }
       if (isConditional && this.objects.get(key) !== before) throw new S3Error('ConditionalRequestConflict')
     }
@@ -111,18 +111,18 @@ export class Bucket {
   }
 }
 
-/** The entity tag of what came in one piece. */
+/** The entity tag of an object that was uploaded in one request. */
 export function plainEtag(bytes: Uint8Array): string {
   return `"${md5(bytes).toString('hex')}"`
 }
 
-/** That of what came in parts: a digest of the parts' digests, and their number. */
+/** That of an object that was uploaded in parts: a digest of the parts' digests, and their number. */
 export function multipartEtag(parts: readonly Part[]): string {
   const digests = parts.map(({ bytes }) => md5(bytes))
   return `"${md5(Buffer.concat(digests)).toString('hex')}-${parts.length}"`
 }
 
-/** Whether an entity tag is the one that a condition names, with or without its quotes. */
+/** Whether an entity tag is that of a condition, with or without its quotes. */
 export function isEtag(named: string, etag: string): boolean {
   return named === '*' || named.replaceAll('"', '') === etag.replaceAll('"', '')
 }

@@ -1,20 +1,20 @@
 import type { IncomingMessage } from 'node:http'
 import { S3Error } from './errors.ts'
 
-/** A request as it came over the wire, taken apart. */
+/** A parsed HTTP request. */
 export type S3Request = {
   readonly method: string
   readonly path: string
   /** Decoded, in the order given; parameters without a value have an empty one. */
   readonly query: readonly (readonly [name: string, value: string])[]
-  /** Values as they stand on the wire, by name in lower case; repeated ones joined by a comma. */
+  /** Raw values, by name in lower case; repeated ones joined by a comma. */
   readonly headers: ReadonlyMap<string, string>
   /** Path-style: `/bucket/key`. */
   readonly bucket: string | null
   readonly key: string | null
 }
 
-/** @throws S3Error when the address is none */
+/** @throws S3Error when the address is invalid */
 export function parseRequest(message: IncomingMessage): S3Request {
   const target = message.url ?? '/'
   const [rawPath, rawQuery] = splitOnce(target, '?')
@@ -37,12 +37,12 @@ export function parseRequest(message: IncomingMessage): S3Request {
   }
 }
 
-/** @returns null when the parameter is not there */
+/** @returns null when the parameter is missing */
 export function parameter({ query }: S3Request, name: string): string | null {
   return query.find(([each]) => each === name)?.[1] ?? null
 }
 
-/** @returns an integer, or the fallback when the parameter is not there. @throws S3Error when it is none */
+/** @returns an integer, or the fallback when the parameter is missing. @throws S3Error when it is invalid */
 export function numberParameter(request: S3Request, name: string, fallback: number): number {
   const value = parameter(request, name)
   if (value === null) return fallback

@@ -6,7 +6,7 @@ import { Cues, fits, type Matcher, type Seen, type Trouble } from './cues.ts'
 import { S3Error } from './errors.ts'
 import { Bucket, type StoredObject, type Upload } from './objects.ts'
 import { OPERATIONS, operationOf, requireKnownHeaders } from './operations/index.ts'
-import { type Answer, answer, bucketNamed, type Limits, S3_LIMITS } from './operations/operation.ts'
+import { bucketNamed, type Limits, S3_LIMITS, type S3Response, s3Response } from './operations/operation.ts'
 import { parseRequest, type S3Request } from './request.ts'
 import { type Credentials, verifySignature } from './signature.ts'
 import { document, elements } from './xml.ts'
@@ -17,11 +17,11 @@ export type S3DoubleOptions = {
   readonly credentials?: readonly Credentials[]
   readonly limits?: Partial<Limits>
   readonly allowUnsignedPayload?: boolean
-  /** Conditions of writes that it passes over, as some stores do: `if-none-match`, `if-match`. */
-  readonly passesOver?: readonly string[]
+  /** Conditions of writes that it ignores, as some stores do: `if-none-match`, `if-match`. */
+  readonly ignoredConditions?: readonly string[]
 }
 
-/** Starts a server on a free port of the loopback; whoever starts it closes it. */
+/** Starts a server on a free port of the loopback; the caller closes it. */
 export async function startS3Double(options: S3DoubleOptions = {}): Promise<S3Double> {
   const double = new S3Double(options)
   await double.listen()
@@ -29,8 +29,8 @@ export async function startS3Double(options: S3DoubleOptions = {}): Promise<S3Do
 }
 
 /**
- * S3 as far as a client for objects needs it: signatures are verified, conditions kept, pages turned, parts put
- * together, all in memory. What it does not know it refuses with `NotImplemented` rather than to pass it over.
+ * S3 as far as a client for objects needs it: signatures are verified, conditions honoured, listings paged, parts
+ * joined, all in memory. Unknown requests get `NotImplemented` rather than being ignored.
  * Path-style addresses only.
  */
 export class S3Double {
@@ -41,10 +41,10 @@ export class S3Double {
   readonly cues = new Cues()
   /** Requests in the order in which they came. */
   readonly log: Seen[] = []
-  /** How much the clock of the server is ahead of ours. */
+  /** By how much the clock of the server is ahead of ours. */
   clockSkewMs = 0
   readonly #allowUnsignedPayload: boolean
-  readonly #passesOver: readonly string[]
+  readonly #ignoredConditions: readonly string[]
   readonly #buckets = new Map<string, Bucket>()
   readonly #connections = new WeakMap<Socket, number>()
   readonly #closing = new AbortController()
@@ -57,9 +57,9 @@ export class S3Double {
     credentials,
     limits,
     allowUnsignedPayload,
-    passesOver = [],
+    ignoredConditions = [],
   }: S3DoubleOptions) {
-    this.#passesOver = passesOver
+    this.#ignoredConditions = ignoredConditions
     this.region = region ?? 'eu-central-1'
     this.credentials = [...(credentials ?? [{ accessKeyId: 'double', secretAccessKey: 'not a secret' }])]
     this.limits = { ...S3_LIMITS, ...limits }
@@ -96,7 +96,7 @@ export class S3Double {
     return [...bucketNamed(this.#buckets, bucket).uploads.values()]
   }
 
-  /** Those requests of the log that fit. */
+  /** The requests of the log that match. */
   requests(matcher: Matcher): readonly Seen[] {
     return this.log.filter((seen) => fits(seen, matcher))
   }
@@ -114,13 +114,13 @@ export class S3Double {
     try {
       const request = parseRequest(message)
       seen = this.#note(request, message)
-      const body = await wholeBody(message, seen)
-      // The other side is gone, and what did not come whole is nothing.
+      const body = await readBody(message, seen)
+      // The client is gone, and an incomplete request has no effect.
       if (body === null) return
       await this.#perform(request, body, seen, response, id)
     } catch (error) {
       if (!(error instanceof S3Error)) console.error('the double of S3, or a hook of its, has failed:', error)
-      send(response, seen, message.method, errorAnswer(error, message.url ?? '', id), id, this.#nowMs())
+      send(response, seen, message.method, errorResponse(error, message.url ?? '', id), id, this.#nowMs())
     }
   }
 
@@ -156,13 +156,13 @@ export class S3Double {
     if (trouble !== null && !(await this.#endure(trouble, response))) return
     await this.cues.pauseBefore(seen)
     const done = await this.#carryOut(request, body, seen)
-    const way = trouble !== null && 'connection' in trouble ? trouble.connection : null
-    if (way === 'reset-after') response.socket?.resetAndDestroy()
-    else if (way === 'cut-answer') cutAnswer(response, done)
+    const connection = trouble !== null && 'connection' in trouble ? trouble.connection : null
+    if (connection === 'reset-after') response.socket?.resetAndDestroy()
+    else if (connection === 'cut-response') cutResponse(response, done)
     else send(response, seen, request.method, done, id, this.#nowMs())
   }
 
-  /** @returns whether the request is carried out all the same */
+  /** @returns whether the request is carried out nevertheless */
   async #endure(trouble: Trouble, response: ServerResponse): Promise<boolean> {
     if ('code' in trouble) throw new S3Error(trouble.code, undefined, {}, trouble.status)
     if ('slowMs' in trouble) {
@@ -170,10 +170,10 @@ export class S3Double {
       return !response.destroyed
     }
     if (trouble.connection === 'reset-before') response.socket?.resetAndDestroy()
-    return trouble.connection === 'reset-after' || trouble.connection === 'cut-answer'
+    return trouble.connection === 'reset-after' || trouble.connection === 'cut-response'
   }
 
-  async #carryOut(request: S3Request, body: Buffer, seen: Seen): Promise<Answer> {
+  async #carryOut(request: S3Request, body: Buffer, seen: Seen): Promise<S3Response> {
     verifySignature(request, body, {
       credentials: this.credentials,
       region: this.region,
@@ -184,7 +184,7 @@ export class S3Double {
     if (operation === 'Unknown') throw new S3Error('NotImplemented')
     requireKnownHeaders(request, operation)
     return OPERATIONS[operation].run({
-      request: request.method === 'PUT' ? without(request, this.#passesOver) : request,
+      request: request.method === 'PUT' ? without(request, this.#ignoredConditions) : request,
       body,
       buckets: this.#buckets,
       limits: this.limits,
@@ -200,7 +200,7 @@ function without(request: S3Request, names: readonly string[]): S3Request {
 }
 
 /** @returns null when the connection broke before the end */
-async function wholeBody(message: IncomingMessage, seen: Seen): Promise<Buffer | null> {
+async function readBody(message: IncomingMessage, seen: Seen): Promise<Buffer | null> {
   const chunks: Buffer[] = []
   try {
     for await (const chunk of message as AsyncIterable<Buffer>) {
@@ -213,10 +213,10 @@ async function wholeBody(message: IncomingMessage, seen: Seen): Promise<Buffer |
   return message.complete ? Buffer.concat(chunks) : null
 }
 
-function errorAnswer(error: unknown, resource: string, id: string): Answer {
+function errorResponse(error: unknown, resource: string, id: string): S3Response {
   const { code, message, status, details } = error instanceof S3Error ? error : new S3Error('InternalError')
-  if (status === 304) return { ...answer(304), code }
-  const said = elements({
+  if (status === 304) return { ...s3Response(304), code }
+  const fields = elements({
     Code: code,
     Message: message,
     ...details,
@@ -224,15 +224,15 @@ function errorAnswer(error: unknown, resource: string, id: string): Answer {
     RequestId: id,
     HostId: 'double',
   })
-  const body = Buffer.from(document('Error', said, false))
-  return { ...answer(status, { 'content-type': 'application/xml' }, body), code }
+  const body = Buffer.from(document('Error', fields, false))
+  return { ...s3Response(status, { 'content-type': 'application/xml' }, body), code }
 }
 
 function send(
   response: ServerResponse,
   seen: Seen | null,
   method: string | undefined,
-  { status, headers, body, code }: Answer,
+  { status, headers, body, code }: S3Response,
   id: string,
   nowMs: number,
 ): void {
@@ -254,7 +254,7 @@ function send(
   response.end(hasBody ? body : undefined)
 }
 
-function cutAnswer(response: ServerResponse, { status, headers, body }: Answer): void {
+function cutResponse(response: ServerResponse, { status, headers, body }: S3Response): void {
   response.writeHead(status, { ...headers, 'content-length': body.length + 1 })
   response.write(body.subarray(0, body.length >> 1), () => response.socket?.resetAndDestroy())
 }

@@ -5,7 +5,7 @@ import type { S3Request } from './request.ts'
 export type Credentials = {
   readonly accessKeyId: string
   readonly secretAccessKey: string
-  /** Those that expire come with a token, which every request has to carry. */
+  /** Temporary ones have a token, which every request has to contain. */
   readonly sessionToken?: string
 }
 
@@ -13,7 +13,7 @@ export type Verification = {
   readonly credentials: readonly Credentials[]
   readonly region: string
   readonly nowMs: number
-  /** Whether the hash of the body may be left out. */
+  /** Whether the hash of the body may be omitted. */
   readonly allowUnsignedPayload: boolean
 }
 
@@ -21,9 +21,9 @@ const ALGORITHM = 'AWS4-HMAC-SHA256'
 const MAX_SKEW_MS = 15 * 60_000
 
 /**
- * Verifies the signature in the headers of a request, from what came over the wire alone.
+ * Verifies the signature in the headers of a request, from the received bytes alone.
  * Source: Amazon S3 API reference, "Authenticating requests: using the Authorization header (Signature version 4)".
- * @throws S3Error with the code that S3 would answer
+ * @throws S3Error with the code of S3
  */
 export function verifySignature(request: S3Request, body: Uint8Array, options: Verification): void {
   const { headers } = request
@@ -93,7 +93,7 @@ function requireTime(time: string, date: string, nowMs: number): void {
     throw new S3Error('AuthorizationHeaderMalformed', 'The date of the credential is another day.')
 }
 
-/** The host and everything that is meant for S3 has to be signed. */
+/** The host and all headers for S3 have to be signed. */
 function requireSigned(headers: ReadonlyMap<string, string>, signed: readonly string[]): void {
   const open = [...headers.keys()].filter(
     (name) => (name === 'host' || name.startsWith('x-amz-')) && !signed.includes(name),
@@ -104,7 +104,7 @@ function requireSigned(headers: ReadonlyMap<string, string>, signed: readonly st
     })
 }
 
-/** @returns the hash as the header states it */
+/** @returns the hash in the header */
 function requirePayload(stated: string | undefined, body: Uint8Array, allowUnsigned: boolean): string {
   if (stated === undefined)
     throw new S3Error('InvalidRequest', 'Missing required header for this request: x-amz-content-sha256')

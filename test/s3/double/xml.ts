@@ -1,4 +1,4 @@
-/** What S3 says in XML, and what it is told in it: elements and text, no attributes that matter. */
+/** XML of requests and responses: elements and text; attributes are ignored. */
 export class Xml {
   constructor(readonly text: string) {}
 }
@@ -9,7 +9,7 @@ export function element(name: string, content: Content): Xml {
   return new Xml(`<${name}>${inner(content)}</${name}>`)
 }
 
-/** Elements of a record, those left out that are undefined. */
+/** Elements of a record, without the undefined ones. */
 export function elements(fields: Readonly<Record<string, Content | undefined>>): Xml[] {
   return Object.entries(fields).flatMap(([name, content]) =>
     content === undefined ? [] : [element(name, content)],

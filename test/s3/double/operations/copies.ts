@@ -5,18 +5,18 @@ import { decoded } from '../request.ts'
 import { elements } from '../xml.ts'
 import { storePart } from './multipart.ts'
 import {
-  type Answer,
   bucketNamed,
   bucketOf,
   type Context,
   conditionOf,
   isoTime,
-  keptHeaders,
   keyOf,
-  xmlAnswer,
+  type S3Response,
+  storedHeaders,
+  xmlResponse,
 } from './operation.ts'
 
-export async function copyObject(context: Context): Promise<Answer> {
+export async function copyObject(context: Context): Promise<S3Response> {
   const { request, nowMs, pause, limits } = context
   const bucket = bucketOf(context)
   const key = keyOf(context)
@@ -29,21 +29,21 @@ export async function copyObject(context: Context): Promise<Answer> {
     throw new S3Error('InvalidRequest', 'An object can not be copied to itself without a change of anything.')
   if (source.bytes.length > limits.maxRequestBytes)
     throw new S3Error('InvalidRequest', 'The copy source is larger than what can be copied at once.')
-  const headers = directive === 'COPY' ? source.headers : keptHeaders(context)
+  const headers = directive === 'COPY' ? source.headers : storedHeaders(context)
   const algorithm = request.headers.get('x-amz-checksum-algorithm') ?? source.checksum?.algorithm
   const checksum = algorithm === undefined ? null : checksumOf(algorithmOf(algorithm), source.bytes)
-  // What came in parts is one piece from here on, and has the tag of one.
+  // An object that was uploaded in parts is one part from here on, with the tag of one.
   const etag = plainEtag(source.bytes)
   const object = { key, bytes: source.bytes, etag, modifiedMs: nowMs, headers, checksum }
   await bucket.change(key, condition, pause, object)
-  return xmlAnswer('CopyObjectResult', copied(etag, nowMs, checksum))
+  return xmlResponse('CopyObjectResult', copied(etag, nowMs, checksum))
 }
 
-export function uploadPartCopy(context: Context): Answer {
+export function uploadPartCopy(context: Context): S3Response {
   const [, source] = sourceOf(context)
   const bytes = rangeOf(context, source)
   const { etag, checksum } = storePart(context, bytes, null)
-  return xmlAnswer('CopyPartResult', copied(etag, context.nowMs, checksum))
+  return xmlResponse('CopyPartResult', copied(etag, context.nowMs, checksum))
 }
 
 function copied(etag: string, nowMs: number, checksum: Checksum | null) {
@@ -54,7 +54,7 @@ function copied(etag: string, nowMs: number, checksum: Checksum | null) {
   })
 }
 
-/** The bucket and the object that are to be copied, when they are what the request expects. */
+/** The bucket and the object to copy, if they meet the conditions of the request. */
 function sourceOf({ request: { headers }, buckets }: Context): [bucket: string, object: StoredObject] {
   const named = headers.get('x-amz-copy-source') ?? ''
   if (named.includes('?')) throw new S3Error('NotImplemented', 'Versions are not implemented.')

@@ -10,21 +10,21 @@ import {
   createMultipartUpload,
   uploadPart,
 } from './multipart.ts'
-import type { Answer, Context } from './operation.ts'
+import type { Context, S3Response } from './operation.ts'
 import { putObject } from './puts.ts'
 import { getObject, headObject } from './reads.ts'
 
 type Operation = {
   readonly method: string
   readonly on: 'service' | 'bucket' | 'key'
-  /** Parameters that tell it from others. */
+  /** Parameters that distinguish it. */
   readonly by: readonly string[]
-  /** Parameters that it may have besides. */
+  /** Parameters that it accepts besides. */
   readonly query: readonly string[]
-  /** Conditions that it keeps to. */
+  /** Conditions that it honours. */
   readonly conditions: readonly string[]
   readonly isCopy?: true
-  readonly run: (context: Context) => Answer | Promise<Answer>
+  readonly run: (context: Context) => S3Response | Promise<S3Response>
 }
 
 const WRITE = ['if-match', 'if-none-match']
@@ -43,7 +43,7 @@ const LIST = [
 ]
 const PART = ['uploadId', 'partNumber']
 
-/** What this double knows of S3; everything else is answered with `NotImplemented`. */
+/** The operations that this double knows; any other one gets `NotImplemented`. */
 export const OPERATIONS = {
   ListBuckets: { ...bucket, on: 'service', method: 'GET', run: listBuckets },
   CreateBucket: { ...bucket, method: 'PUT', run: createBucket },
@@ -86,7 +86,7 @@ export const OPERATIONS = {
 
 export type OperationName = keyof typeof OPERATIONS
 
-/** @returns null when this is nothing that the double knows */
+/** @returns null when the double does not know the operation */
 export function operationOf(request: S3Request): OperationName | null {
   const on = request.bucket === null ? 'service' : request.key === null ? 'bucket' : 'key'
   const isCopy = request.headers.has('x-amz-copy-source')
@@ -94,23 +94,23 @@ export function operationOf(request: S3Request): OperationName | null {
     if (operation.method !== request.method || operation.on !== on) continue
     if ((operation.isCopy ?? false) !== isCopy) continue
     const names = request.query.map(([each]) => each).filter((each) => each !== 'x-id')
-    const isIt = operation.by.every((each) => names.includes(each))
-    if (isIt && names.every((each) => operation.by.includes(each) || operation.query.includes(each)))
+    const matches = operation.by.every((each) => names.includes(each))
+    if (matches && names.every((each) => operation.by.includes(each) || operation.query.includes(each)))
       return name
   }
   return null
 }
 
-/** Headers that mean something to an operation of this double, besides conditions. */
-const KNOWN =
+/** Headers that an operation of this double evaluates, besides conditions. */
+const KNOWN_HEADERS =
   /^x-amz-(?:date|content-sha256|security-token|user-agent|meta-.+|metadata-directive|copy-source(?:-range|-if-match|-if-none-match)?|checksum-.+|sdk-checksum-algorithm)$/
 
-/** @throws S3Error `NotImplemented` for a header that asks for what would not happen */
+/** @throws S3Error `NotImplemented` for a header that would have no effect */
 export function requireKnownHeaders({ headers }: S3Request, name: OperationName): void {
   const { conditions }: Operation = OPERATIONS[name]
   for (const header of headers.keys()) {
     const isKnown = header.startsWith('x-amz-')
-      ? KNOWN.test(header)
+      ? KNOWN_HEADERS.test(header)
       : !/^(?:if-|range$)/.test(header) || conditions.includes(header)
     if (!isKnown) throw new S3Error('NotImplemented', undefined, { Header: header })
   }

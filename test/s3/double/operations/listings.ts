@@ -4,12 +4,12 @@ import { numberParameter, parameter } from '../request.ts'
 import { encoded } from '../signature.ts'
 import { element, elements } from '../xml.ts'
 import { uploadOf } from './multipart.ts'
-import { type Answer, bucketOf, type Context, isoTime, keyOf, xmlAnswer } from './operation.ts'
+import { bucketOf, type Context, isoTime, keyOf, type S3Response, xmlResponse } from './operation.ts'
 
 /** A key, or a prefix that stands for all keys that begin with it. */
 type Name = { readonly key: string; readonly isPrefix: boolean }
 
-export function listObjects(context: Context): Answer {
+export function listObjects(context: Context): S3Response {
   const { request, limits } = context
   const bucket = bucketOf(context)
   const prefix = parameter(request, 'prefix') ?? ''
@@ -26,7 +26,7 @@ export function listObjects(context: Context): Answer {
   let isTruncated = false
   for (const key of bucket.keys.slice(firstBehind(bucket.keys, behind.key, prefix))) {
     if (!key.startsWith(prefix)) break
-    // A prefix that was told stands for all keys that begin with it.
+    // A prefix in a response stands for all keys that begin with it.
     if (behind.isPrefix && key.startsWith(behind.key)) continue
     const end = delimiter === '' ? -1 : key.indexOf(delimiter, prefix.length)
     const name = end < 0 ? key : key.slice(0, end + delimiter.length)
@@ -37,7 +37,7 @@ export function listObjects(context: Context): Answer {
     }
     names.push({ key: name, isPrefix: end >= 0 })
   }
-  return xmlAnswer('ListBucketResult', [
+  return xmlResponse('ListBucketResult', [
     ...elements({
       Name: bucket.name,
       Prefix: show(prefix),
@@ -63,7 +63,7 @@ export function listObjects(context: Context): Answer {
   ])
 }
 
-export function listMultipartUploads(context: Context): Answer {
+export function listMultipartUploads(context: Context): S3Response {
   const { request, limits } = context
   const bucket = bucketOf(context)
   const prefix = parameter(request, 'prefix') ?? ''
@@ -77,7 +77,7 @@ export function listMultipartUploads(context: Context): Answer {
     .filter(({ key }) => key.startsWith(prefix) && (marked >= 0 || isBehind(key, keyMarker)))
   const page = rest.slice(0, max)
   const isTruncated = rest.length > page.length
-  return xmlAnswer('ListMultipartUploadsResult', [
+  return xmlResponse('ListMultipartUploadsResult', [
     ...elements({
       Bucket: bucket.name,
       KeyMarker: keyMarker,
@@ -93,7 +93,7 @@ export function listMultipartUploads(context: Context): Answer {
   ])
 }
 
-export function listParts(context: Context): Answer {
+export function listParts(context: Context): S3Response {
   const { request, limits } = context
   const { id, parts } = uploadOf(context)
   const marker = numberParameter(request, 'part-number-marker', 0)
@@ -101,7 +101,7 @@ export function listParts(context: Context): Answer {
   const rest = [...parts.values()].filter(({ number }) => number > marker).sort((a, b) => a.number - b.number)
   const page = rest.slice(0, max)
   const isTruncated = rest.length > page.length
-  return xmlAnswer('ListPartsResult', [
+  return xmlResponse('ListPartsResult', [
     ...elements({
       Bucket: bucketOf(context).name,
       Key: keyOf(context),
@@ -126,7 +126,7 @@ export function listParts(context: Context): Answer {
   ])
 }
 
-/** XML can't hold every key as it is. */
+/** XML can't contain every key unescaped. */
 function encodingOf({ request }: Context): (text: string) => string {
   const type = parameter(request, 'encoding-type')
   if (type === null) return (text) => text
@@ -134,7 +134,7 @@ function encodingOf({ request }: Context): (text: string) => string {
   return (text) => text.split('/').map(encoded).join('/')
 }
 
-/** Where in the keys those begin that come behind a name and have a prefix. */
+/** The index of the first key that comes after a name and has a prefix. */
 function firstBehind(keys: readonly string[], name: string, prefix: string): number {
   let [low, high] = [0, keys.length]
   while (low < high) {
@@ -158,7 +158,7 @@ function inOrderOfKeys(uploads: readonly Upload[]): Upload[] {
   )
 }
 
-// Opaque to clients: one that builds tokens, or takes them for keys, gets an error.
+// Opaque to clients: one that builds tokens, or uses keys as tokens, gets an error.
 function toToken({ key, isPrefix }: Name): string {
   return Buffer.from(`${isPrefix ? 'prefix' : 'key'}:${key}`).toString('base64')
 }

@@ -4,27 +4,27 @@ import { isEtag, multipartEtag, type Part, plainEtag, type Upload } from '../obj
 import { parameter } from '../request.ts'
 import { elements, type Node, textOf } from '../xml.ts'
 import {
-  type Answer,
-  answer,
   bucketOf,
   type Context,
   conditionOf,
-  keptHeaders,
   keyOf,
-  xmlAnswer,
+  type S3Response,
+  s3Response,
+  storedHeaders,
   xmlBody,
+  xmlResponse,
 } from './operation.ts'
 import { checksumHeader, requireLength } from './puts.ts'
 
-export function createMultipartUpload(context: Context): Answer {
+export function createMultipartUpload(context: Context): S3Response {
   const { headers } = context.request
   const bucket = bucketOf(context)
   const key = keyOf(context)
   const named = headers.get('x-amz-checksum-algorithm')
   if ((headers.get('x-amz-checksum-type') ?? 'COMPOSITE') !== 'COMPOSITE') throw new S3Error('NotImplemented')
   const algorithm = named === undefined ? null : algorithmOf(named)
-  const { id } = bucket.begin(key, context.nowMs, keptHeaders(context), algorithm)
-  const result = xmlAnswer(
+  const { id } = bucket.begin(key, context.nowMs, storedHeaders(context), algorithm)
+  const result = xmlResponse(
     'InitiateMultipartUploadResult',
     elements({ Bucket: bucket.name, Key: key, UploadId: id }),
   )
@@ -34,14 +34,14 @@ export function createMultipartUpload(context: Context): Answer {
   }
 }
 
-export function uploadPart(context: Context): Answer {
+export function uploadPart(context: Context): S3Response {
   requireLength(context)
   const checksum = verifyChecksums(context.request.headers, context.body)
   const part = storePart(context, context.body, checksum)
-  return answer(200, { etag: part.etag, ...checksumHeader(part.checksum) })
+  return s3Response(200, { etag: part.etag, ...checksumHeader(part.checksum) })
 }
 
-/** @param stated the checksum that came with the part, if any */
+/** @param stated the checksum in the headers of the part, if any */
 export function storePart(context: Context, bytes: Buffer, stated: Checksum | null): Part {
   const { request, limits, nowMs } = context
   const number = Number(parameter(request, 'partNumber'))
@@ -60,7 +60,7 @@ export function storePart(context: Context, bytes: Buffer, stated: Checksum | nu
   return part
 }
 
-export async function completeMultipartUpload(context: Context): Promise<Answer> {
+export async function completeMultipartUpload(context: Context): Promise<S3Response> {
   const { pause, nowMs } = context
   const bucket = bucketOf(context)
   const condition = conditionOf(context)
@@ -77,11 +77,11 @@ export async function completeMultipartUpload(context: Context): Promise<Answer>
         )
   const etag = multipartEtag(parts)
   const bytes = Buffer.concat(parts.map((part) => part.bytes))
-  // Who aborts the upload meanwhile comes first.
+  // An abort that comes meanwhile takes precedence.
   const pauseInIt = () => pause()?.then(() => void uploadOf(context)) ?? null
   await bucket.change(key, condition, pauseInIt, { key, bytes, etag, modifiedMs: nowMs, headers, checksum })
   bucket.uploads.delete(upload.id)
-  return xmlAnswer(
+  return xmlResponse(
     'CompleteMultipartUploadResult',
     elements({
       Location: `/${bucket.name}/${key}`,
@@ -93,9 +93,9 @@ export async function completeMultipartUpload(context: Context): Promise<Answer>
   )
 }
 
-export function abortMultipartUpload(context: Context): Answer {
+export function abortMultipartUpload(context: Context): S3Response {
   bucketOf(context).uploads.delete(uploadOf(context).id)
-  return answer(204)
+  return s3Response(204)
 }
 
 export function uploadOf(context: Context): Upload {
@@ -126,7 +126,7 @@ function partsOf(upload: Upload, named: readonly Node[], minPartBytes: number): 
   return parts
 }
 
-/** An upload that was begun with a checksum wants that of each part again in the end. */
+/** An upload that began with a checksum requires that of each part again at its completion. */
 function requireChecksum({ algorithm }: Upload, part: Part, node: Node): void {
   if (algorithm === null) return
   const stated = textOf(node, `Checksum${algorithm}`)

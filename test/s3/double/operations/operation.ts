@@ -3,14 +3,14 @@ import type { Bucket, Condition } from '../objects.ts'
 import type { S3Request } from '../request.ts'
 import { document, type Node, parseXml, type Xml } from '../xml.ts'
 
-/** Sizes that S3 sets, and that tests may lower. */
+/** Limits of S3, which tests may lower. */
 export type Limits = {
-  /** Names in one answer of a listing. */
+  /** Names in one response of a listing. */
   page: number
-  /** Of every part but the last; what is not larger than this can't be copied in ranges either. */
+  /** Of every part but the last; an object up to this size can't be copied in ranges either. */
   minPartBytes: number
   maxParts: number
-  /** Of what comes in one request, or is copied by one. */
+  /** Of one request, or of one copy. */
   maxRequestBytes: number
 }
 
@@ -22,7 +22,7 @@ export const S3_LIMITS: Limits = {
   maxRequestBytes: 5 * 2 ** 30,
 }
 
-/** A request that is signed, and where it is carried out. */
+/** A signed request, and where it is carried out. */
 export type Context = {
   readonly request: S3Request
   readonly body: Buffer
@@ -30,11 +30,11 @@ export type Context = {
   readonly limits: Readonly<Limits>
   readonly region: string
   readonly nowMs: number
-  /** Called between the moment when a condition holds and the change; null when there is nothing to wait for. */
+  /** Called after a condition is checked and before the change; null when there is nothing to wait for. */
   readonly pause: () => Promise<void> | null
 }
 
-export type Answer = {
+export type S3Response = {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer
@@ -42,16 +42,16 @@ export type Answer = {
   readonly code?: string
 }
 
-export function answer(
+export function s3Response(
   status: number,
   headers: Readonly<Record<string, string>> = {},
   body: Buffer = Buffer.alloc(0),
-): Answer {
+): S3Response {
   return { status, headers, body }
 }
 
-export function xmlAnswer(name: string, content: readonly Xml[]): Answer {
-  return answer(200, { 'content-type': 'application/xml' }, Buffer.from(document(name, content)))
+export function xmlResponse(name: string, content: readonly Xml[]): S3Response {
+  return s3Response(200, { 'content-type': 'application/xml' }, Buffer.from(document(name, content)))
 }
 
 /** @throws S3Error `NoSuchBucket` */
@@ -65,33 +65,33 @@ export function bucketNamed(buckets: ReadonlyMap<string, Bucket>, name: string):
   return found
 }
 
-/** @throws S3Error when the key is longer than S3 takes */
+/** @throws S3Error when the key is longer than S3 permits */
 export function keyOf({ request }: Context): string {
   const key = request.key ?? ''
   if (Buffer.byteLength(key) > 1024) throw new S3Error('KeyTooLongError', 'The key is too long.')
   return key
 }
 
-/** @throws S3Error `NotImplemented` where S3 takes nothing but an asterisk */
+/** @throws S3Error `NotImplemented` where S3 only permits an asterisk */
 export function conditionOf({ request: { headers } }: Context): Condition {
   const ifNoneMatch = headers.get('if-none-match') ?? null
   if (ifNoneMatch !== null && ifNoneMatch !== '*') throw new S3Error('NotImplemented')
   return { ifMatch: headers.get('if-match') ?? null, ifNoneMatch }
 }
 
-const KEPT = /^(?:content-(?:type|encoding|disposition|language)|cache-control|expires|x-amz-meta-.+)$/
+const STORED = /^(?:content-(?:type|encoding|disposition|language)|cache-control|expires|x-amz-meta-.+)$/
 const MAX_METADATA_BYTES = 2048
 
-/** Those headers of a request that come back with the object. */
-export function keptHeaders({ request: { headers } }: Context): Record<string, string> {
-  const kept = [...headers].filter(([name]) => KEPT.test(name))
-  const metadata = kept.filter(([name]) => name.startsWith('x-amz-meta-'))
+/** The request headers that are returned with the object. */
+export function storedHeaders({ request: { headers } }: Context): Record<string, string> {
+  const stored = [...headers].filter(([name]) => STORED.test(name))
+  const metadata = stored.filter(([name]) => name.startsWith('x-amz-meta-'))
   const bytes = metadata.reduce(
     (sum, [name, value]) => sum + Buffer.byteLength(name.slice('x-amz-meta-'.length) + value),
     0,
   )
   if (bytes > MAX_METADATA_BYTES) throw new S3Error('MetadataTooLarge', 'The metadata headers are too large.')
-  return { 'content-type': 'binary/octet-stream', ...Object.fromEntries(kept) }
+  return { 'content-type': 'binary/octet-stream', ...Object.fromEntries(stored) }
 }
 
 /** @throws S3Error `MalformedXML` */
@@ -105,7 +105,7 @@ export function xmlBody({ body }: Context, name: string): Node {
   throw new S3Error('MalformedXML')
 }
 
-/** As listings and copies tell it; S3 has whole seconds. */
+/** As in listings and copies; S3 has whole seconds. */
 export function isoTime(ms: number): string {
   return new Date(Math.floor(ms / 1000) * 1000).toISOString()
 }

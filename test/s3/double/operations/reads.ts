@@ -1,23 +1,27 @@
 import { S3Error } from '../errors.ts'
 import { isEtag, type StoredObject } from '../objects.ts'
-import { type Answer, answer, bucketOf, type Context, keyOf } from './operation.ts'
+import { bucketOf, type Context, keyOf, type S3Response, s3Response } from './operation.ts'
 import { checksumHeader } from './puts.ts'
 
-export function getObject(context: Context): Answer {
+export function getObject(context: Context): S3Response {
   const object = bucketOf(context).object(keyOf(context))
   requireReadConditions(context, object)
   const range = rangeOf(context.request.headers.get('range'), object)
   if (range === null) {
     const { checksum } = object
-    const asked = checksum !== null && context.request.headers.get('x-amz-checksum-mode') === 'ENABLED'
-    return answer(200, { ...headersOf(object), ...(asked ? typedChecksum(checksum) : {}) }, object.bytes)
+    const isRequested = checksum !== null && context.request.headers.get('x-amz-checksum-mode') === 'ENABLED'
+    return s3Response(
+      200,
+      { ...headersOf(object), ...(isRequested ? typedChecksum(checksum) : {}) },
+      object.bytes,
+    )
   }
   const bytes = object.bytes.subarray(range.start, range.end)
   const shown = `bytes ${range.start}-${range.end - 1}/${object.bytes.length}`
-  return answer(206, { ...headersOf(object), 'content-range': shown }, bytes)
+  return s3Response(206, { ...headersOf(object), 'content-range': shown }, bytes)
 }
 
-/** The same answer; that it has no body is seen to where it is sent. */
+/** The same response; the server omits its body. */
 export const headObject = getObject
 
 function headersOf({ etag, modifiedMs, headers }: StoredObject): Record<string, string> {
@@ -44,7 +48,7 @@ function requireReadConditions({ request: { headers } }: Context, { etag }: Stor
   if (ifNoneMatch !== undefined && isEtag(ifNoneMatch, etag)) throw new S3Error('NotModified')
 }
 
-/** @returns null for the whole object, which is also what several ranges at once get */
+/** @returns null for the whole object, which is also the result of several ranges at once */
 function rangeOf(header: string | undefined, { bytes }: StoredObject): { start: number; end: number } | null {
   const parts = /^bytes=(\d*)-(\d*)$/.exec(header ?? '')
   if (parts === null) return null

@@ -42,7 +42,7 @@ async function errorOf(work: Promise<unknown>): Promise<ExportError> {
   return error
 }
 
-/** Everything that a run does to a store, in short. @returns what is there afterwards */
+/** Every kind of operation of a run on a store. @returns the content of the store afterwards */
 async function workThrough(store: Store): Promise<Record<string, string>> {
   const own = await store.fenced('_state/open', 'owner')
   await own.writeWhole('_state/checkpoint.jsonl', ['begun;'])
@@ -77,7 +77,7 @@ async function workThrough(store: Store): Promise<Record<string, string>> {
   return found
 }
 
-// More than one part, and not a round number of them.
+// More than one part, with an incomplete last one.
 const LARGE = randomBytes(9 << 20)
 
 const WORKED = {
@@ -89,7 +89,7 @@ const WORKED = {
   state: 'checkpoint.jsonl',
 }
 
-describe('what passes', () => {
+describe('temporary errors', () => {
   const OPERATIONS: readonly OperationName[] = [
     'PutObject',
     'GetObject',
@@ -105,17 +105,17 @@ describe('what passes', () => {
     ['a store that is too busy', { code: 'SlowDown' }],
     ['a store that fails', { code: 'InternalError' }],
     ['connections that break before a request', { connection: 'reset-before' }],
-    ['answers that are lost', { connection: 'reset-after' }],
+    ['lost responses', { connection: 'reset-after' }],
   ]
 
-  it.each(TROUBLES)('%s: every request is sent again, and done once', async (_, trouble) => {
+  it.each(TROUBLES)('%s: every request is retried, and has its effect once', async (_, trouble) => {
     for (const operation of OPERATIONS) double.cues.fail({ operation }, { ...trouble, times: 1 })
     expect(await workThrough(open())).toEqual(WORKED)
     expect(double.uploads(BUCKET)).toEqual([])
     expect([...double.objects(BUCKET).keys()].filter((key) => key.includes('open'))).toEqual([])
   })
 
-  it('a store that knows neither copies nor lists of uploads', async () => {
+  it('a store without copies and lists of uploads works', async () => {
     for (const operation of ['CopyObject', 'ListMultipartUploads'] as const) {
       double.cues.fail({ operation }, { code: 'NotImplemented', times: 99 })
     }
@@ -123,14 +123,14 @@ describe('what passes', () => {
     expect(double.uploads(BUCKET)).toEqual([])
   })
 
-  it('bodies that break off are asked for again', async () => {
-    double.cues.fail({ operation: 'GetObject' }, { connection: 'cut-answer', times: 2 })
+  it('bodies that break off are requested again', async () => {
+    double.cues.fail({ operation: 'GetObject' }, { connection: 'cut-response', times: 2 })
     expect(await workThrough(open())).toEqual(WORKED)
   })
 })
 
-describe('what does not pass', () => {
-  it('is told with the path, the reason and what to do', async () => {
+describe('permanent errors', () => {
+  it('name the path, the reason and what to do', async () => {
     double.cues.fail({ operation: 'PutObject' }, { code: 'InternalError', times: 99 })
     const error = await errorOf(open().writeWhole('_manifest.json', ['{}']))
     expect(error).toMatchObject({ kind: 'storage', where: '_manifest.json' })
@@ -142,7 +142,7 @@ describe('what does not pass', () => {
   it.each([
     ['a bucket that is not there', { bucket: 'nobody' }, 'config', 'no such bucket'],
     ['a server that is not there', { endpoint: 'http://127.0.0.1:9' }, 'storage', 'ECONNREFUSED'],
-  ] as const)('%s', async (_, changes, kind, word) => {
+  ] as const)('name %s', async (_, changes, kind, word) => {
     const error = await errorOf(open(changes).list(''))
     expect(error.kind).toBe(kind)
     expect(error.message).toContain(word)
@@ -151,7 +151,7 @@ describe('what does not pass', () => {
   it.each([
     ['AWS_ACCESS_KEY_ID', 'access key'],
     ['AWS_SECRET_ACCESS_KEY', 'secret access key'],
-  ])('a wrong %s, which is never repeated', async (variable, word) => {
+  ])('name a wrong %s, without its value', async (variable, word) => {
     process.env[variable] = 'wrong-but-secret-0123456789'
     const error = await errorOf(open().list(''))
     expect(error.kind).toBe('credentials')
@@ -159,13 +159,13 @@ describe('what does not pass', () => {
     expect(JSON.stringify([error.message, error.stack])).not.toContain('wrong-but-secret')
   })
 
-  it('a clock that is off', async () => {
+  it('name a wrong clock', async () => {
     double.clockSkewMs = 3_600_000
-    // The SDK takes the store's time for the right one, once it knows it.
+    // The SDK adopts the store's time once it knows it.
     expect(await open().list('')).toEqual([])
   })
 
-  it('no permission', async () => {
+  it('name a missing permission', async () => {
     double.cues.fail({ operation: 'ListObjectsV2' }, { code: 'AccessDenied', times: 9 })
     const error = await errorOf(open().list(''))
     expect(error.kind).toBe('storage')
@@ -173,8 +173,8 @@ describe('what does not pass', () => {
   })
 })
 
-describe('a file that is uploaded in parts', () => {
-  it('is not seen before it is whole, and what a dead process left of it is ended by the next owner', async () => {
+describe('a multipart upload', () => {
+  it('is invisible until it is complete, and the next owner aborts that of a crashed process', async () => {
     const store = open()
     const own = await store.fenced('_state/open', 'dead')
     const log = await own.openLog('_state/open/0.part', 0)
@@ -196,7 +196,7 @@ describe('a file that is uploaded in parts', () => {
     expect(await store.size('credentials/part-00000.csv')).toBe(2 * LARGE.byteLength)
   })
 
-  it('is refused to a late owner whose upload was ended', async () => {
+  it('is rejected for a former owner after it was aborted', async () => {
     const store = open()
     const own = await store.fenced('_state/open', 'late')
     const log = await own.openLog('_state/open/0.part', 0)
@@ -214,7 +214,7 @@ describe('a file that is uploaded in parts', () => {
   })
 })
 
-it('a log that is flushed hundreds of times is read in few requests by the next owner', async () => {
+it('a log with hundreds of flushes is read in few requests by the next owner', async () => {
   const store = open()
   const own = await store.fenced('_state/open', 'owner')
   await own.writeWhole('_state/checkpoint.jsonl', ['0;'])
@@ -234,7 +234,7 @@ it('a log that is flushed hundreds of times is read in few requests by the next 
   expect(double.objects(BUCKET).size).toBeLessThanOrEqual(3)
 })
 
-it('names with every character that folders of queries have are signed and copied right', async () => {
+it('names with every character of query folders are signed and copied right', async () => {
   const name = 'credentials/query=keyword.a%20b%2F%C3%BC@c._-/import_window=all/part-00000.csv'
   const own = await open({ prefix: 'a/b=c' }).fenced('_state/open', 'owner')
   const log = await own.openLog('_state/open/0.part', 0)

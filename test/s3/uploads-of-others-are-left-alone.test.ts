@@ -9,7 +9,7 @@ import type { S3Double } from './double/server.ts'
 
 const LARGE = Buffer.alloc(9 << 20)
 const SHARD = 'credentials/part-00000.csv'
-/** As somebody else's tools have them in a bucket that holds more than a data set; the last one under our own name. */
+/** Uploads of other tools in a bucket that contains more than a data set; the last one under our own name. */
 const OTHERS = ['_backup/dump', 'credentials/old.zip', 'reports/2023.pdf', '_state/x', SHARD]
 
 let double: S3Double
@@ -42,7 +42,7 @@ async function beginOthers(keys: readonly string[] = OTHERS): Promise<string[]> 
   return ids
 }
 
-const underWay = (): readonly string[] => double.uploads(BUCKET).map(({ id }) => id)
+const uploadIds = (): readonly string[] => double.uploads(BUCKET).map(({ id }) => id)
 
 /** The bucket itself is the data set. */
 function stores(): readonly [name: string, open: () => Store][] {
@@ -71,43 +71,49 @@ async function writeShard(own: FencedStore): Promise<void> {
   await own.publish('_state/open/0.part', SHARD)
 }
 
-it.each([0, 1])('whatever their names, when uploads of a dead owner are ended (%i)', async (which) => {
-  const open = stores()[which]![1]
-  const others = await beginOthers()
-  const [dead, next] = [newOwner(), newOwner()]
-  const own = await open().fenced('_state/open', dead)
-  await takeOverAll(own, dead, false)
-  // It dies before it has sent a part.
-  double.cues.fail({ operation: 'UploadPart', key: SHARD }, { code: 'AccessDenied', times: 9 })
-  double.cues.fail({ operation: 'AbortMultipartUpload' }, { code: 'AccessDenied', times: 1 })
-  await expect(writeShard(own)).rejects.toThrow()
-  double.cues.clear()
-  const left = underWay().filter((id) => !others.includes(id))
-  expect(left).toHaveLength(1)
-  const later = await beginOthers(['credentials/later.zip'])
+it.each([0, 1])(
+  'uploads of others stay when uploads of a crashed owner are aborted, whatever their names (%i)',
+  async (which) => {
+    const open = stores()[which]![1]
+    const others = await beginOthers()
+    const [dead, next] = [newOwner(), newOwner()]
+    const own = await open().fenced('_state/open', dead)
+    await takeOverAll(own, dead, false)
+    // It crashes before it has sent a part.
+    double.cues.fail({ operation: 'UploadPart', key: SHARD }, { code: 'AccessDenied', times: 9 })
+    double.cues.fail({ operation: 'AbortMultipartUpload' }, { code: 'AccessDenied', times: 1 })
+    await expect(writeShard(own)).rejects.toThrow()
+    double.cues.clear()
+    const left = uploadIds().filter((id) => !others.includes(id))
+    expect(left).toHaveLength(1)
+    const later = await beginOthers(['credentials/later.zip'])
 
-  const successor = await open().fenced('_state/open', next)
-  await takeOverAll(successor, next, true)
-  expect(underWay()).toEqual([...others, ...later])
-  await writeShard(successor)
-  await successor.release()
-  expect(underWay()).toEqual([...others, ...later])
-})
+    const successor = await open().fenced('_state/open', next)
+    await takeOverAll(successor, next, true)
+    expect(uploadIds()).toEqual([...others, ...later])
+    await writeShard(successor)
+    await successor.release()
+    expect(uploadIds()).toEqual([...others, ...later])
+  },
+)
 
-it.each([0, 1])('and one whose id was lost on the way is ended by its owner (%i)', async (which) => {
-  const open = stores()[which]![1]
-  const others = await beginOthers()
-  const id = newOwner()
-  const own = await open().fenced('_state/open', id)
-  await takeOverAll(own, id, false)
-  double.cues.fail({ operation: 'CreateMultipartUpload', key: SHARD }, { connection: 'reset-after' })
-  await writeShard(own)
-  expect(underWay()).toHaveLength(others.length + 1)
-  await own.release()
-  expect(underWay()).toEqual(others)
-})
+it.each([0, 1])(
+  'uploads of others stay, and an upload whose id was lost is aborted by its owner (%i)',
+  async (which) => {
+    const open = stores()[which]![1]
+    const others = await beginOthers()
+    const id = newOwner()
+    const own = await open().fenced('_state/open', id)
+    await takeOverAll(own, id, false)
+    double.cues.fail({ operation: 'CreateMultipartUpload', key: SHARD }, { connection: 'reset-after' })
+    await writeShard(own)
+    expect(uploadIds()).toHaveLength(others.length + 1)
+    await own.release()
+    expect(uploadIds()).toEqual(others)
+  },
+)
 
-it('uploads side by side are put on record together', async () => {
+it('concurrent uploads are recorded together', async () => {
   const id = newOwner()
   const own = await stores()[0]![1]().fenced('_state/open', id)
   const before = double.requests({ operation: 'PutObject', key: /\.owner$/ }).length
@@ -116,5 +122,5 @@ it('uploads side by side are put on record together', async () => {
   expect(marks).toBeLessThan(8)
   await own.requireLock()
   await own.release()
-  expect(underWay()).toEqual([])
+  expect(uploadIds()).toEqual([])
 })

@@ -10,8 +10,8 @@ import { startSecondServer } from './second-server.ts'
 
 afterEach(() => vi.unstubAllEnvs())
 
-async function storeThat(passesOver: readonly string[]): Promise<S3Double> {
-  const double = await startS3Double({ buckets: [BUCKET], passesOver })
+async function storeThat(ignoredConditions: readonly string[]): Promise<S3Double> {
+  const double = await startS3Double({ buckets: [BUCKET], ignoredConditions })
   onTestFinished(() => double.close())
   vi.stubEnv('AWS_ACCESS_KEY_ID', double.credentials[0]!.accessKeyId)
   vi.stubEnv('AWS_SECRET_ACCESS_KEY', double.credentials[0]!.secretAccessKey)
@@ -52,17 +52,17 @@ async function refusal(work: Promise<unknown>): Promise<ExportError> {
 describe.each([
   ['If-None-Match', ['if-none-match']],
   ['If-Match', ['if-match']],
-])('a store that passes %s over', (header, passesOver) => {
-  it('is refused when a data set is made there, with nothing left behind', async () => {
-    const double = await storeThat(passesOver)
+])('a store that ignores %s', (header, ignoredConditions) => {
+  it('is rejected when a data set is created there, with nothing left behind', async () => {
+    const double = await storeThat(ignoredConditions)
     const error = await refusal(hold(s3Store(locationIn(double))))
     expect(error).toMatchObject({ kind: 'config', where: `s3://${BUCKET}/team/set` })
     expect(error.what).toContain(`ignores ${header}`)
     expect(double.objects(BUCKET).size).toBe(0)
   })
 
-  it('is refused as well where the state is on a disk', async () => {
-    const double = await storeThat(passesOver)
+  it('is rejected as well if the state is on a disk', async () => {
+    const double = await storeThat(ignoredConditions)
     const { store, root } = temporaryStore()
     const error = await refusal(hold(splitStore(locationIn(double), store, root)))
     expect(error.what).toContain(`ignores ${header}`)
@@ -70,7 +70,7 @@ describe.each([
   })
 })
 
-it('so is a server of others that passes both over', async () => {
+it('is rejected also if it is another server that ignores both', async () => {
   const double = await storeThat([])
   const server = await startSecondServer(false)
   onTestFinished(() => server.close())
@@ -90,7 +90,7 @@ it('so is a server of others that passes both over', async () => {
   client.destroy()
 })
 
-it('so is one that does not know conditions', async () => {
+it('is rejected also if it does not know conditions', async () => {
   const double = await storeThat([])
   double.cues.fail(
     { operation: 'PutObject', where: ({ headers }) => headers.has('if-none-match') },
@@ -102,7 +102,7 @@ it('so is one that does not know conditions', async () => {
   expect(double.objects(BUCKET).size).toBe(0)
 })
 
-it('where a data set has begun, nothing is tried again', async () => {
+it('is not tested again once a data set exists', async () => {
   const double = await storeThat([])
   const store = s3Store(locationIn(double))
   const puts = async (): Promise<number> => {
@@ -115,7 +115,7 @@ it('where a data set has begun, nothing is tried again', async () => {
   expect(await puts()).toBe(first - 2)
 })
 
-it('a run whose file with the location of the state is removed while it begins is told so', async () => {
+it('fails a run if the file with the location of the state is removed while the run begins', async () => {
   const double = await storeThat([])
   const { store, root } = temporaryStore()
   const client = new S3Client({
