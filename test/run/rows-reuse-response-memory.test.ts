@@ -55,8 +55,8 @@ describe('the rows of a page', () => {
   })
 
   it.each([
-    ['has no room for them', answer([credential()]), 0],
-    ['holds none', answer([]), 0],
+    ['is too small for them', answer([credential()]), 0],
+    ['has none', answer([]), 0],
     ['is wrong', Buffer.from('{"items": 1}'), 0],
   ])('free the memory of a response that %s at once', async (_, bytes, extraRoom) => {
     const { pool, cpu, body } = await world()
