@@ -55,14 +55,14 @@ describe('a chain whose windows are all done', () => {
 
   it('is checked after the page is committed, not before', async () => {
     const server = await pages(9)
-    const asked: number[] = []
+    const checkedAfter: number[] = []
     let committed = 0
     const isOver = (): boolean => {
-      asked.push(committed)
+      checkedAfter.push(committed)
       return committed === 3
     }
     for await (const _page of extractPages(open(server.url), domainChain({ isOver }), decode)) committed++
-    expect(asked).toEqual([1, 2, 3])
+    expect(checkedAfter).toEqual([1, 2, 3])
   })
 
   it('aborts the prefetched page, requests no other, and frees its prefetch slot', async () => {
@@ -122,7 +122,7 @@ describe('the filter of a chain', () => {
         query: { type: 'domain', fqdn: 'acme.example', name: 'domain.acme.example' },
         partition: `domain.acme.example/${page}`,
         page,
-        asked: YEAR,
+        requested: YEAR,
         own: YEAR,
         since: null,
       })),
@@ -146,7 +146,7 @@ describe('the filter of a chain', () => {
         Array.from({ length: 3 }, () => ({ imported_at: filter })),
       )
       expect(server.received.map(({ json }) => json.from)).toEqual([undefined, 'c0', 'c1'])
-      for (const context of heard.contexts) expect(context).toMatchObject({ asked: YEAR, own, since })
+      for (const context of heard.contexts) expect(context).toMatchObject({ requested: YEAR, own, since })
     },
   )
 
