@@ -116,8 +116,8 @@ it('old partitions are removed with all their files, and exported again only wit
   await here.write(parts('2024-06-01'))
   const sent = here.searches().length
   expect(await json(here, 'run')).toMatchObject({ partitions: { total: 6, done: 6, pending: 0 } })
-  const asked = here.searches().slice(sent)
-  const from = asked.map(
+  const requests = here.searches().slice(sent)
+  const from = requests.map(
     ({ body }) => (body as { filters: { imported_at: { gte: string } } }).filters.imported_at.gte,
   )
   expect([...new Set(from.map((at) => at.slice(0, 10)))]).toEqual(['2024-05-01'])
