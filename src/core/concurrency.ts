@@ -9,17 +9,17 @@ export function serial(afterFailure: 'continue' | 'stop' = 'continue'): Serial {
   let last: Promise<unknown> = Promise.resolve()
   return (task) => {
     const result = last.then(task)
-    // Nobody has to wait for a result: a failure that nobody sees is no unhandled rejection.
-    const seen = result.catch(() => {})
-    last = afterFailure === 'stop' ? result : seen
+    // Callers may ignore the result, so a failure must not become an unhandled rejection.
+    const settled = result.catch(() => {})
+    last = afterFailure === 'stop' ? result : settled
     return result
   }
 }
 
-// Enough to keep the threads busy that Node.js has for asynchronous calls, and a store over a network.
+// Enough to keep the thread pool of Node.js busy, and a store over a network.
 const AT_ONCE = 32
 
-/** Does many small things at a time; when one fails no more are begun, and it waits for those that were. */
+/** Does small tasks concurrently. After a failure no more tasks begin; it waits for those in flight, then throws. */
 export async function sideBySide<T>(items: Iterable<T>, work: (item: T) => Promise<void>): Promise<void> {
   const queue = items[Symbol.iterator]()
   let failed = false

@@ -1,18 +1,18 @@
 import { unlessSecret } from './secrets/known-secrets.ts'
 
 /**
- * What went wrong, as far as recovery and the exit code care:
+ * What went wrong. The kind decides the recovery and the exit code:
  * - `config`: the user's input is wrong; nothing was changed (exit 2)
- * - `credentials`: the service refuses the token or key, or a database the user or the password (exit 3)
+ * - `credentials`: the service rejects the token or key, or a database rejects the user or the password (exit 3)
  * - `quota`: the request budget or the service's quota is used up; resumable (exit 4)
- * - `locked`: another run holds the pipeline, or another process the DuckDB file that rows are loaded into (exit 5)
+ * - `locked`: another run holds the pipeline, or another process holds the DuckDB file to load into (exit 5)
  * - `interrupted`: a signal stopped the run; resumable (exit 130/143)
  * - `transient`: network trouble, timeouts, 408, 429, 5xx, broken responses; retried, then fails the partition
  * - `refused`: the service responds 4xx to this request; fails the partition at once
- * - `cursor`: the service refuses a cursor, or repeats one
+ * - `cursor`: the service rejects a cursor, or repeats one
  * - `data`: the response breaks the contract (ignored filter, invalid item under `on_invalid: fail`)
  * - `storage`: the disk fails (full, read-only, removed); stops the run, resumable
- * - `target`: the database that rows are loaded into can't be reached or refuses; nothing is half loaded
+ * - `target`: the database to load into can't be reached, or rejects the load; nothing is half loaded
  * - `damaged`: files on disk are not what the checkpoint says
  */
 export type ErrorKind =
@@ -30,15 +30,15 @@ export type ErrorKind =
   | 'damaged'
 
 /**
- * An error that says what happened, where, and what to do next. Never carries values of records; and of its parts none
- * that repeats a secret, wherever the words in it came from: errors go to logs, the checkpoint and summaries.
+ * An error that says what happened, where, and what to do next. It never carries values of records. A part that repeats
+ * a known secret is left out, whatever its source, because errors go to logs, the checkpoint and summaries.
  */
 export class ExportError extends Error {
   override readonly name = 'ExportError'
   readonly what: string
   readonly where: string
   readonly next: string
-  /** `quota`: when there is more of it again (epoch ms); null: not known. */
+  /** `quota`: when more of it is available (epoch ms); null: not known. */
   readonly untilMs: number | null
 
   constructor(
@@ -48,17 +48,17 @@ export class ExportError extends Error {
     next: string,
     options?: ErrorOptions & { readonly untilMs?: number | null },
   ) {
-    const [saidWhat, saidWhere, saidNext] = [what, where, next].map((part) => unlessSecret(part, 'long'))
-    const at = saidWhere === '' ? '' : ` (${saidWhere})`
-    super(`${saidWhat}${at}. ${saidNext}`, options)
-    this.what = saidWhat!
-    this.where = saidWhere!
-    this.next = saidNext!
+    const [safeWhat, safeWhere, safeNext] = [what, where, next].map((part) => unlessSecret(part, 'long'))
+    const location = safeWhere === '' ? '' : ` (${safeWhere})`
+    super(`${safeWhat}${location}. ${safeNext}`, options)
+    this.what = safeWhat!
+    this.where = safeWhere!
+    this.next = safeNext!
     this.untilMs = options?.untilMs ?? null
   }
 }
 
-/** An error as it goes between threads and machines, where it would lose its class. */
+/** An error as plain data. Threads and machines exchange this form, because an object loses its class on the way. */
 export type PlainError = Pick<ExportError, 'kind' | 'what' | 'where' | 'next'>
 
 export function plainError({ kind, what, where, next }: ExportError): PlainError {
@@ -69,7 +69,7 @@ export function fromPlainError({ kind, what, where, next }: PlainError): ExportE
   return new ExportError(kind, what, where, next)
 }
 
-/** Narrows an unknown thrown value to an {@link ExportError} of one of the kinds given (any, when none is). */
+/** Narrows an unknown thrown value to an {@link ExportError} of one of the kinds; without kinds, of any kind. */
 export function isExportError(error: unknown, ...kinds: ErrorKind[]): error is ExportError {
   return error instanceof ExportError && (kinds.length === 0 || kinds.includes(error.kind))
 }
@@ -80,9 +80,9 @@ export function numberOf(value: number, one: string, many = `${one}s`): string {
 }
 
 /**
- * The value of an environment variable that has to be set.
+ * The value of a required environment variable.
  * @param where what needs it: the pipeline file, for example
- * @throws ExportError `config` when there is none, or it is empty
+ * @throws ExportError `config` when it is not set, or empty
  */
 export function requireSet(
   variable: string,
@@ -95,7 +95,7 @@ export function requireSet(
 }
 
 /**
- * Secrets are written unmasked only if this run was allowed to.
+ * Checks that the user allowed this run to write secrets unmasked, if the policy does that.
  * @param where the pipeline file
  * @throws ExportError `config`
  */

@@ -5,19 +5,21 @@ import type { Aggregates } from './rows/aggregates.ts'
 import type { JsonValue } from './rows/json-values.ts'
 
 /**
- * The entries of the journal, `_state/checkpoint.jsonl`. Each records one thing that has become durable. Read in order they
- * say everything about what is exported and where a run resumes. Fields have the names that they have in the file.
- * `state/` checks that what it reads is of these types.
+ * The entries of the journal, `_state/checkpoint.jsonl`. Each records one durable change. In order they describe what
+ * is exported, and where a run resumes. Fields have the same names as in the file. `state/` validates what it reads
+ * against these types.
  */
 export type JournalEntry =
   | HeaderEntry
-  /** Detects that a secret query has another secret than before. `check`: digest under the mask key. */
+  /** Detects that the secret of a secret query has changed. `check`: its digest under the mask key. */
   | { readonly kind: 'secret'; readonly query: string; readonly check: string }
-  /** The value of a query that the user gave a name, as its rows show it. */
+  /** The value of a query with a user-defined name, as in the column `query_value`. */
   | { readonly kind: 'query'; readonly name: string; readonly value: string }
   | { readonly kind: 'run'; readonly run: string; readonly started_at: string; readonly version: string }
   | RunEndEntry
-  /** Another month (`2024-02`, UTC) has begun during a run. `before`: requests until then; `searches`: likewise. */
+  /**
+   * A new month (`2024-02`, UTC) began during a run. `before`: requests of the run until then; `searches`: likewise.
+   */
   | {
       readonly kind: 'month'
       readonly run: string
@@ -25,7 +27,7 @@ export type JournalEntry =
       readonly before: number
       readonly searches?: number | undefined
     }
-  /** Figures of a run that was killed. A rewrite makes it from the run's page entries, which it drops. */
+  /** Figures of a run that was killed. A rewrite replaces the run's page entries with it. */
   | ({
       readonly kind: 'unfinished'
       readonly run: string
@@ -51,11 +53,11 @@ export type JournalEntry =
   | ({ readonly kind: 'prune' } & Prune)
   | { readonly kind: 'unknown'; readonly fields: Readonly<Record<string, number>> }
   | MeasuredEntry
-  /** The page size that a query goes on with; null: the greatest. `query` null: what new queries begin with. */
+  /** The page size of a query from here on; null: the greatest. `query` null: the initial page size of new queries. */
   | { readonly kind: 'limit'; readonly query: string | null; readonly size: number | null }
 
 export type JournalWriter = {
-  /** Makes entries durable, all of them or none. They count once it resolves. */
+  /** Makes entries durable, all of them or none. They are committed when it resolves. */
   append(entries: readonly JournalEntry[]): Promise<void>
 }
 
@@ -63,13 +65,12 @@ export type HeaderEntry = {
   readonly kind: 'header'
   readonly version: 2
   readonly pipeline: string
-  /** Identity of the data set, made when it begins; its name and its path are not it. */
+  /** Identity of the data set, created with it. It is independent of the name and the path. */
   readonly data_set_id: string
   readonly created_at: string
   readonly settings: Readonly<Record<string, JsonValue>>
 }
 
-/** How a run ends. */
 export type RunStatus = 'complete' | 'failed' | 'budget' | 'interrupted'
 
 export const RUN_STATUSES = [
@@ -86,7 +87,7 @@ export type RunFigures = {
   readonly repeated?: number | undefined
   /** Failures of partitions; one partition may fail several times. */
   readonly failures?: number | undefined
-  /** Searches of the quota that it spent, by the service's own count; absent: the service does not tell. */
+  /** Searches of the quota that it spent, by the service's own count; absent: the service does not report it. */
   readonly searches?: number | undefined
 }
 
@@ -97,7 +98,7 @@ export type RunEndEntry = {
   readonly status: RunStatus
   readonly requests: number
   readonly retries: number
-  /** As the service last reported it; absent: it did not. */
+  /** As the service last reported it; absent: never reported. */
   readonly searches_remaining?: number | undefined
   /** The fewest requests that could have returned its items. */
   readonly min_requests?: number | undefined
@@ -119,7 +120,7 @@ export type ChainEntry = {
     readonly from: number
     readonly spans: readonly (readonly [span: number, times: number])[]
   } | null
-  /** Its progress. A rewrite puts it in place of the chain's page entries. */
+  /** Its progress. A rewrite replaces the chain's page entries with it. */
   readonly state?:
     | {
         readonly next: string | null
@@ -146,11 +147,11 @@ export type PageEntry = {
   readonly chain: number
   /** The cursor of the page after it; null: the chain has ended. */
   readonly next: string | null
-  /** With retries. */
+  /** Including retries. */
   readonly requests: number
   /** Rows requested; absent: as before. */
   readonly size?: number | undefined
-  /** So many of the chain's first windows get no more rows; absent: as before. */
+  /** Number of the chain's first windows that get no more rows; absent: as before. */
   readonly watermark?: number | undefined
   readonly slices?: readonly SliceEntry[] | undefined
   readonly logged?: readonly LoggedRows[] | undefined
@@ -158,22 +159,22 @@ export type PageEntry = {
   readonly position?: Position | null | undefined
   readonly quarantine?: readonly QuarantineEntry[] | undefined
   readonly unknown_fields?: Readonly<Record<string, number>> | undefined
-  /** Items that the chain had already; absent: none. */
+  /** Items that the chain already had; absent: none. */
   readonly repeated?: number | undefined
   /** Absent: as before. */
   readonly ids?: IdMark | undefined
 }
 
-/** Rows of a page that one partition has in one shard. */
+/** The rows of a page that belong to one partition and one shard. */
 export type SliceEntry = {
-  /** Of the partition that they belong to. */
+  /** The window of their partition. */
   readonly window: string
   readonly shard: number
   readonly rows: number
   readonly imported_at: Span | null
 }
 
-/** Rows of a page in the write-ahead log of an open shard; all others are in a row group, or in a shard that is sealed. */
+/** Rows of a page in the write-ahead log of an open shard. All other rows are in a row group or in a sealed shard. */
 export type LoggedRows = {
   readonly shard: number
   readonly generation: number
@@ -191,7 +192,7 @@ export type OpenEntry = {
   readonly shard: number
   readonly folder: string
   readonly part: number
-  /** What is in it. A rewrite puts it in place of the page entries. */
+  /** Contents of the shard. A rewrite replaces the page entries with it. */
   readonly contents?:
     | {
         readonly partitions: readonly string[]
@@ -202,7 +203,7 @@ export type OpenEntry = {
     | undefined
 }
 
-/** The rows of one generation of an open shard's write-ahead log, and rows of the page, are encoded into the shard. */
+/** A row group of an open shard: rows of one generation of its write-ahead log, and rows of the page. */
 export type RowGroupEntry = {
   readonly kind: 'row-group'
   readonly shard: number
@@ -213,7 +214,7 @@ export type RowGroupEntry = {
   readonly crc: number
   readonly rows: number
   readonly meta: JsonValue
-  /** As in the seal. */
+  /** As in {@link SealEntry}. */
   readonly replaced?: number | undefined
   readonly aggregates: Aggregates
 }
@@ -228,24 +229,24 @@ export type SealEntry = {
   readonly sha256: string
   readonly partitions: readonly string[]
   readonly imported_at: Span | null
-  /** Characters that the format can't hold, and that were replaced; absent: none. */
+  /** Number of characters that the format can't hold and that were replaced; absent: none. */
   readonly replaced?: number | undefined
 }
 
 /**
- * Aggregates over the rows of the shards that are sealed in the same transaction or, after a rewrite, of all shards.
- * `anew`: of all shards, and replaces all earlier aggregates.
+ * Aggregates of the shards that are sealed in the same transaction; after a rewrite, of all shards. `anew`: aggregates
+ * of all shards, which replace all earlier ones.
  */
 type AggregatesEntry = { readonly kind: 'aggregates'; readonly anew?: true | undefined } & Aggregates
 
 export type FailureEntry = {
   readonly kind: string
   readonly message: string
-  /** Invalid items of the page it failed at. They are in quarantine, and are requested again; absent: none. */
+  /** Invalid items of the page that failed. They are in quarantine, and are requested again; absent: none. */
   readonly rejected?: number | undefined
 }
 
-/** All entries about a partition together. A rewrite puts it in their place. */
+/** Sum of all entries about a partition. A rewrite replaces them with it. */
 export type PartitionEntry = {
   readonly kind: 'partition'
   readonly partition: string
@@ -262,7 +263,7 @@ export type PartitionEntry = {
   readonly new?: true | undefined
 }
 
-/** Partitions that ended before the instant `before` were pruned: how many, and their rows. */
+/** A prune: the number of partitions that ended before the instant `before`, and of their rows. */
 export type Prune = {
   readonly pruned_at: string
   readonly before: string
@@ -277,18 +278,18 @@ export type MeasuredEntry = {
   readonly costs?: readonly (readonly [rows: number, searches: number])[] | undefined
   /** Rows requested with a page, and milliseconds. */
   readonly times?: readonly (readonly [size: number, ms: number])[] | undefined
-  /** Whether responses say how many searches are left. */
+  /** Whether responses report how many searches are left. */
   readonly tells_searches?: boolean | undefined
   /** Searches that the run has spent so far. */
   readonly spent?: number | undefined
   readonly left?: number | undefined
-  /** Rows requested with the last page. A rewrite puts it in place of the page entries. */
+  /** Rows requested with the last page. A rewrite replaces the page entries with it. */
   readonly page_size?: number | undefined
   /** A rewrite wrote it. The figures of runs are in other entries. */
   readonly anew?: true | undefined
 }
 
-/** All entries about an open shard together. */
+/** Sum of all entries about an open shard. */
 export type OpenShardRecord = {
   readonly shard: number
   readonly folder: string
@@ -296,10 +297,10 @@ export type OpenShardRecord = {
   readonly partitions: ReadonlySet<string>
   readonly importedAt: Span | null
   readonly rowGroups: readonly RowGroupEntry[]
-  /** Of the write-ahead log with the rows that are not in a row group yet. */
+  /** Generation of the write-ahead log with the rows that are not in a row group yet. */
   readonly generation: number
   readonly records: readonly LogRecord[]
 }
 
-/** Rows in a write-ahead log, and where they end there. */
+/** Rows in a write-ahead log, and the offset of their end. */
 export type LogRecord = { readonly rows: number; readonly end: number }

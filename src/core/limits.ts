@@ -2,26 +2,26 @@ import { figuresOf, mayCost, NOT_MEASURED, type PageCost } from './measures.ts'
 import type { Month } from './time.ts'
 
 /**
- * What a run may spend. Each limit is checked before a request is sent and counts what requests in flight may cost. The
- * first request that would pass a limit is not sent. The run then ends with an error of the kind `quota`: its status is
- * `budget`, the exit code 4. Pages in flight are still committed, and the next run goes on from there.
+ * What a run may spend. Each limit is checked before a request is sent, and includes the possible cost of requests in
+ * flight. The first request that would exceed a limit is not sent. The run then ends with an error of the kind `quota`:
+ * its status is `budget`, its exit code 4. Pages in flight are still committed, and the next run resumes from there.
  *
  * | setting of `extract` | counts | over |
  * |---|---|---|
- * | `max_requests` | requests that were sent, retries among them | one run, also if it was interrupted and goes on |
- * | `min_searches_remaining` | searches that are left of the quota, as the service said last | all users of the quota |
+ * | `max_requests` | requests that were sent, retries among them | one run, also if it was interrupted and resumed |
+ * | `min_searches_remaining` | searches that are left of the quota, as last reported | all users of the quota |
  * | `monthly_searches` | searches that were spent, by the service's own count | all runs of a data set, a calendar month (UTC) |
  *
- * Requests for reports and endpoints that say nothing of searches know the first limit alone. What a page costs is known
- * once pages were measured; before that the dearer reading of the documentation counts.
+ * Only the first limit applies to requests for reports, and to endpoints that do not report searches. The cost of a
+ * page is measured. Until then it is the more expensive reading of the documentation.
  *
- * Two reports of the service end a run in the same way, whatever the limits are: that no searches are left, and that it
- * wants to be left alone for longer than a run waits.
+ * Two responses of the service end a run in the same way, whatever the limits are: no searches are left, or
+ * `Retry-After` is longer than a run waits.
  */
 export type RunLimits = {
   /** null: no limit. */
   readonly maxRequests: number | null
-  /** Requests that count against `maxRequests` already; left out: none. */
+  /** Earlier requests that count against `maxRequests`; left out: none. */
   readonly sentBefore?: number
   /** null: no limit. */
   readonly minSearchesRemaining: number | null
@@ -43,7 +43,7 @@ export function requestsLeft(
   return maxRequests === null ? Number.POSITIVE_INFINITY : maxRequests - sentBefore - sent
 }
 
-/** Searches that may be spent of those that are left; less than 0: others have spent what was to be kept. */
+/** Searches that may be spent of those that are left; less than 0: other users have spent part of the reserve. */
 export function searchesToSpend(
   { minSearchesRemaining }: Pick<RunLimits, 'minSearchesRemaining'>,
   remaining: number,
@@ -56,25 +56,25 @@ export function searchesLeftIn(month: Month, { searches, before }: MonthlyLimit,
   return searches - (before.get(month) ?? 0) - spent
 }
 
-/** Runs that it takes to send so many requests. */
+/** Number of runs that this many requests take. */
 export function runsNeeded(requests: number, maxRequests: number): number {
   return Math.ceil(requests / maxRequests)
 }
 
-/** Months in which so many searches can be spent: the rest of this one, and as many whole ones as it takes. */
+/** Number of months that this many searches take: the rest of this month, then whole months. */
 export function monthsNeeded(searches: number, share: number, spentThisMonth: number): number {
   if (searches === 0) return 0
   const later = Math.max(0, searches - Math.max(0, share - spentThisMonth))
   return 1 + Math.ceil(later / share)
 }
 
-/** Requests that a run may still send, and which limit that is: the one of the run, or what is left of the quota. */
+/** Requests that a run may still send, and the limit that applies: the budget of the run, or the rest of the quota. */
 export type AllowedRequests = { readonly requests: number; readonly by: 'budget' | 'quota' }
 
 /**
- * The narrower of the two, for people; null where there is none.
- * @param service `searchesRemaining` null: the requests cost nothing, or nobody knows what is left
- * @param pageSize rows that pages are requested with
+ * The lower of the two limits, for display; null: no limit.
+ * @param service `searchesRemaining` null: the requests cost nothing, or the number is not known
+ * @param pageSize rows requested with a page
  */
 export function allowedRequests(
   limits: Pick<RunLimits, 'maxRequests' | 'sentBefore' | 'minSearchesRemaining'>,

@@ -1,6 +1,7 @@
 /**
- * Whether a host name of a URL is this machine. Names below `localhost` count only where nothing secret depends on it:
- * not every resolver keeps them on the machine (RFC 6761, 6.3).
+ * Whether a host name of a URL is this machine.
+ * @param options `subdomains`: names below `localhost` count as well. Some resolvers send them to other machines (RFC
+ *   6761, 6.3), so set it only where no secret is sent.
  */
 export function isLoopback(hostname: string, { subdomains = false } = {}): boolean {
   return (

@@ -1,4 +1,4 @@
-/** What one page cost: its rows, and by how much the searches left went down for it, at most. */
+/** Cost of one page: its rows, and an upper bound of the searches that it spent. */
 export type PageCost = readonly [rows: number, searches: number]
 
 /** Duration of one response: rows requested, and milliseconds. */
@@ -6,17 +6,17 @@ export type ResponseTime = readonly [size: number, ms: number]
 
 /** What responses have shown about an endpoint. */
 export type Measures = {
-  /** Rows requested with the last page that was served; null: none was. */
+  /** Rows requested with the last served page; null: no page was served. */
   readonly pageSize: number | null
-  /** The page size to begin with, if the endpoint could not serve the greatest; null: it could, or was not tried. */
+  /** Initial page size, if the endpoint could not serve the greatest; null: it could, or it was not tried. */
   readonly limit: number | null
-  /** The same by query, of those that found their own. */
+  /** The same by query, for queries with their own limit. */
   readonly limits: ReadonlyMap<string, number | null>
-  /** The last ones. */
+  /** Of the last {@link MAX_COSTS} pages. */
   readonly costs: readonly PageCost[]
-  /** The last ones. */
+  /** Of the last {@link MAX_TIMES} responses. */
   readonly times: readonly ResponseTime[]
-  /** Whether responses say how many searches are left; null: none came yet. */
+  /** Whether responses report how many searches are left; null: no response yet. */
   readonly tellsSearches: boolean | null
 }
 
@@ -29,11 +29,10 @@ export const NOT_MEASURED: Measures = {
   tellsSearches: null,
 }
 
-/** So many of the last are kept. */
 export const MAX_COSTS = 256
 export const MAX_TIMES = 32
 
-/** As status and summaries show it; null: not measured. */
+/** Figures for status and summaries; null: not measured. */
 export type ServiceFigures = {
   readonly pageSize: number | null
   readonly searchesPerRequest: number | null
@@ -53,34 +52,35 @@ export function figuresOf({ pageSize, costs }: Measures): ServiceFigures {
 /** Source: public documentation: one search retrieves up to 100 credentials. */
 const ROWS_PER_SEARCH = 100
 
-/** What a page costs by the dearer reading of the documentation: one search for each 100 rows. */
+/** Cost of a page by the more expensive reading of the documentation: one search for each 100 rows. */
 export function dearerCost(rows: number): number {
   return Math.max(1, Math.ceil(rows / ROWS_PER_SEARCH))
 }
 
 /**
- * What pages cost by what was measured; null where that fits neither reading: pages of few rows cost one search by
- * both. The median counts: other users of the organization spend as well, so each cost is an upper bound.
+ * The measured cost of pages: per page, or per row. It is the median, because each cost is an upper bound: other users
+ * of the organization spend as well.
  */
 type Tariff = { readonly perPage: number } | { readonly perRow: number }
 
+/** null: not measured. Pages of few rows don't count: they cost one search by both readings. */
 function tariffOf(costs: readonly PageCost[]): Tariff | null {
-  const telling = groupsOf(costs).filter(({ pages, rows }) => rows / pages >= 2 * ROWS_PER_SEARCH)
-  const perPage = median(telling.map(({ pages, searches }) => searches / pages))
+  const conclusive = groupsOf(costs).filter(({ pages, rows }) => rows / pages >= 2 * ROWS_PER_SEARCH)
+  const perPage = median(conclusive.map(({ pages, searches }) => searches / pages))
   if (perPage === null) return null
-  // By the dearer reading each of these pages cost two searches or more.
+  // By the more expensive reading each of these pages costs at least two searches.
   if (perPage < 1.5) return { perPage: 1 }
-  return { perRow: median(telling.map(({ rows, searches }) => searches / rows)) ?? 0 }
+  return { perRow: median(conclusive.map(({ rows, searches }) => searches / rows)) ?? 0 }
 }
 
-/** Searches that a page of so many rows may cost. */
+/** Searches that a page of this size may cost. */
 export function mayCost(costs: readonly PageCost[], size: number): number {
   const tariff = tariffOf(costs)
   if (tariff === null) return dearerCost(size)
   return 'perPage' in tariff ? tariff.perPage : wholeSearches(tariff.perRow * size)
 }
 
-/** Searches that a page is likely to have cost, where no response before it says what was left. */
+/** Estimated searches of a page, if no earlier response reports how many were left. */
 export function likelyCost(costs: readonly PageCost[], rows: number): number {
   const tariff = tariffOf(costs)
   if (tariff !== null) return 'perPage' in tariff ? tariff.perPage : wholeSearches(tariff.perRow * rows)
@@ -89,7 +89,7 @@ export function likelyCost(costs: readonly PageCost[], rows: number): number {
 }
 
 /**
- * Searches that chains are likely to cost which bring so many rows with so many requests.
+ * Estimated searches of chains with this many requests and rows.
  * @returns null before any measurement
  */
 export function expectedCost(
@@ -105,15 +105,15 @@ export function expectedCost(
   return Math.max(1, Math.ceil((searchesPerRequest ?? 1) * requests))
 }
 
-/** Milliseconds that a page of this size takes; null: none was measured. */
+/** Milliseconds that a page of this size takes; null: not measured. */
 export function millisecondsAPage(times: readonly ResponseTime[], size: number): number | null {
-  const alike = times.filter(([of]) => of === size)
-  return median((alike.length > 0 ? alike : times).map(([, ms]) => ms))
+  const sameSize = times.filter(([requested]) => requested === size)
+  return median((sameSize.length > 0 ? sameSize : times).map(([, ms]) => ms))
 }
 
 type Group = { readonly pages: number; readonly rows: number; readonly searches: number }
 
-/** A search may cover several pages of few rows; so these count together. */
+/** A search may cover several pages of few rows. Such pages form one group. */
 const GROUP_ROWS = 1000
 const GROUP_PAGES = 20
 
@@ -128,12 +128,12 @@ function groupsOf(costs: readonly PageCost[]): readonly Group[] {
     groups.push(group)
     group = { pages: 0, rows: 0, searches: 0 }
   }
-  // What is left says less than a whole group, but more than nothing.
+  // An incomplete group is better than no measurement.
   if (groups.length === 0 && group.pages > 0) groups.push(group)
   return groups
 }
 
-/** Aggregates of fractions are a little off. */
+/** Rounds up, with a tolerance for the rounding errors of sums of fractions. */
 function wholeSearches(searches: number): number {
   return Math.max(1, Math.ceil(searches - 1e-6))
 }

@@ -4,11 +4,11 @@ import type { ExtraField, IdentityPolicy, NamedQuery, Order, Resource, SecretPol
 import { type Int64Json, int64FromJson } from './rows/int64.ts'
 import type { ColumnSpec } from './rows/schema.ts'
 
-/** The settings that decode every page of a run. Plain data and bytes only: it is sent to a worker thread once. */
+/** The settings for decoding all pages of a run. Plain data and bytes only: it is sent to a worker thread once. */
 export type DecodePlan = {
   readonly resource: Resource
   readonly columns: readonly ColumnSpec[]
-  /** Paths of the values of additional columns in an item; each column is among `columns`. */
+  /** Fields of an item that become additional columns; `columns` includes these columns. */
   readonly extras: readonly ExtraField[]
   readonly order: Order
   readonly secret: SecretPolicy
@@ -17,20 +17,20 @@ export type DecodePlan = {
   readonly maskKey: Uint8Array | null
 }
 
-/** Context of one page: what its decoding depends on besides its bytes. */
+/** What the decoding of one page depends on besides its bytes. */
 export type PageContext = {
   readonly query: NamedQuery
   /** Key of the partition that the chain has reached, for messages. */
   readonly partition: string
-  /** Number of pages of this chain before this one. */
+  /** Index of the page in its chain. */
   readonly page: number
   /** The range that was requested, both ends included; null: everything. */
   readonly requested: Window | null
-  /** The part of `requested` whose rows this chain takes, its end excluded; null: everything. */
+  /** The part of `requested` whose rows this chain exports, its end excluded; null: everything. */
   readonly own: Window | null
-  /** The `query_value` column: masked already where the query is a secret. */
+  /** The value of the column `query_value`, already masked. */
   readonly queryValue: string
-  /** Set when a refused cursor made the chain start again: rows at or before this position are exported already. */
+  /** Set when the chain restarted after a rejected cursor: rows at or before this position are already exported. */
   readonly since: Restart | null
   /** Ids of the last pages of this chain; rows with these ids are skipped. */
   readonly recent: readonly PageIds[]
@@ -49,8 +49,8 @@ export function spanOf(a: Span | null, b: Span | null): Span | null {
 }
 
 /**
- * Resume position of a sorted chain: the last `imported_at`, and the ids that were seen exactly there; null: they are
- * too many to keep, and the chain can't resume here.
+ * Resume position of a sorted chain: the last `imported_at`, and the ids of the rows with exactly this time. `ids`
+ * null: there are too many to keep, and the chain can't resume here.
  */
 export type Position = { readonly at: Int64Json; readonly ids: readonly Int64Json[] | null }
 
@@ -61,8 +61,8 @@ export type Restart = { readonly at: Int64Json; readonly ids: readonly Int64Json
 export type DecodedPage = {
   readonly next: string | null
   /**
-   * The rows as a record batch ({@link encodeRecordBatch}); null when there are none. The consumer gives the memory back
-   * to the buffer pool.
+   * The rows as a record batch ({@link encodeRecordBatch}); null when there are none. The consumer gives the memory
+   * back to the buffer pool.
    */
   readonly recordBatch: Uint8Array | null
   /** Rows in the record batch. */
@@ -73,12 +73,12 @@ export type DecodedPage = {
   readonly repeated: number
   /** For the pages that follow. */
   readonly ids: PageIds
-  /** `imported_at` of every row, microseconds; null when rows have no such time: reports. */
+  /** `imported_at` of every row, microseconds; null for reports, which have none. */
   readonly times: Times | null
   /** Resume position after this page; null when the page is not sorted by `imported_at`, or has no item. */
   readonly span: PageSpan | null
   readonly quarantined: readonly RefusedItem[]
-  /** Occurrences of fields that nobody knows; at most 50 names, the rest under `…`. */
+  /** Occurrences of unknown fields; at most 50 names, the rest under `…`. */
   readonly unknownFields: Readonly<Record<string, number>>
 }
 
@@ -89,16 +89,16 @@ export type PageSpan = {
   readonly lastIds: readonly Int64Json[] | null
 }
 
-/** Integers of microseconds; 64-bit integers where a double does not hold them all. */
+/** Microseconds; 64-bit integers if a double does not hold all of them exactly. */
 export type Times = Float64Array<ArrayBuffer> | BigInt64Array<ArrayBuffer>
 
-/** An item that broke the schema; its secrets are masked. */
+/** An item that breaks the schema; its secrets are masked. */
 export type RefusedItem = {
-  /** Its `imported_at` as near as a double comes; null where it has none that can be read. */
+  /** Its `imported_at`, rounded to a double; null: missing or not readable. */
   readonly at: number | null
   /** Index in the response's `items`. */
   readonly index: number
-  /** Digits as text where a number would lose some, also of one that no column holds; null: none was sent. */
+  /** Its digits as a string if a number is not exact; it may be too large for the column. null: missing. */
   readonly id: Int64Json | null
   readonly issues: readonly { readonly path: string; readonly message: string }[]
   readonly item: unknown
@@ -108,52 +108,51 @@ export type RefusedItem = {
 export type DecodePage = (body: Uint8Array, context: PageContext) => Promise<DecodedPage>
 
 /**
- * The ids of one page of a chain, by which later pages detect repeated rows. An id is two
- * numbers, its low and its high 32 bits: exact for every id, and cheap to compare and to keep.
+ * The ids of one page of a chain. Later pages detect repeated rows by them. An id is two numbers, its low and its high
+ * 32 bits: exact for every id, and cheap to compare and to keep.
  */
 export type PageIds = {
   readonly rows: Int32Array<ArrayBuffer>
-  /** Of items that went into quarantine: a good row of the same id is still news. */
+  /** Of items in quarantine. A valid row with the same id is not a repeated row. */
   readonly refused: Int32Array<ArrayBuffer>
 }
 
 export const NO_IDS: PageIds = { rows: new Int32Array(0), refused: new Int32Array(0) }
 
-// The service may repeat a row from one page to the next, and at some distance. What is older is forgotten, so that
-// the memory of a chain does not depend on its length.
+// The service may repeat a row on the next page, or some pages later. Older ids are dropped, so that the memory of a
+// chain does not depend on its length.
 const PAGES = 2
 const IDS = 20_000
 
 /**
- * The recent ids of a chain after one more page: those of the last two pages that have any, and of more pages up to
- * 20,000 ids.
+ * Adds a page to the recent ids of a chain: those of the last two pages that have ids, and of earlier pages up to
+ * 20,000 ids in all.
  */
 export function withPage(recent: readonly PageIds[], page: PageIds): readonly PageIds[] {
-  const words = ({ rows, refused }: PageIds): number => rows.length + refused.length
-  if (words(page) === 0) return recent
+  const countOf = ({ rows, refused }: PageIds): number => (rows.length + refused.length) / 2
+  if (countOf(page) === 0) return recent
   const known = [...recent, page]
-  let count = known.reduce((sum, ids) => sum + words(ids) / 2, 0)
-  while (known.length > PAGES && count - words(known[0]!) / 2 >= IDS) count -= words(known.shift()!) / 2
+  let count = known.reduce((sum, ids) => sum + countOf(ids), 0)
+  while (known.length > PAGES && count - countOf(known[0]!) >= IDS) count -= countOf(known.shift()!)
   return known
 }
 
 /**
- * Cursors are some hundred characters. Each is a line of the checkpoint, read again by every later run: an endless one
- * is not to fill disk and memory.
+ * Cursors usually have some hundred characters. The journal keeps each, and later runs read them, so the limit keeps a
+ * huge cursor from filling disk and memory.
  */
 export const MAX_CURSOR_BYTES = 65_536
 
 /**
- * The cursors that a chain has met, as 64 bits of digest each: enough to tell apart the pages of one chain (one
- * chance in four billion of a false alarm among 100,000), and so small, 1 MB for these, that chains may be of any
- * length and cursors as well.
+ * The cursors that a chain has used, as 64 bits of a digest each. Among 100,000 cursors the probability of a collision
+ * is one in four billion, and they take about 1 MB, whatever the length of the cursors.
  */
 export class SeenCursors {
-  /** Open addressing: a slot is two words; both zero: free. */
+  /** A hash table with open addressing. A slot is two words; both are zero if it is free. */
   #table: Uint32Array
   #size: number
 
-  /** @param before those met before; they are copied */
+  /** @param before the initial cursors; they are copied */
   constructor(before: SeenCursors | null = null) {
     this.#table = before === null ? new Uint32Array(2 * FEWEST_SLOTS) : before.#table.slice()
     this.#size = before === null ? 0 : before.#size
@@ -182,7 +181,7 @@ export class SeenCursors {
     if (16 * this.#size > FULLEST_16TH * this.#table.length) this.#grow()
   }
 
-  /** All of them, as bytes; see {@link SeenCursors.from}. */
+  /** All digests as bytes; {@link SeenCursors.from} reads them back. */
   toBytes(): Uint8Array {
     const words: number[] = []
     for (let at = 0; at < this.#table.length; at += 2) {
@@ -192,7 +191,7 @@ export class SeenCursors {
   }
 
   static from(bytes: Uint8Array): SeenCursors {
-    // What a Buffer's own `slice` gives is no copy.
+    // `slice` of a Buffer does not copy.
     const words = new Uint32Array(new Uint8Array(bytes).buffer)
     const seen = new SeenCursors()
     for (let at = 0; at < words.length; at += 2) seen.#add(words[at]!, words[at + 1]!)
@@ -213,7 +212,7 @@ export class SeenCursors {
 }
 
 const FEWEST_SLOTS = 8
-// Of each two words; seven of eight slots may be taken.
+// A slot is two words, so 7/16 of the words means that seven of eight slots are taken.
 const FULLEST_16TH = 7
 
 /** Slot of the digest, or the free slot where it belongs. */
@@ -226,7 +225,7 @@ function indexOfDigest(table: Uint32Array, first: number, second: number): numbe
   return slot
 }
 
-/** The first word is never 0: that marks a free slot. */
+/** The first word is never 0, which marks a free slot. */
 function digestOf(cursor: string): readonly [first: number, second: number] {
   const digest = hash('sha256', cursor, 'buffer')
   return [digest.readUInt32LE(0) || 1, digest.readUInt32LE(4)]

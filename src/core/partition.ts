@@ -13,7 +13,7 @@ export type Partition = {
   readonly window: Window | null
 }
 
-/** How many partitions are in which state. `partial`: begun, and not at their end; `pending`: not begun. */
+/** Number of partitions in each state. `partial`: begun, not finished; `pending`: not begun. */
 export type PartitionStates = {
   readonly done: number
   readonly partial: number
@@ -24,12 +24,12 @@ export type PartitionStates = {
 
 export type PartitionState = keyof PartitionStates
 
-/** How many partitions of a plan are done and how many are left; those that were pruned are not counted. */
+/** Number of partitions of a plan that are done and that are left. Pruned partitions are not counted. */
 export type PartitionCounts = {
   readonly total: number
   readonly done: number
   readonly failed: number
-  /** Neither done nor failed: not begun, or not at their end. */
+  /** Neither done nor failed: not begun, or not finished. */
   readonly pending: number
 }
 
@@ -42,15 +42,15 @@ export function partitionCounts(
 
 /**
  * The query with its name: `<type>.<label>`, everything outside `[A-Za-z0-9._@-]` percent-encoded.
- * @param label what may be shown: see {@link openLabel}
+ * @param label a name that may be shown: see {@link openLabel}
  */
 export function nameQuery(query: Query, label: string): NamedQuery {
   return { ...query, name: `${query.type}.${encodeSegment(label)}` }
 }
 
 /**
- * The label of a query, if it can be known without the mask key: the name that the user gave it, else its value.
- * Null where that is an identity which the policy hides.
+ * The label of a query that needs no mask key: the user's name for it, else its value. Null if the value is an identity
+ * that the policy hides.
  */
 export function openLabel(query: Query, identity: IdentityPolicy): string | null {
   return ('as' in query ? query.as : undefined) ?? (hidesIdentity(query, identity) ? null : queryLabel(query))
@@ -80,7 +80,7 @@ export function queryLabel(query: Query): string {
   }
 }
 
-/** `2024-01-01`, or `2024-01-01T060000Z` when it does not start at midnight, or `all` where there are no windows. */
+/** `2024-01-01`, or `2024-01-01T060000Z` if it does not start at midnight, or `all` without windows. */
 export function windowName(window: Window | null): string {
   return window === null ? 'all' : instantName(window.from)
 }
@@ -89,7 +89,7 @@ export function partition(query: NamedQuery, window: Window | null): Partition {
   return { key: partitionKey(query.name, window), query, window }
 }
 
-/** @param query its name */
+/** @param query name of the query */
 export function partitionKey(query: string, window: Window | null): string {
   return `${query}/${windowRange(window)}`
 }
@@ -99,7 +99,7 @@ export function windowOfKey(key: string): string {
   return key.slice(key.lastIndexOf('/') + 1)
 }
 
-/** `2024-01-01..2024-02-01`, or `all` where there are no windows: the last part of a partition's key. */
+/** `2024-01-01..2024-02-01`, or `all` without windows: the last part of a partition's key. */
 export function windowRange(window: Window | null): string {
   return window === null ? 'all' : `${instantName(window.from)}..${instantName(window.until)}`
 }
@@ -131,12 +131,12 @@ function encodeSegment(value: string): string {
 }
 
 /**
- * Adjacent windows of one query, in the order in which a chain goes through them. One without bounds means the one
- * partition of a query that has no windows.
+ * Adjacent windows of one query, in the order of its chain. A run without bounds is the single partition of a query
+ * without windows.
  */
 export class WindowRun {
   readonly order: Order
-  /** Instants in ascending order: each window lies between two of them; null: no windows. */
+  /** Instants in ascending order; each pair of neighbors is a window. null: no windows. */
   readonly bounds: Float64Array | null
 
   constructor(order: Order, bounds: Float64Array | null) {
@@ -151,12 +151,11 @@ export class WindowRun {
     return new WindowRun(order, Float64Array.from([first.from, ...windows.map((window) => window!.until)]))
   }
 
-  /** How many windows. */
   get count(): number {
     return this.bounds === null ? 1 : this.bounds.length - 1
   }
 
-  /** From the beginning of the first to the end of the last. */
+  /** From the beginning of the earliest window to the end of the latest. */
   get range(): Window | null {
     if (this.bounds === null || this.count === 0) return null
     return { from: this.bounds[0]!, until: this.bounds.at(-1)! }
@@ -169,7 +168,7 @@ export class WindowRun {
     return { from: this.bounds[byTime]!, until: this.bounds[byTime + 1]! }
   }
 
-  /** Of its windows, in order: see {@link windowRange}. */
+  /** The {@link windowRange} of each window, in order. */
   get names(): readonly string[] {
     return Array.from({ length: this.count }, (_, index) => windowRange(this.at(index)))
   }
@@ -188,7 +187,7 @@ export class WindowRun {
     return this.order === 'asc' ? low : this.count - 1 - low
   }
 
-  /** How many windows nothing more can come for once rows that are in order have come to this instant. */
+  /** Watermark of rows in order: the number of windows that are finished when the last row has this time. */
   watermarkAt(last: Int64): number {
     const { bounds, count } = this
     if (bounds === null) return 0
@@ -196,12 +195,12 @@ export class WindowRun {
       if (last >= bounds[count]!) return count
       return last < bounds[0]! ? 0 : this.indexOfInstant(last)
     }
-    // More rows may come with the very time at which a window begins.
+    // More rows may follow with the exact time at which a window begins.
     if (last < bounds[0]!) return count
     return last >= bounds[count]! ? 0 : this.indexOfInstant(last)
   }
 
-  /** The windows of indices `[from, to)`. */
+  /** The windows with the indices `[from, to)`. */
   part(from: number, to: number): WindowRun {
     if (this.bounds === null) return this
     const [first, last] = this.order === 'asc' ? [from, to] : [this.count - to, this.count - from]

@@ -1,9 +1,9 @@
 import type { Age, Micros } from './time.ts'
 
-/** A pipeline file with every default resolved, every path made and every duration in milliseconds. */
+/** A pipeline file after loading: defaults are resolved, paths are absolute, durations are in milliseconds. */
 export type Pipeline = {
   readonly name: string
-  /** The file it was read from, for messages. */
+  /** Path of the pipeline file, for messages. */
   readonly file: string
   readonly service: ServiceSettings
   readonly extract: ExtractSettings
@@ -15,21 +15,21 @@ export type ServiceSettings = {
   /** Host plus the fixed prefix segment; never ends in a slash. */
   readonly baseUrl: string
   readonly auth: Auth
-  /** Whose pace and quota it is, where many processes share these; null: as the token test says. */
+  /** The organization whose rate limit and quota the processes share; null: as the token test reports. */
   readonly organization: string | null
   readonly searchPath: string
   readonly reportPath: string
-  /** Where `check` may test the token for free; null: not configured. */
+  /** URL of the free token test of `check`; null: not configured. */
   readonly tokenTestUrl: string | null
   readonly requestsPerSecond: number
-  /** The tier of everything that is no search: tokens, reports. */
+  /** Rate limit of all requests except searches: tokens, reports. */
   readonly basicRequestsPerSecond: number
   readonly timeoutMs: number
   readonly retries: number
   readonly maxResponseBytes: number
 }
 
-/** Secrets are read by name when they are needed, so that a Pipeline can be printed and compared. */
+/** Holds names of environment variables, never secrets, so that a Pipeline can be printed and compared. */
 export type Auth =
   | { readonly kind: 'token'; readonly tokenEnv: string }
   | {
@@ -37,7 +37,7 @@ export type Auth =
       readonly apiKeyEnv: string
       readonly tokenUrl: string
       readonly tenantId: number | null
-      /** How long an exchanged token lives. */
+      /** Lifetime of an exchanged token. */
       readonly tokenLifetimeMs: number
     }
 
@@ -45,26 +45,26 @@ export type ExtractSettings = {
   readonly resource: Resource
   readonly queries: readonly Query[]
   readonly windows: WindowSettings | null
-  /** The setting of the pipeline file, where a flag replaces it for this run; null: the same. */
+  /** Queries and windows of the pipeline file, if flags replace them for this run; null: no flag does. */
   readonly whole: Wanted | null
   readonly order: Order
-  /** The most rows that are requested with a page. */
+  /** Maximum number of rows requested with a page. */
   readonly pageSize: number
   readonly include: readonly string[]
-  /** Chains in flight. */
+  /** Number of chains that run at a time. */
   readonly concurrency: number
   /** Requests that one run may send; null: no budget. */
   readonly maxRequests: number | null
-  /** Searches of the quota that all runs of the data set may spend in a calendar month (UTC); null: no such share. */
+  /** Searches of the quota that all runs of the data set may spend in a calendar month (UTC); null: no limit. */
   readonly monthlySearches: number | null
-  /** Searches of the quota that are to be left, by what the service says; null: never mind. */
+  /** Searches of the quota to leave unspent, by the service's own count; null: no limit. */
   readonly minSearchesRemaining: number | null
 }
 
-/** The order in which the service goes through its rows, and a chain through its windows. */
+/** Order of the rows that the service returns, and of the windows of a chain. */
 export type Order = 'asc' | 'desc'
 
-/** What is to be exported: queries × windows. */
+/** What to export: queries × windows. */
 export type Wanted = Pick<ExtractSettings, 'queries' | 'windows'>
 
 export type Resource = 'credentials' | 'reports'
@@ -89,12 +89,12 @@ export type Query =
 type GivenName = { readonly as?: string }
 
 /**
- * A query with the name that it goes by in paths, keys, logs and messages (`domain.acme.com`). Under a policy that
- * hides identities the name can take the mask key, so a pipeline as it is read has none.
+ * A query with its name for paths, keys, logs and messages (`domain.acme.com`). Under a policy that hides identities
+ * the name depends on the mask key, so the queries of a {@link Pipeline} have no names yet.
  */
 export type NamedQuery = Query & { readonly name: string }
 
-/** A pipeline whose queries have their names: what everything that looks at a data set works with. */
+/** A pipeline whose queries have names. Everything that accesses a data set takes this type. */
 export type NamedPipeline = Omit<Pipeline, 'extract'> & {
   readonly extract: Omit<ExtractSettings, 'queries' | 'whole'> & {
     readonly queries: readonly NamedQuery[]
@@ -107,13 +107,13 @@ export type WindowSettings = {
   readonly until: Micros | 'now'
   /** null: one window over the whole range. */
   readonly every: WindowLength | null
-  /** With `until: now`, windows that ended less than this ago wait. */
+  /** With `until: now`, a window is exported once it ended at least this long ago. */
   readonly lagMs: number
-  /** Windows that one chain goes through at most; null: all that are adjacent. */
+  /** Maximum number of windows of a chain; null: all that are adjacent. */
   readonly perChain: number | null
 }
 
-// Each is a partition, for each query: more would not fit into memory.
+// Each window is a partition of each query. More partitions would not fit into memory.
 export const MAX_WINDOWS = 1_000_000
 
 export type WindowLength =
@@ -133,12 +133,12 @@ export type TransformSettings = {
   readonly identity: IdentityPolicy
   /** Environment variable that holds the HMAC key. */
   readonly maskKeyEnv: string
-  /** Names in output order, after masking policies have taken columns away. */
+  /** Names in output order, without the columns that masking policies remove. */
   readonly columns: readonly string[]
-  /** Those of them that `transform.extra_columns` adds. */
+  /** The fields that `transform.extra_columns` adds to them. */
   readonly extraColumns: readonly ExtraField[]
   readonly onInvalid: InvalidPolicy
-  /** Beyond it the partition fails. */
+  /** The partition fails if more items are quarantined. */
   readonly maxQuarantined: QuarantineLimit
 }
 
@@ -150,10 +150,10 @@ export type QuarantineLimit =
 /** A field of a credential that is a column only when `transform.extra_columns` names it. */
 export type ExtraField = {
   readonly name: string
-  /** Names of members, from the credential on. */
+  /** Names of nested members, starting at the credential. */
   readonly path: readonly string[]
   readonly type: ExtraType | 'strings'
-  /** Whether the service's documentation has the field; null for one that only the pipeline file knows. */
+  /** Description from the service's documentation; null: the field is not documented. */
   readonly meaning: string | null
 }
 
@@ -161,12 +161,12 @@ export type ExtraField = {
 export const EXTRA_TYPES = ['string', 'int64', 'boolean', 'timestamp', 'json'] as const
 type ExtraType = (typeof EXTRA_TYPES)[number]
 
-/** `compact` encodings are smaller; `plain` ones are read by everything that reads Parquet. */
+/** `compact` encodings are smaller; every Parquet reader supports the `plain` ones. */
 export type Encodings = 'compact' | 'plain'
 export type Compression = 'none' | 'snappy' | 'gzip' | 'zstd'
 export type PartitionBy = 'query' | 'window'
 
-/** Where a data set is: a directory, or a prefix of a bucket. */
+/** Location of a data set: a directory, or a prefix of a bucket. */
 export type DataSetLocation =
   | { readonly kind: 'disk'; readonly root: string }
   | {
@@ -174,15 +174,15 @@ export type DataSetLocation =
       readonly bucket: string
       /** Without slashes at either end; empty: the bucket itself. */
       readonly prefix: string
-      /** null: as the environment and `~/.aws` have it, or AWS itself. */
+      /** null: from the environment or `~/.aws`, else AWS itself. */
       readonly endpoint: string | null
-      /** null: as the environment and `~/.aws` have it. */
+      /** null: from the environment or `~/.aws`. */
       readonly region: string | null
-      /** Whether requests name the bucket in their path instead of the host; null: unless the endpoint is AWS's own. */
+      /** Whether the bucket is in the path of a URL instead of the host; null: yes, except for endpoints of AWS. */
       readonly pathStyle: boolean | null
       /** Whether rows may travel to another machine unencrypted. */
       readonly allowHttp: boolean
-      /** Absolute path of the folder in which `_state` lies; null: in the bucket as well. */
+      /** Absolute path of the local folder that holds `_state`; null: `_state` is in the bucket. */
       readonly stateRoot: string | null
     }
 
@@ -190,12 +190,12 @@ export type LoadSettings = {
   /** Absolute path of the data set, or its `s3://` address. */
   readonly path: string
   readonly place: DataSetLocation
-  /** The same as the file gives it, for messages. */
+  /** The path as the pipeline file spells it, for messages. */
   readonly pathAsGiven: string
   readonly format: Format
   readonly partitionBy: readonly PartitionBy[]
   readonly shardRows: number
-  /** How old a partition may become before `prune` takes it away; null: any age. */
+  /** `prune` removes partitions older than this; null: none. */
   readonly keep: Age | null
   readonly fileMode: number
   readonly dirMode: number

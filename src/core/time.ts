@@ -1,23 +1,22 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { type Int64, int64 } from './rows/int64.ts'
 
-/** Time as the pipeline sees it, so that tests can bring their own. */
+/** Source of time. Tests pass their own. */
 export type Clock = {
   /** Milliseconds since the epoch. */
   now(): number
-  /** Milliseconds of a clock that never jumps; only differences mean something. */
+  /** Milliseconds of a monotonic clock; only differences are meaningful. */
   monotonicMs(): number
   /** Resolves after `ms`; rejects with the signal's reason as soon as it aborts. */
   sleep(ms: number, signal: AbortSignal): Promise<void>
 }
 
-/** The machine's own clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonicMs: () => performance.now(),
   sleep: async (ms, signal) => {
     try {
-      // A timer set to more than 2^31-1 ms fires at once, so long waits are cut into days.
+      // A timer of more than 2^31-1 ms fires immediately, so a long wait is split into days.
       for (let left = ms; left > 0; left -= 86_400_000) {
         await delay(Math.min(left, 86_400_000), undefined, { signal })
       }
@@ -29,10 +28,9 @@ export const systemClock: Clock = {
 }
 
 /**
- * Instants that Spillway reckons with (the bounds of windows) are whole microseconds since the Unix epoch, UTC, held
- * in a plain number: exact from the year 1684 to 2255 (2^53 µs either way), and always for whole seconds. JavaScript's
- * Date keeps milliseconds only, and the service sends microseconds. The times of rows reach further: they are
- * {@link Int64}.
+ * Microseconds since the Unix epoch, UTC, as a plain number. Bounds of windows are of this type. A number is exact from
+ * the year 1684 to 2255 (2^53 µs either way), and for whole seconds of any year. A JavaScript Date has only
+ * milliseconds, and the service sends microseconds. Times of rows may be outside of this range: they are {@link Int64}.
  */
 export type Micros = number
 
@@ -44,10 +42,10 @@ const TIMESTAMP =
   /^(\d{4})-(\d{2})-(\d{2})(?:[Tt ](\d{2}):(\d{2})(?::(\d{2})(?:[.,](\d{1,9}))?)?(Z|z|[+-]\d{2}(?::?\d{2})?)?)?$/
 
 /**
- * Parses an ISO 8601 date or date-time to microseconds UTC; a date alone is its midnight, a date-time
- * without an offset is taken as UTC. Digits beyond microseconds are cut off.
+ * Parses an ISO 8601 date or date-time to microseconds UTC. A date alone means midnight, a date-time without an offset
+ * is UTC. Digits beyond microseconds are truncated.
  * Source: service spec 2.2, `imported_at` (fractional seconds and a UTC offset).
- * @returns null when the text is no such timestamp, no such day exists, or the instant is not in the years 1 to 9999
+ * @returns null if the string is not a timestamp, the day does not exist, or the year is not 1 to 9999
  */
 export function parseTimestamp(text: string): Int64 | null {
   const match = TIMESTAMP.exec(text)
@@ -71,7 +69,7 @@ export function parseTimestamp(text: string): Int64 | null {
   return Number.isSafeInteger(result) ? result : int64(BigInt(seconds) * 1_000_000n + BigInt(micros))
 }
 
-/** The same for an instant to reckon with; null also where a plain number would not be exact. */
+/** The same as a plain number; null also if a number is not exact. */
 export function parseInstant(text: string): Micros | null {
   const at = parseTimestamp(text)
   if (at === null || typeof at === 'number') return at
@@ -88,7 +86,7 @@ export function formatTimestamp(micros: Int64): string {
   return `${new Date(ms).toISOString().slice(0, -1)}${String(rest).padStart(3, '0')}Z`
 }
 
-/** `2024-01-01T00:00:00Z`, with a fraction only where there is one: the form the service's filters get. */
+/** `2024-01-01T00:00:00Z`, with a fraction only if it is not zero. The service's filters have this form. */
 export function formatInstant(micros: Int64): string {
   const text = formatTimestamp(micros)
   return text.endsWith('.000000Z') ? `${text.slice(0, 19)}Z` : text
@@ -112,7 +110,7 @@ function daysInMonth(year: number, month: number): number {
   return month === 4 || month === 6 || month === 9 || month === 11 ? 30 : 31
 }
 
-/** Days between 1970-01-01 and a proleptic Gregorian date (a year that starts in March makes leap days come last). */
+/** Days from 1970-01-01 to a proleptic Gregorian date. Years start in March here, so that leap days are last. */
 function daysFromEpoch(year: number, month: number, day: number): number {
   const marchYear = month <= 2 ? year - 1 : year
   const era = Math.floor(marchYear / 400)
@@ -131,7 +129,7 @@ function parseOffsetMinutes(offset: string | undefined): number | null {
   return (offset.startsWith('-') ? -1 : 1) * (hours * 60 + minutes)
 }
 
-/** A calendar month, UTC: `2024-01`. As text they sort by time. */
+/** A calendar month, UTC: `2024-01`. The string order is the order of time. */
 export type Month = string
 
 export function monthOf(epochMs: number): Month {
@@ -144,19 +142,19 @@ export function endOfMonth(month: Month): string {
   return `${new Date(Date.UTC(year, number, 1)).toISOString().slice(0, 19)}Z`
 }
 
-/** The month that lies so many after this one. */
+/** The month that is this many months later. */
 export function monthAfter(month: Month, months: number): Month {
   const [year = 0, number = 1] = month.split('-').map(Number)
   return monthOf(Date.UTC(year, number - 1 + months, 1))
 }
 
-/** How old something is, by the UTC calendar. */
+/** An age by the UTC calendar. */
 export type Age = { readonly months: number; readonly days: number }
 
 export const AGE_PATTERN = /^([1-9]\d{0,3})(d|w|mo|y)$/
 export const AGE_EXPECTED = '<n>d, <n>w, <n>mo or <n>y, such as 24mo'
 
-/** `90d`, `6w`, `24mo`, `2y`; null when it is none. */
+/** Parses `90d`, `6w`, `24mo`, `2y`; null: not an age. */
 export function parseAge(text: string): Age | null {
   const match = AGE_PATTERN.exec(text)
   if (match === null) return null
@@ -174,8 +172,8 @@ export function parseAge(text: string): Age | null {
 }
 
 /**
- * The instant that is so long ago: the same day of an earlier month and the same time, or that month's last day where it
- * has fewer.
+ * The instant an age before `now`: the same time and day of an earlier month, or the last day of that month if it is
+ * shorter.
  */
 export function ago({ months, days }: Age, now: Micros): Micros {
   const ms = Math.floor(now / 1000)
@@ -185,7 +183,7 @@ export function ago({ months, days }: Age, now: Micros): Micros {
   const last = new Date(then)
   last.setUTCMonth(last.getUTCMonth() + 1, 0)
   then.setUTCDate(Math.min(day, last.getUTCDate()))
-  // No window begins before that.
+  // No window begins before this limit.
   return Math.max(Number.MIN_SAFE_INTEGER, then.getTime() * 1000 + (now - ms * 1000))
 }
 

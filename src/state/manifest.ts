@@ -18,11 +18,11 @@ import { settingsDigest } from './settings.ts'
 
 export const SIGNATURE_PATH = '_manifest.sig'
 
-/** Length of an Ed25519 signature. The file holds nothing else. */
+/** Length of an Ed25519 signature, and of the whole file. */
 export const SIGNATURE_BYTES = 64
 
 export const MANIFEST_PATH = '_manifest.json'
-/** How every manifest begins. */
+/** First characters of every manifest. */
 export const MANIFEST_START = '{\n  "version": 1,\n  "pipeline": '
 export const SUCCESS_PATH = '_SUCCESS'
 
@@ -40,7 +40,7 @@ export const shardSchema = z.object({
 export const manifestSchema = z.object({
   version: z.literal(1),
   pipeline: z.string(),
-  /** As in the first entry of the checkpoint. */
+  /** As in the header of the checkpoint. */
   data_set_id: z.uuid(),
   resource: z.enum(['credentials', 'reports']),
   format: z.enum(['parquet', 'csv']),
@@ -53,14 +53,14 @@ export const manifestSchema = z.object({
     bytes: count,
     shards: count,
     quarantined: count,
-    /** Items that the service sent again within a chain; each was taken once. */
+    /** Items that the service sent again within a chain; each is exported once. */
     repeated: count,
-    /** NUL characters that became U+FFFD, in CSV. */
+    /** Number of NUL characters that U+FFFD replaces, in CSV. */
     replaced_nuls: count,
   }),
   unknown_fields: z.record(z.string(), count),
   retired: z.array(z.object({ query: z.string(), partitions: count, rows: count })),
-  /** Partitions that were removed for their age; absent: written before there was such a thing. */
+  /** Partitions that `prune` removed; absent in manifests of earlier versions. */
   prunes: z
     .array(z.object({ pruned_at: z.string(), before: z.string(), partitions: count, rows: count }))
     .default([]),
@@ -71,11 +71,11 @@ export const manifestSchema = z.object({
       status: z.string(),
       requests: count,
       retries: count,
-      /** Searches of the quota that it spent, and that were left by the service's report; null: it reports none. */
+      /** Searches that it spent and that were left, as the service reports; null: it does not report them. */
       searches_spent: count.nullable().default(null),
       searches_remaining: count.nullable().default(null),
       version: z.string(),
-      /** Of the last run: what the service was measured to cost and to serve; null: not yet. */
+      /** Only of the last run: measured costs and page size of the service; null: not measured yet. */
       service: z
         .object({
           page_size: count.nullable(),
@@ -88,13 +88,13 @@ export const manifestSchema = z.object({
 })
 
 /**
- * `_manifest.json`: what the data set consists of. Field names are as scripts read them. Written out for those who use
- * the library, whose compiler need not know zod; a test holds it against the schema.
+ * `_manifest.json`: the contents of the data set. Fields have the same names as in the file. The type does not come
+ * from the schema, so that users of the library don't need the types of zod. A test compares it with the schema.
  */
 export type Manifest = {
   version: 1
   pipeline: string
-  /** A UUID; as long as the data set lives. */
+  /** A UUID that never changes. */
   data_set_id: string
   resource: 'credentials' | 'reports'
   format: 'parquet' | 'csv'
@@ -107,15 +107,15 @@ export type Manifest = {
     bytes: number
     shards: number
     quarantined: number
-    /** Items that the service sent again within a chain; each was taken once. */
+    /** Items that the service sent again within a chain; each is exported once. */
     repeated: number
-    /** NUL characters that became U+FFFD, in CSV. */
+    /** Number of NUL characters that U+FFFD replaces, in CSV. */
     replaced_nuls: number
   }
-  /** How often each field came that Spillway does not know. */
+  /** Number of occurrences of each unknown field. */
   unknown_fields: Record<string, number>
   retired: RetiredQuery[]
-  /** Partitions that were removed for their age. */
+  /** Partitions that `prune` removed. */
   prunes: { pruned_at: string; before: string; partitions: number; rows: number }[]
   runs: {
     started_at: string
@@ -123,11 +123,11 @@ export type Manifest = {
     status: string
     requests: number
     retries: number
-    /** Searches of the quota that it spent, and that were left by the service's report; null: it reports none. */
+    /** Searches that it spent and that were left, as the service reports; null: it does not report them. */
     searches_spent: number | null
     searches_remaining: number | null
     version: string
-    /** Of the last run: what the service was measured to cost and to serve; null: not yet. */
+    /** Only of the last run: measured costs and page size of the service; null: not measured yet. */
     service?:
       | {
           page_size: number | null
@@ -138,7 +138,7 @@ export type Manifest = {
   }[]
 }
 
-/** A query that the pipeline file no longer has, and what the data set holds of it. */
+/** A query that the pipeline file no longer has: its partitions and rows in the data set. */
 export type RetiredQuery = { query: string; partitions: number; rows: number }
 
 export type ManifestShard = {
@@ -148,12 +148,12 @@ export type ManifestShard = {
   bytes: number
   /** In hex. */
   sha256: string
-  /** Their keys. */
+  /** Keys of the partitions. */
   partitions: string[]
   imported_at: { min: string; max: string } | null
 }
 
-/** Writes the manifest in one step; a shard a line, so that a million of them are never one string. */
+/** Writes the manifest atomically, one line for each shard, so that a million shards are never one string. */
 export async function writeManifest(
   store: Store,
   pipeline: Pipeline,
@@ -164,15 +164,15 @@ export async function writeManifest(
 }
 
 /**
- * Reads a manifest back; null when there is none.
- * @throws ExportError `damaged` when it is no manifest
+ * Reads a manifest back; null: the file does not exist.
+ * @throws ExportError `damaged` if it is not a manifest
  */
 export async function readManifest(store: Store): Promise<Manifest | null> {
   const bytes = await store.read(MANIFEST_PATH)
   return bytes === null ? null : parseManifest(bytes)
 }
 
-/** @throws ExportError `damaged` when it is no manifest */
+/** @throws ExportError `damaged` if it is not a manifest */
 export function parseManifest(bytes: Uint8Array): Manifest {
   try {
     return manifestSchema.parse(JSON.parse(Buffer.from(bytes).toString()))
@@ -181,18 +181,18 @@ export function parseManifest(bytes: Uint8Array): Manifest {
       'damaged',
       'The manifest can not be read',
       MANIFEST_PATH,
-      'Run the pipeline again: the manifest is written anew at the end of every run.',
+      'Run the pipeline again: every run replaces the manifest at its end.',
       { cause: error },
     )
   }
 }
 
 /**
- * Whether these are, to the byte, the manifest that belongs to a checkpoint: the one that its last run wrote, and that
- * nobody has changed since.
+ * Whether the bytes are the manifest of a checkpoint: what the last run wrote, without any change since.
  */
 export function isManifestOf(bytes: Uint8Array, pipeline: Pipeline, state: CheckpointState): boolean {
-  // Which queries were retired then the pipeline file may no longer say; what the data set has of them the state does.
+  // The pipeline file may have changed since, so the names of retired queries come from the manifest, and their
+  // partitions and rows from the state.
   const names = new Set(parseManifest(bytes).retired.map(({ query }) => query))
   const retired = [...names].sort().flatMap((query) => holdingsOf(query, state) ?? [])
   let at = 0
@@ -204,7 +204,7 @@ export function isManifestOf(bytes: Uint8Array, pipeline: Pipeline, state: Check
   return at === bytes.byteLength
 }
 
-/** What a data set has of a query; null: nothing. */
+/** Partitions and rows of a query in a data set; null: none. */
 export function holdingsOf(query: string, { partitions: all }: CheckpointState): RetiredQuery | null {
   let [partitions, rows] = [0, 0]
   for (const record of all.branches.get(query)?.values() ?? []) {
@@ -278,7 +278,7 @@ function* manifestText(
     runs: state.runs.map(({ started_at, finished_at, status, requests, retries, version, ...run }, i) => ({
       started_at,
       finished_at,
-      // A run that left no closing line was killed.
+      // A run without an end entry was killed.
       status: status ?? 'interrupted',
       requests,
       retries,
@@ -291,7 +291,7 @@ function* manifestText(
   yield `${totals.shards === 0 ? '' : '\n  '}],${JSON.stringify(tail, null, 2).slice(1)}\n`
 }
 
-/** As scripts read them. */
+/** The figures with the names that scripts read. */
 export function serviceJson({ pageSize, searchesPerRequest, searchesPer1000Rows }: ServiceFigures) {
   return {
     page_size: pageSize,
@@ -300,12 +300,12 @@ export function serviceJson({ pageSize, searchesPerRequest, searchesPer1000Rows 
   }
 }
 
-/** Ed25519 over the manifest's bytes, by RFC 8032 without a prehash: what `openssl pkeyutl -rawin` checks. */
+/** Ed25519 signature of the manifest's bytes (RFC 8032, without a prehash). `openssl pkeyutl -rawin` verifies it. */
 export function signatureOf(manifest: Uint8Array, privateKey: KeyObject): Uint8Array {
   return sign(null, manifest, privateKey)
 }
 
-/** Whether a signature is one of this manifest, under this key. */
+/** Whether a signature is valid for this manifest and this key. */
 export function fitsManifest(signature: Uint8Array, manifest: Uint8Array, publicKey: KeyObject): boolean {
   return signature.byteLength === SIGNATURE_BYTES && verify(null, manifest, publicKey, signature)
 }

@@ -4,9 +4,9 @@ import { ExportError, type ExtraField, type Pipeline } from '../core/index.ts'
 export type Settings = Readonly<Record<string, unknown>>
 
 /**
- * The settings that every run on one data set has to share, by their names in the pipeline file: what the
- * service is requested (a cursor is good only for the same parameters) and what a row looks like. Pace,
- * retries, budgets, windows and the sizes of pages and shards may change from run to run.
+ * The settings that all runs on a data set must share, by their names in the pipeline file: the parameters of requests
+ * (a cursor is valid only for the same parameters) and the form of rows and files. Rate limit, retries, budgets,
+ * windows and the sizes of pages and shards may change between runs.
  */
 export function frozenSettings(pipeline: Pipeline, maskKey: Uint8Array | null): Settings {
   const { service, extract, transform, load } = pipeline
@@ -43,23 +43,23 @@ function fieldText({ name, path, type }: ExtraField): string {
   return `${name}: ${path.join('.')} ${type}`
 }
 
-/** SHA-256 in hex over the settings; the same for the same settings, whatever their order. */
+/** SHA-256 in hex of the settings, independent of their order. */
 export function settingsDigest(settings: Settings): string {
   return createHash('sha256').update(settingsText(settings)).digest('hex')
 }
 
-/** What {@link settingsDigest} digests: a JSON array of names and values, by name, without a line break. */
+/** Input of {@link settingsDigest}: a JSON array of names and values, ordered by name, without a line break. */
 export function settingsText(settings: Settings): string {
   return JSON.stringify(Object.entries(settings).sort(byName))
 }
 
-/** Whether nothing but columns differs: with others of these a data set may go on that is exported anew as a whole. */
+/** Whether only columns differ. A run that exports the whole data set again may change columns. */
 export function differInColumns(before: Settings, now: Settings): boolean {
   const changes = changesOf(before, now)
   return changes.length > 0 && changes.every(({ name }) => name === COLUMNS || name === EXTRA_COLUMNS)
 }
 
-/** @throws ExportError `config` naming every setting that differs from the data set's */
+/** @throws ExportError `config` with every setting that differs from the data set's */
 export function checkSettings(before: Settings, now: Settings, file: string): void {
   const changes = changesOf(before, now).map(({ text }) => text)
   if (changes.length === 0) return
@@ -81,7 +81,7 @@ function changesOf(before: Settings, now: Settings): readonly Change[] {
 }
 
 const WITH_OTHER_COLUMNS =
-  "Restore them, write to another load.path, have every partition exported anew with the new columns (`run --redo '*'`, with all queries that have rows in the file), or start over with --fresh."
+  "Restore them, write to another load.path, export every partition again with the new columns (`run --redo '*'`, with all queries that have rows in the pipeline file), or start over with --fresh."
 
 function changed(
   changes: readonly string[],
@@ -106,7 +106,7 @@ export function checkMaskKey(before: Settings, maskKey: Uint8Array, file: string
 const MASK_KEY = 'mask key check'
 const OTHER_MASK_KEY = 'the mask key is not the one used so far'
 
-/** Tells one key from another. Keyed by the key itself, so it gives away no more than the masked column does. */
+/** Identifies a mask key. It is an HMAC under the key itself, so it reveals no more than a masked column. */
 function maskKeyCheck(key: Uint8Array): string {
   return createHmac('sha256', key).update('spillway mask key check').digest('hex').slice(0, 32)
 }
@@ -116,8 +116,8 @@ function byName([a]: [string, unknown], [b]: [string, unknown]): number {
 }
 
 /**
- * Tells one secret of a query from another without giving it away: a digest under the mask key, of which no column
- * holds the like. Without the key it is worth nothing; without a key there is none.
+ * Identifies the secret of a query: a digest under the mask key, with a prefix that no masked column has. It reveals
+ * nothing without the key. Policies without a key have no such check.
  */
 export function secretCheck(maskKey: Uint8Array, secret: string): string {
   return createHmac('sha256', maskKey)

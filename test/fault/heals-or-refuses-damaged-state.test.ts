@@ -103,13 +103,13 @@ const REFUSED_UNFINISHED: readonly Refusal[] = [
   [
     'a journal cut in its first line',
     1,
-    /no checkpoint of spillway: its first line says nothing/,
+    /not a checkpoint of spillway: its first line is not valid/,
     lines(([first = '']) => [first.slice(0, 9)]),
   ],
   [
     'a foreign file with the name of the journal',
     1,
-    /no checkpoint of spillway: its first line says nothing/,
+    /not a checkpoint of spillway: its first line is not valid/,
     (output) => writeFile(join(output, JOURNAL), '{"kind":"mine"}\n'),
   ],
   [

@@ -1,16 +1,16 @@
 /**
- * What rows come to, without any of them: how many there are by day, source and kind of hash, and how many nulls each
- * column has. It is what the checkpoint keeps of them for the report. What does not fit is counted under `others`.
+ * Aggregates of rows: their number by day, source and kind of hash, and the number of nulls of each column. The
+ * checkpoint keeps them for the report. Rows of keys beyond the limit are counted under `others`.
  */
 export type Aggregates = {
   readonly rows: number
-  /** By the day of `imported_at`, UTC, counted from 1970-01-01; empty where rows have none. */
+  /** By the day of `imported_at`, UTC, counted from 1970-01-01; empty if rows have no such column. */
   readonly days: Counts<number>
   /** By `source_name`; null: rows without one. */
   readonly sources: Counts<string | null>
   /** By `hash_type`, likewise. */
   readonly hash_types: Counts<string | null>
-  /** By column; those without nulls, too. */
+  /** By column, also columns without nulls. */
   readonly nulls: Record<string, number>
 }
 
@@ -20,23 +20,26 @@ export type Counts<Key> = {
   readonly others: number
 }
 
-/** Keys of each kind that are kept apart; up to twice as many for a while, so that keeping the largest costs little. */
+/**
+ * Number of keys that are counted separately. Up to twice as many exist temporarily, so that the selection costs
+ * little.
+ */
 export type AggregateLimits = { readonly days: number; readonly sources: number; readonly hashTypes: number }
 
-/** For some rows that are encoded together: a few kB as a rule. */
+/** For row groups: usually a few kB. */
 export const ROW_GROUP_LIMITS: AggregateLimits = { days: 366, sources: 250, hashTypes: 50 }
-/** For whole data sets: a hundred years, and more sources than a report names. */
+/** For data sets: a hundred years, and more sources than a report shows. */
 export const DATA_SET_LIMITS: AggregateLimits = { days: 36_525, sources: 2_000, hashTypes: 200 }
 
-/** Names of sources are as long as the service likes. */
+/** The service does not limit the length of a name. */
 const MAX_NAME = 100
 
-/** A name as aggregates have it. */
+/** The name of a source in aggregates: long names are truncated. */
 export function nameInAggregates(name: string): string {
   return name.length > MAX_NAME ? `${name.slice(0, MAX_NAME).toWellFormed()}…` : name
 }
 
-/** Adds up. What it gives out depends on nothing but what was added, in which order. */
+/** Sums up aggregates. The result depends only on the inputs and their order. */
 export class AggregateTally {
   rows = 0
   readonly days: Tally<number>
@@ -73,7 +76,7 @@ export class AggregateTally {
   }
 }
 
-/** Counts rows under keys, of which it keeps the largest apart once they are too many. */
+/** Counts rows by key. If there are too many keys, only the largest are counted separately. */
 class Tally<Key> {
   readonly #limit: number
   readonly #counts = new Map<Key, number>()

@@ -3,17 +3,17 @@
  * the committer, and back to the pool. Without it every response would allocate megabytes, which costs page faults and
  * garbage collections.
  *
- * Buffers are shared memory, because transferring one would make the garbage collectors of both threads run for
- * nothing. Access is not synchronized: a buffer has one owner at a time, who passes it on.
+ * Buffers are shared memory, because each transfer would make the garbage collectors of both threads run. Access is not
+ * synchronized: a buffer has one owner at a time, which hands it over.
  */
 export type BufferPool = {
-  /** A buffer of at least so many bytes, with anything in it. */
+  /** A buffer of at least this many bytes. Its contents are undefined. */
   take(bytes: number): ArrayBufferLike
-  /** Gives a buffer back; the caller must not read it afterwards. */
+  /** Returns a buffer to the pool. The caller must not read it afterwards. */
   give(buffer: ArrayBufferLike): void
 }
 
-/** Always allocates: for small buffers, and for those that are never given back. */
+/** Always allocates. For small buffers, and for those that are never returned. */
 export const freshBuffers: BufferPool = {
   take: (bytes) => new ArrayBuffer(bytes),
   give() {},
@@ -21,14 +21,14 @@ export const freshBuffers: BufferPool = {
 
 // Room for responses that are a little longer than the last one.
 const HEADROOM = 1.125
-// A response far beyond the usual is not worth keeping memory for; and shared memory that is dropped goes late,
-// since no garbage collector counts it.
+// Larger buffers are rare, so they are not kept. They are not shared memory either: garbage collectors don't count
+// shared memory, and free it late.
 const MAX_KEPT_BYTES = 32 << 20
 
-// Limit of all kept buffers together: as much as responses in flight may take.
+// Limit of all kept buffers together: as much as the responses in flight may take.
 const MAX_KEPT_IN_ALL = 128 << 20
 
-/** @param kept buffers that are kept at most */
+/** @param kept maximum number of kept buffers */
 export function bufferPool(kept: number): BufferPool {
   const free: ArrayBufferLike[] = []
   let bytesFree = 0
@@ -48,7 +48,7 @@ export function bufferPool(kept: number): BufferPool {
       free.push(buffer)
       bytesFree += buffer.byteLength
       free.sort((a, b) => a.byteLength - b.byteLength)
-      // The smallest is the one that is most likely to be outgrown.
+      // The smallest buffer is the most likely one to be too small for the next response.
       while (free.length > kept || bytesFree > MAX_KEPT_IN_ALL) bytesFree -= free.shift()!.byteLength
     },
   }

@@ -1,16 +1,16 @@
 /**
- * An integer of 64 bits: a plain number where a double holds it for certain (below 2^53), else a bigint. There is
- * one form for each, so equal ones are `===`, and `<` and `>` order any two.
+ * A 64-bit integer: a plain number if a double is exact (below 2^53), else a bigint. Each integer has one form, so
+ * equal integers are `===`, and `<` and `>` order any two.
  */
 export type Int64 = number | bigint
 
-/** The same where it has to be JSON: large ones as their digits, which most readers of JSON would round. */
+/** The same for JSON: bigints are strings of digits, because most JSON readers would round them. */
 export type Int64Json = number | string
 
 export const MIN_INT64 = -(2n ** 63n)
 export const MAX_INT64 = 2n ** 63n - 1n
 
-/** The one form of an integer; one that a double holds may be beyond 2^53. */
+/** Converts an integer to its only form. */
 export function int64(value: number | bigint): Int64 {
   if (typeof value === 'number') {
     return Number.isSafeInteger(value) || !Number.isInteger(value) ? value : BigInt(value)

@@ -1,7 +1,7 @@
 /**
- * A record batch: the rows of one page in columns. Stages and threads pass it on, and it is appended to the write-ahead
- * log of an open shard. So it is encoded as one run of bytes, and decoded as views on them, without touching a value.
- * (`RowBatch` is the public form of it, with values instead of bytes.)
+ * A record batch: the rows of one page in columns. Threads exchange it, and it is appended to the write-ahead log of an
+ * open shard. So it is encoded as one run of bytes, and decoded as views on these bytes, without a copy of the values.
+ * (`RowBatch` is its public form, with values instead of bytes.)
  *
  * Layout of the bytes (little-endian): u32 magic, u32 length of the header, the header as JSON padded
  * with spaces to a multiple of 8, then every buffer, each starting at a multiple of 8.
@@ -13,8 +13,8 @@ export type RecordBatch = {
 }
 
 /**
- * A small table that many rows point into. Columns that repeat together (everything about one source)
- * share a group: one index per row serves them all.
+ * A dictionary that several columns share. Columns whose values repeat together (everything about one source) have a
+ * group: one index per row selects the values of all of them.
  */
 export type Group = {
   /** Number of entries. */
@@ -30,7 +30,7 @@ export type Column = {
   readonly values: Vector
 }
 
-/** Values of one column. `valid` holds 1 for a value and 0 for null; null where there is no null at all. */
+/** Values of one column. `valid` holds 1 for a value and 0 for null; it is null if the column has no null. */
 export type Vector =
   | IntegerVector
   | { readonly kind: 'boolean'; readonly values: Uint8Array; readonly valid: Uint8Array | null }
@@ -42,7 +42,7 @@ export type Vector =
       readonly valid: Uint8Array | null
     }
 
-/** Integers that doubles hold exactly, as nearly all are. */
+/** Integers that are exact as doubles: nearly all are. */
 export type NumberVector = {
   readonly kind: 'number'
   readonly values: Float64Array
@@ -58,7 +58,7 @@ export type Int64Vector = {
 
 export type IntegerVector = NumberVector | Int64Vector
 
-/** UTF-8 texts end to end in `bytes`; text i is `[offsets[i], offsets[i + 1])`; a null is empty there. */
+/** Concatenated UTF-8 strings in `bytes`. String i is `[offsets[i], offsets[i + 1])`; a null is empty there. */
 export type TextVector = {
   readonly kind: 'text'
   readonly offsets: Uint32Array
@@ -118,7 +118,7 @@ export function encodeRecordBatch(recordBatch: RecordBatch, room: BatchAllocator
 
 /**
  * Decodes a record batch; the vectors are views on `bytes`, which must start at a multiple of 8 in its buffer.
- * @throws Error when the bytes are no record batch
+ * @throws Error if the bytes are not a record batch
  */
 export function decodeRecordBatch(bytes: Uint8Array): RecordBatch {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
@@ -190,7 +190,7 @@ function assemble(header: Uint8Array, buffers: readonly Uint8Array[], room: Batc
   for (const buffer of buffers) {
     copyBytes(buffer, bytes, at)
     const end = at + padded(buffer.byteLength)
-    // What lay there may be a secret.
+    // The previous contents of the buffer may be a secret.
     bytes.fill(0, at + buffer.byteLength, end)
     at = end
   }
@@ -201,12 +201,12 @@ function padded(length: number): number {
   return (length + 7) & ~7
 }
 
-/** Below this, the call costs more than it saves. */
+/** Below this length the call costs more than it saves. */
 const SHORT_COPY = 256
 
 /**
- * Copies bytes to an offset in another buffer. Where memory is shared, `set` of a typed array may
- * go byte by byte, and takes ten times as long then; `fill` with as many bytes as there are to fill is one plain copy.
+ * Copies bytes to an offset in another buffer. In shared memory `set` of a typed array may copy byte by byte, which
+ * takes ten times as long. `fill` with a source of the same length is one plain copy.
  */
 export function copyBytes(from: Uint8Array, to: Uint8Array, at: number): void {
   const { length } = from

@@ -3,10 +3,10 @@ import { type Int64, int64 } from './int64.ts'
 import type { Column, RecordBatch, Vector } from './record-batch.ts'
 import type { ColumnSpec, ColumnType } from './schema.ts'
 
-/** Some masked rows in columns: value i of each column belongs to row i. The receiver may keep it. */
+/** Masked rows in columns: value i of each column belongs to row i. The receiver may keep it. */
 export type RowBatch = {
   readonly rows: number
-  /** In the order of the files. */
+  /** In the column order of the files. */
   readonly columns: readonly BatchColumn[]
 }
 
@@ -17,12 +17,12 @@ export type BatchColumn = { readonly name: string } & (
   | ListColumn
 )
 
-/** Integers; of timestamps microseconds since 1970, UTC. */
+/** Integers. Timestamps are microseconds since 1970, UTC. */
 export type IntegerColumn = {
   readonly type: 'int64' | 'timestamp'
-  /** 64-bit integers where one of them is beyond what a double holds exactly. */
+  /** 64-bit integers if a double is not exact for one of them. */
   readonly values: Float64Array | BigInt64Array
-  /** 1 for a value, 0 for null; null: there is no null. */
+  /** 1 for a value, 0 for null; null: the column has no null. */
   readonly valid: Uint8Array | null
 }
 export type TextColumn = { readonly type: 'text'; readonly values: readonly (string | null)[] }
@@ -32,19 +32,19 @@ export type ListColumn = {
   readonly values: readonly (readonly (string | null)[] | null)[]
 }
 
-/** One value of a row: texts, lists, booleans, and integers, which are bigints where a double is not exact. */
+/** One value of a row: a string, list, boolean or integer. An integer is a bigint if a double is not exact. */
 export type RowValue = string | boolean | Int64 | readonly (string | null)[] | null
 
-/** `micros`: microseconds since 1970, exact. `date`: a `Date`, which has milliseconds. */
+/** `micros`: microseconds since 1970, exact. `date`: a `Date`, which has only milliseconds. */
 export type TimesAs = 'micros' | 'date'
 export type TimeOf<As extends TimesAs> = As extends 'date' ? Date : Int64
 
 export type RowsOptions<As extends TimesAs = TimesAs> = {
-  /** What times are given as; left out: `micros`. */
+  /** Type of timestamps; left out: `micros`. */
   readonly times?: As
 }
 
-/** The rows of a batch as objects, one after the other: convenient, and much slower than its columns. */
+/** Iterates over the rows of a batch as objects. This is convenient, and much slower than the columns. */
 export function* rowsOf<As extends TimesAs = 'micros'>(
   { rows, columns }: RowBatch,
   { times }: RowsOptions<As> = {},
@@ -68,7 +68,7 @@ function dateOf(micros: Int64): Date {
   return new Date(Math.floor(Number(micros) / 1000))
 }
 
-/** A copy of a record batch's rows, so that its memory may be used again. */
+/** Copies the rows of a record batch, so that the memory of the record batch can be reused. */
 export function rowBatchOf(recordBatch: RecordBatch, specs: readonly ColumnSpec[]): RowBatch {
   const columns = specs.flatMap(({ name, type }) => {
     const column = recordBatch.columns.find((candidate) => candidate.name === name)
@@ -77,7 +77,7 @@ export function rowBatchOf(recordBatch: RecordBatch, specs: readonly ColumnSpec[
   return { rows: recordBatch.rows, columns }
 }
 
-/** A column of a batch from its values, row by row. */
+/** A column from one value for each row. */
 export function batchColumn(name: string, type: ColumnType, values: readonly RowValue[]): BatchColumn {
   switch (type) {
     case 'int64':
@@ -100,7 +100,7 @@ function integers(values: readonly (Int64 | null)[]) {
   return { values: Float64Array.from(values as readonly (number | null)[], (value) => value ?? 0), valid }
 }
 
-/** One value for each row, whether or not rows share them. */
+/** One value for each row, also if the column is in a group. */
 function valuesOf({ group, values }: Column, recordBatch: RecordBatch): readonly RowValue[] {
   const entries = entriesOf(values)
   if (group === null) return entries
@@ -138,8 +138,8 @@ function entriesOf(vector: Vector): readonly RowValue[] {
 }
 
 /**
- * What the columns of credentials hold, by their names; `docs/file-formats.md` says what each means. Which of them there
- * are is for the pipeline to say. An id is a bigint where a double is not exact.
+ * Types of the columns of credentials, by name. `docs/file-formats.md` describes each. The pipeline file selects the
+ * columns. An id is a bigint if a double is not exact.
  */
 export type Credential<Time = Int64> = {
   id: number | bigint
@@ -159,7 +159,7 @@ export type Credential<Time = Int64> = {
   query_value: string
 } & CredentialExtras
 
-/** There only where `extract.include` or `transform.extra_columns` names them. */
+/** Exported only if `extract.include` or `transform.extra_columns` names them. */
 type CredentialExtras = {
   known_password_id: string | null
   auth_domains: readonly (string | null)[] | null
@@ -171,7 +171,7 @@ type CredentialExtras = {
 }
 
 export type CredentialColumn = keyof Credential
-/** Columns that a pipeline has unless it leaves them out. */
+/** Columns that a pipeline exports by default. */
 export type StandardColumn = Exclude<CredentialColumn, keyof CredentialExtras>
 
 const STANDARD_COLUMNS: readonly StandardColumn[] = [
@@ -193,8 +193,8 @@ const STANDARD_COLUMNS: readonly StandardColumn[] = [
 ]
 
 /**
- * The rows of a batch as credentials: the columns named, or those that every credential has.
- * @throws ExportError 'config' when the batch lacks one of them
+ * Iterates over the rows of a batch as credentials, with the columns in `options.columns`, or the default columns.
+ * @throws ExportError 'config' if the batch lacks one of them
  */
 export function* credentialsOf<Name extends CredentialColumn = StandardColumn, As extends TimesAs = 'micros'>(
   batch: RowBatch,
@@ -224,12 +224,12 @@ type ColumnOf<Value> = Value extends Date
         ? TextColumn
         : ListColumn
 
-/** A column by its name, of a credential with the type that it has there. */
+/** A column by name; the columns of credentials have their own types. */
 export type ColumnNamed<Name extends string> = Name extends CredentialColumn
   ? { readonly name: Name } & ColumnOf<NonNullable<Credential[Name]>>
   : BatchColumn
 
-/** null when the batch has none of that name. */
+/** The column with this name; null: the batch has no such column. */
 export function column<const Name extends CredentialColumn | (string & {})>(
   { columns }: RowBatch,
   name: Name,

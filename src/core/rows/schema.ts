@@ -9,18 +9,18 @@ import type {
   TransformSettings,
 } from '../pipeline.ts'
 
-/** What a column holds; the manifest and the Parquet schema name the same types. */
+/** Type of a column. The types in the manifest and in the Parquet schema correspond to it. */
 export type ColumnType = 'int64' | 'text' | 'boolean' | 'timestamp' | 'list'
 
 export type ColumnSpec = {
   readonly name: string
   readonly type: ColumnType
   readonly nullable: boolean
-  /** One line for people who meet the column in a warehouse. */
+  /** A description of one line, for comments in warehouses. */
   readonly meaning: string
 }
 
-/** The types' names in `_manifest.json`. */
+/** Names of the types in `_manifest.json`. */
 export const TYPE_NAMES: Record<ColumnType, string> = {
   int64: 'INT64',
   text: 'STRING',
@@ -29,15 +29,15 @@ export const TYPE_NAMES: Record<ColumnType, string> = {
   list: 'LIST<STRING>',
 }
 
-/** The name of the type that a column has in files of a format: one engine knows milliseconds only. */
+/** Name of a type in files of a format: one engine supports only milliseconds. */
 export function typeName(type: ColumnType, { engine }: Format): string {
   return type === 'timestamp' && engine === 'parquetjs-lite' ? 'TIMESTAMP(MILLIS, UTC)' : TYPE_NAMES[type]
 }
 
 /**
- * Every column a resource can have, in output order. `included` are the values of `extract.include`:
- * optional fields are columns only when `include` requests them.
- * Source: service spec 2.1–2.3, and the public API's nullability where the spec is silent.
+ * All columns of a resource, in output order. Optional fields are columns only if `extract.include` (`included`) names
+ * them.
+ * Source: service spec 2.1–2.3, and the nullability in the public API where the spec does not specify it.
  */
 export function allColumns(resource: Resource, included: readonly string[]): readonly ColumnSpec[] {
   if (resource === 'reports') return REPORT_COLUMNS
@@ -46,13 +46,13 @@ export function allColumns(resource: Resource, included: readonly string[]): rea
   )
 }
 
-/** What decides about the columns of a pipeline. */
+/** The settings that determine the columns of a pipeline. */
 type ColumnSettings = {
   readonly extract: Pick<ExtractSettings, 'resource' | 'include'>
   readonly transform: Pick<TransformSettings, 'columns' | 'extraColumns'>
 }
 
-/** The columns of a pipeline, or those of them that are named, in output order. */
+/** The columns of a pipeline with these names, in output order. */
 export function columnsOf(
   { extract, transform }: ColumnSettings,
   names: readonly string[] = transform.columns,
@@ -61,7 +61,7 @@ export function columnsOf(
   return columns.filter((column) => names.includes(column.name))
 }
 
-/** Source: public documentation of the service, where all four are required and may be null. */
+/** Documented fields without a column by default. Source: public documentation; all are required and nullable. */
 export const KNOWN_EXTRAS: readonly ExtraField[] = [
   extra('event_uid', ['event_uid'], 'string', 'identifier of the event that the credential came with'),
   extra(
@@ -92,7 +92,7 @@ function extraSpec({ name, path, type, meaning }: ExtraField): ColumnSpec {
   return column(name, EXTRA_COLUMN_TYPES[type], true, meaning ?? field)
 }
 
-/** The columns that the masking policies take away. */
+/** The columns that the masking policies remove. */
 export function droppedColumns(secret: SecretPolicy, identity: IdentityPolicy): readonly string[] {
   return [...(secret === 'drop' ? ['hash'] : []), ...(identity === 'drop' ? ['identity_name'] : [])]
 }
@@ -126,7 +126,7 @@ const CREDENTIAL_COLUMNS: readonly ColumnSpec[] = [
   column('source_breached_at', 'timestamp', true, 'when the source was breached'),
   column('source_leaked_at', 'timestamp', true, 'when the data was leaked'),
   column('query_type', 'text', false, 'kind of the query that found the row'),
-  column('query_value', 'text', false, 'what the query asked for; a secret is masked'),
+  column('query_value', 'text', false, 'value of the query; a secret is masked'),
   column('auth_domains', 'list', true, 'host names that the credential logs in to'),
   column('urls', 'list', true, 'addresses that the credential logs in to'),
 ]
@@ -155,8 +155,8 @@ function column(name: string, type: ColumnType, nullable: boolean, meaning: stri
 }
 
 /**
- * The `field_id` of each column in Parquet files. Table formats know a column by it, whatever it is called or wherever it
- * stands, so an id is never changed and never given to another column; a new column gets the next number.
+ * The `field_id` of each column in Parquet files. Table formats identify a column by it, not by name or index. So an id
+ * never changes, and is never used for another column. A new column gets the next number.
  */
 const FIELD_IDS: Readonly<Record<string, number>> = {
   id: 1,
@@ -200,18 +200,18 @@ const FIELD_IDS: Readonly<Record<string, number>> = {
 }
 
 const FIRST_OF_ELEMENTS = 1000
-// Up to 2,001,000,000: the last 200 numbers of 31 bits are Iceberg's own.
+// Ids of names end at 2,001,000,000: Iceberg reserves the last 200 numbers of 31 bits.
 const FIRST_OF_NAMES = 1_000_000
 const COUNT_OF_NAMES = 2_000_000_000
 
-/** The id of a column. One that only a pipeline file knows has one that is made of its name. */
+/** The id of a column. An undocumented field gets an id derived from its name. */
 export function fieldId(column: string): number {
   return Object.hasOwn(FIELD_IDS, column)
     ? FIELD_IDS[column]!
     : FIRST_OF_NAMES + (crc32(column) % COUNT_OF_NAMES)
 }
 
-/** The id of the elements of a column of lists: they are fields of their own. */
+/** The id of the elements of a list column. In Parquet these are a field of their own. */
 export function elementFieldId(column: string): number {
   return FIRST_OF_ELEMENTS + fieldId(column)
 }

@@ -1,8 +1,8 @@
 /**
- * Whether something is true of a text in any of the encodings in which texts are passed on: percent, JSON and HTML
- * escapes, hex and base64 (wherever in a longer text they begin), UTF-16, UTF-8 taken for Latin-1; and in encodings of
- * encodings, three deep. What a text might have been is tried out, so `isTrue` sees a lot of nonsense too.
- * @returns true as well when there is more to try than any honest text gives rise to
+ * Whether `isTrue` holds for a string or any decoding of it: percent, JSON and HTML escapes, hex and base64 (at any
+ * offset of a longer string), UTF-16, UTF-8 read as Latin-1, and nested encodings up to three levels. All possible
+ * decodings are tried, so most strings that `isTrue` receives are meaningless.
+ * @returns true also if there are more decodings than an ordinary string has
  */
 export function inAnyDisguise(text: string, isTrue: (text: string) => boolean): boolean {
   const seen = new Set<string>()
@@ -15,12 +15,12 @@ export function inAnyDisguise(text: string, isTrue: (text: string) => boolean): 
     if (depth === 0) return false
     if (UNESCAPES.some((undo) => found(undo(candidate), depth - 1))) return true
     return BINARIES.some((decode) => {
-      const pieces = decode(candidate)
+      const parts = decode(candidate)
       return (
-        pieces.length > 0 &&
-        (CHARSETS.some((charset) => found(joined(pieces, charset), 0)) ||
-          // Only what makes a text can hide another encoding; nearly every word is base64 of something.
-          found(joined(pieces.filter(isText), 'utf8'), depth - 1))
+        parts.length > 0 &&
+        (CHARSETS.some((charset) => found(joined(parts, charset), 0)) ||
+          // Nearly every word is valid base64, so only printable bytes are decoded further.
+          found(joined(parts.filter(isPrintable), 'utf8'), depth - 1))
       )
     })
   }
@@ -28,8 +28,7 @@ export function inAnyDisguise(text: string, isTrue: (text: string) => boolean): 
 }
 
 /**
- * The same for what can be undone at once: percent, JSON and HTML escapes, UTF-8 taken for Latin-1, and escapes of
- * escapes.
+ * The same for escapes alone: percent, JSON and HTML escapes, UTF-8 read as Latin-1, and nested escapes.
  */
 export function inAnyEscape(text: string, isTrue: (text: string) => boolean): boolean {
   const seen = new Set<string>()
@@ -43,7 +42,7 @@ export function inAnyEscape(text: string, isTrue: (text: string) => boolean): bo
 }
 
 const MAX_DEPTH = 3
-/** Characters, of all candidates together. */
+/** Characters of all candidates together. */
 const MAX_EXAMINED = 8_000_000
 
 /** Separates parts that were not adjacent. */
@@ -51,8 +50,8 @@ const BETWEEN = '\u{FFFD}'
 
 const CHARSETS = ['utf8', 'utf16le', 'utf16be'] as const
 
-function joined(pieces: readonly Buffer[], charset: (typeof CHARSETS)[number]): string {
-  return pieces.map((piece) => textIn(piece, charset)).join(BETWEEN)
+function joined(parts: readonly Buffer[], charset: (typeof CHARSETS)[number]): string {
+  return parts.map((part) => textIn(part, charset)).join(BETWEEN)
 }
 
 function textIn(bytes: Buffer, charset: (typeof CHARSETS)[number]): string {
@@ -61,8 +60,8 @@ function textIn(bytes: Buffer, charset: (typeof CHARSETS)[number]): string {
   return (charset === 'utf16le' ? whole : Buffer.from(whole).swap16()).toString('utf16le')
 }
 
-/** Printable ASCII for the most part, also with a zero after each character. */
-function isText(bytes: Buffer): boolean {
+/** Mostly printable ASCII, with or without a zero after each character. */
+function isPrintable(bytes: Buffer): boolean {
   let printable = 0
   for (const byte of bytes) if (byte === 0 || (byte >= 0x20 && byte < 0x7f)) printable++
   return bytes.length >= 3 && printable >= bytes.length * 0.8
@@ -90,13 +89,13 @@ function unescapeHtml(text: string): string {
   return text.replace(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|([a-z]+));?/gi, (found, decimal, hex, name) => {
     if (decimal !== undefined) return character(Number(decimal))
     if (hex !== undefined) return character(Number.parseInt(hex, 16))
-    // An accent does not matter to who compares.
+    // Comparisons ignore accents.
     const accented = /^([a-z])(?:acute|grave|circ|uml|tilde|cedil|ring|caron|slash)$/i.exec(name)?.[1]
     return accented ?? ENTITIES.get(name.toLowerCase()) ?? found
   })
 }
 
-/** Names of characters that passwords and tokens are made of. Source: HTML standard, 13.5. */
+/** Names of characters that passwords and tokens contain. Source: HTML standard, 13.5. */
 const ENTITIES: ReadonlyMap<string, string> = new Map(
   Object.entries({
     amp: '&',
@@ -147,7 +146,7 @@ function character(codePoint: number): string {
   return codePoint <= 0x10ffff ? String.fromCodePoint(codePoint) : ''
 }
 
-/** Every run of a text that may be encoded bytes, from every offset at which they may begin. */
+/** Decodes every run of a string that may be encoded bytes, at every offset at which they may begin. */
 const BINARIES: readonly ((text: string) => readonly Buffer[])[] = [
   ...[0, 1, 2, 3].map((skip) => runs(/[a-z0-9+/_-]{2,}/gi, (run) => Buffer.from(run.slice(skip), 'base64'))),
   ...[0, 1].map((skip) => runs(/[0-9a-f]{2,}/gi, (run) => Buffer.from(run.slice(skip), 'hex'))),

@@ -1,35 +1,34 @@
 import { createHash } from 'node:crypto'
 import { inAnyDisguise, inAnyEscape } from './disguises.ts'
 
-/** Replaces a text that repeats a secret. */
+/** Replaces a string that repeats a secret. */
 export const LEFT_OUT = '[left out: it repeats a secret]'
 
 /**
- * Everything secret that this process has read or been given, whatever it was for and however long ago: a service may
- * repeat in one response what it was sent with another request. The list has no owner that is passed in: every
- * `ExportError` clears its text when it is made, and the secrets of one pipeline must not come out of another one of the
- * same process (decision 18).
+ * This module keeps all secrets that the process has read or received, for its whole life: a response may repeat the
+ * secret of an earlier request. The list is process-wide, because every `ExportError` checks its message against it,
+ * and the secrets of one pipeline must not appear in messages of another pipeline of the same process (decision 18).
  *
- * `any` looks for all of them, also for those so short that ordinary words hold them: for texts by somebody else, which
- * can be left out without harm. `long` looks for those of twelve characters or more, or twenty characters of them in a
- * row: for texts of our own.
+ * `any` looks for all secrets, also short ones that are part of ordinary words. It is for strings from outside, which
+ * can be left out without harm. `long` looks for secrets of at least twelve characters, and for twenty consecutive
+ * characters of longer secrets. It is for Spillway's own strings.
  */
 type WhichSecrets = 'any' | 'long'
 
 /**
- * Remembers a secret, and the digests of it that anybody with a dictionary can undo.
- * @param inOurs what of it a text of our own may not hold: a longer piece, or only the whole, as with addresses, whose
- *   domains have every right to be named
+ * Adds a secret, and its unkeyed digests, which a dictionary attack can reverse.
+ * @param inOurs what Spillway's own strings must not contain: long parts of the secret, or only all of it. `whole` is
+ *   for e-mail addresses, because their domains may be named
  */
 export function learnSecret(secret: string, inOurs: 'piece' | 'whole' = 'piece'): void {
   if (secret === '' || known.has(secret)) return
   known.add(secret)
   for (const form of formsOf(secret)) remember(comparable(form), inOurs === 'whole' ? form.length : LONG_RUN)
-  // Of what is left out in comparing nothing may be left: quotes alone, or accents.
+  // A secret of quotes or accents alone has no comparable form.
   if (comparable(secret) === '' && secret.trim() !== '') bare.push(secret)
 }
 
-/** Whether a text holds a known secret, or a longer piece of one, in any usual encoding. */
+/** Whether a string contains a known secret, or a long part of one, in any usual encoding. */
 export function repeatsSecret(text: string, which: WhichSecrets = 'any'): boolean {
   if (known.size === 0 || text === '') return false
   const lengths = [...needles.keys()].filter((length) => which === 'any' || length >= LONG)
@@ -43,23 +42,23 @@ export function repeatsSecret(text: string, which: WhichSecrets = 'any'): boolea
   })
 }
 
-/** The text, or {@link LEFT_OUT} when it repeats a secret. */
+/** The string, or {@link LEFT_OUT} if it repeats a secret. */
 export function unlessSecret(text: string, which: WhichSecrets = 'any'): string {
   return repeatsSecret(text, which) ? LEFT_OUT : text
 }
 
-// Shorter secrets are in most texts by chance, so they count only as the whole text.
+// Shorter secrets occur in most strings by chance, so only a string that equals the secret counts.
 const MIN_WITHIN = 4
-// Characters of the shortest digest that is looked for: MD5 in base64, without its padding.
+// Length of the shortest digest: MD5 in base64, without padding.
 const DIGEST_RUN = 22
-// Shorter codes are no evidence, see `base64Of`.
+// Shorter codes are not evidence, see `base64Of`.
 const CODE_RUN = 8
-// Longer ones may be wrapped.
+// Longer codes may be wrapped.
 const WRAPPED_RUN = 60
 
 /**
- * Whether a text is a secret that is not to be remembered, or holds it: as it is, escaped, in hex or base64, or as a
- * digest without a key. Meant for the secret of each row, so encodings of encodings are not looked for.
+ * Whether a string contains this secret: plain, escaped, in hex or base64, or as an unkeyed digest. The secret is not
+ * added to the known ones. It is called for the secret of each row, so it does not look for nested encodings.
  */
 export function repeatsGiven(text: string, secret: string): boolean {
   if (text === '' || secret === '') return false
@@ -71,12 +70,12 @@ export function repeatsGiven(text: string, secret: string): boolean {
     plain.includes(secret) ||
     (form !== '' &&
       lines.some((line) => (form.length >= MIN_WITHIN ? line.includes(form) : line === form))) ||
-    // Base64 has a third more characters than its text, of which the outer ones may be others'.
+    // Base64 is a third longer than its input. Its first and last characters may also encode neighboring bytes.
     (isWithin &&
       run >= Math.max(CODE_RUN, Math.min(secret.length, WRAPPED_RUN)) &&
       holdsCode(lines, encodingsOf(secret))) ||
     (run >= DIGEST_RUN && holdsCode(lines, digestsOf(secret)))
-  // It is not kept in memory for longer than the row.
+  // A string that holds the secret of a row must not stay in memory longer than the row.
   if (isFound) knownReadings.delete(text)
   return isFound
 }
@@ -89,10 +88,10 @@ function holdsCode(lines: readonly string[], codes: Iterable<string>): boolean {
   return false
 }
 
-/** What a text may mean, ready to be compared, and its longest run of characters that codes are made of. */
+/** The decodings of a string, the same in comparable form, and the length of its longest run of code characters. */
 type Readings = { readonly plain: readonly string[]; readonly lines: readonly string[]; readonly run: number }
 
-/** Of short texts: many rows have the same. */
+/** A cache for short strings, because many rows have the same ones. */
 const knownReadings = new Map<string, Readings>()
 const MAX_READINGS = 2048
 const MAX_KEPT_LENGTH = 256
@@ -115,15 +114,15 @@ function readings(text: string): Readings {
   return made
 }
 
-// So many characters of a secret in a row are no coincidence in a text by somebody else.
+// Consecutive characters of a secret that are not a coincidence in a string from outside.
 const RUN = 8
-// Shorter secrets are words that a text of our own may hold.
+// Shorter secrets may be ordinary words in Spillway's own strings.
 const LONG = 12
-// And so many in one of our own: names of pipelines and folders may well have some in common with a key.
+// The same for Spillway's own strings: names of pipelines and folders may share some characters with a key.
 const LONG_RUN = 20
 
 const known = new Set<string>()
-/** Pieces to look for, by their length: secrets whole, and of longer ones every run. */
+/** Substrings to look for, by length: short secrets, and every run of longer secrets. */
 const needles = new Map<number, Needles>()
 const bare: string[] = []
 
@@ -140,7 +139,7 @@ function remember(form: string, longRun: number): void {
   }
 }
 
-/** Pieces of one length, and how they begin: at most offsets of a text nothing else has to be compared. */
+/** Substrings of one length, and hashes of their first characters, which rule out most offsets of a string. */
 type Needles = { readonly pieces: Set<string>; readonly beginnings: Uint8Array }
 
 const BEGINNINGS = 1 << 16
@@ -149,7 +148,7 @@ function none(): Needles {
   return { pieces: new Set(), beginnings: new Uint8Array(BEGINNINGS) }
 }
 
-/** A number for the two characters that begin there. */
+/** A hash of the two characters at this offset. */
 function beginningAt(text: string, at: number): number {
   return (text.charCodeAt(at) * 251 + text.charCodeAt(at + 1)) & (BEGINNINGS - 1)
 }
@@ -165,8 +164,8 @@ function holdsOneOf(text: string, { pieces, beginnings }: Needles, length: numbe
 const DIGESTS = ['md5', 'sha1', 'sha256', 'sha512']
 
 /**
- * The secret, and what comparing can't undo: base64 after a change of case, by where in a longer text the secret
- * begins, and digests.
+ * The secret, and the forms that `comparable` can't reverse: base64 after a change of case, for each offset modulo 3 of
+ * the secret in a longer string, and digests.
  */
 function* formsOf(secret: string): Generator<string> {
   yield secret
@@ -185,8 +184,9 @@ function* base64Of(secret: string): Generator<string> {
     const text = Buffer.concat([Buffer.alloc(shift), bytes])
       .toString('base64')
       .replace(/=+$/, '')
-    const sure = text.slice(shift === 0 ? 0 : 4, -2)
-    if (sure.length >= 8) yield sure
+    // The outer characters also encode neighboring bytes.
+    const inner = text.slice(shift === 0 ? 0 : 4, -2)
+    if (inner.length >= CODE_RUN) yield inner
   }
 }
 
@@ -200,13 +200,13 @@ function* digestsOf(secret: string): Generator<string> {
 }
 
 /**
- * A text as texts are compared: without what is added or lost on the way (white space, control characters, quotes,
- * backslashes, accents, and the characters in which kinds of base64 differ), and in one case.
+ * The form of a string for comparisons: in upper case, without characters that are often added or lost (white space,
+ * control characters, quotes, backslashes, accents, and the characters in which variants of base64 differ).
  */
 function comparable(text: string): string {
-  // Most texts are of these characters, for which the rest takes many times as long.
+  // A fast path: most strings are printable ASCII.
   if (PRINTABLE_ASCII.test(text)) return text.replace(UNCOMPARED_ASCII, '').toUpperCase()
-  // Marks go first: to order many of them in a row takes quadratic time.
+  // Marks are removed first: the normalization of many consecutive marks takes quadratic time.
   return text.replace(UNCOMPARED, '').normalize('NFKD').replace(UNCOMPARED, '').toLowerCase().toUpperCase()
 }
 

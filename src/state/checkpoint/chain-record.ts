@@ -9,30 +9,30 @@ import {
   WindowRun,
 } from '../../core/index.ts'
 
-/** A chain that has begun and has not ended. */
+/** A chain that has begun and not ended. */
 export type ChainRecord = {
   readonly chain: number
-  /** The query's name. */
+  /** Name of the query. */
   readonly query: string
-  /** Its windows, without those that it left to other chains. */
+  /** Its windows, without those that other chains took over. */
   readonly windows: WindowRun
-  /** Watermark: so many of its first windows get no more rows, as long as rows come in order. */
+  /** Number of its first windows that get no more rows, provided that rows come in order. */
   readonly watermark: number
   readonly next: string | null
   readonly pages: number
-  /** Resume position; null: there was no item yet, or items are not in order. */
+  /** Resume position; null: no item yet, or items are not in order. */
   readonly position: Position | null
   /** Whether all items so far came in order of `imported_at`. */
   readonly inOrder: boolean
   /** The range of its requests. */
   readonly requested: Window | null
-  /** Set when a refused cursor made it start again: its requests begin at this position. */
+  /** Set when it restarted after a rejected cursor: its requests begin at this position. */
   readonly since: Restart | null
   /** Cursors before `next`; null: none. */
   readonly seen: SeenCursors | null
-  /** Location of the ids of its last pages; null: it has none. */
+  /** Location of the ids of its last pages; null: no ids. */
   readonly ids: IdMark | null
-  /** Rows requested with its last page; null: it has none. */
+  /** Rows requested with its last page; null: no page yet. */
   readonly size: number | null
 }
 
@@ -63,7 +63,7 @@ export function chainEntry(chain: number, query: string, windows: WindowRun): Ch
 }
 
 /** The entry that replaces all others about a chain when the journal is compacted. */
-export function standingEntry(record: ChainRecord): ChainEntry {
+export function compactedEntry(record: ChainRecord): ChainEntry {
   const { next, watermark, pages, position, inOrder, requested, since, seen, ids, size } = record
   return {
     ...chainEntry(record.chain, record.query, record.windows),
@@ -83,7 +83,7 @@ export function standingEntry(record: ChainRecord): ChainEntry {
   }
 }
 
-/** A chain after one more page that is not its last. */
+/** The chain after a page that is not its last. */
 export function afterPage(record: ChainRecord, page: PageEntry): ChainRecord {
   const { position = record.position } = page
   return {
@@ -99,7 +99,7 @@ export function afterPage(record: ChainRecord, page: PageEntry): ChainRecord {
   }
 }
 
-/** The cursors of a chain are only added to, so the set grows in place. */
+/** Adds a cursor. Cursors are never removed, so all records of a chain share one set. */
 function withCursor(seen: SeenCursors | null, cursor: string | null): SeenCursors | null {
   if (cursor === null) return seen
   const grown = seen ?? new SeenCursors()
@@ -114,7 +114,7 @@ function spansOf(bounds: Float64Array): Spans {
   for (let i = 1; i < bounds.length; i++) {
     const span = bounds[i]! - bounds[i - 1]!
     const last = spans.at(-1)
-    // No double holds the length exactly: the end is written instead.
+    // The length is not exact as a double, so the entry has the end instead.
     if (bounds[i - 1]! + span !== bounds[i] || !Number.isSafeInteger(span)) spans.push([bounds[i]!, 0])
     else if (last?.[0] === span && last[1] > 0) last[1]++
     else spans.push([span, 1])

@@ -7,26 +7,26 @@ import type {
   PartitionEntry,
   Prune,
 } from '../../core/index.ts'
-import { type ChainRecord, standingEntry } from './chain-record.ts'
+import { type ChainRecord, compactedEntry } from './chain-record.ts'
 import { type ReadonlyPathMap, type ShardList, splitPath } from './compact-collections.ts'
 import { hasBegun, type PartitionRecord, withoutRows } from './partition-record.ts'
 import { endEntry, type RunRecord } from './run-record.ts'
 
-/** What a compaction leaves out, since it is exported anew or pruned. */
+/** What a compaction leaves out, because it is exported again or pruned. */
 export type Omission = {
-  /** By key. */
+  /** Keys. */
   readonly partitions: ReadonlySet<string>
-  /** By number, open ones and finished ones. */
+  /** Numbers of open and finished shards. */
   readonly shards: ReadonlySet<number>
-  /** By number. */
+  /** Numbers. */
   readonly chains: ReadonlySet<number>
   /** Paths of finished shards whose files are to be removed. */
   readonly invalidated: readonly string[]
-  /** Partitions, by key, that are kept without their rows, and the entry about that; null: none. */
+  /** Keys of pruned partitions, which are kept without their rows, and the entry about the prune; null: none. */
   readonly pruned: { readonly partitions: ReadonlySet<string>; readonly prune: Prune } | null
 }
 
-/** The fewest entries that give this state, less what is left out. Requests count, whatever becomes of their pages. */
+/** The fewest entries that result in this state, without the omission. Requests of omitted pages still count. */
 export function* snapshot(state: CheckpointState, without: Omission | null): Generator<JournalEntry> {
   yield state.header
   for (const [query, check] of state.secretChecks) yield { kind: 'secret', query, check }
@@ -44,24 +44,24 @@ export function* snapshot(state: CheckpointState, without: Omission | null): Gen
       ...(isNew ? { new: true } : {}),
     }
   }
-  let isLess = false
+  let isShardOmitted = false
   for (const shard of state.shards) {
-    if (without?.shards.has(shard.shard) === true) isLess = true
+    if (without?.shards.has(shard.shard) === true) isShardOmitted = true
     else yield { kind: 'seal', ...shard }
   }
-  // The share of a single shard is unknown: the aggregates have to be counted anew.
+  // The aggregates of a single shard are unknown. Without one shard they must be computed again.
   const sums = state.aggregates()
-  if (!isLess && sums.rows > 0) yield { kind: 'aggregates', ...sums }
+  if (!isShardOmitted && sums.rows > 0) yield { kind: 'aggregates', ...sums }
   for (const shard of state.openShards.values()) {
     if (without?.shards.has(shard.shard) !== true) yield* openEntries(shard)
   }
   for (const chain of state.chains.values()) {
-    if (without?.chains.has(chain.chain) !== true) yield standingEntry(chain)
+    if (without?.chains.has(chain.chain) !== true) yield compactedEntry(chain)
   }
   yield* serviceEntries(state)
   if (state.unknownFields.size > 0) yield { kind: 'unknown', fields: Object.fromEntries(state.unknownFields) }
   if (without === null) return
-  // After a crash files of shards that were invalidated earlier may still be there.
+  // After a crash the files of shards that were invalidated earlier may still exist.
   const paths = new Set([...state.invalidated, ...without.invalidated])
   if (paths.size > 0) yield { kind: 'invalidated', shards: [...paths] }
 }
@@ -151,46 +151,46 @@ function* openEntries({
   yield* rowGroups
 }
 
-/** Everything that the journal says. */
+/** The content of the journal as one state. */
 export type CheckpointState = {
   readonly header: HeaderEntry
   /** Partitions that have begun, by key: query and window. */
   readonly partitions: ReadonlyPathMap<PartitionRecord>
-  /** Names of queries whose first partition began in the last run; none in a first run. */
+  /** Names of queries whose first partition began in the last run; empty in a first run. */
   readonly newQueries: ReadonlySet<string>
-  /** Chains that have begun and have not ended, by number. */
+  /** Chains that have begun and not ended, by number. */
   readonly chains: ReadonlyMap<number, ChainRecord>
-  /** The number that the next chain gets. */
+  /** Number of the next chain. */
   readonly nextChain: number
   readonly shards: ShardList
   readonly openShards: ReadonlyMap<number, OpenShardRecord>
-  /** Shards begun so far in each folder. */
+  /** Number of shards begun so far in each folder. */
   readonly partsOf: ReadonlyPathMap<number>
-  /** The number that the next shard gets. */
+  /** Number of the next shard. */
   readonly nextShard: number
-  /** Paths of invalidated shards whose files may still be there. */
+  /** Paths of invalidated shards whose files may still exist. */
   readonly invalidated: ReadonlySet<string>
   readonly unknownFields: ReadonlyMap<string, number>
   /**
-   * Aggregates over the rows of finished shards. They cover fewer rows where shards were invalidated since, or written by an
-   * earlier version.
+   * Aggregates of finished shards. They cover fewer rows if shards were invalidated since, or if an earlier version
+   * wrote them.
    */
   readonly aggregates: () => Aggregates
   readonly runs: readonly RunRecord[]
   readonly prunes: readonly Prune[]
-  /** Searches left, as the service said last; null: it never did. */
+  /** Searches left, as the service last reported; null: never reported. */
   readonly searchesRemaining: number | null
   /** Measurements of the data set's endpoint. */
   readonly service: Measures
-  /** Digests that identify the secrets of secret queries, by the query's name. */
+  /** Digests that identify the secrets of secret queries, by name of the query. */
   readonly secretChecks: ReadonlyMap<string, string>
-  /** Values of named queries, by name. */
+  /** Values of queries with a user-defined name, by name. */
   readonly queries: ReadonlyMap<string, string>
-  /** Lines read or appended, by which compaction decides. */
+  /** Number of lines read or appended; it decides about compaction. */
   readonly lines: number
 }
 
-/** Whether anything of a query is exported, in whichever window. @param query its name */
+/** Whether at least part of a query is exported. @param query name of the query */
 export function isKnown({ partitions }: CheckpointState, query: string): boolean {
   for (const record of partitions.branches.get(query)?.values() ?? []) if (hasBegun(record)) return true
   return false

@@ -20,22 +20,23 @@ import type { SealedShard } from './compact-collections.ts'
 import { type Folding, foldJournal } from './fold-journal.ts'
 
 export const CHECKPOINT_PATH = '_state/checkpoint.jsonl'
-/** How every checkpoint begins. */
+/** First characters of every checkpoint. */
 export const CHECKPOINT_START = '{"kind":"header","version":'
 
-/** The checkpoint of a run: what is durable, and the means to commit more. */
+/** The open checkpoint of a run. */
 export type Checkpoint = {
   readonly state: CheckpointState
-  /** Commits entries, all of them or none. Once it resolves they are fsynced, and in `state`. */
+  /** Commits entries, all of them or none. They are fsynced and in `state` when it resolves. */
   append(entries: readonly JournalEntry[]): Promise<void>
   close(): Promise<void>
 }
 
 /**
- * Opens a data set's checkpoint for a run, or begins one with the header given. Compacts it when most of it is history.
- * @param accept gets what was found (null: no checkpoint) before the journal is touched; refuses it by throwing
- * @param onShard gets every finished shard while the checkpoint is still being read
- * @throws ExportError `damaged` when lines are invalid, `config` when another version wrote it
+ * Opens a data set's checkpoint for a run, or creates it with this header. Compacts it if most of its lines are
+ * superseded.
+ * @param accept gets the state (null: no checkpoint) before the journal is changed; it throws to reject the state
+ * @param onShard gets every finished shard while the checkpoint is read
+ * @throws ExportError `damaged` if lines are invalid, `config` if another version wrote it
  */
 export async function openCheckpoint(
   store: Store,
@@ -44,7 +45,7 @@ export async function openCheckpoint(
   onShard?: (shard: SealedShard) => void,
 ): Promise<Checkpoint> {
   let found = await fold(store, onShard)
-  // Shards are about to get the names in its entries: those must be on the disk.
+  // Shards will be renamed according to these entries, so the entries must be on the disk first.
   if (found !== null) await fsyncJournal(store, CHECKPOINT_PATH)
   await accept(found?.folding.state ?? null)
   if (found !== null && isOvergrown(found.folding.state)) {
@@ -65,7 +66,11 @@ export async function openCheckpoint(
   }
 }
 
-/** All or none of them. @returns null when there are none @throws ExportError `data` when a reader would refuse them */
+/**
+ * One line for all entries.
+ * @returns null if there are none
+ * @throws ExportError `data` if a reader would reject them
+ */
 function lineOf(given: readonly JournalEntry[]): JournalLine | null {
   const entries = given.map(withoutSecret)
   const [only] = entries
@@ -73,7 +78,7 @@ function lineOf(given: readonly JournalEntry[]): JournalLine | null {
   return readable(entries.length === 1 ? only : { kind: 'transaction', entries })
 }
 
-/** One entry that no reader accepts would make the whole data set unusable, so none is ever written. */
+/** Checks that readers accept the line. One invalid line would make the whole data set unusable. */
 function readable<L extends JournalLine>(line: L): L {
   const field = faultyField(line)
   if (field === null) return line
@@ -81,11 +86,11 @@ function readable<L extends JournalLine>(line: L): L {
     'data',
     `The journal entry "${line.kind}" could not be read again: ${field} is out of range`,
     CHECKPOINT_PATH,
-    'Nothing of it was written, and what is committed stays. Report it with the name of the field.',
+    'The entry was not written, and committed data is unchanged. Report this error with the name of the field.',
   )
 }
 
-/** Error messages are the one text in entries that may quote others. */
+/** Removes secrets from error messages, the only strings in entries that may quote a response. */
 function withoutSecret(entry: JournalEntry): JournalEntry {
   if (entry.kind !== 'failed') return entry
   return { ...entry, error: { ...entry.error, message: unlessSecret(entry.error.message, 'long') } }
@@ -93,7 +98,7 @@ function withoutSecret(entry: JournalEntry): JournalEntry {
 
 type Found = { readonly folding: Folding; readonly end: JournalEnd }
 
-/** Writes the first line in one step. So a file without a valid first line is not one of Spillway's. */
+/** Writes the first line atomically. So a file without a valid first line is not a checkpoint of Spillway. */
 async function begin(store: Store, header: HeaderEntry): Promise<Found> {
   await store.writeWhole(CHECKPOINT_PATH, [lineWriter(JOURNAL_START.checksum)(readable(header), 0)])
   const begun = await fold(store)
@@ -102,8 +107,8 @@ async function begin(store: Store, header: HeaderEntry): Promise<Found> {
 }
 
 /**
- * Reads a checkpoint without changing it, also during a run; null when there is none.
- * @param onShard gets every finished shard while the checkpoint is still being read
+ * Reads a checkpoint without changing it, also during a run; null: the file does not exist.
+ * @param onShard gets every finished shard while the checkpoint is read
  */
 export async function readCheckpoint(
   store: Store,
@@ -112,18 +117,18 @@ export async function readCheckpoint(
   return (await fold(store, onShard))?.folding.state ?? null
 }
 
-/** The identity of the data set that a checkpoint is of, from its first entry alone; null when there is none. */
+/** The identity of the data set, from the first entry alone; null: no checkpoint. */
 export async function readDataSetId(store: Store): Promise<string | null> {
   const line = parseJournalLine(await readFirstLine(store, CHECKPOINT_PATH))
   return line?.kind === 'header' ? line.data_set_id : null
 }
 
-/** The next rewrite overwrites what a crash left of one. */
+/** Temporary file of a rewrite. After a crash the next rewrite overwrites it. */
 const REWRITE_PATH = '_state/open/checkpoint.jsonl'
 
 /**
- * Compacts the journal in one step: fewer entries for the same state.
- * @param without what is left out
+ * Compacts the journal atomically: fewer entries for the same state.
+ * @param without what to leave out
  */
 export async function rewriteCheckpoint(
   store: Store,
@@ -136,7 +141,7 @@ export async function rewriteCheckpoint(
     let written = 0
     let lines: Uint8Array[] = []
     for (const entry of snapshot(state, without)) {
-      // The file gets its name once all of it is fsynced: then all bytes before each line are.
+      // The file is renamed only after its fsync, so `flushed` covers all bytes before the line.
       const line = encode(readable(entry), written)
       written += line.byteLength
       if (lines.push(line) < LINES_AT_ONCE) continue
@@ -171,15 +176,15 @@ async function fold(store: Store, onShard?: (shard: SealedShard) => void): Promi
   return { folding, end }
 }
 
-// Compaction writes the whole file, so it waits until most of a large one is history.
+// Compaction writes the whole file, so only a large file with mostly superseded lines is compacted.
 const COMPACT_FROM_LINES = 20_000
 
 function isOvergrown(state: CheckpointState): boolean {
   if (state.lines < COMPACT_FROM_LINES) return false
-  let alive = state.shards.length + 2 * state.runs.length + state.chains.size
-  for (const windows of state.partitions.branches.values()) alive += windows.size
-  for (const shard of state.openShards.values()) alive += 1 + shard.rowGroups.length
-  return state.lines > 3 * alive
+  let live = state.shards.length + 2 * state.runs.length + state.chains.size
+  for (const windows of state.partitions.branches.values()) live += windows.size
+  for (const shard of state.openShards.values()) live += 1 + shard.rowGroups.length
+  return state.lines > 3 * live
 }
 
 function otherVersion(): ExportError {
@@ -191,20 +196,20 @@ function otherVersion(): ExportError {
   )
 }
 
-/** A file that is not Spillway's, which is never overwritten, or a damaged one. */
+/** The error for a file of another program, which is never overwritten, or a damaged checkpoint. */
 function noCheckpoint(): ExportError {
   return new ExportError(
     'damaged',
-    'The file is no checkpoint of spillway: its first line says nothing',
+    'The file is not a checkpoint of spillway: its first line is not valid',
     CHECKPOINT_PATH,
-    'Move it away if it is yours; else restore it from a backup, choose another load.path, or start over with --fresh.',
+    'If another program wrote it, move it away. Otherwise restore it from a backup, choose another load.path, or start over with --fresh.',
   )
 }
 
 function unreadable(line: number): ExportError {
   return new ExportError(
     'damaged',
-    `Line ${line} of the checkpoint makes no sense`,
+    `Line ${line} of the checkpoint is not a known entry`,
     CHECKPOINT_PATH,
     'Restore the file from a backup, or start over with --fresh; nothing was changed.',
   )

@@ -1,16 +1,15 @@
 import type { Int64Json, SealEntry } from '../../core/index.ts'
 
-/** A finished shard, as committed. */
+/** A finished shard, as in its journal entry. */
 export type SealedShard = Omit<SealEntry, 'kind'>
 
-/** Finished shards in the order in which they were finished. Each iteration makes new objects. */
+/** Finished shards, in the order of their commits. Each iteration creates new objects. */
 export type ShardList = Iterable<SealedShard> & {
   readonly length: number
-  /** Of all of them. */
+  /** Rows of all shards. */
   readonly rows: number
 }
 
-/** Shards in a block. */
 const BLOCK_SHARDS = 100
 
 type Packed = readonly [
@@ -25,8 +24,8 @@ type Packed = readonly [
 ]
 
 /**
- * Keeps shards as text, outside the heap. Half a million objects that live as long as the run cost the garbage collector
- * nearly as much as the rest of reading a checkpoint.
+ * Keeps shards as JSON outside the heap. For the garbage collector half a million objects would cost nearly as much
+ * time as the rest of reading a checkpoint.
  */
 export class PackedShardList implements ShardList {
   readonly #blocks: Buffer[] = []
@@ -50,7 +49,7 @@ export class PackedShardList implements ShardList {
     for (const block of this.#blocks) {
       for (const packed of JSON.parse(block.toString()) as Packed[]) yield unpacked(packed)
     }
-    // A copy: shards may be added during the iteration.
+    // A copy, because shards may be added during the iteration.
     for (const packed of [...this.#last]) yield unpacked(packed)
   }
 }
@@ -68,7 +67,7 @@ export type ReadonlyPathMap<V> = Iterable<readonly [path: string, value: V]> & {
   get(path: string): V | undefined
 }
 
-/** A million paths have few different endings: each is kept once, and full paths are not kept. */
+/** A map for a million paths with few different endings. It keeps each ending once, and no full paths. */
 export class PathMap<V> implements ReadonlyPathMap<V> {
   readonly branches = new Map<string, Map<string, V>>()
   readonly #endings = new Map<string, string>()
@@ -78,7 +77,7 @@ export class PathMap<V> implements ReadonlyPathMap<V> {
     return this.branches.get(branch)?.get(ending)
   }
 
-  /** @param change gets undefined when there is no value yet */
+  /** @param change gets undefined if there is no value yet */
   update(path: string, change: (value: V | undefined) => V): void {
     const [branch, ending] = splitPath(path)
     let values = this.branches.get(branch)
@@ -101,7 +100,7 @@ export class PathMap<V> implements ReadonlyPathMap<V> {
   }
 }
 
-/** Cuts a path at its last slash. */
+/** Splits a path at its last slash. */
 export function splitPath(path: string): readonly [branch: string, ending: string] {
   const slash = path.lastIndexOf('/')
   return slash < 0 ? ['', path] : [path.slice(0, slash), path.slice(slash + 1)]

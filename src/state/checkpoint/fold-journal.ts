@@ -26,7 +26,7 @@ import { PackedShardList, PathMap, splitPath } from './compact-collections.ts'
 import { Partitions } from './partition-record.ts'
 import { Runs } from './run-record.ts'
 
-/** A state that lines of the journal change, one after the other. The cost of a line does not depend on earlier ones. */
+/** A state to which lines of the journal are applied in order. The cost of a line does not depend on earlier lines. */
 export type Folding = {
   readonly state: CheckpointState
   apply(line: JournalLine): void
@@ -192,13 +192,13 @@ class JournalFold {
     open.importedAt = spanOf(open.importedAt, imported_at)
   }
 
-  /** Moves a chain behind a page. Partitions below the watermark are done, or all of them with the last page. */
+  /** Advances a chain past a page. Partitions below the watermark are done; after the last page all of them are. */
   #advance(chain: ChainRecord, page: PageEntry): void {
     const after = afterPage(chain, page)
     this.#service.pageSize = after.size ?? this.#service.pageSize
     const { count } = chain.windows
     if (page.next === null || after.watermark >= count) {
-      // Rows that came late may have opened any of them again.
+      // Late rows may have reopened any of them.
       this.#finish(chain, 0, count)
       this.#chains.delete(page.chain)
       return
@@ -235,7 +235,7 @@ class JournalFold {
     const open = this.#openShards.get(rowGroup.shard)
     if (open === undefined) return
     open.rowGroups.push(rowGroup)
-    // A compacted journal has the records that are left before the row groups.
+    // In a compacted journal the remaining records of an open shard come before its row groups.
     if (rowGroup.generation < open.generation) return
     open.records = []
     open.generation = rowGroup.generation + 1
@@ -276,7 +276,7 @@ class JournalFold {
     this.state.searchesRemaining = left ?? this.state.searchesRemaining
     if (anew === true) return
     this.#runs.count((run) => {
-      // Entries of pages that were committed at the same time may come in another order than their responses.
+      // Entries of pages that were committed concurrently may be in another order than their responses.
       if (spent !== undefined) run.searches = Math.max(run.searches ?? 0, spent)
       run.searchesRemaining = left ?? run.searchesRemaining
     })
@@ -314,10 +314,10 @@ function partNumber(name: string): number {
   return Number(/part-(\d+)\.[^/]*$/.exec(name)?.[1] ?? 0)
 }
 
-// A service that sends ever new field names must not fill the checkpoint.
+// A service that keeps sending new field names must not fill the checkpoint.
 const MAX_FIELD_NAMES = 1000
 
-/** Adds occurrences by field name; beyond a thousand names the rest goes under `…`. */
+/** Adds occurrences by field name. Beyond a thousand names the rest is counted under `…`. */
 function addCounts(counts: Map<string, number>, more: Readonly<Record<string, number>>): void {
   for (const [name, times] of Object.entries(more)) {
     const under = counts.has(name) || counts.size < MAX_FIELD_NAMES ? name : '…'

@@ -2,14 +2,14 @@ import { crc32 } from 'node:zlib'
 import { type IdMark, type Log, type PageIds, type Store, withPage } from '../../core/index.ts'
 
 /**
- * The ids of a chain's last pages on disk, by which the next run recognizes rows that the service repeats. Each page
- * appends its ids to a file. When that is full, the other of two files begins with the ids that are still needed. Bytes
- * count as far as the chain's last page entry says: {@link IdMark}.
+ * The ids of a chain's last pages on disk. By them the next run detects rows that the service repeats. Each page
+ * appends its ids to one of two files. When the file is full, the other file starts with the ids that are still needed.
+ * The chain's last page entry says which bytes are valid: {@link IdMark}.
  */
 export type IdLog = {
   /** The ids of the last pages. */
   readonly recent: readonly PageIds[]
-  /** Makes a page's ids durable. @returns what is to be committed with the page; null: as before */
+  /** Makes a page's ids durable. @returns the mark to commit with the page; null: unchanged */
   append(page: PageIds): Promise<IdMark | null>
   /** Removes the files of a chain that has ended. */
   remove(): Promise<void>
@@ -18,29 +18,29 @@ export type IdLog = {
 
 export const ID_FOLDER = '_state/ids'
 
-// A dozen full pages. A switch of files repeats few of them.
+// About a dozen full pages. A switch writes only the ids of few pages again.
 const SWITCH_BYTES = 1 << 20
 
 /**
  * Opens the ids of a chain.
- * @param mark null: there are none yet
- * @returns null when they are lost
+ * @param mark null: no ids yet
+ * @returns null if the ids are lost
  */
 export async function openIdLog(store: Store, chain: number, mark: IdMark | null): Promise<IdLog | null> {
   const kept = mark === null ? [] : await readIds(store, chain, mark)
   return kept === null ? null : new TwoFiles(store, chain, mark, kept)
 }
 
-/** The same for a chain whose ids are lost, which starts again after its last row. */
+/** Opens an empty log for a chain whose ids are lost. Such a chain restarts after its last row. */
 export function newIdLog(store: Store, chain: number): IdLog {
   return new TwoFiles(store, chain, null, [])
 }
 
-/** Removes the files of all chains but those that `isNeeded` names, by the file's path. */
-export async function sweepIds(store: Store, isNeeded: () => ReadonlySet<string>): Promise<void> {
+/** Removes all files of ids except these paths. @param neededPaths called only if there are files */
+export async function sweepIds(store: Store, neededPaths: () => ReadonlySet<string>): Promise<void> {
   const names = await store.list(ID_FOLDER)
   if (names.length === 0) return
-  const needed = isNeeded()
+  const needed = neededPaths()
   for (const name of names.filter(isIdFile)) {
     const path = `${ID_FOLDER}/${name}`
     if (!needed.has(path)) await store.remove(path)
@@ -52,7 +52,7 @@ export function idPath(chain: number, file: number): string {
   return `${ID_FOLDER}/${chain}.${file}`
 }
 
-/** Whether a name is one that {@link idPath} gives. */
+/** Whether a name is that of a file of ids, see {@link idPath}. */
 export function isIdFile(name: string): boolean {
   return /^\d{1,16}\.[01]$/.test(name)
 }
@@ -109,7 +109,7 @@ class TwoFiles implements IdLog {
 
 const HEADER_WORDS = 2
 
-/** A header with the number of words of rows and of refused items, then both. */
+/** A header with the number of words of rows and of rejected items, then the words of both. */
 function blockOf({ rows, refused }: PageIds): Uint8Array[] {
   return [new Int32Array([rows.length, refused.length]), rows, refused]
     .filter(({ length }) => length > 0)
@@ -122,7 +122,7 @@ async function readIds(store: Store, chain: number, mark: IdMark): Promise<reado
   if (size === null || size < mark.end) return null
   const bytes = await store.readRange(path, 0, mark.end)
   if (bytes.byteLength < mark.end || crc32(bytes) !== mark.crc) return null
-  // A copy, which is aligned to words.
+  // A copy, aligned to words.
   const words = new Int32Array(bytes.slice().buffer)
   let recent: readonly PageIds[] = []
   for (let start = 0; start < words.length; ) {

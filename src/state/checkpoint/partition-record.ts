@@ -9,18 +9,19 @@ import {
 import { PathMap, splitPath } from './compact-collections.ts'
 
 export type PartitionRecord = {
-  /** `partial`: some of its rows are committed, or a chain is in it; `pruned`: its rows were removed for good. */
+  /** `partial`: some rows are committed, or a chain has reached it; `pruned`: its rows were removed permanently. */
   readonly state: Exclude<PartitionState, 'pending'>
   readonly rows: number
-  /** Pages that began in it, and what they took; a page may bring rows of many partitions. */
+  /** Pages that began in it. A page may have rows of many partitions. */
   readonly pages: number
+  /** Requests for these pages. */
   readonly requests: number
   readonly quarantined: number
   /** Items that the service sent again. */
   readonly repeated: number
   /** Committed bytes of the partition's quarantine file. */
   readonly quarantineEnd: number
-  /** `refused`: items of the page that it failed at, which are in quarantine and do not count, as the page does not. */
+  /** `rejected`: invalid items of the page that failed. They are in quarantine, but not part of `quarantined`. */
   readonly error: {
     readonly kind: string
     readonly message: string
@@ -28,7 +29,7 @@ export type PartitionRecord = {
   } | null
 }
 
-/** What all partitions of a data set come to. */
+/** Sums over all partitions of a data set. */
 export type PartitionSums = {
   readonly rows: number
   readonly requests: number
@@ -51,27 +52,27 @@ export function sumOfPartitions({
   return sum
 }
 
-/** Items of a partition in quarantine, including those at which it failed. */
+/** Items of a partition in quarantine, including those of the page that failed. */
 function quarantinedOf({ state, quarantined, error }: PartitionRecord): number {
   return quarantined + (state === 'failed' ? (error?.rejected ?? 0) : 0)
 }
 
-/** Whether anything of a partition is exported, or nothing of it is left to be. */
+/** Whether some rows of a partition are exported, or none are left to export. */
 export function hasBegun(record: PartitionRecord): boolean {
   return isOver(record) || record.rows > 0 || record.quarantined > 0
 }
 
-/** Whether nothing of a partition is left to be exported. */
+/** Whether no rows of a partition are left to export. */
 export function isOver({ state }: PartitionRecord): boolean {
   return state === 'done' || state === 'pruned'
 }
 
-/** A partition after its rows were pruned: what it took to get them is kept. */
+/** The partition after a prune: without rows, but with its pages and requests. */
 export function withoutRows({ pages, requests }: PartitionRecord): PartitionRecord {
   return { ...BEGINNING, state: 'pruned', pages, requests }
 }
 
-/** Partitions by key, as entries change them. */
+/** Partitions by key. Journal entries change them. */
 export class Partitions {
   readonly all = new PathMap<PartitionRecord>()
   /** Queries whose first partition began in the last run. */
@@ -120,7 +121,7 @@ export class Partitions {
     }))
   }
 
-  /** Takes the figures of a compacted journal. */
+  /** Sets the figures from a compacted journal. */
   set({ partition, ...entry }: PartitionEntry): void {
     if (entry.new === true) this.newQueries.add(splitPath(partition)[0])
     const state = entry.state ?? 'done'
@@ -129,7 +130,7 @@ export class Partitions {
     this.all.update(partition, () => this.#oneOf({ state, ...figures, error }))
   }
 
-  /** @param runs how many runs have begun by now; in the first one no query is new */
+  /** @param runs number of runs so far, including this one; in the first run no query is new */
   beginRun(runs: number): void {
     this.newQueries.clear()
     this.#isFirstRun = runs < 2
@@ -144,7 +145,7 @@ export class Partitions {
   }
 }
 
-/** Names of windows. Chains of many queries mostly have the same windows, so names are kept. */
+/** A cache of window names, because many queries usually have the same windows. */
 function windowNames(): (window: Window | null) => string {
   const names = new Map<number, { readonly until: number; readonly name: string }>()
   return (window) => {
@@ -157,10 +158,10 @@ function windowNames(): (window: Window | null) => string {
   }
 }
 
-// Many small partitions mostly have the same few figures; of large ones there are few.
+// Small partitions are many and often have equal figures; large partitions are few.
 const MAX_SHARED_RECORDS = 10_000
 
-/** Keeps one record for finished partitions with the same figures: half a million of them are mostly alike. */
+/** Shares one record among finished partitions with equal figures, to save memory for half a million partitions. */
 function sharedRecords(): (record: PartitionRecord) => PartitionRecord {
   const shared = new Map<string, PartitionRecord>()
   return (record) => {
@@ -185,7 +186,7 @@ const BEGINNING: PartitionRecord = {
   error: null,
 }
 
-/** A partition after one more page. */
+/** The partition after a page. */
 function plusPage(record: PartitionRecord, requests: number, repeated: number): PartitionRecord {
   return {
     ...record,

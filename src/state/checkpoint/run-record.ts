@@ -5,28 +5,28 @@ export type RunRecord = {
   readonly started_at: string
   readonly finished_at: string | null
   readonly status: RunStatus | null
-  /** Of a killed run: those of the pages that it committed, and of partitions that failed. */
+  /** After a kill: only the requests of committed pages and of failed partitions. */
   readonly requests: number
   readonly retries: number
   readonly version: string
-  /** Months (UTC) after the one that it started in, and what it had sent and spent when each began. */
+  /** Months (UTC) after its first one, and the requests and searches of the run before each. */
   readonly months: readonly { readonly month: string; readonly before: number; readonly searches: number }[]
   readonly rows: number
   readonly quarantined: number
   readonly repeated: number
-  /** Partitions that failed in it. */
+  /** Failures of partitions. */
   readonly failures: number
   /** Searches of the quota that it spent; null: the service does not report it. */
   readonly searches: number | null
-  /** The fewest requests that its items could have come with; null: not known. */
+  /** The fewest requests that could have returned its items; null: not known. */
   readonly minRequests: number | null
-  /** Searches that the service said were left when it ended; null: it did not say. */
+  /** Searches left at its end, as the service reported; null: not reported. */
   readonly searchesRemaining: number | null
   /** Why items were quarantined, and how many. */
   readonly reasons: Readonly<Record<string, number>>
 }
 
-/** A run of which only the beginning is known. */
+/** Figures of a run that has just begun. */
 export const NEW_RUN = {
   finished_at: null,
   status: null,
@@ -44,12 +44,14 @@ export const NEW_RUN = {
 
 type MutableRun = { -readonly [K in keyof RunRecord]: RunRecord[K] }
 
-/** Runs in the order in which they began, as entries change them. */
+/** Runs in the order of their beginnings. Journal entries change them. */
 export class Runs {
   readonly all: MutableRun[] = []
 
-  /** A run that goes on after a break is one run: what it has sent and brought so far counts. */
-  /** @returns false when it goes on with the last run */
+  /**
+   * Begins a run, or resumes the last one: then its figures so far count as well.
+   * @returns false if it resumes the last run
+   */
   begin({ run, started_at, version }: Entry<'run'>): boolean {
     const last = this.all.at(-1)
     if (last?.run === run) {
@@ -78,7 +80,7 @@ export class Runs {
     if (run !== undefined) run.months = [...run.months, { month, before, searches }]
   }
 
-  /** Takes the figures of a killed run from a compacted journal. */
+  /** Sets the figures of a killed run from a compacted journal. */
   takeUnfinished(entry: Entry<'unfinished'>): void {
     const run = this.#find(entry.run)
     if (run === undefined) return
@@ -87,7 +89,7 @@ export class Runs {
     takeFigures(run, entry)
   }
 
-  /** Counts in the run that has not ended. Until a run says what it sent, its pages do: a killed run never says it. */
+  /** Adds to the figures of the current run. The end entry replaces them; a killed run has no end entry. */
   count(change: (run: MutableRun) => void): void {
     const run = this.all.at(-1)
     if (run !== undefined && run.finished_at === null) change(run)
@@ -139,7 +141,7 @@ function takeFigures(run: MutableRun, entry: RunFigures): void {
 export function searchesByMonth(runs: readonly RunRecord[]): ReadonlyMap<Month, number> {
   const sums = new Map<Month, number>()
   const add = (month: Month, searches: number): void => {
-    // Only committed pages of a killed run count. They may have cost less than it spent before a month began.
+    // A killed run counts only committed pages, so its sum may be less than what it spent before a month began.
     sums.set(month, (sums.get(month) ?? 0) + Math.max(0, searches))
   }
   for (const { started_at, months, searches } of runs) {

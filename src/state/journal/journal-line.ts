@@ -2,15 +2,15 @@ import * as z from 'zod'
 import { type JournalEntry, type JsonValue, MAX_WINDOWS, RUN_STATUSES } from '../../core/index.ts'
 
 /**
- * Schemas of what `core/journal-entry.ts` declares and describes, with the same names. The journal is read back from a disk,
- * so each entry is checked.
+ * Schemas of the types in `core/journal-entry.ts`, which describes the fields. Entries are read from a disk, so each is
+ * validated.
  */
 
 const count = z.number().int().nonnegative()
-/** Lines are parsed JSON before they come here, so that whatever is there is JSON. */
+/** Any value: lines are already parsed, so each value is JSON. */
 const json = z.custom<JsonValue>((value) => value !== undefined)
 
-/** Large numbers are texts of digits: see Int64Json. */
+/** Large integers are strings of digits: see Int64Json. */
 const int64 = z.union([z.number(), z.string().regex(/^-?\d{16,19}$/)])
 
 const restart = z.object({ at: int64, ids: z.array(int64) })
@@ -38,7 +38,7 @@ const slice = z.object({
 
 const logged = z.object({ shard: count, generation: count, end: count, rows: count })
 
-/** One check for a pair, of which an entry may have thousands. */
+/** One check for a whole pair, because an entry may have thousands of pairs. */
 const counts = <Key extends number | string | null>(isKey: (key: unknown) => boolean) =>
   z.object({
     counts: z.array(
@@ -238,22 +238,24 @@ const schemas = {
 
 type Entry = z.infer<(typeof schemas)[keyof typeof schemas]>
 
-/** One line of the journal: an entry, or several that count together or not at all. */
+/** One line of the journal: an entry, or a transaction of several entries. */
 export type JournalLine =
   | JournalEntry
   | { readonly kind: 'transaction'; readonly entries: readonly JournalEntry[] }
 
-/** For each kind of entry, the fields that it may have. */
+/** The possible fields of each kind of entry. */
 type Fields<Entry extends { readonly kind: string }> = { readonly [E in Entry as E['kind']]: Fieldnames<E> }
 type Fieldnames<E> = { readonly [Name in keyof E]-?: true }
 
-/** The compiler proves that the schema has all fields that {@link JournalEntry} has; `parseLine` proves the rest. */
+/**
+ * By this the compiler proves that the schemas have all fields of {@link JournalEntry}; `parseEntry` proves the rest.
+ */
 const allFields = (fields: Fields<Entry>): Fields<JournalEntry> => fields
 void allFields
 
-/** @returns null when the line is none of the kinds above (a newer version may know more) */
+/** @returns null if the line does not match a schema (a newer version may have more kinds) */
 export function parseJournalLine(line: unknown): JournalLine | null {
-  if (!isSeveral(line)) return parseEntry(line)
+  if (!isTransaction(line)) return parseEntry(line)
   const entries: JournalEntry[] = []
   for (const each of line.entries) {
     const parsed = parseEntry(each)
@@ -264,13 +266,13 @@ export function parseJournalLine(line: unknown): JournalLine | null {
 }
 
 /**
- * The first field by which {@link parseJournalLine} would refuse a line once it is read back; null: it would not. Takes 0.01 ms
- * for the line of a page, and 0.4 ms for one that completes thirty shards.
+ * The first field for which {@link parseJournalLine} would reject the line; null: it accepts the line. It takes 0.01 ms
+ * for the line of a page, and 0.4 ms for a line that seals thirty shards.
  */
 export function faultyField(line: JournalLine): string | null {
-  // As it will be read: JSON has no NaN, and leaves out what is undefined.
+  // The form that a reader gets: JSON has no NaN, and omits undefined fields.
   const read: unknown = JSON.parse(JSON.stringify(line))
-  if (!isSeveral(read)) return faultyFieldOf(read)
+  if (!isTransaction(read)) return faultyFieldOf(read)
   for (const [i, each] of read.entries.entries()) {
     const field = faultyFieldOf(each)
     if (field !== null) return `entries.${i}.${field}`
@@ -278,8 +280,7 @@ export function faultyField(line: JournalLine): string | null {
   return null
 }
 
-/** Entries that count together or not at all. */
-function isSeveral(line: unknown): line is { readonly entries: readonly unknown[] } {
+function isTransaction(line: unknown): line is { readonly entries: readonly unknown[] } {
   return isObject(line) && line.kind === 'transaction' && Array.isArray(line.entries)
 }
 
@@ -294,7 +295,7 @@ function faultyFieldOf(entry: unknown): string | null {
   return result.success ? null : (result.error.issues[0]?.path.join('.') ?? '')
 }
 
-/** Looked up by the kind, so that schemas of kinds which a journal does not have are never made ready. */
+/** The schema of one kind. zod prepares a schema on first use, so unused kinds cost nothing. */
 function schemaOf(entry: unknown): z.ZodType<Entry> | null {
   if (!isObject(entry) || typeof entry.kind !== 'string' || !Object.hasOwn(schemas, entry.kind)) return null
   return schemas[entry.kind as keyof typeof schemas]

@@ -1,32 +1,32 @@
 import { crc32 } from 'node:zlib'
 import { ExportError, type Store, serial } from '../../core/index.ts'
 
-/** A line of the journal counts from the moment `append` resolves. */
+/** A line of the journal is committed when `append` resolves. */
 type Journal = {
   readonly size: number
   append(lines: readonly object[]): Promise<void>
   close(): Promise<void>
 }
 
-/** The offset behind the last valid line of a journal, and its checksum, on which that of the next line builds. */
+/** Offset after the last valid line of a journal, and the checksum that the next line continues. */
 export type JournalEnd = { readonly size: number; readonly checksum: number }
 
 export const JOURNAL_START: JournalEnd = { size: 0, checksum: 0 }
 
 /**
- * Opens the journal for appending after its valid lines. Appends that arrive during an fsync are written together, so that
- * chains share the cost of the next one (group commit). Lines are written only after all earlier lines are fsynced. Every
- * line has the offset up to which that is so, which `readJournal` needs.
+ * Opens the journal for appending after its valid lines. Appends that arrive during an fsync are written together, and
+ * chains share the next fsync (group commit). A line is written only after all earlier lines are fsynced. Every line
+ * has the offset up to which the file was fsynced; `readJournal` needs it.
  */
 export async function openJournal(store: Store, path: string, end: JournalEnd): Promise<Journal> {
   const log = await store.openLog(path, end.size)
-  // Lines of a killed process were read, but may not be on the disk yet.
+  // Lines of a killed process may be in the cache of the system, but not on the disk yet.
   if (end.size > 0) await log.fsync()
   const encode = lineWriter(end.checksum)
   let waiting: { readonly bytes: Uint8Array[]; readonly done: Promise<void> } | null = null
-  // After a failed write the end of the file is unknown: everything behind it must fail as well.
-  const inTurn = serial('stop')
-  /** Where the waiting lines will begin: all bytes before that are fsynced by then. */
+  // After a failed write the end of the file is unknown, so all later writes must fail as well.
+  const oneAtATime = serial('stop')
+  /** Offset of the first waiting line. All bytes before it are fsynced when that line is written. */
   let fsynced = end.size
   let written = end.size
 
@@ -38,7 +38,7 @@ export async function openJournal(store: Store, path: string, end: JournalEnd): 
       if (waiting === null) {
         fsynced = written
         const bytes: Uint8Array[] = []
-        const done = inTurn(async () => {
+        const done = oneAtATime(async () => {
           waiting = null
           await log.append([Buffer.concat(bytes)])
           await log.fsync()
@@ -53,13 +53,13 @@ export async function openJournal(store: Store, path: string, end: JournalEnd): 
       return waiting.done
     },
     async close() {
-      await inTurn(async () => {}).catch(() => {})
+      await oneAtATime(async () => {}).catch(() => {})
       await log.close()
     },
   }
 }
 
-/** Forces to the disk what a killed process may have left in the system's cache; changes nothing. */
+/** Fsyncs a journal that a killed process may have left in the cache of the system. It changes nothing. */
 export async function fsyncJournal(store: Store, path: string): Promise<void> {
   const log = await store.openLog(path, (await store.size(path)) ?? 0)
   try {
@@ -70,11 +70,11 @@ export async function fsyncJournal(store: Store, path: string): Promise<void> {
 }
 
 /**
- * Reads a journal line by line; `visit` gets each, parsed. After lost power the file may hold any mixture of old, new and
- * empty blocks. The journal ends at the first line that is invalid. No caller has learned that this line or a later one is
- * durable, unless a later line says that it was fsynced.
- * @returns where the last valid line ends; null when there is no journal
- * @throws ExportError `damaged` when an invalid line was fsynced
+ * Reads a journal line by line, and calls `visit` with each parsed line. After a power failure the file may be any
+ * mixture of old, new and empty blocks, so the journal ends at the first invalid line. That line and later ones are not
+ * committed, unless a later line shows that the invalid line was fsynced.
+ * @returns the end of the last valid line; null: the file does not exist
+ * @throws ExportError `damaged` if an invalid line was fsynced
  */
 export async function readJournal(
   store: Store,
@@ -113,13 +113,13 @@ export async function readJournal(
   return end
 }
 
-/** The first line, without reading the whole journal; null when it is missing or invalid. */
+/** The first line alone, without the rest of the journal; null: missing or invalid. */
 export async function readFirstLine(store: Store, path: string): Promise<unknown> {
   if ((await store.size(path)) === null) return null
   const begun: Buffer[] = []
   for await (const chunk of store.stream(path)) {
     const stop = chunk.indexOf(NEWLINE)
-    // A copy: the store may use the chunk's memory again.
+    // A copy, because the store may reuse the memory of the chunk.
     begun.push(Buffer.from(stop < 0 ? chunk : chunk.subarray(0, stop)))
     if (stop < 0) continue
     const line = checkedLine(Buffer.concat(begun))
@@ -131,10 +131,10 @@ export async function readFirstLine(store: Store, path: string): Promise<unknown
 const NEWLINE = 10
 
 /**
- * Encodes lines one after the other. Each gets two last members, `flushed` and `crc`, and stays a JSON object that people
- * and tools can read. `flushed` is how many bytes of the file were fsynced before the line was written. The first half of
- * `crc` is the CRC-32 of the text before it, which shows a torn or flipped line. The second half continues that of the line
- * before, which shows a line that is missing, doubled or moved.
+ * Encodes lines in order. A line is a JSON object that ends in two additional members, `flushed` and `crc`. `flushed`
+ * is the number of bytes of the file that were fsynced before the line was written. The first half of `crc` is the
+ * CRC-32 of the text before it; it detects torn lines and flipped bits. The second half continues the CRC-32 of the
+ * previous line; it detects missing, duplicate and moved lines.
  */
 export function lineWriter(previous: number): (line: object, flushed: number) => Uint8Array {
   let chained = previous
@@ -151,7 +151,7 @@ const CRC_LENGTH = ',"crc":"0000000000000000"}'.length
 const MAX_TRAILER_LENGTH = ',"flushed":0000000000000000'.length + CRC_LENGTH
 
 type CheckedLine = {
-  /** The line as it was given, without its closing brace. */
+  /** The JSON of the line without the two members and the closing brace. */
   readonly text: string
   /** The text that the checksums cover. */
   readonly body: Buffer
@@ -159,7 +159,7 @@ type CheckedLine = {
   readonly chained: number
 }
 
-/** @returns null when the line does not match its own checksum */
+/** @returns null if the line does not match its own checksum */
 function checkedLine(bytes: Buffer): CheckedLine | null {
   const match = TRAILER.exec(bytes.subarray(-MAX_TRAILER_LENGTH).toString('latin1'))
   if (match === null) return null

@@ -6,17 +6,17 @@ import { type Clock, ExportError, isExportError, type Store, serial } from '../.
 const lockFileSchema = z.object({
   pid: z.number().int(),
   host: z.string(),
-  /** Tells one process from a later one with the same id; null where the system does not say. */
+  /** Start of the process, which identifies it if its id is used again; null: the system does not report it. */
   process_start: z.string().nullable(),
   boot: z.string().nullable(),
-  /** Each container numbers its processes anew, so ids compare only within one namespace. */
+  /** Each container has its own process ids, so ids are comparable only within one namespace. */
   pid_namespace: z.string().nullable(),
   since: z.string(),
-  /** The id of the {@link Hold}; left out or null: there is none. */
+  /** The id of the {@link Hold}; left out or null: no queue is involved. */
   hold: z.string().nullable().optional(),
 })
 
-/** The first line of a lock file; heartbeats follow it. */
+/** The first line of a lock file. Heartbeats follow it. */
 export type LockFile = z.infer<typeof lockFileSchema>
 
 export function describeOwner(now: Date, hold: string | null = null): LockFile {
@@ -35,8 +35,8 @@ export function lockFileText(file: LockFile): string {
   return `${JSON.stringify(file)}\n`
 }
 
-/** A heartbeat; and the mark of an owner that has found no rival and holds the data set from then on. */
 const HEARTBEAT = Buffer.from('.')
+/** The mark of an owner that has found no rival: it holds the data set. */
 const HELD = Buffer.from('+')
 
 /** Whether the owner of a lock file holds the data set. */
@@ -46,7 +46,7 @@ export function isHeld(file: Uint8Array): boolean {
 
 const NEWLINE = 10
 
-/** @throws ExportError `damaged` when it can't be parsed */
+/** @throws ExportError `damaged` if it can't be parsed */
 export function parseLockFile(bytes: Uint8Array, path: string): LockFile {
   const [line = ''] = Buffer.from(bytes).toString().split('\n', 1)
   try {
@@ -56,15 +56,16 @@ export function parseLockFile(bytes: Uint8Array, path: string): LockFile {
       'damaged',
       'The lock file can not be read',
       path,
-      'When you are sure that no other run is at work on this path, delete the file and run again.',
+      'If you are sure that no other run uses this path, delete the file and run again.',
       { cause: error },
     )
   }
 }
 
 /**
- * What this machine knows of the process that made a lock file. A process id identifies a process only within one boot of
- * one machine and one PID namespace: two machines may share a name, and on another boot the same id is another process.
+ * Status of the process that wrote a lock file, as far as this machine can know it. A process id identifies a process
+ * only within one boot of one machine and one PID namespace: two machines may have the same name, and after a reboot
+ * the same id belongs to another process.
  */
 export function ownerStatus(file: LockFile): 'alive' | 'dead' | 'unknown' {
   if (file.host !== hostname()) return 'unknown'
@@ -80,11 +81,11 @@ export function ownerStatus(file: LockFile): 'alive' | 'dead' | 'unknown' {
   return start === null || file.process_start === null || start === file.process_start ? 'alive' : 'dead'
 }
 
-/** Start time in clock ticks since boot (Linux). A zombie counts as ended. */
+/** Start time in clock ticks since boot (Linux). A zombie has ended. */
 function processStart(pid: number): string | null {
   const stat = readText(`/proc/${pid}/stat`)
   if (stat === null) return null
-  // The second field is the name in parentheses and may itself hold spaces and parentheses.
+  // The second field is the name in parentheses. The name may contain spaces and parentheses.
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ')
   return fields[0] === 'Z' || fields[0] === 'X' ? 'ended' : (fields[19] ?? null)
 }
@@ -109,7 +110,7 @@ function readText(path: string): string | null {
   }
 }
 
-// Several heartbeats fit into a lease.
+// A fraction of the lease, so that some heartbeats may be late.
 const HEARTBEAT_MS = 3_000
 
 type Heartbeat = {
@@ -120,7 +121,7 @@ type Heartbeat = {
   stop(): Promise<void>
 }
 
-/** Appends a byte to the lock file every few seconds, which shows other machines that this process is alive. */
+/** Appends a byte to the lock file every few seconds. It shows other machines that this process is alive. */
 export async function startHeartbeat(
   store: Store,
   path: string,
@@ -130,13 +131,13 @@ export async function startHeartbeat(
   const log = await store.openSmallLog(path, Buffer.byteLength(lockFileText(file)))
   const end = new AbortController()
   const lost = new AbortController()
-  const inTurn = serial()
+  const oneAtATime = serial()
   const write = (mark: Uint8Array): Promise<void> =>
-    inTurn(async () => {
+    oneAtATime(async () => {
       await log.append([mark])
       await log.fsync()
     })
-  const beating = async (): Promise<void> => {
+  const sendHeartbeats = async (): Promise<void> => {
     while (!end.signal.aborted) {
       try {
         await clock.sleep(HEARTBEAT_MS, end.signal)
@@ -147,17 +148,17 @@ export async function startHeartbeat(
         await write(HEARTBEAT)
       } catch (error) {
         if (isExportError(error, 'locked')) return lost.abort(error)
-        // The run itself meets other errors of the disk.
+        // Other errors of the disk fail the run itself.
       }
     }
   }
-  const beats = beating()
+  const stopped = sendHeartbeats()
   return {
     lost: lost.signal,
     hold: () => write(HELD),
     async stop() {
       end.abort()
-      await beats
+      await stopped
       await log.close()
     },
   }

@@ -12,68 +12,70 @@ import {
 } from './lock-file.ts'
 
 export type Lock = {
-  /** The data set as the holder may change it. Once another run takes over, every change is refused. */
+  /** The store for changes of the data set. If another run takes over, every change fails with `locked`. */
   readonly store: Store
   /** Aborts when another run has taken over; the reason is an ExportError `locked`. */
   readonly lost: AbortSignal
   release(): Promise<void>
 }
 
-/** Why a process may hold a data set, where a queue of jobs decides that: the fencing token of the job. */
+/** The right of a job to hold a data set, as its queue assigned it. Its id is the fencing token of the job. */
 export type Hold = {
-  /** A name that only the rightful holder and its predecessors have. */
+  /** A name that only the current holder of the job and its predecessors have. */
   readonly id: string
-  /** Ids of earlier holds that this one succeeds, as the queue says. */
+  /** Ids of earlier holds that this one replaces, by the queue. */
   readonly succeeds: readonly string[]
-  /** Checks with the queue before another owner's lock is taken on its word. Fails when this hold is not the rightful one. */
+  /**
+   * Called before a lock is taken over because of `succeeds`. Rejects if the queue has given the job to another owner.
+   */
   readonly confirm: () => Promise<void>
 }
 
 export type LockOptions = {
   readonly clock: Clock
-  /** Ends the wait for a rival. */
+  /** Aborts the wait for a rival. */
   readonly stop: AbortSignal
-  /** Everything is started over, so lock files that can't be parsed are taken over. */
+  /** The run starts over, so lock files that can't be parsed are taken over. */
   readonly fresh: boolean
   /** Left out: no queue is involved. */
   readonly hold?: Hold | undefined
   /** The files that runs append to under their final names. */
   readonly growing: (store: Store) => Promise<readonly string[]>
-  /** Says why the run waits, and for how many milliseconds at most. */
+  /** Reports why the run waits, and for how many milliseconds at most. */
   readonly warn: (message: string, waitMs: number) => void
 }
 
 const STATE = '_state'
-/** The staging directory; with `.<owner>` behind it while there is an owner. */
+/** The staging directory; its name ends in `.<owner>` while it has an owner. */
 const OPEN = 'open'
 
-// Six heartbeats may be late. A machine takes longer than that to restart.
+// Six heartbeats may be late. A restart of a machine takes longer than the lease.
 const LEASE_MS = 20_000
 const POLL_MS = 500
-// Withdrawing takes a few requests, of a second each where a store is slow.
+// Withdrawing takes a few requests; with a slow store each may take a second.
 const WITHDRAWAL_MS = 20_000
 
 /**
- * Locks the data set for one process. Every process makes a staging directory, writes a lock file and then reads the lock
- * files of others. It holds the data set once no owner of those is alive. Of two processes that start at the same time at
- * least one sees the other, so two never hold the data set at once. The holder marks its lock file; processes that see the
- * mark withdraw. Among processes that do not hold it yet, the one with the least name waits and the others withdraw, so one
- * always gets the lock.
+ * Locks the data set for one process. Every process creates a staging directory, writes a lock file and then reads the
+ * lock files of others. It holds the data set once no other owner is alive. If two processes start at the same time, at
+ * least one sees the other, so two processes never hold the data set at once. The holder marks its lock file, and
+ * processes that see the mark withdraw. Among processes without the mark, the one with the least id waits and the
+ * others withdraw, so one process always gets the lock.
  *
- * An owner on this boot of this machine is alive while its process exists, also when that is stopped. If the process is
- * dead, its lock is taken over at once. Other owners have a lease: their lock file is watched by this machine's clock. If
- * it does not grow for 20 seconds, the lease expires and the lock is taken over. Its owner may wake up later, but can't
- * change anything then, see {@link FencedStore}.
+ * An owner on the same boot of the same machine is alive while its process exists, even if the process is stopped. If
+ * the process is dead, its lock is taken over at once. Other owners have a lease: if their lock file does not grow for
+ * 20 seconds of this machine's clock, the lease expires and the lock is taken over. Such an owner may wake up later,
+ * but can't change anything then, see {@link FencedStore}.
  *
- * The lock of a hold that this one succeeds is taken over at once, whatever its process does.
- * @throws ExportError `locked` naming process, host and start
+ * The lock of a hold that this one succeeds is taken over at once, in any state of its process.
+ * @throws ExportError `locked` with process, host and start
  */
 export async function takeLock(data: Store, options: LockOptions): Promise<Lock> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await tryLock(data, options)
     } catch (error) {
-      // The holder removes staging directories without a lock file. The next attempt reads whose lock it is.
+      // The holder removes staging directories without a lock file. The next attempt reads the holder's lock file.
       if (!isExportError(error, 'locked') || error instanceof LockHeld || attempt === 4) throw error
       await options.clock.sleep(50 + Math.random() * 250, options.stop)
     }
@@ -118,7 +120,7 @@ async function tryLock(data: Store, options: LockOptions): Promise<Lock> {
   }
 }
 
-/** Whether the queue has given the data set to this process instead: then there is no lease to wait for. */
+/** Whether this process succeeds the owner of a lock file by decision of the queue. The lease of that owner is void. */
 function isSucceeded({ hold }: LockFile, { hold: own }: LockOptions): boolean {
   return hold != null && own !== undefined && (hold === own.id || own.succeeds.includes(hold))
 }
@@ -131,13 +133,13 @@ type Rivals = {
 }
 
 type Found = Rivals & {
-  /** Whether one of them counts as expired only because this hold succeeds it. */
+  /** Whether one of them is in `expired` only because this hold succeeds it. */
   readonly succeeded: boolean
 }
 
 /**
  * Waits until no owner of another lock file is alive.
- * @throws ExportError `locked` when one of them holds the data set, or comes first
+ * @throws ExportError `locked` if one of them holds the data set, or is before this process
  */
 async function rivals(store: Store, self: string, options: LockOptions): Promise<Found> {
   const { clock, stop } = options
@@ -166,7 +168,7 @@ async function rivals(store: Store, self: string, options: LockOptions): Promise
   for (let polledMs = clock.monotonicMs(); waitedFor.size > 0; ) {
     await clock.sleep(POLL_MS, stop)
     const nowMs = clock.monotonicMs()
-    // While this machine slept, the other one may have slept as well: that time does not count.
+    // If this machine was suspended, the other one may have been as well, so that time does not count.
     const waitedMs = Math.min(nowMs - polledMs, 2 * POLL_MS)
     polledMs = nowMs
     for (const [id, rival] of waitedFor) {
@@ -195,14 +197,14 @@ async function rivals(store: Store, self: string, options: LockOptions): Promise
 type Rival = {
   readonly id: string
   readonly file: LockFile
-  /** Of its lock file, when first seen. */
+  /** Size of its lock file when it was first read. */
   readonly size: number
   /** Whether it is known to be alive; else no heartbeat was seen yet. */
   isAlive: boolean
   waitedMs: number
 }
 
-/** @throws ExportError `locked` when a living rival holds the data set, or has the lesser name */
+/** @throws ExportError `locked` if a living rival holds the data set, or has the lesser id */
 function withdrawFrom({ id, file }: Rival, bytes: Uint8Array, self: string): void {
   if (isHeld(bytes) || id < self) throw new LockHeld(file, lockPath(id))
 }
@@ -219,8 +221,8 @@ function warnOfWait(rivals: Iterable<Rival>, { warn }: LockOptions): void {
 }
 
 /**
- * Fences former owners, and takes over their files. Lock files are removed last: after a crash the next owner repeats all
- * of it.
+ * Fences former owners, and takes over their files. Lock files are removed last, so that after a crash the next owner
+ * repeats all steps.
  */
 async function takeOver(
   store: FencedStore,
@@ -237,7 +239,7 @@ async function takeOver(
     if (dead.has(id)) await store.takeOver(id, false)
     else if (expired.has(id)) await store.takeOver(id, true)
     else if (!names.has(`lock.${id}`)) {
-      // A process is about to write its lock file, and has to begin again; or a user has deleted one.
+      // Its owner has not written a lock file yet, and must start again; or a user deleted the lock file.
       mayWrite = (await store.takeOver(id, true)) || mayWrite
     }
   }
@@ -256,7 +258,7 @@ function idOf(name: string, kind: string): string | null {
   return /^[0-9a-f]{12}$/.test(id) ? id : null
 }
 
-/** @returns null when it can't be parsed and everything is to be started over */
+/** @returns null if it can't be parsed and the run starts over */
 function readLockFile(bytes: Uint8Array, path: string, fresh: boolean): LockFile | null {
   try {
     return parseLockFile(bytes, path)
@@ -278,8 +280,8 @@ class LockHeld extends ExportError {
       holder(file),
       path,
       elsewhere
-        ? 'Wait for it to end: its heartbeat has just come. Should its machine or container die, the next run takes over by itself.'
-        : 'Wait for it to end; the lock of a process that died is taken over by itself.',
+        ? 'Wait for it to end: it has just sent a heartbeat. If its machine or container dies, the next run takes over automatically.'
+        : 'Wait for it to end. The lock of a dead process is taken over automatically.',
     )
   }
 }

@@ -16,7 +16,7 @@ CREATE EXTERNAL TABLE `credentials` (
   `source_breached_at` string COMMENT 'when the source was breached',
   `source_leaked_at` string COMMENT 'when the data was leaked',
   `query_type` string COMMENT 'kind of the query that found the row',
-  `query_value` string COMMENT 'what the query asked for; a secret is masked',
+  `query_value` string COMMENT 'value of the query; a secret is masked',
   `auth_domains` string COMMENT 'host names that the credential logs in to',
   `urls` string COMMENT 'addresses that the credential logs in to'
 )

@@ -15,7 +15,7 @@ CREATE EXTERNAL TABLE `credentials` (
   `source_breached_at` timestamp COMMENT 'when the source was breached',
   `source_leaked_at` timestamp COMMENT 'when the data was leaked',
   `query_type` string COMMENT 'kind of the query that found the row',
-  `query_value` string COMMENT 'what the query asked for; a secret is masked',
+  `query_value` string COMMENT 'value of the query; a secret is masked',
   `auth_domains` array<string> COMMENT 'host names that the credential logs in to',
   `urls` array<string> COMMENT 'addresses that the credential logs in to'
 )

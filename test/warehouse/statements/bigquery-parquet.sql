@@ -15,7 +15,7 @@ CREATE TABLE `YOUR_DATASET`.`credentials` (
   `source_breached_at` TIMESTAMP OPTIONS (description = 'when the source was breached'),
   `source_leaked_at` TIMESTAMP OPTIONS (description = 'when the data was leaked'),
   `query_type` STRING NOT NULL OPTIONS (description = 'kind of the query that found the row'),
-  `query_value` STRING NOT NULL OPTIONS (description = 'what the query asked for; a secret is masked'),
+  `query_value` STRING NOT NULL OPTIONS (description = 'value of the query; a secret is masked'),
   `auth_domains` ARRAY<STRING> OPTIONS (description = 'host names that the credential logs in to'),
   `urls` ARRAY<STRING> OPTIONS (description = 'addresses that the credential logs in to')
 )

@@ -15,7 +15,7 @@ CREATE TABLE `credentials` (
   `source_breached_at` Nullable(DateTime64(6, 'UTC')) COMMENT 'when the source was breached',
   `source_leaked_at` Nullable(DateTime64(6, 'UTC')) COMMENT 'when the data was leaked',
   `query_type` String COMMENT 'kind of the query that found the row',
-  `query_value` String COMMENT 'what the query asked for; a secret is masked',
+  `query_value` String COMMENT 'value of the query; a secret is masked',
   `auth_domains` Array(Nullable(String)) COMMENT 'host names that the credential logs in to',
   `urls` Array(Nullable(String)) COMMENT 'addresses that the credential logs in to'
 )

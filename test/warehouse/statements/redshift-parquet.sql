@@ -35,7 +35,7 @@ COMMENT ON COLUMN "credentials"."source_is_alert_enabled" IS 'whether the leak r
 COMMENT ON COLUMN "credentials"."source_breached_at" IS 'when the source was breached';
 COMMENT ON COLUMN "credentials"."source_leaked_at" IS 'when the data was leaked';
 COMMENT ON COLUMN "credentials"."query_type" IS 'kind of the query that found the row';
-COMMENT ON COLUMN "credentials"."query_value" IS 'what the query asked for; a secret is masked';
+COMMENT ON COLUMN "credentials"."query_value" IS 'value of the query; a secret is masked';
 COMMENT ON COLUMN "credentials"."auth_domains" IS 'host names that the credential logs in to';
 COMMENT ON COLUMN "credentials"."urls" IS 'addresses that the credential logs in to';
 

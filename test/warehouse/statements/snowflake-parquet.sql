@@ -15,7 +15,7 @@ CREATE TABLE "CREDENTIALS" (
   "SOURCE_BREACHED_AT" TIMESTAMP_TZ(6) COMMENT 'when the source was breached',
   "SOURCE_LEAKED_AT" TIMESTAMP_TZ(6) COMMENT 'when the data was leaked',
   "QUERY_TYPE" VARCHAR NOT NULL COMMENT 'kind of the query that found the row',
-  "QUERY_VALUE" VARCHAR NOT NULL COMMENT 'what the query asked for; a secret is masked',
+  "QUERY_VALUE" VARCHAR NOT NULL COMMENT 'value of the query; a secret is masked',
   "AUTH_DOMAINS" ARRAY COMMENT 'host names that the credential logs in to',
   "URLS" ARRAY COMMENT 'addresses that the credential logs in to'
 );

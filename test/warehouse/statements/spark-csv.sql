@@ -15,7 +15,7 @@ CREATE TABLE `credentials` (
   `source_breached_at` TIMESTAMP COMMENT 'when the source was breached',
   `source_leaked_at` TIMESTAMP COMMENT 'when the data was leaked',
   `query_type` STRING COMMENT 'kind of the query that found the row',
-  `query_value` STRING COMMENT 'what the query asked for; a secret is masked',
+  `query_value` STRING COMMENT 'value of the query; a secret is masked',
   `auth_domains` STRING COMMENT 'host names that the credential logs in to',
   `urls` STRING COMMENT 'addresses that the credential logs in to',
   `query` STRING COMMENT 'from the folder',

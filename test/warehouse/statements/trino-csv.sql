@@ -16,7 +16,7 @@ CREATE TABLE hive.default."credentials" (
   "source_breached_at" VARCHAR COMMENT 'when the source was breached',
   "source_leaked_at" VARCHAR COMMENT 'when the data was leaked',
   "query_type" VARCHAR COMMENT 'kind of the query that found the row',
-  "query_value" VARCHAR COMMENT 'what the query asked for; a secret is masked',
+  "query_value" VARCHAR COMMENT 'value of the query; a secret is masked',
   "auth_domains" VARCHAR COMMENT 'host names that the credential logs in to',
   "urls" VARCHAR COMMENT 'addresses that the credential logs in to',
   "query" VARCHAR,
