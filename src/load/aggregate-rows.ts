@@ -31,8 +31,8 @@ export type EncodedRowGroupWithAggregates = EncodedRowGroup & {
 }
 
 /**
- * Aggregates over the rows of record batches. Reads the table that rows point into where there is one, instead of the
- * rows; no string is read twice for one page.
+ * Aggregates over the rows of record batches. A column with a table of distinct values is read by its table instead of
+ * its rows, so that no string is read twice for one page.
  */
 export function aggregateRows(recordBatches: readonly RecordBatch[]): Aggregates {
   const tally = new AggregateTally(ROW_GROUP_LIMITS)
@@ -73,7 +73,7 @@ function nullsOf(valid: Uint8Array | null, weight: Uint32Array | null): number {
 
 const DAY_MICROS = 86_400_000_000
 
-/** Rows come in order of their time as a rule, so most are of the day of the one before. */
+/** Rows are usually in time order, so most rows have the same day as the row before. */
 function addDays({ values }: Column, weight: Uint32Array | null, tally: AggregateTally): void {
   if (values.kind !== 'number' && values.kind !== 'int64') return
   const { valid } = values
@@ -89,7 +89,7 @@ function addDays({ values }: Column, weight: Uint32Array | null, tally: Aggregat
     const at = times[i]!
     if (!(at >= start && at < start + DAY_MICROS)) {
       flush()
-      // A quotient would be rounded, and up to the next day just before midnight.
+      // A quotient would be rounded: just before midnight, up to the next day.
       start = at - (((at % DAY_MICROS) + DAY_MICROS) % DAY_MICROS)
     }
     rows += weight === null ? 1 : weight[i]!

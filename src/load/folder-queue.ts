@@ -5,15 +5,15 @@ type Batch<T> = {
 }
 
 /**
- * A queue of work on folders. Items that share a folder are worked on in the order in which they came, others at the
- * same time. An item that has to wait joins the batch that already waits for the same folders.
+ * A queue of work on folders. Items that share a folder are processed in the order in which they were added, all others
+ * concurrently. An item that has to wait joins the batch that already waits for the same folders.
  */
 export class FolderQueue<T> {
   readonly #work: (items: readonly T[]) => Promise<void>
   readonly #all = new Set<Promise<void>>()
   /** The last work on each folder. */
   readonly #last = new Map<string, Promise<void>>()
-  /** Batches that have not begun, by each of their folders. */
+  /** Batches that have not started, by each of their folders. */
   readonly #waiting = new Map<string, Batch<T>>()
 
   constructor(work: (items: readonly T[]) => Promise<void>) {
@@ -47,7 +47,7 @@ export class FolderQueue<T> {
     return done
   }
 
-  /** Whether there is work on a folder, begun or waiting. */
+  /** Whether there is work on a folder, running or waiting. */
   isBusy(folder: string): boolean {
     return this.#last.has(folder)
   }
@@ -56,7 +56,7 @@ export class FolderQueue<T> {
     await Promise.allSettled(this.#all)
   }
 
-  /** The last batch of all these folders, if it has not begun. */
+  /** The last batch of all these folders, if it has not started. */
   #waitingFor(folders: ReadonlySet<string>): Batch<T> | undefined {
     const [first] = folders
     const batch = first === undefined ? undefined : this.#waiting.get(first)

@@ -1,8 +1,8 @@
 import { type Partition, type PartitionBy, type Resource, windowName } from '../core/index.ts'
 
 /**
- * The folder of a partition's shards: `credentials/query=domain.acme.com/import_window=2024-01-01`, less what
- * `partition_by` leaves out. Reports are one table and have one folder.
+ * The folder of a partition's shards: `credentials/query=domain.acme.com/import_window=2024-01-01`, without the levels
+ * that `partition_by` leaves out. Reports are one table and have one folder.
  */
 export function folderOf(
   resource: Resource,
@@ -16,7 +16,7 @@ export function folderOf(
   return parts.join('/')
 }
 
-/** Whether a folder can only ever hold rows of one partition. */
+/** Whether each folder holds rows of one partition only. */
 export function ownsFolder(resource: Resource, partitionBy: readonly PartitionBy[]): boolean {
   return resource === 'credentials' && partitionBy.includes('query') && partitionBy.includes('window')
 }

@@ -39,11 +39,11 @@ export type ShardCoder = {
 export type EncodeBuffer = {
   /** Runs one task at a time. */
   readonly exclusive: Serial
-  /** So many bytes of shared memory, not cleared. It is the same memory each time, unless they are very many. */
+  /** Returns shared memory of this size, not cleared. All calls return the same memory, except for very large sizes. */
   take(bytes: number): Uint8Array
 }
 
-/** Room to grow: shared memory that is too small is garbage-collected late. */
+/** Spare room: shared memory that became too small is garbage-collected late. */
 const HEADROOM = 1.25
 const MAX_KEPT_BYTES = 64 << 20
 
@@ -63,9 +63,9 @@ type Identity = { readonly shard: number; readonly folder: string; readonly part
 
 /**
  * One shard while it is being written: encoded row groups in `_state/open/<n>.part`, and the rows of later pages in a
- * write-ahead log beside it. Methods fsync what they write before they resolve. Nothing counts until the caller has
- * committed it. A log is never overwritten while the journal may name it: each generation, the rows of one row group,
- * goes into the file that the generation before it did not use.
+ * write-ahead log beside it. Methods fsync what they write before they resolve. Rows are part of the data set only once
+ * the caller has committed their journal entry. A log is never overwritten while the journal may name it. A generation
+ * is the rows of one row group; each generation goes into the file that the generation before it did not use.
  */
 export class OpenShard {
   readonly shard: number
@@ -111,19 +111,19 @@ export class OpenShard {
     return this.#aggregates.aggregates()
   }
 
-  /** Whether it holds files open. */
+  /** Whether it has open files. */
   get hasOpenFiles(): boolean {
     return this.#log !== null || this.#file !== null
   }
 
-  /** Counts rows that go into it. */
+  /** Counts rows that are added to it. */
   take(partition: string, rows: number, importedAt: Span | null): void {
     this.#partitions.add(partition)
     this.rows += rows
     this.#span = spanOf(this.#span, importedAt)
   }
 
-  /** Makes record batches durable in the write-ahead log, in one step. @returns where each ends */
+  /** Makes record batches durable in the write-ahead log, in one step. @returns the end offset of each */
   async log(recordBatches: readonly Uint8Array[]): Promise<{ generation: number; end: number }[]> {
     this.#log ??= await this.#store.openLog(this.#logPath, this.#ends.at(-1) ?? 0)
     this.#logged.add(this.#generation)
@@ -133,13 +133,14 @@ export class OpenShard {
   }
 
   /**
-   * Encodes the rows of the log, and behind them those of some record batches, as one row group of the shard. Then the
-   * next generation begins. Commit the entry before the one after that is written.
+   * Encodes the rows of the log, followed by those of some record batches, as one row group of the shard. Then the next
+   * generation begins. The entry must be committed before the generation after the next one is written: that one uses
+   * the same log file.
    */
   async encode(recordBatches: readonly Uint8Array[]): Promise<RowGroupEntry> {
     const file = await this.#openFile()
     const rowGroup = await this.#appendRowGroup(file, recordBatches)
-    // A generation without a log has not begun.
+    // A generation begins with its first write to the log.
     const generation = this.#ends.length > 0 ? this.#generation++ : this.#generation - 1
     await this.#log?.close()
     this.#log = null
@@ -148,7 +149,7 @@ export class OpenShard {
     return { kind: 'row-group', shard: this.shard, generation, ...rowGroup }
   }
 
-  /** Forces what was encoded to the disk. */
+  /** Fsyncs the encoded row groups. */
   async fsync(): Promise<void> {
     await this.#file?.fsync()
   }
@@ -156,7 +157,7 @@ export class OpenShard {
   /** Seals the shard. Commit the entry, then call `publish`. */
   async seal(extension: string): Promise<SealEntry> {
     const file = await this.#openFile()
-    if (this.measure.rows > 0) throw new Error('rows that are not encoded')
+    if (this.measure.rows > 0) throw new Error('the shard has rows that are not encoded')
     await this.#append(file, await this.#coder.footer(this.#rowGroups))
     await file.fsync()
     return {
@@ -179,11 +180,11 @@ export class OpenShard {
     for (const log of logs) await this.#store.remove(log)
   }
 
-  /** Closes its files until it is written to again. */
+  /** Closes its files. The next write opens them again. */
   async closeFiles(): Promise<void> {
     const [file, log] = [this.#file, this.#log]
     if (file !== null) this.#fileSize = file.size
-    // Writes that come in the meantime open them anew.
+    // A write during the close opens them again.
     this.#file = null
     this.#log = null
     await file?.close()
@@ -203,7 +204,7 @@ export class OpenShard {
       this.#logged.add(left.generation)
       const isWhole = await this.#buffer.exclusive(async () => {
         const recordBatches = await this.#records(ends)
-        // How full the row group is was not written down.
+        // The journal does not record how full the row group is, so its rows are measured again.
         for (const bytes of recordBatches) {
           const recordBatch = decodeRecordBatch(bytes)
           this.measure.take(weigh(recordBatch), { from: 0, to: recordBatch.rows }, 0, recordBatch.rows)
@@ -223,7 +224,7 @@ export class OpenShard {
     return openLogPath(this.shard, this.#generation)
   }
 
-  /** The log's record batches, up to the first invalid one. They are valid as long as this shard has the buffer. */
+  /** The log's record batches, up to the first invalid one. They are valid while this shard holds the buffer. */
   async #records(ends: readonly number[]): Promise<Uint8Array[]> {
     if (ends.length === 0) return []
     const buffer = this.#buffer.take(ends.at(-1)!)
@@ -231,14 +232,14 @@ export class OpenShard {
     return readRecordBatches(bytes, this.#generation, ends)
   }
 
-  /** The rows of the log are read back, so that rows of open shards need no memory. */
+  /** Reads the rows back from the log, so that rows of open shards take no memory. */
   #appendRowGroup(
     file: Log,
     recordBatches: readonly Uint8Array[],
   ): Promise<Omit<RowGroupEntry, 'kind' | 'shard' | 'generation'>> {
     return this.#buffer.exclusive(async () => {
       const logged = await this.#records(this.#ends)
-      if (logged.length < this.#ends.length) throw notWhatWasWritten(this.#logPath)
+      if (logged.length < this.#ends.length) throw readBackDiffers(this.#logPath)
       const {
         bytes,
         crc,
@@ -301,12 +302,12 @@ type OpenShardTools = {
   readonly measure: RowGroupMeasure
 }
 
-/** The disk returned other bytes than were just fsynced. */
-function notWhatWasWritten(path: string): ExportError {
+/** The disk returned other bytes than those that were just fsynced. */
+function readBackDiffers(path: string): ExportError {
   return new ExportError(
     'storage',
-    'The rows read back are not those that were written',
+    'The rows read back differ from those written',
     path,
-    'Check the disk; the next run goes on from the last intact page.',
+    'Check the disk; the next run resumes after the last intact page.',
   )
 }

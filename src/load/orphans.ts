@@ -3,9 +3,9 @@ import type { Store } from '../core/index.ts'
 import { OPEN_FOLDER, partOf } from './layout.ts'
 
 /**
- * Moves the shards of a folder that are not in the checkpoint out of the data set. Readers would take their rows for
- * data, and the same rows are exported again. They are kept in `_state/orphans`, under names that do not end like a
- * shard's, since some readers search every folder for such names.
+ * Moves the shards of a folder that are not in the checkpoint out of the data set. Their rows are exported again, so
+ * readers would read them twice. They are kept in `_state/orphans`. Their names there do not have a shard's extension,
+ * since some readers search every folder for it.
  * @param isKnown whether a shard is in the checkpoint, by its path and its number
  */
 export async function moveUnknownShards(
@@ -23,20 +23,20 @@ export async function moveUnknownShards(
   }
 }
 
-/** The folder for files that are no data; nothing is ever deleted there. */
+/** The folder for files that are not part of the data set. Nothing is deleted there. */
 export const ORPHANS = '_state/orphans'
 
 /** Moves a file that is not Spillway's, or not in the checkpoint, out of the data set. @returns its new path */
 export async function moveToOrphans(store: Store, path: string): Promise<string> {
   const orphan = await unusedName(store, `${ORPHANS}/${path}`)
   const between = `${OPEN_FOLDER}/${randomBytes(4).toString('hex')}${BETWEEN}`
-  // In two steps: every change goes through the staging directory.
+  // Two steps, because each rename has one side in the staging directory.
   await store.publish(path, between)
   await store.publish(between, orphan)
   return orphan
 }
 
-/** Finishes moves that a crash interrupted between the two steps. The original folder is no longer known. */
+/** Finishes moves that a crash interrupted between the two steps. The original folder is unknown by then. */
 export async function finishMoves(store: Store): Promise<void> {
   for (const name of await store.list(OPEN_FOLDER)) {
     if (!name.endsWith(BETWEEN)) continue

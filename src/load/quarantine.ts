@@ -5,13 +5,13 @@ import type { RefusedItem, Store } from '../core/index.ts'
 export type QuarantinedItem = Omit<RefusedItem, 'at'> & {
   /** Key of the partition. */
   readonly partition: string
-  /** Pages of its chain before this one. */
+  /** Number of pages of its chain before this one. */
   readonly page: number
 }
 
 /**
- * Appends a page's refused items to the partition's quarantine file after its first `end` bytes, which are committed.
- * What a crash left behind them is cut off.
+ * Appends a page's rejected items to the partition's quarantine file, after its first `end` bytes, which are committed.
+ * Later bytes, left by a crash, are cut off.
  * @returns the new end
  */
 export async function appendQuarantine(
@@ -33,8 +33,8 @@ export async function appendQuarantine(
 }
 
 /**
- * Cuts a partition's quarantine file to its committed bytes. A crash, or a page with too many refused items, may have
- * left more, and the page may not bring them again.
+ * Cuts a partition's quarantine file to its committed bytes. A crash, or a page with too many rejected items, may have
+ * left more, and the page may be different when it is requested again.
  */
 export async function cutQuarantine(store: Store, partition: string, end: number): Promise<void> {
   const path = quarantinePath(partition)
@@ -46,7 +46,7 @@ export async function cutQuarantine(store: Store, partition: string, end: number
 
 export const QUARANTINE_FOLDER = '_quarantine'
 
-// File systems allow 255 bytes a name; longer keys keep their beginning and a digest of the whole.
+// File systems allow 255 bytes per name. A longer key is cut, and a digest of the whole key is appended.
 const MAX_NAME = 200
 
 /** `_quarantine/domain.acme.com~2024-01-01..2024-02-01.jsonl` */

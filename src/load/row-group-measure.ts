@@ -2,20 +2,20 @@ import { crc32 } from 'node:zlib'
 import type { Group, RecordBatch, TextVector, Vector } from '../core/index.ts'
 import { countRows, type RowChoice } from './take-rows.ts'
 
-// Bounds memory when values are long.
+// Limits memory when values are long.
 const MAX_BYTES = 16 << 20
-/** A row group that is full by bytes ends at a multiple of so many rows. */
+/** A row group that is full by bytes ends at a multiple of this number of rows. */
 const STEP_ROWS = 1000
 
 /**
- * String columns whose values many rows share, however a page represents them. Each value counts once in a row group,
- * as it is stored once. Values of other columns count with every row.
+ * String columns whose values many rows share, however a page represents them. Each value counts once per row group,
+ * as it is stored once. Values of other columns count for each row.
  */
 const SHARED = /^(?:source_|query_)/
 
 /**
- * How full a row group is. It ends after so many rows, or at the first thousand at which its strings come to 16 MB.
- * This depends on its rows alone, not on the pages or record batches in which they come.
+ * Measures how full a row group is. It ends after `maxRows` rows, or at the first multiple of 1,000 rows at which its
+ * strings take 16 MB. This depends on its rows alone, not on how pages or record batches divide them.
  */
 export class RowGroupMeasure {
   readonly #maxRows: number
@@ -44,7 +44,7 @@ export class RowGroupMeasure {
     this.#counted.clear()
   }
 
-  /** Takes rows from an index on, as many as there is room for. @returns how many */
+  /** Counts rows from index `from` on, as many as there is room for, at most `most`. @returns how many */
   take(recordBatch: BatchWeights, rows: RowChoice, from: number, most: number): number {
     const end = Math.min(countRows(rows), from + most)
     const isWhole = from === 0 && end === recordBatch.own.length && !(rows instanceof Uint32Array)
@@ -53,7 +53,7 @@ export class RowGroupMeasure {
       : this.#takeSome(recordBatch, rows, from, end)
   }
 
-  /** Whether it can't be full before the last row of a record batch. */
+  /** Whether the whole record batch fits. */
   #hasRoomFor({ own, most }: BatchWeights): boolean {
     return this.#rows + own.length <= this.#maxRows && this.#bytes + most < MAX_BYTES
   }
@@ -96,7 +96,7 @@ export class RowGroupMeasure {
     let bytes = 0
     for (const { offsets } of columns) bytes += offsets[entry + 1]! - offsets[entry]!
     const { offsets, bytes: texts } = columns[0]!
-    // A collision only makes the row group a little larger, the same on each run.
+    // A collision only makes the row group slightly larger, in the same way on each run.
     const checksum = crc32(texts.subarray(offsets[entry], offsets[entry + 1]), bytes)
     if (this.#counted.has(checksum)) return
     this.#counted.add(checksum)
@@ -106,11 +106,11 @@ export class RowGroupMeasure {
 
 /** Bytes of the strings in a record batch. */
 export type BatchWeights = {
-  /** Bytes of the strings that each row has to itself. */
+  /** By row: bytes of the strings that it does not share. */
   readonly own: Float64Array
-  /** Their sum. */
+  /** Sum of `own`. */
   readonly total: number
-  /** An upper bound of the bytes of all rows. */
+  /** An upper bound of the bytes of all rows, shared strings included. */
   readonly most: number
   readonly groups: readonly SharedTexts[]
 }

@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 
-/** SHA-256 over the bytes of a shard, which come in order. */
+/** SHA-256 over the bytes of a shard, added in order. */
 export type ShardHash = {
-  /** The bytes may be overwritten by the next call of the coder that they come from. */
+  /** The next call of the coder may overwrite the bytes that its last call returned. */
   update(bytes: Uint8Array): void
-  /** In hex, once. */
+  /** The digest in hex. Call it once. */
   digest(): Promise<string>
 }
 
@@ -17,27 +17,27 @@ export function shardHash(): ShardHash {
   }
 }
 
-/** A thread that hashes. It works in the order of the calls. */
+/** A thread that hashes. It serves calls in their order. */
 export type HashThread = {
-  /** Adds bytes to a hash, or begins it with them. */
-  update(pieces: readonly Uint8Array[]): Promise<unknown>
+  /** Adds bytes to the hash; the first call begins it. */
+  update(segments: readonly Uint8Array[]): Promise<unknown>
   /** Adds bytes to a hash that has begun, and ends it. */
-  digest(pieces: readonly Uint8Array[]): Promise<string>
+  digest(segments: readonly Uint8Array[]): Promise<string>
 }
 
-/** Fewer bytes are hashed in less time than a request to another thread takes. */
+/** Hashing fewer bytes takes less time than a request to another thread. */
 const MIN_SENT_BYTES = 64 << 10
 
-/** Hashes in the thread that encodes, unless the shard is small. Bytes in shared memory are not copied. */
+/** Hashes in the encoding thread, unless the shard is small. Bytes in shared memory are not copied. */
 export function shardHashIn(thread: HashThread): ShardHash {
   let held: Uint8Array[] = []
   let heldBytes = 0
   let hasBegun = false
   const take = (): Uint8Array[] => {
-    const pieces = held
+    const segments = held
     held = []
     heldBytes = 0
-    return pieces
+    return segments
   }
   return {
     update(bytes) {

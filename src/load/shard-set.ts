@@ -26,46 +26,46 @@ import { countRows } from './take-rows.ts'
 export type ShardSetOptions = {
   readonly store: Store
   readonly coder: ShardCoder
-  /** That of the coder, if others use the coder too. */
+  /** The buffer of the coder, if other shard sets use the coder too. */
   readonly encodeBuffer?: EncodeBuffer
   readonly extension: string
-  /** Rows that are encoded together. */
+  /** Rows of a row group. */
   readonly rowGroupRows: number
   /** Rows of a shard; the last of a folder may have fewer. */
   readonly shardRows: number
-  /** Commits entries, all of them or none; they count once `append` resolves. */
+  /** Commits entries, all of them or none. They are committed once `append` resolves. */
   readonly journal: JournalWriter
-  /** The number that the next shard gets. */
+  /** Number of the next shard. */
   readonly nextShard: number
-  /** Shards begun so far in a folder. */
+  /** Number of shards begun so far in a folder. */
   readonly partsOf: (folder: string) => number
   readonly warn: (message: string) => void
   /** Called with each shard once it is committed and published. */
   readonly onPublished: (shard: SealEntry) => void
 }
 
-/** A page on its way to disk. */
+/** A page to be committed. */
 export type Commit = {
   /** In the order of the page. */
   readonly slices: readonly Slice[]
   /** Folders that get no more rows for now. Their shards are sealed in the same step. */
   readonly close: readonly string[]
-  /** Entries to commit with the rows. That of the page gets their placement. */
+  /** Entries to commit with the rows. The page's entry gets the placement of the rows. */
   readonly entries: readonly JournalEntry[]
 }
 
-/** Shards with open files, beyond those being written. */
+/** Shards with open files, besides those being written. */
 const MAX_SHARDS_WITH_OPEN_FILES = 64
 
 /**
- * The shards that are open at one time, one for each folder. A page may have rows for many folders, and a folder get
- * rows of many chains. Pages that share a folder are committed one after the other, all others at the same time. Data
- * is written first, then one line of the journal, however many shards a page goes into.
+ * The open shards, one for each folder. A page may have rows for many folders, and a folder may get rows of many
+ * chains. Pages that share a folder are committed one after the other, all others concurrently. Data is written first,
+ * then one line of the journal, for any number of shards.
  */
 export class ShardSet {
   readonly #options: ShardSetOptions
   readonly #open = new Map<string, OpenShard>()
-  /** Open shards of earlier runs that were not written to yet, by folder. */
+  /** Open shards of earlier runs that this run has not written to yet, by folder. */
   readonly #unrestored = new Map<string, OpenShardRecord>()
   readonly #queue: FolderQueue<Commit>
   /** Numbers of parts whose entries are not committed yet, by folder. */
@@ -82,7 +82,7 @@ export class ShardSet {
 
   /**
    * Checks the open shards of earlier runs. Each is restored again when its folder is written to.
-   * @returns shards that have lost rows. If there are any, the checkpoint has to invalidate them first, and this set
+   * @returns shards that have lost rows. If there are any, the checkpoint must invalidate them first, and this set
    *   can't be used
    */
   async restore(left: Iterable<OpenShardRecord>): Promise<ReadonlySet<number>> {
@@ -90,7 +90,7 @@ export class ShardSet {
     const kept = new Set<string>()
     for (const restored of left) {
       kept.add(openShardPath(restored.shard))
-      // Without records all rows of the log are in row groups.
+      // Without records, all rows are in row groups, and the log is not needed.
       if (restored.records.length > 0) kept.add(openLogPath(restored.shard, restored.generation))
       const shard = this.#newShard(restored)
       try {
@@ -121,7 +121,7 @@ export class ShardSet {
     return this.commit({ slices: [], close: folders, entries: [] })
   }
 
-  /** Makes a shard without rows, for a data set without other shards: readers learn the columns from it. */
+  /** Makes a shard without rows, for a data set without other shards. Readers get the columns from it. */
   async sealEmpty(folder: string, partition: string): Promise<void> {
     const shard = await this.#begin(folder)
     shard.take(partition, 0, null)
@@ -159,7 +159,7 @@ export class ShardSet {
     try {
       await this.#carryOut(works, commits)
     } catch (error) {
-      // They are no longer in the map of open shards.
+      // Sealed shards are no longer in the map of open shards, so `close` would miss them.
       for (const { sealed } of works.values()) for (const { shard } of sealed) await shard.closeFiles()
       throw error
     }
@@ -167,12 +167,12 @@ export class ShardSet {
     await this.#closeIdleFiles()
   }
 
-  /** Data first, then the journal, then the names. */
+  /** Writes the data first, then the journal, then publishes the sealed shards. */
   async #carryOut(works: ReadonlyMap<string, FolderWork>, commits: readonly Commit[]): Promise<void> {
     await sideBySide(works, ([folder, work]) => this.#write(folder, work))
     const batch: JournalEntry[] = [...works.values()].flatMap(({ entries }) => entries)
     const sealed = [...works.values()].flatMap(({ sealed }) => sealed)
-    if (sealed.length > 0) batch.push({ kind: 'aggregates', ...sumsOf(sealed) })
+    if (sealed.length > 0) batch.push({ kind: 'aggregates', ...aggregatesOf(sealed) })
     for (const { slices, entries } of commits) {
       const placements = slices.map((slice) => works.get(slice.folder)!.placements.get(slice)!)
       for (const entry of entries)
@@ -191,7 +191,7 @@ export class ShardSet {
   async #write(folder: string, work: FolderWork): Promise<void> {
     let shard = await this.#openIn(folder)
     let isNew = false
-    // Rows that are neither encoded nor in the log yet, and the list that gets their location in it.
+    // Rows that are neither encoded nor in the log yet, and the list that gets their location in the log.
     let waiting: { recordBatch: Uint8Array; rows: number; logged: LoggedRows[] }[] = []
     let rowGroups: ShardEntry[] = []
     const encode = async (open: OpenShard): Promise<void> => {
@@ -233,12 +233,12 @@ export class ShardSet {
     if (work.close && shard.rows > 0) return seal(shard)
     if (isNew) work.entries.push({ kind: 'open', shard: shard.shard, folder, part: shard.part })
     work.entries.push(...rowGroups)
-    // Both have ended when one of them fails: nothing is written afterwards.
-    const [logging, flushed] = await Promise.allSettled([
+    // Waits for both even if one fails, so that nothing is written after this returns.
+    const [logging, synced] = await Promise.allSettled([
       waiting.length > 0 ? shard.log(waiting.map(({ recordBatch }) => recordBatch)) : [],
       rowGroups.length > 0 ? shard.fsync() : undefined,
     ])
-    if (flushed.status === 'rejected') throw flushed.reason
+    if (synced.status === 'rejected') throw synced.reason
     if (logging.status === 'rejected') throw logging.reason
     for (const [i, location] of logging.value.entries()) {
       const { rows, logged } = waiting[i]!
@@ -251,7 +251,7 @@ export class ShardSet {
     const restored = this.#unrestored.get(folder)
     if (restored === undefined) {
       const shard = this.#open.get(folder)
-      // The files of the least recently used shards are closed first.
+      // Reinserted at the end: the files of the least recently used shards are closed first.
       if (shard !== undefined && this.#open.delete(folder)) this.#open.set(folder, shard)
       return shard
     }
@@ -283,7 +283,7 @@ export class ShardSet {
     return moveUnknownShards(store, folder, (_path, part) => part < known, warn)
   }
 
-  /** Closes files of least recently used shards, so that a thousand folders do not need a thousand open files. */
+  /** Closes files of the least recently used shards, so that a thousand folders do not need a thousand open files. */
   async #closeIdleFiles(): Promise<void> {
     const opened = [...this.#open].filter(([, shard]) => shard.hasOpenFiles)
     for (const [folder, shard] of opened.slice(0, Math.max(0, opened.length - MAX_SHARDS_WITH_OPEN_FILES))) {
@@ -309,8 +309,8 @@ type FolderWork = {
   readonly sealed: { readonly shard: OpenShard; readonly seal: SealEntry }[]
 }
 
-/** One entry for all: a page may complete a thousand shards that have the same sources. */
-function sumsOf(sealed: FolderWork['sealed']): Aggregates {
+/** One entry for all sealed shards: a page may complete a thousand shards that have the same sources. */
+function aggregatesOf(sealed: FolderWork['sealed']): Aggregates {
   const tally = new AggregateTally(ROW_GROUP_LIMITS)
   for (const { shard } of sealed) tally.add(shard.aggregates)
   return tally.aggregates()

@@ -14,9 +14,9 @@ import { chooseRows, countRows, type RowChoice, takeRows } from './take-rows.ts'
 export class PageRows {
   /** See `encodeRecordBatch`. */
   readonly bytes: Uint8Array
-  /** The same as views on the bytes. */
+  /** Views on `bytes`. */
   readonly recordBatch: RecordBatch
-  /** `imported_at` of each; null: they have none. */
+  /** `imported_at` of each row; null: the rows have none. */
   readonly times: Times | null
   #weights: BatchWeights | null = null
 
@@ -37,11 +37,11 @@ export type Slice = {
   readonly page: PageRows
   readonly folder: string
   readonly rows: RowChoice
-  /** Their partitions, one range after the other. */
+  /** Partitions of the rows, one range after the other. */
   readonly ranges: readonly PartitionRange[]
 }
 
-/** So many rows of a partition, given by its key. */
+/** A number of rows of a partition, which is given by its key. */
 export type PartitionRange = { readonly partition: string; readonly rows: number }
 
 /** Rows `[from, to)` of a slice. */
@@ -57,13 +57,13 @@ export function cutSlice(slice: Slice, from: number, to: number): Slice {
   return { ...slice, rows: chooseRows(slice.rows, from, to), ranges }
 }
 
-/** A record batch of the slice's rows. Where these are all rows of the page, it is the page's own record batch. */
+/** A record batch of the slice's rows. If these are all rows of the page, it is the page's own record batch. */
 export function recordBatchOf({ page, rows }: Slice): Uint8Array {
   const isWhole = countRows(rows) === page.recordBatch.rows && !(rows instanceof Uint32Array)
   return isWhole ? page.bytes : encodeRecordBatch(takeRows(page.recordBatch, rows))
 }
 
-/** Least and greatest `imported_at` of rows `[from, to)` of a slice; null: they have none. */
+/** Least and greatest `imported_at` of rows `[from, to)` of a slice; null: the rows have none. */
 export function importedAt({ page: { times }, rows }: Slice, from: number, to: number): Span | null {
   if (times === null || from === to) return null
   if (times instanceof Float64Array && !(rows instanceof Uint32Array)) {
@@ -81,7 +81,7 @@ export function importedAt({ page: { times }, rows }: Slice, from: number, to: n
   return { min: int64ToJson(int64(min)), max: int64ToJson(int64(max)) }
 }
 
-/** The same for the usual representation. */
+/** As `importedAt`, for the usual representation. */
 function spanOfDoubles(times: Float64Array, from: number, to: number): Span {
   let min = times[from]!
   let max = min

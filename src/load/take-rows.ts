@@ -1,9 +1,9 @@
 import type { Column, Group, RecordBatch, TextVector, Vector } from '../core/index.ts'
 
-/** Rows of a record batch: `[from, to)`, or each by its number, in their order. */
+/** Rows of a record batch: the range `[from, to)`, or the index of each row, ascending. */
 export type RowChoice = { readonly from: number; readonly to: number } | Uint32Array
 
-/** How many rows a choice has. */
+/** Number of rows of a choice. */
 export function countRows(rows: RowChoice): number {
   return rows instanceof Uint32Array ? rows.length : rows.to - rows.from
 }
@@ -16,8 +16,9 @@ export function chooseRows(rows: RowChoice, from: number, to: number): RowChoice
 }
 
 /**
- * Copies some rows of a record batch into a new one, which is the same as if these rows had come alone: tables hold
- * only what the rows point to, in the order of first use; validity and 64-bit vectors exist only where needed.
+ * Copies some rows of a record batch into a new one. The result is the same as if the page had held these rows only:
+ * tables hold only the entries that rows point to, in the order of first use; validity and 64-bit vectors exist only
+ * where needed.
  */
 export function takeRows(recordBatch: RecordBatch, rows: RowChoice): RecordBatch {
   const count = countRows(rows)
@@ -29,7 +30,7 @@ export function takeRows(recordBatch: RecordBatch, rows: RowChoice): RecordBatch
   return { rows: count, groups: tables.map(({ group }) => group), columns }
 }
 
-/** @returns the entries that are left; null: all of them, as they are */
+/** @returns the group without unused entries, and the entries that are left; null: all, unchanged */
 function narrowed(
   { size, indices }: Group,
   rows: RowChoice,

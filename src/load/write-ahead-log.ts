@@ -2,11 +2,11 @@ import { crc32 } from 'node:zlib'
 import type { Log } from '../core/index.ts'
 
 /**
- * The write-ahead log of an open shard: the masked rows of pages that are committed but not yet encoded into the shard.
- * So each page is durable by itself, and the shard still gets row groups of a useful size.
+ * Appends to the write-ahead log of an open shard: the masked rows of pages that are committed but not yet encoded into
+ * the shard. With it, each page is durable by itself, and the shard still gets row groups of a useful size.
  *
  * A record is a header of four u32 (length and CRC-32 of the record batch, generation, 0) and a record batch.
- * A generation is the rows of one row group of the shard. Each begins at the start of a file.
+ * A generation is the rows of one row group of the shard. Each generation begins at the start of a file.
  * @returns the end offset of each record
  */
 export async function appendRecordBatches(

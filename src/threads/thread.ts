@@ -4,43 +4,43 @@ import { ExportError, fromPlainError, isExportError, type PlainError, plainError
 /** A call of a thread's function. */
 type ThreadRequest = { readonly id: number; readonly name: string; readonly args: readonly unknown[] }
 
-/** Its result. Of an unforeseen error only the kind: parsers quote what they parse in their messages. */
+/** Its result. An unexpected error is reduced to its name: messages of parsers quote what they parse. */
 type ThreadResponse =
   | { readonly id: number; readonly ok: true; readonly value: unknown }
-  | { readonly id: number; readonly ok: false; readonly error: PlainError | { readonly unforeseen: string } }
+  | { readonly id: number; readonly ok: false; readonly error: PlainError | { readonly unexpected: string } }
 
 export type Thread = {
-  /** @param transfer buffers that change hands */
+  /** @param transfer buffers whose ownership moves to the thread */
   request<T>(name: string, args?: readonly unknown[], transfer?: ArrayBuffer[]): Promise<T>
   /** Requests that have no response yet. */
   readonly pending: number
-  /** Whether it ended before it was closed; requests fail then. */
-  readonly isGone: boolean
+  /** Whether it ended before it was closed. Requests fail then. */
+  readonly hasFailed: boolean
   close(): Promise<void>
 }
 
-/** A thread runs a built script: there is none when the source is run as it stands. */
+/** Threads run built scripts. Without a build (TypeScript run directly), they can't be started. */
 export const canStartThreads = !import.meta.url.endsWith('.ts')
 
-/** Threads work in buffers; what they leave in the young generation is small, and not worth letting it grow for. */
+/** Threads work in buffers and allocate few objects, so a small young generation is enough. */
 const MAX_YOUNG_MB = 6
 
-/** A worker thread that serves requests, one after the other. @param script calls `serve` */
+/** Opens a worker thread that serves requests, one after the other. @param script calls `serve` */
 export function openThread(script: URL, workerData: unknown): Thread {
   const waiting = new Map<number, { resolve(value: never): void; reject(error: unknown): void }>()
   let worker: Worker | null = null
   let requests = 0
-  // Set once the thread is gone: its requests fail, and buffers transferred to it are lost.
-  let gone: unknown = null
+  // Set once the thread has ended: its requests fail, and buffers transferred to it are lost.
+  let failure: unknown = null
 
   const failAll = (error: unknown): void => {
-    gone ??= outOfMemory(error) ?? tooManyFiles(error) ?? error
-    for (const { reject } of waiting.values()) reject(gone)
+    failure ??= outOfMemory(error) ?? tooManyFiles(error) ?? error
+    for (const { reject } of waiting.values()) reject(failure)
     waiting.clear()
   }
   const running = (): Worker => {
     if (worker !== null) return worker
-    // Loaded by those who need a thread.
+    // Loaded only when a thread is needed.
     const { Worker } = process.getBuiltinModule('node:worker_threads')
     worker = new Worker(script, { workerData, resourceLimits: { maxYoungGenerationSizeMb: MAX_YOUNG_MB } })
     worker.on('message', (response: ThreadResponse) => {
@@ -56,7 +56,7 @@ export function openThread(script: URL, workerData: unknown): Thread {
 
   return {
     request<T>(name: string, args: readonly unknown[] = [], transfer: ArrayBuffer[] = []) {
-      if (gone !== null) return Promise.reject(gone)
+      if (failure !== null) return Promise.reject(failure)
       const id = requests++
       return new Promise<T>((resolve, reject) => {
         waiting.set(id, { resolve, reject })
@@ -66,8 +66,8 @@ export function openThread(script: URL, workerData: unknown): Thread {
     get pending() {
       return waiting.size
     },
-    get isGone() {
-      return gone !== null
+    get hasFailed() {
+      return failure !== null
     },
     async close() {
       await worker?.terminate()
@@ -91,31 +91,31 @@ export function serve(replies: Readonly<Record<string, (...args: never[]) => Pro
   })
 }
 
-/** Stops the run: what other partitions had under way is lost with the thread, and is asked for again. */
+/** Stops the run. Pages of other partitions in the thread are lost, and the next run requests them again. */
 function outOfMemory(error: unknown): ExportError | null {
   if (!(error instanceof Error && 'code' in error && error.code === 'ERR_WORKER_OUT_OF_MEMORY')) return null
   return new ExportError(
     'storage',
-    'The memory is used up',
+    'Out of memory',
     'worker thread',
     'Lower extract.page_size, extract.concurrency or service.max_response_bytes, or give Node more with NODE_OPTIONS=--max-old-space-size=…; the export goes on from where it stopped.',
   )
 }
 
-/** An error loses its class on the way between threads. */
+/** Restores the class of an error, which messages between threads do not keep. */
 function thrown(error: Extract<ThreadResponse, { ok: false }>['error']): Error {
-  if ('unforeseen' in error) return new Error(error.unforeseen)
+  if ('unexpected' in error) return new Error(error.unexpected)
   return fromPlainError(error)
 }
 
-/** What of a message to another thread changes hands; shared memory stays with both. */
+/** Buffers to transfer with a message to another thread. Shared memory is not transferred: both threads keep it. */
 export function owned(buffer: ArrayBufferLike): ArrayBuffer[] {
   return buffer instanceof ArrayBuffer ? [buffer] : []
 }
 
-/** Scripts, and what they import when it is needed, are files as well. */
+/** Starting a thread opens files: its script and the modules that it imports. */
 function tooManyFiles(error: unknown): ExportError | null {
-  if (!(error instanceof Error && 'code' in error && isOfFiles(error.code, error.message))) return null
+  if (!(error instanceof Error && 'code' in error && isFileLimit(error.code, error.message))) return null
   return new ExportError(
     'storage',
     'Too many files are open',
@@ -124,13 +124,13 @@ function tooManyFiles(error: unknown): ExportError | null {
   )
 }
 
-function isOfFiles(code: unknown, message: string): boolean {
-  // A thread that can't begin has one code for every refusal of the system, whose own code is in the message.
+function isFileLimit(code: unknown, message: string): boolean {
+  // A thread that can't start has one code for all system errors. The system's code is only in the message.
   return code === 'EMFILE' || (code === 'ERR_WORKER_INIT_FAILED' && /\bE[MN]FILE\b/.test(message))
 }
 
 function described(thrown: unknown): Extract<ThreadResponse, { ok: false }>['error'] {
   const error = tooManyFiles(thrown) ?? thrown
   if (isExportError(error)) return plainError(error)
-  return { unforeseen: `unexpected ${error instanceof Error ? error.name : typeof error} in the worker` }
+  return { unexpected: `unexpected ${error instanceof Error ? error.name : typeof error} in the worker` }
 }

@@ -86,7 +86,7 @@ export function shareCpu(runs: number): SharedCpu {
     buffers: bufferPool(2 * most + 2),
     take() {
       // What a thread was given when it ended is lost, not what comes after it.
-      const dead = sets.findIndex(({ threads }) => threadsOf(threads).some(({ isGone }) => isGone))
+      const dead = sets.findIndex(({ threads }) => threadsOf(threads).some(({ hasFailed }) => hasFailed))
       if (dead >= 0) void closeSet(sets.splice(dead, 1)[0]!.threads)
       let set = sets.toSorted((a, b) => a.users - b.users)[0]
       if (set === undefined || (set.users > 0 && sets.length < most)) {
