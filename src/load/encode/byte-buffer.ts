@@ -1,11 +1,11 @@
 import { bufferPool, copyBytes, ExportError } from '../../core/index.ts'
 
-/** Lengths in Parquet are signed 32-bit numbers; nothing ordinary comes near. */
+/** Lengths in Parquet are signed 32-bit integers. */
 const MAX_BYTES = 2 ** 31 - 1
 
 /**
- * Bytes that grow at their end. Hot loops reserve once, write into `bytes` at `length` themselves and
- * then set `length`; `reserve` may replace `bytes`, so it comes before taking a reference.
+ * A byte buffer that grows at its end. Hot loops call `reserve` once, write into `bytes` from `length` on and then set
+ * `length`. `reserve` may replace `bytes`, so call it before taking a reference.
  */
 export class ByteBuffer {
   bytes: Buffer
@@ -30,7 +30,7 @@ export class ByteBuffer {
   append(source: Uint8Array): void {
     const { length } = source
     this.reserve(length)
-    // A few bytes are copied faster by a loop than by a call.
+    // For a few bytes, a loop is faster than a call.
     if (length > 24) this.bytes.set(source, this.length)
     else for (let i = 0, at = this.length; i < length; i++) this.bytes[at++] = source[i]!
     this.length += length
@@ -51,12 +51,12 @@ export class ByteBuffer {
     this.length = this.bytes.writeUInt32LE(value, this.length)
   }
 
-  /** What was written, as a view that the next write may overwrite. */
+  /** The written bytes, as a view that the next write may overwrite. */
   view(): Uint8Array {
     return this.bytes.subarray(0, this.length)
   }
 
-  /** What was written, in shared memory that the next call writes over; or, when it is much, in a buffer of its own. */
+  /** The written bytes in shared memory, which the next call overwrites. Large contents get a buffer of their own. */
   share(): Uint8Array {
     this.#buffers.give(this.#shared)
     this.#shared = this.#buffers.take(this.length)
@@ -66,13 +66,13 @@ export class ByteBuffer {
   }
 }
 
-/** @throws ExportError `data` when so many bytes are too many to be encoded in one go */
+/** @throws ExportError `data` when a row group would have more bytes than its format allows */
 export function checkSize(bytes: number): void {
   if (bytes <= MAX_BYTES) return
   throw new ExportError(
     'data',
     'A row group takes more than 2 GB',
     '',
-    'Ask for smaller pages (extract.page_size), or leave long columns out (transform.columns).',
+    'Request smaller pages (extract.page_size), or leave long columns out (transform.columns).',
   )
 }

@@ -10,12 +10,12 @@ import { totalRows, type VectorOf } from './record-batch-column.ts'
 
 /** Record batches of fewer bytes are joined. */
 const SHORT_BYTES = 1 << 16
-/** As many at once: the views on one take about 10 kB. */
+/** Record batches that are joined at once. The views on one take about 10 kB. */
 const MAX_JOINED = 256
 
 /**
  * Decodes record batches. Short ones are joined with their neighbours, rows in order: a row group of 20,000 pages with
- * three rows each would otherwise take 200 MB of views. What encoders make of them is the same.
+ * three rows each would otherwise take 200 MB of views. The encoded bytes are the same.
  */
 export function decodeRecordBatches(encoded: readonly Uint8Array[]): RecordBatch[] {
   const decoded: RecordBatch[] = []
@@ -35,7 +35,7 @@ export function decodeRecordBatches(encoded: readonly Uint8Array[]): RecordBatch
   return decoded
 }
 
-/** Whether they have the same columns with the same kinds of values: some page may have 64-bit integers. */
+/** Whether both have the same columns with the same kinds of values. Some pages have 64-bit integers. */
 function canJoin(one: RecordBatch, other: RecordBatch): boolean {
   return (
     one.groups.length === other.groups.length &&
@@ -47,7 +47,7 @@ function canJoin(one: RecordBatch, other: RecordBatch): boolean {
   )
 }
 
-/** One record batch with the rows of several that {@link canJoin}. */
+/** Joins record batches for which {@link canJoin} is true. */
 function joinRecordBatches(recordBatches: readonly RecordBatch[]): RecordBatch {
   const first = recordBatches[0]!
   if (recordBatches.length === 1) return first

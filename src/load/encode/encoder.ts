@@ -3,28 +3,28 @@ import type { ColumnSpec, Format, JsonValue, RecordBatch } from '../../core/inde
 /**
  * Turns record batches into the bytes of one shard. Pure: no I/O and no clock, so it runs in any thread.
  *
- * A shard is the header, then row groups, then the footer; everything before the footer can be appended to
- * a file as it comes, and the footer is made from what the row groups left in the journal.
+ * A shard is the header, then row groups, then the footer. Everything before the footer can be appended to a file as
+ * soon as it is encoded. The footer is made from the metadata of the row groups, which the journal keeps.
  */
 export type ShardEncoder = {
-  /** The bytes that a shard starts with. */
+  /** The first bytes of a shard. */
   header(): Uint8Array
   /**
-   * Encodes the rows of some record batches, in order, as one row group: that of Parquet, or a block of CSV lines.
+   * Encodes the rows of some record batches, in order, as one Parquet row group or one block of CSV lines.
    * The result is valid until the next call.
-   * @throws ExportError `data` when Parquet is to hold a null in a column that may not be null, or the
-   * row group would pass 2 GB; never names a value
+   * @throws ExportError `data` when a Parquet column that may not be null has a null, or the row group would exceed
+   *   2 GB; never names a value
    */
   encode(recordBatches: readonly RecordBatch[]): Promise<EncodedRowGroup>
   /**
-   * The bytes that a shard ends with, for these row groups in order.
-   * @throws ExportError `damaged` when `meta` is not what {@link ShardEncoder.encode} gave out
+   * The last bytes of a shard with these row groups, in order.
+   * @throws ExportError `damaged` when a `meta` does not come from {@link ShardEncoder.encode}
    */
   footer(rowGroups: readonly WrittenRowGroup[]): Promise<Uint8Array>
 }
 
 export type EncodedRowGroup = {
-  /** In shared memory, or in a buffer of their own. */
+  /** In shared memory or in a buffer of their own. */
   readonly bytes: Uint8Array
   readonly rows: number
   /** Metadata for the footer; a few kB at most. */
@@ -44,21 +44,21 @@ export type WrittenRowGroup = {
 export type EncodePlan = {
   readonly format: Format
   readonly columns: readonly ColumnSpec[]
-  /** What wrote the file, for the Parquet footer. */
+  /** Name and version of the program, for the Parquet footer. */
   readonly createdBy: string
   /** Key-value pairs of the Parquet footer; CSV has none. */
   readonly fileMetadata: Readonly<Record<string, string>>
 }
 
 /**
- * Rows that are worth encoding together. DuckDB, Spark and Trino work well with Parquet row groups of about a
- * hundred thousand; lines of CSV gain nothing by waiting for each other.
+ * Rows of a row group. DuckDB, Spark and Trino work well with Parquet row groups of about a hundred thousand rows. CSV
+ * gains nothing from large blocks.
  */
 export function rowGroupRows(format: Format): number {
   return format.kind === 'parquet' ? 100_000 : 10_000
 }
 
-/** How the names of shards end. */
+/** File name extension of shards. */
 export function shardExtension(format: Format): string {
   switch (format.kind) {
     case 'parquet':

@@ -11,7 +11,7 @@ import {
   type Vector,
 } from '../../core/index.ts'
 
-/** One column of one record batch, with the record batch's index of its group at hand. */
+/** One column of one record batch, with its group. */
 export type RecordBatchColumn<Values extends Vector = Vector> = {
   readonly rows: number
   /** null: one value per row. */
@@ -25,7 +25,7 @@ export function totalRows(batches: readonly { readonly rows: number }[]): number
   return batches.reduce((sum, { rows }) => sum + rows, 0)
 }
 
-/** Calls `visit` with the index into the column's values for every row, in order. */
+/** Calls `visit` for every row, in order, with the index into the column's values. */
 export function eachEntry(column: RecordBatchColumn, visit: (entry: number) => void): void {
   const { rows, group } = column
   if (group === null) for (let row = 0; row < rows; row++) visit(row)
@@ -43,7 +43,7 @@ export function recordBatchColumns<Kind extends Vector['kind']>(
 }
 
 /**
- * A column of integers: in doubles, but for pages that have some which no double holds.
+ * A column of integers. They are doubles, or 64-bit integers if a double can't hold one of them.
  * @throws ExportError `damaged` as {@link recordBatchColumn}
  */
 export function integerColumn(recordBatch: RecordBatch, name: string): RecordBatchColumn<IntegerVector> {
@@ -53,7 +53,7 @@ export function integerColumn(recordBatch: RecordBatch, name: string): RecordBat
     : recordBatchColumn(recordBatch, name, 'number')
 }
 
-/** @throws ExportError `damaged` when the record batch has no such column, or holds another kind of values in it */
+/** @throws ExportError `damaged` when the record batch has no such column, or it holds values of another kind */
 export function recordBatchColumn<Kind extends Vector['kind']>(
   recordBatch: RecordBatch,
   name: string,
@@ -81,7 +81,7 @@ function isKind<Kind extends Vector['kind']>(vector: Vector, kind: Kind): vector
 }
 
 /**
- * The rows of a record batch as objects, for the engines that take rows.
+ * The rows of a record batch as objects, for the engines that need rows.
  * @throws ExportError `damaged` when the record batch lacks a column
  */
 export function rowObjects(

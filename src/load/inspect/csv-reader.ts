@@ -9,9 +9,9 @@ const COMMA = 0x2c
 const LINE_FEED = 0x0a
 const CARRIAGE_RETURN = 0x0d
 
-/** Longer lines are refused: a line is held in memory. */
+/** Longer lines are rejected, since a line is held in memory. */
 const MAX_LINE_BYTES = 1 << 28
-/** No shard has nearly as many columns. */
+/** Shards have far fewer columns. */
 const MAX_FIELDS = 1000
 
 export type CsvFormat = Extract<Format, { kind: 'csv' }>
@@ -23,10 +23,10 @@ export type CsvLine = {
   readonly ends: Uint32Array
 }
 
-/** Gets the names of the header row; gives who gets each line after it, in an object that the next line overwrites. */
+/** Gets the header row. The function it returns gets each later line, in an object that the next line overwrites. */
 export type OnHeader = (names: readonly string[]) => (line: CsvLine, number: number) => void
 
-/** Reads all of a CSV shard. @throws ExportError `damaged` as {@link CsvReader} does */
+/** Reads a whole CSV shard. @throws ExportError `damaged` as {@link CsvReader} */
 export async function readCsv(reader: ShardReader, format: CsvFormat, onHeader: OnHeader): Promise<void> {
   const csv = new CsvReader(onHeader)
   for await (const bytes of csvBytes(reader, format)) csv.push(bytes)
@@ -38,18 +38,18 @@ export async function* csvBytes(reader: ShardReader, { compression }: CsvFormat)
   if (compression === 'none') yield* reader.stream()
   else {
     try {
-      // What goes wrong comes out where the bytes do, so nothing is left for the callback.
+      // Errors are thrown by the iteration, so the callback has nothing to do.
       yield* pipeline(Readable.from(reader.stream()), createGunzip(), () => {})
     } catch (error) {
-      throw withoutQuotes(error, 'It is no whole gzip file')
+      throw withoutQuotes(error, 'It is not a complete gzip file')
     }
   }
 }
 
 /**
- * Splits CSV into lines and fields, strictly by RFC 4180 with `\n`: quotes only enclose whole fields,
- * every line whole and with a field for each column. csv-parse takes twenty times as long once it has to tell an
- * empty string from a null.
+ * Splits CSV into lines and fields, strictly by RFC 4180 with `\n`: quotes only enclose whole fields, and each line is
+ * complete and has a field for each column. csv-parse takes twenty times as long if it has to distinguish an empty
+ * string from a null.
  * @throws ExportError `damaged` with the number of the line
  */
 export class CsvReader {
@@ -58,7 +58,7 @@ export class CsvReader {
   #columns = MAX_FIELDS
   readonly #starts = new Uint32Array(MAX_FIELDS)
   readonly #ends = new Uint32Array(MAX_FIELDS)
-  /** Of the last line. */
+  /** Number of the last line. */
   #number = 0
   #rest: Buffer = Buffer.alloc(0)
   #waiting: Uint8Array[] = []
@@ -71,7 +71,7 @@ export class CsvReader {
   push(bytes: Uint8Array): void {
     this.#waiting.push(bytes)
     this.#waitingBytes += bytes.length
-    // A long line comes in many parts: it is parsed again only when it has doubled.
+    // A long line arrives in many parts. It is parsed again only when it has doubled.
     if (this.#waitingBytes < this.#rest.length) return
     this.#takeLines()
     if (this.#rest.length > MAX_LINE_BYTES) throw damaged(`Line ${this.#number + 1} does not end`)
@@ -92,7 +92,7 @@ export class CsvReader {
     this.#rest = bytes.subarray(start)
   }
 
-  /** Takes the line at `from`; returns where it ends, or -1 when `bytes` ends before. */
+  /** Takes the line at `from`; returns the offset after it, or -1 when it is not complete in `bytes`. */
   #takeLine(bytes: Buffer, from: number): number {
     const starts = this.#starts
     const ends = this.#ends
@@ -106,7 +106,7 @@ export class CsvReader {
       ends[count] = end
       at = end + 1
       if (bytes[end] !== LINE_FEED) continue
-      if (!isUtf8(bytes.subarray(from, end))) throw damaged(`Line ${number} is no UTF-8`)
+      if (!isUtf8(bytes.subarray(from, end))) throw damaged(`Line ${number} is not UTF-8`)
       this.#number = number
       this.#take({ bytes, starts, ends }, count + 1)
       return at
@@ -122,7 +122,7 @@ export class CsvReader {
   }
 }
 
-/** Where the field at `from` ends: the offset of the comma or line feed behind it; -1 when it is not there yet. */
+/** Offset of the comma or line feed after the field at `from`; -1 when it has not arrived yet. */
 function fieldEnd(bytes: Buffer, from: number, number: number): number {
   const { length } = bytes
   let at = from
@@ -131,7 +131,7 @@ function fieldEnd(bytes: Buffer, from: number, number: number): number {
       const byte = bytes[at]!
       if (byte === COMMA || byte === LINE_FEED) return at
       if (byte === QUOTE || byte === CARRIAGE_RETURN)
-        throw damaged(`Line ${number} has a field without its quotes`)
+        throw damaged(`Line ${number} has a field that needs quotes and has none`)
     }
     return -1
   }
@@ -141,7 +141,7 @@ function fieldEnd(bytes: Buffer, from: number, number: number): number {
     if (at === length) return -1
     if (bytes[at] === QUOTE) continue
     if (bytes[at] === COMMA || bytes[at] === LINE_FEED) return at
-    throw damaged(`Line ${number} goes on behind a closing quote`)
+    throw damaged(`Line ${number} has a field that continues after its closing quote`)
   }
   return -1
 }
@@ -154,7 +154,7 @@ export const PATTERNS: Record<Exclude<ColumnType, 'text'>, RegExp> = {
   list: /^\[.*\]$/s,
 }
 
-/** The string in field i, or null where there is nothing at all. */
+/** The string in field i; null for an empty field without quotes. */
 export function fieldText({ bytes, starts, ends }: CsvLine, i: number): string | null {
   const start = starts[i]!
   const end = ends[i]!
@@ -163,14 +163,14 @@ export function fieldText({ bytes, starts, ends }: CsvLine, i: number): string |
   return bytes.toString('utf8', start + 1, end - 1).replaceAll('""', '"')
 }
 
-/** A string without the quote that was put before it to keep a spreadsheet from running it. */
+/** A string without the `'` that protects spreadsheets from formulas. */
 export function unescaped(text: string): string {
   return /^'[=+\-@\t\r]/.test(text) ? text.slice(1) : text
 }
 
 /** Indexes of the requested columns in the header row. @throws ExportError `damaged` when one is missing */
-export function indexesIn(names: readonly string[], asked: readonly string[]): readonly number[] {
-  const indexes = asked.map((name) => names.indexOf(name))
+export function indexesIn(names: readonly string[], requested: readonly string[]): readonly number[] {
+  const indexes = requested.map((name) => names.indexOf(name))
   if (indexes.includes(-1)) throw damaged('A column is missing')
   return indexes
 }

@@ -5,14 +5,13 @@ import { openParquet } from './parquet-reader.ts'
 import { damaged, type ShardReader } from './shard-reader.ts'
 
 type InspectOptions = {
-  /** The columns that the shard should have; a CSV file has no types, so they are taken from here. */
+  /** The columns that the shard should have. They give the types of the columns of a CSV file. */
   readonly columns: readonly ColumnSpec[]
-  /** String columns of which every value is shown to `onText`; those that the shard does not have are passed over. */
+  /** String columns whose values are all passed to `onText`. Columns that the shard does not have are ignored. */
   readonly watch: readonly string[]
   readonly onText: (column: string, value: string | null) => void
 }
 
-/** What a shard holds. */
 export type InspectedShard = {
   readonly rows: number
   readonly columns: readonly {
@@ -24,9 +23,9 @@ export type InspectedShard = {
 }
 
 /**
- * Reads a whole shard back, every value of every column, independently of how it was written.
+ * Reads a whole shard back, every value of every column, with other code than that which wrote it.
  * Holds a column of a row group, or a line, in memory.
- * @throws ExportError `damaged` when the bytes are not what the format says; never names a value
+ * @throws ExportError `damaged` when the bytes are not valid in the format; never names a value
  * @throws ExportError `config` when this Node.js cannot read the compression
  */
 export function inspectShard(
@@ -49,7 +48,7 @@ async function inspectParquet(
   { watch, onText }: InspectOptions,
 ): Promise<InspectedShard> {
   const start = Buffer.from(await reader.slice(0, MAGIC.length))
-  if (start.toString('latin1') !== MAGIC) throw damaged('It does not start as a Parquet file')
+  if (start.toString('latin1') !== MAGIC) throw damaged('It does not start like a Parquet file')
   const { metadata, columns: trees, rowGroups } = await openParquet(reader)
   const columns = trees.map((tree) => ({
     name: tree.element.name,
@@ -65,7 +64,8 @@ async function inspectParquet(
     }
     rows += rowGroup.rows
   }
-  if (BigInt(rows) !== metadata.num_rows) throw damaged('Its row groups do not make up its number of rows')
+  if (BigInt(rows) !== metadata.num_rows)
+    throw damaged('The rows of its row groups do not add up to its number of rows')
   return { rows, columns }
 }
 
@@ -73,7 +73,7 @@ function textOf(value: unknown): string | null {
   return value === null || value === undefined ? null : String(value)
 }
 
-/** The type's name in the manifest, or what the file calls it where the manifest has no name for it. */
+/** The type's name in the manifest, or its name in the file if the manifest has no name for it. */
 function typeName({ element, children }: SchemaTree): string {
   const { type, converted_type, logical_type } = element
   if (converted_type === 'LIST') {
@@ -91,14 +91,19 @@ function typeName({ element, children }: SchemaTree): string {
 async function inspectCsv(
   reader: ShardReader,
   format: CsvFormat,
-  { columns: asked, watch, onText }: InspectOptions,
+  { columns: expected, watch, onText }: InspectOptions,
 ): Promise<InspectedShard> {
   let columns: ColumnSpec[] = []
   let rows = 0
   await readCsv(reader, format, (names) => {
     columns = names.map(
       (name) =>
-        asked.find((column) => column.name === name) ?? { name, type: 'text', nullable: true, meaning: '' },
+        expected.find((column) => column.name === name) ?? {
+          name,
+          type: 'text',
+          nullable: true,
+          meaning: '',
+        },
     )
     const checks = columns.flatMap((column, i) => {
       const watcher = watch.includes(column.name) ? onText : null
@@ -117,7 +122,7 @@ async function inspectCsv(
 
 type LineCheck = (line: CsvLine, number: number) => void
 
-/** What there is to do about field i of every line; nothing for a text that nobody watches. */
+/** Checks for field i of every line; none for a nullable string column that is not watched. */
 function lineCheck(
   { name, type, nullable }: ColumnSpec,
   i: number,

@@ -12,7 +12,7 @@ import {
 import { ExportError, int64, numberOf } from '../../core/index.ts'
 import { damaged, type ShardReader, withoutQuotes } from './shard-reader.ts'
 
-/** Decompression by Node.js; hyparquet brings its own for Snappy. */
+/** Decompression by Node.js; hyparquet has its own for Snappy. */
 export const decompressors: Compressors = {
   GZIP: (input, outputLength) => zlib.gunzipSync(input, limit(outputLength)),
   ZSTD: (input, outputLength) => zstdDecompress()(input, limit(outputLength)),
@@ -22,7 +22,7 @@ export type ParquetRowGroup = {
   readonly rows: number
   /**
    * The values of a column, in arrays one after the other.
-   * @param label how messages name the column
+   * @param label name of the column in messages
    * @throws ExportError `damaged` when it can't be read, or has another number of rows
    */
   column(name: string, label?: string): Promise<readonly DecodedArray[]>
@@ -36,13 +36,13 @@ export type ParquetFile = {
 
 /**
  * Opens a Parquet file with hyparquet, which reads whole pages: a column of a row group at a time.
- * @throws ExportError `damaged` when it is none
+ * @throws ExportError `damaged` when it is not a Parquet file
  */
 export async function openParquet(reader: ShardReader): Promise<ParquetFile> {
   try {
     return await open(reader)
   } catch (error) {
-    throw withoutQuotes(error, 'It is no whole Parquet file')
+    throw withoutQuotes(error, 'It is not a complete Parquet file')
   }
 }
 
@@ -89,7 +89,7 @@ async function readColumn(
     rowEnd,
     compressors: decompressors,
     geoparquet: false,
-    // hyparquet's own drop a byte order mark, and the microseconds of a time.
+    // The defaults of hyparquet drop byte order marks and the microseconds of timestamps.
     parsers: {
       timestampFromMicroseconds: (micros) => int64(micros),
       timestampFromMilliseconds: (millis) => int64(millis * 1000n),
@@ -100,7 +100,7 @@ async function readColumn(
   return values
 }
 
-/** A page never grows beyond what its header says. */
+/** Limits a page to the size in its header. */
 function limit(outputLength: number): { maxOutputLength: number } {
   return { maxOutputLength: Math.max(1, outputLength) }
 }
@@ -108,7 +108,7 @@ function limit(outputLength: number): { maxOutputLength: number } {
 type ZstdDecompress = (input: Uint8Array, options: { maxOutputLength: number }) => Uint8Array
 
 function zstdDecompress(): ZstdDecompress {
-  // Node.js has zstd from 22.15 on, and the types of the oldest version that we run on do not know it.
+  // Node.js has zstd from 22.15 on. The types of the oldest supported version lack it.
   const { zstdDecompressSync: decompress } = zlib as { zstdDecompressSync?: ZstdDecompress }
   if (decompress !== undefined) return decompress
   throw new ExportError(

@@ -12,8 +12,8 @@ const DAY_MICROS = 86_400_000_000
 const BATCH_ROWS = 10_000
 
 /**
- * Reads what the rows of a shard come to, and adds it.
- * @throws ExportError `damaged` when the bytes are not what the format says
+ * Adds the aggregates over the rows of a shard to `tally`.
+ * @throws ExportError `damaged` when the bytes are not valid in the format
  */
 export async function readAggregates(
   reader: ShardReader,

@@ -21,9 +21,9 @@ import { openParquet } from './parquet-reader.ts'
 import { damaged, type ShardReader } from './shard-reader.ts'
 
 /**
- * The rows of a shard, some at a time.
+ * The rows of a shard, in batches.
  * @param batchRows rows of a batch at most
- * @throws ExportError `damaged` when the bytes are not what the format says
+ * @throws ExportError `damaged` when the bytes are not valid in the format
  */
 export function readBatches(
   reader: ShardReader,
@@ -124,7 +124,7 @@ function batchOf(columns: readonly ColumnSpec[], values: readonly RowValue[][], 
 
 function csvValue(plain: string | null, { name, type }: ColumnSpec): RowValue {
   if (plain === null || type === 'text') return plain
-  // What is thrown for other values would quote them.
+  // Errors about other values would quote them.
   if (!PATTERNS[type].test(plain)) throw damaged(`Column ${name} holds no ${TYPE_NAMES[type]}`)
   switch (type) {
     case 'int64':
@@ -142,5 +142,5 @@ function csvValue(plain: string | null, { name, type }: ColumnSpec): RowValue {
   }
 }
 
-/** Integers of so many digits are exact in a double. */
+/** Integers with at most this number of digits are exact in a double. */
 const MAX_EXACT_DIGITS = 15

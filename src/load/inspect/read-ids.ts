@@ -2,7 +2,7 @@ import type { ColumnSpec, Format } from '../../core/index.ts'
 import { readBatches } from './read-batches.ts'
 import { damaged, type ShardReader } from './shard-reader.ts'
 
-/** Gets the id of every row, and the kind and value of the query that found it, where those were requested. */
+/** Gets the id of every row, and the kind and value of its query (empty unless requested). */
 type OnId = (id: number | bigint, queryType: string, queryValue: string) => void
 
 const ID = column('id', 'int64')
@@ -15,9 +15,9 @@ function column(name: string, type: ColumnSpec['type']): ColumnSpec {
 const BATCH_ROWS = 10_000
 
 /**
- * Reads the ids of a shard, and nothing that need not be read for it.
+ * Reads the ids of a shard, and no column that is not needed.
  * @param withQuery whether to read the columns `query_type` and `query_value` too; else both are empty
- * @throws ExportError `damaged` when the bytes are not what the format says, or such a column is not there
+ * @throws ExportError `damaged` when the bytes are not valid in the format, or a column is missing
  */
 export async function readIds(
   reader: ShardReader,

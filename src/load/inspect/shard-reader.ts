@@ -1,6 +1,6 @@
 import { ExportError, isExportError } from '../../core/index.ts'
 
-/** A shard's bytes, wherever they are. */
+/** Reads a shard's bytes from any store. */
 export type ShardReader = {
   readonly size: number
   /** The bytes `[start, end)`. */

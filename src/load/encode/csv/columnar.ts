@@ -15,7 +15,7 @@ import {
 
 const NULL = Buffer.from('null')
 
-/** How JSON.stringify writes each byte inside a string; undefined: as it is. A NUL is replaced, as in texts. */
+/** How JSON.stringify writes each byte of a string; undefined: unchanged. A NUL is replaced, as in other strings. */
 const JSON_ESCAPES: readonly (Buffer | undefined)[] = Array.from({ length: 256 }, (_, byte) => {
   if (byte >= 0x80) return undefined
   if (byte === 0) return REPLACED_NUL
@@ -28,7 +28,7 @@ const FALSE = Buffer.from('false')
 
 type CsvFormat = Extract<Format, { kind: 'csv' }>
 
-/** CSV straight from columns, the same to the byte as the csv-stringify engine's. */
+/** CSV straight from columns. The bytes are the same as those of the csv-stringify engine. */
 export function csvColumnar(plan: EncodePlan, format: CsvFormat): ShardEncoder {
   const out = new ByteBuffer(1 << 20)
   return csvShard(plan, format, (recordBatches) => {
@@ -48,15 +48,15 @@ function writeRecordBatch(
   const writers = segments(recordBatch, columns, escapeFormulas).map(rowWriter)
   for (let row = 0; row < recordBatch.rows; row++) {
     for (const write of writers) write(out, row)
-    // Instead of the last comma.
+    // Replaces the last comma.
     out.bytes[out.length - 1] = LINE_FEED
   }
 }
 
-/** Writes the field of one row, or of one entry of a group, and a comma behind it. */
+/** Writes the field of one row, or of one entry of a group, followed by a comma. */
 type FieldWriter = (out: ByteBuffer, index: number) => void
 
-/** Neighbouring columns that repeat together, so that their text can be made once and copied. */
+/** Adjacent columns of one group. Their bytes are made once per entry and copied into each row. */
 type Segment = { group: Group | null; readonly writers: FieldWriter[] }
 
 function segments(
@@ -135,7 +135,7 @@ function field(
   }
 }
 
-/** A null is nothing at all. */
+/** A null is an empty field without quotes. */
 function nullable(
   { group, values: { valid } }: RecordBatchColumn,
   write: FieldWriter,
@@ -150,10 +150,10 @@ function nullable(
   }
 }
 
-/** Appends the items `[from, to)` as a JSON array in one CSV field: the text of JSON.stringify to the byte. */
+/** Appends the items `[from, to)` as a JSON array in one CSV field. The JSON is the same as that of JSON.stringify. */
 function writeListField(out: ByteBuffer, items: TextVector, from: number, to: number): void {
   const { offsets, bytes, valid } = items
-  // A byte becomes `\u00ff` at most, and quotes are doubled afterwards.
+  // A byte takes at most six (`\u00ff`), and quotes are doubled afterwards.
   out.reserve((offsets[to]! - offsets[from]!) * 7 + (to - from) * 10 + 4)
   const target = out.bytes
   const start = out.length
@@ -179,7 +179,7 @@ function writeListField(out: ByteBuffer, items: TextVector, from: number, to: nu
     target[at++] = 0x22
   }
   target[at++] = 0x5d
-  // Without a quote or a comma in it this is `[]` or `[null]`.
+  // `[]` and `[null]` contain no quote and no comma, so they need no quotes.
   const plain = to === from || (to === from + 1 && valid !== null && valid[from] === 0)
   out.length = plain ? at : quoteField(target, start, at)
 }

@@ -6,8 +6,8 @@ import { eachEntry, type RecordBatchColumn, recordBatchColumn, totalRows } from 
 import { writeTextField } from './fields.ts'
 
 /**
- * A CSV shard around a way to write rows: a header row, then lines; nothing at the end. In gzip the
- * header and every row group are members of their own, which readers join.
+ * The encoder of a CSV shard, given a function that writes lines: a header row, then lines, and no footer. With gzip,
+ * the header and every row group are gzip members of their own, which readers concatenate.
  */
 export function csvShard(
   { columns }: EncodePlan,
@@ -46,8 +46,8 @@ function headerRow(names: readonly string[]): Uint8Array {
 }
 
 /**
- * NULs in the texts and lists of some rows. They are looked for here rather than where texts are written, since hardly
- * any page has one, and to search for a byte costs next to nothing.
+ * Counts the NULs in the strings and lists of some rows. They are not counted while strings are written: very few pages
+ * have one, and searching for a byte is fast.
  */
 function countNuls(recordBatches: readonly RecordBatch[], columns: readonly ColumnSpec[]): number {
   let nuls = 0
@@ -66,7 +66,7 @@ function countNuls(recordBatches: readonly RecordBatch[], columns: readonly Colu
   return nuls
 }
 
-/** @param first the first text of an entry; the one behind its last is that of the next entry */
+/** @param first gets the index of an entry's first string; its last one is before the first string of the next entry */
 function nulsIn(
   column: RecordBatchColumn,
   { bytes, offsets }: TextVector,

@@ -4,11 +4,11 @@ import type { EncodePlan, ShardEncoder } from '../encoder.ts'
 import { rowObjects } from '../record-batch-column.ts'
 import { csvShard } from './csv-shard.ts'
 
-// Only the empty text matches, so that it differs from null, which is nothing at all. A lone carriage
-// return would end a line for many readers, so it needs quotes even though lines end in `\n` here.
+// Quotes the empty string, so that it differs from null, which is an empty field without quotes. A carriage return also
+// needs quotes, although lines end in `\n` here: many readers would end the line at it.
 const OPTIONS: Options = { quoted_match: /^$/, quote_record_delimiter: true }
 
-/** CSV by csv-stringify: the reference that the faster engine is held to. */
+/** CSV by csv-stringify: the reference for the faster engine. */
 export function csvStringify(plan: EncodePlan, format: Extract<Format, { kind: 'csv' }>): ShardEncoder {
   return csvShard(plan, format, (recordBatches) => {
     const lines = recordBatches.map((recordBatch) => {
@@ -26,9 +26,9 @@ function fieldText(value: RowValue, { type }: ColumnSpec, escapeFormulas: boolea
   if (typeof value === 'number' || typeof value === 'bigint')
     return type === 'timestamp' ? formatTimestamp(value) : String(value)
   if (typeof value === 'boolean') return String(value)
-  // In JSON a NUL is an escape, which is no better: a column of JSON in PostgreSQL takes none.
+  // In JSON, a NUL would be an escape. PostgreSQL's JSON columns reject it too.
   if (typeof value !== 'string') return JSON.stringify(value.map((item) => item?.replaceAll('\0', '\ufffd')))
-  // csv-stringify's own guard also changes characters that no spreadsheet runs.
+  // The escape_formulas option of csv-stringify also changes strings that no spreadsheet evaluates.
   const text = value.replaceAll('\0', '\ufffd')
   return escapeFormulas && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text
 }

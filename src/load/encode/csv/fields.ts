@@ -10,25 +10,25 @@ const APOSTROPHE = 0x27
 const TAB = 0x09
 const DAY_MICROS = 86_400_000_000
 
-/** U+FFFD, in the place of a NUL: PostgreSQL and pyarrow refuse a CSV file that has one. */
+/** U+FFFD, which replaces a NUL: PostgreSQL and pyarrow reject CSV files with NULs. */
 export const REPLACED_NUL = Buffer.from('\ufffd')
 
-/** Of what a byte makes necessary. */
+// Bits of `NEEDS`.
 const QUOTES = 1
 const REPLACEMENT = 2
 
-/** What a byte makes of a field that has it. */
+/** By byte: what a field needs that contains it. */
 const NEEDS = new Uint8Array(256)
 for (const byte of [QUOTE, COMMA, LINE_FEED, CARRIAGE_RETURN]) NEEDS[byte] = QUOTES
 NEEDS[0] = REPLACEMENT
 
-/** What a spreadsheet takes for the start of a formula: `=`, `+`, `-`, `@`, tab, carriage return. */
+/** 1 for the bytes with which formulas of spreadsheets start: `=`, `+`, `-`, `@`, tab, carriage return. */
 const STARTS_FORMULA = new Uint8Array(256)
 for (const byte of [0x3d, 0x2b, 0x2d, 0x40, TAB, CARRIAGE_RETURN]) STARTS_FORMULA[byte] = 1
 
 /**
- * Appends a text as one CSV field, in quotes where it needs them and where it is empty: nothing at all
- * is null; a NUL becomes U+FFFD. `escapeFormulas` puts `'` before what a spreadsheet would run.
+ * Appends a string as one CSV field. It is quoted if it needs quotes or is empty: an empty field without quotes is null.
+ * A NUL becomes U+FFFD. `escapeFormulas` puts `'` before strings that a spreadsheet would evaluate.
  */
 export function writeTextField(
   out: ByteBuffer,
@@ -37,7 +37,7 @@ export function writeTextField(
   to: number,
   escapeFormulas: boolean,
 ): void {
-  // Every byte may be a quote that is doubled.
+  // At worst, every byte is a quote that is doubled.
   out.reserve((to - from) * 2 + 3)
   const bytes = out.bytes
   const start = out.length
@@ -65,12 +65,12 @@ function writeWithoutNuls(out: ByteBuffer, text: Uint8Array, escapeFormulas: boo
   writeTextField(out, clean, 0, length, escapeFormulas)
 }
 
-/** Puts the field at `[start, end)` in quotes and doubles those in it; returns its new end. */
+/** Encloses the field at `[start, end)` in quotes and doubles the quotes in it; returns its new end. */
 export function quoteField(bytes: Uint8Array, start: number, end: number): number {
   let quotes = 0
   for (let i = start; i < end; i++) if (bytes[i] === QUOTE) quotes++
   const newEnd = end + quotes + 2
-  // From the end, as the field grows in place.
+  // Moves bytes from the end on, since the field grows in its own memory.
   let to = newEnd
   bytes[--to] = QUOTE
   for (let i = end - 1; i >= start; i--) {
@@ -108,21 +108,21 @@ export function writeInteger(out: ByteBuffer, value: Int64): void {
   }
 }
 
-/** Writes timestamps as `2024-07-22T19:25:52.893439Z`, as formatTimestamp does; days are worked out once in a row. */
+/** Writes timestamps as `2024-07-22T19:25:52.893439Z`, like formatTimestamp. The day of the last one is cached. */
 export class TimestampField {
   #day = Number.NaN
   readonly #date = new Uint8Array(10)
 
   write(out: ByteBuffer, micros: Int64): void {
     out.reserve(27)
-    // What no double holds is rare: a century that people write for "never".
+    // Timestamps that a double can't hold are rare: some people write such a century for "never".
     if (typeof micros === 'bigint') {
       out.length += out.bytes.write(formatTimestamp(micros), out.length, 'latin1')
       return
     }
     let day = Math.floor(micros / DAY_MICROS)
     let inDay = micros - day * DAY_MICROS
-    // The quotient may have been rounded up to a whole day, for years far from 1970.
+    // For years far from 1970, the quotient may have been rounded up to the next day.
     if (inDay < 0) {
       day--
       inDay += DAY_MICROS

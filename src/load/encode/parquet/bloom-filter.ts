@@ -5,11 +5,11 @@ import { ByteBuffer } from '../byte-buffer.ts'
 import { writePlainInt64 } from './values/encodings.ts'
 import { xxhash64 } from './xxhash64.ts'
 
-/** One lookup in a hundred finds a row group that does not hold the value. */
+/** False positives: one lookup in a hundred. */
 const FALSE_POSITIVES = 0.01
 const MAX_BYTES = 1 << 20
 
-/** Of the split-block bloom filter. Source: apache/parquet-format, BloomFilter.md. */
+/** Salts of the split-block bloom filter. Source: apache/parquet-format, BloomFilter.md. */
 // biome-ignore format: one word per bit
 const SALT = Int32Array.of(
   0x47b6137b, 0x44974d91, 0x8824ad5b, 0xa2b7289d, 0x705495c7, 0x2df1424b, 0x9efc4947, 0x5c6bfb31,
@@ -39,7 +39,7 @@ function addTexts(words: Uint32Array, { offsets, bytes }: TextVector): void {
   for (let i = 0; i + 1 < offsets.length; i++) add(words, view, offsets[i]!, offsets[i + 1]!)
 }
 
-/** Sets one bit in each of the eight words of the block that the hash names. */
+/** Sets one bit in each of the eight words of the block that the hash selects. */
 function add(words: Uint32Array, view: DataView, from: number, to: number): void {
   const { high, low } = xxhash64(view, from, to)
   const block = Math.floor((high * (words.length / 8)) / 2 ** 32) * 8

@@ -9,18 +9,18 @@ import type { Leaf, Levels } from './leaf.ts'
 import { writeHybrid, writeRun } from './values/encodings.ts'
 
 /**
- * A page ends at so many rows, or where its values reach about so many bytes. Smaller ones would serve readers that
- * skip pages, by an index that is not written; for all others each page is work. See docs/performance.md.
+ * A page ends after `PAGE_ROWS` rows or about `PAGE_BYTES` bytes of values. Smaller pages would only help readers that
+ * skip pages by the page index, which is not written; all readers have a cost per page. See docs/performance.md.
  */
 const PAGE_ROWS = 100_000
 const PAGE_BYTES = 1 << 20
 
-/** Scratch space of one page, used again for every page. */
+/** Scratch space of one page, reused for every page. */
 const page = new ByteBuffer(PAGE_BYTES)
 
 /**
- * Appends a column chunk: its dictionary page where it has one, then its data pages. Pages are of
- * version 1, which every reader knows, also with the newer encodings in them.
+ * Appends a column chunk: its dictionary page, if it has one, then its data pages. Pages have version 1, which every
+ * reader supports, also with the newer encodings.
  */
 export function writeColumnChunk(out: ByteBuffer, leaf: Leaf, codec: Codec): ColumnChunkMeta {
   const { levels, values, ascending } = leaf
@@ -113,8 +113,8 @@ function writeLevel(values: Uint8Array | null, max: number, from: number, to: nu
 }
 
 /**
- * Appends what lies in `page` behind its header; returns its uncompressed size. The header's checksum is that of the
- * page as it is stored: without one a flipped bit of an uncompressed page is just another value to a reader.
+ * Appends a header and the contents of `page`; returns their uncompressed size. The header has the checksum of the
+ * stored page: without it, readers could not detect a flipped bit in an uncompressed page.
  */
 function writePage(
   out: ByteBuffer,
@@ -127,7 +127,7 @@ function writePage(
     ...header,
     uncompressed_page_size: page.length,
     compressed_page_size: compressed.length,
-    // Thrift has signed numbers only.
+    // Thrift has signed integers only.
     crc: crc32(compressed) | 0,
   })
   out.append(head.getBytes())

@@ -9,12 +9,12 @@ import { type ColumnChunkMeta, MAGIC, parquetFooter } from './footer.ts'
 import { leafOf } from './leaf.ts'
 import { freeScratch } from './values/scratch.ts'
 
-/** More than a row group of usual rows comes to under snappy. */
+/** More than a row group of usual rows takes under snappy. */
 const USUAL_BYTES = 4 << 20
 
 /**
- * Parquet straight from columns: no object per value.
- * Numbers are deltas, repeated texts a dictionary, other texts lengths and one run of bytes.
+ * Parquet straight from columns, without an object per value. Numbers are encoded as deltas, repeated strings as a
+ * dictionary, other strings as lengths and concatenated bytes.
  */
 export function parquetColumnar(
   plan: EncodePlan,
@@ -22,7 +22,7 @@ export function parquetColumnar(
 ): ShardEncoder {
   const codec = codecOf(format.compression)
   const { columns, createdBy, fileMetadata } = plan
-  // What is not used of it takes no memory; what it grows out of would wait to be collected.
+  // The unused part takes no memory. A smaller buffer would grow, and the old one would wait for garbage collection.
   const out = new ByteBuffer(USUAL_BYTES)
 
   const encodeRowGroup = (recordBatches: readonly RecordBatch[]): ColumnChunkMeta[] => {
@@ -35,7 +35,7 @@ export function parquetColumnar(
         filters.set(i, bloomFilter(distinct))
       return writeColumnChunk(out, leaf, codec)
     })
-    // Behind all columns, where a reader that wants none of them need not step over them.
+    // The filters follow all columns, so that readers that do not use them need not skip them.
     for (const [column, filter] of filters) {
       const offset = out.length
       out.append(filter)

@@ -4,12 +4,12 @@ import { type Compression, ExportError } from '../../../core/index.ts'
 
 export type Codec = {
   readonly name: CompressionCodec
-  /** Good until the next call, or for as long as the page. */
+  /** The result is valid until the next call, or while the page is. */
   readonly compress: (page: Uint8Array) => Uint8Array
 }
 
 /**
- * The levels are low ones: the next step up makes files a few per cent smaller and takes twice as long.
+ * The levels are low: the next higher level makes files a few per cent smaller and takes twice as long.
  * @throws ExportError `config` for zstd where Node.js does not have it
  */
 export function codec(compression: Compression): Codec {
@@ -29,7 +29,7 @@ type ZstdCompress = (input: Uint8Array, options: { params: Record<number, number
 const ZSTD_COMPRESSION_LEVEL = 100
 
 function zstd(): (page: Uint8Array) => Uint8Array {
-  // Node.js has zstd from 22.15 on, and the types of the oldest version that we run on do not know it.
+  // Node.js has zstd from 22.15 on. The types of the oldest supported version lack it.
   const { zstdCompressSync: compress } = zlib as { zstdCompressSync?: ZstdCompress }
   if (compress === undefined) {
     throw new ExportError(
@@ -42,34 +42,35 @@ function zstd(): (page: Uint8Array) => Uint8Array {
   return (page) => compress(page, { params: { [ZSTD_COMPRESSION_LEVEL]: 3 } })
 }
 
-/** Positions of words seen before, by their hash. Scratch space, cleared for every input. */
+/** Offsets of earlier words, by their hash. Scratch space, cleared for every input. */
 const table = new Int32Array(1 << 14)
 
-/** Where the output goes; kept, since it would be a megabyte of garbage for every page of a column. */
+/** Memory of the output. It is reused, since it would be a megabyte of garbage for every page of a column. */
 let room = new Uint8Array(0)
 const MAX_KEPT_BYTES = 1 << 23
 
-/** A copy reaches back no further than two bytes can say. */
+/** The offset of a copy has two bytes. */
 const MAX_DISTANCE = 0xffff
 
-/** A copy from nearer than this takes two bytes, others take three. */
+/** A copy from a smaller distance takes two bytes, others take three. */
 const NEAR = 2048
 /**
- * Four or five bytes from afar are left alone: the copy takes three, and what follows it a tag of its own. Digests in
- * hex are full of such words: with them they take ten times as long, and come out hardly smaller.
+ * From a distance of `NEAR` on, copies of four or five bytes are not made: the copy would take three, and the literal
+ * after it one for its tag. Hex digests have many such repetitions. Copying them takes ten times as long and saves
+ * little.
  */
 const LEAST_FAR_COPY = 6
 
 /**
  * Compresses with Snappy (the raw format, as Parquet has it). 1.5 to about 100 times as fast as the
- * implementations on npm, depending on the data (decision 2): words are compared as words, and the output needs no
- * checks as it is made large enough at once.
+ * implementations on npm, depending on the data (decision 2). It compares whole words, and the output needs no bounds
+ * checks, because its memory is large enough for the worst case.
  * Source: google/snappy, format_description.txt.
- * @returns a view that the next call writes over
+ * @returns a view that the next call overwrites
  */
 export function snappyCompress(input: Uint8Array): Uint8Array<ArrayBuffer> {
   const length = input.length
-  // The worst case adds a tag to every 60 bytes of literal; the format's own bound is this.
+  // Snappy's bound of the compressed size.
   const most = 32 + length + Math.ceil(length / 6)
   const out = most <= room.length ? room : new Uint8Array(most)
   if (most <= MAX_KEPT_BYTES) room = out
@@ -81,7 +82,7 @@ export function snappyCompress(input: Uint8Array): Uint8Array<ArrayBuffer> {
   let at = writeVarint(out, length)
   let done = 0
   let position = 1
-  // The longer nothing matches, the larger the steps: incompressible input is skipped through.
+  // The longer nothing matches, the larger the steps: incompressible input is skipped quickly.
   let patience = 32
   while (position <= lastWord) {
     const word = view.getInt32(position, true)

@@ -19,7 +19,7 @@ const extreme = z.union([z.number(), z.string()])
 const count = z.number().int().nonnegative()
 
 const columnChunkMeta = z.strictObject({
-  /** Values, nulls and empty lists. */
+  /** Number of values, nulls and empty lists. */
   entries: count,
   nulls: count,
   encoding: z.enum([
@@ -29,9 +29,9 @@ const columnChunkMeta = z.strictObject({
     'RLE_DICTIONARY',
     'PLAIN_DICTIONARY',
   ]),
-  /** Where the dictionary page starts, from the start of the row group; null: there is none. */
+  /** Offset of the dictionary page; null: there is none. */
   dictionary: count.nullable(),
-  /** Where the first data page starts. */
+  /** Offset of the first data page. */
   data: count,
   /** Bytes of all pages with their headers, before and after compression. */
   raw: count,
@@ -39,17 +39,17 @@ const columnChunkMeta = z.strictObject({
   min_max: z.strictObject({ min: extreme, max: extreme }).nullable(),
   /** Whether the rows are known to be in order of this column. */
   ascending: z.boolean(),
-  /** Where the bloom filter lies; null: there is none. */
+  /** Location of the bloom filter; null: there is none. */
   bloom: z.strictObject({ offset: count, length: count }).nullable(),
 })
 
 const rowGroupMeta = z.array(columnChunkMeta)
 
-/** What the footer must know of one column of a row group; offsets count from the start of the row group. */
+/** The footer's data about one column of a row group. Offsets count from the start of the row group. */
 export type ColumnChunkMeta = z.infer<typeof columnChunkMeta>
 export type RowGroupMeta = readonly ColumnChunkMeta[]
 
-/** How the columns are stored, where the engines differ. */
+/** The settings of the file, some of which differ between the engines. */
 type FooterPlan = {
   readonly columns: readonly ColumnSpec[]
   readonly codec: CompressionCodec
@@ -59,9 +59,8 @@ type FooterPlan = {
 }
 
 /**
- * The end of a Parquet file. Its version is 1: that number never came to mean anything, and readers
- * exist that refuse any other.
- * @throws ExportError `damaged` when a row group's `meta` is none
+ * The end of a Parquet file. Its version is 1: the number has no meaning, but some readers reject any other.
+ * @throws ExportError `damaged` when a row group's `meta` is invalid
  */
 export function parquetFooter(
   plan: FooterPlan,
@@ -137,8 +136,8 @@ function elementsOf(
 const STRING = { type: 'BYTE_ARRAY', converted_type: 'UTF8', logical_type: { type: 'STRING' } } as const
 
 /**
- * Whether all rows of the file are in order of this column. The format speaks of each row group by itself, but some
- * readers take it for the order of the whole file.
+ * Whether all rows of the file are in order of this column. In the format, the order is that of each row group. Some
+ * readers understand it as the order of the whole file.
  */
 function areAscending(metas: readonly ColumnChunkMeta[]): boolean {
   let last = Number.NEGATIVE_INFINITY
@@ -206,7 +205,7 @@ function columnChunk(
   }
 }
 
-/** Large numbers are digits in the journal, whose JSON would round them. */
+/** Large integers are strings in the journal, whose JSON would round them. */
 function statistic(type: ColumnType, value: number | string): bigint | string {
   return type === 'int64' || type === 'timestamp' ? BigInt(value) : String(value)
 }
@@ -217,7 +216,7 @@ function parseRowGroupMeta(meta: JsonValue, columns: number): RowGroupMeta {
   if (parsed.success && parsed.data.length === columns) return parsed.data
   throw new ExportError(
     'damaged',
-    'The checkpoint describes a row group in a way that cannot be understood',
+    'The metadata of a row group in the checkpoint is invalid',
     '',
     'Start again with --fresh.',
   )

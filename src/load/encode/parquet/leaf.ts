@@ -19,7 +19,7 @@ import { booleanValues, type LeafValues, numberValues, textValues } from './valu
 import { listItems, listOffsets, validRows } from './values/rows.ts'
 import { scratchBytes } from './values/scratch.ts'
 
-/** A column of a row group, ready to be cut into pages: good until `freeScratch`. */
+/** A column of a row group, ready to be divided into pages. Valid until `freeScratch`. */
 export type Leaf = {
   readonly levels: Levels
   readonly values: LeafValues
@@ -27,20 +27,20 @@ export type Leaf = {
   readonly ascending: boolean
 }
 
-/** Where values are, nulls and lists considered. An entry is a value, a null or an empty list. */
+/** Repetition and definition levels. An entry is a value, a null or an empty list. */
 export type Levels = {
   readonly rows: number
   readonly maxRepetition: number
   readonly maxDefinition: number
-  /** One level per entry; null: all 0, and so every row is one entry. */
+  /** One level per entry; null: all are 0, so that each row is one entry. */
   readonly repetition: Uint8Array | null
-  /** One level per entry; null: all at the maximum. */
+  /** One level per entry; null: all are the maximum. */
   readonly definition: Uint8Array | null
 }
 
 /**
- * Text columns that get a least and greatest value in the footer. Engines skip row groups by them; for
- * the other columns they would only copy identities and secrets into the footer and the journal.
+ * String columns that get min/max statistics in the footer. Engines skip row groups by them. For the other columns,
+ * they would only copy identities and secrets into the footer and the journal.
  */
 const STRINGS_WITH_MIN_MAX: ReadonlySet<string> = new Set([
   'domain',
@@ -49,7 +49,7 @@ const STRINGS_WITH_MIN_MAX: ReadonlySet<string> = new Set([
   'query_value',
 ])
 
-/** The service sorts rows by it. The order is lost where pages of several chains meet, or where it is descending. */
+/** The service sorts rows by it. Rows are not in this order if chains share the folder, or the order is descending. */
 const SORTED_BY = 'imported_at'
 
 const SECRET_QUERY = Buffer.from('secret' satisfies Query['type'])
@@ -85,7 +85,7 @@ function hasMinMax(name: string, recordBatches: readonly RecordBatch[]): boolean
   return STRINGS_WITH_MIN_MAX.has(name) && (name !== 'query_value' || recordBatches.every(hasNoSecretQuery))
 }
 
-/** Whether no row comes from a secret query, as far as is known: the value of such a query may not be shown. */
+/** Whether certainly no row comes from a secret query: the value of such a query may not be in the statistics. */
 function hasNoSecretQuery({ columns }: RecordBatch): boolean {
   const values = columns.find(({ name }) => name === 'query_type')?.values
   if (values?.kind !== 'text') return false
@@ -114,13 +114,13 @@ function validityOf(spec: ColumnSpec, columns: readonly RecordBatchColumn[]): Ui
   if (nulls === 0) return null
   throw new ExportError(
     'data',
-    `Column ${spec.name} may not be null, and is in ${nulls} of ${valid.length} rows`,
+    `Column ${spec.name} may not be null, but is null in ${nulls} of ${valid.length} rows`,
     '',
     'Please report this as a defect of Spillway.',
   )
 }
 
-/** The standard list of three levels: a list that may be null, of elements that may be null. */
+/** Parquet's standard list of three levels: a list that may be null, of elements that may be null. */
 function listLeaf(
   spec: ColumnSpec,
   columns: readonly RecordBatchColumn<VectorOf<'list'>>[],
@@ -160,7 +160,7 @@ function listLeaf(
   }
 }
 
-/** Whether no row has a lesser number than the one before it, and none has none. */
+/** Whether no row has a null or a smaller number than the row before. */
 function isAscending(columns: readonly RecordBatchColumn<IntegerVector>[]): boolean {
   let last: number | bigint = Number.NEGATIVE_INFINITY
   let ascending = true

@@ -1,10 +1,10 @@
 import { type Int64Json, int64, int64ToJson, type TextVector } from '../../../core/index.ts'
 import { textAt } from '../record-batch-column.ts'
 
-/** Longer texts get no least and greatest value: they would only swell the footer. */
+/** Longer strings get no min/max statistics: they would make the footer large. */
 export const MAX_STATISTIC_BYTES = 256
 
-/** Least and greatest number; null when there is none. */
+/** Least and greatest number; null: there are no numbers. */
 export function numberMinMax(values: Float64Array): { min: number; max: number } | null {
   if (values.length === 0) return null
   let min = values[0]!
@@ -17,7 +17,7 @@ export function numberMinMax(values: Float64Array): { min: number; max: number }
   return { min, max }
 }
 
-/** The same of large numbers; {@link minMaxAsJson} turns them into JSON. */
+/** The same for 64-bit integers; {@link minMaxAsJson} turns them into JSON. */
 export function int64MinMax(values: BigInt64Array): { min: bigint; max: bigint } | null {
   if (values.length === 0) return null
   let min = values[0]!
@@ -35,7 +35,7 @@ export function minMaxAsJson(
   return minMax === null ? null : { min: int64ToJson(int64(minMax.min)), max: int64ToJson(int64(minMax.max)) }
 }
 
-/** Least and greatest string by its bytes, as Parquet orders strings; null when there is none or it is long. */
+/** Least and greatest string by bytes, as Parquet orders strings; null: there are none, or one of them is long. */
 export function stringMinMax(values: TextVector): { min: string; max: string } | null {
   const { offsets, bytes } = values
   if (offsets.length < 2) return null

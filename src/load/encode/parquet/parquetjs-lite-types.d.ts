@@ -1,4 +1,4 @@
-/** The part of parquetjs-lite 0.8 that is used here; the package brings no declarations. */
+/** The part of parquetjs-lite 0.8 that is used here. The package has no type declarations. */
 declare module 'parquetjs-lite' {
   export type Field = {
     type?: 'UTF8' | 'INT64' | 'TIMESTAMP_MILLIS' | 'BOOLEAN' | 'LIST'
@@ -16,7 +16,7 @@ declare module 'parquetjs-lite' {
     close(): Promise<void>
   }
 
-  // CommonJS, whose names Node.js does not see: they come in the default export only.
+  // A CommonJS module whose named exports Node.js does not detect: they are properties of the default export.
   const parquetjs: {
     ParquetSchema: new (fields: Record<string, Field>) => Schema
     ParquetEnvelopeWriter: new (

@@ -16,15 +16,15 @@ import { MAGIC, parquetFooter, type RowGroupMeta } from './footer.ts'
 
 type Library = typeof import('parquetjs-lite').default
 
-// Loaded when it is used: it brings a good deal of code that nearly no run needs.
+// Loaded on first use: it is much code, and few runs need it.
 const library = (): Library => createRequire(import.meta.url)('parquetjs-lite')
 
 const CODECS = { none: 'UNCOMPRESSED', snappy: 'SNAPPY', gzip: 'GZIP' } as const
 
 /**
- * Parquet by parquetjs-lite: an independent second writer, some forty times slower. Timestamps are
- * milliseconds, as that is all it knows. Every row group is written as a file of its own in memory, of
- * which the row group is kept; the footer is made as for the other engine.
+ * Parquet by parquetjs-lite: an independent second writer, about forty times slower. Timestamps are in milliseconds,
+ * the only unit that it supports. Each row group is written as a file in memory, from which the row group is taken. The
+ * footer is made as for the other engine.
  */
 export function parquetjsLite(plan: EncodePlan, format: Extract<Format, { kind: 'parquet' }>): ShardEncoder {
   const { columns, createdBy, fileMetadata } = plan
@@ -39,7 +39,7 @@ export function parquetjsLite(plan: EncodePlan, format: Extract<Format, { kind: 
         return await encodeRows(columns, codec, recordBatches, rows)
       } catch (error) {
         if (isExportError(error)) throw error
-        // What it throws quotes the row, and is not always an Error: nothing of it may get out.
+        // Its errors quote the row, and are not always instances of Error, so they are not kept as the cause.
         throw new ExportError(
           'data',
           `parquetjs-lite could not encode ${rows} rows`,
@@ -67,7 +67,7 @@ function refused(what: string, where: string): ExportError {
   )
 }
 
-/** @param isLarge whether a column of integers is written as {@link ExactInteger}; the bytes are the same */
+/** @param isLarge whether integers of the column are written as {@link ExactInteger}; the bytes are the same */
 function fieldOf(
   { type, nullable }: ColumnSpec,
   compression: NonNullable<Field['compression']>,
@@ -132,7 +132,7 @@ async function encodeRows(
   await writer.close()
   const file = new Uint8Array(Buffer.concat(parts))
   const { row_groups, metadata_length } = parquetMetadata(file.buffer)
-  // Behind the row group: the metadata, its length and the magic.
+  // The row group is followed by the metadata, its length and the magic.
   const bytes = file.slice(MAGIC.length, file.length - metadata_length - 4 - MAGIC.length)
   const meta: RowGroupMeta = row_groups[0]!.columns.map(({ meta_data }, i) => {
     const entries = Number(meta_data!.num_values)
@@ -152,7 +152,7 @@ async function encodeRows(
   return { bytes, rows, meta }
 }
 
-/** The value in the form that parquetjs-lite takes. */
+/** The value in the form that parquetjs-lite accepts. */
 function written(value: RowValue, { type }: ColumnSpec, isLarge: boolean): unknown {
   if (type === 'timestamp' && typeof value === 'number') return new Date(Math.floor(value / 1000))
   if (type === 'timestamp' && typeof value === 'bigint') return new Date(Number(floorThousandth(value)))
@@ -162,8 +162,8 @@ function written(value: RowValue, { type }: ColumnSpec, isLarge: boolean): unkno
 }
 
 /**
- * parquetjs-lite makes doubles of integers, and would round the large ones; of what calls itself a Date it takes
- * the time as it is, and it writes that with all its bits.
+ * parquetjs-lite converts integers to doubles, which would round large ones. It does not convert the time of a Date,
+ * and writes all its bits. So large integers are wrapped in an object that it treats as a Date.
  */
 class ExactInteger extends Date {
   constructor(readonly value: RowValue) {

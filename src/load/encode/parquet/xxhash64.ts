@@ -1,4 +1,4 @@
-// The constants of the specification by halves, as signed numbers: those V8 keeps in registers.
+// The constants of the specification as upper and lower halves. They are signed, so that V8 keeps them in registers.
 const PRIME1_HIGH = 0x9e3779b1 | 0
 const PRIME1_LOW = 0x85ebca87 | 0
 const PRIME2_HIGH = 0xc2b2ae3d | 0
@@ -10,20 +10,20 @@ const PRIME4_LOW = 0xc2b2ae63 | 0
 const PRIME5_HIGH = 0x27d4eb2f
 const PRIME5_LOW = 0x165667c5
 
-/** The number that the functions below work on, by halves; what they leave here is their result. */
+/** The accumulator, as upper and lower half. The functions below change it. */
 let high = 0
 let low = 0
 
 /** The four lanes of long inputs: upper half, lower half. */
 const lanes = new Int32Array(8)
-/** Their start: PRIME1 + PRIME2, PRIME2, 0 and -PRIME1. */
+/** Initial values of the lanes: PRIME1 + PRIME2, PRIME2, 0 and -PRIME1. */
 // biome-ignore format: four pairs
 const LANES = Int32Array.of(
   0x60ea27ee, 0xadc0b5d6, 0xc2b2ae3d, 0x27d4eb4f, 0, 0, 0x61c8864e, 0x7a143579,
 )
 
 /**
- * xxHash64 with seed 0 of the bytes `[from, to)`, by halves: what Parquet's bloom filters are made of.
+ * xxHash64 with seed 0 of the bytes `[from, to)`, as two halves. Parquet's bloom filters use this hash.
  * Plain 32-bit arithmetic is many times faster than BigInt here.
  * Source: Cyan4973/xxHash, xxhash_spec.md.
  */
@@ -136,7 +136,7 @@ function rotate(bits: number): void {
   high = h
 }
 
-/** Schoolbook multiplication of the lower halves by 16 bits; the upper ones only reach the upper half. */
+/** Schoolbook multiplication of the lower halves, 16 bits at a time. The upper halves only affect the upper half. */
 function multiply(factorHigh: number, factorLow: number): void {
   const a0 = low & 0xffff
   const a1 = low >>> 16
