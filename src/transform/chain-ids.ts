@@ -3,28 +3,28 @@ import { copied, FIRST_ELEMENTS, MAX_KEPT_ELEMENTS } from './columns/lists.ts'
 import { highWord, IdSet, lowWord } from './id-set.ts'
 
 /**
- * Tells what a chain has had before: on its last pages, and on the page that is being read. A decoder keeps one, and
- * with it the memory.
+ * Detects items that a chain has had before: on its last pages or earlier on the current page. A decoder reuses one for
+ * all its pages, so that its memory is allocated once.
  */
 export class ChainIds {
   readonly #rows = new ChainSet()
   readonly #refused = new ChainSet()
-  /** Items of this page that were there before. */
+  /** Number of items of this page that are repeated. */
   repeated = 0
 
-  /** Begins a page, after those given. */
+  /** Begins a page. @param recent ids of the pages before it */
   begin(recent: readonly PageIds[]): void {
     this.repeated = 0
     this.#rows.begin(recent.map(({ rows }) => rows))
     this.#refused.begin(recent.map(({ refused }) => refused))
   }
 
-  /** Call it for every row that is to be kept. @returns false when it was there before */
+  /** Call it for every row that is to be kept. @returns false when it is repeated */
   isNewRow(id: number | bigint): boolean {
     return this.#isNew(id, this.#rows)
   }
 
-  /** Call it for every item that is to be rejected, if it has an id. @returns false when it was rejected before */
+  /** Call it for every item with an id that is to be rejected. @returns false when it was rejected before */
   isNewRefusal(id: number | bigint): boolean {
     return this.#isNew(id, this.#refused)
   }
@@ -42,9 +42,9 @@ export class ChainIds {
 }
 
 /**
- * The ids of some pages before, and of a page. The service mostly gives items their ids in the order in which it
- * imports them. An id above or below all others of its page, and all of the pages before, is new: as long as all are,
- * no set is needed.
+ * The ids of a page and of the pages before it. The service mostly assigns ids in the order of import. An id is new if
+ * it is above or below all others of its page and outside the range of the pages before. The set is filled only when an
+ * id is not new by this rule.
  */
 class ChainSet {
   readonly #set = new IdSet()
@@ -52,7 +52,7 @@ class ChainSet {
   #recent: readonly Int32Array[] = []
   readonly #recentRange = new WordRange()
   readonly #range = new WordRange()
-  /** Whether the set has all ids; otherwise it has none. */
+  /** Whether the set has all ids; if not, it is empty. */
   #isSet = false
 
   begin(recent: readonly Int32Array[]): void {
@@ -67,7 +67,7 @@ class ChainSet {
     }
   }
 
-  /** @returns false when it was there before */
+  /** @returns false when the id is repeated */
   add(low: number, high: number): boolean {
     const isNew = this.#range.extend(low, high) && !this.#recentRange.has(low, high)
     if (!isNew && !this.#isSet) this.#fill()
@@ -89,7 +89,7 @@ class ChainSet {
   }
 }
 
-/** From the least to the greatest of some 64-bit integers, each given as its low and its high 32 bits. */
+/** The range of some 64-bit integers, each given as its low and its high 32 bits. */
 class WordRange {
   #isEmpty = true
   #leastLow = 0
@@ -105,7 +105,7 @@ class WordRange {
     return !this.#isEmpty && !this.#isAbove(low, high) && !this.#isBelow(low, high)
   }
 
-  /** @returns whether it was outside */
+  /** @returns whether the integer was outside the range */
   extend(low: number, high: number): boolean {
     const isAbove = this.#isEmpty || this.#isAbove(low, high)
     const isBelow = this.#isEmpty || this.#isBelow(low, high)
@@ -132,7 +132,7 @@ class WordRange {
   }
 }
 
-/** Pairs of words, one after the other. */
+/** A list of 64-bit integers as pairs of words: low, high. */
 class WordList {
   #words = new Int32Array(2 * FIRST_ELEMENTS)
   length = 0

@@ -17,20 +17,20 @@ import { CREDENTIAL_FIELDS, parseCredential, SOURCE_FIELDS, UnknownFields, unkno
 
 /** An item as the service sent it. */
 type RawItem = {
-  /** Parsed with all digits of its numbers. */
+  /** Parses it with all digits of its numbers. */
   readonly exact: () => unknown
   readonly body: Buffer
-  /** Where it begins in the body. */
+  /** Its offset in the body. */
   readonly start: () => number
 }
 
-/** One page of credentials under construction: what both decode paths share. */
+/** Builder of one page of credentials, shared by both decode paths. */
 export class CredentialPage {
   readonly range: PageRange
   readonly unknown = new UnknownFields()
   private readonly quarantined: RefusedItem[] = []
 
-  /** @param columns emptied first, as are `ids`; they may serve one page at a time */
+  /** @param columns emptied first, like `ids`; both serve one page at a time */
   constructor(
     plan: DecodePlan,
     readonly columns: CredentialColumns,
@@ -46,7 +46,7 @@ export class CredentialPage {
   }
 
   /**
-   * Takes one parsed item: a row, a quarantine entry, or nothing where it belongs elsewhere.
+   * Adds one parsed item as a row or a quarantine entry, or ignores it if it belongs to another chain or is repeated.
    * @throws ExportError 'data' when it was not requested
    */
   add(item: unknown, index: number, raw: RawItem): void {
@@ -107,7 +107,7 @@ export class CredentialPage {
   }
 }
 
-/** An item lies outside the requested window. @param index from 0 on */
+/** An item is outside the requested window. @param index of the item, from 0 on */
 function ignoredFilter(index: number, context: PageContext): ExportError {
   return new ExportError(
     'data',

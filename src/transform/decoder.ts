@@ -11,15 +11,15 @@ import { type Decode, parseResponse } from './response.ts'
 import { itemStarts } from './scan/json-steps.ts'
 
 /**
- * Turns one response's bytes into a page. Its record batch overwrites them if their memory is shared and large enough:
- * rows then need no memory of their own, and none has to be collected. Nothing else that is returned points into them.
+ * Decodes the bytes of one response into a page. The record batch overwrites these bytes if their memory is shared and
+ * large enough: rows then take no memory of their own. Nothing else in the result points into them.
  */
 export type Decoder = (body: Uint8Array, context: PageContext) => DecodedPage
 
 /**
- * Makes the decoder of a run: flatten and mask, bytes in, columns out. It keeps its working memory from
- * page to page, so one decoder serves one page at a time. Decoding throws ExportError: 'transient' when
- * the bytes are no such response at all, 'data' when the response breaks the contract.
+ * Makes the decoder of a run. It flattens and masks: bytes in, columns out. It reuses its working memory, so one decoder
+ * serves one page at a time. Decoding throws ExportError: 'transient' when the bytes are not such a response, 'data'
+ * when the response violates the contract.
  * @throws ExportError 'config' when a policy needs a mask key and there is none
  */
 export function createDecoder(plan: DecodePlan): Decoder {
@@ -35,13 +35,12 @@ function roomIn(response: ArrayBufferLike): BatchAllocator {
       : new Uint8Array(bytes)
 }
 
-/** Pages decoded on the plain path alone after a valid page that the fast path abandoned. */
+/** Number of pages decoded on the plain path alone after the fast path has abandoned a valid page. */
 const PAGES_TO_SIT_OUT = 15
 
 /**
- * Decodes pages of credentials: on the fast path where it understands the page, on the plain path
- * otherwise. The result is the same either way. Where the fast path abandons the service's pages, trying it
- * on each of them would only cost time, so most are not tried.
+ * Decodes pages of credentials: on the fast path if it supports the page, otherwise on the plain path. The result is the
+ * same. If the fast path abandons a page, it would probably abandon the next ones too, so these are not tried on it.
  */
 function credentialDecoder(plan: DecodePlan): Decode {
   const { fast, plain } = credentialPaths(plan)
@@ -61,13 +60,13 @@ function credentialDecoder(plan: DecodePlan): Decode {
 }
 
 export type CredentialPaths = {
-  /** Null when it does not understand the page. */
+  /** Null when the fast path does not support the page. */
   readonly fast: Decode<DecodedPage | null>
-  /** JSON.parse and the schema for every item: what a page means is what this makes of it. */
+  /** JSON.parse and the schema for every item: the reference for the fast path. */
   readonly plain: Decode
 }
 
-/** Both paths, over the same memory. */
+/** Both paths, with shared memory. */
 export function credentialPaths(plan: DecodePlan): CredentialPaths {
   const masks = masksOf(plan)
   const columns = new CredentialColumns(plan, masks)

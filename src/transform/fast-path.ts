@@ -36,15 +36,14 @@ import {
 } from './scan/json-steps.ts'
 import { fieldName, type UnknownFields } from './schema.ts'
 
-/** Items that are not understood cost more here than on the plain path, which takes over beyond one in eight. */
+/** Unsupported items cost more here than on the plain path. Beyond one in eight, the page is left to the plain path. */
 const MAX_STRANGE_SHARE = 1 / 8
 const MIN_STRANGE = 32
 
 /**
- * The fast path: copies the values of a page of credentials from the response's bytes into columns, without
- * making objects or strings of them. It never decides that something is wrong. An item it does not
- * understand goes through JSON.parse and the schema; a page it does not understand is abandoned, and the
- * plain path says what is the matter with it.
+ * The fast path copies the values of a page of credentials from the response's bytes into columns, without objects or
+ * strings. It never rejects anything itself: an item that it does not support is decoded by JSON.parse and the schema,
+ * and a page that it does not support is abandoned. The plain path then decodes it or reports the error.
  */
 export class FastPath {
   private readonly walker: ItemWalker | null
@@ -62,7 +61,7 @@ export class FastPath {
     )
   }
 
-  /** Fills the page and finishes it; null when the page is not understood. What it was given is void then. */
+  /** Fills the page and finishes it; null when it is not supported. The contents of `page` are invalid then. */
   decode(body: Buffer, page: CredentialPage): DecodedPage | null {
     if (this.walker === null) return null
     this.body = body
@@ -73,7 +72,7 @@ export class FastPath {
     try {
       return this.readResponse(this.walker, page)
     } catch (error) {
-      // The message of a SyntaxError quotes the text, so none may leave here, even if the walker were wrong.
+      // The message of a SyntaxError quotes the JSON, so it must not be thrown on, even if the walker has a defect.
       if (isExportError(error, 'data') || error instanceof SyntaxError) return null
       throw error
     }
@@ -98,7 +97,7 @@ export class FastPath {
       if (name === 'items') {
         at = this.itemList(walker, value, page)
         if (at < 0 || hasItems || !isUtf8(body.subarray(0, value))) return null
-        // The walker has seen to what lies between.
+        // The walker has checked the bytes in between.
         checked = at
         hasItems = true
       } else {
@@ -128,7 +127,7 @@ export class FastPath {
       if (!this.addRecords(walker, records, page)) return -1
       const { status, position } = walker
       if (status === STATUS.last) return position
-      // The window may end in the space between two items.
+      // The window may end in the white space between two items.
       at = skipSpace(body, position)
       if (status === STATUS.full || (status === STATUS.newSource && walker.learn())) continue
       if (at >= walker.end && at < body.length) continue
@@ -147,17 +146,17 @@ export class FastPath {
     }
   }
 
-  /** Makes the window begin with an item that goes on beyond it, and hold it; false when the page is not understood. */
+  /** Opens a window that begins with an item and holds all of it; false when the page is not supported. */
   private openAgain(walker: ItemWalker, at: number): boolean {
     if (!walker.isFirst(at)) return walker.open(at)
     const { body } = this
     const end = skipSpace(body, skipValue(body, at))
-    // The window holds all of it already, so it is no valid JSON.
+    // The window already holds the whole item, so it is not valid JSON.
     if (end < walker.end || end >= body.length) return false
     return walker.open(at, 2 * (end + 1 - at))
   }
 
-  /** Adds an item that is not understood; false when the page is not. */
+  /** Adds an unsupported item by way of JSON.parse; false when the page is not supported. */
   private addStrange(start: number, end: number, page: CredentialPage): boolean {
     this.strange++
     if (this.strange > MIN_STRANGE + this.items * MAX_STRANGE_SHARE) return false
@@ -171,7 +170,7 @@ export class FastPath {
     return true
   }
 
-  /** Adds the items of records; false when the page is not understood. */
+  /** Adds the items of records; false when the page is not supported. */
   private addRecords(walker: ItemWalker, records: number, page: CredentialPage): boolean {
     const { run } = walker
     for (let record = 0; record < records; record++) {
@@ -182,7 +181,7 @@ export class FastPath {
         case 'outside': {
           const start = walker.itemStart(record)
           const end = walker.endOfValue(start)
-          // Rows stay in their order.
+          // Adds the rows before it first, to keep their order.
           this.addRows(walker, page.columns)
           if (end < 0 || !this.addStrange(start, end, page)) return false
         }
@@ -193,12 +192,12 @@ export class FastPath {
     return true
   }
 
-  /** Whether the item of a record is to be a row; 'outside' also when it is not understood after all. */
+  /** Whether the item of a record becomes a row; 'outside' also when it is not supported. */
   private admit(walker: ItemWalker, record: number, { columns, range, unknown }: CredentialPage): Verdict {
     const { extras } = this
     const slots = record * RECORD_SLOTS
     const source = walker.kinds[slots + SOURCE] === KIND.source ? walker.source(record) : null
-    // Before anything is noted of the item: what breaks the type of a column is not understood here.
+    // First, before the item has any effect: a value that violates the type of its column is not supported here.
     if (extras !== null && !this.readExtras(extras, walker, record, source)) return 'outside'
     const verdict = range.admit(walker.id(record), walker.times[record]!)
     if (verdict !== 'keep') return verdict
@@ -271,7 +270,7 @@ export class FastPath {
       }
       return known.entry
     }
-    // The quotes are right before and behind.
+    // Includes the quotes around it.
     const sourceId = bytes.toString('utf8', starts[slots + SOURCE_ID]! - 1, ends[slots + SOURCE_ID]! + 1)
     return table.entry(JSON.parse(sourceId) as string, known?.source ?? null)
   }
@@ -306,7 +305,6 @@ function addExtras(
   unknown.countAll(extras.unknown(source?.extras?.unknown ?? []))
 }
 
-/** A text as a string. */
 function textAt({ bytes, kinds, starts, ends }: ItemWalker, slot: number): string | null {
   const kind = kinds[slot]
   if (kind !== KIND.text && kind !== KIND.escapedText) return null

@@ -1,14 +1,14 @@
 const FIRST_SLOTS = 1 << 12
-/** What one huge page made grow beyond this is given back. */
+/** More memory than this is freed after the page. */
 const MAX_KEPT_SLOTS = 1 << 18
 
-// Nobody outside can choose ids that fall into one slot.
+// Random, so that nobody can choose ids whose hashes collide.
 const SEED = (Math.random() * 2 ** 32) | 0
 
-/** A set of 64-bit integers, each given as its low and its high 32 bits; exact. Emptied, it keeps its memory. */
+/** An exact set of 64-bit integers, each given as its low and its high 32 bits. `clear` keeps its memory. */
 export class IdSet {
   #slots = FIRST_SLOTS
-  /** Two words a slot; a slot with nothing in it is zero. */
+  /** Two words per slot; both are 0 in an empty slot. */
   #words = new Int32Array(2 * FIRST_SLOTS)
   #hasZero = false
   #size = 0
@@ -17,7 +17,7 @@ export class IdSet {
     return this.#size
   }
 
-  /** @returns false when it was there before */
+  /** @returns false when the set already has it */
   add(low: number, high: number): boolean {
     if ((low | high) === 0) {
       if (this.#hasZero) return false
@@ -35,7 +35,7 @@ export class IdSet {
       if ((foundLow | foundHigh) === 0) {
         words[at] = low
         words[at + 1] = high
-        // Beyond this the ways get long.
+        // In a fuller table, lookups would read many slots.
         if (++this.#size > this.#slots * 0.6) this.#grow()
         return true
       }
@@ -74,7 +74,7 @@ export function lowWord(id: number | bigint): number {
   return typeof id === 'number' ? id | 0 : Number(BigInt.asIntN(32, id))
 }
 
-/** The high 32 bits: the same for a number and the bigint of its value. */
+/** The high 32 bits. They are the same for a number and a bigint of equal value. */
 export function highWord(id: number | bigint): number {
   return typeof id === 'number' ? Math.floor(id / 0x1_0000_0000) | 0 : Number(BigInt.asIntN(32, id >> 32n))
 }

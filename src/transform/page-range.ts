@@ -21,16 +21,16 @@ function boundsOf(window: Window | null): Bounds {
 
 /**
  * - `keep`: the row belongs to this chain
- * - `drop`: it belongs to another one, or was exported before a rejected cursor and had to be requested again
- * - `repeated`: the chain has had it, and the service sends it again
- * - `outside`: it was not requested, so the service ignored the filter
+ * - `drop`: the row belongs to another chain, or was exported before a rejected cursor and is requested again
+ * - `repeated`: the chain already has the row, and the service sends it again
+ * - `outside`: the row was not requested, so the service ignored the filter
  */
 export type Verdict = 'keep' | 'drop' | 'repeated' | 'outside'
 
-/** Positions with more ids than this are not worth remembering. */
+/** A resume position holds at most this number of ids. */
 const MAX_LAST_IDS = 1000
 
-/** Follows `imported_at` through the items of one page: what belongs, what the page spans. */
+/** Checks `imported_at` of the items of one page: which items belong to the chain, and the span of the page. */
 export class PageRange {
   private readonly isAscending: boolean
   private readonly requested: Bounds
@@ -39,12 +39,12 @@ export class PageRange {
   private readonly sinceIds: ReadonlySet<Int64>
   private first: Int64 | null = null
   private last: Int64 = 0
-  /** Ids at `last`, the first of them; one array for all, because almost every item begins a new list. */
+  /** The first ids with `imported_at` = `last`. The array is reused, because almost every item begins a new list. */
   private readonly lastIds: Int64[] = [0]
   private lastCount = 0
   private isSorted = true
 
-  /** @param ids knows the rows of the pages before; for one page at a time */
+  /** @param ids has the rows of the pages before; serves one page at a time */
   constructor(
     order: DecodePlan['order'],
     context: PageContext,
@@ -58,7 +58,7 @@ export class PageRange {
     this.sinceIds = new Set(since?.ids.map(int64FromJson))
   }
 
-  /** Whether this was requested, but belongs to another chain: the end of the windows, or windows that it took over. */
+  /** Whether it was requested but belongs to another chain, by the end of the windows or because that took some over. */
   isLeftToOthers(at: Int64): boolean {
     return !this.wasNotRequested(at) && (at < this.own.from || at >= this.own.until)
   }
@@ -68,10 +68,10 @@ export class PageRange {
     return at < this.requested.from || at > this.requested.until
   }
 
-  /** To be requested once for every valid item, in the order of the response. */
+  /** Call it once for every valid item, in the order of the response. */
   admit(id: Int64, at: Int64): Verdict {
     const verdict = this.verdict(id, at)
-    // A row that comes again says nothing about the order of the others.
+    // A repeated row does not affect the order of the others.
     if (verdict !== 'repeated') this.follow(id, at)
     return verdict
   }
@@ -86,7 +86,7 @@ export class PageRange {
     return this.ids.isNewRow(id) ? 'keep' : 'repeated'
   }
 
-  /** Of all items but repeated ones; null when there are none, or they are not in order. */
+  /** Span of all items but repeated ones; null when there are none, or they are not in order. */
   get span(): PageSpan | null {
     if (this.first === null || !this.isSorted) return null
     const lastIds =

@@ -12,24 +12,24 @@ import { type Mask, type Masks, maskText, REDACTED } from './mask/index.ts'
 import { CREDENTIAL_FIELDS, fieldName, REPORT_FIELDS, SOURCE_FIELDS, timestamp } from './schema.ts'
 
 const MAX_ISSUES = 20
-/** UTF-16 units of a text, elements of a list, unknown fields of an object. */
+// Limits: UTF-16 units of a string, elements of a list, unknown fields of an object.
 const MAX_TEXT_LENGTH = 10_240
 const MAX_ELEMENTS = 100
 const MAX_UNKNOWN_FIELDS = 50
 
-/** How a field may be shown. */
+/** Makes the form in which the value of a field may be shown. */
 type Rule = (value: unknown) => unknown
 
-/** What is wrong, and where in the item. */
+/** A violation of the schema, with its path in the item. */
 type Issue = Pick<z.core.$ZodIssue, 'path' | 'message'>
 
-/** What is kept of an item that broke the schema: everything that may be shown, and why. */
+/** Makes the quarantine entry of an item that violates the schema: the values that may be shown, and the issues. */
 export type Quarantine = (item: unknown, issues: readonly Issue[], index: number) => RefusedItem
 
 /** @param extras additional columns */
 export function credentialQuarantine(masks: Masks, extras: readonly ExtraField[]): Quarantine {
   const isNamed = extras.some(({ name }) => name === 'credential_hash')
-  // Fields that hold no text: text in them is of unknown origin, and may be the secret.
+  // These fields are not strings. A string in them has an unknown origin and may be the secret.
   const source = object(
     rules([...SOURCE_FIELDS], { is_alert_enabled: truth, breached_at: time, leaked_at: time }),
   )
@@ -38,7 +38,7 @@ export function credentialQuarantine(masks: Masks, extras: readonly ExtraField[]
       rules([...CREDENTIAL_FIELDS], {
         identity_name: masked(masks.identity),
         hash: masked(masks.secret),
-        // A digest without a key may give the secret away to anyone with a dictionary.
+        // A dictionary attack on a digest without a key may reveal the secret.
         credential_hash: isNamed ? masked(null) : () => REDACTED,
         id: integer,
         imported_at: time,
@@ -67,7 +67,7 @@ function quarantine(show: Rule): Quarantine {
   })
 }
 
-/** `imported_at` of an item that broke the schema, if it can be read. */
+/** `imported_at` of an item that violates the schema, if it can be read. */
 export function refusedTime(item: unknown): Int64 | null {
   if (typeof item !== 'object' || item === null || !('imported_at' in item)) return null
   return timestamp.safeParse(item.imported_at).data ?? null
@@ -78,7 +78,7 @@ function timeOf(item: unknown): number | null {
   return at === null ? null : Number(at)
 }
 
-/** The id of an item that broke the schema, if it has one of 64 bits, by which it is known when it comes again. */
+/** The id of an item that violates the schema, if it has a valid one. Repetitions of the item are detected by it. */
 export function refusedId(item: unknown): Int64 | null {
   const id = rawId(item)
   return id === null || id < MIN_INT64 || id > MAX_INT64 ? null : int64(id)
@@ -98,7 +98,7 @@ function rules(known: readonly string[], special: Readonly<Record<string, Rule>>
   return new Map(known.map((name) => [name, special[name] ?? plain]))
 }
 
-/** Known fields by their rules; of all others only the name. */
+/** Shows known fields by their rules, and only the names of all others. */
 function object(rules: ReadonlyMap<string, Rule>): Rule {
   return (value) => {
     if (value === null) return null
@@ -120,7 +120,7 @@ function masked(mask: Mask | null): Rule {
   }
 }
 
-/** A value that is no secret. Objects are no value that the field may have, so nobody knows what they hold. */
+/** A value that is not secret. The field can't be an object, so the contents of an object are unknown and redacted. */
 function plain(value: unknown): unknown {
   if (Array.isArray(value)) return value.slice(0, MAX_ELEMENTS).map(scalar)
   return scalar(value)
@@ -134,7 +134,7 @@ function truth(value: unknown): unknown {
   return value === null || typeof value === 'boolean' ? value : REDACTED
 }
 
-/** A text that is a time, and so nothing else. */
+/** A string that is a valid time. */
 function time(value: unknown): unknown {
   return value === null || timestamp.safeParse(value).success ? value : REDACTED
 }
@@ -148,7 +148,7 @@ function scalar(value: unknown): unknown {
     case 'string':
       return cut(value)
     case 'number':
-      // Beyond 2^53 this is not the number that was sent.
+      // Beyond 2^53, the number may differ from that in the response.
       return Math.abs(value) <= Number.MAX_SAFE_INTEGER ? value : null
     case 'bigint':
       return cut(String(value))

@@ -11,7 +11,7 @@ import { refusedId, reportQuarantine } from './quarantine.ts'
 import { type Decode, pageLocation, parseResponse } from './response.ts'
 import { REPORT_FIELDS, type Report, reportSchema, UnknownFields, unknownNames } from './schema.ts'
 
-/** Decodes pages of reports. Reports are few, so this takes the plainest way. */
+/** Decodes pages of reports. There are few reports, so this code is simple rather than fast. */
 export function reportDecoder(plan: DecodePlan): Decode {
   const columns = plan.columns.map(({ name, type }) => ({
     name: name as keyof Report,
@@ -63,7 +63,7 @@ export function reportDecoder(plan: DecodePlan): Decode {
   }
 }
 
-/** The response has another report than the requested one. */
+/** The response has another report than the one requested. */
 function wrongReport(context: PageContext): ExportError {
   return new ExportError(
     'data',

@@ -9,33 +9,33 @@ import {
 } from '../core/index.ts'
 import { parseExactJson } from './scan/exact-json.ts'
 
-/** How a resource makes a page of a response's body. @see createDecoder */
+/** Makes a page from a response's body. @see createDecoder */
 export type Decode<Result = DecodedPage> = (
   body: Buffer,
   context: PageContext,
   room?: BatchAllocator,
 ) => Result
 
-/** A response of the right shape, its items not yet looked at. */
+/** A response of the right shape, its items not yet validated. */
 type ParsedResponse = {
-  /** Numbers beyond 2^53 are rounded in them. */
+  /** Integers beyond 2^53 are rounded in them. */
   readonly items: readonly unknown[]
   readonly next: string | null
-  /** The items with all digits of their numbers, made on demand: few responses have such numbers. */
+  /** Parses the items with all digits of their numbers. On demand, since few responses have such numbers. */
   exactItems(): readonly unknown[]
-  /** The JSON that it was parsed from, without a byte order mark. */
+  /** The parsed JSON, without a byte order mark. */
   readonly text: Buffer
 }
 
-/** Ten times the most that can be requested; each could become an entry in quarantine. */
+/** Ten times the largest page size. Each item could become an entry in quarantine. */
 export const MAX_ITEMS = 100_000
 
 /**
  * Parses a response: `{items, next}`, or `{report}` for a report requested by its id. A byte order mark is ignored; a
  * missing `next` means the same as null.
  * Source: service spec 4.1 and 4.2.
- * @throws ExportError 'transient' when the bytes are no such response: another attempt may succeed; 'data'
- *   when parsing it would take more memory than a response may
+ * @throws ExportError 'transient' when the bytes are not such a response: another attempt may succeed; 'data' when
+ *   parsing would take more memory than a response may
  */
 export function parseResponse(body: Buffer, context: PageContext): ParsedResponse {
   const { query } = context
@@ -53,7 +53,7 @@ export function parseResponse(body: Buffer, context: PageContext): ParsedRespons
   }
 }
 
-/** Partition and page, for messages, which count from 1 on. */
+/** Partition and page for messages, in which pages count from 1 on. */
 export function pageLocation({ partition, page }: PageContext): string {
   return `${partition}, page ${page + 1}`
 }
@@ -80,13 +80,13 @@ function checkedResponse(
 }
 
 function parseJson(text: Buffer, where: string): unknown {
-  // What is read with replacement characters is not what was sent.
+  // Decoding invalid UTF-8 would insert replacement characters.
   if (!isUtf8(text)) throw brokenResponse('is no UTF-8', where)
   if (hasTooManyValues(text)) throw tooManyValues(where)
   try {
     return JSON.parse(text.toString('utf8'))
   } catch {
-    // The engine's own message quotes the text, so it is not kept as the cause.
+    // The message of a SyntaxError quotes the JSON, so it is not kept as the cause.
     throw brokenResponse('is no JSON', where)
   }
 }

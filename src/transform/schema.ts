@@ -4,16 +4,16 @@ import { MAX_INT64, MIN_INT64, parseTimestamp } from '../core/index.ts'
 const optionalString = z.string().nullish()
 const optionalStrings = z.array(z.string()).nullish()
 
-const NO_INT64 = 'Invalid input: expected a whole number of 64 bits'
+const NO_INT64 = 'Invalid input: expected a 64-bit integer'
 
-/** An integer that 64 bits hold; responses are parsed so that the large ones are bigints. */
+/** An integer of 64 bits. Responses are parsed so that large ones are bigints. */
 export const integer = z.union(
   [z.int(), z.bigint().min(MIN_INT64, NO_INT64).max(MAX_INT64, NO_INT64)],
   NO_INT64,
 )
 const optionalInteger = integer.nullish()
 
-/** Microseconds since the epoch. The issue says what is expected, never what was found. */
+/** Microseconds since the epoch. The issue names what is expected, never the value. */
 export const timestamp = z.string().transform((input, context) => {
   const micros = parseTimestamp(input)
   if (micros !== null) return micros
@@ -23,8 +23,7 @@ export const timestamp = z.string().transform((input, context) => {
 const optionalTimestamp = timestamp.nullish()
 
 /**
- * A leak source. Source: service spec 2.3; what may be null follows the public documentation, and what
- * may be null may be left out.
+ * A leak source. Source: service spec 2.3; nullability from the public documentation. Nullable fields may be missing.
  */
 export const sourceSchema = z.object({
   id: z.string(),
@@ -37,7 +36,7 @@ export const sourceSchema = z.object({
 })
 
 /**
- * A leaked credential as the search returns it. Integers beyond 64 bits are refused, never rounded.
+ * A leaked credential as the search returns it. Integers beyond 64 bits are rejected, never rounded.
  * Source: service spec 2.2; `auth_domains`, `urls` and nullability from the public documentation.
  */
 const anyCredentialSchema = z.object({
@@ -54,13 +53,13 @@ const anyCredentialSchema = z.object({
   urls: optionalStrings,
 })
 
-/** The same for nearly all, whose integers are plain numbers. */
+/** A faster schema for nearly all credentials: their integers are numbers, not bigints. */
 const usualCredentialSchema = anyCredentialSchema.extend({
   id: z.int(),
   known_password_id: z.union([z.string(), z.int()]).nullish(),
 })
 
-/** A threat-flow report. Source: service spec 2.1; lenient about null, on which it is silent. */
+/** A threat-flow report. Source: service spec 2.1, which does not define nullability; null is accepted. */
 export const reportSchema = z.object({
   id: integer,
   format_type: z.string(),
@@ -86,7 +85,7 @@ export type Report = z.infer<typeof reportSchema>
 
 /**
  * Validates an item.
- * @param exact the same with all digits of its numbers; called only if the schema rejects the item as it is
+ * @param exact parses the item with all digits of its numbers; called only if the schema rejects `item`
  */
 export function parseCredential(item: unknown, exact: () => unknown): z.ZodSafeParseResult<Credential> {
   const usual = usualCredentialSchema.safeParse(item)
@@ -106,7 +105,7 @@ export const SOURCE_FIELDS: ReadonlySet<string> = new Set([
 ])
 export const REPORT_FIELDS: ReadonlySet<string> = new Set(Object.keys(reportSchema.shape))
 
-/** Names per page; what comes beyond is counted together. */
+/** Names per page. Further names are counted together. */
 const MAX_NAMES = 50
 const MAX_NAME_LENGTH = 100
 const REST = '…'
@@ -115,7 +114,7 @@ const REST = '…'
 export class UnknownFields {
   private readonly counts = new Map<string, number>()
 
-  /** @param name as {@link fieldName} makes it */
+  /** @param name from {@link fieldName} */
   count(name: string): void {
     const isFull = this.counts.size >= MAX_NAMES && !this.counts.has(name)
     const key = isFull ? REST : name
@@ -131,13 +130,13 @@ export class UnknownFields {
   }
 }
 
-/** A field's name as it may be shown: the service gives it, so it may hold anything. */
+/** A field's name as it may be shown. The service chooses it, so it may contain anything. */
 export function fieldName(prefix: string, name: string): string {
   const printable = name.slice(0, 10 * MAX_NAME_LENGTH).replace(/\p{Cc}/gu, '')
   return (prefix + printable).slice(0, MAX_NAME_LENGTH).toWellFormed()
 }
 
-/** Names, as they may be shown, of an object's own fields that are not among the known. */
+/** Names, as they may be shown, of an object's fields that are not in `known`. */
 export function unknownNames(value: object, known: ReadonlySet<string>, prefix = ''): readonly string[] {
   const names: string[] = []
   for (const name in value) if (!known.has(name)) names.push(fieldName(prefix, name))

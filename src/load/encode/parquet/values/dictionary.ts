@@ -9,32 +9,32 @@ import { type RecordBatchColumn, totalRows } from '../../record-batch-column.ts'
 import { scratchUint32 } from './scratch.ts'
 
 /**
- * Probing ends here. In a table that is at most half full chains are far shorter, unless somebody chose
- * texts whose hashes collide; then the dictionary calls itself full instead of growing slow.
+ * Most slots that a lookup reads. A table is at most half full, so lookups are far shorter unless someone chose strings
+ * whose hashes collide. Then the dictionary reports that it is full, instead of getting slow.
  */
 const MAX_PROBES = 256
 
-/** Numbers are packed into 24 bits at most. */
+/** Codes have at most 24 bits. */
 const MAX_COUNT = 1 << 24
 
 const FIRST_SLOTS = 1 << 7
 const FIRST_BYTES = 1 << 12
-/** Beyond these its memory is not kept for the next texts. */
+/** Larger memory is not kept for the next column. */
 const MAX_KEPT_SLOTS = 1 << 18
 const MAX_KEPT_BYTES = 1 << 23
 
-/** Distinct texts, numbered in the order in which they came. */
+/** Distinct strings. The code of a string is its index, in the order of first use. */
 export class TextDictionary {
   count = 0
-  /** Bytes of all texts. */
+  /** Bytes of all strings. */
   byteLength = 0
   #bytes = new Uint8Array(FIRST_BYTES)
   #offsets = new Uint32Array(FIRST_SLOTS / 2)
   #hashes = new Int32Array(FIRST_SLOTS / 2 - 1)
-  /** Open addressing: number + 1, or 0 where there is none. */
+  /** Hash table with open addressing. A slot has a code + 1; 0: empty. */
   #table = new Uint32Array(FIRST_SLOTS)
 
-  /** Forgets all texts, also those that it gave out. */
+  /** Removes all strings. The result of an earlier `texts` is invalid then. */
   clear(): void {
     this.count = 0
     this.byteLength = 0
@@ -47,9 +47,9 @@ export class TextDictionary {
   }
 
   /**
-   * Puts the numbers of the texts `[from, to)` into `codeOf`, and -1 for nulls. The one loop over texts: what it calls
-   * is compiled into it, and once is enough.
-   * @returns false when there is no room for one of them
+   * Writes the codes of the strings `[from, to)` to `codeOf`, and -1 for nulls. All callers share this loop, so that the
+   * functions that it calls are inlined once.
+   * @returns false when the dictionary is full
    */
   internAll({ offsets, bytes, valid }: TextVector, from: number, to: number, codeOf: Int32Array): boolean {
     for (let i = from; i < to; i++) {
@@ -62,7 +62,7 @@ export class TextDictionary {
     return true
   }
 
-  /** The number of the text `source[from..to)`, or -1 when it is new and there is no room for it. */
+  /** The code of the string `source[from..to)`; -1 when it is new and the dictionary is full. */
   intern(source: Uint8Array, from: number, to: number): number {
     const hash = hashOf(source, from, to)
     const mask = this.#table.length - 1
@@ -76,7 +76,7 @@ export class TextDictionary {
     return -1
   }
 
-  /** All texts, by their numbers; good until they are cleared. */
+  /** All strings, by code. Valid until `clear`. */
   texts(): TextVector {
     return {
       kind: 'text',
@@ -145,19 +145,19 @@ function hashOf(source: Uint8Array, from: number, to: number): number {
   return hash ^ (hash >>> 13)
 }
 
-/** After so many rows, no dictionary is made for a column of mostly distinct texts. */
+/** After this number of rows, a column of mostly distinct strings gets no dictionary. */
 const TRIAL_ROWS = 1 << 14
-/** Of so many rows more than three quarters are most. */
+/** "Mostly": more than three quarters. */
 const MOST_DISTINCT = TRIAL_ROWS * 0.75
 
-/** Used again for every column. */
+/** Reused for every column. */
 const dictionary = new TextDictionary()
 
 /**
- * The texts of a row group as numbers of distinct ones, nulls left out; null where that takes more room
- * than the texts themselves. There is no other limit: the 1 MB where many writers stop would be passed by
- * some thousands of long descriptions, which then were written again and again.
- * @returns what is good until the next call
+ * The distinct strings of a row group and the code of each row, nulls left out; null when this takes more bytes than the
+ * strings themselves. There is no other limit: a few thousand long descriptions would exceed the 1 MB of many writers,
+ * and would then be written once per row.
+ * @returns a result that is valid until the next call
  */
 export function codeTexts(
   columns: readonly RecordBatchColumn<TextVector>[],
@@ -170,14 +170,14 @@ export function codeTexts(
   for (const column of columns) {
     const { rows, group, values } = column
     const size = group?.size ?? rows
-    // A table is coded at once, rows by themselves as many at a time as are tried.
+    // A table is coded in one step, rows without a table in steps of `TRIAL_ROWS`.
     const step = group === null ? TRIAL_ROWS : Math.max(1, size)
     for (let from = 0; from < size; from += step) {
       const to = Math.min(size, from + step)
       const codeOf = new Int32Array(to - from)
       if (!dictionary.internAll(values, from, to, codeOf)) return null
       count = group === null ? codePresent(codeOf, codes, count) : codeRows(column, codeOf, codes, count)
-      // Whether rows come with their texts or with a table of these: how they are encoded depends on the rows alone.
+      // The first rows decide, with and without a table, so that the encoding depends on the rows alone.
       if (!isTried && count >= TRIAL_ROWS) {
         isTried = true
         if (distinct(codes, TRIAL_ROWS) > MOST_DISTINCT) return null
@@ -188,7 +188,7 @@ export function codeTexts(
   return pays(coded, lengthBytes(encodings)) ? coded : null
 }
 
-/** Appends the codes that are there, nulls (-1) left out; returns the new count. */
+/** Appends the codes, nulls (-1) left out; returns the new count. */
 function codePresent(codeOf: Int32Array, codes: Uint32Array, count: number): number {
   let at = count
   for (let i = 0; i < codeOf.length; i++) {
@@ -198,19 +198,19 @@ function codePresent(codeOf: Int32Array, codes: Uint32Array, count: number): num
   return at
 }
 
-/** How many texts the first rows have; numbers are given in the order in which these come. */
+/** Number of distinct strings in the first rows. Codes are assigned in the order of first use. */
 function distinct(codes: Uint32Array, rows: number): number {
   let last = 0
   for (let row = 0; row < rows; row++) last = Math.max(last, codes[row]!)
   return last + 1
 }
 
-/** Bytes for the length of a text outside a dictionary, roughly. */
+/** Approximate bytes for the length of a string outside a dictionary. */
 export function lengthBytes(encodings: Encodings): number {
   return encodings === 'plain' ? 4 : 1
 }
 
-/** Whether the dictionary and the numbers are smaller than the texts with the bytes of their lengths. */
+/** Whether the dictionary and the codes are smaller than the strings with their lengths. */
 function pays(
   { dictionary: { offsets }, codes }: { dictionary: TextVector; codes: Uint32Array },
   lengthBytes: number,
@@ -221,14 +221,15 @@ function pays(
   return offsets[count]! + count * 4 + (codes.length * bitWidthOf(count)) / 8 < plain
 }
 
-/** Bits for the number of one of `count` values; a width of 0 would do for one, but not every reader knows that. */
+/** Bits of a code of `count` values. For one value, 0 bits would be enough, but some readers do not support that. */
 export function bitWidthOf(count: number): number {
   return Math.max(1, 32 - Math.clz32(count - 1))
 }
 
 /**
- * The numbers of a row group as numbers of distinct ones, nulls left out, where every record batch has them in
- * a group and few enough; else null. Numbers without a group change slowly from row to row: deltas suit them.
+ * The distinct integers of a row group and the code of each row, nulls left out. Null unless every record batch has them
+ * in a group, and at most half of the rows are distinct. Integers without a group change slowly from row to row, so
+ * deltas are smaller.
  */
 export function codeNumbers(
   columns: readonly RecordBatchColumn<IntegerVector>[],

@@ -3,7 +3,7 @@ import type { ByteBuffer } from '../../byte-buffer.ts'
 
 const TWO_32 = 2 ** 32
 
-/** Whole numbers as little-endian INT64; those in doubles may be any that these hold exactly. */
+/** Integers as little-endian INT64. Those in doubles may be any that a double holds exactly. */
 export function writePlainInt64(
   out: ByteBuffer,
   values: Float64Array | BigInt64Array | readonly number[],
@@ -27,7 +27,7 @@ export function writePlainInt64(
   out.length = at
 }
 
-/** Booleans as single bits, the first in the lowest; the values are 0 or 1. */
+/** Booleans as bits, the first in the lowest bit. The values are 0 or 1. */
 export function writePlainBoolean(out: ByteBuffer, values: Uint8Array, from: number, to: number): void {
   const length = Math.ceil((to - from) / 8)
   out.reserve(length)
@@ -40,7 +40,7 @@ export function writePlainBoolean(out: ByteBuffer, values: Uint8Array, from: num
   out.length += length
 }
 
-/** Texts `[from, to)` one by one, each behind its length. */
+/** Strings `[from, to)`, each after its length. */
 export function writePlainTexts(
   out: ByteBuffer,
   { offsets, bytes: source }: TextVector,
@@ -59,7 +59,7 @@ export function writePlainTexts(
     bytes[at + 2] = length >>> 16
     bytes[at + 3] = length >>> 24
     at += 4
-    // Some tens of bytes are copied faster by a loop than by a call.
+    // For some tens of bytes, a loop is faster than a call.
     if (length > 100) {
       bytes.set(source.subarray(start, end), at)
       at += length
@@ -70,7 +70,7 @@ export function writePlainTexts(
 
 /**
  * Parquet's RLE/bit-packing hybrid over `values[from..to)`: levels and dictionary indices.
- * Eight or more equal values in a row become a run; everything between runs is packed in groups of 8.
+ * Eight or more equal adjacent values become a run. The values between runs are bit-packed in groups of 8.
  * @param bitWidth 1..24
  */
 export function writeHybrid(
@@ -109,7 +109,7 @@ function runLength(values: Uint8Array | Uint32Array, from: number, to: number): 
   return at - from
 }
 
-/** `values[from..to)`, of which there is at least one, without runs. */
+/** `values[from..to)`, at least one, bit-packed without runs. */
 export function writePacked(
   out: ByteBuffer,
   values: Uint8Array | Uint32Array,
@@ -143,7 +143,7 @@ export function writePacked(
 const BLOCK = 128
 const MINIBLOCK = 32
 
-/** Whole numbers whose range is no wider than this have deltas that a double holds exactly. */
+/** The widest range of integers whose deltas a double holds exactly. */
 const MAX_RANGE = 2 ** 52
 
 const deltas = new Float64Array(BLOCK)
@@ -154,10 +154,10 @@ export function fitsDelta(min: number, max: number): boolean {
 }
 
 /**
- * Parquet's DELTA_BINARY_PACKED over the integers `values[from..to)`, in doubles throughout: blocks
- * of 128 deltas, each less the block's least one, packed by four with a bit width of their own.
+ * Parquet's DELTA_BINARY_PACKED over the integers `values[from..to)`, computed in doubles: blocks of 128 deltas, from
+ * which the block's least delta is subtracted, in four miniblocks with a bit width each.
  * The values must satisfy {@link fitsDelta}.
- * @param base what the values are less by than the numbers that are meant: deltas do not depend on it
+ * @param base added to each value; deltas do not depend on it
  */
 export function writeDeltaBinaryPacked(
   out: ByteBuffer,
@@ -171,7 +171,7 @@ export function writeDeltaBinaryPacked(
   out.appendVarint(BLOCK / MINIBLOCK)
   out.appendVarint(count)
   writeZigzagBigInt(out, count === 0 ? 0n : base + BigInt(values[from]!))
-  // 64 bits a value, and 10 bytes of least delta and 4 widths a block.
+  // At most 64 bits per value; per block, 10 bytes for the least delta and 4 for the bit widths.
   out.reserve(Math.ceil(count / BLOCK) * (BLOCK * 8 + 14))
   for (let at = from + 1; at < to; at += BLOCK) writeBlock(out, values, at, Math.min(at + BLOCK, to))
 }
@@ -213,7 +213,7 @@ function packMiniblock(out: ByteBuffer, start: number, bitWidth: number): void {
   let bits = 0
   for (let i = start; i < start + MINIBLOCK; i++) {
     let rest = deltas[i]!
-    // Up to 7 bits wait in `pending`, so 24 more are what 32-bit arithmetic has room for.
+    // `pending` has up to 7 bits, so 32-bit arithmetic has room for 24 more.
     for (let width = bitWidth; width > 0; width -= 24) {
       if (width > 24) {
         const high = Math.floor(rest / 0x1000000)

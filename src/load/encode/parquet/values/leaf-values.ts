@@ -22,23 +22,23 @@ import {
 import { booleanRows, int64Rows, numberRows, textRows } from './rows.ts'
 import { scratchBytes, scratchFloat64, scratchUint32 } from './scratch.ts'
 
-/** The values that are not null, in order: good until `freeScratch`. */
+/** The values that are not null, in order. Valid until `freeScratch`. */
 export type LeafValues = {
   readonly encoding: ColumnChunkMeta['encoding']
-  /** Values that the encoded ones are numbers of. */
+  /** The dictionary page, if values are encoded as codes. */
   readonly dictionary: { readonly count: number; write(out: ByteBuffer): void } | null
-  /** Least and greatest value, large numbers as their digits; null where there is none, or it may not be shown. */
+  /** Least and greatest value, large integers as digits; null: there are no values, or they may not be shown. */
   readonly minMax: { readonly min: number | string; readonly max: number | string } | null
-  /** Every value at least once, for the bloom filter. */
+  /** Values of the bloom filter: each one at least once. */
   readonly distinct: Float64Array | BigInt64Array | TextVector | null
-  /** Encoded size of `[from, to)`, roughly. */
+  /** Approximate encoded size of `[from, to)`. */
   size(from: number, to: number): number
   write(out: ByteBuffer, from: number, to: number): void
 }
 
 /**
- * Repeated numbers as a dictionary, others as deltas, or plain where deltas would be rounded. With plain encodings
- * never a dictionary: there are readers that know dictionaries of texts alone.
+ * Repeated integers as a dictionary, others as deltas, or plain if deltas would be rounded. With plain encodings, there
+ * is no dictionary, since some readers support dictionaries of strings only.
  */
 export function numberValues(
   columns: readonly RecordBatchColumn<IntegerVector>[],
@@ -81,7 +81,7 @@ function plainNumbers({ values, valid }: NumberVector, encodings: Encodings): Le
   }
 }
 
-/** Numbers beyond 2^53: as deltas too, where what they are more than the least of them fits a double. */
+/** Integers beyond 2^53: also as deltas, if their differences to the least one fit into a double. */
 function largeNumbers({ values, valid }: Int64Vector, encodings: Encodings): LeafValues {
   const present = valid === null ? values : only(values, valid, new BigInt64Array(values.length))
   const minMax = int64MinMax(present)
@@ -101,7 +101,7 @@ function largeNumbers({ values, valid }: Int64Vector, encodings: Encodings): Lea
   }
 }
 
-/** One bit each. */
+/** Booleans, one bit each. */
 export function booleanValues(columns: readonly RecordBatchColumn<VectorOf<'boolean'>>[]): LeafValues {
   const { values, valid } = booleanRows(columns)
   const present = valid === null ? values : only(values, valid, scratchBytes(values.length))
@@ -117,7 +117,7 @@ export function booleanValues(columns: readonly RecordBatchColumn<VectorOf<'bool
 
 type TextValues = LeafValues & { readonly distinct: TextVector }
 
-/** Repeated texts as a dictionary, others one by one. */
+/** Repeated strings as a dictionary, others one by one. */
 export function textValues(
   columns: readonly RecordBatchColumn<TextVector>[],
   encodings: Encodings,
@@ -134,9 +134,9 @@ export function textValues(
   }
 }
 
-/** Texts one by one. */
+/** Strings without a dictionary. */
 function uncodedTexts({ offsets, bytes, valid }: TextVector, encodings: Encodings): TextValues {
-  // A null is empty, so leaving out its offset is all it takes to leave it out.
+  // A null has no bytes, so leaving out its offset leaves it out.
   const ends = valid === null ? offsets : onlyOffsets(offsets, valid)
   const distinct: TextVector = { kind: 'text', offsets: ends, bytes, valid: null }
   const size = (from: number, to: number): number =>
@@ -152,7 +152,7 @@ function uncodedTexts({ offsets, bytes, valid }: TextVector, encodings: Encoding
   return {
     ...common,
     encoding: 'DELTA_LENGTH_BYTE_ARRAY',
-    // All lengths, then all bytes, which is one copy.
+    // All lengths, then all bytes in one copy.
     write: (out, from, to) => {
       const lengths = scratchFloat64(to - from)
       for (let i = from; i < to; i++) lengths[i - from] = ends[i + 1]! - ends[i]!
@@ -162,7 +162,7 @@ function uncodedTexts({ offsets, bytes, valid }: TextVector, encodings: Encoding
   }
 }
 
-/** The values that are there, in `to`. */
+/** Copies the values that are not null to `to`. */
 function only<T extends Uint8Array | Float64Array | BigInt64Array>(values: T, valid: Uint8Array, to: T): T {
   let count = 0
   for (let row = 0; row < values.length; row++) if (valid[row] === 1) to[count++] = values[row]!
@@ -183,10 +183,10 @@ function codedValues(
   encodings: Encodings,
 ): Pick<LeafValues, 'encoding' | 'dictionary' | 'size' | 'write'> {
   const bitWidth = bitWidthOf(dictionary.count)
-  // There are readers that take only the first byte of a run's value, or add its bytes up: such values are packed.
+  // Some readers read only the first byte of a run's value, or add its bytes up: longer values are packed without runs.
   const write = encodings === 'plain' && bitWidth > 8 ? writePacked : writeHybrid
   return {
-    // The same bytes by their first name, which readers know that do not know the second.
+    // PLAIN_DICTIONARY is the older name of the same encoding. Some readers do not know the newer one.
     encoding: encodings === 'plain' ? 'PLAIN_DICTIONARY' : 'RLE_DICTIONARY',
     dictionary,
     size: (from, to) => ((to - from) * bitWidth) / 8,

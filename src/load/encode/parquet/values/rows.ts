@@ -9,7 +9,7 @@ import { checkSize } from '../../byte-buffer.ts'
 import { eachEntry, type RecordBatchColumn, totalRows, type VectorOf } from '../../record-batch-column.ts'
 import { scratchBytes, scratchFloat64, scratchUint32 } from './scratch.ts'
 
-/** The record batches' rows end to end as one number vector without a group. */
+/** The rows of all record batches as one number vector without a group. */
 export function numberRows(columns: readonly RecordBatchColumn<NumberVector>[]): NumberVector {
   const [only] = columns
   if (columns.length === 1 && only!.group === null) return only!.values
@@ -29,7 +29,7 @@ export function numberRows(columns: readonly RecordBatchColumn<NumberVector>[]):
   return { kind: 'number', values, valid: validRows(columns) }
 }
 
-/** The same where some record batch has numbers that no double holds. */
+/** The same if some record batch has integers that a double can't hold. */
 export function int64Rows(columns: readonly RecordBatchColumn<IntegerVector>[]): Int64Vector {
   const values = new BigInt64Array(totalRows(columns))
   let row = 0
@@ -42,7 +42,7 @@ export function int64Rows(columns: readonly RecordBatchColumn<IntegerVector>[]):
   return { kind: 'int64', values, valid: validRows(columns) }
 }
 
-/** The record batches' rows end to end as one boolean vector without a group. */
+/** The rows of all record batches as one boolean vector without a group. */
 export function booleanRows(columns: readonly RecordBatchColumn<VectorOf<'boolean'>>[]): VectorOf<'boolean'> {
   const values = scratchBytes(totalRows(columns))
   let row = 0
@@ -55,7 +55,7 @@ export function booleanRows(columns: readonly RecordBatchColumn<VectorOf<'boolea
   return { kind: 'boolean', values, valid: validRows(columns) }
 }
 
-/** The record batches' rows end to end as one text vector without a group. */
+/** The rows of all record batches as one string vector without a group. */
 export function textRows(columns: readonly RecordBatchColumn<TextVector>[]): TextVector {
   const [only] = columns
   if (columns.length === 1 && only!.group === null) return only!.values
@@ -70,7 +70,7 @@ export function textRows(columns: readonly RecordBatchColumn<TextVector>[]): Tex
       offsets[++row] = end
     })
   }
-  // A long text that many rows point to is long in every one of them.
+  // A long string that many rows point to is copied for each of them.
   checkSize(end)
   const bytes = scratchBytes(end)
   let at = 0
@@ -91,7 +91,7 @@ export function textRows(columns: readonly RecordBatchColumn<TextVector>[]): Tex
   return { kind: 'text', offsets, bytes, valid: validRows(columns) }
 }
 
-/** Where the items of each row of a list column begin and end: row i has `[offsets[i], offsets[i + 1])`. */
+/** Offsets of a list column: row i has the items `[offsets[i], offsets[i + 1])`. */
 export function listOffsets(columns: readonly RecordBatchColumn<VectorOf<'list'>>[]): Uint32Array {
   const offsets = scratchUint32(totalRows(columns) + 1)
   offsets[0] = 0
@@ -106,7 +106,7 @@ export function listOffsets(columns: readonly RecordBatchColumn<VectorOf<'list'>
   return offsets
 }
 
-/** The items of all rows of a list column, in order, as a text column. */
+/** The items of all rows of a list column, in order, as a string column. */
 export function listItems(column: RecordBatchColumn<VectorOf<'list'>>): RecordBatchColumn<TextVector> {
   const { items, offsets } = column.values
   const size = items.offsets.length - 1
@@ -123,7 +123,7 @@ export function listItems(column: RecordBatchColumn<VectorOf<'list'>>): RecordBa
   return { rows: count, group: { size, indices }, values: items }
 }
 
-/** Validity of all rows, 1 or 0; null where there is no null at all. */
+/** Validity of all rows, 1 or 0; null: no row is null. */
 export function validRows(columns: readonly RecordBatchColumn[]): Uint8Array | null {
   if (columns.every(({ values }) => values.valid === null)) return null
   const valid = scratchBytes(totalRows(columns)).fill(1)

@@ -1,18 +1,17 @@
 /*
- * Memory for what is needed while one column chunk is made, and used again for the next: else every row group would
- * leave some ten megabytes of arrays behind, which wait long to be collected. Whatever is taken holds anything, and
- * is good until `freeScratch`.
+ * Scratch memory for encoding one column chunk, reused for the next. Otherwise, each row group would leave about ten
+ * megabytes of arrays, which are garbage-collected late. The arrays are not cleared, and are valid until `freeScratch`.
  */
 
-/** What a row group of usual rows needs for its largest column. What is not used of it takes no memory. */
+/** Enough for the largest column of a row group of usual rows. The unused part takes no memory. */
 const LEAST_BYTES = 8 << 20
-/** A column chunk beyond the usual takes fresh memory for the rest. */
+/** Larger column chunks allocate the rest. */
 const MAX_KEPT_BYTES = 32 << 20
 
 let memory = new ArrayBuffer(0)
 let taken = 0
 
-/** Begins anew; makes room for what did not fit the last time. */
+/** Frees all arrays, and makes room for what did not fit since the last call. */
 export function freeScratch(): void {
   if (taken > memory.byteLength && memory.byteLength < MAX_KEPT_BYTES) {
     const wanted = Math.max(LEAST_BYTES, 2 ** Math.ceil(Math.log2(taken)))
